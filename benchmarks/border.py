@@ -57,10 +57,10 @@ def cost(function: Callable[..., Any], *arguments: Any) -> float:
     function(*arguments)
     best = np.inf
     for _ in range(5):
-        begun = time.perf_counter()
+        started = time.perf_counter()
         for _ in range(20_000):
             function(*arguments)
-        best = min(best, (time.perf_counter() - begun) / 20_000)
+        best = min(best, (time.perf_counter() - started) / 20_000)
     return best * 1e6
 
 

@@ -55,14 +55,14 @@ def mixture_round(kind: type) -> Step:
         policy, offer = sw.OPB(arms=K, safe_action=sw.SafeAction(arm=0, **safe), threshold=0.2), sw.Arms(K)
     else:
         safe_action = sw.SafeAction(features=np.zeros(D), **safe)
-        policy, offer = sw.OPLB(safe_action=safe_action, threshold=0.2, noise=0.1), sw.Finite(problem(D, K)[0])
+        policy, offer = sw.OPLB(safe_action=safe_action, threshold=0.2, noise=0.1), sw.FiniteSet(problem(D, K)[0])
     agent, arms = sw.Agent(policy), kind is sw.OPB
 
     def step(t: int) -> None:
         decision = agent.decide(offer)
         reward, cost = OUTCOMES[t & 1023]
         if arms:
-            reward, cost = min(abs(reward), 1.0), min(abs(cost), 1.0) if decision.index else 0.0
+            reward, cost = min(abs(reward), 1.0), min(abs(cost), 1.0) if decision.action_index else 0.0
         agent.learn(decision, reward, cost)
 
     return step
@@ -71,19 +71,19 @@ def mixture_round(kind: type) -> Step:
 def problem_round() -> Step:
     """A `Problem` through Agent: a user's eight numbers by name, and three named signals by the decision's id."""
     names = [f"feature {i}" for i in range(8)]
-    made = sw.Problem(
+    result = sw.Problem(
         actions=["nothing", "digest", "offer", "reminder", "news", "sale"], safe="nothing", context=names,
         reward=sw.Reward("click"),
         limits={"opt_out": sw.Limit(0.02, safe=0.01), "complaint": sw.Limit(0.005, safe=0.002)},
     )  # fmt: skip
     rng = np.random.default_rng(1)
     users = [dict(zip(names, row, strict=True)) for row in rng.uniform(-1.0, 1.0, (1024, 8)).tolist()]
-    seen = (rng.random((1024, 3)) < (0.2, 0.005, 0.001)).tolist()
-    agent = sw.Agent(made)
+    observed = (rng.random((1024, 3)) < (0.2, 0.005, 0.001)).tolist()
+    agent = sw.Agent(result)
 
     def step(t: int) -> None:
         decision = agent.decide(users[t & 1023])
-        click, opt_out, complaint = seen[t & 1023]
+        click, opt_out, complaint = observed[t & 1023]
         agent.learn(decision.id, click=click, opt_out=opt_out, complaint=complaint)
 
     return step
@@ -100,8 +100,8 @@ def numpy_round() -> Step:
         radius = np.sqrt(0.01 * (log_det + 2.0 * np.log(200.0)) + 1.0)
         widths = np.sqrt(np.einsum("ij,ij->i", targets @ inverse, targets))
         estimates = targets @ fits.T
-        dear = np.minimum(estimates[:, 1] + radius * widths, 1.0)
-        steps = np.where(dear <= 0.2, 1.0, 0.2 / np.maximum(dear, 0.2))
+        costly = np.minimum(estimates[:, 1] + radius * widths, 1.0)
+        steps = np.where(costly <= 0.2, 1.0, 0.2 / np.maximum(costly, 0.2))
         best = int(np.argmax(steps * (estimates[:, 0] + (1.0 + lift) * radius * widths)))
         action = steps[best] * targets[best]
         outcome = np.array(OUTCOMES[t & 1023])
@@ -190,10 +190,10 @@ def per_round(step: Step, rounds: int) -> float:
         step(t)
     best, each = np.inf, max(1, rounds // 20)
     for _ in range(20):
-        begun = time.process_time()
+        started = time.process_time()
         for t in range(each):
             step(t)
-        best = min(best, (time.process_time() - begun) / each)
+        best = min(best, (time.process_time() - started) / each)
     return best * 1e6
 
 
@@ -237,7 +237,7 @@ def main() -> None:
         "stagewise LC-LUCB, same Rays": stagewise_round(sw.LCLUCB, True),
         "stagewise LC-LUCB, fresh array": stagewise_round(sw.LCLUCB, False),
         "stagewise ROFUL, same Rays": stagewise_round(sw.ROFUL, True),
-        "stagewise OPLB, same Finite": mixture_round(sw.OPLB),
+        "stagewise OPLB, same FiniteSet": mixture_round(sw.OPLB),
         "stagewise OPB, arms": mixture_round(sw.OPB),
         "stagewise Problem, all by name": problem_round(),
         "NumPy LC-LUCB, by hand": numpy_round(),

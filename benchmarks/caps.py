@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 import stagewise as sw
-from stagewise.reports.style import STYLES, write_picture
-from stagewise_reproduction.beyond.comparison.plan import finite_world
+from stagewise.reports.plot_style import STYLES, write_figure
+from stagewise_reproduction.beyond.comparison.plan import draw_finite_world
 from stagewise_reproduction.instances import DELTA, at_zero, shifted
 
 SEED = 20261116  # used for nothing else
@@ -53,9 +53,12 @@ def noisy_world(dimension: int, noise: float) -> sw.LinearWorld:
 
 def on_shifted(title: str, dimension: int, noise: float, rounds: int, runs: int = 10) -> None:
     """Print regrets on the paper's rays."""
-    world, told = noisy_world(dimension, noise), {"safe_action": at_zero(dimension), "noise": noise, "delta": DELTA}
+    world, options = (
+        noisy_world(dimension, noise),
+        {"safe_action": at_zero(dimension), "noise": noise, "delta": DELTA},
+    )
     rows = {
-        name: [lambda k=kind, t=tau: regrets(k(**told, threshold=t), world, rounds, runs) for tau in TAUS]
+        name: [lambda k=kind, t=tau: regrets(k(**options, threshold=t), world, rounds, runs) for tau in TAUS]
         for name, kind in POLICIES.items()
     }
     table(title, [f"τ = {tau:g}" for tau in TAUS], rows)
@@ -115,9 +118,9 @@ def on_fresh() -> None:
     world = sw.LinearWorld(
         reward=base.parameters[0], cost=base.parameters[1:], actions=sw.RandomRays(count=10, dimension=10), noise=1.0
     )
-    told = {"safe_action": at_zero(10), "noise": 1.0, "delta": DELTA}
+    options = {"safe_action": at_zero(10), "noise": 1.0, "delta": DELTA}
     rows = {
-        name: [lambda k=kind, t=tau: regrets(k(**told, threshold=t), world, 100_000, 10) for tau in (0.2, 0.5)]
+        name: [lambda k=kind, t=tau: regrets(k(**options, threshold=t), world, 100_000, 10) for tau in (0.2, 0.5)]
         for name, kind in POLICIES.items()
     }
     table("fresh rays each round, d = 10, noise 1, T = 100,000", ["τ = .2", "τ = .5"], rows)
@@ -125,7 +128,7 @@ def on_fresh() -> None:
 
 def with_own_sets() -> None:
     """Print what the ridge and sets of their own are worth to the older policies, and cost where nothing comes back."""
-    base, told = shifted(10), {"safe_action": at_zero(10), "noise": 1.0, "delta": DELTA}
+    base, options = shifted(10), {"safe_action": at_zero(10), "noise": 1.0, "delta": DELTA}
     fresh = sw.LinearWorld(
         reward=base.parameters[0], cost=base.parameters[1:], actions=sw.RandomRays(count=10, dimension=10), noise=1.0
     )
@@ -133,11 +136,11 @@ def with_own_sets() -> None:
     settings = {
         ", ridge=1": {"ridge": 1.0},  # as in the paper
         "": {},
-        ", own_sets=True": {"own_sets": True},
+        ", own_sets=True": {"per_action_bounds": True},
     }
     rows = {
         name + more: [
-            lambda k=kind, s=extra, w=w, t=t: regrets(k(**told, **s, threshold=t), w, 100_000, 10) for w, t in plays
+            lambda k=kind, s=extra, w=w, t=t: regrets(k(**options, **s, threshold=t), w, 100_000, 10) for w, t in plays
         ]
         for name, kind in {"LC-LUCB": sw.LCLUCB, "ROFUL": sw.ROFUL, "OPLB": sw.OPLB}.items()
         for more, extra in settings.items()
@@ -148,15 +151,16 @@ def with_own_sets() -> None:
 
 def on_finite_sets() -> None:
     """Print regrets of mixtures on small finite sets."""
-    told = {"safe_action": at_zero(4), "threshold": 0.2, "noise": 0.1, "delta": DELTA}
+    options = {"safe_action": at_zero(4), "threshold": 0.2, "noise": 0.1, "delta": DELTA}
     players = {
-        "OPLB, lp": sw.OPLB(**told),
-        "OPLB, lp, ridge=1": sw.OPLB(**told, ridge=1.0),
-        "OPLB, lp, own_sets=True": sw.OPLB(**told, own_sets=True),
-        "CAPS, mixtures": sw.CAPS(**told, mixtures=True),
+        "OPLB, lp": sw.OPLB(**options),
+        "OPLB, lp, ridge=1": sw.OPLB(**options, ridge=1.0),
+        "OPLB, lp, own_sets=True": sw.OPLB(**options, per_action_bounds=True),
+        "CAPS, mixtures": sw.CAPS(**options, mixtures=True),
     }
     rows = {
-        name: [lambda p=p: regrets(p, lambda run: finite_world(1000 + run), 2_000, 20)] for name, p in players.items()
+        name: [lambda p=p: regrets(p, lambda run: draw_finite_world(1000 + run), 2_000, 20)]
+        for name, p in players.items()
     }
     table("twelve actions, d = 4, τ = .2, noise .1, T = 2,000", ["regret"], rows)
 
@@ -164,11 +168,11 @@ def on_finite_sets() -> None:
 def on_arms() -> None:
     """Print regrets over four arms with rare costs."""
     world = sw.ArmsWorld(reward=[0.1, 0.3, 0.5, 0.6], cost=[0.0, 0.005, 0.01, 0.03])
-    told = {"arms": 4, "safe_action": sw.SafeAction(arm=0, reward=0.1, cost=0.0), "threshold": 0.02, "delta": DELTA}
+    options = {"arms": 4, "safe_action": sw.SafeAction(arm=0, reward=0.1, cost=0.0), "threshold": 0.02, "delta": DELTA}
     players = {
-        "OPB": sw.OPB(**told),
-        "CAPS over arms, kl": sw.ArmsCAPS(**told, radius="kl"),
-        "CAPS over arms": sw.ArmsCAPS(**told),
+        "OPB": sw.OPB(**options),
+        "CAPS over arms, kl": sw.ArmsCAPS(**options, radius="kl"),
+        "CAPS over arms": sw.ArmsCAPS(**options),
     }
     rows = {name: [lambda p=p: regrets(p, world, 100_000, 40)] for name, p in players.items()}
     table("four arms that cost 0, .005, .01, .03, τ = .02, coins, T = 100,000", ["regret"], rows)
@@ -187,8 +191,8 @@ def campaign(policy: Any, offered: Any, today: float, run: int) -> tuple[float, 
     """
     random, agent, rows, users = np.random.default_rng([SEED, run]), sw.Agent(policy, seed=run), 50_000, 150_000
     sent = np.where(random.uniform(size=rows) < today, 0, random.integers(0, 6, rows))
-    seen = (random.uniform(size=(rows, 3)) < TEMPLATES[:, sent].T).astype(float)
-    agent.learn_log(sent, seen[:, 0], seen[:, 1:])
+    observed = (random.uniform(size=(rows, 3)) < TEMPLATES[:, sent].T).astype(float)
+    agent.learn_log(sent, observed[:, 0], observed[:, 1:])
     clicks, broken, luck = 0.0, 0, random.uniform(size=(users, 3))
     for user in range(users):
         decision = agent.decide(offered)
@@ -203,13 +207,13 @@ def campaign(policy: Any, offered: Any, today: float, run: int) -> tuple[float, 
 def on_templates(runs: int = 10) -> None:
     """Print clicks a user of six templates, at most 2 % opt-outs and .5 % complaints; .09 is possible."""
     safe = sw.SafeAction(arm=0, reward=0.04, cost=[0.004, 0.0005])
-    told = {"arms": 6, "safe_action": safe, "threshold": {"opt_out": 0.02, "complaint": 0.005}, "delta": 0.05}
+    options = {"arms": 6, "safe_action": safe, "threshold": {"opt_out": 0.02, "complaint": 0.005}, "delta": 0.05}
     every, best = sw.Arms(6), sw.Arms(6).only([0, 4])
     players = {
-        "OPB, hoeffding": (sw.OPB(**told, radius="hoeffding"), every),
-        "OPB": (sw.OPB(**told), every),
-        "CAPS over arms": (sw.ArmsCAPS(**told), every),
-        "the same, told which is best": (sw.ArmsCAPS(**told), best),
+        "OPB, hoeffding": (sw.OPB(**options, radius="hoeffding"), every),
+        "OPB": (sw.OPB(**options), every),
+        "CAPS over arms": (sw.ArmsCAPS(**options), every),
+        "the same, told which is best": (sw.ArmsCAPS(**options), best),
     }
 
     def cell(name: str, today: float) -> str:
@@ -225,11 +229,11 @@ def on_templates(runs: int = 10) -> None:
 def on_one_ray() -> None:
     """Print when one ray that costs one in a hundred is played to its end, at τ = .02."""
     world = sw.LinearWorld(reward=[0.5], cost=[0.01], actions=sw.Rays([[1.0]]), outcomes="bernoulli")
-    told = {"safe_action": sw.SafeAction(features=[0.0]), "threshold": 0.02, "noise": 0.5, "delta": 0.05}
-    for name, more in {"noise ½": {}, "unit_outcomes": {"unit_outcomes": True}}.items():
+    options = {"safe_action": sw.SafeAction(features=[0.0]), "threshold": 0.02, "noise": 0.5, "delta": 0.05}
+    for name, more in {"noise ½": {}, "bounded_outcomes": {"bounded_outcomes": True}}.items():
         rounds = 20_000 if more else 400_000
         result = sw.simulate(
-            sw.CAPS(**told, **more), world, rounds=rounds, runs=20, seed=SEED, record=rounds // 10, progress=False
+            sw.CAPS(**options, **more), world, rounds=rounds, runs=20, seed=SEED, record=rounds // 10, progress=False
         )
         full = result.reward >= 0.5 * (1.0 - 1e-9)
         first = [int(result.rounds[row.argmax()]) if row.any() else rounds for row in full]
@@ -238,41 +242,51 @@ def on_one_ray() -> None:
 
 def speed() -> None:
     """Print nanoseconds of processor time a round on the paper's ten rays, and on twelve actions: least of six runs."""
-    rays, told = shifted(10), {"safe_action": at_zero(10), "threshold": 0.5, "noise": 1.0, "delta": DELTA}
-    sharp = {"own_sets": True}
-    players: dict[str, Any] = {name: kind(**told) for name, kind in POLICIES.items()}
-    players |= {"LC-LUCB, own sets": sw.LCLUCB(**told, **sharp), "ROFUL, own sets": sw.ROFUL(**told, **sharp)}
-    players |= {"OPLB": sw.OPLB(**told), "OPLB, own sets": sw.OPLB(**told, **sharp)}
+    rays, options = (
+        shifted(10),
+        {"safe_action": at_zero(10), "threshold": 0.5, "noise": 1.0, "delta": DELTA},
+    )
+    per_action = {"per_action_bounds": True}
+    players: dict[str, Any] = {name: kind(**options) for name, kind in POLICIES.items()}
+    players |= {
+        "LC-LUCB, per-action bounds": sw.LCLUCB(**options, **per_action),
+        "ROFUL, per-action bounds": sw.ROFUL(**options, **per_action),
+    }
+    players |= {"OPLB": sw.OPLB(**options), "OPLB, per-action bounds": sw.OPLB(**options, **per_action)}
     plays = {name: (policy, rays) for name, policy in players.items()}
     few = {"safe_action": at_zero(4), "threshold": 0.2, "noise": 0.1, "delta": DELTA}
-    plays["OPLB, lp, twelve actions"] = (sw.OPLB(**few), finite_world(1000))
-    plays["OPLB, lp, own sets, twelve actions"] = (sw.OPLB(**few, **sharp), finite_world(1000))
-    plays["CAPS, mixtures, twelve actions"] = (sw.CAPS(**few, mixtures=True), finite_world(1000))
+    plays["OPLB, lp, twelve actions"] = (sw.OPLB(**few), draw_finite_world(1000))
+    plays["OPLB, lp, per-action bounds, twelve actions"] = (sw.OPLB(**few, **per_action), draw_finite_world(1000))
+    plays["CAPS, mixtures, twelve actions"] = (sw.CAPS(**few, mixtures=True), draw_finite_world(1000))
     for name, (policy, world) in plays.items():
         seconds = []
         for seed in range(7):
-            begun = time.process_time()
+            started = time.process_time()
             sw.simulate(policy, world, rounds=1_000_000, runs=1, seed=seed, progress=False)
-            seconds.append(time.process_time() - begun)
+            seconds.append(time.process_time() - started)
         print(f"| {name} | {1e3 * min(seconds[1:]):,.0f} ns |", flush=True)
 
 
 def broken(runs: int, backend: str) -> None:
     """Print which share of runs ever breaks the limit at δ = .05: on the paper's rays, and where one set decides."""
-    told: dict[str, Any] = {"noise": 1.0, "delta": 0.05}
+    options: dict[str, Any] = {"noise": 1.0, "delta": 0.05}
     plays = {
-        f"ten rays, τ = {tau:g}": (sw.CAPS(**told, safe_action=at_zero(10), threshold=tau), shifted(10)) for tau in TAUS
+        f"ten rays, τ = {tau:g}": (
+            sw.CAPS(**options, safe_action=at_zero(10), threshold=tau),
+            shifted(10),
+        )
+        for tau in TAUS
     }
     for name, kind in {"LC-LUCB": sw.LCLUCB, "ROFUL": sw.ROFUL, "OPLB": sw.OPLB}.items():
         for tau in TAUS:
-            policy = kind(**told, safe_action=at_zero(10), threshold=tau, own_sets=True)
-            plays[f"{name} with own sets, τ = {tau:g}"] = (policy, shifted(10))
-    alone = {**told, "safe_action": at_zero(1), "threshold": 0.6, "cost_bound": None}
-    for name, actions in {"one ray": sw.Rays([[1.0]]), "one action": sw.Finite([[1.0]])}.items():
+            policy = kind(**options, safe_action=at_zero(10), threshold=tau, per_action_bounds=True)
+            plays[f"{name} with per-action bounds, τ = {tau:g}"] = (policy, shifted(10))
+    alone = {**options, "safe_action": at_zero(1), "threshold": 0.6, "cost_bound": None}
+    for name, actions in {"one ray": sw.Rays([[1.0]]), "one action": sw.FiniteSet([[1.0]])}.items():
         world = sw.LinearWorld(reward=[0.9], cost=[0.9], actions=actions, noise=1.0)
         plays[name] = (sw.CAPS(**alone, mixtures=name == "one action"), world)
         kind = sw.OPLB if name == "one action" else sw.LCLUCB
-        plays[f"{name}, {kind.__name__}"] = (kind(**alone, own_sets=True), world)
+        plays[f"{name}, {kind.__name__}"] = (kind(**alone, per_action_bounds=True), world)
     for name, (policy, world) in plays.items():
         result = sw.simulate(
             policy, world, rounds=10_000, runs=runs, seed=SEED, backend=backend, record=1, progress=False
@@ -290,8 +304,8 @@ def picture() -> None:
     players = {"LC-LUCB": sw.LCLUCB, "ROFUL": sw.ROFUL, "CAPS": sw.CAPS, "Safe-LTS": sw.SafeLTS}
     for column, tau in enumerate(TAUS):
         for name, kind in players.items():
-            told = {"safe_action": at_zero(10), "threshold": tau, "noise": 1.0, "delta": DELTA}
-            policy = kind(**told) if kind is sw.CAPS else kind(**told, ridge=1.0)
+            options = {"safe_action": at_zero(10), "threshold": tau, "noise": 1.0, "delta": DELTA}
+            policy = kind(**options) if kind is sw.CAPS else kind(**options, ridge=1.0)
             result = sw.simulate(policy, world, rounds=1_000_000, runs=10, seed=SEED, progress=False)
             style = {"color": STYLES[list(players).index(name)][0], "linewidth": 2.4 if name == "CAPS" else 1.3}
             panels[0, column].plot(result.rounds, result.regret.mean(axis=0), label=name, **style)
@@ -304,7 +318,7 @@ def picture() -> None:
     panels[0, 0].set_ylabel("regret")
     panels[1, 0].set_ylabel("expected cost of a round")
     panels[0, 0].legend(frameon=False)
-    write_picture(figure, Path(__file__).parents[1] / "docs" / "pictures" / "caps.png")
+    write_figure(figure, Path(__file__).parents[1] / "docs" / "pictures" / "caps.png")
 
 
 TABLES: dict[str, Callable[[], None]] = {

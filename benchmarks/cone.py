@@ -18,8 +18,8 @@ import numpy as np
 
 import stagewise as sw
 from stagewise.kernels.compile import Floats
-from stagewise.policies import grades
-from stagewise.rules.cone import Columns, Mixture, best_in_cone
+from stagewise.policies import socp
+from stagewise.rules.cone_program import Columns, Mixture, find_best_mixture_in_cone
 
 ROUNDS = 100
 SIZES = [(4, 12, 1), (4, 12, 3), (10, 100, 1), (10, 100, 3)]
@@ -50,17 +50,17 @@ def recorded(d: int, count: int, m: int) -> tuple[list[Program], float]:
 
     def kept(columns: Columns, gains: Floats) -> Mixture:
         programs.append(Program(columns, gains))
-        return best_in_cone(columns, gains)
+        return find_best_mixture_in_cone(columns, gains)
 
-    grades.best_in_cone = kept
+    socp.find_best_mixture_in_cone = kept
     for round_ in range(ROUNDS):
-        actions = sw.Finite(units(random, count, d))
-        begun = time.process_time()
-        decision = policy.decide(state, actions, sw.Draw(0, 0, round_))
-        spent += time.process_time() - begun
-        seen = truth @ decision.action + 0.1 * random.normal(size=1 + m)
-        state = policy.learn(state, decision, sw.Outcome(float(seen[0]), seen[1:].tolist()))
-    grades.best_in_cone = best_in_cone
+        actions = sw.FiniteSet(units(random, count, d))
+        started = time.process_time()
+        decision = policy.decide(state, actions, sw.RandomKey(0, 0, round_))
+        spent += time.process_time() - started
+        observed = truth @ decision.action + 0.1 * random.normal(size=1 + m)
+        state = policy.learn(state, decision, sw.Outcome(float(observed[0]), observed[1:].tolist()))
+    socp.find_best_mixture_in_cone = find_best_mixture_in_cone
     return programs, spent / ROUNDS
 
 
@@ -92,9 +92,9 @@ def timed(solve: Callable[[Program], Any], programs: list[Program]) -> tuple[flo
     """Return the time a program takes, at best of three replays, and the answers."""
     best, answers = np.inf, []
     for _ in range(3):
-        begun = time.process_time()
+        started = time.process_time()
         answers = [solve(program) for program in programs]
-        best = min(best, (time.process_time() - begun) / len(programs))
+        best = min(best, (time.process_time() - started) / len(programs))
     return best, answers
 
 
@@ -102,8 +102,8 @@ def main() -> None:
     """Print a row for every size."""
     print("| d | actions | limits | CVXPY, µs | ours, µs | ratio | whole decision, µs |\n|---|---|---|---|---|---|---|")
     for d, count, m in SIZES:
-        programs, whole = recorded(d, count, m)
-        ours, found = timed(lambda program: best_in_cone(*program), programs)
+        programs, total = recorded(d, count, m)
+        ours, found = timed(lambda program: find_best_mixture_in_cone(*program), programs)
         theirs, ratio, solve = "", "", by_cvxpy(programs[0].columns)
         if solve is not None:
             taken, values = timed(solve, programs)
@@ -111,7 +111,7 @@ def main() -> None:
                 abs(one.value - other) <= 1e-5 * max(1.0, other) for one, other in zip(found, values, strict=True)
             )
             theirs, ratio = f"{1e6 * taken:.0f}", f"{ours / taken:.2f}"
-        print(f"| {d} | {count} | {m} | {theirs} | {1e6 * ours:.0f} | {ratio} | {1e6 * whole:.0f} |", flush=True)
+        print(f"| {d} | {count} | {m} | {theirs} | {1e6 * ours:.0f} | {ratio} | {1e6 * total:.0f} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -17,9 +17,9 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np
 
 import stagewise as sw
-from stagewise.simulation.judge import judge
+from stagewise.simulation.oracle import build_oracle
 from stagewise_reproduction.instances import at_zero
-from stagewise_reproduction.paper.figure_2.plan import NOISE, instance
+from stagewise_reproduction.paper.figure_2.plan import NOISE, draw_instance
 
 POLICIES = {"LC-LUCB": sw.LCLUCB, "ROFUL": sw.ROFUL}
 SEED = 0
@@ -31,12 +31,12 @@ class Played(NamedTuple):
     regret: float  # against the ball
     microseconds: float  # a round
     violations: int
-    gap: float  # mean over the rounds; not a number where there is none
+    optimality_gap: float  # mean over the rounds; not a number where there is none
 
 
 def truth(d: int, run: int) -> tuple[np.ndarray, float]:
     """Return the parameters (2, d) and the threshold of an instance."""
-    world, threshold = instance(d, run)
+    world, threshold = draw_instance(d, run)
     return world.parameters, threshold
 
 
@@ -51,7 +51,7 @@ def on_rays(kind: type, d: int, run: int, rounds: int, actions: object) -> Playe
         kind(safe_action=at_zero(d), threshold=threshold, noise=NOISE, ridge=1.0),
         world_with(sw.Ball(1.0), parameters),
     )
-    best = judge(policy, ball).best(ball.actions)
+    best = build_oracle(policy, ball).best(ball.actions)
     result = sw.simulate(
         policy, world_with(actions, parameters), rounds=rounds, runs=[run], seed=SEED, record=1, progress=False
     )
@@ -66,19 +66,19 @@ def in_ball(kind: type, d: int, run: int, rounds: int) -> Played:
         kind(safe_action=at_zero(d), threshold=threshold, noise=NOISE, ridge=1.0),
         world_with(sw.Ball(1.0), parameters),
     )
-    best, state = judge(policy, world).best(world.actions), policy.start()
+    best, state = build_oracle(policy, world).best(world.actions), policy.start()
     regret, broken, gaps, spent = 0.0, 0, 0.0, 0.0
     for round_ in range(rounds):
-        draw = sw.Draw(SEED, run, round_)
-        begun = time.perf_counter()
+        draw = sw.RandomKey(SEED, run, round_)
+        started = time.perf_counter()
         decision = policy.decide(state, world.actions, draw)
-        spent += time.perf_counter() - begun
+        spent += time.perf_counter() - started
         reward, cost = world.means(decision.action)
-        regret, broken, gaps = regret + best - reward, broken + (cost > threshold), gaps + decision.gap
+        regret, broken, gaps = regret + best - reward, broken + (cost > threshold), gaps + decision.optimality_gap
         outcome = world.outcome(decision.action, draw)
-        begun = time.perf_counter()
+        started = time.perf_counter()
         state = policy.learn(state, decision, outcome)
-        spent += time.perf_counter() - begun
+        spent += time.perf_counter() - started
     return Played(regret, spent / rounds * 1e6, int(broken), gaps / rounds)
 
 
@@ -114,11 +114,11 @@ def main() -> None:
             for label, play in rows.items():
                 played = [play(run) for run in range(settings.instances)]
                 regret = np.array([one.regret for one in played])
-                spread = regret.std(ddof=1) / len(regret) ** 0.5 if len(regret) > 1 else np.nan
+                deviation = regret.std(ddof=1) / len(regret) ** 0.5 if len(regret) > 1 else np.nan
                 spent = np.mean([one.microseconds for one in played])
-                broken, gap = sum(one.violations for one in played), np.mean([one.gap for one in played])
+                broken, gap = sum(one.violations for one in played), np.mean([one.optimality_gap for one in played])
                 print(
-                    f"d={d:<3}{name:<9}{label:<20}{regret.mean():>10,.1f} ± {spread:>6,.1f}{spent:>10,.1f}"
+                    f"d={d:<3}{name:<9}{label:<20}{regret.mean():>10,.1f} ± {deviation:>6,.1f}{spent:>10,.1f}"
                     f"{broken:>12}{gap:>10.2g}",
                     flush=True,
                 )

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 import stagewise as sw
-from stagewise.reports.style import write_picture
+from stagewise.reports.plot_style import write_figure
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "examples"))
@@ -35,9 +35,9 @@ def speed() -> None:
         }.items():
             seconds = []
             for _ in range(3):
-                begun = time.process_time()
+                started = time.process_time()
                 found = ask()
-                seconds.append(time.process_time() - begun)
+                seconds.append(time.process_time() - started)
             print(f"| {rows:,} rows, {what} | {min(seconds):.1f} s | contradicted: {found.contradicted} |", flush=True)
 
 
@@ -48,7 +48,7 @@ def picture() -> None:
     frame["opt_out"] = np.where(late, chance.random(50_000) < 0.045, frame["opt_out"])
     found = sw.doctor(frame, PROBLEM)
     print(found)
-    write_picture(found.draw(), ROOT / "docs" / "pictures" / "doctor.png")
+    write_figure(found.plot(), ROOT / "docs" / "pictures" / "doctor.png")
 
 
 if __name__ == "__main__":

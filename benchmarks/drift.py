@@ -12,17 +12,17 @@ import math
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats, Ints, kernel, named
-from stagewise.kernels.draw import ACTIONS, uniform
-from stagewise.kernels.layout import Part, memory_size, part_of
-from stagewise.kernels.loop.memory import memory_kernels_for
-from stagewise.kernels.loop.round import Form
-from stagewise.kernels.signals.ridge import ELSEWHERE, LOG_DET, learn_ridge
-from stagewise.models.linear import LinearModel
-from stagewise.policies.arrays import assembled
+from stagewise.kernels.compile import Floats, Ints, as_python, kernel
+from stagewise.kernels.layout import ModelBlock, get_model_block, memory_size
+from stagewise.kernels.loop.memory import build_memory_kernels
+from stagewise.kernels.loop.round import RoundSpec
+from stagewise.kernels.models.ridge import ELSEWHERE, LOG_DET, learn_ridge
+from stagewise.kernels.random_streams import ACTIONS, uniform
+from stagewise.models.linear_model import LinearModel
+from stagewise.policies.arrays import assemble_arrays
 
 D = 10
-MEMORY_KERNELS, PART_OF = memory_kernels_for(*Form(ridge=1).models), named(part_of)
+MEMORY_KERNELS, PART_OF = build_memory_kernels(*RoundSpec(ridge=1).models), as_python(get_model_block)
 
 
 def model_of(ridge: float, probes: Floats) -> tuple[Ints, Floats, Floats]:
@@ -30,16 +30,16 @@ def model_of(ridge: float, probes: Floats) -> tuple[Ints, Floats, Floats]:
     one, nothing = np.ones(1), np.empty(0)
     assumed = {"noise": one, "norm_bound": one, "action_bound": 1.0, "ridge": ridge, "confidence": one}
     model = LinearModel(safe=np.zeros(D), names=("reward",), reward=None, costs=None, radius="joint", **assumed)
-    layout, settings = assembled((0, 0, -1), np.zeros(3), model.safe, tuple(model.parts()))
-    begun, memory = np.empty(memory_size(layout, 0, 0)), np.empty(memory_size(layout, len(probes), 0))
-    MEMORY_KERNELS.start(layout, settings, 0, begun, nothing)
-    MEMORY_KERNELS.change(probes, layout, settings, begun, 0, memory, np.empty(D))
+    layout, settings = assemble_arrays((0, 0, -1), np.zeros(3), model.safe, tuple(model.build_blocks()))
+    started, memory = np.empty(memory_size(layout, 0, 0)), np.empty(memory_size(layout, len(probes), 0))
+    MEMORY_KERNELS.start(layout, settings, 0, started, nothing)
+    MEMORY_KERNELS.change(probes, layout, settings, started, 0, memory, np.empty(D))
     return layout, settings, memory
 
 
 @kernel
 def play(
-    part: Part, settings: Floats, memory: Floats, inverse: Floats, logs: Floats, rays: Floats, plays: Floats,
+    part: ModelBlock, settings: Floats, memory: Floats, inverse: Floats, logs: Floats, rays: Floats, plays: Floats,
     value: Floats, work: Floats, gain: Floats, first: int, last: int,
 ) -> None:  # fmt: skip
     """Take rounds `first` to `last` into the root, and into V⁻¹ by Sherman and Morrison's formula."""
@@ -109,9 +109,9 @@ def main() -> None:
             truth = np.array([float(np.sqrt(p @ solved(v, p))) for p in exact_probes])
             volume = log_determinant(v) - D * math.log(ridge)
             kept = np.linalg.norm(probes @ np.tril(part.learned[:D]).T, axis=1)
-            followed = np.sqrt(part.rows[-1, : len(probes)])
-            plain = np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", probes, inverse, probes), 0.0))
-            errors = [np.abs(w / truth - 1.0).max() for w in (kept, followed, plain)]
+            cached = np.sqrt(part.rows[-1, : len(probes)])
+            base = np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", probes, inverse, probes), 0.0))
+            errors = [np.abs(w / truth - 1.0).max() for w in (kept, cached, base)]
             drifts = [abs(w / volume - 1.0) for w in (part.tally[LOG_DET], part.tally[LOG_DET], logs[0])]
             cells = " ".join(f"{f'{e:.1e} / {x:.1e}':>20}" for e, x in zip(errors, drifts, strict=True))
             print(f"{ridge:>8g} {last:>12,} {cells}", flush=True)

@@ -19,7 +19,7 @@ def found(groups: int, before: int, most: int, seed: int) -> tuple[int, int] | N
     agent, chance, offers = sw.Agent(problem, seed=seed), np.random.default_rng(seed), 0
     for user in range(before + most):
         decision: Any = agent.decide({"group": f"g{chance.integers(groups)}"} if groups else {})
-        if "drift of opt_out" in agent._notes.doubts:
+        if "drift of opt_out" in agent._statistics.alerts:
             return (user - before, offers) if user >= before else (-1, 0)
         offer, late = decision.name == "offer", user >= before
         offers += offer and late
@@ -39,11 +39,15 @@ def main() -> None:
     print("| groups | found in | users until then: least, median, most | offers to them, median |")
     print("|---|---|---|---|")
     for groups in (0, 4, 20):
-        told = [found(groups, asked.before, asked.most, seed) for seed in range(asked.runs)]
-        seen = np.array([one for one in told if one is not None])
-        users = f"{seen[:, 0].min():,}, {np.median(seen[:, 0]):,.0f}, {seen[:, 0].max():,}" if len(seen) else ""
-        offers = f"{np.median(seen[:, 1]):,.0f}" if len(seen) else ""
-        print(f"| {groups or 'none'} | {len(seen)} of {asked.runs} | {users} | {offers} |", flush=True)
+        settings = [found(groups, asked.before, asked.most, seed) for seed in range(asked.runs)]
+        observed = np.array([one for one in settings if one is not None])
+        users = (
+            f"{observed[:, 0].min():,}, {np.median(observed[:, 0]):,.0f}, {observed[:, 0].max():,}"
+            if len(observed)
+            else ""
+        )
+        offers = f"{np.median(observed[:, 1]):,.0f}" if len(observed) else ""
+        print(f"| {groups or 'none'} | {len(observed)} of {asked.runs} | {users} | {offers} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A bare echo by HTTP, on each server and each layer that the desk could stand on: `python benchmarks/echo.py`.
+"""A bare echo by HTTP, on each server and each layer that the server could stand on: `python benchmarks/echo.py`.
 
 Prints requests a second and the 50th and 99th percentile of the answer's time, with 32 keep-alive clients on the same
 machine: the median of a few rounds that take turns, so that whatever else the machine does meets all of them.
@@ -65,7 +65,7 @@ class Client(asyncio.Protocol):
 
     def __init__(self, until: float, times: list[float], done: asyncio.Future[None]) -> None:
         self.until, self.times, self.done = until, times, done
-        self.request = b"POST /v1/demo/decisions HTTP/1.1\r\nhost: desk\r\ncontent-type: application/json\r\n"
+        self.request = b"POST /v1/demo/decisions HTTP/1.1\r\nhost: server\r\ncontent-type: application/json\r\n"
         self.request += b"content-length: %d\r\n\r\n%s" % (len(BODY), BODY)
 
     def connection_made(self, transport: Any) -> None:
@@ -127,10 +127,10 @@ async def once_there() -> Seen:
 
 
 if __name__ == "__main__":
-    seen: dict[tuple[str, str], list[Seen]] = {}
+    observed: dict[tuple[str, str], list[Seen]] = {}
     for _ in range(ROUNDS):
         for key in [(server, layer) for server in SERVERS for layer in LAYERS]:
-            seen.setdefault(key, []).append(played(*key))
-    for (server, layer), rounds in seen.items():
+            observed.setdefault(key, []).append(played(*key))
+    for (server, layer), rounds in observed.items():
         rate, middle, slow = (statistics.median(column) for column in zip(*rounds, strict=True))
         print(f"{server:8} {layer:10} {rate:8,.0f} requests/s   p50 {middle:5.2f} ms   p99 {slow:5.2f} ms")

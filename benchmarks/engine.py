@@ -15,9 +15,9 @@ import numba
 import numpy as np
 
 import stagewise as sw
-from stagewise.kernels.draw import ACTIONS, fill_normal
-from stagewise.simulation.judge import judge
-from stagewise.simulation.run import Settings, one_run
+from stagewise.kernels.random_streams import ACTIONS, fill_normal
+from stagewise.simulation.oracle import build_oracle
+from stagewise.simulation.run import RunSettings, play_run
 from witness.witness import compiler, library
 
 D, NOISE, DELTA = 10, 0.1, 0.05
@@ -47,9 +47,9 @@ SAFE = sw.SafeAction(features=np.zeros(D))
 
 def played(policy: Any, world: Any) -> Play:
     """Return our compiled loop."""
-    arbiter = judge(policy, world)
+    arbiter = build_oracle(policy, world)
     m = arbiter.limits.size
-    return lambda rounds: float(one_run(policy, arbiter, Settings(rounds, 1000, 0, "cpu", False, m), 0).regret[-1])
+    return lambda rounds: float(play_run(policy, arbiter, RunSettings(rounds, 1000, 0, "cpu", False, m), 0).regret[-1])
 
 
 def linear(kind: Any, actions: Any, threshold: float, **settings: Any) -> Play:
@@ -95,8 +95,8 @@ def numpy_lc_lucb(targets: np.ndarray | None, threshold: float) -> Play:
             radius = np.sqrt(NOISE**2 * (log_det + 2.0 * np.log(2.0 / DELTA)) + 1.0)
             widths = np.sqrt(np.einsum("ij,ij->i", rays @ inverse, rays))
             estimates = rays @ fits.T
-            dear = np.minimum(estimates[:, 1] + radius * widths, 1.0)
-            steps = np.where(dear <= threshold, 1.0, threshold / np.maximum(dear, threshold))
+            costly = np.minimum(estimates[:, 1] + radius * widths, 1.0)
+            steps = np.where(costly <= threshold, 1.0, threshold / np.maximum(costly, threshold))
             chosen = int(np.argmax(steps * (estimates[:, 0] + lift * radius * widths)))
             action = steps[chosen] * rays[chosen]
             mean = truth @ action
@@ -152,7 +152,7 @@ def works() -> list[Work]:
         Work(
             "OPLB, 20 fixed actions",
             1_000_000,
-            linear(sw.OPLB, sw.Finite(listed), 0.3),
+            linear(sw.OPLB, sw.FiniteSet(listed), 0.3),
             linear_cpp("oplb_fixed", listed, 0.3),
             None,
             2.0,
@@ -177,9 +177,9 @@ def timed(play: Play, rounds: int, times: int) -> tuple[float, float]:
     play(min(rounds, 1000))
     seconds, regret = np.inf, 0.0
     for _ in range(times):
-        begun = time.thread_time()
+        started = time.thread_time()
         regret = play(rounds)
-        seconds = min(seconds, time.thread_time() - begun)
+        seconds = min(seconds, time.thread_time() - started)
     return seconds / rounds * 1e9, regret
 
 
@@ -190,9 +190,9 @@ def main() -> None:
     for work in works():
         ours, regret = timed(work.ours, work.rounds, 7)
         cpp, witness = timed(work.cpp, work.rounds, 7)
-        plain = timed(work.numpy, 20_000, 1)[0] if work.numpy else np.nan
+        base = timed(work.numpy, 20_000, 1)[0] if work.numpy else np.nan
         print(
-            f"{work.name:28} {ours:8.0f} {cpp:8.0f} {plain:8.0f} {ours / cpp:9.2f} {work.bar:5.1f} {plain / ours:11.0f}"
+            f"{work.name:28} {ours:8.0f} {cpp:8.0f} {base:8.0f} {ours / cpp:9.2f} {work.bar:5.1f} {base / ours:11.0f}"
             f"{regret:12.3f}{witness:11.3f}"
         )
     normals = timed(lambda times: float(draw_hundreds(np.empty(100), times)), 20_000, 3)[0]

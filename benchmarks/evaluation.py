@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 import stagewise as sw
-from stagewise.launch.evaluation.regression import features_of, predicted, stretches
-from stagewise.launch.log import Log
+from stagewise.launch.decision_log import Log
+from stagewise.launch.evaluation.outcome_regression import assign_time_blocks, build_features, predict_outcomes
 
 PLACES = 3
 CAMPAIGNS = {"all": 80, "men": 34, "women": 46}  # and how many items each has
@@ -28,8 +28,8 @@ def sample(policy: str, campaign: str) -> dict[str, Any]:
     """Return the columns of a log that obp brings with it."""
     import obp.dataset
 
-    place = Path(obp.dataset.__file__).parent / "obd" / policy / campaign / f"{campaign}.csv"
-    with place.open(encoding="utf-8") as lines:
+    index = Path(obp.dataset.__file__).parent / "obd" / policy / campaign / f"{campaign}.csv"
+    with index.open(encoding="utf-8") as lines:
         rows = list(csv.DictReader(lines))
     # within a second the sample's rows have no order of their own: both count them as they stand
     return {
@@ -54,21 +54,23 @@ def both(name: str, frame: dict[str, Any], candidate: Any) -> list[tuple[str, st
         limits={"hidden": sw.Limit(0.5, safe=0.0)},
     )
     log = Log.of(frame, problem)
-    places = np.array([int(text.split()[1]) for text in frame["place"]]) - 1
-    ours = sw.evaluate(log, problem, candidate[:, places].T)
-    expected = predicted(features_of(log), log.actions, frame["click"], items, stretches(log.rows), past=True)
-    told: dict[str, Any] = {
+    indices = np.array([int(text.split()[1]) for text in frame["place"]]) - 1
+    ours = sw.evaluate(log, problem, candidate[:, indices].T)
+    expected = predict_outcomes(
+        build_features(log), log.actions, frame["click"], items, assign_time_blocks(log.rows), past=True
+    )
+    settings: dict[str, Any] = {
         "reward": frame["click"].astype(int),
         "action": log.actions,
-        "position": places,
+        "position": indices,
         "pscore": frame["propensity"],
         "action_dist": np.broadcast_to(candidate, (log.rows, items, PLACES)),
     }
     regression = np.repeat(expected[:, :, None], PLACES, axis=2)
     theirs = {
-        "ips": InverseProbabilityWeighting().estimate_policy_value(**told),
-        "snips": SelfNormalizedInverseProbabilityWeighting().estimate_policy_value(**told),
-        "dr": DoublyRobust().estimate_policy_value(**told, estimated_rewards_by_reg_model=regression),
+        "ips": InverseProbabilityWeighting().estimate_policy_value(**settings),
+        "snips": SelfNormalizedInverseProbabilityWeighting().estimate_policy_value(**settings),
+        "dr": DoublyRobust().estimate_policy_value(**settings, estimated_rewards_by_reg_model=regression),
     }
     found = {by: ours["click"][by].value for by in theirs}
     return [(name, by, float(found[by] if found[by] is not None else "nan"), theirs[by]) for by in theirs]
@@ -81,8 +83,8 @@ def compare() -> None:
 
     rows = []
     for campaign, items in CAMPAIGNS.items():
-        told: dict[str, Any] = {"is_zozotown_prior": True, "campaign": campaign, "random_state": 12345}
-        sampler = BernoulliTS(n_actions=items, len_list=PLACES, **told)
+        settings: dict[str, Any] = {"is_zozotown_prior": True, "campaign": campaign, "random_state": 12345}
+        sampler = BernoulliTS(n_actions=items, len_list=PLACES, **settings)
         thompson = sampler.compute_batch_action_dist(n_rounds=1, n_sim=20_000)[0]
         rows += both(f"uniform, {campaign}: Thompson sampling", sample("random", campaign), thompson)
         evenly = np.full((items, PLACES), 1.0 / items)
@@ -116,9 +118,9 @@ def speed(rows: int = 1_000_000) -> None:
     }
     log = Log.of(frame, problem)
     sw.evaluate({name: column[:100] for name, column in frame.items()}, problem)  # everything is loaded by now
-    for estimators, decisive in ((["ips", "snips"], "ips"), (["ips", "snips", "dr"], "dr")):
+    for estimators, primary in ((["ips", "snips"], "ips"), (["ips", "snips", "dr"], "dr")):
         began = time.process_time()
-        sw.evaluate(log, problem, "offer", propensity=0.25, estimators=estimators, decisive=decisive)
+        sw.evaluate(log, problem, "offer", propensity=0.25, estimators=estimators, primary_estimator=primary)
         took = time.process_time() - began
         print(f"{rows:,} rows, {', '.join(estimators)}, two signals, three policies: {took:.2f} s of processor time")
 

@@ -41,27 +41,27 @@ def columns(rows: int) -> dict[str, Any]:
 def frames(rows: int) -> dict[str, Any]:
     """Return the same log in every form that can be made here."""
     log = columns(rows)
-    made = {"mapping": log}
+    result = {"mapping": log}
     for kind, make in (("pandas", "DataFrame"), ("polars", "DataFrame"), ("pyarrow", "table")):
         try:
-            made[kind] = getattr(importlib.import_module(kind), make)(log)
+            result[kind] = getattr(importlib.import_module(kind), make)(log)
         except ImportError:
             print(f"{kind} is not installed")
-    return made
+    return result
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--rows", type=int, default=1_000_000)
     rows = parser.parse_args().rows
-    for policy, told in POLICIES.values():
-        sw.Agent(policy).learn_frame(columns(10), reward="click", **told)
+    for policy, settings in POLICIES.values():
+        sw.Agent(policy).learn_frame(columns(10), reward="click", **settings)
     for kind, frame in frames(rows).items():
-        for name, (policy, told) in POLICIES.items():
+        for name, (policy, settings) in POLICIES.items():
             agent = sw.Agent(policy)
-            begun = time.perf_counter()
-            agent.learn_frame(frame, reward="click", **told)
-            print(f"{kind:>8} {name:>8}: {time.perf_counter() - begun:.2f} s")
+            started = time.perf_counter()
+            agent.learn_frame(frame, reward="click", **settings)
+            print(f"{kind:>8} {name:>8}: {time.perf_counter() - started:.2f} s")
 
 
 if __name__ == "__main__":

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from stagewise import Arms, SafeAction
-from stagewise.policies.policy import Played
-from stagewise.rules.rows import best_under_rows, solved_under
-from stagewise_reproduction.exact.highs import answered, maximal, needed_rows, stated
+from stagewise.policies.policy import PlayedAction
+from stagewise.rules.function_class_program import find_best_under_rows, solve_under_rows
+from stagewise_reproduction.exact.highs import build_solver, keep_maximal, select_rows, solve_program
 from stagewise_reproduction.exact.opnlb import ExactOPNLB
-from stagewise_reproduction.exact.triples import best_of_triples
+from stagewise_reproduction.exact.triples import find_best_triple
 
 SIZES = [(10, 10), (30, 10), (100, 20), (300, 20), (100, 100)]
 
@@ -28,11 +28,11 @@ def drawn(random: np.random.Generator, functions: int, actions: int) -> Any:
 def seconds(work: Callable[[], Any], least: float = 0.2) -> float:
     """Return the processor time of one call, repeated for a while: on a shared machine the clock counts other work."""
     work()
-    calls, begun = 0, time.process_time()
-    while time.process_time() - begun < least:
+    calls, started = 0, time.process_time()
+    while time.process_time() - started < least:
         work()
         calls += 1
-    return (time.process_time() - begun) / calls
+    return (time.process_time() - started) / calls
 
 
 def rows_and_triples(functions: int, actions: int) -> str:
@@ -41,17 +41,23 @@ def rows_and_triples(functions: int, actions: int) -> str:
     rewards, costs = drawn(random, functions, actions), drawn(random, functions, actions)
     costs[:, -1] = 0.1
     limits, scales = np.array([0.4]), np.array([3.0])
-    worth = rewards.max(axis=0) + 3.0 * np.ptp(costs, axis=0)
-    rows = needed_rows((costs,), limits)
-    gains = worth[:-1] - worth[-1]
-    few = seconds(lambda: best_under_rows(worth, (costs,), limits))
-    every, highs = seconds(lambda: solved_under(rows, worth)), seconds(lambda: answered(stated(rows), gains))
-    values = [gains @ solved_under(rows, worth)[0], gains @ answered(stated(rows), gains).columns]
-    values.append(best_under_rows(worth, (costs,), limits).value - worth[-1])
+    reward_values = rewards.max(axis=0) + 3.0 * np.ptp(costs, axis=0)
+    rows = select_rows((costs,), limits)
+    gains = reward_values[:-1] - reward_values[-1]
+    few = seconds(lambda: find_best_under_rows(reward_values, (costs,), limits))
+    every, highs = (
+        seconds(lambda: solve_under_rows(rows, reward_values)),
+        seconds(lambda: solve_program(build_solver(rows), gains)),
+    )
+    values = [
+        gains @ solve_under_rows(rows, reward_values)[0],
+        gains @ solve_program(build_solver(rows), gains).columns,
+    ]
+    values.append(find_best_under_rows(reward_values, (costs,), limits).value - reward_values[-1])
     agree = "yes" if np.ptp(values) < 1e-8 else "NO"
-    found = best_of_triples(rewards, (costs,), limits, scales)
-    search = seconds(lambda: best_of_triples(rewards, (costs,), limits, scales))
-    left = len(maximal(rewards)) * len(maximal(costs)) * len(maximal(-costs))
+    found = find_best_triple(rewards, (costs,), limits, scales)
+    search = seconds(lambda: find_best_triple(rewards, (costs,), limits, scales))
+    left = len(keep_maximal(rewards)) * len(keep_maximal(costs)) * len(keep_maximal(-costs))
     return (
         f"| {functions} | {actions} | {len(rows)} | {1e6 * few:.0f} | {1e6 * every:.0f} | {1e6 * highs:.0f} | {agree} "
         f"| {functions**3:,} | {left:,} | {found.programs} | {1e3 * search:.0f} | {found.bound - found.value:.0e} |"
@@ -74,10 +80,10 @@ def decision_times(functions: int, actions: int) -> str:
         )
         state, arms = policy.start(), Arms(actions)
         for arm in np.arange(20) % actions:
-            state = policy.learn_in_place(state, Played(int(arm)), np.array([rewards[0, arm], costs[0, arm]]))
+            state = policy.learn_in_place(state, PlayedAction(int(arm)), np.array([rewards[0, arm], costs[0, arm]]))
         times.append(1e6 * seconds(partial(policy.decide, state, arms)))
     outcome = np.array([0.5, 0.2])
-    times.append(1e6 * seconds(lambda: policy.learn_in_place(state, Played(1), outcome)))
+    times.append(1e6 * seconds(lambda: policy.learn_in_place(state, PlayedAction(1), outcome)))
     return f"| {functions} | {actions} | " + " | ".join(f"{value:,.0f}" for value in times) + " |"
 
 

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 import stagewise as sw
-from stagewise.simulation.compiled import inputs_for
+from stagewise.simulation.compiled_run import build_inputs
 from stagewise.simulation.gpu import general, registers
-from stagewise.simulation.judge import judge
+from stagewise.simulation.oracle import build_oracle
 from stagewise_reproduction.instances import at_zero, shifted
 
 warnings.filterwarnings("ignore")
@@ -61,17 +61,17 @@ def quickest(play: Callable[[], Any], times: int = 3) -> float:
     """Return the least seconds of several calls."""
     seconds = []
     for _ in range(times):
-        begun = time.perf_counter()
+        started = time.perf_counter()
         play()
-        seconds.append(time.perf_counter() - begun)
+        seconds.append(time.perf_counter() - started)
     return min(seconds)
 
 
 def on(backend: str, policy: Any, world: Any, rounds: int, runs: int) -> Callable[[], Any]:
     """Return a call that simulates."""
-    told: dict[str, Any] = {"rounds": rounds, "runs": runs, "seed": 1, "record": 1, "progress": False}
-    told["audit"] = ASKED.audit
-    return lambda: sw.simulate(policy, world, backend=backend, **told)
+    settings: dict[str, Any] = {"rounds": rounds, "runs": runs, "seed": 1, "record": 1, "progress": False}
+    settings["audit"] = ASKED.audit
+    return lambda: sw.simulate(policy, world, backend=backend, **settings)
 
 
 def measured(name: str) -> str:
@@ -82,13 +82,13 @@ def measured(name: str) -> str:
     on("cpu", policy, world, 10, 1)()
     core = rounds / quickest(on("cpu", policy, world, rounds, 1))
     one, other = (on(backend, policy, world, rounds, 4)().regret[:, -1] for backend in ("cuda", "cpu"))
-    arbiter = judge(policy, world)
-    inputs = inputs_for(policy, arbiter, ASKED.audit)
-    call = registers.call_for(policy, arbiter, inputs)
-    loop = call.play if call else general.loop_on_device(inputs.form, inputs.loop, general.sizes_of(inputs))
+    arbiter = build_oracle(policy, world)
+    inputs = build_inputs(policy, arbiter, ASKED.audit)
+    call = registers.build_call(policy, arbiter, inputs)
+    loop = call.play if call else general.build_kernel(inputs.round_spec, inputs.loop, general.get_sizes(inputs))
     used = ", ".join(map(str, loop.get_regs_per_thread().values()))
-    apart = float(np.max(np.abs(one - other)))
-    return f"| {name} | {rate:.3g} | {core:.3g} | {rate / core:,.0f} | {used} | {compiling:.0f} | {apart:.1g} |"
+    difference = float(np.max(np.abs(one - other)))
+    return f"| {name} | {rate:.3g} | {core:.3g} | {rate / core:,.0f} | {used} | {compiling:.0f} | {difference:.1g} |"
 
 
 def jax_rounds(runs: int, rounds: int) -> Callable[[], Any]:
@@ -105,15 +105,15 @@ def jax_rounds(runs: int, rounds: int) -> Callable[[], Any]:
         gram, fits, log_det, key, regret = carry
         width = jnp.sqrt(jnp.diag(gram))
         radius = jnp.sqrt(log_det + 2.0 * confidence + 1.0)
-        dear = jnp.minimum(fits[1] + radius * width, 1.0)
-        steps = jnp.where(dear <= threshold, 1.0, threshold / dear)
+        costly = jnp.minimum(fits[1] + radius * width, 1.0)
+        steps = jnp.where(costly <= threshold, 1.0, threshold / costly)
         ray = jnp.argmax(steps * (fits[0] + (1.0 + lift) * radius * width))
         step, column = steps[ray], gram[:, ray]
-        seen = step * truth[:, ray] + jax.random.normal(jax.random.fold_in(key, t), (2,))
-        spread = 1.0 + step * step * column[ray]
-        fits = fits + jnp.outer((seen - step * fits[:, ray]) * step / spread, column)
-        gram = gram - step * step / spread * jnp.outer(column, column)
-        return (gram, fits, log_det + jnp.log(spread), key, regret - step * truth[0, ray]), None
+        observed = step * truth[:, ray] + jax.random.normal(jax.random.fold_in(key, t), (2,))
+        deviation = 1.0 + step * step * column[ray]
+        fits = fits + jnp.outer((observed - step * fits[:, ray]) * step / deviation, column)
+        gram = gram - step * step / deviation * jnp.outer(column, column)
+        return (gram, fits, log_det + jnp.log(deviation), key, regret - step * truth[0, ray]), None
 
     def one_run(key: Any) -> Any:
         start = (targets @ targets.T, jnp.zeros((2, 10)), 0.0, key, 0.0)
@@ -127,7 +127,9 @@ def jax_rounds(runs: int, rounds: int) -> Callable[[], Any]:
 def main() -> None:
     """Print the table."""
     if ASKED.registers:
-        registers.MANY = registers.FEWER = general.ON_RAYS = general.ON_MIXTURES = ASKED.registers
+        registers.RAY_REGISTERS = registers.ARM_REGISTERS = general.RAY_REGISTERS = general.MIXTURE_REGISTERS = (
+            ASKED.registers
+        )
     print("| problem | rounds/s, GPU | rounds/s, one core | ratio | registers | compiling, s | regret apart |")
     print("|---|---|---|---|---|---|---|")
     for name in CASES:

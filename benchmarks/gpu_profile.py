@@ -18,10 +18,10 @@ import numpy as np
 from numba import cuda as target
 
 from gpu import CASES
-from stagewise.simulation.compiled import inputs_for
-from stagewise.simulation.gpu.play import empty
-from stagewise.simulation.gpu.registers import Call, call_for
-from stagewise.simulation.judge import judge
+from stagewise.simulation.compiled_run import build_inputs
+from stagewise.simulation.gpu.play_batches import empty
+from stagewise.simulation.gpu.registers import Call, build_call
+from stagewise.simulation.oracle import build_oracle
 
 KINDS = {
     "float64": r"D(FMA|MUL|ADD)\b",
@@ -75,8 +75,8 @@ def main() -> None:
     print(f"| loop | instructions | {' | '.join(KINDS)} | registers |")
     print("|---" * (3 + len(KINDS)) + "|")
     for name, (policy, world, _) in CASES.items():
-        arbiter = judge(policy, world)
-        call = call_for(policy, arbiter, inputs_for(policy, arbiter, False))
+        arbiter = build_oracle(policy, world)
+        call = build_call(policy, arbiter, build_inputs(policy, arbiter, False))
         if call is not None:
             counted, used = instructions(call, world.costs)
             parts = [sum(n for op, n in counted.items() if re.match(kind, op)) for kind in KINDS.values()]

@@ -13,8 +13,8 @@ import matplotlib as mpl
 import numpy as np
 
 import stagewise as sw
-from stagewise.simulation.judge import judge
-from stagewise.simulation.run import Settings, one_run
+from stagewise.simulation.oracle import build_oracle
+from stagewise.simulation.run import RunSettings, play_run
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt
@@ -59,10 +59,10 @@ def per_round(policy: Any, world: Any) -> float:
     """Return nanoseconds a round: the difference of a long and a short play, so that the start does not count."""
 
     def seconds(rounds: int) -> float:
-        begun = time.perf_counter()
-        arbiter = judge(policy, world)
-        one_run(policy, arbiter, Settings(rounds, 10, 0, "cpu", False, arbiter.limits.size), 0)
-        return time.perf_counter() - begun
+        started = time.perf_counter()
+        arbiter = build_oracle(policy, world)
+        play_run(policy, arbiter, RunSettings(rounds, 10, 0, "cpu", False, arbiter.limits.size), 0)
+        return time.perf_counter() - started
 
     seconds(10)
     start, rounds = min(seconds(10) for _ in range(3)), 20
@@ -109,7 +109,7 @@ def main() -> None:
             1,
             lambda m: linear(sw.LCLUCB, sw.RandomRays(count=m, dimension=10), 10),
         ),
-        measured("OPLB, fixed set, d = 10", "K", many, 1, lambda k: linear(sw.OPLB, sw.Finite(rows(k, 10)), 10)),
+        measured("OPLB, fixed set, d = 10", "K", many, 1, lambda k: linear(sw.OPLB, sw.FiniteSet(rows(k, 10)), 10)),
         measured("OPB", "K", [*many, 100_000, 1_000_000], 1, arms),
     ]
     figure, axes = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 import stagewise as sw
-from stagewise.kernels.compile import named
-from stagewise.kernels.layout import part_of
-from stagewise.kernels.signals.space import neglected_in, used_in
+from stagewise.kernels.compile import as_python
+from stagewise.kernels.layout import get_model_block
+from stagewise.kernels.models.kernel_ridge import count_basis_points, get_neglected_norm
 
 COUNT, ROUNDS, SHOWN = 50, 10_000, (100, 1000, 3000, 10_000)
 SAFE = np.array([0.5, 0.5])
@@ -50,20 +50,21 @@ def table(name: str, chosen: sw.KernelOPLB, fixed: bool) -> None:
     listed, spent, before = random.uniform(size=(COUNT, 2)), 0.0, {}
     for round_ in range(1, ROUNDS + 1):
         actions = listed if fixed else random.uniform(size=(COUNT, 2))
-        begun = time.process_time()
+        started = time.process_time()
         decision = agent.decide(actions)
-        spent += time.process_time() - begun
+        spent += time.process_time() - started
         reward, cost = outcome(decision.action, random)
-        begun = time.process_time()
+        started = time.process_time()
         agent.learn(decision, reward=reward, cost=cost)
-        spent += time.process_time() - begun
+        spent += time.process_time() - started
         before[round_] = spent
         if round_ in SHOWN:
             memory, lately = agent.state.memory, spent - before[round_ - round_ // 10]
-            part = named(part_of)(chosen.layout, memory, 0)
+            part = as_python(get_model_block)(chosen.layout, memory, 0)
             print(
-                f"{name:32} {round_:>7,} {named(used_in)(part, memory):>6} {8e-6 * memory.size:>9.2f} "
-                f"{1e6 * lately / (round_ // 10):>12,.0f} {spent:>9.1f} {named(neglected_in)(part, memory):>9.1e}"
+                f"{name:32} {round_:>7,} {as_python(count_basis_points)(part, memory):>6} {8e-6 * memory.size:>9.2f} "
+                f"{1e6 * lately / (round_ // 10):>12,.0f} {spent:>9.1f} "
+                f"{as_python(get_neglected_norm)(part, memory):>9.1e}"
             )
 
 

@@ -33,9 +33,9 @@ def workers() -> None:
     for count in (1, 2):
         with ProcessPoolExecutor(count) as pool:
             sw.simulate(policy, world, rounds=1000, runs=2 * count, executor=pool, progress=False)
-            begun = time.perf_counter()
+            started = time.perf_counter()
             sw.simulate(policy, world, rounds=5_000_000, runs=8, executor=pool, progress=False)
-            seconds[count] = time.perf_counter() - begun
+            seconds[count] = time.perf_counter() - started
     ratio = seconds[1] / seconds[2]
     print(f"8 runs of 5·10⁶ rounds: one worker {seconds[1]:.1f} s, two {seconds[2]:.1f} s, ratio {ratio:.2f} (bar 1.7)")
 
@@ -43,13 +43,13 @@ def workers() -> None:
 def memory(rounds: int, runs: int) -> None:
     """Print the largest memory of the process and of its workers."""
     policy, world = problem()
-    begun = time.perf_counter()
+    started = time.perf_counter()
     result = sw.simulate(policy, world, rounds=rounds, runs=runs, record=1000)
     own, workers = (
         resource.getrusage(who).ru_maxrss / 1024 for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
     )
     print(
-        f"{runs} runs of {rounds:,} rounds, record=1000: {time.perf_counter() - begun:.0f} s; "
+        f"{runs} runs of {rounds:,} rounds, record=1000: {time.perf_counter() - started:.0f} s; "
         f"this process {own:.0f} MB, the largest worker {workers:.0f} MB (bar 500 MB); "
         f"violations {int(result.violations.sum())}"
     )

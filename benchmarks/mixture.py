@@ -18,8 +18,8 @@ import highspy
 import numpy as np
 
 from stagewise.kernels.compile import Floats, Ints, kernel
-from stagewise.kernels.rules.pair import anybody_exceeds, best_pair
-from stagewise.kernels.rules.simplex import best_mixture, scratch_shape
+from stagewise.kernels.rules.pair import any_exceeds, find_best_pair
+from stagewise.kernels.rules.simplex import find_best_mixture, scratch_shape
 
 SAFE_REWARD, SAFE_COST, LIMIT = 0.1, 0.05, 0.5
 
@@ -98,11 +98,11 @@ def recorded(arms: Arms, rounds: int) -> Moves:
 def solve(reward: Floats, cost: Floats, room: Room) -> float:
     """Return the value of the best mixture: the pair under one limit, the simplex under several."""
     if room.limits.size == 1:
-        pair = best_pair(reward, cost[0], SAFE_REWARD, SAFE_COST, LIMIT)
-        room.support[0], room.support[1] = pair.cheap, pair.dear
+        pair = find_best_pair(reward, cost[0], SAFE_REWARD, SAFE_COST, LIMIT)
+        room.support[0], room.support[1] = pair.cheap, pair.costly
         room.shares[0], room.shares[1] = 1.0 - pair.share, pair.share
     else:
-        best_mixture(
+        find_best_mixture(
             reward,
             cost,
             SAFE_REWARD,
@@ -114,9 +114,9 @@ def solve(reward: Floats, cost: Floats, room: Room) -> float:
             room.gains,
         )
     value = 0.0
-    for place in range(room.support.size):
-        action = room.support[place]
-        value += room.shares[place] * (SAFE_REWARD if action < 0 else reward[action])
+    for index in range(room.support.size):
+        action = room.support[index]
+        value += room.shares[index] * (SAFE_REWARD if action < 0 else reward[action])
     return value
 
 
@@ -149,9 +149,9 @@ def by_python(arms: Arms, moves: Moves) -> tuple[float, Floats]:
         for row, new_cost in enumerate(new_costs):
             cost[row, arm] = new_cost
         if single:
-            best_pair(reward, only_cost, SAFE_REWARD, SAFE_COST, LIMIT)
+            find_best_pair(reward, only_cost, SAFE_REWARD, SAFE_COST, LIMIT)
         else:
-            best_mixture(reward, cost, SAFE_REWARD, *room)
+            find_best_mixture(reward, cost, SAFE_REWARD, *room)
     return 1e6 * (time.process_time() - start) / len(changes), np.zeros(0)
 
 
@@ -174,7 +174,7 @@ def by_bare_pass(arms: Arms, moves: Moves) -> tuple[float, Floats]:
     only_cost = arms.cost[0]
     start = time.process_time()
     for _ in range(moves.arm.size):
-        anybody_exceeds(1e9, arms.reward, only_cost, 0.3, LIMIT)
+        any_exceeds(1e9, arms.reward, only_cost, 0.3, LIMIT)
     return 1e6 * (time.process_time() - start) / moves.arm.size, np.zeros(0)
 
 

@@ -11,19 +11,19 @@ import numba
 import numpy as np
 
 import stagewise as sw
-from stagewise.kernels.answer import STEP, written_in
-from stagewise.kernels.bounds import workspace_in
-from stagewise.kernels.layout import known_actions, part_of
-from stagewise.kernels.loop.pinned import pinned_for
-from stagewise.kernels.loop.round import round_for
-from stagewise.kernels.rules.ray import choose_ray, settle_ray
-from stagewise.kernels.signals.ridge import move
-from stagewise.kernels.trace import note
-from stagewise.kernels.world import fill_means, fill_outcome
-from stagewise.policies.compiled import sized
-from stagewise.simulation.compiled import Compiled
-from stagewise.simulation.judge import judge
-from stagewise.simulation.recording import empty_trace, recorded
+from stagewise.kernels.answer import STEP, get_decision_views
+from stagewise.kernels.bounds import get_workspace
+from stagewise.kernels.layout import get_known_actions, get_model_block
+from stagewise.kernels.loop.fixed_layout import build_layout_reader
+from stagewise.kernels.loop.round import build_round
+from stagewise.kernels.models.ridge import update_root
+from stagewise.kernels.rules.ray import choose_ray, finish_ray
+from stagewise.kernels.trace import record_round
+from stagewise.kernels.world_outcomes import fill_means, fill_outcome
+from stagewise.policies.compiled_policy import with_sizes
+from stagewise.simulation.compiled_run import CompiledRun
+from stagewise.simulation.oracle import build_oracle
+from stagewise.simulation.recording import compute_recorded_rounds, empty_trace
 
 ROUNDS = 1_000_000
 PARTS = (
@@ -40,12 +40,12 @@ PARTS = (
 
 def loop(left_out: str) -> Callable[..., None]:
     """Return the loop without one of its parts."""
-    look, pick, act = left_out != "looking", left_out != "choosing", left_out != "the action"
+    bounds_call, pick, act = left_out != "looking", left_out != "choosing", left_out != "the action"
     see_outcome, keep = left_out != "the outcome", left_out != "the record"
     learn, only = left_out not in ("learning", "all but the recursion"), left_out == "all but the recursion"
 
-    form = sized(sw.LCLUCB.form, 1, 1)
-    see, learn_at, pinned = round_for(form).see, round_for(form).learn_at, pinned_for(1, 1)
+    form = with_sizes(sw.LCLUCB.round_spec, 1, 1)
+    see, learn_at, pinned = build_round(form).compute_bounds, build_round(form).learn_at, build_layout_reader(1, 1)
 
     @numba.njit(error_model="numpy", _nrt=False)
     def play(
@@ -53,34 +53,34 @@ def loop(left_out: str) -> Callable[..., None]:
         means: Any, values: Any, world: Any, trace: Any, rounds: int,
     ) -> None:  # fmt: skip
         layout = pinned(given)
-        area, part = workspace_in(layout, features.shape[0], scratch), part_of(layout, memory, 0)
+        area, part = get_workspace(layout, features.shape[0], scratch), get_model_block(layout, memory, 0)
         bounds, rule, per_limit, work, safe = (
             area.bounds,
             area.rule,
             area.per_limit,
             area.work,
-            known_actions(layout, settings, memory).safe,
+            get_known_actions(layout, settings, memory).safe,
         )
-        action, size, ray = written_in(layout, answer).action, part.size, 0
+        action, size, ray = get_decision_views(layout, answer).action, part.size, 0
         learned, rows = part.learned, part.rows
         image, gain, pulls = work[:size], work[size : 2 * size], work[2 * size : 2 * size + part.width]
         for t in range(1, rounds):
             if only:
                 for i in range(size):
                     image[i] = 0.3 * rows[i, t % 10]
-                move(learned, rows, image, True, gain, pulls)
+                update_root(learned, rows, image, True, gain, pulls)
                 continue
-            if look:
+            if bounds_call:
                 see(features, True, (part,), layout, settings, memory, bounds, work)
             if pick:
                 ray = choose_ray(layout, settings, bounds, eligible, 0, rule, per_limit, answer)
             if act:
-                settle_ray(layout, settings, bounds, rule, ray, features, safe, answer, action)
+                finish_ray(layout, settings, bounds, rule, ray, features, safe, answer, action)
             fill_means(world.parameters, action, means)
             if see_outcome:
                 fill_outcome(world.outcomes, means, world.noise, 0, 0, t, values)
             if keep:
-                note(trace, t, world.best, means, world.thresholds)
+                record_round(trace, t, world.best, means, world.thresholds)
             if learn:
                 learn_at((part,), action, ray, max(ray, 0), answer[STEP], True, values, layout, settings, memory, work)
 
@@ -93,19 +93,19 @@ def main() -> None:
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
     world = sw.LinearWorld(reward=np.abs(rows[0]), cost=np.abs(rows[1]), actions=sw.Rays(rows[2:]), noise=0.1)
     policy = sw.LCLUCB(safe_action=sw.SafeAction(features=np.zeros(10)), threshold=0.5, noise=0.1, ridge=1.0)
-    whole = 0.0
+    total = 0.0
     for part in PARTS:
         play, best = loop(part), np.inf
         for rounds in (100, *[ROUNDS] * 5):
-            trace = empty_trace(recorded(ROUNDS, 1000), 1)
-            run = Compiled(policy, judge(policy, world), trace, 0, 0)
+            trace = empty_trace(compute_recorded_rounds(ROUNDS, 1000), 1)
+            run = CompiledRun(policy, build_oracle(policy, world), trace, 0, 0)
             inputs, (answer, scratch, _), (_, means, values) = run.inputs, run.own, run.few
-            told = (inputs.features, inputs.eligible, inputs.layout, inputs.settings, inputs.memory, answer, scratch)
-            begun = time.thread_time()
-            play(*told, means, values, inputs.world, trace, rounds)
-            best = min(best, (time.thread_time() - begun) / rounds * 1e9) if rounds == ROUNDS else best
-        whole = whole or best
-        print(f"without {part:<22} {best:6.0f} ns   saved {whole - best:6.0f}")
+            options = (inputs.features, inputs.eligible, inputs.layout, inputs.settings, inputs.memory, answer, scratch)
+            started = time.thread_time()
+            play(*options, means, values, inputs.world, trace, rounds)
+            best = min(best, (time.thread_time() - started) / rounds * 1e9) if rounds == ROUNDS else best
+        total = total or best
+        print(f"without {part:<22} {best:6.0f} ns   saved {total - best:6.0f}")
 
 
 if __name__ == "__main__":

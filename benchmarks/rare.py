@@ -18,8 +18,8 @@ import numpy as np
 from scipy.optimize import brentq, linprog  # type: ignore[import-untyped]
 
 import stagewise as sw
-from stagewise.models.events import likeliest, loss_of_log
-from stagewise.policies.policy import Played
+from stagewise.models.rare_events_model import compute_log_loss, fit_likelihood
+from stagewise.policies.policy import PlayedAction
 
 SEED, USERS, DELTA, TEMPLATES, WIDE = 20261117, 500, 0.05, 6, 9
 LIMITS = {"opt_out": 0.02, "complaint": 0.005}
@@ -81,16 +81,16 @@ def ellipsoid(people: np.ndarray, fit: np.ndarray, gram: np.ndarray, radius: flo
     return people @ fit + radius * np.sqrt(np.einsum("ij,ji->i", people, np.linalg.solve(gram, people.T)))
 
 
-def noisy(rows: np.ndarray, seen: np.ndarray, people: np.ndarray, confidence: float, others: float) -> np.ndarray:
+def noisy(rows: np.ndarray, observed: np.ndarray, people: np.ndarray, confidence: float, others: float) -> np.ndarray:
     """Return upper ends by ridge regression with noise ½; `others` is what other templates add to the determinant."""
     ridge = 0.25 * rows.shape[1] / BOUND**2
     gram = ridge * np.eye(rows.shape[1]) + rows.T @ rows
     growth = np.linalg.slogdet(gram / ridge)[1] + others
     radius = math.sqrt(0.25 * (growth + 2.0 * confidence) + ridge * BOUND**2)
-    return ellipsoid(people, np.linalg.solve(gram, rows.T @ seen), gram, radius)
+    return ellipsoid(people, np.linalg.solve(gram, rows.T @ observed), gram, radius)
 
 
-def weighted(rows: np.ndarray, seen: np.ndarray, people: np.ndarray, confidence: float, least: float) -> np.ndarray:
+def weighted(rows: np.ndarray, observed: np.ndarray, people: np.ndarray, confidence: float, least: float) -> np.ndarray:
     """Return upper ends by ridge regression with weights 1/v, v the mean's upper end before (at least `least`).
 
     Boundary: Faury et al. (2020), Theorem 1, for features x least/(vL) of length at most 1, with the best fixed λ.
@@ -106,7 +106,7 @@ def weighted(rows: np.ndarray, seen: np.ndarray, people: np.ndarray, confidence:
         weights = 1.0 / np.clip(bernstein(here, gram, sums, ridge, unit, confidence), least, 1.0)
         gram, sums, first = (
             gram + (here * weights[:, None]).T @ here,
-            sums + here.T @ (weights * seen[first:last]),
+            sums + here.T @ (weights * observed[first:last]),
             last,
         )
     return bernstein(people, gram, sums, ridge, unit, confidence)
@@ -121,15 +121,17 @@ def bernstein(
     return ellipsoid(people, np.linalg.solve(gram, sums), gram, noise + math.sqrt(unit) * BOUND)
 
 
-def concordant(rows: np.ndarray, seen: np.ndarray, people: np.ndarray, confidence: float, guess: float) -> np.ndarray:
+def concordant(
+    rows: np.ndarray, observed: np.ndarray, people: np.ndarray, confidence: float, guess: float
+) -> np.ndarray:
     """Return upper ends by the ellipsoid that self-concordance alone gives: ‖μ − fit‖_H ≤ w⁻¹(excess + log 1/δ)."""
-    hit, sums = seen > 0.0, rows.sum(axis=0)
-    rate = seen.mean()
-    fit = likeliest(rows[hit], seen[hit], sums, rate, BOUND)
+    hit, sums = observed > 0.0, rows.sum(axis=0)
+    rate = observed.mean()
+    fit = fit_likelihood(rows[hit], observed[hit], sums, rate, BOUND)
     means = rows[hit] @ fit
     if not np.all(means > 0.0):
         return np.ones(len(people))
-    excess = loss_of_log(rows, seen, BOUND, guess) + confidence + 0.5 - float(sums @ fit - np.log(means).sum())
+    excess = compute_log_loss(rows, observed, BOUND, guess) + confidence + 0.5 - float(sums @ fit - np.log(means).sum())
     if not excess > 0.0:
         return np.ones(len(people))
     radius = brentq(lambda z: z - math.log1p(z) - excess, 0.0, 2.0 * excess + 10.0)
@@ -156,20 +158,20 @@ def logged(count: int) -> tuple[np.ndarray, ...]:
 
 def table(count: int) -> None:
     """Print all methods."""
-    parameters, people, templates, seen = logged(count)
+    parameters, people, templates, observed = logged(count)
     fresh = users(np.random.default_rng(SEED + 1), USERS)
     means = np.einsum("nd,kad->nka", fresh, parameters)
-    print(f"{count:,} rows; events a template: {seen[1:].sum(axis=1) / TEMPLATES}\n")
+    print(f"{count:,} rows; events a template: {observed[1:].sum(axis=1) / TEMPLATES}\n")
     print("| set | users sent nothing | clicks a user | upper end / mean: opt-out, complaint | dearest user / limit |")
     print("|---|---|---|---|---|")
     by_bounds("the truth", means[:, 1:], means)
     confidence, split = math.log(2.0 / (SHARE * DELTA)), math.log(2.0 * TEMPLATES / (SHARE * DELTA))
-    parts = [(people[templates == a], seen[:, templates == a]) for a in range(TEMPLATES)]
+    parts = [(people[templates == a], observed[:, templates == a]) for a in range(TEMPLATES)]
 
-    def all_of(method: Any, *told: Any) -> np.ndarray:
+    def all_of(method: Any, *settings: Any) -> np.ndarray:
         return np.stack(
             [
-                np.stack([method(rows, values[1 + j], fresh, *(t[j] if isinstance(t, list) else t for t in told))
+                np.stack([method(rows, values[1 + j], fresh, *(t[j] if isinstance(t, list) else t for t in settings))
                           for rows, values in parts], axis=1)
                 for j in range(2)
             ], axis=1,
@@ -181,7 +183,7 @@ def table(count: int) -> None:
     by_bounds("noise ½, six times 9", all_of(noisy, split, 0.0), means)
     by_bounds("(b) weights 1/v, six times 9", all_of(weighted, split, [limit / 10 for limit in LIMITS.values()]), means)
     by_bounds("(a) self-concordant ellipsoid, six times 9", all_of(concordant, split, list(LIMITS.values())), means)
-    offers = [sw.Finite(crossed(np.tile(user, (TEMPLATES, 1)), np.arange(TEMPLATES))) for user in fresh]
+    offers = [sw.FiniteSet(crossed(np.tile(user, (TEMPLATES, 1)), np.arange(TEMPLATES))) for user in fresh]
     features = crossed(people, templates)
     shared, blocks = "(a) `rare_costs`, 54 features", "(a) `rare_costs`, six blocks of 9"
     for name, policy in {
@@ -190,17 +192,19 @@ def table(count: int) -> None:
         f"{blocks}, `norm_bound` 1": caps(TEMPLATES, 1.0),
     }.items():
         agent = sw.Agent(policy, seed=SEED)
-        agent.learn_log(features, seen[0], seen[1:].T)
+        agent.learn_log(features, observed[0], observed[1:].T)
         row(name, np.array([agent.decide(offer).probabilities[:-1] for offer in offers]), means, None)
     policy = caps(TEMPLATES)
     state = policy.start()
-    for action, values in zip(features, np.ascontiguousarray(seen.T), strict=True):
-        state = policy.learn_in_place(state, Played(action), values)
-    chosen = [policy.decide(state, offer, sw.Draw(SEED, 0, t)).probabilities[:-1] for t, offer in enumerate(offers)]
+    for action, values in zip(features, np.ascontiguousarray(observed.T), strict=True):
+        state = policy.learn_in_place(state, PlayedAction(action), values)
+    chosen = [
+        policy.decide(state, offer, sw.RandomKey(SEED, 0, t)).probabilities[:-1] for t, offer in enumerate(offers)
+    ]
     row(f"{blocks}, learned row by row", np.array(chosen), means, None)
     safe = sw.SafeAction(arm=0, reward=0.0, cost=[0.0, 0.0])
     agent = sw.Agent(sw.ArmsCAPS(arms=1 + TEMPLATES, safe_action=safe, threshold=LIMITS, delta=DELTA), seed=SEED)
-    agent.learn_log(1 + templates, seen[0], seen[1:].T)
+    agent.learn_log(1 + templates, observed[0], observed[1:].T)
     rates = np.array([agent.decide(sw.Arms(1 + TEMPLATES)).probabilities[1 : 1 + TEMPLATES] for _ in fresh])
     row("(c) rates by template (limits hold for the average user)", rates, means, None)
 
@@ -208,35 +212,35 @@ def table(count: int) -> None:
 def growth() -> None:
     """Print what six blocks leave after more and more rows."""
     for count in (100_000, 200_000, 300_000, 1_000_000):
-        parameters, people, templates, seen = logged(count)
+        parameters, people, templates, observed = logged(count)
         fresh = users(np.random.default_rng(SEED + 1), USERS)
         means = np.einsum("nd,kad->nka", fresh, parameters)
         agent = sw.Agent(caps(TEMPLATES), seed=SEED)
-        agent.learn_log(crossed(people, templates), seen[0], seen[1:].T)
-        offers = [sw.Finite(crossed(np.tile(user, (TEMPLATES, 1)), np.arange(TEMPLATES))) for user in fresh]
-        name = f"{count:,} rows, {seen[2].sum() / TEMPLATES:.0f} complaints a template"
+        agent.learn_log(crossed(people, templates), observed[0], observed[1:].T)
+        offers = [sw.FiniteSet(crossed(np.tile(user, (TEMPLATES, 1)), np.arange(TEMPLATES))) for user in fresh]
+        name = f"{count:,} rows, {observed[2].sum() / TEMPLATES:.0f} complaints a template"
         row(name, np.array([agent.decide(offer).probabilities[:-1] for offer in offers]), means, None)
 
 
 def speed(count: int) -> None:
     """Print how long a row of a log, a row learned by itself and a decision take."""
-    _, people, templates, seen = logged(count)
+    _, people, templates, observed = logged(count)
     features = crossed(people, templates)
     for blocks in (1, TEMPLATES):
         agent = sw.Agent(caps(blocks), seed=SEED)
-        agent.learn_log(features[:2000], seen[0, :2000], seen[1:, :2000].T)
-        begun = time.perf_counter()
-        agent.learn_log(features[2000:], seen[0, 2000:], seen[1:, 2000:].T)
-        told, begun = (time.perf_counter() - begun) / (count - 2000), time.perf_counter()
-        offers = [sw.Finite(crossed(np.tile(user, (TEMPLATES, 1)), np.arange(TEMPLATES))) for user in people[:2000]]
+        agent.learn_log(features[:2000], observed[0, :2000], observed[1:, :2000].T)
+        started = time.perf_counter()
+        agent.learn_log(features[2000:], observed[0, 2000:], observed[1:, 2000:].T)
+        settings, started = (time.perf_counter() - started) / (count - 2000), time.perf_counter()
+        offers = [sw.FiniteSet(crossed(np.tile(user, (TEMPLATES, 1)), np.arange(TEMPLATES))) for user in people[:2000]]
         agent.decide(offers[0])
-        begun = time.perf_counter()
+        started = time.perf_counter()
         decisions = [agent.decide(offer) for offer in offers]
-        decided, begun = (time.perf_counter() - begun) / len(offers), time.perf_counter()
-        for decision, outcome in zip(decisions, seen.T, strict=False):
+        decided, started = (time.perf_counter() - started) / len(offers), time.perf_counter()
+        for decision, outcome in zip(decisions, observed.T, strict=False):
             agent.learn(decision, reward=outcome[0], cost=outcome[1:])
-        learned = (time.perf_counter() - begun) / len(offers)
-        print(f"{blocks} block(s): {1e6 * told:.1f} us a logged row, {1e6 * decided:.0f} us a decision, "
+        learned = (time.perf_counter() - started) / len(offers)
+        print(f"{blocks} block(s): {1e6 * settings:.1f} us a logged row, {1e6 * decided:.0f} us a decision, "
               f"{1e6 * learned:.0f} us an outcome")  # fmt: skip
 
 

@@ -9,7 +9,7 @@ bound allows, plays it alone; median and range of simulated runs with coins.
 import numpy as np
 
 import stagewise as sw
-from stagewise.policies.policy import Played
+from stagewise.policies.policy import PlayedAction
 
 COST, THRESHOLD, ROUNDS, RUNS = 0.01, 0.02, 400_000, 20
 SAFE = sw.SafeAction(arm=0, reward=0.0, cost=0.0)
@@ -33,7 +33,7 @@ def pulls(name: str) -> int | None:
     state = chosen.start()
     for pull in range(ROUNDS):
         cost = float(pull % 100 == 50)
-        state = chosen.learn_in_place(state, Played(1), np.array([1.0, cost]))
+        state = chosen.learn_in_place(state, PlayedAction(1), np.array([1.0, cost]))
         if pull % 100 == 99 and chosen.decide(state, sw.Arms(2)).probabilities[1] == 1.0:
             return pull + 1
     return None

@@ -68,9 +68,9 @@ def main() -> None:
 
 def run(code: str, folder: str, mode: str) -> str:
     """Return what a process of its own prints."""
-    told = {**os.environ, "STAGEWISE_CACHE": folder, "STAGEWISE_COMPILE": mode}
+    settings = {**os.environ, "STAGEWISE_CACHE": folder, "STAGEWISE_COMPILE": mode}
     return subprocess.run(
-        [sys.executable, "-c", code], env=told, capture_output=True, text=True, check=True
+        [sys.executable, "-c", code], env=settings, capture_output=True, text=True, check=True
     ).stdout.strip()
 
 

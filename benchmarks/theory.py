@@ -8,7 +8,7 @@ import math
 import numpy as np
 
 import stagewise as sw
-from stagewise.kernels.rules.pair import best_pair
+from stagewise.kernels.rules.pair import find_best_pair
 
 DELTA = 0.01
 
@@ -22,11 +22,11 @@ def radii_at_dimension_one(
     """
     rng, k = np.random.default_rng(1), np.arange(1, rounds + 1)
     growth = np.log1p(k / ridge)
-    spread = growth + 2.0 * math.log(1.0 / DELTA)
+    deviation = growth + 2.0 * math.log(1.0 / DELTA)
     radii = (
         noise * np.sqrt(growth + math.log(1.0 / DELTA)) + math.sqrt(ridge) * norm,
-        noise * np.sqrt(spread) + math.sqrt(ridge) * norm,
-        np.sqrt(noise**2 * spread + ridge * norm**2),
+        noise * np.sqrt(deviation) + math.sqrt(ridge) * norm,
+        np.sqrt(noise**2 * deviation + ridge * norm**2),
     )
     missed = np.zeros(3)
     for _ in range(runs // 100):
@@ -49,13 +49,13 @@ def pulls_of_the_best(clipped: bool, rounds: int, seed: int) -> tuple[int, int]:
         count = np.maximum(n, 1.0)
         half = 0.5 * np.sqrt((1 + 1 / count) * (np.log1p(count) + 2 * confidence) / count)
         half[n == 0] = np.maximum(half[n == 0], 1.0)
-        hoped, dearest = sums[0] / count + half + lift * half, np.minimum(sums[1] / count + half, 1.0)
-        hoped = np.minimum(hoped, 1.0) if clipped else hoped
-        hoped[0] = -math.inf  # the safe arm stands beside the list
-        pair = best_pair(hoped, dearest, 0.0, 0.0, 0.2)
-        parts = [(pair.cheap, 1.0 - pair.share), (pair.dear, pair.share)]
-        hopeful += sum(share * (hoped[arm] if arm >= 0 else 0.0) for arm, share in parts) >= 1.0 - 1e-9
-        arm = max(pair.dear if rng.uniform() < pair.share else pair.cheap, 0)
+        optimistic, pessimistic_cost = sums[0] / count + half + lift * half, np.minimum(sums[1] / count + half, 1.0)
+        optimistic = np.minimum(optimistic, 1.0) if clipped else optimistic
+        optimistic[0] = -math.inf  # the safe arm stands beside the list
+        pair = find_best_pair(optimistic, pessimistic_cost, 0.0, 0.0, 0.2)
+        parts = [(pair.cheap, 1.0 - pair.share), (pair.costly, pair.share)]
+        hopeful += sum(share * (optimistic[arm] if arm >= 0 else 0.0) for arm, share in parts) >= 1.0 - 1e-9
+        arm = max(pair.costly if rng.uniform() < pair.share else pair.cheap, 0)
         n[arm] += 1.0
         sums[:, arm] += rng.uniform(size=2) < [rewards[arm], costs[arm]]
         best += arm == 2
@@ -102,12 +102,12 @@ def unknown_baseline(cases: int) -> tuple[int, int, int, int, int]:
             low, high = (step, high) if np.all(estimates[1:] @ point + width(point) <= limits) else (low, step)
         found += 1
         ends = (safe, safe + low * (end - safe))
-        plain = [estimates[0] @ x - shift + width(x) for x in ends]
+        base = [estimates[0] @ x - shift + width(x) for x in ends]
         gap, short = float(np.min(limits - costs_safe)), 1.0 - reward_safe
         doubt = max(0.0, 1.0 - (estimates[0] @ safe - shift) + width(safe))
-        ours = max(p + 2.0 * doubt / float(certain.min()) * width(x) for p, x in zip(plain, ends, strict=True))
-        lemma = max(p + 2.0 * short / gap * width(x) for p, x in zip(plain, ends, strict=True))
-        ratio = max(p + (max(short / gap, 1.0) - 1.0) * width(x) for p, x in zip(plain, ends, strict=True))
+        ours = max(p + 2.0 * doubt / float(certain.min()) * width(x) for p, x in zip(base, ends, strict=True))
+        lemma = max(p + 2.0 * short / gap * width(x) for p, x in zip(base, ends, strict=True))
+        ratio = max(p + (max(short / gap, 1.0) - 1.0) * width(x) for p, x in zip(base, ends, strict=True))
         failed += [
             ours < reward_end - 1e-9,
             lemma < reward_end - 1e-9,

@@ -21,7 +21,7 @@ def waited(policy: Any, dimension: int, seed: int) -> int:
     truths[1, 0] = 0.1 / 0.9
     targets = np.abs(random.normal(size=(dimension, dimension)))
     targets /= np.linalg.norm(targets, axis=1, keepdims=True)
-    offered = sw.Finite(targets) if policy.mixes else sw.Rays(targets)
+    offered = sw.FiniteSet(targets) if policy.mixes else sw.Rays(targets)
     agent, waits, noises = sw.Agent(policy, seed=seed), 0, NOISE * random.normal(size=(ROUNDS, 2))
     for noise in noises:
         decision = agent.decide(offered)
@@ -37,7 +37,7 @@ def main() -> None:
     plays: dict[str, tuple[Any, dict[str, Any]]] = {"CAPS": (sw.CAPS, {})}
     for name, kind in {"LC-LUCB": sw.LCLUCB, "ROFUL": sw.ROFUL, "OPLB": sw.OPLB}.items():
         plays[name] = (kind, {})
-        plays[f"{name}, own_sets=True"] = (kind, {"own_sets": True})
+        plays[f"{name}, own_sets=True"] = (kind, {"per_action_bounds": True})
     for name, (kind, more) in plays.items():
         cells = []
         for d in (10, 20):

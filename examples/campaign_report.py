@@ -32,8 +32,8 @@ def served(agent: sw.Agent, rounds: int, people: np.random.Generator, leaves: An
         decision = agent.decide(sw.Arms(len(NAMES)))
         arm = decision.action
         agent.learn(decision, reward=people.random() < CLICKS[arm], cost=people.random() < leaves[arm])
-        if decision.fallback is not None:
-            return decision.fallback
+        if decision.message is not None:
+            return decision.message
     return None
 
 
@@ -47,7 +47,7 @@ def main(rows: int = 50_000, rounds: int = 20_000, picture: Path | None = Path("
     report = agent.report(NAMES)
     print(report)
     if picture is not None:
-        sw.draw_report(report).savefig(picture)
+        sw.plot_report(report).savefig(picture)
     print(agent.health())
     print(served(agent, 3 * rounds, people, np.minimum(6.0 * LEAVES, 1.0)))
 

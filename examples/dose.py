@@ -29,8 +29,8 @@ def main(path: str = "results/gallery/dose.png", patients: int = 4_000) -> None:
         for _ in range(patients):
             decision = agent.decide(DOSES)
             dose = decision.action
-            seen = [dose @ RESPONSE, dose @ HARM] + 0.2 * chance.normal(size=2)
-            agent.learn(decision, reward=seen[0], cost={"side_effect": seen[1]})
+            outcome = [dose @ RESPONSE, dose @ HARM] + 0.2 * chance.normal(size=2)
+            agent.learn(decision, reward=outcome[0], cost={"side_effect": outcome[1]})
             doses.append(dose)
         response[who], harm[who] = doses @ RESPONSE, doses @ HARM
     figure, _ = two_panels(response, harm, ("side_effect", 0.3), reward="expected response", round_="patient")

@@ -11,7 +11,7 @@ import numpy as np
 
 import stagewise as sw
 from picture import save
-from stagewise.reports import style
+from stagewise.reports import plot_style
 
 LIMIT, NOISE = 0.2, 0.05
 WORLD = sw.LinearWorld(  # in every round ten new rays, each to be followed as far as one likes
@@ -21,7 +21,7 @@ WORLD = sw.LinearWorld(  # in every round ten new rays, each to be followed as f
     noise=NOISE,
 )
 SAFE = sw.SafeAction(features=np.zeros(4), reward=0.0, cost=0.0)
-FIRST = sw.Draw()
+FIRST = sw.RandomKey()
 
 
 class Memory(NamedTuple):
@@ -41,22 +41,22 @@ class Pacing:
     def start(self) -> Memory:
         return Memory(0.1 * np.eye(4), np.zeros((2, 4)), 1.0)
 
-    def decide(self, state: Memory, actions: sw.Rays, draw: sw.Draw = FIRST) -> sw.Decision:
+    def decide(self, state: Memory, actions: sw.Rays, draw: sw.RandomKey = FIRST) -> sw.Decision:
         inverse = np.linalg.inv(state.gram)
         reward, cost = actions.features @ inverse @ state.sums.T[:, 0], actions.features @ inverse @ state.sums.T[:, 1]
         optimistic = reward + 3 * NOISE * np.sqrt(np.sum(actions.features @ inverse * actions.features, axis=1))
-        worth = optimistic - state.price * cost
-        best = int(np.argmax(worth))
-        index = best if worth[best] > 0.0 else -1  # -1: the safe action
+        score = optimistic - state.price * cost
+        best = int(np.argmax(score))
+        index = best if score[best] > 0.0 else -1  # -1: the safe action
         return sw.Decision(
             action=actions.features[best] if index >= 0 else np.zeros(4),
-            index=index,
-            step=float(index >= 0),
+            action_index=index,
+            step_size=float(index >= 0),
             probabilities=None,
-            hoped=float(optimistic[best]),
-            dearest=np.array([np.nan]),  # it promises nothing of a round
+            optimistic_reward=float(optimistic[best]),
+            pessimistic_cost=np.array([np.nan]),  # it promises nothing of a round
             thresholds=np.array([self.threshold]),
-            cause=None,
+            reason_details=None,
             round=draw.round,
         )
 
@@ -72,22 +72,22 @@ POLICIES = {
     "stagewise": sw.CAPS(safe_action=SAFE, threshold=LIMIT, noise=NOISE),
 }
 WHAT = {"LinUCB": "no limit", "pacing": "limit on average", "stagewise": "limit in every round"}
-COLOURS = {"LinUCB": style.UNGUARDED, "pacing": style.DOUBT, "stagewise": style.GUARDED}
+COLOURS = {"LinUCB": plot_style.UNGUARDED, "pacing": plot_style.WARNING, "stagewise": plot_style.GUARDED}
 
 
 def costs(axes: Any, who: str, paid: Any, rounds: Any) -> None:
     """Draw the cost of every round, one dot each, and say how many are over the limit."""
     over = paid > LIMIT + 1e-9
-    axes.fill_between([1, rounds[-1]], LIMIT, 0.75, color=style.BAD, alpha=0.07, linewidth=0)
+    axes.fill_between([1, rounds[-1]], LIMIT, 0.75, color=plot_style.BAD, alpha=0.07, linewidth=0)
     axes.plot(rounds, paid, ".", markersize=1.6, markeredgewidth=0, color=COLOURS[who])
     axes.axhline(LIMIT, color="black", linestyle="--", linewidth=1)
     axes.set(ylim=(-0.35, 0.75), yticks=[0.0, LIMIT, 0.6], xlim=(0, rounds[-1]))
-    style.plain_axes(axes, grid=False)
+    plot_style.format_axes(axes, grid=False)
     axes.set_title(
         f"{who} ({WHAT[who]}): {over.sum():,} of {over.size:,} over the limit, average {paid.mean():.2f}",
         fontsize=9,
         loc="left",
-        color=style.INK,
+        color=plot_style.INK,
     )
     print(f"{who}: {over.sum()} of {over.size} rounds over the limit {LIMIT:g}, {paid.mean():.3f} on average")
 
@@ -103,8 +103,8 @@ def rewards(axes: Any, earned: dict[str, Any], best: Any, rounds: Any) -> None:
     axes.set_ylim(0.0, 0.75)
     axes.set_xlim(0, rounds[-1])
     axes.legend(loc="lower right", frameon=False, fontsize=8.5)
-    style.plain_axes(axes, "expected reward per round")
-    style.count_rounds(axes)
+    plot_style.format_axes(axes, "expected reward per round")
+    plot_style.format_round_axis(axes)
 
 
 def main(path: str = "results/gallery/every_round.png", rounds: int = 10_000) -> None:
@@ -123,7 +123,7 @@ def main(path: str = "results/gallery/every_round.png", rounds: int = 10_000) ->
     for who, result in played.items():
         costs(grid[who], who, result.cost[0, :, 0], counted)
         grid[who].tick_params(labelbottom=who == "stagewise")
-    style.count_rounds(grid["stagewise"])
+    plot_style.format_round_axis(grid["stagewise"])
     grid["pacing"].set_ylabel("expected cost of every round (one dot each)", fontsize=9)
     earned = {who: result.reward[0] for who, result in played.items()}
     rewards(grid["reward"], earned, played["stagewise"].optimum[0], counted)

@@ -9,7 +9,7 @@ import numpy as np
 
 import stagewise as sw
 from picture import save
-from stagewise.reports import style
+from stagewise.reports import plot_style
 
 SIDE = np.linspace(0.0, 1.0, 15)
 PLACES = np.array([(east, north) for north in SIDE for east in SIDE])
@@ -33,23 +33,25 @@ def main(path: str = "results/gallery/map.png", days: int = 1_500) -> None:
     )
     agent, chance, been = sw.Agent(policy, seed=1), np.random.default_rng(2), []
     for _ in range(days):
-        decision = agent.decide(sw.Finite(PLACES))
-        at = HOME if decision.index < 0 else decision.index
+        decision = agent.decide(sw.FiniteSet(PLACES))
+        at = HOME if decision.action_index < 0 else decision.action_index
         sold, loud = [SALES[at], LOUDNESS[at]] + NOISE * chance.normal(size=2)
         agent.learn(decision, reward=sold, cost={"loudness": loud})
         been.append((at, decision.probabilities @ np.append(LOUDNESS, LOUDNESS[HOME])))
-    figure, ((left, right),) = style.figure(1, 2, width=4.4, height=3.6)
+    figure, ((left, right),) = plot_style.make_figure(1, 2, width=4.4, height=3.6)
     visited, loudness = np.array(been).T
     left.contourf(SIDE, SIDE, SALES.reshape(15, 15), levels=30, cmap="Blues")
-    left.contour(SIDE, SIDE, LOUDNESS.reshape(15, 15), levels=[0.35], colors=style.BAD)
+    left.contour(SIDE, SIDE, LOUDNESS.reshape(15, 15), levels=[0.35], colors=plot_style.BAD)
     counts = np.bincount(visited[days // 2 :].astype(int), minlength=225)
-    left.scatter(*PLACES.T, s=120 * np.sqrt(counts / counts.max()), color=style.DOUBT, edgecolor="white", linewidth=0.4)
+    left.scatter(
+        *PLACES.T, s=120 * np.sqrt(counts / counts.max()), color=plot_style.WARNING, edgecolor="white", linewidth=0.4
+    )
     left.plot(*PLACES[HOME], marker="*", markersize=13, color="black")
-    style.plain_axes(left, "sales (blue), loudness of 0.35 (red), later days", "east", "north")
+    plot_style.format_axes(left, "sales (blue), loudness of 0.35 (red), later days", "east", "north")
     left.grid(False)
-    right.plot(loudness, color=style.GUARDED, linewidth=1)
-    style.limit(right, 0.35, "loudness")
-    style.plain_axes(right, "expected loudness of every day", "day")
+    right.plot(loudness, color=plot_style.GUARDED, linewidth=1)
+    plot_style.draw_limit_line(right, 0.35, "loudness")
+    plot_style.format_axes(right, "expected loudness of every day", "day")
     print(f"{np.sum(loudness > 0.35)} of {days} days beyond loudness ≤ 0.35")
     save(figure, path)
 

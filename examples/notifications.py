@@ -39,7 +39,7 @@ def plan(rounds: int = 200_000, runs: int = 4) -> None:
 def prove(out: Path, rounds: int = 20_000, runs: int = 2_000) -> None:
     """A certificate to show: how often does a campaign break the cap, if rates are anything up to twice the guess?"""
     certificate = sw.certify(
-        POLICY, sw.ArmsFamily(GUESS, spread=1.0), rounds=rounds, runs=runs, progress=False, out=out
+        POLICY, sw.ArmsWorldFamily(GUESS, spread=1.0), rounds=rounds, runs=runs, progress=False, out=out
     )
     print(certificate)
 
@@ -63,7 +63,8 @@ def serve(days: int = 30, users: int = 5_000) -> None:
                 sent, last = Counter(MESSAGES[message] for _, message in yesterday), decisions[-1]
                 shares = ", ".join(f"{name} {count / users:.0%}" for name, count in sent.most_common(3))
                 print(
-                    f"day {day:>2}: {shares}; opt-outs at most {last.dearest[0]:.4f}; {last.fallback or 'no fallback'}"
+                    f"day {day:>2}: {shares}; opt-outs at most {last.pessimistic_cost[0]:.4f}; "
+                    f"{last.message or 'mixture played'}"
                 )
         print(decisions[-1].explain())
 

@@ -26,19 +26,19 @@ def clicks(age: float, opens: float) -> np.ndarray:
 
 
 def main(path: str = "results/gallery/opt_outs.png", users: int = 30_000) -> None:
-    """Serve users one by one; each outcome is told apart, by the id of its decision."""
+    """Serve users one by one; each outcome is reported separately, by the id of its decision."""
     agent, people = sw.Agent(PROBLEM, seed=1), np.random.default_rng(2)
     earned, most, left = [], [], []
     for _ in range(users):
         age, opens = people.uniform(18, 99), people.uniform(0, 7)
         decision = agent.decide({"age": age, "opens_7d": opens})
-        worth, sent = clicks(age, opens), PROBLEM.place_of(decision.name)
-        agent.learn(decision.id, click=people.random() < worth[sent])
+        click_rates, sent = clicks(age, opens), PROBLEM.get_action_index(decision.name)
+        agent.learn(decision.id, click=people.random() < click_rates[sent])
         agent.learn(decision.id, opt_out=people.random() < OPT_OUTS[sent])
         shares = np.array(list(decision.probabilities.values()))
         sale = (0.02 - OPT_OUTS[:3]) / (0.035 - OPT_OUTS[:3])  # how much of it the limit allows beside each other one
-        earned.append(shares @ worth)
-        most.append(np.max(sale * worth[3] + (1.0 - sale) * worth[:3]))
+        earned.append(shares @ click_rates)
+        most.append(np.max(sale * click_rates[3] + (1.0 - sale) * click_rates[:3]))
         left.append(shares @ OPT_OUTS)
     clicked = {"possible under the limit": most, "guarded": earned}
     figure, _ = two_panels(

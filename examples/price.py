@@ -22,7 +22,7 @@ SETTINGS = {
     "noise": 0.5,
     "norm_bound": 0.5,
 }
-POLICIES = {"guarded": sw.CAPS(**SETTINGS, mixtures=True, unit_outcomes=True), "unguarded": sw.LinUCB(**SETTINGS)}
+POLICIES = {"guarded": sw.CAPS(**SETTINGS, mixtures=True, bounded_outcomes=True), "unguarded": sw.LinUCB(**SETTINGS)}
 
 
 def main(path: str = "results/gallery/price.png", visitors: int = 20_000) -> None:
@@ -32,10 +32,12 @@ def main(path: str = "results/gallery/price.png", visitors: int = 20_000) -> Non
         agent, chance = sw.Agent(policy, seed=1), np.random.default_rng(2)
         shares = []  # of the prices in each draw: the floor holds for what is drawn from
         for _ in range(visitors):
-            decision = agent.decide(sw.Finite(FEATURES[:-1]))
-            bought = float(chance.random() < BUYS[decision.index])
-            agent.learn(decision, reward=PRICES[decision.index] * bought / HIGHEST, cost={"share who buy": bought})
-            shares.append(decision.probabilities if who == "guarded" else np.eye(9)[decision.index])
+            decision = agent.decide(sw.FiniteSet(FEATURES[:-1]))
+            bought = float(chance.random() < BUYS[decision.action_index])
+            agent.learn(
+                decision, reward=PRICES[decision.action_index] * bought / HIGHEST, cost={"share who buy": bought}
+            )
+            shares.append(decision.probabilities if who == "guarded" else np.eye(9)[decision.action_index])
         revenue[who], buys[who] = HIGHEST * (shares @ REVENUE), shares @ BUYS
     revenue["today"] = np.full(visitors, HIGHEST * REVENUE[-1])
     words = {"reward": "expected revenue, €", "round_": "visitor", "at_most": False, "zero": False}

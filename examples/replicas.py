@@ -17,7 +17,7 @@ POLICY = sw.OPB(
     safe_action=sw.SafeAction(arm=0, reward=0.0, cost=0.0),
     threshold={"opt_out": 0.02},
     radius="kl",
-    apart=True,  # clicks are learned when they come, long before it is known who left
+    separate_signals=True,  # clicks are learned when they come, long before it is known who left
 )
 
 
@@ -27,13 +27,13 @@ def decider(name: str, snapshot: bytes, users: int, learner: Any, answers: Any) 
     people, outcomes = np.random.default_rng(len(name)), []
     for user in range(1, users + 1):
         decision = replica.decide(sw.Arms(len(MESSAGES)))
-        learner.put((name, "decision", decision.plain()))
-        answers.get()  # the learner has adopted it; only now the message is sent, and can have an outcome
+        learner.put((name, "decision", decision.to_dict()))
+        answers.get()  # the learner has registered it; only now the message is sent
         outcomes.append((decision.id, "reward", bool(people.random() < CLICKS[decision.action])))
         outcomes.append((decision.id, "opt_out", bool(people.random() < OPT_OUTS[decision.action])))
         if user % 50 == 0 or user == users:
-            for place in people.permutation(len(outcomes)):  # in any order, each signal by itself
-                learner.put((name, "outcome", outcomes[place]))
+            for index in people.permutation(len(outcomes)):  # in any order, each signal by itself
+                learner.put((name, "outcome", outcomes[index]))
             outcomes.clear()
             learner.put((name, "snapshot", None))
             replica.update(sw.Snapshot.from_bytes(answers.get()))
@@ -52,8 +52,8 @@ def serve(users: int = 2000, names: tuple[str, ...] = ("pod-1", "pod-22")) -> sw
     while working:
         name, kind, content = inbox.get(timeout=300)
         if kind == "decision":
-            agent.adopt(content)  # a service writes it to its log here
-            answers[name].put("adopted")
+            agent.register(content)  # a service writes it to its log here
+            answers[name].put("registered")
         elif kind == "outcome":
             id_, signal, value = content
             agent.learn(id_, **{signal: value})
@@ -73,4 +73,4 @@ if __name__ == "__main__":
     for message, share in zip([*MESSAGES, "nothing"], decision.probabilities, strict=True):
         if share > 0.0:
             print(f"{message}: {share:.0%}")
-    print(f"opt-outs at most {decision.dearest[0]:.4f}")
+    print(f"opt-outs at most {decision.pessimistic_cost[0]:.4f}")

@@ -1,4 +1,4 @@
-"""A policy of one's own: three verbs (docs/how-to/extend.md shows it, and plays it)."""
+"""A custom policy with three methods (docs/how-to/extend.md)."""
 
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -9,10 +9,10 @@ import numpy.typing as npt
 import stagewise as sw
 
 Floats = npt.NDArray[np.float64]
-FIRST = sw.Draw()
+FIRST = sw.RandomKey()
 
 
-def chance(draw: sw.Draw, stream: int) -> np.random.Generator:
+def chance(draw: sw.RandomKey, stream: int) -> np.random.Generator:
     """All randomness is a function of seed, run and round, and of who asks."""
     return np.random.default_rng([draw.seed % 2**64, draw.run, draw.round, stream])
 
@@ -40,28 +40,28 @@ class SafeGreedy:
     def start(self) -> Memory:
         return Memory(np.zeros(self.arms), np.zeros((2, self.arms)))
 
-    def decide(self, state: Memory, actions: sw.Arms, draw: sw.Draw = FIRST) -> sw.Decision:
+    def decide(self, state: Memory, actions: sw.Arms, draw: sw.RandomKey = FIRST) -> sw.Decision:
         rng, n = chance(draw, 0), np.maximum(state.pulls, 1.0)
         reward, cost = state.sums / n
         width = np.sqrt(np.log(self.arms * n * (n + 1) / self.delta) / (2 * n))  # Hoeffding, for all n at once
-        dearest = np.where(state.pulls > 0, np.minimum(cost + width, 1.0), 1.0)
+        pessimistic = np.where(state.pulls > 0, np.minimum(cost + width, 1.0), 1.0)
         arm = int(rng.integers(self.arms)) if rng.random() < self.curiosity else int(np.argmax(reward))
-        home, known = self.safe_arm, self.safe_cost
-        share = min(1.0, (self.threshold - known) / max(dearest[arm] - known, 1e-9))
+        safe, safe_cost = self.safe_arm, self.safe_cost
+        share = min(1.0, (self.threshold - safe_cost) / max(pessimistic[arm] - safe_cost, 1e-9))
         mixture = np.zeros(self.arms + 1)  # of the arms, then of a safe action beside the list: none here
-        mixture[home] += 1.0 - share
-        mixture[arm] += share if arm != home else 1.0 - mixture[home]
-        played = arm if rng.random() < share else home
-        bound = mixture[:-1] @ np.where(np.arange(self.arms) == home, known, dearest)
+        mixture[safe] += 1.0 - share
+        mixture[arm] += share if arm != safe else 1.0 - mixture[safe]
+        played = arm if rng.random() < share else safe
+        bound = mixture[:-1] @ np.where(np.arange(self.arms) == safe, safe_cost, pessimistic)
         return sw.Decision(
             action=played,
-            index=played,
-            step=1.0,
+            action_index=played,
+            step_size=1.0,
             probabilities=mixture,
-            hoped=float(reward[arm]),
-            dearest=np.array([bound]),
+            optimistic_reward=float(reward[arm]),
+            pessimistic_cost=np.array([bound]),
             thresholds=np.array([self.threshold]),
-            cause=None,
+            reason_details=None,
             round=draw.round,
         )
 

@@ -40,9 +40,9 @@ def main(path: str = "results/gallery/segments.png", users: int = 15_000) -> Non
             shares = np.array(list(decision.probabilities.values()))
             served.append((group, *(shares @ chance for chance in chances)))
         groups, liked[who], costs = np.array(served).T
-        for place in range(3) if by else [0]:
-            name = GROUPS[place] if by else "kids, one limit for all"
-            disliked[name] = costs[groups == place]  # as many as the group has
+        for index in range(3) if by else [0]:
+            name = GROUPS[index] if by else "kids, one limit for all"
+            disliked[name] = costs[groups == index]  # as many as the group has
     figure, _ = two_panels(liked, disliked, ("dislike", 0.10), reward="expected likes of a user", round_="user")
     save(figure, path)
 

@@ -1,6 +1,6 @@
-"""From shadow to live: a desk first only logs what it would do, then does it for a tenth, for half, for everybody.
+"""From shadow to live: the server first only logs its choices, then serves a tenth, half and all of the users.
 
-python examples/shadow.py            # the real service, in a process of its own, on a port of its own
+python examples/shadow.py            # the real server, in a separate process
 """
 
 import sys
@@ -27,26 +27,26 @@ STAGES = {
 
 
 def main(path: str = "results/gallery/shadow.png", users: int = 12_000) -> None:
-    """Open a desk stage by stage, and draw what users were served."""
-    people, told = np.random.default_rng(1), []
+    """Open the experiment stage by stage, and draw what users were served."""
+    people, expected = np.random.default_rng(1), []
     with served(PROBLEM, safe="nothing") as (client, change):
         for stage in STAGES.values():
             change(**stage)
             for _ in range(users // len(STAGES) // 50):
                 decisions, outcomes = client.decide_all([{}] * 50), []
-                for one in decisions:
-                    sent = NAMES.index(one.action)
+                for decision in decisions:
+                    sent = NAMES.index(decision.action)
                     click, left = people.random(2) < (CLICKS[sent], OPT_OUTS[sent])
-                    outcomes.append({"decision_id": one.decision_id, "click": bool(click), "opt_out": bool(left)})
-                    shares = [one.probabilities.get(name, 0.0) for name in NAMES]
-                    told.append((shares @ CLICKS, shares @ OPT_OUTS))
+                    outcomes.append({"decision_id": decision.decision_id, "click": bool(click), "opt_out": bool(left)})
+                    shares = [decision.probabilities.get(name, 0.0) for name in NAMES]
+                    expected.append((shares @ CLICKS, shares @ OPT_OUTS))
                 client.learn_all(outcomes)
-    clicks, opt_outs = np.array(told).T
+    clicks, opt_outs = np.array(expected).T
     earned, paid = {"guarded": clicks}, {"guarded": opt_outs}
     figure, (left, _) = two_panels(earned, paid, ("opt_out", 0.05), reward="expected clicks a user", round_="user")
-    for place, stage in enumerate(STAGES):
-        left.axvline(place * users / 4, color="#999999", linewidth=0.8)
-        left.annotate(f" {stage}", (place * users / 4, 0.98), xycoords=("data", "axes fraction"), fontsize=8, va="top")
+    for index, stage in enumerate(STAGES):
+        left.axvline(index * users / 4, color="#999999", linewidth=0.8)
+        left.annotate(f" {stage}", (index * users / 4, 0.98), xycoords=("data", "axes fraction"), fontsize=8, va="top")
     save(figure, path)
 
 

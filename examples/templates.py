@@ -20,14 +20,14 @@ SIZES = dict(zip(PROBLEM.context, ([18, 99], [0, 20], [0, 7], [0, 30], [0, 1], [
 
 
 class Truth(NamedTuple):
-    """What nobody knows: how templates and users come together."""
+    """The true rates, which no policy knows."""
 
     clicks: np.ndarray  # (6, 9) a constant and what each number of a user, scaled to [−1, 1], adds
     costs: np.ndarray  # (2, 6) opt-outs and complaints by template
 
     def best(self, users: np.ndarray) -> np.ndarray:
         """Return the most clicks that every user allows under both limits: the best of two templates, by share."""
-        worth, (out, complain) = users @ self.clicks.T, self.costs
+        rates, (out, complain) = users @ self.clicks.T, self.costs
         most = np.full(len(users), -np.inf)
         for i in range(6):
             for j in range(6):
@@ -38,7 +38,7 @@ class Truth(NamedTuple):
                     elif cost[j] > limit:
                         share = min(share, (limit - cost[i]) / (cost[j] - cost[i]))
                 if share >= 0.0:
-                    most = np.maximum(most, (1.0 - share) * worth[:, i] + share * worth[:, j])
+                    most = np.maximum(most, (1.0 - share) * rates[:, i] + share * rates[:, j])
         return most
 
 
@@ -54,8 +54,8 @@ def users(count: int, chance: np.random.Generator) -> tuple[list[dict[str, float
     """Return users as the problem names their numbers, and the same scaled, behind a constant."""
     scaled = chance.uniform(-1.0, 1.0, (count, 8))
     ends = np.array([SIZES[name] for name in PROBLEM.context], dtype=float).T
-    told = ends[0] + 0.5 * (scaled + 1.0) * (ends[1] - ends[0])
-    named = [dict(zip(SIZES, row, strict=True)) for row in np.clip(told, *ends).tolist()]
+    numbers = ends[0] + 0.5 * (scaled + 1.0) * (ends[1] - ends[0])
+    named = [dict(zip(SIZES, row, strict=True)) for row in np.clip(numbers, *ends).tolist()]
     return named, np.column_stack([np.ones(count), scaled])
 
 
@@ -71,23 +71,23 @@ def log(world: Truth, count: int, chance: np.random.Generator) -> dict[str, Any]
 
 
 class Day(NamedTuple):
-    """What a day came to."""
+    """The results of a day."""
 
     clicks: float  # expected of what was done, for each user
     possible: float
     today: float  # of the template that is sent today
-    feared: dict[str, float]  # what the costs were feared to be at most, for each user
-    true: dict[str, float]  # what they were expected to be, in truth
-    over: int  # users for whom a limit was truly broken
+    pessimistic: dict[str, float]  # pessimistic costs, for each user
+    true: dict[str, float]  # true expected costs
+    over: int  # users for whom a limit was violated
 
 
 def campaign(agent: sw.Agent, days: int, people: int, seed: int = 0) -> list[Day]:
     """Play days of users: clicks come within hours, opt-outs within two days, complaints within a week, some never."""
-    world, chance, late, told = truth(), np.random.default_rng([1, seed]), [], []
+    world, chance, late, results = truth(), np.random.default_rng([1, seed]), [], []
     for day in range(days):
         named, numbers = users(people, chance)
-        worth, total, over = numbers @ world.clicks.T, 0.0, 0
-        feared, true = np.zeros(2), np.zeros(2)
+        click_rates, total, over = numbers @ world.clicks.T, 0.0, 0
+        pessimistic, true = np.zeros(2), np.zeros(2)
         for i, user in enumerate(named):
             now = DAY * (day + i / people)
             while late and late[0][0] <= now:
@@ -95,56 +95,62 @@ def campaign(agent: sw.Agent, days: int, people: int, seed: int = 0) -> list[Day
                 agent.learn(id_, now=when, **signal)
             decision: Any = agent.decide(user, now=now)
             shares = np.array(list(decision.probabilities.values()))
-            total += float(shares @ worth[i])
+            total += float(shares @ click_rates[i])
             over += bool(np.any(world.costs @ shares > [0.02 + 1e-12, 0.005 + 1e-12]))
-            feared += [kept.dearest for kept in decision.limits.values()]
+            pessimistic += [limit.pessimistic_cost for limit in decision.limits.values()]
             true += world.costs @ shares
-            place = PROBLEM.place_of(decision.name)
-            if chance.random() < worth[i, place]:
+            index = PROBLEM.get_action_index(decision.name)
+            if chance.random() < click_rates[i, index]:
                 heapq.heappush(late, (now + 6 * 3600.0 * chance.random(), decision.id, {"click": True}))
             for name, rate, window in (("opt_out", 0, 2), ("complaint", 1, 7)):
-                if chance.random() < world.costs[rate, place]:
+                if chance.random() < world.costs[rate, index]:
                     heapq.heappush(late, (now + window * DAY * chance.random(), decision.id, {name: True}))
         possible = float(world.best(numbers).mean())
-        rates = [dict(zip(PROBLEM.limits, (sums / people).tolist(), strict=True)) for sums in (feared, true)]
-        told.append(Day(total / people, possible, float(worth[:, 0].mean()), *rates, over))
-    return told
+        rates = [dict(zip(PROBLEM.limits, (sums / people).tolist(), strict=True)) for sums in (pessimistic, true)]
+        results.append(Day(total / people, possible, float(click_rates[:, 0].mean()), *rates, over))
+    return results
 
 
-def shown(told: list[Day]) -> None:
-    """Print every fifth day, and what all of it came to."""
-    for day, one in enumerate(told, start=1):
-        if day % 5 == 1 or day == len(told):
-            rates = ", ".join(f"{name} {one.true[name]:.4f}, at most {one.feared[name]:.4f}" for name in one.feared)
-            print(f"day {day:2}: {one.clicks:.4f} clicks a user, {gained([one]):4.0%} of the extra ones; {rates}")
-    print(f"{gained(told):.0%} of the extra clicks there were, and {sum(d.over for d in told)} users over a limit")
+def print_days(results: list[Day]) -> None:
+    """Print every fifth day and the total."""
+    for day, result in enumerate(results, start=1):
+        if day % 5 == 1 or day == len(results):
+            rates = ", ".join(
+                f"{name} {result.true[name]:.4f}, at most {result.pessimistic[name]:.4f}" for name in result.pessimistic
+            )
+            gain = compute_gain([result])
+            print(f"day {day:2}: {result.clicks:.4f} clicks a user, {gain:4.0%} of the extra ones; {rates}")
+    over = sum(day.over for day in results)
+    print(f"{compute_gain(results):.0%} of the possible extra clicks, and {over} users over a limit")
 
 
-def gained(told: list[Day]) -> float:
-    """Return which share of the clicks that today's template does not get was got."""
-    return sum(d.clicks - d.today for d in told) / sum(d.possible - d.today for d in told)
+def compute_gain(results: list[Day]) -> float:
+    """Return the share of the possible extra clicks that the agent got."""
+    return sum(d.clicks - d.today for d in results) / sum(d.possible - d.today for d in results)
 
 
-def drawn(told: list[Day], path: Path) -> None:
+def draw_days(results: list[Day], path: Path) -> None:
     """Draw clicks above and limits below."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(9, 3.6), layout="constrained")
     left, right = figure.subplots(1, 2)
-    days = range(1, len(told) + 1)
+    days = range(1, len(results) + 1)
     left.plot(
-        days, [100 * d.possible for d in told], color="#888888", linestyle="--", label="possible under both limits"
+        days, [100 * d.possible for d in results], color="#888888", linestyle="--", label="possible under both limits"
     )
-    left.plot(days, [100 * d.clicks for d in told], color="#1f5fa8", linewidth=2, label="the agent")
-    left.plot(days, [100 * d.today for d in told], color="#b5651d", label="today's template")
+    left.plot(days, [100 * d.clicks for d in results], color="#1f5fa8", linewidth=2, label="the agent")
+    left.plot(days, [100 * d.today for d in results], color="#b5651d", label="today's template")
     left.set(xlabel="day", ylabel="expected clicks of 100 users", ylim=(0, None))
     left.legend(frameon=False, loc="lower right")
     for (name, limit), colour in zip(PROBLEM.limits.items(), ("#1f5fa8", "#3a8f5c"), strict=True):
         value = float(limit.value)  # type: ignore[arg-type]
-        right.plot(days, [100 * d.feared[name] / value for d in told], color=colour, linestyle=":")
-        right.plot(days, [100 * d.true[name] / value for d in told], color=colour, label=f"{name}, limit {value:.1%}")
+        right.plot(days, [100 * d.pessimistic[name] / value for d in results], color=colour, linestyle=":")
+        right.plot(
+            days, [100 * d.true[name] / value for d in results], color=colour, label=f"{name}, limit {value:.1%}"
+        )
     right.axhline(100, color="#b00020", linewidth=1)
-    right.set(xlabel="day", ylabel="expected rate, % of its limit\n(dotted: at most, by what is known)", ylim=(0, 110))
+    right.set(xlabel="day", ylabel="expected rate, % of its limit\n(dotted: pessimistic)", ylim=(0, 110))
     right.legend(frameon=False, loc="lower right")
     for axes in (left, right):
         axes.spines[["top", "right"]].set_visible(False)
@@ -159,9 +165,9 @@ def main(days: int = 30, people: int = 5_000, rows: int = 50_000, seed: int = 0)
 
 
 def several(count: int = 8) -> None:
-    """Play as many logs and months, and print what they came to."""
+    """Play several logs and months, and print the totals."""
     months = [main(seed=seed) for seed in range(count)]
-    shares, late = [gained(month) for month in months], [gained(month[-10:]) for month in months]
+    shares, late = [compute_gain(month) for month in months], [compute_gain(month[-10:]) for month in months]
     over = sum(day.over for month in months for day in month)
     print(f"{np.mean(shares):.1%} of the extra clicks ({min(shares):.1%} to {max(shares):.1%}), ", end="")
     print(f"{np.mean(late):.1%} in the last ten days, {over} users over a limit")
@@ -173,6 +179,6 @@ if __name__ == "__main__":
     else:
         print(PROBLEM)
         month = main()
-        shown(month)
+        print_days(month)
         if "picture" in sys.argv:
-            drawn(month, Path(__file__).parents[1] / "docs" / "pictures" / "templates.png")
+            draw_days(month, Path(__file__).parents[1] / "docs" / "pictures" / "templates.png")

@@ -45,12 +45,12 @@ def main(path: str = "results/gallery/warm_start.png", users: int = 12_000, rows
         served = []
         for mobile in people.uniform(-1, 1, users):
             decision = agent.decide({"mobile": mobile})
-            worth, place = CLICKS @ [1.0, mobile], NAMES.index(decision.name)
+            click_rates, index = CLICKS @ [1.0, mobile], NAMES.index(decision.name)
             agent.learn(
-                decision.id, click=people.random() < worth[place], complaint=people.random() < COMPLAINTS[place]
+                decision.id, click=people.random() < click_rates[index], complaint=people.random() < COMPLAINTS[index]
             )
             shares = np.array(list(decision.probabilities.values()))
-            served.append((shares @ worth, shares @ COMPLAINTS))
+            served.append((shares @ click_rates, shares @ COMPLAINTS))
         clicks[who], complaints[who] = np.array(served).T
     clicks["today"] = np.full(users, CLICKS[0, 0])
     figure, _ = two_panels(clicks, complaints, ("complaint", 0.01), reward="expected clicks a user", round_="user")

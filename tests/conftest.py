@@ -1,4 +1,4 @@
-"""The lanes: `compiled` needs Numba, `long` takes more than a moment; all but `compiled` run kernels as Python."""
+"""The lanes: `compiled` needs Numba, `long` takes more than a second; all but `compiled` run kernels as Python."""
 
 import os
 import signal
@@ -7,15 +7,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from _pytest.doctest import DoctestItem
+from tests.rewording import draw_word, reword
 
-# What a test calls is compiled at once, in its own process; `tests/kernels/test_interpreted.py` is about all else.
+# A kernel is compiled at its first call, in the test's process; `tests/kernels/test_interpreted.py` is the exception.
 os.environ.setdefault("STAGEWISE_COMPILE", "always")
 
-# A shell that runs the tests in the background has them ignore Ctrl+C, and so would every command that they start.
+# A shell that runs the tests in the background makes them, and every command that they start, ignore Ctrl+C.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# Files whose tests play the same loops, or look at one reproduction: one process compiles and makes that, once.
+# Files whose tests share loops or one reproduction: one process compiles them once.
 TOGETHER = {
     "tests/agreement/test_backends.py": "linear",
     "tests/agreement/test_eligible.py": "linear",
@@ -29,9 +31,9 @@ TOGETHER = {
     "reproduction/tests/test_reproduce.py": "linear",
 }
 
-# Kept apart from the lane for every change: the desk, the commands, the paper, several processes, solvers at work.
+# Not in the plain lane: the server, the commands, the paper, several processes, solvers.
 PROGRAMS = (
-    "tests/service/",
+    "tests/server/",
     "tests/cli/",
     "tests/examples/",
     "reproduction/tests/",
@@ -47,36 +49,46 @@ PROGRAMS = (
     "tests/test_import.py",
 )
 
-# A file with tests for the lane that compiles says so; the lane looks at no others.
-SPEAKS = "mark.compiled"
+# The compiled lane collects only files that contain this.
+COMPILED_MARK = "mark.compiled"
 
 
 @cache
-def speaks(path: Path) -> bool:
-    """Say whether a file may have tests for the lane that compiles."""
-    return SPEAKS in path.read_text(encoding="utf-8")
+def may_be_compiled(path: Path) -> bool:
+    """Say whether a file may have tests of the compiled lane."""
+    return COMPILED_MARK in path.read_text(encoding="utf-8")
+
+
+WORD = draw_word()
+
+
+@pytest.fixture(autouse=True)
+def reworded(request: pytest.FixtureRequest) -> None:
+    """Reword every sentence, except in tests of the wording."""
+    if not isinstance(request.node, DoctestItem) and request.node.get_closest_marker("wording") is None:
+        reword(request.getfixturevalue("monkeypatch"), WORD)
 
 
 @pytest.fixture
 def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave the pictures of certificates empty: to draw them takes longer than all else that is kept of one."""
-    monkeypatch.setattr("stagewise.reports.style.embedded", lambda figure: "data:image/png;base64,")
+    """Do not draw the pictures of certificates: they take most of the time."""
+    monkeypatch.setattr("stagewise.reports.plot_style.to_data_uri", lambda figure: "data:image/png;base64,")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Leave alone, in the lane that compiles, files without tests for it: to collect all takes seconds a process."""
+    """Skip files without compiled tests in the compiled lane: collecting all takes seconds per process."""
     compiling = str(config.getoption("markexpr")).startswith("compiled ")
-    return True if compiling and collection_path.match("test_*.py") and not speaks(collection_path) else None
+    return True if compiling and collection_path.match("test_*.py") and not may_be_compiled(collection_path) else None
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark whole programs as long; skip, where nothing is compiled, what proves nothing or takes hours there."""
+    """Mark programs as long; skip compiled tests if nothing is compiled."""
     for item in items:
         compiled = item.get_closest_marker("compiled") and not item.get_closest_marker("slow")
-        if compiled and not speaks(item.path):
+        if compiled and not may_be_compiled(item.path):
             raise pytest.UsageError(
-                f"{item.nodeid} is for the lane that compiles, which finds it only where {SPEAKS} is"
+                f"{item.nodeid} is a compiled test in a file without {COMPILED_MARK}, which its lane does not collect"
             )
         if item.nodeid.startswith(PROGRAMS) and not item.get_closest_marker("compiled"):
             item.add_marker(pytest.mark.long)
@@ -88,7 +100,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Give files that belong together to one process, where files are given out whole (`--dist loadfile`)."""
+    """Run files that belong together in one process, with `--dist loadfile`."""
     if config.getoption("dist") != "loadfile":
         return None
     from xdist.scheduler import LoadFileScheduling

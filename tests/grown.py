@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.kernels.processes import copied, files
 
-from stagewise.kernels import kept
+from stagewise.kernels import code_cache
 
 __all__ = ["changed", "copied", "insert", "ran"]
 
@@ -24,8 +24,8 @@ def insert(path: Path, anchor: str, before: str = "", after: str = "") -> None:
 
 def changed(package: Path) -> set[str]:
     """Return the files of a copy that are new, or other than ours."""
-    ours, theirs = files(kept.PACKAGE), files(package)
-    named = {Path(name).relative_to(kept.PACKAGE): text for name, text in ours.items() if ".py" in name[-4:]}
+    ours, theirs = files(code_cache.PACKAGE), files(package)
+    named = {Path(name).relative_to(code_cache.PACKAGE): text for name, text in ours.items() if ".py" in name[-4:]}
     others = {Path(name).relative_to(package): text for name, text in theirs.items() if ".py" in name[-4:]}
     assert named.keys() <= others.keys()
     return {path.as_posix() for path, text in others.items() if named.get(path) != text}
@@ -33,8 +33,8 @@ def changed(package: Path) -> set[str]:
 
 def ran(package: Path, *command: str, folder: Path | None = None, **environment: str) -> str:
     """Return what a fresh interpreter prints that finds this copy of the package; `folder`: where it stands."""
-    told = {**os.environ, "PYTHONPATH": str(package.parent), "PYTHONDONTWRITEBYTECODE": "1", **environment}
+    variables = {**os.environ, "PYTHONPATH": str(package.parent), "PYTHONDONTWRITEBYTECODE": "1", **environment}
     call = [sys.executable, *command]
-    done = subprocess.run(call, capture_output=True, text=True, env=told, cwd=folder, check=False)
+    done = subprocess.run(call, capture_output=True, text=True, env=variables, cwd=folder, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()

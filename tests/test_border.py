@@ -1,4 +1,4 @@
-"""A sieve at the border of the kernels: nobody else knows a place in their arrays, and nobody else makes kernels."""
+"""Check that only the kernels package uses offsets in its flat arrays, and that only it makes kernels."""
 
 import ast
 from collections.abc import Collection, Iterator
@@ -14,52 +14,52 @@ ROOM = PACKAGE / "kernels"
 OUTSIDE = sorted(path for path in PACKAGE.rglob("*.py") if ROOM not in path.parents)
 MARKS = {"kernel", "called"}
 FLAT = {"layout", "settings", "memory", "answer", "scratch", "per_limit", "tally", "basis", "at_safe"}
-RECORDS = {"running", "audit"}  # of runs, of which places are read by a name, or counted from one
-ROWS = {"rule"}  # a table of the kernels, of which rows are read by their names
-PARTS = {"learned", "sets"}  # of a part, whose inside only kernels know
+RECORDS = {"running", "audit"}  # records of runs, read at a named index or an offset from one
+ROWS = {"rule"}  # a table of the kernels, whose rows are read by name
+PARTS = {"learned", "sets"}  # arrays of a block that only kernels index
 
 
-def names_of_places(tree: ast.AST) -> set[str]:
+def list_index_names(tree: ast.AST) -> set[str]:
     """Return the constants that a file imports from the kernels."""
     imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
     ours = [alias for node in imports if (node.module or "").startswith("stagewise.kernels.") for alias in node.names]
     return {alias.asname or alias.name for alias in ours if alias.name.isupper()}
 
 
-def counted(place: ast.expr, known: set[str]) -> bool:
-    """Say whether a place in a record is a bare number, or counted from one, instead of from a name."""
-    if isinstance(place, ast.Slice):
-        return any(counted(end, known) for end in (place.lower, place.upper) if end is not None)
-    if isinstance(place, ast.BinOp):
-        return not (isinstance(place.left, ast.Name) and place.left.id in known)
-    return any(isinstance(node, ast.Constant) for node in ast.walk(place))
+def is_bare_index(index: ast.expr, known: set[str]) -> bool:
+    """Return whether an index in a record is a bare number, or an offset from one, instead of from a name."""
+    if isinstance(index, ast.Slice):
+        return any(is_bare_index(end, known) for end in (index.lower, index.upper) if end is not None)
+    if isinstance(index, ast.BinOp):
+        return not (isinstance(index.left, ast.Name) and index.left.id in known)
+    return any(isinstance(node, ast.Constant) for node in ast.walk(index))
 
 
-def offsets(source: str, known: Collection[str] = ()) -> Iterator[str]:
-    """Yield where a flat array is read or written other than at a place that the kernels name, or by a key of text.
+def find_offsets(source: str, known: Collection[str] = ()) -> Iterator[str]:
+    """Yield where a flat array is indexed other than by a name of the kernels or a string.
 
-    `known`: names that the source is given, beside those that it imports.
+    `known`: names that the source is given, besides those that it imports.
     """
     tree = ast.parse(source)
-    known = names_of_places(tree) | set(known)
+    known = list_index_names(tree) | set(known)
     for node in ast.walk(tree):
         if not isinstance(node, ast.Subscript):
             continue
-        array, place = node.value, node.slice
+        array, index = node.value, node.slice
         name = array.attr if isinstance(array, ast.Attribute) else array.id if isinstance(array, ast.Name) else ""
-        row = place.elts[0] if isinstance(place, ast.Tuple) and name in ROWS else place
+        row = index.elts[0] if isinstance(index, ast.Tuple) and name in ROWS else index
         named = isinstance(row, ast.Name) and (row.id in known or name in ROWS)
-        text = isinstance(place, ast.Constant) and isinstance(place.value, str)
+        text = isinstance(index, ast.Constant) and isinstance(index.value, str)
         inside = name in PARTS and isinstance(array, ast.Attribute)
-        last = place.elts[-1] if isinstance(place, ast.Tuple) and place.elts else place
-        if name in RECORDS and not text and counted(last, known):
+        last = index.elts[-1] if isinstance(index, ast.Tuple) and index.elts else index
+        if name in RECORDS and not text and is_bare_index(last, known):
             yield f"line {node.lineno}: {ast.unparse(node)}"
         if (name in FLAT | ROWS or inside) and not named and not text:
             yield f"line {node.lineno}: {ast.unparse(node)}"
 
 
 def makes_kernels(source: str) -> bool:
-    """Say whether a file marks a function as a kernel, or imports what does."""
+    """Return whether a file marks a function as a kernel, or imports the decorator."""
     marks = [ast.unparse(mark) for node in ast.walk(ast.parse(source)) for mark in getattr(node, "decorator_list", [])]
     imports = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ImportFrom)]
     return not MARKS.isdisjoint(marks) or any(
@@ -67,32 +67,32 @@ def makes_kernels(source: str) -> bool:
     )
 
 
-def told(path: Path) -> str:
+def get_relative_path(path: Path) -> str:
     return str(path.relative_to(PACKAGE))
 
 
 def test_nobody_else_knows_an_offset() -> None:
-    found = {told(path): list(offsets(path.read_text(encoding="utf-8"))) for path in OUTSIDE}
-    assert {path: places for path, places in found.items() if places} == {}
+    found = {get_relative_path(path): list(find_offsets(path.read_text(encoding="utf-8"))) for path in OUTSIDE}
+    assert {path: indices for path, indices in found.items() if indices} == {}
 
 
 def test_the_texts_of_gpu_loops_know_none() -> None:
     texts = [
-        unrolled_arms.written(unrolled_arms.ArmsForm(3, 0, 0, 0, True)),
-        unrolled_rays.written(unrolled_rays.RaysForm(2, 1, 2, True, False, True, 0, 2, 0, True, True)),
+        unrolled_arms.write_source(unrolled_arms.ArmsForm(3, 0, 0, 0, True)),
+        unrolled_rays.write_source(unrolled_rays.RaysForm(2, 1, 2, True, False, True, 0, 2, 0, True, True)),
     ]
-    assert [list(offsets(text, unrolled.PLACES)) for text in texts] == [[], []]
-    assert all(list(offsets(text)) for text in texts)  # they do write records, by names that they are given
+    assert [list(find_offsets(text, unrolled.RECORD_INDICES)) for text in texts] == [[], []]
+    assert all(list(find_offsets(text)) for text in texts)  # they do write records, by names that they are given
 
 
 def test_nobody_else_makes_kernels() -> None:
-    """Machine code is kept under a digest of the room of kernels: what stands elsewhere could be old."""
-    assert [told(path) for path in OUTSIDE if makes_kernels(path.read_text(encoding="utf-8"))] == []
+    """Machine code is cached under a digest of the kernels package; a kernel elsewhere could be out of date."""
+    assert [get_relative_path(path) for path in OUTSIDE if makes_kernels(path.read_text(encoding="utf-8"))] == []
 
 
 def test_there_are_files_to_look_at() -> None:
-    assert {"policies/compiled.py", "models/regression.py", "simulation/compiled.py"} <= {
-        told(path) for path in OUTSIDE
+    assert {"policies/compiled_policy.py", "models/confidence_set.py", "simulation/compiled_run.py"} <= {
+        get_relative_path(path) for path in OUTSIDE
     }
 
 
@@ -105,47 +105,47 @@ def test_there_are_files_to_look_at() -> None:
         "answer[: 4 + m]",
         "answer[4:]",
         "scratch[where]",
-        "layout[FIRST_PART + 9 * which]",
+        "layout[FIRST_MODEL_BLOCK + 9 * index]",
         "memory[OWN]",
         "memory[:]",
         "self.policy.settings[0]",
-        "area.per_limit[:m]",
-        "part.tally[SQUARES + 1]",
-        "part.learned[n:]",
+        "workspace.per_limit[:m]",
+        "block.tally[SQUARES + 1]",
+        "block.learned[n:]",
         "rule[COSTS : COSTS + m]",
-        "area.rule[3, places]",
+        "workspace.rule[3, places]",
         "basis[count + 1, 1:]",
         "kept.at_safe[0]",
-        "running[place, 1]",
+        "running[index, 1]",
         "rows.running[:, 2]",
-        "whole.running[:, : 5 + m]",
-        "audit[place, 3 + signal]",
+        "merged.running[:, : 5 + m]",
+        "audit[index, 3 + signal]",
         "trace.audit[OWN + 1 :]",
     ],
 )
 def test_the_sieve_catches_offsets(line: str) -> None:
-    assert list(offsets(f"from stagewise.kernels.layout import FIRST_PART\n\nOWN = 3\n{line}"))
-    assert list(offsets(f"from stagewise.kernels.layout import FIRST_PART\n\nOWN = 3\n{line} = 1.0"))
+    assert list(find_offsets(f"from stagewise.kernels.layout import FIRST_MODEL_BLOCK\n\nOWN = 3\n{line}"))
+    assert list(find_offsets(f"from stagewise.kernels.layout import FIRST_MODEL_BLOCK\n\nOWN = 3\n{line} = 1.0"))
 
 
 @pytest.mark.parametrize(
     "line",
     [
-        "memory[FOLLOWED]",
-        "state.memory[FOLLOWED]",
+        "memory[CACHED]",
+        "state.memory[CACHED]",
         "settings['seeds']",
         "rows[3]",
-        "rule[FOLLOWED, :-1]",
+        "rule[CACHED, :-1]",
         "learned[3]",
-        "running[place]",
+        "running[index]",
         "running[:, : running_size(m)]",
-        "audit[place, FOLLOWED + 1]",
-        "audit[FOLLOWED:]",
+        "audit[index, CACHED + 1]",
+        "audit[CACHED:]",
         "result.audit['missed']",
     ],
 )
 def test_the_sieve_lets_named_places_pass(line: str) -> None:
-    assert list(offsets(f"from stagewise.kernels.layout import FOLLOWED\n\n{line}")) == []
+    assert list(find_offsets(f"from stagewise.kernels.layout import CACHED\n\n{line}")) == []
 
 
 @pytest.mark.parametrize(
@@ -161,4 +161,4 @@ def test_the_sieve_catches_who_makes_kernels(source: str) -> None:
 
 
 def test_the_sieve_lets_who_calls_kernels_pass() -> None:
-    assert not makes_kernels("from stagewise.kernels.compile import Floats, named\n\nplain = named(radius)")
+    assert not makes_kernels("from stagewise.kernels.compile import Floats, as_python\n\nRADIUS = as_python(radius)")

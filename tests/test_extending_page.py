@@ -21,6 +21,7 @@ def test_the_policy_on_the_page_is_the_one_that_mypy_reads() -> None:
     assert "safe_greedy" in mypy["modules"]
 
 
+@pytest.mark.wording
 @pytest.mark.compiled
 def test_the_page_prints_what_it_shows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -1,4 +1,4 @@
-"""The front door: importing is quick, and every name is there."""
+"""`import stagewise` is quick, and every exported name exists."""
 
 import ast
 import re
@@ -49,12 +49,6 @@ def test_every_name_shows_how_it_is_used() -> None:
     assert [name for name in names if ">>> " not in getattr(stagewise, name).__doc__] == []
 
 
-def test_every_name_stands_in_the_document_of_names() -> None:
-    page = (Path(__file__).parents[1] / "docs" / "reference" / "api.md").read_text(encoding="utf-8")
-    told = set(re.findall(r"^\.\. auto\w+:: (\S+)$", page, re.MULTILINE))
-    assert {f"{getattr(stagewise, name).__module__}.{name}" for name in stagewise.__all__} - told == set()
-
-
 def test_every_name_is_listed() -> None:
     assert set(dir(stagewise)) >= {*stagewise.__all__, "__version__"}
     assert list(stagewise.__all__) == sorted(set(stagewise.__all__))
@@ -63,14 +57,14 @@ def test_every_name_is_listed() -> None:
 def test_every_name_comes_from_where_it_is_made() -> None:
     """Type checkers and editors read the same list."""
     stub = ast.parse(Path(stagewise.__file__).with_suffix(".pyi").read_text(encoding="utf-8"))
-    seen = {
+    named = {
         alias.asname: node.module
         for node in stub.body
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
         if alias.asname
     }
-    assert seen == {name: getattr(stagewise, name).__module__ for name in stagewise.__all__}
+    assert named == {name: getattr(stagewise, name).__module__ for name in stagewise.__all__}
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from stagewise.kernels import kept
+from stagewise.kernels import code_cache
 
-FILES = sorted(kept.PACKAGE.rglob("*.py"))
-SOURCES = kept.sources()
+FILES = sorted(code_cache.PACKAGE.rglob("*.py"))
+SOURCES = code_cache.list_sources()
 MARKS = {"kernel", "called"}
 
 
@@ -28,7 +28,7 @@ def is_a_source(name: str) -> bool:
     parts = name.split(".")
     if parts[0] != "stagewise":
         return True
-    files = [kept.PACKAGE.joinpath(*parts[1:end]).with_suffix(".py") for end in (len(parts), len(parts) - 1)]
+    files = [code_cache.PACKAGE.joinpath(*parts[1:end]).with_suffix(".py") for end in (len(parts), len(parts) - 1)]
     return any(path in SOURCES for path in files)
 
 
@@ -67,7 +67,7 @@ def test_who_makes_kernels_is_in_the_folders_name() -> None:
 
 def test_kernels_in_folders_of_their_room_are_among_them() -> None:
     folders = {path.parent.name for path in SOURCES if "@kernel" in path.read_text("utf-8")}
-    assert {"kernels", "signals", "rules", "loop"} <= folders
+    assert {"kernels", "models", "rules", "loop"} <= folders
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_the_sieve_catches_strangers(source: str) -> None:
 
 def test_the_sieve_lets_kernels_and_other_peoples_packages_pass() -> None:
     body = "@kernel\ndef f() -> float:\n    return math.pi * ACTIONS"
-    source = f"import math\nfrom stagewise.kernels.draw import ACTIONS\n\n{body}"
+    source = f"import math\nfrom stagewise.kernels.random_streams import ACTIONS\n\n{body}"
     assert strangers(source) == []
 
 

@@ -1,18 +1,41 @@
-"""The pages on the doctor, frames, health, reports and evaluation run, and print what they show."""
+"""The how-to pages run from top to bottom, and print what they show."""
 
 import re
 from pathlib import Path
 
 import pytest
 
-DOCS = Path(__file__).parents[1] / "docs"
+pytestmark = pytest.mark.wording
+
+HOW_TO = Path(__file__).parents[1] / "docs" / "how-to"
+PAGES = [
+    "bring-a-log",
+    "check-a-log",
+    "check-health",
+    "choose-a-method-of-oplb",
+    "decide-for-a-table",
+    "decide-in-several-processes",
+    "declare-the-safe-cost",
+    "evaluate",
+    "how-many-groups",
+    "late-outcomes",
+    "play-a-point-of-a-convex-set",
+    "read-the-report",
+    "safe-action-of-the-round",
+    "use-categories",
+    "use-your-models-scores",
+    "when-a-stop-sees-events",
+    "when-the-world-changes",
+]
+SIMULATED = ["learn-rare-costs", "simulate", "use-nonlinear-models"]
 
 
-@pytest.mark.parametrize("page", ["check-a-log", "bring-a-log", "check-health", "read-the-report", "evaluate"])
+@pytest.mark.parametrize("page", [*PAGES, *(pytest.param(page, marks=pytest.mark.compiled) for page in SIMULATED)])
 def test_a_page_prints_what_it_shows(page: str, capsys: pytest.CaptureFixture[str]) -> None:
-    text = (DOCS / "how-to" / f"{page}.md").read_text(encoding="utf-8")
-    snippets = re.findall(r"```python\n(.*?)```\s*```text\n(.*?)```", text, re.DOTALL)
-    assert len(snippets) == 1
-    for code, shown in snippets:
-        exec(compile(code, f"{page}.md", "exec"), {})
-        assert capsys.readouterr().out == shown
+    text = (HOW_TO / f"{page}.md").read_text(encoding="utf-8")
+    snippets = re.findall(r"```python\n(.*?)```(?:\s*```text\n(.*?)```)?", text, re.DOTALL)
+    assert snippets
+    names: dict[str, object] = {"__name__": "page"}
+    for code, output in snippets:
+        exec(compile(code, f"{page}.md", "exec"), names)
+        assert capsys.readouterr().out == output

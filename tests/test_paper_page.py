@@ -8,7 +8,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "explanation" / "paper.md").read_text(encoding="utf-8")
 LISTED = (ROOT / "tests" / "paper_items.txt").read_text(encoding="utf-8")
-PLACES = (ROOT / "src" / "stagewise", ROOT / "reproduction" / "src" / "stagewise_reproduction", ROOT)
+FOLDERS = (ROOT / "src" / "stagewise", ROOT / "reproduction" / "src" / "stagewise_reproduction", ROOT)
 NAMED = re.compile(r"`([\w/]+\.py): ([\w.]+)`((?:, `[\w.]+`)*)")
 FILES = re.compile(r"`([\w/]+\.(?:py|json|txt))[:`]")
 PAPER = PAGE.split("\n## Ours")[0]
@@ -46,18 +46,18 @@ def test_the_page_names_many() -> None:
 
 
 def test_every_item_of_the_paper_has_a_row() -> None:
-    shown = [label for row in rows() for label in labels_of(row)]
-    assert [item for item in items() if item not in shown] == []
-    assert [label for label in shown if shown.count(label) > 1] == []
+    labels = [label for row in rows() for label in labels_of(row)]
+    assert [item for item in items() if item not in labels] == []
+    assert [label for label in labels if labels.count(label) > 1] == []
 
 
 def test_what_has_a_row_is_in_the_list_or_is_no_numbered_item() -> None:
     prose = ("setting", "notation", "radius:", "bounds:", "paragraph:", "footnote:", "experiment:", "comparison:")
-    shown = [label for row in rows() for label in labels_of(row)]
-    assert [label for label in shown if label not in items() and not label.startswith(prose)] == []
+    labels = [label for row in rows() for label in labels_of(row)]
+    assert [label for label in labels if label not in items() and not label.startswith(prose)] == []
 
 
-def test_every_row_has_a_place_a_test_and_a_verdict() -> None:
+def test_every_row_has_a_file_a_test_and_a_verdict() -> None:
     wrong = []
     for row in rows():
         verdict = re.match(r"\*\*([\w ]+)\*\*", row[4]) if len(row) == 5 else None
@@ -75,10 +75,10 @@ def test_few_rows_are_left_to_an_argument() -> None:
 
 def missing(path: str, name: str) -> bool:
     """Say whether no such file defines such a name."""
-    places = [place / path for place in PLACES if (place / path).exists()]
-    text = places[0].read_text(encoding="utf-8") if places else ""
+    paths = [folder / path for folder in FOLDERS if (folder / path).exists()]
+    text = paths[0].read_text(encoding="utf-8") if paths else ""
     found = r"^\s*(?:def|class) {0}\b|^\s*{0}(?::[^=]+)? = |\b{0}, .* = "
-    return not all(re.search(found.format(part), text, re.MULTILINE) for part in name.split("."))
+    return not all(re.search(found.format(word), text, re.MULTILINE) for word in name.split("."))
 
 
 def test_what_the_page_names_exists() -> None:
@@ -88,12 +88,12 @@ def test_what_the_page_names_exists() -> None:
 def test_every_file_that_the_page_names_exists() -> None:
     named = sorted(set(FILES.findall(PAGE)))
     assert len(named) > 60
-    assert [path for path in named if not any((place / path).exists() for place in PLACES)] == []
+    assert [path for path in named if not any((folder / path).exists() for folder in FOLDERS)] == []
 
 
 @pytest.mark.parametrize(
-    "reference", [("kernels/no.py", "ridge"), ("kernels/layout.py", "no"), ("kernels/layout.py", "Part.no")]
+    "reference", [("kernels/no.py", "ridge"), ("kernels/layout.py", "no"), ("kernels/layout.py", "ModelBlock.no")]
 )
-def test_what_does_not_exist_is_seen(reference: tuple[str, str]) -> None:
+def test_a_missing_name_is_found(reference: tuple[str, str]) -> None:
     assert missing(*reference)
-    assert not missing("kernels/layout.py", "Part")
+    assert not missing("kernels/layout.py", "ModelBlock")

@@ -10,13 +10,14 @@ import stagewise as sw
 PAGE = Path(__file__).parents[1] / "docs" / "how-to" / "declare-a-problem.md"
 
 
+@pytest.mark.wording
 def test_the_page_prints_what_it_shows(capsys: pytest.CaptureFixture[str]) -> None:
     snippets = re.findall(r"```python\n(.*?)```\s*```text\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
     assert len(snippets) == 2
-    known: dict[str, object] = {}
-    for code, shown in snippets:
-        exec(compile(code, "problem.md", "exec"), known)
-        assert capsys.readouterr().out == shown
+    names: dict[str, object] = {}
+    for code, output in snippets:
+        exec(compile(code, "problem.md", "exec"), names)
+        assert capsys.readouterr().out == output
 
 
 def test_the_file_on_the_page_is_a_problem(tmp_path: Path) -> None:

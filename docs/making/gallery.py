@@ -1,6 +1,6 @@
-"""The gallery: every short program is run, and gets a page with its picture, its code and what it printed.
+"""Write the gallery: run every example, and write a page with its picture, code and output.
 
-python docs/making/gallery.py         # what is newer than its page is made again; `make docs` calls it
+python docs/making/gallery.py         # only examples that changed are run again; `make docs` calls it
 """
 
 import ast
@@ -25,67 +25,67 @@ TITLES = {
     "warm_start": "Warm start from a log",
     "own_policy": "A policy of your own",
 }
-MORE = {  # what a program is made of besides itself
+MORE = {  # other files that a page shows
     "own_policy": ["safe_greedy.py"],
     "shadow": ["served.py"],
 }
 
 
-def sentence(name: str) -> str:
-    """Return the first line of a program's docstring."""
+def read_summary(name: str) -> str:
+    """Return the first line of an example's docstring."""
     text = ast.get_docstring(ast.parse((EXAMPLES / f"{name}.py").read_text(encoding="utf-8")))
     return (text or "").splitlines()[0]
 
 
-def page(name: str, printed: str) -> str:
-    """Return the page of a program."""
-    shown = [
+def write_page(name: str, output: str) -> str:
+    """Return the page of an example."""
+    parts = [
         f"# {TITLES[name]}",
-        sentence(name),
-        f"![{sentence(name)}]({name}.png)",
+        read_summary(name),
+        f"![{read_summary(name)}]({name}.png)",
         f"```sh\npython examples/{name}.py\n```",
-        f"```text\n{printed}```",
+        f"```text\n{output}```",
         f"```{{literalinclude}} ../../examples/{name}.py\n:language: python\n```",
     ]
     for more in MORE.get(name, []):
-        shown += [f"It uses `examples/{more}`:", f"```{{literalinclude}} ../../examples/{more}\n:language: python\n```"]
-    shown.append("[`examples/picture.py`](picture.md) draws. [The whole gallery](index.md).")
-    return "\n\n".join(shown) + "\n"
+        parts += [f"It uses `examples/{more}`:", f"```{{literalinclude}} ../../examples/{more}\n:language: python\n```"]
+    parts.append("[`examples/picture.py`](picture.md) draws. [The whole gallery](index.md).")
+    return "\n\n".join(parts) + "\n"
 
 
-def card(name: str) -> str:
-    """Return what stands for a program in the gallery."""
-    title = f"[![{TITLES[name]}]({name}.png)]({name}.md)\n\n**[{TITLES[name]}]({name}.md)**\n\n{sentence(name)}"
+def write_card(name: str) -> str:
+    """Return the card of an example on the index page."""
+    title = f"[![{TITLES[name]}]({name}.png)]({name}.md)\n\n**[{TITLES[name]}]({name}.md)**\n\n{read_summary(name)}"
     return f":::{{container}} card\n{title}\n:::"
 
 
-def made(name: str) -> str:
-    """Run a program, write its page, and return its name."""
-    told = [sys.executable, str(EXAMPLES / f"{name}.py"), f"docs/gallery/{name}.png"]
+def run_example(name: str) -> str:
+    """Run an example, write its page, and return its name."""
+    command = [sys.executable, str(EXAMPLES / f"{name}.py"), f"docs/gallery/{name}.png"]
     path = os.pathsep.join([str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])
-    ran = subprocess.run(told, cwd=ROOT, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True)
-    if ran.returncode:
-        raise SystemExit(f"examples/{name}.py failed:\n{ran.stderr}")
-    printed = "".join(line for line in ran.stdout.splitlines(True) if "is its picture" not in line)
-    (GALLERY / f"{name}.md").write_text(page(name, printed), encoding="utf-8")
+    process = subprocess.run(command, cwd=ROOT, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True)
+    if process.returncode:
+        raise SystemExit(f"examples/{name}.py failed:\n{process.stderr}")
+    output = "".join(line for line in process.stdout.splitlines(True) if "is its picture" not in line)
+    (GALLERY / f"{name}.md").write_text(write_page(name, output), encoding="utf-8")
     return name
 
 
-def stale(name: str) -> bool:
-    """Return whether anything that a page is made of is newer than it."""
-    there = GALLERY / f"{name}.md"
+def is_stale(name: str) -> bool:
+    """Say whether a source of a page is newer than it."""
+    path = GALLERY / f"{name}.md"
     sources = [*(ROOT / "src").rglob("*.py"), *EXAMPLES.glob("*.py"), Path(__file__)]
-    return not there.exists() or there.stat().st_mtime < max(source.stat().st_mtime for source in sources)
+    return not path.exists() or path.stat().st_mtime < max(source.stat().st_mtime for source in sources)
 
 
 def main() -> None:
-    """Make what is missing or old, and the cards of all."""
-    with ThreadPoolExecutor(2) as several:
-        for name in several.map(made, filter(stale, TITLES)):
+    """Write missing and stale pages, and all cards."""
+    with ThreadPoolExecutor(2) as pool:
+        for name in pool.map(run_example, filter(is_stale, TITLES)):
             print(f"docs/gallery/{name}.md")
     drawing = "# The picture\n\n```{literalinclude} ../../examples/picture.py\n:language: python\n```\n"
     (GALLERY / "picture.md").write_text(drawing, encoding="utf-8")
-    (GALLERY / "cards.md").write_text("\n\n".join(map(card, TITLES)) + "\n", encoding="utf-8")
+    (GALLERY / "cards.md").write_text("\n\n".join(map(write_card, TITLES)) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

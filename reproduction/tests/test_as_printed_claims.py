@@ -8,10 +8,17 @@ import pytest
 
 import stagewise as sw
 from stagewise_reproduction.beyond.as_printed import claims as printed_claims
-from stagewise_reproduction.beyond.as_printed.plan import OURS, PRINTED, PROBLEMS, SAME, name_of
+from stagewise_reproduction.beyond.as_printed.plan import OURS, PRINTED, PROBLEMS, SAME_SETS, build_name
 from stagewise_reproduction.beyond.lower_bound import claims as lower_claims
-from stagewise_reproduction.beyond.lower_bound.plan import GAPS, INFORMED, INSTANCES, POLICIES, UNLIMITED, horizon
-from stagewise_reproduction.beyond.lower_bound.plan import name_of as lower_name
+from stagewise_reproduction.beyond.lower_bound.plan import (
+    GAPS,
+    INFORMED,
+    INSTANCES,
+    POLICIES,
+    UNLIMITED,
+    compute_horizon,
+)
+from stagewise_reproduction.beyond.lower_bound.plan import build_name as lower_name
 from stagewise_reproduction.beyond.safe_lucb import claims as explored_claims
 from stagewise_reproduction.claim import FAILS, HOLDS, Claim
 
@@ -24,7 +31,7 @@ def made(regret: Any, rounds: int = 1_000, cost: float = 0.0, **more: Any) -> sw
     flat = np.ones((runs, points))
     reward = flat - np.diff(curve, axis=1, prepend=0.0) / np.diff(ends, prepend=0)
     largest, none = np.full((runs, 1), cost), np.zeros(runs, dtype=np.int64)
-    audit = {"hopeless": np.full(runs, more.pop("hopeless", 0))}
+    audit = {"optimism_failures": np.full(runs, more.pop("optimism_failures", 0))}
     about = {"cell": {"policy": more.pop("policy", "")}, "empty": more.pop("empty", [0]), **more}
     return sw.Result(ends, curve, reward, flat[..., None], largest, none, flat, np.arange(runs), about, audit)
 
@@ -35,10 +42,10 @@ STEPS = np.linspace(0.01, 1.0, 100)
 def as_expected() -> dict[str, sw.Result]:
     """Return results under which every claim about the printed forms holds."""
     low, high = 10.0 * np.sqrt(np.outer([1.0, 1.1], STEPS)), 100.0 * np.outer([1.0, 1.1], STEPS)
-    results = {name_of(problem, player): made(low) for problem in PROBLEMS for player in (PRINTED, OURS, SAME)}
+    results = {build_name(problem, player): made(low) for problem in PROBLEMS for player in (PRINTED, OURS, SAME_SETS)}
     for problem in PROBLEMS:
-        results[name_of(problem, PRINTED)] = made(high, empty=[3, 4])
-    results[name_of("Algorithm 5", PRINTED)] = made(high, hopeless=500)
+        results[build_name(problem, PRINTED)] = made(high, empty=[3, 4])
+    results[build_name("Algorithm 5", PRINTED)] = made(high, optimism_failures=500)
     return results
 
 
@@ -51,15 +58,15 @@ def test_every_claim_about_the_printed_forms_can_hold_and_can_fail() -> None:
     assert set(right.values()) == {HOLDS}
     swapped = as_expected()
     for problem in PROBLEMS:
-        one, other = name_of(problem, PRINTED), name_of(problem, OURS)
+        one, other = build_name(problem, PRINTED), build_name(problem, OURS)
         swapped[one], swapped[other] = swapped[other], swapped[one]
-        swapped[name_of(problem, SAME)] = swapped[other]
-    swapped[name_of("LC-LUCB", PRINTED)] = made(STEPS, hopeless=1)
-    swapped[name_of("OPLB", PRINTED)] = made(STEPS, hopeless=1)
-    swapped[name_of("LC-LUCB on points", PRINTED)] = made(STEPS, cost=0.1)
-    swapped[name_of("LC-LUCB on points", OURS)] = made(1_000.0 * STEPS)
-    swapped[name_of("OPNLB", OURS)] = made(1_000.0 * STEPS)
-    swapped[name_of("Algorithm 5, d = 10", PRINTED)] = made(STEPS, empty=[0])
+        swapped[build_name(problem, SAME_SETS)] = swapped[other]
+    swapped[build_name("LC-LUCB", PRINTED)] = made(STEPS, optimism_failures=1)
+    swapped[build_name("OPLB", PRINTED)] = made(STEPS, optimism_failures=1)
+    swapped[build_name("LC-LUCB on points", PRINTED)] = made(STEPS, cost=0.1)
+    swapped[build_name("LC-LUCB on points", OURS)] = made(1_000.0 * STEPS)
+    swapped[build_name("OPNLB", OURS)] = made(1_000.0 * STEPS)
+    swapped[build_name("Algorithm 5, d = 10", PRINTED)] = made(STEPS, empty=[0])
     for result in swapped.values():
         result.violations[:] = 1
     wrong = verdicts(printed_claims.check("ours", swapped))
@@ -74,8 +81,10 @@ def test_exploring_first_is_judged_by_how_regret_grows(exponent: float, word: st
             results[f"{policy}-{rounds}"] = made(size * np.minimum(STEPS / 0.05, 1.0), rounds, policy=policy)
     claims = explored_claims.check("ours", results)
     assert [claim.verdict for claim in claims if "grows faster than" in claim.name] == [word]
-    assert explored_claims.growth(explored_claims.ends(results, "Safe-LUCB")) == pytest.approx(exponent)
-    assert explored_claims.explored(results["Safe-LUCB-8000"]) == pytest.approx(1.0)
+    assert explored_claims.compute_growth(explored_claims.group_by_horizon(results, "Safe-LUCB")) == pytest.approx(
+        exponent
+    )
+    assert explored_claims.compute_exploration_share(results["Safe-LUCB-8000"]) == pytest.approx(1.0)
 
 
 def test_the_lower_bound_s_claims_can_fail() -> None:
@@ -85,7 +94,7 @@ def test_the_lower_bound_s_claims_can_fail() -> None:
             for which in INSTANCES:
                 for policy in (*POLICIES, UNLIMITED, INFORMED):
                     size = {UNLIMITED: free, INFORMED: known}.get(policy, kept) / gap**2
-                    found[lower_name(policy, gap, which)] = made(size * STEPS, horizon(gap), policy=policy)
+                    found[lower_name(policy, gap, which)] = made(size * STEPS, compute_horizon(gap), policy=policy)
         return found
 
     right = verdicts(lower_claims.check("ours", results(4.0, 0.3, -1.0)))

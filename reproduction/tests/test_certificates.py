@@ -10,11 +10,11 @@ from tests.sizes import sized
 
 import stagewise as sw
 from stagewise.reports.evidence import REFUTED, SUPPORTED
-from stagewise.simulation.pairs import Pairs
-from stagewise.simulation.plan import described
-from stagewise.simulation.verify import TOLERANCE, misstated, named_today, played_in
+from stagewise.simulation.plan import describe_policy
+from stagewise.simulation.policy_worlds import PolicyWorlds
+from stagewise.simulation.verify import TOLERANCE, find_misstatements, rebuild_pair
 from stagewise_reproduction.certificates import certify_all
-from stagewise_reproduction.instances import slug
+from stagewise_reproduction.instances import make_slug
 from stagewise_reproduction.showcase import BY_HAND, CASES, ROUNDS, Case
 
 pytestmark = pytest.mark.compiled
@@ -30,7 +30,9 @@ def test_every_policy_is_supported_and_every_control_refuted(
     """By hand for a few rounds only: `tests/statistics` plays more."""
     fewer = [replace(case, most=(4, 400)) if case.most == BY_HAND else case for case in size]
     monkeypatch.setattr("stagewise_reproduction.certificates.CASES", fewer)
-    monkeypatch.setattr("stagewise.reports.style.embedded", lambda figure: "data:image/png;base64,")  # drawn elsewhere
+    monkeypatch.setattr(
+        "stagewise.reports.plot_style.to_data_uri", lambda figure: "data:image/png;base64,"
+    )  # drawn elsewhere
     outcomes = certify_all(tmp_path, runs=400, rounds=200, confidence=0.9, progress=False)
     assert [one.name for one in outcomes if not one.as_expected] == []
     assert sum(case.expected == REFUTED for case in size) == 6
@@ -48,14 +50,14 @@ KEPT = sorted(path for path in FOLDER.glob("*/certificate.json") if not path.par
 
 
 def test_the_certificates_in_the_documents_are_these() -> None:
-    assert {path.parent.name for path in KEPT} == {slug(case.name) for case in CASES}
+    assert {path.parent.name for path in KEPT} == {make_slug(case.name) for case in CASES}
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: slug(case.name))
+@pytest.mark.parametrize("case", CASES, ids=lambda case: make_slug(case.name))
 def test_the_certificates_in_the_documents_are_of_what_is_certified_today(case: Case) -> None:
     """With the settings of today, defaults too: where a default changes, its certificates are to be made again."""
-    content = named_today(sw.Certificate.load(FOLDER / slug(case.name) / "certificate.json").content)
-    today = json.loads(json.dumps(described(case.policy)))
+    content = sw.Certificate.load(FOLDER / make_slug(case.name) / "certificate.json").content
+    today = json.loads(json.dumps(describe_policy(case.policy)))
     assert {name: today["settings"][name] for name in content["policy"]["settings"]} == content["policy"]["settings"]
     assert content["policy"]["kind"] == today["kind"]
     assert content["plan"]["rounds"] == min(ROUNDS, case.most[0])
@@ -69,13 +71,13 @@ def test_the_certificates_in_the_documents_stand(path: Path) -> None:
 
 @pytest.mark.parametrize("path", KEPT, ids=lambda path: path.parent.name)
 def test_the_certificates_in_the_documents_say_what_their_totals_say(path: Path) -> None:
-    content = named_today(sw.Certificate.load(path).content)
-    assert misstated(content, Pairs(*played_in(content, None, None)), near=TOLERANCE) == []
+    content = sw.Certificate.load(path).content
+    assert find_misstatements(content, PolicyWorlds(*rebuild_pair(content, None, None)), near=TOLERANCE) == []
 
 
 @pytest.mark.parametrize("name", ["gpu-lclucb", "gpu-roful"])
 def test_the_certificates_made_on_a_gpu_say_what_their_runs_say(name: str) -> None:
-    content = named_today(sw.Certificate.load(FOLDER / name).content)
+    content = sw.Certificate.load(FOLDER / name).content
     assert content["plan"]["rounds"] * sum(batch["runs"] for batch in content["batches"]) == 10**10
-    assert misstated(content, Pairs(*played_in(content, None, None)), near=TOLERANCE) == []
+    assert find_misstatements(content, PolicyWorlds(*rebuild_pair(content, None, None)), near=TOLERANCE) == []
     assert content["verdict"] == SUPPORTED

@@ -7,12 +7,19 @@ import pytest
 
 import stagewise as sw
 from stagewise_reproduction.catalogue import CATALOGUE
-from stagewise_reproduction.drawing import labelled, panels
-from stagewise_reproduction.instances import SIZES, at_zero, best_end, optimum, printed, shifted
-from stagewise_reproduction.paper.figure_1.plan import world_of
-from stagewise_reproduction.paper.figure_3.plan import LEAST, PUBLIC_ARMS, public_instance
-from stagewise_reproduction.published import published
-from stagewise_reproduction.report import Section, described
+from stagewise_reproduction.drawing import add_label, make_panels
+from stagewise_reproduction.instances import (
+    SIZES,
+    at_zero,
+    build_printed_world,
+    compute_best_end,
+    compute_optimum,
+    shifted,
+)
+from stagewise_reproduction.paper.figure_1.plan import build_world
+from stagewise_reproduction.paper.figure_3.plan import LEAST_THRESHOLDS, PUBLIC_ARMS, draw_public_instance
+from stagewise_reproduction.published import build_published_play
+from stagewise_reproduction.report import Section, describe_section
 
 PAPER = [name for name, experiment in CATALOGUE.items() if len(experiment.presets) > 1]
 
@@ -45,14 +52,14 @@ def test_the_text_s_rays_are_the_printed_ones(dimension: int) -> None:
 
 
 def test_on_the_printed_rays_the_two_larger_thresholds_do_not_bind() -> None:
-    assert best_end(printed(10)) == (pytest.approx(1.0), pytest.approx(8 / 19))
-    assert best_end(shifted(10)) == (pytest.approx(49 / 57), pytest.approx(32 / 57))
+    assert compute_best_end(build_printed_world(10)) == (pytest.approx(1.0), pytest.approx(8 / 19))
+    assert compute_best_end(shifted(10)) == (pytest.approx(49 / 57), pytest.approx(32 / 57))
     for threshold, value in [(0.8, 1.0), (0.5, 1.0), (0.2, 0.2 * 19 / 8)]:
         policy = sw.LCLUCB(safe_action=at_zero(10), threshold=threshold, noise=1.0)
-        assert optimum(policy, world_of("text", 10)) == pytest.approx(value, rel=1e-12)
+        assert compute_optimum(policy, build_world("text", 10)) == pytest.approx(value, rel=1e-12)
     experiment = CATALOGUE["figure-1"]
     results = {cell.name: cell.play(0) for cell in experiment.cells("text", "smoke")[:1]}
-    words = described(Section(experiment, "text", "", gathered(results), []))
+    words = describe_section(Section(experiment, "text", "", gathered(results), []))
     assert "reward 1.000 and cost 0.421: τ = 0.5, 0.8 do not bind" in words
     assert "as printed" in words
     assert "flipped" not in words
@@ -74,12 +81,12 @@ def test_figure_2_has_figure_1_s_noise_by_the_text_and_the_code_s_by_the_authors
 @pytest.mark.parametrize("name", ["figure-1", "figure-2", "figure-3", "figure-4", "figure-4-appendix"])
 def test_ours_is_our_default(name: str) -> None:
     for manifest in manifests(name, "ours"):
-        told = manifest["policy"]["settings"]
-        place = told["safe_action"]["settings"]
-        given = {key: told[key] for key in ("threshold", "delta", "noise", "arms") if told.get(key) is not None}
-        default = getattr(sw, manifest["policy"]["kind"])(safe_action=sw.SafeAction(**place), **given)
-        for setting in set(told) - {"safe_action"}:
-            assert getattr(default, setting) == told[setting], setting
+        options = manifest["policy"]["settings"]
+        index = options["safe_action"]["settings"]
+        given = {key: options[key] for key in ("threshold", "delta", "noise", "arms") if options.get(key) is not None}
+        default = getattr(sw, manifest["policy"]["kind"])(safe_action=sw.SafeAction(**index), **given)
+        for setting in set(options) - {"safe_action"}:
+            assert getattr(default, setting) == options[setting], setting
 
 
 def test_figure_3_of_the_public_code() -> None:
@@ -87,15 +94,15 @@ def test_figure_3_of_the_public_code() -> None:
     assert [cell.settings["K"] for cell in cells] == [PUBLIC_ARMS] * 3 == [10] * 3
     for run in range(20):
         for least in (0.0, 0.2, 0.5):
-            world, threshold = public_instance(run, least)
+            world, threshold = draw_public_instance(run, least)
             costs = world.table[1]
             assert costs.size == 10
             assert np.argmin(costs) == 0  # the safe one
             assert max(costs.min(), least) <= threshold <= max(costs.max(), least)
             assert world.description()["outcomes"] == "clipped-gaussian"
-    assert len({public_instance(run, 0.0)[1] for run in range(20)}) == 20
-    for manifest, least in zip(manifests("figure-3", "authors"), LEAST, strict=True):
-        world, threshold = public_instance(0, least)
+    assert len({draw_public_instance(run, 0.0)[1] for run in range(20)}) == 20
+    for manifest, least in zip(manifests("figure-3", "authors"), LEAST_THRESHOLDS, strict=True):
+        world, threshold = draw_public_instance(0, least)
         assert manifest["world"] == world.description()
         assert manifest["thresholds"] == {"cost": threshold}
 
@@ -103,7 +110,7 @@ def test_figure_3_of_the_public_code() -> None:
 def test_a_picture_is_labelled_with_its_preset() -> None:
     for name, preset in (("figure-1", "authors"), ("comparison", "ours")):
         label = Section(CATALOGUE[name], preset, "", {}, []).label
-        figure = labelled(panels(1, 1)[0], label)
+        figure = add_label(make_panels(1, 1)[0], label)
         assert figure.get_suptitle() == ("preset authors" if name == "figure-1" else "")
 
 
@@ -111,7 +118,7 @@ def test_a_safe_arm_that_costs_something_is_charged_for() -> None:
     """Of the arm that costs nearly the threshold, only as much is mixed in as the known cost leaves room for."""
     world = sw.ArmsWorld(reward=[0.1, 0.9], cost=[0.3, 1.0], outcomes="clipped-gaussian")
     policy = sw.OPB(arms=2, safe_action=sw.SafeAction(arm=0, cost=0.3), threshold=0.4)
-    result = published("OPB", lambda _: (policy, world), 1000)(0)
+    result = build_published_play("OPB", lambda _: (policy, world), 1000)(0)
     assert result.violations.sum() == 0
     assert result.max_cost.max() == pytest.approx(0.4)
 

@@ -32,31 +32,31 @@ def history(rounds: int, seed: int = 0) -> tuple[Any, Any, Any]:
 
 def taught(policy: Any, rounds: int) -> Any:
     """Return the policy's state after a history."""
-    state = policy.nothing_seen()
+    state = policy.start_sums()
     for point, reward, cost in zip(*history(rounds), strict=True):
         decision = sw.Decision(point, -1, 0.0, None, 0.0, np.zeros(1), np.zeros(1), None, 0)
-        state = policy.added(state, decision, sw.Outcome(reward, cost))
+        state = policy.add_outcome(state, decision, sw.Outcome(reward, cost))
     return state
 
 
 def values(points: Any, rounds: int, known: bool, scale: float) -> tuple[Any, Any]:
     """Return (9) and (10) at points (n, d), straight from the paper: projections and pseudo-inverses in ℝ^d."""
-    seen, rewards, costs = history(rounds)
-    gram = 0.5 * np.eye(3) + seen.T @ seen
+    observed, rewards, costs = history(rounds)
+    gram = 0.5 * np.eye(3) + observed.T @ observed
     radii = [
         0.2 * math.sqrt(n * math.log((1.0 + rounds / 0.5) / 0.05)) + math.sqrt(0.5) for n in (3, 2 if known else 3)
     ]
     inverse = np.linalg.inv(gram)
-    theta = inverse @ seen.T @ rewards
+    theta = inverse @ observed.T @ rewards
     optimistic = points @ theta + scale * radii[0] * np.sqrt(np.sum(points @ inverse * points, axis=1))
     if not known:
-        mu = inverse @ seen.T @ costs
+        mu = inverse @ observed.T @ costs
         return optimistic, points @ mu + radii[1] * np.sqrt(np.sum(points @ inverse * points, axis=1))
     unit = SAFE / np.linalg.norm(SAFE)
     project = np.eye(3) - np.outer(unit, unit)
-    inside = np.linalg.pinv(0.5 * project + project @ seen.T @ seen @ project)
-    left = costs - seen @ unit * KNOWN.cost / np.linalg.norm(SAFE)
-    mu = inside @ (project @ seen.T @ left)
+    inside = np.linalg.pinv(0.5 * project + project @ observed.T @ observed @ project)
+    left = costs - observed @ unit * KNOWN.cost / np.linalg.norm(SAFE)
+    mu = inside @ (project @ observed.T @ left)
     widths = np.sqrt(np.maximum(np.sum(points @ inside * points, axis=1), 0.0))
     known_part = points @ unit * KNOWN.cost / np.linalg.norm(SAFE)
     return optimistic, known_part + points @ project @ mu + radii[1] * widths
@@ -66,33 +66,35 @@ def values(points: Any, rounds: int, known: bool, scale: float) -> tuple[Any, An
 @pytest.mark.parametrize("known", [True, False])
 def test_no_point_of_a_ray_that_is_certified_hopes_for_more(known: bool, rounds: int) -> None:
     policy = PrintedLCLUCB(safe_action=KNOWN if known else UNKNOWN, **TOLD)
-    decision = policy.best(taught(policy, rounds), 2.5, 1.0, sw.Rays(TARGETS), sw.Draw())
+    decision = policy.choose_best(taught(policy, rounds), 2.5, 1.0, sw.Rays(TARGETS), sw.RandomKey())
     grid = np.linspace(0.0, 1.0, 2001)
     points = np.concatenate([SAFE + grid[:, None] * (target - SAFE) for target in TARGETS])
     optimistic, pessimistic = values(points, rounds, known, 2.5)
     allowed = pessimistic <= 0.4
     if not allowed.any():
-        assert decision.cause == EMPTY
+        assert decision.reason_details == EMPTY
         return
-    assert decision.hoped >= optimistic[allowed].max() - 1e-9
+    assert decision.optimistic_reward >= optimistic[allowed].max() - 1e-9
     own = values(np.asarray(decision.action)[None], rounds, known, 2.5)
-    assert decision.hoped == pytest.approx(own[0][0], abs=1e-9)
+    assert decision.optimistic_reward == pytest.approx(own[0][0], abs=1e-9)
     assert own[1][0] <= 0.4 + 1e-9
 
 
 def test_with_an_uncertain_baseline_nothing_may_be_certified() -> None:
     policy = PrintedLCLUCB(safe_action=UNKNOWN, **TOLD)
-    decision = policy.best(policy.nothing_seen(), 2.5, 1.0, sw.Rays(TARGETS), sw.Draw())
-    assert (decision.cause, decision.index, decision.step) == (EMPTY, -1, 0.0)
+    decision = policy.choose_best(policy.start_sums(), 2.5, 1.0, sw.Rays(TARGETS), sw.RandomKey())
+    assert (decision.reason_details, decision.action_index, decision.step_size) == (EMPTY, -1, 0.0)
     np.testing.assert_array_equal(decision.action, SAFE)
 
 
 def test_on_points_only_points_are_played() -> None:
     policy = PrintedLCLUCB(safe_action=KNOWN, **TOLD)
-    decision = policy.decide(policy.start(), sw.Finite(TARGETS))
-    assert (decision.index, decision.step) == (-1, 0.0), "no listed action is certified before anything is seen"
+    decision = policy.decide(policy.start(), sw.FiniteSet(TARGETS))
+    assert (decision.action_index, decision.step_size) == (-1, 0.0), (
+        "no listed action is certified before anything is seen"
+    )
     rays = policy.decide(policy.start(), sw.Rays(TARGETS))
-    assert 0.0 < rays.step < 1.0
+    assert 0.0 < rays.step_size < 1.0
 
 
 def test_the_printed_bonus_is_above_ours_and_no_setting_restores_it() -> None:
@@ -101,49 +103,53 @@ def test_the_printed_bonus_is_above_ours_and_no_setting_restores_it() -> None:
     same: dict[str, Any] = {**TOLD, "radius": "paper", "share_delta": False, "cost_bound": None, "reward_scale": alpha}
     free = sw.LCLUCB(safe_action=sw.SafeAction(features=SAFE, cost=KNOWN.cost), **same)
     actions = sw.Rays(TARGETS[:1])
-    theirs = printed.best(printed.nothing_seen(), alpha, 1.0, actions, sw.Draw())
+    theirs = printed.choose_best(printed.start_sums(), alpha, 1.0, actions, sw.RandomKey())
     ours = free.decide(free.start(), actions)
-    assert ours.step == pytest.approx(theirs.step), "the sets of the cost are the same"
+    assert ours.step_size == pytest.approx(theirs.step_size), "the sets of the cost are the same"
     x = np.asarray(theirs.action)
-    told = printed.estimates(printed.nothing_seen())
-    whole, part = np.linalg.norm(x) / math.sqrt(0.5), math.sqrt(x @ told.cost_inverse @ x)
-    assert theirs.hoped == pytest.approx(alpha * told.reward_radius * whole)
-    assert ours.hoped == pytest.approx(told.reward_radius * whole + (alpha - 1.0) * told.cost_radius * part)
-    assert ours.hoped < theirs.hoped - 0.1
+    settings = printed.estimates(printed.start_sums())
+    total, part = np.linalg.norm(x) / math.sqrt(0.5), math.sqrt(x @ settings.cost_inverse @ x)
+    assert theirs.optimistic_reward == pytest.approx(alpha * settings.reward_radius * total)
+    assert ours.optimistic_reward == pytest.approx(
+        settings.reward_radius * total + (alpha - 1.0) * settings.cost_radius * part
+    )
+    assert ours.optimistic_reward < theirs.optimistic_reward - 0.1
 
 
 def test_at_the_origin_our_bonus_is_the_printed_one_and_only_the_cost_s_radius_differs() -> None:
-    told = {**TOLD, "safe_action": sw.SafeAction(features=np.zeros(3), reward=0.0, cost=0.0)}
-    printed = PrintedLCLUCB(**told)
-    ours = sw.LCLUCB(**told, radius="paper", share_delta=False, cost_bound=None)
+    settings = {**TOLD, "safe_action": sw.SafeAction(features=np.zeros(3), reward=0.0, cost=0.0)}
+    printed = PrintedLCLUCB(**settings)
+    ours = sw.LCLUCB(**settings, radius="paper", share_delta=False, cost_bound=None)
     one, other = (policy.decide(policy.start(), sw.Rays(TARGETS[:1])) for policy in (printed, ours))
-    assert other.hoped / other.step == pytest.approx(one.hoped / one.step)
-    assert other.step * printed.radius(0, 3) == pytest.approx(one.step * printed.radius(0, 2)), "E3: d for d − 1"
+    assert other.optimistic_reward / other.step_size == pytest.approx(one.optimistic_reward / one.step_size)
+    assert other.step_size * printed.radius(0, 3) == pytest.approx(one.step_size * printed.radius(0, 2)), (
+        "E3: d for d − 1"
+    )
 
 
 def test_the_warm_up_ends_when_both_averages_are_three_radii_inside() -> None:
     policy = PrintedUnknownBaseline(safe_action=UNKNOWN, **{**TOLD, "threshold": 0.6})
-    state, draw = policy.start(), sw.Draw()
+    state, draw = policy.start(), sw.RandomKey()
     needed = math.ceil(18.0 * math.log(1.0 / 0.05) / 0.5**2)  # the cost's slack .5 needs more than the reward's .8
     for round_ in range(needed):
         assert state.warm_up.cost is None, round_
-        state = policy.learn(state, policy.warming(draw), sw.Outcome(0.2, 0.1))
+        state = policy.learn(state, policy.decide_warm_up(draw), sw.Outcome(0.2, 0.1))
     assert state.warm_up.rounds == needed
     assert state.warm_up.reward == pytest.approx(0.2)
     assert state.warm_up.cost == pytest.approx(0.1)
-    assert state.seen.rounds == needed, "the regressions are warm-started"
+    assert state.sums.rounds == needed, "the regressions are warm-started"
     decision = policy.decide(state, sw.Rays(TARGETS), draw)
-    expected = policy.best(state.seen, 0.8 / 0.5, 1.0, sw.Rays(TARGETS), draw)
-    assert decision.hoped == pytest.approx(expected.hoped)
+    expected = policy.choose_best(state.sums, 0.8 / 0.5, 1.0, sw.Rays(TARGETS), draw)
+    assert decision.optimistic_reward == pytest.approx(expected.optimistic_reward)
 
 
 def test_an_average_is_kept_as_it_was_when_its_condition_first_held() -> None:
     policy = PrintedUnknownBaseline(safe_action=UNKNOWN, **{**TOLD, "threshold": 0.6})
     state = policy.start()
     while state.warm_up.reward is None:
-        state = policy.learn(state, policy.warming(sw.Draw()), sw.Outcome(0.2, 0.3))
+        state = policy.learn(state, policy.decide_warm_up(sw.RandomKey()), sw.Outcome(0.2, 0.3))
     for _ in range(50):
-        state = policy.learn(state, policy.warming(sw.Draw()), sw.Outcome(0.9, 0.3))
+        state = policy.learn(state, policy.decide_warm_up(sw.RandomKey()), sw.Outcome(0.9, 0.3))
     assert state.warm_up.cost is None
     assert state.warm_up.reward == pytest.approx(0.2)
 
@@ -151,16 +157,16 @@ def test_an_average_is_kept_as_it_was_when_its_condition_first_held() -> None:
 def test_oplb_is_worth_what_a_search_over_mixtures_finds() -> None:
     policy = PrintedOPLB(safe_action=KNOWN, **TOLD, tolerance=1e-3, budget=200)
     state, scale = taught(policy, 60), policy.scales()[0]
-    decision = policy.decide(state, sw.Finite(TARGETS), sw.Draw())
+    decision = policy.decide(state, sw.FiniteSet(TARGETS), sw.RandomKey())
     shares = np.array([p for p in product(np.linspace(0.0, 1.0, 41), repeat=3) if sum(p) <= 1.0 + 1e-12])
     means = shares @ TARGETS + (1.0 - shares.sum(axis=1))[:, None] * SAFE
     optimistic, pessimistic = values(means, 60, True, scale)
     best = optimistic[pessimistic <= 0.4].max()
-    assert decision.hoped + decision.gap >= best - 1e-9
-    assert decision.hoped <= optimistic.max() + 1e-9
+    assert decision.optimistic_reward + decision.optimality_gap >= best - 1e-9
+    assert decision.optimistic_reward <= optimistic.max() + 1e-9
     mean = decision.probabilities @ np.vstack([TARGETS, SAFE])
     own = values(mean[None], 60, True, scale)
-    assert decision.hoped == pytest.approx(own[0][0], abs=1e-6)
+    assert decision.optimistic_reward == pytest.approx(own[0][0], abs=1e-6)
     assert own[1][0] <= 0.4 + 1e-9
 
 
@@ -188,10 +194,12 @@ def test_opnlb_compares_the_norm_with_the_radius_and_not_its_square() -> None:
 def test_opnlb_decides_as_the_exact_one_where_nothing_is_excluded() -> None:
     printed, exact = PrintedOPNLB(**CLASSES), ExactOPNLB(**CLASSES, sets="paper")
     first, second = printed.decide(printed.start(), None), exact.decide(exact.start(), sw.Arms(3))
-    assert first.hoped == pytest.approx(second.hoped)
-    assert first.dearest[0] <= 0.3 + 1e-9
+    assert first.optimistic_reward == pytest.approx(second.optimistic_reward)
+    assert first.pessimistic_cost[0] <= 0.3 + 1e-9
     only = printed.start()._replace(losses=(np.array([1.0, 0.0]), np.zeros(2)))
-    assert printed.decide(only, None).hoped == pytest.approx(first.hoped), "every reward function is still plausible"
+    assert printed.decide(only, None).optimistic_reward == pytest.approx(first.optimistic_reward), (
+        "every reward function is still plausible"
+    )
 
 
 def test_a_cost_function_that_contradicts_the_safe_arm_is_left_out() -> None:

@@ -6,7 +6,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from stagewise_reproduction.beyond.lower_bound.plan import SAFE_REWARD, bound, horizon, instance
+from stagewise_reproduction.beyond.lower_bound.plan import SAFE_REWARD, build_instance, compute_bound, compute_horizon
 
 SEEDS = range(200)
 
@@ -89,15 +89,15 @@ def test_a_round_of_lc_lucb_is_optimistic_step_by_step() -> None:
 
         assert width(project @ best, inside) <= width(best, inverse) + 1e-9, "(13)"
         scale = 1.0 + 2.0 * (1.0 - reward) / (threshold - cost)
-        dear = pessimistic(best)
-        share = min(1.0, (threshold - cost) / (dear - cost)) if dear > threshold else 1.0
+        costly = pessimistic(best)
+        share = min(1.0, (threshold - cost) / (costly - cost)) if costly > threshold else 1.0
         point = share * best + (1.0 - share) * safe
         np.testing.assert_allclose(project @ point, share * (project @ best), atol=1e-9)  # (16)
-        assert pessimistic(point) == pytest.approx((1.0 - share) * cost + share * dear)  # (17), (18)
+        assert pessimistic(point) == pytest.approx((1.0 - share) * cost + share * costly)  # (17), (18)
         wide = radius * width(project @ best, inside)
         assert share >= (threshold - cost) / (threshold - cost + 2.0 * wide) - 1e-9, "(19)"
-        hoped = float(point @ guess) + scale * radius * width(point, inverse)
-        assert hoped >= optimum - 1e-9, "(20), (21)"
+        optimistic = float(point @ guess) + scale * radius * width(point, inverse)
+        assert optimistic >= optimum - 1e-9, "(20), (21)"
         shortened += share < 1.0
     assert shortened >= 10, "the optimum was outside of the estimated set"
 
@@ -109,8 +109,8 @@ def test_with_several_constraints_the_smallest_slack_bounds_the_share() -> None:
         m = int(rng.integers(1, 4))
         costs, truths, wide = rng.uniform(0, 0.3, m), rng.uniform(0, 0.5, m), float(rng.uniform(0, 1))
         limits = np.maximum(truths, costs) + rng.uniform(0.01, 0.3, m)
-        dear = truths + rng.uniform(0, 2, m) * wide
-        cut = [(t - c) / (w - c) for t, c, w in zip(limits, costs, dear, strict=True) if w > t]
+        costly = truths + rng.uniform(0, 2, m) * wide
+        cut = [(t - c) / (w - c) for t, c, w in zip(limits, costs, costly, strict=True) if w > t]
         slack = float(np.min(limits - costs))
         assert min([1.0, *cut]) >= slack / (slack + 2.0 * wide) - 1e-12
 
@@ -131,32 +131,32 @@ def test_a_divergence_over_rounds_is_that_of_the_pulls_and_bounds_every_event() 
     """Three rounds of two coins, all 64 histories; the arm pulled depends on what was seen."""
     first, second = np.array([0.4, 0.7]), np.array([0.4, 0.2])
 
-    def arm_of(seen: tuple[int, ...]) -> int:
-        return sum(seen) % 2
+    def arm_of(observed: tuple[int, ...]) -> int:
+        return sum(observed) % 2
 
     def probability(history: tuple[int, ...], rates: np.ndarray) -> float:
-        arms = [arm_of(history[:place]) for place in range(len(history))]
+        arms = [arm_of(history[:index]) for index in range(len(history))]
         return math.prod(rates[a] if y else 1 - rates[a] for a, y in zip(arms, history, strict=True))
 
     histories = list(product((0, 1), repeat=3))
     p, q = (np.array([probability(one, rates) for one in histories]) for rates in (first, second))
-    whole = float(np.sum(p * np.log(p / q)))
-    pulls = [sum(a == arm for a in [arm_of(one[:place]) for place in range(3)]) for one in histories for arm in (1,)]
+    full = float(np.sum(p * np.log(p / q)))
+    pulls = [sum(a == arm for a in [arm_of(one[:index]) for index in range(3)]) for one in histories for arm in (1,)]
     each = 0.7 * math.log(0.7 / 0.2) + 0.3 * math.log(0.3 / 0.8)
-    assert whole == pytest.approx(float(p @ pulls) * each)
+    assert full == pytest.approx(float(p @ pulls) * each)
     for chosen in product((False, True), repeat=8):
         x, y = float(p[list(chosen)].sum()), float(q[list(chosen)].sum())
         if 0 < x < 1 and 0 < y < 1:
-            assert whole >= x * math.log(x / y) + (1 - x) * math.log((1 - x) / (1 - y)) - 1e-12, "(49)"
+            assert full >= x * math.log(x / y) + (1 - x) * math.log((1 - x) / (1 - y)) - 1e-12, "(49)"
 
 
 def test_at_the_shortest_horizon_the_events_of_the_lower_bound_have_their_probabilities() -> None:
     """(50) and what follows: Δ = (1 − r₀)/7, T = 168eB/(1 − r₀)."""
     gap, step = 0.05, (1.0 - SAFE_REWARD) / 7.0
-    rounds, least = horizon(gap), bound(gap)
+    rounds, least = compute_horizon(gap), compute_bound(gap)
     assert 1.0 - 6.0 * least / (step * rounds) >= 0.5
     assert 2.0 * least / (3.0 * step * rounds) <= 1.0 / (4.0 * math.e)
-    first, second = (np.asarray(instance(gap, which).table)[1] for which in ("ν", "ν'"))
+    first, second = (np.asarray(build_instance(gap, which).table)[1] for which in ("ν", "ν'"))
     divergence = 0.5 * float(np.sum((first - second) ** 2))
     assert divergence == pytest.approx(4.5 * gap**2), "E55: the printed 2c² is smaller"
     assert 4.0 * step * 0.5 / divergence >= least, "each pull of arm 3 loses 4Δ, and ½/KL pulls are needed"

@@ -7,12 +7,12 @@ from tests.kernels.processes import asked
 from tests.test_kernels_plain import faults
 
 import stagewise as sw
-from stagewise.reports.result import merged
+from stagewise.reports.result import merge_results
 from stagewise_reproduction import published_loops
 from stagewise_reproduction.cell import Play
-from stagewise_reproduction.claim import HOLDS, like_stored
+from stagewise_reproduction.claim import HOLDS, check_stored
 from stagewise_reproduction.instances import at_zero, shifted
-from stagewise_reproduction.published import published
+from stagewise_reproduction.published import build_published_play
 from stagewise_reproduction.stored import ROUNDS, RUNS, STORED
 
 LOOPS = Path(published_loops.__file__).read_text(encoding="utf-8")
@@ -22,9 +22,9 @@ import sys
 sys.path.insert(0, {folder!r})
 import numpy as np
 from published_loops import play_arms
-from stagewise.simulation.recording import empty_trace, recorded
+from stagewise.simulation.recording import compute_recorded_rounds, empty_trace
 
-trace, means = empty_trace(recorded(50, 10), 1), np.array([[0.0, 0.9], [0.0, 0.5]])
+trace, means = empty_trace(compute_recorded_rounds(50, 10), 1), np.array([[0.0, 0.9], [0.0, 0.5]])
 play_arms(means, np.ones(2), 0, np.array([0.4]), 0.72, trace, np.zeros(16), 0, 0, 50)
 print(trace.regret[-1])
 """
@@ -49,7 +49,7 @@ def test_a_change_in_a_loop_is_seen(tmp_path: Path) -> None:
 def on_ten_rays(kind: str, threshold: float, rounds: int) -> Play:
     """Return how a run of Figure 1 was played."""
     policy = sw.LCLUCB(safe_action=at_zero(10), threshold=threshold, noise=1.0)
-    return published(kind, lambda _: (policy, shifted(10)), rounds)
+    return build_published_play(kind, lambda _: (policy, shifted(10)), rounds)
 
 
 @pytest.mark.compiled
@@ -66,5 +66,5 @@ def test_the_published_settings_are_safe_and_slow_to_start(kind: str, low: float
 def test_the_published_settings_give_the_published_regrets(kind: str, threshold: float) -> None:
     """Those stored in the authors' repository, to three standard errors of the difference."""
     play = on_ten_rays(kind, threshold, ROUNDS)
-    whole = merged([play(run) for run in range(RUNS)])
-    assert like_stored(kind, whole, STORED[kind, 10, threshold]).verdict == HOLDS
+    total = merge_results([play(run) for run in range(RUNS)])
+    assert check_stored(kind, total, STORED[kind, 10, threshold]).verdict == HOLDS

@@ -9,13 +9,21 @@ import numpy as np
 import pytest
 
 import stagewise as sw
-from stagewise_reproduction.beyond.lower_bound.plan import bound, instance
+from stagewise_reproduction.beyond.lower_bound.plan import build_instance, compute_bound
 from stagewise_reproduction.catalogue import CATALOGUE
-from stagewise_reproduction.claim import FAILS, HOLDS, REMARK, Claim, clearly_smaller, exponent, safety
-from stagewise_reproduction.errata import errata
-from stagewise_reproduction.instances import optimum, shifted
-from stagewise_reproduction.paper.figure_1.claims import theorem_bound
-from stagewise_reproduction.run import failed, reproduce
+from stagewise_reproduction.claim import (
+    FAILS,
+    HOLDS,
+    REMARK,
+    Claim,
+    check_clearly_smaller,
+    check_safety,
+    compute_exponent,
+)
+from stagewise_reproduction.errata import load_errata
+from stagewise_reproduction.instances import compute_optimum, shifted
+from stagewise_reproduction.paper.figure_1.claims import compute_theorem_bound
+from stagewise_reproduction.run import find_failed, reproduce
 
 pytestmark = pytest.mark.compiled
 
@@ -52,7 +60,7 @@ def test_claims_are_listed_with_their_verdicts(reproduction: tuple[Path, list[Cl
         assert set(entry) >= {"experiment", "name", "value", "criterion", "verdict", "must_hold"}
         assert entry["verdict"] in (HOLDS, REMARK, FAILS)
     assert {entry["experiment"] for entry in listed} == set(NAMES)
-    assert failed(claims) == []
+    assert find_failed(claims) == []
     assert sum(entry["must_hold"] for entry in listed) > 20
 
 
@@ -68,7 +76,7 @@ def test_the_report_and_its_figures_are_there(reproduction: tuple[Path, list[Cla
     assert page.index("<h2 id='figure-1-text'") < page.index("<h2 id=claims>") < page.index("<h2 id=errata>")
     assert text.index("![") < text.index("\n| ")
     assert len(list((out / "figures" / "phone").glob("*.png"))) == len(list((out / "figures").glob("*.png")))
-    assert len(errata()) >= 60
+    assert len(load_errata()) >= 60
     assert all(claim.name in text for claim in claims)
 
 
@@ -90,23 +98,23 @@ def test_the_paper_s_rays_have_the_paper_s_optimum() -> None:
     world = shifted(10)
     for threshold, value in [(0.8, 49 / 57), (0.5, 0.5 / (32 / 57) * 49 / 57), (0.2, 0.2 / (32 / 57) * 49 / 57)]:
         policy = sw.LCLUCB(safe_action=sw.SafeAction(features=np.zeros(10)), threshold=threshold, noise=1.0)
-        assert optimum(policy, world) == pytest.approx(value, rel=1e-12)
+        assert compute_optimum(policy, world) == pytest.approx(value, rel=1e-12)
 
 
 def test_the_lower_bound_s_instances_are_those_of_the_corrected_proof() -> None:
     step, base = 0.5 / 7, 3 / 7
-    first, second = instance(0.1, "ν"), instance(0.1, "ν'")
+    first, second = build_instance(0.1, "ν"), build_instance(0.1, "ν'")
     safe = sw.SafeAction(arm=0, reward=0.5, cost=0.2)
     policy = sw.OPB(arms=4, safe_action=safe, threshold=0.3, noise=1.0)
-    assert optimum(policy, first) == pytest.approx(base + 10 / 3 * step)
-    assert optimum(policy, second) == pytest.approx(base + 16 / 3 * step)
-    assert bound(0.05) == pytest.approx(0.5 / (21 * 0.0025))
+    assert compute_optimum(policy, first) == pytest.approx(base + 10 / 3 * step)
+    assert compute_optimum(policy, second) == pytest.approx(base + 16 / 3 * step)
+    assert compute_bound(0.05) == pytest.approx(0.5 / (21 * 0.0025))
 
 
 def test_the_theorem_s_bound() -> None:
     scale, radius = 1 + 2 / 0.5, np.sqrt(10 * np.log(1e5 / 0.005)) + 1
     expected = (scale + 1) * radius * np.sqrt(2 * 1e5 * 10 * np.log(1 + 1e5))
-    assert theorem_bound(100_000, 10, 0.5) == pytest.approx(expected)
+    assert compute_theorem_bound(100_000, 10, 0.5) == pytest.approx(expected)
 
 
 def finals(*regrets: float) -> sw.Result:
@@ -125,7 +133,7 @@ def finals(*regrets: float) -> sw.Result:
     ],
 )
 def test_less_regret_is_claimed_of_pairs_of_runs(one: tuple[float], other: tuple[float], verdict: str) -> None:
-    claim = clearly_smaller("less", finals(*one), finals(*other), "disclosed")
+    claim = check_clearly_smaller("less", finals(*one), finals(*other), "disclosed")
     assert claim.verdict == verdict
     assert ("disclosed" in claim.remark) == (verdict == FAILS)
 
@@ -140,6 +148,6 @@ def curve(regret: np.ndarray, violations: int) -> sw.Result:
 
 def test_growth_and_safety_are_read_off_correctly() -> None:
     rounds = np.arange(1, 101) * 10.0
-    assert exponent(curve(3.0 * rounds**0.5, 0)) == pytest.approx(0.5)
-    assert exponent(curve(2.0 * rounds, 0)) == pytest.approx(1.0)
-    assert safety({"a": curve(rounds, 0)}).verdict == HOLDS
+    assert compute_exponent(curve(3.0 * rounds**0.5, 0)) == pytest.approx(0.5)
+    assert compute_exponent(curve(2.0 * rounds, 0)) == pytest.approx(1.0)
+    assert check_safety({"a": curve(rounds, 0)}).verdict == HOLDS

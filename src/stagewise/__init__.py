@@ -22,9 +22,9 @@ def __getattr__(name: str) -> Any:
     return value
 
 
-def _exported(*rooms: str) -> dict[str, Any]:
+def _exported(*packages: str) -> dict[str, Any]:
     """Return what stagewise exports from these rooms, by name: what files may name, so that a new one is known."""
-    return {name: __getattr__(name) for name, home in _HOMES.items() if home.split(".")[0] in rooms}
+    return {name: __getattr__(name) for name, home in _HOMES.items() if home.split(".")[0] in packages}
 
 
 def __dir__() -> list[str]:

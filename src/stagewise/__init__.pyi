@@ -3,9 +3,9 @@ from typing import Any
 from stagewise.launch.doctor.doctor import doctor as doctor
 from stagewise.launch.evaluation.evaluate import evaluate as evaluate
 from stagewise.launch.forecast.forecast import forecast as forecast
-from stagewise.models.space import RBF as RBF
-from stagewise.models.space import LinearKernel as LinearKernel
-from stagewise.models.space import Matern as Matern
+from stagewise.models.kernel_model import RBF as RBF
+from stagewise.models.kernel_model import LinearKernel as LinearKernel
+from stagewise.models.kernel_model import Matern as Matern
 from stagewise.policies.agent.agent import Agent as Agent
 from stagewise.policies.agent.replica import Replica as Replica
 from stagewise.policies.agent.snapshot import Snapshot as Snapshot
@@ -27,13 +27,12 @@ from stagewise.policies.problem import Problem as Problem
 from stagewise.policies.safe_lts import SafeLTS as SafeLTS
 from stagewise.policies.ucb import UCB as UCB
 from stagewise.problem.actions import Arms as Arms
-from stagewise.problem.actions import Finite as Finite
+from stagewise.problem.actions import FiniteSet as FiniteSet
 from stagewise.problem.actions import Rays as Rays
 from stagewise.problem.context import Context as Context
-from stagewise.problem.declared import Limit as Limit
-from stagewise.problem.declared import Reward as Reward
 from stagewise.problem.ellipsoid import Ball as Ball
 from stagewise.problem.ellipsoid import Ellipsoid as Ellipsoid
+from stagewise.problem.errors import ErrorCode as ErrorCode
 from stagewise.problem.errors import InvalidActions as InvalidActions
 from stagewise.problem.errors import InvalidFile as InvalidFile
 from stagewise.problem.errors import InvalidOutcome as InvalidOutcome
@@ -43,33 +42,35 @@ from stagewise.problem.functions import FunctionClass as FunctionClass
 from stagewise.problem.polytope import Box as Box
 from stagewise.problem.polytope import Polytope as Polytope
 from stagewise.problem.safe_action import SafeAction as SafeAction
+from stagewise.problem.signals import Limit as Limit
+from stagewise.problem.signals import Reward as Reward
 from stagewise.problem.thresholds import AtLeast as AtLeast
 from stagewise.problem.thresholds import RelativeToSafe as RelativeToSafe
-from stagewise.problem.window import Window as Window
+from stagewise.problem.window import OutcomeWindow as OutcomeWindow
 from stagewise.records.decision import Decision as Decision
-from stagewise.records.draw import Draw as Draw
 from stagewise.records.outcome import Outcome as Outcome
-from stagewise.records.reason import Cause as Cause
+from stagewise.records.random_key import RandomKey as RandomKey
 from stagewise.records.reason import Reason as Reason
+from stagewise.records.reason import ReasonDetails as ReasonDetails
+from stagewise.reports.agent_report_plot import plot_report as plot_report
 from stagewise.reports.certificate import Certificate as Certificate
 from stagewise.reports.result import Result as Result
-from stagewise.reports.traffic import draw_report as draw_report
-from stagewise.service.client import DeskClient as DeskClient
+from stagewise.server.client import Client as Client
 from stagewise.simulation.certify import certify as certify
 from stagewise.simulation.simulate import simulate as simulate
 from stagewise.simulation.sweep import sweep as sweep
 from stagewise.simulation.verify import verify as verify
-from stagewise.worlds.arms import ArmsWorld as ArmsWorld
-from stagewise.worlds.context import ContextWorld as ContextWorld
-from stagewise.worlds.family import ArmsFamily as ArmsFamily
-from stagewise.worlds.family import SphereFamily as SphereFamily
-from stagewise.worlds.fresh import RandomFinite as RandomFinite
-from stagewise.worlds.fresh import RandomRays as RandomRays
-from stagewise.worlds.linear import LinearWorld as LinearWorld
-from stagewise.worlds.logged import LoggedWorld as LoggedWorld
-from stagewise.worlds.table import TableWorld as TableWorld
+from stagewise.worlds.arms_world import ArmsWorld as ArmsWorld
+from stagewise.worlds.context_world import ContextWorld as ContextWorld
+from stagewise.worlds.linear_world import LinearWorld as LinearWorld
+from stagewise.worlds.logged_world import LoggedWorld as LoggedWorld
+from stagewise.worlds.random_actions import RandomFiniteSet as RandomFiniteSet
+from stagewise.worlds.random_actions import RandomRays as RandomRays
+from stagewise.worlds.table_world import TableWorld as TableWorld
 from stagewise.worlds.world import World as World
+from stagewise.worlds.world_families import ArmsWorldFamily as ArmsWorldFamily
+from stagewise.worlds.world_families import SphereWorldFamily as SphereWorldFamily
 
 __version__: str
 
-def _exported(*rooms: str) -> dict[str, Any]: ...
+def _exported(*packages: str) -> dict[str, Any]: ...

@@ -17,15 +17,15 @@ TARGETS = RNG.normal(size=(6, D)) / 2.0
 SAFE = np.array([0.3, -0.2, 0.1, 0.2])
 ROUNDS = 150
 FIELDS = ("regret", "reward", "cost", "max_cost", "violations", "optimum")
-SHOWN = ("first_violation", "settled")  # of an audit, by hand too
+SHOWN = ("first_violation", "first_near_optimal_round")  # of an audit, by hand too
 
 
 def worlds(m: int) -> dict[str, sw.LinearWorld]:
     sets = {
         "rays, gaussian": sw.Rays(TARGETS),
         "fresh rays, uniform": sw.RandomRays(count=5, dimension=D),
-        "finite, gaussian": sw.Finite(TARGETS),
-        "fresh finite, rademacher": sw.RandomFinite(count=5, dimension=D),
+        "finite, gaussian": sw.FiniteSet(TARGETS),
+        "fresh finite, rademacher": sw.RandomFiniteSet(count=5, dimension=D),
     }
     return {
         name: sw.LinearWorld(reward=THETA, cost=MUS[:m], actions=actions, noise=0.1, outcomes=name.split(", ")[1])
@@ -60,22 +60,22 @@ KINDS: dict[str, tuple[Any, dict[str, Any]]] = {
     "Safe-LTS, authors": (sw.SafeLTS, {"inflation": "authors"}),
     "OPLB": (sw.OPLB, {}),
     "OPLB, directional": (sw.OPLB, {"optimism": "directional"}),
-    "LC-LUCB, own sets": (sw.LCLUCB, {"own_sets": True}),
-    "ROFUL, own sets": (sw.ROFUL, {"own_sets": True, "ridge": None}),
-    "OPLB, own sets": (sw.OPLB, {"own_sets": True}),
+    "LC-LUCB, per-action bounds": (sw.LCLUCB, {"per_action_bounds": True}),
+    "ROFUL, per-action bounds": (sw.ROFUL, {"per_action_bounds": True, "ridge": None}),
+    "OPLB, per-action bounds": (sw.OPLB, {"per_action_bounds": True}),
     "DOSLB": (sw.DOSLB, {}),
     "CAPS": (sw.CAPS, {}),
-    "CAPS, impatient": (sw.CAPS, {"spread": 2.0, "patience": 1.0}),
+    "CAPS, impatient": (sw.CAPS, {"posterior_scale": 2.0, "certificate_factor": 1.0}),
     "CAPS, mixtures": (sw.CAPS, {"mixtures": True}),
 }
 
 
 def policies(safe: sw.SafeAction, m: int, names: tuple[str, ...] = ()) -> list[Any]:
     """Return the policies of these names; of none: all, and those that are not safe."""
-    told: dict[str, Any] = {"safe_action": safe, "threshold": 0.7 if m == 1 else [0.7, 0.6, sw.AtLeast(-0.8)]}
-    made = [KINDS[name] for name in names or KINDS]
-    safe_ones = [kind(**told, **{"noise": 0.1, "cost_bound": 1.0, **settings}) for kind, settings in made]
-    return safe_ones if names else [*safe_ones, sw.LinUCB(noise=0.1, **told), sw.AlwaysSafe(**told)]
+    options: dict[str, Any] = {"safe_action": safe, "threshold": 0.7 if m == 1 else [0.7, 0.6, sw.AtLeast(-0.8)]}
+    built = [KINDS[name] for name in names or KINDS]
+    safe_ones = [kind(**options, **{"noise": 0.1, "cost_bound": 1.0, **settings}) for kind, settings in built]
+    return safe_ones if names else [*safe_ones, sw.LinUCB(noise=0.1, **options), sw.AlwaysSafe(**options)]
 
 
 def on_points(policy: Any) -> bool:
@@ -107,7 +107,7 @@ QUICK: dict[tuple[int, str], dict[str, tuple[str, ...]]] = {
     (1, "finite, gaussian"): {"known": ()},
     (1, "fresh finite, rademacher"): {"at zero": (*MIXTURES, "DOSLB")},
     (3, "rays, gaussian"): {
-        **dict.fromkeys(("at zero", "known", "unknown"), (*RAYS, *SAMPLED, "LC-LUCB, own sets", "CAPS")),
+        **dict.fromkeys(("at zero", "known", "unknown"), (*RAYS, *SAMPLED, "LC-LUCB, per-action bounds", "CAPS")),
         **dict.fromkeys(("reward unknown", "cost unknown"), CERTIFIED),
     },
     (3, "fresh rays, uniform"): dict.fromkeys(("reward unknown", "cost unknown"), (*RAYS, *MIXTURES)),
@@ -171,7 +171,7 @@ def test_an_agent_by_hand_plays_the_compiled_run() -> None:
     for t in range(ROUNDS):
         decision = agent.decide(world.actions)
         rewards.append(world.means(decision.action)[0])
-        outcome = world.outcome(decision.action, sw.Draw(11, 0, t))
+        outcome = world.outcome(decision.action, sw.RandomKey(11, 0, t))
         agent.learn(decision, reward=outcome.reward, cost=outcome.cost)
     result = sw.simulate(policy, world, rounds=ROUNDS, runs=1, seed=11, record=ROUNDS)
     assert np.array_equal(result.reward[0], rewards)
@@ -186,8 +186,10 @@ MISTOLD = {
 
 @pytest.mark.parametrize(("kind", "settings"), MISTOLD.values(), ids=MISTOLD)
 def test_contradictions_come_in_the_same_round_by_hand_and_compiled(kind: Any, settings: dict[str, Any]) -> None:
-    world, told = worlds(1)["rays, gaussian"], {"threshold": 0.5, "cost_bound": 1.0, **settings}
-    watched, blind = (kind(safe_action=sw.SafeAction(features=np.zeros(D)), **told, watch=w) for w in (True, False))
+    world, options = worlds(1)["rays, gaussian"], {"threshold": 0.5, "cost_bound": 1.0, **settings}
+    watched, blind = (
+        kind(safe_action=sw.SafeAction(features=np.zeros(D)), **options, check_assumptions=w) for w in (True, False)
+    )
     plan: dict[str, Any] = {"rounds": ROUNDS, "runs": [3], "seed": 11}
     one, other = (sw.simulate(watched, world, **plan, backend=backend) for backend in ("cpu", "python"))
     assert same(one, other)

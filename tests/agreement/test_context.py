@@ -23,8 +23,8 @@ PLAN: dict[str, Any] = {"rounds": ROUNDS, "runs": [3], "seed": 11, "audit": True
 
 
 def users(features: Any, segmented: bool, **settings: Any) -> sw.ContextWorld:
-    told: dict[str, Any] = SEGMENTS if segmented else {}
-    return sw.ContextWorld(reward=THETA[0], cost=THETA[1:], features=features, **told, **settings)
+    options: dict[str, Any] = SEGMENTS if segmented else {}
+    return sw.ContextWorld(reward=THETA[0], cost=THETA[1:], features=features, **options, **settings)
 
 
 @pytest.mark.slow  # two loops that draw no other users than those of the mixtures below and of test_context_caps do
@@ -58,8 +58,8 @@ MIXING: dict[str, tuple[Any, dict[str, Any]]] = {
 def test_mixtures_for_users(name: str, segmented: bool) -> None:
     kind, settings = MIXING[name]
     world = users("crossed", segmented, outcomes="gaussian", noise=0.05)
-    told = {"safe_action": SAFE, "threshold": LIMITS, "noise": 0.05, "dimension": world.actions.dimension}
-    policy = kind(**told, cost_bound=None, **settings)
+    options = {"safe_action": SAFE, "threshold": LIMITS, "noise": 0.05, "dimension": world.actions.dimension}
+    policy = kind(**options, cost_bound=None, **settings)
     runs = [sw.simulate(policy, world, **PLAN, backend=backend) for backend in ("cpu", "python")]
     assert same(*runs)
     safe = sw.simulate(sw.AlwaysSafe(safe_action=SAFE, threshold=LIMITS), world, **PLAN, backend="python")
@@ -89,9 +89,9 @@ def test_an_agent_by_hand_plays_the_compiled_run() -> None:
     policy, world = points(sw.CAPS, sw.RandomRays(count=5, dimension=3, safe=0.2))
     agent, rewards = sw.Agent(policy, seed=11), []
     for t in range(ROUNDS):
-        decision = agent.decide(world.actions_in(sw.Draw(11, 0, t)))
+        decision = agent.decide(world.actions_in(sw.RandomKey(11, 0, t)))
         rewards.append(world.means(decision.action)[0])
-        outcome = world.outcome(decision.action, sw.Draw(11, 0, t))
+        outcome = world.outcome(decision.action, sw.RandomKey(11, 0, t))
         agent.learn(decision, reward=outcome.reward, cost=outcome.cost)
     result = sw.simulate(policy, world, rounds=ROUNDS, runs=1, seed=11, record=ROUNDS, audit=True)
     assert np.array_equal(result.reward[0], rewards)
@@ -99,9 +99,9 @@ def test_an_agent_by_hand_plays_the_compiled_run() -> None:
 
 def test_a_contradiction_comes_in_the_same_round() -> None:
     world = users("crossed", False, outcomes="gaussian", noise=0.02)
-    told = {"safe_action": sw.SafeAction(cost=[0.001, 0.3]), "threshold": LIMITS, "noise": 0.02, "dimension": K * D}
+    options = {"safe_action": sw.SafeAction(cost=[0.001, 0.3]), "threshold": LIMITS, "noise": 0.02, "dimension": K * D}
     plan = {**PLAN, "rounds": 400}
-    watched, blind = (sw.OPLB(**told, cost_bound=None, watch=watch) for watch in (True, False))
+    watched, blind = (sw.OPLB(**options, cost_bound=None, check_assumptions=watch) for watch in (True, False))
     one, other = (sw.simulate(watched, world, **plan, backend=backend) for backend in ("cpu", "python"))
     assert same(one, other)
     assert not same(one, sw.simulate(blind, world, **plan)), "something must have been contradicted"

@@ -23,29 +23,34 @@ SAFE = sw.SafeAction(arm=0, reward=0.0, cost={"opt_out": 0.06, "complaint": 0.04
 
 
 def policy(**settings: Any) -> sw.ContextCAPS:
-    told: dict[str, Any] = {"actions": K, "context": D - 1, "safe_action": SAFE}
-    return sw.ContextCAPS(**told | {"threshold": {"opt_out": 0.2, "complaint": 0.15}} | settings)
+    options: dict[str, Any] = {"actions": K, "context": D - 1, "safe_action": SAFE}
+    return sw.ContextCAPS(**options | {"threshold": {"opt_out": 0.2, "complaint": 0.15}} | settings)
 
 
 def users(segmented: bool) -> sw.ContextWorld:
-    told: dict[str, Any] = {"segments": SHARES, "offsets": OFFSETS} if segmented else {}
-    return sw.ContextWorld(reward=CLICKS, cost=COSTS, features="plain", **told)
+    options: dict[str, Any] = {"segments": SHARES, "offsets": OFFSETS} if segmented else {}
+    return sw.ContextWorld(reward=CLICKS, cost=COSTS, features="plain", **options)
 
 
 @pytest.mark.parametrize("segmented", [False, True])
 def test_a_run_is_the_same_by_hand_and_compiled(segmented: bool) -> None:
-    made = policy(segments=1, by={"complaint": 0}) if segmented else policy(cost_model="linear", norm_bound=0.5)
+    result = policy(segments=1, by={"complaint": 0}) if segmented else policy(cost_model="linear", norm_bound=0.5)
     plan: dict[str, Any] = {"rounds": 400, "runs": [3], "seed": 11, "audit": True}
-    runs = [sw.simulate(made, users(segmented), **plan, backend=backend) for backend in ("cpu", "python")]
+    runs = [sw.simulate(result, users(segmented), **plan, backend=backend) for backend in ("cpu", "python")]
     assert same(*runs)
     assert runs[0].violations.sum() == 0
 
 
 def test_a_problem_is_simulated_as_its_policy_is() -> None:
-    told: dict[str, Any] = {"actions": list("abcd"), "safe": "a", "reward": sw.Reward("click"), "context": ["x", "y"]}
+    options: dict[str, Any] = {
+        "actions": list("abcd"),
+        "safe": "a",
+        "reward": sw.Reward("click"),
+        "context": ["x", "y"],
+    }
     limits = {"opt_out": sw.Limit(0.2, safe=0.06), "complaint": sw.Limit(0.15, safe=0.04)}
     plan: dict[str, Any] = {"rounds": 100, "runs": 1, "seed": 2, "audit": True}
-    runs = [sw.simulate(each, users(False), **plan) for each in (sw.Problem(**told, limits=limits), policy())]
+    runs = [sw.simulate(each, users(False), **plan) for each in (sw.Problem(**options, limits=limits), policy())]
     assert np.array_equal(runs[0].regret, runs[1].regret)
 
 
@@ -54,8 +59,8 @@ def test_a_problem_goes_on_from_an_agent_and_from_a_log_among_listed_users() -> 
     plan: dict[str, Any] = {"rounds": 400, "runs": [0, 3], "seed": 5, "record": 40}
     agent = learned()
     runs = [
-        sw.simulate(PROBLEM, listed(), learned=begun, backend=backend, **plan)
-        for begun, backend in ((agent, "cpu"), (agent, "python"), (FRAME, "cpu"))
+        sw.simulate(PROBLEM, listed(), warm_start=started, backend=backend, **plan)
+        for started, backend in ((agent, "cpu"), (agent, "python"), (FRAME, "cpu"))
     ]
     assert same(runs[0], runs[1])
     assert same(runs[0], runs[2])

@@ -69,6 +69,6 @@ def by_agent(policy: Any, world: sw.LinearWorld, seed: int) -> tuple[list[float]
     for t in range(ROUNDS):
         decision = agent.decide(world.actions)
         means.append(world.means(decision.action).tolist())
-        outcome = world.outcome(decision.action, sw.Draw(seed, 0, t))
+        outcome = world.outcome(decision.action, sw.RandomKey(seed, 0, t))
         agent.learn(decision, reward=outcome.reward, cost=outcome.cost)
     return [reward for reward, _ in means], [cost for _, cost in means]

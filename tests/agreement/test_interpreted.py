@@ -11,8 +11,8 @@ from tests.contracts import test_kernel_policies, test_policies, test_rare_costs
 from tests.contracts.policy import Case
 
 import stagewise as sw
-from stagewise.kernels.compile import named
-from stagewise.policies import compiled
+from stagewise.kernels.compile import as_python
+from stagewise.policies import compiled_policy
 
 pytestmark = pytest.mark.compiled
 
@@ -23,7 +23,7 @@ class Both:
     """A kernel that is called in both forms; it counts the calls whose arrays or results end in other bits."""
 
     def __init__(self, kernel: Callable[..., Any]) -> None:
-        self.compiled, self.interpreted = kernel, named(kernel)
+        self.compiled, self.interpreted = kernel, as_python(kernel)
         self.calls, self.differing = 0, 0
 
     def __call__(self, *arguments: Any) -> Any:
@@ -46,7 +46,7 @@ def arrays(arguments: Any) -> list[Any]:
 def kernels(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[Both]]:
     """Have every policy decide and learn in both forms; return what is called."""
     found: dict[str, list[Both]] = {"decide": [], "learn": []}
-    needed = compiled.needed
+    needed = compiled_policy.get_round_resources
 
     @cache
     def both(*sizes: Any) -> Any:
@@ -56,7 +56,7 @@ def kernels(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[Both]]:
             found[name].append(one)
         return needs._replace(**pair)
 
-    monkeypatch.setattr(compiled, "needed", both)
+    monkeypatch.setattr(compiled_policy, "get_round_resources", both)
     return found
 
 
@@ -72,8 +72,8 @@ def cases_of(*contracts: Any) -> list[Any]:
     found = []
     for contract in contracts:
         (mark,) = [mark for mark in contract.pytestmark if mark.name == "parametrize"]
-        made = [getattr(value, "values", (value,))[0] for value in mark.args[1]]
-        for case in (made[0], made[-1]):
+        built = [getattr(value, "values", (value,))[0] for value in mark.args[1]]
+        for case in (built[0], built[-1]):
             found.append(pytest.param(case, id=f"{contract.__name__[4:]}: {case.name}"))
     return found
 

@@ -26,13 +26,13 @@ def table(m: int) -> np.ndarray:
 
 
 def baseline(values: np.ndarray, known: str) -> sw.SafeAction:
-    told = {
+    options = {
         "known": {"reward": float(values[0]), "cost": values[1:]},
         "reward unknown": {"cost": values[1:]},
         "cost unknown": {"reward": float(values[0])},
         "unknown": {},
     }
-    return sw.SafeAction(features=FEATURES[SAFE], **told[known])
+    return sw.SafeAction(features=FEATURES[SAFE], **options[known])
 
 
 KNOWN = ("known", "reward unknown", "cost unknown", "unknown")
@@ -76,7 +76,7 @@ def test_stretches_of_a_compiled_run_do_not_show(monkeypatch: pytest.MonkeyPatch
     policy = sw.KernelOPLB(
         kernel=sw.RBF(lengthscale=0.5), safe_action=safe, threshold=0.5, noise=0.1, norm_bound=1.5, cost_bound=1.0
     )
-    whole = sw.simulate(policy, world, rounds=ROUNDS, seed=2, backend="cpu")
-    monkeypatch.setattr("stagewise.simulation.run.STRETCH", 7)
+    total = sw.simulate(policy, world, rounds=ROUNDS, seed=2, backend="cpu")
+    monkeypatch.setattr("stagewise.simulation.run.CHUNK_ROUNDS", 7)
     parts = sw.simulate(policy, world, rounds=ROUNDS, seed=2, backend="cpu")
-    assert np.array_equal(whole.reward, parts.reward)
+    assert np.array_equal(total.reward, parts.reward)

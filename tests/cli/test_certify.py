@@ -5,11 +5,12 @@ import re
 from pathlib import Path
 
 import pytest
-from tests.cli.commands import GOOD, called, spec
+from tests.cli.commands import GOOD, called, rejected, spec
 from typer.testing import CliRunner
 
 import stagewise as sw
 from stagewise.cli.main import app, certify, simulate, sweep
+from stagewise.problem.errors import ErrorCode
 
 ROOT = Path(__file__).parents[2]
 NOISY = GOOD.replace("rounds = 20", "rounds = 5").replace("noise = 0.1", "noise = 0.5")
@@ -23,9 +24,12 @@ def test_a_supported_claim_leaves_with_0_and_can_be_verified(tmp_path: Path) -> 
     assert (out / "certificate.html").stat().st_size > 10_000
     code, said = called("certify", "--verify", out / "certificate.json", "--seed", 3)
     assert code == 0
-    assert "stands" in said
+    assert "is confirmed" in said
     assert called("certify", "--verify", out / "certificate.json", "--seed", 3)[1] == said
-    assert "compared only with --part 1: first_violation, optimism, regret, margins, settled" in " ".join(said.split())
+    assert (
+        "compared only with --fraction 1: first_violation, optimism, regret, margins, first_near_optimal_round"
+        in " ".join(said.split())
+    )
 
 
 @pytest.mark.usefixtures("undrawn")
@@ -38,16 +42,15 @@ def test_families_are_named_in_the_file(tmp_path: Path) -> None:
 
 def test_only_means_of_arms_are_spread(tmp_path: Path) -> None:
     text = NOISY + '[certify]\nfamily = "random-sphere"\nspread = 0.5\n'
-    code, said = called("certify", spec(tmp_path, text), "--runs", 10, "--out", tmp_path, "--quiet")
-    assert code == 2
-    assert "spread is 0.5 and family 'random-sphere'" in said
+    path = spec(tmp_path, text)
+    rejected(ErrorCode.UNUSED_SETTING, "certify", path, "--runs", 10, "--out", tmp_path, "--quiet")
 
 
 @pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        ("noise = 0.5\nsafe", "noise = 0.05\nnorm_bound = 0.1\ncost_bound = 10.0\nwatch = false\nsafe"),
+        ("noise = 0.5\nsafe", "noise = 0.05\nnorm_bound = 0.1\ncost_bound = 10.0\ncheck_assumptions = false\nsafe"),
         ("noise = 0.5\nactions", "noise = 10.0\nactions"),
     ],
     ids=["radius ten times too small", "noisier world"],
@@ -84,9 +87,9 @@ def test_a_tampered_certificate_leaves_with_1(tmp_path: Path) -> None:
     content = json.loads(path.read_text(encoding="utf-8"))
     content["verdict"] = "supported"
     path.write_text(json.dumps(content), encoding="utf-8")
-    code, said = called("certify", "--verify", path, "--part", 1)
+    code, said = called("certify", "--verify", path, "--fraction", 1)
     assert code == 1
-    assert "does not stand" in said
+    assert "is not confirmed" in said
 
 
 @pytest.mark.parametrize(

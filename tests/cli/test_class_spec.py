@@ -6,7 +6,8 @@ from tests.cli.commands import spec
 from tests.problem.refusal import refused
 
 from stagewise import InvalidFile, TableWorld, simulate
-from stagewise.cli.spec import read
+from stagewise.cli.spec import read_spec
+from stagewise.problem.errors import ErrorCode
 
 SPEC = """
 [simulation]
@@ -29,7 +30,7 @@ noise = 0.1
 
 def test_a_file_can_ask_for_it_in_a_world_of_listed_actions(tmp_path: Path) -> None:
     listed = "{ functions = [[0.1, 0.5, 0.9], [0.1, 0.9, 0.5]], features = [[0.0], [0.5], [1.0]] }"
-    asked = read(spec(tmp_path, SPEC.format(classes=listed)))
+    asked = read_spec(spec(tmp_path, SPEC.format(classes=listed)))
     assert isinstance(asked.world, TableWorld)
     result = simulate(asked.policies["classes"], asked.world, rounds=asked.simulation.rounds)
     assert result.violations[0] == 0
@@ -37,7 +38,7 @@ def test_a_file_can_ask_for_it_in_a_world_of_listed_actions(tmp_path: Path) -> N
 
 
 def test_a_file_with_a_bad_class_is_refused(tmp_path: Path) -> None:
-    with refused(InvalidFile, "all of features"):
-        read(spec(tmp_path, SPEC.format(classes="[[0.1, 0.5, 0.9]]")))
-    with refused(InvalidFile, "'tables'"):
-        read(spec(tmp_path, SPEC.format(classes="[[0.1]]").replace('kind = "table"', 'kind = "tables"')))
+    with refused(InvalidFile, ErrorCode.FILE_INVALID):
+        read_spec(spec(tmp_path, SPEC.format(classes="[[0.1, 0.5, 0.9]]")))
+    with refused(InvalidFile, ErrorCode.FILE_INVALID):
+        read_spec(spec(tmp_path, SPEC.format(classes="[[0.1]]").replace('kind = "table"', 'kind = "tables"')))

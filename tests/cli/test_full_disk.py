@@ -53,7 +53,7 @@ def assert_one_sentence(said: str) -> None:
     assert len(lines) == 1, said
     assert lines[0].startswith("stagewise: ")
     assert "No space left on device" in lines[0]
-    assert "choose another place" in lines[0]
+    assert "free some space" in lines[0]
 
 
 @sized((0, 9, 255), (0, 1, 2, 3, 4, 6, 9, 14, 20, 255))
@@ -121,4 +121,4 @@ def test_who_has_read_enough_hears_nothing(tmp_path: Path) -> None:
     line = f"{sys.executable} -m stagewise.cli.main help cli | head -n 1"
     env = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
     done = subprocess.run(line, shell=True, env=env, capture_output=True, text=True, check=False)
-    assert (done.stdout, done.stderr) == ("# On the command line\n", "")
+    assert (done.stdout, done.stderr) == ("# Command line\n", "")

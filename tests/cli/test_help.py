@@ -13,9 +13,9 @@ import pytest
 import typer
 from tests.cli.commands import called
 
-from stagewise.cli import reading
+from stagewise.cli import help_command
+from stagewise.cli.command_order import COMMAND_ORDER
 from stagewise.cli.main import app
-from stagewise.cli.order import LIFE
 
 ROOT = Path(__file__).parents[2]
 TOPIC = re.compile(r"stagewise help ([a-z][a-z/-]*)")
@@ -43,8 +43,8 @@ def commands() -> dict[str, Any]:
 def test_every_topic_that_a_message_names_is_a_page() -> None:
     named = messages()
     assert {"cli", "declare-a-problem", "errata"} <= named
-    known = {topic.partition("/")[2] for topic in reading.pages()}
-    for topic in named - set(reading.pages()) - known:
+    known = {topic.partition("/")[2] for topic in help_command.list_pages()}
+    for topic in named - set(help_command.list_pages()) - known:
         assert topic in commands(), topic
 
 
@@ -79,11 +79,12 @@ def test_the_wheel_holds_every_page_that_help_prints(tmp_path: Path) -> None:
     assert made.returncode == 0, made.stderr
     (wheel,) = (tmp_path / "dist").glob("*.whl")
     names = zipfile.ZipFile(wheel).namelist()
-    for topic in reading.pages():
+    for topic in help_command.list_pages():
         assert f"stagewise/docs/{topic}.md" in names
     zipfile.ZipFile(wheel).extractall(tmp_path / "installed")
     code = (
-        "from stagewise.cli.reading import INSTALLED, page; assert INSTALLED.is_dir(); print(page('declare-a-problem'))"
+        "from stagewise.cli.help_command import INSTALLED_DOCS, read_page; assert INSTALLED_DOCS.is_dir(); "
+        "print(read_page('declare-a-problem'))"
     )
     env = {"PYTHONPATH": str(tmp_path / "installed"), "NUMBA_DISABLE_JIT": "1"}
     read = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=False)
@@ -99,7 +100,7 @@ def test_every_command_has_an_example(words: str) -> None:
 def test_commands_are_listed_in_the_order_of_a_users_life() -> None:
     said = called("--help")[1]
     listed = re.findall(r"^│ ([a-z]+) ", said, re.MULTILINE)
-    known = [name for name in listed if name in LIFE]
+    known = [name for name in listed if name in COMMAND_ORDER]
     assert {"problem", "simulate", "certify", "serve", "show"} <= set(known)
-    assert known == sorted(known, key=LIFE.index)
-    assert set(listed) <= set(LIFE)
+    assert known == sorted(known, key=COMMAND_ORDER.index)
+    assert set(listed) <= set(COMMAND_ORDER)

@@ -20,7 +20,7 @@ COMMANDS = {
     "sweep": (BOTH, ("--quiet", "--executor", "processes:2")),
     "certify": (GOOD.replace("rounds = 20", "rounds = 5"), ("--quiet", "--runs", "2000", "--exhaustive")),
 }
-PATIENCE = 60.0
+TIMEOUT = 60.0
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals of Unix")
 
 
@@ -34,7 +34,7 @@ def begun(words: list[str]) -> "subprocess.Popen[str]":
 
 def wait_for_parts(out: Path, running: "subprocess.Popen[str]") -> None:
     """Wait until a run is kept."""
-    end = time.monotonic() + PATIENCE
+    end = time.monotonic() + TIMEOUT
     while not any(out.glob("**/parts/*/manifest.json")):
         assert running.poll() is None, running.communicate()
         assert time.monotonic() < end
@@ -51,7 +51,7 @@ def alive(group: int) -> bool:
 
 
 def assert_nobody_left(group: int) -> None:
-    end = time.monotonic() + PATIENCE
+    end = time.monotonic() + TIMEOUT
     while alive(group) and time.monotonic() < end:
         time.sleep(0.05)
     assert not alive(group)
@@ -66,10 +66,11 @@ def test_after_an_interrupt_one_line_says_how_to_go_on(command: str, tmp_path: P
     running = begun([command, str(spec(tmp_path, text)), "--out", str(out), *words])
     wait_for_parts(out, running)
     os.killpg(running.pid, signal.SIGINT)
-    _, said = running.communicate(timeout=PATIENCE)
+    _, said = running.communicate(timeout=TIMEOUT)
     assert running.returncode == 130, said
     assert said.count("\n") == 1, said
-    assert said.startswith("stagewise: run the same command again to continue; ")
+    assert said.startswith("stagewise: interrupted; ")
+    assert said.endswith("run the same command again to continue\n")
     kept, of, total = said.partition("; ")[2].split()[:3]
     assert of == "of"
     assert int(total.replace(",", "")) == (2000 if command == "certify" else 500)
@@ -83,12 +84,12 @@ def test_what_was_kept_before_an_interrupt_is_not_played_again(tmp_path: Path) -
     running = begun(["simulate", str(spec(tmp_path, LONG)), "--out", str(out), "--quiet"])
     wait_for_parts(out, running)
     os.killpg(running.pid, signal.SIGINT)
-    running.communicate(timeout=PATIENCE)
+    running.communicate(timeout=TIMEOUT)
     first = sorted(out.glob("parts/*/curves.parquet"))[0]
     written = first.stat().st_mtime_ns
     few = LONG.replace("runs = 500", "runs = 3")
     again = begun(["simulate", str(spec(tmp_path, few)), "--out", str(out), "--quiet"])
-    assert again.wait(PATIENCE) == 0
+    assert again.wait(TIMEOUT) == 0
     again.communicate()
     assert first.stat().st_mtime_ns == written
     assert len(sw.Result.load(out).runs) == 3
@@ -99,7 +100,7 @@ def test_workers_end_when_the_command_is_killed(tmp_path: Path) -> None:
     running = begun(["simulate", str(spec(tmp_path, LONG)), "--out", str(out), "--quiet", "--executor", "processes:2"])
     wait_for_parts(out, running)
     os.kill(running.pid, signal.SIGKILL)
-    running.communicate(timeout=PATIENCE)  # ends when the last process that has its output does
+    running.communicate(timeout=TIMEOUT)  # ends when the last process that has its output does
     assert_nobody_left(running.pid)
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from stagewise import RBF, KernelOPLB, LinearKernel, Matern, TableWorld
-from stagewise.cli.spec import read
+from stagewise.cli.spec import read_spec
 from stagewise.problem.errors import InvalidFile
 from stagewise.simulation.simulate import simulate
 
@@ -44,7 +44,7 @@ def written(path: Path, kernel: str) -> Path:
     ],
 )
 def test_kernels_are_read(kernel: str, expected: object, tmp_path: Path) -> None:
-    spec = read(written(tmp_path, kernel))
+    spec = read_spec(written(tmp_path, kernel))
     policy = spec.policies["policy"]
     assert isinstance(spec.world, TableWorld)
     assert isinstance(policy, KernelOPLB)
@@ -55,7 +55,7 @@ def test_kernels_are_read(kernel: str, expected: object, tmp_path: Path) -> None
 def test_the_linear_kernel_is_read(tmp_path: Path) -> None:
     path = written(tmp_path, '{ kind = "linear" }')
     path.write_text(path.read_text().replace("reward = 0.1, cost = 0.0", "reward = 0.0, cost = 0.0"))
-    assert read(path).policies["policy"].kernel == LinearKernel()
+    assert read_spec(path).policies["policy"].kernel == LinearKernel()
 
 
 @pytest.mark.parametrize(
@@ -71,9 +71,9 @@ def test_the_linear_kernel_is_read(tmp_path: Path) -> None:
 )
 def test_tables_that_are_no_kernel_are_refused(kernel: str, tmp_path: Path) -> None:
     with pytest.raises(InvalidFile, match=r"policy\.kernel"):
-        read(written(tmp_path, kernel))
+        read_spec(written(tmp_path, kernel))
 
 
 def test_a_kernel_refuses_its_own_settings(tmp_path: Path) -> None:
     with pytest.raises(InvalidFile, match="lengthscale is -1"):
-        read(written(tmp_path, '{ kind = "rbf", lengthscale = -1.0 }'))
+        read_spec(written(tmp_path, '{ kind = "rbf", lengthscale = -1.0 }'))

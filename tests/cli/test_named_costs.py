@@ -56,9 +56,9 @@ def test_the_order_in_which_costs_and_limits_are_written_changes_nothing(noise: 
 @pytest.mark.parametrize(
     ("first", "noise", "parts"),
     [
-        ("optout = [0.0, 0.02, 0.6]", "", ["has a cost 'optout'", "no limit", "did you mean 'opt_out'?"]),
+        ("optout = [0.0, 0.02, 0.6]", "", ["has a cost 'optout'", "did you mean 'opt_out'?"]),
         ("opt_out = [0.0, 0.02]", "", ["'opt_out' (2,)", "must agree"]),
-        ("reward = [0.0, 0.02, 0.6]", "", ["'reward' is taken"]),
+        ("reward = [0.0, 0.02, 0.6]", "", ["'reward'", "unique name"]),
         (OPT_OUT, NOISE.replace("reward", "rewrd"), ["noise names", "did you mean 'reward'?"]),
     ],
 )
@@ -101,11 +101,11 @@ def test_a_problem_meets_its_costs_by_name_and_so_does_a_certificate(tmp_path: P
     np.testing.assert_allclose(result.cost[0, 0], [0.05, 0.2])  # the first round is the safe action
     claim = ("--runs", 20, "--exhaustive", "--delta", 0.9, "--confidence", 0.5, "--quiet")
     assert called("certify", file, "--out", tmp_path / "page", *claim)[0] == 0
-    assert called("certify", "--verify", tmp_path / "page" / "certificate.json", "--part", 1)[0] == 0
+    assert called("certify", "--verify", tmp_path / "page" / "certificate.json", "--fraction", 1)[0] == 0
 
 
 def test_a_world_can_be_built_again_from_what_it_says_of_itself() -> None:
-    from stagewise.worlds.family import rebuilt
+    from stagewise.worlds.world_families import build_world
 
     zeros = [[0.0, 0.0], [0.0, 0.0]]
     world = sw.ContextWorld(
@@ -116,9 +116,9 @@ def test_a_world_can_be_built_again_from_what_it_says_of_itself() -> None:
         segments=[0.5, 0.5],
         offsets={"reward": zeros, "b": zeros, "a": [[0.0, 0.1], [0.0, 0.0]]},
     )
-    again = rebuilt(world.description())
+    again = build_world(world.description())
     assert again.description() == world.description()
-    turned = world.under(("b", "a"))
+    turned = world.reorder_costs(("b", "a"))
     assert turned.noise.tolist() == [0.3, 0.2, 0.1]
     assert (turned.parameters == world.parameters[[0, 2, 1]]).all()
-    assert world.under(("a", "b")) is world
+    assert world.reorder_costs(("a", "b")) is world

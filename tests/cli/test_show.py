@@ -37,7 +37,7 @@ def test_a_result_is_told_with_its_limits_and_drawn_again(tmp_path: Path) -> Non
     assert "Limits: wear 0.3" in said
     assert (tmp_path / "out" / "result.png").stat().st_size > 1000
     for name in ("curves.parquet", "manifest.json"):
-        assert f"A part of a result: stagewise show {tmp_path / 'out'}" in shown(tmp_path / "out" / name)
+        assert f"stagewise show {tmp_path / 'out'}" in shown(tmp_path / "out" / name)
 
 
 def test_a_comparison_and_a_sweep_are_told_as_tables(tmp_path: Path) -> None:
@@ -57,8 +57,8 @@ def test_what_was_begun_and_not_finished_is_told(tmp_path: Path) -> None:
     file = spec(tmp_path, PAIR)
     called("compare", file, "--out", tmp_path / "both", "--quiet")
     (tmp_path / "both" / "two" / "manifest.json").unlink()
-    assert "1 more not finished, run the same command again" in shown(tmp_path / "both")
-    assert "Runs that are not finished: 2 runs kept" in shown(tmp_path / "both" / "two")
+    assert "1 more unfinished, run the same command again" in shown(tmp_path / "both")
+    assert "Unfinished: 2 runs stored" in shown(tmp_path / "both" / "two")
 
 
 def test_results_below_a_folder_of_somebody_else_are_told_and_nothing_is_written(tmp_path: Path) -> None:
@@ -81,7 +81,7 @@ def test_a_reproduction_is_told_by_its_claims(tmp_path: Path) -> None:
     assert called("simulate", spec(tmp_path, GOOD), "--out", tmp_path / "r", "--quiet")[0] == 0
     part = tmp_path / "paper" / "results" / "figure-1" / "lc-lucb" / "parts" / "run-000"
     shutil.copytree(tmp_path / "r", part)
-    assert "A reproduction that is not finished: 1 run kept" in shown(tmp_path / "paper")
+    assert "An unfinished reproduction: 1 run stored" in shown(tmp_path / "paper")
     claims = [{"experiment": "figure-1", "verdict": verdict} for verdict in ("holds", "holds", "does not hold")]
     (tmp_path / "paper" / "claims.json").write_text(json.dumps(claims), encoding="utf-8")
     assert "A reproduction of 1 experiment, 3 claims: 2 holds, 1 does not hold" in shown(tmp_path / "paper")
@@ -95,23 +95,23 @@ def test_a_saved_agent_and_its_snapshot_are_told(tmp_path: Path) -> None:
     agent.save(tmp_path / "agent.json")
     (tmp_path / "snapshot.json").write_bytes(bytes(agent.snapshot()))
     said = shown(tmp_path / "agent.json")
-    assert "A saved agent: 1 round decided" in said
+    assert "A saved agent: 1 decision, 1 outcome learned" in said
     assert "'nothing' is safe" in said
-    assert "A snapshot of NamedCAPS" in shown(tmp_path / "snapshot.json")
+    assert "A snapshot of ProblemPolicy, 1 outcomes learned" in shown(tmp_path / "snapshot.json")
     (tmp_path / "agent.json").write_text('{"format": "stagewise-agent", "version": 4}', encoding="utf-8")
     assert "agent.json" in refused(tmp_path / "agent.json")
 
 
-def test_the_store_of_a_desk_is_told_with_the_commands_that_read_it(tmp_path: Path) -> None:
+def test_the_store_of_a_server_is_told_with_the_commands_that_read_it(tmp_path: Path) -> None:
     pytest.importorskip("msgspec")
-    from stagewise.service.store.opened import open_store
+    from stagewise.server.store.factory import open_store
 
-    open_store(str(tmp_path / "desk.db")).close()
-    said = shown(tmp_path / "desk.db")
-    assert "The store of a desk" in said
-    assert f"stagewise audit verify {tmp_path / 'desk.db'}" in said
-    code, said = called("audit", "verify", tmp_path / "desk.db")
-    assert (code, said.strip()) == (0, "there is no row in this store: nothing was verified")
+    open_store(str(tmp_path / "server.db")).close()
+    said = shown(tmp_path / "server.db")
+    assert "The store of a server" in said
+    assert f"stagewise audit verify {tmp_path / 'server.db'}" in said
+    code, said = called("audit", "verify", tmp_path / "server.db")
+    assert (code, said.strip()) == (0, "the store has no rows: nothing was verified")
 
 
 def test_files_that_people_write_are_told_with_their_command() -> None:
@@ -123,7 +123,7 @@ def test_files_that_people_write_are_told_with_their_command() -> None:
 
 def test_any_other_json_of_ours_is_told_by_its_format(tmp_path: Path) -> None:
     (tmp_path / "later.json").write_text('{"format": "stagewise-forecast"}', encoding="utf-8")
-    assert "later.json was written by stagewise, as 'stagewise-forecast'" in shown(tmp_path)
+    assert "later.json was written by stagewise, in the format 'stagewise-forecast'" in shown(tmp_path)
 
 
 def test_something_else_is_one_sentence(tmp_path: Path) -> None:

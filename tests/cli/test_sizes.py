@@ -22,7 +22,7 @@ def wide(d: int) -> str:
     ("command", "text", "parts"),
     [
         ("simulate", GOOD.replace("rounds = 20", "rounds = 1_000_000_000_000_000"), ["rounds is 1000000000", "2**32"]),
-        ("simulate", GOOD.replace("runs = 2", "runs = 1_000_000_000"), ["1,000,000,000 runs", "GiB", "record less"]),
+        ("simulate", GOOD.replace("runs = 2", "runs = 1_000_000_000"), ["1,000,000,000 runs", "GiB", "record fewer"]),
         (
             "simulate",
             GOOD.replace("rounds = 20", "rounds = 4_000_000_000\nrecord = 4_000_000_000\naudit = true"),
@@ -55,7 +55,7 @@ def test_an_absurd_size_is_refused_with_what_it_would_need(
 
 
 def test_more_features_than_memory_holds_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("stagewise.policies.arrays.memory", lambda: 2.0**28)
+    monkeypatch.setattr("stagewise.policies.arrays.get_total_memory", lambda: 2.0**28)
     code, said = called("simulate", spec(tmp_path, wide(6000)), "--out", tmp_path / "out", "--quiet")
     assert (code, "d² numbers" in said, said.count("\n")) == (2, True, 1), said
     assert not (tmp_path / "out").exists()
@@ -63,9 +63,9 @@ def test_more_features_than_memory_holds_are_refused(tmp_path: Path, monkeypatch
 
 def test_more_processes_than_memory_holds_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     many, line = spec(tmp_path, GOOD.replace("runs = 2", "runs = 200")), ("--out", tmp_path / "out", "--quiet")
-    monkeypatch.setattr("stagewise.simulation.executors.memory", lambda: 2.0**30)
+    monkeypatch.setattr("stagewise.simulation.executors.get_total_memory", lambda: 2.0**30)
     code, said = called("simulate", many, *line, "--executor", "processes:100000")
-    assert (code, "200 processes would need some 25 GiB" in said, said.count("\n")) == (2, True, 1), said
+    assert (code, "200 processes need about 25 GiB" in said, said.count("\n")) == (2, True, 1), said
     assert "did you mean 'processes'?" in called("simulate", many, *line, "--executor", "process:2")[1]
     assert not (tmp_path / "out").exists()
 
@@ -83,6 +83,6 @@ def test_a_result_that_memory_cannot_hold_is_refused(name: str, tmp_path: Path) 
     out = tmp_path / "out"
     assert called("simulate", spec(tmp_path, GOOD), "--out", out, "--quiet")[0] == 0
     with (out / name).open("r+b") as file:
-        file.truncate(int(paths.memory()))
+        file.truncate(int(paths.get_total_memory()))
     code, said = called("show", out)
     assert (code, f"{name} has" in said, "GiB of memory" in said, said.count("\n")) == (2, True, True, 1), said

@@ -51,11 +51,11 @@ def test_a_key_that_is_nearly_right_is_refused_with_the_right_one(
     ("old", "new", "said"),
     [
         ("[policy]", "[sweep]\nrounds = 5\n[policy]", "it belongs into [simulation]"),
-        ("[policy]", "[limits.opt_out]\nat_most = 0.02\n[policy]", "stands in [problem] here, beside"),
+        ("[policy]", "[limits.opt_out]\nat_most = 0.02\n[policy]", "the table [problem], beside"),
         ("rounds = 20", "rounds = 1e6", "write 1_000_000"),
         ("rounds = 20", "rounds = 20\ncolour = 3", "there are 'rounds', 'runs'"),
         ("threshold = 0.3", "threshold = .3", "TOML writes .02 as 0.02"),
-        ("threshold = 0.3", 'threshold = "30%"', "two percent are 0.02"),
+        ("threshold = 0.3", 'threshold = "30%"', "0.02"),
         ("[world]", "[worlds]", "write one [world], or [worlds.NAME]"),
         ("[policy]", "[policy.careful]", "write [policies.careful]"),
         ("threshold = 0.3", "threshold = 30%", "two percent are 0.02"),
@@ -77,12 +77,12 @@ def test_what_stands_in_the_wrong_place_or_is_written_otherwise_is_told_how(
         ("[limits.opt_out]", "[limit.opt_out]", "'limits'"),
         ("at_most", "at_mots", "'at_most'"),
         ('name = "click"', 'name = "click"\nmodel = "rate"', "'rates'"),
-        ("[reward]", "[settings]\nwatches = true\n[reward]", "'watch'"),
+        ("[reward]", "[settings]\ncheck_assumption = true\n[reward]", "'check_assumptions'"),
     ],
 )
 @pytest.mark.parametrize("command", ["problem", "serve"])
 def test_so_it_is_in_the_file_of_a_problem(command: str, old: str, new: str, meant: str, tmp_path: Path) -> None:
-    store = ("--store", tmp_path / "desk.db") if command == "serve" else ()
+    store = ("--store", tmp_path / "server.db") if command == "serve" else ()
     code, said = called(command, spec(tmp_path, PROBLEM.replace(old, new, 1)), *store)
     assert code == 2
     assert f"did you mean {meant}?" in said

@@ -1,7 +1,7 @@
 """What every policy promises, whatever it is made of: one contract, checked over simulated rounds.
 
 A `Case` is a policy in a world that keeps the policy's promises. Its rounds are driven by hand once, with
-`Draw(SEED, 0, round)`, and kept; every test of the contract looks at these rounds.
+`RandomKey(SEED, 0, round)`, and kept; every test of the contract looks at these rounds.
 """
 
 import re
@@ -20,20 +20,31 @@ from stagewise import (
     AlwaysSafe,
     Arms,
     Decision,
-    Draw,
-    Finite,
+    FiniteSet,
     InvalidActions,
     InvalidOutcome,
     InvalidProblem,
     Outcome,
+    RandomKey,
     Rays,
     State,
 )
-from stagewise.policies.learning import Learning
+from stagewise.policies.base_policy import BasePolicy
+from stagewise.problem.errors import ErrorCode
 
 SEED, ROUNDS, LONG = 7, 60, 200
 
-FIELDS = ("action", "index", "step", "probabilities", "hoped", "dearest", "thresholds", "fallback", "round")
+FIELDS = (
+    "action",
+    "action_index",
+    "step_size",
+    "probabilities",
+    "optimistic_reward",
+    "pessimistic_cost",
+    "thresholds",
+    "message",
+    "round",
+)
 
 
 @dataclass(frozen=True)
@@ -52,7 +63,7 @@ class LinearWorld:
 
     def actions(self, round_: int) -> Any:
         """Return an action set in one of the forms a user may give it in: a set, a table, a part of a set."""
-        listed = (Finite if self.finite else Rays)(self.targets(round_))
+        listed = (FiniteSet if self.finite else Rays)(self.targets(round_))
         return [listed, self.targets(round_), listed.only([0, 2, 5])][round_ % 3]
 
     def eligible(self, round_: int) -> set[int]:
@@ -103,7 +114,7 @@ class Round(NamedTuple):
     state: State
     memory: bytes  # of the state, before it was decided from
     actions: Any
-    draw: Draw
+    draw: RandomKey
     decision: Decision
     outcome: Outcome
 
@@ -131,7 +142,7 @@ class Case:
         """The rounds of a policy driven by hand."""
         rounds, state = [], self.policy.start()
         for round_ in range(self.length):
-            actions, draw, memory = self.world.actions(round_), Draw(SEED, 0, round_), state.memory.tobytes()
+            actions, draw, memory = self.world.actions(round_), RandomKey(SEED, 0, round_), state.memory.tobytes()
             decision = self.policy.decide(state, actions, draw)
             outcome = self.world.outcome(decision.action, round_)
             rounds.append(Round(state, memory, actions, draw, decision, outcome))
@@ -202,14 +213,14 @@ class PolicyContract:
         for round_, one in enumerate(case.rounds):
             assert one.decision.round == round_
             assert np.array_equal(one.decision.thresholds, case.policy.thresholds.values)
-            assert one.decision.dearest.shape == one.decision.thresholds.shape
-            assert np.isfinite(one.decision.hoped)
+            assert one.decision.pessimistic_cost.shape == one.decision.thresholds.shape
+            assert np.isfinite(one.decision.optimistic_reward)
             assert np.isfinite(one.decision.action).all()
 
     def test_only_what_is_eligible_is_played(self, case: Case) -> None:
         for round_, one in enumerate(case.rounds):
             safe = case.world.safe if isinstance(case.world, ArmsWorld) else -1
-            assert one.decision.index in {safe, *case.world.eligible(round_)}
+            assert one.decision.action_index in {safe, *case.world.eligible(round_)}
 
     def test_explain_returns_a_table_with_the_limits_and_what_is_played(self, case: Case) -> None:
         for one in case.rounds[:: case.length // 10]:
@@ -219,9 +230,12 @@ class PolicyContract:
                 assert name in heads
             (line,) = [row for row in rows if row.startswith("* ")]
             safe = case.world.safe if isinstance(case.world, ArmsWorld) else -1
-            names = [rf"\w+ {one.decision.index}\b", "safe action" if one.decision.index == safe else r"\Z"]
+            names = [
+                rf"\w+ {one.decision.action_index}\b",
+                "safe action" if one.decision.action_index == safe else r"\Z",
+            ]
             assert re.match(rf"\* ({'|'.join(names)})", line)
-            assert (one.decision.fallback or "") in first
+            assert (one.decision.message or "") in first
 
     def test_explaining_changes_nothing(self, case: Case) -> None:
         one = case.middle
@@ -243,7 +257,7 @@ class PolicyContract:
         kept: list[Decision] = []
         for round_ in range(stop):
             if round_ == pause:
-                assert stopped.waiting > 0
+                assert stopped.pending_count > 0
                 stopped.save(tmp_path / "agent.json")
                 stopped = Agent.load(tmp_path / "agent.json")
             kept.append(steady.decide(case.world.actions(round_)))
@@ -255,7 +269,7 @@ class PolicyContract:
                 for agent in (steady, stopped):
                     agent.learn(kept[late], reward=outcome.reward, cost=outcome.cost)
             assert stopped.state.memory.tobytes() == steady.state.memory.tobytes()
-            assert (stopped.waiting, stopped.held) == (steady.waiting, steady.held)
+            assert (stopped.pending_count, stopped.buffered_count) == (steady.pending_count, steady.buffered_count)
         assert stopped.round == steady.round == stop
 
     def test_the_seed_matters_where_the_policy_draws_and_nowhere_else(self, case: Case) -> None:
@@ -267,14 +281,14 @@ class PolicyContract:
         shares = [one.decision.probabilities for one in case.rounds]
         largest = [2.0 - t / case.length if share is None else float(share.max()) for t, share in enumerate(shares)]
         even = np.argsort(largest)[:4]
-        draws_matter, seen = case.is_random and min(largest) != 1.0, set()
+        draws_matter, observed = case.is_random and min(largest) != 1.0, set()
         for seed in range(SEED, SEED + (40 if draws_matter else 5)):
-            draws = [(case.rounds[round_], Draw(seed, 0, int(round_))) for round_ in even]
+            draws = [(case.rounds[round_], RandomKey(seed, 0, int(round_))) for round_ in even]
             decisions = [case.policy.decide(one.state, one.actions, draw) for one, draw in draws]
-            seen.add(tuple((d.index, d.step, d.hoped) for d in decisions))
-            if len(seen) > 1:
+            observed.add(tuple((d.action_index, d.step_size, d.optimistic_reward) for d in decisions))
+            if len(observed) > 1:
                 break
-        assert (len(seen) > 1) == draws_matter
+        assert (len(observed) > 1) == draws_matter
 
     def test_another_policys_state_is_refused(self, case: Case) -> None:
         """Kernels do not check bounds: with a memory of another size they would read and write where nothing is."""
@@ -282,12 +296,12 @@ class PolicyContract:
         memory, kind = one.state.memory, type(case.policy).__name__
         strange = [memory[:-1], np.append(memory, 0.0), memory.reshape(1, -1), np.repeat(memory, 2)[::2]]
         strange += [np.arange(7.0), np.full(memory.size + 3, np.nan), memory.astype(np.float32), memory.tolist(), None]
-        for other in [*map(State, strange), None, memory, Draw()]:
+        for other in [*map(State, strange), None, memory, RandomKey()]:
             if isinstance(other, State) and isinstance(other.memory, np.ndarray) and other.memory.tobytes() == b"":
                 continue  # a policy without memory
-            with refused(InvalidProblem, "the state is", kind):
+            with refused(InvalidProblem, ErrorCode.STATE_MISMATCH, kind):
                 case.policy.decide(other, one.actions, one.draw)
-            with refused(InvalidProblem, "the state is", kind):
+            with refused(InvalidProblem, ErrorCode.STATE_MISMATCH, kind):
                 case.policy.learn(other, one.decision, one.outcome)
 
     def test_another_policys_decision_is_refused(self, case: Case) -> None:
@@ -297,23 +311,24 @@ class PolicyContract:
             if case.learns_nothing:
                 continue
             other = one.decision._replace(action=action)
-            with pytest.raises((InvalidOutcome, InvalidActions), match=r"was played|must agree"):
+            with pytest.raises((InvalidOutcome, InvalidActions)) as caught:
                 case.policy.learn(one.state, other, one.outcome)
+            assert caught.value.code in (ErrorCode.UNKNOWN_ACTION, ErrorCode.DIMENSION_MISMATCH)
         for wrong in (None, one.outcome, 3):
-            with refused(InvalidOutcome, "the decision is"):
+            with refused(InvalidOutcome, ErrorCode.WRONG_TYPE):
                 case.policy.learn(one.state, wrong, one.outcome)
-        for changed in ({"index": -7}, {"index": 0.5}, {"step": np.nan}, {"step": None}):
+        for changed in ({"action_index": -7}, {"action_index": 0.5}, {"step_size": np.nan}, {"step_size": None}):
             with pytest.raises(InvalidOutcome):
                 case.policy.learn(
                     one.state, one.decision._replace(**changed)._with(None, one.decision._offered), one.outcome
                 )
-        with refused(InvalidOutcome, "the outcome is"):
+        with refused(InvalidOutcome, ErrorCode.WRONG_TYPE):
             case.policy.learn(one.state, one.decision, (0.5, 0.1))
         assert one.state.memory.tobytes() == one.memory
 
     def test_candidates_of_another_dimension_are_refused(self, case: Case) -> None:
         one = case.rounds[0]
-        if one.decision._offered is None or type(case.policy).follow is Learning.follow:
+        if one.decision._offered is None or type(case.policy).cache_offered is BasePolicy.cache_offered:
             return
         for offered in (np.ones((4, 300)), np.ones((4, 2)), np.ones(4), "rays"):
             with pytest.raises(InvalidActions):
@@ -334,8 +349,8 @@ class SafeContract(PolicyContract):
 
     def test_pessimistic_costs_are_within_the_limits_to_the_bit(self, case: Case) -> None:
         for one in case.rounds:
-            if one.decision.fallback is None:
-                assert np.all(case.signs * one.decision.dearest <= case.signs * one.decision.thresholds)
+            if one.decision.message is None:
+                assert np.all(case.signs * one.decision.pessimistic_cost <= case.signs * one.decision.thresholds)
 
     def test_true_costs_are_below_the_pessimistic_ones_and_the_limits(self, case: Case) -> None:
         for round_, one in enumerate(case.rounds):
@@ -344,20 +359,20 @@ class SafeContract(PolicyContract):
             else:
                 costs = case.world.listed_means(round_)[1:] @ one.decision.probabilities
             assert np.all(case.signs * costs <= case.signs * one.decision.thresholds + 1e-12)
-            assert np.all(case.signs * costs <= case.signs * one.decision.dearest + 1e-12)
+            assert np.all(case.signs * costs <= case.signs * one.decision.pessimistic_cost + 1e-12)
 
     def test_the_safe_action_played_alone_has_a_reason(self, case: Case) -> None:
         for one in case.rounds:
             probabilities = one.decision.probabilities
             safe = case.world.safe if isinstance(case.world, ArmsWorld) else -1
-            alone = one.decision.index == safe if probabilities is None else probabilities[safe] == 1.0
-            assert alone == bool(one.decision.fallback)
+            alone = one.decision.action_index == safe if probabilities is None else probabilities[safe] == 1.0
+            assert alone == bool(one.decision.message)
             if alone:
                 assert np.array_equal(one.decision.action, case.world.safe)
 
     def test_something_is_dared(self, case: Case) -> None:
         """Without this the rest of the contract could hold for want of anything to check."""
-        assert sum(one.decision.fallback is None for one in case.rounds) >= case.length // 4
+        assert sum(one.decision.message is None for one in case.rounds) >= case.length // 4
 
 
 class RaysContract(SafeContract):
@@ -367,16 +382,16 @@ class RaysContract(SafeContract):
         for round_, one in enumerate(case.rounds):
             decision, safe = one.decision, case.world.safe
             assert decision.probabilities is None
-            assert 0.0 <= decision.step <= 1.0
-            target = case.world.targets(round_)[decision.index] if decision.index >= 0 else safe
-            assert decision.step == 0.0 or decision.index >= 0
-            assert np.array_equal(decision.action, (1.0 - decision.step) * safe + decision.step * target)
+            assert 0.0 <= decision.step_size <= 1.0
+            target = case.world.targets(round_)[decision.action_index] if decision.action_index >= 0 else safe
+            assert decision.step_size == 0.0 or decision.action_index >= 0
+            assert np.array_equal(decision.action, (1.0 - decision.step_size) * safe + decision.step_size * target)
 
     def test_no_longer_step_would_be_safe(self, case: Case) -> None:
         """A step below one stands at a limit: at least one pessimistic cost is there, but for rounding."""
         for one in case.rounds:
-            if one.decision.index >= 0 and one.decision.step < 1.0 and case.policy.optimism == "inflated":
-                slack = case.signs * (one.decision.thresholds - one.decision.dearest)
+            if one.decision.action_index >= 0 and one.decision.step_size < 1.0 and case.policy.optimism == "inflated":
+                slack = case.signs * (one.decision.thresholds - one.decision.pessimistic_cost)
                 assert slack.min() < 1e-9
 
 
@@ -390,18 +405,20 @@ class MixtureContract(SafeContract):
             assert probabilities.sum() == pytest.approx(1.0, abs=1e-12)
             support = set(np.flatnonzero(probabilities).tolist())
             assert len(support) <= case.support
-            home = case.world.safe if isinstance(case.world, ArmsWorld) else probabilities.size - 1
-            assert support <= {home, *case.world.eligible(round_)}
+            safe_index = case.world.safe if isinstance(case.world, ArmsWorld) else probabilities.size - 1
+            assert support <= {safe_index, *case.world.eligible(round_)}
 
     def test_what_is_played_has_a_probability(self, case: Case) -> None:
         for round_, one in enumerate(case.rounds):
             decision = one.decision
-            assert decision.step == 1.0
-            assert decision.probabilities[decision.index] > 0.0
+            assert decision.step_size == 1.0
+            assert decision.probabilities[decision.action_index] > 0.0
             if isinstance(case.world, LinearWorld):
-                assert np.array_equal(decision.action, [*case.world.targets(round_), case.world.safe][decision.index])
+                assert np.array_equal(
+                    decision.action, [*case.world.targets(round_), case.world.safe][decision.action_index]
+                )
             else:
-                assert decision.action == decision.index
+                assert decision.action == decision.action_index
 
     def test_draws_follow_the_probabilities(self, case: Case) -> None:
         """Over many seeds one decision's draws come as often as promised, within four standard deviations.
@@ -410,9 +427,11 @@ class MixtureContract(SafeContract):
         """
         one = next(one for one in case.rounds if np.count_nonzero(one.decision.probabilities) > 1)
         seeds = 200
-        drawn = [case.policy.decide(one.state, one.actions, Draw(seed, 0, one.draw.round)) for seed in range(seeds)]
+        drawn = [
+            case.policy.decide(one.state, one.actions, RandomKey(seed, 0, one.draw.round)) for seed in range(seeds)
+        ]
         promised = np.array([decision.probabilities for decision in drawn])
-        indices = np.array([decision.index for decision in drawn]) % promised.shape[1]
+        indices = np.array([decision.action_index for decision in drawn]) % promised.shape[1]
         shares = np.bincount(indices, minlength=promised.shape[1])
-        spread = np.sqrt((promised * (1.0 - promised)).mean(axis=0) / seeds)
-        assert np.all(np.abs(shares / seeds - promised.mean(axis=0)) <= 4.0 * spread + 1e-12)
+        deviation = np.sqrt((promised * (1.0 - promised)).mean(axis=0) / seeds)
+        assert np.all(np.abs(shares / seeds - promised.mean(axis=0)) <= 4.0 * deviation + 1e-12)

@@ -5,10 +5,11 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from tests.problem.refusal import refused
-from tests.service.store.asks import control, decision, log_of, outcome, problem, sound
+from tests.server.store.append_requests import control, decision, log_of, outcome, problem, sound
 
-from stagewise.service.records import EVERYWHERE, SHOWN, Ask, Head, Kept, KeyRow, canonical
-from stagewise.service.store.store import Store, StoreDown
+from stagewise.problem.errors import ErrorCode
+from stagewise.server.event_log import GLOBAL, SHOWN, AppendRequest, KeyRow, LogHead, StoredSnapshot, encode_canonical
+from stagewise.server.store.base import Store, StoreUnavailable
 
 SECOND = 1_000_000
 
@@ -23,8 +24,8 @@ class Clock:
         return self.time
 
 
-def verdicts(store: Store, *asks: Ask) -> list[str]:
-    return [settled.verdict for settled in store.append(asks)]
+def verdicts(store: Store, *asks: AppendRequest) -> list[str]:
+    return [settled.status for settled in store.append(asks)]
 
 
 class StoreContract:
@@ -45,29 +46,35 @@ class StoreContract:
 
     def test_an_empty_store_holds_nothing(self, store: Store) -> None:
         assert store.experiments() == []
-        assert store.head("mail") == store.head(EVERYWHERE) == Head()
-        assert store.events("mail") == store.of_kind("mail", "decision") == []
+        assert store.head("mail") == store.head(GLOBAL) == LogHead()
+        assert store.events("mail") == store.events_of_kind("mail", "decision") == []
         assert store.find("mail", "decision", "a") is None
         assert store.append([]) == []
 
     def test_trying_out_leaves_nothing(self, opened: Callable[..., Store], store: Store) -> None:
         store.append([problem(), decision("a")])
-        before = store.logs(), log_of(store, "mail"), store.head("mail"), store.head(EVERYWHERE)
+        before = store.logs(), log_of(store, "mail"), store.head("mail"), store.head(GLOBAL)
         for _ in range(2):
-            store.try_out()
-        assert (store.logs(), log_of(store, "mail"), store.head("mail"), store.head(EVERYWHERE)) == before
+            store.test_write()
+        assert (store.logs(), log_of(store, "mail"), store.head("mail"), store.head(GLOBAL)) == before
         reader = opened(read_only=True)
-        with refused(StoreDown, "for reading only"):
-            reader.try_out()
+        with refused(StoreUnavailable, ErrorCode.STORE_UNAVAILABLE):
+            reader.test_write()
         reader.close()
 
     def test_rows_come_back_as_they_were_written(self, store: Store, clock: Clock) -> None:
-        asks = [problem(), decision("a"), outcome("a", click=1.0, open=0.1), Ask("mail", "tick", "", b"{}"), control()]
+        asks = [
+            problem(),
+            decision("a"),
+            outcome("a", click=1.0, open=0.1),
+            AppendRequest("mail", "tick", "", b"{}"),
+            control(),
+        ]
         rows = [settled.event for settled in store.append(asks)]
         assert log_of(store, "mail") == rows
         assert [row.kind for row in rows] == ["problem", "decision", "outcome", "tick", "control"]
         assert [row.key for row in rows] == ["1", "a", "#3", "4", "5"]
-        assert [row.place for row in rows] == [-1, 0, 0, -1, -1]
+        assert [row.decision_index for row in rows] == [-1, 0, 0, -1, -1]
         assert [row.body for row in rows] == [ask.body for ask in asks]
         assert {row.at for row in rows} == {clock.time}
         assert store.answers("mail", 0) == {"click": 1.0, "open": 0.1}
@@ -76,26 +83,26 @@ class StoreContract:
     def test_pages_and_kinds(self, store: Store) -> None:
         store.append([problem(), *(decision(f"d{n}") for n in range(5)), outcome("d0", click=0.0), decision("d5")])
         assert [row.seq for row in store.events("mail", 3, 2)] == [4, 5]
-        assert [row.key for row in store.of_kind("mail", "decision", 4, 3)] == ["d3", "d4", "d5"]
-        assert store.find("mail", "decision", "d5").place == 5
+        assert [row.key for row in store.events_of_kind("mail", "decision", 4, 3)] == ["d3", "d4", "d5"]
+        assert store.find("mail", "decision", "d5").decision_index == 5
         assert store.find("mail", "outcome", "d5") is None
         assert store.find("other", "decision", "d5") is None
 
     def test_the_same_id_is_written_once(self, store: Store) -> None:
         first, again = store.append([decision("a")]), store.append([decision("a")])
-        assert again[0].verdict == "same"
+        assert again[0].status == "duplicate"
         assert again[0].event == first[0].event
         other = store.append([decision("a", action="push")])[0]
-        assert other.verdict == "conflict"
+        assert other.status == "conflict"
         assert other.event == first[0].event
-        assert "'a'" in other.words
+        assert "'a'" in other.message
         assert store.head("mail").seq == 1
         assert verdicts(store, decision("a", "other")) == ["new"], "ids belong to an experiment"
 
     def test_duplicates_within_a_batch(self, store: Store) -> None:
         batch = [decision("a"), decision("a"), decision("a", action="push"), outcome("a", click=1.0)]
         batch += [outcome("a", click=1.0), outcome("a", click=0.0)]
-        assert verdicts(store, *batch) == ["new", "same", "conflict", "new", "same", "conflict"]
+        assert verdicts(store, *batch) == ["new", "duplicate", "conflict", "new", "duplicate", "conflict"]
         assert store.head("mail").seq == 2
 
     def test_each_signal_counts_once(self, store: Store) -> None:
@@ -103,20 +110,20 @@ class StoreContract:
         same, partly, other = store.append(
             [outcome("a", click=1.0), outcome("a", click=1.0, buy=0.0), outcome("a", buy=1.0, late=2.0)]
         )
-        assert (same.verdict, same.taken, same.known) == ("same", (), ("click",))
-        assert (partly.verdict, partly.taken, partly.known) == ("new", ("buy",), ("click",))
-        assert partly.event.body == canonical({"of": "a", "values": {"buy": 0.0}})
-        assert other.verdict == "conflict"
-        assert "buy" in other.words
+        assert (same.status, same.accepted, same.duplicate) == ("duplicate", (), ("click",))
+        assert (partly.status, partly.accepted, partly.duplicate) == ("new", ("buy",), ("click",))
+        assert partly.event.body == encode_canonical({"decision_id": "a", "values": {"buy": 0.0}})
+        assert other.status == "conflict"
+        assert "buy" in other.message
         assert store.answers("mail", 0) == {"click": 1.0, "buy": 0.0}, "nothing of a refused outcome is written"
         assert store.answers("mail", 1) == {}
 
     def test_an_outcome_with_an_id(self, store: Store) -> None:
         store.append([decision("a"), decision("b"), outcome("a", click=1.0)])
-        told = outcome("a", key="o1", click=1.0, buy=3.0)
-        first, again = store.append([told])[0], store.append([told])[0]
-        assert (first.verdict, first.taken, first.known) == ("new", ("buy",), ("click",))
-        assert again == first._replace(verdict="same"), "who asks again is answered the same"
+        content = outcome("a", key="o1", click=1.0, buy=3.0)
+        first, again = store.append([content])[0], store.append([content])[0]
+        assert (first.status, first.accepted, first.duplicate) == ("new", ("buy",), ("click",))
+        assert again == first._replace(status="duplicate"), "who asks again is answered the same"
         assert verdicts(store, outcome("b", key="o1", click=1.0), outcome("b", key="o2", click=1.0)) == [
             "conflict",
             "new",
@@ -125,9 +132,9 @@ class StoreContract:
     def test_an_id_that_added_nothing_is_remembered(self, store: Store) -> None:
         store.append([decision("a"), outcome("a", click=1.0)])
         first, again = (store.append([outcome("a", key="o1", click=1.0)])[0] for _ in range(2))
-        assert (first.verdict, first.taken, first.known) == ("same", (), ("click",))
+        assert (first.status, first.accepted, first.duplicate) == ("duplicate", (), ("click",))
         assert first.event is not None
-        assert first.event.body == canonical({"of": "a", "values": {}})
+        assert first.event.body == encode_canonical({"decision_id": "a", "values": {}})
         assert again == first
         assert verdicts(store, outcome("a", key="o1", buy=1.0)) == ["conflict"], "an id stands for one content"
         assert store.answers("mail", 0) == {"click": 1.0}
@@ -135,14 +142,14 @@ class StoreContract:
     def test_an_outcome_is_answered_the_same_whatever_came_meanwhile(self, store: Store, clock: Clock) -> None:
         store.append([decision("a")])
         clock.time += 90 * SECOND
-        told, batch = outcome("a", key="o1", click=1.0, shown=1.0), [decision("b"), outcome("b", key="o2", buy=1.0)]
-        first, (_, other) = store.append([told])[0], store.append(batch)
-        assert first.event.at - first.dated == 90 * SECOND
+        content, batch = outcome("a", key="o1", click=1.0, shown=1.0), [decision("b"), outcome("b", key="o2", buy=1.0)]
+        first, (_, other) = store.append([content])[0], store.append(batch)
+        assert first.event.at - first.decided_at == 90 * SECOND
         clock.time += SECOND
         rows = log_of(store, "mail")
         more = outcome("a", key="o3", buy=2.0, click=1.0)
-        assert store.append([more, told, *batch])[1:] == [
-            first._replace(verdict="same"), store.append(batch)[0], other._replace(verdict="same"),
+        assert store.append([more, content, *batch])[1:] == [
+            first._replace(status="duplicate"), store.append(batch)[0], other._replace(status="duplicate"),
         ]  # fmt: skip
         assert log_of(store, "mail")[: len(rows)] == rows
         assert store.head("mail").seq == len(rows) + 1
@@ -150,33 +157,33 @@ class StoreContract:
     def test_an_outcome_of_no_decision(self, store: Store) -> None:
         store.append([decision("a")])
         settled = store.append([outcome("b", click=1.0), outcome("a", "other", click=1.0)])
-        assert [each.verdict for each in settled] == ["unknown", "unknown"]
+        assert [each.status for each in settled] == ["unknown", "unknown"]
         assert store.experiments() == ["mail"]
-        assert store.head("other") == Head()
+        assert store.head("other") == LogHead()
 
     def test_not_shown(self, store: Store) -> None:
         store.append([decision("a")])
-        body = canonical({"of": "a", "values": {"shown": False}})
-        ask = Ask("mail", "outcome", "", body, of="a", values={SHOWN: 0.0})
-        assert verdicts(store, ask, ask) == ["new", "same"]
-        assert [row.body for row in store.of_kind("mail", "outcome")] == [body]
+        body = encode_canonical({"decision_id": "a", "values": {"shown": False}})
+        ask = AppendRequest("mail", "outcome", "", body, decision_id="a", values={SHOWN: 0.0})
+        assert verdicts(store, ask, ask) == ["new", "duplicate"]
+        assert [row.body for row in store.events_of_kind("mail", "outcome")] == [body]
         assert store.answers("mail", 0) == {SHOWN: 0.0}
 
     def test_who_decided_by_older_controls_decides_again(self, store: Store) -> None:
         store.append([problem(), decision("a", control=(1, 0))])
         store.append([control()])
         assert verdicts(store, decision("b", control=(1, 0)), decision("b", control=(3, 0))) == ["stale", "new"]
-        assert verdicts(store, decision("a", control=(1, 0))) == ["same"], "what is written stays answered"
+        assert verdicts(store, decision("a", control=(1, 0))) == ["duplicate"], "what is written stays answered"
         assert verdicts(store, decision("a", action="push", control=(1, 0))) == ["conflict"]
-        store.append([control(EVERYWHERE, "kill")])
-        assert store.head(EVERYWHERE).control == 1
+        store.append([control(GLOBAL, "kill")])
+        assert store.head(GLOBAL).control == 1
         assert verdicts(store, decision("c", control=(3, 0)), decision("c", control=(3, 1))) == ["stale", "new"]
         assert verdicts(store, control(), decision("d", control=(3, 1)), decision("d")) == ["new", "stale", "new"]
         assert verdicts(store, problem(version=2), decision("e", control=(7, 1))) == ["new", "stale"]
 
     def test_versions_of_a_problem_are_taken_once(self, store: Store) -> None:
-        assert verdicts(store, problem(), problem()) == ["new", "same"]
-        other = Ask("mail", "problem", "1", canonical({"version": 1, "problem": {"safe": 2}}))
+        assert verdicts(store, problem(), problem()) == ["new", "duplicate"]
+        other = AppendRequest("mail", "problem", "1", encode_canonical({"version": 1, "problem": {"safe": 2}}))
         assert verdicts(store, other) == ["conflict"]
 
     def test_the_clock_jumps_back(self, store: Store, clock: Clock) -> None:
@@ -191,15 +198,15 @@ class StoreContract:
 
     def test_a_row_may_not_be_earlier_than_it_says(self, store: Store, clock: Clock) -> None:
         later = clock.time + 5
-        store.append([Ask("mail", "tick", "", b"{}", at=later), decision("a")])
+        store.append([AppendRequest("mail", "tick", "", b"{}", at=later), decision("a")])
         assert [row.at for row in store.events("mail")] == [later, later]
 
     @pytest.mark.parametrize("name", ["a\0b", "x" * 257, "\ud800", "#7"])
     def test_ids_that_no_log_holds(self, store: Store, name: str) -> None:
         store.append([decision("a")])
         settled = store.append([decision(name), outcome("a", key=name, click=1.0), decision("b")])
-        assert [each.verdict for each in settled] == ["conflict", "conflict", "new"]
-        assert all(each.words for each in settled[:2])
+        assert [each.status for each in settled] == ["conflict", "conflict", "new"]
+        assert all(each.message for each in settled[:2])
         assert verdicts(store, outcome(name, click=1.0)) == ["unknown"]
         if name != "#7":
             assert verdicts(store, decision("b", name), outcome("a", **{name: 1.0})) == ["conflict", "conflict"]
@@ -211,14 +218,14 @@ class StoreContract:
         assert verdicts(store, decision("a"), outcome("a", click=value)) == ["new", "conflict"]
 
     def test_only_controls_hold_everywhere(self, store: Store) -> None:
-        assert verdicts(store, decision("a", EVERYWHERE), control(EVERYWHERE)) == ["conflict", "new"]
+        assert verdicts(store, decision("a", GLOBAL), control(GLOBAL)) == ["conflict", "new"]
         assert store.experiments() == []
 
     def test_strange_names_are_names(self, store: Store) -> None:
         names = ["'; DROP TABLE events; --", "<b>é\n", "😀", "%s", "?", " ", "A", "a", "\\", "x" * 200]
         asks = [decision(name, experiment) for experiment in names for name in names]
         assert set(verdicts(store, *asks)) == {"new"}
-        assert set(verdicts(store, *asks)) == {"same"}
+        assert set(verdicts(store, *asks)) == {"duplicate"}
         assert store.experiments() == sorted(names)
         assert set(verdicts(store, *(outcome(name, names[0], **{name: 1.5}) for name in names))) == {"new"}
         assert store.answers(names[0], 2) == {"😀": 1.5}
@@ -229,25 +236,29 @@ class StoreContract:
         store.close()
         again = opened()
         assert (log_of(again, "mail"), again.head("mail")) == (rows, head)
-        assert verdicts(again, decision("a"), outcome("a", click=1.0)) == ["same", "same"]
+        assert verdicts(again, decision("a"), outcome("a", click=1.0)) == ["duplicate", "duplicate"]
         again.close()
 
     def test_snapshots(self, store: Store) -> None:
-        assert store.latest("mail", 1) is None
+        assert store.get_latest_snapshot("mail", 1) is None
         for seq in range(1, 9):
-            store.keep(Kept("mail", 1, seq, b"small%d" % seq, b"large" if seq in (2, 3, 4) else b""))
-        store.keep(Kept("mail", 2, 3, b"other"))
-        store.keep(Kept("x", 1, 9, b"\0\xff"))
-        assert store.latest("mail", 1) == Kept("mail", 1, 8, b"small8")
-        assert store.latest("mail", 1, 7) == Kept("mail", 1, 8, b"small8")
-        assert store.latest("mail", 1, 8) is None
-        assert store.latest("mail", 1, whole=True) == Kept("mail", 1, 4, b"small4", b"large")
-        assert store.latest("mail", 2) == Kept("mail", 2, 3, b"other")
-        assert store.latest("mail", 2, whole=True) is None
-        assert store.latest("x", 1).content == b"\0\xff"
-        store.keep(Kept("mail", 1, 8, b"again", b"whole"))
-        store.keep(Kept("mail", 1, 8, b"thrice"))
-        assert store.latest("mail", 1, whole=True) == Kept("mail", 1, 8, b"thrice", b"whole")
+            store.save_snapshot(StoredSnapshot("mail", 1, seq, b"small%d" % seq, b"large" if seq in (2, 3, 4) else b""))
+        store.save_snapshot(StoredSnapshot("mail", 2, 3, b"other"))
+        store.save_snapshot(StoredSnapshot("x", 1, 9, b"\0\xff"))
+        assert store.get_latest_snapshot("mail", 1) == StoredSnapshot("mail", 1, 8, b"small8")
+        assert store.get_latest_snapshot("mail", 1, 7) == StoredSnapshot("mail", 1, 8, b"small8")
+        assert store.get_latest_snapshot("mail", 1, 8) is None
+        assert store.get_latest_snapshot("mail", 1, with_learner_state=True) == StoredSnapshot(
+            "mail", 1, 4, b"small4", b"large"
+        )
+        assert store.get_latest_snapshot("mail", 2) == StoredSnapshot("mail", 2, 3, b"other")
+        assert store.get_latest_snapshot("mail", 2, with_learner_state=True) is None
+        assert store.get_latest_snapshot("x", 1).content == b"\0\xff"
+        store.save_snapshot(StoredSnapshot("mail", 1, 8, b"again", b"whole"))
+        store.save_snapshot(StoredSnapshot("mail", 1, 8, b"thrice"))
+        assert store.get_latest_snapshot("mail", 1, with_learner_state=True) == StoredSnapshot(
+            "mail", 1, 8, b"thrice", b"whole"
+        )
 
     def test_keys(self, store: Store) -> None:
         rows = [KeyRow("k2", b"\1\0", "writer", "a note", 5), KeyRow("k1", b"\2", "admin", "", 6)]
@@ -265,8 +276,8 @@ class StoreContract:
         assert store.secret("mail", b"\0three") == b"\0three"
 
     def test_leading(self, store: Store) -> None:
-        assert store.lead()
-        assert store.lead()
+        assert store.try_lead()
+        assert store.try_lead()
 
     def test_many_threads(self, store: Store) -> None:
         """Threads write the same and different rows, and read meanwhile: each id is new exactly once."""
@@ -278,9 +289,7 @@ class StoreContract:
                 for n in range(12):
                     keys = [f"shared{n}", f"own{who}-{n}"]
                     settled = store.append([decision(key, f"e{(n + who) % 2}") for key in keys])
-                    found.extend(
-                        f"{(n + who) % 2}{k}" for k, s in zip(keys, settled, strict=True) if s.verdict == "new"
-                    )
+                    found.extend(f"{(n + who) % 2}{k}" for k, s in zip(keys, settled, strict=True) if s.status == "new")
                     assert all(store.find(f"e{(n + who) % 2}", "decision", key) for key in keys)
             except BaseException as error:
                 errors.append(error)
@@ -292,7 +301,7 @@ class StoreContract:
             thread.join()
         assert errors == []
         assert len(found) == len(set(found)) == 6 * 12 + 12 * 2
-        assert store.head("e0").places + store.head("e1").places == len(found)
+        assert store.head("e0").decision_count + store.head("e1").decision_count == len(found)
 
     def test_a_reader(self, store: Store, opened: Callable[..., Store]) -> None:
         """Another process may read, beside the desk and after it, and cannot write."""
@@ -301,7 +310,7 @@ class StoreContract:
         assert len(reader.events("mail")) == 1
         store.append([decision("b")])
         assert len(reader.events("mail")) == 2
-        assert not reader.lead()
+        assert not reader.try_lead()
         with pytest.raises(ValueError, match="reading only"):
             reader.append([decision("c")])
         with pytest.raises(ValueError, match="reading only"):

@@ -61,8 +61,8 @@ def cases() -> Iterator[Case]:
         limits = {"spend": costs[0] + 0.4}
         if several:
             limits |= {"wait": costs[1] + 0.5, "clicks": AtLeast(costs[2] - 0.45)}
-        place = SafeAction(features=safe, reward=reward, cost=dict(zip(limits, costs, strict=True)))
-        known = {"safe_action": place, "threshold": limits, "noise": 0.05, "cost_bound": 2.0}
+        index = SafeAction(features=safe, reward=reward, cost=dict(zip(limits, costs, strict=True)))
+        known = {"safe_action": index, "threshold": limits, "noise": 0.05, "cost_bound": 2.0}
         settings = {**known, "ridge": 0.1, "directions": 16}
         name = f"{kind.__name__}, {shape}, {len(limits)} limits"
         yield Case(name, partial(kind, **settings), ConvexWorld(shape, safe, parameters), length=ROUNDS)
@@ -78,17 +78,17 @@ class TestConvex(RaysContract):
         """The ray ends on the boundary of the set."""
         for one in case.rounds:
             decision, safe = one.decision, case.world.safe
-            actions = one.actions.placed(3)
+            actions = one.actions.with_dimension(3)
             assert decision.probabilities is None
-            assert 0.0 <= decision.step <= 1.0
+            assert 0.0 <= decision.step_size <= 1.0
             assert actions.contains(decision.action)
-            assert (decision.index == 0) == (decision.fallback is None)
-            if decision.step > 0.0:
+            assert (decision.action_index == 0) == (decision.message is None)
+            if decision.step_size > 0.0:
                 (far,) = actions.reach(safe, (decision.action - safe)[np.newaxis])
-                assert decision.step * far == pytest.approx(1.0, rel=1e-6)
+                assert decision.step_size * far == pytest.approx(1.0, rel=1e-6)
 
     def test_the_gap_is_certified_and_not_negative(self, case: Case) -> None:
-        assert all(0.0 <= one.decision.gap < np.inf for one in case.rounds)
+        assert all(0.0 <= one.decision.optimality_gap < np.inf for one in case.rounds)
 
     def test_something_is_dared(self, case: Case) -> None:
-        assert sum(one.decision.fallback is None for one in case.rounds) >= ROUNDS // 2
+        assert sum(one.decision.message is None for one in case.rounds) >= ROUNDS // 2

@@ -40,8 +40,8 @@ def arms_problems() -> Iterator[tuple[str, ArmsWorld, dict[str, Any]]]:
 
 def linear_problems() -> Iterator[tuple[str, LinearWorld, dict[str, Any]]]:
     """Yield worlds whose fresh actions are all listed in the class, so that it is a table that can be saved."""
-    for count, place in [(1, "off origin"), (3, "origin"), (3, "off origin")]:
-        world = LinearWorld(np.array(PLACES[place]), np.array([REWARD, *COSTS[:count]]), finite=True)
+    for count, index in [(1, "off origin"), (3, "origin"), (3, "off origin")]:
+        world = LinearWorld(np.array(PLACES[index]), np.array([REWARD, *COSTS[:count]]), finite=True)
         listed = np.vstack([world.safe, *(world.targets(round_) for round_ in range(ROUNDS))])
         classes = []
         for truth in world.parameters:
@@ -57,7 +57,7 @@ def linear_problems() -> Iterator[tuple[str, LinearWorld, dict[str, Any]]]:
             "threshold": limits(values[1:], [0.2, 0.3, 0.25]),
             "noise": world.noise,
         }
-        yield f"{count} limits, {place}", world, settings
+        yield f"{count} limits, {index}", world, settings
 
 
 def cases(problems: Any, kind: type[OPNLB] = OPNLB, **more: Any) -> Any:

@@ -110,7 +110,7 @@ class TestLCLUCBOfThePaper(RaysContract):
 
 
 @pytest.mark.compiled
-@cases(LCLUCB, linear_problems(finite=False), (0, 6, 9), own_sets=True)
+@cases(LCLUCB, linear_problems(finite=False), (0, 6, 9), per_action_bounds=True)
 class TestLCLUCBWithOwnSets(RaysContract):
     pass
 
@@ -135,7 +135,7 @@ class TestSafeLTSOfTheAuthors(RaysContract):
     pass
 
 
-@cases(CAPS, linear_problems(finite=False), spread=3.0)
+@cases(CAPS, linear_problems(finite=False), posterior_scale=3.0)
 class TestCAPS(RaysContract):
     pass
 
@@ -199,9 +199,9 @@ UNLIMITED_ARMS = ArmsWorld(-1, ARMS[:1])
 class TestLinUCB(PolicyContract):
     def test_the_action_is_the_one_listed(self, case: Case) -> None:
         for round_, one in enumerate(case.rounds):
-            assert one.decision.step == 1.0
-            assert one.decision.fallback is None
-            assert np.array_equal(one.decision.action, case.world.targets(round_)[one.decision.index])
+            assert one.decision.step_size == 1.0
+            assert one.decision.message is None
+            assert np.array_equal(one.decision.action, case.world.targets(round_)[one.decision.action_index])
 
     def test_no_safe_action_is_spoken_of(self, case: Case) -> None:
         assert "safe" not in case.rounds[0].decision.explain()
@@ -218,8 +218,8 @@ class TestLinUCB(PolicyContract):
 class TestUCB(PolicyContract):
     def test_the_arm_is_the_one_listed(self, case: Case) -> None:
         for one in case.rounds:
-            assert one.decision.action == one.decision.index
-            assert one.decision.fallback is None
+            assert one.decision.action == one.decision.action_index
+            assert one.decision.message is None
 
 
 def always_safe() -> list[Case]:
@@ -235,4 +235,4 @@ def always_safe() -> list[Case]:
 class TestAlwaysSafe(SafeContract):
     def test_something_is_dared(self, case: Case) -> None:
         """It never dares anything; that is its point."""
-        assert all(one.decision.fallback for one in case.rounds)
+        assert all(one.decision.message for one in case.rounds)

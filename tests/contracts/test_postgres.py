@@ -5,9 +5,9 @@ from functools import partial
 
 import pytest
 from tests.contracts.store import StoreContract
-from tests.service.servers import postgres
+from tests.server.servers import postgres
 
-from stagewise.service.store.store import Store
+from stagewise.server.store.base import Store
 
 __all__ = ["postgres"]
 
@@ -15,6 +15,6 @@ __all__ = ["postgres"]
 class TestPostgres(StoreContract):
     @pytest.fixture
     def opened(self, postgres: str) -> Callable[..., Store]:
-        from stagewise.service.store.postgres import PostgresStore
+        from stagewise.server.store.postgres import PostgresStore
 
         return partial(PostgresStore, postgres)

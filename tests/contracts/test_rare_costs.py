@@ -26,13 +26,13 @@ class RareWorld(LinearWorld):
 
 def cases() -> Any:
     made = []
-    for place, known in (([0.0, 0.0, 0.0], True), ([1.0, 0.0, 0.0], True), ([0.3, 0.0, 0.0], False)):
-        world = RareWorld(np.array(place), PARAMETERS, finite=True)
+    for index, known in (([0.0, 0.0, 0.0], True), ([1.0, 0.0, 0.0], True), ([0.3, 0.0, 0.0], False)):
+        world = RareWorld(np.array(index), PARAMETERS, finite=True)
         reward, *costs = world.means(world.safe).tolist()
-        safe = SafeAction(features=place, reward=reward, cost=costs) if known else SafeAction(features=place)
-        told: dict[str, Any] = {"safe_action": safe, "threshold": [0.45, 0.45], "norm_bound": [1.0, 0.3, 0.3]}
-        policy = partial(CAPS, **told, noise=0.5, mixtures=True, rare_costs=True)
-        made.append(Case(f"from {place}, {'known' if known else 'unknown'}", policy, world, True, 3))
+        safe = SafeAction(features=index, reward=reward, cost=costs) if known else SafeAction(features=index)
+        settings: dict[str, Any] = {"safe_action": safe, "threshold": [0.45, 0.45], "norm_bound": [1.0, 0.3, 0.3]}
+        policy = partial(CAPS, **settings, noise=0.5, mixtures=True, rare_costs=True)
+        made.append(Case(f"from {index}, {'known' if known else 'unknown'}", policy, world, True, 3))
     return over(made, range(len(made)))
 
 

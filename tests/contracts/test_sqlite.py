@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from tests.contracts.store import StoreContract
 
-from stagewise.service.store.sqlite import SqliteStore
-from stagewise.service.store.store import Store
+from stagewise.server.store.base import Store
+from stagewise.server.store.sqlite import SqliteStore
 
 
 class TestSqlite(StoreContract):

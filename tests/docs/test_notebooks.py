@@ -29,9 +29,9 @@ def test_a_notebook_is_kept_without_outputs(path: Path) -> None:
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_notebook_runs(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    room: dict[str, Any] = {"__name__": "notebook"}
+    names: dict[str, Any] = {"__name__": "notebook"}
     for cell in cells(path):
         code = "".join(cell["source"])
         for large, small in SMALLER.items():
             code = code.replace(large, small)
-        exec(compile(code, path.name, "exec"), room)
+        exec(compile(code, path.name, "exec"), names)

@@ -22,11 +22,11 @@ def test_a_campaign_after_a_log_gains_and_breaks_nothing(
 ) -> None:
     month = example["main"](days=9, people=1_500, rows=50_000)
     assert sum(day.over for day in month) == 0
-    assert 0.3 < example["gained"](month) <= 1.0
-    assert all(day.true[name] <= day.feared[name] for day in month for name in day.true)
-    example["shown"](month)
+    assert 0.3 < example["compute_gain"](month) <= 1.0
+    assert all(day.true[name] <= day.pessimistic[name] for day in month for name in day.true)
+    example["print_days"](month)
     assert "0 users over a limit" in capsys.readouterr().out
-    example["drawn"](month, tmp_path / "month.png")
+    example["draw_days"](month, tmp_path / "month.png")
     assert (tmp_path / "month.png").stat().st_size > 10_000
 
 

@@ -13,9 +13,10 @@ import pytest
 from tests.problem.refusal import refused
 
 from stagewise import InvalidFile
-from stagewise.files import whole
-from stagewise.files.paths import content_of, path_of
-from stagewise.files.whole import write_bytes, write_text
+from stagewise.files import atomic_write
+from stagewise.files.atomic_write import write_bytes, write_text
+from stagewise.files.paths import parse_path, read_file
+from stagewise.problem.errors import ErrorCode
 
 
 def names(folder: Path) -> list[str]:
@@ -42,7 +43,7 @@ def test_what_was_there_stays_when_the_writing_ends_early(
         assert len(names(tmp_path)) == 2, "a draft stands beside it"
         raise trouble
 
-    monkeypatch.setattr(whole.os, "fsync", stop)
+    monkeypatch.setattr(atomic_write.os, "fsync", stop)
     with pytest.raises(type(trouble)):
         write_text(tmp_path / "a", "half")
     assert (tmp_path / "a").read_text() == "old"
@@ -50,12 +51,12 @@ def test_what_was_there_stays_when_the_writing_ends_early(
 
 
 def test_what_is_refused_by_its_check_stays(tmp_path: Path) -> None:
-    def check(there: bytes) -> None:
-        if there == b"old":
-            raise InvalidFile("it is mine")
+    def check(existing: bytes) -> None:
+        if existing == b"old":
+            raise InvalidFile(ErrorCode.PROBLEM_MISMATCH, "the file belongs to another agent")
 
     write_bytes(tmp_path / "a", b"old", check)
-    with pytest.raises(InvalidFile, match="mine"):
+    with refused(InvalidFile, ErrorCode.PROBLEM_MISMATCH):
         write_bytes(tmp_path / "a", b"new", check)
     assert (tmp_path / "a").read_text() == "old"
     assert names(tmp_path) == ["a"]
@@ -69,8 +70,8 @@ def test_what_the_system_refuses_is_said_in_a_sentence(step: str, code: int, tmp
     def fail(*_: Any, **__: Any) -> None:
         raise OSError(code, os.strerror(code))
 
-    monkeypatch.setattr(whole.os, step, fail)
-    with refused(InvalidFile, tmp_path / "a", os.strerror(code)):
+    monkeypatch.setattr(atomic_write.os, step, fail)
+    with refused(InvalidFile, ErrorCode.FILE_NOT_WRITABLE, tmp_path / "a", os.strerror(code)):
         write_text(tmp_path / "a", "new")
     monkeypatch.undo()
     assert (tmp_path / "a").read_text() == "old"
@@ -81,7 +82,7 @@ FULL = """
 import resource, sys
 from pathlib import Path
 from stagewise import Agent, InvalidFile, OPB, SafeAction
-from stagewise.files.whole import write_bytes
+from stagewise.files.atomic_write import write_bytes
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
 agent = Agent(OPB(arms=300, safe_action=SafeAction(arm=0, reward=0.1, cost=0.1), threshold=0.5))
 for save in (lambda: write_bytes(Path(sys.argv[1]), bytes(10**6)), lambda: agent.save(sys.argv[1], overwrite=True)):
@@ -136,10 +137,10 @@ def test_what_is_no_plain_file_is_neither_replaced_nor_read(tmp_path: Path) -> N
     before = names(tmp_path)
     for kind, place in places.items():
         mode = os.stat(place).st_mode
-        with refused(InvalidFile, place, kind.strip(), "cannot be written"):
+        with refused(InvalidFile, ErrorCode.FILE_NOT_WRITABLE, place, kind.strip()):
             write_text(place, "new")
-        with refused(InvalidFile, place, kind.strip(), "cannot be read"):
-            content_of(place)
+        with refused(InvalidFile, ErrorCode.FILE_WRONG_KIND, place, kind.strip()):
+            read_file(place)
         assert os.stat(place).st_mode == mode
     assert names(tmp_path) == before
 
@@ -152,7 +153,7 @@ def test_a_link_is_followed_to_its_file(tmp_path: Path) -> None:
         assert (tmp_path / "link").is_symlink()
         assert (tmp_path / "inner" / "a").read_text() == text
     (tmp_path / "round").symlink_to(tmp_path / "round")
-    with refused(InvalidFile, tmp_path / "round"):
+    with refused(InvalidFile, ErrorCode.FILE_NOT_WRITABLE, tmp_path / "round"):
         write_text(tmp_path / "round", "text")
     assert (names(tmp_path), names(tmp_path / "inner")) == (["inner", "link", "round"], ["a"])
 
@@ -173,14 +174,14 @@ def test_the_longest_name_there_is_can_be_written_and_a_longer_one_is_refused(tm
     write_text(tmp_path / ("x" * 255), "new")
     assert (tmp_path / ("x" * 255)).read_text() == "new"
     for name in ("x" * 256, "/".join(["y" * 200] * 30)):
-        with refused(InvalidFile, "cannot be written", os.strerror(errno.ENAMETOOLONG)):
+        with refused(InvalidFile, ErrorCode.FILE_NOT_WRITABLE, os.strerror(errno.ENAMETOOLONG)):
             write_text(tmp_path / name, "new")
 
 
 @pytest.mark.parametrize("name", ["a\nb", "a\tb. c", "δ", " ", "…"], ids=repr)
 def test_an_odd_name_is_a_name(name: str, tmp_path: Path) -> None:
     write_bytes(tmp_path / name, b"new")
-    assert content_of(path_of(str(tmp_path / name))) == b"new"
+    assert read_file(parse_path(str(tmp_path / name))) == b"new"
     with pytest.raises(InvalidFile) as refusal:
         write_bytes(tmp_path / name / "b", b"new")
     assert "\n" not in str(refusal.value)
@@ -191,4 +192,4 @@ def test_an_odd_name_is_a_name(name: str, tmp_path: Path) -> None:
 )
 def test_what_is_no_path_is_refused(path: Any) -> None:
     with refused(InvalidFile, "path is"):
-        path_of(path)
+        parse_path(path)

@@ -6,11 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.problem.refusal import refused
 
 import stagewise as sw
-from stagewise.files.tables import table_at
-from stagewise.files.written_tables import written_table
-from stagewise.problem.columns import named_column
+from stagewise.files.table_reader import read_table
+from stagewise.files.table_writer import format_table
+from stagewise.problem.columns import get_column
+from stagewise.problem.errors import ErrorCode
 
 
 def objects(*values: Any) -> Any:
@@ -37,13 +39,11 @@ COLUMNS = {
 @pytest.mark.parametrize("suffix", [".csv", ".parquet", ".jsonl", ".NDJSON"])
 def test_what_was_written_is_read(suffix: str, tmp_path: Path) -> None:
     path = tmp_path / f"log{suffix}"
-    path.write_bytes(written_table(COLUMNS, suffix))
-    table = table_at(path)
+    path.write_bytes(format_table(COLUMNS, suffix))
+    table = read_table(path)
     assert list(table) == list(COLUMNS)
     for name, column in COLUMNS.items():
-        read = [
-            None if one is None or one != one or one == "" else one for one in named_column(table, name, "").tolist()
-        ]
+        read = [None if one is None or one != one or one == "" else one for one in get_column(table, name, "").tolist()]
         assert read == [None if one is None or one != one else one for one in column.tolist()], name
 
 
@@ -52,18 +52,18 @@ def test_times_are_read_as_they_were(tmp_path: Path) -> None:
     columns = {"at": moments, "when": np.array(["2026-03-01T12:00", "2026-03-02"], dtype="datetime64[us]")}
     for suffix in (".csv", ".parquet", ".jsonl"):
         path = tmp_path / f"log{suffix}"
-        path.write_bytes(written_table(columns, suffix))
-        read = table_at(path)
+        path.write_bytes(format_table(columns, suffix))
+        read = read_table(path)
         for name in columns:
-            told = [
+            times = [
                 np.datetime64(str(one).replace("+00:00", "").replace("Z", ""))
-                for one in named_column(read, name, "").tolist()
+                for one in get_column(read, name, "").tolist()
             ]
-            assert told == [np.datetime64("2026-03-01T12:00"), np.datetime64("2026-03-02T00:00")], (suffix, name)
+            assert times == [np.datetime64("2026-03-01T12:00"), np.datetime64("2026-03-02T00:00")], (suffix, name)
 
 
 def test_what_a_file_cannot_hold_is_said() -> None:
-    with pytest.raises(sw.InvalidFile, match="'plan' holds values of several kinds, bool and int"):
-        written_table({"plan": objects(1, True)}, ".parquet")
-    with pytest.raises(sw.InvalidFile, match=r"cannot be written as '\.xlsx'"):
-        written_table({}, ".xlsx")
+    with refused(sw.InvalidFile, ErrorCode.COLUMN_WRONG_TYPE):
+        format_table({"plan": objects(1, True)}, ".parquet")
+    with refused(sw.InvalidFile, ErrorCode.FILE_WRONG_KIND):
+        format_table({}, ".xlsx")

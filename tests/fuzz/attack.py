@@ -28,9 +28,9 @@ def refused(function: Callable[..., Any], arguments: dict[str, Any]) -> bool:
             raise Fault(f"{len(text)} characters: {text!r}") from error
         return True
     except Exception as error:
-        places = [f for f in traceback.extract_tb(error.__traceback__) if "stagewise" in Path(f.filename).parts]
-        place = f"{Path(places[-1].filename).name}:{places[-1].lineno}" if places else "no line of ours"
-        raise Fault(f"{type(error).__name__} at {place}: {str(error)[:200]!r}") from error
+        frames = [f for f in traceback.extract_tb(error.__traceback__) if "stagewise" in Path(f.filename).parts]
+        line = f"{Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else "no line of ours"
+        raise Fault(f"{type(error).__name__} at {line}: {str(error)[:200]!r}") from error
     return False
 
 

@@ -27,7 +27,7 @@ TABLE = sw.TableWorld(features=EYE, reward=[0.2, 0.7], cost=[0.1, 0.3])
 PULLS = sw.OPB(arms=2, safe_action=SAFE_ARM, threshold=0.5)
 RAYS = sw.LCLUCB(safe_action=SAFE, threshold=0.5, noise=0.1)
 
-WINDOWS = {"cost": sw.Window("7d", missing=0.0)}
+WINDOWS = {"cost": sw.OutcomeWindow("7d", missing=0.0)}
 SNAPSHOT = sw.Agent(PULLS).snapshot()
 
 LOGGED = sw.Problem(
@@ -70,7 +70,7 @@ def twice(x: Any) -> Any:
 CONSTRUCTORS: dict[str, Call] = {
     "AlwaysSafe": Call(sw.AlwaysSafe, {"safe_action": SAFE_ARM, "threshold": 0.5}),
     "Arms": Call(sw.Arms, {"count": 3}),
-    "ArmsFamily": Call(sw.ArmsFamily, {"world": ARMS, "safe": 0, "seed": 0, "spread": 0.5}),
+    "ArmsWorldFamily": Call(sw.ArmsWorldFamily, {"world": ARMS, "safe": 0, "seed": 0, "spread": 0.5}),
     "ArmsWorld": Call(sw.ArmsWorld, {"reward": [0.1, 0.7], "cost": [0.0, 0.2], "outcomes": "gaussian", "noise": 0.1}),
     "AtLeast": Call(sw.AtLeast, {"value": 0.1}),
     "Ball": Call(sw.Ball, {"radius": 1.0, "center": [0.0, 0.0]}),
@@ -80,10 +80,10 @@ CONSTRUCTORS: dict[str, Call] = {
         {
             **{name: value for name, value in FEATURED.items() if name not in UNTAKEN},
             "mixtures": True,
-            "spread": 0.7,
-            "patience": 5.0,
+            "posterior_scale": 0.7,
+            "certificate_factor": 5.0,
             "reward_bound": 1.0,
-            "unit_outcomes": False,
+            "bounded_outcomes": False,
         },
     ),
     "ArmsCAPS": Call(
@@ -91,14 +91,14 @@ CONSTRUCTORS: dict[str, Call] = {
         {
             **{name: value for name, value in PULLED.items() if name != "horizon"},
             "cost_bound": 1.0,
-            "spread": 0.7,
-            "patience": 5.0,
+            "posterior_scale": 0.7,
+            "certificate_factor": 5.0,
             "reward_bound": 1.0,
         },
     ),
     "DOSLB": Call(sw.DOSLB, FEATURED),
-    "DeskClient": Call(
-        sw.DeskClient,
+    "Client": Call(
+        sw.Client,
         {
             "url": "http://127.0.0.1:9",
             "key": "sw_a_b",
@@ -110,7 +110,7 @@ CONSTRUCTORS: dict[str, Call] = {
         },
     ),
     "Ellipsoid": Call(sw.Ellipsoid, {"shape": EYE, "center": [0.0, 0.0]}),
-    "Finite": Call(sw.Finite, {"features": EYE}),
+    "FiniteSet": Call(sw.FiniteSet, {"features": EYE}),
     "FunctionClass": Call(sw.FunctionClass, {"functions": EYE, "features": EYE}),
     "FunctionClass of callables": Call(sw.FunctionClass, {"functions": [twice], "features": EYE}),
     "KernelOPLB": Call(
@@ -182,14 +182,14 @@ CONSTRUCTORS: dict[str, Call] = {
     ),
     "RBF": Call(sw.RBF, {"lengthscale": 0.5}),
     "ROFUL": Call(sw.ROFUL, FEATURED),
-    "RandomFinite": Call(sw.RandomFinite, {"count": 2, "dimension": 2}),
+    "RandomFiniteSet": Call(sw.RandomFiniteSet, {"count": 2, "dimension": 2}),
     "RandomRays": Call(sw.RandomRays, {"count": 2, "dimension": 2}),
     "Rays": Call(sw.Rays, {"targets": EYE}),
     "RelativeToSafe": Call(sw.RelativeToSafe, {"factor": 1.5}),
     "SafeAction": Call(sw.SafeAction, {"features": [0.5, 0.5], "arm": None, "reward": 0.2, "cost": 0.1}),
     "SafeAction of an arm": Call(sw.SafeAction, {"arm": 0, "reward": 0.2, "cost": [0.1]}),
     "SafeLTS": Call(sw.SafeLTS, {**FEATURED, "inflation": "theory"}),
-    "SphereFamily": Call(sw.SphereFamily, {"world": LINEAR, "seed": 0}),
+    "SphereWorldFamily": Call(sw.SphereWorldFamily, {"world": LINEAR, "seed": 0}),
     "TableWorld": Call(
         sw.TableWorld,
         {"features": EYE, "reward": [0.1, 0.7], "cost": [0.0, 0.2], "noise": 0.1, "outcomes": "gaussian"},
@@ -205,15 +205,15 @@ CONSTRUCTORS: dict[str, Call] = {
             "cost_model": "rates",
             "norm_bound": 1.0,
             "ridge": 1.0,
-            "launched": 2,
-            "spread": 0.7,
-            "patience": 5.0,
+            "initial_actions": 2,
+            "posterior_scale": 0.7,
+            "certificate_factor": 5.0,
             "reward_bound": 1.0,
             "safe_action": SAFE_ARM,
             "threshold": 0.5,
             "delta": 0.05,
             "cost_bound": 1.0,
-            "watch": True,
+            "check_assumptions": True,
         },
     ),
     "Context": Call(sw.Context, {"features": [0.1], "segments": [1], "only": None}),
@@ -252,7 +252,7 @@ CONSTRUCTORS: dict[str, Call] = {
             "limits": {"x": sw.Limit(0.1)},
             "context": {"age": (0.0, 1.0)},
             "delta": 0.05,
-            "settings": {"spread": 0.5},
+            "settings": {"posterior_scale": 0.5},
         },
     ),
     "ContextWorld": Call(
@@ -264,46 +264,46 @@ CONSTRUCTORS: dict[str, Call] = {
         sw.LoggedWorld,
         {"users": EYE, "reward": EYE, "cost": EYE, "noise": 0.1, "safe": 0, "divisions": 0},
     ),
-    "Finite that names its safe action": Call(
-        sw.Finite, {"features": EYE, "safe": 0, "safe_cost": [0.1], "safe_reward": 0.1}
+    "FiniteSet that names its safe action": Call(
+        sw.FiniteSet, {"features": EYE, "safe": 0, "safe_cost": [0.1], "safe_reward": 0.1}
     ),
     "UCB": Call(sw.UCB, {**PULLED, "safe_action": SAFE_ARM, "threshold": 0.5}),
     "Agent": Call(sw.Agent, {"policy": PULLS, "seed": 0, "order": "decision", "name": "a", "windows": WINDOWS}),
     "Agent with a clock": Call(sw.Agent, {"policy": PULLS, "clock": float}),
     "Replica": Call(sw.Replica, {"snapshot": SNAPSHOT, "name": "pod-3", "round": 0}),
-    "Window": Call(sw.Window, {"length": "7d", "missing": 0.0}),
-    "doctor": Call(sw.doctor, {"log": LOG, "problem": LOGGED, "names": {}, "alpha": 0.01, "accept": ["drift"]}),
+    "OutcomeWindow": Call(sw.OutcomeWindow, {"length": "7d", "missing": 0.0}),
+    "doctor": Call(sw.doctor, {"log": LOG, "problem": LOGGED, "columns": {}, "alpha": 0.01, "accept": ["drift"]}),
     "doctor that proposes": Call(
         sw.doctor,
-        {"log": LOG, "action": "action", "reward": "click", "limits": {"opt_out": 0.2}, "safe": "no", "share": 0.5}
-        | {"delta": 0.05, "names": {}, "alpha": 0.01, "accept": []},
+        {"log": LOG, "action": "action", "reward": "click", "limits": {"opt_out": 0.2}, "safe": "no", "fraction": 0.5}
+        | {"delta": 0.05, "columns": {}, "alpha": 0.01, "accept": []},
     ),
-    "draw_report": Call(sw.draw_report, {"report": sw.Agent(PULLS).report().plain()}),
+    "plot_report": Call(sw.plot_report, {"report": sw.Agent(PULLS).report().to_dict()}),
 }
 
 QUESTIONS: dict[str, Call] = {  # asked of objects that no question changes
     "Arms.only": Call(sw.Arms(3).only, {"chosen": [0, 2]}),
     "Rays.only": Call(sw.Rays(EYE).only, {"chosen": [True, False]}),
-    "Finite.only": Call(sw.Finite(EYE).only, {"chosen": [0]}),
+    "FiniteSet.only": Call(sw.FiniteSet(EYE).only, {"chosen": [0]}),
     "ArmsWorld.means": Call(ARMS.means, {"action": 1}),
-    "ArmsWorld.outcome": Call(ARMS.outcome, {"action": 1, "draw": sw.Draw()}),
+    "ArmsWorld.outcome": Call(ARMS.outcome, {"action": 1, "draw": sw.RandomKey()}),
     "LinearWorld.means": Call(LINEAR.means, {"action": [0.5, 0.5]}),
-    "LinearWorld.outcome": Call(LINEAR.outcome, {"action": [0.5, 0.5], "draw": sw.Draw()}),
+    "LinearWorld.outcome": Call(LINEAR.outcome, {"action": [0.5, 0.5], "draw": sw.RandomKey()}),
     "ContextWorld.means_of": Call(
-        sw.ContextWorld(reward=EYE, cost=EYE, outcomes="gaussian", features="plain").means_of,
+        sw.ContextWorld(reward=EYE, cost=EYE, outcomes="gaussian", features="plain").action_means,
         {"index": 1, "features": [1.0, 1.0, 0.5]},
     ),
     "TableWorld.means": Call(TABLE.means, {"action": [1.0, 0.0]}),
-    "TableWorld.outcome": Call(TABLE.outcome, {"action": [1.0, 0.0], "draw": sw.Draw()}),
-    "RandomRays.draw": Call(sw.RandomRays(2, 2).draw, {"draw": sw.Draw()}),
-    "SphereFamily()": Call(sw.SphereFamily(LINEAR), {"run": 1}),
-    "ArmsFamily()": Call(sw.ArmsFamily(ARMS), {"run": 1}),
+    "TableWorld.outcome": Call(TABLE.outcome, {"action": [1.0, 0.0], "draw": sw.RandomKey()}),
+    "RandomRays.draw": Call(sw.RandomRays(2, 2).draw, {"draw": sw.RandomKey()}),
+    "SphereWorldFamily()": Call(sw.SphereWorldFamily(LINEAR), {"run": 1}),
+    "ArmsWorldFamily()": Call(sw.ArmsWorldFamily(ARMS), {"run": 1}),
     "Ball.contains": Call(sw.Ball(1.0, [0.0, 0.0]).contains, {"point": [0.5, 0.5]}),
     "Box.contains": Call(sw.Box([0.0, 0.0], [1.0, 1.0]).contains, {"point": [0.5, 0.5]}),
-    "Snapshot.from_plain": Call(sw.Snapshot.from_plain, {"content": SNAPSHOT.plain()}),
+    "Snapshot.from_dict": Call(sw.Snapshot.from_dict, {"content": SNAPSHOT.to_dict()}),
     "Snapshot.from_bytes": Call(sw.Snapshot.from_bytes, {"content": bytes(SNAPSHOT)}),
     "Replica.update": Call(sw.Replica(SNAPSHOT, "pod-3").update, {"snapshot": SNAPSHOT}),
-    "FunctionClass.over": Call(sw.FunctionClass([twice]).over, {"features": np.eye(2)}),
+    "FunctionClass.evaluate": Call(sw.FunctionClass([twice]).evaluate, {"features": np.eye(2)}),
 }
 
 SIMULATIONS: dict[str, Call] = {
@@ -319,7 +319,7 @@ SIMULATIONS: dict[str, Call] = {
     ),
     "certify": Call(
         sw.certify,
-        {"policy": PULLS, "world": ARMS, "runs": 2, "delta": 0.05, "confidence": 0.9, "early": True, **PLAYED},
+        {"policy": PULLS, "world": ARMS, "runs": 2, "delta": 0.05, "confidence": 0.9, "stop_early": True, **PLAYED},
         patient=("rounds", "runs"),
     ),
     "sweep": Call(
@@ -353,10 +353,10 @@ SIMULATIONS |= {
             "log": ROWS,
             "problem": LAUNCHED,
             "candidate": "offer",
-            "names": {"click": "click"},
+            "columns": {"click": "click"},
             "propensity": 0.5,
             "estimators": ("ips",),
-            "decisive": "ips",
+            "primary_estimator": "ips",
             "delta": 0.05,
             "weight_bound": 4.0,
             "folds": 2,
@@ -372,8 +372,8 @@ SIMULATIONS |= {
             "users": 3.0,
             "runs": 38,
             "seed": 0,
-            "learn": "all",
-            "names": {"click": "click"},
+            "warm_start": "all",
+            "columns": {"click": "click"},
             "now": None,
             "executor": None,
             "progress": False,
@@ -383,10 +383,10 @@ SIMULATIONS |= {
 }
 
 RECORDS = {
-    "Cause",
+    "ReasonDetails",
     "Reason",
     "Decision",
-    "Draw",
+    "RandomKey",
     "Outcome",
     "Snapshot",
     "State",
@@ -394,5 +394,5 @@ RECORDS = {
     "Result",
 }  # they hold what they are given
 PROTOCOLS = {"Policy", "World"}
-ERRORS = {"InvalidActions", "InvalidFile", "InvalidOutcome", "InvalidProblem", "StagewiseError"}
+ERRORS = {"ErrorCode", "InvalidActions", "InvalidFile", "InvalidOutcome", "InvalidProblem", "StagewiseError"}
 FILES = {"verify"}  # and the verbs save and load, in test_files.py

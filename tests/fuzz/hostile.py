@@ -72,8 +72,8 @@ def nested(depth: int) -> list[Any]:
 def objects(*entries: Any) -> Any:
     """Return an array of objects, as it is."""
     array = np.empty(len(entries), dtype=object)
-    for place, entry in enumerate(entries):
-        array[place] = entry
+    for index, entry in enumerate(entries):
+        array[index] = entry
     return array
 
 
@@ -196,7 +196,7 @@ HOSTILE: dict[str, Any] = {
     "relative": sw.RelativeToSafe(1.5),
     "relative to nothing": sw.RelativeToSafe(Mute()),  # type: ignore[arg-type]
     "at least a mapping": sw.AtLeast({"a": 1}),  # type: ignore[arg-type]
-    "a draw": sw.Draw(1, 2, 3),
+    "a draw": sw.RandomKey(1, 2, 3),
     "an outcome": sw.Outcome(0.1, 0.1),
     "a generator of numbers": np.random.default_rng(1),
 }

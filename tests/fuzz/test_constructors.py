@@ -44,12 +44,13 @@ def test_two_hostile_values_at_once(call: Call, seed: int) -> None:
     assert faults(call, pairs(call, 2000, seed)) == []
 
 
+@pytest.mark.wording
 def test_a_fault_would_be_seen() -> None:
     def careless(value: Any) -> float:
         return 1.0 / float(value)
 
     def wordy(value: Any) -> None:
-        raise sw.InvalidProblem("short")
+        raise sw.InvalidProblem(sw.ErrorCode.INVALID_NAME, "short")
 
     assert any("ZeroDivisionError" in fault for fault in faults(Call(careless, {"value": 1.0}), [{"value": "zero"}]))
     with pytest.raises(Fault, match="5 characters"):

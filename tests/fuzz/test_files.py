@@ -10,7 +10,7 @@ from tests.fuzz.attack import Fault, faults, pairs, refused, singles
 from tests.fuzz.calls import ARMS, PULLS, Call
 
 import stagewise as sw
-from stagewise.cli.spec import read
+from stagewise.cli.spec import read_spec
 
 
 @pytest.fixture(autouse=True)
@@ -25,11 +25,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="module")
 def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with an agent, a result and a certificate."""
-    place = tmp_path_factory.mktemp("kept")
-    sw.Agent(PULLS).save(place / "agent.json")
-    sw.simulate(PULLS, ARMS, rounds=3, backend="python", progress=False, out=place / "result")
-    sw.certify(PULLS, ARMS, rounds=3, runs=2, backend="python", progress=False, out=place / "certificate")
-    return place
+    folder_path = tmp_path_factory.mktemp("kept")
+    sw.Agent(PULLS).save(folder_path / "agent.json")
+    sw.simulate(PULLS, ARMS, rounds=3, backend="python", progress=False, out=folder_path / "result")
+    sw.certify(PULLS, ARMS, rounds=3, runs=2, backend="python", progress=False, out=folder_path / "certificate")
+    return folder_path
 
 
 NAMES = (
@@ -38,17 +38,17 @@ NAMES = (
 )
 
 
-def calls(place: Path) -> dict[str, Call]:
-    agent, result = sw.Agent.load(place / "agent.json"), sw.Result.load(place / "result")
-    certificate = sw.Certificate.load(place / "certificate")
-    again = {"path": place / "certificate", "part": 1.0, "seed": 0, "executor": None, "backend": None}
+def calls(folder_path: Path) -> dict[str, Call]:
+    agent, result = sw.Agent.load(folder_path / "agent.json"), sw.Result.load(folder_path / "result")
+    certificate = sw.Certificate.load(folder_path / "certificate")
+    again = {"path": folder_path / "certificate", "fraction": 1.0, "seed": 0, "executor": None, "backend": None}
     return {
         "Agent.save": Call(agent.save, {"path": "agent.json"}),
-        "Agent.load": Call(sw.Agent.load, {"path": place / "agent.json", "policy": PULLS}),
+        "Agent.load": Call(sw.Agent.load, {"path": folder_path / "agent.json", "policy": PULLS}),
         "Result.save": Call(result.save, {"folder": "result"}),
-        "Result.load": Call(sw.Result.load, {"folder": place / "result"}),
+        "Result.load": Call(sw.Result.load, {"folder": folder_path / "result"}),
         "Certificate.save": Call(certificate.save, {"folder": "certificate"}),
-        "Certificate.load": Call(sw.Certificate.load, {"path": place / "certificate"}),
+        "Certificate.load": Call(sw.Certificate.load, {"path": folder_path / "certificate"}),
         "verify": Call(sw.verify, {**again, "policy": None, "world": None}),
     }
 
@@ -63,10 +63,10 @@ def test_hostile_paths_are_refused_in_a_sentence(name: str, kept: Path) -> None:
 
 def test_an_agent_that_cannot_be_saved_is_as_before() -> None:
     agent = working(POLICIES["LCLUCB"])
-    before = agent.state.memory.tobytes(), agent.round, agent.waiting
+    before = agent.state.memory.tobytes(), agent.round, agent.pending_count
     for path in (None, b"agent", "a\0b", "y" * 300, ".", "no/such/folder", "file/below"):
         assert refused(agent.save, {"path": path})
-        assert (agent.state.memory.tobytes(), agent.round, agent.waiting) == before
+        assert (agent.state.memory.tobytes(), agent.round, agent.pending_count) == before
 
 
 SPEC = """
@@ -120,14 +120,14 @@ def test_hostile_settings_in_a_file_are_refused_in_a_sentence() -> None:
     found = []
     lines = SPEC.splitlines()
     Path("spec.toml").write_text(SPEC, encoding="utf-8")
-    assert not refused(read, {"path": Path("spec.toml")})
-    for place, line in enumerate(lines):
+    assert not refused(read_spec, {"path": Path("spec.toml")})
+    for folder_path, line in enumerate(lines):
         key = re.match(r"\w+ = ", line)
         for value in TOML if key else []:
-            changed = [*lines[:place], f"{key[0] if key else ''}{value}", *lines[place + 1 :]]
+            changed = [*lines[:folder_path], f"{key[0] if key else ''}{value}", *lines[folder_path + 1 :]]
             Path("spec.toml").write_text("\n".join(changed), encoding="utf-8")
             try:
-                refused(read, {"path": Path("spec.toml")})
+                refused(read_spec, {"path": Path("spec.toml")})
             except Fault as fault:
                 found.append(f"{line} replaced by {value[:50]}: {fault}")
     assert found == []

@@ -37,7 +37,7 @@ CURVED = sw.KernelOPLB(
     norm_bound=1.0,
 )
 TWO = sw.LinearWorld(
-    reward=SMALL.parameters[0], cost=[[0.2, 0.2, 0.5, 0.2], [0.4, 0.0, 0.1, 0.3]], actions=sw.Finite(SIX), noise=0.1
+    reward=SMALL.parameters[0], cost=[[0.2, 0.2, 0.5, 0.2], [0.4, 0.0, 0.1, 0.3]], actions=sw.FiniteSet(SIX), noise=0.1
 )
 CASES = {
     "LC-LUCB": (sw.LCLUCB(**SETTINGS), WORLD),
@@ -77,21 +77,21 @@ CASES = {
 
 def both(name: str, record: int) -> tuple[sw.Result, sw.Result]:
     policy, world = CASES[name]
-    told: dict[str, Any] = {"rounds": ROUNDS, "runs": RUNS, "seed": 5, "record": record, "progress": False}
-    return sw.simulate(policy, world, backend="cuda", **told), sw.simulate(policy, world, backend="cpu", **told)
+    settings: dict[str, Any] = {"rounds": ROUNDS, "runs": RUNS, "seed": 5, "record": record, "progress": False}
+    return sw.simulate(policy, world, backend="cuda", **settings), sw.simulate(policy, world, backend="cpu", **settings)
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_runs_are_the_cpus_until_a_near_tie(name: str) -> None:
     """Every round of every run agrees, or the first that does not was a near-tie between two candidates."""
     device, host = both(name, ROUNDS)
-    apart = (np.abs(device.reward - host.reward) > TOLERANCE) | (
+    difference = (np.abs(device.reward - host.reward) > TOLERANCE) | (
         np.abs(device.cost - host.cost).max(axis=2) > TOLERANCE
     )
-    for run in np.flatnonzero(apart.any(axis=1)):
-        assert near_tie(name, int(run), int(np.argmax(apart[run])))
-    assert apart.any(axis=1).mean() < 0.1
-    same = ~apart.any(axis=1)
+    for run in np.flatnonzero(difference.any(axis=1)):
+        assert near_tie(name, int(run), int(np.argmax(difference[run])))
+    assert difference.any(axis=1).mean() < 0.1
+    same = ~difference.any(axis=1)
     np.testing.assert_allclose(device.regret[same], host.regret[same], rtol=1e-9, atol=1e-6)
     np.testing.assert_allclose(device.max_cost[same], host.max_cost[same], atol=TOLERANCE)
     assert np.array_equal(device.violations[same], host.violations[same])
@@ -102,11 +102,13 @@ def near_tie(name: str, run: int, round_: int) -> bool:
     policy, world = CASES[name]
     state = policy.start()
     for t in range(round_):
-        draw = sw.Draw(5, run, t)
+        draw = sw.RandomKey(5, run, t)
         decision = policy.decide(state, world.actions_in(draw), draw)
         state = policy.learn(state, decision, world.outcome(decision.action, draw))
-    rows = policy.decide(state, world.actions_in(sw.Draw(5, run, round_)), sw.Draw(5, run, round_))._table().rows
-    first, second = sorted((row.hoped for row in rows), reverse=True)[:2]
+    rows = (
+        policy.decide(state, world.actions_in(sw.RandomKey(5, run, round_)), sw.RandomKey(5, run, round_))._table().rows
+    )
+    first, second = sorted((row.optimistic_reward for row in rows), reverse=True)[:2]
     return bool(first - second <= 10.0 * TIE * abs(first))
 
 
@@ -114,13 +116,13 @@ def near_tie(name: str, run: int, round_: int) -> bool:
 def test_audits_count_what_the_cpu_counts(name: str) -> None:
     """First violations, misses, lost hopes and settling rounds, in runs whose decisions are the CPU's."""
     policy, world = CASES[name]
-    told: dict[str, Any] = {"rounds": 300, "runs": 64, "seed": 6, "record": 300, "progress": False, "audit": True}
-    device, host = (sw.simulate(policy, world, backend=backend, **told) for backend in ("cuda", "cpu"))
+    settings: dict[str, Any] = {"rounds": 300, "runs": 64, "seed": 6, "record": 300, "progress": False, "audit": True}
+    device, host = (sw.simulate(policy, world, backend=backend, **settings) for backend in ("cuda", "cpu"))
     same = (np.abs(device.reward - host.reward) <= TOLERANCE).all(axis=1)
     assert same.mean() > 0.9
     assert device.audit is not None
     assert host.audit is not None
-    for column in ("first_violation", "hopeless", "settled", "missed"):
+    for column in ("first_violation", "optimism_failures", "first_near_optimal_round", "missed"):
         assert np.array_equal(device.audit[column][same], host.audit[column][same]), column
 
 
@@ -129,10 +131,10 @@ def test_the_random_words_are_the_cpus() -> None:
 
     @cuda.jit
     def fill(words: Any) -> None:
-        place = cuda.grid(1)
-        if place < words.shape[0]:
-            first, second, third, fourth = philox(place, 1, 2, 3, 4, 5)
-            words[place, 0], words[place, 1], words[place, 2], words[place, 3] = first, second, third, fourth
+        index = cuda.grid(1)
+        if index < words.shape[0]:
+            first, second, third, fourth = philox(index, 1, 2, 3, 4, 5)
+            words[index, 0], words[index, 1], words[index, 2], words[index, 3] = first, second, third, fourth
 
     device = cuda.to_device(np.zeros((1000, 4), dtype=np.int64))
     fill[128, 256](device)  # with fewer blocks Numba warns
@@ -141,7 +143,7 @@ def test_the_random_words_are_the_cpus() -> None:
 
 def test_a_batch_is_the_same_in_any_order_and_company() -> None:
     policy, world = CASES["LC-LUCB"]
-    told: dict[str, Any] = {"rounds": 500, "seed": 5, "record": 7, "backend": "cuda"}
-    whole = sw.simulate(policy, world, runs=300, **told)
-    some = sw.simulate(policy, world, runs=[250, 3, 77], **told)
-    assert np.array_equal(some.regret, whole.regret[[250, 3, 77]])
+    settings: dict[str, Any] = {"rounds": 500, "seed": 5, "record": 7, "backend": "cuda"}
+    total = sw.simulate(policy, world, runs=300, **settings)
+    some = sw.simulate(policy, world, runs=[250, 3, 77], **settings)
+    assert np.array_equal(some.regret, total.regret[[250, 3, 77]])

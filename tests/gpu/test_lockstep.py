@@ -15,9 +15,9 @@ def test_roots_and_ratios_of_all_sizes() -> None:
 
     @cuda.jit
     def fill(xs: Any, roots: Any, ratios: Any) -> None:
-        place = cuda.grid(1)
-        if place < xs.size:
-            roots[place], ratios[place] = root(xs[place]), ratio(0.5, xs[place])
+        index = cuda.grid(1)
+        if index < xs.size:
+            roots[index], ratios[index] = root(xs[index]), ratio(0.5, xs[index])
 
     draws = np.random.default_rng(0)
     xs = draws.uniform(1.0, 10.0, 100_000) * 10.0 ** draws.integers(-250, 250, 100_000)

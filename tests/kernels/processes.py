@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from stagewise.kernels import kept
+from stagewise.kernels import code_cache
 
 # Asks a small kernel, and prints how often its machine code was found, and how often it was compiled.
 ASK = """
@@ -21,7 +21,9 @@ FOUND, COMPILED = "1 0", "0 1"
 ALONE = "not kept"  # in the sentence that says so
 
 
-def asked(code: str = ASK, package: Path = kept.PACKAGE, bound: bool = False, **environment: str) -> tuple[str, str]:
+def asked(
+    code: str = ASK, package: Path = code_cache.PACKAGE, bound: bool = False, **environment: str
+) -> tuple[str, str]:
     """Return what a fresh interpreter prints and complains of; `bound`: rights to files bind it, though it be root."""
     ours = ("STAGEWISE_CACHE", "XDG_CACHE_HOME", "HOME", "TMPDIR")
     rest = {name: value for name, value in os.environ.items() if not name.startswith("NUMBA_") and name not in ours}
@@ -43,7 +45,7 @@ def binding() -> tuple[str, ...]:
 
 def copied(folder: Path) -> Path:
     """Return a copy of the package, whose files are new to the clock."""
-    return Path(shutil.copytree(kept.PACKAGE, folder / "stagewise", copy_function=shutil.copyfile))
+    return Path(shutil.copytree(code_cache.PACKAGE, folder / "stagewise", copy_function=shutil.copyfile))
 
 
 def files(folder: Path) -> dict[str, bytes]:

@@ -16,7 +16,7 @@ import pytest
 import stagewise as sw
 from stagewise import kernels
 from stagewise.kernels.compile import distinct
-from stagewise.kernels.signals.ridge import move
+from stagewise.kernels.models.ridge import update_root
 
 FEATURES = np.random.default_rng(0).normal(size=(5, 3)) / 3.0
 AT_ZERO, APART = sw.SafeAction(features=np.zeros(3)), sw.SafeAction(features=[0.3, 0.0, 0.1], reward=0.1, cost=0.1)
@@ -73,7 +73,7 @@ def marked() -> set[str]:
 def policies() -> list[Any]:
     """Return policies that between them call every marked kernel, on each kind of safe action."""
     safe = [AT_ZERO, APART, UNKNOWN]
-    on_rays = [kind(safe_action=place, **SETTINGS) for kind in (sw.LCLUCB, sw.ROFUL, sw.CAPS) for place in safe]
+    on_rays = [kind(safe_action=index, **SETTINGS) for kind in (sw.LCLUCB, sw.ROFUL, sw.CAPS) for index in safe]
     return [
         *on_rays,
         sw.SafeLTS(safe_action=APART, **SETTINGS),
@@ -84,13 +84,13 @@ def policies() -> list[Any]:
 
 def worlds(policy: Any) -> list[Any]:
     """Return a world whose actions are always the same, and one with its own in each round."""
-    fixed = sw.Finite(FEATURES) if policy.mixes else sw.Rays(FEATURES)
-    fresh = (sw.RandomFinite if policy.mixes else sw.RandomRays)(count=5, dimension=3)
-    told: dict[str, Any] = {"reward": [0.5, 0.2, 0.1], "cost": [0.2, 0.5, 0.1], "noise": 0.1}
-    return [sw.LinearWorld(actions=actions, **told) for actions in (fixed, fresh)]
+    fixed = sw.FiniteSet(FEATURES) if policy.mixes else sw.Rays(FEATURES)
+    fresh = (sw.RandomFiniteSet if policy.mixes else sw.RandomRays)(count=5, dimension=3)
+    settings: dict[str, Any] = {"reward": [0.5, 0.2, 0.1], "cost": [0.2, 0.5, 0.1], "noise": 0.1}
+    return [sw.LinearWorld(actions=actions, **settings) for actions in (fixed, fresh)]
 
 
-@pytest.mark.skipif(hasattr(move, "py_func"), reason="machine code cannot be watched: make test-plain")
+@pytest.mark.skipif(hasattr(update_root, "py_func"), reason="machine code cannot be watched: make test-plain")
 def test_no_kernel_that_is_marked_distinct_writes_what_two_of_its_arguments_reach(seen: set[str]) -> None:
     for policy in policies():
         for world in worlds(policy):

@@ -9,34 +9,49 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import stagewise as sw
-from stagewise.kernels.compile import named
-from stagewise.kernels.layout import part_of
-from stagewise.kernels.signals.cholesky import invert_root, solve_root
-from stagewise.kernels.signals.events import (
+from stagewise.kernels.compile import as_python
+from stagewise.kernels.layout import get_model_block
+from stagewise.kernels.models.cholesky import invert_root, solve_root
+from stagewise.kernels.models.rare_events import (
     CONSTANT,
+    HIGHEST_FORECAST,
     HITS,
-    LEAST,
     LOSS,
-    MOST,
+    LOWEST_FORECAST,
     ROWS,
     SQUARE,
-    block_of,
-    declared_of_events,
-    highest_event,
-    rate_of,
-    table_of,
+    compute_highest_mean,
+    compute_rate,
+    get_event_table,
+    get_feature_block,
+    get_rare_events_assumptions,
 )
-from stagewise.kernels.signals.refit import NEWTON, SHRINKAGE, TURNS, event_curvature, fold, learn_events, refit
+from stagewise.kernels.models.rare_events_fit import (
+    NEWTON,
+    REFIT_ITERATIONS,
+    SHRINKAGE,
+    event_curvature,
+    fold_events,
+    learn_rare_events,
+    refit,
+)
 
-BLOCK_OF, TABLE_OF, DECLARED, PART_OF = named(block_of), named(table_of), named(declared_of_events), named(part_of)
+BLOCK_OF, TABLE_OF, DECLARED, PART_OF = (
+    as_python(get_feature_block),
+    as_python(get_event_table),
+    as_python(get_rare_events_assumptions),
+    as_python(get_model_block),
+)
 MU = np.array([0.05, 0.03, -0.02])
 
 
 def begun(blocks: int = 1, **changed: Any) -> tuple[Any, Any, Any]:
     """Return a cost's part, settings and memory of a policy that has seen nothing."""
     safe = sw.SafeAction(features=np.zeros(3 * blocks), reward=0.0, cost=0.0)
-    told: dict[str, Any] = {"norm_bound": [1.0, 0.3], "noise": 0.5, "delta": 0.1}
-    policy = sw.CAPS(safe_action=safe, threshold=0.1, mixtures=True, rare_costs=True, blocks=blocks, **told | changed)
+    options: dict[str, Any] = {"norm_bound": [1.0, 0.3], "noise": 0.5, "delta": 0.1}
+    policy = sw.CAPS(
+        safe_action=safe, threshold=0.1, mixtures=True, rare_costs=True, blocks=blocks, **options | changed
+    )
     memory = policy.start().memory
     return PART_OF(policy.layout, memory, 1), policy.settings, memory
 
@@ -46,7 +61,7 @@ def seen_with(part: Any, settings: Any, memory: Any, count: int, seed: int = 0) 
     chance = np.random.default_rng(seed)
     for _ in range(count):
         action = np.array([1.0, *chance.uniform(size=2)])
-        learn_events(part, action, np.array([float(chance.uniform() < action @ MU)]), settings, memory)
+        learn_rare_events(part, action, np.array([float(chance.uniform() < action @ MU)]), settings, memory)
 
 
 @pytest.mark.parametrize("n", [1, 2, 9])
@@ -79,18 +94,18 @@ def test_a_refit_is_the_textbooks() -> None:
     part, settings, memory = begun()
     seen_with(part, settings, memory, 400)
     block, table, declared = BLOCK_OF(part, memory, 0), TABLE_OF(part, memory), DECLARED(part, settings)
-    rows, rate = table.rows[: int(table.used[0]), :3].copy(), rate_of(block.sums, declared.guess)
+    rows, rate = table.rows[: int(table.used[0]), :3].copy(), compute_rate(block.sums, declared.guess)
     forecast, fit, root, square = block.forecast.copy(), block.fit.copy(), np.tril(block.root), block.sums[SQUARE]
     refit(part, settings, memory, 0)
     start = np.eye(3) / declared.bound**2
     drawn = SHRINKAGE / len(rows)
     for _ in range(NEWTON):
-        points = np.clip(rows @ forecast, LEAST * rate, MOST * rate)
+        points = np.clip(rows @ forecast, LOWEST_FORECAST * rate, HIGHEST_FORECAST * rate)
         matrix = start + (rows * (points**-2.0 + drawn / rate**2)[:, None]).T @ rows
         forecast = np.linalg.solve(matrix, rows.T @ (2.0 / points + drawn / rate) - block.total)
     assert block.forecast == pytest.approx(forecast, rel=1e-7)
-    points = np.clip(rows @ forecast, LEAST * rate, MOST * rate)
-    for _ in range(TURNS):
+    points = np.clip(rows @ forecast, LOWEST_FORECAST * rate, HIGHEST_FORECAST * rate)
+    for _ in range(REFIT_ITERATIONS):
         ends = rows @ fit + math.sqrt(square) * np.linalg.norm(rows @ root.T, axis=1)
         most = np.minimum(np.minimum(ends, declared.bound * np.linalg.norm(rows, axis=1)), declared.ceiling)
         kappa = np.array([event_curvature(ratio) for ratio in most / points])
@@ -111,23 +126,23 @@ def test_what_is_folded_is_not_lost() -> None:
     seen_with(part, settings, memory, 600)
     block, user = BLOCK_OF(part, memory, 0), np.array([1.0, 0.5, 0.5])
     refit(part, settings, memory, 0)
-    before, hits = highest_event(part, settings, block, user), block.sums[HITS]
-    fold(part, settings, memory)
+    before, hits = compute_highest_mean(part, settings, block, user), block.sums[HITS]
+    fold_events(part, settings, memory)
     assert TABLE_OF(part, memory).used[0] == 0.0
     assert block.sums[CONSTANT] > 0.0
     refit(part, settings, memory, 0)
-    assert highest_event(part, settings, block, user) == pytest.approx(before, rel=0.02)
+    assert compute_highest_mean(part, settings, block, user) == pytest.approx(before, rel=0.02)
     seen_with(part, settings, memory, 600, seed=1)
     refit(part, settings, memory, 0)
     assert block.sums[HITS] > hits
-    assert user @ MU < highest_event(part, settings, block, user) < before
+    assert user @ MU < compute_highest_mean(part, settings, block, user) < before
 
 
 def test_a_full_table_folds_itself() -> None:
     part, settings, memory = begun()
     small = part._replace(radius=8)
     for _ in range(20):
-        learn_events(small, np.array([1.0, 0.5, 0.5]), np.ones(1), settings, memory)
+        learn_rare_events(small, np.array([1.0, 0.5, 0.5]), np.ones(1), settings, memory)
     assert TABLE_OF(small, memory).used[0] == 20 - 2 * 8
     assert BLOCK_OF(small, memory, 0).sums[HITS] == 20.0
 
@@ -137,7 +152,7 @@ def test_a_block_learns_nothing_from_another() -> None:
     other = BLOCK_OF(part, memory, 1)
     before = [values.copy() for values in other]
     for _ in range(50):
-        learn_events(part, np.array([1.0, 0.2, 0.3, 0.0, 0.0, 0.0]), np.zeros(1), settings, memory)
+        learn_rare_events(part, np.array([1.0, 0.2, 0.3, 0.0, 0.0, 0.0]), np.zeros(1), settings, memory)
     assert all(np.array_equal(one, two) for one, two in zip(before, other, strict=True))
     assert BLOCK_OF(part, memory, 0).sums[ROWS] == 50.0
 
@@ -147,7 +162,7 @@ def test_without_any_event_the_upper_end_falls_with_the_rows() -> None:
     ends, user = [], np.array([1.0, 0.5, 0.5])
     for count in (100, 1000):
         for _ in range(count):
-            learn_events(part, user, np.zeros(1), settings, memory)
-        ends.append(highest_event(part, settings, BLOCK_OF(part, memory, 0), user))
+            learn_rare_events(part, user, np.zeros(1), settings, memory)
+        ends.append(compute_highest_mean(part, settings, BLOCK_OF(part, memory, 0), user))
     assert ends[0] < 0.15
     assert ends[1] < 0.2 * ends[0]

@@ -23,15 +23,15 @@ import hashlib, sys, threading, time
 import numpy as np
 import stagewise as sw
 from stagewise.kernels.background import COMPILER
-from stagewise.kernels.interpreted import Interpreted
+from stagewise.kernels.interpreted import InterpretedKernel
 
-counts, interpret = [0, 0], Interpreted.interpret
+counts, interpret = [0, 0], InterpretedKernel.interpret
 
 def counted(self, *arguments):
     counts[0] += 1
     return interpret(self, *arguments)
 
-Interpreted.interpret = counted
+InterpretedKernel.interpret = counted
 safe = sw.SafeAction(arm=0, reward=0.3, cost=0.1)
 agent = sw.Agent(sw.OPB(arms=4, safe_action=safe, threshold=0.5, noise=0.5), seed=1)
 digest, random, waited = hashlib.sha256(), np.random.default_rng(0), time.monotonic()
@@ -43,8 +43,9 @@ for round_ in range({ROUNDS}):
             time.sleep(0.05)
         counts[0] = 0
     decision = agent.decide()
-    digest.update(repr((decision.index, decision.probabilities.tolist(), decision.hoped, decision.dearest)).encode())
-    reward, cost = means[:, decision.index] + 0.1 * random.normal(size=2)
+    bounds = decision.optimistic_reward, decision.pessimistic_cost
+    digest.update(repr((decision.action_index, decision.probabilities.tolist(), *bounds)).encode())
+    reward, cost = means[:, decision.action_index] + 0.1 * random.normal(size=2)
     agent.learn(decision, reward=reward, cost=cost)
 print(digest.hexdigest(), counts[1] > 0, counts[0] == 0)
 """
@@ -64,21 +65,21 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def test_a_run_through_the_swap_is_the_compiled_run(compiled: str, tmp_path: Path) -> None:
-    told = {"STAGEWISE_COMPILE": "background", "STAGEWISE_CACHE": str(tmp_path)}
-    assert played(**told) == [compiled, "True", "True"]
-    assert played(**told) == [compiled, "False", "True"]  # what was made is kept for the next process
+    settings = {"STAGEWISE_COMPILE": "background", "STAGEWISE_CACHE": str(tmp_path)}
+    assert played(**settings) == [compiled, "True", "True"]
+    assert played(**settings) == [compiled, "False", "True"]  # what was made is kept for the next process
 
 
 def test_never_compiles_nothing_and_plays_the_same(compiled: str, tmp_path: Path) -> None:
-    told = {"STAGEWISE_COMPILE": "never", "STAGEWISE_CACHE": str(tmp_path)}
-    assert played(0.0, **told) == [compiled, "True", "False"]
+    settings = {"STAGEWISE_COMPILE": "never", "STAGEWISE_CACHE": str(tmp_path)}
+    assert played(0.0, **settings) == [compiled, "True", "False"]
     assert files(tmp_path) == {}
 
 
 def test_machine_code_that_cannot_be_kept_is_loaded_all_the_same(compiled: str, tmp_path: Path) -> None:
     (tmp_path / "stagewise").write_text("a file in the place of the folder")
-    told = {"STAGEWISE_COMPILE": "background", "STAGEWISE_CACHE": str(tmp_path), "TMPDIR": str(tmp_path)}
-    assert played(**told) == [compiled, "True", "True"]
+    settings = {"STAGEWISE_COMPILE": "background", "STAGEWISE_CACHE": str(tmp_path), "TMPDIR": str(tmp_path)}
+    assert played(**settings) == [compiled, "True", "True"]
     gone(tmp_path)
 
 
@@ -102,17 +103,17 @@ if child == 0:
 print(os.waitpid(child, 0)[1], sum(name.startswith("stagewise-") for name in os.listdir(os.environ["TMPDIR"])))
 """
     (tmp_path / "stagewise").write_text("a file in the place of the folder")
-    told = {"STAGEWISE_CACHE": str(tmp_path), "TMPDIR": str(tmp_path), "PYTHONWARNINGS": "error"}
-    output, complaints = asked(code, STAGEWISE_COMPILE="background", **told)
+    settings = {"STAGEWISE_CACHE": str(tmp_path), "TMPDIR": str(tmp_path), "PYTHONWARNINGS": "error"}
+    output, complaints = asked(code, STAGEWISE_COMPILE="background", **settings)
     assert output == "0 1"
     assert complaints == ""
     gone(tmp_path)
 
 
-def gone(place: Path) -> None:
+def gone(position: Path) -> None:
     """Wait until the folders are gone that stood in for a cache: they go with the processes that they were for."""
     for _ in range(600):
-        if not list(place.glob("stagewise-*")):
+        if not list(position.glob("stagewise-*")):
             return
         time.sleep(0.1)
     pytest.fail("they are left")
@@ -120,8 +121,8 @@ def gone(place: Path) -> None:
 
 def test_without_another_process_it_is_compiled_in_this_one(compiled: str, tmp_path: Path) -> None:
     code = "import sys\nsys.executable = '/nothing/here'\n" + PLAY.replace("SECONDS", "300")
-    told = {"STAGEWISE_COMPILE": "background", "STAGEWISE_CACHE": str(tmp_path)}
-    assert asked(code, **told)[0].split() == [compiled, "True", "True"]
+    settings = {"STAGEWISE_COMPILE": "background", "STAGEWISE_CACHE": str(tmp_path)}
+    assert asked(code, **settings)[0].split() == [compiled, "True", "True"]
 
 
 def test_without_numba_it_plays_the_same_and_says_so_once(compiled: str, tmp_path: Path) -> None:
@@ -136,18 +137,18 @@ def test_without_numba_it_plays_the_same_and_says_so_once(compiled: str, tmp_pat
 def test_a_process_that_ends_leaves_none_that_waits_to_compile(tmp_path: Path) -> None:
     """A hundred short commands do not leave a hundred compilers behind them: one compiles at a time."""
     fcntl = pytest.importorskip("fcntl")
-    told = {"STAGEWISE_COMPILE": "background", "STAGEWISE_CACHE": str(tmp_path)}
+    settings = {"STAGEWISE_COMPILE": "background", "STAGEWISE_CACHE": str(tmp_path)}
     code = (
         "import numpy as np\nfrom stagewise.kernels.rules.tie import first_best\n"
         "from stagewise.kernels.background import COMPILER\nimport time\n"
         "assert first_best(np.array([1.0, 3.0])) == 1\n"
         "while COMPILER.process is None:\n    time.sleep(0.01)\ntime.sleep(DELAY)\nprint(COMPILER.process.pid)"
     )
-    asked(code.replace("DELAY", "0"), **told)  # makes the folder
+    asked(code.replace("DELAY", "0"), **settings)  # makes the folder
     folder = next((tmp_path / "stagewise").iterdir())
     with open(folder / "compiling", "ab") as busy:
         fcntl.flock(busy, fcntl.LOCK_EX)
-        pid = int(asked(code.replace("DELAY", "2"), **told)[0])
+        pid = int(asked(code.replace("DELAY", "2"), **settings)[0])
         for _ in range(200):
             if not Path(f"/proc/{pid}").exists():
                 break
@@ -190,22 +191,22 @@ class TestInterpreted:
         """Return what a kernel asks while it has no machine code; nothing is compiled in the background."""
         monkeypatch.setattr(interpreted, "mode", lambda: "background")
         kernel: Any = first_best
-        return interpreted.Interpreted(kernel, lambda kernel: kernel.py_func, lambda *asked: None)
+        return interpreted.InterpretedKernel(kernel, lambda kernel: kernel.py_func, lambda *asked: None)
 
     def test_what_python_raises_changes_nothing_and_is_compiled(self, waiting: Any) -> None:
         def broken(values: Any) -> int:
             values[0] = 7.0
             raise ZeroDivisionError
 
-        waiting.plain, values = broken, np.array([1.0, 3.0])
+        waiting.python_form, values = broken, np.array([1.0, 3.0])
         assert waiting.interpret(values) == 1
         assert values.tolist() == [1.0, 3.0]
 
     def test_results_have_the_types_of_machine_code(self) -> None:
-        assert [type(interpreted.typed(value, kind)) for value, kind in [
+        assert [type(interpreted.convert_result(value, kind)) for value, kind in [
             (np.float64(1.0), float), (np.int64(1), int), (np.bool_(True), bool), (0, float), (np.float64(1.0), None),
         ]] == [float, int, bool, float, float]  # fmt: skip
-        assert interpreted.typed((np.float64(1.0), 2), None) == (1.0, 2)
+        assert interpreted.convert_result((np.float64(1.0), 2), None) == (1.0, 2)
 
     def test_much_at_once_is_compiled_at_once(self, waiting: Any) -> None:
         assert waiting(np.zeros(interpreted.LARGE + 1)) != waiting.interpret
@@ -271,5 +272,5 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), first_best(np.array([1
 """
     if not hasattr(os, "fork"):
         pytest.skip("no fork here")
-    told = {"STAGEWISE_COMPILE": "never", "STAGEWISE_CACHE": str(tmp_path)}
-    assert asked(code, **told)[0] == "41 1"
+    settings = {"STAGEWISE_COMPILE": "never", "STAGEWISE_CACHE": str(tmp_path)}
+    assert asked(code, **settings)[0] == "41 1"

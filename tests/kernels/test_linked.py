@@ -6,9 +6,9 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from stagewise.kernels import linked
+from stagewise.kernels import linking
 from stagewise.kernels.compile import Floats, Ints, kernel
-from stagewise.kernels.rules.simplex import OPTIMAL, best_mixture, scratch_shape
+from stagewise.kernels.rules.simplex import OPTIMAL, find_best_mixture, scratch_shape
 
 pytestmark = pytest.mark.compiled
 
@@ -40,8 +40,8 @@ def solved_twice(
     reward: Floats, cost: Floats, ends: Floats, support: Ints, shares: Floats, basis: Floats, gains: Floats
 ) -> int:
     """Solve a program and what is left of it without its first action."""
-    code = best_mixture(reward, cost, 0.0, ends[0], ends[1], support, shares, basis, gains)
-    return code + best_mixture(reward[1:], cost[:, 1:], 0.0, ends[0], ends[1], support, shares, basis, gains[1:])
+    code = find_best_mixture(reward, cost, 0.0, ends[0], ends[1], support, shares, basis, gains)
+    return code + find_best_mixture(reward[1:], cost[:, 1:], 0.0, ends[0], ends[1], support, shares, basis, gains[1:])
 
 
 def test_a_long_kernel_that_is_marked_so_is_called_and_not_copied() -> None:
@@ -53,12 +53,12 @@ def test_a_long_kernel_that_is_marked_so_is_called_and_not_copied() -> None:
     assert len([line for line in text.splitlines() if " call " in line and "best_mixture" in line]) == 2
 
 
-@pytest.mark.parametrize("lost", linked.NEEDED)
+@pytest.mark.parametrize("lost", linking.NEEDED)
 def test_without_what_it_replaces_kernels_are_compiled_as_numba_does(
     monkeypatch: pytest.MonkeyPatch, lost: str
 ) -> None:
-    kept = {name: None for name in linked.NEEDED if name != lost}
-    monkeypatch.setattr(linked, "LIBRARY", type("Library", (), kept))
+    kept = {name: None for name in linking.NEEDED if name != lost}
+    monkeypatch.setattr(linking, "LIBRARY", type("Library", (), kept))
     inner, outer = pair()
     assert outer(0.1) == (0.1 * 0.1 + 1.0) / 3.0
     assert inner.overloads

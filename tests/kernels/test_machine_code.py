@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.kernels.processes import ALONE, ASK, COMPILED, FOUND, asked, copied, files
 
-from stagewise.kernels import kept
+from stagewise.kernels import code_cache
 
 pytestmark = pytest.mark.compiled
 
@@ -72,12 +72,13 @@ def doubled(scale):
 """
 REAL = """
 import numpy as np
-from stagewise.kernels.loop.best import best_on_rays
-from stagewise.kernels.signals.radius import radius
-print(best_on_rays(np.array([[1.0, 0.0], [4.0, 0.0]]), np.array([1.0])), sum(best_on_rays.stats.cache_hits.values()))
+from stagewise.kernels.loop.round_optimum import compute_optimal_value_on_rays
+from stagewise.kernels.models.radius import radius
+hits = compute_optimal_value_on_rays.stats.cache_hits
+print(compute_optimal_value_on_rays(np.array([[1.0, 0.0], [4.0, 0.0]]), np.array([1.0])), sum(hits.values()))
 print(radius(0, 1.0, 0.0, 1.0, 2.0, 5.0, 1, 1.0), sum(radius.stats.cache_hits.values()))
 """
-ROOMS = ["kernels", "kernels/rules", "kernels/signals", "kernels/loop"]
+ROOMS = ["kernels", "kernels/rules", "kernels/models", "kernels/loop"]
 UNKNOWN_USER = f"""
 import pwd
 
@@ -177,10 +178,10 @@ def test_a_kernel_that_calls_a_changed_one_is_compiled_again(tmp_path: Path) -> 
     package, cache = copied(tmp_path), str(tmp_path / "cache")
     code = ""
     for room in ROOMS:
-        place = f"stagewise.{room.replace('/', '.')}"
+        index = f"stagewise.{room.replace('/', '.')}"
         (package / room / "called.py").write_text(CALLED)
-        (package / room / "caller.py").write_text(CALLER.format(called=f"{place}.called"))
-        code += f"from {place}.caller import twice\nprint(twice(), sum(twice.stats.cache_hits.values()))\n"
+        (package / room / "caller.py").write_text(CALLER.format(called=f"{index}.called"))
+        code += f"from {index}.caller import twice\nprint(twice(), sum(twice.stats.cache_hits.values()))\n"
     answers = [asked(code, package, STAGEWISE_CACHE=cache)[0].splitlines() for _ in range(2)]
     assert answers == [["2.0 0"] * 4, ["2.0 1"] * 4]
     for changed, room in enumerate(ROOMS):
@@ -195,8 +196,8 @@ def test_a_change_in_a_kernel_is_seen_though_old_machine_code_is_there(tmp_path:
     assert answers == [["0.25 0", "3.0 0"], ["0.25 1", "3.0 1"]]
     for file, old, new, after in [
         ("rules/ray.py", "else slack / slope", "else 0.5 * slack / slope", ["0.125 0", "3.0 0"]),
-        ("loop/best.py", "    return best\n", "    return best + 100.0\n", ["100.125 0", "3.0 0"]),
-        ("signals/radius.py", "ridge * bound * bound)", "ridge * bound * bound) + 1.0", ["100.125 0", "4.0 0"]),
+        ("loop/round_optimum.py", "    return best\n", "    return best + 100.0\n", ["100.125 0", "3.0 0"]),
+        ("models/radius.py", "ridge * bound * bound)", "ridge * bound * bound) + 1.0", ["100.125 0", "4.0 0"]),
     ]:
         text = (package / "kernels" / file).read_text(encoding="utf-8")
         assert old in text
@@ -241,4 +242,12 @@ def test_a_kernel_of_the_package_that_captures_one_from_outside_is_not_kept(tmp_
 
 
 def test_other_makers_have_another_folder() -> None:
-    assert len({kept.folder(kept.sources(), makers) for makers in ([], ["1.0"], ["1.1"], ["1.", "1"])}) == 4
+    assert (
+        len(
+            {
+                code_cache.build_folder_path(code_cache.list_sources(), makers)
+                for makers in ([], ["1.0"], ["1.1"], ["1.", "1"])
+            }
+        )
+        == 4
+    )

@@ -9,7 +9,7 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from tests.kernels.highs import KINDS, Program, best_value, quiet_solver, random_program
 
-from stagewise.kernels.rules.pair import Pair, best_pair, safe_share
+from stagewise.kernels.rules.pair import Pair, find_best_pair, safe_share
 from stagewise.kernels.rules.tie import first_best
 
 SEED = 20260727
@@ -22,22 +22,22 @@ candidates = st.tuples(st.one_of(amounts, grid), st.one_of(amounts, grid))
 
 
 def pair_of(reward: list[float], cost: list[float], safe_reward: float, safe_cost: float, limit: float) -> Pair:
-    return best_pair(np.array(reward), np.array(cost), safe_reward, safe_cost, limit)
+    return find_best_pair(np.array(reward), np.array(cost), safe_reward, safe_cost, limit)
 
 
 def value_and_cost(pair: Pair, program: Program) -> tuple[float, float]:
     """Return what a pair is worth and what it costs, in floating point as its docstring says."""
     reward, cost = np.append(program.reward, program.safe_reward), np.append(program.cost[0], program.safe_cost[0])
-    value = (1.0 - pair.share) * reward[pair.cheap] + pair.share * reward[pair.dear]
-    return float(value), float((1.0 - pair.share) * cost[pair.cheap] + pair.share * cost[pair.dear])
+    value = (1.0 - pair.share) * reward[pair.cheap] + pair.share * reward[pair.costly]
+    return float(value), float((1.0 - pair.share) * cost[pair.cheap] + pair.share * cost[pair.costly])
 
 
 def check_pair(program: Program, best: float) -> None:
-    pair = best_pair(program.reward, program.cost[0], program.safe_reward, program.safe_cost[0], program.limits[0])
+    pair = find_best_pair(program.reward, program.cost[0], program.safe_reward, program.safe_cost[0], program.limits[0])
     value, cost = value_and_cost(pair, program)
     assert value == pytest.approx(best, rel=1e-9, abs=1e-12)
     assert cost <= program.limits[0]
-    assert (pair.cheap == pair.dear) == (pair.share == 0.0)
+    assert (pair.cheap == pair.costly) == (pair.share == 0.0)
     assert 0.0 <= pair.share < 1.0
 
 
@@ -47,8 +47,8 @@ def exact_best(program: Program) -> Fraction:
     points.append((Fraction(program.safe_reward), Fraction(program.safe_cost[0])))
     limit = Fraction(program.limits[0])
     cheap = [point for point in points if point[1] <= limit]
-    dear = [point for point in points if point[1] > limit]
-    mixed = [r + (limit - c) / (d - c) * (q - r) for r, c in cheap for q, d in dear]
+    costly = [point for point in points if point[1] > limit]
+    mixed = [r + (limit - c) / (d - c) * (q - r) for r, c in cheap for q, d in costly]
     return max([r for r, _ in cheap] + mixed)
 
 
@@ -96,12 +96,12 @@ def test_an_arc_with_a_thousand_corners_ends_at_its_best_chord() -> None:
 @example([-5e-324, 0.0, 5e-324])
 @given(st.lists(st.floats(-1e6, 1e6), min_size=3, max_size=3).map(sorted))
 def test_a_share_keeps_the_limit_in_floating_point_and_wastes_only_rounding(costs: list[float]) -> None:
-    cheap, limit, dear = costs
-    assume(limit < dear)
-    share = safe_share(cheap, dear, limit)
+    cheap, limit, costly = costs
+    assume(limit < costly)
+    share = safe_share(cheap, costly, limit)
     assert 0.0 <= share < 1.0
-    assert (1.0 - share) * cheap + share * dear <= limit
-    wasted = Fraction(limit) - Fraction(cheap) - Fraction(share) * (Fraction(dear) - Fraction(cheap))
+    assert (1.0 - share) * cheap + share * costly <= limit
+    wasted = Fraction(limit) - Fraction(cheap) - Fraction(share) * (Fraction(costly) - Fraction(cheap))
     assert wasted <= Fraction(1e-14) * (abs(Fraction(limit)) + abs(Fraction(cheap))) + Fraction(1e-300)
 
 
@@ -112,11 +112,11 @@ def test_of_equal_actions_the_first_is_played() -> None:
 
 
 def test_values_within_a_billionth_are_equal_and_beyond_it_are_not() -> None:
-    close, apart = 1.0 + 0.25 * BILLIONTH, 1.0 + 2.0 * BILLIONTH
+    close, difference = 1.0 + 0.25 * BILLIONTH, 1.0 + 2.0 * BILLIONTH
     assert pair_of([1.0, close], [0.0, 0.0], 0.0, 0.0, 1.0) == Pair(0, 0, 0.0)
-    assert pair_of([1.0, apart], [0.0, 0.0], 0.0, 0.0, 1.0) == Pair(1, 1, 0.0)
+    assert pair_of([1.0, difference], [0.0, 0.0], 0.0, 0.0, 1.0) == Pair(1, 1, 0.0)
     assert pair_of([1.0, close], [2.0, 2.0], 0.0, 0.0, 1.0) == Pair(-1, 0, 0.5)
-    assert pair_of([1.0, apart], [2.0, 2.0], 0.0, 0.0, 1.0) == Pair(-1, 1, 0.5)
+    assert pair_of([1.0, difference], [2.0, 2.0], 0.0, 0.0, 1.0) == Pair(-1, 1, 0.5)
 
 
 def test_the_safe_action_is_played_only_where_strictly_better() -> None:

@@ -7,15 +7,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.chance import allowed
-from tests.kernels.alone import begun, teach
-from tests.kernels.textbook import model_at, unit_rows
+from tests.kernels.alone import start_model, teach
+from tests.kernels.textbook import build_model, unit_rows
 
-from stagewise import LCLUCB, InvalidProblem, SafeAction
+from stagewise import LCLUCB, ErrorCode, InvalidProblem, SafeAction
 from stagewise.kernels.compile import Floats, kernel
-from stagewise.kernels.draw import ACTIONS, OUTCOME, normal
-from stagewise.kernels.layout import Part
-from stagewise.kernels.signals.radius import JOINT, LOGDET, PAPER, RADII, radius
-from stagewise.kernels.signals.ridge import ELSEWHERE, LOG_DET, TAKEN, learn_ridge
+from stagewise.kernels.layout import ModelBlock
+from stagewise.kernels.models.radius import JOINT, LOGDET, PAPER, RADII, radius
+from stagewise.kernels.models.ridge import ELSEWHERE, LOG_DET, OBSERVATIONS, learn_ridge
+from stagewise.kernels.random_streams import ACTIONS, OUTCOME, normal
 
 RUNS = 2000
 ROUNDS = 300
@@ -26,20 +26,20 @@ def tempting_action(fit: Floats, seed: int, run: int, round_: int, trial: Floats
     """Write the most promising of three random directions: the actions depend on what was seen."""
     best = -math.inf
     for attempt in range(3):
-        size, promise = 0.0, 0.0
+        size, guarantee = 0.0, 0.0
         for i in range(fit.size):
             trial[i] = normal(seed, run, round_, ACTIONS, attempt * fit.size + i)
             size += trial[i] * trial[i]
-            promise += trial[i] * fit[i]
-        if promise / math.sqrt(size) > best:
-            best = promise / math.sqrt(size)
+            guarantee += trial[i] * fit[i]
+        if guarantee / math.sqrt(size) > best:
+            best = guarantee / math.sqrt(size)
             for i in range(fit.size):
                 action[i] = trial[i] / math.sqrt(size)
 
 
 @kernel
 def leaves(
-    part: Part, config: Floats, memory: Floats, kind: int, declared: float, confidence: float, truth: Floats,
+    part: ModelBlock, config: Floats, memory: Floats, kind: int, declared: float, confidence: float, truth: Floats,
     noise: float, rounds: int, run: int, gram: Floats, room: Floats, value: Floats, work: Floats,
 ) -> bool:  # fmt: skip
     """Say whether ‖θ* − θ̂‖_V is ever above β in a run, with S = λ = L = 1."""
@@ -56,7 +56,7 @@ def leaves(
             for j in range(n):
                 gram[i, j] += action[i] * action[j]
                 distance += gram[i, j] * (fit[i] - truth[i]) * (fit[j] - truth[j])
-        beta = radius(kind, declared, 1.0, 1.0, confidence, tally[LOG_DET], n, tally[TAKEN])
+        beta = radius(kind, declared, 1.0, 1.0, confidence, tally[LOG_DET], n, tally[OBSERVATIONS])
         if distance > beta * beta:
             return True
     return False
@@ -65,12 +65,12 @@ def leaves(
 def count_leaving(kind: str, declared: float, delta: float, truth: Floats, noise: float, rounds: int, runs: int) -> int:
     """Return in how many runs the truth ever leaves the ellipsoid, where the noise is declared to be `declared`."""
     n, total = truth.size, 0
-    model = begun(model_at(np.zeros(n), None, None, 1))
-    start, told = model.memory.copy(), (RADII.index(kind), declared, math.log(1.0 / delta), truth, noise, rounds)
+    model = start_model(build_model(np.zeros(n), None, None, 1))
+    start, options = model.memory.copy(), (RADII.index(kind), declared, math.log(1.0 / delta), truth, noise, rounds)
     room, value, work = np.empty(2 * n), np.empty(1), np.empty(3 * n + 1)
     for run in range(runs):
         model.memory[:] = start
-        total += leaves(model.part, model.settings, model.memory, *told, run, np.eye(n), room, value, work)
+        total += leaves(model.block, model.settings, model.memory, *options, run, np.eye(n), room, value, work)
     return total
 
 
@@ -107,13 +107,13 @@ class Design:
 
     def __init__(self, seed: int, dimension: int, rounds: int, ridge: float, action_bound: float) -> None:
         random = np.random.default_rng(seed)
-        model = begun(model_at(np.zeros(dimension), None, None, 1, ridge))
+        model = start_model(build_model(np.zeros(dimension), None, None, 1, ridge))
         few = unit_rows(random, int(random.integers(1, 2 * dimension + 1)), dimension)
         actions = np.empty((rounds, dimension))
         for t in range(rounds):
             actions[t] = few[random.integers(len(few))] * action_bound * random.choice([1.0, random.uniform()])
         teach(model, actions, np.zeros((rounds, 1)))
-        self.log_det = float(model.part.tally[LOG_DET])
+        self.log_det = float(model.block.tally[LOG_DET])
         self.energy = rounds * action_bound**2
         self.dimension = dimension
 
@@ -132,15 +132,15 @@ sizes = st.floats(1e-3, 1e3)
 def test_mixture_is_at_most_logdet_and_that_at_most_the_papers(
     seed: int, dimension: int, rounds: int, ridge: float, bound: float, noise: float, norm: float, delta: float
 ) -> None:
-    design, told = Design(seed, dimension, rounds, ridge, bound), (noise, norm, ridge, math.log(1.0 / delta))
-    assert design.radius(JOINT, *told) <= design.radius(LOGDET, *told) * (1.0 + 1e-12)
+    design, options = Design(seed, dimension, rounds, ridge, bound), (noise, norm, ridge, math.log(1.0 / delta))
+    assert design.radius(JOINT, *options) <= design.radius(LOGDET, *options) * (1.0 + 1e-12)
     if dimension >= 2:
-        assert design.radius(LOGDET, *told) <= design.radius(PAPER, *told) * (1.0 + 1e-12)
+        assert design.radius(LOGDET, *options) <= design.radius(PAPER, *options) * (1.0 + 1e-12)
 
 
 def test_in_one_dimension_the_papers_radius_is_smaller_than_its_source() -> None:
-    design, told = Design(0, 1, 50, 1.0, 1.0), (1.0, 1.0, 1.0, math.log(1.0 / 0.01))
-    assert design.radius(PAPER, *told) < design.radius(LOGDET, *told)
+    design, options = Design(0, 1, 50, 1.0, 1.0), (1.0, 1.0, 1.0, math.log(1.0 / 0.01))
+    assert design.radius(PAPER, *options) < design.radius(LOGDET, *options)
 
 
 @pytest.mark.parametrize(
@@ -154,8 +154,10 @@ def test_in_one_dimension_the_papers_radius_is_smaller_than_its_source() -> None
 )
 def test_a_policy_refuses_the_papers_radius_in_one_dimension_and_says_why(safe_action: SafeAction) -> None:
     LCLUCB(safe_action=safe_action, threshold=0.5, noise=0.1, radius="logdet")
-    with pytest.raises(InvalidProblem, match=r"1 unknown direction.*only in two dimensions or more"):
+    with pytest.raises(InvalidProblem) as caught:
         LCLUCB(safe_action=safe_action, threshold=0.5, noise=0.1, radius="paper")
+    assert caught.value.code is ErrorCode.UNSUPPORTED
+    assert caught.value.details["n"] == 1
 
 
 @pytest.mark.parametrize(

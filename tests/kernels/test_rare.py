@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tests.chance import allowed
 
-from stagewise.kernels.signals.rare import SHARED, rare_ends
+from stagewise.kernels.models.rare_interval import SHARED, compute_sum_interval
 
 RUNS, ROUNDS, DELTA = 2000, 1000, 0.1
 
@@ -17,7 +17,7 @@ def missed(confidence: float, rate: float, start: float, upper: bool) -> int:
     steps = random.choice([0.05, 0.3, 1.0], size=ROUNDS)
     means = (1.0 - steps) * start + steps * rate
     counts, sums = np.cumsum(random.random((RUNS, ROUNDS)) < means, axis=1), np.cumsum(means)
-    ends = [rare_ends(float(count), confidence, confidence) for count in range(int(counts.max()) + 1)]
+    ends = [compute_sum_interval(float(count), confidence, confidence) for count in range(int(counts.max()) + 1)]
     lows, highs = np.array([end.low for end in ends])[counts], np.array([end.high for end in ends])[counts]
     return int(np.any(sums > highs if upper else sums < lows, axis=1).sum())
 
@@ -38,7 +38,7 @@ def test_ends_that_spend_ten_times_as_much_are_left_too_often(rate: float, start
 
 
 def test_without_an_event_the_upper_end_is_the_confidence_and_with_many_it_is_near_their_number() -> None:
-    assert rare_ends(0.0, 3.0, 3.0).low == 0.0
-    assert 3.0 + SHARED <= rare_ends(0.0, 3.0, 3.0).high <= 1.02 * (3.0 + SHARED)
-    low, high = rare_ends(1e5, 3.0, 3.0)
+    assert compute_sum_interval(0.0, 3.0, 3.0).low == 0.0
+    assert 3.0 + SHARED <= compute_sum_interval(0.0, 3.0, 3.0).high <= 1.02 * (3.0 + SHARED)
+    low, high = compute_sum_interval(1e5, 3.0, 3.0)
     assert 0.98e5 < low < 1e5 < high < 1.02e5

@@ -9,11 +9,11 @@ from scipy.special import betaln
 from tests.chance import allowed
 from tests.sizes import sized
 
-from stagewise.kernels.compile import named
-from stagewise.kernels.signals.interval import kl_interval
-from stagewise.kernels.signals.rates import REST, SHAPE, rate_ends
+from stagewise.kernels.compile import as_python
+from stagewise.kernels.models.interval import compute_kl_interval
+from stagewise.kernels.models.rate_interval import REST, SHAPE, compute_rate_interval
 
-ENDS, KL = named(rate_ends), named(kl_interval)
+ENDS, KL = as_python(compute_rate_interval), as_python(compute_kl_interval)
 CASES = [(n, mean, e) for n in (1, 30, 1000, 10**6) for mean in (0.0, 0.003, 0.5, 1.0) for e in (1e-6, 0.02, 0.5)]
 
 
@@ -58,14 +58,14 @@ def test_a_rate_at_half_its_limit_is_certified_a_third_sooner_than_by_kl() -> No
 
 def misses(rate: float, delta: float, runs: int, rounds: int, coins: bool) -> tuple[int, int]:
     """Return in how many runs an upper, and a lower end was ever beyond the mean."""
-    random, told = np.random.default_rng([20261116, runs]), -math.log(delta)
+    random, settings = np.random.default_rng([20261116, runs]), -math.log(delta)
     above, below = 0, 0
     for _ in range(runs):
-        seen = random.uniform(size=rounds) < rate if coins else 2.0 * rate * random.uniform(size=rounds)
-        sums = np.cumsum(seen)
+        observed = random.uniform(size=rounds) < rate if coins else 2.0 * rate * random.uniform(size=rounds)
+        sums = np.cumsum(observed)
         late = {"high": False, "low": False}
         for n in sorted({int(1.15**k) for k in range(1, int(math.log(rounds) / math.log(1.15)) + 1)}):
-            ends = ENDS(float(n), sums[n - 1] / n, 0.02, told, told)
+            ends = ENDS(float(n), sums[n - 1] / n, 0.02, settings, settings)
             late["high"] |= ends.high < rate
             late["low"] |= ends.low > rate
         above += late["high"]

@@ -11,12 +11,17 @@ from scipy.sparse import csc_matrix
 from tests.kernels.textbook import Fit
 from tests.policies.reading import BASELINES, Problem, Reading, longest, random_problem, reading_of
 
-from stagewise import CAPS, LCLUCB, OPLB, Draw, SafeLTS
+from stagewise import CAPS, LCLUCB, OPLB, RandomKey, SafeLTS
 from stagewise.kernels.bounds import CENTRE, HALF, STEPS, Workspace
 from stagewise.kernels.compile import Floats
-from stagewise.kernels.rules.curve import first_crossing, held_along, last_crossing, width_along
+from stagewise.kernels.rules.curve import (
+    compute_clipped_width_along,
+    compute_width_along,
+    find_first_crossing,
+    find_last_crossing,
+)
 from stagewise.kernels.rules.ray import safe_step
-from stagewise.policies.policy import Played
+from stagewise.policies.policy import PlayedAction
 from stagewise.problem.action_set import ALL
 
 SEEDS = range(6)
@@ -25,7 +30,7 @@ SEEDS = range(6)
 def workspace_of(problem: Problem, **more: Any) -> Workspace:
     """Return what the kernel writes on all rays of a problem."""
     policy, state = problem.ready(LCLUCB, **more)
-    return policy.chosen(policy.form, state, problem.targets, ALL, Draw()).workspace
+    return policy.play_round(policy.round_spec, state, problem.targets, ALL, RandomKey()).workspace
 
 
 def steps_of(problem: Problem, **more: Any) -> Floats:
@@ -126,7 +131,7 @@ seeds, shares = st.integers(0, 2**32 - 1), st.floats(0.01, 0.99)
 def test_the_width_along_a_ray_is_the_norm_there(seed: int, step: float) -> None:
     curve = Curve(seed)
     direct = float(np.linalg.norm((1.0 - step) * curve.first + step * curve.last))
-    along = width_along(step, curve.start_width, curve.cross, curve.end_width)
+    along = compute_width_along(step, curve.start_width, curve.cross, curve.end_width)
     assert along == pytest.approx(direct, rel=1e-6, abs=1e-7 * max(curve.start_width, curve.end_width))
 
 
@@ -140,10 +145,10 @@ def test_the_width_between_two_planes_is_the_largest_product_there(seed: int, st
     most = size / curve.start_width * 2.0
     kappas = np.append(np.linspace(-most, most, 4001), point @ curve.first / curve.start_width**2)
     duals = np.linalg.norm(point - kappas[:, None] * curve.first, axis=1) + np.abs(kappas) * start
-    held = held_along(step, start, curve.start_width, curve.cross, curve.end_width)
-    assert held <= duals.min() + 1e-6 * size
-    assert held >= duals.min() - 1e-3 * size
-    assert held <= width_along(step, curve.start_width, curve.cross, curve.end_width) + 1e-9 * size
+    kept = compute_clipped_width_along(step, start, curve.start_width, curve.cross, curve.end_width)
+    assert kept <= duals.min() + 1e-6 * size
+    assert kept >= duals.min() - 1e-3 * size
+    assert kept <= compute_width_along(step, curve.start_width, curve.cross, curve.end_width) + 1e-9 * size
 
 
 @settings(deadline=None, max_examples=100)
@@ -151,12 +156,19 @@ def test_the_width_between_two_planes_is_the_largest_product_there(seed: int, st
 def test_between_two_planes_both_crossings_meet_their_limit(seed: int, share: float, part: float) -> None:
     curve = Curve(seed)
     start, wide, cross, end = share * curve.start_width, curve.start_width, curve.cross, curve.end_width
-    for sign, finder in [(1.0, first_crossing), (-1.0, last_crossing)]:
-        first, last = curve.low + sign * start, curve.high + sign * held_along(1.0, start, wide, cross, end)
+    for sign, finder in [(1.0, find_first_crossing), (-1.0, find_last_crossing)]:
+        first, last = (
+            curve.low + sign * start,
+            curve.high + sign * compute_clipped_width_along(1.0, start, wide, cross, end),
+        )
         if last > first:
             limit = first + part * (last - first)
             step = finder(curve.low, curve.high, start, wide, cross, end, limit)
-            value = (1.0 - step) * curve.low + step * curve.high + sign * held_along(step, start, wide, cross, end)
+            value = (
+                (1.0 - step) * curve.low
+                + step * curve.high
+                + sign * compute_clipped_width_along(step, start, wide, cross, end)
+            )
             assert value == pytest.approx(limit, abs=1e-9 * (abs(first) + abs(last) + wide + end))
 
 
@@ -168,7 +180,7 @@ def test_the_pessimistic_bound_meets_its_limit_where_it_first_crosses(seed: int,
     start, end = curve.bound(0.0, 1.0), curve.bound(1.0, 1.0)
     assume(end > start)
     limit = start + share * (end - start)
-    step = curve.crossing(first_crossing, limit)
+    step = curve.crossing(find_first_crossing, limit)
     size = abs(start) + abs(end) + curve.start_width + curve.end_width
     assert 0.0 <= step <= 1.0
     assert curve.bound(step, 1.0) == pytest.approx(limit, abs=1e-9 * size)
@@ -181,7 +193,7 @@ def test_the_optimistic_bound_meets_its_limit_where_it_last_crosses(seed: int, s
     start, end = curve.bound(0.0, -1.0), curve.bound(1.0, -1.0)
     assume(end > start)
     limit = start + share * (end - start)
-    step = curve.crossing(last_crossing, limit)
+    step = curve.crossing(find_last_crossing, limit)
     size = abs(start) + abs(end) + curve.start_width + curve.end_width
     assert curve.bound(step, -1.0) == pytest.approx(limit, abs=1e-9 * size)
     assert all(curve.bound(s, -1.0) >= limit - 1e-9 * size for s in np.linspace(step, 1.0, 20))
@@ -205,8 +217,8 @@ class Guarded:
         self.given: list[tuple[Floats, Floats]] = []
 
     def empty(self, size: int) -> Floats:
-        whole = np.full(size + 2000, 0.123)
-        self.given.append((whole, whole[1000 : 1000 + size]))
+        total = np.full(size + 2000, 0.123)
+        self.given.append((total, total[1000 : 1000 + size]))
         return self.given[-1][1]
 
     def copy(self, array: Floats) -> Floats:
@@ -216,17 +228,17 @@ class Guarded:
 
     def are_intact(self) -> bool:
         return all(
-            (whole[:1000] == 0.123).all() and (whole[1000 + own.size :] == 0.123).all() for whole, own in self.given
+            (total[:1000] == 0.123).all() and (total[1000 + own.size :] == 0.123).all() for total, own in self.given
         )
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("followed", [False, True])
+@pytest.mark.parametrize("cached", [False, True])
 @pytest.mark.parametrize("kind", [LCLUCB, SafeLTS, OPLB, CAPS])
 @pytest.mark.parametrize("dimension", [1, 2, 5])
 @pytest.mark.parametrize("baseline", BASELINES)
 def test_kernels_write_only_into_their_own_arrays(
-    baseline: str, dimension: int, kind: Any, followed: bool, monkeypatch: pytest.MonkeyPatch
+    baseline: str, dimension: int, kind: Any, cached: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In arrays of the sizes that a policy gives them."""
     problem = random_problem(1, baseline, constraints=3, dimension=dimension, rays=129)
@@ -234,10 +246,10 @@ def test_kernels_write_only_into_their_own_arrays(
     guarded = Guarded()
     with monkeypatch.context() as patched:
         patched.setattr(np, "empty", guarded.empty)
-        if followed:
-            state = policy.following(state, problem.targets)
+        if cached:
+            state = policy.cache_candidates(state, problem.targets)
         state = state._replace(memory=guarded.copy(state.memory))
-        policy.chosen(policy.form, state, problem.targets, ALL, Draw(1, 2, 3))
-        policy.learn_in_place(state, Played(problem.targets[0], 0, 1.0), np.ones(4))
-    assert len(guarded.given) == (6 if followed else 4)
+        policy.play_round(policy.round_spec, state, problem.targets, ALL, RandomKey(1, 2, 3))
+        policy.learn_in_place(state, PlayedAction(problem.targets[0], 0, 1.0), np.ones(4))
+    assert len(guarded.given) == (6 if cached else 4)
     assert guarded.are_intact()

@@ -7,18 +7,25 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.kernels.alone import Alone, Looked, begun, looked, teach
-from tests.kernels.textbook import fitted, model_at, radius_of, solved, unit_rows
+from tests.kernels.alone import BoundsTable, ModelState, compute_bounds, start_model, teach
+from tests.kernels.textbook import build_model, fitted, radius_of, solve, unit_rows
 
-from stagewise.kernels.compile import Floats, kernel, named
-from stagewise.kernels.draw import ACTIONS, OUTCOME, normal, uniform
-from stagewise.kernels.layout import Part
-from stagewise.kernels.signals.ridge import ELSEWHERE, LOG_DET, TAKEN, declared_of_ridge, fill_image, learn_ridge
-from stagewise.models.linear import LinearModel
+from stagewise.kernels.compile import Floats, as_python, kernel
+from stagewise.kernels.layout import ModelBlock
+from stagewise.kernels.models.ridge import (
+    ELSEWHERE,
+    LOG_DET,
+    OBSERVATIONS,
+    fill_image,
+    get_ridge_assumptions,
+    learn_ridge,
+)
+from stagewise.kernels.random_streams import ACTIONS, OUTCOME, normal, uniform
+from stagewise.models.linear_model import LinearModel
 
 MILLION = 1_000_000
 BASELINES = ["origin", "anchored", "free"]
-STATED = named(declared_of_ridge)
+STATED = as_python(get_ridge_assumptions)
 COUNTS = [1, 127, 128, 129, 300]
 
 
@@ -27,7 +34,7 @@ COUNTS = [1, 127, 128, 129, 300]
 
 @kernel
 def play(
-    part: Part, config: Floats, memory: Floats, actions: Floats, chances: Floats, truth: Floats, count: int,
+    part: ModelBlock, config: Floats, memory: Floats, actions: Floats, chances: Floats, truth: Floats, count: int,
     plays: Floats, sums: Floats, carry: Floats, value: Floats, work: Floats,
 ) -> None:  # fmt: skip
     """Play actions at their chances (cumulated), and keep how often each was played and its summed values exactly."""
@@ -75,7 +82,7 @@ def almost_one_ray(random: np.random.Generator) -> Habit:
 class Million(NamedTuple):
     """What a million updates ended with, and what one solve in extended precision says."""
 
-    seen: Looked
+    seen: BoundsTable
     tally: Floats
     halves: Floats
     estimates: Floats
@@ -86,25 +93,38 @@ def million(habit: Habit) -> Million:
     random = np.random.default_rng(3)
     actions, chances, ridge = habit
     truth, probes = unit_rows(random, 1, 10)[0], np.vstack([actions, unit_rows(random, 30, 10)])
-    model, count = begun(model_at(np.zeros(10), None, None, 1, ridge)), len(actions)
+    model, count = start_model(build_model(np.zeros(10), None, None, 1, ridge)), len(actions)
     plays, sums, carry, value, work = np.zeros(count), np.zeros(count), np.zeros(count), np.empty(1), np.empty(31)
-    odds = np.cumsum(chances) / np.sum(chances) + 1e-12
-    play(model.part, model.settings, model.memory, actions, odds, truth, MILLION, plays, sums, carry, value, work)
+    probabilities = np.cumsum(chances) / np.sum(chances) + 1e-12
+    play(
+        model.block,
+        model.settings,
+        model.memory,
+        actions,
+        probabilities,
+        truth,
+        MILLION,
+        plays,
+        sums,
+        carry,
+        value,
+        work,
+    )
 
     exact = actions.astype(np.longdouble)
     gram = ridge * np.eye(10, dtype=np.longdouble) + (exact.T * plays) @ exact
-    widths = np.sqrt(np.sum(probes * solved(gram, probes.T).T, axis=1)).astype(float)
-    estimates = (probes @ solved(gram, exact.T @ sums)).astype(float)
+    widths = np.sqrt(np.sum(probes * solve(gram, probes.T).T, axis=1)).astype(float)
+    estimates = (probes @ solve(gram, exact.T @ sums)).astype(float)
     log_det = float(np.linalg.slogdet(gram.astype(float) / ridge)[1])
-    beta = np.sqrt(0.3**2 * (log_det + 2.0 * np.log(1.0 / 0.05)) + ridge * 2.0**2)  # what `model_at` assumes
-    return Million(looked(model, probes), model.part.tally, beta * widths, estimates, log_det)
+    beta = np.sqrt(0.3**2 * (log_det + 2.0 * np.log(1.0 / 0.05)) + ridge * 2.0**2)  # what `build_model` assumes
+    return Million(compute_bounds(model, probes), model.block.tally, beta * widths, estimates, log_det)
 
 
 def check_million(end: Million, digits: float) -> None:
     np.testing.assert_allclose(end.seen.halves[0], end.halves, rtol=digits, atol=0.0)
     np.testing.assert_allclose(end.seen.centres[0], end.estimates, rtol=0.0, atol=digits * np.abs(end.estimates).max())
     assert end.tally[LOG_DET] == pytest.approx(end.log_det, rel=digits)
-    assert end.tally[TAKEN] == MILLION
+    assert end.tally[OBSERVATIONS] == MILLION
 
 
 @pytest.mark.compiled
@@ -145,20 +165,20 @@ def study(random: np.random.Generator, baseline: str, d: int, rounds: int, ridge
     truths = unit_rows(random, 3, d) * 0.9
     at_safe = truths @ safe
     free = baseline == "free"
-    model = model_at(safe, None if free else float(at_safe[0]), None if free else at_safe[1:], 3, ridge)
+    model = build_model(safe, None if free else float(at_safe[0]), None if free else at_safe[1:], 3, ridge)
     actions = unit_rows(random, rounds, d) * random.uniform(0.1, 1.5, size=(rounds, 1))
     values = actions @ truths.T + 0.3 * random.normal(size=(rounds, 3))
     return Study(safe, [None if free else float(value) for value in at_safe], model, actions, values)
 
 
-def learned(data: Study) -> Alone:
+def learned(data: Study) -> ModelState:
     """Return the regression of all signals after the study."""
-    model = begun(data.model)
+    model = start_model(data.model)
     teach(model, data.actions, data.values)
     return model
 
 
-def expected(data: Study, features: Floats, kind: str = "joint") -> Looked:
+def expected(data: Study, features: Floats, kind: str = "joint") -> BoundsTable:
     """Return what the textbook says of actions, and of the safe one."""
     found: list[list[Floats]] = [[], [], [], [], []]
     for k, value in enumerate(data.known):
@@ -171,17 +191,17 @@ def expected(data: Study, features: Floats, kind: str = "joint") -> Looked:
         found[2].append(beta**2 * fit.crosses(features, data.safe))
         found[3].append(fit.estimates(data.safe))
         found[4].append(np.array(beta * float(fit.widths(data.safe)) if value is None else 0.0))
-    return Looked(*(np.array(rows) for rows in found))
+    return BoundsTable(*(np.array(rows) for rows in found))
 
 
 def check_look(data: Study, features: Floats, kind: str = "joint") -> None:
-    seen, told = looked(learned(data), features), expected(data, features, kind)
-    np.testing.assert_allclose(seen.halves, told.halves, rtol=1e-9, atol=1e-11)
-    np.testing.assert_allclose(seen.centres, told.centres, rtol=1e-9, atol=1e-11)
-    np.testing.assert_allclose(seen.safe_centres, told.safe_centres, rtol=1e-9, atol=1e-12)
-    np.testing.assert_allclose(seen.safe_halves, told.safe_halves, rtol=1e-9, atol=0.0)
+    seen, options = compute_bounds(learned(data), features), expected(data, features, kind)
+    np.testing.assert_allclose(seen.halves, options.halves, rtol=1e-9, atol=1e-11)
+    np.testing.assert_allclose(seen.centres, options.centres, rtol=1e-9, atol=1e-11)
+    np.testing.assert_allclose(seen.safe_centres, options.safe_centres, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(seen.safe_halves, options.safe_halves, rtol=1e-9, atol=0.0)
     if data.known[0] is None:
-        np.testing.assert_allclose(seen.crosses, told.crosses, rtol=1e-9, atol=1e-10)
+        np.testing.assert_allclose(seen.crosses, options.crosses, rtol=1e-9, atol=1e-10)
 
 
 @pytest.mark.long
@@ -199,14 +219,14 @@ def test_a_look_is_the_textbook(baseline: str, d: int) -> None:
 def test_a_look_by_every_radius_is_the_textbook(baseline: str, kind: str) -> None:
     data = study(np.random.default_rng(5), baseline, 4, rounds=20)
     known = data.known
-    model = model_at(data.safe, known[0], None if known[0] is None else np.array(known[1:]), 3, 0.7, kind)
+    model = build_model(data.safe, known[0], None if known[0] is None else np.array(known[1:]), 3, 0.7, kind)
     check_look(data._replace(model=model), np.eye(4), kind)
 
 
 @pytest.mark.parametrize("baseline", ["origin", "anchored"])
 def test_what_is_known_at_the_safe_action_is_exact(baseline: str) -> None:
     data = study(np.random.default_rng(11), baseline, 5, rounds=200)
-    seen = looked(learned(data), data.safe[np.newaxis])
+    seen = compute_bounds(learned(data), data.safe[np.newaxis])
     assert seen.safe_halves.tolist() == [0.0] * 3
     assert seen.safe_centres.tolist() == data.known
     np.testing.assert_allclose(seen.centres[:, 0], data.known, rtol=1e-13, atol=1e-15)
@@ -216,22 +236,22 @@ def test_what_is_known_at_the_safe_action_is_exact(baseline: str) -> None:
 def test_playing_the_safe_action_teaches_nothing_new_of_what_is_known_there() -> None:
     data = study(np.random.default_rng(12), "anchored", 5, rounds=30)
     model = learned(data)
-    before = model.part.learned.copy(), float(model.part.tally[LOG_DET])
+    before = model.block.learned.copy(), float(model.block.tally[LOG_DET])
     teach(model, np.tile(data.safe, (1000, 1)), np.tile([9.0, -9.0, 9.0], (1000, 1)))
-    np.testing.assert_allclose(model.part.learned, before[0], rtol=0.0, atol=1e-11)
-    assert model.part.tally[LOG_DET] == pytest.approx(before[1], abs=1e-12)
+    np.testing.assert_allclose(model.block.learned, before[0], rtol=0.0, atol=1e-11)
+    assert model.block.tally[LOG_DET] == pytest.approx(before[1], abs=1e-12)
 
 
 def test_only_the_lower_triangle_is_read() -> None:
     data = study(np.random.default_rng(13), "free", 7, rounds=30)
     model = learned(data)
     torn = model._replace(memory=model.memory.copy())
-    torn.part.learned[np.triu_indices(7, 1)] = np.nan
-    for whole, half in zip(looked(model, data.actions), looked(torn, data.actions), strict=True):
-        np.testing.assert_array_equal(half, whole)
+    torn.block.learned[np.triu_indices(7, 1)] = np.nan
+    for combined, half in zip(compute_bounds(model, data.actions), compute_bounds(torn, data.actions), strict=True):
+        np.testing.assert_array_equal(half, combined)
     image = np.empty((2, 7))
-    fill_image(model.part.learned, data.safe, image[0])
-    fill_image(torn.part.learned, data.safe, image[1])
+    fill_image(model.block.learned, data.safe, image[0])
+    fill_image(torn.block.learned, data.safe, image[1])
     np.testing.assert_array_equal(image[1], image[0])
 
 
@@ -244,10 +264,10 @@ def test_only_the_lower_triangle_is_read() -> None:
 def test_knowing_the_value_at_the_safe_action_only_narrows(seed: int, d: int, rounds: int, ridge: float) -> None:
     random = np.random.default_rng(seed)
     data = study(random, "anchored", d, rounds, ridge)
-    free = data._replace(model=model_at(data.safe, None, None, 3, ridge))
+    free = data._replace(model=build_model(data.safe, None, None, 3, ridge))
     probes = random.normal(size=(20, d))
     known, full = learned(data), learned(free)
-    across, wide = looked(known, probes), looked(full, probes)
+    across, wide = compute_bounds(known, probes), compute_bounds(full, probes)
     assert (across.halves <= wide.halves * (1.0 + 1e-9)).all()
     # ‖x⊥‖ in (Σ⊥)⁺ is the least of ‖x − s e₀‖ in Σ⁻¹ over s: by the kernel's own products, and by least squares.
     widths = [halves.halves[0] / beta_of(model) for halves, model in ((across, known), (wide, full))]
@@ -260,8 +280,8 @@ def test_knowing_the_value_at_the_safe_action_only_narrows(seed: int, d: int, ro
     np.testing.assert_allclose(widths[0], np.linalg.norm(residual, axis=0), rtol=1e-8, atol=1e-10)
 
 
-def beta_of(model: Alone) -> float:
+def beta_of(model: ModelState) -> float:
     """Return β of the reward, by the formula from what was declared and the log-determinant."""
-    declared, ridge = STATED(model.part, model.settings), model.settings[model.part.settings]
-    spread = model.part.tally[LOG_DET] + 2.0 * declared.confidence[0]
-    return float(np.sqrt(declared.noise[0] ** 2 * spread + ridge * declared.bound[0] ** 2))
+    declared, ridge = STATED(model.block, model.settings), model.settings[model.block.settings]
+    deviation = model.block.tally[LOG_DET] + 2.0 * declared.confidence[0]
+    return float(np.sqrt(declared.noise[0] ** 2 * deviation + ridge * declared.bound[0] ** 2))

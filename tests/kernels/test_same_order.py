@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from tests.kernels.alone import following, looked, recalled
+from tests.kernels.alone import cache_candidates, compute_bounds, compute_cached_bounds
 from tests.kernels.test_ridge import BASELINES, COUNTS, learned, study
 
 
@@ -15,10 +15,10 @@ def test_a_look_and_a_following_agree_to_the_bit(baseline: str, rounds: int) -> 
         model = learned(study(random, baseline, d, rounds, ridge=float(random.uniform(0.1, 3.0))))
         for count in COUNTS[:3]:
             features = random.normal(size=(count, d))
-            seen, kept = looked(model, features), recalled(following(model, features))
-            np.testing.assert_array_equal(seen.safe_halves, kept.safe_halves)
-            np.testing.assert_array_equal(seen.safe_centres, kept.safe_centres)
-            np.testing.assert_array_equal(seen.halves, kept.halves)
-            np.testing.assert_array_equal(seen.centres, kept.centres)
+            observed, kept = compute_bounds(model, features), compute_cached_bounds(cache_candidates(model, features))
+            np.testing.assert_array_equal(observed.safe_halves, kept.safe_halves)
+            np.testing.assert_array_equal(observed.safe_centres, kept.safe_centres)
+            np.testing.assert_array_equal(observed.halves, kept.halves)
+            np.testing.assert_array_equal(observed.centres, kept.centres)
             if baseline == "free":
-                np.testing.assert_array_equal(seen.crosses, kept.crosses)
+                np.testing.assert_array_equal(observed.crosses, kept.crosses)

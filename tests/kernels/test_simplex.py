@@ -11,8 +11,8 @@ from tests.kernels.highs import KINDS, Program, best_value, quiet_solver, random
 
 from stagewise.kernels.compile import Floats, Ints
 from stagewise.kernels.rules import simplex
-from stagewise.kernels.rules.pair import best_pair
-from stagewise.kernels.rules.simplex import GAVE_UP, OPTIMAL, best_mixture, mixture_cost, scratch_shape
+from stagewise.kernels.rules.pair import find_best_pair
+from stagewise.kernels.rules.simplex import ITERATION_LIMIT, OPTIMAL, find_best_mixture, mixture_cost, scratch_shape
 
 SEED = 20260727
 BILLIONTH = 1e-9
@@ -26,7 +26,7 @@ class Mixture(NamedTuple):
     shares: Floats
 
 
-def mixture_of(program: Program, solve: Any = best_mixture) -> Mixture:
+def mixture_of(program: Program, solve: Any = find_best_mixture) -> Mixture:
     constraints, actions = program.cost.shape
     support, shares = np.full(constraints + 1, 99), np.full(constraints + 1, np.nan)
     basis, gains = np.full(scratch_shape(constraints), np.nan), np.full(actions, np.nan)
@@ -116,21 +116,21 @@ def test_a_hair_of_slack_costs_no_more_than_the_rounding_of_the_limit() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_bland_alone_climbs_as_high(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(simplex, "most_gaining", simplex.first_gaining)
-    leaving = simplex.leaving
-    monkeypatch.setattr(simplex, "leaving", lambda basis, careful: leaving(basis, True))
-    monkeypatch.setattr(simplex, "climb", interpreted(simplex.climb))
+    monkeypatch.setattr(simplex, "find_most_gaining", simplex.find_first_gaining)
+    leaving = simplex.find_leaving
+    monkeypatch.setattr(simplex, "find_leaving", lambda basis, careful: leaving(basis, True))
+    monkeypatch.setattr(simplex, "run_simplex", interpreted(simplex.run_simplex))
     random, solver = np.random.default_rng([SEED, 3, KINDS.index(kind)]), quiet_solver()
     for actions in (3, 10, 30):
         program = random_program(random, kind, actions, 3)
-        check_mixture(program, mixture_of(program, interpreted(best_mixture)), best_value(solver, program))
+        check_mixture(program, mixture_of(program, interpreted(find_best_mixture)), best_value(solver, program))
 
 
-@pytest.mark.parametrize("part", ["climb", "settle"])
+@pytest.mark.parametrize("part", ["run_simplex", "finish_shares"])
 def test_giving_up_is_an_answer_and_it_is_the_safe_action(part: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(simplex, part, lambda *_: False)
-    status, support, shares = mixture_of(twice([1.0], [1.0], 0.0, 0.5), interpreted(best_mixture))
-    assert (status, list(support), list(shares)) == (GAVE_UP, [-1, -1, -1], [1.0, 0.0, 0.0])
+    status, support, shares = mixture_of(twice([1.0], [1.0], 0.0, 0.5), interpreted(find_best_mixture))
+    assert (status, list(support), list(shares)) == (ITERATION_LIMIT, [-1, -1, -1], [1.0, 0.0, 0.0])
 
 
 def interpreted(kernel: Any) -> Any:
@@ -143,10 +143,10 @@ def test_under_one_limit_it_plays_what_the_pair_plays(kind: str) -> None:
     random = np.random.default_rng([SEED, 4, KINDS.index(kind)])
     for actions in [1, 2, 5, 20, 100] * 4:
         program = random_program(random, kind, actions, 1)
-        cheap, dear, share = best_pair(
+        cheap, costly, share = find_best_pair(
             program.reward, program.cost[0], program.safe_reward, program.safe_cost[0], program.limits[0]
         )
-        expected = {cheap: 1.0} if share < 1e-12 else {cheap: 1.0 - share, dear: share}
+        expected = {cheap: 1.0} if share < 1e-12 else {cheap: 1.0 - share, costly: share}
         assert plays(program) == pytest.approx(expected, abs=1e-12)
 
 
@@ -157,11 +157,11 @@ def test_of_equal_actions_the_first_is_played() -> None:
 
 
 def test_values_within_a_billionth_are_equal_and_beyond_it_are_not() -> None:
-    close, apart = 1.0 + 0.25 * BILLIONTH, 1.0 + 2.0 * BILLIONTH
+    close, difference = 1.0 + 0.25 * BILLIONTH, 1.0 + 2.0 * BILLIONTH
     assert plays(twice([1.0, close], [0.0, 0.0], 0.0, 1.0)) == {0: 1.0}
-    assert plays(twice([1.0, apart], [0.0, 0.0], 0.0, 1.0)) == {1: 1.0}
+    assert plays(twice([1.0, difference], [0.0, 0.0], 0.0, 1.0)) == {1: 1.0}
     assert plays(twice([1.0, close], [2.0, 2.0], 0.0, 1.0)) == {-1: 0.5, 0: 0.5}
-    assert plays(twice([1.0, apart], [2.0, 2.0], 0.0, 1.0)) == {-1: 0.5, 1: 0.5}
+    assert plays(twice([1.0, difference], [2.0, 2.0], 0.0, 1.0)) == {-1: 0.5, 1: 0.5}
 
 
 def test_the_safe_action_is_played_only_where_strictly_better() -> None:

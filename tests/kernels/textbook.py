@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from stagewise.kernels.compile import Floats
-from stagewise.models.linear import LinearModel
+from stagewise.models.linear_model import LinearModel
 
 
 class Fit(NamedTuple):
@@ -54,7 +54,7 @@ def radius_of(
     return math.hypot(spread, bias) if kind == "joint" else spread + bias
 
 
-def model_at(
+def build_model(
     safe: Floats, reward: float | None, costs: Floats | None, signals: int, ridge: float = 1.0, radius: str = "joint"
 ) -> LinearModel:
     """Return a model of a reward and `signals − 1` costs, with plain assumptions."""
@@ -78,7 +78,7 @@ def unit_rows(random: np.random.Generator, count: int, dimension: int) -> Floats
     return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
 
-def solved(matrix: Floats, right: Floats) -> Floats:
+def solve(matrix: Floats, right: Floats) -> Floats:
     """Return the solution of a symmetric positive system by Cholesky in extended precision."""
     size = len(matrix)
     factor, x = np.zeros((size, size), dtype=np.longdouble), np.array(right, dtype=np.longdouble)

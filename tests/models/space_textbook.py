@@ -78,6 +78,6 @@ def textbook(signal: Signal, actions: Floats, outcomes: Floats, points: Floats) 
     estimates = signal.mean(points) + solved.T @ (outcomes - signal.mean(actions))
     squares = own - np.einsum("ij,ij->j", cross, solved)
     log_det = np.linalg.slogdet(np.eye(len(actions)) + gram / signal.ridge)[1]
-    spread = signal.noise**2 * (log_det + 2.0 * math.log(1.0 / signal.level))
-    radius = math.sqrt(spread + signal.ridge * signal.learned_bound**2)
+    deviation = signal.noise**2 * (log_det + 2.0 * math.log(1.0 / signal.level))
+    radius = math.sqrt(deviation + signal.ridge * signal.learned_bound**2)
     return Bounds(estimates, np.sqrt(np.maximum(squares, 0.0) / signal.ridge), radius)

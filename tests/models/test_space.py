@@ -8,7 +8,7 @@ from tests.models.space_textbook import Signal, matrix, textbook
 from tests.policies.kernel_reading import read_bounds, read_sums
 
 from stagewise import RBF, Agent, InvalidProblem, KernelOPLB, LinearKernel, Matern, SafeAction
-from stagewise.models.space import similarity
+from stagewise.models.kernel_model import similarity
 
 KERNELS = {
     "rbf": RBF(lengthscale=0.4),
@@ -43,9 +43,9 @@ def policy_and_signals(
         cost_bound=None,
         **settings,
     )
-    told = [values[0] if known[0] else None, *(v if known[1] else None for v in values[1:])]
+    options = [values[0] if known[0] else None, *(v if known[1] else None for v in values[1:])]
     level = policy.delta / (1 + m)
-    signals = [Signal(kernel, safe, told[k], noise[k], bounds[k], level, ridge) for k in range(1 + m)]
+    signals = [Signal(kernel, safe, options[k], noise[k], bounds[k], level, ridge) for k in range(1 + m)]
     return policy, signals
 
 
@@ -61,19 +61,19 @@ def test_values_are_the_textbooks(name: str) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("followed", [True, False])
+@pytest.mark.parametrize("cached", [True, False])
 @pytest.mark.parametrize("m", [1, 3])
 @pytest.mark.parametrize("known", KNOWN)
 @pytest.mark.parametrize("name", KERNELS)
-def test_bounds_are_the_textbooks(name: str, known: str, m: int, followed: bool) -> None:
+def test_bounds_are_the_textbooks(name: str, known: str, m: int, cached: bool) -> None:
     """Estimates, widths and radii agree with dense matrices; actions come back often, and so does the safe one."""
     random = np.random.default_rng([5, *map(ord, name)])
     policy, signals = policy_and_signals(KERNELS[name], KNOWN[known], m)
     listed = random.uniform(size=(12, 2))
     listed[7], listed[9] = listed[2], policy.safe_action.features
-    points = listed if followed else random.uniform(size=(7, 2))
+    points = listed if cached else random.uniform(size=(7, 2))
     agent = Agent(policy)
-    if followed:
+    if cached:
         agent.decide(listed)
     actions = listed[random.integers(12, size=60)]
     outcomes = random.normal(size=(60, 1 + m))
@@ -81,15 +81,15 @@ def test_bounds_are_the_textbooks(name: str, known: str, m: int, followed: bool)
         start = 0 if count == 0 else [0, 0, 1, 5][[0, 1, 5, 60].index(count)]
         if count:
             agent.learn_log(actions[start:count], outcomes[start:count, 0], outcomes[start:count, 1:])
-        seen = read_bounds(policy, agent.state, points)
+        observed = read_bounds(policy, agent.state, points)
         for k, signal in enumerate(signals):
             expected = textbook(signal, actions[:count], outcomes[:count, k], points)
-            assert np.allclose(seen.estimates[k], expected.estimates, atol=1e-9)
-            assert np.allclose(seen.halves[k], expected.radius * expected.widths, atol=1e-7)
-            assert np.allclose(seen.halves[k] ** 2, (expected.radius * expected.widths) ** 2, atol=1e-8)
+            assert np.allclose(observed.estimates[k], expected.estimates, atol=1e-9)
+            assert np.allclose(observed.halves[k], expected.radius * expected.widths, atol=1e-7)
+            assert np.allclose(observed.halves[k] ** 2, (expected.radius * expected.widths) ** 2, atol=1e-8)
             at_safe = textbook(signal, actions[:count], outcomes[:count, k], signal.safe[None])
-            assert seen.start[k] == pytest.approx(at_safe.estimates[0], abs=1e-9)
-            assert seen.start_halves[k] == pytest.approx(at_safe.radius * at_safe.widths[0], abs=1e-7)
+            assert observed.start[k] == pytest.approx(at_safe.estimates[0], abs=1e-9)
+            assert observed.start_halves[k] == pytest.approx(at_safe.radius * at_safe.widths[0], abs=1e-7)
 
 
 @pytest.mark.parametrize("name", KERNELS)
@@ -97,11 +97,11 @@ def test_what_is_known_at_the_safe_action_is_exact_there(name: str) -> None:
     policy, _ = policy_and_signals(KERNELS[name], (True, True), 1)
     random, agent = np.random.default_rng(3), Agent(policy)
     agent.learn_log(random.uniform(size=(40, 2)), random.normal(size=40), random.normal(size=40))
-    seen = read_bounds(policy, agent.state, policy.safe_action.features[None])
-    assert np.array_equal(seen.start, [0.2, 0.1])
-    assert np.array_equal(seen.start_halves, [0.0, 0.0])
-    assert np.array_equal(seen.estimates[:, 0], [0.2, 0.1])
-    assert np.array_equal(seen.halves[:, 0], [0.0, 0.0])
+    observed = read_bounds(policy, agent.state, policy.safe_action.features[None])
+    assert np.array_equal(observed.start, [0.2, 0.1])
+    assert np.array_equal(observed.start_halves, [0.0, 0.0])
+    assert np.array_equal(observed.estimates[:, 0], [0.2, 0.1])
+    assert np.array_equal(observed.halves[:, 0], [0.0, 0.0])
 
 
 @pytest.mark.parametrize("name", KERNELS)
@@ -111,16 +111,16 @@ def test_knowing_a_value_is_observing_it_without_noise(name: str) -> None:
     actions, outcomes, points = random.uniform(size=(15, 2)), random.normal(size=15), random.uniform(size=(6, 2))
     agent = Agent(policy)
     agent.learn_log(actions, np.zeros(15), outcomes)
-    seen = read_bounds(policy, agent.state, points)
+    observed = read_bounds(policy, agent.state, points)
     rows = np.vstack([actions, policy.safe_action.features])
     noise = np.array([*[policy.ridge] * 15, 1e-11])
     gram = matrix(KERNELS[name], rows, rows) + np.diag(noise)
     cross = matrix(KERNELS[name], rows, points)
     solved = np.linalg.solve(gram, cross)
     squares = np.diag(matrix(KERNELS[name], points, points)) - np.einsum("ij,ij->j", cross, solved)
-    assert np.allclose(seen.estimates[1], solved.T @ [*outcomes, signals[1].value], atol=1e-8)
+    assert np.allclose(observed.estimates[1], solved.T @ [*outcomes, signals[1].value], atol=1e-8)
     radius = textbook(signals[1], actions, outcomes, points).radius
-    assert np.allclose((seen.halves[1] / radius) ** 2 * policy.ridge, squares, atol=1e-8)
+    assert np.allclose((observed.halves[1] / radius) ** 2 * policy.ridge, squares, atol=1e-8)
 
 
 @pytest.mark.parametrize(
@@ -158,11 +158,11 @@ def test_a_thousand_different_points_leave_the_recursions_accurate(lengthscale: 
     agent = Agent(policy)
     agent.learn_log(actions, outcomes, outcomes)
     points = np.vstack([random.uniform(size=(30, 2)), actions[:30]])
-    seen = read_bounds(policy, agent.state, points)
+    observed = read_bounds(policy, agent.state, points)
     expected = textbook(Signal(kernel, safe, 0.1, 0.1, 2.0, 0.025, ridge), actions, outcomes, points)
     used, neglected = read_sums(policy, agent.state)
     assert 30 < used < 160
-    assert np.allclose(seen.estimates[1], expected.estimates, atol=1e-5)
+    assert np.allclose(observed.estimates[1], expected.estimates, atol=1e-5)
     price = np.sqrt(4.0 - 0.01) * np.sqrt(neglected)
     assert 0.0 < price < 1e-3
-    assert np.allclose(seen.halves[1], (expected.radius + price) * expected.widths, rtol=2e-6)
+    assert np.allclose(observed.halves[1], (expected.radius + price) * expected.widths, rtol=2e-6)

@@ -1,11 +1,11 @@
 """A logistic model of one signal with values in [0, 1]: its mean at x is σ(<x, θ*>), with ‖θ*‖ ≤ S.
 
-It becomes `kernels/signals/logistic.py` of a copy of the package (see `test_new_model.py`).
+It becomes `kernels/models/logistic.py` of a copy of the package (see `test_new_model.py`).
 
-    memory:   own (n + 1, n): T, lower triangular with V⁻¹ = TᵀT, then the fit θ̂ | the excess (1,) | outcomes (1,)
+    memory:   root (n + 1, n): T, lower triangular with V⁻¹ = TᵀT, then the fit θ̂ | the excess (1,) | outcomes (1,)
     settings: λ, S, log 1/δ, known at x₀
 
-**Theorem.** Begin with V = λI, θ̂ = 0. When y is seen at x, forecast the logit z = <x, θ̂>, cut to ±S‖x‖, and let
+**Theorem.** Begin with V = λI, θ̂ = 0. When y is observed at x, forecast the logit z = <x, θ̂>, cut to ±S‖x‖, and let
 
     g = σ(z) − y,    κ = 2σ'(z)/(2 + |z| + S‖x‖),    e = z − g/κ − <x, θ̂>
     θ̂ ← θ̂ + V⁻¹x κe/(1 + κ xᵀV⁻¹x),    V ← V + κ xxᵀ,    excess ← excess + g²/κ − κe²/(1 + κ xᵀV⁻¹x)
@@ -25,9 +25,9 @@ from typing import NamedTuple
 
 from stagewise.kernels.bounds import CENTRE, CROSS, HALF
 from stagewise.kernels.compile import Floats, kernel
-from stagewise.kernels.layout import Part
+from stagewise.kernels.layout import ModelBlock
 
-LOGITS, MEANS = 0, 1  # what bounds are of, told by the part's `radius`: logits are affine along a ray, means are mixed
+LOGITS, MEANS = 0, 1  # what is bounded, by the block's `radius`: logits, which are affine along a ray, or means
 FLATTEST = 1e-12  # curvature below which nothing is learned
 
 
@@ -47,7 +47,7 @@ def curvature(logit: float, reach: float) -> float:
 
 @kernel
 def logistic_size(size: int) -> int:
-    """Return how many numbers of memory it takes."""
+    """Return the length of its memory."""
     return (size + 1) * size + 2
 
 
@@ -60,8 +60,8 @@ def length(vector: Floats) -> float:
     return math.sqrt(total)
 
 
-class Kept(NamedTuple):
-    """What it remembers."""
+class LogisticStatistics(NamedTuple):
+    """Statistics of the model."""
 
     root: Floats  # (n, n) T
     fit: Floats  # (n,) θ̂
@@ -70,63 +70,67 @@ class Kept(NamedTuple):
 
 
 @kernel
-def kept_of(part: Part, memory: Floats) -> Kept:
-    """Return what it remembers."""
-    n, at, end = part.size, part.memory, part.memory + (part.size + 1) * part.size
-    return Kept(memory[at : at + n * n].reshape(n, n), memory[at + n * n : end], memory[end], memory[end + 1])
+def get_logistic_statistics(block: ModelBlock, memory: Floats) -> LogisticStatistics:
+    """Return the statistics, as views of the memory."""
+    n, at, end = block.size, block.memory, block.memory + (block.size + 1) * block.size
+    return LogisticStatistics(
+        memory[at : at + n * n].reshape(n, n), memory[at + n * n : end], memory[end], memory[end + 1]
+    )
 
 
-class Stated(NamedTuple):
-    """What is assumed of it."""
+class LogisticAssumptions(NamedTuple):
+    """Assumptions of the model."""
 
     ridge: float
     bound: float
 
 
 @kernel
-def stated_of_logistic(part: Part, settings: Floats) -> Stated:
-    """Return what is assumed of it."""
-    return Stated(settings[part.settings], settings[part.settings + 1])
+def get_logistic_assumptions(block: ModelBlock, settings: Floats) -> LogisticAssumptions:
+    """Return the assumptions."""
+    return LogisticAssumptions(settings[block.settings], settings[block.settings + 1])
 
 
 @kernel
-def start_logistic(part: Part, settings: Floats, memory: Floats) -> None:
+def start_logistic(block: ModelBlock, settings: Floats, memory: Floats) -> None:
     """Write V = λI."""
-    for i in range(part.size):
-        memory[part.memory + i * part.size + i] = 1.0 / math.sqrt(settings[part.settings])
+    for i in range(block.size):
+        memory[block.memory + i * block.size + i] = 1.0 / math.sqrt(settings[block.settings])
 
 
 @kernel
-def fill_image(own: Floats, vector: Floats, image: Floats) -> None:
+def fill_image(root_: Floats, vector: Floats, image: Floats) -> None:
     """Write Tx."""
     for i in range(vector.size):
         image[i] = 0.0
         for j in range(i + 1):
-            image[i] += own[i, j] * vector[j]
+            image[i] += root_[i, j] * vector[j]
 
 
 @kernel
-def weigh_in(own: Floats, image: Floats, gain: Floats) -> float:
-    """Take zzᵀ into T, given Tz; write V⁻¹z and return 1 + zᵀV⁻¹z, for the V before        (Carlson 1973)."""
+def update_root(root_: Floats, image: Floats, gain: Floats) -> float:
+    """Add zzᵀ to V by updating T, given Tz; write V⁻¹z and return 1 + zᵀV⁻¹z for the old V        (Carlson 1973)."""
     before = 1.0
     gain[:] = 0.0
     for i in range(image.size):
         after = before + image[i] * image[i]
         scale = 1.0 / math.sqrt(before * after)
         for j in range(i + 1):
-            old = own[i, j]
-            own[i, j] = (before * old - image[i] * gain[j]) * scale
+            old = root_[i, j]
+            root_[i, j] = (before * old - image[i] * gain[j]) * scale
             gain[j] += image[i] * old
         before = after
     return before
 
 
 @kernel
-def learn_logistic(part: Part, action: Floats, values: Floats, settings: Floats, memory: Floats, work: Floats) -> None:
-    """Take in what was seen (1,) when the action x was played; `work` is (2n,)."""
-    n, at, end = part.size, part.memory, part.memory + (part.size + 1) * part.size
-    own, fit, image, gain = memory[at : at + n * n].reshape(n, n), memory[at + n * n : end], work[:n], work[n : 2 * n]
-    estimate, reach = 0.0, settings[part.settings + 1] * length(action)
+def learn_logistic(
+    block: ModelBlock, action: Floats, values: Floats, settings: Floats, memory: Floats, work: Floats
+) -> None:
+    """Learn the outcome (1,) of the action x; `work` is (2n,)."""
+    n, at, end = block.size, block.memory, block.memory + (block.size + 1) * block.size
+    root_, fit, image, gain = memory[at : at + n * n].reshape(n, n), memory[at + n * n : end], work[:n], work[n : 2 * n]
+    estimate, reach = 0.0, settings[block.settings + 1] * length(action)
     memory[end + 1] += 1.0
     for i in range(n):
         estimate += fit[i] * action[i]
@@ -135,47 +139,51 @@ def learn_logistic(part: Part, action: Floats, values: Floats, settings: Floats,
     if not kappa > FLATTEST:
         return
     slope, root = sigmoid(logit) - values[0], math.sqrt(kappa)
-    surprise = logit - slope / kappa - estimate
-    fill_image(own, action, image)
+    error = logit - slope / kappa - estimate
+    fill_image(root_, action, image)
     for i in range(n):
         image[i] *= root
-    after = weigh_in(own, image, gain)
+    after = update_root(root_, image, gain)
     for i in range(n):
-        fit[i] += gain[i] * root * surprise / after
-    memory[end] += slope * slope / kappa - kappa * surprise * surprise / after
+        fit[i] += gain[i] * root * error / after
+    memory[end] += slope * slope / kappa - kappa * error * error / after
 
 
 @kernel
-def radius_of(part: Part, settings: Floats, memory: Floats) -> float:
+def compute_logistic_radius(block: ModelBlock, settings: Floats, memory: Floats) -> float:
     """Return β."""
-    ridge, bound, confidence = settings[part.settings], settings[part.settings + 1], settings[part.settings + 2]
-    excess = memory[part.memory + (part.size + 1) * part.size]
+    ridge, bound, confidence = settings[block.settings], settings[block.settings + 1], settings[block.settings + 2]
+    excess = memory[block.memory + (block.size + 1) * block.size]
     return math.sqrt(max(ridge * bound * bound + 2.0 * confidence + excess, 0.0))
 
 
 @kernel
-def look_logistic(
-    part: Part, features: Floats, safe: Floats, settings: Floats, memory: Floats, bounds: Floats, work: Floats
+def compute_logistic_bounds(
+    block: ModelBlock, features: Floats, safe: Floats, settings: Floats, memory: Floats, bounds: Floats, work: Floats
 ) -> None:
     """Write the bounds of any candidates, and of the safe action; `work` is (n,).
 
     Logits lie within <x, θ̂> ± β ‖x‖_{V⁻¹} and within ±S‖x‖; means are between the σ of both ends.
     """
-    n, count, at, bound = part.size, features.shape[0], part.memory, settings[part.settings + 1]
-    own, fit, image = memory[at : at + n * n].reshape(n, n), memory[at + n * n : at + n * n + n], work[:n]
-    beta, centre, half = radius_of(part, settings, memory), bounds[part.first, CENTRE], bounds[part.first, HALF]
+    n, count, at, bound = block.size, features.shape[0], block.memory, settings[block.settings + 1]
+    root_, fit, image = memory[at : at + n * n].reshape(n, n), memory[at + n * n : at + n * n + n], work[:n]
+    beta, centre, half = (
+        compute_logistic_radius(block, settings, memory),
+        bounds[block.first, CENTRE],
+        bounds[block.first, HALF],
+    )
     for candidate in range(count + 1):
         action = features[candidate] if candidate < count else safe
-        fill_image(own, action, image)
+        fill_image(root_, action, image)
         reach, width, estimate = bound * length(action), beta * length(image), 0.0
         for i in range(n):
             estimate += fit[i] * action[i]
         low, high = max(min(estimate - width, reach), -reach), max(min(estimate + width, reach), -reach)
-        if part.radius == MEANS:
+        if block.radius == MEANS:
             low, high = sigmoid(low), sigmoid(high)
         centre[candidate], half[candidate] = 0.5 * (low + high), 0.5 * (high - low)
-    if part.anchored == 1:
-        centre[count], half[count] = settings[part.settings + 3], 0.0
-    cross, start = bounds[part.first, CROSS], half[count]
+    if block.anchored == 1:
+        centre[count], half[count] = settings[block.settings + 3], 0.0
+    cross, start = bounds[block.first, CROSS], half[count]
     for candidate in range(count + 1):
         cross[candidate] = start * half[candidate]  # at most, so widths are straight between the ends

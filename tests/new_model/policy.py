@@ -3,16 +3,16 @@
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from stagewise.kernels.signals.logistic import LOGITS, MEANS
+from stagewise.kernels.models.logistic import LOGITS, MEANS
 from stagewise.models.logistic import LogisticCosts
 
 from stagewise.kernels.compile import Floats
-from stagewise.kernels.loop.round import MIXTURE, RAYS, Form
-from stagewise.models.linear import LinearModel
+from stagewise.kernels.loop.round import MIXTURE, RAYS, RoundSpec
+from stagewise.models.linear_model import LinearModel
 from stagewise.policies.lclucb import LCLUCB
-from stagewise.policies.linear import LinearPolicy
+from stagewise.policies.linear_policy import LinearPolicy
 from stagewise.policies.oplb import OPLB
-from stagewise.problem.errors import InvalidOutcome, InvalidProblem
+from stagewise.problem.errors import ErrorCode, InvalidOutcome, InvalidProblem
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import Thresholds
 
@@ -23,17 +23,19 @@ class Rare(LinearPolicy):
     theorem: ClassVar[str] = ""
     link: ClassVar[int]
 
-    def assumed(self, safe: SafeAction, thresholds: Thresholds) -> LinearModel:
-        """Return what is assumed of the signals."""
+    def build_model(self, safe: SafeAction, thresholds: Thresholds) -> LinearModel:
+        """Return the model of the signals."""
         if (thresholds.signs < 0.0).any():
-            raise InvalidProblem("a threshold is from below; a rate has one from above, so count what does not happen")
-        return LogisticCosts(**vars(super().assumed(safe, thresholds)), link=self.link)
+            raise InvalidProblem(ErrorCode.UNSUPPORTED, "a threshold is from below; rates need thresholds from above")
+        return LogisticCosts(**vars(super().build_model(safe, thresholds)), link=self.link)
 
     def values(self, reward: Any, cost: Any) -> Floats:
-        """Return the outcome as it is learned from; costs in [0, 1], on which the likelihood rests."""
+        """Return the outcome as it is learned; costs must be in [0, 1] for the likelihood."""
         values = super().values(reward, cost)
         if not (values[1:].min() >= 0.0 and values[1:].max() <= 1.0):
-            raise InvalidOutcome(f"the cost is {cost}, outside [0, 1]; a logistic model is for rates")
+            raise InvalidOutcome(
+                ErrorCode.OUT_OF_RANGE, "the cost is {cost}, outside [0, 1]; a logistic model is for rates", cost=cost
+            )
         return values
 
 
@@ -41,7 +43,7 @@ class Rare(LinearPolicy):
 class RareOPLB(Rare, OPLB):
     """OPLB with rates for costs: their means are mixed."""
 
-    form: ClassVar[Form] = Form(ridge=1, logistic=1, rule=MIXTURE)
+    round_spec: ClassVar[RoundSpec] = RoundSpec(ridge=1, logistic=1, rule=MIXTURE)
     link: ClassVar[int] = MEANS
 
 
@@ -49,5 +51,5 @@ class RareOPLB(Rare, OPLB):
 class RareLCLUCB(Rare, LCLUCB):
     """LC-LUCB with rates for costs. Threshold and known costs are logits, log p/(1 − p): affine along a ray."""
 
-    form: ClassVar[Form] = Form(ridge=1, logistic=1, rule=RAYS)
+    round_spec: ClassVar[RoundSpec] = RoundSpec(ridge=1, logistic=1, rule=RAYS)
     link: ClassVar[int] = LOGITS

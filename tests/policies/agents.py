@@ -45,4 +45,4 @@ def choices(policy: Any) -> Any:
 
 
 def remembered(agent: Agent) -> tuple[bytes, int, int]:
-    return agent.state.memory.tobytes(), agent.waiting, agent.round
+    return agent.state.memory.tobytes(), agent.pending_count, agent.round

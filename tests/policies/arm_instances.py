@@ -110,6 +110,6 @@ def random_instance(random: np.random.Generator, case: Case) -> Instance:
         "delta": DELTA,
         "cost_scale": case.cost_scale,
         "cost_bound": max(1.0, 1.1 * float(np.max(thresholds))),
-        "watch": False,  # the data are made up to be as unfavourable as the intervals allow
+        "check_assumptions": False,  # the data are made up to be as unfavourable as the intervals allow
     }
     return Instance(settings, truth, safe, thresholds, pulls, means, half)

@@ -8,8 +8,8 @@ from scipy.optimize import linprog
 from scipy.special import log_ndtr
 
 from stagewise.kernels.compile import Floats
-from stagewise.kernels.draw import POSTERIOR, fill_normal
-from stagewise.records.draw import Draw
+from stagewise.kernels.random_streams import POSTERIOR, fill_normal
+from stagewise.records.random_key import RandomKey
 
 SCALE = 100.0  # ℓ/R²
 
@@ -33,8 +33,8 @@ class Stated(NamedTuple):
     limits: Floats  # (m,)
     ceilings: Floats  # (m,)
     delta: float
-    spread: float
-    patience: float
+    posterior_scale: float
+    certificate_factor: float
     reward_bound: float
     ridge: float
 
@@ -206,7 +206,7 @@ def held(told: Stated, signal: int, fit: Fit, points: Floats, reach: float) -> I
     return Interval(centre - half, centre + half)
 
 
-def drawn(told: Stated, plays: list[Play], targets: Floats, found: list[Interval], draw: Draw) -> Floats:
+def drawn(told: Stated, plays: list[Play], targets: Floats, found: list[Interval], draw: RandomKey) -> Floats:
     """Return a draw (1 + m, K + 1) from N(θ̂, ν² R² V⁻¹), within what is known."""
     actions, values = np.vstack([targets, told.safe]), np.empty((1 + told.costs, len(targets) + 1))
     parts = [range(1 + told.costs)]
@@ -220,7 +220,7 @@ def drawn(told: Stated, plays: list[Play], targets: Floats, found: list[Interval
         for place, signal in enumerate(part):
             fit, z = fits[signal], actions @ told.coordinates(signal).T
             root = np.linalg.inv(np.linalg.cholesky(fit.gram))
-            moved = told.spread * told.noise[signal] * (z @ root.T @ normals[place * n : (place + 1) * n])
+            moved = told.posterior_scale * told.noise[signal] * (z @ root.T @ normals[place * n : (place + 1) * n])
             values[signal] = actions @ told.carried(signal) + z @ fit.estimate + moved
             top = told.reward_bound if signal == 0 else told.ceilings[signal - 1]
             values[signal] = np.minimum(np.clip(values[signal], *found[signal]), top)
@@ -299,7 +299,7 @@ class Line(NamedTuple):
         points = (1.0 - steps)[:, np.newaxis] * self.told.safe + steps[:, np.newaxis] * self.target
         return held(self.told, signal, self.fits[signal], points, 0.5 * (high[-1] - low[-1]))
 
-    def dearest(self, signal: int, steps: Any) -> Floats:
+    def pessimistic_cost(self, signal: int, steps: Any) -> Floats:
         """Return the largest plausible cost: at the point itself or between the ends, whichever is less."""
         steps, top, high = np.atleast_1d(steps), self.told.ceilings[signal - 1], self.found[signal].high
         first, last = min(high[-1], top), min(high[self.ray], top)
@@ -313,7 +313,7 @@ class Line(NamedTuple):
             steps = np.linspace(low, min(low + width, 1.0), 201)
             fine = np.ones(steps.size, dtype=bool)
             for j, limit in enumerate(self.told.limits):
-                fine &= (self.dearest(1 + j, steps) if safe else self.at(1 + j, steps).low) <= limit
+                fine &= (self.pessimistic_cost(1 + j, steps) if safe else self.at(1 + j, steps).low) <= limit
             last = len(steps) - 1 if fine.all() else max(int(np.argmin(fine)) - 1, 0)
             low, width = float(steps[last]), float(steps[1] - steps[0])
         return low

@@ -57,7 +57,7 @@ class Instance:
         policy = self.policy(kind, **settings)
         state = policy.start()
         kept = [flags[rows] for flags, rows in zip(self.flags, policy.functions.kept, strict=True)]
-        policy.model.named(state.memory).plausible[:] = np.concatenate(kept)
+        policy.model.get_statistics(state.memory).plausible[:] = np.concatenate(kept)
         return policy.decide(state, Arms(self.arms))
 
     def plausible(self, signal: int) -> Floats:

@@ -55,8 +55,8 @@ def dense_rays(actions: Any, safe: Floats, count: int, seed: int = 0) -> Rays:
         around = np.column_stack([np.cos(angles), np.sin(angles)])
     else:
         around = rng.normal(size=(count, d))
-    points = np.vstack([actions.exits(actions.middle, around), actions.support(around)])
-    ends = np.vstack([actions.exits(safe, around), actions.exits(safe, points - safe)])
+    points = np.vstack([actions.find_exits(actions.middle, around), actions.support(around)])
+    ends = np.vstack([actions.find_exits(safe, around), actions.find_exits(safe, points - safe)])
     return Rays(ends)
 
 

@@ -4,12 +4,12 @@ from typing import NamedTuple
 
 from stagewise import KernelOPLB, State
 from stagewise.kernels.bounds import CENTRE, HALF
-from stagewise.kernels.compile import Floats, named
-from stagewise.kernels.layout import part_of
-from stagewise.kernels.signals.space import points_of
+from stagewise.kernels.compile import Floats, as_python
+from stagewise.kernels.layout import get_model_block
+from stagewise.kernels.models.kernel_ridge import get_basis_points
 from stagewise.problem.action_set import ALL
-from stagewise.problem.actions import Finite
-from stagewise.records.draw import FIRST
+from stagewise.problem.actions import FiniteSet
+from stagewise.records.random_key import FIRST
 
 
 class Seen(NamedTuple):
@@ -23,11 +23,15 @@ class Seen(NamedTuple):
 
 def read_bounds(policy: KernelOPLB, state: State, points: Floats) -> Seen:
     """Return what is believed of points."""
-    bounds = policy.chosen(policy.form, state, Finite.borrowed(points).features, ALL, FIRST).workspace.bounds
+    bounds = policy.play_round(
+        policy.round_spec, state, FiniteSet.from_view(points).features, ALL, FIRST
+    ).workspace.bounds
     centre, half = bounds[:, CENTRE], bounds[:, HALF]
     return Seen(centre[:, :-1], half[:, :-1], centre[:, -1], half[:, -1])
 
 
 def read_sums(policy: KernelOPLB, state: State, part: int = 0) -> Floats:
     """Return u and Σρ of one regression, as a view of the memory: its basis points, and what it neglected."""
-    return named(points_of)(policy.layout, named(part_of)(policy.layout, state.memory, part), state.memory).sums
+    return as_python(get_basis_points)(
+        policy.layout, as_python(get_model_block)(policy.layout, state.memory, part), state.memory
+    ).sums

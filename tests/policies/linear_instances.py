@@ -137,6 +137,6 @@ def random_instance(random: np.random.Generator, case: Case) -> Instance:
         "radius": case.radius,
         "cost_scale": case.cost_scale,
         "cost_bound": max(1.0, 1.1 * float(thresholds.max())),
-        "watch": False,  # the data are made up to be as unfavourable as the confidence sets allow
+        "check_assumptions": False,  # the data are made up to be as unfavourable as the confidence sets allow
     }
     return Instance(settings, signals, targets, thresholds, actions, observed, beliefs)

@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from tests.kernels.textbook import Fit, fitted, radius_of, unit_rows
 
-from stagewise import Draw, SafeAction, State
+from stagewise import RandomKey, SafeAction, State
 from stagewise.kernels.compile import Floats
-from stagewise.policies.policy import Played
+from stagewise.policies.policy import PlayedAction
 from stagewise.records.decision import Decision
 
 READY: dict[Any, tuple[Any, State]] = {}
@@ -31,7 +31,7 @@ class Problem(NamedTuple):
             policy = kind(**given)
             state = policy.start()
             for action, values in zip(self.actions, self.values, strict=True):
-                state = policy.learn_in_place(state, Played(action), values)
+                state = policy.learn_in_place(state, PlayedAction(action), values)
             READY[key] = policy, state
         return READY[key]
 
@@ -91,7 +91,7 @@ class Reading(NamedTuple):
     ceilings: Floats
     shortfall: float  # the largest plausible 1 − r₀
 
-    def dearest(self, actions: Floats) -> Floats:
+    def pessimistic_cost(self, actions: Floats) -> Floats:
         """Return <x, μ̂> + α_c β ‖x‖, one row a cost."""
         return np.array(
             [fit.estimates(actions) + self.scale * beta * fit.widths(actions) for fit, beta in self.each_cost()]
@@ -107,14 +107,14 @@ class Reading(NamedTuple):
 
     @property
     def slack(self) -> Floats:
-        return self.thresholds - np.minimum(self.dearest(self.safe), self.ceilings)
+        return self.thresholds - np.minimum(self.pessimistic_cost(self.safe), self.ceilings)
 
     @property
     def lift(self) -> float:
         """(α_r − 1) β_c by the theorem's choice of α_r."""
         return float(np.max((1.0 + self.scale) * self.shortfall / self.slack * self.radii[1:]))
 
-    def hoped(self, actions: Floats, lift: float | None = None) -> Floats:
+    def optimistic_reward(self, actions: Floats, lift: float | None = None) -> Floats:
         """Return <x, θ̂> + β_r ‖x‖ + (α_r − 1) β_c ‖x‖."""
         bonus = self.radii[0] * self.reward.widths(actions)
         more = (self.lift if lift is None else lift) * self.costs[0].widths(actions)
@@ -126,10 +126,10 @@ class Reading(NamedTuple):
 
     def dearest_along(self, target: Floats, steps: Any) -> Floats:
         """Return the smaller of two true bounds: at the point itself, and between the ray's ends clipped a priori."""
-        first = np.minimum(self.dearest(self.safe), self.ceilings)[:, np.newaxis]
-        last = np.minimum(self.dearest(target), self.ceilings)[:, np.newaxis]
+        first = np.minimum(self.pessimistic_cost(self.safe), self.ceilings)[:, np.newaxis]
+        last = np.minimum(self.pessimistic_cost(target), self.ceilings)[:, np.newaxis]
         steps = np.atleast_1d(steps)
-        return np.minimum(self.dearest(self.along(target, steps)), first + steps * (last - first))
+        return np.minimum(self.pessimistic_cost(self.along(target, steps)), first + steps * (last - first))
 
     def is_safe(self, target: Floats, steps: Any) -> np.ndarray:
         return (self.dearest_along(target, steps) <= self.thresholds[:, np.newaxis]).all(axis=0)
@@ -176,4 +176,4 @@ def longest(allowed: Any, target: Floats) -> float:
 def decided(kind: Any, problem: Problem, targets: Any = None, **more: Any) -> Decision:
     """Return what a policy decides on a problem's rays, or on other ones."""
     policy, state = problem.ready(kind, **more)
-    return policy.decide(state, problem.targets if targets is None else targets, Draw())
+    return policy.decide(state, problem.targets if targets is None else targets, RandomKey())

@@ -26,13 +26,14 @@ from stagewise import (
     Agent,
     Arms,
     Decision,
-    Draw,
     InvalidOutcome,
     InvalidProblem,
     LinUCB,
     Outcome,
+    RandomKey,
     State,
 )
+from stagewise.problem.errors import ErrorCode
 
 # Late, out of order, never, twice.
 
@@ -44,12 +45,12 @@ def test_outcomes_may_come_late_in_any_order_or_never(policy: Any, by_number: bo
     decisions = [agent.decide(choices(policy)) for _ in range(10)]
     order = [7, 2, 9, 0, 4, 3]
     for count, round_ in enumerate(order):
-        assert agent.waiting == 10 - count
+        assert agent.pending_count == 10 - count
         outcome = Outcome(0.1 * round_, 0.05 * round_)
         agent.learn(round_ if by_number else decisions[round_], reward=outcome.reward, cost=outcome.cost)
         state = policy.learn(state, decisions[round_], outcome)
         assert agent.state.memory.tobytes() == state.memory.tobytes()
-    assert agent.waiting == 4
+    assert agent.pending_count == 4
     assert agent.decide(choices(policy)).round == 10
 
 
@@ -59,7 +60,7 @@ def test_a_decision_uses_all_that_was_learned_and_nothing_else() -> None:
     assert np.array_equal(first.action, second.action)
     agent.learn(second, reward=1.0, cost=0.0)
     state = ONE.learn(state, second, Outcome(1.0, 0.0))
-    third, by_hand = agent.decide(np.eye(2)), ONE.decide(state, np.eye(2), Draw(5, 0, 2))
+    third, by_hand = agent.decide(np.eye(2)), ONE.decide(state, np.eye(2), RandomKey(5, 0, 2))
     assert np.array_equal(third.action, by_hand.action)
     assert not np.array_equal(third.action, first.action)
 
@@ -70,7 +71,7 @@ def test_an_outcome_counts_once() -> None:
     agent.learn(decision, reward=0.5, cost=0.1)
     before = remembered(agent)
     for again in (decision, 0):
-        with refused(InvalidOutcome, "round 0", "given already"):
+        with refused(InvalidOutcome, ErrorCode.OUTCOME_ALREADY_KNOWN):
             agent.learn(again, reward=0.5, cost=0.1)
     assert remembered(agent) == before
 
@@ -80,13 +81,13 @@ def test_outcomes_that_never_come_can_be_given_up() -> None:
     decisions = [agent.decide(np.eye(2)) for _ in range(4)]
     agent.learn(decisions[0], reward=0.5, cost=0.1)
     before = remembered(agent)[0]
-    assert agent.forget(before=3) == 2
-    assert agent.waiting == 1
+    assert agent.drop_pending(before=3) == 2
+    assert agent.pending_count == 1
     assert remembered(agent)[0] == before
-    with refused(InvalidOutcome, "round 1", "forgotten"):
+    with refused(InvalidOutcome, ErrorCode.OUTCOME_ALREADY_KNOWN):
         agent.learn(decisions[1], reward=0.5, cost=0.1)
     agent.learn(3, reward=0.5, cost=0.1)
-    assert agent.forget(agent.round) == 0
+    assert agent.drop_pending(agent.round) == 0
 
 
 @pytest.mark.long
@@ -110,7 +111,7 @@ def test_threads_may_share_an_agent(policy: Any) -> None:
     finally:
         sys.setswitchinterval(before)
     assert sorted(rounds) == list(range(1200))
-    assert (agent.round, agent.waiting) == (1200, 0)
+    assert (agent.round, agent.pending_count) == (1200, 0)
 
 
 @pytest.mark.parametrize(
@@ -131,9 +132,9 @@ def test_an_agent_that_was_copied_goes_on(again: Any) -> None:
 def test_rounds_that_were_not_yet_cannot_be_given_up(before: Any) -> None:
     agent = Agent(ONE)
     agent.decide(np.eye(2))
-    with refused(InvalidOutcome, "before is", "from 0 to 1"):
-        agent.forget(before)
-    assert agent.waiting == 1
+    with refused(InvalidOutcome, ErrorCode.OUT_OF_RANGE):
+        agent.drop_pending(before)
+    assert agent.pending_count == 1
 
 
 @pytest.mark.parametrize("unknown", [2, -1, 10**30, None, "0", 0.5, (0,), True, [0], np.zeros(1)], ids=repr)
@@ -142,7 +143,7 @@ def test_an_outcome_of_no_decision_is_refused(unknown: Any) -> None:
     agent.decide(np.eye(2))
     agent.decide(np.eye(2))
     before = remembered(agent)
-    with refused(InvalidOutcome, "round", "did not make it"):
+    with refused(InvalidOutcome, ErrorCode.UNKNOWN_DECISION):
         agent.learn(unknown, reward=0.5, cost=0.1)
     assert remembered(agent) == before
 
@@ -151,17 +152,17 @@ def test_a_round_may_be_a_number_of_numpy() -> None:
     agent = Agent(ONE)
     agent.decide(np.eye(2))
     agent.learn(np.int64(0), reward=0.5, cost=0.1)
-    assert agent.waiting == 0
+    assert agent.pending_count == 0
 
 
 def test_another_agents_decision_is_refused() -> None:
     agent, other = Agent(ONE), Agent(ONE)
     agent.decide(np.eye(2))
     before = remembered(agent)
-    with refused(InvalidOutcome, "round 0", "another action"):
+    with refused(InvalidOutcome, ErrorCode.UNKNOWN_DECISION):
         agent.learn(other.decide([[0.1, 0.7]]), reward=0.5, cost=0.1)
     other.decide(np.eye(2))
-    with refused(InvalidOutcome, "round 2", "did not make it"):
+    with refused(InvalidOutcome, ErrorCode.UNKNOWN_DECISION):
         agent.learn(other.decide(np.eye(2)), reward=0.5, cost=0.1)
     assert remembered(agent) == before
 
@@ -192,7 +193,8 @@ def test_the_state_is_a_copy() -> None:
 
 @pytest.mark.parametrize("seed", [-1, 2**64, 10**30, 0.0, 1.5, True, False, "7", None, NAN, [1]], ids=repr)
 def test_a_seed_that_is_none_is_refused(seed: Any) -> None:
-    with refused(InvalidProblem, "seed", repr(seed), "2**64 - 1"):
+    code = ErrorCode.OUT_OF_RANGE if type(seed) is int else ErrorCode.WRONG_TYPE
+    with refused(InvalidProblem, code, repr(seed)):
         Agent(PULLS, seed=seed)
 
 
@@ -224,7 +226,7 @@ class ThreeVerbs:
     def start(self) -> State:
         return State(np.zeros(1))
 
-    def decide(self, state: State, actions: Any, draw: Draw) -> Decision:
+    def decide(self, state: State, actions: Any, draw: RandomKey) -> Decision:
         return Decision(0, 0, 1.0, None, 0.0, np.empty(0), np.empty(0), None, draw.round)
 
     def learn(self, state: State, decision: Decision, outcome: Outcome) -> State:
@@ -237,7 +239,7 @@ class ThreeVerbs:
     ids=lambda p: type(p).__name__ if type(p) is object else repr(p),
 )
 def test_what_is_no_policy_is_refused(policy: Any) -> None:
-    with refused(InvalidProblem, "policy", "start, decide"):
+    with refused(InvalidProblem, ErrorCode.WRONG_TYPE):
         Agent(policy)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from tests.policies.agents import ONE, PULLS, TWO, choices, remembered
 
-from stagewise import Agent, Decision, Draw, Outcome, State
+from stagewise import Agent, Decision, Outcome, RandomKey, State
 
 OPEN = 300
 AGAIN = {"pickle": lambda agent: pickle.loads(pickle.dumps(agent)), "copy": copy.copy, "deepcopy": copy.deepcopy}
@@ -28,7 +28,7 @@ def test_a_copy_is_on_its_own(again: Any) -> None:
     assert remembered(agent) == before
     after = remembered(other)
     agent.learn(1, reward=0.1, cost=0.1)
-    agent.forget(2)
+    agent.drop_pending(2)
     assert remembered(other) == after
 
 
@@ -38,7 +38,7 @@ class Summing:
     def start(self) -> State:
         return State(np.zeros(1))
 
-    def decide(self, state: State, actions: Any, draw: Draw) -> Decision:
+    def decide(self, state: State, actions: Any, draw: RandomKey) -> Decision:
         return Decision(0, 0, 1.0, None, 0.0, np.empty(0), np.empty(0), None, draw.round)
 
     def learn(self, state: State, decision: Decision, outcome: Outcome) -> State:
@@ -51,7 +51,7 @@ def test_a_copy_of_ones_own_policys_agent_is_on_its_own() -> None:
     agent.decide(None)
     other = copy.copy(agent)
     agent.learn(0, reward=1.0)
-    assert (agent.state.memory[0], other.state.memory[0], other.waiting) == (1.0, 0.0, 1)
+    assert (agent.state.memory[0], other.state.memory[0], other.pending_count) == (1.0, 0.0, 1)
 
 
 @pytest.mark.long
@@ -86,9 +86,9 @@ def test_an_agent_in_use_is_copied_whole(policy: Any, again: Any) -> None:
     assert troubles == []
     for other in copies:
         while witness.round < other.round:
-            if witness.waiting > OPEN:
+            if witness.pending_count > OPEN:
                 witness.learn(witness.round - 1, reward=0.5, cost=costs)
             witness.decide(actions)
-        if other.waiting == OPEN < witness.waiting:
+        if other.pending_count == OPEN < witness.pending_count:
             witness.learn(witness.round - 1, reward=0.5, cost=costs)
         assert remembered(other) == remembered(witness)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.policies.refusals import refused_with
 from tests.problem.refusal import refused
 
 from stagewise import (
@@ -28,9 +29,9 @@ from stagewise import (
     LinUCB,
     RelativeToSafe,
     SafeAction,
-    StagewiseError,
 )
-from stagewise.policies.agent import saved
+from stagewise.policies.agent import agent_file
+from stagewise.problem.errors import ErrorCode
 
 LINEAR = LCLUCB(safe_action=SafeAction(features=[0.3, 0.4], reward=0.1, cost=0.1), threshold=0.5, noise=0.1)
 PULLS = OPB(arms=3, safe_action=SafeAction(arm=0, reward=0.1, cost=0.1), threshold=0.5)
@@ -58,7 +59,7 @@ def rewritten(path: Path, change: Callable[[dict[str, Any]], Any], signed: bool 
     replaced = change(content)
     content = content if replaced is None else replaced
     if signed and isinstance(content, dict) and "digest" in content:
-        content["digest"] = saved.digest(content)
+        content["digest"] = agent_file.compute_digest(content)
     path.write_text(json.dumps(content), encoding="utf-8")
     return path
 
@@ -82,81 +83,99 @@ def memory(change: Callable[[list[Any]], Any]) -> Callable[[dict[str, Any]], Non
 
 
 def waiting(change: Callable[[dict[str, Any]], Any]) -> Callable[[dict[str, Any]], None]:
-    return lambda content: put("waiting", change(content["waiting"]))(content)
+    return lambda content: put("pending", change(content["pending"]))(content)
 
 
 def without(key: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
     return lambda content: {name: value for name, value in content.items() if name != key}
 
 
-def entry(place: int, value: Any) -> Callable[[dict[str, Any]], None]:
+def entry(position: int, value: Any) -> Callable[[dict[str, Any]], None]:
     """Replace a part of every decision that waits: 0 is the action, 1 its place, 2 the step."""
-    return waiting(lambda entries: {r: [*e[:place], value, *e[place + 1 :]] for r, e in entries.items()})
+    return waiting(lambda entries: {r: [*e[:position], value, *e[position + 1 :]] for r, e in entries.items()})
 
-
-LACKS, REFUSED = "lacks something or holds it in another form", "holds settings that are refused"
-NO_FIT = "holds a memory that does not fit its policy"
 
 SPOILED: dict[str, tuple[Callable[[dict[str, Any]], Any], list[str]]] = {
-    "newer version": (put("version", 5), ["version 5", "reads versions 3 and 4"]),
-    "older version": (put("version", 2), ["version 2", "reads versions 3 and 4", "learn_log"]),
-    "no version": (without("version"), ["version None", "reads versions 3 and 4"]),
-    "version as text": (put("version", "1"), ["version '1'", "reads versions 3 and 4"]),
-    "version as a truth": (put("version", True), ["version True", "reads versions 3 and 4"]),
-    "version in a list": (put("version", [1]), ["version [1]", "reads versions 3 and 4"]),
-    "other format": (put("format", "pickle"), ["not a saved agent", "stagewise-agent"]),
-    "no format": (without("format"), ["not a saved agent", "stagewise-agent"]),
-    "a list": (lambda content: [content], ["not a saved agent"]),
-    "a number": (lambda content: 3, ["not a saved agent"]),
-    "no policy": (without("policy"), [LACKS, "KeyError('policy')"]),
-    "no seed": (without("seed"), [LACKS, "KeyError('seed')"]),
-    "no round": (without("round"), [LACKS, "KeyError('round')"]),
-    "no memory": (without("memory"), [LACKS, "KeyError('memory')"]),
-    "no waiting": (without("waiting"), [LACKS, "KeyError('waiting')"]),
-    "no generation": (without("generation"), [LACKS, "KeyError('generation')"]),
-    "no digest": (without("digest"), ["has no digest"]),
-    "a policy of text": (put("policy", "LCLUCB"), [REFUSED, "the policy in it is none"]),
-    "an unknown policy": (put("policy", {"kind": "Magic", "settings": {}}), [LACKS, "KeyError('Magic')"]),
-    "a policy of many kinds": (put("policy", {"kind": ["LCLUCB"], "settings": {}}), [LACKS, "unhashable"]),
-    "a policy without settings": (put("policy", {"kind": "LCLUCB"}), [LACKS, "KeyError('settings')"]),
+    "newer version": (put("version", 6), [ErrorCode.FILE_OF_OTHER_VERSION, "6"]),
+    "older version": (put("version", 4), [ErrorCode.FILE_OF_OTHER_VERSION, "4"]),
+    "no version": (without("version"), [ErrorCode.FILE_OF_OTHER_VERSION]),
+    "version as text": (put("version", "1"), [ErrorCode.FILE_OF_OTHER_VERSION]),
+    "version as a truth": (put("version", True), [ErrorCode.FILE_OF_OTHER_VERSION]),
+    "version in a list": (put("version", [1]), [ErrorCode.FILE_OF_OTHER_VERSION]),
+    "other format": (put("format", "pickle"), [ErrorCode.FILE_WRONG_KIND, "stagewise-agent"]),
+    "no format": (without("format"), [ErrorCode.FILE_WRONG_KIND, "stagewise-agent"]),
+    "a list": (lambda content: [content], [ErrorCode.FILE_WRONG_KIND]),
+    "a number": (lambda content: 3, [ErrorCode.FILE_WRONG_KIND]),
+    "no policy": (without("policy"), [ErrorCode.FILE_CORRUPT, "KeyError('policy')"]),
+    "no seed": (without("seed"), [ErrorCode.FILE_CORRUPT, "KeyError('seed')"]),
+    "no round": (without("round"), [ErrorCode.FILE_CORRUPT, "KeyError('round')"]),
+    "no memory": (without("memory"), [ErrorCode.FILE_CORRUPT, "KeyError('memory')"]),
+    "no waiting": (without("pending"), [ErrorCode.FILE_CORRUPT]),
+    "no generation": (without("generation"), [ErrorCode.FILE_CORRUPT, "KeyError('generation')"]),
+    "no digest": (without("digest"), [ErrorCode.FILE_CORRUPT]),
+    "a policy of text": (put("policy", "LCLUCB"), [ErrorCode.FILE_INVALID]),
+    "an unknown policy": (
+        put("policy", {"kind": "Magic", "settings": {}}),
+        [ErrorCode.FILE_CORRUPT, "KeyError('Magic')"],
+    ),
+    "a policy of many kinds": (
+        put("policy", {"kind": ["LCLUCB"], "settings": {}}),
+        [ErrorCode.FILE_CORRUPT, "unhashable"],
+    ),
+    "a policy without settings": (
+        put("policy", {"kind": "LCLUCB"}),
+        [ErrorCode.FILE_CORRUPT, "KeyError('settings')"],
+    ),
     "a policy that is none": (
         put("policy", {"kind": "AtLeast", "settings": {"value": 0.1}}),
-        [REFUSED, "the policy in it is none"],
+        [ErrorCode.FILE_INVALID],
     ),
-    "an unknown setting": (setting("magic", 1), [LACKS, "magic"]),
-    "a refused setting": (setting("delta", 5), [REFUSED, "delta is 5.0", "between 0 and 1"]),
-    "a setting that is no number": (setting("noise", float("nan")), [REFUSED, "noise", "nan", "finite"]),
-    "a setting of 400 digits": (setting("noise", 10**400), [REFUSED, "noise", "a double can hold"]),
-    "a threshold without slack": (setting("threshold", 0.05), [REFUSED, "no slack"]),
-    "a memory cut short": (memory(lambda values: values[:-1]), [NO_FIT]),
-    "a memory too long": (memory(lambda values: [*values, 0.0]), [NO_FIT]),
-    "an empty memory": (memory(lambda values: []), [NO_FIT]),
-    "a nested memory": (memory(lambda values: [values]), [NO_FIT]),
-    "nan in the memory": (memory(lambda values: [float("nan"), *values[1:]]), [NO_FIT]),
-    "infinity in the memory": (memory(lambda values: [float("inf"), *values[1:]]), [NO_FIT]),
-    "400 digits in the memory": (memory(lambda values: [10**400, *values[1:]]), [REFUSED, "memory"]),
-    "null in the memory": (memory(lambda values: [None, *values[1:]]), [REFUSED, "memory"]),
-    "text in the memory": (memory(lambda values: ["0.5", *values[1:]]), [REFUSED, "memory"]),
-    "rows in the memory": (memory(lambda values: [values, values[:1]]), [REFUSED, "memory"]),
-    "a memory of text": (put("memory", "0.1"), [REFUSED, "memory"]),
-    "a seed of text": (put("seed", "x"), [REFUSED, "seed is 'x'"]),
-    "a negative seed": (put("seed", -1), [REFUSED, "seed is -1"]),
-    "a seed too large": (put("seed", 2**64), [REFUSED, "seed is 18446744073709551616"]),
-    "a fraction for a seed": (put("seed", 1.5), [REFUSED, "seed is 1.5"]),
-    "a negative round": (put("round", -1), [REFUSED, "round is -1"]),
-    "a round of text": (put("round", "x"), [REFUSED, "round is 'x'"]),
-    "a round that is no number": (put("round", float("nan")), [REFUSED, "round is nan"]),
-    "a round before those waiting": (put("round", 3), [REFUSED, "round is 4", "from 0 to 2"]),
-    "a generation of text": (put("generation", "x"), [REFUSED, "generation is 'x'"]),
-    "waiting in a list": (waiting(lambda entries: [1, 2]), [LACKS, "items"]),
-    "waiting for a word": (waiting(lambda entries: {"x": next(iter(entries.values()))}), [LACKS, "'x'"]),
-    "waiting for nothing": (waiting(lambda entries: dict.fromkeys(entries)), [LACKS, "NoneType"]),
-    "waiting for half": (waiting(lambda entries: {r: e[:2] for r, e in entries.items()}), [LACKS, "step"]),
-    "a place of text": (entry(1, "0"), [LACKS, "str"]),
-    "a place below all": (entry(1, -99), [REFUSED, "index"]),
-    "a step of text": (entry(2, "1"), [REFUSED, "step is '1'"]),
-    "a step that is no number": (entry(2, float("nan")), [REFUSED, "step is nan"]),
-    "a step of 400 digits": (entry(2, 10**400), [REFUSED, "step"]),
+    "an unknown setting": (setting("magic", 1), [ErrorCode.FILE_CORRUPT, "magic"]),
+    "a refused setting": (setting("delta", 5), [ErrorCode.FILE_INVALID, "delta is 5.0", "between 0 and 1"]),
+    "a setting that is no number": (
+        setting("noise", float("nan")),
+        [ErrorCode.FILE_INVALID, "noise", "nan", "finite"],
+    ),
+    "a setting of 400 digits": (setting("noise", 10**400), [ErrorCode.FILE_INVALID, "noise"]),
+    "a threshold without slack": (setting("threshold", 0.05), [ErrorCode.FILE_INVALID]),
+    "a memory cut short": (memory(lambda values: values[:-1]), [ErrorCode.STATE_MISMATCH]),
+    "a memory too long": (memory(lambda values: [*values, 0.0]), [ErrorCode.STATE_MISMATCH]),
+    "an empty memory": (memory(lambda values: []), [ErrorCode.STATE_MISMATCH]),
+    "a nested memory": (memory(lambda values: [values]), [ErrorCode.STATE_MISMATCH]),
+    "nan in the memory": (memory(lambda values: [float("nan"), *values[1:]]), [ErrorCode.STATE_MISMATCH]),
+    "infinity in the memory": (memory(lambda values: [float("inf"), *values[1:]]), [ErrorCode.STATE_MISMATCH]),
+    "400 digits in the memory": (memory(lambda values: [10**400, *values[1:]]), [ErrorCode.FILE_INVALID]),
+    "null in the memory": (memory(lambda values: [None, *values[1:]]), [ErrorCode.FILE_INVALID]),
+    "text in the memory": (memory(lambda values: ["0.5", *values[1:]]), [ErrorCode.FILE_INVALID]),
+    "rows in the memory": (memory(lambda values: [values, values[:1]]), [ErrorCode.FILE_INVALID]),
+    "a memory of text": (put("memory", "0.1"), [ErrorCode.FILE_INVALID]),
+    "a seed of text": (put("seed", "x"), [ErrorCode.FILE_INVALID, "seed is 'x'"]),
+    "a negative seed": (put("seed", -1), [ErrorCode.FILE_INVALID, "seed is -1"]),
+    "a seed too large": (put("seed", 2**64), [ErrorCode.FILE_INVALID, "seed is 18446744073709551616"]),
+    "a fraction for a seed": (put("seed", 1.5), [ErrorCode.FILE_INVALID, "seed is 1.5"]),
+    "a negative round": (put("round", -1), [ErrorCode.FILE_INVALID, "round is -1"]),
+    "a round of text": (put("round", "x"), [ErrorCode.FILE_INVALID, "round is 'x'"]),
+    "a round that is no number": (put("round", float("nan")), [ErrorCode.FILE_INVALID, "round is nan"]),
+    "a round before those waiting": (put("round", 3), [ErrorCode.FILE_INVALID, "round is 4", "from 0 to 2"]),
+    "a generation of text": (put("generation", "x"), [ErrorCode.FILE_INVALID, "generation is 'x'"]),
+    "waiting in a list": (waiting(lambda entries: [1, 2]), [ErrorCode.FILE_CORRUPT, "items"]),
+    "waiting for a word": (
+        waiting(lambda entries: {"x": next(iter(entries.values()))}),
+        [ErrorCode.FILE_CORRUPT, "'x'"],
+    ),
+    "waiting for nothing": (
+        waiting(lambda entries: dict.fromkeys(entries)),
+        [ErrorCode.FILE_CORRUPT, "NoneType"],
+    ),
+    "waiting for half": (
+        waiting(lambda entries: {r: e[:2] for r, e in entries.items()}),
+        [ErrorCode.FILE_CORRUPT, "step"],
+    ),
+    "a place of text": (entry(1, "0"), [ErrorCode.FILE_CORRUPT, "str"]),
+    "a place below all": (entry(1, -99), [ErrorCode.FILE_INVALID, "index"]),
+    "a step of text": (entry(2, "1"), [ErrorCode.FILE_INVALID, "step is '1'"]),
+    "a step that is no number": (entry(2, float("nan")), [ErrorCode.FILE_INVALID, "step is nan"]),
+    "a step of 400 digits": (entry(2, 10**400), [ErrorCode.FILE_INVALID, "step"]),
 }
 
 
@@ -193,7 +212,7 @@ def test_a_file_that_was_rewritten_with_a_digest_that_fits_is_read(tmp_path: Pat
 def test_an_action_that_was_never_played_is_refused(policy: Any, action: Any, part: str, tmp_path: Path) -> None:
     """Kernels do not check bounds: an arm or a vector that does not fit would write where nothing is."""
     path = rewritten(written(tmp_path, policy), entry(0, action))
-    with refused(InvalidFile, path, REFUSED, part):
+    with refused(InvalidFile, ErrorCode.FILE_INVALID, path, part):
         Agent.load(path)
 
 
@@ -207,7 +226,7 @@ def test_arms_beyond_those_of_the_memory_are_refused(arms: int, tmp_path: Path) 
 @pytest.mark.parametrize(("policy", "action"), [(LINEAR, [0.1, 0.2]), (PULLS, 2)], ids=["LCLUCB", "OPB"])
 def test_another_action_that_may_have_been_played_is_taken(policy: Any, action: Any, tmp_path: Path) -> None:
     """What is refused above is refused for its action, and for nothing else that was rewritten."""
-    assert Agent.load(rewritten(written(tmp_path, policy), entry(0, action))).waiting == 2
+    assert Agent.load(rewritten(written(tmp_path, policy), entry(0, action))).pending_count == 2
 
 
 @pytest.mark.parametrize(
@@ -215,7 +234,7 @@ def test_another_action_that_may_have_been_played_is_taken(policy: Any, action: 
 )
 def test_a_memory_that_fits_no_dimension_is_refused(change: Any, tmp_path: Path) -> None:
     path = rewritten(written(tmp_path, FREE), memory(change))
-    with refused(InvalidFile, path, "memory"):
+    with refused(InvalidFile, ErrorCode.STATE_MISMATCH, path):
         Agent.load(path)
 
 
@@ -225,14 +244,14 @@ def test_a_file_cut_short_is_refused(policy: Any, share: float, tmp_path: Path) 
     path = written(tmp_path, policy)
     content = path.read_bytes()
     path.write_bytes(content[: int(share * len(content))])
-    with refused(InvalidFile, path, "not whole"):
+    with refused(InvalidFile, ErrorCode.FILE_CORRUPT, path):
         Agent.load(path)
 
 
 @pytest.mark.parametrize("content", [b"hello", b"\xff\xfe\x00\x01", b"\x80\x04\x95pickle", b"{'a': 1}"], ids=repr)
 def test_what_is_not_json_is_refused(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "agent.json").write_bytes(content)
-    with refused(InvalidFile, tmp_path / "agent.json"):
+    with refused(InvalidFile, ErrorCode.FILE_CORRUPT, tmp_path / "agent.json"):
         Agent.load(tmp_path / "agent.json")
 
 
@@ -240,7 +259,10 @@ def test_linucb_with_the_papers_radius_is_saved_and_goes_on(tmp_path: Path) -> N
     agent = Agent(LinUCB(noise=0.1, radius="paper"))
     agent.learn(agent.decide(np.eye(3)), reward=0.5)
     agent.save(tmp_path / "agent.json")
-    assert Agent.load(tmp_path / "agent.json").decide(np.eye(3)).hoped == agent.decide(np.eye(3)).hoped
+    assert (
+        Agent.load(tmp_path / "agent.json").decide(np.eye(3)).optimistic_reward
+        == agent.decide(np.eye(3)).optimistic_reward
+    )
 
 
 @pytest.mark.parametrize("policy", [LINEAR, PULLS, FREE], ids=["LCLUCB", "OPB", "LinUCB"])
@@ -249,7 +271,7 @@ def test_a_number_that_was_damaged_is_noticed(policy: Any, tmp_path: Path) -> No
     more = memory(lambda values: [*values[:-1], values[-1] + 0.25])
     for change in (more, put("round", 7), put("writer", "somebody"), put("digest", 7)):
         path = rewritten(written(tmp_path, policy), change, signed=False)
-        with refused(InvalidFile, path, "changed", "digest"):
+        with refused(InvalidFile, ErrorCode.DIGEST_MISMATCH, path):
             Agent.load(path)
 
 
@@ -257,7 +279,7 @@ def test_limits_that_changed_places_are_noticed(tmp_path: Path) -> None:
     Agent(NAMED).save(tmp_path / "agent.json")
     turned = setting("threshold", {"mapping": {"b": 0.4, "a": 0.5}})
     path = rewritten(tmp_path / "agent.json", turned, signed=False)
-    with refused(InvalidFile, path, "changed", "digest"):
+    with refused(InvalidFile, ErrorCode.DIGEST_MISMATCH, path):
         Agent.load(path)
 
 
@@ -266,42 +288,42 @@ def test_limits_that_changed_places_are_noticed(tmp_path: Path) -> None:
     [
         "[" * 100_000,
         '{"a":' * 100_000,
-        '{"format": "stagewise-agent", "version": 3, "policy": ' + "[" * 900 + "]" * 900 + "}",
-        '{"format": "stagewise-agent", "version": 3, "policy": ' + '{"mapping": {"a": ' * 450 + "1" + "}}" * 450 + "}",
+        '{"format": "stagewise-agent", "version": 5, "policy": ' + "[" * 900 + "]" * 900 + "}",
+        '{"format": "stagewise-agent", "version": 5, "policy": ' + '{"mapping": {"a": ' * 450 + "1" + "}}" * 450 + "}",
     ],
     ids=["lists", "mappings", "in its place", "mappings in their place"],
 )
 def test_a_file_nested_too_deep_is_refused(text: str, tmp_path: Path) -> None:
     (tmp_path / "agent.json").write_text(text, encoding="utf-8")
-    with refused(InvalidFile, tmp_path / "agent.json"):
+    with refused(InvalidFile, ErrorCode.FILE_CORRUPT, tmp_path / "agent.json"):
         Agent.load(tmp_path / "agent.json")
 
 
 @pytest.mark.parametrize("number", ["9" * 5000, "1e400", "-1e400", "NaN", "Infinity"], ids=lambda text: text[:9])
-@pytest.mark.parametrize("place", ["seed", "round", "memory", "generation"])
-def test_numbers_that_are_none_are_refused_wherever_they_stand(place: str, number: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("position", ["seed", "round", "memory", "generation"])
+def test_numbers_that_are_none_are_refused_wherever_they_stand(position: str, number: str, tmp_path: Path) -> None:
     content = json.loads(written(tmp_path).read_text())
-    content[place] = "HERE"
+    content[position] = "HERE"
     (tmp_path / "agent.json").write_text(json.dumps(content).replace('"HERE"', number), encoding="utf-8")
-    with refused(InvalidFile, tmp_path / "agent.json"):
+    with refused_with(InvalidFile, ErrorCode.DIGEST_MISMATCH, ErrorCode.FILE_CORRUPT, names="agent.json"):
         Agent.load(tmp_path / "agent.json")
 
 
 @pytest.mark.parametrize("path", [None, b"agent.json", 3, "", "a\0b", "a\udcff", "x" * 300], ids=lambda p: repr(p)[:20])
 def test_odd_paths_are_refused(path: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    with refused(InvalidFile):
+    with refused_with(InvalidFile, ErrorCode.INVALID_NAME, ErrorCode.WRONG_TYPE):
         Agent(LINEAR).save(path)
-    with refused(InvalidFile):
+    with refused_with(InvalidFile, ErrorCode.INVALID_NAME, ErrorCode.WRONG_TYPE):
         Agent.load(path)
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("overwrite", [True, False])
 def test_a_device_is_neither_replaced_nor_read(overwrite: bool) -> None:
-    with refused(InvalidFile, os.devnull, "a device"):
+    with refused(InvalidFile, ErrorCode.FILE_NOT_WRITABLE, os.devnull):
         Agent(LINEAR).save(os.devnull, overwrite=overwrite)
-    with refused(InvalidFile, os.devnull, "a device"):
+    with refused(InvalidFile, ErrorCode.FILE_WRONG_KIND, os.devnull):
         Agent.load(os.devnull)
     assert stat.S_ISCHR(os.stat(os.devnull).st_mode)
 
@@ -315,11 +337,17 @@ def test_a_file_of_the_policy_given_is_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("policy", "parts"),
     [
-        (dataclasses.replace(LINEAR, threshold=0.4), ["threshold = 0.5", "has 0.4", "learn_log"]),
-        (dataclasses.replace(LINEAR, noise=0.2), ["noise = 0.1", "has 0.2"]),
-        (dataclasses.replace(LINEAR, safe_action=SafeAction(features=[0.3, 0.4], cost=0.1)), ["safe_action"]),
-        (ROFUL(safe_action=LINEAR.safe_action, threshold=0.5, noise=0.1), ["LCLUCB", "ROFUL"]),
-        (PULLS, ["LCLUCB", "OPB"]),
+        (dataclasses.replace(LINEAR, threshold=0.4), [ErrorCode.PROBLEM_MISMATCH]),
+        (dataclasses.replace(LINEAR, noise=0.2), [ErrorCode.PROBLEM_MISMATCH]),
+        (
+            dataclasses.replace(LINEAR, safe_action=SafeAction(features=[0.3, 0.4], cost=0.1)),
+            [ErrorCode.PROBLEM_MISMATCH, "safe_action"],
+        ),
+        (
+            ROFUL(safe_action=LINEAR.safe_action, threshold=0.5, noise=0.1),
+            [ErrorCode.PROBLEM_MISMATCH, "LCLUCB", "ROFUL"],
+        ),
+        (PULLS, [ErrorCode.PROBLEM_MISMATCH, "LCLUCB", "OPB"]),
     ],
     ids=["threshold", "noise", "safe action", "sister", "arms"],
 )
@@ -355,7 +383,7 @@ def test_limits_in_another_order_are_refused(tmp_path: Path) -> None:
     """Costs given by position would go to the wrong limit."""
     Agent(NAMED).save(tmp_path / "agent.json")
     turned = dataclasses.replace(NAMED, threshold={"b": 0.4, "a": 0.5})
-    with refused(InvalidFile, tmp_path / "agent.json", "['a', 'b']", "['b', 'a']", "by position"):
+    with refused(InvalidFile, ErrorCode.PROBLEM_MISMATCH, tmp_path / "agent.json"):
         Agent.load(tmp_path / "agent.json", policy=turned)
     safe = SafeAction(features=[0.3, 0.4], cost={"b": 0.2, "a": 0.1})
     assert Agent.load(tmp_path / "agent.json", policy=dataclasses.replace(NAMED, safe_action=safe)).round == 0
@@ -363,20 +391,20 @@ def test_limits_in_another_order_are_refused(tmp_path: Path) -> None:
 
 def test_a_place_that_cannot_hold_a_file_is_refused(tmp_path: Path) -> None:
     agent = Agent(LINEAR)
-    with refused(InvalidFile, "no folder", tmp_path / "none"):
+    with refused(InvalidFile, ErrorCode.FILE_NOT_WRITABLE, tmp_path / "none"):
         agent.save(tmp_path / "none" / "agent.json")
-    with refused(InvalidFile, "is a folder", tmp_path):
+    with refused(InvalidFile, ErrorCode.FILE_NOT_WRITABLE, tmp_path):
         agent.save(tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_missing_file_is_refused(tmp_path: Path) -> None:
-    with refused(InvalidFile, tmp_path / "nobody.json", "does not exist"):
+    with refused(InvalidFile, ErrorCode.FILE_NOT_FOUND, tmp_path / "nobody.json"):
         Agent.load(tmp_path / "nobody.json")
 
 
 def test_a_folder_is_refused(tmp_path: Path) -> None:
-    with refused(InvalidFile, tmp_path):
+    with refused(InvalidFile, ErrorCode.FILE_WRONG_KIND, tmp_path):
         Agent.load(tmp_path)
 
 
@@ -391,7 +419,7 @@ def test_a_write_that_fails_leaves_the_old_file(step: str, tmp_path: Path, monke
         raise OSError("the disk is full")
 
     monkeypatch.setattr(os, step, fail)
-    with refused(InvalidFile, path, "the disk is full"):
+    with refused(InvalidFile, ErrorCode.FILE_NOT_WRITABLE, path):
         agent.save(path)
     monkeypatch.undo()
     assert path.read_bytes() == content
@@ -403,7 +431,7 @@ def test_a_write_that_fails_leaves_the_old_file(step: str, tmp_path: Path, monke
 def test_a_memory_that_no_file_can_hold_is_refused_when_it_is_saved(tmp_path: Path) -> None:
     agent = Agent(LINEAR)
     agent._state.memory[-1] = np.inf
-    with refused(InvalidProblem, "cannot be saved", "not finite"):
+    with refused(InvalidProblem, ErrorCode.NOT_FINITE):
         agent.save(tmp_path / "agent.json")
     assert list(tmp_path.iterdir()) == []
 
@@ -417,7 +445,7 @@ class Unknown:
 def test_a_policy_that_cannot_be_saved_leaves_the_old_file(tmp_path: Path) -> None:
     path = written(tmp_path)
     content = path.read_bytes()
-    with pytest.raises(StagewiseError, match="Unknown cannot be saved"):
+    with refused(InvalidProblem, ErrorCode.NOT_SERIALIZABLE):
         Agent(Unknown()).save(path)
     assert path.read_bytes() == content
 

@@ -10,6 +10,7 @@ from arro3.core import Array, DataType, Table
 from tests.problem.refusal import refused
 
 import stagewise as sw
+from stagewise.problem.errors import ErrorCode
 
 NAMES = ["nothing", "digest", "offer"]
 LIMITS = {"opt_out": 0.5, "clicks": sw.AtLeast(0.05)}
@@ -156,7 +157,7 @@ def test_one_limit_may_be_named_alone_and_no_limit_not_at_all() -> None:
     assert after(one, LOG, {"action": "template", "reward": "paid", "costs": {"cost": "left"}}) == known
     agent = sw.Agent(sw.UCB(arms=3))
     agent.learn_frame(LOG, action="template", reward="paid")
-    with refused(sw.InvalidProblem, "costs is 'left'", "knows no limits"):
+    with refused(sw.InvalidProblem, ErrorCode.UNUSED_SETTING):
         agent.learn_frame(LOG, action="template", reward="paid", costs="left")
 
 
@@ -182,34 +183,50 @@ def said(*parts: str) -> Iterator[None]:
 
 
 BAD: dict[str, tuple[dict[str, Any], dict[str, Any], list[str]]] = {
-    "a column misspelt": (LOG, {"reward": "payd"}, ["reward names 'payd'", "did you mean 'paid'?"]),
-    "an action misspelt": (LOG, {"action": "templat"}, ["action names 'templat'", "did you mean 'template'?"]),
-    "a cost misspelt": (LOG, {"costs": {**COSTS, "clicks": "cliked"}}, ["'cliked'", "did you mean 'clicked'?"]),
-    "costs left out": (LOG, {"costs": None}, ["costs, left out,", "'opt_out'", "no column"]),
+    "a column misspelt": (LOG, {"reward": "payd"}, [ErrorCode.COLUMN_MISSING, "did you mean 'paid'?"]),
+    "an action misspelt": (LOG, {"action": "templat"}, [ErrorCode.COLUMN_MISSING, "did you mean 'template'?"]),
+    "a cost misspelt": (
+        LOG,
+        {"costs": {**COSTS, "clicks": "cliked"}},
+        [ErrorCode.COLUMN_MISSING, "'cliked'", "did you mean 'clicked'?"],
+    ),
+    "costs left out": (LOG, {"costs": None}, [ErrorCode.COLUMN_MISSING, "costs, left out,", "'opt_out'"]),
     "costs of other limits": (
         LOG,
         {"costs": {"opt_out": "left"}},
-        ["costs names ['opt_out']", "['opt_out', 'clicks']"],
+        [ErrorCode.UNKNOWN_SIGNAL, "['opt_out', 'clicks']"],
     ),
-    "costs by position": (LOG, {"costs": ["left", "clicked"]}, ["a mapping from each limit", "another order"]),
-    "one missing": (with_value("paid", 7, None), {}, ["the column 'paid'", "no value in row 7 of 40"]),
-    "a truth missing": (with_value("left", 39, None), {}, ["the column 'left'", "no value in row 39 of 40"]),
-    "outside the range": (with_value("paid", 11, 1.5), {}, ["row 11", "1.5, outside [0, 1]"]),
-    "below the range": (with_value("paid", 12, -0.5), {}, ["row 12", "-0.5, outside [0, 1]"]),
-    "infinite": (with_value("paid", 13, np.inf), {}, ["the column 'paid' holds inf in row 13", "finite"]),
-    "no such arm": (with_value("template", 5, 3), {}, ["'template' holds 3 in row 5", "0 to 2"]),
-    "text for numbers": (LOG, {"reward": "named"}, ["the column 'named' holds", "in row 0", "must hold numbers"]),
-    "numbers for arms": (LOG, {"action": "paid"}, ["the column 'paid' holds", "whole numbers", "names=[...]"]),
-    "names and no list of them": (LOG, {"action": "named"}, ["the column 'named' holds", "names=[...]"]),
-    "too few names": (LOG, {"action": "named", "names": NAMES[:2]}, ["names is", "each of 3 arms once"]),
+    "costs by position": (LOG, {"costs": ["left", "clicked"]}, [ErrorCode.WRONG_TYPE]),
+    "one missing": (
+        with_value("paid", 7, None),
+        {},
+        [ErrorCode.MISSING_VALUE, "the column 'paid'", "no value in row 7 of 40"],
+    ),
+    "a truth missing": (
+        with_value("left", 39, None),
+        {},
+        [ErrorCode.MISSING_VALUE, "the column 'left'", "no value in row 39 of 40"],
+    ),
+    "outside the range": (with_value("paid", 11, 1.5), {}, [ErrorCode.INVALID_ROW, "1.5, outside [0, 1]"]),
+    "below the range": (with_value("paid", 12, -0.5), {}, [ErrorCode.INVALID_ROW, "-0.5, outside [0, 1]"]),
+    "infinite": (with_value("paid", 13, np.inf), {}, [ErrorCode.NOT_FINITE]),
+    "no such arm": (with_value("template", 5, 3), {}, [ErrorCode.INVALID_ROW, "0 to 2"]),
+    "text for numbers": (LOG, {"reward": "named"}, [ErrorCode.COLUMN_WRONG_TYPE, "in row 0"]),
+    "numbers for arms": (LOG, {"action": "paid"}, [ErrorCode.COLUMN_WRONG_TYPE]),
+    "names and no list of them": (LOG, {"action": "named"}, [ErrorCode.COLUMN_WRONG_TYPE]),
+    "too few names": (LOG, {"action": "named", "names": NAMES[:2]}, [ErrorCode.WRONG_TYPE]),
     "an unknown name": (
         with_value("named", 3, "ofer"),
         {"action": "named", "names": NAMES},
-        ["'ofer' in row 3", "none of the actions", "did you mean 'offer'?"],
+        [ErrorCode.UNKNOWN_ACTION, "did you mean 'offer'?"],
     ),
-    "a name missing": (with_value("named", 4, None), {"action": "named", "names": NAMES}, ["'named'", "row 4"]),
-    "a context of arms": (LOG, {"context": ["age"]}, ["chooses among arms", "no context"]),
-    "no action": (LOG, {"action": None}, ["action is None", "name the column"]),
+    "a name missing": (
+        with_value("named", 4, None),
+        {"action": "named", "names": NAMES},
+        [ErrorCode.MISSING_VALUE, "'named'", "row 4"],
+    ),
+    "a context of arms": (LOG, {"context": ["age"]}, [ErrorCode.CONFLICTING_SETTINGS]),
+    "no action": (LOG, {"action": None}, [ErrorCode.CONFLICTING_SETTINGS]),
 }
 
 
@@ -224,19 +241,19 @@ def test_a_bad_frame_changes_nothing(columns: Any, changes: Any, parts: list[str
 
 
 BAD_FEATURES: dict[str, tuple[Any, dict[str, Any], list[str]]] = {
-    "no context": (LOG, {"context": None}, ["context None", "list their columns"]),
-    "a number": (LOG, {"context": 3}, ["context is 3", "each once"]),
-    "twice": (LOG, {"context": ["age", "age"]}, ["each once"]),
-    "one too few": (LOG, {"context": ["age"]}, ["1 features", "has 2"]),
-    "misspelt": (LOG, {"context": ["age", "tenur"]}, ["context names 'tenur'", "did you mean 'tenure'?"]),
-    "an action": (LOG, {"action": "template"}, ["action is 'template'", "no action"]),
-    "missing": (with_value("age", 8, None), {}, ["the column 'age' has no value in row 8"]),
-    "lengths": ({**LOG, "paid": LOG["paid"][:9]}, {}, ["'paid' has 9 values", "40", "several lengths"]),
-    "a table for a column": ({**LOG, "paid": np.ones((40, 2))}, {}, ["'paid' is not one value a row"]),
-    "a number for a column": ({**LOG, "paid": 0.5}, {}, ["'paid' is not one value a row", "0.5"]),
-    "masked": ({**LOG, "paid": np.ma.masked_array(LOG["paid"])}, {}, ["masked", "'paid'"]),
-    "no frame": (FEATURES, {}, ["the frame is", "pandas or polars"]),
-    "nothing": (None, {}, ["the frame is None"]),
+    "no context": (LOG, {"context": None}, [ErrorCode.CONFLICTING_SETTINGS]),
+    "a number": (LOG, {"context": 3}, [ErrorCode.WRONG_TYPE]),
+    "twice": (LOG, {"context": ["age", "age"]}, [ErrorCode.WRONG_TYPE]),
+    "one too few": (LOG, {"context": ["age"]}, [ErrorCode.DIMENSION_MISMATCH]),
+    "misspelt": (LOG, {"context": ["age", "tenur"]}, [ErrorCode.COLUMN_MISSING, "did you mean 'tenure'?"]),
+    "an action": (LOG, {"action": "template"}, [ErrorCode.CONFLICTING_SETTINGS]),
+    "missing": (with_value("age", 8, None), {}, [ErrorCode.MISSING_VALUE, "the column 'age' has no value in row 8"]),
+    "lengths": ({**LOG, "paid": LOG["paid"][:9]}, {}, [ErrorCode.WRONG_SHAPE, "40"]),
+    "a table for a column": ({**LOG, "paid": np.ones((40, 2))}, {}, [ErrorCode.WRONG_SHAPE]),
+    "a number for a column": ({**LOG, "paid": 0.5}, {}, [ErrorCode.WRONG_SHAPE, "0.5"]),
+    "masked": ({**LOG, "paid": np.ma.masked_array(LOG["paid"])}, {}, [ErrorCode.MISSING_VALUE, "'paid'"]),
+    "no frame": (FEATURES, {}, [ErrorCode.WRONG_TYPE, "pandas or polars"]),
+    "nothing": (None, {}, [ErrorCode.WRONG_TYPE]),
 }
 
 
@@ -259,5 +276,5 @@ def test_a_policy_of_three_verbs_has_no_frames() -> None:
     class Three:
         start = decide = learn = lambda *_: None
 
-    with refused(sw.InvalidProblem, "only start, decide and learn"):
+    with refused(sw.InvalidProblem, ErrorCode.UNSUPPORTED):
         sw.Agent(Three()).learn_frame(LOG, reward="paid")

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.policies.refusals import refused_with
 from tests.problem.refusal import refused
 
 from stagewise import (
@@ -27,6 +28,7 @@ from stagewise import (
     SafeLTS,
     StagewiseError,
 )
+from stagewise.problem.errors import ErrorCode
 
 NAN = math.nan
 NAMED = {"spend": 0.5, "clicks": AtLeast(0.05)}
@@ -72,7 +74,7 @@ def test_a_log_is_learned_row_by_row(policy: Any, costs: Any) -> None:
     agent = Agent(policy)
     agent.learn_log(actions_of(policy), REWARDS, costs)
     assert agent.state.memory.tobytes() == by_hand(policy)
-    assert (agent.round, agent.waiting) == (0, 0)
+    assert (agent.round, agent.pending_count) == (0, 0)
 
 
 @pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
@@ -96,46 +98,66 @@ def test_a_log_does_not_disturb_open_decisions() -> None:
     agent = Agent(LINEAR["LCLUCB"])
     decision = agent.decide(np.eye(2))
     agent.learn_log(FEATURES, REWARDS, COSTS)
-    assert (agent.round, agent.waiting) == (1, 1)
+    assert (agent.round, agent.pending_count) == (1, 1)
     agent.learn(decision, reward=0.5, cost=[0.1, 0.2])
-    assert agent.waiting == 0
+    assert agent.pending_count == 0
 
 
-def with_entry(table: Any, place: Any, value: Any) -> Any:
+def with_entry(table: Any, position: Any, value: Any) -> Any:
     changed = np.array(table, dtype=object if not isinstance(value, float) else float)
-    changed[place] = value
+    changed[position] = value
     return changed
 
 
 BAD_LOGS = {
-    "fewer rewards": (FEATURES, REWARDS[:19], COSTS, ["(19,)", "20"]),
-    "more rewards": (FEATURES[:19], REWARDS, COSTS[:19], ["(20,)", "19"]),
-    "a column of rewards": (FEATURES, REWARDS[:, np.newaxis], COSTS, ["(20, 1)", "20"]),
-    "one reward": (FEATURES, 0.5, COSTS, ["()", "20"]),
-    "no rewards": (FEATURES, None, COSTS, ["logged rewards", "real numbers"]),
-    "a late nan for a reward": (FEATURES, with_entry(REWARDS, 19, NAN), COSTS, ["nan", "(19,)", "finite"]),
-    "text for rewards": (FEATURES, ["a"] * 20, COSTS, ["logged rewards", "real numbers"]),
-    "ragged rewards": (FEATURES, [[0.1], [0.1, 0.2]], COSTS, ["logged rewards", "rectangular"]),
-    "fewer costs": (FEATURES, REWARDS, COSTS[:19], ["19", "20"]),
-    "no costs": (FEATURES, REWARDS, None, ["missing", "spend, clicks"]),
-    "one cost for all": (FEATURES, REWARDS, 0.1, ["cost"]),
-    "text for costs": (FEATURES, REWARDS, "x" * 20, ["'xxx", "one row of costs"]),
-    "a flat list of costs": (FEATURES, REWARDS, COSTS[:, 0], ["spend, clicks"]),
-    "costs too wide": (FEATURES, REWARDS, np.ones((20, 3)), ["spend, clicks"]),
-    "a late nan for a cost": (FEATURES, REWARDS, with_entry(COSTS, (19, 1), NAN), ["'clicks'", "nan", "finite"]),
-    "a late text for a cost": (FEATURES, REWARDS, with_entry(COSTS, (19, 0), "x"), ["'spend'", "'x'", "a number"]),
-    "ragged costs": (FEATURES, REWARDS, [*COSTS[:19].tolist(), [0.1]], ["spend, clicks"]),
-    "other columns": (FEATURES, REWARDS, {"spend": COSTS[:, 0], "wait": COSTS[:, 1]}, ["'wait'", "'clicks'"]),
-    "a short column": (FEATURES, REWARDS, {"spend": COSTS[:, 0], "clicks": COSTS[:9, 1]}, ["lengths", "20"]),
-    "a number for a column": (FEATURES, REWARDS, {"spend": 0.1, "clicks": COSTS[:, 1]}, ["column"]),
-    "no columns": (FEATURES, REWARDS, {}, ["[]", "['spend', 'clicks']"]),
+    "fewer rewards": (FEATURES, REWARDS[:19], COSTS, [ErrorCode.WRONG_SHAPE, "(19,)", "20"]),
+    "more rewards": (FEATURES[:19], REWARDS, COSTS[:19], [ErrorCode.WRONG_SHAPE, "(20,)", "19"]),
+    "a column of rewards": (FEATURES, REWARDS[:, np.newaxis], COSTS, [ErrorCode.WRONG_SHAPE, "(20, 1)", "20"]),
+    "one reward": (FEATURES, 0.5, COSTS, [ErrorCode.WRONG_SHAPE, "()", "20"]),
+    "no rewards": (FEATURES, None, COSTS, [ErrorCode.WRONG_TYPE, "logged rewards"]),
+    "a late nan for a reward": (FEATURES, with_entry(REWARDS, 19, NAN), COSTS, [ErrorCode.NOT_FINITE, "nan", "(19,)"]),
+    "text for rewards": (FEATURES, ["a"] * 20, COSTS, [ErrorCode.WRONG_TYPE, "logged rewards"]),
+    "ragged rewards": (FEATURES, [[0.1], [0.1, 0.2]], COSTS, [ErrorCode.WRONG_SHAPE, "logged rewards", "rectangular"]),
+    "fewer costs": (FEATURES, REWARDS, COSTS[:19], [ErrorCode.WRONG_SHAPE, "19", "20"]),
+    "no costs": (FEATURES, REWARDS, None, [ErrorCode.INVALID_ROW, "missing", "spend, clicks"]),
+    "one cost for all": (FEATURES, REWARDS, 0.1, [ErrorCode.WRONG_TYPE]),
+    "text for costs": (FEATURES, REWARDS, "x" * 20, [ErrorCode.WRONG_TYPE, "'xxx"]),
+    "a flat list of costs": (FEATURES, REWARDS, COSTS[:, 0], [ErrorCode.INVALID_ROW]),
+    "costs too wide": (FEATURES, REWARDS, np.ones((20, 3)), [ErrorCode.INVALID_ROW]),
+    "a late nan for a cost": (
+        FEATURES,
+        REWARDS,
+        with_entry(COSTS, (19, 1), NAN),
+        [ErrorCode.INVALID_ROW, "'clicks'", "nan", "finite"],
+    ),
+    "a late text for a cost": (
+        FEATURES,
+        REWARDS,
+        with_entry(COSTS, (19, 0), "x"),
+        [ErrorCode.INVALID_ROW, "'spend'", "'x'", "a number"],
+    ),
+    "ragged costs": (FEATURES, REWARDS, [*COSTS[:19].tolist(), [0.1]], [ErrorCode.INVALID_ROW, "spend, clicks"]),
+    "other columns": (
+        FEATURES,
+        REWARDS,
+        {"spend": COSTS[:, 0], "wait": COSTS[:, 1]},
+        [ErrorCode.INVALID_ROW, "'wait'"],
+    ),
+    "a short column": (
+        FEATURES,
+        REWARDS,
+        {"spend": COSTS[:, 0], "clicks": COSTS[:9, 1]},
+        [ErrorCode.WRONG_SHAPE, "20"],
+    ),
+    "a number for a column": (FEATURES, REWARDS, {"spend": 0.1, "clicks": COSTS[:, 1]}, [ErrorCode.WRONG_SHAPE]),
+    "no columns": (FEATURES, REWARDS, {}, [ErrorCode.INVALID_ROW, "[]", "['spend', 'clicks']"]),
 }
 BAD_FEATURES = {
-    "a late nan": (with_entry(FEATURES, (19, 1), NAN), ["nan", "(19, 1)", "finite"]),
-    "too wide": (np.ones((20, 3)), ["3 features", "has 2"]),
-    "flat": (REWARDS, ["(20,)"]),
-    "text": ([["a", "b"]] * 20, ["real numbers"]),
-    "ragged": ([[0.1], [0.1, 0.2]], ["rectangular"]),
+    "a late nan": (with_entry(FEATURES, (19, 1), NAN), [ErrorCode.NOT_FINITE, "nan", "(19, 1)"]),
+    "too wide": (np.ones((20, 3)), [ErrorCode.DIMENSION_MISMATCH]),
+    "flat": (REWARDS, [ErrorCode.WRONG_SHAPE, "(20,)"]),
+    "text": ([["a", "b"]] * 20, [ErrorCode.WRONG_TYPE]),
+    "ragged": ([[0.1], [0.1, 0.2]], [ErrorCode.WRONG_SHAPE, "rectangular"]),
 }
 
 
@@ -167,7 +189,7 @@ def test_a_log_of_bad_actions_changes_nothing(features: Any, parts: list[str]) -
 def test_a_log_of_bad_arms_changes_nothing(policy: Any, arms: Any) -> None:
     agent = Agent(policy)
     before = agent.state.memory.tobytes()
-    with refused(InvalidActions, "logged arms", "0 to 2"):
+    with refused_with(InvalidActions, ErrorCode.UNKNOWN_ACTION, ErrorCode.WRONG_SHAPE):
         agent.learn_log(arms, [0.1, 0.2], [[0.1, 0.2]] * 2)
     assert agent.state.memory.tobytes() == before
 
@@ -175,7 +197,7 @@ def test_a_log_of_bad_arms_changes_nothing(policy: Any, arms: Any) -> None:
 def test_opb_refuses_a_log_outside_its_range_and_says_which_row() -> None:
     agent = Agent(PULLS)
     before = agent.state.memory.tobytes()
-    with refused(InvalidOutcome, "1.5", "[0, 1]", "row 17"):
+    with refused(InvalidOutcome, ErrorCode.INVALID_ROW):
         agent.learn_log(PULLED, with_entry(REWARDS, 17, 1.5), COSTS)
     assert agent.state.memory.tobytes() == before
 
@@ -209,7 +231,7 @@ def test_linucb_refuses_a_log_of_another_dimension_than_it_has_learned() -> None
 def test_the_papers_radius_refuses_a_log_beyond_its_bound(policy: Any) -> None:
     agent = Agent(policy)
     before = agent.state.memory.tobytes()
-    with refused(InvalidActions, "norm 3", "action_bound 1"):
+    with refused(InvalidActions, ErrorCode.BOUND_EXCEEDED):
         agent.learn_log([[3.0, 0.0]], [0.1], [0.1])
     assert agent.state.memory.tobytes() == before
 

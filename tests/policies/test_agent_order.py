@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 from tests.policies.agents import NAN, ONE, PULLS, WITH_ONE_COST, choices, remembered
+from tests.policies.refusals import refused_with
 from tests.policies.test_agent import ThreeVerbs
 from tests.problem.refusal import refused
 
 from stagewise import Agent, InvalidFile, InvalidOutcome, InvalidProblem, Outcome, State
-from stagewise.policies.agent.saved import digest
+from stagewise.policies.agent.agent_file import compute_digest
+from stagewise.problem.errors import ErrorCode
 
 SEVERAL = {"LCLUCB": ONE, "OPB": PULLS, "SafeLTS": WITH_ONE_COST["SafeLTS"], "three verbs": ThreeVerbs()}
 several = pytest.mark.parametrize("policy", SEVERAL.values(), ids=SEVERAL)
@@ -33,8 +35,8 @@ def tell(agent: Agent, round_: int) -> None:
 
 def state_after(policy: Any, decisions: list[Any], rounds: list[int]) -> bytes:
     state: State = policy.start()
-    if hasattr(policy, "follow"):
-        state = policy.follow(state, decisions[0])
+    if hasattr(policy, "cache_offered"):
+        state = policy.cache_offered(state, decisions[0])
     for round_ in rounds:
         state = policy.learn(state, decisions[round_], outcome_of(round_))
     return state.memory.tobytes()
@@ -47,7 +49,7 @@ def test_an_outcome_waits_until_every_earlier_decision_is_answered(policy: Any) 
     for count, (round_, known) in enumerate(learned.items(), start=1):
         tell(agent, round_)
         assert agent.state.memory.tobytes() == state_after(policy, decisions, known)
-        assert (agent.waiting, agent.held) == (6 - count, count - len(known))
+        assert (agent.pending_count, agent.buffered_count) == (6 - count, count - len(known))
 
 
 @several
@@ -57,7 +59,7 @@ def test_by_arrival_an_outcome_is_learned_at_once(policy: Any) -> None:
     for count, round_ in enumerate(rounds, start=1):
         tell(agent, round_)
         assert agent.state.memory.tobytes() == state_after(policy, decisions, rounds[:count])
-        assert (agent.waiting, agent.held) == (6 - count, 0)
+        assert (agent.pending_count, agent.buffered_count) == (6 - count, 0)
 
 
 @several
@@ -65,19 +67,19 @@ def test_giving_up_releases_what_was_held_behind(policy: Any) -> None:
     agent, decisions = open_agent(policy)
     for round_ in (5, 3, 1):
         tell(agent, round_)
-    assert agent.forget(before=2) == 1
-    assert (agent.waiting, agent.held) == (2, 2)
+    assert agent.drop_pending(before=2) == 1
+    assert (agent.pending_count, agent.buffered_count) == (2, 2)
     assert agent.state.memory.tobytes() == state_after(policy, decisions, [1])
-    assert agent.forget(before=5) == 2
-    assert (agent.waiting, agent.held) == (0, 0)
+    assert agent.drop_pending(before=5) == 2
+    assert (agent.pending_count, agent.buffered_count) == (0, 0)
     assert agent.state.memory.tobytes() == state_after(policy, decisions, [1, 3, 5])
 
 
 def test_after_a_gap_that_was_given_up_the_oldest_open_decision_is_learned_at_once() -> None:
     agent, decisions = open_agent(ONE)
-    agent.forget(before=3)
+    agent.drop_pending(before=3)
     tell(agent, 3)
-    assert agent.held == 0
+    assert agent.buffered_count == 0
     assert agent.state.memory.tobytes() == state_after(ONE, decisions, [3])
 
 
@@ -86,9 +88,9 @@ def test_an_outcome_counts_once_while_it_is_held() -> None:
     tell(agent, 2)
     before = remembered(agent)
     for again in (2, decisions[2]):
-        with refused(InvalidOutcome, "round 2", "given already"):
+        with refused(InvalidOutcome, ErrorCode.OUTCOME_ALREADY_KNOWN):
             agent.learn(again, 0.9, 0.9)
-    assert (remembered(agent), agent.held) == (before, 1)
+    assert (remembered(agent), agent.buffered_count) == (before, 1)
 
 
 @several
@@ -98,11 +100,11 @@ def test_a_bad_outcome_is_refused_when_it_is_given(policy: Any) -> None:
     for reward in (None, "much"):
         with pytest.raises(kind):
             agent.learn(3, reward, 0.1)
-    assert (agent.waiting, agent.held) == (6, 0)
+    assert (agent.pending_count, agent.buffered_count) == (6, 0)
     tell(agent, 3)
     for round_ in (0, 1, 2):
         tell(agent, round_)
-    assert agent.held == 0
+    assert agent.buffered_count == 0
 
 
 def test_a_held_outcome_stays_what_it_was() -> None:
@@ -126,7 +128,7 @@ def test_a_held_outcome_stays_what_it_was() -> None:
 
 @pytest.mark.parametrize("order", ["", "Decision", None, True, 0, ["decision"], NAN], ids=repr)
 def test_an_order_that_is_none_is_refused(order: Any) -> None:
-    with refused(InvalidProblem, "order is", "'decision'", "'arrival'"):
+    with refused(InvalidProblem, ErrorCode.INVALID_CHOICE):
         Agent(ONE, order=order)
 
 
@@ -137,7 +139,7 @@ def test_a_copy_holds_what_was_held(again: Any, policy: Any) -> None:
     tell(agent, 1)
     other = again(agent)
     tell(other, 0)
-    assert (agent.held, other.held) == (1, 0)
+    assert (agent.buffered_count, other.buffered_count) == (1, 0)
     assert other.state.memory.tobytes() == state_after(policy, decisions, [0, 1])
 
 
@@ -149,21 +151,21 @@ def test_a_saved_agent_keeps_its_order_and_what_it_holds(policy: Any, order: str
         tell(agent, round_)
     agent.save(tmp_path / "agent.json")
     other = Agent.load(tmp_path / "agent.json")
-    assert (other.order, other.waiting, other.held) == (order, 3, 2 if order == "decision" else 0)
-    with refused(InvalidOutcome, "round 4", "given already"):
+    assert (other.order, other.pending_count, other.buffered_count) == (order, 3, 2 if order == "decision" else 0)
+    with refused(InvalidOutcome, ErrorCode.OUTCOME_ALREADY_KNOWN):
         tell(other, 4)
     for one in (agent, other):
         tell(one, 1)
-        one.forget(before=4)
+        one.drop_pending(before=4)
     assert remembered(other) == remembered(agent)
-    assert (other.held, agent.held) == (0, 0)
+    assert (other.buffered_count, agent.buffered_count) == (0, 0)
 
 
 def rewritten(path: Path, **changes: Any) -> Path:
     content = json.loads(path.read_text(encoding="utf-8"))
     content.update(changes)
     kept = {name: value for name, value in content.items() if value is not None and name != "digest"}
-    path.write_text(json.dumps({**kept, "digest": digest(kept)}), encoding="utf-8")
+    path.write_text(json.dumps({**kept, "digest": compute_digest(kept)}), encoding="utf-8")
     return path
 
 
@@ -175,8 +177,8 @@ def saved_with_one_held(folder: Path) -> Path:
 
 
 def test_order_and_what_is_held_are_not_guessed(tmp_path: Path) -> None:
-    with pytest.raises(InvalidFile, match="lacks something"):
-        Agent.load(rewritten(saved_with_one_held(tmp_path), order=None, held=None))
+    with refused(InvalidFile, ErrorCode.FILE_CORRUPT):
+        Agent.load(rewritten(saved_with_one_held(tmp_path), order=None, buffered=None))
 
 
 @pytest.mark.parametrize(
@@ -184,21 +186,22 @@ def test_order_and_what_is_held_are_not_guessed(tmp_path: Path) -> None:
     [
         {"order": "any"},
         {"order": 3},
-        {"held": [1]},
-        {"held": {"1": None}},
-        {"held": {"x": [[0.1, 0.1], 0, 0.5, 0.1, [0.1]]}},
-        {"held": {"3": [[0.1, 0.1], 0, 0.5, 0.1, [0.1]]}},
-        {"held": {"0": [[0.1, 0.1], 0, 0.5, 0.1, [0.1]]}},
-        {"held": {"1": [[0.1], 0, 0.5, 0.1, [0.1]]}},
-        {"held": {"1": [[0.1, 0.1], 0, 0.5, "x", [0.1]]}},
-        {"held": {"1": [[0.1, 0.1], 0, 0.5, 0.1, [0.1, 0.2]]}},
-        {"held": {"1": [[0.1, 0.1], 0, 0.5, 0.1]}},
+        {"buffered": [1]},
+        {"buffered": {"1": None}},
+        {"buffered": {"x": [[[0.1, 0.1], 0, 0.5], 0.1, [0.1], [1, 1]]}},
+        {"buffered": {"3": [[[0.1, 0.1], 0, 0.5], 0.1, [0.1], [1, 1]]}},
+        {"buffered": {"0": [[[0.1, 0.1], 0, 0.5], 0.1, [0.1], [1, 1]]}},
+        {"buffered": {"1": [[[0.1], 0, 0.5], 0.1, [0.1], [1, 1]]}},
+        {"buffered": {"1": [[[0.1, 0.1], 0, 0.5], "x", [0.1], [1, 1]]}},
+        {"buffered": {"1": [[[0.1, 0.1], 0, 0.5], 0.1, [0.1, 0.2], [1, 1]]}},
+        {"buffered": {"1": [[[0.1, 0.1], 0, 0.5], 0.1, [0.1], [1, 9]]}},
+        {"buffered": {"1": [[[0.1, 0.1], 0, 0.5], 0.1, [0.1]]}},
     ],
     ids=str,
 )
 def test_a_file_that_holds_what_cannot_be_is_refused(changes: dict[str, Any], tmp_path: Path) -> None:
     path = rewritten(saved_with_one_held(tmp_path), **changes)
-    with refused(InvalidFile, path):
+    with refused_with(InvalidFile, ErrorCode.FILE_CORRUPT, ErrorCode.FILE_INVALID, names=str(path)):
         Agent.load(path)
 
 
@@ -209,7 +212,7 @@ def test_many_open_decisions_answered_from_both_ends_are_all_learned() -> None:
         agent.decide(None)
     for round_ in range(19_999, 9_999, -1):
         agent.learn(round_, 1.0)
-    assert agent.held == 10_000
+    assert agent.buffered_count == 10_000
     for round_ in range(10_000):
         agent.learn(round_, 1.0)
-    assert (agent.held, agent.state.memory.tolist()) == (0, [20_000.0])
+    assert (agent.buffered_count, agent.state.memory.tolist()) == (0, [20_000.0])

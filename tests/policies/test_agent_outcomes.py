@@ -18,6 +18,7 @@ from tests.policies.agents import (
     choices,
     remembered,
 )
+from tests.policies.refusals import refused_with
 from tests.problem.refusal import refused
 
 from stagewise import (
@@ -30,6 +31,7 @@ from stagewise import (
     Outcome,
     SafeAction,
 )
+from stagewise.problem.errors import ErrorCode
 
 BAD_NUMBERS = {
     "nan": NAN,
@@ -50,11 +52,11 @@ def test_a_bad_reward_changes_nothing(policy: Any, reward: Any) -> None:
     agent = Agent(policy)
     decision = agent.decide(choices(policy))
     before = remembered(agent)
-    with refused(InvalidOutcome, "the reward"):
+    with refused_with(InvalidOutcome, ErrorCode.NOT_FINITE, ErrorCode.OUT_OF_RANGE, ErrorCode.WRONG_TYPE):
         agent.learn(decision, reward=reward, cost=0.1)
     assert remembered(agent) == before
     agent.learn(decision, reward=0.5, cost=0.1)
-    assert agent.waiting == 0
+    assert agent.pending_count == 0
 
 
 @pytest.mark.parametrize("policy", WITH_ONE_COST.values(), ids=WITH_ONE_COST)
@@ -64,7 +66,8 @@ def test_a_bad_cost_changes_nothing(policy: Any, cost: Any) -> None:
     decision = agent.decide(choices(policy))
     before = remembered(agent)
     for given in (cost, [cost], {"cost": cost}):
-        with refused(InvalidOutcome, "the cost"):
+        codes = ErrorCode.NOT_FINITE, ErrorCode.OUT_OF_RANGE, ErrorCode.WRONG_TYPE, ErrorCode.WRONG_SHAPE
+        with refused_with(InvalidOutcome, *codes):
             agent.learn(decision, reward=0.5, cost=given)
     assert remembered(agent) == before
 
@@ -73,27 +76,27 @@ def test_a_complex_number_of_numpy_is_not_stripped_to_its_real_part() -> None:
     agent = Agent(ONE)
     decision = agent.decide(np.eye(2))
     for outcome in ({"reward": np.complex128(0.1 + 1j), "cost": 0.1}, {"reward": 0.1, "cost": np.complex128(0.1 + 1j)}):
-        with refused(InvalidOutcome, "0.1+1j", "a number"):
+        with refused(InvalidOutcome, ErrorCode.WRONG_TYPE):
             agent.learn(decision, **outcome)
 
 
 BAD_COSTS = {
-    "missing": (None, ["missing", "spend, wait"]),
-    "empty": ((), ["spend, wait"]),
-    "one number": (0.1, ["0.1", "spend, wait"]),
-    "too few": ([0.1], ["[0.1]", "spend, wait"]),
-    "too many": ([0.1, 0.2, 0.3], ["[0.1, 0.2, 0.3]", "spend, wait"]),
-    "a table": ([[0.1, 0.2]], ["spend, wait"]),
-    "ragged": ([[0.1], [0.1, 0.2]], ["'spend'", "[0.1]", "a number"]),
-    "text": ("ab", ["'ab'", "spend, wait"]),
-    "nan": ([0.1, NAN], ["'wait'", "nan", "finite"]),
-    "nothing in it": ([0.1, None], ["'wait'", "None", "a number"]),
-    "a name missing": ({"spend": 0.1}, ["['spend']", "['spend', 'wait']"]),
-    "a name too many": (dict(NAMED, more=0.1), ["'more'", "['spend', 'wait']"]),
-    "another name": ({"spend": 0.1, "Wait": 0.1}, ["'Wait'", "['spend', 'wait']"]),
-    "no names": ({}, ["[]", "['spend', 'wait']"]),
-    "numbers for names": ({0: 0.1, 1: 0.1}, ["[0, 1]", "['spend', 'wait']"]),
-    "nan by name": ({"spend": 0.1, "wait": NAN}, ["'wait'", "nan", "finite"]),
+    "missing": (None, [ErrorCode.OUTCOME_MISSING, "spend, wait"]),
+    "empty": ((), [ErrorCode.WRONG_SHAPE, "spend, wait"]),
+    "one number": (0.1, [ErrorCode.WRONG_SHAPE, "0.1", "spend, wait"]),
+    "too few": ([0.1], [ErrorCode.WRONG_SHAPE, "[0.1]", "spend, wait"]),
+    "too many": ([0.1, 0.2, 0.3], [ErrorCode.WRONG_SHAPE, "[0.1, 0.2, 0.3]", "spend, wait"]),
+    "a table": ([[0.1, 0.2]], [ErrorCode.WRONG_SHAPE, "spend, wait"]),
+    "ragged": ([[0.1], [0.1, 0.2]], [ErrorCode.WRONG_TYPE, "'spend'", "[0.1]"]),
+    "text": ("ab", [ErrorCode.WRONG_SHAPE, "'ab'", "spend, wait"]),
+    "nan": ([0.1, NAN], [ErrorCode.NOT_FINITE, "'wait'", "nan"]),
+    "nothing in it": ([0.1, None], [ErrorCode.WRONG_TYPE, "'wait'", "None"]),
+    "a name missing": ({"spend": 0.1}, [ErrorCode.UNKNOWN_NAME, "['spend']", "['spend', 'wait']"]),
+    "a name too many": (dict(NAMED, more=0.1), [ErrorCode.UNKNOWN_NAME, "'more'", "['spend', 'wait']"]),
+    "another name": ({"spend": 0.1, "Wait": 0.1}, [ErrorCode.UNKNOWN_NAME, "'Wait'", "['spend', 'wait']"]),
+    "no names": ({}, [ErrorCode.UNKNOWN_NAME, "[]", "['spend', 'wait']"]),
+    "numbers for names": ({0: 0.1, 1: 0.1}, [ErrorCode.UNKNOWN_NAME, "[0, 1]", "['spend', 'wait']"]),
+    "nan by name": ({"spend": 0.1, "wait": NAN}, [ErrorCode.NOT_FINITE, "'wait'", "nan"]),
 }
 
 
@@ -102,9 +105,9 @@ def test_costs_that_do_not_fit_change_nothing(cost: Any, parts: list[str]) -> No
     agent = Agent(TWO)
     decision = agent.decide(np.eye(2))
     before = remembered(agent)
-    with refused(InvalidOutcome, "the cost", *parts):
+    with refused(InvalidOutcome, *parts):
         agent.learn(decision, reward=0.5, cost=cost)
-    with refused(InvalidOutcome, "the cost", *parts):
+    with refused(InvalidOutcome, *parts):
         TWO.learn(TWO.start(), decision, Outcome(0.5, cost))
     assert remembered(agent) == before
 
@@ -147,7 +150,7 @@ def test_opb_refuses_outcomes_outside_the_range_its_radius_rests_on(what: str, v
     agent = Agent(PULLS)
     decision = agent.decide(Arms(3))
     before = remembered(agent)
-    with refused(InvalidOutcome, what, value, "[0, 1]", "noise"):
+    with refused(InvalidOutcome, ErrorCode.OUTCOME_OUT_OF_RANGE, what, value):
         agent.learn(decision, **{"reward": 0.5, "cost": 0.5, what: value})
     assert remembered(agent) == before
     agent.learn(decision, **{"reward": 0.5, "cost": 0.5, what: float(value > 0)})
@@ -156,7 +159,7 @@ def test_opb_refuses_outcomes_outside_the_range_its_radius_rests_on(what: str, v
 def test_opb_speaks_of_a_limit_from_below_in_the_users_units() -> None:
     policy = OPB(arms=3, safe_action=SafeAction(arm=0, reward=0.1, cost=0.5), threshold={"clicks": AtLeast(0.2)})
     agent = Agent(policy)
-    with refused(InvalidOutcome, "'clicks' is 1.5", "[0, 1]"):
+    with refused(InvalidOutcome, ErrorCode.OUTCOME_OUT_OF_RANGE):
         agent.learn(agent.decide(Arms(3)), reward=0.5, cost=1.5)
 
 
@@ -164,13 +167,13 @@ def test_opb_speaks_of_a_limit_from_below_in_the_users_units() -> None:
 def test_opb_takes_any_outcome_where_no_range_was_promised(more: dict[str, Any]) -> None:
     agent = Agent(OPB(arms=3, safe_action=SAFE_ARM, threshold=0.2, **more))
     agent.learn(agent.decide(Arms(3)), reward=-5.0, cost=7.0)
-    assert agent.waiting == 0
+    assert agent.pending_count == 0
 
 
 def test_ucb_refuses_rewards_outside_the_range_its_radius_rests_on() -> None:
     agent = Agent(UCB(arms=3))
     decision = agent.decide(Arms(3))
     before = remembered(agent)
-    with refused(InvalidOutcome, "3.0", "[0, 1]", "noise"):
+    with refused(InvalidOutcome, ErrorCode.OUTCOME_OUT_OF_RANGE):
         agent.learn(decision, reward=3.0)
     assert remembered(agent) == before

@@ -16,7 +16,8 @@ from tests.policies.agents import ONE, PULLS
 from tests.problem.refusal import refused
 
 from stagewise import Agent, Arms, InvalidFile, InvalidProblem
-from stagewise.files import whole
+from stagewise.files import atomic_write
+from stagewise.problem.errors import ErrorCode
 
 SAVES, SAVERS = 25, 2
 
@@ -41,7 +42,7 @@ def test_the_second_of_two_that_loaded_one_file_is_refused(tmp_path: Path) -> No
     assert first.decide(Arms(3)).action == second.decide(Arms(3)).action, "the reason for all this"
     first.save(path)
     before = path.read_bytes()
-    with refused(InvalidFile, path, "round 1", "same random numbers", "load it again", "another name"):
+    with refused(InvalidFile, ErrorCode.FILE_CHANGED, path):
         second.save(path)
     assert path.read_bytes() == before
     first.save(path)
@@ -52,7 +53,7 @@ def test_the_second_of_two_that_loaded_one_file_is_refused(tmp_path: Path) -> No
 def test_the_one_that_went_on_is_refused_after_it_was_loaded_and_saved_elsewhere(tmp_path: Path) -> None:
     agent = saved(tmp_path / "agent.json")
     Agent.load(tmp_path / "agent.json").save(tmp_path / "agent.json")
-    with refused(InvalidFile, "same random numbers"):
+    with refused(InvalidFile, ErrorCode.FILE_CHANGED):
         agent.save(tmp_path / "agent.json")
     agent.save(tmp_path / "agent.json", overwrite=True)
     agent.save(tmp_path / "agent.json")
@@ -84,7 +85,7 @@ def test_a_file_that_the_agent_does_not_know_is_replaced_on_demand_only(there: b
         path.write_bytes(there)
     before = path.read_bytes()
     agent = Agent(ONE)
-    with refused(InvalidFile, path, "neither loaded nor saved", "overwrite=True"):
+    with refused(InvalidFile, ErrorCode.FILE_EXISTS, path):
         agent.save(path)
     assert path.read_bytes() == before
     agent.save(path, overwrite=True)
@@ -96,7 +97,7 @@ def test_a_file_that_was_deleted_may_be_written_again(tmp_path: Path) -> None:
     agent = saved(tmp_path / "agent.json")
     (tmp_path / "agent.json").unlink()
     Agent(ONE).save(tmp_path / "agent.json")
-    with refused(InvalidFile, "same random numbers"):
+    with refused(InvalidFile, ErrorCode.FILE_CHANGED):
         agent.save(tmp_path / "agent.json")
     (tmp_path / "agent.json").unlink()
     agent.save(tmp_path / "agent.json")
@@ -123,13 +124,13 @@ def test_one_file_by_two_names_is_one(tmp_path: Path) -> None:
 def test_a_copy_draws_the_same_numbers_too_and_is_refused_after_the_other(again: Any, tmp_path: Path) -> None:
     agent = saved(tmp_path / "agent.json")
     again(agent).save(tmp_path / "agent.json")
-    with refused(InvalidFile, "same random numbers"):
+    with refused(InvalidFile, ErrorCode.FILE_CHANGED):
         agent.save(tmp_path / "agent.json")
 
 
 @pytest.mark.parametrize("switch", [1, None, "yes", [True]], ids=repr)
 def test_overwrite_is_a_switch(switch: Any, tmp_path: Path) -> None:
-    with refused(InvalidProblem, "overwrite", "True or False"):
+    with refused(InvalidProblem, ErrorCode.WRONG_TYPE):
         Agent(ONE).save(tmp_path / "agent.json", overwrite=switch)
     assert list(tmp_path.iterdir()) == []
 
@@ -191,17 +192,17 @@ def test_an_agent_decides_and_learns_while_it_is_being_saved(tmp_path: Path, mon
         assert written.wait(60)
         flush(descriptor)
 
-    monkeypatch.setattr(whole.os, "fsync", wait)
+    monkeypatch.setattr(atomic_write.os, "fsync", wait)
     saver = Thread(target=agent.save, args=[tmp_path / "agent.json"])
     saver.start()
     assert writing.wait(60)
     agent.learn(agent.decide(Arms(3)), reward=0.5, cost=0.1)
     agent.decide(Arms(3))
-    assert (agent.round, agent.waiting) == (3, 1)
+    assert (agent.round, agent.pending_count) == (3, 1)
     written.set()
     saver.join()
     there = Agent.load(tmp_path / "agent.json")
-    assert (there.round, there.waiting) == (1, 0), "as it was when the save began"
+    assert (there.round, there.pending_count) == (1, 0), "as it was when the save began"
     agent.save(tmp_path / "agent.json")
     assert Agent.load(tmp_path / "agent.json").round == 3
 

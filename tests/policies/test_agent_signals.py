@@ -26,17 +26,18 @@ from stagewise import (
     SafeAction,
     SafeLTS,
 )
+from stagewise.problem.errors import ErrorCode
 
 SAFE_ARM = SafeAction(arm=0, reward=0.1, cost={"spend": 0.0, "wait": 0.1})
 TOLD: dict[str, Any] = {"safe_action": ORIGIN, "threshold": NAMED, "noise": 0.1}
 APART = {
-    "LCLUCB": LCLUCB(**TOLD, apart=True),
-    "SafeLTS": SafeLTS(**TOLD, apart=True),
-    "OPLB": OPLB(**TOLD, apart=True),
-    "CAPS": CAPS(**TOLD, apart=True),
-    "CAPS of mixtures": CAPS(**TOLD, apart=True, mixtures=True, unit_outcomes=True),
-    "OPB": OPB(arms=3, radius="hoeffding", safe_action=SAFE_ARM, threshold=NAMED, apart=True),
-    "ArmsCAPS": ArmsCAPS(arms=3, safe_action=SAFE_ARM, threshold=NAMED, apart=True),
+    "LCLUCB": LCLUCB(**TOLD, separate_signals=True),
+    "SafeLTS": SafeLTS(**TOLD, separate_signals=True),
+    "OPLB": OPLB(**TOLD, separate_signals=True),
+    "CAPS": CAPS(**TOLD, separate_signals=True),
+    "CAPS of mixtures": CAPS(**TOLD, separate_signals=True, mixtures=True, bounded_outcomes=True),
+    "OPB": OPB(arms=3, radius="hoeffding", safe_action=SAFE_ARM, threshold=NAMED, separate_signals=True),
+    "ArmsCAPS": ArmsCAPS(arms=3, safe_action=SAFE_ARM, threshold=NAMED, separate_signals=True),
 }
 TOGETHER = {
     "OPLB": TWO,
@@ -88,7 +89,7 @@ def test_in_parts_and_in_any_order_the_same_is_learned_to_the_bit(policy: Any, o
     agent, decisions = started(policy)
     for round_, signal in order:
         tell(agent, decisions[int(round_)], str(signal))
-    assert (agent.waiting, agent.held) == (0, 0)
+    assert (agent.pending_count, agent.buffered_count) == (0, 0)
     assert agent.state.memory.tobytes() == whole(policy)
 
 
@@ -97,10 +98,10 @@ def test_two_signals_now_and_the_third_later(policy: Any) -> None:
     agent, decisions = started(policy)
     for decision in decisions:
         tell(agent, decision, "wait", "reward")
-    assert (agent.waiting, agent.held) == (COUNT, 0 if policy.apart else COUNT)
+    assert (agent.pending_count, agent.buffered_count) == (COUNT, 0 if policy.separate_signals else COUNT)
     for decision in decisions[::-1]:
         agent.learn(decision.id, spend=value_of(decision.round, "spend"))
-    assert (agent.waiting, agent.held) == (0, 0)
+    assert (agent.pending_count, agent.buffered_count) == (0, 0)
     assert agent.state.memory.tobytes() == whole(policy)
 
 
@@ -119,31 +120,31 @@ def test_apart_a_signal_is_learned_when_its_own_turn_has_come(policy: Any) -> No
     agent, decisions = started(policy)
     before = agent.state.memory.tobytes()
     tell(agent, decisions[1], "reward")
-    assert (agent.state.memory.tobytes(), agent.held) == (before, 1)
+    assert (agent.state.memory.tobytes(), agent.buffered_count) == (before, 1)
     tell(agent, decisions[0], "reward")
     after = agent.state.memory.tobytes()
-    assert (after != before, agent.held, agent.waiting) == (True, 0, COUNT)
+    assert (after != before, agent.buffered_count, agent.pending_count) == (True, 0, COUNT)
     tell(agent, decisions[1], "wait")
-    assert (agent.state.memory.tobytes(), agent.held) == (after, 1)
+    assert (agent.state.memory.tobytes(), agent.buffered_count) == (after, 1)
 
 
 @pytest.mark.parametrize("policy", [APART["LCLUCB"], APART["OPLB"], APART["OPB"]], ids=["LCLUCB", "OPLB", "OPB"])
 def test_apart_a_decision_knows_the_rewards_that_came_before_the_costs(policy: Any) -> None:
     agent, decisions = started(policy)
     actions = Arms(3) if hasattr(policy, "arms") else np.eye(2)
-    before = agent.decide(actions).hoped
+    before = agent.decide(actions).optimistic_reward
     for decision in decisions:
         tell(agent, decision, "reward")
-    assert agent.decide(actions).hoped != before
+    assert agent.decide(actions).optimistic_reward != before
 
 
 def test_apart_with_whole_outcomes_decides_as_together_to_the_bit() -> None:
     chance = np.random.default_rng(8)
     for kind in (LCLUCB, OPLB, SafeLTS):
-        agents = [Agent(kind(**TOLD, apart=switch), seed=3) for switch in (False, True)]
+        agents = [Agent(kind(**TOLD, separate_signals=switch), seed=3) for switch in (False, True)]
         for _ in range(20):
             made = [agent.decide(np.eye(2)) for agent in agents]
-            assert made[0].plain() == made[1].plain()
+            assert made[0].to_dict() == made[1].to_dict()
             outcome = chance.normal(0.2, 0.1, 3)
             for agent, decision in zip(agents, made, strict=True):
                 agent.learn(decision, reward=outcome[0], cost=outcome[1:])
@@ -155,16 +156,16 @@ def test_by_arrival_every_signal_is_learned_at_once(policy: Any) -> None:
     memory = agent.state.memory.tobytes()
     for round_, signal in ((3, "wait"), (1, "reward"), (3, "spend"), (0, "wait")):
         tell(agent, decisions[round_], signal)
-        assert (agent.state.memory.tobytes() != memory, agent.held) == (True, 0)
+        assert (agent.state.memory.tobytes() != memory, agent.buffered_count) == (True, 0)
         memory = agent.state.memory.tobytes()
 
 
 def test_by_arrival_a_shared_row_waits_for_its_own_signals_only() -> None:
     agent, decisions = started(TWO, order="arrival")
     tell(agent, decisions[3], "reward", "wait")
-    assert (agent.held, agent.waiting) == (1, COUNT)
+    assert (agent.buffered_count, agent.pending_count) == (1, COUNT)
     tell(agent, decisions[3], "spend")
-    assert (agent.held, agent.waiting) == (0, COUNT - 1)
+    assert (agent.buffered_count, agent.pending_count) == (0, COUNT - 1)
     by_hand, same = started(TWO, order="arrival")
     by_hand.learn(same[3], value_of(3, "reward"), [value_of(3, "spend"), value_of(3, "wait")])
     assert agent.state.memory.tobytes() == by_hand.state.memory.tobytes()
@@ -176,10 +177,10 @@ def test_giving_up_lets_the_rest_be_learned(policy: Any) -> None:
     for decision in decisions[1:]:
         tell(agent, decision, *SIGNALS)
     tell(agent, decisions[0], "reward", "spend")
-    assert (agent.waiting, agent.held) == (1, COUNT if not policy.apart else COUNT - 1)
-    assert agent.forget(before=1) == 1
-    assert (agent.waiting, agent.held) == (0, 0)
-    with refused(InvalidOutcome, "round 0", "forgotten"):
+    assert (agent.pending_count, agent.buffered_count) == (1, COUNT if not policy.separate_signals else COUNT - 1)
+    assert agent.drop_pending(before=1) == 1
+    assert (agent.pending_count, agent.buffered_count) == (0, 0)
+    with refused(InvalidOutcome, ErrorCode.OUTCOME_ALREADY_KNOWN):
         tell(agent, decisions[0], "wait")
 
 
@@ -197,21 +198,24 @@ def test_names_are_those_of_the_policy_and_truths_are_welcome() -> None:
     agent.learn(first.id, opt_out=np.False_)
     by_hand.learn(second, reward=1.0, cost=0.0)
     assert agent.state.memory.tobytes() == by_hand.state.memory.tobytes()
-    with refused(InvalidOutcome, "'clik'", "the signals are click, opt_out", "did you mean 'click'?"):
+    with refused(InvalidOutcome, ErrorCode.UNKNOWN_SIGNAL):
         agent.learn(agent.decide(Arms(3)), clik=True)
 
 
 WRONG: dict[str, tuple[dict[str, Any], list[str]]] = {
-    "a name that is near": ({"wiat": 0.1}, ["'wiat'", "did you mean 'wait'?"]),
-    "a name that is far": ({"zzz": 0.1}, ["'zzz'", "the signals are reward, spend, wait"]),
-    "one of two unknown": ({"spend": 0.1, "x": 0.1}, ["'x'"]),
-    "no number": ({"spend": "much"}, ["the 'spend' is 'much'", "a number"]),
-    "nothing": ({"spend": None}, ["the 'spend' is None"]),
-    "not finite": ({"wait": NAN}, ["the 'wait' is nan", "finite"]),
-    "no outcome": ({}, ["no outcome is given", "reward, spend, wait"]),
-    "twice": ({"cost": [0.1, 0.2], "wait": 0.2}, ["'wait' is given twice"]),
-    "a part of the costs as cost": ({"cost": {"spend": 0.1}}, ["['spend']", "['spend', 'wait']"]),
-    "a missing reward": ({"reward": None, "spend": 0.1}, ["the reward is None"]),
+    "a name that is near": ({"wiat": 0.1}, [ErrorCode.UNKNOWN_SIGNAL, "'wiat'", "did you mean 'wait'?"]),
+    "a name that is far": ({"zzz": 0.1}, [ErrorCode.UNKNOWN_SIGNAL, "'zzz'"]),
+    "one of two unknown": ({"spend": 0.1, "x": 0.1}, [ErrorCode.UNKNOWN_SIGNAL, "'x'"]),
+    "no number": ({"spend": "much"}, [ErrorCode.WRONG_TYPE]),
+    "nothing": ({"spend": None}, [ErrorCode.WRONG_TYPE]),
+    "not finite": ({"wait": NAN}, [ErrorCode.NOT_FINITE]),
+    "no outcome": ({}, [ErrorCode.OUTCOME_MISSING, "reward, spend, wait"]),
+    "twice": ({"cost": [0.1, 0.2], "wait": 0.2}, [ErrorCode.DUPLICATE_NAME]),
+    "a part of the costs as cost": (
+        {"cost": {"spend": 0.1}},
+        [ErrorCode.UNKNOWN_NAME, "['spend']", "['spend', 'wait']"],
+    ),
+    "a missing reward": ({"reward": None, "spend": 0.1}, [ErrorCode.WRONG_TYPE]),
 }
 
 
@@ -220,10 +224,10 @@ WRONG: dict[str, tuple[dict[str, Any], list[str]]] = {
 def test_a_part_that_is_wrong_changes_nothing(policy: Any, outcome: dict[str, Any], parts: list[str]) -> None:
     agent, decisions = started(policy)
     tell(agent, decisions[0], "reward")
-    before = remembered(agent), agent.held
+    before = remembered(agent), agent.buffered_count
     with refused(InvalidOutcome, *parts):
         agent.learn(decisions[1], **outcome)
-    assert (remembered(agent), agent.held) == before
+    assert (remembered(agent), agent.buffered_count) == before
 
 
 @every
@@ -231,20 +235,20 @@ def test_a_signal_counts_once(policy: Any) -> None:
     agent, decisions = started(policy)
     for round_ in (0, 2):
         tell(agent, decisions[round_], "reward", "wait")
-        before = remembered(agent), agent.held
+        before = remembered(agent), agent.buffered_count
         for again in (value_of(round_, "reward"), 0.9):
             for outcome in ({"reward": again}, {"reward": again, "spend": 0.1}):
-                with refused(InvalidOutcome, f"round {round_}", "'reward' was given already", "once"):
+                with refused(InvalidOutcome, ErrorCode.OUTCOME_ALREADY_KNOWN):
                     agent.learn(decisions[round_], **outcome)
-        assert (remembered(agent), agent.held) == before
+        assert (remembered(agent), agent.buffered_count) == before
     tell(agent, decisions[0], "spend")
-    with refused(InvalidOutcome, "round 0", "given already"):
+    with refused(InvalidOutcome, ErrorCode.OUTCOME_ALREADY_KNOWN):
         tell(agent, decisions[0], "spend")
 
 
 def test_outside_its_range_a_part_is_refused_as_the_whole_is() -> None:
     agent, decisions = started(APART["OPB"])
-    with refused(InvalidOutcome, "'wait' is 1.5", "[0, 1]"):
+    with refused(InvalidOutcome, ErrorCode.OUTCOME_OUT_OF_RANGE):
         agent.learn(decisions[0], wait=1.5)
     agent.learn(decisions[0], wait=1.0)
 
@@ -253,7 +257,7 @@ def test_a_policy_of_three_verbs_has_no_names() -> None:
     agent = Agent(ThreeVerbs())
     decision = agent.decide(None)
     for outcome in ({"click": 1.0}, {"cost": 1.0}, {}):
-        with refused(InvalidOutcome, "only start, decide and learn"):
+        with refused(InvalidOutcome, ErrorCode.UNSUPPORTED):
             agent.learn(decision, **outcome)
     agent.learn(decision.id, reward=1.0)
     assert agent.state.memory.tolist() == [1.0]
@@ -263,7 +267,7 @@ def test_a_policy_of_three_verbs_has_no_names() -> None:
 def test_without_costs_a_reward_is_the_whole(policy: Any) -> None:
     agent = Agent(policy)
     agent.learn(agent.decide(choices(policy)), reward=0.5)
-    assert agent.waiting == 0
+    assert agent.pending_count == 0
 
 
 # What waits, told.
@@ -274,15 +278,15 @@ def test_what_waits_is_told_by_signal() -> None:
     for decision in decisions[1:]:
         tell(agent, decision, "reward")
     tell(agent, decisions[0], "spend")
-    told = agent.pending()
-    assert (told["reward"].missing, told["reward"].held, told["reward"].oldest) == (1, COUNT - 1, decisions[0].id)
-    assert (told["spend"].missing, told["spend"].held, told["spend"].oldest) == (COUNT - 1, 0, decisions[1].id)
-    assert told["reward"].why == f"held behind {decisions[0].id}, which lacks reward"
-    assert told["wait"].why == "waits for wait"
-    assert [line["signal"] for line in told.plain()] == list(SIGNALS)
-    assert str(told).splitlines()[0].split() == ["signal", "missing", "oldest", "held", "late", "why"]
+    pending = agent.pending()
+    assert pending["reward"][1:4] == (1, decisions[0].id, COUNT - 1)  # missing, oldest, buffered
+    assert pending["spend"][1:4] == (COUNT - 1, decisions[1].id, 0)
+    assert decisions[0].id in pending["reward"].why
+    assert "wait" in pending["wait"].why
+    assert [line["signal"] for line in pending.to_dict()] == list(SIGNALS)
+    assert len(str(pending).splitlines()) == 1 + len(SIGNALS)
     with pytest.raises(KeyError):
-        told["clicks"]
+        pending["clicks"]
 
 
 def test_where_signals_are_together_the_missing_one_is_named() -> None:
@@ -291,8 +295,9 @@ def test_where_signals_are_together_the_missing_one_is_named() -> None:
     tell(agent, decisions[1], *SIGNALS)
     for signal in ("reward", "wait"):
         line = agent.pending()[signal]
-        assert (line.held, line.missing) == (2, COUNT - 2)
-        assert line.why == f"held behind {decisions[0].id}, which lacks spend"
+        assert line[1:4] == (COUNT - 2, decisions[2].id, 2)  # missing, oldest, buffered
+        assert decisions[0].id in line.why
+        assert "spend" in line.why
     for decision in decisions:
         for signal in SIGNALS:
             if decision.round > 1 or (decision.round == 0 and signal == "spend"):
@@ -312,30 +317,30 @@ def test_what_is_partly_known_survives_copies_and_files(policy: Any, tmp_path: P
     agent.save(tmp_path / "agent.json")
     others = [Agent.load(tmp_path / "agent.json"), copy.deepcopy(agent)]
     for other in others:
-        assert (remembered(other), other.held) == (remembered(agent), agent.held)
-        assert other.pending().plain() == agent.pending().plain()
-        with refused(InvalidOutcome, "'reward' was given already"):
+        assert (remembered(other), other.buffered_count) == (remembered(agent), agent.buffered_count)
+        assert other.pending().to_dict() == agent.pending().to_dict()
+        with refused(InvalidOutcome, ErrorCode.OUTCOME_ALREADY_KNOWN):
             other.learn(decisions[0].id, reward=0.3)
     rest = [(4, signal) for signal in SIGNALS]
     rest += [(0, "spend"), (0, "wait"), (1, "reward"), (1, "spend"), (2, "wait")]
     for other in (agent, *others):
         for round_, signal in reversed(rest):
             tell(other, decisions[round_], signal)
-        assert (other.waiting, other.held) == (0, 0)
+        assert (other.pending_count, other.buffered_count) == (0, 0)
         assert other.state.memory.tobytes() == whole(policy)
 
 
 @pytest.mark.parametrize("value", ["yes", 1, None, [True]], ids=repr)
 def test_apart_is_true_or_false(value: Any) -> None:
     for kind, settings in ((LCLUCB, TOLD), (OPB, {"arms": 3, "safe_action": SAFE_ARM, "threshold": NAMED})):
-        with refused(InvalidProblem, "apart is", "True or False"):
-            kind(**settings, apart=value)
+        with refused(InvalidProblem, ErrorCode.WRONG_TYPE):
+            kind(**settings, separate_signals=value)
 
 
 def test_one_matrix_for_all_costs_is_refused_where_they_are_apart() -> None:
-    with refused(InvalidProblem, "method is 'socp'", "apart"):
-        OPLB(**TOLD, apart=True, method="socp")
-    with refused(InvalidActions, "Ball", "apart"):
+    with refused(InvalidProblem, ErrorCode.CONFLICTING_SETTINGS):
+        OPLB(**TOLD, separate_signals=True, method="socp")
+    with refused(InvalidActions, ErrorCode.UNSUPPORTED_ACTIONS):
         Agent(APART["LCLUCB"]).decide(Ball(0.5))
-    one = LCLUCB(safe_action=ORIGIN, threshold=0.5, noise=0.1, apart=True)
+    one = LCLUCB(safe_action=ORIGIN, threshold=0.5, noise=0.1, separate_signals=True)
     assert np.array_equal(Agent(one).decide(Ball(0.5)).action, Agent(ONE).decide(Ball(0.5)).action)

@@ -9,6 +9,7 @@ from tests.policies.agents import NAMED, remembered
 from tests.problem.refusal import refused
 
 from stagewise import LCLUCB, OPB, Agent, Arms, InvalidOutcome, SafeAction
+from stagewise.problem.errors import ErrorCode
 
 SAFE = SafeAction(arm=0, reward=0.1, cost={"spend": 0.1, "wait": 0.2})
 PULLS = OPB(arms=3, safe_action=SAFE, threshold=NAMED)
@@ -111,13 +112,13 @@ def test_a_frame_of_costs_is_taken_by_its_names(frame: Any) -> None:
 def test_a_frame_with_other_names_is_refused(frame: Any, columns: Any) -> None:
     agent = Agent(PULLS)
     before = remembered(agent)
-    with refused(InvalidOutcome, "names ", "the constraints are ['spend', 'wait']"):
+    with refused(InvalidOutcome, ErrorCode.INVALID_ROW):
         agent.learn_log(ARMS, REWARDS, frame(columns))
     assert remembered(agent) == before
 
 
 def test_a_frame_of_another_length_is_refused() -> None:
-    with refused(InvalidOutcome, "other lengths than the 12"):
+    with refused(InvalidOutcome, ErrorCode.WRONG_SHAPE):
         Agent(PULLS).learn_log(ARMS, REWARDS, Frame({"spend": SPEND[:5], "wait": WAIT[:5]}))
 
 
@@ -134,7 +135,7 @@ def test_a_series_is_one_cost_a_row() -> None:
 
 
 def test_a_frame_of_rewards_is_refused() -> None:
-    with refused(InvalidOutcome, "the logged rewards", "(12, 2)"):
+    with refused(InvalidOutcome, ErrorCode.WRONG_SHAPE):
         Agent(PULLS).learn_log(ARMS, Frame({"a": SPEND, "b": WAIT}), EXPECTED)
 
 
@@ -148,7 +149,7 @@ def test_a_labelled_row_is_taken_by_its_names() -> None:
     known = learned(0.5, {"spend": 0.1, "wait": 0.3})
     assert learned(0.5, Row({"wait": 0.3, "spend": 0.1})) == known
     assert learned(0.5, Column([0.1, 0.3])) == known
-    with refused(InvalidOutcome, "the cost names ['wait']"):
+    with refused(InvalidOutcome, ErrorCode.UNKNOWN_NAME):
         learned(0.5, Row({"wait": 0.3}))
 
 

@@ -7,15 +7,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.problem.refusal import refused
 
 import stagewise as sw
 from stagewise.kernels.bounds import CENTRE, HALF
-from stagewise.kernels.compile import named
-from stagewise.kernels.layout import part_of
-from stagewise.kernels.signals.arms import RATES, declared_of_arms, kept_ends
-from stagewise.kernels.signals.rates import rate_ends
-from stagewise.models.arms import UPPER_SHARE
-from stagewise.policies.policy import Played
+from stagewise.kernels.compile import as_python
+from stagewise.kernels.layout import get_model_block
+from stagewise.kernels.models.arm_means import RATES, get_arms_assumptions, get_kept_intervals
+from stagewise.kernels.models.rate_interval import compute_rate_interval
+from stagewise.models.arms_model import UPPER_SHARE
+from stagewise.policies.policy import PlayedAction
+from stagewise.problem.errors import ErrorCode
 
 SAFE = sw.SafeAction(arm=0, reward=0.04, cost=[0.004, 0.0005])
 TOLD: dict[str, Any] = {"arms": 4, "safe_action": SAFE, "threshold": [0.02, 0.005]}
@@ -24,8 +26,8 @@ MEANS = np.array([[0.04, 0.05, 0.06, 0.09], [0.004, 0.01, 0.012, 0.018], [0.0005
 
 def kept(policy: Any, state: sw.State) -> np.ndarray:
     """Return the kept intervals, (2, 1 + m, K): centres and halves."""
-    part = named(part_of)(policy.layout, state.memory, 0)
-    return np.array(named(kept_ends)(part, state.memory).rows).reshape(2, part.signals, part.size)
+    part = as_python(get_model_block)(policy.layout, state.memory, 0)
+    return np.array(as_python(get_kept_intervals)(part, state.memory).rows).reshape(2, part.signals, part.size)
 
 
 def log(rows: int, seed: int = 5) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -39,10 +41,12 @@ def log(rows: int, seed: int = 5) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 # Which radius
 
 
-@pytest.mark.parametrize(("kind", "natural"), [(sw.OPB, "kl"), (sw.ArmsCAPS, "rates")])
-def test_outcomes_in_a_range_have_the_natural_intervals_and_noisy_ones_the_usual(kind: Any, natural: str) -> None:
-    assert kind(**TOLD).radius == natural
-    assert f"radius='{natural}'" in repr(kind(**TOLD))
+@pytest.mark.parametrize(("kind", "default_radius"), [(sw.OPB, "kl"), (sw.ArmsCAPS, "rates")])
+def test_outcomes_in_a_range_have_the_natural_intervals_and_noisy_ones_the_usual(
+    kind: Any, default_radius: str
+) -> None:
+    assert kind(**TOLD).radius == default_radius
+    assert f"radius='{default_radius}'" in repr(kind(**TOLD))
     assert kind(**TOLD, noise=0.3).radius == "hoeffding"
     assert kind(**TOLD, radius="paper").radius == "paper"
     assert sw.UCB(arms=2).radius == "kl"
@@ -52,7 +56,7 @@ def test_outcomes_in_a_range_have_the_natural_intervals_and_noisy_ones_the_usual
 @pytest.mark.parametrize("kind", [sw.OPB, sw.ArmsCAPS, sw.UCB])
 def test_a_horizon_is_not_ignored_but_refused_where_the_natural_interval_has_none(kind: Any) -> None:
     told = {"arms": 4} if kind is sw.UCB else TOLD
-    with pytest.raises(sw.InvalidProblem, match=r"horizon is 50 .* radius='hoeffding'"):
+    with refused(sw.InvalidProblem, ErrorCode.CONFLICTING_SETTINGS):
         kind(**told, horizon=50)
     assert kind(**told, horizon=50, radius="hoeffding").horizon == 50
 
@@ -94,11 +98,11 @@ def test_all_ends_together_take_what_is_promised(costs: int, share: bool, known:
 def test_without_limits_all_of_delta_is_for_the_reward_of_every_arm() -> None:
     state = (policy := sw.UCB(arms=5, radius="rates", delta=0.1)).start()
     for _ in range(30):
-        state = policy.learn_in_place(state, Played(1), np.array([0.5]))
-    part = named(part_of)(policy.layout, state.memory, 0)
-    stated = named(declared_of_arms)(part, policy.settings)
+        state = policy.learn_in_place(state, PlayedAction(1), np.array([0.5]))
+    part = as_python(get_model_block)(policy.layout, state.memory, 0)
+    stated = as_python(get_arms_assumptions)(part, policy.settings)
     assert 5 * float(np.exp(-stated.lower[0]) + np.exp(-stated.upper[0])) == pytest.approx(0.1)
-    ends = named(rate_ends)(30.0, 0.5, 0.5, stated.lower[0], stated.upper[0])
+    ends = as_python(compute_rate_interval)(30.0, 0.5, 0.5, stated.lower[0], stated.upper[0])
     centre, half = kept(policy, state)[:, 0, 1]
     assert [centre - half, centre + half] == pytest.approx([ends.low, ends.high])
 
@@ -106,7 +110,9 @@ def test_without_limits_all_of_delta_is_for_the_reward_of_every_arm() -> None:
 def test_what_is_declared_of_the_safe_arm_has_no_width_where_it_is_listed_too() -> None:
     policy = sw.ArmsCAPS(**TOLD)
     state = policy.learn_log(policy.start(), *logged(policy, 500))
-    bounds = policy.chosen(policy.form, state, policy.no_features, np.empty(0, bool), sw.Draw()).workspace.bounds
+    bounds = policy.play_round(
+        policy.round_spec, state, policy.no_features, np.empty(0, bool), sw.RandomKey()
+    ).workspace.bounds
     np.testing.assert_array_equal(bounds[:, HALF, 0], 0.0)
     np.testing.assert_array_equal(bounds[:, CENTRE, 0], [0.04, 0.004, 0.0005])
     assert (bounds[:, HALF, 1:4] > 0.0).all()
@@ -118,7 +124,9 @@ def test_what_is_declared_of_the_safe_arm_has_no_width_where_it_is_listed_too() 
 def logged(policy: Any, rows: int) -> tuple[Any, Any]:
     """Return a log as a policy learns it."""
     arms, rewards, costs = log(rows)
-    return policy.logged(arms), [policy.values(reward, cost) for reward, cost in zip(rewards, costs, strict=True)]
+    return policy.check_logged_actions(arms), [
+        policy.values(reward, cost) for reward, cost in zip(rewards, costs, strict=True)
+    ]
 
 
 def test_ends_never_widen() -> None:
@@ -126,12 +134,12 @@ def test_ends_never_widen() -> None:
     state, arms_values = policy.start(), logged(policy, 3000)
     before = kept(policy, state)
     for arm, values in zip(*arms_values, strict=True):
-        state = policy.learn_in_place(state, Played(arm), values)
+        state = policy.learn_in_place(state, PlayedAction(arm), values)
         after = kept(policy, state)
         assert (after[0] - after[1] >= before[0] - before[1] - 1e-12).all()
         assert (after[0] + after[1] <= before[0] + before[1] + 1e-12).all()
         before = after.copy()
-    assert named(part_of)(policy.layout, state.memory, 0).radius == RATES
+    assert as_python(get_model_block)(policy.layout, state.memory, 0).radius == RATES
 
 
 @pytest.mark.long
@@ -147,7 +155,7 @@ def test_a_log_is_one_batch_whatever_its_order() -> None:
     np.testing.assert_allclose(sorted_, plain, atol=1e-12)
     state = policy.start()
     for row in order:
-        state = policy.learn_in_place(state, Played(arms[row]), values[row])
+        state = policy.learn_in_place(state, PlayedAction(arms[row]), values[row])
     assert kept(policy, state)[1, 1].min() < 0.5 * plain[1, 1].min()
 
 
@@ -163,15 +171,15 @@ def test_a_log_does_not_undo_what_was_kept_before() -> None:
 
 def test_ends_that_have_passed_each_other_leave_the_larger_one_above() -> None:
     """Means that change are no means: many pulls without a cost, then with nothing else."""
-    policy = sw.ArmsCAPS(**TOLD, watch=False)
+    policy = sw.ArmsCAPS(**TOLD, check_assumptions=False)
     state = policy.start()
     for cost in [0.0] * 3000 + [1.0] * 3000:
-        state = policy.learn_in_place(state, Played(1), np.array([0.0, cost, 0.0]))
+        state = policy.learn_in_place(state, PlayedAction(1), np.array([0.0, cost, 0.0]))
     assert kept(policy, state)[1, 1, 1] < 0.0
     low, high = (float(kept(policy, state)[0, 1, 1] + side * kept(policy, state)[1, 1, 1]) for side in (-1.0, 1.0))
     assert high < 0.01 < 0.4 < low
     decision = policy.decide(state, sw.Arms(4))
-    shown = {row.label: row.dearest[0] for row in decision._table().rows}
+    shown = {row.label: row.pessimistic_cost[0] for row in decision._table().rows}
     assert shown["arm 1"] == pytest.approx(low)
     assert decision.probabilities[1] <= 0.016 / (low - 0.004) + 1e-9
-    assert math.isfinite(decision.hoped)
+    assert math.isfinite(decision.optimistic_reward)

@@ -7,7 +7,7 @@ import pytest
 
 import stagewise as sw
 from stagewise.kernels.bounds import CENTRE, HALF
-from stagewise.simulation.judge import judge
+from stagewise.simulation.oracle import build_oracle
 
 ARMS, RIDGE, DELTA, ROUNDS = 4, 1e-8, 0.05, 1000
 REWARDS, COSTS, LIMIT = np.array([0.2, 0.5, 0.7, 0.9]), np.array([0.1, 0.25, 0.35, 0.6]), 0.3
@@ -24,15 +24,15 @@ def log(counts: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def linear_policy() -> sw.OPLB:
     """Return OPLB on the unit vectors; without a ridge to speak of, so that estimates are means."""
     safe = sw.SafeAction(features=np.eye(ARMS)[0], **KNOWN)
-    told: dict[str, Any] = {"noise": 0.5, "delta": DELTA, "ridge": RIDGE, "watch": False}
+    told: dict[str, Any] = {"noise": 0.5, "delta": DELTA, "ridge": RIDGE, "check_assumptions": False}
     return sw.OPLB(safe_action=safe, threshold=LIMIT, **told)
 
 
 def bounds_of(policy: Any, state: sw.State, listed: np.ndarray) -> np.ndarray:
     """Return the bounds of every candidate, the safe one last."""
-    seen = policy.chosen(policy.form_for(sw.Arms(ARMS) if listed.shape[1] == 0 else sw.Finite(listed)), state, listed,
-                         np.empty(0, bool), sw.Draw())  # fmt: skip
-    return np.array(seen.workspace.bounds)
+    actions = sw.Arms(ARMS) if listed.shape[1] == 0 else sw.FiniteSet(listed)
+    result = policy.play_round(policy.get_round_spec(actions), state, listed, np.empty(0, bool), sw.RandomKey())
+    return np.array(result.workspace.bounds)
 
 
 @pytest.mark.parametrize("counts", COUNTS, ids=str)
@@ -56,7 +56,7 @@ def test_with_intervals_as_wide_as_the_ellipsoid_s_both_play_the_same_mixture(co
     """OPB with a horizon has R √(2 log(2(m+1)KT/δ)/n): with R such that this is the ellipsoid's, it is OPLB."""
     arms, rewards, costs = log(counts)
     safe = sw.SafeAction(features=np.eye(ARMS)[0], **KNOWN)
-    told: dict[str, Any] = {"delta": DELTA, "watch": False, "optimism": optimism, "threshold": LIMIT}
+    told: dict[str, Any] = {"delta": DELTA, "check_assumptions": False, "optimism": optimism, "threshold": LIMIT}
     linear = sw.Agent(sw.OPLB(safe_action=safe, noise=0.5, ridge=RIDGE, **told))
     linear.learn_log(np.eye(ARMS)[arms], rewards, costs)
     half = bounds_of(linear.policy, linear._state, np.eye(ARMS))[:, HALF, 1]
@@ -64,20 +64,20 @@ def test_with_intervals_as_wide_as_the_ellipsoid_s_both_play_the_same_mixture(co
     noise = {"noise": (half / unit).tolist(), "horizon": ROUNDS, "radius": "hoeffding"}
     pulled = sw.Agent(sw.OPB(arms=ARMS, safe_action=sw.SafeAction(arm=0, **KNOWN), **told, **noise))
     pulled.learn_log(arms, rewards, costs)
-    one, other = linear.decide(sw.Finite(np.eye(ARMS)[1:])), pulled.decide(sw.Arms(ARMS))
+    one, other = linear.decide(sw.FiniteSet(np.eye(ARMS)[1:])), pulled.decide(sw.Arms(ARMS))
     np.testing.assert_allclose(one.probabilities[:3], other.probabilities[1:ARMS], atol=1e-5)
     assert one.probabilities[3] == pytest.approx(other.probabilities[[0, ARMS]].sum(), abs=1e-5)
-    assert one.hoped == pytest.approx(other.hoped, rel=1e-5)
-    np.testing.assert_allclose(one.dearest, other.dearest, atol=1e-6)
+    assert one.optimistic_reward == pytest.approx(other.optimistic_reward, rel=1e-5)
+    np.testing.assert_allclose(one.pessimistic_cost, other.pessimistic_cost, atol=1e-6)
     assert 0.0 < one.probabilities[3] < 1.0
 
 
 def test_the_best_mixture_is_worth_the_same() -> None:
-    features = sw.LinearWorld(reward=REWARDS, cost=COSTS, actions=sw.Finite(np.eye(ARMS)), noise=0.5)
+    features = sw.LinearWorld(reward=REWARDS, cost=COSTS, actions=sw.FiniteSet(np.eye(ARMS)), noise=0.5)
     arms = sw.ArmsWorld(reward=REWARDS, cost=COSTS)
     policy = sw.OPB(arms=ARMS, safe_action=sw.SafeAction(arm=0, **KNOWN), threshold=LIMIT)
-    best = judge(policy, arms).best(arms.actions)
-    assert judge(linear_policy(), features).best(features.actions) == pytest.approx(best, rel=1e-12)
+    best = build_oracle(policy, arms).best(arms.actions)
+    assert build_oracle(linear_policy(), features).best(features.actions) == pytest.approx(best, rel=1e-12)
     assert best == pytest.approx(0.5 * 0.5 + 0.5 * 0.7)  # half of the second arm, half of the third
 
 

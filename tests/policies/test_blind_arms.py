@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 from tests.sizes import sized
 
-from stagewise import OPB, Agent, Arms, AtLeast, Draw, SafeAction
-from stagewise.kernels.rules.pair import best_pair
-from stagewise.policies.policy import Played
+from stagewise import OPB, Agent, Arms, AtLeast, RandomKey, SafeAction
+from stagewise.kernels.rules.pair import find_best_pair
+from stagewise.policies.policy import PlayedAction
 
 SAFE = SafeAction(arm=0, reward=0.1, cost=0.05)
 
 
 def dearest_of(decision: Any) -> dict[str, tuple[float, ...]]:
     """Return the pessimistic costs that the table shows, by label."""
-    return {row.label: row.dearest for row in decision._table().rows}
+    return {row.label: row.pessimistic_cost for row in decision._table().rows}
 
 
 BOUNDS = {
@@ -54,7 +54,7 @@ def test_an_arm_never_pulled_may_cost_as_much_as_any(settings: dict[str, Any], b
 def test_an_arm_never_pulled_may_earn_as_little_as_any(settings: dict[str, Any], worst: float) -> None:
     safe = SafeAction(arm=0, reward=0.1, cost=0.8)
     policy = OPB(arms=3, safe_action=safe, threshold=AtLeast(0.5), **settings)
-    decision = policy.decide(policy.start(), Arms(3), Draw())
+    decision = policy.decide(policy.start(), Arms(3), RandomKey())
     assert dearest_of(decision)["arm 1"] == (worst,)
     assert dearest_of(decision)["arm 2"] == (worst,)
 
@@ -70,10 +70,10 @@ def pulls(clipped: bool, seed: int, rounds: int) -> np.ndarray:
     policy = OPB(arms=3, safe_action=SafeAction(arm=0, reward=0.0, cost=0.0), threshold=THRESHOLD, radius="hoeffding")
     random, state, count = np.random.default_rng(seed), policy.start(), np.zeros(3, dtype=int)
     for round_ in range(rounds):
-        decision = policy.decide(state, Arms(3), Draw(seed, 0, round_))
+        decision = policy.decide(state, Arms(3), RandomKey(seed, 0, round_))
         arm = clipped_choice(policy, decision, random.uniform()) if clipped else decision.action
         seen = random.uniform(size=2) < [REWARDS[arm], COSTS[arm]]
-        state = policy.learn_in_place(state, Played(arm), seen.astype(float))
+        state = policy.learn_in_place(state, PlayedAction(arm), seen.astype(float))
         count[arm] += 1
     return count
 
@@ -84,9 +84,9 @@ def clipped_choice(policy: OPB, decision: Any, lottery: float, most: float = 1.0
     for row in decision._table().rows:
         if row.label in ("arm 1", "arm 2"):
             arm = int(row.label[-1])
-            hoped[arm], dearest[arm] = min(row.hoped, most), row.dearest[0]
-    pair = best_pair(hoped, dearest, 0.0, 0.0, policy.thresholds.limits[0])
-    return max(pair.dear if lottery < pair.share else pair.cheap, 0)
+            hoped[arm], dearest[arm] = min(row.optimistic_reward, most), row.pessimistic_cost[0]
+    pair = find_best_pair(hoped, dearest, 0.0, 0.0, policy.thresholds.limits[0])
+    return max(pair.costly if lottery < pair.share else pair.cheap, 0)
 
 
 @pytest.mark.long
@@ -103,8 +103,8 @@ def test_the_copy_of_the_rule_is_the_rule_where_nothing_is_cut_off() -> None:
     policy = OPB(arms=3, safe_action=SafeAction(arm=0, reward=0.0, cost=0.0), threshold=THRESHOLD, radius="hoeffding")
     state = policy.start()
     for arm in (1, 2) * 100:
-        state = policy.learn_in_place(state, Played(arm), np.array([REWARDS[arm], COSTS[arm]]))
-    decision = policy.decide(state, Arms(3), Draw())
+        state = policy.learn_in_place(state, PlayedAction(arm), np.array([REWARDS[arm], COSTS[arm]]))
+    decision = policy.decide(state, Arms(3), RandomKey())
     lotteries = (np.arange(1000) + 0.5) / 1000
     drawn = np.bincount([clipped_choice(policy, decision, lottery, np.inf) for lottery in lotteries], minlength=3)
     np.testing.assert_allclose(drawn / 1000, decision.probabilities[:3], atol=1e-3)

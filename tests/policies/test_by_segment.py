@@ -9,6 +9,7 @@ import pytest
 
 import stagewise as sw
 from stagewise.problem import naming
+from stagewise.records.reason import Contradiction
 
 COUNT = 300
 CHANCE = np.random.default_rng(3)
@@ -48,10 +49,10 @@ def test_a_report_tells_what_the_log_holds_of_every_segment() -> None:
         assert one.outcomes == its.sum()
         assert one.rate == pytest.approx(LOG[one.limit][its].mean())
         assert one.threshold == pytest.approx({"complaint": 0.5, "minutes": 20.0}[one.limit])
-        assert one.dearest > one.rate if one.limit == "complaint" else one.dearest < one.rate
+        assert one.pessimistic_cost > one.rate if one.limit == "complaint" else one.pessimistic_cost < one.rate
         bound = agent.decide({"country": one.segment}, only=[one.action]).limits[one.limit]  # type: ignore[attr-defined]
         if one.action == "nothing":
-            assert bound.dearest == pytest.approx(one.dearest)
+            assert bound.pessimistic_cost == pytest.approx(one.pessimistic_cost)
     assert f"NZ  nothing {report.segments[0].rate:.4f}" in str(report)
     assert "minutes by country, limit 20: seen, and at worst" in str(report)
 
@@ -60,7 +61,7 @@ def test_names_of_segments_survive_a_restart(tmp_path: Path, monkeypatch: pytest
     agent = learned()
     agent.save(tmp_path / "agent.json")
     monkeypatch.setattr(naming, "SEGMENTS", {})  # another process
-    naming.number_of.cache_clear()
+    naming.hash_segment.cache_clear()
     told = sw.Agent.load(tmp_path / "agent.json").report()
     assert {one.segment for one in told.segments} == {"NZ", "AU", "DE"}
     assert "DE" in str(told)
@@ -80,15 +81,17 @@ def test_a_drift_names_the_segment() -> None:
             "minutes": [40] * 99,
         }
     )
-    assert "moved: of 'offer' in 'AU' it averaged" in str(agent.decide({"country": "NZ"}).fallback)
+    found = agent.decide({"country": "NZ"}).reason_details.details
+    assert (found["found"], found["limit"]) == (Contradiction.DRIFT, "complaint")
+    assert (found["action"], found["segment"]) == ("'offer'", "AU")
 
 
 def test_the_picture_has_a_panel_for_each_limit_by_segment() -> None:
     agent = learned()
     agent.decide({"country": "NZ"})
-    figure = sw.draw_report(json.loads(json.dumps(agent.report().plain(), allow_nan=False)))
+    figure = sw.plot_report(json.loads(json.dumps(agent.report().to_dict(), allow_nan=False)))
     panels = {axes.get_title(): axes for axes in figure.axes}
-    panel = panels["complaint by country: seen, to the worst plausible"]
+    panel = panels["complaint by country: observed, to the upper bound"]
     assert [label.get_text() for label in panel.get_yticklabels()] == ["NZ", "AU", "DE"]
     assert panel.lines[0].get_xdata()[0] == pytest.approx(0.5)
     assert len(figure.axes) == 2 + 2 + 2
@@ -99,4 +102,4 @@ def test_problems_without_segments_tell_of_none() -> None:
     agent = sw.Agent(sw.OPB(arms=2, safe_action=safe, threshold=0.5), seed=1)
     agent.decide(sw.Arms(2))
     assert agent.report().segments == ()
-    assert len(sw.draw_report(agent.report()).axes) == 3
+    assert len(sw.plot_report(agent.report()).axes) == 3

@@ -11,15 +11,16 @@ from tests.problem.refusal import refused
 
 import stagewise as sw
 from stagewise.kernels.bounds import CENTRE, HALF, SAMPLED
-from stagewise.kernels.compile import Floats, named
-from stagewise.kernels.layout import FOLLOWED, NEVER, part_of
-from stagewise.kernels.signals.own import own_of
-from stagewise.policies.policy import Played
+from stagewise.kernels.compile import Floats, as_python
+from stagewise.kernels.layout import CACHE_DISABLED, CACHED, get_model_block
+from stagewise.kernels.models.per_candidate import get_candidate_sets
+from stagewise.policies.policy import PlayedAction
+from stagewise.problem.errors import ErrorCode
 from stagewise.records.reason import Reason
 from stagewise_reproduction.instances import at_zero, shifted
 
 CLOSE = 1e-7
-PART_OF, OWN_OF = named(part_of), named(own_of)
+PART_OF, OWN_OF = as_python(get_model_block), as_python(get_candidate_sets)
 
 
 class Problem(NamedTuple):
@@ -67,7 +68,7 @@ def some_problem(seed: int, baseline: str, m: int, kind: Any = sw.CAPS, **more: 
     known += [float(value) if costs_known else None for value in values[1:]]
     known = [0.0] * (1 + m) if baseline == "origin" else known
     ridge = d * float(np.max((noise / bound) ** 2))
-    draws = [getattr(policy, name, math.inf) for name in ("spread", "patience", "reward_bound")]
+    draws = [getattr(policy, name, math.inf) for name in ("posterior_scale", "certificate_factor", "reward_bound")]
     numbers = (settings["delta"], *draws, ridge)
     told = Stated(safe, known, noise, bound, limits, ceilings, *numbers)
     targets = random.normal(size=(6, d))
@@ -85,30 +86,30 @@ def held_ray(problem: Problem, decision: Any, lines: list[Line], known: Known, d
     best = min(float(np.max(plausible)), max(home, told.reward_bound))
     if best <= home + CLOSE:
         return
-    assert decision.hoped == pytest.approx(best, abs=CLOSE)
+    assert decision.optimistic_reward == pytest.approx(best, abs=CLOSE)
     prices = (best - known.r_low[-1]) / known.slack
     value = known.longest(draws[1:]) * (draws[0, :-1] - draws[0, -1])
     target = int(np.argmax(value)) if np.max(value) > 0.0 else safe
     line, step = (lines[target], steps[target]) if target < safe else (lines[0], 0.0)
-    gap = told.patience * line.unknown(prices, step) - (best - float(line.at(0, step).low[0]))
+    gap = told.certificate_factor * line.unknown(prices, step) - (best - float(line.at(0, step).low[0]))
     ranked, hopes = np.sort(value), np.sort(plausible)
     if min(abs(gap), np.max(value) - ranked[-3], hopes[-1] - hopes[-3]) < CLOSE:
         return  # too close to call; the third, since one candidate stands there twice
     chosen = target if gap > 0.0 else int(np.argmax(plausible))
     twin = {4: 0, 0: 4} if safe == 6 else {1: 5, 5: 1}
-    assert decision.index in ((-1,) if chosen == safe else (chosen, twin.get(chosen, chosen)))
+    assert decision.action_index in ((-1,) if chosen == safe else (chosen, twin.get(chosen, chosen)))
     if chosen < safe:
-        assert decision.step == pytest.approx(steps[chosen], abs=CLOSE)
-        dearest = [float(lines[chosen].dearest(1 + j, steps[chosen])[0]) for j in range(told.costs)]
-        np.testing.assert_allclose(problem.signs * decision.dearest, dearest, atol=CLOSE)
+        assert decision.step_size == pytest.approx(steps[chosen], abs=CLOSE)
+        dearest = [float(lines[chosen].pessimistic_cost(1 + j, steps[chosen])[0]) for j in range(told.costs)]
+        np.testing.assert_allclose(problem.signs * decision.pessimistic_cost, dearest, atol=CLOSE)
 
 
 def held_mixture(problem: Problem, decision: Any, known: Known, draws: Floats) -> None:
     """Hold a mixture against the page."""
     told, mixed = problem.told, decision.probabilities
     best = program(known.r_high, known.c_low, known.limits).value
-    assert decision.hoped == pytest.approx(best, abs=CLOSE)
-    np.testing.assert_allclose(problem.signs * decision.dearest, known.c_high @ mixed, atol=CLOSE)
+    assert decision.optimistic_reward == pytest.approx(best, abs=CLOSE)
+    np.testing.assert_allclose(problem.signs * decision.pessimistic_cost, known.c_high @ mixed, atol=CLOSE)
     if best <= known.r_high[-1] + CLOSE:
         return
     plain = program(draws[0], draws[1:], known.limits)
@@ -117,7 +118,7 @@ def held_mixture(problem: Problem, decision: Any, known: Known, draws: Floats) -
     paid = draws[0] + prices @ (known.c_high - draws[1:])
     proposal = program(paid, known.c_high, known.limits)
     unknown = known.unknown(best)
-    gap = (known.r_low + told.patience * unknown) @ proposal.shares - best
+    gap = (known.r_low + told.certificate_factor * unknown) @ proposal.shares - best
     if gap > CLOSE:
         assert paid @ mixed == pytest.approx(proposal.value, abs=CLOSE)
     elif gap < -CLOSE:
@@ -134,20 +135,20 @@ BASELINES = ["origin", "known", "unknown", "unknown reward", "unknown costs"]
 @pytest.mark.parametrize("m", [1, 2, 3])
 @pytest.mark.parametrize("mixtures", [False, True], ids=["rays", "mixtures"])
 def test_every_decision_is_the_one_of_the_page(baseline: str, m: int, mixtures: bool) -> None:
-    more = {"spread": 1.5, "patience": 1.0} if m == 2 else {}
+    more = {"posterior_scale": 1.5, "certificate_factor": 1.0} if m == 2 else {}
     problem = some_problem(100 * m + len(baseline), baseline, m, mixtures=mixtures, **more)
     policy, told, random = problem.policy, problem.told, np.random.default_rng(m)
     state, plays = policy.start(), list[Play]()
     for _ in range(0 if baseline in ("origin", "known") else 120):  # it was played before, and is certain enough now
         values = problem.outcome(told.safe, random)
-        state = policy.learn_in_place(state, Played(told.safe), values)
+        state = policy.learn_in_place(state, PlayedAction(told.safe), values)
         plays.append(Play(told.safe, None, 1.0, values))
     first, left = len(plays), 0
     for t in range(14):
-        followed, draw = t < 10, sw.Draw(7, 1, t)
+        followed, draw = t < 10, sw.RandomKey(7, 1, t)
         listed = problem.targets if followed else problem.others
         found = intervals(told, plays, listed, first, followed, not mixtures, t <= 10)
-        seen = policy.chosen(policy.form, state, listed, np.empty(0, dtype=bool), draw).workspace.bounds
+        seen = policy.play_round(policy.round_spec, state, listed, np.empty(0, dtype=bool), draw).workspace.bounds
         for signal, interval in enumerate(found):
             np.testing.assert_allclose(seen[signal, CENTRE] - seen[signal, HALF], interval.low, atol=CLOSE)
             np.testing.assert_allclose(seen[signal, CENTRE] + seen[signal, HALF], interval.high, atol=CLOSE)
@@ -164,12 +165,12 @@ def test_every_decision_is_the_one_of_the_page(baseline: str, m: int, mixtures: 
             lines = [Line(told, fits, found, target, ray) for ray, target in enumerate(listed)]
             held_ray(problem, decision, lines, known, draws)
         values = problem.outcome(decision.action, random)
-        ray = None if decision._unfollowed or not followed else decision.index
-        plays.append(Play(np.asarray(decision.action), ray, decision.step, values))
+        ray = None if decision._uncached or not followed else decision.action_index
+        plays.append(Play(np.asarray(decision.action), ray, decision.step_size, values))
         state = policy.learn(state, decision, sw.Outcome(values[0], problem.signs * values[1:]))
-        left += decision.fallback is None
+        left += decision.message is None
     assert left > 0
-    assert state.memory[FOLLOWED] == NEVER
+    assert state.memory[CACHED] == CACHE_DISABLED
 
 
 @pytest.mark.long
@@ -178,18 +179,18 @@ def test_every_decision_is_the_one_of_the_page(baseline: str, m: int, mixtures: 
 def test_a_greedy_proposal_that_is_not_certified_gives_way_to_one_that_is(baseline: str, mixtures: bool) -> None:
     """With C = 1 and no spread, decisions differ from the proposal's, and none is without its certificate."""
     seed = 3 if baseline == "origin" else 8
-    problem = some_problem(seed, baseline, 2, mixtures=mixtures, spread=0.0, patience=1.0)
-    patient = some_problem(seed, baseline, 2, mixtures=mixtures, spread=0.0, patience=1e9).policy
+    problem = some_problem(seed, baseline, 2, mixtures=mixtures, posterior_scale=0.0, certificate_factor=1.0)
+    patient = some_problem(seed, baseline, 2, mixtures=mixtures, posterior_scale=0.0, certificate_factor=1e9).policy
     random, state, plays, changed = np.random.default_rng(5), problem.policy.start(), list[Play](), 0
     told, policy = problem.told, problem.policy
-    state, listed = policy.follow(state, policy.decide(state, problem.targets)), problem.targets
+    state, listed = policy.cache_offered(state, policy.decide(state, problem.targets)), problem.targets
     for t in range(150):  # well known are the safe action and the first candidate, which pays
         values, ray = problem.outcome(told.safe if t % 2 else listed[0], random), -1 if t % 2 else 0
         values[0] += 0.3 * (ray == 0)
-        state = policy.learn_in_place(state, Played(told.safe if t % 2 else listed[0], ray), values)
+        state = policy.learn_in_place(state, PlayedAction(told.safe if t % 2 else listed[0], ray), values)
         plays.append(Play(told.safe if t % 2 else listed[0], ray, 1.0, values))
     for t in range(8):
-        draw = sw.Draw(1, 0, t)
+        draw = sw.RandomKey(1, 0, t)
         decision, proposal = policy.decide(state, listed, draw), patient.decide(state, listed, draw)
         changed += not np.allclose(
             proposal.probabilities if mixtures else proposal.action,
@@ -197,18 +198,23 @@ def test_a_greedy_proposal_that_is_not_certified_gives_way_to_one_that_is(baseli
         )
         found = intervals(told, plays, listed, 0, True, not mixtures)
         known = known_of(told, found)
-        if decision.fallback is None:
-            prices = (decision.hoped - known.r_low[-1]) / known.slack
+        if decision.message is None:
+            prices = (decision.optimistic_reward - known.r_low[-1]) / known.slack
             if mixtures:
-                low, unknown = known.r_low @ decision.probabilities, known.unknown(decision.hoped)
-                assert decision.hoped - low <= unknown @ decision.probabilities + CLOSE
+                low, unknown = known.r_low @ decision.probabilities, known.unknown(decision.optimistic_reward)
+                assert decision.optimistic_reward - low <= unknown @ decision.probabilities + CLOSE
             else:
-                line = Line(told, fits_now(told, plays), found, listed[decision.index], decision.index)
-                low = float(line.at(0, decision.step).low[0])
-                assert decision.hoped - low <= line.unknown(prices, decision.step) + CLOSE
+                line = Line(told, fits_now(told, plays), found, listed[decision.action_index], decision.action_index)
+                low = float(line.at(0, decision.step_size).low[0])
+                assert decision.optimistic_reward - low <= line.unknown(prices, decision.step_size) + CLOSE
         values = problem.outcome(decision.action, random)
         plays.append(
-            Play(np.asarray(decision.action), None if decision._unfollowed else decision.index, decision.step, values)
+            Play(
+                np.asarray(decision.action),
+                None if decision._uncached else decision.action_index,
+                decision.step_size,
+                values,
+            )
         )
         state = policy.learn(state, decision, sw.Outcome(values[0], problem.signs * values[1:]))
     assert changed > 0
@@ -239,16 +245,20 @@ def test_a_log_narrows_what_is_kept_only_after_its_last_row() -> None:
 
 def test_ends_that_pass_each_other_leave_the_larger_as_the_upper_one() -> None:
     """Declared noise a hundred times too small: what is seen contradicts itself, and the dearer reading stands."""
-    policy = sw.CAPS(safe_action=sw.SafeAction(features=np.zeros(2)), threshold=0.5, noise=0.01, watch=False)
+    policy = sw.CAPS(
+        safe_action=sw.SafeAction(features=np.zeros(2)), threshold=0.5, noise=0.01, check_assumptions=False
+    )
     agent, random = sw.Agent(policy), np.random.default_rng(1)
     for _ in range(300):
         agent.learn(agent.decide(np.eye(2)), reward=random.normal(), cost=random.normal())
     own = OWN_OF(PART_OF(policy.layout, agent.state.memory, 0))
     lows, highs, decision = own.lows[8:10], own.highs[8:10], agent.decide(np.eye(2))
     assert (lows > highs).any()
-    bounds = policy.chosen(policy.form, agent.state, np.eye(2), np.empty(0, dtype=bool), sw.Draw()).workspace.bounds
+    bounds = policy.play_round(
+        policy.round_spec, agent.state, np.eye(2), np.empty(0, dtype=bool), sw.RandomKey()
+    ).workspace.bounds
     np.testing.assert_allclose(bounds[1, CENTRE, :2] + bounds[1, HALF, :2], np.maximum(lows, highs))
-    assert decision.dearest[0] <= 0.5
+    assert decision.pessimistic_cost[0] <= 0.5
 
 
 @pytest.mark.long
@@ -277,17 +287,17 @@ SETTINGS: dict[str, Any] = {"safe_action": sw.SafeAction(features=np.zeros(2)), 
 @pytest.mark.parametrize(
     ("settings", "parts"),
     [
-        ({"patience": 0.9}, ["patience is 0.9", "1 or more"]),
-        ({"patience": float("nan")}, ["patience", "nan"]),
-        ({"patience": float("inf")}, ["patience is inf"]),
-        ({"spread": -0.1}, ["spread is -0.1", "0 or more"]),
-        ({"spread": float("inf")}, ["spread is inf"]),
-        ({"reward_bound": 0.0}, ["reward_bound is 0", "greater than 0"]),
-        ({"reward_bound": -1.0}, ["reward_bound is -1"]),
-        ({"mixtures": 1}, ["mixtures"]),
-        ({"ridge": 0.0}, ["ridge is 0"]),
-        ({"noise": 0.0}, ["noise"]),
-        ({"delta": 1.0}, ["delta"]),
+        ({"certificate_factor": 0.9}, [ErrorCode.OUT_OF_RANGE]),
+        ({"certificate_factor": float("nan")}, [ErrorCode.NOT_FINITE, "certificate_factor", "nan"]),
+        ({"certificate_factor": float("inf")}, [ErrorCode.NOT_FINITE]),
+        ({"posterior_scale": -0.1}, [ErrorCode.OUT_OF_RANGE]),
+        ({"posterior_scale": float("inf")}, [ErrorCode.NOT_FINITE]),
+        ({"reward_bound": 0.0}, [ErrorCode.OUT_OF_RANGE]),
+        ({"reward_bound": -1.0}, [ErrorCode.OUT_OF_RANGE]),
+        ({"mixtures": 1}, [ErrorCode.WRONG_TYPE, "mixtures"]),
+        ({"ridge": 0.0}, [ErrorCode.OUT_OF_RANGE]),
+        ({"noise": 0.0}, [ErrorCode.OUT_OF_RANGE, "noise"]),
+        ({"delta": 1.0}, [ErrorCode.OUT_OF_RANGE, "delta"]),
     ],
     ids=repr,
 )
@@ -298,9 +308,9 @@ def test_bad_settings_are_refused_in_a_sentence(settings: dict[str, Any], parts:
 
 def test_a_safe_action_worth_more_than_anything_can_be_is_refused() -> None:
     safe = sw.SafeAction(features=[0.6, 0.0], reward=0.5, cost=0.1)
-    with refused(sw.InvalidProblem, "reward is 0.5", "reward_bound 0.4"):
+    with refused(sw.InvalidProblem, ErrorCode.BOUND_EXCEEDED):
         sw.CAPS(**SETTINGS | {"safe_action": safe, "reward_bound": 0.4})
-    with refused(sw.InvalidProblem, "reward is 0.5", "reward_bound 0.4"):
+    with refused(sw.InvalidProblem, ErrorCode.BOUND_EXCEEDED):
         sw.ArmsCAPS(arms=2, safe_action=sw.SafeAction(arm=0, reward=0.5, cost=0.1), threshold=0.5, reward_bound=0.4)
 
 
@@ -318,24 +328,24 @@ def test_extreme_declarations_are_played(noise: float, delta: float, mixtures: b
     agent = sw.Agent(policy)
     for _ in range(20):
         decision = agent.decide(np.eye(2))
-        assert decision.dearest[0] <= 0.5
+        assert decision.pessimistic_cost[0] <= 0.5
         agent.learn(decision, reward=0.2 * decision.action[0], cost=0.3 * decision.action[1])
-    assert decision.fallback is None
+    assert decision.message is None
 
 
 def test_many_limits_have_room_for_their_draws() -> None:
     """130 limits and one look: each signal has its own row of draws."""
     policy = sw.CAPS(**SETTINGS | {"threshold": [0.5] * 130, "safe_action": sw.SafeAction(features=np.zeros(9))})
-    seen = policy.chosen(policy.form, policy.start(), np.eye(9), np.empty(0, dtype=bool), sw.Draw())
+    seen = policy.play_round(policy.round_spec, policy.start(), np.eye(9), np.empty(0, dtype=bool), sw.RandomKey())
     assert seen.workspace.work.size >= (131 + 2) * 9
 
 
 @pytest.mark.parametrize("mixtures", [False, True], ids=["rays", "mixtures"])
 def test_nothing_eligible_leaves_the_safe_action(mixtures: bool) -> None:
     policy = sw.CAPS(**SETTINGS, mixtures=mixtures)
-    offered = sw.Finite(np.eye(2)) if mixtures else sw.Rays(np.eye(2))
+    offered = sw.FiniteSet(np.eye(2)) if mixtures else sw.Rays(np.eye(2))
     decision = policy.decide(policy.start(), offered.only([False, True]))
-    assert decision.index == 1
+    assert decision.action_index == 1
     decision = policy.decide(policy.start(), np.zeros((1, 2)))  # all that is offered is the safe action once more
     assert decision.reason is Reason.NO_BETTER_ACTION
 
@@ -357,7 +367,7 @@ def test_what_is_hoped_for_is_possible_and_limits_are_kept(baseline: str, mixtur
     policy = sw.CAPS(safe_action=safe, threshold=0.4, noise=0.1, cost_bound=1.0, mixtures=mixtures)
     result = sw.simulate(policy, truth, rounds=20_000, runs=5, seed=2, audit=True, progress=False)
     assert result.audit is not None
-    assert not result.audit["hopeless"].any()
+    assert not result.audit["optimism_failures"].any()
     assert not result.audit["missed"].any()
     assert not result.audit["first_violation"].any()
 
@@ -367,7 +377,9 @@ def test_the_certificate_bounds_the_regret_of_a_greedy_proposal() -> None:
     """Greedy, it settles on a wrong ray for ever; the less patience, the sooner the certificate says so."""
     regrets = []
     for patience in (1e9, 5.0, 1.0):
-        policy = sw.CAPS(safe_action=at_zero(5), threshold=0.5, noise=1.0, spread=0.0, patience=patience)
+        policy = sw.CAPS(
+            safe_action=at_zero(5), threshold=0.5, noise=1.0, posterior_scale=0.0, certificate_factor=patience
+        )
         result = sw.simulate(policy, shifted(5), rounds=100_000, runs=2, seed=3, progress=False)
         regrets.append(float(result.regret[:, -1].mean()))
         assert not (result.violations > 0).any()

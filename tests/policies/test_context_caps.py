@@ -11,15 +11,16 @@ from tests.problem.refusal import refuses
 import stagewise as sw
 from stagewise.kernels.bounds import CENTRE, HALF
 from stagewise.kernels.layout import CAPACITY
-from stagewise.kernels.signals.rates import REST, SHAPE
-from stagewise.models.arms import end_shares
-from stagewise.models.context import action_shares
+from stagewise.kernels.models.rate_interval import REST, SHAPE
+from stagewise.models.arms_model import split_delta
+from stagewise.models.context_model import compute_action_shares
 from stagewise.policies.context_caps import ContextCAPS
-from stagewise.policies.policy import Played, State
+from stagewise.policies.policy import PlayedAction, State
+from stagewise.problem.errors import ErrorCode
 
 SAFE = sw.SafeAction(arm=0, reward=0.05, cost={"opt_out": 0.01, "spend": 0.1})
 LIMITS = {"opt_out": 0.02, "spend": 0.4}
-UPPER, OTHER = (0.05 * share for share in end_shares(2))  # of δ, for each cost's upper ends, and every other end
+UPPER, OTHER = (0.05 * share for share in split_delta(2))  # of δ, for each cost's upper ends, and every other end
 
 
 def policy(**settings: Any) -> ContextCAPS:
@@ -29,7 +30,7 @@ def policy(**settings: Any) -> ContextCAPS:
 def bounds_of(made: ContextCAPS, state: State, context: sw.Context) -> np.ndarray:
     """Return the lowest and the highest plausible means (2, 1 + m, K + 1)."""
     rows = made.rows_for(context)
-    seen = made.chosen(made.form, state, rows, context.eligible_of(made.actions), sw.Draw())
+    seen = made.play_round(made.round_spec, state, rows, context.get_eligible(made.actions), sw.RandomKey())
     table = seen.workspace.bounds
     return np.array([table[:, CENTRE] - table[:, HALF], table[:, CENTRE] + table[:, HALF]])
 
@@ -50,8 +51,8 @@ def interval(pulls: int, mean: float, limit: float, lower: float, upper: float) 
     return ends[0], ends[1]
 
 
-def played(made: ContextCAPS, action: int, context: sw.Context) -> Played:
-    return Played(made.rows_for(context)[action].copy(), action)
+def played(made: ContextCAPS, action: int, context: sw.Context) -> PlayedAction:
+    return PlayedAction(made.rows_for(context)[action].copy(), action)
 
 
 def test_a_linear_signal_is_a_ridge_regression_of_every_action_by_itself() -> None:
@@ -67,7 +68,7 @@ def test_a_linear_signal_is_a_ridge_regression_of_every_action_by_itself() -> No
         matrix, u = 0.7 * np.eye(3) + z.T @ z, np.array([1.0, *here])
         fit = np.linalg.solve(matrix, z.T @ rewards[actions == action]) @ u
         log_det = np.linalg.slogdet(matrix / 0.7)[1]
-        confidence = math.log(1.0 / (2.0 * OTHER * action_shares(3, 3)[action]))
+        confidence = math.log(1.0 / (2.0 * OTHER * compute_action_shares(3, 3)[action]))
         beta = math.sqrt(0.25 * (log_det + 2.0 * confidence) + 0.7 * 0.8**2)
         width = beta * math.sqrt(u @ np.linalg.solve(matrix, u))
         assert low[0, action] == pytest.approx(max(fit - width, 0.0), abs=1e-12)
@@ -148,23 +149,23 @@ def test_a_declared_cost_that_the_data_contradict_stops_exploration_and_is_named
             break
         agent.learn(decision, reward=0.5, cost=[chance.random() < 0.3, 0.0])
     assert low > 0.001
-    assert decision.index == 0
-    assert "'opt_out' is declared at most 0.001" in str(decision.fallback)
+    assert decision.action_index == 0
+    assert "'opt_out' is declared at most 0.001" in str(decision.message)
 
 
 def test_without_a_declared_cost_the_safe_action_is_learned_first() -> None:
     made = policy(safe_action=sw.SafeAction(arm=0), threshold={"opt_out": 0.2, "spend": 0.4})
     agent = sw.Agent(made, seed=1)
     first = made.decide(made.start(), sw.Context([0.0, 0.0]))
-    assert "not certain enough yet" in str(first.fallback)
+    assert first.reason is sw.Reason.SAFE_COST_UNCERTAIN
     for _ in range(400):
         decision = agent.decide(sw.Context([0.0, 0.0]))
-        agent.learn(decision, reward=0.1 + 0.4 * (decision.index > 0), cost=[0.0, 0.0])
-    assert decision.fallback is None
+        agent.learn(decision, reward=0.1 + 0.4 * (decision.action_index > 0), cost=[0.0, 0.0])
+    assert decision.message is None
 
 
 def test_actions_that_come_later_leave_the_others_as_they_are() -> None:
-    before, after = policy(), policy(actions=4, launched=3)
+    before, after = policy(), policy(actions=4, initial_actions=3)
     context, states = sw.Context([0.2, 0.1]), [before.start(), after.start()]
     for action in (0, 1, 2, 1):
         states = [
@@ -177,20 +178,20 @@ def test_actions_that_come_later_leave_the_others_as_they_are() -> None:
 
 def test_delta_is_shared_out_and_no_more_than_that() -> None:
     for launched, actions in ((3, 3), (2, 50), (1, 1)):
-        assert action_shares(actions, launched).sum() <= 1.0 + 1e-12
+        assert compute_action_shares(actions, launched).sum() <= 1.0 + 1e-12
 
 
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"by": {"opt_out": 0}}, ["segments"]),
-        ({"by": {"reward": 0}, "segments": 1}, ["reward", "linear"]),
-        ({"by": {"clicks": 0}, "segments": 1}, ["clicks"]),
-        ({"cost_model": "cubic"}, ["cubic", "linear"]),
-        ({"cost_model": {"clicks": "rates"}}, ["clicks", "opt_out"]),
-        ({"launched": 4}, ["launched", "3"]),
-        ({"safe_action": sw.SafeAction(arm=3, cost=[0.0, 0.0])}, ["arm", "3"]),
-        ({"safe_action": sw.SafeAction(arm=0, cost=[0.02, 0.0])}, ["opt_out", "slack"]),
+        ({"by": {"opt_out": 0}}, [ErrorCode.OUT_OF_RANGE, "segments"]),
+        ({"by": {"reward": 0}, "segments": 1}, [ErrorCode.UNSUPPORTED, "reward", "linear"]),
+        ({"by": {"clicks": 0}, "segments": 1}, [ErrorCode.UNKNOWN_NAME, "clicks"]),
+        ({"cost_model": "cubic"}, [ErrorCode.INVALID_CHOICE, "cubic", "linear"]),
+        ({"cost_model": {"clicks": "rates"}}, [ErrorCode.UNKNOWN_NAME, "clicks", "opt_out"]),
+        ({"initial_actions": 4}, [ErrorCode.OUT_OF_RANGE, "initial_actions", "3"]),
+        ({"safe_action": sw.SafeAction(arm=3, cost=[0.0, 0.0])}, [ErrorCode.SAFE_ACTION_INVALID, "3"]),
+        ({"safe_action": sw.SafeAction(arm=0, cost=[0.02, 0.0])}, [ErrorCode.SAFE_ACTION_OVER_LIMIT, "opt_out"]),
     ],
 )
 def test_settings_that_cannot_be_meant_are_refused(settings: dict[str, Any], words: list[str]) -> None:
@@ -200,10 +201,10 @@ def test_settings_that_cannot_be_meant_are_refused(settings: dict[str, Any], wor
 @pytest.mark.parametrize(
     ("context", "words"),
     [
-        (sw.Context([0.1]), ["2 numbers"]),
-        (sw.Context([0.1, 0.2], segments=[1]), ["0 segments"]),
-        (sw.Context([0.1, 34.0]), ["34", "rescale"]),
-        (sw.Arms(3), ["Context"]),
+        (sw.Context([0.1]), [ErrorCode.WRONG_SHAPE, "2 numbers"]),
+        (sw.Context([0.1, 0.2], segments=[1]), [ErrorCode.WRONG_SHAPE, "0 segments"]),
+        (sw.Context([0.1, 34.0]), [ErrorCode.CONTEXT_OUT_OF_RANGE, "34"]),
+        (sw.Arms(3), [ErrorCode.WRONG_TYPE]),
     ],
 )
 def test_contexts_of_another_shape_are_refused(context: Any, words: list[str]) -> None:
@@ -223,6 +224,6 @@ def test_an_agent_is_saved_and_goes_on_to_the_bit(tmp_path: Any) -> None:
         outcome = chance.random(3)
         for agent, log in zip(agents, told, strict=False):
             decision = agent.decide(context)
-            log.append(decision.plain())
+            log.append(decision.to_dict())
             agent.learn(decision, reward=outcome[0], cost=(outcome[1:] < 0.2).astype(float))
     assert told[0][30:] == told[1]

@@ -19,7 +19,7 @@ from stagewise import (
     Box,
     Decision,
     Ellipsoid,
-    Finite,
+    FiniteSet,
     InvalidActions,
     InvalidProblem,
     LinUCB,
@@ -27,7 +27,8 @@ from stagewise import (
     SafeAction,
     SafeLTS,
 )
-from stagewise.rules.optimum import best_point
+from stagewise.problem.errors import ErrorCode
+from stagewise.rules.convex_optimum import compute_best_value
 
 AT_ZERO = SafeAction(features=np.zeros(3))
 
@@ -45,13 +46,13 @@ def test_dense_rays_find_nothing_better_and_nothing_above_the_bound(name: str, k
     decision = policy.decide(state, actions)
     rays = policy.decide(state, dense_rays(actions, instance.safe, 200))
     slack = 1e-6 if instance.safe.size == 2 else 1e-4
-    assert decision.gap >= 0.0
-    assert decision.hoped >= rays.hoped - slack * max(1.0, abs(rays.hoped))
-    assert decision.hoped + decision.gap >= rays.hoped
-    if decision.fallback is None:
-        assert np.all(decision.dearest <= decision.thresholds)
+    assert decision.optimality_gap >= 0.0
+    assert decision.optimistic_reward >= rays.optimistic_reward - slack * max(1.0, abs(rays.optimistic_reward))
+    assert decision.optimistic_reward + decision.optimality_gap >= rays.optimistic_reward
+    if decision.message is None:
+        assert np.all(decision.pessimistic_cost <= decision.thresholds)
         assert actions.contains(decision.action)
-        assert decision.index == 0
+        assert decision.action_index == 0
 
 
 @pytest.mark.compiled
@@ -70,8 +71,8 @@ def test_a_very_dense_search_stays_within_the_gap(d: int, kind: Any, shape: str)
         reward, *costs = truth @ decision.action + 0.1 * rng.normal(size=3)
         if round_ % 20 == 19:
             rays = policy.decide(agent.state, dense_rays(actions, np.zeros(d), 20_000, round_))
-            assert decision.hoped >= rays.hoped - (1e-7 if d == 2 else 1e-5)
-            assert decision.hoped + decision.gap >= rays.hoped
+            assert decision.optimistic_reward >= rays.optimistic_reward - (1e-7 if d == 2 else 1e-5)
+            assert decision.optimistic_reward + decision.optimality_gap >= rays.optimistic_reward
         agent.learn(decision, reward, costs)
 
 
@@ -84,9 +85,9 @@ def test_optimism_on_the_event_up_to_the_gap(name: str, kind: Any, shape: str) -
     policy, state = learned(kind, instance)
     actions = set_around(shape, instance.safe, 10)
     decision = policy.decide(state, actions)
-    best = best_point(actions, instance.signals[0].truth, instance.costs, instance.thresholds)
-    if decision.fallback is None or CASES[name].cost_known:
-        assert decision.hoped + decision.gap >= best - 1e-9
+    best = compute_best_value(actions, instance.signals[0].truth, instance.costs, instance.thresholds)
+    if decision.message is None or CASES[name].cost_known:
+        assert decision.optimistic_reward + decision.optimality_gap >= best - 1e-9
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -94,15 +95,15 @@ def test_the_gap_of_roful_in_a_ball_is_nothing_and_that_of_lc_lucb_moderate(kind
     instance = instance_of("zero safe action", 3)
     policy, state = learned(kind, instance)
     decision = policy.decide(state, Ball(1.0))
-    assert decision.gap <= (1e-6 if kind is ROFUL else 0.5 * decision.hoped)
+    assert decision.optimality_gap <= (1e-6 if kind is ROFUL else 0.5 * decision.optimistic_reward)
 
 
 def test_the_first_decision_takes_the_longest_safe_step() -> None:
     policy = LCLUCB(safe_action=AT_ZERO, threshold=0.5, noise=0.1)
     decision = policy.decide(policy.start(), Ball(1.0))
-    assert decision.step == pytest.approx(0.5)
+    assert decision.step_size == pytest.approx(0.5)
     assert np.linalg.norm(decision.action) == pytest.approx(0.5)
-    assert decision.gap == pytest.approx(0.0, abs=1e-6)
+    assert decision.optimality_gap == pytest.approx(0.0, abs=1e-6)
 
 
 def test_without_a_certificate_the_gap_is_endless_and_the_decision_as_good() -> None:
@@ -110,8 +111,10 @@ def test_without_a_certificate_the_gap_is_endless_and_the_decision_as_good() -> 
     certain, state = learned(LCLUCB, instance)
     quick, _ = learned(LCLUCB, instance, bound_gap=False)
     actions = set_around("ellipsoid", instance.safe, 1)
-    assert quick.decide(state, actions).gap == math.inf
-    assert quick.decide(state, actions).hoped == pytest.approx(certain.decide(state, actions).hoped, rel=1e-4)
+    assert quick.decide(state, actions).optimality_gap == math.inf
+    assert quick.decide(state, actions).optimistic_reward == pytest.approx(
+        certain.decide(state, actions).optimistic_reward, rel=1e-4
+    )
 
 
 def test_a_polytope_beside_rays_to_its_vertices_hopes_for_no_less() -> None:
@@ -119,7 +122,10 @@ def test_a_polytope_beside_rays_to_its_vertices_hopes_for_no_less() -> None:
         instance = instance_of("three constraints", seed)
         policy, state = learned(LCLUCB, instance)
         actions = set_around("polytope", instance.safe, seed)
-        assert policy.decide(state, actions).hoped >= policy.decide(state, actions.vertices).hoped - 1e-9
+        assert (
+            policy.decide(state, actions).optimistic_reward
+            >= policy.decide(state, actions.vertices).optimistic_reward - 1e-9
+        )
 
 
 def test_sets_and_rays_may_alternate() -> None:
@@ -138,8 +144,8 @@ def test_the_safe_action_on_the_edge_of_the_set_is_in_it() -> None:
     policy = LCLUCB(safe_action=safe, threshold=0.4, noise=0.1, cost_bound=1.0)
     for actions in (Ball(1.0), Box([0.0, 0.0], [1.0, 1.0]), Polytope([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])):
         decision = policy.decide(policy.start(), actions)
-        assert decision.fallback is None
-        assert decision.dearest[0] <= 0.4
+        assert decision.message is None
+        assert decision.pessimistic_cost[0] <= 0.4
         assert actions.contains(decision.action)
 
 
@@ -151,22 +157,22 @@ def test_a_simplex_is_played_in_its_plane() -> None:
         assert decision.action.sum() == pytest.approx(1.0)
         assert decision.action.min() >= -1e-9
         agent.learn(decision, float(decision.action @ [0.2, 0.9, 0.1]), float(decision.action @ [0.1, 0.5, 0.1]))
-    assert decision.fallback is None
+    assert decision.message is None
 
 
 def test_limits_from_below_work_too() -> None:
     safe = SafeAction(features=[0.5, 0.5], reward=0.2, cost={"clicks": 0.4})
     policy = LCLUCB(safe_action=safe, threshold={"clicks": AtLeast(0.2)}, noise=0.1)
     decision = policy.decide(policy.start(), Ball(1.0))
-    assert decision.fallback is None
-    assert decision.dearest[0] >= 0.2
+    assert decision.message is None
+    assert decision.pessimistic_cost[0] >= 0.2
 
 
 def test_a_policy_that_still_warms_up_plays_the_safe_action() -> None:
     policy = LCLUCB(safe_action=SafeAction(features=[0.5, 0.5]), threshold=0.5, noise=0.1)
     decision = policy.decide(policy.start(), Ball(1.0))
-    assert decision.fallback is not None
-    assert decision.gap == 0.0
+    assert decision.message is not None
+    assert decision.optimality_gap == 0.0
     assert np.array_equal(decision.action, [0.5, 0.5])
 
 
@@ -182,8 +188,8 @@ def test_explain_speaks_of_a_direction() -> None:
 def test_mixtures_take_a_polytope_by_its_vertices(actions: Any) -> None:
     for policy in (OPLB(safe_action=AT_ZERO, threshold=0.5, noise=0.1, cost_bound=1.0), LinUCB(noise=0.1)):
         ours = policy.decide(policy.start(), actions)
-        listed = policy.decide(policy.start(), Finite(actions.vertices))
-        assert ours.hoped == listed.hoped
+        listed = policy.decide(policy.start(), FiniteSet(actions.vertices))
+        assert ours.optimistic_reward == listed.optimistic_reward
         assert np.array_equal(ours.action, listed.action)
 
 
@@ -194,12 +200,12 @@ def decided(kind: Any, actions: Any, **settings: Any) -> Decision:
 
 @pytest.mark.parametrize("actions", [Ball(1.0), Ellipsoid(np.eye(3))])
 def test_mixtures_refuse_infinitely_many_extreme_points(actions: Any) -> None:
-    with refused(InvalidActions, type(actions).__name__, "infinitely many"):
+    with refused(InvalidActions, ErrorCode.UNSUPPORTED_ACTIONS, type(actions).__name__):
         decided(OPLB, actions)
 
 
 def test_a_sampler_refuses_a_convex_set() -> None:
-    with refused(InvalidActions, "Ball", "Rays"):
+    with refused(InvalidActions, ErrorCode.UNSUPPORTED_ACTIONS):
         decided(SafeLTS, Ball(1.0))
 
 
@@ -214,31 +220,32 @@ OUTSIDE: dict[str, Any] = {
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("actions", OUTSIDE.values(), ids=OUTSIDE)
 def test_a_set_without_the_safe_action_is_refused(kind: Any, actions: Any) -> None:
-    with refused(InvalidActions, "safe action", "outside", type(actions).__name__):
+    with refused(InvalidActions, ErrorCode.SAFE_ACTION_INVALID, type(actions).__name__):
         decided(kind, actions)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("actions", [Ball(1.0, np.zeros(2)), Box([-1.0], [1.0]), Ellipsoid(np.eye(4))])
 def test_a_set_of_another_dimension_is_refused(kind: Any, actions: Any) -> None:
-    with refused(InvalidActions, actions.dimension, 3):
+    with refused(InvalidActions, ErrorCode.DIMENSION_MISMATCH, actions.dimension):
         decided(kind, actions)
 
 
 def test_the_papers_radius_refuses_actions_that_are_too_long() -> None:
-    assert decided(LCLUCB, Ball(1.0), radius="paper").fallback is None
-    with refused(InvalidActions, "2", "action_bound"):
+    assert decided(LCLUCB, Ball(1.0), radius="paper").message is None
+    with refused(InvalidActions, ErrorCode.BOUND_EXCEEDED):
         decided(LCLUCB, Ball(2.0), radius="paper")
 
 
 @pytest.mark.parametrize("directions", [0, -1, 1.5, True, None])
 def test_the_number_of_starts_is_checked(directions: Any) -> None:
-    with refused(InvalidProblem, "directions", directions):
+    code = ErrorCode.OUT_OF_RANGE if type(directions) is int else ErrorCode.WRONG_TYPE
+    with refused(InvalidProblem, code, directions):
         decided(LCLUCB, Ball(1.0), directions=directions)
 
 
 def test_whether_to_certify_is_checked() -> None:
-    with refused(InvalidProblem, "bound_gap", "always"):
+    with refused(InvalidProblem, ErrorCode.WRONG_TYPE):
         decided(LCLUCB, Ball(1.0), bound_gap="always")
 
 

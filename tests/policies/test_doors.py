@@ -7,15 +7,16 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.policies.agents import remembered
-from tests.policies.test_agent_files import REFUSED, put, rewritten, written
+from tests.policies.test_agent_files import put, rewritten, written
 from tests.policies.test_problem import USER, problem
 from tests.problem.refusal import refused, refuses
 
 import stagewise as sw
 from stagewise import Agent, InvalidActions, InvalidFile, InvalidOutcome, InvalidProblem, SafeAction
-from stagewise.policies.policy import Played
+from stagewise.policies.policy import PlayedAction
+from stagewise.problem.errors import ErrorCode
 
-FIRST = sw.Draw()
+FIRST = sw.RandomKey()
 ROVING = SafeAction(cost=0.05)
 CONTEXT: dict[str, Any] = {"actions": 3, "context": 1, "safe_action": SafeAction(arm=0, cost=0.1), "threshold": 0.3}
 LINEAR: dict[str, Any] = {"safe_action": SafeAction(features=[0.0, 0.0]), "threshold": 0.3, "noise": 0.1}
@@ -27,7 +28,7 @@ class Verbs:
     def start(self) -> int:
         return 0
 
-    def decide(self, state: int, actions: Any, draw: sw.Draw = FIRST) -> sw.Decision:
+    def decide(self, state: int, actions: Any, draw: sw.RandomKey = FIRST) -> sw.Decision:
         nothing = np.empty(0)
         return sw.Decision(0, 0, 1.0, None, 0.0, nothing, nothing, None, draw.round)
 
@@ -36,20 +37,26 @@ class Verbs:
 
 
 SETTINGS: dict[str, tuple[Callable[[], Any], list[str]]] = {
-    "a probability below all": (lambda: sw.LCLUCB(**LINEAR, delta=1e-320), ["delta is 1e-320", "at least"]),
+    "a probability below all": (lambda: sw.LCLUCB(**LINEAR, delta=1e-320), [ErrorCode.OUT_OF_RANGE]),
     "own sets of what is never followed": (
-        lambda: sw.LCLUCB(threshold=0.3, noise=0.1, safe_action=ROVING, dimension=2, own_sets=True),
-        ["own_sets is True", "names its own safe action"],
+        lambda: sw.LCLUCB(threshold=0.3, noise=0.1, safe_action=ROVING, dimension=2, per_action_bounds=True),
+        [ErrorCode.CONFLICTING_SETTINGS],
     ),
-    "expected of no limit": (lambda: sw.ContextCAPS(**CONTEXT, expected={"complaint": 0.1}), ["expected", "cost"]),
-    "expected beyond 1": (lambda: sw.ContextCAPS(**CONTEXT, expected={"cost": 1.5}), ["'cost' is 1.5", "[0, 1]"]),
+    "expected of no limit": (
+        lambda: sw.ContextCAPS(**CONTEXT, reference_rates={"complaint": 0.1}),
+        [ErrorCode.UNKNOWN_NAME, "reference_rates", "cost"],
+    ),
+    "expected beyond 1": (
+        lambda: sw.ContextCAPS(**CONTEXT, reference_rates={"cost": 1.5}),
+        [ErrorCode.OUT_OF_RANGE],
+    ),
     "expected of a problem": (
-        lambda: problem(settings={"expected": {"opt_outs": 0.01}}).policy(),
-        ["expected names 'opt_outs'", "opt_out"],
+        lambda: problem(settings={"reference_rates": {"opt_outs": 0.01}}).policy(),
+        [ErrorCode.UNKNOWN_SIGNAL, "opt_out"],
     ),
     "limits that are no tables": (
-        lambda: sw.Problem.from_plain({"actions": ["a", "b"], "safe": "a", "reward": {"name": "click"}, "limits": 3}),
-        ["limits are 3", "tables by name"],
+        lambda: sw.Problem.from_dict({"actions": ["a", "b"], "safe": "a", "reward": {"name": "click"}, "limits": 3}),
+        [ErrorCode.WRONG_TYPE],
     ),
 }
 
@@ -70,14 +77,14 @@ def spoiled(rows: np.ndarray[Any, Any], row: int, column: int, value: float) -> 
 
 
 ROWS: dict[str, tuple[Callable[[np.ndarray[Any, Any]], Any], str]] = {
-    "too few": (lambda rows: sw.Finite(rows[:2]), "one for each of 3 actions"),
-    "in another order": (lambda rows: sw.Finite(rows[[1, 0, 2]]), "one for each of 3 actions"),
-    "of two users": (lambda rows: sw.Finite(spoiled(rows, 1, 2, 0.25)), "several users"),
-    "with another safe action": (lambda rows: sw.Finite(rows, safe=1), "name 1 as safe; here it is 0"),
-    "beyond the context's range": (lambda rows: sw.Finite(spoiled(rows, 1, 2, 1.5)), "numbers in [-1, 1]"),
-    "of an action that there is not": (lambda rows: sw.Finite(spoiled(rows, 2, 0, 3.0)), "from 0 to 2"),
-    "of half an action": (lambda rows: sw.Finite(spoiled(rows, 2, 0, 1.5)), "from 0 to 2"),
-    "without a constant": (lambda rows: sw.Finite(spoiled(rows, 0, 1, 0.5)), "from 0 to 2, 1, numbers"),
+    "too few": (lambda rows: sw.FiniteSet(rows[:2]), ErrorCode.WRONG_SHAPE),
+    "in another order": (lambda rows: sw.FiniteSet(rows[[1, 0, 2]]), ErrorCode.WRONG_SHAPE),
+    "of two users": (lambda rows: sw.FiniteSet(spoiled(rows, 1, 2, 0.25)), ErrorCode.WRONG_SHAPE),
+    "with another safe action": (lambda rows: sw.FiniteSet(rows, safe=1), ErrorCode.SAFE_ACTION_INVALID),
+    "beyond the context's range": (lambda rows: sw.FiniteSet(spoiled(rows, 1, 2, 1.5)), ErrorCode.INVALID_ROW),
+    "of an action that there is not": (lambda rows: sw.FiniteSet(spoiled(rows, 2, 0, 3.0)), ErrorCode.INVALID_ROW),
+    "of half an action": (lambda rows: sw.FiniteSet(spoiled(rows, 2, 0, 1.5)), ErrorCode.INVALID_ROW),
+    "without a constant": (lambda rows: sw.FiniteSet(spoiled(rows, 0, 1, 0.5)), ErrorCode.INVALID_ROW),
 }
 
 
@@ -86,20 +93,20 @@ def test_rows_for_a_user(offer: Callable[[np.ndarray[Any, Any]], Any], part: str
     """Kernels do not check bounds: a row of another action would be read as if it were this one's."""
     policy = sw.ContextCAPS(**CONTEXT)
     rows = context_rows(policy)
-    assert policy.decide(policy.start(), sw.Finite(rows)).index == 0
+    assert policy.decide(policy.start(), sw.FiniteSet(rows)).action_index == 0
     refuses(lambda: policy.decide(policy.start(), offer(rows)), InvalidActions, part)
 
 
 def test_the_cost_of_a_problem_must_be_there() -> None:
     policy = problem().policy()
-    refuses(lambda: policy.values(1.0, None), InvalidOutcome, "cost is missing", "opt_out")
+    refuses(lambda: policy.values(1.0, None), InvalidOutcome, ErrorCode.OUTCOME_MISSING)
 
 
 def test_what_only_ours_can_do_is_refused_of_others() -> None:
     agent = Agent(Verbs())
-    refuses(lambda: agent.acknowledge("noise"), InvalidProblem, "only start, decide and learn")
-    refuses(lambda: Agent(sw.LCLUCB(**LINEAR)).add_action("sale"), InvalidProblem, "a policy and no problem")
-    refuses(lambda: Agent(sw.LCLUCB(**LINEAR)).decide(np.eye(2), only=[0]), InvalidActions, "only is [0]", "sw.Finite")
+    refuses(lambda: agent.acknowledge("noise"), InvalidProblem, ErrorCode.UNSUPPORTED)
+    refuses(lambda: Agent(sw.LCLUCB(**LINEAR)).add_action("sale"), InvalidProblem, ErrorCode.UNSUPPORTED)
+    refuses(lambda: Agent(sw.LCLUCB(**LINEAR)).decide(np.eye(2), only=[0]), InvalidActions, ErrorCode.WRONG_TYPE)
 
 
 USERS = {"age": [20], "tenure": [0], "country": ["NZ"], "action": ["offer"]} | {
@@ -109,13 +116,19 @@ USERS = {"age": [20], "tenure": [0], "country": ["NZ"], "action": ["offer"]} | {
 }
 ARMS = sw.OPB(arms=2, safe_action=SafeAction(arm=0, reward=0.1, cost=0.0), threshold=0.2)
 FRAMES: dict[str, tuple[Any, dict[str, Any], dict[str, Any], Any, str]] = {
-    "no column of rewards": (ARMS, {"action": [0, 1], "cost": [0, 0]}, {"reward": None}, InvalidOutcome, "reward is"),
+    "no column of rewards": (
+        ARMS,
+        {"action": [0, 1], "cost": [0, 0]},
+        {"reward": None},
+        InvalidOutcome,
+        ErrorCode.MISSING_VALUE,
+    ),
     "contexts of two lengths": (
         sw.LCLUCB(**LINEAR),
         {"x": [0.1, 0.2], "y": [0.1], "reward": [0.0, 0.0], "cost": [0.0, 0.0]},
         {"context": ["x", "y"], "reward": "reward"},
         InvalidOutcome,
-        "several lengths",
+        ErrorCode.WRONG_SHAPE,
     ),
     "a problem's columns of two lengths": (
         problem(),
@@ -123,7 +136,7 @@ FRAMES: dict[str, tuple[Any, dict[str, Any], dict[str, Any], Any, str]] = {
         | {"spend": [1.0, 2.0], "opt_out": [0], "minutes": [30.0, 30.0]},
         {},
         InvalidOutcome,
-        "several lengths",
+        ErrorCode.WRONG_SHAPE,
     ),
     "more outcomes than actions": (
         problem(),
@@ -131,15 +144,15 @@ FRAMES: dict[str, tuple[Any, dict[str, Any], dict[str, Any], Any, str]] = {
         | {"spend": [1.0, 2.0], "opt_out": [0, 0], "minutes": [30.0, 30.0]},
         {},
         InvalidOutcome,
-        "'spend' has 2 values, and 'age' has 1",
+        ErrorCode.WRONG_SHAPE,
     ),
-    "costs that are no mapping": (problem(), USERS, {"costs": ["opt_out"]}, InvalidOutcome, "costs is"),
+    "costs that are no mapping": (problem(), USERS, {"costs": ["opt_out"]}, InvalidOutcome, ErrorCode.WRONG_TYPE),
     "costs of no limit": (
         problem(),
         USERS,
         {"costs": {"opt": "o"}},
         InvalidOutcome,
-        "costs names 'opt'",
+        ErrorCode.UNKNOWN_NAME,
     ),
 }
 
@@ -155,9 +168,9 @@ def test_frames(policy: Any, frame: dict[str, Any], told: dict[str, Any], kind: 
 @pytest.mark.parametrize("count", [-1, 0.5, True, "3"])
 def test_a_count_of_a_file_that_is_none(count: Any, tmp_path: Path) -> None:
     def change(content: dict[str, Any]) -> None:
-        content["notes"]["stays"] = count
+        content["statistics"]["safe_rounds"] = count
 
-    with refused(InvalidFile, REFUSED, f"a count in it is {count!r}"):
+    with refused(InvalidFile, ErrorCode.FILE_INVALID):
         Agent.load(rewritten(written(tmp_path), change))
 
 
@@ -165,12 +178,12 @@ def test_a_decision_told_with_a_safe_action_that_no_round_had() -> None:
     policy = sw.LCLUCB(threshold=0.3, noise=0.1, safe_action=ROVING, dimension=2)
     agent = Agent(policy, name="here")
     rays = sw.Rays(np.eye(2), safe=[0.0, 0.1])
-    told = sw.Replica(agent.snapshot(), name="there").decide(rays).plain()
+    told = sw.Replica(agent.snapshot(), name="there").decide(rays).to_dict()
     for safe in ("nothing", [0, [0.0, 0.1]], [0, [0.0, 0.1], ["x"], 0.0]):
-        refuses(lambda safe=safe: agent.adopt({**told, "safe": safe}), InvalidOutcome, "safe action")  # type: ignore[misc]
+        refuses(lambda safe=safe: agent.register({**told, "safe": safe}), InvalidOutcome, ErrorCode.WRONG_TYPE)  # type: ignore[misc]
     long = [-1, [0.0, 0.1, 0.2], [0.05], 0.0]
-    refuses(lambda: agent.adopt({**told, "safe": long}), InvalidOutcome, "none of this LCLUCB's rounds")
-    assert agent.waiting == 0
+    refuses(lambda: agent.register({**told, "safe": long}), InvalidOutcome, ErrorCode.UNKNOWN_DECISION)
+    assert agent.pending_count == 0
 
 
 def test_what_a_replica_played_is_learned_with_the_safe_action_of_its_round() -> None:
@@ -179,13 +192,13 @@ def test_what_a_replica_played_is_learned_with_the_safe_action_of_its_round() ->
     agent, own, rays = Agent(policy), Agent(policy), sw.Rays(np.eye(2), safe=[0.0, 0.1])
     replica = sw.Replica(agent.snapshot(), name="there")
     for _ in range(3):
-        told, mine = replica.decide(rays).plain(), own.decide(rays)
-        stayed = {"action": [0.0, 0.1], "index": -1, "step": 0.0}
-        agent.learn(agent.adopt({**told, **stayed}), reward=0.0, cost=0.9)
-        own._ledger.open[mine.round] = Played(np.array([0.0, 0.1]), -1, 0.0, mine._safe)
+        told, mine = replica.decide(rays).to_dict(), own.decide(rays)
+        stayed = {"action": [0.0, 0.1], "action_index": -1, "step_size": 0.0}
+        agent.learn(agent.register({**told, **stayed}), reward=0.0, cost=0.9)
+        own._queue.open[mine.round] = PlayedAction(np.array([0.0, 0.1]), -1, 0.0, mine._safe)
         own.learn(mine.round, reward=0.0, cost=0.9)
     assert np.array_equal(agent.state.memory, own.state.memory)
-    assert "declared" in str(agent.decide(rays).fallback)
+    assert "declared" in str(agent.decide(rays).message)
 
 
 def test_a_user_is_still_decided_for_after_all_this() -> None:

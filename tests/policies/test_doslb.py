@@ -6,7 +6,7 @@ from tests.contracts.policy import Case, PolicyContract
 from tests.contracts.test_policies import cases, linear_problems
 
 import stagewise as sw
-from stagewise import DOSLB, OPLB, ROFUL, Finite, Outcome, Rays, SafeAction
+from stagewise import DOSLB, OPLB, ROFUL, FiniteSet, Outcome, Rays, SafeAction
 from stagewise_reproduction.instances import shifted
 
 
@@ -14,18 +14,18 @@ from stagewise_reproduction.instances import shifted
 class TestDOSLBOnRays(PolicyContract):
     def test_the_action_is_the_step_on_its_ray(self, case: Case) -> None:
         for round_, one in enumerate(case.rounds):
-            step, safe = one.decision.step, case.world.safe
-            target = case.world.targets(round_)[one.decision.index] if one.decision.index >= 0 else safe
+            step, safe = one.decision.step_size, case.world.safe
+            target = case.world.targets(round_)[one.decision.action_index] if one.decision.action_index >= 0 else safe
             assert np.array_equal(one.decision.action, (1.0 - step) * safe + step * target)
 
     def test_it_says_that_it_may_break_a_limit(self, case: Case) -> None:
-        assert "may break a limit" in case.rounds[50].decision.explain()
+        assert "can violate a limit" in case.rounds[50].decision.explain()
 
 
 @cases(DOSLB, linear_problems(finite=True), (6, 9), mixes=True)
 class TestDOSLBOnFiniteSets(PolicyContract):
     def test_it_says_that_it_may_break_a_limit(self, case: Case) -> None:
-        assert any("may break a limit" in one.decision.explain() for one in case.rounds)
+        assert any("can violate a limit" in one.decision.explain() for one in case.rounds)
 
 
 def learned(policy: object, rounds: int = 30) -> object:
@@ -43,9 +43,9 @@ def test_it_chooses_what_roful_chooses_and_steps_no_less_far() -> None:
     for _ in range(50):
         rays = Rays(random.normal(size=(5, 3)))
         one, other = bold.decide(state, rays), careful.decide(state, rays)
-        assert (one.index, one.hoped) == (other.index, other.hoped)
-        assert one.step >= other.step
-        farther += one.step > other.step
+        assert (one.action_index, one.optimistic_reward) == (other.action_index, other.optimistic_reward)
+        assert one.step_size >= other.step_size
+        farther += one.step_size > other.step_size
     assert farther > 25
 
 
@@ -54,7 +54,7 @@ def test_on_a_finite_set_it_is_the_directional_oplb_before_mixing_back() -> None
     bold, careful = DOSLB(**settings), OPLB(**settings, optimism="directional")
     state, random, farther = learned(bold), np.random.default_rng(2), 0
     for _ in range(50):
-        listed = Finite(random.normal(size=(5, 3)))
+        listed = FiniteSet(random.normal(size=(5, 3)))
         one, other = bold.decide(state, listed).probabilities, careful.decide(state, listed).probabilities
         share = 1.0 - other[-1]
         if share > 0.0 and one[-1] < 1.0:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stagewise.policies.agent.e_process import BLOCK, ODDS, EProcess, Rows
+from stagewise.policies.agent.e_process import BLOCK, ODDS, EProcess, RowReader
 
 
 class Told:
@@ -19,12 +19,12 @@ class Told:
     def rows(self, start: int, end: int) -> tuple[Any, Any]:
         return self.values[start:end], self.limits[start:end]
 
-    def tell(self, place: int, value: float, end: int) -> bool:
+    def tell(self, position: int, value: float, end: int) -> bool:
         """Take in a value, NaN where it does not count, after so many decisions."""
-        self.values[place] = value
-        limit = self.limits[place]
-        self.test.rise(place, place + 1, math.inf if limit == 0.0 else limit if value != value else value)
-        return self.test.look(self.rows, end)
+        self.values[position] = value
+        limit = self.limits[position]
+        self.test.raise_values(position, position + 1, math.inf if limit == 0.0 else limit if value != value else value)
+        return self.test.check(self.rows, end)
 
 
 def highest(values: Any, limits: Any, first: int = 0) -> float:
@@ -70,7 +70,7 @@ def test_what_is_told_late_counts_as_if_it_had_been_told_at_once() -> None:
         if i >= 40 and values[i - 40] and late.tell(i - 40, 1.0, i + 1):
             break
     assert i == crossed + 40
-    assert late.test.lost_by == at_once.test.lost_by
+    assert late.test.rejection == at_once.test.rejection
 
 
 def test_it_is_the_same_to_the_bit_however_rows_are_settled_and_kept() -> None:
@@ -86,10 +86,10 @@ def test_it_is_the_same_to_the_bit_however_rows_are_settled_and_kept() -> None:
                 told.test.settle(told.rows, max(i - 100, 0), i + 1)
             if i % 111 == 0:
                 again = EProcess(1e-9)
-                again.restore(told.test.plain())
+                again.restore(told.test.to_list())
                 told.test = again
         told.test.settle(told.rows, count - 50, count)
-        kept.append((told.test.plain(), told.test.seen(told.rows, count)))
+        kept.append((told.test.to_list(), told.test.count_and_total(told.rows, count)))
     assert all(one == kept[0] for one in kept)
     assert not told.test.crossed
     assert kept[0][0][1] == (count - 50) // BLOCK  # so that something was settled
@@ -104,8 +104,8 @@ def test_a_row_that_does_not_count_has_no_part_in_it() -> None:
         told.tell(i, 1.0 if event else math.nan, 480)
         fewer.tell(i, float(event), 480)
     assert told.test.crossed
-    assert told.test.lost_by is not None
-    assert told.test.lost_by[0] == told.test.lost_by[1] <= 8
+    assert told.test.rejection is not None
+    assert told.test.rejection[0] == told.test.rejection[1] <= 8
     assert not fewer.test.crossed
 
 
@@ -116,13 +116,13 @@ def test_it_says_by_which_rows_it_is_lost_and_is_lost_for_good() -> None:
     for i in np.flatnonzero(values):
         if told.tell(int(i), 1.0, int(i) + 1):
             break
-    assert told.test.lost_by is not None
-    count, total = told.test.lost_by
+    assert told.test.rejection is not None
+    count, total = told.test.rejection
     assert 0.05 < total / count < 0.15  # and not the .003 of all 5,180
     again = EProcess(0.01)
-    again.restore(told.test.plain())
-    assert again.look(told.rows, 6000)
-    assert again.lost_by == told.test.lost_by
+    again.restore(told.test.to_list())
+    assert again.check(told.rows, 6000)
+    assert again.rejection == told.test.rejection
 
 
 def test_a_limit_of_nothing_is_broken_by_one_event() -> None:
@@ -147,7 +147,7 @@ def test_looking_needs_no_rows_while_nothing_can_have_happened() -> None:
         return np.zeros(end - start), np.full(end - start, 0.02)
 
     test: EProcess = EProcess(1e-6)
-    counted: Rows = rows
-    test.rise(10, 11, 1.0)
-    assert not test.look(counted, 20)
+    counted: RowReader = rows
+    test.raise_values(10, 11, 1.0)
+    assert not test.check(counted, 20)
     assert read == []

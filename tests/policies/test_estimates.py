@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import stagewise as sw
-from stagewise.policies.agent.outlook import fitted
+from stagewise.policies.agent.decision_analysis import compute_estimates
+from stagewise.policies.batch_decisions import choose_batch
 from stagewise.policies.problem import Problem
-from stagewise.policies.users import choose_all
 
 SAID = Problem(
     actions=["nothing", "digest", "offer"],
@@ -38,9 +38,9 @@ def taught(rounds: int = 400, **settings: Any) -> tuple[sw.Agent, Any]:
 
 def test_they_are_what_the_models_estimate_and_not_the_middle_of_an_interval() -> None:
     agent, decision = taught()
-    seen = decision._seen
+    seen = decision._round_result
     bounds = seen.workspace.bounds
-    fits = fitted(seen, agent.state.memory, bounds[:, 0], bounds[:, 1])
+    fits = compute_estimates(seen, agent.state.memory, bounds[:, 0], bounds[:, 1])
     assert seen.estimates == pytest.approx(fits, abs=1e-12)
     assert np.abs(seen.estimates - bounds[:, 0]).max() > 0.01
     weights = np.append(list(decision.probabilities.values()), 0.0)
@@ -55,20 +55,20 @@ def test_every_limit_has_its_estimate_within_its_bound() -> None:
         decision: Any = taught(rounds)[1]
         limits = decision.limits
         assert {name: one.estimate for name, one in limits.items()} == decision.estimated_cost
-        assert limits["opt_out"].estimate <= limits["opt_out"].dearest <= limits["opt_out"].threshold
-        assert limits["stars"].estimate >= limits["stars"].dearest >= limits["stars"].threshold
-        assert decision.plain()["limits"]["stars"]["estimate"] == limits["stars"].estimate
-        assert decision.plain()["estimated_reward"] == decision.estimated_reward <= decision.hoped
+        assert limits["opt_out"].estimate <= limits["opt_out"].pessimistic_cost <= limits["opt_out"].threshold
+        assert limits["stars"].estimate >= limits["stars"].pessimistic_cost >= limits["stars"].threshold
+        assert decision.to_dict()["limits"]["stars"]["estimate"] == limits["stars"].estimate
+        assert decision.to_dict()["estimated_reward"] == decision.estimated_reward <= decision.optimistic_reward
 
 
 def test_many_users_at_once_have_the_same_estimates_to_the_bit() -> None:
     agent, _ = taught()
     policy: Any = agent.policy
     users = [{"age": age, "country": country} for age in (20.0, 50.5, 97.0) for country in ("NZ", "FR", "CL")]
-    offers = [SAID.offered(user) for user in users]
-    draws = [sw.Draw(5, 1, round_) for round_ in range(len(users))]
+    offers = [SAID.encode_context(user) for user in users]
+    draws = [sw.RandomKey(5, 1, round_) for round_ in range(len(users))]
     segments, numbers = [[int(x) for x in one.segments] for one in offers], [[user["age"]] for user in users]
-    together = choose_all(policy, agent.state, numbers, segments, np.empty(0, dtype=np.bool_), draws)
+    together = choose_batch(policy, agent.state, numbers, segments, np.empty(0, dtype=np.bool_), draws)
     for offer, draw, told in zip(offers, draws, together, strict=True):
         alone = policy.choose(agent.state, offer, draw)
         assert told is not None
@@ -89,7 +89,7 @@ def test_they_travel_with_a_decision() -> None:
     agent, decision = taught()
     copy = pickle.loads(pickle.dumps(decision))
     replica = sw.Replica(agent.snapshot(), name="pod")
-    for one in (copy, decision._replace(gap=0.1)):
+    for one in (copy, decision._replace(optimality_gap=0.1)):
         assert (one.estimated_reward, one.estimated_cost) == (decision.estimated_reward, decision.estimated_cost)
         assert one.explain() == decision.explain()
     assert replica.decide({"age": 40.0, "country": "NZ"}).estimated_reward is not None
@@ -101,7 +101,7 @@ def test_a_contradiction_shows_what_the_data_say() -> None:
         decision: Any = agent.decide({"age": 40.0, "country": "NZ"})
         agent.learn(decision.id, minutes=1.0, opt_out=1.0, stars=4.5)
     decision = agent.decide({"age": 40.0, "country": "NZ"})
-    assert decision.fallback is not None
+    assert decision.message is not None
     assert decision.estimated_cost["opt_out"] == 1.0 > decision.limits["opt_out"].threshold
 
 
@@ -109,7 +109,7 @@ def test_where_nothing_is_estimated_nothing_is_shown() -> None:
     policy = sw.AlwaysSafe(safe_action=sw.SafeAction(arm=0, reward=0.1, cost=0.0), threshold=0.2)
     decision = pickle.loads(pickle.dumps(policy.decide(policy.start(), sw.Arms(2))))
     assert (decision.estimated_reward, decision.estimated_cost) == (None, None)
-    assert decision.plain()["estimated_reward"] is None
+    assert decision.to_dict()["estimated_reward"] is None
     (line,) = [line for line in decision.explain().splitlines() if line.startswith("* ")]
     assert line.split() == ["*", "arm", "0", "-", "0.1000", "-", "0.0000", "1.0000"]
 
@@ -133,20 +133,28 @@ def test_on_a_ray_they_are_those_of_the_point_that_is_played() -> None:
         assert (played.estimate, played.cost_estimates) == (decision.estimated_reward, tuple(decision.estimated_cost))
 
 
-def decided(kind: str, patience: float) -> list[Any]:
+def decided(kind: str, certificate_factor: float) -> list[Any]:
     """Return decisions of a certified policy on its way, before each is learned from."""
     random, made = np.random.default_rng(2), []
     if kind == "arms":
         policy: Any = sw.ArmsCAPS(
-            arms=4, safe_action=sw.SafeAction(arm=0, reward=0.1, cost=0.0), threshold=0.1, patience=patience
+            arms=4,
+            safe_action=sw.SafeAction(arm=0, reward=0.1, cost=0.0),
+            threshold=0.1,
+            certificate_factor=certificate_factor,
         )
         offered: Any = sw.Arms(4)
     else:
         safe = sw.SafeAction(features=np.zeros(3), **({} if kind == "unknown" else {"reward": 0.0, "cost": 0.0}))
-        settings: Any = {"threshold": 0.3, "noise": 0.05, "mixtures": kind == "mixtures", "patience": patience}
+        settings: Any = {
+            "threshold": 0.3,
+            "noise": 0.05,
+            "mixtures": kind == "mixtures",
+            "certificate_factor": certificate_factor,
+        }
         policy = sw.CAPS(safe_action=safe, **settings)
         targets = random.uniform(-0.5, 0.5, size=(5, 3))
-        offered = sw.Finite(targets) if kind == "mixtures" else sw.Rays(targets)
+        offered = sw.FiniteSet(targets) if kind == "mixtures" else sw.Rays(targets)
     agent = sw.Agent(policy, seed=1)
     for _ in range(250):
         decision = agent.decide(offered)
@@ -168,7 +176,7 @@ def test_what_was_sampled_tells_why_this_one(kind: str) -> None:
     told: dict[bool, int] = {True: 0, False: 0}
     for decision in (*decided(kind, 1.0), *decided(kind, 5.0)):
         table = decision._table()
-        if decision.fallback is not None:
+        if decision.message is not None:
             assert all(row.sampled is None for row in table.rows)
             continue
         certified = "not certified" not in table.why
@@ -180,7 +188,11 @@ def test_what_was_sampled_tells_why_this_one(kind: str) -> None:
         assert all(row.sampled is not None for row in table.rows)
         if single is None or not certified:
             continue
-        others = [row for row in table.rows if all(c <= t for c, t in zip(row.dearest, table.thresholds, strict=True))]
+        others = [
+            row
+            for row in table.rows
+            if all(c <= t for c, t in zip(row.pessimistic_cost, table.thresholds, strict=True))
+        ]
         values = [row.sampled if row.score is None else row.score for row in others]
         assert (single.sampled if single.score is None else single.score) == max(values)
     assert told[True] > 20
@@ -189,14 +201,14 @@ def test_what_was_sampled_tells_why_this_one(kind: str) -> None:
 
 def test_a_mixture_has_a_row_of_its_own() -> None:
     policy = sw.OPB(arms=2, safe_action=sw.SafeAction(arm=0, reward=0.1, cost=0.0), threshold=0.2)
-    decision = policy.decide(policy.start(), sw.Arms(2), sw.Draw(seed=1))
+    decision = policy.decide(policy.start(), sw.Arms(2), sw.RandomKey(seed=1))
     *rows, mixture = decision._table().rows  # type: ignore[misc]
     assert mixture.label == "mixture"
     assert mixture.weight == pytest.approx(1.0)
     assert (
         mixture.estimate == pytest.approx(sum(row.weight * row.estimate for row in rows)) == decision.estimated_reward
     )
-    assert mixture.dearest == pytest.approx(tuple(decision.dearest))
+    assert mixture.pessimistic_cost == pytest.approx(tuple(decision.pessimistic_cost))
     assert mixture.cost_estimates == tuple(decision.estimated_cost)
 
 

@@ -7,7 +7,7 @@ import pytest
 from tests.policies.reading import BASELINES, random_problem
 
 import stagewise as sw
-from stagewise.kernels.layout import FOLLOWED, NEVER
+from stagewise.kernels.layout import CACHE_DISABLED, CACHED
 from stagewise.policies.policy import State
 
 KINDS = [sw.LCLUCB, sw.ROFUL, sw.OPLB]
@@ -18,8 +18,8 @@ def wandering(policy: Any) -> State:
     state = policy.start()
     for targets in (np.eye(policy.dimension), 2.0 * np.eye(policy.dimension)):
         decision = policy.decide(state, targets)
-        state = policy.follow(state, decision)
-    assert state.memory[FOLLOWED] == NEVER
+        state = policy.cache_offered(state, decision)
+    assert state.memory[CACHED] == CACHE_DISABLED
     return state
 
 
@@ -32,16 +32,16 @@ def test_a_followed_ray_has_the_bounds_of_a_ray_looked_at(kind: Any, baseline: s
     policy, _ = problem.ready(kind)
     followed, free, rng = policy.start(), wandering(policy), np.random.default_rng(0)
     for t in range(40):
-        draw = sw.Draw(1, 0, t)
+        draw = sw.RandomKey(1, 0, t)
         one, other = policy.decide(followed, problem.targets, draw), policy.decide(free, problem.targets, draw)
-        assert one.index == other.index
-        assert one.hoped == pytest.approx(other.hoped, rel=1e-9, abs=1e-11)
-        np.testing.assert_allclose(one.dearest, other.dearest, rtol=1e-9, atol=1e-11)
+        assert one.action_index == other.action_index
+        assert one.optimistic_reward == pytest.approx(other.optimistic_reward, rel=1e-9, abs=1e-11)
+        np.testing.assert_allclose(one.pessimistic_cost, other.pessimistic_cost, rtol=1e-9, atol=1e-11)
         np.testing.assert_allclose(one.action, other.action, rtol=1e-9, atol=1e-11)
         outcome = sw.Outcome(rng.normal() * 0.1, rng.normal(size=constraints) * 0.1)
         followed, free = policy.learn(followed, one, outcome), policy.learn(free, other, outcome)
-    assert followed.memory[FOLLOWED] == len(problem.targets)
-    assert free.memory[FOLLOWED] == NEVER
+    assert followed.memory[CACHED] == len(problem.targets)
+    assert free.memory[CACHED] == CACHE_DISABLED
 
 
 def test_other_candidates_end_the_following_and_change_nothing_else() -> None:
@@ -50,13 +50,13 @@ def test_other_candidates_end_the_following_and_change_nothing_else() -> None:
     agent = sw.Agent(policy)
     for _ in range(20):
         agent.learn(agent.decide(problem.targets), reward=0.1, cost=0.0)
-    assert agent.state.memory[FOLLOWED] == 5.0
+    assert agent.state.memory[CACHED] == 5.0
     before = agent.state
     others = problem.targets[::-1].copy()
     decision = agent.decide(others)
-    assert agent.state.memory[FOLLOWED] == NEVER
-    same = policy.decide(before, others, sw.Draw(0, 0, 20))
-    assert decision.hoped == same.hoped
+    assert agent.state.memory[CACHED] == CACHE_DISABLED
+    same = policy.decide(before, others, sw.RandomKey(0, 0, 20))
+    assert decision.optimistic_reward == same.optimistic_reward
     assert np.array_equal(decision.action, same.action)
 
 
@@ -68,8 +68,8 @@ def test_a_changed_array_is_noticed() -> None:
     agent.learn(agent.decide(targets), reward=1.0, cost=0.0)
     targets[0] = [0.0, 0.5]
     decision, fresh = agent.decide(targets), policy.decide(State(agent.state.memory), targets.copy())
-    assert decision.hoped == fresh.hoped
-    assert agent.state.memory[FOLLOWED] == NEVER
+    assert decision.optimistic_reward == fresh.optimistic_reward
+    assert agent.state.memory[CACHED] == CACHE_DISABLED
 
 
 @pytest.mark.parametrize("kind", [*KINDS, sw.SafeLTS, sw.CAPS, sw.LinUCB])
@@ -82,7 +82,7 @@ def test_a_followed_memory_is_saved_and_loaded_to_the_bit(kind: Any, tmp_path: A
             agent.learn(decision, reward=0.3, cost=0.2)
     agent.save(tmp_path / "agent.json")
     loaded = sw.Agent.load(tmp_path / "agent.json")
-    assert loaded.waiting == agent.waiting == 4
+    assert loaded.pending_count == agent.pending_count == 4
     for one in (agent, loaded):
         one.learn(4, reward=0.2, cost=0.1)
     assert loaded.state.memory.tobytes() == agent.state.memory.tobytes()

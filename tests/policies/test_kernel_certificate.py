@@ -111,7 +111,7 @@ def test_a_capacity_that_is_never_reached_changes_nothing() -> None:
         listed = random.uniform(-1.0, 1.0, size=(5, 2))
         decisions = [agent.decide(listed) for agent in agents]
         assert np.array_equal(decisions[0].probabilities, decisions[1].probabilities)
-        assert decisions[0].hoped == decisions[1].hoped
+        assert decisions[0].optimistic_reward == decisions[1].optimistic_reward
         for agent, decision in zip(agents, decisions, strict=True):
             agent.learn(decision, reward=0.3, cost=0.2)
 

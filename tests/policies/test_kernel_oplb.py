@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.policies.kernel_reading import read_bounds, read_sums
+from tests.problem.refusal import refused
 
 import stagewise as sw
-from stagewise.kernels.layout import CAPACITY, FIRST_PLACE, FOLLOWED
-from stagewise.policies.agent.saved import digest
+from stagewise.kernels.layout import CACHED, CAPACITY, FIRST_OFFSET
+from stagewise.policies.agent.agent_file import compute_digest
+from stagewise.problem.errors import ErrorCode
 
 SAFE = [0.4, -0.3, 0.2]
 LIMITS, FAR_LIMITS = [0.6, 0.5, sw.AtLeast(-0.5)], [1.2, 1.1, sw.AtLeast(-1.2)]
@@ -23,8 +25,8 @@ def truths(m: int) -> np.ndarray:
     return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
 
-def baseline(place: str, known: str, m: int) -> sw.SafeAction:
-    if place == "origin":
+def baseline(position: str, known: str, m: int) -> sw.SafeAction:
+    if position == "origin":
         return sw.SafeAction(features=[0.0, 0.0, 0.0])
     reward, *costs = (truths(m) @ SAFE).tolist()
     told = {"known": {"reward": reward, "cost": costs}, "reward unknown": {"cost": costs}, "unknown": {}}
@@ -36,10 +38,10 @@ def baseline(place: str, known: str, m: int) -> sw.SafeAction:
 @pytest.mark.parametrize("m", [1, 3])
 @pytest.mark.parametrize("optimism", ["inflated", "directional"])
 @pytest.mark.parametrize(
-    ("place", "known"),
+    ("position", "known"),
     [("origin", "known"), ("off origin", "known"), ("off origin", "reward unknown"), ("off origin", "unknown")],
 )
-def test_the_linear_kernel_is_oplb(place: str, known: str, optimism: str, m: int, fixed: bool) -> None:
+def test_the_linear_kernel_is_oplb(position: str, known: str, optimism: str, m: int, fixed: bool) -> None:
     """For 120 rounds both make the same decisions with the same bounds."""
     settings = {
         "threshold": (FAR_LIMITS if known == "unknown" else LIMITS)[:m],
@@ -47,7 +49,7 @@ def test_the_linear_kernel_is_oplb(place: str, known: str, optimism: str, m: int
         "ridge": 0.5,
         "cost_bound": 2.0,
         "optimism": optimism,
-        "safe_action": baseline(place, known, m),
+        "safe_action": baseline(position, known, m),
     }
     linear = sw.OPLB(**settings, norm_bound=1.0)
     kernel = sw.KernelOPLB(**settings, norm_bound=1.0, kernel=sw.LinearKernel())
@@ -56,15 +58,15 @@ def test_the_linear_kernel_is_oplb(place: str, known: str, optimism: str, m: int
     for _ in range(120):
         actions = listed if fixed else random.normal(size=(8, 3)) / 2.0
         one, other = [agent.decide(actions) for agent in agents]
-        assert one.index == other.index
-        assert one.fallback == other.fallback
-        assert other.hoped == pytest.approx(one.hoped, abs=1e-9, rel=1e-9)
-        assert np.allclose(other.dearest, one.dearest, atol=1e-9)
+        assert one.action_index == other.action_index
+        assert one.message == other.message
+        assert other.optimistic_reward == pytest.approx(one.optimistic_reward, abs=1e-9, rel=1e-9)
+        assert np.allclose(other.pessimistic_cost, one.pessimistic_cost, atol=1e-9)
         assert np.allclose(other.probabilities, one.probabilities, atol=1e-9)
         seen = truths(m) @ one.action + random.normal(size=1 + m) * settings["noise"]
         for agent, decision in zip(agents, (one, other), strict=True):
             agent.learn(decision, reward=seen[0], cost=seen[1:])
-        dared += one.fallback is None
+        dared += one.message is None
     assert dared > 20
 
 
@@ -82,58 +84,58 @@ def rbf(**changed: Any) -> sw.KernelOPLB:
 @pytest.mark.parametrize(
     ("changed", "words"),
     [
-        ({"kernel": sw.RBF}, "kernel is"),
-        ({"kernel": "rbf"}, "kernel is"),
-        ({"norm_bound": 0.19}, "above norm_bound 0.19"),
-        ({"norm_bound": [1.0, 0.1]}, "'cost' is 0.2"),
-        ({"norm_bound": 0.0}, "norm_bound of reward is 0.0"),
-        ({"norm_bound": float("nan")}, "norm_bound"),
-        ({"norm_bound": [1.0, 1.0, 1.0]}, "3 entries"),
-        ({"noise": -1.0}, "noise"),
-        ({"ridge": 0.0}, "ridge"),
-        ({"delta": 1.0}, "delta"),
-        ({"novelty": 0.0}, "novelty is 0.0"),
-        ({"novelty": 1.0}, "novelty is 1.0"),
-        ({"capacity": 0}, "capacity is 0"),
-        ({"capacity": 2.5}, "capacity is 2.5"),
-        ({"capacity": True}, "capacity is True"),
-        ({"optimism": "blind"}, "optimism"),
-        ({"cost_scale": 0.5}, "cost_scale"),
-        ({"safe_action": sw.SafeAction(arm=0)}, "an arm"),
-        ({"safe_action": None}, "safe_action is None"),
-        ({"safe_action": sw.SafeAction(features=[0.0], reward=0.0, cost=0.6)}, "no slack"),
+        ({"kernel": sw.RBF}, ErrorCode.WRONG_TYPE),
+        ({"kernel": "rbf"}, ErrorCode.WRONG_TYPE),
+        ({"norm_bound": 0.19}, ErrorCode.BOUND_EXCEEDED),
+        ({"norm_bound": [1.0, 0.1]}, ErrorCode.BOUND_EXCEEDED),
+        ({"norm_bound": 0.0}, ErrorCode.OUT_OF_RANGE),
+        ({"norm_bound": float("nan")}, ErrorCode.NOT_FINITE),
+        ({"norm_bound": [1.0, 1.0, 1.0]}, ErrorCode.WRONG_SHAPE),
+        ({"noise": -1.0}, ErrorCode.OUT_OF_RANGE),
+        ({"ridge": 0.0}, ErrorCode.OUT_OF_RANGE),
+        ({"delta": 1.0}, ErrorCode.OUT_OF_RANGE),
+        ({"novelty": 0.0}, ErrorCode.OUT_OF_RANGE),
+        ({"novelty": 1.0}, ErrorCode.OUT_OF_RANGE),
+        ({"capacity": 0}, ErrorCode.OUT_OF_RANGE),
+        ({"capacity": 2.5}, ErrorCode.WRONG_TYPE),
+        ({"capacity": True}, ErrorCode.WRONG_TYPE),
+        ({"optimism": "blind"}, ErrorCode.INVALID_CHOICE),
+        ({"cost_scale": 0.5}, ErrorCode.OUT_OF_RANGE),
+        ({"safe_action": sw.SafeAction(arm=0)}, ErrorCode.SAFE_ACTION_INVALID),
+        ({"safe_action": None}, ErrorCode.WRONG_TYPE),
+        ({"safe_action": sw.SafeAction(features=[0.0], reward=0.0, cost=0.6)}, ErrorCode.SAFE_ACTION_OVER_LIMIT),
         (
             {"kernel": sw.LinearKernel(), "safe_action": sw.SafeAction(features=[0.0], cost=0.1)},
-            "zero vector but its cost",
+            ErrorCode.SAFE_ACTION_INVALID,
         ),
         (
             {"kernel": sw.LinearKernel(), "safe_action": sw.SafeAction(features=[0.0], reward=0.1)},
-            "zero vector but its reward",
+            ErrorCode.SAFE_ACTION_INVALID,
         ),
     ],
     ids=str,
 )
 def test_settings_that_promise_nothing_are_refused(changed: dict[str, Any], words: str) -> None:
-    with pytest.raises(sw.InvalidProblem, match=words):
+    with refused(sw.InvalidProblem, words):
         rbf(**changed)
 
 
 @pytest.mark.parametrize(
     ("actions", "words"),
     [
-        (sw.Rays([[1.0, 0.0]]), "Rays"),
-        (sw.Arms(3), "Arms"),
-        ([[1.0, 0.0, 0.0]], "3 features"),
-        ([[float("nan"), 0.0]], "nan"),
-        ([[float("inf"), 0.0]], "inf"),
-        ([], "shape"),
-        ([["a", "b"]], "type"),
+        (sw.Rays([[1.0, 0.0]]), ErrorCode.UNSUPPORTED_ACTIONS),
+        (sw.Arms(3), ErrorCode.UNSUPPORTED_ACTIONS),
+        ([[1.0, 0.0, 0.0]], ErrorCode.DIMENSION_MISMATCH),
+        ([[float("nan"), 0.0]], ErrorCode.NOT_FINITE),
+        ([[float("inf"), 0.0]], ErrorCode.NOT_FINITE),
+        ([], ErrorCode.WRONG_SHAPE),
+        ([["a", "b"]], ErrorCode.WRONG_TYPE),
     ],
     ids=str,
 )
 def test_actions_it_cannot_choose_from_are_refused(actions: Any, words: str) -> None:
     policy = rbf()
-    with pytest.raises(sw.InvalidActions, match=words):
+    with refused(sw.InvalidActions, words):
         policy.decide(policy.start(), actions)
 
 
@@ -145,7 +147,7 @@ def test_outcomes_that_are_none_change_nothing(reward: Any, cost: Any) -> None:
     with pytest.raises(sw.InvalidOutcome):
         agent.learn(decision, reward=reward, cost=cost)
     assert agent.state.memory.tobytes() == before
-    assert agent.waiting == 1
+    assert agent.pending_count == 1
 
 
 def test_the_zero_vector_may_cost_something_unless_the_kernel_is_linear() -> None:
@@ -186,16 +188,16 @@ def test_memory_does_not_grow_where_points_repeat_and_stops_at_the_capacity() ->
 
 
 @pytest.mark.parametrize(
-    ("part", "place", "value"),
+    ("part", "position", "value"),
     [
-        *(("head", FOLLOWED, value) for value in (-2.0, 0.5, 3.0, 1e9, math.nan)),
+        *(("head", CACHED, value) for value in (-2.0, 0.5, 3.0, 1e9, math.nan)),
         *(("head", CAPACITY, value) for value in (0.0, 15.0, 2000.0, math.nan)),
-        ("head", FIRST_PLACE, 4.0),
+        ("head", FIRST_OFFSET, 4.0),
         *(("sums", 0, value) for value in (99.0, -1.0, 1.5, math.nan)),
         *(("sums", 1, value) for value in (-1.0, math.nan)),
     ],
 )
-def test_a_memory_that_cannot_be_its_own_is_refused(part: str, place: int, value: float) -> None:
+def test_a_memory_that_cannot_be_its_own_is_refused(part: str, position: int, value: float) -> None:
     agent, random = sw.Agent(rbf()), np.random.default_rng(1)
     for _ in range(12):
         agent.learn(agent.decide(random.uniform(size=(4, 2))), reward=0.1, cost=0.1)
@@ -203,7 +205,7 @@ def test_a_memory_that_cannot_be_its_own_is_refused(part: str, place: int, value
     assert agent.policy.fits(state.memory)
     assert not agent.policy.fits(state.memory[:-1])
     told = state.memory if part == "head" else read_sums(agent.policy, state)
-    told[place] = value
+    told[position] = value
     assert not agent.policy.fits(state.memory)
 
 
@@ -213,9 +215,9 @@ def test_a_file_with_another_memory_is_refused(tmp_path: Path) -> None:
     agent.save(tmp_path / "agent.json")
     content = json.loads((tmp_path / "agent.json").read_text())
     content["memory"].pop()
-    content["digest"] = digest(content)
+    content["digest"] = compute_digest(content)
     (tmp_path / "other.json").write_text(json.dumps(content))
-    with pytest.raises(sw.InvalidFile, match="does not fit"):
+    with refused(sw.InvalidFile, ErrorCode.STATE_MISMATCH):
         sw.Agent.load(tmp_path / "other.json")
 
 

@@ -38,7 +38,7 @@ def instance(random: np.random.Generator, known: tuple[bool, bool], m: int, **ch
                 "norm_bound": [0.5, *[0.8] * m],
                 "ridge": 0.05,
                 "cost_bound": None,
-                "watch": False,  # the data are made up
+                "check_assumptions": False,  # the data are made up
                 "novelty": float(random.choice([1e-10, 0.01])),
                 **changed,
             }
@@ -79,7 +79,7 @@ def test_hoped_is_at_least_the_best_mixture(known: str, m: int) -> None:
             agents.append(instance(again, KNOWN[known], m, reward_scale=scale))
         (agent, listed), (plain, _) = agents
         decision, other = agent.decide(listed), plain.decide(listed)
-        if decision.fallback is not None and not KNOWN[known][1]:
+        if decision.message is not None and not KNOWN[known][1]:
             continue
         low, high = ends(agent, listed)
         limits = decision.thresholds
@@ -88,8 +88,8 @@ def test_hoped_is_at_least_the_best_mixture(known: str, m: int) -> None:
         for share in shares:
             if np.all(low[0] <= 1.0) and np.all((low + share * (high - low))[1:, -1] < limits):
                 best = optimum(low, high, limits, share)
-                excesses.append(decision.hoped - best)
-                bare.append(other.hoped - best)
+                excesses.append(decision.optimistic_reward - best)
+                bare.append(other.optimistic_reward - best)
     assert len(excesses) >= INSTANCES // 2
     assert min(excesses) >= -ROUNDING
     assert min(bare) < -1e-3, "without the lift some of these decisions hope for too little"
@@ -103,9 +103,9 @@ def test_the_dearest_truth_within_the_bounds_is_safe(known: str, m: int, optimis
     for _ in range(INSTANCES):
         agent, listed = instance(random, KNOWN[known], m, optimism=optimism)
         decision = agent.decide(listed)
-        if decision.fallback is None:
+        if decision.message is None:
             _, high = ends(agent, listed)
             assert np.all(high[1:] @ decision.probabilities <= decision.thresholds + ROUNDING)
-            assert np.all(decision.dearest <= decision.thresholds)
+            assert np.all(decision.pessimistic_cost <= decision.thresholds)
             dared += 1
     assert dared >= INSTANCES // 4

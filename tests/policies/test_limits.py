@@ -38,16 +38,16 @@ def decisions(policy: Any, sign: float = 1.0, form: Any = lambda cost: cost) -> 
 
 
 def assert_mirrored(one: list[Decision], other: list[Decision], sign: float) -> None:
-    assert any(decision.fallback is None for decision in one)
+    assert any(decision.message is None for decision in one)
     for mine, yours in zip(one, other, strict=True):
         assert np.array_equal(mine.action, yours.action)
-        assert (mine.index, mine.step, mine.hoped, mine.fallback) == (
-            yours.index,
-            yours.step,
-            yours.hoped,
-            yours.fallback,
+        assert (mine.action_index, mine.step_size, mine.optimistic_reward, mine.message) == (
+            yours.action_index,
+            yours.step_size,
+            yours.optimistic_reward,
+            yours.message,
         )
-        assert np.array_equal(mine.dearest, sign * yours.dearest)
+        assert np.array_equal(mine.pessimistic_cost, sign * yours.pessimistic_cost)
         assert np.array_equal(mine.thresholds, sign * yours.thresholds)
 
 
@@ -111,13 +111,13 @@ def test_the_table_shows_a_limit_from_below_in_the_users_units() -> None:
     decision = Agent(policy).decide(np.eye(2))
     table = decision._table()
     assert f"clicks ≥ {VALUE - 0.35:g}" in decision.explain()
-    assert decision.dearest[0] == pytest.approx(VALUE - 0.35)
-    assert table.rows[-1].dearest == (VALUE,)
+    assert decision.pessimistic_cost[0] == pytest.approx(VALUE - 0.35)
+    assert table.rows[-1].pessimistic_cost == (VALUE,)
 
 
 @pytest.mark.parametrize("kind", LINEAR.values(), ids=LINEAR)
 def test_a_limit_from_below_keeps_the_signal_up(kind: Any) -> None:
     for decision in decisions(make(kind, AtLeast(VALUE - 0.35), VALUE)):
-        assert decision.dearest[0] >= VALUE - 0.35
+        assert decision.pessimistic_cost[0] >= VALUE - 0.35
         if decision.probabilities is None:
             assert PARAMETERS[1] @ decision.action >= VALUE - 0.35 - 1e-12

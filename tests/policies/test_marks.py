@@ -8,11 +8,19 @@ import pytest
 from tests.problem.refusal import refuses
 
 import stagewise as sw
-from stagewise.files.whole import fingerprint
+from stagewise.files.atomic_write import compute_sha256
+from stagewise.problem.errors import ErrorCode
 
 
 def told(agent: sw.Agent) -> dict[str, str]:
     return {finding.name: finding.verdict for finding in agent.health()}
+
+
+def drifted(decision: sw.Decision) -> str:
+    """Return the limit whose drift stopped a decision."""
+    assert decision.reason_details is not None
+    assert decision.reason_details.details["found"] == "drift"
+    return str(decision.reason_details.details["limit"])
 
 
 def two_limits() -> sw.Agent:
@@ -24,17 +32,18 @@ def test_one_acknowledged_drift_leaves_the_other_limit_watched(tmp_path: Path) -
     """What was seen of the other one before the acknowledgement is what tells that it moved after it."""
     agent, zeros, ones = two_limits(), [0.0] * 400, [1.0] * 400
     agent.learn_log([1] * 400, zeros, {"leave": zeros, "complain": zeros})
-    assert agent.decide(sw.Arms(2)).fallback is None
+    assert agent.decide(sw.Arms(2)).message is None
     agent.learn_log([1] * 400, zeros, {"leave": ones, "complain": zeros})
-    assert "'leave' moved" in str(agent.decide(sw.Arms(2)).fallback)
+    assert drifted(agent.decide(sw.Arms(2))) == "leave"
     agent.acknowledge("drift of leave", "Ana: a new season")
-    assert "too little was seen" in agent.health()["drift of leave"].sentence
-    assert "the first 400 outcomes and the 400 after them" in agent.health()["drift of complain"].sentence
+    assert agent.health()["drift of leave"].details["late"] == 0
+    assert agent.health()["drift of complain"].details == {"count": 800, "early": 400, "late": 400}
     agent.save(tmp_path / "agent.json")
     for one in (agent, sw.Agent.load(tmp_path / "agent.json")):
         one.learn_log([1] * 400, zeros, {"leave": ones, "complain": ones})
-        assert "'complain' moved" in str(one.decide(sw.Arms(2)).fallback)
-        assert "of arm 1 it averaged 0 in the first 800 pulls" in one.health()["drift of complain"].sentence
+        assert drifted(one.decide(sw.Arms(2))) == "complain"
+        details = one.health()["drift of complain"].details
+        assert [details[name] for name in ("action", "early", "unit", "early_mean")] == ["arm 1", 800, "pull", 0.0]
         assert told(one)["drift of leave"] != "contradicted"
 
 
@@ -56,12 +65,12 @@ def test_marks_of_another_form_are_refused_on_loading(tmp_path: Path, spoil: Any
     agent.decide(sw.Arms(2))
     agent.save(tmp_path / "agent.json")
     content = json.loads((tmp_path / "agent.json").read_text())
-    assert content["notes"]["tracks"]["leave"]["marks"]
-    spoil(content["notes"]["tracks"])
+    assert content["statistics"]["tracks"]["leave"]["marks"]
+    spoil(content["statistics"]["tracks"])
     del content["digest"]
-    content["digest"] = fingerprint(json.dumps(content).encode())
+    content["digest"] = compute_sha256(json.dumps(content).encode())
     (tmp_path / "agent.json").write_text(json.dumps(content))
-    refuses(lambda: sw.Agent.load(tmp_path / "agent.json"), sw.InvalidFile, "marks of earlier means", "another form")
+    refuses(lambda: sw.Agent.load(tmp_path / "agent.json"), sw.InvalidFile, ErrorCode.FILE_INVALID)
 
 
 def test_marks_of_fewer_segments_load(tmp_path: Path) -> None:
@@ -73,4 +82,5 @@ def test_marks_of_fewer_segments_load(tmp_path: Path) -> None:
         agent.save(tmp_path / f"{country}.json")
     loaded = sw.Agent.load(tmp_path / "AU.json")
     loaded.learn_frame({"action": ["b"] * 40, "click": [0] * 40, "leave": [1] * 40, "country": ["NZ"] * 40})
-    assert "of 'b' in 'NZ' it averaged 0 in the first 40 outcomes" in loaded.health()["drift of leave"].sentence
+    details = loaded.health()["drift of leave"].details
+    assert (details["action"], details["segment"], details["early"], details["early_mean"]) == ("'b'", "NZ", 40, 0.0)

@@ -7,20 +7,20 @@ import pytest
 from tests.kernels.highs import Program, best_value, quiet_solver
 
 import stagewise as sw
-from stagewise.kernels.bounds import COSTS, HOPED
+from stagewise.kernels.bounds import COSTS, OPTIMISTIC_REWARDS
 
 
 def check(decision: sw.Decision) -> None:
     """Hold it against HiGHS, on the bounds that it was made on."""
-    rule, m = decision._table.seen.workspace.rule, decision.thresholds.size
-    hoped, dearest = rule[HOPED], rule[COSTS : COSTS + m]
+    rule, m = decision._table.result.workspace.rule, decision.thresholds.size
+    hoped, dearest = rule[OPTIMISTIC_REWARDS], rule[COSTS : COSTS + m]
     listed = np.flatnonzero(np.isfinite(hoped[:-1]))
     limits = decision.thresholds * (1.0 - 1e-14)
     costs, safe = np.ascontiguousarray(dearest[:, listed]), float(hoped[-1])
     best = best_value(quiet_solver(), Program(hoped[listed], costs, safe, dearest[:, -1].copy(), limits))
-    assert decision.hoped == pytest.approx(best, rel=2e-9)
+    assert decision.optimistic_reward == pytest.approx(best, rel=2e-9)
     assert np.count_nonzero(decision.probabilities) <= m + 1
-    assert (decision.dearest <= decision.thresholds).all()
+    assert (decision.pessimistic_cost <= decision.thresholds).all()
 
 
 @pytest.mark.long
@@ -36,7 +36,7 @@ def test_oplb_is_worth_what_highs_finds(m: int, count: int, seen: int) -> None:
         noise=0.1,
         ridge=0.1,
         cost_bound=1.0,
-        watch=False,
+        check_assumptions=False,
     )
     agent = sw.Agent(policy, seed=1)
     truth = rng.normal(size=(1 + m, d)) / np.sqrt(d)
@@ -54,7 +54,7 @@ def test_oplb_is_worth_what_highs_finds(m: int, count: int, seen: int) -> None:
 def test_opb_is_worth_what_highs_finds(m: int, arms: int, seen: int) -> None:
     rng = np.random.default_rng([m, arms, seen])
     safe = sw.SafeAction(arm=0, reward=0.1, cost=[0.05] * m)
-    policy = sw.OPB(arms=arms, safe_action=safe, threshold=rng.uniform(0.1, 0.6, m), watch=False)
+    policy = sw.OPB(arms=arms, safe_action=safe, threshold=rng.uniform(0.1, 0.6, m), check_assumptions=False)
     agent, means = sw.Agent(policy, seed=1), rng.uniform(size=(1 + m, arms))
     if seen:
         pulled = rng.integers(arms, size=seen)
@@ -65,7 +65,7 @@ def test_opb_is_worth_what_highs_finds(m: int, arms: int, seen: int) -> None:
 
 def test_only_eligible_actions_are_mixed() -> None:
     rng = np.random.default_rng(0)
-    table: Any = sw.Finite(rng.normal(size=(20, 4)) / 2.0)
+    table: Any = sw.FiniteSet(rng.normal(size=(20, 4)) / 2.0)
     policy = sw.OPLB(safe_action=sw.SafeAction(features=np.zeros(4)), threshold=0.3, noise=0.1, cost_bound=1.0)
     mask = rng.uniform(size=20) < 0.3
     decision = sw.Agent(policy).decide(table.only(mask))
@@ -80,8 +80,8 @@ def test_a_slack_too_small_to_mix_with_is_the_reason_that_is_given(slack: float,
     arms = sw.OPB(arms=3, safe_action=sw.SafeAction(arm=0, reward=0.0, cost=[base, base]), **limits)
     safe = sw.SafeAction(features=[1.0, 0.0, 0.0], reward=0.0, cost=[base, base])
     listed = sw.OPLB(safe_action=safe, norm_bound=base + 1.0, **limits)
-    for policy, actions in [(arms, sw.Arms(3)), (listed, sw.Finite([[1.0, 0.5, 0.0], [1.0, 0.0, 0.5]]))]:
+    for policy, actions in [(arms, sw.Arms(3)), (listed, sw.FiniteSet([[1.0, 0.5, 0.0], [1.0, 0.0, 0.5]]))]:
         decision = policy.decide(policy.start(), actions)
         best = decision.probabilities[0 if policy is arms else -1]
-        assert decision.reason is (None if best < 1.0 else sw.Reason.SAFE_SHARE_TOO_SMALL)
+        assert decision.reason is (None if best < 1.0 else sw.Reason.EXPLORATION_WEIGHT_TOO_SMALL)
         assert (best < 1.0) == (slack > 1e-12)

@@ -20,11 +20,11 @@ SAID = sw.Problem(
 
 def test_plain_values_have_names() -> None:
     decision: Any = sw.Agent(SAID, seed=1).decide()
-    told = json.loads(json.dumps(decision.plain(), allow_nan=False))
+    told = json.loads(json.dumps(decision.to_dict(), allow_nan=False))
     assert told["probabilities"] == decision.probabilities == {"nothing": 1.0, "offer": 0.0}
     assert told["limits"]["minutes"]["threshold"] == 20.0
     replica = sw.Replica(sw.Agent(SAID, seed=1).snapshot(), name="pod")
-    assert sw.Agent(SAID, seed=1).adopt(json.loads(json.dumps(replica.decide().plain()))) == 0
+    assert sw.Agent(SAID, seed=1).register(json.loads(json.dumps(replica.decide().to_dict()))) == 0
 
 
 def test_its_repr_is_a_line_in_words() -> None:
@@ -42,7 +42,7 @@ def test_its_repr_is_a_line_in_words() -> None:
 def test_an_agent_says_what_it_is() -> None:
     agent = sw.Agent(SAID, seed=1)
     agent.decide()
-    assert repr(agent) == "<Agent of 2 actions, round 1, 1 waiting, 0 held>"
+    assert repr(agent) == "<Agent of 2 actions, round 1, 1 pending, 0 buffered>"
     assert "of OPB," in repr(sw.Agent(sw.OPB(arms=2, safe_action=sw.SafeAction(arm=0, cost=0.0), threshold=0.5)))
 
 
@@ -58,19 +58,19 @@ def test_probabilities_are_by_name_whoever_decides(tmp_path: Path) -> None:
         "agent": agent.decide(),
         "loaded": sw.Agent.load(tmp_path / "agent.json").decide(),
         "replica": sw.Replica(agent.snapshot(), name="pod").decide(),
-        "policy": policy.decide(policy.start(), {}, sw.Draw(seed=1)),
+        "policy": policy.decide(policy.start(), {}, sw.RandomKey(seed=1)),
         "stopped": stopped.decide(),
         "stopped replica": sw.Replica(stopped.snapshot(), name="pod").decide(),
     }
-    assert "declared" in str(decided["stopped"].fallback)
+    assert "declared" in str(decided["stopped"].message)
     for who, decision in decided.items():
         for one in (
             decision,
             copy.deepcopy(decision),
             pickle.loads(pickle.dumps(decision)),
-            decision._replace(gap=0.0),
+            decision._replace(optimality_gap=0.0),
         ):
-            told = [one.probabilities, one._asdict()["probabilities"], one.plain()["probabilities"]]
+            told = [one.probabilities, one._asdict()["probabilities"], one.to_dict()["probabilities"]]
             assert told == [{"nothing": 1.0, "offer": 0.0}] * 3, who
     arms = sw.Agent(sw.OPB(arms=2, safe_action=sw.SafeAction(arm=0, cost=0.0), threshold=0.5), seed=1)
     for bare in (arms.decide(sw.Arms(2)), sw.Replica(arms.snapshot(), name="pod").decide(sw.Arms(2))):

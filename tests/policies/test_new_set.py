@@ -13,21 +13,22 @@ from tests.grown import changed, copied, insert, ran
 from tests.policies.convex_instances import KINDS, dense_rays, instance_of, learned
 from tests.problem.refusal import refused
 
-from stagewise import OPLB, Agent, Box, Finite, InvalidActions, LinearWorld, Polytope, SafeAction, SafeLTS, simulate
-from stagewise.problem.checks import Floats, frozen
-from stagewise.problem.convex import Convex, hull_of
-from stagewise.rules.optimum import best_point
-from stagewise.simulation.judge import judge
+from stagewise import OPLB, Agent, Box, FiniteSet, InvalidActions, LinearWorld, Polytope, SafeAction, SafeLTS, simulate
+from stagewise.problem.checks import Floats, copy_read_only
+from stagewise.problem.convex import Convex, build_hull
+from stagewise.problem.errors import ErrorCode
+from stagewise.rules.convex_optimum import compute_best_value
+from stagewise.simulation.oracle import build_oracle
 
 
 class Diamond(Convex):
     """The points x with ‖x − center‖₁ ≤ radius."""
 
     def __init__(self, radius: float, center: Any) -> None:
-        self.radius, self.center = float(radius), frozen(np.asarray(center, dtype=float))
+        self.radius, self.center = float(radius), copy_read_only(np.asarray(center, dtype=float))
         self.longest = float(np.linalg.norm(self.center)) + self.radius
         axes = self.radius * np.eye(self.center.size)
-        self.hull = hull_of(self.center + np.vstack([axes, -axes]))
+        self.hull = build_hull(self.center + np.vstack([axes, -axes]))
 
     @property
     def dimension(self) -> int:
@@ -76,11 +77,13 @@ def test_it_is_decided_in_like_the_polytope_that_it_is(name: str, kind: Any) -> 
         actions = around(instance.safe)
         ours, witness = policy.decide(state, actions), policy.decide(state, polytope(actions))
         rays = policy.decide(state, dense_rays(actions, instance.safe, 2000))
-        assert ours.hoped == pytest.approx(witness.hoped, rel=1e-5)
-        assert ours.hoped + ours.gap == pytest.approx(witness.hoped + witness.gap, rel=1e-5)
-        assert ours.hoped >= rays.hoped - 1e-4
-        assert ours.hoped + ours.gap >= rays.hoped
-        assert np.all(ours.dearest <= ours.thresholds)
+        assert ours.optimistic_reward == pytest.approx(witness.optimistic_reward, rel=1e-5)
+        assert ours.optimistic_reward + ours.optimality_gap == pytest.approx(
+            witness.optimistic_reward + witness.optimality_gap, rel=1e-5
+        )
+        assert ours.optimistic_reward >= rays.optimistic_reward - 1e-4
+        assert ours.optimistic_reward + ours.optimality_gap >= rays.optimistic_reward
+        assert np.all(ours.pessimistic_cost <= ours.thresholds)
         assert actions.contains(ours.action)
 
 
@@ -90,9 +93,9 @@ def test_without_a_hull_of_its_own_it_is_as_safe_and_its_bound_still_holds(kind:
     policy, state = learned(kind, instance)
     ours = policy.decide(state, around(instance.safe, Rounded))
     exact = policy.decide(state, around(instance.safe))
-    assert ours.hoped + ours.gap >= exact.hoped
-    assert ours.hoped >= exact.hoped - 1e-3
-    assert np.all(ours.dearest <= ours.thresholds)
+    assert ours.optimistic_reward + ours.optimality_gap >= exact.optimistic_reward
+    assert ours.optimistic_reward >= exact.optimistic_reward - 1e-3
+    assert np.all(ours.pessimistic_cost <= ours.thresholds)
     assert around(instance.safe).contains(ours.action)
 
 
@@ -104,7 +107,10 @@ def test_it_is_optimistic_where_every_confidence_set_holds_the_truth(kind: Any) 
         policy, state = learned(kind, instance)
         decision = policy.decide(state, around(instance.safe))
         truth = (instance.signals[0].truth, instance.costs, instance.thresholds)
-        assert decision.hoped + decision.gap >= best_point(around(instance.safe), *truth) - 1e-9
+        assert (
+            decision.optimistic_reward + decision.optimality_gap
+            >= compute_best_value(around(instance.safe), *truth) - 1e-9
+        )
 
 
 @pytest.mark.parametrize("kind", [Diamond, Rounded])
@@ -115,8 +121,8 @@ def test_its_best_point_is_that_of_the_polytope(m: int, kind: type[Diamond]) -> 
         reward, costs, limits = rng.normal(size=3), rng.normal(size=(m, 3)), rng.uniform(0.02, 0.5, size=m)
         actions = kind(1.0, 0.1 * rng.normal(size=3) * (rng.uniform(size=3) < 0.5))
         if np.all(costs @ actions.center <= limits):
-            witness = best_point(polytope(Diamond(1.0, actions.center)), reward, costs, limits)
-            assert best_point(actions, reward, costs, limits) == pytest.approx(witness, abs=1e-9)
+            witness = compute_best_value(polytope(Diamond(1.0, actions.center)), reward, costs, limits)
+            assert compute_best_value(actions, reward, costs, limits) == pytest.approx(witness, abs=1e-9)
 
 
 def test_the_best_point_of_a_box_with_too_many_corners_is_that_of_the_linear_program() -> None:
@@ -125,7 +131,7 @@ def test_the_best_point_of_a_box_with_too_many_corners_is_that_of_the_linear_pro
     for m in (1, 2, 4):
         reward, costs, limits = rng.normal(size=20), rng.normal(size=(m, 20)), rng.uniform(0.1, 1.0, size=m)
         witness = -linprog(-reward, costs, limits, bounds=np.column_stack([low, high])).fun
-        assert best_point(Box(low, high), reward, costs, limits) == pytest.approx(witness, rel=1e-9)
+        assert compute_best_value(Box(low, high), reward, costs, limits) == pytest.approx(witness, rel=1e-9)
 
 
 @pytest.mark.long
@@ -137,7 +143,7 @@ def test_a_run_in_it_is_safe_and_measured_against_its_best_point() -> None:
         result = simulate(policy, world, rounds=30, progress=False)
         assert result.violations.tolist() == [0]
         assert np.all(np.diff(result.regret[0]) >= -1e-7)
-        assert judge(policy, world).best(actions) == pytest.approx(best_of_edges(), abs=1e-4)
+        assert build_oracle(policy, world).best(actions) == pytest.approx(best_of_edges(), abs=1e-4)
     assert world.description()["features"] == actions.description()
 
 
@@ -153,12 +159,12 @@ def best_of_edges() -> float:
 def test_policies_over_lists_take_its_vertices_and_those_on_rays_refuse_it() -> None:
     actions, safe = Diamond(1.0, np.zeros(2)), SafeAction(features=np.zeros(2))
     policy = OPLB(safe_action=safe, threshold=0.3, noise=0.1)
-    ours, witness = (policy.decide(policy.start(), each) for each in (actions, Finite(actions.vertices)))
+    ours, witness = (policy.decide(policy.start(), each) for each in (actions, FiniteSet(actions.vertices)))
     assert np.array_equal(ours.action, witness.action)
-    with refused(InvalidActions, "Rounded", "infinitely many"):
+    with refused(InvalidActions, ErrorCode.UNSUPPORTED_ACTIONS):
         policy.decide(policy.start(), Rounded(1.0, np.zeros(2)))
     sampler = SafeLTS(safe_action=safe, threshold=0.3, noise=0.1)
-    with refused(InvalidActions, "Diamond", "Rays"):
+    with refused(InvalidActions, ErrorCode.UNSUPPORTED_ACTIONS):
         sampler.decide(sampler.start(), actions)
 
 
@@ -166,9 +172,9 @@ def test_it_travels_to_another_process_and_back() -> None:
     actions = pickle.loads(pickle.dumps(Diamond(0.5, [0.1, 0.2])))
     agent = Agent(KINDS[0](safe_action=SafeAction(features=np.zeros(2)), threshold=0.3, noise=0.1))
     assert actions.contains(agent.decide(actions).action)
-    assert Diamond.rebuilt(actions.description()).contains([0.1, 0.7])
+    assert Diamond.from_description(actions.description()).contains([0.1, 0.7])
     assert not actions.contains([0.4, 0.5])
-    with refused(InvalidActions, "Diamond", 2, 3):
+    with refused(InvalidActions, ErrorCode.DIMENSION_MISMATCH):
         agent.policy.decide(agent.state, Diamond(1.0, np.zeros(3)))
 
 
@@ -176,8 +182,8 @@ HEAD = """from typing import Any
 
 import numpy as np
 
-from stagewise.problem.checks import Floats, frozen
-from stagewise.problem.convex import Convex, hull_of
+from stagewise.problem.checks import Floats, copy_read_only
+from stagewise.problem.convex import Convex, build_hull
 
 
 """
@@ -214,7 +220,7 @@ print(json.dumps({
     "played": sw.simulate(policy, world, rounds=5, progress=False).regret[0].tolist(),
     "command": sw.Result.load("kept").regret[0].tolist(),
     "goes on": [one.decide(diamond).action.tolist() for one in (agent, sw.Agent.load("agent.json"))],
-    "stands": sw.verify("certificate", seed=0, part=1.0).stands,
+    "stands": sw.verify("certificate", seed=0, fraction=1.0).stands,
 }))
 """
 

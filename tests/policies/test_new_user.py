@@ -11,7 +11,8 @@ from tests.policies.test_problem_frames import COUNT, FRAME
 from tests.problem.refusal import refuses
 
 import stagewise as sw
-from stagewise.problem.words import shown
+from stagewise.problem.errors import ErrorCode
+from stagewise.problem.formatting import safe_repr
 
 SHARE = {"context": {"share": (0, 1)}}
 CLICK = {"reward": sw.Reward("click"), "limits": {"opt_out": sw.Limit(0.02, safe=0.001)}}
@@ -33,13 +34,13 @@ class LazyFrame:
 @pytest.mark.parametrize(
     ("user", "words"),
     [
-        (USER | {"age": float("nan")}, ["'age' is NaN", "fill in"]),
-        (USER | {"age": np.float32("nan")}, ["'age' is nan", "finite"]),
-        (USER | {"tenure": np.float32(1.5)}, ["'tenure' is 1.5, outside [-1, 1]"]),
-        (USER | {"age": None}, ["'age' is None"]),
-        (USER | {"country": None}, ["'country' is missing", "'unknown'"]),
-        (USER | {"country": float("nan")}, ["'country' is missing"]),
-        (USER | {"country": np.float32(1.5)}, ["'country' is 1.5;"]),
+        (USER | {"age": float("nan")}, [ErrorCode.CONTEXT_OUT_OF_RANGE, "'age' is NaN", "fill in"]),
+        (USER | {"age": np.float32("nan")}, [ErrorCode.NOT_FINITE]),
+        (USER | {"tenure": np.float32(1.5)}, [ErrorCode.CONTEXT_OUT_OF_RANGE, "'tenure' is 1.5", "[-1, 1]"]),
+        (USER | {"age": None}, [ErrorCode.WRONG_TYPE]),
+        (USER | {"country": None}, [ErrorCode.MISSING_CONTEXT_FIELD]),
+        (USER | {"country": float("nan")}, [ErrorCode.MISSING_CONTEXT_FIELD]),
+        (USER | {"country": np.float32(1.5)}, [ErrorCode.WRONG_TYPE]),
     ],
 )
 def test_a_user_that_is_not_whole(user: Any, words: list[str]) -> None:
@@ -48,28 +49,28 @@ def test_a_user_that_is_not_whole(user: Any, words: list[str]) -> None:
 
 def test_percentages_are_asked_for() -> None:
     agent = sw.Agent(problem(**SHARE, **CLICK), seed=1)
-    refuses(lambda: agent.decide({"share": 45}), sw.InvalidActions, "'share' is 45", "was it a percentage?")
+    refuses(lambda: agent.decide({"share": 45}), sw.InvalidActions, ErrorCode.CONTEXT_OUT_OF_RANGE)
     decision = agent.decide({"share": 0.45})
-    refuses(lambda: agent.learn(decision.id, opt_out=2), sw.InvalidOutcome, "'opt_out' is 2", "was it a percentage?")
-    refuses(lambda: problem(limits={"opt_out": sw.Limit(2)}), sw.InvalidProblem, "2 % is 0.02")
-    refuses(lambda: problem(limits={"opt_out": sw.Limit("2%")}), sw.InvalidProblem, "'2%'", "two percent are 0.02")  # type: ignore[arg-type]
+    refuses(lambda: agent.learn(decision.id, opt_out=2), sw.InvalidOutcome, ErrorCode.OUTCOME_OUT_OF_RANGE)
+    refuses(lambda: problem(limits={"opt_out": sw.Limit(2)}), sw.InvalidProblem, ErrorCode.LIMIT_NEVER_BINDS)
+    refuses(lambda: problem(limits={"opt_out": sw.Limit("2%")}), sw.InvalidProblem, ErrorCode.WRONG_TYPE)  # type: ignore[arg-type]
 
 
 def test_outcomes_in_words_are_refused_with_what_is_meant() -> None:
     agent = sw.Agent(problem(), seed=1)
     decision = agent.decide(USER)
-    refuses(lambda: agent.learn(decision.id, opt_out="yes"), sw.InvalidOutcome, "'yes'", "a number, or True or False")
+    refuses(lambda: agent.learn(decision.id, opt_out="yes"), sw.InvalidOutcome, ErrorCode.WRONG_TYPE)
     told = {"spend": 1.0, "opt_out": 0}
-    refuses(lambda: agent.learn(decision.id, told), sw.InvalidOutcome, "by name", "learn(id, spend=...)", "**outcome")
-    refuses(lambda: agent.learn("offer", spend=1.0), sw.InvalidOutcome, "'offer'", "its id or round")
+    refuses(lambda: agent.learn(decision.id, told), sw.InvalidOutcome, ErrorCode.WRONG_TYPE)
+    refuses(lambda: agent.learn("offer", spend=1.0), sw.InvalidOutcome, ErrorCode.UNKNOWN_DECISION)
 
 
 def test_rows_sets_and_truths_of_numpy_are_taken() -> None:
     agent = sw.Agent(problem(), seed=1)
     row = agent.decide(Series(USER))
-    assert row.plain()["probabilities"] == agent.decide(USER, only={"offer", "digest"}).plain()["probabilities"]
+    assert row.to_dict()["probabilities"] == agent.decide(USER, only={"offer", "digest"}).to_dict()["probabilities"]
     agent.decide(USER | {"country": np.True_})
-    one, other = (agent.policy.offered(USER | {"country": c}, None) for c in (np.True_, True))  # type: ignore[attr-defined]
+    one, other = (agent.policy.encode_context(USER | {"country": c}, None) for c in (np.True_, True))  # type: ignore[attr-defined]
     assert np.array_equal(one.segments, other.segments)
     assert problem(limits={"o": sw.Limit(0.02, window="7d", missing=True)}).windows["o"].missing == 1.0
 
@@ -77,21 +78,21 @@ def test_rows_sets_and_truths_of_numpy_are_taken() -> None:
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: sw.Limit(at_most=0.02), ["Limit has no 'at_most'", "write Limit(0.02, ...)"]),  # type: ignore[call-arg]
-        (lambda: sw.Limit(at_least=0.9), ["write Limit(AtLeast(0.9), ...)"]),  # type: ignore[call-arg]
-        (lambda: sw.Reward(nam="click"), ["Reward has no 'nam'", "did you mean 'name'?"]),  # type: ignore[call-arg]
-        (lambda: problem(contxt=["age"]), ["Problem has no 'contxt'", "did you mean 'context'?"]),
-        (lambda: problem(limits={"x": sw.Limit(0.02, by="age")}), ["'age' is a number of the context", "'age_group'"]),
+        (lambda: sw.Limit(at_most=0.02), [ErrorCode.UNKNOWN_SETTING, "write Limit(0.02, ...)"]),  # type: ignore[call-arg]
+        (lambda: sw.Limit(at_least=0.9), [ErrorCode.UNKNOWN_SETTING, "write Limit(AtLeast(0.9), ...)"]),  # type: ignore[call-arg]
+        (lambda: sw.Reward(nam="click"), [ErrorCode.UNKNOWN_SETTING, "did you mean 'name'?"]),  # type: ignore[call-arg]
+        (lambda: problem(contxt=["age"]), [ErrorCode.UNKNOWN_SETTING, "did you mean 'context'?"]),
+        (lambda: problem(limits={"x": sw.Limit(0.02, by="age")}), [ErrorCode.DUPLICATE_NAME, "'age_group'"]),
         (
             lambda: problem(limits={"x": sw.Limit(200, high=1000, safe=500)}),
-            ["'x' is 500, which leaves no slack against its limit, at most 200"],
+            [ErrorCode.SAFE_ACTION_OVER_LIMIT],
         ),
         (
             lambda: problem(limits={"x": sw.Limit(sw.AtLeast(20), high=60, safe=10)}),
-            ["'x' is 10, which leaves no slack against its limit, at least 20", "strictly above"],
+            [ErrorCode.SAFE_ACTION_OVER_LIMIT],
         ),
-        (lambda: sw.Limit(0.02, window=-7), ["-7", "a time greater than 0"]),
-        (lambda: sw.Agent("problem.toml"), ["'problem.toml'", "Problem.load"]),  # type: ignore[arg-type]
+        (lambda: sw.Limit(0.02, window=-7), [ErrorCode.OUT_OF_RANGE, "-7"]),
+        (lambda: sw.Agent("problem.toml"), [ErrorCode.WRONG_TYPE, "'problem.toml'"]),  # type: ignore[arg-type]
     ],
 )
 def test_declarations(make: Any, words: list[str]) -> None:
@@ -105,12 +106,12 @@ def limit_in_toml(tmp_path: Path, limit: str) -> sw.Problem:
 
 
 def test_limits_in_toml(tmp_path: Path) -> None:
-    for told, words in (
-        ("{ at_mots = 0.1 }", ["says nothing of how much", "did you mean 'at_most'?"]),
-        ("{ at_most = 0.1, at_least = 0.2 }", ["has 'at_most', 'at_least'"]),
-        ("{ at_most = 0.1, windw = '7d' }", ["did you mean 'window'?"]),
+    for limit, code in (
+        ("{ at_mots = 0.1 }", ErrorCode.CONFLICTING_SETTINGS),
+        ("{ at_most = 0.1, at_least = 0.2 }", ErrorCode.CONFLICTING_SETTINGS),
+        ("{ at_most = 0.1, windw = '7d' }", ErrorCode.UNKNOWN_SETTING),
     ):
-        refuses(lambda told=told: limit_in_toml(tmp_path, told), sw.InvalidProblem, *words)
+        refuses(lambda limit=limit: limit_in_toml(tmp_path, limit), sw.InvalidProblem, code)
     assert "at most 1.2 times the safe action's 0.01 " in str(
         limit_in_toml(tmp_path, "{ times_safe = 1.2, safe = 0.01 }")
     )
@@ -124,22 +125,32 @@ def test_a_window_is_told_with_its_unit(window: Any, told: str) -> None:
     assert f"missing after {told} counts as 0" in str(said)
     agent = sw.Agent(said, seed=1)
     decision = agent.decide({"age": 30.0, "tenure": 0.1}, now=0.0)
-    late = "came after its window of " + told
-    refuses(lambda: agent.learn(decision.id, opt_out=True, now=1e9), sw.InvalidOutcome, late, "counts as 0 since")
+    with pytest.raises(sw.InvalidOutcome) as caught:
+        agent.learn(decision.id, opt_out=True, now=1e9)
+    assert caught.value.code is ErrorCode.OUTCOME_TOO_LATE
+    assert caught.value.details["length_text"] == told
 
 
 @pytest.mark.parametrize(
     ("change", "asked", "words"),
     [
-        ({"action": None}, {}, ["names 'action'", "give action='...' where"]),
-        ({"spend": None}, {}, ["reward names 'spend'", "give reward='...' where"]),
-        ({"opt_out": None}, {}, ["costs names 'opt_out'", "give costs={'opt_out': ...}"]),
-        ({"age": None}, {}, ["context names 'age'", "give context={'age': ...}"]),
-        ({"country": [*FRAME["country"][1:], None]}, {}, [f"row {COUNT - 1} of the frame", "'country' is missing"]),
-        ({"action": [*FRAME["action"][1:], "offr"]}, {}, [f"row {COUNT - 1} of the frame", "did you mean 'offer'?"]),
-        ({"opt_out": [2.0] * COUNT}, {}, ["row 0 of the frame", "was it a percentage?"]),
-        ({"opt_out": ["yes"] * COUNT}, {}, ["'opt_out' holds 'yes' in row 0"]),
-        ({}, {"names": ["a"]}, ["names is ['a']", "leave it out"]),
+        ({"action": None}, {}, [ErrorCode.COLUMN_MISSING, "give action='...' where"]),
+        ({"spend": None}, {}, [ErrorCode.COLUMN_MISSING, "give reward='...' where"]),
+        ({"opt_out": None}, {}, [ErrorCode.COLUMN_MISSING, "give costs={'opt_out': ...}"]),
+        ({"age": None}, {}, [ErrorCode.COLUMN_MISSING, "give context={'age': ...}"]),
+        (
+            {"country": [*FRAME["country"][1:], None]},
+            {},
+            [ErrorCode.INVALID_ROW, f"row {COUNT - 1} of the frame", "'country' is missing"],
+        ),
+        (
+            {"action": [*FRAME["action"][1:], "offr"]},
+            {},
+            [ErrorCode.INVALID_ROW, f"row {COUNT - 1} of the frame", "did you mean 'offer'?"],
+        ),
+        ({"opt_out": [2.0] * COUNT}, {}, [ErrorCode.INVALID_ROW]),
+        ({"opt_out": ["yes"] * COUNT}, {}, [ErrorCode.COLUMN_WRONG_TYPE]),
+        ({}, {"names": ["a"]}, [ErrorCode.UNUSED_SETTING]),
     ],
 )
 def test_frames(change: dict[str, Any], asked: dict[str, Any], words: list[str]) -> None:
@@ -150,14 +161,12 @@ def test_frames(change: dict[str, Any], asked: dict[str, Any], words: list[str])
 
 def test_frames_that_hold_no_rows_yet_and_logs_without_names() -> None:
     agent = sw.Agent(problem(), seed=1)
-    refuses(lambda: agent.learn_frame(LazyFrame()), sw.InvalidOutcome, "frame.collect()")
-    refuses(
-        lambda: agent.learn_log(np.ones((3, 2)), [0.0] * 3, [0.0] * 3), sw.InvalidActions, "1 segment;", "learn_frame"
-    )
+    refuses(lambda: agent.learn_frame(LazyFrame()), sw.InvalidOutcome, ErrorCode.WRONG_TYPE)
+    refuses(lambda: agent.learn_log(np.ones((3, 2)), [0.0] * 3, [0.0] * 3), sw.InvalidActions, ErrorCode.WRONG_SHAPE)
 
 
 def test_numbers_of_numpy_are_shown_as_numbers() -> None:
-    assert shown(np.float32(0.5)) == "0.5"
-    assert shown({"a": np.int64(3)}) == "{'a': 3}"
-    assert shown([np.True_, np.str_("x")]) == "[True, 'x']"
-    refuses(lambda: sw.Agent(problem(), seed=np.float32(0.5)), sw.InvalidProblem, "seed is 0.5;")  # type: ignore[arg-type]
+    assert safe_repr(np.float32(0.5)) == "0.5"
+    assert safe_repr({"a": np.int64(3)}) == "{'a': 3}"
+    assert safe_repr([np.True_, np.str_("x")]) == "[True, 'x']"
+    refuses(lambda: sw.Agent(problem(), seed=np.float32(0.5)), sw.InvalidProblem, ErrorCode.WRONG_TYPE)  # type: ignore[arg-type]

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from tests.policies.class_instances import INSTANCES, instances
 from tests.policies.classes import BASE, COSTS, FEATURED, GRID, REWARDS, half, root
+from tests.policies.refusals import refused_with
 from tests.problem.refusal import refused
 from tests.sizes import sized
 
@@ -16,7 +17,7 @@ from stagewise import (
     Arms,
     ArmsWorld,
     AtLeast,
-    Finite,
+    FiniteSet,
     FunctionClass,
     InvalidActions,
     InvalidOutcome,
@@ -28,6 +29,7 @@ from stagewise import (
     TableWorld,
     simulate,
 )
+from stagewise.problem.errors import ErrorCode
 
 ROUNDING = 1e-9
 KNOWN = [(True, True), (False, True), (True, False), (False, False)]
@@ -53,11 +55,11 @@ def assert_safe_and_optimistic(
         decision = instance.decided(kind, method=method)
         costs = instance.truth[1:] @ decision.probabilities[:-1]
         assert np.all(costs <= instance.thresholds + 1e-15)
-        assert np.all(decision.dearest <= instance.thresholds)
-        dared += decision.fallback is None
-        if decision.fallback is None or known[1]:
-            excesses.append(decision.hoped + decision.gap - instance.best)
-            bare.append(instance.decided(kind, method=method, reward_scale=0.0).hoped - instance.best)
+        assert np.all(decision.pessimistic_cost <= instance.thresholds)
+        dared += decision.message is None
+        if decision.message is None or known[1]:
+            excesses.append(decision.optimistic_reward + decision.optimality_gap - instance.best)
+            bare.append(instance.decided(kind, method=method, reward_scale=0.0).optimistic_reward - instance.best)
     assert dared >= size // 3
     assert min(excesses) >= -ROUNDING
     assert sum(excess < -1e-3 for excess in bare) >= size // 12, "without the costs' width hope would not be enough"
@@ -71,7 +73,7 @@ def test_directional_mixtures_lose_no_more_than_their_theorem_says(constraints: 
     losses = []
     for instance in instances(constraints, known):
         decision = instance.decided(optimism="directional")
-        if decision.fallback is not None and not known[1]:
+        if decision.message is not None and not known[1]:
             continue
         costs = [instance.plausible(1 + j) for j in range(constraints)]
         slack = np.array([limit - cost[:, 0].max() for cost, limit in zip(costs, instance.thresholds, strict=True)])
@@ -81,7 +83,7 @@ def test_directional_mixtures_lose_no_more_than_their_theorem_says(constraints: 
         shares = decision.probabilities[:-1]
         losses.append(instance.best - instance.truth[0] @ shares)
         assert losses[-1] <= bound @ shares + ROUNDING
-        assert np.all(decision.dearest <= instance.thresholds)
+        assert np.all(decision.pessimistic_cost <= instance.thresholds)
     assert max(losses) > 0.1
 
 
@@ -92,12 +94,12 @@ def test_rows_allow_every_pointwise_mixture(constraints: int) -> None:
         pointwise, rows = (instance.decided(method=method) for method in ("pointwise", "rows"))
         for j in range(constraints):
             table = instance.plausible(1 + j)
-            assert np.max(table @ pointwise.probabilities[:-1]) <= pointwise.dearest[j] + 1e-12
-            assert rows.dearest[j] == pytest.approx(np.max(table @ rows.probabilities[:-1]), abs=1e-14)
-        assert rows.hoped >= pointwise.hoped - ROUNDING
-        more += rows.hoped > pointwise.hoped + 1e-3
-        assert pointwise.gap == 0.0
-        assert 0.0 <= rows.gap < ROUNDING
+            assert np.max(table @ pointwise.probabilities[:-1]) <= pointwise.pessimistic_cost[j] + 1e-12
+            assert rows.pessimistic_cost[j] == pytest.approx(np.max(table @ rows.probabilities[:-1]), abs=1e-14)
+        assert rows.optimistic_reward >= pointwise.optimistic_reward - ROUNDING
+        more += rows.optimistic_reward > pointwise.optimistic_reward + 1e-3
+        assert pointwise.optimality_gap == 0.0
+        assert 0.0 <= rows.optimality_gap < ROUNDING
     assert more >= 5
 
 
@@ -106,10 +108,10 @@ def test_pointwise_bounds_are_the_extremes_of_the_plausible_functions() -> None:
     table = policy.decide(policy.start(), Arms(3))._table()
     rows = {row.label: row for row in table.rows}
     lift = 0.9 / policy.thresholds.limits[0]
-    assert rows["arm 1"].dearest == (0.6,)
-    assert rows["arm 1"].hoped == pytest.approx(0.9 + lift * 0.4)
-    assert rows["safe action"].dearest == (0.0,)
-    assert rows["safe action"].hoped == 0.1
+    assert rows["arm 1"].pessimistic_cost == (0.6,)
+    assert rows["arm 1"].optimistic_reward == pytest.approx(0.9 + lift * 0.4)
+    assert rows["safe action"].pessimistic_cost == (0.0,)
+    assert rows["safe action"].optimistic_reward == 0.1
 
 
 def test_functions_that_contradict_the_safe_action_are_left_out() -> None:
@@ -124,30 +126,30 @@ def test_an_unknown_safe_cost_is_learned_first() -> None:
     agent = Agent(OPNLB(**{**BASE, "cost_class": costs, "safe_action": SafeAction(arm=0), "noise": 0.1}))
     first = agent.decide(Arms(3))
     assert first.reason is Reason.SAFE_COST_UNCERTAIN
-    agent.forget(agent.round)
+    agent.drop_pending(agent.round)
     for _ in range(5):
         agent.learn(agent.decide(Arms(3)), reward=0.1, cost=0.0)
-    assert agent.decide(Arms(3)).fallback is None
+    assert agent.decide(Arms(3)).message is None
 
 
 def test_a_class_that_lacks_the_truth_is_noticed_and_the_safe_action_played() -> None:
     """One log after another: each is judged by itself, and what the first spoke against does not come back."""
-    agent = Agent(OPNLB(**{**BASE, "noise": 0.1, "watch": False}))
+    agent = Agent(OPNLB(**{**BASE, "noise": 0.1, "check_assumptions": False}))
     agent.learn_log([1] * 20, [0.3] * 20, [0.2] * 20)
     agent.learn_log([1] * 40, [0.3] * 40, [0.6] * 40)
     decision = agent.decide(Arms(3))
     assert decision.reason is Reason.NO_PLAUSIBLE_FUNCTION
-    assert (decision.action, decision.probabilities[0], decision.dearest[0]) == (0, 1.0, 0.0)
+    assert (decision.action, decision.probabilities[0], decision.pessimistic_cost[0]) == (0, 1.0, 0.0)
     assert "no table" in decision.explain()
 
 
 def test_a_table_over_listed_features_decides_as_its_callables_do() -> None:
     tables = {name: FunctionClass(FEATURED[name], features=GRID) for name in ("reward_class", "cost_class")}
     asked, listed = OPNLB(**FEATURED), OPNLB(**{**FEATURED, **tables})
-    for actions in (Finite(GRID), GRID[1:], Rays(GRID[2:]), Finite(GRID).only([1, 3])):
+    for actions in (FiniteSet(GRID), GRID[1:], Rays(GRID[2:]), FiniteSet(GRID).only([1, 3])):
         one, other = (policy.decide(policy.start(), actions) for policy in (asked, listed))
         assert np.array_equal(one.probabilities, other.probabilities)
-        assert one.hoped == other.hoped
+        assert one.optimistic_reward == other.optimistic_reward
         assert np.array_equal(one.action, other.action)
 
 
@@ -176,12 +178,12 @@ def test_where_only_the_safe_arm_is_eligible_it_is_played(method: str) -> None:
     policy = OPNLB(**BASE, method=method)
     decision = policy.decide(policy.start(), Arms(3).only([0]))
     assert decision.probabilities.tolist() == [1.0, 0.0, 0.0, 0.0]
-    assert (decision.action, decision.hoped, decision.gap) == (0, 0.1, 0.0)
+    assert (decision.action, decision.optimistic_reward, decision.optimality_gap) == (0, 0.1, 0.0)
     assert decision.reason is Reason.NO_BETTER_ACTION
 
 
 def test_callables_cannot_be_saved_and_their_table_can(tmp_path: Path) -> None:
-    with refused(InvalidProblem, "callables", "FunctionClass(callables, features=...)"):
+    with refused(InvalidProblem, ErrorCode.NOT_SERIALIZABLE):
         Agent(OPNLB(**FEATURED)).save(tmp_path / "agent.json")
     assert not list(tmp_path.iterdir())
     tables = {name: FunctionClass(FEATURED[name], features=GRID) for name in ("reward_class", "cost_class")}
@@ -193,20 +195,20 @@ def test_callables_cannot_be_saved_and_their_table_can(tmp_path: Path) -> None:
     assert loaded.state.memory.tobytes() == agent.state.memory.tobytes()
     # A memory goes over to the callables as well: the functions are the same, in the same order.
     state = State(agent.state.memory)
-    assert OPNLB(**FEATURED).decide(state, GRID).hoped == agent.policy.decide(state, GRID).hoped
+    assert OPNLB(**FEATURED).decide(state, GRID).optimistic_reward == agent.policy.decide(state, GRID).optimistic_reward
 
 
 def test_a_log_is_learned_from() -> None:
     agent, by_hand = Agent(OPNLB(**BASE)), OPNLB(**BASE)
     agent.learn_log([1, 2, 1], [0.4, 0.8, 0.6], [0.1, 0.5, 0.3])
-    losses = by_hand.model.named(agent.state.memory).losses
+    losses = by_hand.model.get_statistics(agent.state.memory).losses
     table = np.array([*REWARDS, *COSTS])[:, [1, 2, 1]]
     seen = np.array([[0.4, 0.8, 0.6]] * 3 + [[0.1, 0.5, 0.3]] * 2)
     assert losses == pytest.approx(np.sum((table - seen) ** 2, axis=1))
-    with refused(InvalidActions, "0 to 2"):
+    with refused(InvalidActions, ErrorCode.UNKNOWN_ACTION):
         agent.learn_log([3], [0.5], [0.1])
     featured = Agent(OPNLB(**FEATURED))
-    with refused(InvalidActions, "2 features"):
+    with refused(InvalidActions, ErrorCode.DIMENSION_MISMATCH):
         featured.learn_log([[0.5, 0.5]], [0.5], [0.1])
 
 
@@ -214,7 +216,8 @@ def test_a_log_is_learned_from() -> None:
 def test_bad_outcomes_are_refused_and_change_nothing(reward: Any, cost: Any) -> None:
     agent = Agent(OPNLB(**BASE))
     decision, before = agent.decide(Arms(3)), agent.state.memory.tobytes()
-    with refused(InvalidOutcome):
+    codes = ErrorCode.NOT_FINITE, ErrorCode.OUTCOME_MISSING, ErrorCode.OUTCOME_OUT_OF_RANGE, ErrorCode.WRONG_SHAPE
+    with refused_with(InvalidOutcome, *codes):
         agent.learn(decision, reward=reward, cost=cost)
     assert agent.state.memory.tobytes() == before
 
@@ -230,5 +233,5 @@ def test_a_limit_from_below_turns_its_class_around() -> None:
     )
     one, other = (policy.decide(policy.start(), Arms(3)) for policy in (up, OPNLB(**BASE)))
     assert one.probabilities == pytest.approx(other.probabilities, abs=1e-12)
-    assert one.dearest == pytest.approx(1.0 - other.dearest, abs=1e-12)
-    assert one.dearest[0] >= 0.7
+    assert one.pessimistic_cost == pytest.approx(1.0 - other.pessimistic_cost, abs=1e-12)
+    assert one.pessimistic_cost[0] >= 0.7

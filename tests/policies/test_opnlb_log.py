@@ -25,7 +25,7 @@ def learned(order: Any, **settings: Any) -> tuple[np.ndarray, np.ndarray]:
     rows = np.random.default_rng(order).permutation(400) if rows is None else rows
     agent = Agent(policy(**settings))
     agent.learn_log(arms[rows], rewards[rows].astype(float), costs[rows].astype(float))
-    kept = agent.policy.model.named(agent.state.memory)
+    kept = agent.policy.model.get_statistics(agent.state.memory)
     return kept.plausible, np.concatenate([kept.rounds, kept.losses, kept.more])
 
 
@@ -43,8 +43,8 @@ def test_a_log_after_decisions_gives_up_for_good() -> None:
     one = Agent(policy())
     for _ in range(40):
         one.learn(one.decide(None), reward=0.9, cost=0.0)
-    before = one.policy.model.named(one.state.memory).plausible.copy()
+    before = one.policy.model.get_statistics(one.state.memory).plausible.copy()
     one.learn_log([1] * 60, [0.9] * 60, [1.0, 0.0] * 30)
-    after = one.policy.model.named(one.state.memory).plausible
+    after = one.policy.model.get_statistics(one.state.memory).plausible
     assert np.all(after <= before)
     assert after.sum() < before.sum()

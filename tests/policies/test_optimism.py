@@ -14,7 +14,7 @@ from tests.policies.linear_instances import Case, direction, random_truths
 from tests.policies.witness import Signal, believed, best_mixture, best_on_rays, unlucky
 from tests.sizes import sized
 
-from stagewise import LCLUCB, OPB, OPLB, ROFUL, Agent, Arms, Finite, Rays, SafeAction
+from stagewise import LCLUCB, OPB, OPLB, ROFUL, Agent, Arms, FiniteSet, Rays, SafeAction
 from stagewise.kernels.compile import Floats
 
 SEED = 20260801
@@ -49,8 +49,8 @@ def test_lc_lucb_hopes_for_at_least_the_best_point(name: str, size: int) -> None
         best = instance.best_point()
         for scale, into in [(None, excesses), (1.0, bare)]:
             decision = instance.decided(LCLUCB, Rays, reward_scale=scale)
-            if decision.fallback is None or LINEAR[name].cost_known:
-                into.append(decision.hoped - best)
+            if decision.message is None or LINEAR[name].cost_known:
+                into.append(decision.optimistic_reward - best)
     check_optimism(excesses, bare, size)
 
 
@@ -61,8 +61,8 @@ def test_roful_hopes_for_at_least_the_best_point(name: str, size: int) -> None:
     excesses, smallest = [], []
     for instance in instances_on_event(linear_instances, LINEAR[name], size):
         decision = instance.decided(ROFUL, Rays)
-        if decision.fallback is None or LINEAR[name].cost_known:
-            excesses.append(decision.hoped - instance.best_point())
+        if decision.message is None or LINEAR[name].cost_known:
+            excesses.append(decision.optimistic_reward - instance.best_point())
             smallest.append(abs(excesses[-1]) / instance.beliefs[0].radius)
     assert len(excesses) >= size // 15
     assert min(excesses) >= -ROUNDING
@@ -77,9 +77,9 @@ def test_oplb_hopes_for_at_least_the_best_mixture(name: str, size: int) -> None:
     for instance in instances_on_event(linear_instances, LINEAR[name], size):
         best = instance.best_mixture()
         for scale, into in [(None, excesses), (1.0, bare)]:
-            decision = instance.decided(OPLB, Finite, reward_scale=scale)
-            if decision.fallback is None or LINEAR[name].cost_known:
-                into.append(decision.hoped - best)
+            decision = instance.decided(OPLB, FiniteSet, reward_scale=scale)
+            if decision.message is None or LINEAR[name].cost_known:
+                into.append(decision.optimistic_reward - best)
     check_optimism(excesses, bare, size)
 
 
@@ -92,13 +92,13 @@ def test_opb_hopes_for_at_least_the_best_mixture(name: str, size: int) -> None:
         best = instance.best_mixture()
         for scale, into in [(None, excesses), (1.0, bare)]:
             decision = instance.decided(reward_scale=scale)
-            if decision.fallback is None or ARMS[name].cost_known:
-                into.append(decision.hoped - best)
+            if decision.message is None or ARMS[name].cost_known:
+                into.append(decision.optimistic_reward - best)
     check_optimism(excesses, bare, size)
 
 
 def before_mixing_back(
-    probabilities: Floats, hoped: float, safe_hoped: float, cheapest: Floats, limits: Floats
+    probabilities: Floats, optimistic_reward: float, safe_hoped: float, cheapest: Floats, limits: Floats
 ) -> float:
     """Return the hoped reward of the most hopeful mixture, from the one it was mixed back to.
 
@@ -106,11 +106,11 @@ def before_mixing_back(
     and the optimistic costs (m, K + 1) allow; the safe action stands last in both.
     """
     if probabilities[-1] == 1.0:
-        return hoped
+        return optimistic_reward
     safe, mixed = cheapest[:, -1], cheapest @ probabilities
     stretches = [1.0 / (1.0 - probabilities[-1])]
     stretches += [(limits[j] - safe[j]) / (mixed[j] - safe[j]) for j in range(len(limits)) if mixed[j] > safe[j]]
-    return safe_hoped + min(stretches) * (hoped - safe_hoped)
+    return safe_hoped + min(stretches) * (optimistic_reward - safe_hoped)
 
 
 @pytest.mark.compiled
@@ -119,17 +119,19 @@ def before_mixing_back(
 def test_directional_oplb_hopes_for_at_least_the_best_mixture_before_it_mixes_back(name: str, size: int) -> None:
     excesses, bare = [], []
     for instance in instances_on_event(linear_instances, LINEAR[name], size):
-        decision = instance.decided(OPLB, Finite, optimism="directional")
-        if decision.fallback is not None and not LINEAR[name].cost_known:
+        decision = instance.decided(OPLB, FiniteSet, optimism="directional")
+        if decision.message is not None and not LINEAR[name].cost_known:
             continue
         points = np.vstack([instance.targets, instance.safe])
         reward, costs = instance.beliefs[0], instance.beliefs[1:]
         cheapest = np.array([b.estimates(points) - LINEAR[name].cost_scale * b.widths(points) for b in costs])
         safe_hoped = float((reward.estimates(points) + reward.widths(points))[-1])
         best = instance.best_mixture()
-        hopeful = before_mixing_back(decision.probabilities, decision.hoped, safe_hoped, cheapest, instance.thresholds)
+        hopeful = before_mixing_back(
+            decision.probabilities, decision.optimistic_reward, safe_hoped, cheapest, instance.thresholds
+        )
         excesses.append(hopeful - best)
-        bare.append(decision.hoped - best)
+        bare.append(decision.optimistic_reward - best)
     check_optimism(excesses, bare, size, 1e-7)
 
 
@@ -140,7 +142,7 @@ def test_directional_opb_hopes_for_at_least_the_best_mixture_before_it_mixes_bac
     excesses, bare = [], []
     for instance in instances_on_event(arm_instances, ARMS[name], size):
         decision = instance.decided(optimism="directional")
-        if decision.fallback is not None and not ARMS[name].cost_known:
+        if decision.message is not None and not ARMS[name].cost_known:
             continue
         order = [*instance.others, instance.safe]
         half, means = instance.half.copy(), instance.means.copy()
@@ -151,9 +153,9 @@ def test_directional_opb_hopes_for_at_least_the_best_mixture_before_it_mixes_bac
         safe_hoped = float((means + half)[0, instance.safe])
         best = instance.best_mixture()
         shares = decision.probabilities[order]
-        hopeful = before_mixing_back(shares, decision.hoped, safe_hoped, cheapest, instance.thresholds)
+        hopeful = before_mixing_back(shares, decision.optimistic_reward, safe_hoped, cheapest, instance.thresholds)
         excesses.append(hopeful - best)
-        bare.append(decision.hoped - best)
+        bare.append(decision.optimistic_reward - best)
     check_optimism(excesses, bare, size, 1e-7)
 
 
@@ -177,7 +179,7 @@ def tightest(case: Case, cost_scale: float) -> tuple[dict[str, Any], Floats, Flo
         "ridge": 0.1,
         "cost_bound": None,
         "cost_scale": cost_scale,
-        "watch": False,  # the data are made up to be as unfavourable as the confidence sets allow
+        "check_assumptions": False,  # the data are made up to be as unfavourable as the confidence sets allow
     }
     return settings, target[np.newaxis], actions, np.array(observed)
 
@@ -193,7 +195,7 @@ def test_the_lift_is_exactly_as_large_as_optimism_needs(kind: Any, cost_scale: f
     for scale in [None, 1.0 + needed, 1.0 + 0.99 * needed]:
         agent = Agent(kind(reward_scale=scale, **settings))
         agent.learn_log(actions, observed[0], observed[1])
-        hopes.append(agent.decide(target).hoped)
+        hopes.append(agent.decide(target).optimistic_reward)
     # The bound is tight up to α_c: a pessimism beyond what is needed, α_c > 1, is paid for in full.
     assert hopes[0] == pytest.approx(1.0, abs=1e-9)
     assert hopes[1] == pytest.approx(1.0, abs=1e-9)
@@ -239,12 +241,12 @@ def optimistic_rounds(random: np.random.Generator, case: Case, kind: Any, rounds
         targets = np.array([direction(random, d) for _ in range(4)])
         decision = agent.decide(targets)
         beliefs = [believed(signal, actions, observed[:, k]) for k, signal in enumerate(signals)]
-        if all(belief.holds() for belief in beliefs) and (decision.fallback is None or case.cost_known):
+        if all(belief.holds() for belief in beliefs) and (decision.message is None or case.cost_known):
             best, _ = best_on_rays(safe, targets, truths[0], costs, thresholds)
             if kind is OPLB:
                 limits = thresholds
                 best = best_mixture(targets @ truths[0], costs @ targets.T, safe @ truths[0], costs @ safe, limits)
-            assert decision.hoped >= best - ROUNDING
+            assert decision.optimistic_reward >= best - ROUNDING
             checked += 1
         seen = np.array(truths) @ decision.action + noise * random.normal(size=1 + m)
         agent.learn(decision, reward=seen[0], cost=seen[1:])
@@ -277,8 +279,8 @@ def test_every_round_of_a_run_over_bernoulli_arms_is_optimistic_on_the_event(
             decision = agent.decide(Arms(arms))
             half = np.array([0.5 * unit_width(max(n, 1), arms, 1 + constraints, horizon, 0.2) for n in pulls])
             inside = np.abs(sums / np.maximum(pulls, 1) - truth) <= half
-            if inside[:, pulls > 0].all() and (decision.fallback is None or known):
-                assert decision.hoped >= best - ROUNDING
+            if inside[:, pulls > 0].all() and (decision.message is None or known):
+                assert decision.optimistic_reward >= best - ROUNDING
                 checked += 1
             arm = decision.action
             seen = (random.uniform(size=1 + constraints) < truth[:, arm]).astype(float)

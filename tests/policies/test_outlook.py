@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog  # type: ignore[import-untyped]
 
-from stagewise.policies.agent.outlook import best_mixture, best_ray
+from stagewise.policies.agent.decision_analysis import find_best_mixture, find_best_ray
 
 
 def instance(seed: int, m: int) -> tuple[Any, Any, Any]:
@@ -23,7 +23,7 @@ def instance(seed: int, m: int) -> tuple[Any, Any, Any]:
 def test_the_best_mixture_is_the_solvers(m: int) -> None:
     for seed in range(40):
         reward, costs, limits = instance(seed, m)
-        weights, on_offer = best_mixture(reward, costs, limits), np.isfinite(reward)
+        weights, on_offer = find_best_mixture(reward, costs, limits), np.isfinite(reward)
         told = {"A_ub": costs[:, on_offer], "b_ub": limits, "A_eq": np.ones((1, on_offer.sum())), "b_eq": [1.0]}
         assert weights.sum() == pytest.approx(1.0, abs=1e-12)
         assert (costs @ weights <= limits + 1e-9).all()
@@ -36,7 +36,7 @@ def test_the_best_mixture_is_the_solvers(m: int) -> None:
 def test_the_best_ray_is_the_best_of_all_at_their_longest_safe_steps(m: int) -> None:
     for seed in range(40):
         reward, costs, limits = instance(seed, m)
-        weights, gains = best_ray(reward, costs, limits), [0.0]
+        weights, gains = find_best_ray(reward, costs, limits), [0.0]
         for ray in np.flatnonzero(np.isfinite(reward[:-1])):
             steps = np.linspace(0.0, 1.0, 2001)
             along = costs[:, -1:] + steps * (costs[:, ray] - costs[:, -1])[:, None]
@@ -49,6 +49,6 @@ def test_the_best_ray_is_the_best_of_all_at_their_longest_safe_steps(m: int) -> 
 
 def test_where_the_safe_action_is_above_a_limit_it_is_all_there_is() -> None:
     reward, costs = np.array([1.0, 2.0, 0.0]), np.array([[0.1, 0.2, 0.5]])
-    for best in (best_mixture, best_ray):
+    for best in (find_best_mixture, find_best_ray):
         assert best(reward, costs, np.array([0.4])).tolist() == [0.0, 0.0, 1.0]
-    assert best_mixture(reward, costs[:0], np.empty(0)).tolist() == [0.0, 1.0, 0.0]
+    assert find_best_mixture(reward, costs[:0], np.empty(0)).tolist() == [0.0, 1.0, 0.0]

@@ -11,11 +11,12 @@ from tests.problem.refusal import refused
 import stagewise as sw
 from stagewise.kernels.bounds import CENTRE, HALF
 from stagewise.kernels.compile import Floats
-from stagewise.policies.policy import Played
+from stagewise.policies.policy import PlayedAction
+from stagewise.problem.errors import ErrorCode
 from stagewise.records.reason import Reason
 from stagewise_reproduction.instances import at_zero, shifted
 
-SHARP: dict[str, Any] = {"own_sets": True, "ridge": None}
+SHARP: dict[str, Any] = {"per_action_bounds": True, "ridge": None}
 KINDS: dict[str, tuple[Any, dict[str, Any]]] = {
     "LC-LUCB": (sw.LCLUCB, {}),
     "ROFUL": (sw.ROFUL, {}),
@@ -58,16 +59,16 @@ def hoped_on_rays(problem: Problem, known: Known, lines: list[Line], directional
 def held_mixture(problem: Problem, decision: Any, known: Known, directional: bool) -> None:
     """Hold a mixture against the page."""
     mixed = decision.probabilities
-    np.testing.assert_allclose(problem.signs * decision.dearest, known.c_high @ mixed, atol=CLOSE)
+    np.testing.assert_allclose(problem.signs * decision.pessimistic_cost, known.c_high @ mixed, atol=CLOSE)
     assert np.all(known.c_high @ mixed <= known.limits + 1e-12)
     if directional:
         best = program(known.r_high, known.c_low, known.limits).value
-        assert decision.hoped <= best + CLOSE
+        assert decision.optimistic_reward <= best + CLOSE
         if np.all(known.c_high @ mixed < known.limits - CLOSE):
-            assert decision.hoped == pytest.approx(best, abs=CLOSE)
+            assert decision.optimistic_reward == pytest.approx(best, abs=CLOSE)
         return
     hoped = known.r_high + np.max(factors_of(problem, known)[:, np.newaxis] * (known.c_high - known.c_low), axis=0)
-    assert decision.hoped == pytest.approx(program(hoped, known.c_high, known.limits).value, abs=CLOSE)
+    assert decision.optimistic_reward == pytest.approx(program(hoped, known.c_high, known.limits).value, abs=CLOSE)
 
 
 @pytest.mark.long
@@ -81,14 +82,14 @@ def test_every_decision_is_the_one_of_the_page(name: str, m: int, baseline: str)
     state, plays, left = policy.start(), list[Play](), 0
     for _ in range(0 if baseline in ("origin", "known") else 120):
         values = problem.outcome(told.safe, random)
-        state = policy.learn_in_place(state, Played(told.safe), values)
+        state = policy.learn_in_place(state, PlayedAction(told.safe), values)
         plays.append(Play(told.safe, None, 1.0, values))
     first = len(plays)
     for t in range(12):
-        followed, draw = t < 9, sw.Draw(7, 1, t)
+        followed, draw = t < 9, sw.RandomKey(7, 1, t)
         listed = problem.targets if followed else problem.others
         found = cut(problem, intervals(told, plays, listed, first, followed, rays, t <= 9), rays)
-        seen = policy.chosen(policy.form, state, listed, np.empty(0, dtype=bool), draw).workspace.bounds
+        seen = policy.play_round(policy.round_spec, state, listed, np.empty(0, dtype=bool), draw).workspace.bounds
         for signal, interval in enumerate(found):
             np.testing.assert_allclose(seen[signal, CENTRE] - seen[signal, HALF], interval.low, atol=CLOSE)
             np.testing.assert_allclose(seen[signal, CENTRE] + seen[signal, HALF], interval.high, atol=CLOSE)
@@ -102,16 +103,16 @@ def test_every_decision_is_the_one_of_the_page(name: str, m: int, baseline: str)
             fits = fits_now(told, plays)
             lines = [Line(told, fits, found, target, ray) for ray, target in enumerate(listed)]
             hoped = hoped_on_rays(problem, known, lines, directional)
-            assert decision.hoped == pytest.approx(np.max(hoped), abs=CLOSE)
-            if decision.index >= 0:
-                assert decision.step == pytest.approx(lines[decision.index].longest(safe=True), abs=CLOSE)
+            assert decision.optimistic_reward == pytest.approx(np.max(hoped), abs=CLOSE)
+            if decision.action_index >= 0:
+                assert decision.step_size == pytest.approx(lines[decision.action_index].longest(safe=True), abs=CLOSE)
         else:
             held_mixture(problem, decision, known, directional)
         values = problem.outcome(decision.action, random)
-        ray = None if decision._unfollowed or not followed else decision.index
-        plays.append(Play(np.asarray(decision.action), ray, decision.step, values))
+        ray = None if decision._uncached or not followed else decision.action_index
+        plays.append(Play(np.asarray(decision.action), ray, decision.step_size, values))
         state = policy.learn(state, decision, sw.Outcome(values[0], problem.signs * values[1:]))
-        left += decision.fallback is None
+        left += decision.message is None
     assert left > 0
 
 
@@ -121,7 +122,7 @@ def waits(kind: Any, **settings: Any) -> int:
     policy = kind(safe_action=sw.SafeAction(features=safe), threshold=0.6, noise=0.5, cost_bound=1.0, **settings)
     state, actions = policy.start(), np.eye(10)[1:]
     for t in range(5000):
-        decision = policy.decide(state, actions, sw.Draw(0, 0, t))
+        decision = policy.decide(state, actions, sw.RandomKey(0, 0, t))
         if decision.reason is not Reason.SAFE_COST_UNCERTAIN:
             return t
         state = policy.learn(state, decision, sw.Outcome(0.2, 0.1))
@@ -141,7 +142,7 @@ def test_the_wait_is_as_short_where_rays_are_fresh() -> None:
     state, wait = policy.start(), waits(sw.LCLUCB, **SHARP)
     for t in range(wait + 1):
         fresh = random.normal(size=(9, 10))
-        decision = policy.decide(state, fresh / np.linalg.norm(fresh, axis=1, keepdims=True), sw.Draw(0, 0, t))
+        decision = policy.decide(state, fresh / np.linalg.norm(fresh, axis=1, keepdims=True), sw.RandomKey(0, 0, t))
         assert (decision.reason is Reason.SAFE_COST_UNCERTAIN) == (t < wait)
         state = policy.learn(state, decision, sw.Outcome(0.2, 0.1))
 
@@ -149,28 +150,30 @@ def test_the_wait_is_as_short_where_rays_are_fresh() -> None:
 @pytest.mark.parametrize("kind", [sw.LCLUCB, sw.ROFUL, sw.OPLB])
 def test_without_the_setting_nothing_is_as_it_is_with_it(kind: Any) -> None:
     told: dict[str, Any] = {"safe_action": at_zero(3), "threshold": 0.3, "noise": 0.1}
-    assert kind(**told).form.sharp == 0
-    assert kind(**told, own_sets=True).form.sharp == 1
-    assert kind(**told).start().memory.size == kind(**told, own_sets=True).start().memory.size  # nothing followed yet
+    assert kind(**told).round_spec.per_candidate == 0
+    assert kind(**told, per_action_bounds=True).round_spec.per_candidate == 1
+    assert (
+        kind(**told).start().memory.size == kind(**told, per_action_bounds=True).start().memory.size
+    )  # nothing followed yet
 
 
 def test_what_cannot_be_read_is_refused() -> None:
-    told: dict[str, Any] = {"safe_action": at_zero(3), "threshold": 0.3, "noise": 0.1, "own_sets": True}
-    with refused(sw.InvalidProblem, "share_delta", "own_sets is True"):
+    told: dict[str, Any] = {"safe_action": at_zero(3), "threshold": 0.3, "noise": 0.1, "per_action_bounds": True}
+    with refused(sw.InvalidProblem, ErrorCode.CONFLICTING_SETTINGS):
         sw.LCLUCB(**told, share_delta=False)
-    with refused(sw.InvalidProblem, "own_sets is True with method 'socp'"):
+    with refused(sw.InvalidProblem, ErrorCode.CONFLICTING_SETTINGS):
         sw.OPLB(**told, method="socp")
-    with refused(sw.InvalidActions, "Ball", "own_sets"):
+    with refused(sw.InvalidActions, ErrorCode.UNSUPPORTED_ACTIONS):
         policy = sw.ROFUL(**told)
         policy.decide(policy.start(), sw.Ball(1.0))
-    with refused(sw.InvalidProblem, "own_sets is 1"):
-        sw.LCLUCB(**{**told, "own_sets": 1})
+    with refused(sw.InvalidProblem, ErrorCode.WRONG_TYPE):
+        sw.LCLUCB(**{**told, "per_action_bounds": 1})
 
 
 def test_a_file_of_before_the_setting_is_loaded_without_it(tmp_path: Any) -> None:
     agent = sw.Agent(sw.LCLUCB(safe_action=at_zero(3), threshold=0.3, noise=0.1))
     agent.save(tmp_path / "agent.json")
-    assert sw.Agent.load(tmp_path / "agent.json").policy.own_sets is False
+    assert sw.Agent.load(tmp_path / "agent.json").policy.per_action_bounds is False
 
 
 @pytest.mark.compiled
@@ -179,7 +182,9 @@ def test_regret_is_less_and_limits_and_hopes_are_kept(name: str) -> None:
     kind, more = KINDS[name]
     told: dict[str, Any] = {"safe_action": at_zero(5), "threshold": 0.5, "noise": 1.0, "ridge": None, **more}
     results = [
-        sw.simulate(kind(**told, own_sets=own), shifted(5), rounds=50_000, runs=4, seed=9, audit=True, progress=False)
+        sw.simulate(
+            kind(**told, per_action_bounds=own), shifted(5), rounds=50_000, runs=4, seed=9, audit=True, progress=False
+        )
         for own in (False, True)
     ]
     assert results[1].regret[:, -1].mean() < 0.8 * results[0].regret[:, -1].mean()
@@ -187,4 +192,4 @@ def test_regret_is_less_and_limits_and_hopes_are_kept(name: str) -> None:
     assert not results[1].audit["missed"].any()
     assert not results[1].violations.any()
     if "directional" not in name:
-        assert not results[1].audit["hopeless"].any()
+        assert not results[1].audit["optimism_failures"].any()

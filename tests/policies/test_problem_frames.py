@@ -8,6 +8,7 @@ from tests.policies.test_problem import USER, problem
 from tests.problem.refusal import refuses
 
 import stagewise as sw
+from stagewise.problem.errors import ErrorCode
 
 COUNT = 60
 CHANCE = np.random.default_rng(3)
@@ -28,8 +29,8 @@ def by_hand() -> sw.Agent:
     agent, policy = sw.Agent(said, seed=1), said.policy()
     rows, values = [], []
     for i in range(COUNT):
-        user = {name: FRAME[name][i] for name in said.expected}
-        rows.append(policy.rows_for(said.offered(user))[said.place_of(FRAME["action"][i])])
+        user = {name: FRAME[name][i] for name in said.context_names}
+        rows.append(policy.rows_for(said.encode_context(user))[said.get_action_index(FRAME["action"][i])])
         values.append(policy.values(FRAME["spend"][i], [float(FRAME["opt_out"][i]), FRAME["minutes"][i]]))
     agent._state = policy.learn_log(policy.start(), np.array(rows), np.array(values))
     return agent
@@ -38,7 +39,7 @@ def by_hand() -> sw.Agent:
 def test_a_frame_is_learned_as_its_rows_are_whatever_the_order_of_its_columns() -> None:
     agent, other = sw.Agent(problem(), seed=1), by_hand()
     agent.learn_frame(FRAME)
-    assert agent.decide(USER).plain() == other.decide(USER).plain()
+    assert agent.decide(USER).to_dict() == other.decide(USER).to_dict()
     assert np.array_equal(agent.state.memory, other.state.memory)
 
 
@@ -55,7 +56,7 @@ def test_a_report_tells_what_the_log_averages() -> None:
 
 def test_two_limits_do_not_read_one_column() -> None:
     agent = sw.Agent(problem(), seed=1)
-    refuses(lambda: agent.learn_frame(FRAME, costs={"opt_out": "minutes"}), sw.InvalidOutcome, "two names")
+    refuses(lambda: agent.learn_frame(FRAME, costs={"opt_out": "minutes"}), sw.InvalidOutcome, ErrorCode.DUPLICATE_NAME)
 
 
 def test_columns_of_other_names_are_mapped() -> None:
@@ -65,7 +66,7 @@ def test_columns_of_other_names_are_mapped() -> None:
     said = problem()
     other.learn_frame(
         renamed, action="ACTION", reward="SPEND", costs={name: name.upper() for name in said.limits},
-        context={name: name.upper() for name in said.expected},
+        context={name: name.upper() for name in said.context_names},
     )  # fmt: skip
     assert np.array_equal(agent.state.memory, other.state.memory)
 
@@ -76,20 +77,24 @@ def test_the_order_of_a_logs_rows_gives_no_segment_more_of_delta() -> None:
     agents = [sw.Agent(problem(), seed=1) for _ in range(2)]
     for agent, frame in zip(agents, (FRAME, sorted_), strict=True):
         agent.learn_frame(frame)
-    one, other = (agent.decide(USER).limits["opt_out"].dearest for agent in agents)  # type: ignore[attr-defined]
+    one, other = (agent.decide(USER).limits["opt_out"].pessimistic_cost for agent in agents)  # type: ignore[attr-defined]
     assert one == pytest.approx(other, rel=1e-9)
 
 
 @pytest.mark.parametrize(
     ("changes", "kind", "words"),
     [
-        ({"action": ["nothing"] * (COUNT - 1) + ["offr"]}, sw.InvalidActions, ["offr", "did you mean 'offer'"]),
-        ({"spend": [31.0] * COUNT}, sw.InvalidOutcome, ["31", "row 0"]),
-        ({"age": [200.0] * COUNT}, sw.InvalidActions, ["200", "age"]),
-        ({"age": [20.0]}, sw.InvalidOutcome, ["age", "several lengths"]),
-        ({"tenure": [None] * COUNT}, sw.InvalidActions, ["tenure"]),
-        ({"minutes": None}, sw.InvalidOutcome, ["minutes"]),
-        ({"country": [1.5] * COUNT}, sw.InvalidActions, ["country"]),
+        (
+            {"action": ["nothing"] * (COUNT - 1) + ["offr"]},
+            sw.InvalidActions,
+            [ErrorCode.INVALID_ROW, "offr", "did you mean 'offer'"],
+        ),
+        ({"spend": [31.0] * COUNT}, sw.InvalidOutcome, [ErrorCode.INVALID_ROW, "31"]),
+        ({"age": [200.0] * COUNT}, sw.InvalidActions, [ErrorCode.INVALID_ROW, "200", "age"]),
+        ({"age": [20.0]}, sw.InvalidOutcome, [ErrorCode.WRONG_SHAPE, "age"]),
+        ({"tenure": [None] * COUNT}, sw.InvalidActions, [ErrorCode.MISSING_VALUE, "tenure"]),
+        ({"minutes": None}, sw.InvalidOutcome, [ErrorCode.COLUMN_MISSING, "minutes"]),
+        ({"country": [1.5] * COUNT}, sw.InvalidActions, [ErrorCode.INVALID_ROW, "country"]),
     ],
 )
 def test_a_frame_that_cannot_be_meant_changes_nothing(changes: dict[str, Any], kind: Any, words: list[str]) -> None:
@@ -107,5 +112,5 @@ def test_a_file_is_read_as_a_frame(tmp_path: Any) -> None:
     for agent, given in zip(agents, (FRAME, tmp_path / "log.csv", str(tmp_path / "log.csv")), strict=True):
         agent.learn_frame(given)
     assert len({agent.state.memory.tobytes() for agent in agents}) == 1
-    refuses(lambda: agents[0].learn_frame("nowhere.parquet"), sw.InvalidFile, "nowhere.parquet does not exist")
-    refuses(lambda: agents[0].learn_frame("log.xlsx"), sw.InvalidFile, "a .csv, .parquet or .jsonl file")
+    refuses(lambda: agents[0].learn_frame("nowhere.parquet"), sw.InvalidFile, ErrorCode.FILE_NOT_FOUND)
+    refuses(lambda: agents[0].learn_frame("log.xlsx"), sw.InvalidFile, ErrorCode.FILE_WRONG_KIND)

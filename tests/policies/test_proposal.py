@@ -9,7 +9,8 @@ from tests.problem.refusal import refused
 
 import stagewise as sw
 from stagewise.kernels.compile import Floats
-from stagewise.policies.proposal import Intervals, intervals_of
+from stagewise.policies.custom_proposal import Intervals, get_intervals
+from stagewise.problem.errors import ErrorCode
 
 REWARD, COST = np.array([0.6, 0.5, 0.2]), np.array([0.5, 0.1, 0.4])
 TARGETS = np.vstack([np.eye(3), [[0.6, 0.6, 0.0], [-0.5, 0.1, -0.5]]])
@@ -20,14 +21,14 @@ OFF = np.array([0.2, 0.1, 0.0])
 class Worst(sw.CAPS):
     """Proposes the worst of all candidates, for ever."""
 
-    def propose(self, known: Intervals, draw: sw.Draw) -> int:
+    def propose(self, known: Intervals, draw: sw.RandomKey) -> int:
         return WORST
 
 
 class Greedy(sw.CAPS):
     """Proposes what looks best, as if the middle of every interval were the truth."""
 
-    def propose(self, known: Intervals, draw: sw.Draw) -> int:
+    def propose(self, known: Intervals, draw: sw.RandomKey) -> int:
         looks: Floats = (known.reward_low + known.reward_high)[:-1]
         return int(np.argmax(np.where(known.eligible, looks, -np.inf)))
 
@@ -35,7 +36,7 @@ class Greedy(sw.CAPS):
 class Safest(sw.CAPS):
     """Proposes the safe action."""
 
-    def propose(self, known: Intervals, draw: sw.Draw) -> int:
+    def propose(self, known: Intervals, draw: sw.RandomKey) -> int:
         return -1
 
 
@@ -45,7 +46,7 @@ class Named(sw.CAPS):
 
     what: Any = None
 
-    def propose(self, known: Intervals, draw: sw.Draw) -> Any:
+    def propose(self, known: Intervals, draw: sw.RandomKey) -> Any:
         return self.what
 
 
@@ -59,29 +60,36 @@ def policy_of(kind: Any, known: bool = True, **settings: Any) -> Any:
 def unknown_of(policy: Any, known: Intervals, decision: Any) -> tuple[float, float]:
     """Return r⁻ and w of what is played, for a safe action of known value, as docs/theory/caps.md has them."""
     high = np.minimum(known.cost_high[0], 1.0)
-    price = (decision.hoped - known.reward_low[-1]) / (0.3 - high[-1])
+    price = (decision.optimistic_reward - known.reward_low[-1]) / (0.3 - high[-1])
     widths = np.minimum(known.reward_high, 1.0) - known.reward_low + price * (high - known.cost_low[0])
     shares = decision.probabilities
     if shares is None:
         shares = np.zeros(len(TARGETS) + 1)
-        shares[decision.index], shares[-1] = decision.step, 1.0 - decision.step if decision.index >= 0 else 1.0
+        shares[decision.action_index], shares[-1] = (
+            decision.step_size,
+            1.0 - decision.step_size if decision.action_index >= 0 else 1.0,
+        )
     return float(known.reward_low @ shares), float(widths @ shares)
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("kind", "patience"), [(Worst, 5.0), (Greedy, 1.0), (Safest, 5.0)])
+@pytest.mark.parametrize(("kind", "certificate_factor"), [(Worst, 5.0), (Greedy, 1.0), (Safest, 5.0)])
 @pytest.mark.parametrize("mixtures", [False, True], ids=["rays", "mixtures"])
-def test_no_round_costs_more_than_patience_times_what_is_unknown(kind: Any, patience: float, mixtures: bool) -> None:
-    policy, random = policy_of(kind, mixtures=mixtures, patience=patience), np.random.default_rng(3)
+def test_no_round_costs_more_than_patience_times_what_is_unknown(
+    kind: Any, certificate_factor: float, mixtures: bool
+) -> None:
+    policy, random = policy_of(kind, mixtures=mixtures, certificate_factor=certificate_factor), np.random.default_rng(3)
     plain, agent, overruled, followed = policy_of(sw.CAPS, mixtures=mixtures), sw.Agent(policy, seed=1), 0, 0
     best = sw.simulate(plain, world(), rounds=1, progress=False).optimum[0, 0]
     for t in range(250):
-        seen = policy.chosen(policy.form, agent.state, TARGETS, np.empty(0, dtype=bool), sw.Draw(1, 0, t))
-        known = intervals_of(seen)
+        seen = policy.play_round(
+            policy.round_spec, agent.state, TARGETS, np.empty(0, dtype=bool), sw.RandomKey(1, 0, t)
+        )
+        known = get_intervals(seen)
         decision = agent.decide(TARGETS)
-        proposal = policy.propose(known, sw.Draw(1, 0, t))
+        proposal = policy.propose(known, sw.RandomKey(1, 0, t))
         shares = np.zeros(len(TARGETS)) if decision.probabilities is None else decision.probabilities[:-1]
-        proposed = decision.index == proposal if not mixtures else not np.delete(shares, max(proposal, 0)).any()
+        proposed = decision.action_index == proposal if not mixtures else not np.delete(shares, max(proposal, 0)).any()
         overruled, followed = overruled + (not proposed), followed + proposed
         low, unknown = unknown_of(policy, known, decision)
         mean = (
@@ -89,10 +97,10 @@ def test_no_round_costs_more_than_patience_times_what_is_unknown(kind: Any, pati
             if not mixtures
             else np.append(TARGETS @ REWARD, REWARD @ OFF) @ decision.probabilities
         )
-        assert decision.hoped >= best - 1e-9
-        assert decision.hoped - low <= policy.patience * unknown + 1e-7
-        assert best - mean <= policy.patience * unknown + 1e-7
-        assert decision.dearest[0] <= 0.3
+        assert decision.optimistic_reward >= best - 1e-9
+        assert decision.optimistic_reward - low <= policy.certificate_factor * unknown + 1e-7
+        assert best - mean <= policy.certificate_factor * unknown + 1e-7
+        assert decision.pessimistic_cost[0] <= 0.3
         outcome = np.array([REWARD, COST]) @ decision.action + 0.05 * random.normal(size=2)
         agent.learn(decision, reward=outcome[0], cost=outcome[1])
     assert overruled > 0
@@ -128,5 +136,5 @@ def test_no_proposal_is_the_draws_own(mixtures: bool) -> None:
 @pytest.mark.parametrize("what", [5, -2, 1, True, 0.0, "0", 2**70])
 def test_what_cannot_be_proposed_is_refused(what: Any) -> None:
     policy = policy_of(Named, what=what)
-    with refused(sw.InvalidProblem, "propose returned", "0 to 4"):
+    with refused(sw.InvalidProblem, ErrorCode.INVALID_DECISION):
         policy.decide(policy.start(), sw.Rays(TARGETS).only([0, 2, 3]))

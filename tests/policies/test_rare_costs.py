@@ -5,9 +5,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.problem.refusal import refused
 from tests.sizes import sized
 
 import stagewise as sw
+from stagewise.problem.errors import ErrorCode
+from stagewise.records.reason import Contradiction
 
 LIMIT = 0.1
 MU, THETA = np.array([0.04, 0.03, -0.02, 0.02, -0.01, 0.05]), np.array([0.3, 0.1, 0.0, 0.4, 0.1, -0.1])
@@ -39,10 +42,10 @@ def log(count: int) -> tuple[Any, Any, Any]:
     return actions, rewards.astype(float), costs.astype(float)
 
 
-def offered(seed: int) -> sw.Finite:
+def offered(seed: int) -> sw.FiniteSet:
     """Return both templates for a new user."""
     user = np.random.default_rng(seed).uniform(size=2)
-    return sw.Finite([crossed(user, 0), crossed(user, 1)])
+    return sw.FiniteSet([crossed(user, 0), crossed(user, 1)])
 
 
 @sized(150, 20_000)
@@ -63,7 +66,7 @@ def test_it_sends_more_the_more_it_has_seen_and_keeps_the_limit() -> None:
         shares.append(np.mean([decision.probabilities[-1] for decision in decisions]))
         for seed, decision in enumerate(decisions):
             assert decision.probabilities[:-1] @ (offered(seed).features @ MU) <= LIMIT
-            assert decision.dearest[0] <= LIMIT
+            assert decision.pessimistic_cost[0] <= LIMIT
     assert shares[1] < 0.6 < shares[0]
 
 
@@ -88,7 +91,7 @@ def test_after_a_log_it_goes_on_learning_row_by_row() -> None:
     agent.learn(first, reward=0.0, cost=0.0)
     for seed, (reward, cost) in enumerate(zip(*log(600)[1:], strict=True)):
         decision = agent.decide(offered(seed))
-        agent.learn(decision, reward=reward, cost=0.0 if decision.index < 0 else cost)
+        agent.learn(decision, reward=reward, cost=0.0 if decision.action_index < 0 else cost)
     assert agent.decide(offered(0)).probabilities[-1] < first.probabilities[-1]
 
 
@@ -109,37 +112,38 @@ def test_costs_that_no_rate_explains_end_in_the_safe_action() -> None:
         decision = agent.decide(offered(seed))
         agent.learn(decision, reward=0.0, cost=1.0)
     decision = agent.decide(offered(0))
-    assert decision.fallback is not None
-    assert "no linear mean of 'cost' within what was declared" in decision.fallback
+    assert decision.reason is sw.Reason.CONTRADICTION
+    found = decision.reason_details.details
+    assert (found["found"], found["limit"]) == (Contradiction.NO_LINEAR_MEAN, "cost")
     assert decision.probabilities[-1] == 1.0
 
 
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({"mixtures": False}, "rare_costs is True without mixtures"),
-        ({"rare_costs": False}, "blocks is 2 without rare_costs"),
-        ({"blocks": 4}, "blocks is 4, and there are 6 features"),
-        ({"blocks": 0}, "blocks"),
-        ({"safe_action": sw.SafeAction(features=np.full(6, 0.1), cost=0.01)}, "safe action 0 has features in more"),
-        ({"threshold": sw.AtLeast(-0.1)}, "count what does not happen"),
+        ({"mixtures": False}, ErrorCode.CONFLICTING_SETTINGS),
+        ({"rare_costs": False}, ErrorCode.UNUSED_SETTING),
+        ({"blocks": 4}, ErrorCode.CONFLICTING_SETTINGS),
+        ({"blocks": 0}, ErrorCode.OUT_OF_RANGE),
+        ({"safe_action": sw.SafeAction(features=np.full(6, 0.1), cost=0.01)}, ErrorCode.UNSUPPORTED_ACTIONS),
+        ({"threshold": sw.AtLeast(-0.1)}, ErrorCode.CONFLICTING_SETTINGS),
     ],
 )
 def test_it_says_what_it_cannot_be(changed: Any, said: str) -> None:
-    with pytest.raises(sw.InvalidProblem, match=said):
+    with refused(sw.InvalidProblem, said):
         policy(**changed)
 
 
 def test_it_refuses_what_it_cannot_learn_from() -> None:
     agent = sw.Agent(policy())
-    with pytest.raises(sw.InvalidActions, match="action 1 has features in more than one of the 2 blocks"):
-        agent.decide(sw.Finite([crossed(USERS[0], 0), np.ones(6)]))
+    with refused(sw.InvalidActions, ErrorCode.UNSUPPORTED_ACTIONS):
+        agent.decide(sw.FiniteSet([crossed(USERS[0], 0), np.ones(6)]))
     decision = agent.decide(offered(0))
-    with pytest.raises(sw.InvalidOutcome, match="rare_costs rests on that range"):
+    with refused(sw.InvalidOutcome, ErrorCode.OUTCOME_OUT_OF_RANGE):
         agent.learn(decision, reward=0.0, cost=1.5)
     agent.learn(decision, reward=7.0, cost=0.5)  # the reward may be anything
-    world = sw.LinearWorld(reward=THETA, cost=MU, actions=sw.Finite(FEATURES), noise=0.1)
-    with pytest.raises(sw.InvalidProblem, match="outcomes are 'gaussian'"):
+    world = sw.LinearWorld(reward=THETA, cost=MU, actions=sw.FiniteSet(FEATURES), noise=0.1)
+    with refused(sw.InvalidProblem, ErrorCode.WORLD_MISMATCH):
         sw.simulate(policy(), world, rounds=5, progress=False)
 
 
@@ -164,8 +168,8 @@ def test_what_is_promised_of_costs_is_not_taken_to_be_promised_of_the_reward() -
         MISSED.clear()
         agent = sw.Agent(Watching(safe_action=safe, threshold=LIMIT, delta=0.1, **told), seed=run)
         for _ in range(60):
-            decision = agent.decide(sw.Finite([[1.0]]))
-            agent.learn(decision, reward=3.0 * chance.normal() + MEAN * (decision.index == 0), cost=0.0)
+            decision = agent.decide(sw.FiniteSet([[1.0]]))
+            agent.learn(decision, reward=3.0 * chance.normal() + MEAN * (decision.action_index == 0), cost=0.0)
         assert len(MISSED) == 60
         runs += any(MISSED)
     assert runs <= 5

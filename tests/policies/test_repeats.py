@@ -10,9 +10,10 @@ from tests.policies.test_problem_frames import FRAME
 from tests.problem.refusal import refuses
 
 import stagewise as sw
-from stagewise.policies.agent import repeats
+from stagewise.policies.agent import duplicate_logs
+from stagewise.problem.errors import ErrorCode
 
-AGAIN = ("was learned already", "once is all that an outcome counts", "again=True")
+AGAIN = ("again=True",)
 
 
 def arms() -> sw.Agent:
@@ -31,15 +32,19 @@ def test_a_frame_that_was_learned_is_refused_and_changes_nothing(tmp_path: Path)
     reordered = dict(reversed(FRAME.items()))
     for frame in (FRAME, reordered):
         refuses(
-            lambda frame=frame: agent.learn_frame(frame), sw.InvalidOutcome, *AGAIN, f"all {len(FRAME['age'])} rows"
+            lambda frame=frame: agent.learn_frame(frame),
+            sw.InvalidOutcome,
+            ErrorCode.LOG_ALREADY_LEARNED,
+            *AGAIN,
+            str(len(FRAME["age"])),
         )
     assert agent.state.memory.tobytes() == before
     agent.save(tmp_path / "agent.json")
     loaded = sw.Agent.load(tmp_path / "agent.json")
-    refuses(lambda: loaded.learn_frame(FRAME), sw.InvalidOutcome, *AGAIN)
+    refuses(lambda: loaded.learn_frame(FRAME), sw.InvalidOutcome, ErrorCode.LOG_ALREADY_LEARNED, *AGAIN)
     loaded.learn_frame(FRAME, again=True)
     assert loaded.state.memory.tobytes() != before
-    refuses(lambda: loaded.learn_frame(FRAME, again=3), sw.InvalidProblem, "again is 3")  # type: ignore[arg-type]
+    refuses(lambda: loaded.learn_frame(FRAME, again=3), sw.InvalidProblem, ErrorCode.WRONG_TYPE)  # type: ignore[arg-type]
 
 
 def test_a_log_and_a_frame_of_the_same_rows_are_the_same() -> None:
@@ -48,6 +53,7 @@ def test_a_log_and_a_frame_of_the_same_rows_are_the_same() -> None:
     refuses(
         lambda: agent.learn_frame({"a": pulled, "r": rewards, "cost": costs}, action="a", reward="r"),
         sw.InvalidOutcome,
+        ErrorCode.LOG_ALREADY_LEARNED,
         *AGAIN,
     )
     agent.learn_log(pulled, rewards, costs, again=True)
@@ -67,16 +73,16 @@ def test_honest_logs_that_are_the_same_are_as_rare_as_is_said() -> None:
     """Of coins, logs of n rows agree with probability 2⁻ⁿ: below 30 nats nothing is said, above them something is."""
     for count, told in ((40, False), (48, True)):
         coin = np.tile([0.0, 1.0], count // 2)
-        assert (repeats.mark_of(coin, np.zeros((count, 1))).digest is not None) is told
+        assert (duplicate_logs.compute_fingerprint(coin, np.zeros((count, 1))).digest is not None) is told
 
 
 def test_the_latest_logs_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(repeats, "KEPT", 2)
+    monkeypatch.setattr(duplicate_logs, "MAX_LOGS", 2)
     agent = arms()
     for seed in range(3):
         agent.learn_log(*coins(100, seed))
     agent.learn_log(*coins(100, 0))  # forgotten
-    refuses(lambda: agent.learn_log(*coins(100, 2)), sw.InvalidOutcome, *AGAIN)
+    refuses(lambda: agent.learn_log(*coins(100, 2)), sw.InvalidOutcome, ErrorCode.LOG_ALREADY_LEARNED, *AGAIN)
 
 
 def shuffled(frame: dict[str, Any], places: Any) -> dict[str, Any]:
@@ -107,11 +113,22 @@ def test_a_log_in_another_order_is_refused_and_changes_nothing(tmp_path: Path) -
     before, count = agent.state.memory.tobytes(), len(FRAME["age"])
     for seed in range(3):
         other = shuffled(FRAME, np.random.default_rng(seed).permutation(count))
-        refuses(lambda other=other: agent.learn_frame(other), sw.InvalidOutcome, *AGAIN, f"all {count} rows")
+        refuses(
+            lambda other=other: agent.learn_frame(other),
+            sw.InvalidOutcome,
+            ErrorCode.LOG_ALREADY_LEARNED,
+            *AGAIN,
+            str(count),
+        )
     assert agent.state.memory.tobytes() == before
     agent.save(tmp_path / "agent.json")
     loaded = sw.Agent.load(tmp_path / "agent.json")
-    refuses(lambda: loaded.learn_frame(shuffled(FRAME, np.arange(count)[::-1])), sw.InvalidOutcome, *AGAIN)
+    refuses(
+        lambda: loaded.learn_frame(shuffled(FRAME, np.arange(count)[::-1])),
+        sw.InvalidOutcome,
+        ErrorCode.LOG_ALREADY_LEARNED,
+        *AGAIN,
+    )
 
 
 @pytest.mark.parametrize("most", [1 << 14, 256])  # rows that are remembered: all, or a sample of them
@@ -128,7 +145,7 @@ def test_a_log_in_another_order_is_refused_and_changes_nothing(tmp_path: Path) -
 def test_a_log_that_was_learned_in_part_is_refused(
     most: int, part: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(repeats, "MOST_ROWS", most)
+    monkeypatch.setattr(duplicate_logs, "MAX_ROWS", most)
     rows = 1_200
     agent, log, more = of_users(), users(rows), users(rows, 1)
     agent.learn_frame({name: column[: rows // 2] for name, column in log.items()})
@@ -136,8 +153,8 @@ def test_a_log_that_was_learned_in_part_is_refused(
     agent.save(tmp_path / "agent.json")
     loaded = sw.Agent.load(tmp_path / "agent.json")
     before = loaded.state.memory.tobytes()
-    words = ("a part of this log was learned already", "once is all that an outcome counts", "again=True")
-    refuses(lambda: loaded.learn_frame(part(log, more)), sw.InvalidOutcome, *words)
+    words = ("again=True",)
+    refuses(lambda: loaded.learn_frame(part(log, more)), sw.InvalidOutcome, ErrorCode.LOG_ALREADY_LEARNED, *words)
     assert loaded.state.memory.tobytes() == before
     loaded.learn_frame(more)
     loaded.learn_frame(part(log, users(rows, 2)), again=True)
@@ -155,37 +172,40 @@ def test_logs_of_other_users_are_not_refused_however_few_values_they_have(values
 
 
 def test_a_sample_of_rows_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(repeats, "MOST_ROWS", 256)
-    rows, numbers = repeats.LearnedRows(), np.arange(9_000.0)
+    monkeypatch.setattr(duplicate_logs, "MAX_ROWS", 256)
+    rows, numbers = duplicate_logs.LearnedRows(), np.arange(9_000.0)
     for start in range(0, 9_000, 1_000):
         rows.take(mark(numbers[start : start + 1_000]), honest=True)
         assert rows.hashes.size <= 256
     assert rows.halvings >= 5
     asked, known = rows.known(mark(numbers[500:8_500]))
     assert asked == known > 60
-    assert repeats.LearnedRows.of(rows.plain()).known(mark(numbers)) == rows.known(mark(numbers))
+    assert duplicate_logs.LearnedRows.from_dict(rows.to_dict()).known(mark(numbers)) == rows.known(mark(numbers))
     assert rows.known(mark(numbers + 0.5))[1] == 0
     assert rows.twice == 0
     rows.take(mark(numbers), honest=True)
     assert rows.twice == asked_of(rows, numbers)
 
 
-def mark(numbers: Any) -> repeats.LogMark:
-    return repeats.mark_of(numbers, np.zeros((len(numbers), 2)))
+def mark(numbers: Any) -> duplicate_logs.LogFingerprint:
+    return duplicate_logs.compute_fingerprint(numbers, np.zeros((len(numbers), 2)))
 
 
-def asked_of(rows: repeats.LearnedRows, numbers: Any) -> int:
+def asked_of(rows: duplicate_logs.LearnedRows, numbers: Any) -> int:
     return rows.known(mark(numbers))[1]
 
 
 def test_a_sorted_log_is_known_again() -> None:
     pulled, rewards, costs = coins(9000)
-    assert repeats.mark_of(np.sort(pulled), np.column_stack([np.sort(rewards), np.sort(costs)])).digest is not None
+    assert (
+        duplicate_logs.compute_fingerprint(np.sort(pulled), np.column_stack([np.sort(rewards), np.sort(costs)])).digest
+        is not None
+    )
 
 
 @pytest.mark.slow
 def test_how_small_an_overlap_is_noticed_after_a_million_rows() -> None:
-    chance, rows = np.random.default_rng(1), repeats.LearnedRows()
+    chance, rows = np.random.default_rng(1), duplicate_logs.LearnedRows()
     learned = chance.random(1_000_000)
     for start in range(0, learned.size, 100_000):
         rows.take(mark(learned[start : start + 100_000]), honest=True)

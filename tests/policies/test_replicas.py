@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.policies.agents import NAMED, ONE, ORIGIN, PULLS, TWO, WITH_ONE_COST, choices, remembered
+from tests.policies.refusals import refused_with
 from tests.policies.test_agent import ThreeVerbs
 from tests.problem.refusal import refused
 
@@ -22,20 +23,21 @@ from stagewise import (
     RBF,
     Agent,
     Arms,
-    Draw,
     InvalidActions,
     InvalidFile,
     InvalidOutcome,
     InvalidProblem,
     KernelOPLB,
+    OutcomeWindow,
+    RandomKey,
     Replica,
     SafeAction,
     Snapshot,
-    Window,
 )
-from stagewise.kernels.layout import FOLLOWED
-from stagewise.policies.agent.names import stream_of
-from stagewise.policies.policy import Played
+from stagewise.kernels.layout import CACHED
+from stagewise.policies.agent.seeding import derive_stream
+from stagewise.policies.policy import PlayedAction
+from stagewise.problem.errors import ErrorCode
 
 OWN = CAPS(safe_action=ORIGIN, threshold=0.5, noise=0.1)
 SPACE = KernelOPLB(
@@ -48,7 +50,7 @@ every = pytest.mark.parametrize("policy", EVERY.values(), ids=EVERY)
 
 def through(decision: Any) -> Any:
     """Return a decision as it is after a trip as JSON."""
-    return json.loads(json.dumps(decision.plain(), allow_nan=False))
+    return json.loads(json.dumps(decision.to_dict(), allow_nan=False))
 
 
 def taught(policy: Any, rounds: int = 5, **settings: Any) -> Agent:
@@ -81,9 +83,9 @@ def test_a_decision_is_answered_by_its_id_after_a_restart(tmp_path: Path) -> Non
     other = Agent.load(tmp_path / "agent.json")
     for id_ in ids:
         other.learn(id_, reward=0.5, cost=0.1)
-    assert other.waiting == 0
+    assert other.pending_count == 0
     assert other.decide(np.eye(2)).id == agent.decide(np.eye(2)).id
-    with refused(InvalidOutcome, "round 0", "given already"):
+    with refused(InvalidOutcome, ErrorCode.OUTCOME_ALREADY_KNOWN):
         other.learn(ids[0], reward=0.5, cost=0.1)
 
 
@@ -94,7 +96,7 @@ def test_an_id_that_is_none_of_its_own_is_refused(id_: str) -> None:
     agent = Agent(ONE)
     assert agent.decide(np.eye(2)).id.startswith("24c4050f5ca52e7f-")
     before = remembered(agent)
-    with refused(InvalidOutcome, "did not make it"):
+    with refused(InvalidOutcome, ErrorCode.UNKNOWN_DECISION):
         agent.learn(id_, reward=0.5, cost=0.1)
     assert remembered(agent) == before
 
@@ -102,7 +104,7 @@ def test_an_id_that_is_none_of_its_own_is_refused(id_: str) -> None:
 def test_another_agents_decision_is_told_by_its_id() -> None:
     agent, other = Agent(ONE, seed=1), Agent(ONE, seed=2)
     agent.decide(np.eye(2))
-    with refused(InvalidOutcome, "did not make it", "adopted"):
+    with refused(InvalidOutcome, ErrorCode.UNKNOWN_DECISION):
         agent.learn(other.decide(np.eye(2)), reward=0.5, cost=0.1)
 
 
@@ -111,7 +113,7 @@ def test_a_name_changes_the_draws_and_without_one_they_are_the_seeds() -> None:
         return [agent.decide(Arms(3)).action for _ in range(60)]
 
     seed = 2**63 + 5
-    by_hand = [PULLS.decide(PULLS.start(), Arms(3), Draw(seed - 2**64, 0, r)).action for r in range(60)]
+    by_hand = [PULLS.decide(PULLS.start(), Arms(3), RandomKey(seed - 2**64, 0, r)).action for r in range(60)]
     assert drawn(Agent(PULLS, seed=seed)) == by_hand
     assert drawn(Agent(PULLS, seed=seed, name="a")) == drawn(Agent(PULLS, seed=seed, name="a"))
     others = [drawn(Agent(PULLS, seed=seed, name=name)) for name in ("", "a", "b")]
@@ -121,8 +123,8 @@ def test_a_name_changes_the_draws_and_without_one_they_are_the_seeds() -> None:
 
 
 def test_many_names_have_streams_of_their_own() -> None:
-    streams = {stream_of(seed, "", f"pod-{i}") for seed in range(10) for i in range(500)}
-    streams |= {stream_of(seed, "") for seed in range(10)}
+    streams = {derive_stream(seed, "", f"pod-{i}") for seed in range(10) for i in range(500)}
+    streams |= {derive_stream(seed, "") for seed in range(10)}
     assert len(streams) == 5010
     assert all(-(2**63) <= key < 2**63 and 0 <= run < 2**32 for key, run in streams)
     assert {key for key, run in streams if run == 0} == set(range(10))
@@ -132,9 +134,9 @@ def test_many_names_have_streams_of_their_own() -> None:
 def test_a_name_that_is_none_is_refused(name: Any) -> None:
     snapshot = Agent(ONE).snapshot()
     for make in (lambda: Agent(ONE, name=name), lambda: Replica(snapshot, name=name)):
-        with refused(InvalidProblem, "name is", "a text"):
+        with refused(InvalidProblem, ErrorCode.INVALID_NAME):
             make()
-    with refused(InvalidProblem, "name is ''", "a replica needs one"):
+    with refused(InvalidProblem, ErrorCode.INVALID_NAME):
         Replica(snapshot, name="")
 
 
@@ -147,15 +149,15 @@ def test_after_a_crash_a_new_name_gives_no_id_and_no_draw_again(tmp_path: Path) 
     fresh = [again.decide(Arms(3)) for _ in range(20)]
     assert {one.id for one in lost} & {one.id for one in fresh} == set()
     assert [one.action for one in lost] != [one.action for one in fresh]
-    with refused(InvalidOutcome, "did not make it"):
+    with refused(InvalidOutcome, ErrorCode.UNKNOWN_DECISION):
         again.learn(lost[0].id, reward=0.5, cost=0.1)
     again.save(tmp_path / "agent.json")
     third = Agent.load(tmp_path / "agent.json")
     assert third.name == "second life"
     for decision in [*kept, *fresh]:
         third.learn(decision.id, reward=0.5, cost=0.1)
-    assert (third.waiting, third.held) == (0, 0)
-    with refused(InvalidProblem, "had it before"):
+    assert (third.pending_count, third.buffered_count) == (0, 0)
+    with refused(InvalidProblem, ErrorCode.DUPLICATE_NAME):
         Agent.load(tmp_path / "agent.json", name="")
 
 
@@ -167,14 +169,14 @@ def test_a_snapshot_survives_bytes_and_plain_values_to_the_bit(policy: Any) -> N
     snapshot = taught(policy).snapshot()
     for again in (
         Snapshot.from_bytes(bytes(snapshot)),
-        Snapshot.from_plain(json.loads(json.dumps(snapshot.plain()))),
+        Snapshot.from_dict(json.loads(json.dumps(snapshot.to_dict()))),
         pickle.loads(pickle.dumps(snapshot)),
         copy.deepcopy(snapshot),
     ):
         assert (again, hash(again)) == (snapshot, hash(snapshot))
         first, second = Replica(again, name="a"), Replica(snapshot, name="a")
         for _ in range(5):
-            assert first.decide(choices(policy)).plain() == second.decide(choices(policy)).plain()
+            assert first.decide(choices(policy)).to_dict() == second.decide(choices(policy)).to_dict()
 
 
 @every
@@ -224,20 +226,21 @@ SPOILED: dict[str, Any] = {
 
 @pytest.mark.parametrize("change", SPOILED.values(), ids=SPOILED)
 def test_a_spoiled_snapshot_is_refused(change: Any) -> None:
-    told = taught(ONE).snapshot().plain()
-    with refused(InvalidFile, "the snapshot"):
-        Snapshot.from_plain(change(told))
-    assert Snapshot.from_plain(told) == taught(ONE).snapshot()
+    told = taught(ONE).snapshot().to_dict()
+    codes = ErrorCode.FILE_CORRUPT, ErrorCode.FILE_INVALID, ErrorCode.STATE_MISMATCH, ErrorCode.WRONG_TYPE
+    with refused_with(InvalidFile, *codes):
+        Snapshot.from_dict(change(told))
+    assert Snapshot.from_dict(told) == taught(ONE).snapshot()
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"\xff\xfe", 3, None], ids=repr)
 def test_bytes_that_are_none_of_a_snapshot_are_refused(content: Any) -> None:
-    with refused(InvalidFile, "the snapshot is"):
+    with refused(InvalidFile, ErrorCode.WRONG_TYPE):
         Snapshot.from_bytes(content)
 
 
 def test_what_a_file_cannot_name_has_no_snapshot() -> None:
-    with refused(InvalidProblem, "cannot be saved"):
+    with refused(InvalidProblem, ErrorCode.NOT_SERIALIZABLE):
         Agent(ThreeVerbs()).snapshot()
 
 
@@ -255,36 +258,38 @@ def test_what_replicas_did_is_learned_as_if_the_learner_had(policy: Any, sent: A
     made = [replica.decide(choices(policy)) for _ in range(4) for replica in replicas]
     state = witness.state
     for place, decision in enumerate(made):
-        assert agent.adopt(sent(decision)) == 5 + place
+        assert agent.register(sent(decision)) == 5 + place
     for place in (6, 1, 0, 7, 3, 2, 5, 4):
         agent.learn(made[place].id, reward=0.02 * place, cost=0.01 * place)
     for decision in made:
-        state = policy.follow(state, decision)
+        state = policy.cache_offered(state, decision)
     for place, decision in enumerate(made):
-        state = policy.learn_in_place(state, Played.by(decision), policy.values(0.02 * place, 0.01 * place))
-    assert (agent.waiting, agent.held, agent.round) == (0, 0, 13)
+        state = policy.learn_in_place(
+            state, PlayedAction.from_decision(decision), policy.values(0.02 * place, 0.01 * place)
+        )
+    assert (agent.pending_count, agent.buffered_count, agent.round) == (0, 0, 13)
     assert agent.state.memory.tobytes() == state.memory.tobytes()
 
 
 def test_a_replica_decides_by_what_its_snapshot_knows() -> None:
     agent = taught(ONE)
     replica = Replica(agent.snapshot(), name="a")
-    before = replica.decide(np.eye(2)).hoped
+    before = replica.decide(np.eye(2)).optimistic_reward
     for _ in range(20):
         agent.learn(agent.decide(np.eye(2)), reward=0.1, cost=0.01)
-    assert replica.decide(np.eye(2)).hoped == before
+    assert replica.decide(np.eye(2)).optimistic_reward == before
     old, new = replica._snapshot, agent.snapshot()
     assert replica.update(new)
     assert replica.version == new.version
-    assert replica.decide(np.eye(2)).hoped == agent.decide(np.eye(2)).hoped != before
+    assert replica.decide(np.eye(2)).optimistic_reward == agent.decide(np.eye(2)).optimistic_reward != before
     assert not replica.update(old), "one that knows less is left"
     assert replica.version == new.version
     assert replica.update(Snapshot.from_bytes(bytes(new)))
-    with refused(InvalidProblem, "another learner"):
+    with refused(InvalidProblem, ErrorCode.STATE_MISMATCH):
         replica.update(taught(LCLUCB(safe_action=ORIGIN, threshold=0.4, noise=0.1)).snapshot())
-    with refused(InvalidProblem, "another learner"):
+    with refused(InvalidProblem, ErrorCode.STATE_MISMATCH):
         replica.update(Agent(ONE, seed=8).snapshot())
-    with refused(InvalidProblem, "the snapshot is"):
+    with refused(InvalidProblem, ErrorCode.WRONG_TYPE):
         replica.update("snapshot")  # type: ignore[arg-type]
 
 
@@ -294,11 +299,11 @@ def test_candidates_that_come_back_are_followed_for_replicas_too() -> None:
     for round_ in range(30):
         replica = Replica(Snapshot.from_bytes(bytes(agent.snapshot())), name=f"pod-{round_}")
         decision = replica.decide(np.eye(2))
-        assert ("offered" in decision.plain()) == (round_ == 0)
-        agent.adopt(through(decision))
+        assert ("offered" in decision.to_dict()) == (round_ == 0)
+        agent.register(through(decision))
         agent.learn(decision.id, reward=0.3, cost=0.1)
         alone.learn(alone.decide(np.eye(2)), reward=0.3, cost=0.1)
-    assert agent.state.memory[FOLLOWED] == alone.state.memory[FOLLOWED] == 2.0
+    assert agent.state.memory[CACHED] == alone.state.memory[CACHED] == 2.0
     assert agent.state.memory.shape == alone.state.memory.shape
 
 
@@ -306,10 +311,10 @@ def test_a_replica_is_told_the_time_as_an_agent_is() -> None:
     agent, other = Agent(PULLS, seed=3), Agent(PULLS, seed=3)
     replica, silent = Replica(agent.snapshot(), name="a"), Replica(other.snapshot(), name="a")
     for now in (math.nan, "soon", True):
-        with refused(InvalidOutcome, "now"):
+        with refused_with(InvalidOutcome, ErrorCode.NOT_FINITE, ErrorCode.WRONG_TYPE, names="now"):
             replica.decide(choices(PULLS), now=now)
     assert replica.round == 0
-    assert replica.decide(choices(PULLS), now=12.5).plain() == silent.decide(choices(PULLS)).plain()
+    assert replica.decide(choices(PULLS), now=12.5).to_dict() == silent.decide(choices(PULLS)).to_dict()
 
 
 def test_a_replica_that_goes_on_gives_no_id_again() -> None:
@@ -318,7 +323,7 @@ def test_a_replica_that_goes_on_gives_no_id_again() -> None:
     made = [first.decide(Arms(3)) for _ in range(5)]
     second = Replica(snapshot, name="a", round=first.round)
     made += [second.decide(Arms(3)) for _ in range(5)]
-    assert [one.plain() for one in made] == [whole.decide(Arms(3)).plain() for _ in range(10)]
+    assert [one.to_dict() for one in made] == [whole.decide(Arms(3)).to_dict() for _ in range(10)]
 
 
 def test_threads_may_share_a_replica() -> None:
@@ -341,15 +346,15 @@ def test_the_learners_own_decisions_and_adopted_ones_are_in_one_order() -> None:
     agent = Agent(ONE, seed=3)
     replica = Replica(agent.snapshot(), name="a")
     one, other = agent.decide(np.eye(2)), replica.decide(np.eye(2))
-    assert agent.adopt(other) == 1
+    assert agent.register(other) == 1
     last = agent.decide(np.eye(2))
-    assert (one.round, last.round, agent.round, agent.waiting) == (0, 2, 3, 3)
+    assert (one.round, last.round, agent.round, agent.pending_count) == (0, 2, 3, 3)
     agent.learn(other.id, reward=0.1, cost=0.1)
     agent.learn(last, reward=0.1, cost=0.1)
-    assert agent.held == 2
+    assert agent.buffered_count == 2
     assert agent.pending()["cost"].oldest == one.id
     agent.learn(one.id, reward=0.1, cost=0.1)
-    assert (agent.held, agent.waiting) == (0, 0)
+    assert (agent.buffered_count, agent.pending_count) == (0, 0)
 
 
 def test_an_id_of_ones_own_that_a_crash_lost_does_not_answer_what_was_adopted_in_its_place(tmp_path: Path) -> None:
@@ -357,11 +362,11 @@ def test_an_id_of_ones_own_that_a_crash_lost_does_not_answer_what_was_adopted_in
     agent.save(tmp_path / "agent.json")
     lost = agent.decide(np.eye(2))
     again = Agent.load(tmp_path / "agent.json")
-    again.adopt(Replica(again.snapshot(), name="a").decide(np.eye(2)))
+    again.register(Replica(again.snapshot(), name="a").decide(np.eye(2)))
     again.save(tmp_path / "agent.json")
     for one in (again, Agent.load(tmp_path / "agent.json")):
         for given in (lost, lost.id):
-            with refused(InvalidOutcome, "did not make it"):
+            with refused(InvalidOutcome, ErrorCode.UNKNOWN_DECISION):
                 one.learn(given, reward=0.1, cost=0.1)
         one.learn(0, reward=0.1, cost=0.1)
 
@@ -369,7 +374,7 @@ def test_an_id_of_ones_own_that_a_crash_lost_does_not_answer_what_was_adopted_in
 def test_what_waits_is_told_by_the_replicas_ids() -> None:
     agent = Agent(ONE, seed=3)
     decision = Replica(agent.snapshot(), name="a").decide(np.eye(2))
-    agent.adopt(decision)
+    agent.register(decision)
     agent.decide(np.eye(2))
     assert agent.pending()["cost"].oldest == decision.id
 
@@ -379,7 +384,7 @@ def test_outcomes_of_a_decision_that_was_not_adopted_are_refused() -> None:
     decision = Replica(agent.snapshot(), name="a").decide(np.eye(2))
     before = remembered(agent)
     for given in (decision, decision.id):
-        with refused(InvalidOutcome, "has not adopted it", "adopted before they are answered"):
+        with refused(InvalidOutcome, ErrorCode.UNKNOWN_DECISION):
             agent.learn(given, reward=0.1, cost=0.1)
     assert remembered(agent) == before
 
@@ -389,18 +394,18 @@ def test_a_decision_is_adopted_once_and_answered_once() -> None:
     replica = Replica(agent.snapshot(), name="a")
     made = [replica.decide(np.eye(2)) for _ in range(300)]
     for decision in made:
-        agent.adopt(decision)
-        with refused(InvalidOutcome, "adopted already"):
-            agent.adopt(decision)
+        agent.register(decision)
+        with refused(InvalidOutcome, ErrorCode.OUTCOME_ALREADY_KNOWN):
+            agent.register(decision)
         agent.learn(decision.id, reward=0.1, cost=0.1)
     for decision in made:
-        with refused(InvalidOutcome, "adopted already"):
-            agent.adopt(through(decision))
-        with refused(InvalidOutcome, "given already"):
+        with refused(InvalidOutcome, ErrorCode.OUTCOME_ALREADY_KNOWN):
+            agent.register(through(decision))
+        with refused_with(InvalidOutcome, ErrorCode.OUTCOME_ALREADY_KNOWN, ErrorCode.UNKNOWN_DECISION):
             agent.learn(decision, reward=0.1, cost=0.1)
-    assert (agent.round, agent.waiting) == (300, 0)
-    assert len(agent._adopted.places) < 100, "what is answered is let go"
-    assert agent._adopted.met[made[0]._by].pairs == [(0, 300)]
+    assert (agent.round, agent.pending_count) == (300, 0)
+    assert len(agent._registered.rounds_by_id) < 100, "what is answered is let go"
+    assert agent._registered.seen_rounds[made[0]._by].pairs == [(0, 300)]
 
 
 def test_decisions_may_be_adopted_in_any_order_and_some_never() -> None:
@@ -408,32 +413,40 @@ def test_decisions_may_be_adopted_in_any_order_and_some_never() -> None:
     replica = Replica(agent.snapshot(), name="a")
     made = [replica.decide(np.eye(2)) for _ in range(12)]
     for place in (5, 0, 1, 9, 3, 2, 11):
-        agent.adopt(made[place])
-    assert agent._adopted.met[made[0]._by].pairs == [(0, 4), (5, 6), (9, 10), (11, 12)]
+        agent.register(made[place])
+    assert agent._registered.seen_rounds[made[0]._by].pairs == [(0, 4), (5, 6), (9, 10), (11, 12)]
     for place in (2, 11, 3, 0, 5, 1, 9):
         agent.learn(made[place].id, reward=0.1, cost=0.1)
-    assert agent.waiting == 0
+    assert agent.pending_count == 0
 
 
 BAD: dict[str, Any] = {
-    "nothing": (lambda told: None, InvalidOutcome, "plain()"),
-    "an id alone": (lambda told: told["id"], InvalidOutcome, "plain()"),
-    "no action": (lambda told: {k: v for k, v in told.items() if k != "action"}, InvalidOutcome, "plain()"),
-    "an id of nothing": (lambda told: {**told, "id": None}, InvalidOutcome, "the id is None"),
-    "an id of no decision": (lambda told: {**told, "id": "a"}, InvalidOutcome, "the id is 'a'"),
-    "another agents id": (lambda told: {**told, "id": f"0{told['id'][1:]}"}, InvalidOutcome, "no replica of this"),
+    "nothing": (lambda told: None, InvalidOutcome, ErrorCode.WRONG_TYPE),
+    "an id alone": (lambda told: told["id"], InvalidOutcome, ErrorCode.WRONG_TYPE),
+    "no action": (lambda told: {k: v for k, v in told.items() if k != "action"}, InvalidOutcome, ErrorCode.WRONG_TYPE),
+    "an id of nothing": (lambda told: {**told, "id": None}, InvalidOutcome, ErrorCode.UNKNOWN_DECISION),
+    "an id of no decision": (lambda told: {**told, "id": "a"}, InvalidOutcome, ErrorCode.UNKNOWN_DECISION),
+    "another agents id": (
+        lambda told: {**told, "id": f"0{told['id'][1:]}"},
+        InvalidOutcome,
+        ErrorCode.UNKNOWN_DECISION,
+    ),
     "the learners own id": (
         lambda told: {**told, "id": told["id"][:16] + told["id"][33:]},
         InvalidOutcome,
-        "no replica",
+        ErrorCode.UNKNOWN_DECISION,
     ),
-    "an action of text": (lambda told: {**told, "action": "x"}, InvalidOutcome, "no action"),
-    "an action too short": (lambda told: {**told, "action": [0.1]}, InvalidOutcome, "no action"),
-    "an action that is not finite": (lambda told: {**told, "action": [0.1, None]}, InvalidOutcome, "no action"),
-    "an index of text": (lambda told: {**told, "index": "x"}, InvalidOutcome, "the index"),
-    "a step of nothing": (lambda told: {**told, "step": None}, InvalidOutcome, "the step"),
-    "offered numbers": (lambda told: {**told, "offered": 3}, InvalidActions, "actions"),
-    "offered too little": (lambda told: {**told, "offered": [[0.1]]}, InvalidActions, "features"),
+    "an action of text": (lambda told: {**told, "action": "x"}, InvalidOutcome, ErrorCode.UNKNOWN_ACTION),
+    "an action too short": (lambda told: {**told, "action": [0.1]}, InvalidOutcome, ErrorCode.UNKNOWN_ACTION),
+    "an action that is not finite": (
+        lambda told: {**told, "action": [0.1, None]},
+        InvalidOutcome,
+        ErrorCode.UNKNOWN_ACTION,
+    ),
+    "an index of text": (lambda told: {**told, "action_index": "x"}, InvalidOutcome, ErrorCode.WRONG_TYPE),
+    "a step of nothing": (lambda told: {**told, "step_size": None}, InvalidOutcome, ErrorCode.WRONG_TYPE),
+    "offered numbers": (lambda told: {**told, "offered": 3}, InvalidActions, ErrorCode.WRONG_SHAPE),
+    "offered too little": (lambda told: {**told, "offered": [[0.1]]}, InvalidActions, ErrorCode.DIMENSION_MISMATCH),
 }
 
 
@@ -445,24 +458,24 @@ def test_a_decision_that_cannot_be_is_not_adopted(change: Any, kind: Any, part: 
         told["offered"] = np.eye(2).tolist()
     before = remembered(agent)
     with refused(kind, part):
-        agent.adopt(change(told))
-    assert (remembered(agent), agent._adopted.met) == (before, {})
-    agent.adopt(told)
+        agent.register(change(told))
+    assert (remembered(agent), agent._registered.seen_rounds) == (before, {})
+    agent.register(told)
 
 
 def test_a_policy_of_three_verbs_adopts_nothing() -> None:
     decision = Replica(Agent(ONE).snapshot(), name="a").decide(np.eye(2))
-    with refused(InvalidProblem, "only start, decide and learn"):
-        Agent(ThreeVerbs()).adopt(decision)
+    with refused(InvalidProblem, ErrorCode.UNSUPPORTED):
+        Agent(ThreeVerbs()).register(decision)
 
 
 def test_an_adopted_decision_is_as_old_as_its_adoption() -> None:
-    agent = Agent(PULLS, seed=2, windows={"cost": Window("1h", missing=0.0)})
+    agent = Agent(PULLS, seed=2, windows={"cost": OutcomeWindow("1h", missing=0.0)})
     replica = Replica(agent.snapshot(), name="a")
     decision = replica.decide(Arms(3))
-    agent.adopt(decision, now=100.0)
+    agent.register(decision, now=100.0)
     agent.learn(decision.id, reward=0.5, now=200.0)
-    assert (agent.expire(3699.0), agent.expire(3700.0), agent.waiting) == (0, 1, 0)
+    assert (agent.expire_pending(3699.0), agent.expire_pending(3700.0), agent.pending_count) == (0, 1, 0)
 
 
 # Restarts.
@@ -476,7 +489,7 @@ def test_a_learner_that_is_killed_goes_on_from_its_file_and_the_log(policy: Any,
     def play(agent: Agent, log: list[Any], first: int) -> None:
         for kind, content in log[first:]:
             if kind == "decision":
-                agent.adopt(content)
+                agent.register(content)
             else:
                 agent.learn(content, reward=0.3, cost=costs)
 
@@ -496,28 +509,28 @@ def test_a_learner_that_is_killed_goes_on_from_its_file_and_the_log(policy: Any,
         play(first, log[:cut], 0)
         first.save(tmp_path / f"{cut}.json")
         again = Agent.load(tmp_path / f"{cut}.json")
-        with refused(InvalidOutcome, "adopted already"):
+        with refused(InvalidOutcome, ErrorCode.OUTCOME_ALREADY_KNOWN):
             play(again, log, 0)
         play(again, log, cut)
         assert remembered(again) == remembered(learner)
-        assert (again.waiting, again.held) == (0, 0)
+        assert (again.pending_count, again.buffered_count) == (0, 0)
 
 
 def test_a_copy_adopts_by_itself() -> None:
     agent = Agent(ONE, seed=2)
     decision = Replica(agent.snapshot(), name="a").decide(np.eye(2))
     other = copy.deepcopy(agent)
-    other.adopt(decision)
-    assert (agent.waiting, other.waiting) == (0, 1)
-    agent.adopt(decision)
+    other.register(decision)
+    assert (agent.pending_count, other.pending_count) == (0, 1)
+    agent.register(decision)
 
 
 def test_names_that_are_apart_go_through_replicas_too() -> None:
-    policy = OPB(arms=3, safe_action=SafeAction(arm=0, cost=[0.0, 0.0]), threshold=NAMED, apart=True)
+    policy = OPB(arms=3, safe_action=SafeAction(arm=0, cost=[0.0, 0.0]), threshold=NAMED, separate_signals=True)
     agent = Agent(policy, seed=2)
     made = [Replica(agent.snapshot(), name=name).decide(Arms(3)) for name in "ab"]
     for decision in made:
-        agent.adopt(through(decision))
+        agent.register(through(decision))
     agent.learn(made[1].id, wait=True)
     agent.learn(made[0].id, wait=False)
-    assert (agent.held, agent.waiting) == (0, 2)
+    assert (agent.buffered_count, agent.pending_count) == (0, 2)

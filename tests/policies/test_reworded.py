@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.service.reworded import reword
+from tests.rewording import draw_word, reword
 
 import stagewise as sw
 
@@ -69,7 +69,7 @@ def functions_that_wait() -> list[Any]:
     for _ in range(30):
         decision = agent.decide(sw.Arms(3))
         made.append(bits(decision))
-        agent.learn(decision, 0.5 if decision.index else 0.1, costs[0][decision.index])
+        agent.learn(decision, 0.5 if decision.action_index else 0.1, costs[0][decision.action_index])
     return [*made, saved(agent)]
 
 
@@ -85,8 +85,8 @@ def told(agent: sw.Agent, offer: Any) -> list[Any]:
 
 def bits(decision: sw.Decision) -> Any:
     """Return all of a decision but its sentence, to the bit."""
-    content = decision.plain()
-    content.pop("fallback")
+    content = decision.to_dict()
+    content.pop("message")
     return json.dumps(content)
 
 
@@ -121,7 +121,7 @@ def test_worded_otherwise_the_same_is_played(case: str) -> None:
     met = "safe_cost_uncertain" if case == "functions that wait" else "contradiction"
     assert any(f'"reason": "{met}"' in str(one) for one in plain)
     with pytest.MonkeyPatch.context() as patched:
-        reword(patched, 5)
+        reword(patched, draw_word(5))
         assert CASES[case]() == plain
 
 
@@ -132,10 +132,10 @@ def test_an_agent_that_was_stopped_goes_on_from_its_file_whatever_things_are_cal
     assert decision.reason is sw.Reason.CONTRADICTION
     agent.save(tmp_path / "agent.json")
     with pytest.MonkeyPatch.context() as patched:
-        word = reword(patched, 6)
+        reword(patched, word := draw_word(6))
         loaded = sw.Agent.load(tmp_path / "agent.json")
         assert bits(loaded.decide(sw.Arms(3))) == bits(agent.decide(sw.Arms(3)))
-        assert loaded.decide(sw.Arms(3)).fallback.startswith(word)  # type: ignore[union-attr]
+        assert loaded.decide(sw.Arms(3)).message.startswith(word)  # type: ignore[union-attr]
         loaded.acknowledge("safe cost of a", "a test")
         agent.acknowledge("safe cost of a", "a test")
         agent.decide(sw.Arms(3))

@@ -5,9 +5,9 @@ import pytest
 from tests.policies.reading import BASELINES, Reading, decided, longest, random_problem, reading_of
 from tests.sizes import sized
 
-from stagewise import LCLUCB, ROFUL, Draw, SafeAction
+from stagewise import LCLUCB, ROFUL, RandomKey, SafeAction
 from stagewise.kernels.compile import Floats
-from stagewise.policies.policy import Played
+from stagewise.policies.policy import PlayedAction
 
 
 def directional(reading: Reading, targets: Floats) -> tuple[int, float]:
@@ -35,8 +35,8 @@ def test_roful_is_the_specified_formula(baseline: str, constraints: int, cost_bo
         problem = random_problem(seed, baseline, constraints)
         decision = decided(ROFUL, problem, cost_bound=cost_bound)
         ray, step = directional(reading_of(problem, cost_bound=cost_bound), problem.targets)
-        assert decision.index == ray
-        assert decision.step == pytest.approx(step, rel=1e-9)
+        assert decision.action_index == ray
+        assert decision.step_size == pytest.approx(step, rel=1e-9)
 
 
 @pytest.mark.long
@@ -49,30 +49,34 @@ def test_roful_compares_rays_at_their_longest_plausible_step_and_plays_the_safe_
         reading, decision = reading_of(problem), decided(ROFUL, problem)
         plausible = [longest(reading.is_plausible, target) for target in problem.targets]
         ends = [reading.along(target, step) for target, step in zip(problem.targets, plausible, strict=True)]
-        hopes = [float(reading.hoped(end, lift=0.0)) for end in [*ends, reading.safe]]
+        hopes = [float(reading.optimistic_reward(end, lift=0.0)) for end in [*ends, reading.safe]]
         best = int(np.argmax(hopes))
-        assert decision.index == (best if best < len(ends) else -1)
-        if decision.index >= 0:
+        assert decision.action_index == (best if best < len(ends) else -1)
+        if decision.action_index >= 0:
             safe = longest(reading.is_safe, problem.targets[best])
-            assert decision.step == pytest.approx(min(safe, plausible[best]), abs=1e-9)
-            assert decision.hoped == pytest.approx(hopes[best], rel=1e-8)
+            assert decision.step_size == pytest.approx(min(safe, plausible[best]), abs=1e-9)
+            assert decision.optimistic_reward == pytest.approx(hopes[best], rel=1e-8)
             cut += plausible[best] < 1.0
     assert cut > 0
 
 
 def test_roful_steps_no_farther_than_is_plausible_though_a_bound_on_mean_costs_would_let_it() -> None:
     safe = SafeAction(features=np.zeros(2))
-    policy = ROFUL(safe_action=safe, threshold=0.5, noise=0.01, cost_bound=0.6, watch=False)
+    policy = ROFUL(safe_action=safe, threshold=0.5, noise=0.01, cost_bound=0.6, check_assumptions=False)
     state = policy.start()
     for _ in range(2000):  # costs above the bound that was promised
-        state = policy.learn_in_place(state, Played(np.array([1.0, 0.0])), np.array([0.9, 1.0]))
-    decision = policy.decide(state, [[1.0, 0.0]], Draw())
-    assert 0.5 < decision.step < 0.55 < 0.5 / 0.6
+        state = policy.learn_in_place(state, PlayedAction(np.array([1.0, 0.0])), np.array([0.9, 1.0]))
+    decision = policy.decide(state, [[1.0, 0.0]], RandomKey())
+    assert 0.5 < decision.step_size < 0.55 < 0.5 / 0.6
 
 
 def test_roful_is_lc_lucb_with_directional_optimism() -> None:
     problem = random_problem(4, "known", 3)
     one, other = decided(ROFUL, problem), decided(LCLUCB, problem, optimism="directional")
-    assert (one.index, one.step, one.hoped) == (other.index, other.step, other.hoped)
+    assert (one.action_index, one.step_size, one.optimistic_reward) == (
+        other.action_index,
+        other.step_size,
+        other.optimistic_reward,
+    )
     with pytest.raises(TypeError):
         ROFUL(**problem.settings, optimism="inflated")

@@ -9,6 +9,8 @@ import pytest
 from tests.problem.refusal import refused
 
 import stagewise as sw
+from stagewise.problem.errors import ErrorCode
+from stagewise.records.reason import Contradiction
 
 D, M = 4, 2
 RNG = np.random.default_rng(12)
@@ -32,7 +34,7 @@ def offered(kind: Any, mixtures: bool, round_: int) -> Any:
     rng = np.random.default_rng([3, round_])
     features = rng.uniform(0.0, 1.0, size=(5, D))
     features[2] *= 0.2  # <x₀, μ> ≤ .4
-    return sw.Finite(features, safe=2) if mixtures else sw.Rays(features, safe=features[2])
+    return sw.FiniteSet(features, safe=2) if mixtures else sw.Rays(features, safe=features[2])
 
 
 def mixes(kind: Any, settings: dict[str, Any]) -> bool:
@@ -56,20 +58,20 @@ def test_pessimistic_costs_stay_under_their_limits_and_something_is_dared(kind: 
     mixtures = mixes(kind, settings)
     decisions = played(sw.Agent(policy(kind, **settings), seed=5), kind, mixtures, 0, 80)
     for t, decision in enumerate(decisions):
-        assert np.all(decision.dearest <= decision.thresholds)
-        x0, listed = offered(kind, mixtures, t).safe_of_round.features, offered(kind, mixtures, t)
+        assert np.all(decision.pessimistic_cost <= decision.thresholds)
+        x0, listed = offered(kind, mixtures, t).round_safe_action.features, offered(kind, mixtures, t)
         if mixtures:
-            index = decision.index
+            index = decision.action_index
             assert np.array_equal(decision.action, listed.features[index])
             assert decision.probabilities[-1] == 0.0, "the safe action is one of the list, and its share stands there"
             assert decision.probabilities[index] > 0.0
-        elif decision.index < 0:
+        elif decision.action_index < 0:
             assert np.array_equal(decision.action, x0)
         else:
-            target = listed.features[decision.index]
-            assert np.allclose(decision.action, x0 + decision.step * (target - x0), atol=1e-15)
-    assert sum(decision.fallback is None for decision in decisions) > 40
-    assert all(decision.fallback is None or "certain" not in decision.fallback for decision in decisions)
+            target = listed.features[decision.action_index]
+            assert np.allclose(decision.action, x0 + decision.step_size * (target - x0), atol=1e-15)
+    assert sum(decision.message is None for decision in decisions) > 40
+    assert all(decision.message is None or "certain" not in decision.message for decision in decisions)
 
 
 @pytest.mark.parametrize("kind", [sw.LCLUCB, sw.OPLB])
@@ -78,28 +80,32 @@ def test_at_first_the_safe_action_is_judged_by_what_was_declared(kind: Any) -> N
     told, actions = policy(kind, ridge=1.0), offered(kind, kind is sw.OPLB, 0)
     beta = math.sqrt(0.1**2 * 2.0 * math.log(3.0 / 0.05) + 1.0)
     dear = beta * np.linalg.norm(actions.features, axis=1)
-    today = beta * float(np.linalg.norm(actions.safe_of_round.features))
+    today = beta * float(np.linalg.norm(actions.round_safe_action.features))
     decision = told.decide(told.start(), actions)
     for most in (BOUND, {"opt_out": 0.01, "complaint": 0.02}):
         told = policy(kind, ridge=1.0, safe_action=sw.SafeAction(cost=most))
         decision = told.decide(told.start(), actions)
         first = np.minimum([most[name] for name in LIMITS], today)
         if kind is sw.LCLUCB:
-            slack, rise = np.array(list(LIMITS.values())) - first, dear[decision.index] - first
-            assert decision.step == pytest.approx(np.min(slack / rise), rel=1e-9)
-            assert decision.dearest == pytest.approx(first + decision.step * rise, rel=1e-9)
+            slack, rise = np.array(list(LIMITS.values())) - first, dear[decision.action_index] - first
+            assert decision.step_size == pytest.approx(np.min(slack / rise), rel=1e-9)
+            assert decision.pessimistic_cost == pytest.approx(first + decision.step_size * rise, rel=1e-9)
         else:
             shares = decision.probabilities[:-1]
             others = np.delete(np.arange(5), 2)
-            assert decision.dearest == pytest.approx(shares[2] * first + shares[others] @ dear[others], rel=1e-9)
-            assert np.min(decision.thresholds - decision.dearest) == pytest.approx(0.0, abs=1e-9)
+            assert decision.pessimistic_cost == pytest.approx(
+                shares[2] * first + shares[others] @ dear[others], rel=1e-9
+            )
+            assert np.min(decision.thresholds - decision.pessimistic_cost) == pytest.approx(0.0, abs=1e-9)
 
 
 def test_this_rounds_cost_may_be_tighter_and_leaves_more_room() -> None:
     told = policy(sw.LCLUCB)
     rows = offered(sw.LCLUCB, False, 0)
     steps = [
-        told.decide(told.start(), sw.Rays(rows.targets[:1], safe=rows.safe_of_round.features, safe_cost=cost)).step
+        told.decide(
+            told.start(), sw.Rays(rows.targets[:1], safe=rows.round_safe_action.features, safe_cost=cost)
+        ).step_size
         for cost in (None, [0.1, 0.1], {"complaint": 0.02, "opt_out": 0.02})
     ]
     assert steps[0] < steps[1] < steps[2]
@@ -108,9 +114,9 @@ def test_this_rounds_cost_may_be_tighter_and_leaves_more_room() -> None:
 def test_without_a_bound_for_all_rounds_every_set_gives_its_own() -> None:
     told = policy(sw.OPLB, safe_action=sw.SafeAction())
     features = offered(sw.OPLB, True, 0).features
-    assert told.decide(told.start(), sw.Finite(features, safe=2, safe_cost=[0.4, 0.5])).fallback is None
-    with refused(sw.InvalidActions, "nothing bounds the cost", "safe_cost="):
-        told.decide(told.start(), sw.Finite(features, safe=2))
+    assert told.decide(told.start(), sw.FiniteSet(features, safe=2, safe_cost=[0.4, 0.5])).message is None
+    with refused(sw.InvalidActions, ErrorCode.SAFE_COST_UNKNOWN):
+        told.decide(told.start(), sw.FiniteSet(features, safe=2))
 
 
 @pytest.mark.parametrize(("kind", "settings"), [*RAYS, *MIXTURES])
@@ -142,16 +148,16 @@ def test_the_order_of_the_verbs_does_not_matter(kind: Any, settings: dict[str, A
     assert np.array_equal(agent.state.memory, state.memory)
 
 
-def mistold(kind: Any, settings: dict[str, Any], watch: bool = True) -> tuple[list[Any], Any]:
+def mistold(kind: Any, settings: dict[str, Any], check_assumptions: bool = True) -> tuple[list[Any], Any]:
     """Play where the safe actions cost .3 and are declared to cost .05 at most."""
     mixtures = mixes(kind, settings)
     safe = sw.SafeAction(cost=0.05)
-    told = policy(kind, safe_action=safe, threshold=0.6, dimension=2, watch=watch, **settings)
+    told = policy(kind, safe_action=safe, threshold=0.6, dimension=2, check_assumptions=check_assumptions, **settings)
     agent, decisions = sw.Agent(told, seed=2), []
     for t in range(400):
         rng = np.random.default_rng([6, t])
         features = np.column_stack([np.ones(3), [0.0, *rng.uniform(0.2, 1.0, size=2)]])
-        actions = sw.Finite(features, safe=0) if mixtures else sw.Rays(features[1:], safe=features[0])
+        actions = sw.FiniteSet(features, safe=0) if mixtures else sw.Rays(features[1:], safe=features[0])
         decision = agent.decide(actions)
         mean = 0.3 + 0.2 * decision.action[1]
         agent.learn(decision, reward=float(0.5 * decision.action[1]), cost=float(mean + 0.1 * rng.normal()))
@@ -163,17 +169,23 @@ def mistold(kind: Any, settings: dict[str, Any], watch: bool = True) -> tuple[li
 @pytest.mark.parametrize(("kind", "settings"), [*RAYS, *MIXTURES])
 def test_a_bound_below_the_truth_is_noticed_and_stays_noticed(kind: Any, settings: dict[str, Any]) -> None:
     decisions, agent = mistold(kind, settings)
-    said = [decision.fallback is not None and "declared" in decision.fallback for decision in decisions]
+    said = [decision.message is not None and "declared" in decision.message for decision in decisions]
     first = said.index(True)
     assert first < 300
     assert all(said[first:])
-    assert "'cost' of at most 0.05" in decisions[-1].fallback
+    details = decisions[-1].reason_details.details
+    assert [details[name] for name in ("found", "limit", "at_most", "declared")] == [
+        Contradiction.SAFE_COST_OF_A_ROUND,
+        "cost",
+        True,
+        0.05,
+    ]
     # a safe action of which nothing is known says so too: what was declared of all of them is wrong
     rows = np.array([[0.0, 0.0], [0.0, 1.0]])
-    actions = sw.Finite(rows, safe=0) if mixes(kind, settings) else sw.Rays(rows[1:], safe=rows[0])
-    assert "declared" in agent.decide(actions).fallback
-    blind, _ = mistold(kind, settings, watch=False)
-    assert all(decision.fallback is None or "declared" not in decision.fallback for decision in blind)
+    actions = sw.FiniteSet(rows, safe=0) if mixes(kind, settings) else sw.Rays(rows[1:], safe=rows[0])
+    assert "declared" in agent.decide(actions).message
+    blind, _ = mistold(kind, settings, check_assumptions=False)
+    assert all(decision.message is None or "declared" not in decision.message for decision in blind)
 
 
 @pytest.mark.parametrize(("kind", "settings"), [*RAYS, *MIXTURES])
@@ -185,66 +197,66 @@ def test_sets_and_policies_must_agree_on_whose_safe_action_it_is(kind: Any, sett
     )
     named = offered(kind, mixtures, 0)
     bare = type(named)(named.features)
-    with refused(sw.InvalidActions, "name no safe action", "safe=0"):
+    with refused(sw.InvalidActions, ErrorCode.SAFE_ACTION_MISSING):
         roving.decide(roving.start(), bare)
-    with refused(sw.InvalidActions, "name no safe action", "safe=0"):
+    with refused(sw.InvalidActions, ErrorCode.SAFE_ACTION_MISSING):
         roving.decide(roving.start(), named.features)
-    with refused(sw.InvalidActions, "leave safe= out", kind.__name__):
+    with refused(sw.InvalidActions, ErrorCode.CONFLICTING_SETTINGS, kind.__name__):
         fixed.decide(fixed.start(), named)
 
 
 def test_policies_that_have_no_safe_action_of_the_round_refuse_sets_that_name_one() -> None:
     actions = offered(sw.OPLB, True, 0)
     told: dict[str, Any] = {"safe_action": sw.SafeAction(features=np.zeros(D), reward=0.0, cost=0.0), "threshold": 0.5}
-    with refused(sw.InvalidActions, "leave safe= out", "KernelOPLB"):
+    with refused(sw.InvalidActions, ErrorCode.CONFLICTING_SETTINGS):
         kernel = sw.KernelOPLB(**told, noise=0.1, kernel=sw.RBF(lengthscale=1.0), norm_bound=1.0)
         kernel.decide(kernel.start(), actions)
     roving = sw.AlwaysSafe(safe_action=sw.SafeAction(cost=0.1), threshold=0.5)
     assert np.array_equal(roving.decide(roving.start(), actions).action, actions.features[2])
     for nothing in (None, range(3), actions.features):
-        with refused(sw.InvalidActions, "name no safe action"):
+        with refused(sw.InvalidActions, ErrorCode.SAFE_ACTION_MISSING):
             roving.decide(roving.start(), nothing)
     free = sw.LinUCB(noise=0.1)  # it has no safe action that could be another one
-    assert free.decide(free.start(), actions).index >= 0
+    assert free.decide(free.start(), actions).action_index >= 0
 
 
 def test_what_cannot_be_is_refused() -> None:
     features = offered(sw.OPLB, True, 0).features
-    for cost, parts in {
-        0.7: ["one number for each"],
-        (0.3, 0.7): ["'complaint' is 0.7", "no slack"],
-        (0.3, 0.6): ["for all rounds", "tighter"],
-        (0.3, np.nan): ["finite"],
+    for cost, code in {
+        0.7: ErrorCode.WRONG_SHAPE,
+        (0.3, 0.7): ErrorCode.SAFE_ACTION_OVER_LIMIT,
+        (0.3, 0.6): ErrorCode.CONFLICTING_SETTINGS,
+        (0.3, np.nan): ErrorCode.NOT_FINITE,
     }.items():
-        with refused(sw.InvalidActions, "safe_cost", *parts):
-            told = policy(sw.OPLB)
-            told.decide(told.start(), sw.Finite(features, safe=2, safe_cost=cost))
-    with refused(sw.InvalidActions, "safe is 5"):
-        sw.Finite(features, safe=5)
-    with refused(sw.InvalidActions, "safe has 3 features"):
+        with refused(sw.InvalidActions, code):
+            oplb = policy(sw.OPLB)
+            oplb.decide(oplb.start(), sw.FiniteSet(features, safe=2, safe_cost=cost))
+    with refused(sw.InvalidActions, ErrorCode.OUT_OF_RANGE):
+        sw.FiniteSet(features, safe=5)
+    with refused(sw.InvalidActions, ErrorCode.DIMENSION_MISMATCH):
         sw.Rays(features, safe=[0.0, 0.0, 0.0])
-    with refused(sw.InvalidActions, "rays begin at a point"):
+    with refused(sw.InvalidActions, ErrorCode.SAFE_ACTION_INVALID):
         sw.Rays(features, safe=0)
-    with refused(sw.InvalidActions, "safe_cost or safe_reward", "name it"):
-        sw.Finite(features, safe_cost=0.1)
-    with refused(sw.InvalidProblem, "dimension", "no features"):
+    with refused(sw.InvalidActions, ErrorCode.SAFE_ACTION_MISSING):
+        sw.FiniteSet(features, safe_cost=0.1)
+    with refused(sw.InvalidProblem, ErrorCode.MISSING_VALUE):
         policy(sw.OPLB, dimension=None)
-    with refused(sw.InvalidProblem, "dimension is 3", "leave it out"):
+    with refused(sw.InvalidProblem, ErrorCode.UNUSED_SETTING):
         policy(sw.OPLB, safe_action=sw.SafeAction(features=np.zeros(4)), dimension=3)
-    with refused(sw.InvalidProblem, "cost_scale is 2"):
+    with refused(sw.InvalidProblem, ErrorCode.UNUSED_SETTING):
         policy(sw.LCLUCB, cost_scale=2.0)
-    with refused(sw.InvalidProblem, "unit_outcomes"):
-        policy(sw.CAPS, unit_outcomes=True)
-    with refused(sw.InvalidProblem, "method is 'socp'"):
+    with refused(sw.InvalidProblem, ErrorCode.CONFLICTING_SETTINGS):
+        policy(sw.CAPS, bounded_outcomes=True)
+    with refused(sw.InvalidProblem, ErrorCode.CONFLICTING_SETTINGS):
         policy(sw.OPLB, method="socp")
-    with refused(sw.InvalidProblem, "relative to the safe action", "give a number"):
+    with refused(sw.InvalidProblem, ErrorCode.SAFE_COST_UNKNOWN):
         policy(sw.OPLB, threshold={"opt_out": sw.RelativeToSafe(1.1), "complaint": 0.7})
-    with refused(sw.InvalidProblem, "no slack", "0.6"):
+    with refused(sw.InvalidProblem, ErrorCode.SAFE_ACTION_OVER_LIMIT):
         policy(sw.OPLB, safe_action=sw.SafeAction(cost={"opt_out": 0.6, "complaint": 0.1}))
-    with refused(sw.InvalidActions, "name no safe action"):
+    with refused(sw.InvalidActions, ErrorCode.SAFE_ACTION_MISSING):
         told = policy(sw.LCLUCB)
         told.decide(told.start(), sw.Ball(1.0))
-    with refused(sw.InvalidProblem, "has no features"):
+    with refused(sw.InvalidProblem, ErrorCode.SAFE_ACTION_INVALID):
         sw.KernelOPLB(
             safe_action=sw.SafeAction(cost=0.1),
             threshold=0.5,
@@ -252,7 +264,7 @@ def test_what_cannot_be_is_refused() -> None:
             kernel=sw.RBF(lengthscale=1.0),
             norm_bound=1.0,
         )
-    with refused(sw.InvalidProblem, "is no arm"):
+    with refused(sw.InvalidProblem, ErrorCode.SAFE_ACTION_INVALID):
         sw.OPB(arms=2, safe_action=sw.SafeAction(cost=0.1), threshold=0.5)
 
 
@@ -261,12 +273,12 @@ def test_a_log_is_learned_from_though_it_names_no_safe_actions() -> None:
     rows = RNG.uniform(size=(300, D))
     agent.learn_log(rows, rows @ THETA[0], rows @ THETA[1:].T)
     wide, narrow = (one.decide(offered(sw.OPLB, True, 0)) for one in (sw.Agent(policy(sw.OPLB), seed=1), agent))
-    assert narrow.hoped < wide.hoped
-    assert narrow.fallback is None
+    assert narrow.optimistic_reward < wide.optimistic_reward
+    assert narrow.message is None
 
 
 def test_the_table_and_the_record_speak_of_the_rounds_safe_action() -> None:
     told = policy(sw.OPLB)
     decision = told.decide(told.start(), offered(sw.OPLB, True, 0))
     assert "safe action" in decision.explain()
-    assert decision.plain()["index"] == decision.index
+    assert decision.to_dict()["action_index"] == decision.action_index

@@ -3,8 +3,8 @@
 import numpy as np
 
 import stagewise as sw
-from stagewise.policies.rows_of_users import rows_of, scaled_numbers
-from stagewise.problem.naming import number_of
+from stagewise.policies.context_rows import build_rows, scale_numbers
+from stagewise.problem.naming import hash_segment
 
 PROBLEM = sw.Problem(
     actions=["nothing", "offer", "sale"], safe="nothing", context={"age": (18, 99), "spent": (-1.3, 0.7)},
@@ -17,10 +17,10 @@ def test_rows_of_many_users_are_those_of_each_alone_to_the_bit() -> None:
     ages, spent = chance.uniform(18.0, 99.0, 500), chance.uniform(-1.3, 0.7, 500)
     ages[:2], spent[:2] = (18.0, 99.0), (-1.3, 0.7)
     countries, done = chance.choice(["AT", "DE", "FR"], 500).tolist(), chance.integers(0, 3, 500).tolist()
-    columns = {"age": ages, "spent": spent, "country": [number_of(name) for name in countries]}
-    rows = rows_of(PROBLEM, done, columns)
+    columns = {"age": ages, "spent": spent, "country": [hash_segment(name) for name in countries]}
+    rows = build_rows(PROBLEM, done, columns)
     for i in range(500):
-        user = PROBLEM.offered({"age": ages[i], "spent": spent[i], "country": countries[i]})
+        user = PROBLEM.encode_context({"age": ages[i], "spent": spent[i], "country": countries[i]})
         assert np.array_equal(rows[i], policy.rows_for(user)[done[i]])
         again = policy.context_in(rows[i])
         assert np.array_equal(again.features, user.features)
@@ -30,4 +30,4 @@ def test_rows_of_many_users_are_those_of_each_alone_to_the_bit() -> None:
 def test_the_ends_of_a_range_do_not_round_beyond_one() -> None:
     lows, highs = np.random.default_rng(5).uniform(-3.0, 3.0, (2, 1000))
     for low, high in zip(np.minimum(lows, highs), np.maximum(lows, highs), strict=True):
-        assert np.abs(scaled_numbers(np.array([low, high]), low, high)).max() <= 1.0
+        assert np.abs(scale_numbers(np.array([low, high]), low, high)).max() <= 1.0

@@ -6,11 +6,14 @@ from typing import Any
 import numpy as np
 import pytest
 from arro3.core import Array, DataType, Table
+from tests.policies.refusals import refused_with
+from tests.problem.refusal import refused
 
 import stagewise as sw
-from stagewise.launch.log import Log
-from stagewise.policies.agent.named_frames import named_actions
-from stagewise.problem.naming import number_of, segment_name
+from stagewise.launch.decision_log import Log
+from stagewise.policies.agent.problem_frames import read_problem_actions
+from stagewise.problem.errors import ErrorCode
+from stagewise.problem.naming import check_segment_name, hash_segment
 
 PROBLEM = sw.Problem(
     actions=["nothing", "offer"],
@@ -46,19 +49,21 @@ COLUMNS: dict[str, tuple[Any, list[str]]] = {
 @pytest.mark.parametrize("name", COLUMNS)
 def test_a_log_and_a_decision_mean_the_same_segment(name: str) -> None:
     column, names = COLUMNS[name]
-    learned = named_actions(PROBLEM.policy(), frame(column), None, None)[:, -1].tolist()
-    assert learned == [float(number_of(one)) for one in names]
+    learned = read_problem_actions(PROBLEM.policy(), frame(column), None, None)[:, -1].tolist()
+    assert learned == [float(hash_segment(one)) for one in names]
     assert Log.of(frame(column), PROBLEM).segments["plan"].tolist() == names
     values = column.to_pylist() if hasattr(column, "to_pylist") else list(column)
-    decided = [PROBLEM.offered({"plan": value}).segments[0] for value in values]
-    assert decided == [number_of(one) for one in names]
+    decided = [PROBLEM.encode_context({"plan": value}).segments[0] for value in values]
+    assert decided == [hash_segment(one) for one in names]
 
 
 def test_a_table_of_arrow_and_lines_of_json_do_too(tmp_path: Any) -> None:
     table = Table.from_pydict({"plan": Array([True, False], DataType.bool())})
-    assert named_actions(PROBLEM.policy(), {**frame([0, 0]), "plan": table["plan"]}, None, None)[:, -1].tolist() == [
-        number_of("True"),
-        number_of("False"),
+    assert read_problem_actions(PROBLEM.policy(), {**frame([0, 0]), "plan": table["plan"]}, None, None)[
+        :, -1
+    ].tolist() == [
+        hash_segment("True"),
+        hash_segment("False"),
     ]
     rows = [{"action": "offer", "plan": value, "click": 0, "opt_out": 0} for value in (1, True, "1", 1.0)]
     (tmp_path / "log.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
@@ -84,15 +89,15 @@ def test_what_one_segment_costs_is_not_another_ones() -> None:
 
 @pytest.mark.parametrize("value", [0.5, [1], "x" * 201, 10.0**250, b"1"])
 def test_what_names_no_segment_is_refused(value: Any) -> None:
-    with pytest.raises(sw.InvalidActions, match="a segment is a short text, a whole number or True or False"):
-        segment_name(value, "plan")
-    with pytest.raises(sw.InvalidActions, match="row 1"):
+    with refused(sw.InvalidActions, ErrorCode.WRONG_TYPE):
+        check_segment_name(value, "plan")
+    with refused_with(sw.InvalidActions, ErrorCode.INVALID_NAME, ErrorCode.INVALID_ROW):
         sw.Agent(PROBLEM).learn_frame(frame(objects("a", value)))
 
 
 def test_an_empty_text_is_a_missing_segment_in_a_log_and_in_a_decision() -> None:
     assert Log.of(frame(["a", ""]), PROBLEM).segments["plan"].tolist() == ["a", None]
-    with pytest.raises(sw.InvalidActions, match="'plan' is missing"):
-        PROBLEM.offered({"plan": ""})
-    with pytest.raises(sw.InvalidActions, match="row 1 of the frame: 'plan' is missing"):
+    with refused(sw.InvalidActions, ErrorCode.MISSING_CONTEXT_FIELD):
+        PROBLEM.encode_context({"plan": ""})
+    with refused(sw.InvalidActions, ErrorCode.INVALID_ROW):
         sw.Agent(PROBLEM).learn_frame(frame(["a", ""]))

@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.problem.refusal import refused
 
 import stagewise as sw
-from stagewise.policies.encoded import policies
+from stagewise.policies.policy_encoding import get_policies
+from stagewise.problem.errors import ErrorCode
 
 ORIGIN = sw.SafeAction(features=[0.0, 0.0], reward=0.0, cost=0.0)
 ZERO, OFF = sw.SafeAction(features=[0.0, 0.0]), sw.SafeAction(features=[0.1, 0.0], reward=0.05, cost=0.02)
@@ -38,15 +40,15 @@ BASES: dict[str, dict[str, Any]] = {
 OTHER: dict[str, Any] = {
     "action_bound": 2.0,
     "actions": 4,
-    "apart": True,
+    "separate_signals": True,
     "arms": 4,
     "by": {"cost": 0},
     "blocks": 2,
     "capacity": 1,
     "context": 2,
     "cost_model": "linear",
-    "launched": 2,
-    "expected": {"cost": 0.01},
+    "initial_actions": 2,
+    "reference_rates": {"cost": 0.01},
     "reward_model": "rates",
     "segments": 1,
     "bound_gap": False,
@@ -58,16 +60,16 @@ OTHER: dict[str, Any] = {
     "horizon": 3,
     "inflation": "none",
     "mixtures": True,
-    "patience": 1.0,
+    "certificate_factor": 1.0,
     "reward_bound": 0.5,
-    "spread": 3.0,
-    "unit_outcomes": True,
+    "posterior_scale": 3.0,
+    "bounded_outcomes": True,
     "kernel": sw.RBF(lengthscale=2.0),
     "noise": 0.3,
     "norm_bound": 0.9,
     "novelty": 0.5,
     "optimism": "directional",
-    "own_sets": True,
+    "per_action_bounds": True,
     "reward_class": [[0.1, 0.5, 0.9], [0.1, 0.3, 0.5]],
     "radius": "logdet",
     "rare_costs": True,
@@ -77,7 +79,7 @@ OTHER: dict[str, Any] = {
     "share_delta": False,
     "directions": 1,
     "threshold": 0.4,
-    "watch": False,
+    "check_assumptions": False,
 }
 OTHER_OF: dict[tuple[str, str], Any] = {
     ("LinUCB", "safe_action"): sw.SafeAction(features=[0.1, 0.0], cost=0.1),
@@ -97,28 +99,38 @@ BESIDES: dict[tuple[str, str], dict[str, Any]] = {  # what must be set for a set
     ("UCB", "safe_action"): {"threshold": sw.RelativeToSafe(1.5), "safe_action": sw.SafeAction(arm=0, cost=0.2)},
     ("OPB", "share_delta"): {"threshold": [0.3, 0.4], "safe_action": sw.SafeAction(arm=0, cost=[0.1, 0.1])},
     ("OPB", "cost_bound"): {"radius": "hoeffding"},
-    ("OPB", "watch"): {"noise": 0.01},
-    ("DOSLB", "watch"): {"noise": 0.01},
-    ("KernelOPLB", "novelty"): {"watch": False},
-    ("KernelOPLB", "capacity"): {"watch": False},
-    ("LCLUCB", "directions"): {"watch": False, "bound_gap": False, "noise": 0.3},
-    ("ROFUL", "directions"): {"watch": False, "bound_gap": False, "noise": 0.3},
-    ("OPNLB", "watch"): {"noise": 0.01},
-    ("SafeLTS", "cost_scale"): {"watch": False},
-    ("CAPS", "unit_outcomes"): {"noise": 0.5, "watch": False},
-    ("ContextCAPS", "by"): {"segments": 1, "by": {"reward": 0}, "reward_model": "rates", "watch": False},
-    ("ContextCAPS", "norm_bound"): {"watch": False},
-    ("ContextCAPS", "ridge"): {"watch": False},
-    ("ContextCAPS", "cost_bound"): {"watch": False},
-    ("ContextCAPS", "launched"): {"watch": False},
-    ("ContextCAPS", "expected"): {"watch": False},
-    ("ContextCAPS", "patience"): {"threshold": 0.99, "safe_action": CHEAP, "spread": 0.0, "delta": 0.5},
-    ("ContextCAPS", "spread"): {"threshold": 0.9, "safe_action": DEAR},
+    ("OPB", "check_assumptions"): {"noise": 0.01},
+    ("DOSLB", "check_assumptions"): {"noise": 0.01},
+    ("KernelOPLB", "novelty"): {"check_assumptions": False},
+    ("KernelOPLB", "capacity"): {"check_assumptions": False},
+    ("LCLUCB", "directions"): {"check_assumptions": False, "bound_gap": False, "noise": 0.3},
+    ("ROFUL", "directions"): {"check_assumptions": False, "bound_gap": False, "noise": 0.3},
+    ("OPNLB", "check_assumptions"): {"noise": 0.01},
+    ("SafeLTS", "cost_scale"): {"check_assumptions": False},
+    ("CAPS", "bounded_outcomes"): {"noise": 0.5, "check_assumptions": False},
+    ("ContextCAPS", "by"): {"segments": 1, "by": {"reward": 0}, "reward_model": "rates", "check_assumptions": False},
+    ("ContextCAPS", "norm_bound"): {"check_assumptions": False},
+    ("ContextCAPS", "ridge"): {"check_assumptions": False},
+    ("ContextCAPS", "cost_bound"): {"check_assumptions": False},
+    ("ContextCAPS", "initial_actions"): {"check_assumptions": False},
+    ("ContextCAPS", "reference_rates"): {"check_assumptions": False},
+    ("ContextCAPS", "certificate_factor"): {
+        "threshold": 0.99,
+        "safe_action": CHEAP,
+        "posterior_scale": 0.0,
+        "delta": 0.5,
+    },
+    ("ContextCAPS", "posterior_scale"): {"threshold": 0.9, "safe_action": DEAR},
     ("CAPS", "rare_costs"): {"mixtures": True},
     ("CAPS", "blocks"): {"mixtures": True, "rare_costs": True},
-    ("ArmsCAPS", "patience"): {"noise": 0.01, "radius": "hoeffding", "watch": False, "spread": 0.0},
+    ("ArmsCAPS", "certificate_factor"): {
+        "noise": 0.01,
+        "radius": "hoeffding",
+        "check_assumptions": False,
+        "posterior_scale": 0.0,
+    },
     ("ArmsCAPS", "share_delta"): {"threshold": [0.3, 0.4], "safe_action": sw.SafeAction(arm=0, cost=[0.1, 0.1])},
-    ("ArmsCAPS", "watch"): {"noise": 0.01, "radius": "hoeffding"},
+    ("ArmsCAPS", "check_assumptions"): {"noise": 0.01, "radius": "hoeffding"},
     ("OPB", "horizon"): {"radius": "hoeffding"},
     ("UCB", "horizon"): {"radius": "hoeffding"},
     ("ArmsCAPS", "horizon"): {"radius": "hoeffding"},
@@ -138,23 +150,23 @@ def offers(policy: Any) -> list[Any]:
     if hasattr(policy, "arms") or getattr(policy, "functions", None) is not None:
         return [sw.Arms(getattr(policy, "arms", 3))]
     actions = [[0.6, 0.2], [0.1, 0.8], [-0.5, 0.4]]
-    return [sw.Rays(actions), sw.Finite(actions), sw.Ball(1.0)]
+    return [sw.Rays(actions), sw.FiniteSet(actions), sw.Ball(1.0)]
 
 
 def behaviour(name: str, **settings: Any) -> list[str]:
     """Return what a policy with these settings decides and promises, or refuses; outcomes are noisier than declared."""
-    policy = policies()[name](**settings)
-    told = [str(getattr(policy, "watched", policy.thresholds))]
+    policy = get_policies()[name](**settings)
+    told = [str(getattr(policy, "evaluation_thresholds", policy.thresholds))]
     for actions in offers(policy):
         agent, chance = sw.Agent(policy, seed=3), np.random.default_rng(7)
         try:
             rounds = 150 if isinstance(actions, sw.Context) else 40
             for _ in range(rounds if isinstance(actions, sw.Arms | sw.Context) else 12 if actions.is_list else 6):
                 decision = agent.decide(actions)
-                told.append(str(decision.plain()))
+                told.append(str(decision.to_dict()))
                 agent.learn(decision, reward=chance.random(), cost=chance.random(len(policy.thresholds.names)))
             agent.learn(agent.decide(actions), reward=chance.random())  # the cost comes later, if ever
-            told.append(str(agent.held) + str(agent.decide(actions).plain()))
+            told.append(str(agent.buffered_count) + str(agent.decide(actions).to_dict()))
         except sw.StagewiseError as error:
             told.append(str(error))
     return told
@@ -166,7 +178,7 @@ def usual(name: str) -> list[str]:
     return behaviour(name, **BASES.get(name, FEATURED))
 
 
-SETTINGS = [(name, field.name) for name, kind in policies().items() for field in fields(kind) if field.init]
+SETTINGS = [(name, field.name) for name, kind in get_policies().items() for field in fields(kind) if field.init]
 
 
 @pytest.mark.long
@@ -184,23 +196,23 @@ def test_a_setting_makes_a_difference_or_is_refused(name: str, setting: str) -> 
 
 @pytest.mark.parametrize("kind", [sw.ROFUL, sw.DOSLB, sw.SafeLTS])
 def test_a_scale_of_optimism_that_is_not_inflated_is_refused(kind: Any) -> None:
-    with pytest.raises(sw.InvalidProblem, match=r"reward_scale is 5\.0; leave it out, since it scales inflated"):
+    with refused(sw.InvalidProblem, ErrorCode.UNUSED_SETTING):
         kind(**FEATURED, reward_scale=5.0)
 
 
 @pytest.mark.parametrize("name", ["LCLUCB", "OPLB", "KernelOPLB", "OPB", "OPNLB"])
 def test_a_scale_beside_directional_optimism_is_refused(name: str) -> None:
     settings = BASES.get(name, FEATURED) | {"reward_scale": 5.0}
-    policies()[name](**settings)
-    with pytest.raises(sw.InvalidProblem, match="here optimism is directional"):
-        policies()[name](**settings, optimism="directional")
+    get_policies()[name](**settings)
+    with refused(sw.InvalidProblem, ErrorCode.UNUSED_SETTING):
+        get_policies()[name](**settings, optimism="directional")
 
 
 @pytest.mark.parametrize("kind", [sw.LCLUCB, sw.OPLB, sw.LinUCB])
 def test_a_bound_on_actions_that_no_radius_rests_on_is_refused(kind: Any) -> None:
     settings = FEATURED | {"action_bound": 2.0}
     kind(**settings, radius="paper")
-    with pytest.raises(sw.InvalidProblem, match=r"action_bound is 2\.0; leave it out"):
+    with refused(sw.InvalidProblem, ErrorCode.UNUSED_SETTING):
         kind(**settings)
 
 
@@ -208,18 +220,21 @@ RATES: dict[str, Any] = BASES["ContextCAPS"] | {"context": 0, "reward_model": "r
 
 
 @pytest.mark.parametrize(
-    ("settings", "sentence"),
+    ("settings", "message"),
     [
-        ({"norm_bound": 2.0}, r"norm_bound is 2\.0; leave it out, since it is for signals that are linear"),
-        ({"ridge": 3.0}, r"ridge is 3\.0; leave it out, since it is for signals that are linear"),
-        ({"segments": 2}, "segments is 2, and by keeps no signal by division 0"),
-        ({"segments": 2, "by": {"cost": 0}}, "segments is 2, and by keeps no signal by division 1"),
-        ({"context": 1, "cost_model": "linear", "expected": {"cost": 0.1}}, "expected names 'cost', which is linear"),
+        ({"norm_bound": 2.0}, ErrorCode.UNUSED_SETTING),
+        ({"ridge": 3.0}, ErrorCode.UNUSED_SETTING),
+        ({"segments": 2}, ErrorCode.UNUSED_SETTING),
+        ({"segments": 2, "by": {"cost": 0}}, ErrorCode.UNUSED_SETTING),
+        (
+            {"context": 1, "cost_model": "linear", "reference_rates": {"cost": 0.1}},
+            ErrorCode.UNSUPPORTED,
+        ),
     ],
 )
-def test_actions_in_a_context_refuse_what_no_model_of_theirs_reads(settings: dict[str, Any], sentence: str) -> None:
+def test_actions_in_a_context_refuse_what_no_model_of_theirs_reads(settings: dict[str, Any], message: str) -> None:
     sw.ContextCAPS(**RATES)
-    with pytest.raises(sw.InvalidProblem, match=sentence):
+    with refused(sw.InvalidProblem, message):
         sw.ContextCAPS(**RATES | settings)
 
 
@@ -228,7 +243,7 @@ def test_a_problem_of_rates_refuses_settings_of_regressions(settings: dict[str, 
     told: dict[str, Any] = {"actions": ["a", "b"], "safe": "a", "reward": sw.Reward("click")}
     told |= {"limits": {"opt_out": sw.Limit(0.02, safe=0.0)}}
     sw.Problem(**told, context=["age"], settings=settings)
-    with pytest.raises(sw.InvalidProblem, match="here all are rates"):
+    with refused(sw.InvalidProblem, ErrorCode.UNUSED_SETTING):
         sw.Problem(**told, settings=settings)
 
 
@@ -241,7 +256,7 @@ def test_a_problem_of_rates_refuses_settings_of_regressions(settings: dict[str, 
 )
 def test_a_safe_action_that_no_threshold_refers_to_is_refused(make: Any) -> None:
     make(threshold=0.3)
-    with pytest.raises(sw.InvalidProblem, match="leave it out, since only a threshold refers to it"):
+    with refused(sw.InvalidProblem, ErrorCode.UNUSED_SETTING):
         make()
 
 

@@ -7,6 +7,7 @@ import pytest
 from tests.problem.refusal import refuses
 
 import stagewise as sw
+from stagewise.problem.errors import ErrorCode
 
 
 def problem(**changes: Any) -> sw.Problem:
@@ -29,11 +30,11 @@ def contradicted(agent: sw.Agent, **rates: float) -> None:
 def test_acknowledging_one_contradiction_leaves_the_others() -> None:
     agent = sw.Agent(problem(), seed=1)
     contradicted(agent, a=0.1, b=0.1)
-    assert "'a' is declared at most 0.01" in str(agent.decide().fallback)
+    assert "'a' is declared at most 0.01" in str(agent.decide().message)
     agent.acknowledge("safe cost of a", "seen, and fine")
-    assert "'b' is declared at most 0.01" in str(agent.decide().fallback)
+    assert "'b' is declared at most 0.01" in str(agent.decide().message)
     agent.acknowledge("safe cost of b", "this too")
-    assert agent.decide().fallback is None or "declared" not in str(agent.decide().fallback)
+    assert agent.decide().message is None or "declared" not in str(agent.decide().message)
 
 
 def test_a_replica_stays_safe_while_its_learner_is_in_doubt() -> None:
@@ -41,49 +42,50 @@ def test_a_replica_stays_safe_while_its_learner_is_in_doubt() -> None:
     agent = sw.Agent(segmented, seed=1)
     frame = {"action": ["today"] * 400, "click": [0.1] * 400, "a": [1.0] * 40 + [0.0] * 360, "country": ["NZ"] * 400}
     agent.learn_frame(frame)
-    assert "'a' is declared" in str(agent.decide({"country": "NZ"}).fallback)
+    assert "'a' is declared" in str(agent.decide({"country": "NZ"}).message)
     replica = sw.Replica(agent.snapshot(), name="pod")
     decision = replica.decide({"country": "AU"})
     assert decision.name == "today"
-    assert "'a' is declared" in str(decision.fallback)
+    assert "'a' is declared" in str(decision.message)
     again = sw.Snapshot.from_bytes(bytes(agent.snapshot()))
-    assert "'a' is declared" in str(sw.Replica(again, name="other").decide({"country": "AU"}).fallback)
+    assert "'a' is declared" in str(sw.Replica(again, name="other").decide({"country": "AU"}).message)
 
 
 def test_what_comes_in_time_is_taken_beside_what_comes_late() -> None:
     windowed = problem(reward=sw.Reward("click", window="12h"), limits={"a": sw.Limit(0.3, safe=0.01, window="7d")})
     agent = sw.Agent(windowed, seed=1)
     decision = agent.decide(now=0.0)
-    refuses(lambda: agent.learn(decision.id, click=1, a=1, now=86400.0), sw.InvalidOutcome, "click")
-    assert (agent.waiting, agent.held) == (0, 0)
-    assert agent.health()["safe cost of a"].sentence.startswith("declared at most 0.01, and 1 outcome is 1")
+    refuses(lambda: agent.learn(decision.id, click=1, a=1, now=86400.0), sw.InvalidOutcome, ErrorCode.OUTCOME_TOO_LATE)
+    assert (agent.pending_count, agent.buffered_count) == (0, 0)
+    details = agent.health()["safe cost of a"].details
+    assert (details["declared"], details["at_most"], details["count"], details["mean"]) == (0.01, True, 1, 1.0)
 
 
 def test_when_an_outcome_is_learned_may_not_depend_on_what_it_is() -> None:
     windowed = problem(limits={"a": sw.Limit(0.3, safe=0.01, window="7d")})
-    refuses(lambda: sw.Agent(windowed, order="arrival"), sw.InvalidProblem, "windows")
+    refuses(lambda: sw.Agent(windowed, order="arrival"), sw.InvalidProblem, ErrorCode.CONFLICTING_SETTINGS)
     agent = sw.Agent(windowed, seed=1)
     agent.decide(now=0.0)
-    refuses(lambda: agent.forget(1), sw.InvalidOutcome, "windows")
-    refuses(lambda: agent.decide(now=1.7e12), sw.InvalidOutcome, "milliseconds")
-    assert agent.waiting == 1
+    refuses(lambda: agent.drop_pending(1), sw.InvalidOutcome, ErrorCode.UNSUPPORTED)
+    refuses(lambda: agent.decide(now=1.7e12), sw.InvalidOutcome, ErrorCode.INVALID_TIME)
+    assert agent.pending_count == 1
 
 
 def test_windows_of_an_agent_stand_beside_those_of_its_problem() -> None:
     windowed = problem(limits={"a": sw.Limit(0.3, safe=0.01, window="7d")})
-    agent = sw.Agent(windowed, seed=1, windows={"click": sw.Window("1d", missing=0.0)})
+    agent = sw.Agent(windowed, seed=1, windows={"click": sw.OutcomeWindow("1d", missing=0.0)})
     agent.decide(now=0.0)
-    agent.expire(now=8 * 86400.0)
-    assert agent.waiting == 0
+    agent.expire_pending(now=8 * 86400.0)
+    assert agent.pending_count == 0
 
 
 @pytest.mark.parametrize("name", ["cost", "reward", "now", "decision", "action"])
 def test_names_of_arguments_are_no_names_of_signals(name: str) -> None:
-    refuses(lambda: problem(limits={name: sw.Limit(0.1)}), sw.InvalidProblem, name)
+    refuses(lambda: problem(limits={name: sw.Limit(0.1)}), sw.InvalidProblem, ErrorCode.INVALID_NAME, name)
 
 
 def test_a_confidence_is_no_delta() -> None:
-    refuses(lambda: problem(delta=0.95), sw.InvalidProblem, "0.05")
+    refuses(lambda: problem(delta=0.95), sw.InvalidProblem, ErrorCode.OUT_OF_RANGE)
 
 
 def test_a_memory_that_could_not_be_is_refused() -> None:
@@ -91,7 +93,12 @@ def test_a_memory_that_could_not_be_is_refused() -> None:
     agent = sw.Agent(segmented, seed=1)
     agent.learn(agent.decide({"country": "NZ"}).id, click=0, a=0)
     snapshot = agent.snapshot()
-    refuses(lambda: sw.Replica(sw.Snapshot(snapshot.policy, b"", 0, 1), name="x"), sw.InvalidProblem, "memory")
+    refuses(
+        lambda: sw.Replica(sw.Snapshot(snapshot.policy, b"", 0, 1), name="x"),
+        sw.InvalidProblem,
+        ErrorCode.STATE_MISMATCH,
+        "memory",
+    )
     memory = np.frombuffer(snapshot.memory).copy()
     policy: Any = snapshot.policy
     assert policy.fits(memory)

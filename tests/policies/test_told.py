@@ -43,9 +43,10 @@ def test_opt_outs_that_are_told_stop_an_agent_long_before_their_window_closes() 
     assert stopped < 100
     finding = agent.health()["safe cost of opt_out"]
     assert finding.verdict == "contradicted"
-    assert "declared at most 0.009, and it averages at least" in finding.sentence
+    assert (finding.check, finding.signal) == ("safe_cost", "opt_out")
+    assert (finding.details["found"], finding.details["declared"]) == ("safe_cost_so_far", 0.009)
     decision = agent.decide({}, now=200.0)
-    assert (decision.name, decision.fallback) == ("plain", finding.sentence)
+    assert (decision.name, decision.reason_details) == ("plain", finding.reason_details)
     assert agent.pending()["opt_out"].missing > 0  # nothing of it was learned
     agent.acknowledge("safe cost of opt_out", "a test of ours")
     assert agent.health()["safe cost of opt_out"].verdict == "acknowledged"
@@ -56,8 +57,8 @@ def test_the_limit_itself_is_watched_where_nothing_was_declared_of_the_safe_acti
     assert campaign(agent, 0.3, 200) is not None
     finding = agent.health()["limit of opt_out"]
     assert finding.verdict == "contradicted"
-    assert "above its limit of 0.015 beyond chance" in finding.sentence
-    assert agent.decide({}, now=200.0).fallback == finding.sentence
+    assert (finding.details["found"], finding.details["threshold"]) == ("limit_so_far", 0.015)
+    assert agent.decide({}, now=200.0).reason_details == finding.reason_details
 
 
 def test_one_missing_outcome_holds_back_learning_and_no_stop() -> None:
@@ -66,17 +67,18 @@ def test_one_missing_outcome_holds_back_learning_and_no_stop() -> None:
     agent.decide({})  # nothing ever comes of it
     for _ in range(400):
         agent.learn(agent.decide({}), click=False, opt_out=bool(rng.random() < 0.1))
-    assert agent.held == 400
+    assert agent.buffered_count == 400
     assert agent.health()["safe cost of opt_out"].verdict == "contradicted"
 
 
 def test_costs_as_they_are_promised_stop_nobody() -> None:
     agent = sw.Agent(problem(), seed=1)
     assert campaign(agent, 0.009, 600) is None
-    sentence, told = agent.health()["safe cost of opt_out"].sentence, agent.report().limits[0].told
+    finding, told = agent.health()["safe cost of opt_out"], agent.report().limits[0].observed_mean
     assert told is not None
-    said = "which may still be chance" if told > 0.009 else "which is no contradiction"
-    assert f"it averages at least {told:.3g} over 600 decisions by what was told so far, {said}" in sentence
+    assert (finding.verdict, finding.details["reported_count"]) == ("unknown", 600)
+    assert finding.details["reported_mean"] == pytest.approx(told)
+    assert finding.details["exceeds_declared"] is (told > 0.009)
 
 
 def test_values_from_below_count_as_soon_as_they_are_told() -> None:
@@ -85,8 +87,9 @@ def test_values_from_below_count_as_soon_as_they_are_told() -> None:
     for i in range(60):
         agent.learn(agent.decide({}, now=float(i)).id, stars=2.0, now=float(i))
         agent.decide({}, now=float(i))  # of which nothing is told
-    assert "is declared at least 4.5, and it averages at most" in agent.health()["safe cost of stars"].sentence
-    assert agent.report().limits[0].told == pytest.approx(3.5)  # what is not told counts as 5
+    details = agent.health()["safe cost of stars"].details
+    assert (details["found"], details["declared"], details["at_most"]) == ("safe_cost_so_far", 4.5, False)
+    assert agent.report().limits[0].observed_mean == pytest.approx(3.5)  # what is not told counts as 5
     good = sw.Agent(problem(limits={"stars": stars}), seed=1)
     for i in range(60):
         good.learn(good.decide({}, now=float(i)).id, stars=4.6, now=float(i))
@@ -100,10 +103,10 @@ def test_windows_that_leave_out_what_is_missing_leave_it_out_here_too() -> None:
         if i % 30 == 0:
             agent.learn(decision.id, opt_out=True, now=float(i))
     assert agent.health()["safe cost of opt_out"].verdict != "contradicted"
-    assert agent.report().limits[0].decisions == 300
-    agent.expire(now=2 * HOUR)
-    assert agent.report().limits[0].decisions == 10
-    assert agent.report().limits[0].told == 1.0
+    assert agent.report().limits[0].decision_count == 300
+    agent.expire_pending(now=2 * HOUR)
+    assert agent.report().limits[0].decision_count == 10
+    assert agent.report().limits[0].observed_mean == 1.0
     assert agent.health()["safe cost of opt_out"].verdict == "contradicted"  # ten of ten
 
 
@@ -112,13 +115,13 @@ def test_what_was_not_carried_out_does_not_count() -> None:
     for i in range(10):
         decision = agent.decide({}, now=float(i))
         if i % 2:
-            agent.withdraw(decision)
+            agent.cancel(decision)
     agent.learn(8, opt_out=True, now=10.0)
     limit = agent.report().limits[0]
-    assert (limit.decisions, limit.told) == (5, pytest.approx(0.2))
-    assert "told so far 0.2000 over 5 decisions" in str(agent.report())
-    assert agent.report().plain()["limits"][0]["told"] == pytest.approx(0.2)
-    marks = [line for axes in sw.draw_report(agent.report()).axes for line in axes.lines if line.get_marker() == "D"]
+    assert (limit.decision_count, limit.observed_mean) == (5, pytest.approx(0.2))
+    assert "0.2000 over 5 decisions" in str(agent.report())
+    assert agent.report().to_dict()["limits"][0]["observed_mean"] == pytest.approx(0.2)
+    marks = [line for axes in sw.plot_report(agent.report()).axes for line in axes.lines if line.get_marker() == "D"]
     assert [line.get_xdata()[0] for line in marks] == [pytest.approx(0.2)]
 
 
@@ -127,14 +130,14 @@ def test_what_is_forgotten_does_not_count() -> None:
     for _ in range(10):
         agent.decide({})
     agent.learn(9, opt_out=True)
-    agent.forget(5)
-    assert (agent.report().limits[0].decisions, agent.report().limits[0].told) == (5, pytest.approx(0.2))
+    agent.drop_pending(5)
+    assert (agent.report().limits[0].decision_count, agent.report().limits[0].observed_mean) == (5, pytest.approx(0.2))
 
 
 def test_an_agent_that_is_not_watched_says_so_and_goes_on() -> None:
-    agent = sw.Agent(problem(settings={"watch": False}), seed=1)
+    agent = sw.Agent(problem(settings={"check_assumptions": False}), seed=1)
     assert campaign(agent, 0.3, 200) is not None
-    fallback = agent.decide({}, now=300.0).fallback
+    fallback = agent.decide({}, now=300.0).message
     assert fallback is None or "beyond chance" not in fallback
 
 
@@ -160,12 +163,12 @@ def test_replicas_are_told_what_is_in_doubt_and_their_decisions_count() -> None:
     replica = sw.Replica(agent.snapshot(), name="one")
     for i in range(100):
         decision = replica.decide({})
-        agent.adopt(decision, now=float(i))
+        agent.register(decision, now=float(i))
         if i % 3 == 0:
             agent.learn(decision.id, opt_out=True, now=float(i))
     assert agent.report().rounds == 0
-    contradicted = {one.name: one.cause for one in agent.health() if one.verdict == "contradicted"}
-    assert agent.snapshot().doubts == contradicted
+    contradicted = {one.name: one.reason_details for one in agent.health() if one.verdict == "contradicted"}
+    assert agent.snapshot().alerts == contradicted
     assert contradicted["safe cost of opt_out"].details["found"] == "safe_cost_so_far"
 
 

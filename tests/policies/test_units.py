@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import stagewise as sw
+from stagewise.records.reason import Contradiction
 
 COUNT = 400
 CHANCE = np.random.default_rng(5)
@@ -65,14 +66,14 @@ def spans(report: Any) -> list[Any]:
 def test_decisions_hope_and_fear_in_the_users_units() -> None:
     mine, unit = (learned(own, LOG).decide({"age": 0.3}) for own in (True, False))
     assert mine.name == unit.name
-    assert mine.hoped == pytest.approx(in_units("gain", unit.hoped, True))
-    assert unit.hoped < 1.0
-    assert mine.dearest == pytest.approx(
-        [in_units(name, unit.dearest[j], True) for j, name in enumerate(("price", "stay"))]
+    assert mine.optimistic_reward == pytest.approx(in_units("gain", unit.optimistic_reward, True))
+    assert unit.optimistic_reward < 1.0
+    assert mine.pessimistic_cost == pytest.approx(
+        [in_units(name, unit.pessimistic_cost[j], True) for j, name in enumerate(("price", "stay"))]
     )
     one, other = (made._table() for made in (mine, unit))  # type: ignore[misc]
     for row, twin in zip(one.rows, other.rows, strict=True):
-        assert row.hoped == pytest.approx(in_units("gain", twin.hoped, True))
+        assert row.optimistic_reward == pytest.approx(in_units("gain", twin.optimistic_reward, True))
 
 
 def test_a_report_is_in_the_users_units() -> None:
@@ -82,11 +83,11 @@ def test_a_report_is_in_the_users_units() -> None:
         assert one == pytest.approx([in_units("gain", value, True) for value in other])
     assert mine.gain == pytest.approx([SCALES["gain"][1] * value for value in unit.gain])  # type: ignore[union-attr]
     for limit, twin in zip(mine.limits, unit.limits, strict=True):
-        for part in ("threshold", "estimate", "dearest"):
+        for part in ("threshold", "estimate", "pessimistic_cost"):
             assert getattr(limit, part) == pytest.approx(in_units(limit.name, getattr(twin, part), True))
         assert limit.slack == pytest.approx(SCALES[limit.name][1] * twin.slack)
     assert "gain now" in str(mine)
-    figure = sw.draw_report(mine.plain())
+    figure = sw.plot_report(mine.to_dict())
     assert figure.axes[1].get_title() == "gain of a round, beside the safe action's"
     assert figure.axes[2].lines[-1].get_xdata()[0] == pytest.approx(200.0)
 
@@ -94,27 +95,29 @@ def test_a_report_is_in_the_users_units() -> None:
 def test_health_is_in_the_users_units() -> None:
     health = learned(True, LOG).health()
     for name, declared, low, high in (
-        ("safe gain", "at least 0", 2.0, 26.0),
-        ("safe cost of price", "at most 150", 110.0, 130.0),
-        ("safe cost of stay", "at least 30", 42.0, 54.0),
+        ("safe gain", (False, 0.0), 2.0, 26.0),
+        ("safe cost of price", (True, 150.0), 110.0, 130.0),
+        ("safe cost of stay", (False, 30.0), 42.0, 54.0),
     ):
-        sentence = health[name].sentence
-        assert declared in sentence
-        assert low < float(re.findall(r"average (\S+);", sentence)[0]) < high
-    assert health["limit of price"].sentence.startswith("200, and means are taken to be at most 300,")
-    assert health["limit of stay"].sentence.startswith("15, and means are taken to be at least 0,")
-    assert "ranges" in health["outcomes"].sentence
+        details = health[name].details
+        assert (details["at_most"], details["declared"]) == declared
+        assert low < details["mean"] < high
+        assert low < float(re.findall(r"average ([\d.]+)", health[name].message)[0]) < high
+    assert health["limit of price"].details == {"threshold": 200.0, "bound": 300.0, "at_most": True}
+    assert health["limit of stay"].details == {"threshold": 15.0, "bound": 0.0, "at_most": False}
+    assert health["outcomes"].details["range"] == "declared"
     assert "[0, 1]" not in str(health)
 
 
 def test_a_contradiction_and_a_fallback_are_in_the_users_units() -> None:
     agent = learned(True, LOG | {"price": np.full(COUNT, 0.9)}, 0)
     decision = agent.decide({"age": 0.3})
-    assert decision.fallback is not None
-    assert "'price' is declared at most 150 for every user" in decision.fallback
-    assert "outcomes average 280" in decision.fallback
+    assert decision.message is not None
+    assert "'price' is declared at most 150 for every user" in decision.message
+    assert "outcomes average 280" in decision.message
     assert decision.limits["price"].threshold == pytest.approx(200.0)  # type: ignore[attr-defined]
-    assert agent.health()["safe cost of price"].sentence == decision.fallback
+    assert decision.reason_details is not None
+    assert agent.health()["safe cost of price"].details == decision.reason_details.details
     assert "nothing (safe)" in agent.decide({"age": 0.3}).explain()
 
 
@@ -124,16 +127,17 @@ def test_a_drift_is_told_by_the_actions_name_and_in_the_users_units() -> None:
     moved = {"price": np.full(COUNT, 0.95), "action": np.full(COUNT, "offer")}
     agent.learn_frame({name: in_units(name, c, True) if name in SCALES else c for name, c in (LOG | moved).items()})
     decision = agent.decide({"age": 0.3})
-    told = str(decision.fallback)
-    assert decision.hoped == pytest.approx(0.0)  # what was declared of the safe action
-    assert decision.limits["price"].dearest == pytest.approx(150.0)  # type: ignore[attr-defined]
-    assert "the mean of 'price' moved: of 'offer' it averaged 1" in told, told
-    assert "and 290 in the 400 after" in told
+    told = decision.reason_details.details
+    assert decision.optimistic_reward == pytest.approx(0.0)  # what was declared of the safe action
+    assert decision.limits["price"].pessimistic_cost == pytest.approx(150.0)  # type: ignore[attr-defined]
+    assert [told[name] for name in ("found", "limit", "action")] == [Contradiction.DRIFT, "price", "'offer'"]
+    assert 100.0 <= told["early_mean"] < 200.0
+    assert (told["late_mean"], told["late"]) == (pytest.approx(290.0), 400)
     stayed = {"stay": np.full(COUNT, 0.05), "action": np.full(COUNT, "offer")}
     other = learned(True, LOG, 0)
     other.decide({"age": 0.3})
     other.learn_frame({name: in_units(name, c, True) if name in SCALES else c for name, c in (LOG | stayed).items()})
-    assert "and 3 in the 400 after" in str(other.decide({"age": 0.3}).fallback)
+    assert "and 3 in the 400 after" in str(other.decide({"age": 0.3}).message)
 
 
 def test_what_was_declared_of_one_cost_is_told_where_another_is_unknown() -> None:
@@ -144,5 +148,7 @@ def test_what_was_declared_of_one_cost_is_told_where_another_is_unknown() -> Non
         )
     )
     agent.learn_frame({"action": ["a"] * 400, "gain": [0.5] * 400, "price": [280.0] * 400, "leave": [0.0] * 400})
-    assert "'price' is declared at most 150 for every user" in str(agent.decide().fallback)
-    assert agent.health()["safe cost of leave"].sentence == "nothing was declared, and 400 outcomes average 0"
+    assert "'price' is declared at most 150 for every user" in str(agent.decide().message)
+    finding = agent.health()["safe cost of leave"]
+    assert (finding.verdict, finding.details["declared"]) == ("unknown", None)
+    assert (finding.details["count"], finding.details["mean"]) == (400, 0.0)

@@ -14,7 +14,7 @@ from tests.policies.arm_instances import unit_width
 from tests.policies.linear_instances import UNKNOWN, Instance, direction, random_instance
 from tests.policies.witness import Belief, Signal, believed, unlucky
 
-from stagewise import CAPS, LCLUCB, OPB, OPLB, ROFUL, Agent, Arms, Finite, Rays, SafeAction, SafeLTS
+from stagewise import CAPS, LCLUCB, OPB, OPLB, ROFUL, Agent, Arms, FiniteSet, Rays, SafeAction, SafeLTS
 from stagewise.kernels.compile import Floats
 from stagewise.records.reason import Reason
 
@@ -39,7 +39,7 @@ class Run(NamedTuple):
 
 def learns_safe(decision: Any) -> bool:
     """Say whether the safe action is played because its own cost is uncertain, or certainly too high."""
-    return decision.reason is WARMING or "the safe action's own 'cost' above" in str(decision.fallback)
+    return decision.reason is WARMING or "the safe action's own 'cost' above" in str(decision.message)
 
 
 def linear_run(kind: Any, safe_cost: float, threshold: float, rounds: int, seed: int) -> Run:
@@ -92,7 +92,7 @@ def test_the_first_round_is_the_safe_action_and_says_why(kind: Any) -> None:
     decision = Agent(policy).decide(np.eye(2))
     np.testing.assert_array_equal(decision.action, [1.0, 0.0])
     assert decision.reason is WARMING
-    assert decision.index == -1
+    assert decision.action_index == -1
 
 
 def test_the_first_pull_is_the_safe_arm_and_says_why() -> None:
@@ -185,7 +185,7 @@ def test_the_paper_s_ratio_of_scalings_loses_optimism_and_ours_does_not() -> Non
     for _ in range(200):
         instance = random_instance(random, UNKNOWN["unknown reward and cost"])
         decision = instance.decided(LCLUCB, Rays)
-        if not instance.on_event() or decision.fallback is not None:
+        if not instance.on_event() or decision.message is not None:
             continue
         best, checked = instance.best_point(), checked + 1
         shortfall = 1.0 - float(instance.safe @ instance.signals[0].truth)
@@ -193,7 +193,7 @@ def test_the_paper_s_ratio_of_scalings_loses_optimism_and_ours_does_not() -> Non
         steps = [longest_step(instance, target) for target in instance.targets]
         reached = instance.safe + np.array(steps)[:, np.newaxis] * (instance.targets - instance.safe)
         points = np.vstack([instance.safe, reached])
-        assert decision.hoped >= best - 1e-9
+        assert decision.optimistic_reward >= best - 1e-9
         assert hoped_by(1.0 + 2.0 * shortfall / slack, instance.beliefs[0], points) >= best - 1e-9
         lost += hoped_by(max(1.0, shortfall / slack), instance.beliefs[0], points) < best - 1e-3
     assert checked >= 50
@@ -269,14 +269,14 @@ def test_stagewise_is_optimistic_on_the_counterexample(counterexample: Counterex
     agent = Agent(policy)
     agent.learn_log(counterexample.actions, *counterexample.observed)
     decision = agent.decide(Rays([GOLDEN["target"]]))
-    assert decision.fallback is None
-    assert decision.step == pytest.approx(GOLDEN["step"], abs=1e-9)
-    assert decision.hoped >= GOLDEN["best_reward"]
+    assert decision.message is None
+    assert decision.step_size == pytest.approx(GOLDEN["step"], abs=1e-9)
+    assert decision.optimistic_reward >= GOLDEN["best_reward"]
     if kind is LCLUCB:
-        assert decision.hoped == pytest.approx(GOLDEN["hoped"]["stagewise"], abs=1e-9)
+        assert decision.optimistic_reward == pytest.approx(GOLDEN["hoped"]["stagewise"], abs=1e-9)
 
 
-@pytest.mark.parametrize(("kind", "actions"), [(LCLUCB, Rays), (OPLB, Finite)])
+@pytest.mark.parametrize(("kind", "actions"), [(LCLUCB, Rays), (OPLB, FiniteSet)])
 def test_a_safe_action_whose_unknown_reward_is_negative_leaves_optimism_whole(kind: Any, actions: Any) -> None:
     target, safe = np.eye(2)
     reward, cost, noise, ridge = np.array([0.6, -0.8]), np.array([0.5, 0.0]), (0.01, 0.3), 0.01
@@ -287,7 +287,7 @@ def test_a_safe_action_whose_unknown_reward_is_negative_leaves_optimism_whole(ki
     known = SafeAction(features=safe, cost=0.0)
     agent = Agent(kind(safe_action=known, threshold=0.5, noise=noise, delta=0.2, ridge=ridge, cost_bound=None))
     agent.learn_log(played, *observed)
-    assert agent.decide(actions([target])).hoped >= target @ reward
+    assert agent.decide(actions([target])).optimistic_reward >= target @ reward
 
 
 @pytest.mark.compiled
@@ -299,5 +299,5 @@ def test_a_safe_action_that_is_preferred_is_reported_with_the_hope_it_was_prefer
         if decision.reason is Reason.NO_BETTER_ACTION:
             preferred += 1
             assert instance.on_event()
-            assert decision.hoped >= instance.best_point() - 1e-9
+            assert decision.optimistic_reward >= instance.best_point() - 1e-9
     assert preferred >= 5

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import stagewise as sw
-from stagewise.kernels.compile import named
-from stagewise.kernels.layout import PARTS, part_of
-from stagewise.kernels.signals.ridge import SQUARES
+from stagewise.kernels.compile import as_python
+from stagewise.kernels.layout import MODEL_BLOCKS, get_model_block
+from stagewise.kernels.models.ridge import SQUARES
 
 ZERO = sw.SafeAction(features=[0.0, 0.0])
 OFF = sw.SafeAction(features=[0.4, 0.3], reward=0.1, cost=0.1)
@@ -21,7 +21,7 @@ radii = pytest.mark.parametrize("radius", ["hoeffding", "kl", "bernstein"])
 def assert_stays(agent: sw.Agent, actions: Any, *parts: str) -> None:
     """Assert that the safe action is played, and that the fallback is one sentence with these parts."""
     decision = agent.decide(actions)
-    text = str(decision.fallback)
+    text = str(decision.message)
     assert all(part in text for part in parts), text
     assert "\n" not in text
     assert len(text) < 400
@@ -45,11 +45,11 @@ def test_a_safe_arm_dearer_than_declared_is_told(radius: str) -> None:
     settings: dict[str, Any] = {"arms": 3, "threshold": {"opt_out": 0.02}, "radius": radius}
     safe = sw.SafeAction(arm=1, reward=0.0, cost=0.001)
     watched = sw.Agent(sw.OPB(safe_action=safe, **settings))
-    blind = sw.Agent(sw.OPB(safe_action=safe, **settings, watch=False))
+    blind = sw.Agent(sw.OPB(safe_action=safe, **settings, check_assumptions=False))
     for agent in (watched, blind):
         agent.learn_log(np.ones(20_000, dtype=int), np.zeros(20_000), coins(0.05, 20_000))
     assert_stays(watched, sw.Arms(3), "'opt_out'", "declared 0.001", "20,000 outcomes", "average 0.05")
-    assert blind.decide(sw.Arms(3)).fallback is None
+    assert blind.decide(sw.Arms(3)).message is None
     for _ in range(3):
         decision = watched.decide(sw.Arms(3))
         assert decision.action == 1
@@ -63,7 +63,7 @@ def test_a_safe_arm_as_declared_or_cheaper_is_not(radius: str) -> None:
         safe = sw.SafeAction(arm=0, reward=0.0, cost=0.05)
         agent = sw.Agent(sw.OPB(arms=2, safe_action=safe, threshold=0.1, radius=radius))
         agent.learn_log(np.zeros(20_000, dtype=int), np.zeros(20_000), coins(share, 20_000))
-        assert agent.decide(sw.Arms(2)).fallback is None
+        assert agent.decide(sw.Arms(2)).message is None
 
 
 @pytest.mark.parametrize("cost", [0.3, -0.1], ids=["dearer", "cheaper"])
@@ -79,11 +79,11 @@ def test_decisions_at_the_safe_action_count_as_well_as_logs() -> None:
     policy = sw.LCLUCB(safe_action=ZERO, threshold=0.2, noise=0.1)
     agent = sw.Agent(policy)
     decision = agent.decide(ENDS)
-    at_safe = decision._replace(action=np.zeros(2), index=-1, step=0.0)._with(None, decision._offered)
-    state = policy.follow(policy.start(), decision)
+    at_safe = decision._replace(action=np.zeros(2), action_index=-1, step_size=0.0)._with(None, decision._offered)
+    state = policy.cache_offered(policy.start(), decision)
     for _ in range(40):
         state = policy.learn(state, at_safe, sw.Outcome(0.0, 0.3))
-    assert "40 outcomes" in str(policy.decide(state, ENDS).fallback)
+    assert "40 outcomes" in str(policy.decide(state, ENDS).message)
 
 
 def test_a_kernel_and_a_class_hold_the_safe_action_to_its_word() -> None:
@@ -134,7 +134,7 @@ def test_nor_do_those_of_a_kernel_or_a_class() -> None:
 def test_a_reward_that_is_noisier_than_declared_stops_nobody(kind: Any) -> None:
     agent = sw.Agent(kind(safe_action=ZERO, threshold=0.5, noise=0.01))
     agent.learn_log(np.tile(ENDS[0], (20, 1)), coins(0.5, 20), np.zeros(20))
-    assert agent.decide(ENDS).fallback is None
+    assert agent.decide(ENDS).message is None
 
 
 @pytest.mark.parametrize("safe", [ZERO, OFF, sw.SafeAction(features=OFF.features)], ids=["zero", "known", "unknown"])
@@ -153,7 +153,7 @@ def test_the_running_sum_is_the_least_regularised_sum_of_squares(safe: sw.SafeAc
     weights = np.linalg.solve(ridge * np.eye(learned.shape[1]) + learned.T @ learned, learned.T @ rest)
     least = np.sum((rest - learned @ weights) ** 2) + ridge * weights @ weights
     memory = agent.state.memory
-    part = named(part_of)(policy.layout, memory, policy.layout[PARTS] - 1)
+    part = as_python(get_model_block)(policy.layout, memory, policy.layout[MODEL_BLOCKS] - 1)
     squares = part.tally[SQUARES : SQUARES + part.signals]
     assert squares[-1] == pytest.approx(least, rel=1e-12)
 
@@ -167,29 +167,31 @@ def test_data_contradict_a_ceiling(kind: Any) -> None:
     policy = kind(safe_action=ZERO, threshold=3.0, noise=0.1, norm_bound=12.0, cost_bound=4.0)
     agent = sw.Agent(policy)
     agent.learn_log(np.tile(ENDS, (20, 1)), np.zeros(40), np.full(40, 8.0))
-    assert_stays(agent, ENDS, "a mean 'cost' above 4", "cost_bound")
+    assert_stays(agent, ENDS, "a mean of 'cost' above", "bound 4 ", "cost_bound")
     if kind not in (sw.SafeLTS, sw.OPLB, sw.CAPS):
-        assert_stays(agent, sw.Ball(1.0), "a mean 'cost' above 4")
-    ignorant = sw.Agent(kind(safe_action=ZERO, threshold=3.0, noise=0.1, norm_bound=12.0, cost_bound=4.0, watch=False))
+        assert_stays(agent, sw.Ball(1.0), "a mean of 'cost' above", "bound 4 ")
+    ignorant = sw.Agent(
+        kind(safe_action=ZERO, threshold=3.0, noise=0.1, norm_bound=12.0, cost_bound=4.0, check_assumptions=False)
+    )
     ignorant.learn_log(np.tile(ENDS, (20, 1)), np.zeros(40), np.full(40, 8.0))
-    assert ignorant.decide(ENDS).fallback is None
+    assert ignorant.decide(ENDS).message is None
 
 
 def test_the_solver_stops_as_well() -> None:
     settings: dict[str, Any] = {"threshold": 3.0, "noise": 0.1, "norm_bound": 12.0, "cost_bound": 4.0}
     agent = sw.Agent(sw.OPLB(safe_action=ZERO, method="socp", **settings))
     agent.learn_log(np.tile(ENDS, (20, 1)), np.zeros(40), np.full(40, 8.0))
-    assert_stays(agent, ENDS, "a mean 'cost' above 4")
+    assert_stays(agent, ENDS, "a mean of 'cost' above", "bound 4 ")
 
 
 def test_the_ceiling_of_an_arm_is_contradicted_in_its_own_direction() -> None:
     safe = sw.SafeAction(arm=0, reward=0.0, cost=0.0)
     agent = sw.Agent(sw.OPB(arms=2, safe_action=safe, threshold={"loss": 0.5}, noise=1.0))
     agent.learn_log(np.ones(100, dtype=int), np.zeros(100), np.full(100, 8.0))
-    assert_stays(agent, sw.Arms(2), "a mean 'loss' above 1")
+    assert_stays(agent, sw.Arms(2), "a mean of 'loss' above", "bound 1 ")
     gains = sw.Agent(sw.OPB(arms=2, safe_action=safe, threshold={"gain": sw.AtLeast(-0.5)}, noise=1.0))
     gains.learn_log(np.ones(100, dtype=int), np.zeros(100), np.full(100, -8.0))
-    assert_stays(gains, sw.Arms(2), "a mean 'gain' below -1")
+    assert_stays(gains, sw.Arms(2), "a mean of 'gain' below", "bound -1 ")
 
 
 def test_a_safe_action_of_unknown_cost_that_is_not_safe_is_told() -> None:

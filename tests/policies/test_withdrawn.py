@@ -9,6 +9,7 @@ import pytest
 from tests.problem.refusal import refuses
 
 import stagewise as sw
+from stagewise.problem.errors import ErrorCode
 
 
 def problem(window: str | None = "7d", safe: float | None = 0.1) -> sw.Problem:
@@ -29,34 +30,33 @@ def test_it_does_not_count_as_one_that_nobody_answered() -> None:
             if round_ % 2 == 0:
                 agent.learn(decision.id, click=False, opt_out=True, now=float(round_))
             elif agent is agents[0]:
-                agent.withdraw(decision.id)
-        agent.expire(now=1e9)
-    rates = [agent.health()["safe cost of opt_out"].sentence for agent in agents]
-    assert "20 outcomes average 1" in rates[0]
-    assert "40 outcomes average 0.5" in rates[1]
+                agent.cancel(decision.id)
+        agent.expire_pending(now=1e9)
+    found = [agent.health()["safe cost of opt_out"].details for agent in agents]
+    assert [(details["count"], round(details["mean"], 9)) for details in found] == [(20, 1.0), (40, 0.5)]
 
 
 def test_what_was_held_behind_it_is_learned_and_nothing_waits() -> None:
     agent = sw.Agent(problem(None), seed=1)
     first, second = agent.decide(), agent.decide()
     agent.learn(second, 0.0, 0.0)
-    assert (agent.waiting, agent.held) == (1, 1)
-    agent.withdraw(first)
-    assert (agent.waiting, agent.held) == (0, 0)
+    assert (agent.pending_count, agent.buffered_count) == (1, 1)
+    agent.cancel(first)
+    assert (agent.pending_count, agent.buffered_count) == (0, 0)
     alone = sw.Agent(problem(None), seed=1)
     alone.learn(alone.decide(), 0.0, 0.0)
     assert np.array_equal(agent.state.memory, alone.state.memory)
-    refuses(lambda: agent.learn(first, 0.0, 0.0), sw.InvalidOutcome, "once")
-    refuses(lambda: agent.withdraw(first), sw.InvalidOutcome, "round 0 cannot be withdrawn")
-    refuses(lambda: agent.withdraw("offer"), sw.InvalidOutcome, "'offer'", "did not make it")
+    refuses(lambda: agent.learn(first, 0.0, 0.0), sw.InvalidOutcome, ErrorCode.OUTCOME_ALREADY_KNOWN)
+    refuses(lambda: agent.cancel(first), sw.InvalidOutcome, ErrorCode.OUTCOME_ALREADY_KNOWN)
+    refuses(lambda: agent.cancel("offer"), sw.InvalidOutcome, ErrorCode.UNKNOWN_DECISION)
 
 
 def test_one_of_which_something_came_was_carried_out() -> None:
     agent = sw.Agent(problem(), seed=1)
     decision = agent.decide(now=0.0)
     agent.learn(decision.id, click=True, now=1.0)
-    refuses(lambda: agent.withdraw(decision.id), sw.InvalidOutcome, "an outcome of it is known")
-    assert agent.waiting == 1
+    refuses(lambda: agent.cancel(decision.id), sw.InvalidOutcome, ErrorCode.OUTCOME_ALREADY_KNOWN)
+    assert agent.pending_count == 1
 
 
 def test_reports_count_what_was_carried_out(tmp_path: Path) -> None:
@@ -64,30 +64,30 @@ def test_reports_count_what_was_carried_out(tmp_path: Path) -> None:
     for round_ in range(30):
         decision = agent.decide(only=["offer"] if round_ < 10 else None)
         if round_ < 10:
-            agent.withdraw(decision.id)
+            agent.cancel(decision.id)
         else:
             agent.learn(decision, 0.0, 0.0)
     report = agent.report()
-    assert (report.rounds, report.withdrawn, report.recent) == (30, 10, 20)
+    assert (report.rounds, report.cancelled, report.recent) == (30, 10, 20)
     assert sum(action.share for action in report.actions) == pytest.approx(1.0)
     assert "30 rounds decided" in str(report)
     assert "10 not carried out" in str(report)
     agent.save(tmp_path / "agent.json")
-    assert sw.Agent.load(tmp_path / "agent.json").report().withdrawn == 10
+    assert sw.Agent.load(tmp_path / "agent.json").report().cancelled == 10
 
 
 def test_adopted_decisions_are_withdrawn_by_their_ids() -> None:
     agent = sw.Agent(problem(None), seed=1)
     made = sw.Replica(agent.snapshot(), name="pod").decide()
-    agent.adopt(made)
-    agent.withdraw(made.id)
-    assert (agent.waiting, agent.report().withdrawn) == (0, 0)
+    agent.register(made)
+    agent.cancel(made.id)
+    assert (agent.pending_count, agent.report().cancelled) == (0, 0)
 
 
 def test_the_first_decision_of_rays_can_be_withdrawn() -> None:
     agent = sw.Agent(sw.LCLUCB(safe_action=sw.SafeAction(features=[0.0, 0.0]), threshold=0.3, noise=0.1))
-    agent.withdraw(agent.decide(np.eye(2)).id)
-    assert (agent.waiting, agent.report().withdrawn, agent.report().rounds) == (0, 1, 1)
+    agent.cancel(agent.decide(np.eye(2)).id)
+    assert (agent.pending_count, agent.report().cancelled, agent.report().rounds) == (0, 1, 1)
 
 
 def logged(rows: int) -> Any:

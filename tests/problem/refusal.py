@@ -1,4 +1,4 @@
-"""What a refusal is: one clear sentence, of the right class, with the value and the rule in it."""
+"""Assert that a call raises an error of the right class and code, with a one-line message."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 
 from stagewise import StagewiseError
+from stagewise.problem.errors import ErrorCode
 
 
 @contextmanager
 def refused(kind: type[StagewiseError], *parts: object) -> Iterator[None]:
-    """Assert that the block is refused with this class, in one sentence that contains all the parts."""
+    """Assert that the block raises this class with this code, and that the message contains all other parts."""
     with pytest.raises(StagewiseError) as caught:
         yield
     text = str(caught.value)
@@ -21,10 +22,13 @@ def refused(kind: type[StagewiseError], *parts: object) -> Iterator[None]:
     assert ". " not in text.rstrip(".")
     assert 15 < len(text) < 400
     for part in parts:
-        assert str(part) in text, f"{part!r} is not in {text!r}"
+        if isinstance(part, ErrorCode):
+            assert caught.value.code is part
+        else:
+            assert str(part) in text, f"{part!r} is not in {text!r}"
 
 
 def refuses(call: Callable[[], Any], kind: type[StagewiseError], *parts: object) -> None:
-    """Hold a call to being refused."""
+    """Assert that a call raises this error."""
     with refused(kind, *parts):
         call()

@@ -7,52 +7,53 @@ import numpy as np
 import pytest
 from tests.problem.refusal import refused
 
-from stagewise import Arms, Finite, InvalidActions, Rays
+from stagewise import Arms, FiniteSet, InvalidActions, Rays
+from stagewise.problem.errors import ErrorCode
 
-LISTS = [Rays, Finite]
+LISTS = [Rays, FiniteSet]
 NAN, INF = math.nan, math.inf
 
 BAD_TABLES = {
-    "nan": ([[0.1, 0.2], [0.3, NAN]], ["nan", "(1, 1)", "finite"]),
-    "infinity": ([[INF, 0.2]], ["inf", "(0, 0)", "finite"]),
-    "minus infinity": ([[0.1, -INF]], ["-inf", "(0, 1)", "finite"]),
-    "both infinities": ([[INF, -INF]], ["inf", "(0, 0)", "finite"]),
-    "text": ([["a", "b"]], ["<U1", "real numbers"]),
-    "digits as text": ([["1", "2"]], ["<U1", "real numbers"]),
-    "objects": ([[object(), None]], ["object", "real numbers"]),
-    "nothing": (None, ["object", "real numbers"]),
-    "a mapping": ({"a": 1.0}, ["object", "real numbers"]),
-    "complex": ([[1.0 + 0j, 2.0]], ["complex128", "real numbers"]),
-    "truth values": ([[True, False]], ["bool", "real numbers"]),
-    "dates": (np.array([["2020-01-01"]], dtype="datetime64[D]"), ["datetime64", "real numbers"]),
-    "ragged": ([[1.0], [1.0, 2.0]], ["rectangular", "rows differ in length"]),
-    "a vector": ([1.0, 2.0], ["(2,)", "one row per action"]),
-    "a number": (1.0, ["()", "one row per action"]),
-    "a cube": (np.zeros((2, 2, 2)), ["(2, 2, 2)", "one row per action"]),
-    "an empty list": ([], ["(0,)", "at least one"]),
-    "no rows": (np.zeros((0, 2)), ["(0, 2)", "at least one"]),
-    "no columns": (np.zeros((2, 0)), ["(2, 0)", "at least one"]),
+    "nan": ([[0.1, 0.2], [0.3, NAN]], [ErrorCode.NOT_FINITE, "nan", "(1, 1)"]),
+    "infinity": ([[INF, 0.2]], [ErrorCode.NOT_FINITE, "inf", "(0, 0)"]),
+    "minus infinity": ([[0.1, -INF]], [ErrorCode.NOT_FINITE, "-inf", "(0, 1)"]),
+    "both infinities": ([[INF, -INF]], [ErrorCode.NOT_FINITE, "inf", "(0, 0)"]),
+    "text": ([["a", "b"]], [ErrorCode.WRONG_TYPE, "<U1"]),
+    "digits as text": ([["1", "2"]], [ErrorCode.WRONG_TYPE, "<U1"]),
+    "objects": ([[object(), None]], [ErrorCode.WRONG_TYPE, "object"]),
+    "nothing": (None, [ErrorCode.WRONG_TYPE, "object"]),
+    "a mapping": ({"a": 1.0}, [ErrorCode.WRONG_TYPE, "object"]),
+    "complex": ([[1.0 + 0j, 2.0]], [ErrorCode.WRONG_TYPE, "complex128"]),
+    "truth values": ([[True, False]], [ErrorCode.WRONG_TYPE, "bool"]),
+    "dates": (np.array([["2020-01-01"]], dtype="datetime64[D]"), [ErrorCode.WRONG_TYPE, "datetime64"]),
+    "ragged": ([[1.0], [1.0, 2.0]], [ErrorCode.WRONG_SHAPE, "rectangular"]),
+    "a vector": ([1.0, 2.0], [ErrorCode.WRONG_SHAPE, "(2,)", "action"]),
+    "a number": (1.0, [ErrorCode.WRONG_SHAPE, "()", "action"]),
+    "a cube": (np.zeros((2, 2, 2)), [ErrorCode.WRONG_SHAPE, "(2, 2, 2)", "action"]),
+    "an empty list": ([], [ErrorCode.WRONG_SHAPE, "(0,)"]),
+    "no rows": (np.zeros((0, 2)), [ErrorCode.WRONG_SHAPE, "(0, 2)"]),
+    "no columns": (np.zeros((2, 0)), [ErrorCode.WRONG_SHAPE, "(2, 0)"]),
 }
 
 
 @pytest.mark.parametrize("kind", LISTS)
 @pytest.mark.parametrize(("table", "parts"), BAD_TABLES.values(), ids=BAD_TABLES)
-def test_a_table_that_is_none_is_refused(kind: type, table: Any, parts: list[str]) -> None:
+def test_a_table_that_is_none_is_refused(kind: type, table: Any, parts: list[object]) -> None:
     with refused(InvalidActions, *parts):
         kind(table)
     with refused(InvalidActions, *parts):
-        kind.borrowed(table)
+        kind.from_view(table)
 
 
 @pytest.mark.parametrize("kind", LISTS)
 def test_numbers_whose_square_overflows_are_refused(kind: type) -> None:
-    with refused(InvalidActions, "1e+308", "1e+100"):
+    with refused(InvalidActions, ErrorCode.NOT_FINITE):
         kind([[1.0, 1e308]])
 
 
 @pytest.mark.parametrize("kind", LISTS)
 def test_numbers_too_large_for_a_double_are_refused(kind: type) -> None:
-    with refused(InvalidActions, "inf", "finite"):
+    with refused(InvalidActions, ErrorCode.NOT_FINITE):
         kind(np.array([["1e4000", "1"]], dtype=np.longdouble))
 
 
@@ -71,7 +72,7 @@ def test_numbers_too_large_for_a_double_are_refused(kind: type) -> None:
     ids=["list", "tuple", "float32", "uint8", "Fortran", "strided", "vectors"],
 )
 def test_any_table_of_numbers_is_taken(kind: type, table: Any) -> None:
-    for listed in (kind(table), kind.borrowed(table)):
+    for listed in (kind(table), kind.from_view(table)):
         assert listed.features.dtype == np.float64
         assert listed.features.flags.c_contiguous
         assert np.array_equal(listed.features, [[1.0, 2.0], [3.0, 4.0]])
@@ -97,36 +98,36 @@ def test_a_set_cannot_be_written_to(kind: type) -> None:
 def test_rays_know_their_targets_and_sets_show_their_size() -> None:
     assert np.array_equal(Rays(np.eye(3)).targets, np.eye(3))
     assert repr(Rays(np.eye(3))) == "Rays(3 actions, 3 features)"
-    assert repr(Finite(np.eye(3)).only([0, 1])) == "Finite(3 actions, 3 features, 2 eligible)"
+    assert repr(FiniteSet(np.eye(3)).only([0, 1])) == "FiniteSet(3 actions, 3 features, 2 eligible)"
     assert repr(Arms(4)) == "Arms(4)"
-    assert [len(Rays(np.eye(3))), len(Finite(np.eye(2))), len(Arms(4))] == [3, 2, 4]
+    assert [len(Rays(np.eye(3))), len(FiniteSet(np.eye(2))), len(Arms(4))] == [3, 2, 4]
 
 
-SETS = {"rays": Rays(np.eye(3)), "finite": Finite(np.eye(3)), "arms": Arms(3)}
+SETS = {"rays": Rays(np.eye(3)), "finite": FiniteSet(np.eye(3)), "arms": Arms(3)}
 
 BAD_CHOICES = {
-    "an index too large": ([0, 3], [" 3", "0 to 2"]),
-    "a negative index": ([-1], ["-1", "0 to 2"]),
-    "one index too large": (3, ["3", "0 to 2"]),
-    "a table of indices": ([[0], [1]], ["(2, 1)", "indices"]),
-    "fractions": ([0.0, 1.0], ["float64", "indices or a mask"]),
-    "text": (["a"], ["<U1", "indices or a mask"]),
-    "nothing": (None, ["object", "indices or a mask"]),
-    "a short mask": ([True, False], ["(2,)", "each of the 3 actions"]),
-    "a long mask": ([True] * 4, ["(4,)", "each of the 3 actions"]),
-    "a column for a mask": (np.ones((3, 1), dtype=bool), ["(3, 1)", "each of the 3 actions"]),
-    "one truth value": (True, ["()", "each of the 3 actions"]),
-    "no index": ([], ["no action is eligible", "at least one"]),
-    "an empty mask": ([False] * 3, ["no action is eligible", "at least one"]),
-    "a mask of numbers": ([0, 1, 0], ["mask of 0 and 1", "booleans"]),
-    "an array of numbers for a mask": (np.array([1, 1, 0]), ["mask of 0 and 1", "booleans"]),
-    "ragged": ([[0], [1, 2]], ["eligible actions", "indices", "mask"]),
+    "an index too large": ([0, 3], [ErrorCode.UNKNOWN_ACTION, "3", "2"]),
+    "a negative index": ([-1], [ErrorCode.UNKNOWN_ACTION, "-1", "2"]),
+    "one index too large": (3, [ErrorCode.UNKNOWN_ACTION, "3", "2"]),
+    "a table of indices": ([[0], [1]], [ErrorCode.WRONG_SHAPE, "(2, 1)"]),
+    "fractions": ([0.0, 1.0], [ErrorCode.WRONG_TYPE, "float64"]),
+    "text": (["a"], [ErrorCode.WRONG_TYPE, "<U1"]),
+    "nothing": (None, [ErrorCode.WRONG_TYPE, "object"]),
+    "a short mask": ([True, False], [ErrorCode.WRONG_SHAPE, "(2,)", "3"]),
+    "a long mask": ([True] * 4, [ErrorCode.WRONG_SHAPE, "(4,)", "3"]),
+    "a column for a mask": (np.ones((3, 1), dtype=bool), [ErrorCode.WRONG_SHAPE, "(3, 1)", "3"]),
+    "one truth value": (True, [ErrorCode.WRONG_SHAPE, "()", "3"]),
+    "no index": ([], [ErrorCode.INVALID_ACTION_SET]),
+    "an empty mask": ([False] * 3, [ErrorCode.INVALID_ACTION_SET]),
+    "a mask of numbers": ([0, 1, 0], [ErrorCode.WRONG_TYPE]),
+    "an array of numbers for a mask": (np.array([1, 1, 0]), [ErrorCode.WRONG_TYPE]),
+    "ragged": ([[0], [1, 2]], [ErrorCode.WRONG_SHAPE, "eligible actions", "indices", "mask"]),
 }
 
 
 @pytest.mark.parametrize("actions", SETS.values(), ids=SETS)
 @pytest.mark.parametrize(("chosen", "parts"), BAD_CHOICES.values(), ids=BAD_CHOICES)
-def test_a_choice_that_is_none_is_refused(actions: Any, chosen: Any, parts: list[str]) -> None:
+def test_a_choice_that_is_none_is_refused(actions: Any, chosen: Any, parts: list[object]) -> None:
     with refused(InvalidActions, *parts):
         actions.only(chosen)
     assert actions.eligible.size == 0
@@ -134,7 +135,7 @@ def test_a_choice_that_is_none_is_refused(actions: Any, chosen: Any, parts: list
 
 @pytest.mark.parametrize("actions", SETS.values(), ids=SETS)
 def test_a_refusal_of_many_indices_is_still_short(actions: Any) -> None:
-    with refused(InvalidActions, "0 to 2"):
+    with refused(InvalidActions, ErrorCode.UNKNOWN_ACTION):
         actions.only(list(range(10_000)))
 
 
@@ -159,7 +160,8 @@ def test_a_mask_is_copied() -> None:
 
 @pytest.mark.parametrize("count", [0, -1, 2.0, "3", None, True, NAN, [3]], ids=repr)
 def test_a_number_of_arms_that_is_none_is_refused(count: Any) -> None:
-    with refused(InvalidActions, repr(count), "whole number of at least 1"):
+    code = ErrorCode.OUT_OF_RANGE if type(count) is int else ErrorCode.WRONG_TYPE
+    with refused(InvalidActions, code, repr(count)):
         Arms(count)
 
 

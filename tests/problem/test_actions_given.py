@@ -18,15 +18,16 @@ from stagewise import (
     UCB,
     Agent,
     Arms,
-    Draw,
-    Finite,
+    FiniteSet,
     InvalidActions,
     LinUCB,
+    RandomKey,
     Rays,
     SafeAction,
     SafeLTS,
     StagewiseError,
 )
+from stagewise.problem.errors import ErrorCode
 
 AT_ORIGIN = {"safe_action": SafeAction(features=[0.0, 0.0]), "threshold": 0.5, "noise": 0.1}
 ON_RAYS = {"LCLUCB": LCLUCB, "ROFUL": ROFUL, "SafeLTS": SafeLTS}
@@ -37,12 +38,12 @@ ON_ARMS: dict[str, Callable[[], Any]] = {
 }
 
 
-def assert_refuses(agent: Agent, actions: Any, *parts: str) -> None:
+def assert_refuses(agent: Agent, actions: Any, *parts: object) -> None:
     """Assert that the actions are refused, and that the agent is what it was."""
-    before = agent.state.memory.tobytes(), agent.round, agent.waiting
+    before = agent.state.memory.tobytes(), agent.round, agent.pending_count
     with refused(InvalidActions, *parts):
         agent.decide(actions)
-    assert (agent.state.memory.tobytes(), agent.round, agent.waiting) == before
+    assert (agent.state.memory.tobytes(), agent.round, agent.pending_count) == before
 
 
 def experienced(policy: Any, actions: Any) -> Agent:
@@ -57,44 +58,44 @@ def experienced(policy: Any, actions: Any) -> Agent:
 @pytest.mark.parametrize(
     ("actions", "parts"),
     [
-        ([[0.1, math.nan]], ["nan", "finite"]),
-        ([[0.1, math.inf]], ["inf", "finite"]),
-        ([["a", "b"]], ["real numbers"]),
-        ([[True, True]], ["bool", "real numbers"]),
-        ([[0.1], [0.1, 0.2]], ["rectangular"]),
-        ([0.1, 0.2], ["(2,)", "one row per action"]),
-        ([], ["(0,)", "at least one"]),
-        (None, ["real numbers"]),
-        (np.eye(3), ["3 features", "has 2", "agree"]),
-        (np.ones((1, 1)), ["1 features", "has 2", "agree"]),
-        (Arms(2), ["Arms", "no features"]),
+        ([[0.1, math.nan]], [ErrorCode.NOT_FINITE, "nan"]),
+        ([[0.1, math.inf]], [ErrorCode.NOT_FINITE, "inf"]),
+        ([["a", "b"]], [ErrorCode.WRONG_TYPE]),
+        ([[True, True]], [ErrorCode.WRONG_TYPE, "bool"]),
+        ([[0.1], [0.1, 0.2]], [ErrorCode.WRONG_SHAPE, "rectangular"]),
+        ([0.1, 0.2], [ErrorCode.WRONG_SHAPE, "(2,)", "action"]),
+        ([], [ErrorCode.WRONG_SHAPE, "(0,)"]),
+        (None, [ErrorCode.WRONG_TYPE]),
+        (np.eye(3), [ErrorCode.DIMENSION_MISMATCH, "3", "2"]),
+        (np.ones((1, 1)), [ErrorCode.DIMENSION_MISMATCH, "1", "2"]),
+        (Arms(2), [ErrorCode.UNSUPPORTED_ACTIONS, "Arms"]),
     ],
     ids=["nan", "infinity", "text", "flags", "ragged", "vector", "empty", "None", "wide", "narrow", "arms"],
 )
-def test_linear_policies_refuse_what_does_not_fit(kind: Any, actions: Any, parts: list[str]) -> None:
+def test_linear_policies_refuse_what_does_not_fit(kind: Any, actions: Any, parts: list[object]) -> None:
     assert_refuses(experienced(kind(**AT_ORIGIN), np.eye(2)), actions, *parts)
 
 
 @pytest.mark.parametrize("kind", ON_RAYS.values(), ids=ON_RAYS)
 def test_policies_on_rays_refuse_a_finite_set_and_say_who_takes_it(kind: Any) -> None:
-    assert_refuses(experienced(kind(**AT_ORIGIN), np.eye(2)), Finite(np.eye(2)), "Finite", "Rays", "OPLB")
+    assert_refuses(experienced(kind(**AT_ORIGIN), np.eye(2)), FiniteSet(np.eye(2)), ErrorCode.UNSUPPORTED_ACTIONS)
 
 
 @pytest.mark.parametrize("make", ON_ARMS.values(), ids=ON_ARMS)
 @pytest.mark.parametrize(
     ("actions", "parts"),
     [
-        (Arms(2), ["Arms(2)", "3 arms"]),
-        (Arms(4).only([0]), ["Arms(4", "3 arms"]),
-        (Rays(np.eye(3)), ["Rays", "Arms(3)"]),
-        (Finite(np.eye(3)), ["Finite", "Arms(3)"]),
-        (np.eye(3), ["ndarray", "Arms(3)"]),
-        (3, ["int", "Arms(3)"]),
-        ("all", ["str", "Arms(3)"]),
+        (Arms(2), [ErrorCode.UNSUPPORTED_ACTIONS, "Arms(2)", "3"]),
+        (Arms(4).only([0]), [ErrorCode.UNSUPPORTED_ACTIONS, "Arms(4", "3"]),
+        (Rays(np.eye(3)), [ErrorCode.UNSUPPORTED_ACTIONS, "Rays", "3"]),
+        (FiniteSet(np.eye(3)), [ErrorCode.UNSUPPORTED_ACTIONS, "FiniteSet", "3"]),
+        (np.eye(3), [ErrorCode.UNSUPPORTED_ACTIONS, "ndarray", "3"]),
+        (3, [ErrorCode.UNSUPPORTED_ACTIONS, "int", "3"]),
+        ("all", [ErrorCode.UNSUPPORTED_ACTIONS, "str", "3"]),
     ],
     ids=["fewer", "more", "rays", "finite", "table", "number", "text"],
 )
-def test_policies_on_arms_refuse_what_does_not_fit(make: Callable[[], Any], actions: Any, parts: list[str]) -> None:
+def test_policies_on_arms_refuse_what_does_not_fit(make: Callable[[], Any], actions: Any, parts: list[object]) -> None:
     assert_refuses(experienced(make(), Arms(3)), actions, *parts)
 
 
@@ -106,7 +107,7 @@ def test_linucb_refuses_what_has_no_features(actions: Any) -> None:
 @pytest.mark.parametrize("features", [1, 3, 4, 5])
 def test_linucb_refuses_another_dimension_than_it_has_learned(features: int) -> None:
     agent = experienced(LinUCB(noise=0.1), np.eye(2))
-    assert_refuses(agent, np.eye(features), f"{features} features", " 2")
+    assert_refuses(agent, np.eye(features), ErrorCode.DIMENSION_MISMATCH, features, 2)
 
 
 def test_linucb_plays_what_is_listed_or_nothing() -> None:
@@ -139,7 +140,7 @@ def test_linucb_never_mixes_dimensions_in_one_memory(first: int, second: int) ->
 
     with pytest.raises(StagewiseError):
         mix_up()
-    if agent.waiting:
+    if agent.pending_count:
         agent.learn(decision, reward=0.5)
     assert agent.state.memory.tobytes() == alone.state.memory.tobytes()
 
@@ -148,18 +149,18 @@ def test_linucb_never_mixes_dimensions_in_one_memory(first: int, second: int) ->
 def test_the_papers_radius_refuses_actions_beyond_its_bound(kind: Any) -> None:
     policy = kind(**AT_ORIGIN, radius="paper", action_bound=2.0, cost_bound=None)
     agent = experienced(policy, np.eye(2))
-    assert_refuses(agent, [[0.1, 0.1], [3.0, 0.0]], "norm 3", "action_bound 2", "radius='joint'")
+    assert_refuses(agent, [[0.1, 0.1], [3.0, 0.0]], ErrorCode.BOUND_EXCEEDED, "3", "2")
     agent.decide([[2.0, 0.0]])
 
 
 def test_linucb_refuses_actions_beyond_the_bound_of_the_papers_radius() -> None:
     agent = experienced(LinUCB(noise=0.1, radius="paper"), np.eye(2))
-    assert_refuses(agent, [[3.0, 0.0]], "norm 3", "action_bound 1")
+    assert_refuses(agent, [[3.0, 0.0]], ErrorCode.BOUND_EXCEEDED, "3", "1")
 
 
 @pytest.mark.parametrize("radius", ["joint", "logdet"])
 def test_other_radii_take_actions_of_any_length(radius: str) -> None:
-    assert Agent(LCLUCB(**AT_ORIGIN, radius=radius, cost_bound=1.0)).decide([[30.0, 0.0]]).index == 0
+    assert Agent(LCLUCB(**AT_ORIGIN, radius=radius, cost_bound=1.0)).decide([[30.0, 0.0]]).action_index == 0
 
 
 def rounds(policy: Any, table: Any, count: int = 60) -> list[Any]:
@@ -184,8 +185,8 @@ def test_odd_targets_do_no_harm(kind: Any, safe: list[float], known: bool) -> No
     table = np.array([safe, [0.0, 0.0], [0.5, 0.7], [0.5, 0.7], [0.5, np.nextafter(0.7, 1.0)], safe])
     for decision in rounds(policy, table):
         assert np.isfinite(decision.action).all()
-        assert np.isfinite(decision.hoped)
-        assert decision.fallback or np.all(decision.dearest <= decision.thresholds)
+        assert np.isfinite(decision.optimistic_reward)
+        assert decision.message or np.all(decision.pessimistic_cost <= decision.thresholds)
 
 
 @pytest.mark.parametrize("kind", [LCLUCB, ROFUL])
@@ -193,14 +194,18 @@ def test_duplicates_leave_the_decisions_as_they_were(kind: Any) -> None:
     table = np.array([[0.9, 0.1], [0.2, 0.8], [-0.5, 0.5]])
     alone, doubled = rounds(kind(**AT_ORIGIN), table), rounds(kind(**AT_ORIGIN), np.vstack([table, table]))
     for one, other in zip(alone, doubled, strict=True):
-        assert (one.index, one.step, one.hoped) == (other.index, other.step, other.hoped)
+        assert (one.action_index, one.step_size, one.optimistic_reward) == (
+            other.action_index,
+            other.step_size,
+            other.optimistic_reward,
+        )
 
 
 @pytest.mark.parametrize("kind", LINEAR.values(), ids=LINEAR)
 def test_only_zero_vectors_are_played_without_fear(kind: Any) -> None:
     decision = Agent(kind(**AT_ORIGIN)).decide(np.zeros((3, 2)))
     assert np.array_equal(decision.action, [0.0, 0.0])
-    assert np.all(decision.dearest == 0.0)
+    assert np.all(decision.pessimistic_cost == 0.0)
 
 
 @pytest.mark.long
@@ -218,13 +223,13 @@ def test_any_finite_targets_are_met_with_a_safe_and_finite_decision(kind: Any, k
     @given(table, st.integers(0, 1000))
     def check(targets: list[list[float]], seed: int) -> None:
         try:
-            decision = policy.decide(state, np.array(targets), Draw(seed, 0, 0))
+            decision = policy.decide(state, np.array(targets), RandomKey(seed, 0, 0))
         except InvalidActions:
             assert np.abs(targets).max() > 1e5
             return
         assert np.isfinite(decision.action).all()
-        assert decision.fallback or np.all(decision.dearest <= decision.thresholds)
-        if decision.fallback:
+        assert decision.message or np.all(decision.pessimistic_cost <= decision.thresholds)
+        if decision.message:
             assert np.array_equal(decision.action, [0.3, 0.2])
 
     check()

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tests.problem.refusal import refused
 
 from stagewise import Ball, Box, Ellipsoid, InvalidActions, Polytope
+from stagewise.problem.errors import ErrorCode
 
 NAN, INF = math.nan, math.inf
 SIMPLEX = Polytope(np.eye(3))
@@ -53,7 +54,7 @@ def test_a_ray_leaves_the_set_where_reach_says(actions: Any, seed: int) -> None:
     directions = rng.normal(size=(8, d)) * rng.uniform(0.01, 10.0, size=(8, 1))
     assert actions.contains(inside)
     for direction, far, end in zip(
-        directions, actions.reach(inside, directions), actions.exits(inside, directions), strict=True
+        directions, actions.reach(inside, directions), actions.find_exits(inside, directions), strict=True
     ):
         assert far > 0.0
         assert np.allclose(end, inside + far * direction)
@@ -67,7 +68,7 @@ def test_no_point_of_the_set_beats_the_support(actions: Any, seed: int) -> None:
     rng = np.random.default_rng(seed)
     directions = rng.normal(size=(5, actions.dimension))
     best = actions.support(directions)
-    boundary = actions.exits(actions.middle, rng.normal(size=(400, actions.dimension)))
+    boundary = actions.find_exits(actions.middle, rng.normal(size=(400, actions.dimension)))
     assert all(actions.contains(point) for point in best)
     assert np.all(np.einsum("ij,ij->i", directions, best) >= (boundary @ directions.T).max(axis=0) - 1e-9)
     assert np.linalg.norm(boundary, axis=1).max() <= actions.longest + 1e-9
@@ -78,7 +79,7 @@ def test_no_point_of_the_set_beats_the_support(actions: Any, seed: int) -> None:
 def test_what_is_outside_is_pulled_in_and_what_is_inside_stays(actions: Any, seed: int) -> None:
     rng = np.random.default_rng(seed)
     points = actions.middle + rng.normal(size=(20, actions.dimension)) * rng.uniform(0.01, 5.0, size=(20, 1))
-    for point, pulled in zip(points, actions.retracted(points), strict=True):
+    for point, pulled in zip(points, actions.retract(points), strict=True):
         assert actions.contains(pulled)
         if actions.contains(point):
             assert np.allclose(point, pulled, atol=1e-7)
@@ -126,29 +127,29 @@ def test_a_simplex_is_flat_and_knows_it() -> None:
     assert SIMPLEX.contains(middle)
     assert not SIMPLEX.contains([0.3, 0.3, 0.3])
     assert np.allclose(SIMPLEX.reach(middle, np.array([[1.0, -1.0, 0.0], [1.0, 0.0, 0.0]])), [1.0 / 3.0, 0.0])
-    assert SIMPLEX.contains(SIMPLEX.retracted(np.array([[0.9, 0.9, 0.9]]))[0])
+    assert SIMPLEX.contains(SIMPLEX.retract(np.array([[0.9, 0.9, 0.9]]))[0])
 
 
 def test_a_segment_is_a_polytope_too() -> None:
     segment = Polytope([[0.0, 0.0], [1.0, 1.0], [0.5, 0.5]])
     assert len(segment.vertices) == 2
-    assert np.allclose(segment.exits(np.zeros(2), np.array([[2.0, 2.0]])), [[1.0, 1.0]])
+    assert np.allclose(segment.find_exits(np.zeros(2), np.array([[2.0, 2.0]])), [[1.0, 1.0]])
 
 
 def test_a_ball_around_the_origin_takes_the_dimension_it_is_asked_for() -> None:
     assert Ball(1.0).dimension is None
     assert Ball(1.0).contains(np.zeros(7))
-    assert Ball(1.0).placed(3).dimension == 3
-    with refused(InvalidActions, "Ball", 2, 3):
-        Ball(1.0, np.zeros(2)).placed(3)
+    assert Ball(1.0).with_dimension(3).dimension == 3
+    with refused(InvalidActions, ErrorCode.DIMENSION_MISMATCH):
+        Ball(1.0, np.zeros(2)).with_dimension(3)
 
 
 def test_descriptions_are_plain_and_build_the_set_again() -> None:
     makers = {"ball": Ball, "ellipsoid": Ellipsoid, "box": Box, "polytope": Polytope}
     for kind in KINDS:
         actions = random_set(kind, 3, 2)
-        plain = json.loads(json.dumps(actions.description()))
-        again = makers[plain.pop("kind")](**plain)
+        rounded = json.loads(json.dumps(actions.description()))
+        again = makers[rounded.pop("kind")](**rounded)
         directions = np.random.default_rng(0).normal(size=(9, 3))
         assert np.allclose(again.support(directions), actions.support(directions))
 
@@ -166,44 +167,63 @@ def test_sets_cannot_be_changed_through_their_arrays() -> None:
 
 CUBE = np.vstack([np.eye(2), -np.eye(2)])
 BAD: dict[str, tuple[Any, list[object]]] = {
-    "no radius": (lambda: Ball(0.0), ["0.0", "greater than 0"]),
-    "a negative radius": (lambda: Ball(-1.0), ["-1.0", "greater than 0"]),
-    "an endless radius": (lambda: Ball(INF), ["inf", "finite"]),
-    "a radius that is none": (lambda: Ball(NAN), ["nan", "finite"]),
-    "a truth value as radius": (lambda: Ball(True), ["True", "number"]),
-    "text as radius": (lambda: Ball("1"), ["'1'", "number"]),
-    "a ball nowhere": (lambda: Ball(1.0, [NAN, 0.0]), ["nan", "(0,)"]),
-    "a ball around a table": (lambda: Ball(1.0, [[0.0]]), ["(1, 1)", "one vector"]),
-    "a ball around nothing": (lambda: Ball(1.0, []), ["(0,)", "one vector"]),
-    "a shape with a hole": (lambda: Ellipsoid([[1.0, NAN], [NAN, 1.0]]), ["nan", "(0, 1)"]),
-    "a shape that is no square": (lambda: Ellipsoid(np.ones((2, 3))), ["(2, 3)", "square"]),
-    "a shape that is not symmetric": (lambda: Ellipsoid([[1.0, 0.5], [0.0, 1.0]]), ["symmetric"]),
-    "a flat shape": (lambda: Ellipsoid([[1.0, 1.0], [1.0, 1.0]]), ["positive definite"]),
-    "a zero shape": (lambda: Ellipsoid(np.zeros((2, 2))), ["positive definite"]),
-    "a negative shape": (lambda: Ellipsoid(-np.eye(2)), ["-1", "positive definite"]),
+    "no radius": (lambda: Ball(0.0), [ErrorCode.OUT_OF_RANGE, "0.0", "greater than 0"]),
+    "a negative radius": (lambda: Ball(-1.0), [ErrorCode.OUT_OF_RANGE, "-1.0", "greater than 0"]),
+    "an endless radius": (lambda: Ball(INF), [ErrorCode.NOT_FINITE, "inf", "finite"]),
+    "a radius that is none": (lambda: Ball(NAN), [ErrorCode.NOT_FINITE, "nan", "finite"]),
+    "a truth value as radius": (lambda: Ball(True), [ErrorCode.WRONG_TYPE, "True", "number"]),
+    "text as radius": (lambda: Ball("1"), [ErrorCode.WRONG_TYPE, "'1'", "number"]),
+    "a ball nowhere": (lambda: Ball(1.0, [NAN, 0.0]), [ErrorCode.NOT_FINITE, "nan", "(0,)"]),
+    "a ball around a table": (lambda: Ball(1.0, [[0.0]]), [ErrorCode.WRONG_SHAPE, "(1, 1)", "one vector"]),
+    "a ball around nothing": (lambda: Ball(1.0, []), [ErrorCode.WRONG_SHAPE, "(0,)", "one vector"]),
+    "a shape with a hole": (lambda: Ellipsoid([[1.0, NAN], [NAN, 1.0]]), [ErrorCode.NOT_FINITE, "nan", "(0, 1)"]),
+    "a shape that is no square": (lambda: Ellipsoid(np.ones((2, 3))), [ErrorCode.WRONG_SHAPE, "(2, 3)", "square"]),
+    "a shape that is not symmetric": (
+        lambda: Ellipsoid([[1.0, 0.5], [0.0, 1.0]]),
+        [ErrorCode.INVALID_ACTION_SET, "symmetric"],
+    ),
+    "a flat shape": (lambda: Ellipsoid([[1.0, 1.0], [1.0, 1.0]]), [ErrorCode.INVALID_ACTION_SET, "positive definite"]),
+    "a zero shape": (lambda: Ellipsoid(np.zeros((2, 2))), [ErrorCode.INVALID_ACTION_SET, "positive definite"]),
+    "a negative shape": (lambda: Ellipsoid(-np.eye(2)), [ErrorCode.INVALID_ACTION_SET, "-1", "positive definite"]),
     "a shape and another center": (lambda: Ellipsoid(np.eye(2), np.zeros(3)), [3, 2]),
-    "a box turned over": (lambda: Box([0.0, 1.0], [1.0, 0.0]), ["1.0", "0.0", "feature 1"]),
-    "a flat box": (lambda: Box([0.0], [0.0]), ["0.0", "below"]),
+    "a box turned over": (
+        lambda: Box([0.0, 1.0], [1.0, 0.0]),
+        [ErrorCode.INVALID_ACTION_SET, "1.0", "0.0", "feature 1"],
+    ),
+    "a flat box": (lambda: Box([0.0], [0.0]), [ErrorCode.INVALID_ACTION_SET, "0.0", "below"]),
     "a box of two sizes": (lambda: Box([0.0], [1.0, 1.0]), [1, 2]),
-    "a box without end": (lambda: Box([0.0], [INF]), ["inf", "finite"]),
-    "too many corners": (lambda: Box(np.zeros(40), np.ones(40)).vertices, ["2^40"]),
-    "nothing": (lambda: Polytope(), ["exactly one"]),
-    "both": (lambda: Polytope(np.eye(2), A=CUBE, b=np.ones(4)), ["exactly one"]),
-    "A alone": (lambda: Polytope(A=CUBE), ["exactly one"]),
-    "vertices with a hole": (lambda: Polytope([[0.0, NAN], [1.0, 1.0]]), ["nan", "(0, 1)"]),
-    "one vertex": (lambda: Polytope([[1.0, 1.0]]), ["single point"]),
-    "one vertex twice": (lambda: Polytope([[1.0, 1.0], [1.0, 1.0]]), ["single point"]),
-    "no vertex": (lambda: Polytope(np.zeros((0, 2))), ["(0, 2)"]),
-    "half-spaces without end": (lambda: Polytope(A=np.eye(2), b=np.ones(2)), ["2 half-spaces", "bounded"]),
-    "a strip": (lambda: Polytope(A=[[1.0, 0.0], [-1.0, 0.0]], b=[1.0, 1.0]), ["bounded"]),
-    "half-spaces apart": (lambda: Polytope(A=CUBE, b=[1.0, 1.0, -2.0, 1.0]), ["no point in common"]),
-    "half-spaces that touch": (lambda: Polytope(A=CUBE, b=[1.0, 1.0, -1.0, 1.0]), ["flat"]),
-    "a row of zeros": (lambda: Polytope(A=[*CUBE, [0.0, 0.0]], b=np.ones(5)), ["row 4", "zero"]),
-    "too few ends": (lambda: Polytope(A=CUBE, b=np.ones(3)), ["(4, 2)", "(3,)"]),
-    "ends with a hole": (lambda: Polytope(A=CUBE, b=[1.0, 1.0, NAN, 1.0]), ["nan", "(2,)"]),
+    "a box without end": (lambda: Box([0.0], [INF]), [ErrorCode.NOT_FINITE, "inf", "finite"]),
+    "too many corners": (lambda: Box(np.zeros(40), np.ones(40)).vertices, [ErrorCode.TOO_LARGE, "2^40"]),
+    "nothing": (lambda: Polytope(), [ErrorCode.CONFLICTING_SETTINGS, "exactly one"]),
+    "both": (lambda: Polytope(np.eye(2), A=CUBE, b=np.ones(4)), [ErrorCode.CONFLICTING_SETTINGS, "exactly one"]),
+    "A alone": (lambda: Polytope(A=CUBE), [ErrorCode.CONFLICTING_SETTINGS, "exactly one"]),
+    "vertices with a hole": (lambda: Polytope([[0.0, NAN], [1.0, 1.0]]), [ErrorCode.NOT_FINITE, "nan", "(0, 1)"]),
+    "one vertex": (lambda: Polytope([[1.0, 1.0]]), [ErrorCode.INVALID_ACTION_SET, "single point"]),
+    "one vertex twice": (lambda: Polytope([[1.0, 1.0], [1.0, 1.0]]), [ErrorCode.INVALID_ACTION_SET, "single point"]),
+    "no vertex": (lambda: Polytope(np.zeros((0, 2))), [ErrorCode.WRONG_SHAPE, "(0, 2)"]),
+    "half-spaces without end": (
+        lambda: Polytope(A=np.eye(2), b=np.ones(2)),
+        [ErrorCode.INVALID_ACTION_SET, "2 half-spaces", "bounded"],
+    ),
+    "a strip": (lambda: Polytope(A=[[1.0, 0.0], [-1.0, 0.0]], b=[1.0, 1.0]), [ErrorCode.INVALID_ACTION_SET, "bounded"]),
+    "half-spaces apart": (
+        lambda: Polytope(A=CUBE, b=[1.0, 1.0, -2.0, 1.0]),
+        [ErrorCode.INVALID_ACTION_SET, "no point in common"],
+    ),
+    "half-spaces that touch": (
+        lambda: Polytope(A=CUBE, b=[1.0, 1.0, -1.0, 1.0]),
+        [ErrorCode.INVALID_ACTION_SET, "flat"],
+    ),
+    "a row of zeros": (
+        lambda: Polytope(A=[*CUBE, [0.0, 0.0]], b=np.ones(5)),
+        [ErrorCode.INVALID_ACTION_SET, "row 4", "zero"],
+    ),
+    "too few ends": (lambda: Polytope(A=CUBE, b=np.ones(3)), [ErrorCode.WRONG_SHAPE, "(4, 2)", "(3,)"]),
+    "ends with a hole": (lambda: Polytope(A=CUBE, b=[1.0, 1.0, NAN, 1.0]), [ErrorCode.NOT_FINITE, "nan", "(2,)"]),
 }
 
 
+@pytest.mark.wording
 @pytest.mark.parametrize(("make", "parts"), BAD.values(), ids=BAD)
 def test_a_set_that_is_none_is_refused(make: Any, parts: list[object]) -> None:
     with refused(InvalidActions, *parts):
@@ -213,8 +233,18 @@ def test_a_set_that_is_none_is_refused(make: Any, parts: list[object]) -> None:
 @pytest.mark.parametrize(
     "actions", [Ball(1.0, [0.0, 0.0]), Ellipsoid(np.eye(2)), Box([0, 0], [1, 1]), Polytope(np.eye(2))]
 )
-@pytest.mark.parametrize("point", [[0.5], [0.5, 0.5, 0.5], 0.5, [[0.5, 0.5]], [np.nan, 0.0], "x"])
-def test_a_point_of_another_shape_is_not_asked_about(actions: Any, point: Any) -> None:
-    with refused(InvalidActions, "the point"):
+@pytest.mark.parametrize(
+    ("point", "code"),
+    [
+        ([0.5], ErrorCode.DIMENSION_MISMATCH),
+        ([0.5, 0.5, 0.5], ErrorCode.DIMENSION_MISMATCH),
+        (0.5, ErrorCode.WRONG_SHAPE),
+        ([[0.5, 0.5]], ErrorCode.WRONG_SHAPE),
+        ([np.nan, 0.0], ErrorCode.NOT_FINITE),
+        ("x", ErrorCode.WRONG_TYPE),
+    ],
+)
+def test_a_point_of_another_shape_is_not_asked_about(actions: Any, point: Any, code: ErrorCode) -> None:
+    with refused(InvalidActions, code):
         actions.contains(point)
     assert actions.contains([0.5, 0.5])

@@ -7,7 +7,8 @@ import pytest
 from tests.problem.refusal import refused
 
 from stagewise import FunctionClass, InvalidActions, InvalidProblem
-from stagewise.problem.functions import class_of, classes_of
+from stagewise.problem.errors import ErrorCode
+from stagewise.problem.functions import parse_function_class, parse_function_classes
 
 TABLE = [[0.1, 0.5, 0.9], [0.1, 0.2, 0.3]]
 GRID = [[0.0, 1.0], [1.0, 0.0], [0.5, 0.5]]
@@ -36,8 +37,8 @@ def test_duplicates_count_once_and_keep_their_order() -> None:
 def test_a_table_over_features_is_looked_up() -> None:
     listed = FunctionClass(TABLE, features=GRID)
     assert listed.arms is None
-    assert np.array_equal(listed.over(np.array([GRID[2], GRID[0]])), np.array(TABLE)[:, [2, 0]])
-    assert np.array_equal(listed.over(np.array([[-0.0, 1.0]])), np.array(TABLE)[:, :1])
+    assert np.array_equal(listed.evaluate(np.array([GRID[2], GRID[0]])), np.array(TABLE)[:, [2, 0]])
+    assert np.array_equal(listed.evaluate(np.array([[-0.0, 1.0]])), np.array(TABLE)[:, :1])
 
 
 def test_callables_are_asked_once_for_each_action() -> None:
@@ -49,7 +50,7 @@ def test_callables_are_asked_once_for_each_action() -> None:
 
     functions = FunctionClass([counting, first])
     for _ in range(3):
-        assert np.array_equal(functions.over(np.array(GRID)), [[0.5] * 3, [0.0, 1.0, 0.5]])
+        assert np.array_equal(functions.evaluate(np.array(GRID)), [[0.5] * 3, [0.0, 1.0, 0.5]])
     assert asked == GRID
 
 
@@ -64,71 +65,78 @@ def test_a_callable_cannot_write_into_the_actions() -> None:
         x[0] = 9.0
         return 0.0
 
-    with refused(InvalidActions, "function 0", "ValueError"):
-        FunctionClass([greedy]).over(np.array(GRID))
+    with refused(InvalidActions, ErrorCode.CALLBACK_FAILED):
+        FunctionClass([greedy]).evaluate(np.array(GRID))
 
 
 @pytest.mark.parametrize(
-    ("functions", "features", "words"),
+    ("functions", "features", "parts"),
     [
-        ([], None, "shape (0,)"),
-        ([[]], None, "shape (1, 0)"),
-        ([0.1, 0.2], None, "shape (2,)"),
-        ([[0.1, np.nan]], None, "nan"),
-        ([[0.1, np.inf]], None, "inf"),
-        ([[0.1], [0.2, 0.3]], None, "rectangular"),
-        ([["a", "b"]], None, "type"),
-        ([[True, False]], None, "bool"),
-        (TABLE, GRID[:2], "2 listed actions"),
-        (TABLE, [0.0, 1.0, 2.0], "shape (3,)"),
-        (TABLE, [[0.0], [1.0], [0.0]], "twice"),
-        (TABLE, [[0.0], [1.0], [np.nan]], "nan"),
-        ([first], [[np.inf, 0.0]], "inf"),
-        ([first, 3], None, "type object"),
+        ([], None, [ErrorCode.WRONG_SHAPE, "(0,)"]),
+        ([[]], None, [ErrorCode.WRONG_SHAPE, "(1, 0)"]),
+        ([0.1, 0.2], None, [ErrorCode.WRONG_SHAPE, "(2,)"]),
+        ([[0.1, np.nan]], None, [ErrorCode.NOT_FINITE, "nan"]),
+        ([[0.1, np.inf]], None, [ErrorCode.NOT_FINITE, "inf"]),
+        ([[0.1], [0.2, 0.3]], None, [ErrorCode.WRONG_SHAPE]),
+        ([["a", "b"]], None, [ErrorCode.WRONG_TYPE, "<U1"]),
+        ([[True, False]], None, [ErrorCode.WRONG_TYPE, "bool"]),
+        (TABLE, GRID[:2], [ErrorCode.DIMENSION_MISMATCH, "2"]),
+        (TABLE, [0.0, 1.0, 2.0], [ErrorCode.WRONG_SHAPE, "(3,)"]),
+        (TABLE, [[0.0], [1.0], [0.0]], [ErrorCode.CONFLICTING_SETTINGS, "[0.0]"]),
+        (TABLE, [[0.0], [1.0], [np.nan]], [ErrorCode.NOT_FINITE, "nan"]),
+        ([first], [[np.inf, 0.0]], [ErrorCode.NOT_FINITE, "inf"]),
+        ([first, 3], None, [ErrorCode.WRONG_TYPE, "object"]),
     ],
 )
-def test_what_is_no_class_is_refused(functions: Any, features: Any, words: str) -> None:
-    with refused(InvalidProblem, words):
+def test_what_is_no_class_is_refused(functions: Any, features: Any, parts: list[object]) -> None:
+    with refused(InvalidProblem, *parts):
         FunctionClass(functions, features=features)
 
 
 @pytest.mark.parametrize(
-    ("function", "words"),
+    ("function", "parts"),
     [
-        (lambda x: np.nan, "nan"),
-        (lambda x: x, "shape (2,)"),
-        (lambda x: None, "None"),
-        (lambda x: x[7], "IndexError"),
-        (lambda: 0.0, "TypeError"),
+        (lambda x: np.nan, [ErrorCode.NOT_FINITE, "nan"]),
+        (lambda x: x, [ErrorCode.WRONG_SHAPE, "(2,)"]),
+        (lambda x: None, [ErrorCode.WRONG_TYPE, "None"]),
+        (lambda x: x[7], [ErrorCode.CALLBACK_FAILED, "IndexError"]),
+        (lambda: 0.0, [ErrorCode.CALLBACK_FAILED, "TypeError"]),
     ],
 )
-def test_a_callable_that_does_not_answer_with_a_number_is_refused(function: Any, words: str) -> None:
-    with refused(InvalidActions, "function 1", words):
-        FunctionClass([first, function]).over(np.array(GRID))
+def test_a_callable_that_does_not_answer_with_a_number_is_refused(function: Any, parts: list[object]) -> None:
+    with refused(InvalidActions, *parts):
+        FunctionClass([first, function]).evaluate(np.array(GRID))
 
 
 def test_an_action_that_is_not_listed_is_refused() -> None:
-    with refused(InvalidActions, "[0.25, 0.75]", "3 listed"):
-        FunctionClass(TABLE, features=GRID).over(np.array([[0.25, 0.75]]))
+    with refused(InvalidActions, ErrorCode.UNKNOWN_ACTION):
+        FunctionClass(TABLE, features=GRID).evaluate(np.array([[0.25, 0.75]]))
 
 
 @pytest.mark.parametrize("value", [None, 0.5, "table", {"a": 1}, FunctionClass])
 def test_only_tables_and_callables_make_a_class(value: Any) -> None:
-    with refused(InvalidProblem, "must be"):
-        class_of(value)
+    with refused(InvalidProblem, ErrorCode.WRONG_TYPE):
+        parse_function_class(value)
 
 
 def test_costs_share_a_class_or_have_one_each() -> None:
     names = ["spend", "wait"]
-    assert isinstance(classes_of(TABLE, names), FunctionClass)
-    assert isinstance(classes_of([first, second], names), FunctionClass)
-    assert [len(c) for c in classes_of([TABLE, TABLE[:1]], names)] == [2, 1]
-    assert [len(c) for c in classes_of(np.array([TABLE, TABLE]), names)] == [2, 2]
-    assert [len(c) for c in classes_of([[first], [first, second]], names)] == [1, 2]
-    assert list(classes_of({"wait": TABLE, "spend": TABLE[:1]}, names)) == names
+    assert isinstance(parse_function_classes(TABLE, names), FunctionClass)
+    assert isinstance(parse_function_classes([first, second], names), FunctionClass)
+    assert [len(c) for c in parse_function_classes([TABLE, TABLE[:1]], names)] == [2, 1]
+    assert [len(c) for c in parse_function_classes(np.array([TABLE, TABLE]), names)] == [2, 2]
+    assert [len(c) for c in parse_function_classes([[first], [first, second]], names)] == [1, 2]
+    assert list(parse_function_classes({"wait": TABLE, "spend": TABLE[:1]}, names)) == names
 
 
-@pytest.mark.parametrize(("value", "words"), [({"spend": TABLE}, "names"), ([TABLE], "1 classes"), ([], "shape (0,)")])
-def test_costs_without_a_class_are_refused(value: Any, words: str) -> None:
-    with refused(InvalidProblem, words):
-        classes_of(value, ["spend", "wait"])
+@pytest.mark.parametrize(
+    ("value", "parts"),
+    [
+        ({"spend": TABLE}, [ErrorCode.UNKNOWN_NAME, "['spend']"]),
+        ([TABLE], [ErrorCode.WRONG_SHAPE, "1"]),
+        ([], [ErrorCode.WRONG_SHAPE, "(0,)"]),
+    ],
+)
+def test_costs_without_a_class_are_refused(value: Any, parts: list[object]) -> None:
+    with refused(InvalidProblem, *parts):
+        parse_function_classes(value, ["spend", "wait"])

@@ -10,16 +10,17 @@ from tests.problem.refusal import refuses
 
 import stagewise as sw
 from stagewise import AtLeast, Context, InvalidActions, InvalidOutcome, InvalidProblem, Limit, RelativeToSafe
-from stagewise.problem.columns import columns_of, listed_names, named_column, numbers_in
-from stagewise.problem.naming import ranges_of
-from stagewise.problem.plain_limits import limit_from, of_kind, plain_limit
-from stagewise.problem.window import clock_of
+from stagewise.problem.columns import get_column, get_numeric_column, list_column_names, read_columns
+from stagewise.problem.errors import ErrorCode
+from stagewise.problem.limit_encoding import encode_limit, parse_limit, parse_signal
+from stagewise.problem.naming import parse_ranges
+from stagewise.problem.window import check_clock
 
 
 class Torn(Mapping[str, Any]):
     """A frame that has a column which cannot be read, or whose names cannot."""
 
-    def __init__(self, names: list[str] | None) -> None:
+    def __init__(self, names: list[object] | None) -> None:
         self.names = names
 
     def __getitem__(self, name: str) -> Any:
@@ -43,48 +44,76 @@ class Arrow:
         raise RuntimeError("torn")
 
 
-READ: dict[str, tuple[Callable[[], Any], Any, list[str]]] = {
+READ: dict[str, tuple[Callable[[], Any], Any, list[object]]] = {
     "a column of dates": (
-        lambda: numbers_in({"x": np.array(["2020-01-01"], dtype="datetime64[D]")}, "x", "reward"),
+        lambda: get_numeric_column({"x": np.array(["2020-01-01"], dtype="datetime64[D]")}, "x", "reward"),
         InvalidOutcome,
-        ["the column 'x'", "datetime64"],
+        [ErrorCode.COLUMN_WRONG_TYPE, "the column 'x'", "datetime64"],
     ),
-    "a number too large": (lambda: numbers_in({"x": [10**400, 1]}, "x", "reward"), InvalidOutcome, ["no double"]),
-    "a column that cannot be read": (lambda: named_column(Torn(["x"]), "x", "reward"), InvalidOutcome, ["'x'"]),
-    "names that cannot be read": (lambda: listed_names(Torn(None), InvalidOutcome), InvalidOutcome, ["names"]),
-    "a context in rows": (lambda: Context([[0.1, 0.2]]), InvalidActions, ["shape (1, 2)", "one list"]),
-    "a segment below 0": (lambda: Context([0.1], segments=[-1]), InvalidActions, ["segments are [-1]", "from 0"]),
-    "half a segment": (lambda: Context([0.1], segments=[0.5]), InvalidActions, ["segments are [0.5]"]),
-    "a segment too large": (lambda: Context([0.1], segments=[2**52]), InvalidActions, ["2**52 - 1"]),
-    "segments in rows": (lambda: Context([0.1], segments=[[1]]), InvalidActions, ["segments are [[1]]"]),
-    "a range of one end": (lambda: ranges_of({"age": (18,)}), InvalidProblem, ["'age'", "(low, high)"]),
-    "a range of text": (lambda: ranges_of({"age": "18"}), InvalidProblem, ["'age'", "(low, high)"]),
-    "a reward of text": (lambda: of_kind(sw.Reward, "click", "reward"), InvalidProblem, ["reward is 'click'"]),
-    "a reward without a name": (lambda: of_kind(sw.Reward, {}, "reward"), InvalidProblem, ["lacks 'name'"]),
-    "a limit of text": (lambda: limit_from("2%", "opt_out"), InvalidProblem, ["'opt_out' is '2%'"]),
-    "a limit of a truth": (lambda: limit_from(True, "opt_out"), InvalidProblem, ["'opt_out' is True"]),
-    "a limit without a plain form": (
-        lambda: plain_limit(Limit(AtLeast(RelativeToSafe(0.9)), safe=0.5)),
+    "a number too large": (
+        lambda: get_numeric_column({"x": [10**400, 1]}, "x", "reward"),
+        InvalidOutcome,
+        [ErrorCode.OUT_OF_RANGE],
+    ),
+    "a column that cannot be read": (
+        lambda: get_column(Torn(["x"]), "x", "reward"),
+        InvalidOutcome,
+        [ErrorCode.COLUMN_WRONG_TYPE, "'x'"],
+    ),
+    "names that cannot be read": (
+        lambda: list_column_names(Torn(None), InvalidOutcome),
+        InvalidOutcome,
+        [ErrorCode.WRONG_TYPE],
+    ),
+    "a context in rows": (lambda: Context([[0.1, 0.2]]), InvalidActions, [ErrorCode.WRONG_SHAPE, "(1, 2)"]),
+    "a segment below 0": (lambda: Context([0.1], segments=[-1]), InvalidActions, [ErrorCode.WRONG_TYPE, "[-1]"]),
+    "half a segment": (lambda: Context([0.1], segments=[0.5]), InvalidActions, [ErrorCode.WRONG_TYPE, "[0.5]"]),
+    "a segment too large": (
+        lambda: Context([0.1], segments=[2**52]),
+        InvalidActions,
+        [ErrorCode.WRONG_TYPE, "[4503599627370496]"],
+    ),
+    "segments in rows": (lambda: Context([0.1], segments=[[1]]), InvalidActions, [ErrorCode.WRONG_TYPE, "[[1]]"]),
+    "a range of one end": (lambda: parse_ranges({"age": (18,)}), InvalidProblem, [ErrorCode.WRONG_TYPE, "'age'"]),
+    "a range of text": (lambda: parse_ranges({"age": "18"}), InvalidProblem, [ErrorCode.WRONG_TYPE, "'age'"]),
+    "a reward of text": (
+        lambda: parse_signal(sw.Reward, "click", "reward"),
         InvalidProblem,
-        ["from below", "give its number"],
+        [ErrorCode.WRONG_TYPE, "reward"],
     ),
-    "a clock that stands": (lambda: clock_of(3), InvalidProblem, ["clock is 3", "time.time"]),
+    "a reward without a name": (
+        lambda: parse_signal(sw.Reward, {}, "reward"),
+        InvalidProblem,
+        [ErrorCode.MISSING_VALUE, "name"],
+    ),
+    "a limit of text": (
+        lambda: parse_limit("2%", "opt_out"),
+        InvalidProblem,
+        [ErrorCode.WRONG_TYPE, "'opt_out'", "'2%'"],
+    ),
+    "a limit of a truth": (lambda: parse_limit(True, "opt_out"), InvalidProblem, [ErrorCode.WRONG_TYPE, "True"]),
+    "a limit that no file can hold": (
+        lambda: encode_limit(Limit(AtLeast(RelativeToSafe(0.9)), safe=0.5)),
+        InvalidProblem,
+        [ErrorCode.NOT_SERIALIZABLE],
+    ),
+    "a clock that stands": (lambda: check_clock(3), InvalidProblem, [ErrorCode.WRONG_TYPE, "3"]),
 }
 
 
 @pytest.mark.parametrize(("call", "kind", "parts"), READ.values(), ids=READ)
-def test_what_cannot_be_read_is_refused_with_what_it_was(call: Callable[[], Any], kind: Any, parts: list[str]) -> None:
+def test_what_cannot_be_read_is_refused_with_what_it_was(
+    call: Callable[[], Any], kind: Any, parts: list[object]
+) -> None:
     refuses(call, kind, *parts)
 
 
 def test_a_frame_whose_own_code_fails() -> None:
-    refuses(lambda: columns_of(Arrow()), InvalidOutcome, "cannot be read", "torn")
+    refuses(lambda: read_columns(Arrow()), InvalidOutcome, ErrorCode.WRONG_TYPE)
 
 
-@pytest.mark.parametrize(
-    ("made", "part"), [("ConvexHull", "4 vertices"), ("HalfspaceIntersection", "half-spaces")], ids=["points", "rows"]
-)
-def test_a_polytope_that_cannot_be_found(made: str, part: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("function", ["ConvexHull", "HalfspaceIntersection"], ids=["points", "rows"])
+def test_a_polytope_that_cannot_be_found(function: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(*_: Any, **__: Any) -> Any:
         raise QhullError("QH6154 initial simplex is flat\nmore of it")
 
@@ -94,6 +123,6 @@ def test_a_polytope_that_cannot_be_found(made: str, part: str, monkeypatch: pyte
         "ConvexHull": lambda: sw.Polytope(square),
         "HalfspaceIntersection": lambda: sw.Polytope(A=rows, b=ends),
     }
-    make[made]()
-    monkeypatch.setattr(f"scipy.spatial.{made}", fails)
-    refuses(make[made], InvalidActions, part, "QH6154 initial simplex is flat")
+    make[function]()
+    monkeypatch.setattr(f"scipy.spatial.{function}", fails)
+    refuses(make[function], InvalidActions, ErrorCode.INVALID_ACTION_SET, "QH6154")

@@ -8,65 +8,67 @@ import pytest
 from tests.problem.refusal import refused
 
 from stagewise import InvalidProblem, SafeAction
+from stagewise.problem.errors import ErrorCode
 
 NAN, INF = math.nan, math.inf
 
 BAD_FEATURES = {
-    "nan": ([0.0, NAN], ["nan", "(1,)", "finite"]),
-    "infinity": ([INF, 0.0], ["inf", "(0,)", "finite"]),
-    "both infinities": ([INF, -INF], ["inf", "finite"]),
-    "text": ("zero", ["<U4", "real numbers"]),
-    "texts": (["a", "b"], ["<U1", "real numbers"]),
-    "objects": ([object()], ["object", "real numbers"]),
-    "complex": ([1j, 0.0], ["complex128", "real numbers"]),
-    "truth values": ([True, False], ["bool", "real numbers"]),
-    "ragged": ([[0.0], [0.0, 1.0]], ["rectangular", "differ in length"]),
-    "a table": ([[0.0, 1.0]], ["(1, 2)", "one vector"]),
-    "a number": (1.0, ["()", "one vector"]),
-    "empty": ([], ["(0,)", "one vector"]),
+    "nan": ([0.0, NAN], [ErrorCode.NOT_FINITE, "nan", "(1,)"]),
+    "infinity": ([INF, 0.0], [ErrorCode.NOT_FINITE, "inf", "(0,)"]),
+    "both infinities": ([INF, -INF], [ErrorCode.NOT_FINITE, "inf"]),
+    "text": ("zero", [ErrorCode.WRONG_TYPE, "<U4"]),
+    "texts": (["a", "b"], [ErrorCode.WRONG_TYPE, "<U1"]),
+    "objects": ([object()], [ErrorCode.WRONG_TYPE, "object"]),
+    "complex": ([1j, 0.0], [ErrorCode.WRONG_TYPE, "complex128"]),
+    "truth values": ([True, False], [ErrorCode.WRONG_TYPE, "bool"]),
+    "ragged": ([[0.0], [0.0, 1.0]], [ErrorCode.WRONG_SHAPE, "rectangular"]),
+    "a table": ([[0.0, 1.0]], [ErrorCode.WRONG_SHAPE, "(1, 2)"]),
+    "a number": (1.0, [ErrorCode.WRONG_SHAPE, "()"]),
+    "empty": ([], [ErrorCode.WRONG_SHAPE, "(0,)"]),
 }
 
 
 @pytest.mark.parametrize(("features", "parts"), BAD_FEATURES.values(), ids=BAD_FEATURES)
-def test_features_that_are_no_vector_are_refused(features: Any, parts: list[str]) -> None:
+def test_features_that_are_no_vector_are_refused(features: Any, parts: list[object]) -> None:
     with refused(InvalidProblem, "the safe action's features", *parts):
         SafeAction(features=features)
 
 
 @pytest.mark.parametrize("arm", [-1, 1.0, 0.5, "0", True, NAN, [0]], ids=repr)
 def test_an_arm_that_is_no_number_of_one_is_refused(arm: Any) -> None:
-    with refused(InvalidProblem, repr(arm), "counted from 0"):
+    code = ErrorCode.OUT_OF_RANGE if type(arm) is int else ErrorCode.WRONG_TYPE
+    with refused(InvalidProblem, code, repr(arm)):
         SafeAction(arm=arm)
 
 
 def test_it_is_a_vector_or_an_arm_or_one_of_the_round() -> None:
-    with refused(InvalidProblem, "either features", "or an arm", "or neither"):
+    with refused(InvalidProblem, ErrorCode.SAFE_ACTION_INVALID):
         SafeAction(features=[0.0], arm=0)
-    assert SafeAction(reward=0.5, cost=0.1).of_the_round
-    assert not SafeAction(features=[0.0]).of_the_round
-    assert not SafeAction(arm=0).of_the_round
+    assert SafeAction(reward=0.5, cost=0.1).is_per_round
+    assert not SafeAction(features=[0.0]).is_per_round
+    assert not SafeAction(arm=0).is_per_round
 
 
 @pytest.mark.parametrize(
     ("reward", "parts"),
     [
-        (NAN, ["nan", "finite"]),
-        (INF, ["inf", "finite"]),
-        (-INF, ["-inf", "finite"]),
-        ("0.5", ["'0.5'", "a number"]),
-        (True, ["True", "a number"]),
-        (np.True_, ["True", "a number"]),
-        (0.5 + 0j, ["(0.5+0j)", "a number"]),
-        (np.complex128(0.5 + 1j), ["0.5+1j", "a number"]),
-        ([0.5], ["[0.5]", "a number"]),
-        (np.array([0.5]), ["array([0.5])", "a number"]),
-        (10**400, ["a number"]),
-        (1.0000001, ["1.0000001", "at most 1", "divide"]),
-        (25, ["25.0", "at most 1", "divide"]),
+        (NAN, [ErrorCode.NOT_FINITE, "nan"]),
+        (INF, [ErrorCode.NOT_FINITE, "inf"]),
+        (-INF, [ErrorCode.NOT_FINITE, "-inf"]),
+        ("0.5", [ErrorCode.WRONG_TYPE, "'0.5'"]),
+        (True, [ErrorCode.WRONG_TYPE, "True"]),
+        (np.True_, [ErrorCode.WRONG_TYPE, "True"]),
+        (0.5 + 0j, [ErrorCode.WRONG_TYPE, "(0.5+0j)"]),
+        (np.complex128(0.5 + 1j), [ErrorCode.WRONG_TYPE, "0.5+1j"]),
+        ([0.5], [ErrorCode.WRONG_TYPE, "[0.5]"]),
+        (np.array([0.5]), [ErrorCode.WRONG_TYPE, "array([0.5])"]),
+        (10**400, [ErrorCode.OUT_OF_RANGE]),
+        (1.0000001, [ErrorCode.OUT_OF_RANGE, "1.0000001"]),
+        (25, [ErrorCode.OUT_OF_RANGE, "25.0"]),
     ],
     ids=lambda value: None if isinstance(value, list) and len(value) > 1 else repr(value)[:20],
 )
-def test_a_reward_that_is_no_number_up_to_one_is_refused(reward: Any, parts: list[str]) -> None:
+def test_a_reward_that_is_no_number_up_to_one_is_refused(reward: Any, parts: list[object]) -> None:
     with refused(InvalidProblem, "the safe action's reward", *parts):
         SafeAction(features=[0.5], reward=reward)
 
@@ -102,7 +104,7 @@ def test_it_knows_whether_it_is_the_origin(features: list[float], origin: bool) 
 
 @pytest.mark.parametrize("size", [1e-320, -1e-200])
 def test_features_whose_square_cannot_be_told_are_refused(size: float) -> None:
-    with refused(InvalidProblem, "the safe action", abs(size), "zero"):
+    with refused(InvalidProblem, ErrorCode.SAFE_ACTION_INVALID, abs(size)):
         SafeAction(features=[0.0, size])
 
 

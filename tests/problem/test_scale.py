@@ -8,6 +8,7 @@ import pytest
 from tests.problem.refusal import refused
 
 import stagewise as sw
+from stagewise.problem.errors import ErrorCode
 
 LARGEST = 1e6  # in units of √ridge
 UNKNOWN = sw.SafeAction(features=[0.3, 0.2])
@@ -33,9 +34,9 @@ def test_actions_too_large_for_the_ridge_are_refused_by_hand_and_in_logs(ridge: 
     beyond, within = scale * np.array(BEYOND), scale * np.array([[0.0, 1.0], [0.999 * LARGEST, 0.0]])
     for policy in linear_policies(ridge):
         agent = sw.Agent(policy)
-        with refused(sw.InvalidActions, "ridge"):
+        with refused(sw.InvalidActions, ErrorCode.OUT_OF_RANGE):
             agent.decide(beyond)
-        with refused(sw.InvalidActions, "ridge"):
+        with refused(sw.InvalidActions, ErrorCode.OUT_OF_RANGE):
             agent.learn_log(beyond, [0.1, 0.1], [0.1, 0.1])
         agent.learn_log(within, [0.1, 0.1], [0.1, 0.1])
 
@@ -44,7 +45,7 @@ def test_loops_refuse_what_play_by_hand_refuses() -> None:
     policy = sw.LCLUCB(safe_action=UNKNOWN, threshold=0.5, noise=0.1)
     world = sw.LinearWorld(reward=[1e-7, 0.0], cost=[1e-7, 0.0], actions=sw.Rays(BEYOND), noise=0.1)
     for backend in ("cpu", "python"):
-        with refused(sw.InvalidActions, "ridge"):
+        with refused(sw.InvalidActions, ErrorCode.OUT_OF_RANGE):
             sw.simulate(policy, world, rounds=3, backend=backend)
 
 
@@ -53,19 +54,19 @@ def test_kernel_loops_refuse_what_play_by_hand_refuses() -> None:
     policy = sw.KernelOPLB(kernel=sw.LinearKernel(), norm_bound=1.0, **settings)
     world = sw.TableWorld(features=[[0.3, 0.2], *BEYOND], reward=[0.1, 0.2, 0.3], cost=[0.1, 0.2, 0.3], noise=0.1)
     for backend in ("cpu", "python"):
-        with refused(sw.InvalidActions, "ridge"):
+        with refused(sw.InvalidActions, ErrorCode.OUT_OF_RANGE):
             sw.simulate(policy, world, rounds=3, backend=backend)
 
 
 def test_a_convex_set_and_a_safe_action_that_are_too_large_are_refused() -> None:
-    with refused(sw.InvalidActions, "Ball", "ridge"):
+    with refused(sw.InvalidActions, ErrorCode.OUT_OF_RANGE):
         sw.Agent(sw.LCLUCB(safe_action=UNKNOWN, threshold=0.5, noise=0.1)).decide(sw.Ball(2.0 * LARGEST))
     far = sw.SafeAction(features=[2.0 * LARGEST, 0.0])
-    with refused(sw.InvalidProblem, "the safe action", "ridge"):
+    with refused(sw.InvalidProblem, ErrorCode.OUT_OF_RANGE):
         sw.LCLUCB(safe_action=far, threshold=0.5, noise=0.1)
-    with refused(sw.InvalidProblem, "the safe action", "ridge"):
+    with refused(sw.InvalidProblem, ErrorCode.OUT_OF_RANGE):
         sw.KernelOPLB(kernel=sw.LinearKernel(), safe_action=far, threshold=0.5, noise=0.1, norm_bound=1.0)
-    with refused(sw.InvalidProblem, "the safe action", "ridge"):  # k(x, x) = 1 everywhere
+    with refused(sw.InvalidProblem, ErrorCode.OUT_OF_RANGE):  # k(x, x) = 1 everywhere
         sw.KernelOPLB(
             kernel=sw.RBF(lengthscale=1.0), safe_action=UNKNOWN, threshold=0.5, noise=0.1, norm_bound=1.0, ridge=1e-13
         )
@@ -94,8 +95,8 @@ def violations(random: np.random.Generator, kind: Any, scale: float, ridge: floa
         decision = agent.decide(scale * np.array(targets)[random.permutation(count)])
         cost = float(mu @ decision.action) / scale
         over += cost > limit + 1e-9
-        seen = float(theta @ decision.action) / scale + noise * random.normal(), cost + noise * random.normal()
-        agent.learn(decision, *seen)
+        outcome = float(theta @ decision.action) / scale + noise * random.normal(), cost + noise * random.normal()
+        agent.learn(decision, *outcome)
     return over
 
 
@@ -121,15 +122,15 @@ def test_the_unit_of_the_features_decides_nothing(kind: Any, known: bool) -> Non
     """With a ridge of d R²/S²: features twice as long whose parameters are half as long make the same decisions."""
     steps = []
     for scale in (1.0, 2.0**-3, 2.0**9):
-        random, place = np.random.default_rng(4), scale * np.array([0.2, 0.1, 0.0])
-        safe = sw.SafeAction(features=place, reward=0.05, cost=0.1) if known else sw.SafeAction(features=place)
-        told: dict[str, Any] = {"threshold": 0.3, "noise": 0.02, "norm_bound": 0.8 / scale, "cost_bound": 1.0}
-        agent, taken = sw.Agent(kind(safe_action=safe, **told), seed=1), []
+        random, index = np.random.default_rng(4), scale * np.array([0.2, 0.1, 0.0])
+        safe = sw.SafeAction(features=index, reward=0.05, cost=0.1) if known else sw.SafeAction(features=index)
+        values: dict[str, Any] = {"threshold": 0.3, "noise": 0.02, "norm_bound": 0.8 / scale, "cost_bound": 1.0}
+        agent, taken = sw.Agent(kind(safe_action=safe, **values), seed=1), []
         for _ in range(40):
             decision = agent.decide(sw.Rays(scale * np.eye(3)))
             cost = float(np.asarray(decision.action) @ [0.3, 0.4, 0.1]) / scale
             agent.learn(decision, reward=0.5 * cost + 0.02 * random.normal(), cost=cost + 0.02 * random.normal())
-            taken.append((decision.index, decision.step))
+            taken.append((decision.action_index, decision.step_size))
         steps.append(taken)
     assert steps[1] == pytest.approx(np.array(steps[0]), rel=1e-6)
     assert steps[2] == pytest.approx(np.array(steps[0]), rel=1e-6)

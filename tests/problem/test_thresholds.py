@@ -22,8 +22,9 @@ from stagewise import (
     Reward,
     SafeAction,
 )
-from stagewise.launch.forecast.cases import cases_of
-from stagewise.problem.thresholds import resolved, taken_apart
+from stagewise.launch.forecast.cases import build_cases
+from stagewise.problem.errors import ErrorCode
+from stagewise.problem.thresholds import parse_threshold, resolve_thresholds
 
 NAN, INF = math.nan, math.inf
 
@@ -33,41 +34,41 @@ def at(cost: Any) -> SafeAction:
 
 
 BAD_THRESHOLDS = {
-    "missing": (None, ["threshold is missing"]),
-    "an empty mapping": ({}, ["{}", "at least one constraint"]),
-    "an empty list": ([], ["empty", "at least one constraint"]),
-    "an empty tuple": ((), ["empty", "at least one constraint"]),
-    "an empty array": (np.empty(0), ["empty", "at least one constraint"]),
-    "text": ("x", ["'x'", "a number"]),
-    "bytes": (b"x", ["b'x'", "a number"]),
-    "digits as text": ("0.5", ["'0.5'", "a number"]),
-    "a truth value": (True, ["True", "a number"]),
-    "complex": (0.5j, ["0.5j", "a number"]),
-    "complex of numpy": (np.complex128(0.5 + 1j), ["0.5+1j", "a number"]),
-    "an object": (object(), ["object", "a number"]),
-    "nan": (NAN, ["nan", "finite"]),
-    "infinity": (INF, ["inf", "finite"]),
-    "minus infinity": (-INF, ["-inf", "finite"]),
-    "text in a list": ([0.5, "x"], ["'cost 2'", "'x'", "a number"]),
-    "nan in a list": ([NAN, 0.5], ["'cost 1'", "nan", "finite"]),
-    "nothing in a list": ([None], ["'cost'", "None", "a number"]),
-    "a list in a list": ([[0.5]], ["[0.5]", "a number"]),
+    "missing": (None, [ErrorCode.MISSING_VALUE]),
+    "an empty mapping": ({}, [ErrorCode.MISSING_VALUE]),
+    "an empty list": ([], [ErrorCode.MISSING_VALUE]),
+    "an empty tuple": ((), [ErrorCode.MISSING_VALUE]),
+    "an empty array": (np.empty(0), [ErrorCode.MISSING_VALUE]),
+    "text": ("x", [ErrorCode.WRONG_TYPE, "'x'"]),
+    "bytes": (b"x", [ErrorCode.WRONG_TYPE, "b'x'"]),
+    "digits as text": ("0.5", [ErrorCode.WRONG_TYPE, "'0.5'"]),
+    "a truth value": (True, [ErrorCode.WRONG_TYPE, "True"]),
+    "complex": (0.5j, [ErrorCode.WRONG_TYPE, "0.5j"]),
+    "complex of numpy": (np.complex128(0.5 + 1j), [ErrorCode.WRONG_TYPE, "0.5+1j"]),
+    "an object": (object(), [ErrorCode.WRONG_TYPE, "object"]),
+    "nan": (NAN, [ErrorCode.NOT_FINITE, "nan"]),
+    "infinity": (INF, [ErrorCode.NOT_FINITE, "inf"]),
+    "minus infinity": (-INF, [ErrorCode.NOT_FINITE, "-inf"]),
+    "text in a list": ([0.5, "x"], [ErrorCode.WRONG_TYPE, "'cost 2'", "'x'"]),
+    "nan in a list": ([NAN, 0.5], [ErrorCode.NOT_FINITE, "'cost 1'", "nan"]),
+    "nothing in a list": ([None], [ErrorCode.WRONG_TYPE, "'cost'", "None"]),
+    "a list in a list": ([[0.5]], [ErrorCode.WRONG_TYPE, "[0.5]"]),
     "a table": (np.full((2, 2), 0.5), ["a number"]),
     "a table of one": (np.array([[0.5]]), ["a number"]),
-    "nan in a mapping": ({"spend": NAN}, ["'spend'", "nan", "finite"]),
-    "nothing in a mapping": ({"spend": None}, ["'spend'", "None", "a number"]),
-    "a number for a name": ({1: 0.5}, ["{1: 0.5}", "named by text"]),
-    "at least nothing": (AtLeast(None), ["None", "a number"]),
-    "at least nan": (AtLeast(NAN), ["nan", "finite"]),
-    "at least at least": (AtLeast(AtLeast(0.1)), ["AtLeast(value=0.1)", "a number"]),
-    "relative to nan": (RelativeToSafe(NAN), ["factor", "nan", "finite"]),
-    "relative to text": (RelativeToSafe("1.1"), ["factor", "'1.1'", "a number"]),
-    "relative to relative": (RelativeToSafe(RelativeToSafe(1.1)), ["factor", "a number"]),
+    "nan in a mapping": ({"spend": NAN}, [ErrorCode.NOT_FINITE, "'spend'", "nan"]),
+    "nothing in a mapping": ({"spend": None}, [ErrorCode.WRONG_TYPE, "'spend'", "None"]),
+    "a number for a name": ({1: 0.5}, [ErrorCode.INVALID_NAME, "{1: 0.5}"]),
+    "at least nothing": (AtLeast(None), [ErrorCode.WRONG_TYPE, "None"]),
+    "at least nan": (AtLeast(NAN), [ErrorCode.NOT_FINITE, "nan"]),
+    "at least at least": (AtLeast(AtLeast(0.1)), [ErrorCode.WRONG_TYPE, "AtLeast(value=0.1)"]),
+    "relative to nan": (RelativeToSafe(NAN), [ErrorCode.NOT_FINITE, "factor", "nan"]),
+    "relative to text": (RelativeToSafe("1.1"), [ErrorCode.WRONG_TYPE, "factor", "'1.1'"]),
+    "relative to relative": (RelativeToSafe(RelativeToSafe(1.1)), [ErrorCode.WRONG_TYPE, "factor"]),
 }
 
 
 @pytest.mark.parametrize(("threshold", "parts"), BAD_THRESHOLDS.values(), ids=BAD_THRESHOLDS)
-def test_a_threshold_that_is_none_is_refused(threshold: Any, parts: list[str]) -> None:
+def test_a_threshold_that_is_none_is_refused(threshold: Any, parts: list[object]) -> None:
     cost = [0.1, 0.1] if isinstance(threshold, list) and len(threshold) == 2 else 0.1
     for kind in (LCLUCB, OPLB):
         with refused(InvalidProblem, *parts):
@@ -79,80 +80,100 @@ def test_a_threshold_that_is_none_is_refused(threshold: Any, parts: list[str]) -
 
 
 NO_SLACK = {
-    "at the threshold": (0.5, 0.5, ["0.5", "no slack", "strictly below"]),
-    "above the threshold": (0.5, 0.7, ["0.7", "0.5", "no slack", "strictly below"]),
-    "within rounding": (0.5, math.nextafter(0.5, 0.0), ["no slack", "strictly below"]),
-    "the second of two": ([0.5, 0.1], [0.1, 0.2], ["'cost 2'", "0.2", "0.1", "no slack"]),
-    "by name": ({"spend": 0.5, "wait": 0.1}, {"wait": 0.2, "spend": 0.1}, ["'wait'", "0.2", "0.1", "no slack"]),
-    "from below, at it": (AtLeast(0.5), 0.5, ["0.5", "no slack", "strictly above"]),
-    "from below, under it": (AtLeast(0.5), 0.3, ["0.3", "0.5", "no slack", "strictly above"]),
-    "relative, same": (RelativeToSafe(1.0), 0.3, ["0.3", "no slack", "strictly below"]),
-    "relative, less": (RelativeToSafe(0.9), 0.3, ["0.3", "0.27", "no slack", "strictly below"]),
-    "relative to nothing": (RelativeToSafe(1.1), 0.0, ["0.0", "no slack", "strictly below"]),
-    "relative to a gain": (RelativeToSafe(1.1), -0.3, ["-0.3", "-0.33", "no slack", "strictly below"]),
-    "relative, from below, same": (AtLeast(RelativeToSafe(1.0)), 0.3, ["0.3", "no slack", "strictly above"]),
-    "relative, from below, more": (AtLeast(RelativeToSafe(1.1)), 0.3, ["0.3", "0.33", "no slack", "strictly above"]),
+    "at the threshold": (0.5, 0.5, [ErrorCode.SAFE_ACTION_OVER_LIMIT, "0.5", "below"]),
+    "above the threshold": (0.5, 0.7, [ErrorCode.SAFE_ACTION_OVER_LIMIT, "0.7", "0.5", "below"]),
+    "within rounding": (0.5, math.nextafter(0.5, 0.0), [ErrorCode.SAFE_ACTION_OVER_LIMIT, "below"]),
+    "the second of two": ([0.5, 0.1], [0.1, 0.2], [ErrorCode.SAFE_ACTION_OVER_LIMIT, "'cost 2'", "0.2", "0.1"]),
+    "by name": (
+        {"spend": 0.5, "wait": 0.1},
+        {"wait": 0.2, "spend": 0.1},
+        [ErrorCode.SAFE_ACTION_OVER_LIMIT, "'wait'", "0.2", "0.1"],
+    ),
+    "from below, at it": (AtLeast(0.5), 0.5, [ErrorCode.SAFE_ACTION_OVER_LIMIT, "0.5", "above"]),
+    "from below, under it": (AtLeast(0.5), 0.3, [ErrorCode.SAFE_ACTION_OVER_LIMIT, "0.3", "0.5", "above"]),
+    "relative, same": (RelativeToSafe(1.0), 0.3, [ErrorCode.SAFE_ACTION_OVER_LIMIT, "0.3", "below"]),
+    "relative, less": (RelativeToSafe(0.9), 0.3, [ErrorCode.SAFE_ACTION_OVER_LIMIT, "0.3", "0.27", "below"]),
+    "relative to nothing": (RelativeToSafe(1.1), 0.0, [ErrorCode.SAFE_ACTION_OVER_LIMIT, "0.0", "below"]),
+    "relative to a gain": (RelativeToSafe(1.1), -0.3, [ErrorCode.SAFE_ACTION_OVER_LIMIT, "-0.3", "-0.33", "below"]),
+    "relative, from below, same": (
+        AtLeast(RelativeToSafe(1.0)),
+        0.3,
+        [ErrorCode.SAFE_ACTION_OVER_LIMIT, "0.3", "above"],
+    ),
+    "relative, from below, more": (
+        AtLeast(RelativeToSafe(1.1)),
+        0.3,
+        [ErrorCode.SAFE_ACTION_OVER_LIMIT, "0.3", "0.33", "above"],
+    ),
 }
 
 
 @pytest.mark.parametrize(("threshold", "cost", "parts"), NO_SLACK.values(), ids=NO_SLACK)
-def test_a_safe_action_without_slack_is_refused(threshold: Any, cost: Any, parts: list[str]) -> None:
+def test_a_safe_action_without_slack_is_refused(threshold: Any, cost: Any, parts: list[object]) -> None:
     with refused(InvalidProblem, *parts):
         LCLUCB(safe_action=at(cost), threshold=threshold, noise=0.1)
 
 
 def test_a_known_cost_without_slack_is_refused_even_where_another_is_unknown() -> None:
-    with refused(InvalidProblem, "'cost 1'", "0.6", "0.5", "no slack"):
+    with refused(InvalidProblem, ErrorCode.SAFE_ACTION_OVER_LIMIT):
         LCLUCB(safe_action=at([0.6, None]), threshold=[0.5, 0.5], noise=0.1)
 
 
 BAD_COSTS = {
-    "other names": ({"speed": 0.1}, {"spend": 0.5}, ["['speed']", "['spend']"]),
-    "too many names": ({"spend": 0.1, "wait": 0.1}, {"spend": 0.5}, ["['spend', 'wait']", "['spend']"]),
-    "too few names": ({"spend": 0.1}, {"spend": 0.5, "wait": 0.5}, ["['spend']", "['spend', 'wait']"]),
-    "numbers for names": ({1: 0.1}, {"spend": 0.5}, ["[1]", "['spend']"]),
-    "names where there are none": ({"spend": 0.1}, 0.5, ["['spend']", "['cost']"]),
-    "one for two": (0.1, [0.5, 0.5], ["1 entries", "cost 1, cost 2"]),
-    "three for two": ([0.1] * 3, [0.5, 0.5], ["3 entries", "cost 1, cost 2"]),
-    "an empty list": ([], 0.5, ["0 entries", "cost"]),
-    "text": ("x", 0.5, ["'x'", "a number"]),
-    "a truth value": (True, 0.5, ["True", "a number"]),
-    "nan": (NAN, 0.5, ["nan", "finite"]),
-    "infinity": ([INF], 0.5, ["inf", "finite"]),
-    "complex": (0.1j, 0.5, ["0.1j", "a number"]),
-    "nan beside an unknown one": ([NAN, None], [0.5, 0.5], ["'cost 1'", "nan", "finite"]),
-    "text beside an unknown one": (["x", None], [0.5, 0.5], ["'cost 1'", "'x'", "a number"]),
-    "ragged": ([[0.1], [0.1, 0.2]], [0.5, 0.5], ["a number"]),
-    "a table": (np.full((1, 2), 0.1), [0.5, 0.5], ["(1, 2)", "a number"]),
+    "other names": ({"speed": 0.1}, {"spend": 0.5}, [ErrorCode.UNKNOWN_NAME, "['speed']", "['spend']"]),
+    "too many names": (
+        {"spend": 0.1, "wait": 0.1},
+        {"spend": 0.5},
+        [ErrorCode.UNKNOWN_NAME, "['spend', 'wait']", "['spend']"],
+    ),
+    "too few names": (
+        {"spend": 0.1},
+        {"spend": 0.5, "wait": 0.5},
+        [ErrorCode.UNKNOWN_NAME, "['spend']", "['spend', 'wait']"],
+    ),
+    "numbers for names": ({1: 0.1}, {"spend": 0.5}, [ErrorCode.UNKNOWN_NAME, "[1]", "['spend']"]),
+    "names where there are none": ({"spend": 0.1}, 0.5, [ErrorCode.UNKNOWN_NAME, "['spend']", "['cost']"]),
+    "one for two": (0.1, [0.5, 0.5], [ErrorCode.WRONG_SHAPE, "cost 1, cost 2", "1"]),
+    "three for two": ([0.1] * 3, [0.5, 0.5], [ErrorCode.WRONG_SHAPE, "cost 1, cost 2", "3"]),
+    "an empty list": ([], 0.5, [ErrorCode.WRONG_SHAPE, "cost", "0"]),
+    "text": ("x", 0.5, [ErrorCode.WRONG_TYPE, "'x'"]),
+    "a truth value": (True, 0.5, [ErrorCode.WRONG_TYPE, "True"]),
+    "nan": (NAN, 0.5, [ErrorCode.NOT_FINITE, "nan"]),
+    "infinity": ([INF], 0.5, [ErrorCode.NOT_FINITE, "inf"]),
+    "complex": (0.1j, 0.5, [ErrorCode.WRONG_TYPE, "0.1j"]),
+    "nan beside an unknown one": ([NAN, None], [0.5, 0.5], [ErrorCode.NOT_FINITE, "'cost 1'", "nan"]),
+    "text beside an unknown one": (["x", None], [0.5, 0.5], [ErrorCode.WRONG_TYPE, "'cost 1'", "'x'"]),
+    "ragged": ([[0.1], [0.1, 0.2]], [0.5, 0.5], [ErrorCode.WRONG_TYPE, "[0.1]"]),
+    "a table": (np.full((1, 2), 0.1), [0.5, 0.5], [ErrorCode.WRONG_SHAPE, "(1, 2)"]),
 }
 
 
 @pytest.mark.parametrize(("cost", "threshold", "parts"), BAD_COSTS.values(), ids=BAD_COSTS)
-def test_safe_costs_that_do_not_fit_are_refused(cost: Any, threshold: Any, parts: list[str]) -> None:
+def test_safe_costs_that_do_not_fit_are_refused(cost: Any, threshold: Any, parts: list[object]) -> None:
     with refused(InvalidProblem, "the safe action's cost", *parts):
         LCLUCB(safe_action=at(cost), threshold=threshold, noise=0.1)
 
 
 @pytest.mark.parametrize("cost", [0.1, [0.1], {"cost": -0.2}], ids=repr)
 def test_at_the_origin_nothing_has_a_cost(cost: Any) -> None:
-    with refused(InvalidProblem, "zero vector", "0", "constant feature"):
+    with refused(InvalidProblem, ErrorCode.SAFE_ACTION_INVALID):
         LCLUCB(safe_action=SafeAction(features=[0.0, 0.0], cost=cost), threshold=0.5, noise=0.1)
 
 
 def test_at_the_origin_nothing_has_a_reward() -> None:
-    with refused(InvalidProblem, "zero vector", "0.3", "constant feature"):
+    with refused(InvalidProblem, ErrorCode.SAFE_ACTION_INVALID):
         LCLUCB(safe_action=SafeAction(features=[0.0, 0.0], reward=0.3), threshold=0.5, noise=0.1)
 
 
 @pytest.mark.parametrize("threshold", [0.0, -0.1, AtLeast(0.0), AtLeast(0.2)], ids=repr)
 def test_at_the_origin_a_threshold_must_leave_room_beside_zero(threshold: Any) -> None:
-    with refused(InvalidProblem, "0.0", "no slack"):
+    with refused(InvalidProblem, ErrorCode.SAFE_ACTION_OVER_LIMIT):
         LCLUCB(safe_action=SafeAction(features=[0.0, 0.0]), threshold=threshold, noise=0.1)
 
 
 @pytest.mark.parametrize("threshold", [RelativeToSafe(1.1), AtLeast(RelativeToSafe(0.9))], ids=repr)
 def test_relative_to_an_unknown_cost_is_refused(threshold: Any) -> None:
-    with refused(InvalidProblem, "'cost'", "relative", "unknown"):
+    with refused(InvalidProblem, ErrorCode.SAFE_COST_UNKNOWN):
         LCLUCB(safe_action=at(None), threshold=threshold, noise=0.1)
 
 
@@ -179,7 +200,7 @@ def test_relative_to_a_known_cost_is_taken_even_where_another_is_unknown() -> No
     ids=lambda value: repr(value) if not isinstance(value, tuple) else None,
 )
 def test_a_threshold_means_what_it_says(threshold: Any, cost: Any, names: Any, values: Any, signs: Any) -> None:
-    thresholds = resolved(threshold, at(cost))
+    thresholds = resolve_thresholds(threshold, at(cost))
     assert thresholds.names == names
     assert thresholds.values.tolist() == pytest.approx(values)
     assert thresholds.signs.tolist() == signs
@@ -189,7 +210,7 @@ def test_a_threshold_means_what_it_says(threshold: Any, cost: Any, names: Any, v
 def test_either_there_is_slack_or_the_problem_is_refused(threshold: float, cost: float) -> None:
     """The limit that the arithmetic aims at lies strictly between the safe cost and the threshold, or at the latter."""
     try:
-        thresholds = resolved(threshold, at(cost))
+        thresholds = resolve_thresholds(threshold, at(cost))
     except InvalidProblem:
         assert cost >= threshold - 1e-13 * max(abs(cost), abs(threshold))
     else:
@@ -208,17 +229,17 @@ def test_thresholds_do_not_follow_what_they_were_made_of() -> None:
 
 @pytest.mark.parametrize("threshold", [0.3, AtLeast(0.3), RelativeToSafe(0.3), AtLeast(RelativeToSafe(0.3))], ids=repr)
 def test_a_threshold_with_another_number_stays_of_its_kind(threshold: Any) -> None:
-    parts = taken_apart(threshold)
+    parts = parse_threshold(threshold)
     assert parts.number == 0.3
     assert parts.with_number(0.3) == threshold
-    assert taken_apart(parts.with_number(0.4)) == parts._replace(number=0.4)
+    assert parse_threshold(parts.with_number(0.4)) == parts._replace(number=0.4)
     assert Limit(threshold, safe=0.5).with_number(0.4) == Limit(parts.with_number(0.4), safe=0.5)
 
 
 def test_a_forecast_keeps_a_limit_from_below_relative_to_the_safe_action() -> None:
     stay = Limit(AtLeast(RelativeToSafe(0.9)), safe=0.8)
     problem = Problem(actions=["none", "mail"], safe="none", reward=Reward("click"), limits={"stay": stay})
-    narrow, wide = (case.problem for case in cases_of(problem, {"stay": [0.5]}))
+    narrow, wide = (case.problem for case in build_cases(problem, {"stay": [0.5]}))
     assert narrow is not None
     assert wide is not None
     assert narrow.limits["stay"] == stay

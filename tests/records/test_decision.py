@@ -1,8 +1,9 @@
-"""A decision is a record: short to print, fit to be sent elsewhere, and not to be rewritten."""
+"""Decisions print in a line, can be pickled, logged and read back, and are immutable."""
 
 import json
 import math
 import pickle
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,59 +11,59 @@ import pytest
 import stagewise as sw
 
 
-def decided() -> sw.Decision:
+def decide() -> sw.Decision:
     policy = sw.LCLUCB(safe_action=sw.SafeAction(features=np.zeros(2)), threshold={"wear": 0.5}, noise=0.1)
     return sw.Agent(policy).decide(np.eye(2))
 
 
 def test_it_prints_in_a_line_or_two() -> None:
-    text = repr(decided())
-    assert "index=0" in text
-    assert "cause=None" in text
+    text = repr(decide())
+    assert "action_index=0" in text
+    assert "reason_details=None" in text
     assert len(text) < 300
 
 
 def test_it_survives_a_trip_to_another_process() -> None:
-    decision = decided()
+    decision = decide()
     copy = pickle.loads(pickle.dumps(decision))
     assert copy.explain() == decision.explain()
     assert "wear ≤ 0.5" in copy.explain()
 
 
 def test_it_can_be_logged() -> None:
-    decision = decided()
-    told = json.loads(json.dumps(decision.plain(), allow_nan=False))
-    assert told["action"] == decision.action.tolist()
-    assert told["dearest"] == decision.dearest.tolist()
-    assert (told["round"], told["reason"], told["fallback"], told["probabilities"]) == (0, None, None, None)
-    more = {"id", "reason", "fallback", "estimated_reward", "estimated_cost"}
-    assert set(told) == {*more, *sw.Decision._fields} - {"cause"}
-    assert told["estimated_cost"] == decision.estimated_cost.tolist()
-    assert decision._replace(gap=math.inf, hoped=math.nan).plain()["gap"] is None
+    decision = decide()
+    content = json.loads(json.dumps(decision.to_dict(), allow_nan=False))
+    assert content["action"] == decision.action.tolist()
+    assert content["pessimistic_cost"] == decision.pessimistic_cost.tolist()
+    assert (content["round"], content["reason"], content["message"], content["probabilities"]) == (0, None, None, None)
+    more = {"id", "reason", "message", "estimated_reward", "estimated_cost"}
+    assert set(content) == {*more, *sw.Decision._fields} - {"reason_details"}
+    assert content["estimated_cost"] == decision.estimated_cost.tolist()
+    assert decision._replace(optimality_gap=math.inf, optimistic_reward=math.nan).to_dict()["optimality_gap"] is None
 
 
 def test_a_drawn_arm_can_be_logged() -> None:
     policy = sw.OPB(arms=2, safe_action=sw.SafeAction(arm=0, reward=0.0, cost=0.0), threshold=0.5)
-    told = json.loads(json.dumps(sw.Agent(policy).decide(sw.Arms(2)).plain(), allow_nan=False))
-    assert told["action"] in (0, 1)
-    assert sum(told["probabilities"]) == pytest.approx(1.0)
+    content = json.loads(json.dumps(sw.Agent(policy).decide(sw.Arms(2)).to_dict(), allow_nan=False))
+    assert content["action"] in (0, 1)
+    assert sum(content["probabilities"]) == pytest.approx(1.0)
 
 
 def test_what_only_the_policy_needs_is_not_public() -> None:
-    public = {name for name in dir(decided()) if not name.startswith("_")} - set(dir(tuple))
-    more = {"id", "name", "reason", "fallback", "plain", "explain", "estimated_reward", "estimated_cost"}
-    assert public == {*sw.Decision._fields, *more} - {"index"}
+    public = {name for name in dir(decide()) if not name.startswith("_")} - set(dir(tuple))
+    more = {"id", "name", "reason", "message", "to_dict", "from_dict", "explain", "estimated_reward", "estimated_cost"}
+    assert public == {*sw.Decision._fields, *more}
 
 
 def test_a_changed_copy_explains_itself_as_well() -> None:
-    decision = decided()
-    assert decision._replace(gap=0.1).explain() == decision.explain()
+    decision = decide()
+    assert decision._replace(optimality_gap=0.1).explain() == decision.explain()
 
 
 def test_it_cannot_be_rewritten() -> None:
-    decision = decided()
+    decision = decide()
     with pytest.raises(AttributeError):
-        decision.step = 1.0  # type: ignore[misc]
+        decision.step_size = 1.0  # type: ignore[misc]
     with pytest.raises(ValueError, match="read-only"):
         decision.action[0] = 1.0
 
@@ -70,5 +71,68 @@ def test_it_cannot_be_rewritten() -> None:
 def test_a_safe_action_is_the_beginning_of_a_ray_and_a_whole_arm() -> None:
     point = sw.AlwaysSafe(safe_action=sw.SafeAction(features=[0.1, 0.2], cost=0.0), threshold=0.1)
     arm = sw.AlwaysSafe(safe_action=sw.SafeAction(arm=1, cost=0.0), threshold=0.1)
-    told = [policy.decide(policy.start(), offer) for policy, offer in ((point, np.eye(2)), (arm, sw.Arms(3)))]
-    assert [(decision.index, decision.step) for decision in told] == [(-1, 0.0), (1, 1.0)]
+    decisions = [policy.decide(policy.start(), offer) for policy, offer in ((point, np.eye(2)), (arm, sw.Arms(3)))]
+    assert [(decision.action_index, decision.step_size) for decision in decisions] == [(-1, 0.0), (1, 1.0)]
+
+
+def sample_decisions() -> dict[str, sw.Decision]:
+    arms = sw.OPB(arms=2, safe_action=sw.SafeAction(arm=0, reward=0.0, cost=0.0), threshold=0.5)
+    rounds = sw.LCLUCB(threshold=0.3, noise=0.1, safe_action=sw.SafeAction(cost=0.1), dimension=2)
+    problem = sw.Problem(
+        actions=["nothing", "offer", "gift"],
+        safe="nothing",
+        reward=sw.Reward("click"),
+        limits={"opt_out": sw.Limit(0.02, safe=0.001), "stars": sw.Limit(sw.AtLeast(0.3), safe=0.6)},
+        context=["age"],
+    )
+    always = sw.AlwaysSafe(safe_action=sw.SafeAction(arm=0, cost=0.0), threshold=0.1)
+    found = sw.Decision(3, 3, 1.0, None, math.inf, np.array([math.nan]), np.array([0.1]), None, 7, math.inf)
+    return {
+        "rays": decide(),
+        "arms": sw.Agent(arms).decide(sw.Arms(2)),
+        "a safe action of the round": sw.Replica(sw.Agent(rounds).snapshot(), "pod-1").decide(
+            sw.Rays(np.eye(2), safe=[0.1, 0.2])
+        ),
+        "problem": sw.Agent(problem).decide({"age": 0.5}),
+        "a reason": always.decide(always.start(), sw.Arms(2)),
+        "details": decide()._replace(reason_details=sw.ReasonDetails.of(sw.Reason.CANARY, share=0.1)),
+        "not finite": found,
+    }
+
+
+@pytest.mark.parametrize("name", sample_decisions())
+def test_it_can_be_read_back(name: str) -> None:
+    decision = sample_decisions()[name]
+    content = json.loads(json.dumps(decision.to_dict(), allow_nan=False))
+    copy = sw.Decision.from_dict(content)
+    assert json.loads(json.dumps(copy.to_dict(), allow_nan=False)) == content
+    assert type(copy) is type(decision)
+    assert (copy.id, copy.name, copy.reason_details, copy.action_index) == (
+        decision.id,
+        decision.name,
+        decision.reason_details,
+        decision.action_index,
+    )
+    assert np.array_equal(copy.action, decision.action)
+    assert copy.probabilities is None or repr(copy.probabilities) == repr(decision.probabilities)
+    assert name == "not finite" or repr(copy._replace(step_size=0.5)) == repr(decision._replace(step_size=0.5))
+
+
+def test_a_decision_that_was_read_back_can_be_registered() -> None:
+    policy = sw.LCLUCB(threshold=0.3, noise=0.1, safe_action=sw.SafeAction(cost=0.1), dimension=2)
+    first, second = sw.Agent(policy), sw.Agent(policy)
+    decision = sw.Replica(first.snapshot(), "pod-1").decide(sw.Rays(np.eye(2), safe=[0.1, 0.2]))
+    first.register(decision)
+    second.register(sw.Decision.from_dict(json.loads(json.dumps(decision.to_dict()))))
+    for agent in (first, second):
+        agent.learn(decision.id, reward=0.5, cost=0.1)
+    assert first.state.memory.tobytes() == second.state.memory.tobytes()
+
+
+@pytest.mark.parametrize(
+    "content", [None, 3, {}, [], {"id": "x"}, {**decide().to_dict(), "step_size": "far"}], ids=repr
+)
+def test_what_is_no_decision_is_not_read(content: Any) -> None:
+    with pytest.raises(sw.InvalidOutcome) as caught:
+        sw.Decision.from_dict(content)
+    assert caught.value.code is sw.ErrorCode.WRONG_TYPE

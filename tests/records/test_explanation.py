@@ -2,7 +2,7 @@
 
 import re
 
-from stagewise.records.explanation import Explanation, Row, Table, explained
+from stagewise.records.explanation import Explanation, Row, Table, format_table
 
 ROWS = (
     Row("offer", 12345.5, (1370.953, 0.4), 0.0, False, 9876.5, (1200.0, 2.5)),
@@ -12,7 +12,7 @@ TABLE = Table(("latency_ms", "stay"), (1.0, -1.0), (300.0, 4.5), "probability", 
 
 
 def test_columns_are_as_wide_as_what_stands_in_them() -> None:
-    first, titles, heads, *lines = explained(3, None, TABLE).splitlines()
+    first, titles, heads, *lines = format_table(3, None, TABLE).splitlines()
     assert first == "round 3: today (safe), as drawn"
     ends = [one.end() for one in re.finditer(r"estimate|optimistic|pessimistic|probability", heads)]
     cells = [
@@ -28,21 +28,21 @@ def test_columns_are_as_wide_as_what_stands_in_them() -> None:
 
 def test_a_title_that_is_wider_than_its_columns_makes_room() -> None:
     names = ("a very long name of a limit that nobody can pronounce", "b")
-    _, titles, heads, *_ = explained(0, None, TABLE._replace(names=names)).splitlines()
+    _, titles, heads, *_ = format_table(0, None, TABLE._replace(names=names)).splitlines()
     assert titles.index("b ≥ 4.5") >= next(one.end() for one in re.finditer("pessimistic", heads))
 
 
 def test_what_was_sampled_has_a_column_only_where_something_was() -> None:
-    assert "sampled" not in explained(0, None, TABLE)
+    assert "sampled" not in format_table(0, None, TABLE)
     rows = (ROWS[0]._replace(sampled=1.0), ROWS[1]._replace(sampled=2.0, score=3.0))
-    heads, first, second = explained(0, None, TABLE._replace(rows=rows)).splitlines()[2:]
+    heads, first, second = format_table(0, None, TABLE._replace(rows=rows)).splitlines()[2:]
     assert heads.split()[:4] == ["estimate", "sampled", "score", "optimistic"]
     assert first.split()[2:4] == ["1.0000", "-"]
     assert second.split()[4:6] == ["2.0000", "3.0000"]
 
 
 def test_an_explanation_is_text_that_shows_itself() -> None:
-    text = explained(3, None, TABLE)
+    text = format_table(3, None, TABLE)
     said = Explanation.of(text, TABLE)
     assert said == text
     assert repr(said) == str(said) == text
@@ -51,7 +51,7 @@ def test_an_explanation_is_text_that_shows_itself() -> None:
 def test_the_html_is_escaped_and_needs_nothing_else() -> None:
     rows = (ROWS[0]._replace(label="<script>alert(1)</script>"), ROWS[1])
     table = TABLE._replace(rows=rows, names=("a<b", "c&d"), hidden=2)
-    page = Explanation.of(explained(3, "because <b>", table), table)._repr_html_()
+    page = Explanation.of(format_table(3, "because <b>", table), table)._repr_html_()
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
     assert "because &lt;b&gt;" in page
     assert "a&lt;b ≤ 300 pessimistic" in page

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 import stagewise as sw
-from stagewise.reports.assumptions import assumptions
+from stagewise.reports.assumptions import check_assumptions
 
 RANGE = "every outcome lies in [0, 1]"
 
@@ -21,10 +21,10 @@ def caps(**more: Any) -> sw.CAPS:
 def test_unit_outcomes_are_held_against_the_world(outcomes: Any, kept: bool) -> None:
     noise = None if outcomes == "bernoulli" else 0.5
     world = sw.LinearWorld(reward=[0.5], cost=[0.01], actions=sw.Rays([[1.0]]), noise=noise, outcomes=outcomes)
-    told = {row["assumption"]: row["kept"] for row in assumptions(caps(unit_outcomes=True), world)}
+    told = {row["assumption"]: row["kept"] for row in check_assumptions(caps(bounded_outcomes=True), world)}
     assert told[RANGE] is kept
-    assert len(told) == len(assumptions(caps(), world)) + 1  # beside the noise, which the ellipsoid rests on
-    assert RANGE not in {row["assumption"] for row in assumptions(caps(), world)}
+    assert len(told) == len(check_assumptions(caps(), world)) + 1  # beside the noise, which the ellipsoid rests on
+    assert RANGE not in {row["assumption"] for row in check_assumptions(caps(), world)}
 
 
 @pytest.mark.parametrize(("outcomes", "kept"), [("bernoulli", True), ("clipped-gaussian", True), ("gaussian", False)])
@@ -32,5 +32,5 @@ def test_arms_without_noise_are_held_against_the_world(outcomes: Any, kept: bool
     world = sw.ArmsWorld(reward=[0.1, 0.5], cost=[0.0, 0.1], outcomes=outcomes)
     told: dict[str, Any] = {"arms": 2, "safe_action": sw.SafeAction(arm=0, reward=0.1, cost=0.0), "threshold": 0.2}
     for kind in (sw.OPB, sw.ArmsCAPS):
-        assert {row["assumption"]: row["kept"] for row in assumptions(kind(**told), world)}[RANGE] is kept
-        assert RANGE not in {row["assumption"] for row in assumptions(kind(**told, noise=1.0), world)}
+        assert {row["assumption"]: row["kept"] for row in check_assumptions(kind(**told), world)}[RANGE] is kept
+        assert RANGE not in {row["assumption"] for row in check_assumptions(kind(**told, noise=1.0), world)}

@@ -9,17 +9,52 @@ import pytest
 from tests.browser import shown
 
 import stagewise as sw
-from stagewise.reports.certificate_page import page
-from stagewise.reports.certificate_words import headline
+from stagewise.reports.certificate_page import render_page
+from stagewise.reports.certificate_text import format_headline
 
 KNOWN = {  # names that the page asks for
-    *("policy", "kind", "settings", "verdict", "grounds", "violations", "claim", "rounds", "delta", "confidence"),
-    *("coverage", "signal", "happened", "runs", "allowed", "anytime", "exact", "needed", "thresholds", "name", "side"),
+    *(
+        "policy",
+        "kind",
+        "settings",
+        "verdict",
+        "coverage_verdict",
+        "violations",
+        "claim",
+        "rounds",
+        "delta",
+        "confidence",
+    ),
+    *(
+        "coverage",
+        "signal",
+        "occurrences",
+        "runs",
+        "allowed",
+        "anytime",
+        "exact",
+        "runs_needed",
+        "thresholds",
+        "name",
+        "side",
+    ),
     *("value", "world", "family", "spread", "assumptions", "assumption", "declared", "real", "kept", "margins"),
     *("quantiles", "counts", "edges", "0", "0.01", "0.1", "0.5", "0.9", "0.99", "1", "first_violation", "regret"),
-    *("bound", "above", "theorem", "failure", "optimism", "settled", "never", "mixes", "plan", "made", "versions"),
+    *(
+        "bound",
+        "above",
+        "theorem",
+        "failure",
+        "optimism",
+        "first_near_optimal_round",
+        "never",
+        "mixes",
+        "plan",
+        "made",
+        "versions",
+    ),
     *("seed", "day", "seconds", "machine", "batches", "verify", "format", "version", "closeness", "limits", "met"),
-    *("left", "compiling"),
+    *("left", "compile_seconds"),
 }
 WORLD = sw.LinearWorld(reward=[0.6, 0.8], cost=[0.8, 0.6], actions=sw.Rays([[1.0, 0.0], [0.0, 1.0]]), noise=0.5)
 SAFE = sw.SafeAction(features=[0.0, 0.0])
@@ -52,25 +87,25 @@ def test_the_page_stands_by_itself(opened: tuple[Any, list[str]]) -> None:
     assert all(complete and width > 300 and words for complete, width, words in pictures)
     assert tab.evaluate("document.documentElement.scrollWidth <= window.innerWidth + 1")
     headings = tab.eval_on_selector_all("h2", "all => all.map(h => h.textContent)")
-    assert [words.split()[-1] for words in headings] == ["promised", "assumed", "found", "tested", "page"]
+    assert [words.split()[-1] for words in headings] == ["Claim", "Assumptions", "Evidence", "tested", "page"]
     assert "<wear & tear>" in tab.inner_text("body")
 
 
 @pytest.mark.compiled
 def test_a_page_is_made_of_the_certificate_alone(folder: Path) -> None:
     content = sw.Certificate.load(folder).content
-    assert page(content) == (folder / "certificate.html").read_text(encoding="utf-8")
+    assert render_page(content) == (folder / "certificate.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.compiled
 def test_a_refuted_page_says_so() -> None:
     policy = sw.LinUCB(safe_action=SAFE, threshold=0.3, noise=0.5)
     content = sw.certify(policy, WORLD, rounds=100, runs=200, progress=False).content
-    assert "At least" in headline(content)
-    words = page(content)
+    assert "At least" in format_headline(content)
+    words = render_page(content)
     assert "The claim is refuted" in words
     assert "no theorem with explicit constants" in words
-    assert "it first was in round" in words
+    assert "In runs that broke a limit, the first round to do so was " in words
 
 
 @pytest.mark.compiled
@@ -78,13 +113,13 @@ def test_a_page_tells_of_an_assumption_that_was_not_so() -> None:
     policy = sw.LCLUCB(safe_action=SAFE, threshold=0.3, noise=0.45)
     content = sw.certify(policy, WORLD, rounds=50, runs=400, progress=False).content
     assert content["verdict"] == "supported"
-    assert "not all that was assumed was so" in headline(content)
+    assert "not every assumption was true" in format_headline(content)
 
 
 @pytest.mark.compiled
 def test_a_page_says_where_when_and_of_what(folder: Path) -> None:
     content = sw.Certificate.load(folder).content
-    words = page(content)
+    words = render_page(content)
     assert f"on {content['made']['day']} (UTC)" in words
     assert "0 rounds of 0 runs" not in words
     assert '"reward"' in words  # the world that was played in
@@ -96,7 +131,7 @@ def test_a_policy_that_assumes_nothing_has_a_page_too() -> None:
     policy = sw.AlwaysSafe(safe_action=SAFE, threshold=0.3)
     certificate = sw.certify(policy, WORLD, rounds=20, runs=300, progress=False)
     assert certificate.holds
-    assert "nothing but the safe action" in page(certificate.content)
+    assert "only that the safe action is safe" in render_page(certificate.content)
 
 
 HOSTILE = """'"><script>alert(1)</script><img src=x onerror=alert(2)>$x^$&amp;"""
@@ -131,8 +166,8 @@ def test_no_word_of_a_certificate_becomes_a_part_of_the_page(family: str, folder
     for words in (content, hostile):
         words["verdict"] = words["violations"]["verdict"] = "supported"
         words["world"].update(family=family, name="drawn" if words is content else HOSTILE)
-    told = page(hostile)
-    assert Outline(told).parts == Outline(page(content)).parts
+    told = render_page(hostile)
+    assert Outline(told).parts == Outline(render_page(content)).parts
     assert "<script" not in told
     assert "alert(1)" in told  # as words
 

@@ -10,8 +10,13 @@ NEEDS = re.compile(r"<script|http|src=|url\(|<link|<style")
 
 
 def test_a_certificate_shows_its_verdict_and_what_that_rests_on() -> None:
-    found = {"happened": 3, "runs": 1000, "allowed": 0.05, "exact": [0.0006, 0.0088], "anytime": [0.0, 0.01]}
-    content = {"verdict": "supported", "grounds": "supported", "policy": {"kind": "CAPS <b>"}, "violations": found}
+    found = {"occurrences": 3, "runs": 1000, "allowed": 0.05, "exact": [0.0006, 0.0088], "anytime": [0.0, 0.01]}
+    content = {
+        "verdict": "supported",
+        "coverage_verdict": "supported",
+        "policy": {"kind": "CAPS <b>"},
+        "violations": found,
+    }
     page = sw.Certificate(content)._repr_html_()
     told = re.findall(r"<td[^>]*>(.*?)</td>", page)
     assert dict(zip(told[::2], told[1::2], strict=True)) == {

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import stagewise as sw
-from stagewise.records.draw import Draw
-from stagewise.reports.comparison import tabled
-from stagewise.reports.picture import drawn
+from stagewise.records.random_key import RandomKey
+from stagewise.reports.result_plot import plot_results
+from stagewise.reports.result_table import format_table
 
 WORLD = sw.ArmsWorld(reward=[0.1, 0.5, 0.9], cost=[[0.0, 0.2, 0.6], [0.9, 0.8, 0.3]])
 SAFE = sw.SafeAction(arm=0, reward=0.1, cost=[0.0, 0.9])
@@ -36,9 +36,9 @@ def test_a_picture_names_every_limit_and_the_safe_action() -> None:
     titles = [axes.get_title() for axes in figure.axes]
     assert titles == [
         *("reward of a round, expected", r"spend \$ of a round, expected", "kept of a round, expected"),
-        "regret, in all",
+        "cumulative regret",
     ]
-    assert words_in(figure.axes[0]) == ["the most possible", "the safe action"]
+    assert words_in(figure.axes[0]) == ["optimum", "the safe action"]
     assert words_in(figure.axes[1]) == ["the safe action", r"spend \$ ≤ 0.3"]
     assert words_in(figure.axes[2]) == ["the safe action", "kept ≥ 0.6"]
     assert [heights(axes) for axes in figure.axes] == [{0.1}, {0.0, 0.3}, {0.9, 0.6}, set()]
@@ -48,7 +48,7 @@ def test_a_picture_names_every_limit_and_the_safe_action() -> None:
 
 
 def test_policies_are_compared_in_the_same_panels() -> None:
-    figure = drawn({"guarded": played(), "free": played(sw.UCB)})
+    figure = plot_results({"guarded": played(), "free": played(sw.UCB)})
     assert len(figure.axes) == 4
     for axes in figure.axes:
         colours = [line.get_color() for line in axes.lines if len(line.get_xdata()) == 6][:2]
@@ -61,7 +61,7 @@ def test_the_worst_of_a_limit_from_below_is_the_least() -> None:
     free = sw.simulate(sw.UCB(arms=3, threshold=LIMITS), WORLD, rounds=60, runs=3, record=6, progress=False)
     assert free.max_cost.tolist() == [[0.6, 0.3]] * 3
     mixed = dataclasses.replace(free, max_cost=np.array([[0.2, 0.3], [0.6, 0.8], [0.4, 0.5]]))
-    assert "| 0.6000, 0.3000 |" in tabled({"free": mixed})
+    assert "| 0.6000, 0.3000 |" in format_table({"free": mixed})
     assert words_in(free.plot().axes[2]) == ["kept ≥ 0.6"]  # there is no safe action to tell it by
 
 
@@ -71,7 +71,7 @@ def test_a_result_of_before_has_no_safe_action_to_draw(tmp_path: Path) -> None:
     again = sw.Result.load(tmp_path)
     assert np.array_equal(again.safe, np.tile([0.1, 0.0, 0.9], (3, 1)))  # type: ignore[arg-type]
     old = sw.Result(**{**vars(result), "safe": None})
-    assert words_in(old.plot().axes[0]) == ["the most possible"]
+    assert words_in(old.plot().axes[0]) == ["optimum"]
     old.save(tmp_path)
     assert sw.Result.load(tmp_path).safe is None
 
@@ -83,7 +83,7 @@ def test_where_users_come_the_safe_action_is_drawn_for_the_mean_user() -> None:
         segments=[0.25, 0.75],
         offsets=[[[0.1, 0.2], [0.0, 0.0]], [[0.0, 0.01], [0.0, 0.0]]],
     )
-    users = [world.actions_in(Draw(seed=3, round=t)).features[0] for t in range(4000)]
+    users = [world.actions_in(RandomKey(seed=3, round=t)).features[0] for t in range(4000)]
     seen = np.mean([world.means(user) for user in users], axis=0)
     assert world.actions.mean_at_safe(world.parameters) == pytest.approx(seen, abs=0.01)
     assert world.actions.mean_at_safe(world.parameters) == pytest.approx([0.425, 0.0125])
@@ -91,6 +91,6 @@ def test_where_users_come_the_safe_action_is_drawn_for_the_mean_user() -> None:
 
 def test_safe_points_of_all_directions_come_to_nothing_on_average() -> None:
     world = sw.LinearWorld(reward=[0.6, 0.8], cost=[0.8, 0.6], actions=sw.RandomRays(3, 2, safe=0.2), noise=0.1)
-    draws = [world.actions_in(Draw(seed=3, round=t)).safe_of_round.features for t in range(4000)]  # type: ignore[union-attr]
+    draws = [world.actions_in(RandomKey(seed=3, round=t)).round_safe_action.features for t in range(4000)]  # type: ignore[union-attr]
     assert world.actions.mean_at_safe(world.parameters) == pytest.approx([0.0, 0.0])
     assert np.mean(draws, axis=0) @ world.parameters.T == pytest.approx([0.0, 0.0], abs=0.01)

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import stagewise as sw
-from stagewise.kernels.signals.interval import bernstein_interval, kl_interval
-from stagewise.kernels.signals.rates import rate_ends
-from stagewise.reports.regret_bound import Bound, regret_bound, widths_at_most
+from stagewise.kernels.models.interval import compute_bernstein_interval, compute_kl_interval
+from stagewise.kernels.models.rate_interval import compute_rate_interval
+from stagewise.reports.regret_bound import RegretBound, bound_width_sum, compute_regret_bound
 
 ROUNDS = np.array([100, 1000, 3000])
 ARMS = sw.ArmsWorld(reward=[0.1, 0.2, 0.4, 0.7], cost=[0.0, 0.4, 0.5, 0.2])
@@ -36,8 +36,8 @@ RAY: dict[str, Any] = {"safe_action": sw.SafeAction(features=[0.0, 0.0]), "thres
     ids=lambda value: type(value).__name__,
 )
 def test_no_run_loses_more(policy: Any, world: Any) -> None:
-    bound = regret_bound(policy, world, ROUNDS)
-    assert isinstance(bound, Bound)
+    bound = compute_regret_bound(policy, world, ROUNDS)
+    assert isinstance(bound, RegretBound)
     result = sw.simulate(policy, world, rounds=3000, runs=5, record=30)
     assert (result.regret[:, [0, 9, 29]] <= bound.values).all()
     assert np.all(np.diff(bound.values) > 0)
@@ -45,12 +45,12 @@ def test_no_run_loses_more(policy: Any, world: Any) -> None:
 
 @pytest.mark.parametrize(("more", "ridge"), [({"ridge": 1.0}, 1.0), ({}, 2 * 0.2**2), ({"ridge": 0.9}, 0.9)])
 def test_the_bound_of_rays_is_the_corollary(more: Any, ridge: float) -> None:
-    bound = regret_bound(sw.LCLUCB(**RAY, **more), RAYS, np.array([1000]))
+    bound = compute_regret_bound(sw.LCLUCB(**RAY, **more), RAYS, np.array([1000]))
     growth = 2 * math.log(1 + 1000 / (2 * ridge))
     beta = math.sqrt(0.04 * (growth + 2 * math.log(2 / 0.05)) + ridge)
     widths = math.sqrt(2 * 1000 * growth)
     widths = min(widths / math.sqrt(ridge), widths + growth / (math.log(2) * math.sqrt(ridge)))
-    assert isinstance(bound, Bound)
+    assert isinstance(bound, RegretBound)
     assert bound.values[0] == pytest.approx((2 + 2 / 0.3) * beta * widths)
 
 
@@ -65,20 +65,20 @@ def test_no_actions_are_wider_together_than_the_lemma_allows(ridge: float) -> No
             total += math.sqrt(action @ np.linalg.solve(gram, action))
             gram += np.outer(action, action)
             log_det = float(np.linalg.slogdet(gram / ridge)[1])
-            assert total <= widths_at_most(count, log_det, 1.0 / math.sqrt(ridge)) * (1 + 1e-12)
+            assert total <= bound_width_sum(count, log_det, 1.0 / math.sqrt(ridge)) * (1 + 1e-12)
 
 
 def test_a_small_ridge_costs_a_constant_and_not_a_factor() -> None:
     count, log_det = 10**8, 40.0
-    assert widths_at_most(count, log_det, 100.0) < 1.1 * widths_at_most(count, log_det, 1.0)
+    assert bound_width_sum(count, log_det, 100.0) < 1.1 * bound_width_sum(count, log_det, 1.0)
 
 
 def test_the_bound_of_arms_is_the_sum_of_their_widths() -> None:
     policy = sw.OPB(**ARM)
-    bound = regret_bound(policy, ARMS, np.array([7]))
+    bound = compute_regret_bound(policy, ARMS, np.array([7]))
     half = policy.model.longest_halves(3)
     total = 3 * (half[0] + half[1]) + half[0] + half.max() * math.sqrt(3.5 * math.log(20))
-    assert isinstance(bound, Bound)
+    assert isinstance(bound, RegretBound)
     assert bound.values[0] == pytest.approx((2 + 2 * 0.9 / 0.3) * total)
 
 
@@ -89,11 +89,11 @@ def test_no_interval_is_longer_than_its_longest_half(radius: str) -> None:
     for pulls in (1, 2, 3, 10, 57, 399):
         for mean in np.linspace(0.0, 1.0, 41):
             if radius == "kl":
-                low, high = kl_interval(float(pulls), mean, confidence)
+                low, high = compute_kl_interval(float(pulls), mean, confidence)
             elif radius == "rates":
-                low, high = rate_ends(float(pulls), mean, 1e-6, confidence, confidence)
+                low, high = compute_rate_interval(float(pulls), mean, 1e-6, confidence, confidence)
             else:
-                low, high = bernstein_interval(float(pulls), mean, pulls * mean * (1.0 - mean), confidence)
+                low, high = compute_bernstein_interval(float(pulls), mean, pulls * mean * (1.0 - mean), confidence)
             assert (high - low) / 2 <= halves[pulls] + 1e-12
 
 
@@ -109,7 +109,7 @@ def test_no_interval_is_longer_than_its_longest_half(radius: str) -> None:
     ids=["Safe-LTS", "DOSLB", "scale", "unknown", "unknown arm"],
 )
 def test_where_there_is_no_theorem_it_says_so(policy: Any, world: Any, words: str) -> None:
-    bound = regret_bound(policy, world, ROUNDS)
+    bound = compute_regret_bound(policy, world, ROUNDS)
     assert isinstance(bound, str)
     assert words in bound
 
@@ -125,13 +125,13 @@ def test_where_there_is_no_theorem_it_says_so(policy: Any, world: Any, words: st
     ],
 )
 def test_a_bound_may_fail_when_an_interval_or_a_draw_does(policy: Any, world: Any, failure: float) -> None:
-    bound = regret_bound(policy, world, ROUNDS)
-    assert isinstance(bound, Bound)
+    bound = compute_regret_bound(policy, world, ROUNDS)
+    assert isinstance(bound, RegretBound)
     assert bound.failure == pytest.approx(failure)
 
 
 def test_a_sum_that_no_memory_holds_is_not_reckoned() -> None:
     policy = sw.OPB(arms=2, safe_action=sw.SafeAction(arm=0, reward=0.1, cost=0.0), threshold=0.3)
     world = sw.ArmsWorld(reward=[0.1, 0.9], cost=[0.0, 0.5])
-    assert isinstance(regret_bound(policy, world, np.array([1000])), Bound)
-    assert "10,000,000 pulls" in str(regret_bound(policy, world, np.array([2**32])))
+    assert isinstance(compute_regret_bound(policy, world, np.array([1000])), RegretBound)
+    assert "10,000,000 pulls" in str(compute_regret_bound(policy, world, np.array([2**32])))

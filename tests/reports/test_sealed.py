@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.problem.refusal import refused
 
 import stagewise as sw
-from stagewise.reports import sealed
+from stagewise.problem.errors import ErrorCode
+from stagewise.reports import manifest_files
 
 FIELDS = ("rounds", "regret", "reward", "cost", "max_cost", "violations", "optimum", "runs")
 FILES = ("curves.parquet", "runs.parquet", "manifest.json")
@@ -33,9 +35,9 @@ def damages(content: bytes, count: int, rng: np.random.Generator) -> Iterator[by
     for kind in np.arange(count) % 5:
         at, length = int(rng.integers(len(content))), int(rng.integers(1, 64))
         before, hit, after = content[:at], content[at : at + length], content[at + length :]
-        turned = bytes([content[at] ^ (1 << int(rng.integers(8)))])
+        flipped = bytes([content[at] ^ (1 << int(rng.integers(8)))])
         yield (
-            before + turned + content[at + 1 :],
+            before + flipped + content[at + 1 :],
             before + bytes(len(hit)) + after,
             before + after,
             before + hit + hit + after,
@@ -48,22 +50,22 @@ def damages(content: bytes, count: int, rng: np.random.Generator) -> Iterator[by
 def test_damage_anywhere_is_refused_or_changes_nothing(
     name: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    words: list[str] = []
+    messages: list[str] = []
     played().save(tmp_path)
-    whole = sw.Result.load(tmp_path)
+    written_result = sw.Result.load(tmp_path)
     content = (tmp_path / name).read_bytes()
     for damaged in damages(content, 600, np.random.default_rng(7)):
         (tmp_path / name).write_bytes(damaged)
         try:
             loaded = sw.Result.load(tmp_path)
         except sw.InvalidFile as error:
-            words.append(str(error))
+            messages.append(str(error))
         else:
             assert damaged == content or name == "manifest.json"
-            assert same(loaded, whole)
-            assert loaded.manifest == whole.manifest
-    assert len(words) > 500
-    assert all(str(tmp_path) in sentence and "\n" not in sentence for sentence in words)
+            assert same(loaded, written_result)
+            assert loaded.manifest == written_result.manifest
+    assert len(messages) > 500
+    assert all(str(tmp_path) in sentence and "\n" not in sentence for sentence in messages)
     assert capfd.readouterr() == ("", "")
 
 
@@ -72,23 +74,23 @@ def test_a_file_that_is_missing_or_another_results_is_refused(name: str, tmp_pat
     played(out=tmp_path / "one")
     played(runs=[4, 5, 6]).save(tmp_path / "other")
     (tmp_path / "one" / name).write_bytes((tmp_path / "other" / name).read_bytes())
-    with pytest.raises(sw.InvalidFile, match=f"{name} is not whole"):
+    with refused(sw.InvalidFile, ErrorCode.DIGEST_MISMATCH):
         sw.Result.load(tmp_path / "one")
     (tmp_path / "one" / name).unlink()
-    with pytest.raises(sw.InvalidFile, match=f"{name} cannot be read: No such file"):
+    with refused(sw.InvalidFile, ErrorCode.FILE_UNREADABLE):
         sw.Result.load(tmp_path / "one")
 
 
 def test_a_manifest_that_says_something_else_is_refused(tmp_path: Path) -> None:
     played().save(tmp_path)
     path = tmp_path / "manifest.json"
-    told = json.loads(path.read_text(encoding="utf-8"))
+    manifest = json.loads(path.read_text(encoding="utf-8"))
     for change in ({"seed": 1}, {"digest": "0" * 64}, {"files": {}}, {"version": 1}, {"more": 1}):
-        path.write_text(json.dumps({**told, **change}), encoding="utf-8")
-        with pytest.raises(sw.InvalidFile, match=r"manifest\.json is not as it was written"):
+        path.write_text(json.dumps({**manifest, **change}), encoding="utf-8")
+        with refused(sw.InvalidFile, ErrorCode.DIGEST_MISMATCH):
             sw.Result.load(tmp_path)
-    path.write_text(json.dumps({name: told[name] for name in told if name != "digest"}), encoding="utf-8")
-    with pytest.raises(sw.InvalidFile, match=r"manifest\.json is not as it was written"):
+    path.write_text(json.dumps({name: manifest[name] for name in manifest if name != "digest"}), encoding="utf-8")
+    with refused(sw.InvalidFile, ErrorCode.DIGEST_MISMATCH):
         sw.Result.load(tmp_path)
 
 
@@ -96,19 +98,19 @@ def test_a_damaged_run_is_not_played_on(tmp_path: Path) -> None:
     played(out=tmp_path)
     path = tmp_path / "parts" / "run-000001" / "runs.parquet"
     path.write_bytes((tmp_path / "parts" / "run-000002" / "runs.parquet").read_bytes())
-    with pytest.raises(sw.InvalidFile, match=r"run-000001/runs\.parquet is not whole.*delete the folder"):
+    with refused(sw.InvalidFile, ErrorCode.DIGEST_MISMATCH):
         played(out=tmp_path, runs=4)
 
 
 def test_what_nothing_vouches_for_is_refused_and_not_played_on(tmp_path: Path) -> None:
     played(out=tmp_path)
     for folder in (tmp_path, tmp_path / "parts" / "run-000001"):
-        told = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
-        plain = {name: told[name] for name in told if name not in ("files", "digest")}
-        (folder / "manifest.json").write_text(json.dumps({**plain, "version": 1}), encoding="utf-8")
-        with pytest.raises(sw.InvalidFile, match=r"not a result of this version.*play its runs again"):
+        manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+        unsealed = {name: manifest[name] for name in manifest if name not in ("files", "digest")}
+        (folder / "manifest.json").write_text(json.dumps({**unsealed, "version": 1}), encoding="utf-8")
+        with refused(sw.InvalidFile, ErrorCode.FILE_OF_OTHER_VERSION):
             sw.Result.load(folder)
-    with pytest.raises(sw.InvalidFile, match=r"run-000001 is not a result of this version"):
+    with refused(sw.InvalidFile, ErrorCode.FILE_OF_OTHER_VERSION):
         played(out=tmp_path)
 
 
@@ -122,8 +124,8 @@ def test_a_save_that_is_cut_short_leaves_nothing_to_trust(tmp_path: Path, monkey
             raise KeyboardInterrupt
         path.write_bytes(content)
 
-    monkeypatch.setattr(sealed, "write_bytes", stopping)
+    monkeypatch.setattr(manifest_files, "write_bytes", stopping)
     with pytest.raises(KeyboardInterrupt):
         played().save(tmp_path)
-    with pytest.raises(sw.InvalidFile, match=r"no manifest\.json"):
+    with refused(sw.InvalidFile, ErrorCode.FILE_NOT_FOUND):
         sw.Result.load(tmp_path)

@@ -5,7 +5,7 @@ import numpy as np
 from scipy.sparse import csc_matrix
 
 from stagewise.kernels.compile import Floats
-from stagewise.rules.cone import Columns
+from stagewise.rules.cone_program import Columns
 
 
 def random_columns(random: np.random.Generator, n: int, m: int, count: int, known: bool = True) -> Columns:

@@ -9,8 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.rules.cone_witness import best_value, random_columns
 
-from stagewise.rules import cone, kept_solver
-from stagewise.rules.cone import Columns, best_in_cone, certified, dearest, mixed_back
+from stagewise.rules import cone_program, solver_pool
+from stagewise.rules.cone_program import (
+    Columns,
+    compute_certified_bound,
+    compute_pessimistic_costs,
+    find_best_mixture_in_cone,
+    mix_back_to_safe,
+)
 
 SIZES = [(1, 1, 4), (2, 1, 6), (4, 1, 12), (4, 3, 12), (10, 1, 100), (10, 3, 100)]
 
@@ -25,32 +31,32 @@ def problem(seed: int, n: int, m: int, count: int, known: bool = True) -> tuple[
 def test_no_other_formulation_finds_a_better_mixture(sizes: tuple[int, int, int], known: bool) -> None:
     for seed in range(8):
         columns, gains = problem(seed, *sizes, known)
-        best = best_in_cone(columns, gains)
+        best = find_best_mixture_in_cone(columns, gains)
         assert best.value == pytest.approx(best_value(columns, gains), abs=1e-6 * max(1.0, abs(best.value)))
         assert best.bound >= best_value(columns, gains) - 1e-9
         assert best.bound - best.value <= 2e-6 * max(1.0, abs(best.value))
         assert best.shares.sum() == pytest.approx(1.0, abs=1e-12)
         assert np.all(best.shares >= 0.0)
-        assert np.all(dearest(columns, best.shares) <= columns.limits)
+        assert np.all(compute_pessimistic_costs(columns, best.shares) <= columns.limits)
 
 
 def test_equal_problems_give_equal_bits_whatever_was_solved_before() -> None:
     problems = [problem(seed, *sizes) for seed in range(4) for sizes in SIZES]
-    kept_solver._POOL.clear()
-    kept = [best_in_cone(*one) for one in problems]
-    backwards = [best_in_cone(*one) for one in reversed(problems)][::-1]
+    solver_pool._POOL.clear()
+    kept = [find_best_mixture_in_cone(*one) for one in problems]
+    backwards = [find_best_mixture_in_cone(*one) for one in reversed(problems)][::-1]
     for one, before, again in zip(problems, kept, backwards, strict=True):
-        kept_solver._POOL.clear()
-        fresh = best_in_cone(*one)
+        solver_pool._POOL.clear()
+        fresh = find_best_mixture_in_cone(*one)
         for other in (before, again):
             assert np.array_equal(fresh.shares, other.shares)
             assert (fresh.value, fresh.bound) == (other.value, other.bound)
 
 
 def test_only_so_many_solvers_are_kept() -> None:
-    for count in range(2, 2 * kept_solver.KEPT):
-        best_in_cone(*problem(0, 2, 1, count))
-    assert len(kept_solver._POOL) <= kept_solver.KEPT
+    for count in range(2, 2 * solver_pool.MAX_SOLVERS):
+        find_best_mixture_in_cone(*problem(0, 2, 1, count))
+    assert len(solver_pool._POOL) <= solver_pool.MAX_SOLVERS
 
 
 def hurried(refined: bool) -> Any:
@@ -68,26 +74,26 @@ def test_a_careless_solver_costs_value_but_no_safety_and_the_bound_says_how_much
 ) -> None:
     missing = []
     with monkeypatch.context() as patch:
-        patch.setattr(kept_solver, "settings", hurried)
-        kept_solver._POOL.clear()
+        patch.setattr(solver_pool, "settings", hurried)
+        solver_pool._POOL.clear()
         for seed in range(20):
             for sizes in SIZES:
                 columns, gains = problem(seed, *sizes, known)
-                best, truth = best_in_cone(columns, gains), best_value(columns, gains)
-                assert np.all(dearest(columns, best.shares) <= columns.limits)
+                best, truth = find_best_mixture_in_cone(columns, gains), best_value(columns, gains)
+                assert np.all(compute_pessimistic_costs(columns, best.shares) <= columns.limits)
                 assert best.value <= truth + 1e-9 <= best.bound + 2e-9
                 missing.append(truth - best.value)
-        kept_solver._POOL.clear()
+        solver_pool._POOL.clear()
     assert max(missing) > 1e-4
 
 
 @pytest.mark.parametrize("rubbish", [np.nan, np.inf, -1.0, 0.0, 1e300])
 def test_a_solver_that_answers_rubbish_is_survived(monkeypatch: pytest.MonkeyPatch, rubbish: float) -> None:
     columns, gains = problem(0, 4, 3, 12)
-    answer = kept_solver.Pair(np.full(8, rubbish), np.full(21, rubbish), True)
-    monkeypatch.setattr(cone, "solved", lambda _: answer)
-    best = best_in_cone(columns, gains)
-    assert np.all(dearest(columns, best.shares) <= columns.limits)
+    answer = solver_pool.PrimalDual(np.full(8, rubbish), np.full(21, rubbish), True)
+    monkeypatch.setattr(cone_program, "solve_conic", lambda _: answer)
+    best = find_best_mixture_in_cone(columns, gains)
+    assert np.all(compute_pessimistic_costs(columns, best.shares) <= columns.limits)
     assert best.shares.sum() == pytest.approx(1.0, abs=1e-12)
     assert best.bound >= best_value(columns, gains) - 1e-9
 
@@ -100,7 +106,9 @@ def test_a_solver_that_answers_rubbish_is_survived(monkeypatch: pytest.MonkeyPat
 )
 def test_any_prices_give_a_bound(seed: int, prices: list[float], pull: list[float]) -> None:
     columns, gains = problem(seed, 4, 3, 7)
-    assert certified(columns, gains, np.array(prices), np.array(pull)) >= best_value(columns, gains) - 1e-8
+    assert (
+        compute_certified_bound(columns, gains, np.array(prices), np.array(pull)) >= best_value(columns, gains) - 1e-8
+    )
 
 
 @settings(max_examples=100, deadline=None)
@@ -110,10 +118,10 @@ def test_mixing_back_ends_within_the_limits_and_no_earlier_than_it_must(
 ) -> None:
     columns, _ = problem(seed, 3, 2, 7, known)
     shares = (np.array(weights) + 1e-3) / (sum(weights) + 8e-3)
-    mixed = mixed_back(shares, columns)
-    assert np.all(dearest(columns, mixed) <= columns.limits)
+    mixed = mix_back_to_safe(shares, columns)
+    assert np.all(compute_pessimistic_costs(columns, mixed) <= columns.limits)
     assert mixed.sum() == pytest.approx(1.0, abs=1e-12)
-    within = bool(np.all(dearest(columns, shares) <= columns.limits))
+    within = bool(np.all(compute_pessimistic_costs(columns, shares) <= columns.limits))
     assert np.array_equal(mixed, shares) == within
     if known and not within:
-        assert np.min(columns.limits - dearest(columns, mixed)) < 1e-9
+        assert np.min(columns.limits - compute_pessimistic_costs(columns, mixed)) < 1e-9

@@ -9,17 +9,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stagewise import Ball, Box, Ellipsoid, Polytope
-from stagewise.problem.hull import faces_around
+from stagewise.problem.hull import compute_faces
 from stagewise.rules import relaxation
-from stagewise.rules.optimum import best_point
-from stagewise.rules.regions import region
-from stagewise.rules.relaxation import Hope, Prices
+from stagewise.rules.convex_optimum import compute_best_value
+from stagewise.rules.convex_regions import build_region
+from stagewise.rules.relaxation import Multipliers, OptimisticProblem
 
 
-def problem(rng: np.random.Generator, d: int, m: int, norms: int, sign: float) -> Hope:
+def problem(rng: np.random.Generator, d: int, m: int, norms: int, sign: float) -> OptimisticProblem:
     """Return a random problem; the origin obeys its limits."""
     matrices = tuple(rng.normal(size=(d, d)) * rng.uniform(0.05, 1.0, size=(d, 1)) for _ in range(norms))
-    return Hope(
+    return OptimisticProblem(
         rng.normal(size=d),
         rng.normal(size=(m, d)),
         matrices,
@@ -43,19 +43,25 @@ def random_set(rng: np.random.Generator, kind: int, d: int) -> Any:
 
 def points_in(actions: Any, rng: np.random.Generator, d: int) -> np.ndarray:
     """Return points all over the set: on its boundary, at its corners, and between them and the origin."""
-    ends = [actions.exits(actions.middle, rng.normal(size=(300, d))), actions.support(rng.normal(size=(100, d)))]
+    ends = [actions.find_exits(actions.middle, rng.normal(size=(300, d))), actions.support(rng.normal(size=(100, d)))]
     shares = np.linspace(0.0, 1.0, 40)[:, np.newaxis, np.newaxis]
     return (shares * np.vstack(ends)).reshape(-1, d)
 
 
-def value(hope: Hope, points: np.ndarray) -> np.ndarray:
-    widths = [np.linalg.norm(points @ norm.T, axis=1) for norm in hope.norms]
-    return points @ hope.reward + sum(w * width for w, width in zip(hope.weights, widths, strict=True))
+def value(optimistic_problem: OptimisticProblem, points: np.ndarray) -> np.ndarray:
+    widths = [np.linalg.norm(points @ norm.T, axis=1) for norm in optimistic_problem.norms]
+    return points @ optimistic_problem.reward + sum(
+        w * width for w, width in zip(optimistic_problem.weights, widths, strict=True)
+    )
 
 
-def feasible(hope: Hope, points: np.ndarray) -> np.ndarray:
-    width = np.linalg.norm(points @ hope.norms[-1].T, axis=1)
-    return np.all(points @ hope.costs.T + np.outer(width, hope.doubts) <= hope.limits, axis=1)
+def feasible(optimistic_problem: OptimisticProblem, points: np.ndarray) -> np.ndarray:
+    width = np.linalg.norm(points @ optimistic_problem.norms[-1].T, axis=1)
+    return np.all(
+        points @ optimistic_problem.costs.T + np.outer(width, optimistic_problem.cost_norm_weights)
+        <= optimistic_problem.limits,
+        axis=1,
+    )
 
 
 @pytest.mark.long
@@ -70,12 +76,12 @@ def feasible(hope: Hope, points: np.ndarray) -> np.ndarray:
 @settings(max_examples=150, deadline=None)
 def test_no_feasible_point_is_above_the_bound(seed: int, kind: int, d: int, m: int, norms: int, sign: float) -> None:
     rng = np.random.default_rng(seed)
-    hope, actions = problem(rng, d, m, norms, sign), random_set(rng, kind, d)
+    optimistic_problem, actions = problem(rng, d, m, norms, sign), random_set(rng, kind, d)
     points = points_in(actions, rng, d)
-    points = points[feasible(hope, points)]
-    relaxed = region(hope, actions, np.zeros(d)).relaxed()
+    points = points[feasible(optimistic_problem, points)]
+    relaxed = build_region(optimistic_problem, actions, np.zeros(d)).compute_upper_bound()
     assert len(points) > 0
-    assert value(hope, points).max() <= relaxed.bound
+    assert value(optimistic_problem, points).max() <= relaxed.bound
     assert actions.contains(relaxed.point)
 
 
@@ -84,12 +90,12 @@ def test_no_feasible_point_is_above_the_bound(seed: int, kind: int, d: int, m: i
 def test_the_dual_value_bounds_whatever_the_multipliers(seed: int, d: int, m: int, norms: int) -> None:
     """A solver that stops anywhere leaves a valid bound behind."""
     rng = np.random.default_rng(seed)
-    hope, actions = problem(rng, d, m, norms, 1.0), random_set(rng, 0, d)
-    turned = relaxation.turned_to(hope, actions.middle, actions.spread)
+    optimistic_problem, actions = problem(rng, d, m, norms, 1.0), random_set(rng, 0, d)
+    turned = relaxation.to_ellipsoid_coordinates(optimistic_problem, actions.middle, actions.spread)
     points = points_in(actions, rng, d)
-    best = value(hope, points[feasible(hope, points)]).max()
+    best = value(optimistic_problem, points[feasible(optimistic_problem, points)]).max()
     for _ in range(10):
-        prices = Prices(rng.exponential(size=m), rng.normal(size=d) * rng.uniform(0.0, 2.0))
+        prices = Multipliers(rng.exponential(size=m), rng.normal(size=d) * rng.uniform(0.0, 2.0))
         found = turned.bound(prices, rng.exponential(size=norms), float(rng.exponential()))
         assert best <= found.bound
 
@@ -98,19 +104,21 @@ def test_the_dual_value_bounds_whatever_the_multipliers(seed: int, d: int, m: in
 @pytest.mark.parametrize("kind", range(4))
 def test_a_solver_that_fails_leaves_a_valid_bound(kind: int, norms: int, monkeypatch: Any) -> None:
     rng = np.random.default_rng([kind, norms])
-    hope, actions = problem(rng, 3, 2, norms, 1.0), random_set(rng, kind, 3)
-    good = region(hope, actions, np.zeros(3)).relaxed().bound
-    monkeypatch.setattr(relaxation.ConicProgram, "solved", lambda self: None)
-    assert good <= region(hope, actions, np.zeros(3)).relaxed().bound < math.inf
+    optimistic_problem, actions = problem(rng, 3, 2, norms, 1.0), random_set(rng, kind, 3)
+    good = build_region(optimistic_problem, actions, np.zeros(3)).compute_upper_bound().bound
+    monkeypatch.setattr(relaxation.ConicProgram, "solve", lambda self: None)
+    assert good <= build_region(optimistic_problem, actions, np.zeros(3)).compute_upper_bound().bound < math.inf
 
 
 @given(st.integers(0, 100_000), st.integers(1, 5))
 @settings(max_examples=60, deadline=None)
 def test_where_no_limit_binds_the_bound_over_vertices_is_the_maximum(seed: int, d: int) -> None:
     rng = np.random.default_rng(seed)
-    hope, actions = problem(rng, d, 0, 1, 1.0), random_set(rng, 3, d)
-    exact = value(hope, actions.vertices).max()
-    assert region(hope, actions, np.zeros(d)).relaxed().bound == pytest.approx(exact, rel=1e-8)
+    optimistic_problem, actions = problem(rng, d, 0, 1, 1.0), random_set(rng, 3, d)
+    exact = value(optimistic_problem, actions.vertices).max()
+    assert build_region(optimistic_problem, actions, np.zeros(d)).compute_upper_bound().bound == pytest.approx(
+        exact, rel=1e-8
+    )
 
 
 @given(st.integers(0, 100_000), st.integers(1, 6))
@@ -118,18 +126,23 @@ def test_where_no_limit_binds_the_bound_over_vertices_is_the_maximum(seed: int, 
 def test_without_widths_the_bound_is_the_maximum(seed: int, d: int) -> None:
     """Linear under linear limits: then the relaxation is the problem."""
     rng = np.random.default_rng(seed)
-    hope = problem(rng, d, 2, 1, 0.0)._replace(weights=np.zeros(1))
+    optimistic_problem = problem(rng, d, 2, 1, 0.0)._replace(weights=np.zeros(1))
     actions = random_set(rng, 0, d)
-    exact = best_point(actions, hope.reward, hope.costs, hope.limits)
-    assert region(hope, actions, np.zeros(d)).relaxed().bound == pytest.approx(exact, abs=1e-4)
+    exact = compute_best_value(actions, optimistic_problem.reward, optimistic_problem.costs, optimistic_problem.limits)
+    assert build_region(optimistic_problem, actions, np.zeros(d)).compute_upper_bound().bound == pytest.approx(
+        exact, abs=1e-4
+    )
 
 
 def test_a_box_of_too_many_corners_is_bounded_too() -> None:
     rng = np.random.default_rng(0)
     d = 20
-    hope, box = problem(rng, d, 1, 1, 1.0), Box(-np.ones(d), np.ones(d))
+    optimistic_problem, box = problem(rng, d, 1, 1, 1.0), Box(-np.ones(d), np.ones(d))
     points = points_in(box, rng, d)
-    assert value(hope, points[feasible(hope, points)]).max() <= region(hope, box, np.zeros(d)).relaxed().bound
+    assert (
+        value(optimistic_problem, points[feasible(optimistic_problem, points)]).max()
+        <= build_region(optimistic_problem, box, np.zeros(d)).compute_upper_bound().bound
+    )
 
 
 @pytest.mark.compiled
@@ -139,7 +152,7 @@ def test_the_true_optimum_is_attained_and_not_exceeded(seed: int, kind: int, d: 
     rng = np.random.default_rng(seed)
     actions, reward, costs = random_set(rng, kind, d), rng.normal(size=d), rng.normal(size=(m, d))
     limits = rng.uniform(0.05, 1.0, size=m)
-    best = best_point(actions, reward, costs, limits)
+    best = compute_best_value(actions, reward, costs, limits)
     points = points_in(actions, rng, d)
     inside = points[np.all(points @ costs.T <= limits, axis=1)]
     assert (inside @ reward).max() <= best + 1e-7
@@ -160,11 +173,11 @@ def attained(actions: Any, reward: np.ndarray, costs: np.ndarray, limits: np.nda
         found = linprog(-reward, np.vstack([normals, costs]), np.append(ends, limits), bounds=(None, None))
         if actions.excess(found.x) < 1e-7:
             break
-        gap = found.x - actions.exits(actions.middle, (found.x - actions.middle)[np.newaxis])[0]
+        gap = found.x - actions.find_exits(actions.middle, (found.x - actions.middle)[np.newaxis])[0]
         if isinstance(actions, Ball | Ellipsoid):
             gap = np.linalg.solve(actions.spread @ actions.spread.T, found.x - actions.middle)
         elif isinstance(actions, Polytope):
-            faces = faces_around(actions.vertices)[0]
+            faces = compute_faces(actions.vertices)[0]
             worst = np.argmax(faces.normals @ (faces.basis.T @ (found.x - faces.origin)) - faces.offsets)
             gap = faces.basis @ faces.normals[worst]
         directions = gap[np.newaxis] / np.linalg.norm(gap)

@@ -7,8 +7,14 @@ from hypothesis import strategies as st
 from tests.rules.witness import KINDS, Problem, linear_value, random_problem
 
 from stagewise.kernels.compile import Floats
-from stagewise.rules import rows as rows_module
-from stagewise.rules.rows import best_under_rows, dearest_of, measured, mixed_back, priced_bounds
+from stagewise.rules import function_class_program as rows_module
+from stagewise.rules.function_class_program import (
+    compute_dual_bounds,
+    compute_pessimistic_costs,
+    find_best_under_rows,
+    mix_back_to_safe,
+    scale_rows,
+)
 
 SEED = 20260902
 
@@ -29,26 +35,26 @@ def worth_of(problem: Problem) -> Floats:
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_mixture_is_the_best_and_safe_to_the_bit(kind: str, constraints: int) -> None:
     for problem in problems(kind, constraints):
-        worth = worth_of(problem)
-        vertex = best_under_rows(worth, problem.costs, problem.limits)
-        best = linear_value(worth, problem)
+        values = worth_of(problem)
+        vertex = find_best_under_rows(values, problem.costs, problem.limits)
+        best = linear_value(values, problem)
         assert vertex.solved
         assert vertex.value == pytest.approx(best, abs=1e-9)
         assert best - 1e-9 <= vertex.bound <= vertex.value + 1e-9
         assert np.all(vertex.shares >= 0.0)
         assert vertex.shares.sum() == pytest.approx(1.0, abs=1e-14)
-        assert np.all(dearest_of(vertex.shares, problem.costs) <= problem.limits)
+        assert np.all(compute_pessimistic_costs(vertex.shares, problem.costs) <= problem.limits)
 
 
 @given(st.integers(0, 2**32))
 def test_any_prices_bound_every_feasible_mixture(seed: int) -> None:
     random = np.random.default_rng(seed)
     problem = random_problem(random, "plain", 2)
-    costs, worth = zip(problem.costs, problem.limits, strict=True), worth_of(problem)
-    rows = np.concatenate([measured(table, limit) for table, limit in costs])
-    bound = priced_bounds(worth, random.exponential(size=len(rows)), rows)[0]
-    shares = mixed_back(random.dirichlet(np.ones(worth.size)), problem.costs, problem.limits)
-    assert worth @ shares <= bound + 1e-12
+    costs, values = zip(problem.costs, problem.limits, strict=True), worth_of(problem)
+    rows = np.concatenate([scale_rows(table, limit) for table, limit in costs])
+    bound = compute_dual_bounds(values, random.exponential(size=len(rows)), rows)[0]
+    shares = mix_back_to_safe(random.dirichlet(np.ones(values.size)), problem.costs, problem.limits)
+    assert values @ shares <= bound + 1e-12
 
 
 @given(st.integers(0, 2**32))
@@ -56,12 +62,12 @@ def test_mixing_back_is_safe_to_the_bit_and_moves_no_more_than_needed(seed: int)
     random = np.random.default_rng(seed)
     problem = random_problem(random, "unknown safe cost", 2)
     shares = random.dirichlet(np.ones(problem.rewards.shape[1]))
-    mixed = mixed_back(shares, problem.costs, problem.limits)
-    assert np.all(dearest_of(mixed, problem.costs) <= problem.limits)
+    mixed = mix_back_to_safe(shares, problem.costs, problem.limits)
+    assert np.all(compute_pessimistic_costs(mixed, problem.costs) <= problem.limits)
     moved = 1.0 - mixed[:-1].sum() / shares[:-1].sum()
     if moved > 1e-9:
         nearer = mixed + 1e-9 * (shares - mixed)
-        assert np.any(dearest_of(nearer, problem.costs) > problem.limits)
+        assert np.any(compute_pessimistic_costs(nearer, problem.costs) > problem.limits)
     else:
         assert mixed == pytest.approx(shares, abs=1e-8)
 
@@ -69,11 +75,11 @@ def test_mixing_back_is_safe_to_the_bit_and_moves_no_more_than_needed(seed: int)
 def test_a_solver_that_fails_leaves_the_safe_action(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = problems("plain", 1, 1)[0]
 
-    def failing(rows: Floats, worth: Floats) -> tuple[Floats, Floats, bool]:
-        return np.zeros(worth.size - 1), np.zeros(len(rows)), False
+    def failing(rows: Floats, values: Floats) -> tuple[Floats, Floats, bool]:
+        return np.zeros(values.size - 1), np.zeros(len(rows)), False
 
-    monkeypatch.setattr(rows_module, "solved_under", failing)
-    vertex = best_under_rows(worth_of(problem), problem.costs, problem.limits)
+    monkeypatch.setattr(rows_module, "solve_under_rows", failing)
+    vertex = find_best_under_rows(worth_of(problem), problem.costs, problem.limits)
     assert not vertex.solved
     assert vertex.shares[-1] == 1.0
     assert vertex.bound >= vertex.value
@@ -81,4 +87,4 @@ def test_a_solver_that_fails_leaves_the_safe_action(monkeypatch: pytest.MonkeyPa
 
 def test_worth_that_is_no_number_counts_as_unsolved() -> None:
     problem = problems("plain", 1, 1)[0]
-    assert not best_under_rows(np.full(problem.rewards.shape[1], np.nan), problem.costs, problem.limits).solved
+    assert not find_best_under_rows(np.full(problem.rewards.shape[1], np.nan), problem.costs, problem.limits).solved

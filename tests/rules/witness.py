@@ -25,9 +25,9 @@ def random_problem(random: np.random.Generator, kind: str, constraints: int) -> 
     n, most = int(random.integers(1, 7)), 3 if kind == "duplicates" else 5
 
     def drawn() -> Floats:
-        spread = 0.05 if kind == "near" else 0.5
+        deviation = 0.05 if kind == "near" else 0.5
         return np.clip(
-            random.random(n + 1) + spread * random.normal(size=(int(random.integers(1, most)), n + 1)), 0.0, 1.0
+            random.random(n + 1) + deviation * random.normal(size=(int(random.integers(1, most)), n + 1)), 0.0, 1.0
         )
 
     rewards, costs = drawn(), [drawn() for _ in range(constraints)]
@@ -49,11 +49,11 @@ def random_problem(random: np.random.Generator, kind: str, constraints: int) -> 
     return Problem(rewards, tuple(costs), limits, random.uniform(0.0, 4.0, size=constraints))
 
 
-def linear_value(worth: Floats, problem: Problem) -> float:
+def linear_value(value: Floats, problem: Problem) -> float:
     """Return the maximum of E worth under every row, by HiGHS."""
     rows = np.concatenate(problem.costs)
     limits = np.repeat(problem.limits, [len(cost) for cost in problem.costs])
     tight = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
-    solved = linprog(-worth, A_ub=rows, b_ub=limits, A_eq=np.ones((1, worth.size)), b_eq=[1.0], options=tight)
+    solved = linprog(-value, A_ub=rows, b_ub=limits, A_eq=np.ones((1, value.size)), b_eq=[1.0], options=tight)
     assert solved.status == 0
     return float(-solved.fun)

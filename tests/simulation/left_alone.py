@@ -7,7 +7,7 @@ import time
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
-from stagewise.simulation.executors import leave_with_parent, pool
+from stagewise.simulation.executors import leave_with_parent, open_pool
 
 
 def work(folder: str, seconds: float) -> None:
@@ -19,7 +19,7 @@ def work(folder: str, seconds: float) -> None:
 if __name__ == "__main__":
     spawned = multiprocessing.get_context("spawn")
     with (
-        pool(2) as workers,
+        open_pool(2) as workers,
         ProcessPoolExecutor(1, spawned, initializer=leave_with_parent) as others,  # as `stagewise reproduce` has them
     ):
         tasks = [workers.submit(work, sys.argv[1], 1000.0), workers.submit(work, sys.argv[1], 0.5)]

@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.problem.refusal import refused
 
 import stagewise as sw
 from stagewise.kernels.bounds import CENTRE, HALF
+from stagewise.problem.errors import ErrorCode
 
 D, ROUNDS, SEED, RUN = 3, 150, 11, 2
 RNG = np.random.default_rng(5)
@@ -17,16 +19,16 @@ THETA, MU = (row / np.linalg.norm(row) for row in np.abs(RNG.normal(size=(2, D))
 TARGETS = RNG.normal(size=(5, D)) / 2.0
 SAFE = sw.SafeAction(features=np.zeros(D))
 STATED, NOISE = 0.02, 1.0  # far too little, so that there is something to count
-COUNTED = ("first_violation", "hopeless", "settled", "missed")
-ALONE: dict[str, Any] = {"cost_bound": 1.0, "watch": False}  # and nothing that would stop it
+COUNTED = ("first_violation", "optimism_failures", "first_near_optimal_round", "missed")
+ALONE: dict[str, Any] = {"cost_bound": 1.0, "check_assumptions": False}  # and nothing that would stop it
 
 
 def linear_world(kind: str) -> sw.LinearWorld:
     actions = {
         "rays": sw.Rays(TARGETS),
-        "finite": sw.Finite(TARGETS),
+        "finite": sw.FiniteSet(TARGETS),
         "fresh rays": sw.RandomRays(count=5, dimension=D),
-        "fresh finite": sw.RandomFinite(count=5, dimension=D),
+        "fresh finite": sw.RandomFiniteSet(count=5, dimension=D),
     }[kind]
     return sw.LinearWorld(reward=THETA, cost=MU, actions=actions, noise=NOISE)
 
@@ -36,7 +38,7 @@ def missed_by_the_textbook(policy: Any, world: sw.LinearWorld) -> list[int]:
     gram, sums, counts = np.eye(D), np.zeros((2, D)), [0, 0]
     state = policy.start()
     for t in range(ROUNDS):
-        draw = sw.Draw(SEED, RUN, t)
+        draw = sw.RandomKey(SEED, RUN, t)
         actions = world.actions_in(draw)
         inverse = np.linalg.inv(gram)
         widths = np.sqrt(np.einsum("ij,jk,ik->i", actions.features, inverse, actions.features))
@@ -80,7 +82,7 @@ def test_intervals_miss_as_often_as_the_textbook_says(kind: Any, where: str) -> 
 def test_a_linear_kernel_misses_as_often_as_a_linear_policy(told: float) -> None:
     features = np.vstack([np.zeros(D), TARGETS])
     settings: dict[str, Any] = {"safe_action": SAFE, "threshold": 0.2, "noise": told, **ALONE}
-    linear = sw.LinearWorld(reward=THETA, cost=MU, actions=sw.Finite(features), noise=NOISE)
+    linear = sw.LinearWorld(reward=THETA, cost=MU, actions=sw.FiniteSet(features), noise=NOISE)
     listed = sw.TableWorld(features=features, reward=features @ THETA, cost=features @ MU, noise=NOISE)
     kernel = sw.KernelOPLB(**settings, kernel=sw.LinearKernel(), norm_bound=0.3)
     plan: dict[str, Any] = {"rounds": ROUNDS, "runs": 8, "seed": SEED, "audit": True}
@@ -102,11 +104,11 @@ def test_the_intervals_of_pulled_arms_are_looked_at(radius: str) -> None:
     audit = sw.simulate(policy, world, rounds=ROUNDS, runs=[RUN], seed=SEED, audit=True).audit
     state, counts, pulls = policy.start(), np.zeros(2, dtype=int), np.zeros(3)
     for t in range(ROUNDS):
-        draw = sw.Draw(SEED, RUN, t)
+        draw = sw.RandomKey(SEED, RUN, t)
         decision = policy.decide(state, world.actions, draw)
-        bounds = decision._table.seen.workspace.bounds[..., :-1]
+        bounds = decision._table.result.workspace.bounds[..., :-1]
         counts += ((np.abs(bounds[:, CENTRE] - world.table) > bounds[:, HALF] + 1e-9) & (pulls > 0)).any(axis=1)
-        pulls[decision.index] += 1
+        pulls[decision.action_index] += 1
         state = policy.learn(state, decision, world.outcome(decision.action, draw))
     assert audit is not None
     assert audit["missed"][0].tolist() == counts.tolist()
@@ -154,13 +156,13 @@ def audited(name: str, **settings: Any) -> dict[str, Any]:
 @pytest.mark.parametrize("name", list(cases()))
 def test_by_hand_and_compiled_agree_on_what_a_decision_shows(name: str) -> None:
     compiled, hand = audited(name, backend="cpu"), audited(name, backend="python")
-    for part in ("first_violation", "hopeless", "settled"):
+    for part in ("first_violation", "optimism_failures", "first_near_optimal_round"):
         assert compiled[part].tolist() == hand[part].tolist()
     assert (hand["missed"] == -1).all()
 
 
 def test_what_a_policy_says_nothing_of_is_unknown() -> None:
-    assert (audited("Safe-LTS")["hopeless"] == -1).all()
+    assert (audited("Safe-LTS")["optimism_failures"] == -1).all()
     assert (audited("LinUCB")["missed"][:, 1] == -1).all()
     assert (audited("AlwaysSafe")["missed"] == -1).all()
 
@@ -173,7 +175,7 @@ def test_first_violation_and_settled_are_read_off_the_rounds() -> None:
         broken = np.flatnonzero(result.cost[run, :, 0] > 0.2)
         near = np.flatnonzero(result.reward[run] >= 0.9 * result.optimum[run])
         assert result.audit["first_violation"][run] == (broken[0] + 1 if broken.size else 0)
-        assert result.audit["settled"][run] == (near[0] + 1 if near.size else 0)
+        assert result.audit["first_near_optimal_round"][run] == (near[0] + 1 if near.size else 0)
     assert result.audit["first_violation"].max() > 0
 
 
@@ -181,7 +183,7 @@ def test_a_directional_mixture_is_weighed_before_it_comes_back() -> None:
     world, settings = linear_world("finite"), {"safe_action": SAFE, "threshold": 0.2, "optimism": "directional"}
     honest = sw.simulate(sw.OPLB(**settings, noise=NOISE, cost_bound=1.0), world, rounds=ROUNDS, runs=3, audit=True)
     assert honest.audit is not None
-    assert honest.audit["hopeless"].tolist() == [0, 0, 0]
+    assert honest.audit["optimism_failures"].tolist() == [0, 0, 0]
 
 
 @pytest.mark.long
@@ -190,7 +192,7 @@ def test_an_audit_does_not_depend_on_cut_or_worker(name: str, monkeypatch: pytes
     whole = audited(name)
     with ProcessPoolExecutor(2) as pool:
         elsewhere = audited(name, executor=pool)
-    monkeypatch.setattr("stagewise.simulation.run.STRETCH", 7)
+    monkeypatch.setattr("stagewise.simulation.run.CHUNK_ROUNDS", 7)
     pieces = audited(name)
     for part, values in whole.items():
         assert np.array_equal(values, elsewhere[part], equal_nan=True)
@@ -210,7 +212,7 @@ def test_an_audit_changes_nothing_else_and_is_kept(tmp_path: Path) -> None:
         assert np.array_equal(getattr(plain, field), getattr(kept, field))
     for part, values in kept.audit.items():
         assert np.array_equal(values, loaded.audit[part])
-    with pytest.raises(sw.InvalidFile, match="whose audit differs"):
+    with refused(sw.InvalidFile, ErrorCode.FILE_EXISTS):
         sw.simulate(policy, world, **settings, out=tmp_path)
 
 
@@ -223,5 +225,5 @@ def test_what_no_compiled_loop_plays_is_audited_by_hand() -> None:
     result = sw.simulate(policy, world, **told)
     assert result.manifest["backend"] == "python"
     assert result.audit["missed"].tolist() == [[-1, -1]]
-    with pytest.raises(sw.InvalidProblem, match="backend='python'"):
+    with refused(sw.InvalidProblem, ErrorCode.UNSUPPORTED_BACKEND):
         sw.simulate(policy, world, **told, backend="cpu")

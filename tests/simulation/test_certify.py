@@ -5,10 +5,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.problem.refusal import refused
 from tests.simulation.certified import FAMILIES, FIXED, POLICY, ROUNDS, SAFE, TARGETS, certified, drawn, without_times
 
 import stagewise as sw
-from stagewise.simulation.certify import batch_size
+from stagewise.problem.errors import ErrorCode
+from stagewise.simulation.certify import compute_batch_size
 
 
 @pytest.mark.compiled
@@ -23,16 +25,16 @@ def test_an_honest_policy_is_supported_before_all_runs_are_played() -> None:
     assert certificate.content["optimism"] is not None
 
 
-ALONE: dict[str, Any] = {"cost_bound": None, "watch": False}  # the paper's algorithm, which nothing saves
+ALONE: dict[str, Any] = {"cost_bound": None, "check_assumptions": False}  # the paper's algorithm, which nothing saves
 
 
 def test_the_runs_are_those_that_simulate_plays() -> None:
-    certificate = certified(runs=60, early=False)
+    certificate = certified(runs=60, stop_early=False)
     result = sw.simulate(POLICY, FIXED, rounds=ROUNDS, runs=60, record=20, audit=True)
     assert result.audit is not None
     found = certificate.content
-    assert found["violations"]["happened"] == (result.violations > 0).sum()
-    assert [one["happened"] for one in found["coverage"]] == (result.audit["missed"] > 0).sum(axis=0).tolist()
+    assert found["violations"]["occurrences"] == (result.violations > 0).sum()
+    assert [one["occurrences"] for one in found["coverage"]] == (result.audit["missed"] > 0).sum(axis=0).tolist()
     assert found["regret"]["quantiles"]["0.5"] == np.median(result.regret, axis=0).tolist()
     assert found["margins"]["cost"]["quantiles"]["0"] == pytest.approx(float((0.3 - result.max_cost).min()), abs=1e-15)
     assert found["violations"]["exact"] is not None
@@ -62,9 +64,9 @@ def test_what_must_fail_is_refuted(policy: Any, world: Any) -> None:
 @pytest.mark.compiled
 def test_broken_grounds_are_told_even_where_no_limit_breaks() -> None:
     policy = sw.LCLUCB(safe_action=SAFE, threshold=0.3, noise=[0.01, 0.5], norm_bound=[0.1, 1.0])
-    certificate = certified(policy, early=False, runs=400)
+    certificate = certified(policy, stop_early=False, runs=400)
     assert certificate.verdict == "supported"
-    assert certificate.content["grounds"] == "refuted"
+    assert certificate.content["coverage_verdict"] == "refuted"
     assert not certificate.holds
     broken = [one["assumption"] for one in certificate.content["assumptions"] if not one["kept"]]
     assert any("noise" in words for words in broken)
@@ -74,7 +76,7 @@ def test_broken_grounds_are_told_even_where_no_limit_breaks() -> None:
 def test_too_few_runs_leave_it_undecided_and_say_how_many_would_do() -> None:
     certificate = certified(runs=30)
     assert certificate.verdict == "undecided"
-    assert certificate.content["violations"]["needed"] > 30
+    assert certificate.content["violations"]["runs_needed"] > 30
 
 
 @pytest.mark.long
@@ -96,33 +98,33 @@ def test_by_hand_nothing_is_said_of_intervals() -> None:
 
 
 def test_a_family_of_worlds_is_a_function_of_seed_and_run() -> None:
-    family = sw.SphereFamily(FIXED, seed=4)
-    assert np.array_equal(family(7).parameters, sw.SphereFamily(FIXED, seed=4)(7).parameters)
+    family = sw.SphereWorldFamily(FIXED, seed=4)
+    assert np.array_equal(family(7).parameters, sw.SphereWorldFamily(FIXED, seed=4)(7).parameters)
     assert not np.array_equal(family(7).parameters, family(8).parameters)
-    assert not np.array_equal(family(7).parameters, sw.SphereFamily(FIXED, seed=5)(7).parameters)
+    assert not np.array_equal(family(7).parameters, sw.SphereWorldFamily(FIXED, seed=5)(7).parameters)
 
 
 def test_batches_are_neither_too_many_nor_too_long() -> None:
-    assert batch_size(10_000, 100_000, "cpu") == 1000
-    assert batch_size(1_000_000, 100_000, "cpu") == 20
-    assert batch_size(10, 3, "cpu") == 1
+    assert compute_batch_size(10_000, 100_000, "cpu") == 1000
+    assert compute_batch_size(1_000_000, 100_000, "cpu") == 20
+    assert compute_batch_size(10, 3, "cpu") == 1
 
 
 @pytest.mark.parametrize(
     ("settings", "part"),
     [
-        ({"rounds": 0}, "rounds is 0"),
-        ({"runs": -1}, "runs is -1"),
-        ({"confidence": 1.0}, "confidence is 1.0"),
-        ({"delta": float("nan")}, "delta is nan|delta"),
-        ({"policy": None}, "there is no policy"),
-        ({"policy": sw.LinUCB(noise=0.1)}, "nothing to certify"),
-        ({"executor": "cuda"}, "cuda"),
-        ({"seed": -1}, "seed is -1"),
+        ({"rounds": 0}, ErrorCode.OUT_OF_RANGE),
+        ({"runs": -1}, ErrorCode.OUT_OF_RANGE),
+        ({"confidence": 1.0}, ErrorCode.OUT_OF_RANGE),
+        ({"delta": float("nan")}, ErrorCode.NOT_FINITE),
+        ({"policy": None}, ErrorCode.MISSING_VALUE),
+        ({"policy": sw.LinUCB(noise=0.1)}, ErrorCode.MISSING_VALUE),
+        ({"executor": "cuda"}, ErrorCode.BACKEND_UNAVAILABLE),
+        ({"seed": -1}, ErrorCode.OUT_OF_RANGE),
     ],
 )
 def test_impossible_settings_are_refused(settings: dict[str, Any], part: str) -> None:
-    with pytest.raises(sw.InvalidProblem, match=part):
+    with refused(sw.InvalidProblem, part):
         certified(**settings)
 
 
@@ -134,7 +136,7 @@ def test_a_family_has_one_number_of_thresholds() -> None:
         return sw.LCLUCB(safe_action=SAFE, threshold=[0.3, 0.4], noise=0.5), world
 
     for runs in (10, 200):  # within a batch, and between two
-        with pytest.raises(sw.InvalidProblem, match="thresholds"):
+        with refused(sw.InvalidProblem, ErrorCode.WORLD_MISMATCH):
             certified(None, uneven, runs=runs)
 
 
@@ -153,8 +155,8 @@ def test_a_place_that_cannot_hold_it_is_refused_before_anything_is_played(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").write_text("mine", encoding="utf-8")
-    monkeypatch.setattr("stagewise.simulation.certify.gathered", lambda *_: pytest.fail("it was played"))
+    monkeypatch.setattr("stagewise.simulation.certify.play_until_clear", lambda *_: pytest.fail("it was played"))
     for place in (tmp_path / "file", tmp_path / "file" / "below"):
-        with pytest.raises(sw.InvalidFile, match="is a file"):
+        with refused(sw.InvalidFile, ErrorCode.FILE_NOT_WRITABLE):
             certified(out=place)
     assert (tmp_path / "file").read_text(encoding="utf-8") == "mine"

@@ -23,8 +23,9 @@ from stagewise import (
     SafeAction,
     simulate,
 )
-from stagewise.cli.spec import read
-from stagewise.simulation.judge import judge
+from stagewise.cli.spec import read_spec
+from stagewise.problem.errors import ErrorCode
+from stagewise.simulation.oracle import build_oracle
 
 SETS: dict[str, Any] = {
     "ball": Ball(1.0),
@@ -55,8 +56,8 @@ def test_the_best_of_a_ball_is_known() -> None:
     points = np.column_stack([np.cos(angles), np.sin(angles)])
     points *= np.minimum(1.0, 0.3 / np.maximum(points @ [0.8, 0.6], 1e-9))[:, np.newaxis]
     ball = world(Ball(1.0))
-    assert judge(policy, ball).best(ball.actions) == pytest.approx((points @ [0.6, 0.8]).max(), abs=1e-4)
-    free = judge(AlwaysSafe(safe_action=SAFE, threshold=5.0), ball)
+    assert build_oracle(policy, ball).best(ball.actions) == pytest.approx((points @ [0.6, 0.8]).max(), abs=1e-4)
+    free = build_oracle(AlwaysSafe(safe_action=SAFE, threshold=5.0), ball)
     assert free.best(ball.actions) == pytest.approx(1.0)
 
 
@@ -74,7 +75,7 @@ def test_a_description_is_plain_json(actions: Any) -> None:
 
 
 def test_a_set_of_another_dimension_than_the_world_is_refused() -> None:
-    with refused(InvalidProblem, 3, 2):
+    with refused(InvalidProblem, ErrorCode.DIMENSION_MISMATCH):
         world(Ball(1.0, np.zeros(3)))
 
 
@@ -122,7 +123,7 @@ BAD = {
 def test_a_file_may_ask_for_a_convex_set(text: str, kind: type, tmp_path: Path) -> None:
     path = tmp_path / "spec.toml"
     path.write_text(FILE.format(actions=text))
-    spec = read(path)
+    spec = read_spec(path)
     assert isinstance(spec.world.actions, kind)
     (policy,) = spec.policies.values()
     assert simulate(policy, spec.world, rounds=3, progress=False).violations.tolist() == [0]
@@ -132,5 +133,5 @@ def test_a_file_may_ask_for_a_convex_set(text: str, kind: type, tmp_path: Path) 
 def test_a_file_that_asks_for_no_set_is_refused(text: str, part: str, tmp_path: Path) -> None:
     path = tmp_path / "spec.toml"
     path.write_text(FILE.format(actions=text))
-    with refused(InvalidFile, part):
-        read(path)
+    with refused(InvalidFile, ErrorCode.FILE_INVALID, part):
+        read_spec(path)

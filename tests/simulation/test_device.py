@@ -5,12 +5,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.problem.refusal import refused
 from tests.simulation.certified import FIXED, POLICY, certified, without_times
 
 import stagewise as sw
 from stagewise.kernels.trace import Trace
-from stagewise.simulation.gpu import play as cuda
-from stagewise.simulation.run import Settings, one_run
+from stagewise.problem.errors import ErrorCode
+from stagewise.simulation.gpu import play_batches as cuda
+from stagewise.simulation.run import RunSettings, play_run
 
 FIELDS = ("regret", "reward", "cost", "max_cost", "violations", "optimum", "runs")
 LIMITS = {"wear": 0.3, "yield": sw.AtLeast(-0.2)}
@@ -27,8 +29,8 @@ def launches(monkeypatch: pytest.MonkeyPatch) -> list[list[int]]:
     played: list[list[int]] = []
 
     def play(policy: Any, judge: Any, rounds: int, points: int, seed: int, runs: Any, audited: bool) -> Trace:
-        settings = Settings(rounds, points, seed % 2**64, "cpu", audited, judge.limits.size)
-        traces = [one_run(policy, judge, settings, run) for run in runs.tolist()]
+        settings = RunSettings(rounds, points, seed % 2**64, "cpu", audited, judge.limits.size)
+        traces = [play_run(policy, judge, settings, run) for run in runs.tolist()]
         played.append(runs.tolist())
         return Trace(traces[0].ends, *(np.stack(column) for column in list(zip(*traces, strict=True))[1:]))
 
@@ -60,16 +62,16 @@ def test_what_its_folder_holds_is_not_played_again(launches: list[list[int]], tm
 
 
 def test_a_family_is_refused(launches: list[list[int]]) -> None:
-    with pytest.raises(sw.InvalidProblem, match="plays runs of one world"):
-        sw.simulate(POLICY, sw.SphereFamily(FIXED), rounds=60, runs=3, backend="cuda")
+    with refused(sw.InvalidProblem, ErrorCode.UNSUPPORTED_BACKEND):
+        sw.simulate(POLICY, sw.SphereWorldFamily(FIXED), rounds=60, runs=3, backend="cuda")
 
 
 @pytest.mark.long
 def test_a_certificate_says_the_same(launches: list[list[int]], tmp_path: Path) -> None:
-    device, host = (certified(runs=50, rounds=30, early=False, backend=backend) for backend in ("cuda", "cpu"))
+    device, host = (certified(runs=50, rounds=30, stop_early=False, backend=backend) for backend in ("cuda", "cpu"))
     assert launches == [[0], list(range(50))]  # one round to compile, whose time is told apart
-    for name in ("verdict", "violations", "coverage", "margins", "regret", "settled"):
+    for name in ("verdict", "violations", "coverage", "margins", "regret", "first_near_optimal_round"):
         assert without_times(device)[name] == without_times(host)[name]
     device.save(tmp_path)
-    assert sw.verify(tmp_path, part=1.0).faults == ()
-    assert sw.verify(tmp_path, part=1.0, backend="cpu").faults == ()
+    assert sw.verify(tmp_path, fraction=1.0).faults == ()
+    assert sw.verify(tmp_path, fraction=1.0, backend="cpu").faults == ()

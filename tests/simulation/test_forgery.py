@@ -11,15 +11,15 @@ import pytest
 from tests.simulation.certified import FIXED, POLICY
 
 import stagewise as sw
-from stagewise.reports.agreement import disagreements
-from stagewise.reports.evidence import Terms, plus, weighed
-from stagewise.simulation.claim import terms_for
-from stagewise.simulation.pairs import Pairs
-from stagewise.simulation.verify import played_in
+from stagewise.reports.certificate_comparison import find_differences
+from stagewise.reports.evidence import ClaimTerms, add_batch, summarize_evidence
+from stagewise.simulation.certificate_claim import build_terms
+from stagewise.simulation.policy_worlds import PolicyWorlds
+from stagewise.simulation.verify import rebuild_pair
 
 ARMS = sw.ArmsWorld(reward=[0.1, 0.2, 0.4, 0.7], cost=[0.0, 0.4, 0.5, 0.2])
 BOLD = sw.UCB(arms=4, safe_action=sw.SafeAction(arm=0, reward=0.1, cost=0.0), threshold=0.3)
-SUMMARY = ("verdict", "grounds", "violations", "coverage")
+SUMMARY = ("verdict", "coverage_verdict", "violations", "coverage")
 
 pytestmark = pytest.mark.compiled
 
@@ -30,31 +30,31 @@ def saved(content: dict[str, Any], folder: Path) -> Path:
     return path
 
 
-def summed_up(content: dict[str, Any], terms: Terms) -> None:
+def summed_up(content: dict[str, Any], terms: ClaimTerms) -> None:
     """Make the summary, the verdict and its grounds fit the totals of the batches."""
     batches = content["batches"]
-    counts = reduce(plus, batches, [])
-    said = weighed(counts, terms, complete=counts[0] == content["plan"]["runs"])
+    counts = reduce(add_batch, batches, [])
+    said = summarize_evidence(counts, terms, complete=counts[0] == content["plan"]["runs"])
     content.update({name: said[name] for name in SUMMARY})
     for j, name in enumerate(terms.names[1:]):
         content["margins"][name]["quantiles"]["0"] = min(one["margin"][j] for one in batches)
 
 
-@pytest.mark.parametrize("part", [1.0, 0.05])
-def test_a_refuted_certificate_cannot_be_forged_into_a_supported_one(part: float, tmp_path: Path) -> None:
-    content = sw.certify(BOLD, ARMS, rounds=30, runs=400, early=False, progress=False).content
+@pytest.mark.parametrize("fraction", [1.0, 0.05])
+def test_a_refuted_certificate_cannot_be_forged_into_a_supported_one(fraction: float, tmp_path: Path) -> None:
+    content = sw.certify(BOLD, ARMS, rounds=30, runs=400, stop_early=False, progress=False).content
     assert content["verdict"] == "refuted"
     for batch in content["batches"]:
-        batch.update(violating=0, missing=[0, 0], margin=[0.05])
-    summed_up(content, terms_for(Pairs(BOLD, ARMS), None, 0.999, 30, "cpu"))
+        batch.update(violating_runs=0, missing=[0, 0], margin=[0.05])
+    summed_up(content, build_terms(PolicyWorlds(BOLD, ARMS), None, 0.999, 30, "cpu"))
     content["margins"]["cost"]["quantiles"] = dict.fromkeys(content["margins"]["cost"]["quantiles"], 0.05)
     content["first_violation"] = None
     assert content["verdict"] == "supported"
     path = saved(content, tmp_path)
     assert sw.Certificate.load(path).holds
-    found = sw.verify(path, part=part)
+    found = sw.verify(path, fraction=fraction)
     assert not found.stands
-    assert any("played again, give other numbers" in words for words in found.faults)
+    assert any("give other numbers when replayed" in words for words in found.faults)
 
 
 def leaves(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
@@ -91,17 +91,17 @@ def with_change(content: dict[str, Any], path: tuple[Any, ...]) -> dict[str, Any
 def stands(content: dict[str, Any], folder: Path) -> bool:
     """Say whether a certificate is read, and stands when all of its runs are played again."""
     try:
-        return sw.verify(saved(content, folder), part=1.0).stands
+        return sw.verify(saved(content, folder), fraction=1.0).stands
     except sw.StagewiseError:
         return False
 
 
 @pytest.fixture(scope="module", params=["supported", "broken"])
-def honest(request: pytest.FixtureRequest) -> tuple[dict[str, Any], Terms]:
+def honest(request: pytest.FixtureRequest) -> tuple[dict[str, Any], ClaimTerms]:
     """Return a certificate of each kind, and what it claims."""
     policy, world = (POLICY, FIXED) if request.param == "supported" else (BOLD, ARMS)
-    content = sw.certify(policy, world, rounds=6, runs=3, early=False, progress=False).content
-    return json.loads(json.dumps(content)), terms_for(Pairs(policy, world), None, 0.999, 6, "cpu")
+    content = sw.certify(policy, world, rounds=6, runs=3, stop_early=False, progress=False).content
+    return json.loads(json.dumps(content)), build_terms(PolicyWorlds(policy, world), None, 0.999, 6, "cpu")
 
 
 def is_true(content: dict[str, Any]) -> bool:
@@ -109,16 +109,16 @@ def is_true(content: dict[str, Any]) -> bool:
 
     A changed setting that no run depends on makes another certificate, and one that is as true.
     """
-    policy, world = played_in(content, None, None)
+    policy, world = rebuild_pair(content, None, None)
     plan, claim = content["plan"], content["claim"]
-    asked = {name: plan[name] for name in ("rounds", "runs", "seed", "early", "backend")}
+    asked = {name: plan[name] for name in ("rounds", "runs", "seed", "stop_early", "backend")}
     told_of = {name: claim[name] for name in ("delta", "confidence")}
     again = sw.certify(policy, world, progress=False, **asked, **told_of).content
     again["made"] = content["made"]
-    return not any(disagreements(content, json.loads(json.dumps(again)), 1e-12))
+    return not any(find_differences(content, json.loads(json.dumps(again)), 1e-12))
 
 
-def test_no_leaf_can_be_another(honest: tuple[dict[str, Any], Terms], tmp_path: Path) -> None:
+def test_no_leaf_can_be_another(honest: tuple[dict[str, Any], ClaimTerms], tmp_path: Path) -> None:
     content = honest[0]
     assert stands(content, tmp_path)
     for path in leaves(content):
@@ -126,14 +126,16 @@ def test_no_leaf_can_be_another(honest: tuple[dict[str, Any], Terms], tmp_path: 
         assert path[0] == "made" or not stands(forged, tmp_path) or is_true(forged), path
 
 
-def test_no_leaf_can_be_another_with_a_summary_that_fits(honest: tuple[dict[str, Any], Terms], tmp_path: Path) -> None:
+def test_no_leaf_can_be_another_with_a_summary_that_fits(
+    honest: tuple[dict[str, Any], ClaimTerms], tmp_path: Path
+) -> None:
     content, terms = honest
     for path in leaves(content):
         if path[0] in ("made", *SUMMARY):
             continue
         forged = with_change(content, path)
         if path[0] == "claim":
-            terms = Terms(**forged["claim"], names=terms.names, shares=terms.shares)
+            terms = ClaimTerms(**forged["claim"], names=terms.names, shares=terms.shares)
         try:
             summed_up(forged, terms)
         except (TypeError, ValueError, AttributeError):
@@ -141,7 +143,7 @@ def test_no_leaf_can_be_another_with_a_summary_that_fits(honest: tuple[dict[str,
         assert not stands(forged, tmp_path) or is_true(forged), path
 
 
-def test_nothing_can_be_added_or_left_out(honest: tuple[dict[str, Any], Terms], tmp_path: Path) -> None:
+def test_nothing_can_be_added_or_left_out(honest: tuple[dict[str, Any], ClaimTerms], tmp_path: Path) -> None:
     content = honest[0]
     tables = [path for path in branches(content) if path[:1] != ("made",)]
     for path in tables:
@@ -151,9 +153,7 @@ def test_nothing_can_be_added_or_left_out(honest: tuple[dict[str, Any], Terms], 
         for key in at(content, path):
             less = copy.deepcopy(content)
             del at(less, path)[key]
-            if (*path, key) == ("closeness",):  # certificates of before have none, and say less
-                assert stands(less, tmp_path)
-            elif path[:1] not in (("policy",), ("world",)):  # a setting left out is the default, and is played
+            if path[:1] not in (("policy",), ("world",)):  # a setting left out is the default, and is played
                 assert not stands(less, tmp_path), (*path, key)
 
 
@@ -174,35 +174,35 @@ def at(value: Any, path: tuple[Any, ...]) -> Any:
 
 
 def test_what_playing_again_cannot_show_is_marked_on_the_page(
-    honest: tuple[dict[str, Any], Terms], tmp_path: Path
+    honest: tuple[dict[str, Any], ClaimTerms], tmp_path: Path
 ) -> None:
     content = copy.deepcopy(honest[0])
     content["made"].update(day="1999-12-31", machine="abacus")
-    assert sw.verify(saved(content, tmp_path), part=1.0).stands
+    assert sw.verify(saved(content, tmp_path), fraction=1.0).stands
     sw.Certificate.load(tmp_path).save(tmp_path)
     page = (tmp_path / "certificate.html").read_text(encoding="utf-8")
-    told_only = page[page.index("Not verified by playing again") :]
+    told_only = page[page.index("Not verified by simulation") :]
     told_only = told_only[: told_only.index("</p>")]
     for words in ("1999-12-31", "abacus", "seed", "planned"):
         assert words in told_only
 
 
 def test_runs_that_end_where_the_plan_does_not_do_not_stand(tmp_path: Path) -> None:
-    terms = terms_for(Pairs(POLICY, FIXED), None, 0.999, 5, "cpu")
-    content = sw.certify(POLICY, FIXED, rounds=5, runs=100, early=False, progress=False).content
+    terms = build_terms(PolicyWorlds(POLICY, FIXED), None, 0.999, 5, "cpu")
+    content = sw.certify(POLICY, FIXED, rounds=5, runs=100, stop_early=False, progress=False).content
     content["batches"] = content["batches"][:10]
     for early in (False, True):
-        content["plan"]["early"] = early
+        content["plan"]["stop_early"] = early
         summed_up(content, terms)
         found = sw.verify(saved(content, tmp_path))
-        assert any("end where its plan" in words for words in found.faults)
+        assert any("do not end where the plan does" in words for words in found.faults)
 
 
 def test_a_part_of_the_runs_says_what_it_leaves_open(tmp_path: Path) -> None:
-    content = sw.certify(POLICY, FIXED, rounds=20, runs=80, early=False, progress=False).content
+    content = sw.certify(POLICY, FIXED, rounds=20, runs=80, stop_early=False, progress=False).content
     path = saved(content, tmp_path)
-    assert sw.verify(path, part=1.0).unconfirmed == ()
-    assert "regret" in sw.verify(path, part=0.1).unconfirmed
+    assert sw.verify(path, fraction=1.0).unconfirmed == ()
+    assert "regret" in sw.verify(path, fraction=0.1).unconfirmed
 
 
 @pytest.mark.parametrize(
@@ -215,7 +215,7 @@ def test_a_part_of_the_runs_says_what_it_leaves_open(tmp_path: Path) -> None:
         lambda c: c["margins"]["cost"]["quantiles"].update({"1": -5.0}),
         lambda c: c["margins"]["cost"]["quantiles"].update({"0": 0.2, "0.01": 0.2}),
         lambda c: c.update(first_violation=dict.fromkeys(c["margins"]["cost"]["quantiles"], 1.0)),
-        lambda c: c["settled"].update(never=81),
+        lambda c: c["first_near_optimal_round"].update(never=81),
         lambda c: c["optimism"].update(runs=81, rounds=81),
         lambda c: c["regret"].update(theorem="proved by everyone"),
         lambda c: c["regret"].update(failure=0.0),
@@ -223,7 +223,7 @@ def test_a_part_of_the_runs_says_what_it_leaves_open(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_left_open_must_be_possible(change: Any, tmp_path: Path) -> None:
-    content = sw.certify(POLICY, FIXED, rounds=20, runs=80, early=False, progress=False).content
-    assert sw.verify(saved(content, tmp_path), part=0.1).stands
+    content = sw.certify(POLICY, FIXED, rounds=20, runs=80, stop_early=False, progress=False).content
+    assert sw.verify(saved(content, tmp_path), fraction=0.1).stands
     change(content)
-    assert not sw.verify(saved(content, tmp_path), part=0.1).stands
+    assert not sw.verify(saved(content, tmp_path), fraction=0.1).stands

@@ -4,9 +4,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.problem.refusal import refused
 from tests.simulation.certified import FIXED, certified, without_times
 
 import stagewise as sw
+from stagewise.problem.errors import ErrorCode
 from stagewise.simulation import certify as certify_module
 from stagewise.simulation import jobs
 from stagewise.simulation.run import play
@@ -29,20 +31,20 @@ def test_a_certificate_that_was_cut_short_goes_on_from_its_folder(
         played.append(task[2][0])
         return play(*task)
 
-    whole = certified(runs=100, early=False)
+    whole = certified(runs=100, stop_early=False)
     monkeypatch.setattr(jobs, "play", counting)
     with pytest.raises(PowerCut):
-        certified(runs=100, early=False, out=tmp_path)
+        certified(runs=100, stop_early=False, out=tmp_path)
     assert not (tmp_path / "certificate.json").exists()
     before = list(played)
     monkeypatch.setattr(jobs, "play", play)
-    with pytest.raises(sw.InvalidFile, match="another plan, whose seed differs"):
-        certified(runs=100, early=False, out=tmp_path, seed=1)
+    with refused(sw.InvalidFile, ErrorCode.FILE_EXISTS, "seed"):
+        certified(runs=100, stop_early=False, out=tmp_path, seed=1)
     assert len(list((tmp_path / "batches" / "parts").iterdir())) == 3
     played.clear()
     played.extend([-1] * 4)  # no more power cuts
     monkeypatch.setattr(jobs, "play", counting)
-    again = certified(runs=100, early=False, out=tmp_path)
+    again = certified(runs=100, stop_early=False, out=tmp_path)
     assert not set(before) & set(played)
     assert without_times(again) == without_times(whole)
     assert not (tmp_path / "batches").exists()
@@ -56,13 +58,13 @@ def test_a_batch_that_was_tampered_with_is_refused(tmp_path: Path, monkeypatch: 
 
     monkeypatch.setattr(jobs, "play", cut)
     with pytest.raises(PowerCut):
-        certified(runs=100, early=False, out=tmp_path)
+        certified(runs=100, stop_early=False, out=tmp_path)
     (batch,) = (tmp_path / "batches" / "parts").glob("*/runs.parquet")
     content = batch.read_bytes()
     for damaged in (b"nothing", content[:-1], content[:400] + bytes([content[400] ^ 1]) + content[401:]):
         batch.write_bytes(damaged)
-        with pytest.raises(sw.InvalidFile, match=r"is not whole.*delete the folder and play its runs again"):
-            certified(runs=100, early=False, out=tmp_path)
+        with refused(sw.InvalidFile, ErrorCode.DIGEST_MISMATCH):
+            certified(runs=100, stop_early=False, out=tmp_path)
 
 
 def test_a_batch_that_nothing_vouches_for_is_played_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -73,28 +75,28 @@ def test_a_batch_that_nothing_vouches_for_is_played_again(tmp_path: Path, monkey
 
     monkeypatch.setattr(jobs, "play", cut)
     with pytest.raises(PowerCut):
-        certified(runs=100, early=False, out=tmp_path)
+        certified(runs=100, stop_early=False, out=tmp_path)
     (batch,) = (tmp_path / "batches" / "parts").iterdir()
     (batch / "manifest.json").unlink()
     monkeypatch.undo()
-    again = certified(runs=100, early=False, out=tmp_path)
-    assert without_times(again) == without_times(certified(runs=100, early=False))
+    again = certified(runs=100, stop_early=False, out=tmp_path)
+    assert without_times(again) == without_times(certified(runs=100, stop_early=False))
 
 
 @pytest.mark.parametrize(("before", "after"), [(42, 60), (60, 42)])
 def test_a_certificate_of_other_runs_takes_no_part_of_a_batch(
     before: int, after: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(certify_module, "batch_size", lambda *_: 10)  # as for any number of runs from 40,000 on
+    monkeypatch.setattr(certify_module, "compute_batch_size", lambda *_: 10)  # as for any number of runs from 40,000 on
     with monkeypatch.context() as patched:
-        patched.setattr(certify_module, "concluded", interrupted)
+        patched.setattr(certify_module, "build_content", interrupted)
         with pytest.raises(PowerCut):
-            certified(runs=before, early=False, out=tmp_path)
+            certified(runs=before, stop_early=False, out=tmp_path)
     assert len(list((tmp_path / "batches" / "parts").iterdir())) == -(-before // 10)
-    again = certified(runs=after, early=False, out=tmp_path)
+    again = certified(runs=after, stop_early=False, out=tmp_path)
     assert [batch["runs"] for batch in again.content["batches"]] == [min(10, after - n) for n in range(0, after, 10)]
-    assert without_times(again) == without_times(certified(runs=after, early=False))
-    assert sw.verify(tmp_path, part=1.0).faults == ()
+    assert without_times(again) == without_times(certified(runs=after, stop_early=False))
+    assert sw.verify(tmp_path, fraction=1.0).faults == ()
 
 
 def interrupted(*_: Any) -> None:

@@ -8,6 +8,7 @@ from tests.agreement.test_backends import same
 from tests.problem.refusal import refused
 
 import stagewise as sw
+from stagewise.problem.errors import ErrorCode
 
 RNG = np.random.default_rng(3)
 K, N = 3, 30
@@ -51,7 +52,7 @@ PLAN: dict[str, Any] = {"rounds": 120, "runs": [0, 2], "seed": 5, "record": 120,
 
 
 def agree(policy: Any, world: Any, begun: Any, **plan: Any) -> sw.Result:
-    told = {**PLAN, **plan, "learned": begun}
+    told = {**PLAN, **plan, "warm_start": begun}
     runs = [sw.simulate(policy, world, **told, backend=backend) for backend in ("cpu", "python")]
     assert same(*runs)
     return runs[0]
@@ -63,27 +64,27 @@ def test_a_problem_goes_on_from_an_agent_a_state_and_a_log_alike() -> None:
     results = [agree(PROBLEM, users(), begun) for begun in (agent, agent.state, FRAME)]
     assert all(same(results[0], other) for other in results[1:])
     assert not np.array_equal(results[0].reward, sw.simulate(PROBLEM, users(), **PLAN).reward)
-    assert [result.manifest["learned"]["from"] for result in results] == ["an agent", "a state", "a log"]
-    assert len({result.manifest["learned"]["digest"] for result in results}) == 1
+    assert [result.manifest["warm_start"]["from"] for result in results] == ["an agent", "a state", "a log"]
+    assert len({result.manifest["warm_start"]["digest"] for result in results}) == 1
 
 
 def test_an_agent_by_hand_goes_on_as_the_run_does() -> None:
     agent, world, names = learned(), users(), PROBLEM.signals
     begun, rewards = agent.state, []
     for t in range(60):
-        rows = world.actions_in(sw.Draw(5, 0, t))
+        rows = world.actions_in(sw.RandomKey(5, 0, t))
         decision = agent.decide(sw.Context(rows.features[0, 2:3], rows.features[0, 3:].astype(int)))
         chances = list(decision.probabilities.values())
-        means = [world.means_of(a, rows.features[a])[0] for a in range(K)]
+        means = [world.action_means(a, rows.features[a])[0] for a in range(K)]
         rewards.append(sum(p * mean for p, mean in zip(chances, means, strict=False)))
-        seen = world.outcome_of(decision.index, rows.features[decision.index], sw.Draw(5, 0, t))
+        seen = world.action_outcome(decision.action_index, rows.features[decision.action_index], sw.RandomKey(5, 0, t))
         agent.learn(decision, **dict(zip(names, [seen.reward, *seen.cost], strict=True)))
-    result = sw.simulate(PROBLEM, world, learned=begun, rounds=60, record=60, seed=5)
+    result = sw.simulate(PROBLEM, world, warm_start=begun, rounds=60, record=60, seed=5)
     np.testing.assert_allclose(result.reward[0], rewards, rtol=1e-12)
 
 
 LINEAR = sw.LinearWorld(
-    reward=[0.6, 0.8], cost=[0.3, 0.2], noise=0.1, actions=sw.Finite([[0.5, 0.0], [0.0, 0.5], [0.4, 0.4]])
+    reward=[0.6, 0.8], cost=[0.3, 0.2], noise=0.1, actions=sw.FiniteSet([[0.5, 0.0], [0.0, 0.5], [0.4, 0.4]])
 )
 
 
@@ -94,7 +95,7 @@ def test_linear_actions_that_come_back(offered: bool) -> None:
     if offered:
         for t in range(20):
             decision = agent.decide(LINEAR.actions)
-            seen = LINEAR.outcome(decision.action, sw.Draw(9, 9, t))
+            seen = LINEAR.outcome(decision.action, sw.RandomKey(9, 9, t))
             agent.learn(decision, reward=seen.reward, cost=seen.cost)
     else:
         agent.learn_log([[0.5, 0.0], [0.0, 0.5]] * 20, [0.3, 0.4] * 20, [0.1, 0.1] * 20)
@@ -110,9 +111,9 @@ def test_arms() -> None:
 
 def test_a_folder_is_of_what_was_learned(tmp_path: Any) -> None:
     plan = {**PLAN, "rounds": 5, "record": 5, "runs": 1}
-    sw.simulate(PROBLEM, users(), learned=learned(), out=tmp_path, **plan)
-    sw.simulate(PROBLEM, users(), learned=FRAME, out=tmp_path / "other", **plan)
-    with refused(sw.InvalidFile, "learned differs"):
+    sw.simulate(PROBLEM, users(), warm_start=learned(), out=tmp_path, **plan)
+    sw.simulate(PROBLEM, users(), warm_start=FRAME, out=tmp_path / "other", **plan)
+    with refused(sw.InvalidFile, ErrorCode.FILE_EXISTS):
         sw.simulate(PROBLEM, users(), out=tmp_path, **plan)
 
 
@@ -125,18 +126,18 @@ class Own:
 def test_what_cannot_have_been_learned_is_refused() -> None:
     told: dict[str, Any] = {"safe_action": sw.SafeAction(arm=0, reward=0.1, cost=0.0), "threshold": 0.2}
     arms, world = sw.OPB(arms=2, **told), sw.ArmsWorld(reward=[0.1, 0.5], cost=[0.0, 0.1])
-    for begun, words in (
-        (learned(), "other settings"),
-        (sw.Agent(sw.OPB(arms=2, **told | {"threshold": 0.3})), "other settings"),
-        (sw.State(np.zeros(3)), "not this OPB's"),
-        ("log.csv", "must be an Agent"),
+    for warm_start, code in (
+        (learned(), ErrorCode.STATE_MISMATCH),
+        (sw.Agent(sw.OPB(arms=2, **told | {"threshold": 0.3})), ErrorCode.STATE_MISMATCH),
+        (sw.State(np.zeros(3)), ErrorCode.STATE_MISMATCH),
+        ("log.csv", ErrorCode.WRONG_TYPE),
     ):
-        with refused(sw.InvalidProblem, words):
-            sw.simulate(arms, world, learned=begun, rounds=2)
-    with refused(sw.InvalidProblem, "leave the horizon out"):
+        with refused(sw.InvalidProblem, code):
+            sw.simulate(arms, world, warm_start=warm_start, rounds=2)
+    with refused(sw.InvalidProblem, ErrorCode.CONFLICTING_SETTINGS):
         limited = sw.OPB(arms=2, horizon=10, **told)
-        sw.simulate(limited, world, learned=sw.Agent(limited), rounds=2)
-    with refused(sw.InvalidProblem, "one of your own"):
-        sw.simulate(Own(), world, learned=sw.State(np.zeros(3)), rounds=2)
-    with refused(sw.InvalidProblem, "use 'cpu'"):
-        sw.simulate(arms, world, learned=sw.Agent(arms), rounds=2, backend="cuda")
+        sw.simulate(limited, world, warm_start=sw.Agent(limited), rounds=2)
+    with refused(sw.InvalidProblem, ErrorCode.UNSUPPORTED):
+        sw.simulate(Own(), world, warm_start=sw.State(np.zeros(3)), rounds=2)
+    with refused(sw.InvalidProblem, ErrorCode.UNSUPPORTED_BACKEND):
+        sw.simulate(arms, world, warm_start=sw.Agent(arms), rounds=2, backend="cuda")

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 import stagewise as sw
-from stagewise.policies.compiled import CompiledPolicy
-from stagewise.simulation.compiled import inputs_for
-from stagewise.simulation.judge import judge
+from stagewise.policies.compiled_policy import CompiledPolicy
+from stagewise.simulation.compiled_run import build_inputs
+from stagewise.simulation.oracle import build_oracle
 
 TOLD: dict[str, Any] = {"safe_action": sw.SafeAction(features=np.zeros(2)), "threshold": 0.5, "noise": 0.1}
-RAYS, FINITE = sw.Rays(np.eye(2)), sw.Finite(np.eye(2))
+RAYS, FINITE = sw.Rays(np.eye(2)), sw.FiniteSet(np.eye(2))
 FRESH = sw.RandomRays(count=3, dimension=2)
 PULLED: dict[str, Any] = {"arms": 2, "safe_action": sw.SafeAction(arm=0), "threshold": 0.5}
 
@@ -34,10 +34,12 @@ CASES: dict[str, tuple[Any, Any, int]] = {
 @pytest.mark.parametrize(("policy", "world", "alike"), CASES.values(), ids=CASES)
 def test_actions_are_arrays_of_one_kind(policy: Any, world: Any, alike: int, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Any] = []
-    chosen = CompiledPolicy.chosen
-    monkeypatch.setattr(CompiledPolicy, "chosen", lambda self, *told: (seen.append(told[2:4]), chosen(self, *told))[1])
-    policy.decide(policy.start(), world.actions.draw(sw.Draw()), sw.Draw())
-    inputs = inputs_for(policy, judge(policy, world), False)
+    chosen = CompiledPolicy.play_round
+    monkeypatch.setattr(
+        CompiledPolicy, "play_round", lambda self, *told: (seen.append(told[2:4]), chosen(self, *told))[1]
+    )
+    policy.decide(policy.start(), world.actions.draw(sw.RandomKey()), sw.RandomKey())
+    inputs = build_inputs(policy, build_oracle(policy, world), False)
     by_hand, in_the_loop = seen[0], (inputs.features, inputs.eligible)
     kinds = [numba.typeof(one) == numba.typeof(other) for one, other in zip(by_hand, in_the_loop, strict=True)]
     assert sum(kinds) == alike

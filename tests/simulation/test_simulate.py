@@ -9,9 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.policies.refusals import refused_with
+from tests.problem.refusal import refused
 
 import stagewise as sw
-from stagewise.reports import sealed
+from stagewise.problem.errors import ErrorCode
+from stagewise.reports import manifest_files
 
 TARGETS = np.array([[1.0, 0.0], [0.0, 1.0], [0.6, 0.8]])
 WORLD = sw.LinearWorld(reward=[0.6, 0.8], cost=[0.8, 0.6], actions=sw.Rays(TARGETS), noise=0.1)
@@ -81,30 +84,30 @@ def test_saved_and_loaded_is_the_same(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_is_no_result_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(sw.InvalidFile, match=r"no manifest\.json"):
+    with refused(sw.InvalidFile, ErrorCode.FILE_NOT_FOUND):
         sw.Result.load(tmp_path)
 
 
 @pytest.mark.parametrize(
     ("settings", "part"),
     [
-        ({"rounds": 0}, "rounds is 0"),
-        ({"rounds": 1.5}, "rounds is 1.5"),
-        ({"runs": 0}, "runs is 0"),
-        ({"runs": []}, r"runs is \[\]"),
-        ({"runs": [1, 1]}, "different run numbers"),
-        ({"runs": [0.5]}, "different run numbers"),
-        ({"runs": "all"}, "runs is 'all'"),
-        ({"rounds": 2**70}, "rounds is 11805"),
-        ({"record": 0}, "record is 0"),
-        ({"seed": -1}, "seed is -1"),
-        ({"seed": 2**64}, "seed is 18446744073709551616"),
-        ({"seed": 1.5}, "seed is 1.5"),
-        ({"backend": "gpu"}, "backend is 'gpu'"),
+        ({"rounds": 0}, ErrorCode.OUT_OF_RANGE),
+        ({"rounds": 1.5}, ErrorCode.WRONG_TYPE),
+        ({"runs": 0}, ErrorCode.OUT_OF_RANGE),
+        ({"runs": []}, ErrorCode.WRONG_TYPE),
+        ({"runs": [1, 1]}, ErrorCode.WRONG_TYPE),
+        ({"runs": [0.5]}, ErrorCode.WRONG_TYPE),
+        ({"runs": "all"}, ErrorCode.WRONG_TYPE),
+        ({"rounds": 2**70}, ErrorCode.OUT_OF_RANGE),
+        ({"record": 0}, ErrorCode.OUT_OF_RANGE),
+        ({"seed": -1}, ErrorCode.OUT_OF_RANGE),
+        ({"seed": 2**64}, ErrorCode.OUT_OF_RANGE),
+        ({"seed": 1.5}, ErrorCode.WRONG_TYPE),
+        ({"backend": "gpu"}, ErrorCode.INVALID_CHOICE),
     ],
 )
 def test_impossible_settings_are_refused(settings: dict[str, Any], part: str) -> None:
-    with pytest.raises(sw.InvalidProblem, match=part):
+    with refused(sw.InvalidProblem, part):
         played(**settings)
 
 
@@ -117,13 +120,13 @@ def test_a_policy_of_other_arms_is_refused(kind: str, arms: int) -> None:
     """The compiled loop checks no bounds: it would read what is not there."""
     safe = sw.SafeAction(arm=0, reward=0.0, cost=0.0)
     policy = sw.OPB(arms=arms, safe_action=safe, threshold=0.2) if kind == "OPB" else sw.UCB(arms=arms)
-    with pytest.raises(sw.InvalidProblem, match=f"{arms} arms and the world 3"):
+    with refused(sw.InvalidProblem, ErrorCode.WORLD_MISMATCH):
         sw.simulate(policy, ARMS, rounds=10)
 
 
 @pytest.mark.parametrize("policy", [None, sw.LCLUCB, 3])
 def test_what_is_no_policy_is_refused(policy: Any) -> None:
-    with pytest.raises(sw.InvalidProblem, match="start, decide and learn"):
+    with refused_with(sw.InvalidProblem, ErrorCode.MISSING_VALUE, ErrorCode.WRONG_TYPE):
         sw.simulate(policy, WORLD, rounds=10)
 
 
@@ -137,9 +140,9 @@ def test_a_refusal_leaves_no_folder(settings: dict[str, Any], tmp_path: Path) ->
 def test_a_place_that_cannot_hold_results_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("mine", encoding="utf-8")
     for place in (tmp_path / "file", tmp_path / "file" / "below"):
-        with pytest.raises(sw.InvalidFile, match="folder"):
+        with refused(sw.InvalidFile, ErrorCode.FILE_NOT_WRITABLE):
             played(out=place)
-        with pytest.raises(sw.InvalidFile, match="is a file"):
+        with refused(sw.InvalidFile, ErrorCode.FILE_NOT_WRITABLE):
             played().save(place)
     assert (tmp_path / "file").read_text(encoding="utf-8") == "mine"
 
@@ -157,7 +160,9 @@ def vouched(folder: Path) -> Path:
     """Let the manifest vouch for the tables as they are now: what is refused then is refused for what is in them."""
     manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
     del manifest["digest"], manifest["files"]
-    sealed.write_sealed(folder, manifest, {name: (folder / name).read_bytes() for name in (CURVES, RUNS)})
+    manifest_files.write_with_manifest(
+        folder, manifest, {name: (folder / name).read_bytes() for name in (CURVES, RUNS)}
+    )
     return folder
 
 
@@ -168,43 +173,45 @@ def holding(name: str, content: Callable[[bytes], bytes]) -> Callable[[Path], An
 
 def told(name: str, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Callable[[Path], Any]:
     """Return what changes the columns of a table."""
-    return holding(name, lambda content: sealed.packed(change(sealed.unpacked(content, Path(name)))))
+    return holding(
+        name, lambda content: manifest_files.to_parquet(change(manifest_files.from_parquet(content, Path(name))))
+    )
 
 
 SPOILED: dict[str, tuple[Callable[[Path], Any], str]] = {
-    "cut short": (holding(CURVES, lambda whole: whole[:99]), r"curves\.parquet .* must begin and end with PAR1"),
-    "empty": (holding(RUNS, lambda _: b""), r"runs\.parquet .* must begin and end with PAR1"),
-    "damaged": (holding(RUNS, lambda _: b"PAR1" + bytes(99) + b"PAR1"), r"runs\.parquet is not a whole Parquet file: "),
+    "cut short": (holding(CURVES, lambda whole: whole[:99]), ErrorCode.FILE_CORRUPT),
+    "empty": (holding(RUNS, lambda _: b""), ErrorCode.FILE_CORRUPT),
+    "damaged": (holding(RUNS, lambda _: b"PAR1" + bytes(99) + b"PAR1"), ErrorCode.FILE_CORRUPT),
     "another table": (
         lambda folder: (folder / CURVES).write_bytes((folder / RUNS).read_bytes()),
-        "do not fit each other, KeyError",
+        ErrorCode.FILE_CORRUPT,
     ),
     "a row too few": (
         told(CURVES, lambda rows: {name: column[:-1] for name, column in rows.items()}),
-        "do not fit each other, ValueError.*runs or rounds",
+        ErrorCode.FILE_CORRUPT,
     ),
     "no runs": (
         told(RUNS, lambda rows: {name: column[:0] for name, column in rows.items()}),
-        r"runs\.parquet is not a whole Parquet file: ",
+        ErrorCode.FILE_CORRUPT,
     ),
     "other runs": (
         told(RUNS, lambda rows: {**rows, "run": rows["run"] + 1}),
-        "do not fit each other, ValueError.*runs or rounds",
+        ErrorCode.FILE_CORRUPT,
     ),
     "runs of other lengths": (
         told(CURVES, lambda rows: {**rows, "round": np.sort(rows["round"])}),
-        "do not fit each other, ValueError.*runs or rounds",
+        ErrorCode.FILE_CORRUPT,
     ),
 }
 
 
-@pytest.mark.parametrize(("spoil", "sentence"), SPOILED.values(), ids=SPOILED)
-def test_a_spoiled_result_is_refused_for_what_is_wrong_with_it(spoil: Any, sentence: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("spoil", "message"), SPOILED.values(), ids=SPOILED)
+def test_a_spoiled_result_is_refused_for_what_is_wrong_with_it(spoil: Any, message: str, tmp_path: Path) -> None:
     played(record=20).save(tmp_path)
     spoil(tmp_path)
-    with pytest.raises(sw.InvalidFile, match=r"parquet is not whole: its SHA-256 is not the one"):
+    with refused(sw.InvalidFile, ErrorCode.DIGEST_MISMATCH):
         sw.Result.load(tmp_path)
-    with pytest.raises(sw.InvalidFile, match=sentence):
+    with refused(sw.InvalidFile, message):
         sw.Result.load(vouched(tmp_path))
 
 
@@ -216,34 +223,34 @@ def test_tables_that_were_written_again_with_digests_that_fit_are_read(tmp_path:
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "sentence"),
+    ("name", "text", "message"),
     [
-        (CURVES, None, r"curves\.parquet cannot be read: No such file"),
-        ("manifest.json", "[]", r"its manifest\.json holds a list"),
-        ("manifest.json", '{"format"', r"its manifest\.json cannot be read"),
-        ("manifest.json", '{"format": "stagewise-result", "version": 2}', "not a result of this version"),
+        (CURVES, None, ErrorCode.FILE_UNREADABLE),
+        ("manifest.json", "[]", ErrorCode.FILE_WRONG_KIND),
+        ("manifest.json", '{"format"', ErrorCode.FILE_CORRUPT),
+        ("manifest.json", '{"format": "stagewise-result", "version": 2}', ErrorCode.FILE_OF_OTHER_VERSION),
     ],
     ids=["no table", "a list", "half a manifest", "a manifest of nothing"],
 )
-def test_a_result_that_lacks_a_part_is_refused(name: str, text: str | None, sentence: str, tmp_path: Path) -> None:
+def test_a_result_that_lacks_a_part_is_refused(name: str, text: str | None, message: str, tmp_path: Path) -> None:
     played(record=20).save(tmp_path)
     if text is None:
         (tmp_path / name).unlink()
     else:
         (tmp_path / name).write_text(text, encoding="utf-8")
-    with pytest.raises(sw.InvalidFile, match=sentence):
+    with refused(sw.InvalidFile, message):
         sw.Result.load(tmp_path)
 
 
 def test_a_folder_of_several_results_names_them(tmp_path: Path) -> None:
     played().save(tmp_path / "one")
-    with pytest.raises(sw.InvalidFile, match=r"no manifest\.json; .*one"):
+    with refused(sw.InvalidFile, ErrorCode.FILE_NOT_FOUND):
         sw.Result.load(tmp_path)
 
 
 def test_a_world_where_the_safe_action_is_not_safe_is_refused() -> None:
     policy = sw.LCLUCB(safe_action=sw.SafeAction(features=[0.5, 0.5]), threshold=0.3, noise=0.1)
-    with pytest.raises(sw.InvalidProblem, match="really costs"):
+    with refused(sw.InvalidProblem, ErrorCode.SAFE_ACTION_OVER_LIMIT):
         sw.simulate(policy, WORLD, rounds=10)
 
 
@@ -276,7 +283,7 @@ def test_other_readers_find_the_same_columns(reader: str, tmp_path: Path) -> Non
 def test_a_run_does_not_depend_on_how_it_is_cut(kind: str, stretch: int, monkeypatch: pytest.MonkeyPatch) -> None:
     policy, world = cut(kind)
     whole = sw.simulate(policy, world, rounds=70, runs=1, seed=3, record=7)
-    monkeypatch.setattr("stagewise.simulation.run.STRETCH", stretch)
+    monkeypatch.setattr("stagewise.simulation.run.CHUNK_ROUNDS", stretch)
     pieces = sw.simulate(policy, world, rounds=70, runs=1, seed=3, record=7)
     for field in ("regret", "reward", "cost", "max_cost", "violations"):
         assert np.array_equal(getattr(whole, field), getattr(pieces, field))
@@ -323,5 +330,5 @@ def test_an_interrupted_simulation_continues_where_it_stopped(tmp_path: Path, mo
 
 def test_a_folder_of_another_plan_is_refused(tmp_path: Path) -> None:
     played(out=tmp_path)
-    with pytest.raises(sw.InvalidFile, match="another plan, whose seed differs"):
+    with refused(sw.InvalidFile, ErrorCode.FILE_EXISTS):
         played(out=tmp_path, seed=6)

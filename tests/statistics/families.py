@@ -3,13 +3,13 @@
 from typing import Any, NamedTuple
 
 import numpy as np
-from tests.statistics.loops import loop_for
+from tests.statistics.loops import build_loop
 
 from stagewise import OPB, SafeAction
 from stagewise.kernels.answer import answer_size
 from stagewise.kernels.compile import Floats
 from stagewise.kernels.loop.round import scratch_size, work_size
-from stagewise.policies.arrays import sized
+from stagewise.policies.arrays import with_sizes
 from stagewise.problem.action_set import ALL
 
 SEED = 20260803
@@ -84,8 +84,8 @@ def arm_world(run: int, known: bool) -> ArmWorld:
 def linear_policy(kind: Any, world: LinearWorld, known: bool, **settings: Any) -> Any:
     safe = known_safe(world.safe, world.truth @ world.safe, known)
     bound = np.maximum(1.0, 1.05 * world.thresholds)  # some limits are above what anything costs
-    told = {"noise": world.noise, "delta": DELTA, "safe_action": safe, "threshold": world.thresholds}
-    return kind(**{**told, "cost_bound": bound, **settings})
+    options = {"noise": world.noise, "delta": DELTA, "safe_action": safe, "threshold": world.thresholds}
+    return kind(**{**options, "cost_bound": bound, **settings})
 
 
 def arm_policy(world: ArmWorld, known: bool, kind: Any = OPB, **settings: Any) -> OPB:
@@ -98,9 +98,10 @@ def run_linear(
     kind: Any, world: LinearWorld, run: int, rounds: int, known: bool, declared: float = 1.0, **settings: Any
 ) -> Result:
     """Play a linear policy; `declared` is the noise it is told as a share of the true one."""
-    told = {"noise": declared * world.noise, "watch": declared == 1.0, **settings}  # the watch would save the others
+    # With a wrong noise, the assumption tests would stop the run.
+    options = {"noise": declared * world.noise, "check_assumptions": declared == 1.0, **settings}
     truths = world.truth @ np.vstack([world.features, world.safe]).T
-    return played(linear_policy(kind, world, known, **told), world.features, world, truths, world.noise, run, rounds)
+    return played(linear_policy(kind, world, known, **options), world.features, world, truths, world.noise, run, rounds)
 
 
 def run_arms(world: ArmWorld, run: int, rounds: int, known: bool, **settings: Any) -> Result:
@@ -113,16 +114,16 @@ def run_arms(world: ArmWorld, run: int, rounds: int, known: bool, **settings: An
 def played(policy: Any, features: Floats, world: Any, truths: Floats, noise: Floats, run: int, rounds: int) -> Result:
     """Play a policy; the truths (1 + m, K + 1) are the means of every candidate and, last, of the safe action."""
     (count, d), m = features.shape, world.thresholds.size
-    state = policy.following(policy.start(), features) if policy.form.sharp else policy.start()
+    state = policy.cache_candidates(policy.start(), features) if policy.round_spec.per_candidate else policy.start()
     answer, scratch = np.empty(answer_size(m, d)), np.empty(scratch_size(m, count, d, False))
     work, means, values = np.empty(work_size(m, count, d, True)), np.empty(1 + m), np.empty(1 + m)
     own = (state.memory, answer, scratch, work, means, values)
     truth = (world.truth, truths, noise, world.thresholds)
-    form = sized(policy.form, *policy.counted)
-    return Result(*loop_for(form)(features, ALL, *policy.arrays(d), *own, *truth, SEED, run, rounds))
+    form = with_sizes(policy.round_spec, *policy.sizes)
+    return Result(*build_loop(form)(features, ALL, *policy.arrays(d), *own, *truth, SEED, run, rounds))
 
 
-def known_safe(place: Any, values: Floats, known: bool) -> SafeAction:
+def known_safe(index: Any, values: Floats, known: bool) -> SafeAction:
     """Return the safe action, with or without what it is worth and costs."""
-    told = {"reward": float(values[0]), "cost": values[1:]} if known else {}
-    return SafeAction(arm=place, **told) if isinstance(place, int) else SafeAction(features=place, **told)
+    options = {"reward": float(values[0]), "cost": values[1:]} if known else {}
+    return SafeAction(arm=index, **options) if isinstance(index, int) else SafeAction(features=index, **options)

@@ -4,17 +4,17 @@ import math
 from collections.abc import Callable
 from functools import cache
 
-from stagewise.kernels.answer import STEP, written_in
+from stagewise.kernels.answer import STEP, get_decision_views
 from stagewise.kernels.compile import Flags, Floats, Ints, kernel
-from stagewise.kernels.draw import OUTCOME, normal, uniform
-from stagewise.kernels.loop.round import MIXTURE, Form, round_for
-from stagewise.kernels.rules.mixture import mean_of
+from stagewise.kernels.loop.round import MIXTURE, RoundSpec, build_round
+from stagewise.kernels.random_streams import OUTCOME, normal, uniform
+from stagewise.kernels.rules.mixture import compute_mixture_mean
 
 
 @cache
-def loop_for(form: Form) -> Callable[..., tuple[float, int]]:
+def build_loop(form: RoundSpec) -> Callable[..., tuple[float, int]]:
     """Return the loop for one form of round."""
-    decide, learn = round_for(form).decide, round_for(form).learn
+    decide, learn = build_round(form).decide, build_round(form).learn
     mixes, arms = int(form.rule == MIXTURE), form.arms
 
     @kernel
@@ -28,8 +28,8 @@ def loop_for(form: Form) -> Callable[..., tuple[float, int]]:
         What counts is the cost of the point played on rays, and the expected cost of a mixture. Arms are coins, linear
         signals have Gaussian noise.
         """
-        written, last, excess, dared = written_in(layout, answer), truths.shape[1] - 1, -math.inf, 0
-        action, shares, places = written.action, written.shares, written.places
+        written, last, excess, dared = get_decision_views(layout, answer), truths.shape[1] - 1, -math.inf, 0
+        action, shares, indices = written.action, written.shares, written.places
         for t in range(rounds):
             code = decide(features, everything, layout, settings, memory, answer, scratch, seed, run, t)
             dared += code >= 0
@@ -44,7 +44,7 @@ def loop_for(form: Form) -> Callable[..., tuple[float, int]]:
                         means[signal] += parameters[signal, i] * action[i]
                     values[signal] = means[signal] + noise[signal] * normal(seed, run, t, stream, position)
             for j in range(thresholds.size):
-                cost = mean_of(truths[1 + j], shares, places) if mixes else means[1 + j]
+                cost = compute_mixture_mean(truths[1 + j], shares, indices) if mixes else means[1 + j]
                 excess = max(excess, cost - thresholds[j])
             learn(action, max(code, -1), answer[STEP], values, layout, settings, memory, work)
         return excess, dared

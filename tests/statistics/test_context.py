@@ -22,15 +22,15 @@ DELTA = 0.1
     ids=["segments", "linear costs"],
 )
 def test_a_limit_is_broken_in_no_more_runs_than_delta_allows(settings: dict[str, Any], size: int) -> None:
-    made, world = policy(delta=DELTA, **settings), users("by" in settings)
-    result = sw.simulate(made, world, rounds=600, runs=size, seed=5, audit=True, record=2, progress=False)
+    built, world = policy(delta=DELTA, **settings), users("by" in settings)
+    result = sw.simulate(built, world, rounds=600, runs=size, seed=5, audit=True, record=2, progress=False)
     assert (result.violations > 0).sum() <= allowed(size, DELTA)
-    assert result.regret[:, -1].mean() < 0.9 * sw_safe_regret(world, made)  # it dares something
+    assert result.regret[:, -1].mean() < 0.9 * sw_safe_regret(world, built)  # it dares something
 
 
-def sw_safe_regret(world: Any, made: Any) -> float:
+def sw_safe_regret(world: Any, built: Any) -> float:
     """Return the regret of always doing what is safe."""
-    safe = sw.AlwaysSafe(safe_action=sw.SafeAction(cost=[0.06, 0.04]), threshold=made.threshold)
+    safe = sw.AlwaysSafe(safe_action=sw.SafeAction(cost=[0.06, 0.04]), threshold=built.threshold)
     return float(
         sw.simulate(safe, world, rounds=600, runs=20, seed=5, audit=True, record=2, progress=False).regret[:, -1].mean()
     )
@@ -44,8 +44,8 @@ def test_rates_that_ignore_what_a_cost_depends_on_break_it() -> None:
         reward=users(True).parameters[0].reshape(4, -1)[:, :3], cost=COSTS, features="plain", segments=SHARES,
         offsets=offsets,
     )  # fmt: skip
-    made = policy(delta=DELTA, segments=1, by={"opt_out": 0})
-    result = sw.simulate(made, world, rounds=6_000, runs=50, seed=5, audit=True, record=2, progress=False)
+    built = policy(delta=DELTA, segments=1, by={"opt_out": 0})
+    result = sw.simulate(built, world, rounds=6_000, runs=50, seed=5, audit=True, record=2, progress=False)
     assert (result.violations > 0).sum() > allowed(50, DELTA)
 
 
@@ -56,15 +56,15 @@ def one_run(run: int, rounds: int) -> tuple[bool, bool]:
     """
     chance = np.random.default_rng([7, run])
     clicks, costs = np.array([0.1, 0.5]), np.array([0.05, 0.3])
-    told = {"threshold": {"opt_out": 0.2, "none": 0.5}, "delta": DELTA, "reward_model": "rates"}
-    made = sw.ContextCAPS(actions=2, safe_action=sw.SafeAction(arm=0, reward=0.0, cost=[0.06, 0.1]), **told)
-    agent, waits, broken, dared = sw.Agent(made, seed=run), [], False, False
+    options = {"threshold": {"opt_out": 0.2, "none": 0.5}, "delta": DELTA, "reward_model": "rates"}
+    built = sw.ContextCAPS(actions=2, safe_action=sw.SafeAction(arm=0, reward=0.0, cost=[0.06, 0.1]), **options)
+    agent, waits, broken, dared = sw.Agent(built, seed=run), [], False, False
     for _ in range(rounds):
         decision = agent.decide(sw.Context())
         broken |= bool(decision.probabilities[:2] @ costs > 0.2 + 1e-12)
-        dared |= decision.index == 1
-        seen = chance.random(2) < [clicks[decision.index], costs[decision.index]]
-        waits.append((decision.round, *seen))
+        dared |= decision.action_index == 1
+        observed = chance.random(2) < [clicks[decision.action_index], costs[decision.action_index]]
+        waits.append((decision.round, *observed))
         chance.shuffle(waits)
         while len(waits) > 5:
             round_, click, left = waits.pop()

@@ -13,7 +13,7 @@ from tests.statistics.counting import ROUNDING, TIGHT
 from tests.statistics.families import DELTA, SEED, LinearWorld, directions, linear_policy, tight_world
 
 from stagewise import LCLUCB, ROFUL, Ball, Box, Polytope, State
-from stagewise.policies.policy import Played
+from stagewise.policies.policy import PlayedAction
 
 pytestmark = pytest.mark.compiled
 
@@ -38,7 +38,7 @@ def excess(kind: Any, world: LinearWorld, actions: Any, run: int, rounds: int, d
     """Return the largest excess of a true cost over its threshold in a run."""
     settings = {
         "noise": declared * world.noise,
-        "watch": declared == 1.0,
+        "check_assumptions": declared == 1.0,
         "bound_gap": False,
         "directions": DIRECTIONS,
         **more,
@@ -50,8 +50,8 @@ def excess(kind: Any, world: LinearWorld, actions: Any, run: int, rounds: int, d
         decision = policy.decide(state, actions)
         means = world.truth @ decision.action
         worst = max(worst, float(np.max(means[1:] - world.thresholds)))
-        seen = means + world.noise * random.normal(size=means.size)
-        state = policy.learn_in_place(state, Played(decision.action), seen)
+        observed = means + world.noise * random.normal(size=means.size)
+        state = policy.learn_in_place(state, PlayedAction(decision.action), observed)
     return worst
 
 

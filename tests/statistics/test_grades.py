@@ -8,7 +8,7 @@ from tests.chance import allowed
 from tests.statistics.counting import TIGHT, Play, violating
 from tests.statistics.families import DELTA, SEED, LinearWorld, Result, linear_policy, linear_world, tight_world
 
-from stagewise import OPLB, Draw, Outcome
+from stagewise import OPLB, Outcome, RandomKey
 
 pytestmark = pytest.mark.compiled
 
@@ -17,17 +17,17 @@ def by_hand(
     kind: type[OPLB], world: LinearWorld, run: int, rounds: int, known: bool, declared: float, **settings: Any
 ) -> Result:
     """Play OPLB; what counts is the true expected cost of every round's mixture."""
-    told = {"noise": declared * world.noise, "watch": declared == 1.0, **settings}
-    policy = linear_policy(kind, world, known, **told)
+    options = {"noise": declared * world.noise, "check_assumptions": declared == 1.0, **settings}
+    policy = linear_policy(kind, world, known, **options)
     state, excess, dared = policy.start(), -np.inf, 0
     costs = world.truth[1:] @ np.vstack([world.features, world.safe]).T
     random = np.random.default_rng([SEED, run, 2])
     for round_ in range(rounds):
-        decision = policy.decide(state, world.features, Draw(SEED, run, round_))
+        decision = policy.decide(state, world.features, RandomKey(SEED, run, round_))
         excess = max(excess, float(np.max(costs @ decision.probabilities - world.thresholds)))
-        dared += decision.index >= 0
-        seen = world.truth @ decision.action + world.noise * random.normal(size=world.noise.size)
-        state = policy.learn(state, decision, Outcome(float(seen[0]), seen[1:].tolist()))
+        dared += decision.action_index >= 0
+        observed = world.truth @ decision.action + world.noise * random.normal(size=world.noise.size)
+        state = policy.learn(state, decision, Outcome(float(observed[0]), observed[1:].tolist()))
     return Result(excess, dared)
 
 

@@ -37,7 +37,7 @@ def random_problem(run: int, declared: float = 1.0, **settings: Any) -> tuple[sw
         safe_action=sw.SafeAction(features=features[safe], reward=float(means[0, safe]), cost=float(means[1, safe])),
         threshold=float(min(means[1, safe] + random.uniform(0.05, 0.5), 0.999)),  # means are at most 1
         noise=declared * noise,
-        watch=declared == 1.0,
+        check_assumptions=declared == 1.0,
         norm_bound=1.0,
         delta=DELTA,
         ridge=0.1,
@@ -53,7 +53,7 @@ def tight_problem(run: int, declared: float = 1.0, **settings: Any) -> tuple[sw.
     world = sw.TableWorld(features=features, reward=[0.0, 0.9], cost=[0.0, 0.9], noise=1.0)
     safe = sw.SafeAction(features=[0.0], reward=0.0, cost=0.0)
     more = {"share_delta": False, "cost_bound": None, "norm_bound": norm, "noise": declared, "delta": DELTA}
-    more["watch"] = declared == 1.0
+    more["check_assumptions"] = declared == 1.0
     return sw.KernelOPLB(kernel=kernel, safe_action=safe, threshold=0.6, **{**more, **settings}), world
 
 

@@ -16,9 +16,9 @@ from tests.statistics.families import (
     run_linear,
 )
 
-from stagewise import LCLUCB, OPLB, ROFUL, Arms, Draw, Finite, Outcome, Rays, SafeLTS
+from stagewise import LCLUCB, OPLB, ROFUL, Arms, FiniteSet, Outcome, RandomKey, Rays, SafeLTS
 from stagewise.kernels.compile import Floats
-from stagewise.kernels.draw import OUTCOME, normal, uniform
+from stagewise.kernels.random_streams import OUTCOME, normal, uniform
 
 pytestmark = [pytest.mark.compiled, pytest.mark.slow]  # minutes of compiling
 
@@ -29,11 +29,14 @@ def by_hand(policy: Any, actions: Any, truth: Floats, thresholds: Floats, run: i
     """Play a policy through its three verbs; `draw` makes an outcome of a mean and a random number's address."""
     state, excess, dared = policy.start(), -math.inf, 0
     for t in range(ROUNDS):
-        decision = policy.decide(state, actions, Draw(SEED, run, t))
+        decision = policy.decide(state, actions, RandomKey(SEED, run, t))
         costs = truth[1:] @ means(decision)
-        excess, dared = max(excess, float(np.max(costs - thresholds))), dared + (decision.index != home_of(policy))
-        seen = [draw(k, t, decision.action) for k in range(len(truth))]
-        state = policy.learn(state, decision, Outcome(seen[0], seen[1:]))
+        excess, dared = (
+            max(excess, float(np.max(costs - thresholds))),
+            dared + (decision.action_index != home_of(policy)),
+        )
+        data = [draw(k, t, decision.action) for k in range(len(truth))]
+        state = policy.learn(state, decision, Outcome(data[0], data[1:]))
     return Result(excess, dared)
 
 
@@ -57,7 +60,7 @@ def test_a_linear_loop_plays_what_is_decided_by_hand(kind: Any, known: bool, run
         return decision.probabilities @ np.vstack([world.features, world.safe])
 
     policy = linear_policy(kind, world, known)
-    actions = Finite(world.features) if kind is OPLB else Rays(world.features)
+    actions = FiniteSet(world.features) if kind is OPLB else Rays(world.features)
     hand = by_hand(policy, actions, world.truth, world.thresholds, run, observed, mean_action)
     looped = run_linear(kind, world, run, ROUNDS, known)
     assert looped.excess == pytest.approx(hand.excess, abs=1e-9)

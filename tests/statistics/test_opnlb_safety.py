@@ -13,9 +13,9 @@ from tests.chance import allowed
 from tests.statistics.counting import ROUNDING, violating
 from tests.statistics.families import DELTA, Result
 
-from stagewise import OPNLB, Agent, Arms, Draw, SafeAction
+from stagewise import OPNLB, Agent, Arms, RandomKey, SafeAction
 from stagewise.kernels.compile import Floats
-from stagewise.policies.policy import Played
+from stagewise.policies.policy import PlayedAction
 
 pytestmark = pytest.mark.compiled
 
@@ -59,16 +59,16 @@ def played(world: Callable[[int], World], kind: type[OPNLB] = OPNLB, **settings:
 def one_run(kind: type[OPNLB], world: World, run: int, rounds: int, settings: dict[str, Any]) -> Result:
     """Play one run."""
     safe = SafeAction(arm=0, reward=float(world.truth[0, 0]), cost=world.truth[1:, 0])
-    told = {"reward_class": world.classes[0], "cost_class": world.classes[1:], "threshold": world.thresholds}
-    policy = kind(safe_action=safe, delta=DELTA, **told, **settings)
+    options = {"reward_class": world.classes[0], "cost_class": world.classes[1:], "threshold": world.thresholds}
+    policy = kind(safe_action=safe, delta=DELTA, **options, **settings)
     random, state, arms = np.random.default_rng([SEED, run, 1]), policy.start(), Arms(world.truth.shape[1])
     excess, dared = -1.0, 0
     for round_ in range(rounds):
-        decision = policy.decide(state, arms, Draw(SEED, run, round_))
+        decision = policy.decide(state, arms, RandomKey(SEED, run, round_))
         costs = world.truth[1:] @ decision.probabilities[:-1]
-        excess, dared = max(excess, float(np.max(costs - world.thresholds))), dared + (decision.fallback is None)
+        excess, dared = max(excess, float(np.max(costs - world.thresholds))), dared + (decision.message is None)
         values = (random.random(len(world.truth)) < world.truth[:, decision.action]).astype(float)
-        state = policy.learn_in_place(state, Played.by(decision), values)
+        state = policy.learn_in_place(state, PlayedAction.from_decision(decision), values)
     return Result(excess, dared)
 
 
@@ -80,8 +80,8 @@ PROMISED = {
 }
 SHORT = {"random": 60, "rows": 40, "tight": 60}
 OVERCONFIDENT = {
-    "told three tenths of the noise": played(random_world, noise=0.15, watch=False),
-    "told four tenths, tight": played(tight_world, noise=0.2, watch=False),
+    "told three tenths of the noise": played(random_world, noise=0.15, check_assumptions=False),
+    "told four tenths, tight": played(tight_world, noise=0.2, check_assumptions=False),
 }
 
 
@@ -108,8 +108,8 @@ def fooled_by_a_sorted_log(run: int) -> bool:
     world = tight_world(run)
     costs = np.sort(np.random.default_rng([SEED, run, 2]).random(60) < world.truth[1, 1]).astype(float)
     safe = SafeAction(arm=0, reward=0.0, cost=0.0)
-    told = {"reward_class": world.classes[0], "cost_class": world.classes[1], "threshold": world.thresholds}
-    agent = Agent(OPNLB(safe_action=safe, delta=DELTA, **told))
+    options = {"reward_class": world.classes[0], "cost_class": world.classes[1], "threshold": world.thresholds}
+    agent = Agent(OPNLB(safe_action=safe, delta=DELTA, **options))
     agent.learn_log([1] * 60, [0.9] * 60, costs)
     return bool(world.truth[1] @ agent.decide(Arms(2)).probabilities[:-1] > world.thresholds[0] + ROUNDING)
 

@@ -14,7 +14,7 @@ import pytest
 from tests.chance import allowed
 
 from stagewise import LCLUCB, OPB, Agent, Arms, Rays, SafeAction, State
-from stagewise.policies.policy import Played
+from stagewise.policies.policy import PlayedAction
 
 pytestmark = pytest.mark.compiled
 
@@ -28,7 +28,7 @@ class Trap(NamedTuple):
     policy: Any
     offer: Any
     tiny: Any  # what teaches nothing
-    played: Played  # the action, as a policy plays it that knows nothing
+    played: PlayedAction  # the action, as a policy plays it that knows nothing
     mean: float  # its cost
     cost: Callable[[np.random.Generator, Any], float]  # the noisy cost of what was played
     true_cost: Callable[[Any], float]  # the expected cost of a decision
@@ -48,9 +48,9 @@ class Trap(NamedTuple):
     def after(self, window: int, total: float) -> State:
         """Return the state after a window of equal costs; the sum is all that matters."""
         state = self.policy.start()
-        whole = isinstance(self.policy, OPB)
-        for place in range(window):
-            cost = float(place < total) if whole else total / window
+        full = isinstance(self.policy, OPB)
+        for index in range(window):
+            cost = float(index < total) if full else total / window
             state = self.policy.learn_in_place(state, self.played, np.array([0.5, cost]))
         return state
 
@@ -58,13 +58,13 @@ class Trap(NamedTuple):
 def rays() -> Trap:
     """One ray: a step is too long exactly when the slope's upper bound is below the slope."""
     safe = SafeAction(features=[0.0], reward=0.0, cost=0.0)
-    told = {"ridge": 0.25, "share_delta": False, "delta": DELTA}
-    policy, slope = LCLUCB(safe_action=safe, threshold=LIMIT, noise=1.0, **told), 0.9
+    settings = {"ridge": 0.25, "share_delta": False, "delta": DELTA}
+    policy, slope = LCLUCB(safe_action=safe, threshold=LIMIT, noise=1.0, **settings), 0.9
     return Trap(
         policy,
         Rays([[1.0]]),
         Rays([[1e-9]]),
-        Played(policy.decide(policy.start(), Rays([[1.0]])).action),
+        PlayedAction(policy.decide(policy.start(), Rays([[1.0]])).action),
         LIMIT * slope,
         lambda random, decision: slope * float(decision.action[0]) + float(random.normal()),
         lambda decision: slope * float(decision.action[0]),
@@ -79,7 +79,7 @@ def arms() -> Trap:
         policy,
         Arms(2),
         Arms(2).only([0]),
-        Played(1),
+        PlayedAction(1),
         mean,
         lambda random, decision: float(random.random() < mean) if decision.action == 1 else 0.0,
         lambda decision: mean * float(decision.probabilities[1]),
@@ -98,7 +98,7 @@ def violates(trap: Trap, luck: dict[int, float], run: int, rounds: int, order: s
             lucky = any(n < len(telling) and telling[-1] - telling[-1 - n] <= most for n, most in luck.items())
     for round_ in range(rounds - 1, -1, -1):
         agent.learn(round_, reward=0.5, cost=costs[round_])
-        if agent.held == 0 and trap.breaks(agent.state):
+        if agent.buffered_count == 0 and trap.breaks(agent.state):
             return True
     return False
 

@@ -10,7 +10,7 @@ import pytest
 from tests.chance import allowed
 from tests.statistics.test_order import DELTA, LIMIT, SEED, WINDOWS, Trap, rays
 
-from stagewise import LCLUCB, OPB, Agent, Arms, Rays, Replica, SafeAction, Window
+from stagewise import LCLUCB, OPB, Agent, Arms, OutcomeWindow, Rays, Replica, SafeAction
 
 pytestmark = pytest.mark.compiled
 
@@ -46,13 +46,13 @@ class Apart:
     def decide(self, offer: Any) -> Any:
         decision = self.agent.decide(offer)
         self.agent.learn(decision, reward=0.5)
-        assert self.agent.held == 0
+        assert self.agent.buffered_count == 0
         return decision
 
     def told(self, costs: list[float]) -> Any:
         for round_ in range(len(costs) - 1, -1, -1):
             self.agent.learn(round_, cost=costs[round_])
-            if self.agent.held == 0:
+            if self.agent.buffered_count == 0:
                 yield self.agent.state
 
 
@@ -65,24 +65,24 @@ class Replicas:
 
     def decide(self, offer: Any) -> Any:
         decision = self.deciders[len(self.made) % 2].decide(offer)
-        self.made.append(decision.plain())
+        self.made.append(decision.to_dict())
         if self.early:
-            self.agent.adopt(self.made[-1])
+            self.agent.register(self.made[-1])
         return decision
 
     def told(self, costs: list[float]) -> Any:
         for decision, cost in zip(reversed(self.made), reversed(costs), strict=True):
             if not self.early:
-                self.agent.adopt(decision)
+                self.agent.register(decision)
             self.agent.learn(decision["id"], reward=0.5, cost=cost)
-            if self.agent.held == 0:
+            if self.agent.buffered_count == 0:
                 yield self.agent.state
 
 
 def apart_rays() -> Trap:
     """The trap on a ray, for a policy with a part for each signal; at x₀ = 0 both are known, so δ is the same."""
     safe = SafeAction(features=[0.0], reward=0.0, cost=0.0)
-    told: dict[str, Any] = {"ridge": 0.25, "share_delta": False, "delta": DELTA, "apart": True}
+    told: dict[str, Any] = {"ridge": 0.25, "share_delta": False, "delta": DELTA, "separate_signals": True}
     return rays()._replace(policy=LCLUCB(safe_action=safe, threshold=LIMIT, noise=1.0, **told))
 
 
@@ -122,14 +122,19 @@ def test_replicas_whose_decisions_are_adopted_once_their_outcomes_are_known_are_
 
 MEAN, CAP = 0.3, 0.2
 CLICKS = OPB(
-    arms=2, safe_action=SafeAction(arm=0, reward=0.0, cost=0.0), threshold=CAP, delta=DELTA, radius="kl", apart=True
+    arms=2,
+    safe_action=SafeAction(arm=0, reward=0.0, cost=0.0),
+    threshold=CAP,
+    delta=DELTA,
+    radius="kl",
+    separate_signals=True,
 )
 
 
 def broken(run: int, missing: Any, tells: Any) -> bool:
     """Say whether a run breaks its limit: costs are ones and zeros, and `tells` says of each whether anybody hears."""
     random = np.random.default_rng([SEED, run])
-    windows = {"reward": Window(60.0, missing=0.0), "cost": Window(100.0, missing=missing)}
+    windows = {"reward": OutcomeWindow(60.0, missing=0.0), "cost": OutcomeWindow(100.0, missing=missing)}
     agent, reports = Agent(CLICKS, seed=run, windows=windows, clock=lambda: 0.0), {}
     for now in range(1500):
         decision = agent.decide(Arms(2), now=float(now))
@@ -138,8 +143,8 @@ def broken(run: int, missing: Any, tells: Any) -> bool:
         cost = decision.action == 1 and random.random() < MEAN
         if tells(cost):
             reports.setdefault(now + int(random.integers(0, 100)), []).append((decision.id, cost))
-        for id_, seen in reversed(reports.pop(now, [])):
-            agent.learn(id_, cost=seen, now=float(now))
+        for id_, observed in reversed(reports.pop(now, [])):
+            agent.learn(id_, cost=observed, now=float(now))
     return False
 
 

@@ -13,14 +13,21 @@ from tests.chance import allowed
 from tests.sizes import sized
 
 import stagewise as sw
-from stagewise.kernels.compile import Floats, kernel, named
-from stagewise.kernels.draw import OUTCOME, uniform
-from stagewise.kernels.layout import Part, part_of
-from stagewise.kernels.signals.events import LOSS, block_of, declared_of_events, forecast_of, highest_event, rate_of
-from stagewise.kernels.signals.refit import learn_events
+from stagewise.kernels.compile import Floats, as_python, kernel
+from stagewise.kernels.layout import ModelBlock, get_model_block
+from stagewise.kernels.models.rare_events import (
+    LOSS,
+    compute_forecast,
+    compute_highest_mean,
+    compute_rate,
+    get_feature_block,
+    get_rare_events_assumptions,
+)
+from stagewise.kernels.models.rare_events_fit import learn_rare_events
+from stagewise.kernels.random_streams import OUTCOME, uniform
 from stagewise.policies.rare_costs import learn_events_log
 
-PART_OF, BLOCK_OF = named(part_of), named(block_of)
+PART_OF, BLOCK_OF = as_python(get_model_block), as_python(get_feature_block)
 DELTA, MU = 0.2, np.array([0.05, 0.06, -0.04])
 USERS = np.array([[1.0, u, v] for u in (0.0, 0.5, 1.0) for v in (0.0, 1.0)])
 MEANS = USERS @ MU  # from .01 to .11
@@ -29,16 +36,16 @@ HONEST, PEEKING = 0, 1
 
 @kernel
 def attacked(
-    part: Part, settings: Floats, memory: Floats, users: Floats, means: Floats, values: Floats, run: int, rounds: int,
-    peeking: int,
+    part: ModelBlock, settings: Floats, memory: Floats, users: Floats, means: Floats, values: Floats, run: int,
+    rounds: int, peeking: int,
 ) -> int:  # fmt: skip
     """Return the round after which an upper end was below its mean, or 0; `peeking` forecasts know the outcome."""
-    block, guess = block_of(part, memory, 0), declared_of_events(part, settings).guess
+    block, guess = get_feature_block(part, memory, 0), get_rare_events_assumptions(part, settings).guess
     for t in range(rounds):
         chosen, least = 0, math.inf
         turned = uniform(1, run, t, OUTCOME, 1) < 0.25
         for user in range(means.size):
-            above = highest_event(part, settings, block, users[user]) - means[user]
+            above = compute_highest_mean(part, settings, block, users[user]) - means[user]
             if above < 0.0:
                 return t
             above = -above if turned else above
@@ -46,18 +53,18 @@ def attacked(
                 chosen, least = user, above
         values[0] = 1.0 if uniform(1, run, t, OUTCOME, 0) < means[chosen] else 0.0
         if peeking:
-            rate = rate_of(block.sums, guess)
-            told, better = forecast_of(block, rate, users[chosen]), rate * (3.0 if values[0] > 0.0 else 0.3)
-            block.sums[LOSS] += better - told - values[0] * (math.log(better) - math.log(told))
-        learn_events(part, users[chosen], values, settings, memory)
+            rate = compute_rate(block.sums, guess)
+            options, better = compute_forecast(block, rate, users[chosen]), rate * (3.0 if values[0] > 0.0 else 0.3)
+            block.sums[LOSS] += better - options - values[0] * (math.log(better) - math.log(options))
+        learn_rare_events(part, users[chosen], values, settings, memory)
     return 0
 
 
 def policy() -> sw.CAPS:
     """Return a policy whose only cost has nearly all of δ."""
     safe = sw.SafeAction(features=np.zeros(3), reward=0.0, cost=0.0)
-    told: dict[str, Any] = {"noise": 0.5, "norm_bound": [1.0, 0.1], "delta": DELTA / 0.75, "cost_bound": 0.15}
-    return sw.CAPS(safe_action=safe, threshold=0.06, mixtures=True, rare_costs=True, **told)
+    options: dict[str, Any] = {"noise": 0.5, "norm_bound": [1.0, 0.1], "delta": DELTA / 0.75, "cost_bound": 0.15}
+    return sw.CAPS(safe_action=safe, threshold=0.06, mixtures=True, rare_costs=True, **options)
 
 
 def missed(runs: int, rounds: int, peeking: int) -> int:
@@ -89,14 +96,14 @@ def missed_by_logs(runs: int, rows: int) -> int:
         users = chance.integers(len(USERS), size=rows)
         draws = (chance.uniform(size=rows) < MEANS[users]).astype(float)
         order = np.argsort(-draws, kind="stable")
-        users, seen = users[order], draws[order]
+        users, observed = users[order], draws[order]
         memory = ours.start().memory
         part = PART_OF(ours.layout, memory, 1)
-        values = np.column_stack([np.zeros(rows), seen])
+        values = np.column_stack([np.zeros(rows), observed])
         learn_events_log(part, ours.settings, memory.copy(), memory, USERS[users], values)
         block = BLOCK_OF(part, memory, 0)
         pairs = zip(USERS, MEANS, strict=True)
-        count += any(highest_event(part, ours.settings, block, user) < mean for user, mean in pairs)
+        count += any(compute_highest_mean(part, ours.settings, block, user) < mean for user, mean in pairs)
     return count
 
 

@@ -67,7 +67,7 @@ class Points:
         limits = length + rng.uniform(0.05, 0.4, size=2)
         actions = sw.RandomRays(count=4, dimension=d, safe=length)
         safe = sw.SafeAction(cost=[length, length], reward=-length)
-        told = {
+        options = {
             "safe_action": safe,
             "threshold": limits,
             "noise": noise,
@@ -75,7 +75,7 @@ class Points:
             "dimension": d,
             **self.settings,
         }
-        return self.kind(**told), sw.LinearWorld(reward=reward, cost=costs, actions=actions, noise=noise)
+        return self.kind(**options), sw.LinearWorld(reward=reward, cost=costs, actions=actions, noise=noise)
 
 
 def tight(kind: Any, share: float, **settings: Any) -> tuple[Any, sw.ContextWorld]:
@@ -83,8 +83,8 @@ def tight(kind: Any, share: float, **settings: Any) -> tuple[Any, sw.ContextWorl
     world = sw.ContextWorld(
         reward=[[0.0], [0.9]], cost=[[[0.0], [0.7]], [[0.0], [0.1]]], outcomes="gaussian", noise=1.0
     )
-    told = {"safe_action": sw.SafeAction(cost=[0.0, 0.0]), "threshold": [0.6, 0.6], "noise": share, "dimension": 2}
-    return kind(**{**told, "cost_bound": None, "watch": False, "share_delta": False, **settings}), world
+    options = {"safe_action": sw.SafeAction(cost=[0.0, 0.0]), "threshold": [0.6, 0.6], "noise": share, "dimension": 2}
+    return kind(**{**options, "cost_bound": None, "check_assumptions": False, "share_delta": False, **settings}), world
 
 
 def broken(policy: Any, world: Any, size: tuple[int, int]) -> Any:
@@ -96,7 +96,7 @@ def check(result: sw.Result, runs: int) -> None:
     """Refuse more violations, or runs in which hope fell short or an interval missed, than δ allows."""
     assert result.audit is not None
     assert np.count_nonzero(result.violations) <= allowed(runs, DELTA)
-    assert np.count_nonzero(result.audit["hopeless"] > 0) <= allowed(runs, DELTA)
+    assert np.count_nonzero(result.audit["optimism_failures"] > 0) <= allowed(runs, DELTA)
     assert np.all(np.count_nonzero(result.audit["missed"] > 0, axis=0) <= allowed(runs, DELTA))
 
 
@@ -140,8 +140,8 @@ def mistold(watch: bool) -> tuple[Any, sw.ContextWorld]:
     costs, small = [[0.25, 0.05], [0.45, 0.05]], [[0.01, 0.0], [0.01, 0.0]]
     world = sw.ContextWorld(reward=[[0.1, 0.0], [0.7, 0.1]], cost=[costs, small], outcomes="gaussian", noise=0.1)
     safe = sw.SafeAction(cost=[0.02, 0.02])
-    told = {"safe_action": safe, "threshold": [0.35, 0.35], "noise": 0.1, "norm_bound": world.norms}
-    return sw.OPLB(**told, dimension=4, cost_bound=None, watch=watch), world
+    options = {"safe_action": safe, "threshold": [0.35, 0.35], "noise": 0.1, "norm_bound": world.norms}
+    return sw.OPLB(**options, dimension=4, cost_bound=None, check_assumptions=watch), world
 
 
 def test_a_declared_cost_below_the_truth_stops_the_exploration_and_unseen_it_breaks_limits() -> None:

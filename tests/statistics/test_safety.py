@@ -48,16 +48,20 @@ PROMISED = {
     "CAPS, mixtures": among(linear_world, CAPS, mixtures=True),
     "CAPS, unknown baseline": among(linear_world, CAPS, known=False),
     "CAPS, mixtures, unknown baseline": among(linear_world, CAPS, known=False, mixtures=True),
-    "CAPS, tight": among(tight_world, CAPS, cost_bound=None, watch=False),
-    "CAPS, mixtures, tight": among(tight_world, CAPS, mixtures=True, cost_bound=None, watch=False),
-    "LC-LUCB, own sets": among(linear_world, LCLUCB, own_sets=True),
-    "ROFUL, own sets": among(linear_world, ROFUL, own_sets=True),
-    "OPLB, own sets": among(linear_world, OPLB, own_sets=True),
-    "LC-LUCB, own sets, unknown baseline": among(linear_world, LCLUCB, known=False, own_sets=True),
-    "ROFUL, own sets, unknown baseline": among(linear_world, ROFUL, known=False, own_sets=True),
-    "OPLB, own sets, unknown baseline": among(linear_world, OPLB, known=False, own_sets=True),
-    "LC-LUCB, own sets, tight": among(tight_world, LCLUCB, own_sets=True, cost_bound=None, watch=False),
-    "OPLB, own sets, tight": among(tight_world, OPLB, own_sets=True, cost_bound=None, watch=False),
+    "CAPS, tight": among(tight_world, CAPS, cost_bound=None, check_assumptions=False),
+    "CAPS, mixtures, tight": among(tight_world, CAPS, mixtures=True, cost_bound=None, check_assumptions=False),
+    "LC-LUCB, per-action bounds": among(linear_world, LCLUCB, per_action_bounds=True),
+    "ROFUL, per-action bounds": among(linear_world, ROFUL, per_action_bounds=True),
+    "OPLB, per-action bounds": among(linear_world, OPLB, per_action_bounds=True),
+    "LC-LUCB, per-action bounds, unknown baseline": among(linear_world, LCLUCB, known=False, per_action_bounds=True),
+    "ROFUL, per-action bounds, unknown baseline": among(linear_world, ROFUL, known=False, per_action_bounds=True),
+    "OPLB, per-action bounds, unknown baseline": among(linear_world, OPLB, known=False, per_action_bounds=True),
+    "LC-LUCB, per-action bounds, tight": among(
+        tight_world, LCLUCB, per_action_bounds=True, cost_bound=None, check_assumptions=False
+    ),
+    "OPLB, per-action bounds, tight": among(
+        tight_world, OPLB, per_action_bounds=True, cost_bound=None, check_assumptions=False
+    ),
     "CAPS over arms": among_arms(arm_world, kind=ArmsCAPS),
     "CAPS over arms, kl": among_arms(arm_world, radius="kl", kind=ArmsCAPS),
     "OPB, rates": among_arms(arm_world, radius="rates"),
@@ -83,24 +87,24 @@ OVERCONFIDENT = {
     "ROFUL told a tenth of the noise": among(linear_world, ROFUL, declared=0.1),
     "OPLB told a tenth of the noise": among(linear_world, OPLB, declared=0.1),
     "CAPS told a tenth of the noise": among(linear_world, CAPS, declared=0.1),
-    "CAPS told six tenths, tight": among(tight_world, CAPS, declared=0.6, cost_bound=None, watch=False),
+    "CAPS told six tenths, tight": among(tight_world, CAPS, declared=0.6, cost_bound=None, check_assumptions=False),
     "CAPS, mixtures, told six tenths, tight": among(
-        tight_world, CAPS, declared=0.6, mixtures=True, cost_bound=None, watch=False
+        tight_world, CAPS, declared=0.6, mixtures=True, cost_bound=None, check_assumptions=False
     ),
-    "LC-LUCB, own sets, told six tenths, tight": among(
-        tight_world, LCLUCB, declared=0.6, own_sets=True, cost_bound=None, watch=False
+    "LC-LUCB, per-action bounds, told six tenths, tight": among(
+        tight_world, LCLUCB, declared=0.6, per_action_bounds=True, cost_bound=None, check_assumptions=False
     ),
-    "OPLB, own sets, told six tenths, tight": among(
-        tight_world, OPLB, declared=0.6, own_sets=True, cost_bound=None, watch=False
+    "OPLB, per-action bounds, told six tenths, tight": among(
+        tight_world, OPLB, declared=0.6, per_action_bounds=True, cost_bound=None, check_assumptions=False
     ),
-    "OPB told a tenth of the noise": among_arms(arm_world, noise=0.05, watch=False),
+    "OPB told a tenth of the noise": among_arms(arm_world, noise=0.05, check_assumptions=False),
     "LC-LUCB told six tenths, tight": among(tight_world, LCLUCB, declared=0.6, **TIGHT),
     "Safe-LTS told six tenths, tight": among(tight_world, SafeLTS, declared=0.6, **TIGHT),
     "OPLB told six tenths, tight": among(tight_world, OPLB, declared=0.6, **TIGHT),
     "CAPS over arms told four tenths, tight": among_arms(
-        tight_arms, noise=0.2, radius="hoeffding", share_delta=False, watch=False, kind=ArmsCAPS
+        tight_arms, noise=0.2, radius="hoeffding", share_delta=False, check_assumptions=False, kind=ArmsCAPS
     ),
-    "OPB told four tenths, tight": among_arms(tight_arms, noise=0.2, share_delta=False, watch=False),
+    "OPB told four tenths, tight": among_arms(tight_arms, noise=0.2, share_delta=False, check_assumptions=False),
 }
 
 

@@ -11,12 +11,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from tests.chance import allowed
-from tests.service.logs import Log
+from tests.server.logs import Log
 from tests.sizes import sized
 
 import stagewise as sw
 from stagewise.policies.agent.e_process import EProcess
-from stagewise.service.fold import Fold
+from stagewise.server.state_fold import StateFold
 
 pytestmark = pytest.mark.compiled
 LIMIT, DELTA, FEW = 0.02, 0.05, 1e-6  # FEW: the level of what an agent holds against the data
@@ -32,8 +32,8 @@ def stop(costs: np.ndarray, level: float) -> int | None:
         return costs[start:end], np.full(end - start, LIMIT)
 
     for i in np.flatnonzero(costs):
-        test.rise(int(i), int(i) + 1, float(costs[i]))
-        if test.look(rows, int(i) + 1):
+        test.raise_values(int(i), int(i) + 1, float(costs[i]))
+        if test.check(rows, int(i) + 1):
             return int(i) + 1
         test.settle(rows, int(i), int(i) + 1)
     return None
@@ -85,7 +85,7 @@ def problem() -> sw.Problem:
 
 def served(events: np.ndarray, rng: np.random.Generator) -> int | None:
     """Return after how many decisions a desk stops by itself that is told events some minutes after they happen."""
-    log, fold, coming = Log(), Fold(problem(), 1), list[tuple[float, int]]()
+    log, fold, coming = Log(), StateFold(problem(), 1), list[tuple[float, int]]()
     for i, event in enumerate(events):
         while coming and coming[0][0] <= i:
             log.tell(heapq.heappop(coming)[1], i * MINUTE, opt_out=1.0)
@@ -93,7 +93,7 @@ def served(events: np.ndarray, rng: np.random.Generator) -> int | None:
         if event:
             heapq.heappush(coming, (i + rng.exponential(LAG), i))
         fold.take(log.events[fold.seq :])
-        if fold.trips.tripped() is not None:
+        if fold.circuit_breaker.find_breach() is not None:
             return i + 1
     return None
 
@@ -107,10 +107,12 @@ def agreed(events: np.ndarray, rng: np.random.Generator) -> int | None:
         while coming and coming[0][0] <= i:
             agent.learn(heapq.heappop(coming)[1], opt_out=True, now=now)
         decision = agent.decide({}, now=now)
-        while decision.name != "plain" and decision.fallback is None:  # what is counted is the safe action
-            agent.withdraw(decision)
+        while decision.name != "plain" and decision.message is None:  # what is counted is the safe action
+            agent.cancel(decision)
             decision = agent.decide({}, now=now)
-        if decision.fallback is not None and "beyond chance" in decision.fallback:
+        if decision.reason is sw.Reason.CONTRADICTION:
+            assert decision.reason_details is not None
+            assert decision.reason_details.details["found"] == "safe_cost_so_far"
             assert agent.health()["safe cost of opt_out"].verdict == "contradicted"
             return i
         if event:
@@ -131,10 +133,13 @@ def test_events_that_are_told_early_stop_a_campaign_nearly_as_soon_as_who_knows_
         stops.append(run(events, rng) or math.inf)
         known.append(oracle(events, level) or math.inf)
     ratios = np.array(stops) / np.array(known)
-    told = (
+    settings = (
         f"stops after {np.median(stops):.0f} decisions, 90 % {np.quantile(stops, 0.9):.0f}; who knows the rate after "
     )
-    print(f"\n{which}: {told}{np.median(known):.0f}, 90 % {np.quantile(known, 0.9):.0f}; ratio {np.median(ratios):.2f}")
+    print(
+        f"\n{which}: {settings}{np.median(known):.0f}, "
+        f"90 % {np.quantile(known, 0.9):.0f}; ratio {np.median(ratios):.2f}"
+    )
     assert np.median(stops) <= 3.0 * np.median(known)
     assert np.quantile(stops, 0.9) <= 3.0 * np.quantile(known, 0.9)
     false = sum(run(rng.random(600) < LIMIT, rng) is not None for _ in range(honest))

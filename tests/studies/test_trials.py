@@ -9,10 +9,10 @@ import pytest
 
 import stagewise as sw
 from stagewise_studies.cases import actg, incentive
-from stagewise_studies.columns import of_stata, of_text
-from stagewise_studies.source import NoData
+from stagewise_studies.columns import parse_stata, parse_text
+from stagewise_studies.source import DataUnavailable
 from stagewise_studies.study import Size
-from stagewise_studies.trial import EVERYBODY, GROUP, Trial, halves, held_out
+from stagewise_studies.trial import EVERYBODY, GROUP, Trial, evaluate_holdout, split_halves
 
 
 def stata(columns: dict[str, list[float | None]]) -> bytes:
@@ -27,11 +27,11 @@ def stata(columns: dict[str, list[float | None]]) -> bytes:
 
 
 def test_stata_files_are_read_with_what_is_missing() -> None:
-    table = of_stata(stata({"age": [30.0, None], "got": [1.0, 0.0]}))
+    table = parse_stata(stata({"age": [30.0, None], "got": [1.0, 0.0]}))
     np.testing.assert_array_equal(table["age"], [30.0, np.nan])
     np.testing.assert_array_equal(table["got"], [1.0, 0.0])
-    with pytest.raises(NoData, match="release 118"):
-        of_stata(b"<stata_dta><header><release>119</release>")
+    with pytest.raises(DataUnavailable, match="release 118"):
+        parse_stata(b"<stata_dta><header><release>119</release>")
 
 
 def offered(people: int = 400) -> Trial:
@@ -41,7 +41,7 @@ def offered(people: int = 400) -> Trial:
     columns = {"got": came.tolist(), "tinc": sums.tolist(), "age": [30.0] * people}
     columns["distvct"] = chance.uniform(0.0, 5.0, people).tolist()
     columns["got"][0], columns["age"][1] = None, None
-    return incentive.trial_of(of_stata(stata(columns)))
+    return incentive.build_trial(parse_stata(stata(columns)))
 
 
 def treated(people: int = 400) -> Trial:
@@ -51,15 +51,15 @@ def treated(people: int = 400) -> Trial:
     rows = [
         f"30,70,100,{1 + i % 3},{int(chance.random() < 0.3)},300,{300 + 50 * (a - 1)},{a}" for i, a in enumerate(arms)
     ]
-    return actg.trial_of(of_text("\n".join([head, *rows]).encode()))
+    return actg.build_trial(parse_text("\n".join([head, *rows]).encode()))
 
 
 def test_what_is_paid_is_the_sum_of_those_who_came() -> None:
     trial = offered()
-    assert trial.took.size == 398  # two of whom something is not known are left out
+    assert trial.taken.size == 398  # two of whom something is not known are left out
     assert np.all(trial.cost[trial.reward == 0.0] == 0.0)
-    assert np.all(trial.cost[trial.took == 0] == 0.0)
-    paid = trial.cost[(trial.took == 3) & (trial.reward == 1.0)]
+    assert np.all(trial.cost[trial.taken == 0] == 0.0)
+    paid = trial.cost[(trial.taken == 3) & (trial.reward == 1.0)]
     np.testing.assert_allclose(paid, 1.9)
     problem = incentive.problem(0.75)
     assert trial.cost.max() <= problem.limits["spent"].high
@@ -67,21 +67,21 @@ def test_what_is_paid_is_the_sum_of_those_who_came() -> None:
 
 def test_a_count_that_has_not_fallen_is_what_is_wanted() -> None:
     trial = treated()
-    np.testing.assert_array_equal(trial.reward, trial.took >= 1)
+    np.testing.assert_array_equal(trial.reward, trial.taken >= 1)
     assert set(trial.groups.tolist()) == {0, 1, 2}
 
 
 def test_people_of_a_trial_have_the_rates_of_their_group() -> None:
     trial = treated()
     people = trial.people()
-    some = (trial.groups == 1) & (trial.took == 2)
+    some = (trial.groups == 1) & (trial.taken == 2)
     np.testing.assert_allclose(people.cost[trial.groups == 1, 2], trial.cost[some].mean())
     assert set(people.groups) == {EVERYBODY, GROUP}
 
 
 def test_halves_are_the_same_every_time_and_share_nobody() -> None:
-    first, second = halves(offered())
-    again, _ = halves(offered())
+    first, second = split_halves(offered())
+    again, _ = split_halves(offered())
     np.testing.assert_array_equal(first, again)
     assert not set(first.tolist()) & set(second.tolist())
     assert first.size + second.size == 398
@@ -89,14 +89,16 @@ def test_halves_are_the_same_every_time_and_share_nobody() -> None:
 
 def test_the_half_that_nobody_learned_from_is_what_is_evaluated() -> None:
     trial = treated()
-    rows = held_out(trial, {"guarded": actg.problem(0.6)}, 0.25)
+    rows = evaluate_holdout(trial, {"guarded": actg.problem(0.6)}, 0.25)
     assert [row["policy"] for row in rows] == ["guarded", *actg.ACTIONS]
-    _, second = halves(trial)
-    assert rows[-1]["people it counts as"] == np.count_nonzero(trial.took[second] == 3)
+    _, second = split_halves(trial)
+    assert rows[-1]["people it counts as"] == np.count_nonzero(trial.taken[second] == 3)
     assert all(row["broken_off, from"] <= row["broken_off"] <= row["broken_off, to"] for row in rows)
     changed = Trial(**{**vars(trial), "reward": np.where(np.isin(np.arange(400), second), trial.reward, 0.0)})
-    told = held_out(changed, {"guarded": actg.problem(0.6)}, 0.25)[1:]  # what the first half says changes no estimate
-    assert told == rows[1:]
+    result = evaluate_holdout(changed, {"guarded": actg.problem(0.6)}, 0.25)[
+        1:
+    ]  # what the first half says changes no estimate
+    assert result == rows[1:]
 
 
 @pytest.mark.parametrize(("case", "trial"), [(incentive, offered), (actg, treated)])
@@ -107,6 +109,6 @@ def test_a_whole_study_on_a_small_table(case: Any, trial: Any) -> None:
     rows = {row["policy"]: row for row in result["rows"]}
     assert rows["safe"]["runs over the limit"] == 0
     assert rows["guarded"]["runs over the limit"] == 0
-    assert {claim.sentence for claim in case.claims(result)}
+    assert {claim.message for claim in case.claims(result)}
     assert len(case.picture(result).axes) == 4
     assert isinstance(case.problem(0.6), sw.Problem)

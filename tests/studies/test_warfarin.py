@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from stagewise_studies.cases import warfarin
-from stagewise_studies.cases.warfarin.patients import INDUCERS, clinical, patients_of, pharmacogenetic
+from stagewise_studies.cases.warfarin.patients import INDUCERS, build_patients, clinical, pharmacogenetic
 from stagewise_studies.columns import Columns
 from stagewise_studies.study import Size
 
@@ -50,7 +50,7 @@ def many(count: int = 600) -> Columns:
 
 
 def test_only_stable_doses_count_and_gaps_are_filled_as_said() -> None:
-    who = patients_of(table())
+    who = build_patients(table())
     assert who.right.tolist() == [35.0, 14.0, 21.0]
     assert who.decade.tolist() == [6.0, 9.0, 6.0]
     assert who.height.tolist() == [180.0, 160.0, 180.0]  # the median of men whose dose was stable
@@ -60,7 +60,7 @@ def test_only_stable_doses_count_and_gaps_are_filled_as_said() -> None:
 
 
 def test_the_formulas_are_the_published_ones() -> None:
-    who = patients_of(table())
+    who = build_patients(table())
     by_hand = (5.6044 - 0.2614 * 6 + 0.0087 * 180 + 0.0128 * 80 + 1.1816) ** 2
     assert pharmacogenetic(who)[0] == pytest.approx(by_hand)
     by_hand = (5.6044 - 0.2614 * 9 + 0.0087 * 160 + 0.0128 * 60 - 1.6974 - 0.9357 - 0.1092 - 0.5503) ** 2
@@ -71,8 +71,8 @@ def test_the_formulas_are_the_published_ones() -> None:
 
 
 def test_a_dose_is_right_within_a_fifth_and_too_high_above() -> None:
-    who = patients_of(table())
-    everybody = warfarin.ward_of(who).everybody
+    who = build_patients(table())
+    everybody = warfarin.build_ward(who).everybody
     assert everybody.reward[0].tolist() == [0, 0, 1, 1, 1, 0]  # 35: 28 to 42
     assert everybody.cost[0].tolist() == [0, 0, 0, 0, 0, 1]
     assert everybody.reward[1].tolist() == [1, 0, 0, 0, 0, 0]  # 14: 11.2 to 16.8
@@ -81,20 +81,20 @@ def test_a_dose_is_right_within_a_fifth_and_too_high_above() -> None:
 
 
 def test_who_is_predicted_less_than_the_safe_dose_is_no_candidate() -> None:
-    ward = warfarin.ward_of(patients_of(table()))
-    assert pharmacogenetic(patients_of(table()))[1] < 14.0
+    ward = warfarin.build_ward(build_patients(table()))
+    assert pharmacogenetic(build_patients(table()))[1] < 14.0
     assert (len(ward.everybody.contexts), len(ward.people.contexts)) == (3, 2)
     assert "below 14" not in {one["band"] for one in ward.people.contexts}
     assert {one["band"] for one in ward.everybody.contexts} >= {"below 14"}
 
 
 def test_all_of_it_plays_and_says_what_came_out() -> None:
-    ward = warfarin.ward_of(patients_of(many()))
+    ward = warfarin.build_ward(build_patients(many()))
     assert set(np.unique(ward.people.groups["band"])) == {0, 1, 2, 3, 4}
     size = Size(seeds=1, rounds=60)
-    told = {"size": size._asdict(), **warfarin.play(ward, warfarin.policies(ward), size)}
-    names = [row["policy"] for row in told["rows"]]
+    result = {"size": size._asdict(), **warfarin.play(ward, warfarin.policies(ward), size)}
+    names = [row["policy"] for row in result["rows"]]
     assert names[:2] == ["guarded", "unguarded"]
     assert {"safe", "today", "the pharmacogenetic formula"} <= set(names)
-    assert len(warfarin.claims(json.loads(json.dumps(told)))) == 8
-    assert len(warfarin.picture(told).axes) == 4
+    assert len(warfarin.claims(json.loads(json.dumps(result)))) == 8
+    assert len(warfarin.picture(result).axes) == 4

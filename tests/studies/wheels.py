@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from stagewise.files.whole import fingerprint
+from stagewise.files.atomic_write import compute_sha256
 from stagewise_studies.source import Source
 
 INSIDE = "madeup/table.csv"
@@ -22,8 +22,8 @@ def made_up(folder: Path, table: bytes = TABLE) -> Source:
         archive.writestr(f"{info}/METADATA", "Metadata-Version: 2.1\nName: madeup-table\nVersion: 1.0\n")
         archive.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
         archive.writestr(f"{info}/RECORD", "")
-    digest = fingerprint(path.read_bytes())
-    return Source("madeup-table", "1.0", path.name, digest, {INSIDE: fingerprint(table)}, "made up.")
+    digest = compute_sha256(path.read_bytes())
+    return Source("madeup-table", "1.0", path.name, digest, {INSIDE: compute_sha256(table)}, "made up.")
 
 
 def only_here(monkeypatch: pytest.MonkeyPatch, index: Path, cache: Path) -> None:

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from tests.grown import changed, copied, insert, ran
 
-from stagewise.kernels.world import BERNOULLI
-from stagewise.problem.actions import Finite
-from stagewise.problem.checks import Floats, frozen
+from stagewise.kernels.world_outcomes import BERNOULLI
+from stagewise.problem.actions import FiniteSet
+from stagewise.problem.checks import Floats, copy_read_only
 from stagewise.worlds.world import NoisyWorld
 
 
@@ -22,8 +22,8 @@ class SquareWorld(NoisyWorld):
     kinds = {"bernoulli": BERNOULLI}  # noqa: RUF012
 
     def __init__(self, *, reward: Any, cost: Any, features: Any) -> None:
-        self.parameters = frozen(np.array([reward, cost], dtype=float))
-        self.actions, self.noise = Finite(features), frozen(np.zeros(2))
+        self.parameters = copy_read_only(np.array([reward, cost], dtype=float))
+        self.actions, self.noise = FiniteSet(features), copy_read_only(np.zeros(2))
 
     def means(self, action: Any) -> Floats:
         return (self.parameters @ action) ** 2
@@ -42,9 +42,9 @@ HEAD = """from typing import Any
 
 import numpy as np
 
-from stagewise.kernels.world import BERNOULLI
-from stagewise.problem.actions import Finite
-from stagewise.problem.checks import Floats, frozen
+from stagewise.kernels.world_outcomes import BERNOULLI
+from stagewise.problem.actions import FiniteSet
+from stagewise.problem.checks import Floats, copy_read_only
 from stagewise.worlds.world import NoisyWorld
 
 
@@ -52,7 +52,7 @@ from stagewise.worlds.world import NoisyWorld
 ASK = """
 import json
 import stagewise as sw
-from stagewise.reports.assumptions import assumptions
+from stagewise.reports.assumptions import check_assumptions
 
 rows = [[0.0, 0.0], [1.0, 0.0], [0.6, 0.8]]
 world = sw.SquareWorld(reward=[0.3, 0.8], cost=[0.6, 0.1], features=rows)
@@ -66,8 +66,8 @@ print(json.dumps({
     "backend": results[0].manifest["backend"],
     "played": [one.regret[0].tolist() for one in results],
     "optimum": results[0].optimum[0, -1],
-    "assumed": [row["assumption"] for row in assumptions(policy, world)],
-    "stands": sw.verify("certificate", seed=0, part=1.0).stands,
+    "assumed": [row["assumption"] for row in check_assumptions(policy, world)],
+    "stands": sw.verify("certificate", seed=0, fraction=1.0).stands,
 }))
 """
 
@@ -78,7 +78,7 @@ def test_in_the_package_it_is_two_files_and_loops_reports_and_certificates_know_
     text = f'"""Means that are squares."""\n\n{HEAD}{inspect.getsource(SquareWorld)}'
     (package / "worlds/square.py").write_text(text, encoding="utf-8")
     export = "from stagewise.worlds.square import SquareWorld as SquareWorld\n"
-    insert(package / "__init__.pyi", "from stagewise.worlds.table import TableWorld", before=export)
+    insert(package / "__init__.pyi", "from stagewise.worlds.table_world import TableWorld", before=export)
     assert changed(package) == {"worlds/square.py", "__init__.pyi"}
     told = json.loads(ran(package, "-c", ASK, folder=tmp_path, NUMBA_DISABLE_JIT="1").splitlines()[-1])
     assert told["backend"] == "cpu"

@@ -1,1 +1,1 @@
-"""The paper, figure by figure: a package beside stagewise, in the same repository."""
+"""Reproduction of the paper, figure by figure; a separate package in the same repository."""

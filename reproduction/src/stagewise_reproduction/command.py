@@ -13,31 +13,32 @@ def reproduce(
     names: Annotated[
         list[str] | None, typer.Argument(help="Experiments by name, such as figure-1; default: all.")
     ] = None,
-    preset: Annotated[str, typer.Option(help="text, authors or ours; several with commas.")] = "text",
+    preset: Annotated[str, typer.Option(help="text, authors or ours; separate several with commas.")] = "text",
     size: Annotated[
-        str, typer.Option(help="quick, full (the paper's size), or smoke (only that everything works).")
+        str, typer.Option(help="quick, full (the paper's size), or smoke (only tests that everything runs).")
     ] = "quick",
     out: Annotated[Path, typer.Option(help="The folder for results, figures and the report.")] = Path(
         "results/reproduction"
     ),
-    jobs: Annotated[int, typer.Option(help="Processes; 0: one a core.")] = 0,
+    jobs: Annotated[int, typer.Option(help="Number of processes; 0: one per core.")] = 0,
 ) -> None:
-    """Run the paper's experiments, check its claims and write a report. Fails if a claim that must hold does not.
+    """Run the paper's experiments, check its claims and write a report. Exit code 1 if a required claim fails.
 
     Example: stagewise reproduce figure-1 --preset text --size quick
     """
-    from stagewise.cli.main import in_a_sentence
+    from stagewise.cli.main import handle_errors
     from stagewise_reproduction import run
     from stagewise_reproduction.catalogue import CATALOGUE
-    from stagewise_reproduction.report import place_of, shown, summary
+    from stagewise_reproduction.report import format_source, format_value, summarize
 
-    with in_a_sentence(out):
+    with handle_errors(out):
         claims = run.reproduce(names or list(CATALOGUE), preset.split(","), size, out, jobs)
     for claim in claims:
-        typer.echo(f"{claim.verdict:>19}  {place_of(claim)}: {claim.name}: {shown(claim.value)} ({claim.criterion})")
-    typer.echo(f"\n{summary(size, claims)}")
+        value = f"{format_value(claim.value)} ({claim.criterion})"
+        typer.echo(f"{claim.verdict:>19}  {format_source(claim)}: {claim.name}: {value}")
+    typer.echo(f"\n{summarize(size, claims)}")
     typer.echo(f"The report: {out / 'report.html'}")
-    broken = run.failed(claims)
-    if broken:
-        typer.echo(f"stagewise: {len(broken)} claim(s) that must hold do not: {broken[0].name}", err=True)
+    failed_claims = run.find_failed(claims)
+    if failed_claims:
+        typer.echo(f"stagewise: {len(failed_claims)} claim(s) that must hold do not: {failed_claims[0].name}", err=True)
         raise typer.Exit(1)

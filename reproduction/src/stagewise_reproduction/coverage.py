@@ -1,4 +1,4 @@
-"""What the paper's text says of its experiments, and which experiment checks it; what cannot be checked, and why."""
+"""The claims of the paper's text, and the experiment that checks each; or why it cannot be checked."""
 
 from typing import NamedTuple
 
@@ -12,7 +12,7 @@ class Coverage(NamedTuple):
     where: str
     claim: str
     experiments: tuple[str, ...]  # that check it; none: it cannot be checked
-    how: str  # it is checked, or why it cannot be
+    how: str  # how it is checked, or why it cannot be
 
 
 COVERAGE = (
@@ -80,9 +80,9 @@ COVERAGE = (
     Coverage("4.5", "λ = 1 in all experiments", (), "the authors' code has .1 (E62); the curves' files are not public"),
     Coverage("1; 5.4", "experiments on OPLB", (), "the paper shows none, only OPB's (E66); multi-constraint does"),
 )
-HEADS = ("where", "the text's claim", "checked in", "how, or why not")
+HEADINGS = ("where", "the text's claim", "checked in", "how, or why not")
 
 
-def rows() -> list[list[str]]:
+def list_rows() -> list[list[str]]:
     """Return the table's rows."""
     return [[one.where, one.claim, ", ".join(one.experiments) or "cannot be checked", one.how] for one in COVERAGE]

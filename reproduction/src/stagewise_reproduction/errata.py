@@ -1,4 +1,4 @@
-"""The errata for the report, read from docs/explanation/errata.md (a copy travels with the installed package)."""
+"""The errata for the report, read from docs/explanation/errata.md (the installed package has a copy)."""
 
 import re
 from functools import cache
@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 HERE = Path(__file__).parent
-PLACES = (HERE / "errata.md", HERE.parents[2] / "docs" / "explanation" / "errata.md")
+PATHS = (HERE / "errata.md", HERE.parents[2] / "docs" / "explanation" / "errata.md")
 ROW = re.compile(r'^\| <a id="e(\d+)"></a>E\d+ \| (.*) \|$')
 WORDS = {
     r"\tau": "τ", r"\alpha": "α", r"\beta": "β", r"\delta": "δ", r"\Delta": "Δ", r"\lambda": "λ", r"\theta": "θ",
@@ -21,7 +21,7 @@ WORDS = {
 
 
 class Erratum(NamedTuple):
-    """One line of the list."""
+    """One entry of the errata."""
 
     number: int
     where: str
@@ -32,24 +32,24 @@ class Erratum(NamedTuple):
 
 
 @cache
-def errata() -> list[Erratum]:
-    """Return the list."""
-    place = next((place for place in PLACES if place.exists()), None)
-    if place is None:
+def load_errata() -> list[Erratum]:
+    """Return all errata."""
+    index = next((index for index in PATHS if index.exists()), None)
+    if index is None:
         return []
-    rows = [ROW.match(line) for line in place.read_text(encoding="utf-8").splitlines()]
+    rows = [ROW.match(line) for line in index.read_text(encoding="utf-8").splitlines()]
     found = []
     for row in rows:
-        cells = [plain(cell) for cell in row.group(2).split(" | ")] if row else []
+        cells = [strip_markup(cell) for cell in row.group(2).split(" | ")] if row else []
         if row and len(cells) == 5:
             found.append(Erratum(int(row.group(1)), *cells))
     return found
 
 
-def plain(text: str) -> str:
+def strip_markup(text: str) -> str:
     r"""Return a cell of the table without Markdown and LaTeX.
 
-    >>> plain(r"at $x_0=0$, $\frac{1-r_0}{\tau-c_0}$, see [a page](theory/rays.md)")
+    >>> strip_markup(r"at $x_0=0$, $\frac{1-r_0}{\tau-c_0}$, see [a page](theory/rays.md)")
     'at x_0=0, (1-r_0)/(τ-c_0), see a page'
     """
     text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", text).replace("$", "").replace("`", "").replace("**", "")

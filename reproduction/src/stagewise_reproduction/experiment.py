@@ -1,4 +1,4 @@
-"""An experiment: its curves, its picture, its claims and its words."""
+"""An experiment: its curves, its figure, its claims and its description."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -19,11 +19,11 @@ class Experiment:
 
     name: str
     title: str
-    words: str  # what is played, under the figure
-    preset_words: Mapping[str, str] = field(default_factory=dict)  # what is played under a preset
-    errata: tuple[int, ...] = ()  # that matter here
-    presets: tuple[str, ...] = ("ours",)  # those it distinguishes; one: it is the same for all
+    words: str  # description, under the figure
+    preset_words: Mapping[str, str] = field(default_factory=dict)  # description of each preset
+    errata: tuple[int, ...] = ()  # numbers of the relevant errata
+    presets: tuple[str, ...] = ("ours",)  # presets that differ; one: all presets are equal
     cells: Callable[[str, str], list[Cell]]  # preset, size
     draw: Callable[[str, Results], Any]  # preset, results
     check: Callable[[str, Results], list[Claim]]  # preset, results
-    table: Callable[[Results], str] | None = None  # a table of its own, in Markdown
+    table: Callable[[Results], str] | None = None  # its own table, in Markdown

@@ -1,4 +1,4 @@
-"""The settings of the authors' public code (`stored.REPOSITORY`); they are not ours to offer as policies."""
+"""The settings of the authors' public code (`stored.REPOSITORY`); they are not offered as policies."""
 
 import time
 from collections.abc import Callable
@@ -11,28 +11,28 @@ from stagewise.kernels.trace import VIOLATIONS, Trace
 from stagewise.policies.lclucb import LCLUCB
 from stagewise.problem.safe_action import SafeAction
 from stagewise.reports.result import Result
-from stagewise.simulation.recording import empty_trace, recorded
-from stagewise.worlds.arms import ArmsWorld
+from stagewise.simulation.recording import compute_recorded_rounds, empty_trace
+from stagewise.worlds.arms_world import ArmsWorld
 from stagewise_reproduction.cell import RECORD, SEED, Play
-from stagewise_reproduction.instances import optimum
+from stagewise_reproduction.instances import compute_optimum
 from stagewise_reproduction.published_loops import RIDGE, play_arms, play_linear
 
 
-def published(kind: str, made: Callable[[int], tuple[Any, Any]], rounds: int) -> Play:
-    """Return how a run of "LC-LUCB", "Safe-LTS" or "OPB" is played with the settings of the public code.
+def build_published_play(kind: str, build: Callable[[int], tuple[Any, Any]], rounds: int) -> Play:
+    """Return a function that plays a run of "LC-LUCB", "Safe-LTS" or "OPB" with the settings of the public code.
 
-    `made` gives a run its world, and a policy, of which only the threshold counts.
+    `build` returns a run's world, and a policy, of which only the threshold is used.
     """
 
     def play(run: int) -> Result:
-        policy, world = made(run)
-        threshold, best = np.array(policy.thresholds.values), optimum(policy, world)
-        begun = time.perf_counter()
-        trace = empty_trace(recorded(rounds, RECORD), 1)
+        policy, world = build(run)
+        threshold, best = np.array(policy.thresholds.values), compute_optimum(policy, world)
+        started = time.perf_counter()
+        trace = empty_trace(compute_recorded_rounds(rounds, RECORD), 1)
         if isinstance(world, ArmsWorld):
-            fill_arms(trace, world, threshold, best, run, rounds)
+            play_arms_run(trace, world, threshold, best, run, rounds)
         else:
-            fill_linear(trace, world, threshold, best, kind == "Safe-LTS", run, rounds)
+            play_linear_run(trace, world, threshold, best, kind == "Safe-LTS", run, rounds)
         limit = float(threshold[0])
         return Result(
             rounds=trace.ends,
@@ -49,27 +49,41 @@ def published(kind: str, made: Callable[[int], tuple[Any, Any]], rounds: int) ->
                 "thresholds": {"cost": limit},
                 "rounds": rounds,
                 "seed": SEED,
-                "seconds": time.perf_counter() - begun,
+                "seconds": time.perf_counter() - started,
             },
         )
 
     return play
 
 
-def fill_arms(trace: Trace, world: Any, threshold: Floats, best: float, run: int, rounds: int) -> None:
+def play_arms_run(trace: Trace, world: Any, threshold: Floats, best: float, run: int, rounds: int) -> None:
     """Play one run on arms."""
-    means, room = world.table.copy(), np.zeros(5 * world.table.shape[1] + 6)
-    play_arms(means, world.noise.copy(), world.kind, threshold, best, trace, room, SEED, run, rounds)
+    means, scratch = world.table.copy(), np.zeros(5 * world.table.shape[1] + 6)
+    play_arms(means, world.noise.copy(), world.kind, threshold, best, trace, scratch, SEED, run, rounds)
 
 
-def fill_linear(trace: Trace, world: Any, threshold: Floats, best: float, sampled: bool, run: int, rounds: int) -> None:
+def play_linear_run(
+    trace: Trace, world: Any, threshold: Floats, best: float, sampled: bool, run: int, rounds: int
+) -> None:
     """Play one run on rays."""
     features = np.array(world.actions.features)
     count, d = features.shape
-    means, room = np.ascontiguousarray(world.parameters @ features.T), np.zeros(4 * count + 4 * d + 20)
+    means, scratch = np.ascontiguousarray(world.parameters @ features.T), np.zeros(4 * count + 4 * d + 20)
     safe, noise = SafeAction(features=np.zeros(d)), world.noise.copy()
     policy = LCLUCB(safe_action=safe, threshold=float(threshold[0]), noise=1.0, ridge=RIDGE, cost_bound=None)
-    memory = policy.following(policy.start(), features).memory
+    memory = policy.cache_candidates(policy.start(), features).memory
     play_linear(
-        policy.layout, policy.settings, memory, means, noise, threshold, sampled, best, trace, room, SEED, run, rounds
+        policy.layout,
+        policy.settings,
+        memory,
+        means,
+        noise,
+        threshold,
+        sampled,
+        best,
+        trace,
+        scratch,
+        SEED,
+        run,
+        rounds,
     )

@@ -1,4 +1,4 @@
-"""The report as one page: its verdict, then every figure with its claims beside it; tables are folded."""
+"""The report as one HTML page: the verdict, then every figure with its claims; tables are folded."""
 
 import base64
 import html
@@ -6,19 +6,19 @@ from pathlib import Path
 
 from stagewise.reports import pages
 from stagewise_reproduction.claim import FAILS, HOLDS, Claim
-from stagewise_reproduction.coverage import HEADS, rows
-from stagewise_reproduction.errata import errata
+from stagewise_reproduction.coverage import HEADINGS, list_rows
+from stagewise_reproduction.errata import load_errata
 from stagewise_reproduction.report import (
     PAPER,
     TITLE,
     Section,
-    claims_of,
-    described,
-    headings,
-    rows_of,
-    shown,
-    summary,
-    whole,
+    all_required_hold,
+    build_rows,
+    describe_section,
+    format_value,
+    get_headings,
+    list_claims,
+    summarize,
 )
 
 KINDS = {HOLDS: ("yes", "✓"), FAILS: ("no", "✗")}
@@ -31,63 +31,66 @@ nav a { display: inline-block; margin: .15rem .9rem .15rem 0; } nav { line-heigh
 """
 
 
-def page(out: Path, size: str, sections: list[Section]) -> str:
+def render_page(out: Path, size: str, sections: list[Section]) -> str:
     """Return the page."""
     links = "".join(f"<a href='#{section.picture}'>{html.escape(section.title)}</a> " for section in sections)
-    claims = claims_of(sections)
+    claims = list_claims(sections)
+    verdict = "yes" if all_required_hold(claims) else "no"
     parts = [
         f"<h1>{TITLE}</h1><p class=small>{PAPER}</p>",
-        f"<div class='verdict {'yes' if whole(claims) else 'no'}'><p>{html.escape(summary(size, claims))}</div>",
-        *(section_html(out, section, place == 0) for place, section in enumerate(sections)),
+        f"<div class='verdict {verdict}'><p>{html.escape(summarize(size, claims))}</div>",
+        *(render_section(out, section, index == 0) for index, section in enumerate(sections)),
         "<h2 id=contents>Contents</h2>",
         f"<nav class=small>{links}<a href='#claims'>All claims</a> <a href='#text'>Claims of the text</a> "
         "<a href='#errata'>Errata</a></nav>",
-        claims_html(sections),
-        coverage_html(),
-        errata_html(sections),
+        render_claims(sections),
+        render_coverage(),
+        render_errata(sections),
     ]
-    return pages.document("stagewise: the paper, reproduced", "\n".join(parts), css=CSS)
+    return pages.render_document("stagewise: the paper, reproduced", "\n".join(parts), css=CSS)
 
 
-def section_html(out: Path, section: Section, first: bool) -> str:
-    """Return a figure, its claims beside it, and what belongs to it."""
-    known = {erratum.number for erratum in errata()}
+def render_section(out: Path, section: Section, first: bool) -> str:
+    """Return a figure with its claims and its table."""
+    known = {erratum.number for erratum in load_errata()}
     numbers = " ".join(f"<a href='#e{n}'>E{n}</a>" for n in section.experiment.errata if n in known)
-    rows = [[html.escape(cell) for cell in row] for row in rows_of(section)]
-    numeric = tuple(range(2, len(headings(section))))
+    rows = [[html.escape(cell) for cell in row] for row in build_rows(section)]
+    numeric = tuple(range(2, len(get_headings(section))))
+    image = pages.render_image(render_source(out, section.picture), section.title, render_phone_source(out, section))
     return (
         f"<section><h2 id='{section.picture}'{' class=first' if first else ''}>{html.escape(section.title)}</h2>"
-        f"<div class=beside><div>{pages.picture(source(out, section.picture), section.title, phone(out, section))}"
-        f"<p class=small>{html.escape(described(section))} {'Errata: ' + numbers if numbers else ''}</p>"
+        f"<div class=beside><div>{image}"
+        f"<p class=small>{html.escape(describe_section(section))} {'Errata: ' + numbers if numbers else ''}</p>"
         f"<details class=small><summary>Every curve in numbers ({len(rows)})</summary>"
-        f"{pages.table(headings(section), rows, numeric)}</details></div>"
-        f"<ul class=claims>{''.join(map(claim_html, section.claims))}</ul></div></section>"
+        f"{pages.render_table(get_headings(section), rows, numeric)}</details></div>"
+        f"<ul class=claims>{''.join(map(render_claim, section.claims))}</ul></div></section>"
     )
 
 
-def source(out: Path, name: str) -> str:
-    """Return a figure's file as the address of an image."""
+def render_source(out: Path, name: str) -> str:
+    """Return a figure's file as a data URL."""
     content = (out / "figures" / f"{name}.png").read_bytes()
     return f"data:image/png;base64,{base64.b64encode(content).decode()}"
 
 
-def phone(out: Path, section: Section) -> str:
+def render_phone_source(out: Path, section: Section) -> str:
     """Return the same figure for a phone."""
-    return source(out, f"phone/{section.picture}")
+    return render_source(out, f"phone/{section.picture}")
 
 
-def claim_html(claim: Claim) -> str:
-    """Return a claim as people read it beside its figure."""
+def render_claim(claim: Claim) -> str:
+    """Return a claim as a list item beside its figure."""
     kind, mark = KINDS.get(claim.verdict, ("some", "≈"))
     remark = f"; {html.escape(claim.remark)}" if claim.remark else ""
     return (
         f"<li><b class={kind} title='{claim.verdict}'>{mark}</b>{html.escape(claim.name)}: "
-        f"<span class=n>{html.escape(shown(claim.value))}</span> <span class=quiet>({html.escape(claim.criterion)})"
+        f"<span class=n>{html.escape(format_value(claim.value))}</span> "
+        f"<span class=quiet>({html.escape(claim.criterion)})"
         f"{remark}</span>{f' <span class={kind}>{claim.verdict}</span>' if claim.verdict != HOLDS else ''}</li>"
     )
 
 
-def claims_html(sections: list[Section]) -> str:
+def render_claims(sections: list[Section]) -> str:
     """Return all claims as one folded table."""
     rows = []
     for section in sections:
@@ -98,31 +101,31 @@ def claims_html(sections: list[Section]) -> str:
                 [
                     f"<a href='#{section.picture}'>{html.escape(section.picture)}</a>",
                     f"{html.escape(claim.name)}{remark}",
-                    html.escape(shown(claim.value)),
+                    html.escape(format_value(claim.value)),
                     html.escape(claim.criterion),
                     f"<span class={kind}>{claim.verdict}{must}</span>",
                 ]
             )
-    table = pages.table(["experiment", "claim", "value", "criterion", "verdict"], rows, (2,))
+    table = pages.render_table(["experiment", "claim", "value", "criterion", "verdict"], rows, (2,))
     return (
         f"<h2 id=claims>All claims</h2><details><summary>The {len(rows)} claims in one table</summary>{table}</details>"
     )
 
 
-def coverage_html() -> str:
-    """Return which claims of the paper's text are checked, and which cannot be."""
-    table = pages.table(list(HEADS), [[html.escape(cell) for cell in row] for row in rows()])
+def render_coverage() -> str:
+    """Return the table of the text's claims."""
+    table = pages.render_table(list(HEADINGS), [[html.escape(cell) for cell in row] for row in list_rows()])
     return f"<h2 id=text>Claims of the text</h2><div class=small>{table}</div>"
 
 
-def errata_html(sections: list[Section]) -> str:
-    """Return the list of errata, each linked to the figures it matters to."""
+def render_errata(sections: list[Section]) -> str:
+    """Return the errata, each with links to the figures that it affects."""
     rows = []
-    for erratum in errata():
+    for erratum in load_errata():
         used = [section for section in sections if erratum.number in section.experiment.errata]
         links = " ".join(f"<a href='#{section.picture}'>{html.escape(section.picture)}</a>" for section in used)
         name = f"<b id='e{erratum.number}'>E{erratum.number}</b>"
         rows.append([name, *(html.escape(cell) for cell in erratum[1:5]), links])
-    table = pages.table(["", "where", "it says", "why that is wrong", "stagewise", "matters to"], rows)
-    about = "What an implementation has to settle; docs/explanation/errata.md has the formulas."
+    table = pages.render_table(["", "where", "it says", "why that is wrong", "stagewise", "matters to"], rows)
+    about = "Points that an implementation has to decide; docs/explanation/errata.md has the formulas."
     return f"<h2 id=errata>Errata</h2><p class=small>{about}</p><div class=small>{table}</div>"

@@ -1,11 +1,11 @@
-"""Every policy on the paper's problems, beside controls that break their limits: what `make certificates` certifies."""
+"""Every policy on the paper's problems, with controls that violate their limits: the cases of `make certificates`."""
 
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from stagewise.models.space import LinearKernel
+from stagewise.models.kernel_model import LinearKernel
 from stagewise.policies.always_safe import AlwaysSafe
 from stagewise.policies.arms_caps import ArmsCAPS
 from stagewise.policies.caps import CAPS
@@ -21,9 +21,9 @@ from stagewise.policies.ucb import UCB
 from stagewise.problem.ellipsoid import Ball
 from stagewise.problem.safe_action import SafeAction
 from stagewise.reports.evidence import REFUTED, SUPPORTED
-from stagewise.worlds.arms import ArmsWorld
-from stagewise.worlds.linear import LinearWorld
-from stagewise.worlds.table import TableWorld
+from stagewise.worlds.arms_world import ArmsWorld
+from stagewise.worlds.linear_world import LinearWorld
+from stagewise.worlds.table_world import TableWorld
 from stagewise_reproduction.instances import at_zero, shifted
 
 D, ROUNDS = 10, 10_000
@@ -31,7 +31,7 @@ LIMIT: dict[str, Any] = {"safe_action": at_zero(D), "threshold": 0.5}
 ARMS = ArmsWorld(reward=[0.1, 0.2, 0.4, 0.7], cost=[0.0, 0.4, 0.5, 0.2])
 ARM_LIMIT: dict[str, Any] = {"safe_action": SafeAction(arm=0, reward=0.1, cost=0.0), "threshold": 0.3}
 ARM: dict[str, Any] = {"arms": 4, **ARM_LIMIT}
-# the truth, and all that is made of it by exchanging two arms other than the safe one
+# the truth, and every table that exchanges two arms other than the safe one
 REWARDS = [[0.1, 0.2, 0.4, 0.7], [0.1, 0.4, 0.2, 0.7], [0.1, 0.7, 0.4, 0.2], [0.1, 0.2, 0.7, 0.4]]
 COSTS = [[0.0, 0.4, 0.5, 0.2], [0.0, 0.5, 0.4, 0.2], [0.0, 0.2, 0.5, 0.4], [0.0, 0.4, 0.2, 0.5]]
 RAYS = shifted(D)
@@ -42,24 +42,29 @@ BALL = LinearWorld(reward=RAYS.parameters[0], cost=RAYS.parameters[1], actions=B
 
 @dataclass(frozen=True)
 class Case:
-    """A policy in a world, and what a sound test must say of it."""
+    """A policy in a world, and the verdict that a sound test must give."""
 
     name: str
     policy: Any
     world: Any
     expected: str = SUPPORTED
-    most: tuple[int, int] = (ROUNDS, 10**9)  # rounds and runs at most: by hand a round takes a thousand times as long
+    most: tuple[int, int] = (ROUNDS, 10**9)  # maximal rounds and runs: interpreted rounds are a thousand times slower
 
     @property
     def title(self) -> str:
-        """What its page is about: it, and the problem it is tested on."""
+        """The title of its page: the policy and the problem."""
         if isinstance(self.world, ArmsWorld):
             return f"{self.name}, on four arms"
         return f"{self.name}, on the paper's ten rays" if self.world.actions.is_list else self.name
 
 
 BY_HAND = (50, 1000)
-SMALL: dict[str, Any] = {**LIMIT, "noise": 0.1, "norm_bound": 0.1, "watch": False}  # the watch would save it
+SMALL: dict[str, Any] = {
+    **LIMIT,
+    "noise": 0.1,
+    "norm_bound": 0.1,
+    "check_assumptions": False,
+}  # the watch would save it
 NOISY = shifted(D, noise=10.0)
 CASES = (
     Case("LC-LUCB", LCLUCB(**LIMIT, noise=1.0), RAYS),
@@ -85,5 +90,5 @@ CASES = (
     Case("DOSLB", DOSLB(**LIMIT, noise=1.0), RAYS, REFUTED),
     Case("LC-LUCB, radius ten times too small", LCLUCB(**SMALL), RAYS, REFUTED),
     Case("CAPS, radius ten times too small", CAPS(**SMALL), RAYS, REFUTED),
-    Case("LC-LUCB, world ten times as noisy", LCLUCB(**LIMIT, noise=1.0, watch=False), NOISY, REFUTED),
+    Case("LC-LUCB, world ten times as noisy", LCLUCB(**LIMIT, noise=1.0, check_assumptions=False), NOISY, REFUTED),
 )

@@ -1,4 +1,4 @@
-"""Results that the authors stored in their public repository: what ours are compared with.
+"""Results that the authors stored in their public repository, for comparison with ours.
 
 The repository is github.com/pacchiano/constrainedBandits; its last commit is of 3 October 2020. Each file is a pickle
 with the mean and the standard deviation of the regret over ten runs, logged every hundredth round, of 10⁶ rounds. The
@@ -20,15 +20,15 @@ ROUNDS, RUNS = 1_000_000, 10
 LABELS = {"LC-LUCB": "HPLC-LUCB", "Safe-LTS": "Safe-LTS"}  # as files are named
 
 
-class Stored(NamedTuple):
+class StoredResult(NamedTuple):
     """The final regret of a file: mean and standard deviation over runs."""
 
     file: str
     mean: float
-    spread: float
+    deviation: float
 
 
-def named(policy: str, dimension: int, threshold: float | None) -> str:
+def build_path(policy: str, dimension: int, threshold: float | None) -> str:
     """Return the path of a file in the repository; without a threshold, the random instances of Figure 2."""
     folder = f"linear_experiments/data/{'T' if threshold else 'RandomT'}{ROUNDS}"
     limit = f"{threshold:g}_" if threshold else ""
@@ -36,8 +36,8 @@ def named(policy: str, dimension: int, threshold: float | None) -> str:
 
 
 STORED = {
-    (policy, dimension, threshold): Stored(named(policy, dimension, threshold), mean, spread)
-    for policy, dimension, threshold, mean, spread in (
+    (policy, dimension, threshold): StoredResult(build_path(policy, dimension, threshold), mean, deviation)
+    for policy, dimension, threshold, mean, deviation in (
         ("LC-LUCB", 5, 0.2, 159_671.0, 3_617.0),
         ("Safe-LTS", 5, 0.2, 197_624.2, 1_593.6),
         ("LC-LUCB", 5, 0.5, 68_421.0, 9_934.6),

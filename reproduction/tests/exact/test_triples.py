@@ -9,9 +9,9 @@ from tests.rules.test_rows import problems, worth_of
 from tests.rules.witness import KINDS, linear_value
 from tests.sizes import sized
 
-from stagewise.rules.rows import dearest_of
-from stagewise_reproduction.exact.highs import maximal
-from stagewise_reproduction.exact.triples import best_of_triples
+from stagewise.rules.function_class_program import compute_pessimistic_costs
+from stagewise_reproduction.exact.highs import keep_maximal
+from stagewise_reproduction.exact.triples import find_best_triple
 
 
 @sized(2, 12)
@@ -21,18 +21,18 @@ def test_the_search_finds_what_all_triples_and_the_mixed_integer_program_find(
     kind: str, constraints: int, size: int
 ) -> None:
     for problem in problems(kind, constraints, size):
-        found = best_of_triples(*problem)
+        found = find_best_triple(*problem)
         assert found.solved
         assert found.value == pytest.approx(over_all_triples(problem), abs=1e-9)
         assert found.value == pytest.approx(mixed_integer_value(problem), abs=1e-9)
         assert found.value <= found.bound <= found.value + 1e-9
-        assert np.all(dearest_of(found.shares, problem.costs) <= problem.limits)
+        assert np.all(compute_pessimistic_costs(found.shares, problem.costs) <= problem.limits)
 
 
 @pytest.mark.parametrize("constraints", [1, 2])
 def test_the_value_is_that_of_the_mixture(constraints: int) -> None:
     for problem in problems("plain", constraints, 10):
-        found = best_of_triples(*problem)
+        found = find_best_triple(*problem)
         ends = zip(problem.costs, problem.scales, strict=True)
         bonus = max(scale * np.ptp(cost @ found.shares) for cost, scale in ends)
         assert found.value == pytest.approx(np.max(problem.rewards @ found.shares) + bonus, abs=1e-12)
@@ -42,7 +42,7 @@ def test_the_value_is_that_of_the_mixture(constraints: int) -> None:
 def test_policy_level_widths_hope_for_no_more_than_action_level_ones(constraints: int) -> None:
     strictly = 0
     for problem in problems("plain", constraints):
-        found, looser = best_of_triples(*problem), linear_value(worth_of(problem), problem)
+        found, looser = find_best_triple(*problem), linear_value(worth_of(problem), problem)
         assert found.value <= looser + 1e-9
         strictly += found.value < looser - 1e-3
     assert strictly >= 5
@@ -57,18 +57,18 @@ def test_the_search_solves_far_fewer_programs_than_there_are_triples() -> None:
         rewards = np.clip(base + 0.3 * random.normal(size=(10, 11)), 0.0, 1.0)
         table = np.clip(costs + 0.3 * random.normal(size=(10, 11)), 0.0, 1.0)
         table[:, -1] = 0.1
-        solved += best_of_triples(rewards, (table,), np.array([0.4]), np.array([3.0])).programs
+        solved += find_best_triple(rewards, (table,), np.array([0.4]), np.array([3.0])).programs
     assert solved < 500, "of 5 x 1000 triples"
 
 
 def test_a_search_cut_short_is_feasible_and_says_how_much_it_may_have_missed() -> None:
     missed = 0
     for problem in problems("plain", 2):
-        whole, cut = best_of_triples(*problem), best_of_triples(*problem, most=1)
+        total, cut = find_best_triple(*problem), find_best_triple(*problem, most=1)
         assert cut.programs <= 1
-        assert np.all(dearest_of(cut.shares, problem.costs) <= problem.limits)
-        assert cut.value <= whole.value + 1e-9
-        assert whole.value - 1e-9 <= cut.bound < np.inf
+        assert np.all(compute_pessimistic_costs(cut.shares, problem.costs) <= problem.limits)
+        assert cut.value <= total.value + 1e-9
+        assert total.value - 1e-9 <= cut.bound < np.inf
         missed += cut.bound > cut.value + 1e-6
     assert missed > 0
 
@@ -77,7 +77,7 @@ def test_a_search_cut_short_is_feasible_and_says_how_much_it_may_have_missed() -
 def test_only_functions_that_another_reaches_everywhere_are_left_out(seed: int) -> None:
     random = np.random.default_rng(seed)
     table = random.integers(0, 4, size=(12, 3)).astype(float)
-    kept = maximal(table)
+    kept = keep_maximal(table)
     assert len(np.unique(kept, axis=0)) == len(kept)
     for row in table:
         assert np.any(np.all(kept >= row, axis=1))

@@ -37,8 +37,8 @@ def mixed_integer_value(problem: Problem) -> float:
     def state(entries: dict[int, float], at_most: float, mixture: Floats | None = None, equal: bool = False) -> None:
         row = np.zeros(width)
         row[:n] = 0.0 if mixture is None else mixture
-        for place, value in entries.items():
-            row[place] += value
+        for index, value in entries.items():
+            row[index] += value
         rows.append(row)
         upper.append(at_most)
         lower.append(at_most if equal else -highspy.kHighsInf)
@@ -61,17 +61,17 @@ def mixed_integer_value(problem: Problem) -> float:
             state({up: 1.0, first + k: span}, span, -function)
             state({low: -1.0, first + sizes[j] + k: span}, span, function)
         first += 2 * sizes[j]
-    worth = np.zeros(width)
-    worth[[s, b]] = 1.0
-    return solved_model(worth, np.array(rows), np.array(lower), np.array(upper), n, y)
+    values = np.zeros(width)
+    values[[s, b]] = 1.0
+    return solved_model(values, np.array(rows), np.array(lower), np.array(upper), n, y)
 
 
-def solved_model(worth: Floats, rows: Floats, lower: Floats, upper: Floats, shares: int, binaries: int) -> float:
+def solved_model(values: Floats, rows: Floats, lower: Floats, upper: Floats, shares: int, binaries: int) -> float:
     """Return the optimum of a model whose first columns are shares and whose last are binary."""
-    width = worth.size
+    width = values.size
     model = highspy.HighsLp()
     model.num_col_, model.num_row_, model.sense_ = width, len(rows), highspy.ObjSense.kMaximize
-    model.col_cost_ = worth
+    model.col_cost_ = values
     low, high = np.full(width, -20.0), np.full(width, 20.0)
     low[:shares], high[:shares], low[binaries:], high[binaries:] = 0.0, 1.0, 0.0, 1.0
     model.col_lower_, model.col_upper_ = low, high

@@ -1,7 +1,8 @@
-"""The simulated users of `stagewise serve --demo`, in a process of their own: they ask by HTTP, and answer or not.
+"""The simulated users of `stagewise serve --demo`, in a separate process, over HTTP.
 
-What they do is told late, in any order, sometimes after its window, and sometimes never; an opt-out or a complaint is
-told only where there is one. Some actions break a limit if they are served to everybody: the desk is to find out.
+Their outcomes are reported late, in any order, sometimes after the window and sometimes never; an opt-out or a
+complaint is reported only if there is one. Some actions would violate a limit if everybody got them: the server has to
+learn that.
 """
 
 import heapq
@@ -19,181 +20,184 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stagewise.policies.problem import Problem
-from stagewise.problem.declared import scaled
 from stagewise.problem.errors import StagewiseError
-from stagewise.problem.plain_limits import scaled_limit
-from stagewise.problem.thresholds import taken_apart
-from stagewise.records.draw import Draw
-from stagewise.service.client import Decision, DeskClient, DeskRefused
-from stagewise.worlds.context import ContextWorld
+from stagewise.problem.limit_encoding import scale_limit
+from stagewise.problem.signals import scale_outcome
+from stagewise.problem.thresholds import parse_threshold
+from stagewise.records.random_key import RandomKey
+from stagewise.server.client import Client, DecisionResponse, RequestRejected
+from stagewise.worlds.context_world import ContextWorld
 
 if TYPE_CHECKING:
-    from stagewise.service.desk import Desk
-    from stagewise.service.keys import Keys
+    from stagewise.server.access_keys import AccessKeys
+    from stagewise.server.decision_server import DecisionServer
 
-RATE, TURN = 100.0, 0.1  # users a second, seconds between two batches of them
-LOST, UNSEEN = 0.05, 0.01  # shares: of what is never told, of decisions that were not carried out
-SEGMENTS = {"NZ": 0.6, "PT": 0.4}
-EARNED = ((0.03, 0.05), (0.05, 0.11), (0.03, 0.03))  # by action but the safe one: for anybody, and by the last number
-COSTLY = (0.25, 0.55, 1.6)  # and how much of a limit it takes
-SAFE = 0.02
+USERS_PER_SECOND, BATCH_SECONDS = 100.0, 0.1
+LOST_SHARE, NOT_SHOWN_SHARE = 0.05, 0.01  # of outcomes that are never reported, of decisions that are not carried out
+SEGMENT_SHARES = {"NZ": 0.6, "PT": 0.4}
+REWARD_COEFFICIENTS = ((0.03, 0.05), (0.05, 0.11), (0.03, 0.03))  # intercept and slope, of all but the safe action
+LIMIT_SHARES = (0.25, 0.55, 1.6)  # mean costs of all but the safe action, relative to the limit
+SAFE_REWARD = 0.02
 
 
 class Population:
-    """The users of a problem: each action earns and costs something else.
+    """The simulated users of a problem; actions have different rewards and costs.
 
-    >>> from stagewise.problem.declared import Limit, Reward
-    >>> told = {"reward": Reward("click"), "limits": {"opt_out": Limit(0.02, safe=0.0)}}
-    >>> users = Population(Problem(actions=["nothing", "offer"], safe="nothing", context=["age"], **told), seed=1)
+    >>> from stagewise.problem.signals import Limit, Reward
+    >>> signals = {"reward": Reward("click"), "limits": {"opt_out": Limit(0.02, safe=0.0)}}
+    >>> users = Population(Problem(actions=["nothing", "offer"], safe="nothing", context=["age"], **signals), seed=1)
     >>> [list(users.user(0)[0]), users.outcome(1, 0)]
     [['age'], {'click': 0.0, 'opt_out': 0.0}]
     """
 
     def __init__(self, problem: Problem, seed: int) -> None:
         self.problem, self.seed = problem, seed
-        home, numbers = problem.place_of(problem.safe), 1 + len(problem.context)
-        others = [place for place in range(len(problem.actions)) if place != home]
+        safe, numbers = problem.get_action_index(problem.safe), 1 + len(problem.context)
+        others = [i for i in range(len(problem.actions)) if i != safe]
         reward = np.zeros((len(problem.actions), numbers))
         cost = np.zeros((len(problem.limits), len(problem.actions), numbers))
-        reward[home, 0] = SAFE
-        for place, (base, slope) in zip(others, itertools.cycle(EARNED), strict=False):
-            reward[place, 0] = base
-            reward[place, -1] += slope
+        reward[safe, 0] = SAFE_REWARD
+        for i, (intercept, slope) in zip(others, itertools.cycle(REWARD_COEFFICIENTS), strict=False):
+            reward[i, 0] = intercept
+            reward[i, -1] += slope
         for row, (name, limit) in zip(cost, problem.limits.items(), strict=True):
-            below, _, threshold = taken_apart(scaled_limit(name, limit))
-            room = 1.0 - float(threshold) if below else float(threshold)
-            known = 0.5 * room if limit.safe is None else scaled(limit, name, limit.safe)
-            row[home, 0] = 1.0 - known if below and limit.safe is not None else known
-            for place, part in zip(others, itertools.cycle(COSTLY), strict=False):
-                row[place, 0] = part * room
+            below, _, threshold = parse_threshold(scale_limit(name, limit))
+            allowed = 1.0 - float(threshold) if below else float(threshold)
+            safe_cost = 0.5 * allowed if limit.safe is None else scale_outcome(limit, name, limit.safe)
+            row[safe, 0] = 1.0 - safe_cost if below and limit.safe is not None else safe_cost
+            for i, share in zip(others, itertools.cycle(LIMIT_SHARES), strict=False):
+                row[i, 0] = share * allowed
             row[:, 0] = 1.0 - row[:, 0] if below else row[:, 0]
-        divided = len(problem.divisions) > 0
+        has_segments = len(problem.divisions) > 0
         self.world = ContextWorld(
             reward=reward,
             cost=cost,
-            safe=home,
+            safe=safe,
             features="plain",
-            segments=list(SEGMENTS.values()) if divided else None,
-            offsets=np.zeros((1 + len(cost), len(reward), len(SEGMENTS))) if divided else None,
+            segments=list(SEGMENT_SHARES.values()) if has_segments else None,
+            offsets=np.zeros((1 + len(cost), len(reward), len(SEGMENT_SHARES))) if has_segments else None,
         )
 
     def user(self, number: int) -> tuple[dict[str, Any], Any]:
-        """Return what is known of a user, by name and as the world knows it."""
-        features = self.world.actions_in(Draw(seed=self.seed, round=number)).features
+        """Return the context of a user, by name and as features."""
+        features = self.world.actions_in(RandomKey(seed=self.seed, round=number)).features
         row = features[0]
-        told: dict[str, Any] = {
+        context: dict[str, Any] = {
             name: round(low + (high - low) * float(u), 3)
             for (name, (low, high)), u in zip(self.problem.ranges, row[2:], strict=False)
         }
-        told |= {name: list(SEGMENTS)[int(row[-1])] for name in self.problem.divisions}
-        return told, features
+        context |= {name: list(SEGMENT_SHARES)[int(row[-1])] for name in self.problem.divisions}
+        return context, features
 
     def outcome(self, action: int, number: int) -> dict[str, float]:
-        """Return what a user does with an action, in the signals' own units."""
-        draw = Draw(seed=self.seed, round=number)
-        seen = self.world.outcome_of(action, self.user(number)[1][action], draw)
-        told = zip(self.problem.signals.items(), [seen.reward, *np.asarray(seen.cost).tolist()], strict=True)
-        return {name: signal.low + (signal.high - signal.low) * float(value) for (name, signal), value in told}
+        """Return the outcome of an action for a user, in the signals' units."""
+        draw = RandomKey(seed=self.seed, round=number)
+        outcome = self.world.action_outcome(action, self.user(number)[1][action], draw)
+        pairs = zip(self.problem.signals.items(), [outcome.reward, *np.asarray(outcome.cost).tolist()], strict=True)
+        return {name: signal.low + (signal.high - signal.low) * float(value) for (name, signal), value in pairs}
 
 
-class Stream:
-    """Users who come one after the other, and what is still to be told of them."""
+class UserStream:
+    """A stream of users with their scheduled outcomes."""
 
-    def __init__(self, population: Population, client: DeskClient, seed: int) -> None:
+    def __init__(self, population: Population, client: Client, seed: int) -> None:
         self.population, self.client, self.number = population, client, 0
-        self.chance = np.random.default_rng(seed)
-        self.due: list[tuple[float, int, dict[str, Any]]] = []
+        self.random = np.random.default_rng(seed)
+        self.scheduled: list[tuple[float, int, dict[str, Any]]] = []
         self._count = itertools.count()
 
-    def turn(self, users: int, now: float) -> None:
-        """Let so many users come, and tell what is due."""
+    def step(self, users: int, now: float) -> None:
+        """Request decisions for new users, and report the outcomes that are due."""
         problem, first = self.population.problem, self.number
         self.number += users
         contexts = [self.population.user(first + i)[0] for i in range(users)]
         for number, decision in enumerate(self.client.decide_all(contexts), first):
-            if isinstance(decision, Decision) and decision.logged:
-                done = self.population.outcome(problem.place_of(decision.action), number)
-                self.expect(decision.decision_id, done, now)
-        told = []
-        while self.due and self.due[0][0] <= now:
-            told.append(heapq.heappop(self.due)[2])
-        if told:
-            self.client.learn_all(told)
+            if isinstance(decision, DecisionResponse) and decision.logged:
+                outcome = self.population.outcome(problem.get_action_index(decision.action), number)
+                self.schedule_outcomes(decision.decision_id, outcome, now)
+        due = []
+        while self.scheduled and self.scheduled[0][0] <= now:
+            due.append(heapq.heappop(self.scheduled)[2])
+        if due:
+            self.client.learn_all(due)
 
-    def expect(self, id_: str, done: Mapping[str, float], now: float) -> None:
-        """Note what will be told of a decision, and when."""
+    def schedule_outcomes(self, id_: str, outcome: Mapping[str, float], now: float) -> None:
+        """Schedule the reports of a decision's outcome."""
         signals = self.population.problem.signals
-        if self.chance.random() < UNSEEN:
-            self.later(now + self.chance.exponential(1.0), {"decision_id": id_, "shown": False})
+        if self.random.random() < NOT_SHOWN_SHARE:
+            self.schedule(now + self.random.exponential(1.0), {"decision_id": id_, "shown": False})
             return
-        for place, (name, value) in enumerate(done.items()):
-            waits = signals[name].waits
-            typical = 2.0 if waits is None else min(waits.seconds / 4.0, 3600.0)
-            silent = place > 0 and value == signals[name].low  # nobody tells that he did not complain
-            if waits is not None and (silent or self.chance.random() < LOST):
+        for i, (name, value) in enumerate(outcome.items()):
+            window = signals[name].waits
+            delay = 2.0 if window is None else min(window.seconds / 4.0, 3600.0)
+            is_silent = i > 0 and value == signals[name].low  # nobody reports that there was no complaint
+            if window is not None and (is_silent or self.random.random() < LOST_SHARE):
                 continue
-            self.later(now + self.chance.exponential(typical), {"decision_id": id_, name: value})
+            self.schedule(now + self.random.exponential(delay), {"decision_id": id_, name: value})
 
-    def later(self, when: float, told: dict[str, Any]) -> None:
-        """Put something off."""
-        heapq.heappush(self.due, (float(when), next(self._count), told))
+    def schedule(self, at: float, report: dict[str, Any]) -> None:
+        """Schedule one report."""
+        heapq.heappush(self.scheduled, (float(at), next(self._count), report))
 
     def run(self, rate: float, stopped: Callable[[], bool]) -> None:
-        """Let users come at this rate until somebody says so, or the desk refuses the key."""
-        begun, came = time.monotonic(), 0
+        """Run at this rate until stopped, or until the server rejects the key."""
+        start, total = time.monotonic(), 0
         while not stopped():
             now = time.monotonic()
-            wanted = min(int(rate * (now - begun)) - came, int(2.0 * rate * TURN) + 1)  # a busy desk gets no backlog
-            came = int(rate * (now - begun))
+            expected = int(rate * (now - start))
+            users = min(expected - total, int(2.0 * rate * BATCH_SECONDS) + 1)  # a busy server gets no backlog
+            total = expected
             try:
-                self.turn(max(wanted, 0), now)
-            except DeskRefused as error:
+                self.step(max(users, 0), now)
+            except RequestRejected as error:
                 if error.status in (401, 403):
                     return
             except StagewiseError:
                 time.sleep(1.0)
-            time.sleep(max(TURN - (time.monotonic() - now), 0.0))
+            time.sleep(max(BATCH_SECONDS - (time.monotonic() - now), 0.0))
 
 
-def begin(names: Sequence[str], address: str, desk: "Desk", keys: "Keys", rate: float = RATE) -> Callable[[], None]:
-    """Let simulated users come to these experiments; return what stops them."""
+def start_demo_users(
+    names: Sequence[str], address: str, server: "DecisionServer", keys: "AccessKeys", rate: float = USERS_PER_SECOND
+) -> Callable[[], None]:
+    """Start simulated users of these experiments; return the function that stops them."""
     holder = f"demo-{os.urandom(4).hex()}"
     key = keys.add(holder, "writer", "simulated users")
-    running = []
+    processes = []
     for name in names:
-        told = {"address": address, "key": key, "experiment": name, "rate": rate}
-        told["problem"] = desk.experiment(name).problem.plain()
-        one = subprocess.Popen([sys.executable, "-m", "stagewise.cli.demo"], stdin=subprocess.PIPE, text=True)
-        if one.stdin is not None:
-            one.stdin.write(json.dumps(told) + "\n")
-            one.stdin.flush()
-        running.append(one)
+        settings = {"address": address, "key": key, "experiment": name, "rate": rate}
+        settings["problem"] = server.experiment(name).problem.to_dict()
+        process = subprocess.Popen([sys.executable, "-m", "stagewise.cli.demo"], stdin=subprocess.PIPE, text=True)
+        if process.stdin is not None:
+            process.stdin.write(json.dumps(settings) + "\n")
+            process.stdin.flush()
+        processes.append(process)
 
     def stop() -> None:
-        for one in running:
-            one.terminate()
-            one.wait(10.0)
-            if one.stdin is not None:
-                one.stdin.close()
+        for process in processes:
+            process.terminate()
+            process.wait(10.0)
+            if process.stdin is not None:
+                process.stdin.close()
 
     return stop
 
 
 def main() -> None:
-    """Be the users of one experiment, as the first line of standard input says, until it ends."""
-    told = json.loads(sys.stdin.readline())
-    over = threading.Event()
+    """Simulate the users of one experiment; its settings are the first line of standard input, whose end stops it."""
+    settings = json.loads(sys.stdin.readline())
+    stopped = threading.Event()
 
     def wait() -> None:
-        sys.stdin.read()  # ends with the process that started this one
-        over.set()
+        sys.stdin.read()  # ends with the parent process
+        stopped.set()
 
     threading.Thread(target=wait, daemon=True).start()
-    problem, seed = Problem.from_plain(told["problem"]), int.from_bytes(os.urandom(4))
-    with DeskClient(told["address"], told["key"], told["experiment"], problem.safe, timeout=5.0) as client:
-        Stream(Population(problem, seed), client, seed).run(told["rate"], over.is_set)
+    problem, seed = Problem.from_dict(settings["problem"]), int.from_bytes(os.urandom(4))
+    with Client(settings["address"], settings["key"], settings["experiment"], problem.safe, timeout=5.0) as client:
+        UserStream(Population(problem, seed), client, seed).run(settings["rate"], stopped.is_set)
 
 
 if __name__ == "__main__":
-    with suppress(KeyboardInterrupt):  # Ctrl+C stops the desk, and these with it
+    with suppress(KeyboardInterrupt):  # Ctrl+C stops the server and its users
         main()

@@ -1,8 +1,8 @@
-"""`stagewise` before anything is imported: also then Ctrl+C ends it quietly."""
+"""The entry point `stagewise`; Ctrl+C during imports prints no traceback."""
 
 
 def main() -> None:
-    """Run the words that were typed."""
+    """Run the command line."""
     try:
         from stagewise.cli.main import app
 

@@ -1,4 +1,4 @@
-"""The words people type: `stagewise simulate`, `compare`, `sweep`, `certify`, `serve` and the others."""
+"""The command line `stagewise`."""
 
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -7,174 +7,186 @@ from typing import Annotated, Any
 import typer
 
 from stagewise import __version__
-from stagewise.cli.auditing import audit
-from stagewise.cli.doctoring import doctor
-from stagewise.cli.evaluating import evaluate
-from stagewise.cli.forecasting import forecast
-from stagewise.cli.order import Commands, InOrder
-from stagewise.cli.reading import read_on
-from stagewise.cli.saying import in_a_sentence as in_a_sentence
-from stagewise.cli.serving import keys, serve
-from stagewise.cli.show import picture, show
+from stagewise.cli.audit_command import audit_app
+from stagewise.cli.command_order import CommandApp, OrderedGroup
+from stagewise.cli.compile_notice import announce_compilation
+from stagewise.cli.doctor_command import doctor
+from stagewise.cli.error_handling import handle_errors as handle_errors
+from stagewise.cli.evaluate_command import evaluate
+from stagewise.cli.forecast_command import forecast
+from stagewise.cli.help_command import show_help
+from stagewise.cli.serve_command import keys_app, serve
+from stagewise.cli.show_command import show, write_result_plot
+from stagewise.problem.errors import ErrorCode
 
-app = Commands(cls=InOrder, add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
+app = CommandApp(cls=OrderedGroup, add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
 app.command()(serve)
 app.command()(doctor)
 app.command()(evaluate)
 app.command()(forecast)
 app.command()(show)
-app.command(name="help")(read_on)
-app.add_typer(audit, name="audit")
-app.add_typer(keys, name="keys")
-Spec = Annotated[Path, typer.Argument(metavar="FILE", help="A TOML file: stagewise help cli says what is in it.")]
-Out = Annotated[Path, typer.Option(help="The folder for the results; an interrupted run continues there.")]
-Quiet = Annotated[bool, typer.Option("--quiet", help="No progress bar.")]
-Workers = Annotated[
+app.command(name="help")(show_help)
+app.add_typer(audit_app, name="audit")
+app.add_typer(keys_app, name="keys")
+SpecArgument = Annotated[
+    Path, typer.Argument(metavar="FILE", help="The simulation, a TOML file; `stagewise help cli` lists its keys.")
+]
+OutOption = Annotated[Path, typer.Option(help="Folder for the results; an interrupted run continues there.")]
+QuietOption = Annotated[bool, typer.Option("--quiet", help="No progress bar.")]
+ExecutorOption = Annotated[
     str | None,
-    typer.Option(help="processes:N, dask:ADDRESS, dask:local or cuda; default: a process a core where it pays."),
+    typer.Option(help="processes:N, dask:ADDRESS, dask:local or cuda; default: one process per core if faster."),
 ]
 
-NOT_INSTALLED = (
-    "the paper's experiments are a package of their own in the repository of stagewise; "
-    "in a clone of it, `make reproduce` installs and runs them"
+NOT_INSTALLED_MESSAGE = (
+    "the paper's experiments are a separate package in the repository of stagewise; "
+    "`make reproduce` in a clone installs and runs it"
 )
 
 
-def tell_version(asked: bool) -> None:
-    """Print the version, and leave."""
-    if asked:
+def print_version(is_given: bool) -> None:
+    """Print the version and exit."""
+    if is_given:
         typer.echo(f"stagewise {__version__}")
         raise typer.Exit
 
 
 @app.callback()
-def everywhere(
+def main_callback(
     version: Annotated[
-        bool, typer.Option("--version", callback=tell_version, is_eager=True, help="Print the version.")
+        bool, typer.Option("--version", callback=print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    """Learning by doing without breaking a limit. To read on: stagewise help."""
+    """Bandits that keep limits on costs in every round. `stagewise help` prints the documentation."""
 
 
 @app.command()
-def simulate(spec: Spec, out: Out, executor: Workers = None, quiet: Quiet = False) -> None:
-    """Play one policy in one world and keep the result.
+def simulate(spec: SpecArgument, out: OutOption, executor: ExecutorOption = None, quiet: QuietOption = False) -> None:
+    """Simulate one policy in one world and store the result.
 
     Example: stagewise simulate campaign.toml --out results
     """
-    with in_a_sentence(out):
-        from stagewise.cli.spec import read
-        from stagewise.simulation.simulate import simulate as play
+    with handle_errors(out), announce_compilation():
+        from stagewise.cli.spec import read_spec
+        from stagewise.simulation.simulate import simulate as run_simulation
 
-        asked = read(spec)
-        settings = asked.simulation.model_dump()
-        result = play(asked.policy, asked.world, **settings, executor=executor, progress=not quiet, out=out)
-        picture(result, out)
+        content = read_spec(spec)
+        settings = content.simulation.model_dump() | {"executor": executor, "progress": not quiet, "out": out}
+        result = run_simulation(content.policy, content.world, **settings)
+        write_result_plot(result, out)
         typer.echo(repr(result))
 
 
 @app.command()
-def compare(spec: Spec, out: Out = Path("comparison"), executor: Workers = None, quiet: Quiet = False) -> None:
-    """Play several policies with the same random numbers: one table, one picture.
+def compare(
+    spec: SpecArgument, out: OutOption = Path("comparison"), executor: ExecutorOption = None, quiet: QuietOption = False
+) -> None:
+    """Simulate several policies with the same random numbers, and write a table and a picture.
 
     Example: stagewise compare dose.toml --out comparison
     """
-    with in_a_sentence(out):
-        from stagewise.cli.comparing import compared
-        from stagewise.cli.spec import read
-        from stagewise.reports.comparison import tabled
-        from stagewise.reports.files import write_text
-        from stagewise.reports.picture import drawn
-        from stagewise.reports.style import write_picture
+    with handle_errors(out), announce_compilation():
+        from stagewise.cli.compare_command import run_compare
+        from stagewise.cli.spec import read_spec
+        from stagewise.reports.output_folder import write_text
+        from stagewise.reports.plot_style import write_figure
+        from stagewise.reports.result_plot import plot_results
+        from stagewise.reports.result_table import format_table
 
-        results = compared(read(spec), out, executor, not quiet)
-        write_picture(drawn(results), out / "comparison.png")
-        write_text(out / "comparison.md", tabled(results))
-        typer.echo(tabled(results))
+        results = run_compare(read_spec(spec), out, executor, not quiet)
+        write_figure(plot_results(results), out / "comparison.png")
+        write_text(out / "comparison.md", format_table(results))
+        typer.echo(format_table(results))
 
 
 @app.command()
-def sweep(spec: Spec, out: Out = Path("sweep"), executor: Workers = None, quiet: Quiet = False) -> None:
-    """Play every policy in every world, under every limit and from every seed: one bar, one table.
+def sweep(
+    spec: SpecArgument, out: OutOption = Path("sweep"), executor: ExecutorOption = None, quiet: QuietOption = False
+) -> None:
+    """Simulate every policy in every world, with every limit and every seed, and write a table.
 
     Example: stagewise sweep limits.toml --out sweep --executor processes:2
     """
-    with in_a_sentence(out):
-        from stagewise.cli.spec import read
-        from stagewise.reports.comparison import tabled
-        from stagewise.reports.files import write_text
-        from stagewise.simulation.sweep import sweep as play
+    with handle_errors(out), announce_compilation():
+        from stagewise.cli.spec import read_spec
+        from stagewise.reports.output_folder import write_text
+        from stagewise.reports.result_table import format_table
+        from stagewise.simulation.sweep import sweep as run_sweep
 
-        asked = read(spec)
-        settings = asked.simulation.model_dump(exclude={"seed"})
+        content = read_spec(spec)
+        settings = content.simulation.model_dump(exclude={"seed"})
         settings |= {"executor": executor, "out": out, "progress": not quiet}
-        settings["seeds"] = [asked.simulation.seed] if asked.sweep.seeds is None else asked.sweep.seeds
-        settings |= {"thresholds": asked.sweep.thresholds, "limits": asked.sweep.limits}
-        results = play(policies=asked.policies, worlds=asked.worlds, **settings)
-        table = tabled({str(cell): result for cell, result in results.items()})
+        settings["seeds"] = [content.simulation.seed] if content.sweep.seeds is None else content.sweep.seeds
+        settings |= {"thresholds": content.sweep.thresholds, "limits": content.sweep.limits}
+        results = run_sweep(policies=content.policies, worlds=content.worlds, **settings)
+        table = format_table({str(cell): result for cell, result in results.items()})
         write_text(out / "sweep.md", table)
         typer.echo(table)
 
 
 @app.command()
 def certify(
-    spec: Annotated[Path | None, typer.Argument(metavar="FILE", help="A TOML file with one policy.")] = None,
-    out: Annotated[Path, typer.Option(help="The folder for certificate.json and certificate.html.")] = Path(
-        "certificate"
-    ),
-    runs: Annotated[int, typer.Option(help="At most so many runs.")] = 100_000,
-    delta: Annotated[float | None, typer.Option(help="What is claimed; default: the policy's own.")] = None,
-    confidence: Annotated[float, typer.Option(help="Of every statement.")] = 0.999,
+    spec: Annotated[
+        Path | None, typer.Argument(metavar="FILE", help="The simulation, a TOML file with one policy.")
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Folder for certificate.json and certificate.html.")] = Path("certificate"),
+    runs: Annotated[int, typer.Option(help="Maximum number of runs.")] = 100_000,
+    delta: Annotated[float | None, typer.Option(help="Claimed probability of failure; default: the policy's.")] = None,
+    confidence: Annotated[float, typer.Option(help="Confidence of every statement.")] = 0.999,
     exhaustive: Annotated[
-        bool, typer.Option("--exhaustive", help="Play all runs, even when the answer is clear.")
+        bool, typer.Option("--exhaustive", help="Make all runs, even if the answer is clear early.")
     ] = False,
-    executor: Workers = None,
-    verify: Annotated[Path | None, typer.Option(help="Play part of this certificate's runs again.")] = None,
-    part: Annotated[float, typer.Option(help="How large a part.")] = 0.05,
-    seed: Annotated[int | None, typer.Option(help="Which part; default: by chance.")] = None,
-    quiet: Quiet = False,
+    executor: ExecutorOption = None,
+    verify: Annotated[Path | None, typer.Option(help="Certificate to verify by repeating its runs.")] = None,
+    fraction: Annotated[float, typer.Option(help="With --verify: fraction of the runs to repeat.")] = 0.05,
+    seed: Annotated[
+        int | None, typer.Option(help="With --verify: seed that selects the runs; default: random.")
+    ] = None,
+    quiet: QuietOption = False,
 ) -> None:
-    """Test a policy's safety on many runs and say what they prove: leaves with 0 only if the claim is supported.
+    """Test by simulation whether a policy keeps its limits. Exit code 1 unless the claim is supported.
 
     Example: stagewise certify certificate.toml --runs 20000 --out certificate
     """
-    with in_a_sentence(out if verify is None else None):
-        from stagewise.cli.certifying import certified, checked
+    with handle_errors(out if verify is None else None), announce_compilation():
+        from stagewise.cli.certify_command import run_certify, run_verify
         from stagewise.problem.errors import InvalidFile
 
         if (spec is None) == (verify is None):
-            raise InvalidFile("give a TOML file, or --verify FILE, and only one of them")
+            raise InvalidFile(
+                ErrorCode.CONFLICTING_OPTIONS, "give either a TOML file or --verify FILE, and only one of them"
+            )
         if verify is not None:
-            holds, words = checked(verify, part, seed, executor)
+            holds, text = run_verify(verify, fraction, seed, executor)
         elif spec is not None:
-            told: dict[str, Any] = {"delta": delta, "confidence": confidence, "early": not exhaustive}
-            holds, words = certified(spec, out, runs=runs, executor=executor, progress=not quiet, **told)
-        typer.echo(words)
+            claim: dict[str, Any] = {"delta": delta, "confidence": confidence, "stop_early": not exhaustive}
+            holds, text = run_certify(spec, out, runs=runs, executor=executor, progress=not quiet, **claim)
+        typer.echo(text)
     if not holds:
         raise typer.Exit(1)
 
 
 @app.command()
-def problem(spec: Annotated[Path, typer.Argument(metavar="FILE", help="A TOML file that declares a problem.")]) -> None:
-    """Print a problem as it was understood: which model each signal gets, and why.
+def problem(spec: Annotated[Path, typer.Argument(metavar="FILE", help="The problem, a TOML file.")]) -> None:
+    """Print the model of every signal of a problem, and why it was chosen.
 
     Example: stagewise problem templates.toml
     """
-    with in_a_sentence():
-        from stagewise.cli.declared import problem_in
+    with handle_errors():
+        from stagewise.cli.problem_file import load_problem_file
 
-        typer.echo(str(problem_in(spec)))
+        typer.echo(str(load_problem_file(spec)))
 
 
 @app.command(add_help_option=False, context_settings={"ignore_unknown_options": True, "allow_extra_args": True})
 def reproduce(context: typer.Context) -> None:
-    """Run the paper's experiments, where the package that holds them is installed.
+    """Run the paper's experiments, if their package is installed.
 
     Example: stagewise reproduce --preset text --size quick
     """
     for plugin in entry_points(group="stagewise.commands", name="reproduce"):
         plugin.load()(context.args, prog_name="stagewise reproduce")
-    typer.echo(f"stagewise: {NOT_INSTALLED}", err=True)
+    typer.echo(f"stagewise: {NOT_INSTALLED_MESSAGE}", err=True)
     raise typer.Exit(2)
 
 

@@ -1,18 +1,18 @@
-"""Paths as they come from outside, and how a sentence names them."""
+"""Parse paths, read files, and format paths for messages."""
 
 import os
 import stat
 from pathlib import Path
 from typing import Any
 
-from stagewise.files.machine import GIB, memory
-from stagewise.problem.errors import InvalidFile, StagewiseError
-from stagewise.problem.words import shown
+from stagewise.files.machine import GIB, get_total_memory
+from stagewise.problem.errors import ErrorCode, InvalidFile, StagewiseError
+from stagewise.problem.formatting import safe_repr
 
-LONGEST = 160  # of a path in a sentence
-LONGEST_NAME, LONGEST_PATH = 255, 4095  # bytes; no common file system takes more
-TIMES = 4  # as much memory as a file is large is taken by what is made of it
-KINDS = (
+MAX_PATH_LETTERS = 160  # of a path in a message
+MAX_NAME_BYTES, MAX_PATH_BYTES = 255, 4095  # limits of common file systems
+MEMORY_FACTOR = 4  # memory needed to read a file, relative to its size
+FILE_KINDS = (
     (stat.S_ISDIR, "a folder"),
     (stat.S_ISFIFO, "a pipe"),
     (stat.S_ISSOCK, "a socket"),
@@ -21,88 +21,117 @@ KINDS = (
 )
 
 
-def path_of(value: Any, name: str = "path") -> Path:
-    """Return a path that was given as text or as a Path.
+def parse_path(value: Any, name: str = "path") -> Path:
+    """Return a path that is given as text or as a Path.
 
-    >>> path_of("agent.json").name
+    >>> parse_path("agent.json").name
     'agent.json'
     """
     try:
         text = os.fspath(value)
-        inside = os.fsencode(text)
-        inside.decode()
-    except Exception:  # no path, or one that the file system has no letters for
-        text, inside = None, b""
+        encoded = os.fsencode(text)
+        encoded.decode()
+    except Exception:  # not a path, or one that cannot be encoded
+        text, encoded = None, b""
     if not isinstance(text, str) or not text:
-        raise InvalidFile(f"{name} is {shown(value)}; it must be a path, as text or a pathlib.Path")
-    if "\0" in text:
-        raise InvalidFile(f"{name} is {shown(value)}; no path holds a character of value 0")
-    if len(inside) > LONGEST_PATH or max(map(len, inside.split(os.sep.encode()))) > LONGEST_NAME:
         raise InvalidFile(
-            f"{name} is {shown(value)}; a name in it is longer than {LONGEST_NAME} bytes, or all of it than "
-            f"{LONGEST_PATH}, which no file system takes"
+            ErrorCode.WRONG_TYPE,
+            "{name} is {value}; it must be a path, as a string or a pathlib.Path",
+            name=name,
+            value=safe_repr(value),
+        )
+    if "\0" in text:
+        raise InvalidFile(
+            ErrorCode.INVALID_NAME,
+            "{name} is {value}; a path must not contain a null character",
+            name=name,
+            value=safe_repr(value),
+        )
+    if len(encoded) > MAX_PATH_BYTES or max(map(len, encoded.split(os.sep.encode()))) > MAX_NAME_BYTES:
+        raise InvalidFile(
+            ErrorCode.INVALID_NAME,
+            "{name} is {value}; a file name has at most {max_name_bytes} bytes and a path at most {max_path_bytes}",
+            name=name,
+            value=safe_repr(value),
+            max_name_bytes=MAX_NAME_BYTES,
+            max_path_bytes=MAX_PATH_BYTES,
         )
     return Path(text)
 
 
-def named(path: Path) -> str:
-    """Return a path as a sentence shows it: in one line, and the end of it where it is long.
+def format_path(path: Path) -> str:
+    """Return a path for a message: in one line, and only the end of a long one.
 
-    >>> named(Path("agent.json"))
+    >>> format_path(Path("agent.json"))
     'agent.json'
     """
     text = str(path)
     text = text if text.isprintable() else repr(text)
-    return text if len(text) <= LONGEST else f"…{text[-LONGEST:]}"
+    return text if len(text) <= MAX_PATH_LETTERS else f"…{text[-MAX_PATH_LETTERS:]}"
 
 
-def brief(error: BaseException) -> str:
-    """Return what an error says, as part of a sentence.
+def format_error(error: BaseException) -> str:
+    """Return the text of an error for a message.
 
-    >>> brief(KeyError("seed"))
+    >>> format_error(KeyError("seed"))
     "KeyError('seed')"
     """
     text = str(error) if isinstance(error, StagewiseError) else repr(error)
-    return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
+    return text if len(text) <= MAX_PATH_LETTERS else f"{text[:MAX_PATH_LETTERS]}…"
 
 
-def reason(error: OSError) -> str:
-    """Return why the system refused, in its own words."""
+def get_os_reason(error: OSError) -> str:
+    """Return the operating system's reason of an error."""
     return error.strerror or str(error)
 
 
-def irregular(path: Path) -> str | None:
-    """Say what stands at the path where that is no plain file; None: a plain file, or nothing yet."""
+def get_irregular_kind(path: Path) -> str | None:
+    """Return the kind of a path that is not a regular file; None: a regular file, or nothing."""
     try:
         mode = os.stat(path).st_mode
     except FileNotFoundError:
         return None
-    return None if stat.S_ISREG(mode) else next((word for test, word in KINDS if test(mode)), "no plain file")
+    return None if stat.S_ISREG(mode) else next((word for test, word in FILE_KINDS if test(mode)), "not a regular file")
 
 
-def check_fits(path: Path) -> None:
-    """Refuse a file that memory could not hold beside what is made of it; one that is not there is let through."""
+def check_fits_memory(path: Path) -> None:
+    """Reject a file that does not fit in memory; a missing file passes."""
     try:
         size = os.stat(path).st_size
     except OSError:
         return
-    needed, there = TIMES * size, memory()
-    if needed > there:
+    needed, available = MEMORY_FACTOR * size, get_total_memory()
+    if needed > available:
         raise InvalidFile(
-            f"{named(path)} has {size / GIB:,.1f} GiB; to read it would need some {needed / GIB:,.0f} GiB of memory, "
-            f"and this machine has {there / GIB:,.0f}"
+            ErrorCode.TOO_LARGE,
+            "{path} has {size:,.1f} GiB; reading it needs about {needed:,.0f} GiB of memory, and "
+            "this machine has {available:,.0f}",
+            path=format_path(path),
+            size=size / GIB,
+            needed=needed / GIB,
+            available=available / GIB,
         )
 
 
-def content_of(path: Path) -> bytes:
-    """Return all that a plain file holds; a pipe would keep us waiting, and a device might never end."""
+def read_file(path: Path) -> bytes:
+    """Return the content of a regular file; pipes and devices are rejected, since they may never end."""
     try:
-        kind = irregular(path)
+        kind = get_irregular_kind(path)
         if kind is not None:
-            raise InvalidFile(f"{named(path)} cannot be read, since it is {kind}; it must be a plain file")
-        check_fits(path)
+            raise InvalidFile(
+                ErrorCode.FILE_WRONG_KIND,
+                "{path} is {type}, which cannot be read; it must be a regular file",
+                path=format_path(path),
+                type=kind,
+            )
+        check_fits_memory(path)
         return path.read_bytes()
     except FileNotFoundError:
-        raise InvalidFile(f"{named(path)} does not exist") from None
+        raise InvalidFile(ErrorCode.FILE_NOT_FOUND, "{path} does not exist", path=format_path(path)) from None
     except OSError as error:
-        raise InvalidFile(f"{named(path)} cannot be read: {reason(error)}") from None
+        raise InvalidFile(
+            ErrorCode.FILE_UNREADABLE,
+            "{path} cannot be read: {error}",
+            path=format_path(path),
+            error=get_os_reason(error),
+        ) from None

@@ -1,4 +1,4 @@
-"""The process that compiles for this one: it makes machine code where it is kept, and this one loads it."""
+"""Compile kernels in a background process, which writes machine code to the cache that this process loads from."""
 
 import os
 import pickle
@@ -15,50 +15,50 @@ from queue import Queue
 from threading import Lock, RLock, Thread
 from typing import Any
 
-from stagewise.kernels import kept
-from stagewise.kernels.interpreted import ALWAYS, LOCK, SETTING, Interpreted
+from stagewise.kernels import code_cache
+from stagewise.kernels.interpreted import ALWAYS, LOCK, SETTING, InterpretedKernel
 
 RUN = "from stagewise.kernels.background import compile_requests; compile_requests()"
 DONE, FAILED = b"d", b"f"
-WAIT = 0.05  # seconds between two looks at who compiles
-LOADING = RLock()  # held while machine code is loaded, and with it locks of Numba
+WAIT = 0.05  # seconds between two attempts to lock the folder
+LOADING = RLock()  # held while machine code is loaded, because loading takes Numba's locks
 
 
 class Compiler:
-    """Asks one process beside this one to compile kernels, one after the other: they share what they call."""
+    """Sends compile requests, one at a time, to a child process."""
 
     def __init__(self) -> None:
-        self.requests: Queue[tuple[Interpreted, tuple[Any, ...]]] = Queue()
+        self.requests: Queue[tuple[InterpretedKernel, tuple[Any, ...]]] = Queue()
         self.lock = Lock()
         self.thread: Thread | None = None
         self.process: Any = None
-        self.temporary: Path | None = None  # a folder of its own, where machine code cannot be kept
+        self.temporary: Path | None = None  # cache folder of this process where the shared one cannot be written
 
-    def ask(self, wanted: Interpreted, signature: tuple[Any, ...]) -> None:
-        """Have a kernel compiled for these arguments, and loaded."""
-        self.requests.put((wanted, signature))
+    def submit(self, request_kernel: InterpretedKernel, signature: tuple[Any, ...]) -> None:
+        """Request that a kernel is compiled for these argument types and then loaded."""
+        self.requests.put((request_kernel, signature))
         with self.lock:
             if self.thread is None:
                 self.thread = Thread(target=self.serve, name="stagewise-compile", daemon=True)
                 self.thread.start()
 
     def serve(self) -> None:
-        """Do what is asked, for as long as this process lives."""
+        """Process requests until this process ends."""
         while True:
             self.load(*self.requests.get())
             self.requests.task_done()
 
     @property
     def is_idle(self) -> bool:
-        """Whether all that was asked for is machine code."""
+        """Whether every request has been processed."""
         return self.requests.unfinished_tasks == 0
 
-    def load(self, wanted: Interpreted, signature: tuple[Any, ...]) -> None:
-        """Have a kernel made, then load it; where no process can make it, it is compiled in this one."""
-        kernel, code = wanted.kernel, wanted.kernel._cache
+    def load(self, request_kernel: InterpretedKernel, signature: tuple[Any, ...]) -> None:
+        """Have the child compile a kernel, then load it; compile it in this process if the child cannot."""
+        kernel, code = request_kernel.kernel, request_kernel.kernel._cache
         folder = code._folder
         with suppress(OSError, EOFError, ValueError):
-            self.make(pickle.dumps((wanted.origin, signature)), folder)
+            self.make(pickle.dumps((request_kernel.origin, signature)), folder)
             if self.temporary is not None:
                 code._folder = next((self.temporary / "stagewise").iterdir(), folder)
         try:
@@ -70,7 +70,7 @@ class Compiler:
             code._folder = folder
 
     def make(self, request: bytes, folder: Path | None) -> None:
-        """Send a request to the process that compiles, and wait for its answer."""
+        """Send a request to the child process and wait for its reply."""
         if self.process is None:
             self.process = self.start(folder)
         self.process.stdin.write(len(request).to_bytes(8, "big") + request)
@@ -78,34 +78,34 @@ class Compiler:
             raise EOFError("the process that compiles has ended")
 
     def start(self, folder: Path | None) -> Any:
-        """Start it, with this process's path and settings."""
+        """Start the child process with this process's path and settings."""
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), SETTING: ALWAYS}
-        if not kept.can_write(folder):
+        if not code_cache.can_write(folder):
             self.temporary = Path(tempfile.mkdtemp(prefix="stagewise-"))
             environment["STAGEWISE_CACHE"] = str(self.temporary)
-        pipe, nowhere = subprocess.PIPE, subprocess.DEVNULL
+        pipe, devnull = subprocess.PIPE, subprocess.DEVNULL
         command = [sys.executable, "-P", "-c", RUN, *([] if self.temporary is None else [str(self.temporary)])]
-        return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=nowhere, env=environment, bufsize=0)
+        return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=devnull, env=environment, bufsize=0)
 
 
 COMPILER = Compiler()
 
 
-def hold() -> None:
-    """Wait until no thread interprets or loads a kernel: a forked process would find its locks held for ever."""
+def acquire_locks() -> None:
+    """Wait until no thread interprets or loads a kernel, so that a forked process does not inherit held locks."""
     LOCK.acquire()
     LOADING.acquire()
 
 
-def release() -> None:
-    """Go on after a fork."""
+def release_locks() -> None:
+    """Release the locks after a fork."""
     LOADING.release()
     LOCK.release()
 
 
-def forget() -> None:
-    """Begin anew in a process that was forked: threads, pipes and folders stay with the other."""
-    release()
+def reset_after_fork() -> None:
+    """Reset the compiler in a forked process: threads, pipes and folders belong to the parent."""
+    release_locks()
     process = COMPILER.process
     if process is not None:
         process.stdin.close()
@@ -115,27 +115,27 @@ def forget() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=hold, after_in_parent=release, after_in_child=forget)
+    os.register_at_fork(before=acquire_locks, after_in_parent=release_locks, after_in_child=reset_after_fork)
 
 
 def compile_requests() -> None:
-    """Compile what a parent asks for until it ends; then remove the folder that it is given, if it is given one."""
+    """Compile what the parent requests until it ends, then remove the temporary folder given as an argument, if any."""
     try:
-        compile_all(os.getppid())
+        serve_requests(os.getppid())
     finally:
         for folder in sys.argv[1:]:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def compile_all(parent: int) -> None:
-    """Compile what a parent asks for. What is made is kept for the next process too."""
+def serve_requests(parent: int) -> None:
+    """Compile what the parent requests; the results stay in the cache for later processes."""
     if hasattr(os, "nice"):
         os.nice(5)
     requests, answers = sys.stdin.buffer, sys.stdout.buffer
-    while head := requests.read(8):
-        origin, signature = pickle.loads(requests.read(int.from_bytes(head, "big")))
-        kernel = kernel_at(*origin)
-        with alone(kernel._cache._folder, parent):
+    while header := requests.read(8):
+        origin, signature = pickle.loads(requests.read(int.from_bytes(header, "big")))
+        kernel = import_kernel(*origin)
+        with lock_folder(kernel._cache._folder, parent):
             try:
                 kernel.compile(signature)
                 answer = DONE
@@ -146,18 +146,18 @@ def compile_all(parent: int) -> None:
             answers.flush()
 
 
-def kernel_at(module: str, name: str, arguments: tuple[Any, ...] | None = None, part: str | None = None) -> Any:
-    """Return a kernel by where it stands; of one that a factory makes, by what it is made of."""
+def import_kernel(module: str, name: str, arguments: tuple[Any, ...] | None = None, field: str | None = None) -> Any:
+    """Return a kernel by module and name; of a factory, the kernel that it builds from `arguments`, or its `field`."""
     found = getattr(import_module(module), name)
     if arguments is None:
         return found
-    made = found(*arguments)
-    return made if part is None else getattr(made, part)
+    result = found(*arguments)
+    return result if field is None else getattr(result, field)
 
 
 @contextmanager
-def alone(folder: Path | None, parent: int) -> Iterator[None]:
-    """Wait until no other process compiles into a folder; end where the parent has ended meanwhile."""
+def lock_folder(folder: Path | None, parent: int) -> Iterator[None]:
+    """Hold the compile lock of a folder; exit if the parent has ended."""
     file = None
     try:
         import fcntl
@@ -172,7 +172,7 @@ def alone(folder: Path | None, parent: int) -> Iterator[None]:
                 if os.getppid() != parent:
                     raise SystemExit from None
                 time.sleep(WAIT)
-    except (ImportError, OSError, AssertionError):  # no locks here: two may compile the same, to the same end
+    except (ImportError, OSError, AssertionError):  # no file locks here: two processes may compile the same kernel
         pass
     try:
         yield

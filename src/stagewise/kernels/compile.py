@@ -1,4 +1,4 @@
-"""The one place where kernels are made: `@kernel`, how they are compiled, and what they are while they are not."""
+"""Decorators that make kernels (`@kernel`), and how kernels are compiled or interpreted."""
 
 import ctypes
 import math
@@ -15,10 +15,10 @@ import numpy.typing as npt
 
 try:
     from stagewise.kernels.jit import compile_kernel
-except ImportError as missing:  # slower, and the same to the bit
+except ImportError as missing:  # slower, with the same results to the bit
     warnings.warn(f"kernels are interpreted, not compiled: {missing}", RuntimeWarning, stacklevel=2)
 
-    def compile_kernel(function: Any, plain_form: Callable[[Any], Any], inline: bool) -> Any:
+    def compile_kernel(function: Any, build_python_form: Callable[[Any], Any], inline: bool) -> Any:
         """Return the function: there is no compiler."""
         return function
 
@@ -26,7 +26,7 @@ except ImportError as missing:  # slower, and the same to the bit
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
-WHOLE = np.int64  # what a part of a float array is viewed as where it holds indices
+INDEX_TYPE = np.int64  # dtype under which a slice of a float array holds indices
 FEW_ROWS, ALL_ROWS = 64, sys.maxsize
 
 P = ParamSpec("P")
@@ -34,38 +34,39 @@ R = TypeVar("R")
 
 
 def kernel(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile plain arithmetic with Numba: float64, IEEE order of operations, machine code kept between processes.
+    """Compile a function with Numba: float64, IEEE order of operations, machine code cached between processes.
 
-    Kernels own no memory, so references to it are not counted (`_nrt`): counting cost a round on ten rays twice its
-    arithmetic. Hence a kernel cannot make an array, assign an array to another, or hand a slice of one to Python;
-    `named` is for the last (docs/decisions/0007-kernels-count-no-references.md). What stands outside the package is
-    compiled in every process: no one can tell here which texts it is made of.
+    Kernels own no memory, so reference counting is off (`_nrt`): it doubled the time of a round on ten rays. Therefore
+    a kernel cannot create an array, assign one array to another, or return a slice to Python; use `as_python` for the
+    last (docs/decisions/0007-kernels-count-no-references.md). Functions outside the package are compiled in every
+    process, because the cache does not know their sources.
     """
-    return made(function, inline=True)
+    return make_kernel(function, inline=True)
 
 
 def called(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile a kernel that others call rather than take in: one that is long, and called in many places.
+    """Compile a long kernel that is called from many places, without inlining it.
 
-    A mixture under several limits solves up to six programs; with the simplex in six copies, a loop compiled for 40 s.
+    A mixture under several limits solves up to six programs; with six inlined copies of the simplex, a loop compiled
+    for 40 s.
     """
-    return made(function, inline=False)
+    return make_kernel(function, inline=False)
 
 
-def made(function: Callable[P, R], inline: bool) -> Callable[P, R]:
-    """Return a kernel; where nothing is compiled, the function, with the mathematics that machine code has."""
-    plain: Any = function
-    compiled: Any = compile_kernel(function, interpreted_form, inline)
-    if compiled is function and "math" in plain.__globals__:
-        plain.__globals__["math"] = math_of_machine_code()
+def make_kernel(function: Callable[P, R], inline: bool) -> Callable[P, R]:
+    """Return the compiled kernel; without a compiler, the function with the math functions of compiled code."""
+    python_form: Any = function
+    compiled: Any = compile_kernel(function, build_python_form, inline)
+    if compiled is function and "math" in python_form.__globals__:
+        python_form.__globals__["math"] = build_compiled_math()
     return cast(Callable[P, R], compiled)
 
 
 @cache
-def math_of_machine_code() -> Any:
-    """Return `math` as compiled kernels have it: `math.lgamma` of Python is its own, and ends in other bits.
+def build_compiled_math() -> Any:
+    """Return `math` as compiled kernels see it: Python's `math.lgamma` differs from the C library's in the last bits.
 
-    Everything else in `math` that kernels call is the C library's in both (`tests/agreement/test_interpreted.py`).
+    All other functions of `math` that kernels call are the C library's in both (`tests/agreement/test_interpreted.py`).
     """
     names = {name: getattr(math, name) for name in dir(math) if not name.startswith("_")}
     log_gamma = ctypes.CDLL("ucrtbase" if os.name == "nt" else None).lgamma
@@ -74,63 +75,67 @@ def math_of_machine_code() -> Any:
 
 
 def distinct(function: Callable[P, R]) -> Callable[P, R]:
-    """Mark a kernel that reaches nothing that it writes by two of its arguments; `@kernel` stands above it.
+    """Mark a kernel that reaches no memory that it writes through two of its arguments; `@kernel` stands above it.
 
-    Where other kernels call it, its loops do not ask whether arrays overlap, and need not read again what was read
-    before something was written. Were it not true, results would be wrong: tests/kernels/test_distinct.py watches it.
+    Its loops need no overlap checks and need not read values again after a write. If the mark were false, results would
+    be wrong; tests/kernels/test_distinct.py checks it.
     """
     vars(function)["distinct"] = True
     return function
 
 
 def factory(make: Callable[P, R]) -> Callable[P, R]:
-    """Mark what makes kernels, one for each of its arguments: another process finds a kernel by these."""
+    """Mark a function that builds kernels from its arguments, by which the compiling process finds them."""
 
     @cache
     def kernels(*arguments: Any) -> Any:
         result: Any = make(*arguments)  # type: ignore[call-arg]
-        parts = {None: result} if hasattr(result, "py_func") else getattr(result, "_asdict", dict)()
-        for part, compiled in parts.items():
+        fields = {None: result} if hasattr(result, "py_func") else getattr(result, "_asdict", dict)()
+        for field, compiled in fields.items():
             if hasattr(compiled, "py_func"):
-                compiled._compile_for_args.origin = (make.__module__, make.__name__, arguments, part)
+                compiled._compile_for_args.origin = (make.__module__, make.__name__, arguments, field)
         return result
 
     update_wrapper(kernels, make)
     return cast(Callable[P, R], kernels)
 
 
-def compiled_at_once(function: Callable[P, R]) -> Callable[P, R]:
-    """Return a kernel that is compiled at its first call, whoever waits: one that plays many rounds in a call."""
-    if hasattr(waiting := waiting_of(function), "at_once"):
-        waiting.at_once = True
+def compile_eagerly(function: Callable[P, R]) -> Callable[P, R]:
+    """Return a kernel that is compiled at its first call, because it plays many rounds per call."""
+    if hasattr(hook := get_compile_hook(function), "eager"):
+        hook.eager = True
     return function
 
 
-def rows_at_once(function: Callable[..., Any]) -> int:
-    """Return how many rows to give to a kernel at once: few while it is interpreted, so that it is soon asked again."""
-    return FEW_ROWS if getattr(waiting_of(function), "is_pending", False) else ALL_ROWS
+def get_batch_rows(function: Callable[..., Any]) -> int:
+    """Return how many rows to pass to a kernel at once: few while it is interpreted, until compiled code is there."""
+    return FEW_ROWS if getattr(get_compile_hook(function), "is_pending", False) else ALL_ROWS
 
 
-def waiting_of(function: Any) -> Any:
-    """Return what a kernel asks while it has no machine code; None where nothing is compiled."""
+def get_compile_hook(function: Any) -> Any:
+    """Return the hook that Numba calls while a kernel has no machine code; None without a compiler."""
     return vars(function).get("_compile_for_args")
 
 
-def named(function: Callable[P, R]) -> Callable[P, R]:
-    """Return a kernel that names parts of arrays, and the kernels it calls, as the plain Python they are written in."""
-    plain: Callable[P, R] = interpreted_form(function)
-    return plain
+def as_python(function: Callable[P, R]) -> Callable[P, R]:
+    """Return a kernel, with the kernels that it calls, as plain Python, so that it can return slices of arrays."""
+    python_form: Callable[P, R] = build_python_form(function)
+    return python_form
 
 
 @cache
-def interpreted_form(function: Any) -> Any:
-    """Return a kernel whose calls are calls of Python."""
-    plain: Any = getattr(function, "py_func", function)
-    scope = plain.__globals__
+def build_python_form(function: Any) -> Any:
+    """Return a kernel whose calls to other kernels are calls of Python functions."""
+    python_form: Any = getattr(function, "py_func", function)
+    scope = python_form.__globals__
     called = {
-        name: interpreted_form(scope[name]) for name in plain.__code__.co_names if hasattr(scope.get(name), "py_func")
+        name: build_python_form(scope[name])
+        for name in python_form.__code__.co_names
+        if hasattr(scope.get(name), "py_func")
     }
-    cells = [cell.cell_contents for cell in plain.__closure__ or ()]
-    taken = tuple(CellType(interpreted_form(cell) if hasattr(cell, "py_func") else cell) for cell in cells)
-    known = {**scope, **called} | ({"math": math_of_machine_code()} if "math" in scope else {})
-    return FunctionType(plain.__code__, known, plain.__name__, plain.__defaults__, taken or None)
+    cells = [cell.cell_contents for cell in python_form.__closure__ or ()]
+    closure = tuple(CellType(build_python_form(cell) if hasattr(cell, "py_func") else cell) for cell in cells)
+    namespace = {**scope, **called} | ({"math": build_compiled_math()} if "math" in scope else {})
+    return FunctionType(
+        python_form.__code__, namespace, python_form.__name__, python_form.__defaults__, closure or None
+    )

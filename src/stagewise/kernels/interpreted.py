@@ -1,9 +1,8 @@
-"""Kernels are interpreted until their machine code is there.
+"""Interpret kernels until their machine code is available.
 
-Numba compiles a kernel when Python first calls it with arguments of a kind: seconds, before the first decision. Here it
-is handed the kernel as the plain Python that it is written in instead, and the machine code is taken from where it is
-kept, or made there by another process, and loaded between two calls. Both end in the same bits
-(`tests/agreement/test_interpreted.py`).
+Numba compiles a kernel at its first call with new argument types, which would delay the first decision by seconds.
+Instead the kernel runs as plain Python at first; its machine code is loaded from the cache, or compiled there by
+another process, and takes over between two calls. Both give the same bits (`tests/agreement/test_interpreted.py`).
 
 `STAGEWISE_COMPILE` is `background` (this), `always` (compile at the first call, as Numba does) or `never`.
 """
@@ -22,92 +21,94 @@ from stagewise.kernels.machine_code import MachineCode
 
 ALWAYS, BACKGROUND, NEVER = MODES = ("always", "background", "never")
 SETTING = "STAGEWISE_COMPILE"
-LARGE = 20_000  # numbers in all arrays of a call: with more, a call in Python takes longer than it is worth
-LOCK = RLock()  # machine code holds the interpreter's lock throughout; this stands for it
+LARGE = 20_000  # array elements in a call; with more, interpreting takes longer than compiling
+LOCK = RLock()  # stands in for the GIL, which machine code holds throughout a call
 
 
 @cache
 def mode() -> str:
-    """Return when kernels are compiled, as the environment says."""
-    given = os.environ.get(SETTING, BACKGROUND)
-    if given not in MODES:
-        warnings.warn(f"{SETTING} is {given!r}; it must be one of {', '.join(MODES)}: {BACKGROUND}", stacklevel=2)
+    """Return the compile mode that the environment sets."""
+    value = os.environ.get(SETTING, BACKGROUND)
+    if value not in MODES:
+        warnings.warn(f"{SETTING} is {value!r}; it must be one of {', '.join(MODES)}: {BACKGROUND}", stacklevel=2)
         return BACKGROUND
-    return given
+    return value
 
 
-class Interpreted:
-    """What Numba asks for something to call, whenever a kernel has no machine code for its arguments."""
+class InterpretedKernel:
+    """Replaces Numba's compile step for a kernel without machine code for its arguments."""
 
-    def __init__(self, kernel: Any, plain: Callable[[Any], Callable[..., Any]], ask: Callable[..., None]) -> None:
-        self.kernel, self._plain, self.ask = kernel, plain, ask
-        self.at_once = False  # compile at the first call, whoever waits
-        self.signatures: set[tuple[Any, ...]] = set()  # that were met, and are compiled or will be
+    def __init__(
+        self, kernel: Any, build_python_form: Callable[[Any], Callable[..., Any]], submit: Callable[..., None]
+    ) -> None:
+        self.kernel, self._build_python_form, self.submit = kernel, build_python_form, submit
+        self.eager = False  # compile at the first call
+        self.signatures: set[tuple[Any, ...]] = set()  # signatures that are compiled or requested
         self.origin: tuple[Any, ...] = (kernel.py_func.__module__, kernel.py_func.__name__)
 
     @cached_property
-    def plain(self) -> Callable[..., Any]:
-        """The kernel, and all that it calls, as Python."""
-        return self._plain(self.kernel)
+    def python_form(self) -> Callable[..., Any]:
+        """The kernel, and every kernel that it calls, as Python functions."""
+        return self._build_python_form(self.kernel)
 
     @cached_property
     def types(self) -> Any:
-        """What it returns, as its text says."""
+        """Its return type, from the annotations."""
         return get_type_hints(self.kernel.py_func).get("return", None)
 
     def __call__(self, *arguments: Any, **_: Any) -> Callable[..., Any]:
-        """Return the machine code where there is any, and what interprets the kernel where there is none."""
+        """Return machine code if it is available, else the interpreted kernel."""
         code = self.kernel._cache
         if mode() == NEVER:
             return self.interpret
-        if self.at_once or mode() == ALWAYS or not isinstance(code, MachineCode) or size_of(arguments) > LARGE:
+        if self.eager or mode() == ALWAYS or not isinstance(code, MachineCode) or count_elements(arguments) > LARGE:
             return self.compiled(*arguments)
-        signature = tuple(self.kernel.typeof_pyval(value_of(each)) for each in arguments)
+        signature = tuple(self.kernel.typeof_pyval(get_argument_value(each)) for each in arguments)
         if signature not in self.signatures:
             self.signatures.add(signature)
             if code.has(signature, self.kernel.targetctx):
                 return self.compiled(*arguments)
-            self.ask(self, signature)
+            self.submit(self, signature)
         return self.interpret
 
     def compiled(self, *arguments: Any) -> Callable[..., Any]:
-        """Compile it here and now, or load what is kept."""
+        """Compile the kernel now, or load it from the cache."""
         found: Callable[..., Any] = type(self.kernel)._compile_for_args(self.kernel, *arguments)
         return found
 
     def interpret(self, *arguments: Any) -> Any:
-        """Call it as Python. Where Python raises what machine code does not, nothing is changed and it is compiled."""
-        given = [value_of(each) for each in arguments]
-        before = [each.copy() if isinstance(each, np.ndarray) else each for each in given]
+        """Run the kernel as Python; where only Python raises, restore the arrays and run machine code."""
+        inputs = [get_argument_value(each) for each in arguments]
+        before = [each.copy() if isinstance(each, np.ndarray) else each for each in inputs]
         with LOCK, np.errstate(all="ignore"):
             try:
-                return typed(self.plain(*given), self.types)
+                return convert_result(self.python_form(*inputs), self.types)
             except (ArithmeticError, ValueError):
                 if mode() == NEVER:
                     raise
-                for one, other in zip(given, before, strict=True):
+                for one, other in zip(inputs, before, strict=True):
                     if isinstance(one, np.ndarray) and one.flags.writeable:
                         one[...] = other
         return self.compiled(*arguments)(*arguments)
 
     @property
     def is_pending(self) -> bool:
-        """Whether it is interpreted still."""
+        """Whether the kernel is still interpreted."""
         return mode() == NEVER or not self.kernel.overloads
 
 
-def size_of(arguments: tuple[Any, ...]) -> int:
-    """Return how many numbers the arrays hold."""
+def count_elements(arguments: tuple[Any, ...]) -> int:
+    """Return how many numbers the arrays contain."""
     return sum(each.size for each in arguments if isinstance(each, np.ndarray))
 
 
-def value_of(argument: Any) -> Any:
-    """Return an argument; of one that was left out, its default."""
+def get_argument_value(argument: Any) -> Any:
+    """Return an argument's value, or its default if it was omitted."""
     return argument.value if isinstance(argument, OmittedArg) else argument
 
 
-def typed(result: Any, types: Any) -> Any:
-    """Return a result of Python in the types that machine code returns: no scalars of NumPy."""
+def convert_result(result: Any, types: Any) -> Any:
+    """Return a Python result in the types that machine code returns, without NumPy scalars."""
     if types in (int, float, bool):
         return types(result)
     if isinstance(result, tuple):

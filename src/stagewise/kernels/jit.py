@@ -1,4 +1,4 @@
-"""A kernel as Numba has it: linked into those that call it, kept as machine code, interpreted until that is there."""
+"""Build Numba dispatchers of kernels: linked into their callers, cached as machine code, interpreted until compiled."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -8,34 +8,34 @@ import llvmlite
 import numba
 import numpy as np
 
-from stagewise.kernels import kept
+from stagewise.kernels import code_cache
 from stagewise.kernels.background import COMPILER
-from stagewise.kernels.interpreted import Interpreted
-from stagewise.kernels.linked import linking
+from stagewise.kernels.interpreted import InterpretedKernel
+from stagewise.kernels.linking import enable_linking
 from stagewise.kernels.machine_code import MachineCode
 
-SOURCES = kept.sources()
-FOLDER = kept.folder(SOURCES, [numba.__version__, llvmlite.__version__, np.__version__])
+SOURCES = code_cache.list_sources()
+FOLDER = code_cache.build_folder_path(SOURCES, [numba.__version__, llvmlite.__version__, np.__version__])
 OPTIONS: Any = {"fastmath": False, "error_model": "numpy", "_nrt": False}
 
 
-def compile_kernel(function: Any, plain_form: Callable[[Any], Any], inline: bool) -> Any:
-    """Return Numba's dispatcher of a kernel; the function itself where Numba is switched off."""
+def compile_kernel(function: Any, build_python_form: Callable[[Any], Any], inline: bool) -> Any:
+    """Return Numba's dispatcher of a kernel; the function itself where Numba is disabled."""
     options = OPTIONS | {"forceinline": inline}
     compiled: Any = numba.njit(function, **options)
     if compiled is function:
         return function
-    linking(function, compiled, options)
+    enable_linking(function, compiled, options)
     if is_packaged(function):
         compiled._cache = MachineCode(function, FOLDER)
-    compiled._compile_for_args = Interpreted(compiled, plain_form, COMPILER.ask)
+    compiled._compile_for_args = InterpretedKernel(compiled, build_python_form, COMPILER.submit)
     return compiled
 
 
 def is_packaged(function: Any) -> bool:
-    """Say whether a kernel, and every kernel that it captures, stands in the files that the cache digests.
+    """Return whether a kernel and every kernel that it captures are defined in the sources that the cache digests.
 
-    Else its machine code is not kept: the cache could not tell that the text of what it captures has changed.
+    Otherwise its machine code is not cached, because the cache could not notice changes of those sources.
     """
     if Path(function.__code__.co_filename) not in SOURCES:
         return False

@@ -1,4 +1,4 @@
-"""The normal distribution's quantiles: one uniform number in, one normal number out."""
+"""Quantiles of the normal distribution: one uniform number in, one normal number out."""
 
 import math
 
@@ -115,7 +115,7 @@ def quantile(probability: float) -> float:
 @kernel
 def quantile_pair(first: float, second: float) -> tuple[float, float]:
     """Return both quantiles, the same to the bit as one by one."""
-    # Both centres come before either question, so that a wrongly guessed branch finds less work undone.
+    # Both central values are computed before either branch, so that a mispredicted branch costs less.
     low, high = central(first), central(second)
     if abs(first - 0.5) > CENTRE:
         low = extreme(first)

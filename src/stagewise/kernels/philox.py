@@ -1,4 +1,4 @@
-"""Philox4x32-10: a counter and a key become 128 random bits, and nothing is remembered (Salmon et al. 2011)."""
+"""Philox4x32-10: 128 random bits as a function of a counter and a key, without state (Salmon et al. 2011)."""
 
 from stagewise.kernels.compile import kernel
 
@@ -19,8 +19,8 @@ def philox(
         (c₀, c₁, c₂, c₃) ← (hi(M₁c₂) ⊕ c₁ ⊕ k₀, lo(M₁c₂), hi(M₀c₀) ⊕ c₃ ⊕ k₁, lo(M₀c₀))
         (k₀, k₁) ← (k₀ + W₀, k₁ + W₁) mod 2³²                ten times (Salmon et al. 2011)
 
-    A word is an integer in [0, 2³²), given and returned in 64 signed bits: were it unsigned, Numba would make a float
-    of the sum of a word and a plain integer. A product may reach the sign bit; the mask after the shift removes it.
+    A word is an integer in [0, 2³²), stored in 64 signed bits, because Numba converts the sum of an unsigned and a
+    signed integer to float. A product may reach the sign bit; the mask after the shift removes it.
     """
     for _ in range(ROUNDS):
         first_product = FIRST_MULTIPLIER * first

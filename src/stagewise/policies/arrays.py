@@ -1,4 +1,4 @@
-"""Settings and memory as the arrays that kernels read: put together, how long they are, whether they fit."""
+"""Arrays of settings and memory for kernels: how they are built, their sizes, and whether a memory fits."""
 
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -6,27 +6,39 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stagewise.files.machine import GIB, memory
+from stagewise.files.machine import GIB, get_total_memory
 from stagewise.kernels.answer import answer_size
-from stagewise.kernels.compile import Floats, Ints, named
-from stagewise.kernels.layout import CAPACITY, FIRST_PLACE, FOLLOWED, NEVER, PARTS, is_set_out, memory_size
-from stagewise.kernels.loop.memory import memory_kernels_for
-from stagewise.kernels.loop.round import Form, round_for, scratch_size, work_size
-from stagewise.models.part import Modelled
-from stagewise.problem.errors import InvalidProblem
+from stagewise.kernels.compile import Floats, Ints, as_python
+from stagewise.kernels.layout import (
+    CACHE_DISABLED,
+    CACHED,
+    CAPACITY,
+    FIRST_OFFSET,
+    MODEL_BLOCKS,
+    is_memory_header_valid,
+    memory_size,
+)
+from stagewise.kernels.loop.memory import build_memory_kernels
+from stagewise.kernels.loop.round import RoundSpec, build_round, scratch_size, work_size
+from stagewise.models.model_block import ModelBlockSpec
+from stagewise.problem.errors import ErrorCode, InvalidProblem
 
-LARGE = 2**24  # numbers: fewer fit into any machine
+LARGE = 2**24  # numbers; fewer fit into the memory of any machine
 NOTHING: Floats = np.empty(0)
-MEMORY_SIZE, IS_SET_OUT = named(memory_size), named(is_set_out)
-ANSWER_SIZE, SCRATCH_SIZE, WORK_SIZE = named(answer_size), named(scratch_size), named(work_size)
+MEMORY_SIZE, IS_HEADER_VALID = as_python(memory_size), as_python(is_memory_header_valid)
+ANSWER_SIZE, SCRATCH_SIZE, WORK_SIZE = as_python(answer_size), as_python(scratch_size), as_python(work_size)
 
 
-def aligned(size: int) -> Floats:
-    """Return zeros that begin at a multiple of 64 bytes: rounds on rows that do not take a third longer."""
-    if size > LARGE and 8 * size > memory():
+def allocate_aligned(size: int) -> Floats:
+    """Return zeros aligned to 64 bytes: rounds on unaligned rows take a third longer."""
+    if size > LARGE and 8 * size > get_total_memory():
         raise InvalidProblem(
-            f"what is learned of so many features or actions would need some {8 * size / GIB:,.0f} GiB, and this "
-            f"machine has {memory() / GIB:,.0f}; a regression of d features keeps d² numbers, so use fewer"
+            ErrorCode.TOO_LARGE,
+            "the state for this many features or actions needs about {value:,.0f} GiB, and this "
+            "machine has {get_total_memory:,.0f}; use fewer features, since a regression of d "
+            "features keeps d² numbers",
+            value=8 * size / GIB,
+            get_total_memory=get_total_memory() / GIB,
         )
     buffer = np.empty(size + 8)
     buffer[:] = 0.0
@@ -34,36 +46,36 @@ def aligned(size: int) -> Floats:
     return buffer[first : first + size]
 
 
-def assembled(
+def assemble_arrays(
     head: Sequence[int],
-    promise: Floats,
+    constraints: Floats,
     safe: Floats,
-    parts: Sequence[Modelled],
+    blocks: Sequence[ModelBlockSpec],
     declared: Floats = NOTHING,
     last: Sequence[float] = (),
 ) -> tuple[Ints, Floats]:
-    """Return the layout and the settings of a policy: `head` is switches, sampling and home (see `kernels.layout`).
+    """Return the layout and the settings of a policy; `head` is switches, sampling, safe index (`kernels.layout`).
 
-    `declared` are r₀ and c₀ of a safe action that is another one in every round; `last` stand at the settings' end.
+    `declared` are r₀ and c₀ where every round names its safe action; `last` are the last numbers of the settings.
     """
-    switches, sampling, home = head
-    limits, place = (promise.size - 3) // 3, promise.size + safe.size + declared.size
-    whole, numbers = [limits, len(parts), switches, safe.size, sampling, home], [promise, safe, declared]
-    for part in parts:
-        whole += [*part.whole, place]
-        numbers.append(part.numbers)
-        place += part.numbers.size
-    return np.array(whole, dtype=np.int64), np.concatenate([*numbers, np.array(last, dtype=np.float64)])
+    switches, sampling, safe_index = head
+    limits, offset = (constraints.size - 3) // 3, constraints.size + safe.size + declared.size
+    integers, numbers = [limits, len(blocks), switches, safe.size, sampling, safe_index], [constraints, safe, declared]
+    for block in blocks:
+        integers += [*block.integers, offset]
+        numbers.append(block.floats)
+        offset += block.floats.size
+    return np.array(integers, dtype=np.int64), np.concatenate([*numbers, np.array(last, dtype=np.float64)])
 
 
 @cache
-def starting(form: Form) -> Any:
-    """Return what begins a memory, as plain Python: it runs once, and need not be compiled."""
-    return named(memory_kernels_for(*form.models).start)
+def get_initializer(round_spec: RoundSpec) -> Any:
+    """Return the function that initialises a memory; it runs once, so it is not compiled."""
+    return as_python(build_memory_kernels(*round_spec.models).start)
 
 
-class Needs(NamedTuple):
-    """What rounds need: their kernels, and how long their arrays are."""
+class RoundResources(NamedTuple):
+    """The kernels of rounds and the sizes of their arrays."""
 
     decide: Callable[..., int]
     learn: Callable[..., None]
@@ -73,10 +85,12 @@ class Needs(NamedTuple):
 
 
 @cache
-def needed(form: Form, limits: int, parts: int, dimension: int, count: int, coordinates: int) -> Needs:
-    """Return what rounds of this form and these sizes need."""
-    played, sizes = round_for(sized(form, limits, parts)), (limits, count, coordinates)
-    return Needs(
+def get_round_resources(
+    round_spec: RoundSpec, limits: int, block_count: int, dimension: int, count: int, coordinates: int
+) -> RoundResources:
+    """Return the kernels and array sizes of rounds with this spec and these sizes."""
+    played, sizes = build_round(with_sizes(round_spec, limits, block_count)), (limits, count, coordinates)
+    return RoundResources(
         played.decide,
         played.learn,
         ANSWER_SIZE(limits, dimension),
@@ -85,20 +99,22 @@ def needed(form: Form, limits: int, parts: int, dimension: int, count: int, coor
     )
 
 
-def sized(form: Form, limits: int, parts: int) -> Form:
-    """Return the form of a round under so many limits, with so many models."""
-    return form._replace(several=int(form.mixes and limits > 1), single=int(limits == 1), parts=parts)
+def with_sizes(round_spec: RoundSpec, limits: int, block_count: int) -> RoundSpec:
+    """Return the spec of a round with this number of limits and models."""
+    return round_spec._replace(
+        several=int(round_spec.mixes and limits > 1), single=int(limits == 1), block_count=block_count
+    )
 
 
-def fitting_memory(memory: Floats, layout: Ints, most_capacity: int) -> bool:
-    """Say whether a memory can belong to a policy with this layout: its head is as it would be written."""
-    if memory.ndim != 1 or memory.size < FIRST_PLACE + layout[PARTS]:
+def fits_layout(memory: Floats, layout: Ints, most_capacity: int) -> bool:
+    """Return whether a memory can belong to a policy with this layout, by its header."""
+    if memory.ndim != 1 or memory.size < FIRST_OFFSET + layout[MODEL_BLOCKS]:
         return False
-    followed, capacity = memory[FOLLOWED], memory[CAPACITY]
-    if not (NEVER <= followed <= memory.size and 0 <= capacity <= most_capacity):  # false for NaN too
+    cached, capacity = memory[CACHED], memory[CAPACITY]
+    if not (CACHE_DISABLED <= cached <= memory.size and 0 <= capacity <= most_capacity):  # false for NaN too
         return False
-    if followed != int(followed) or capacity != int(capacity):
+    if cached != int(cached) or capacity != int(capacity):
         return False
-    if memory.size != MEMORY_SIZE(layout, int(followed), int(capacity)):
+    if memory.size != MEMORY_SIZE(layout, int(cached), int(capacity)):
         return False
-    return bool(IS_SET_OUT(layout, memory))
+    return bool(IS_HEADER_VALID(layout, memory))

@@ -1,78 +1,106 @@
-"""The safe action as a policy takes it: with features or as an arm, and filled in where its values follow."""
+"""Checks of the safe action that a policy is given."""
 
 from typing import Any
 
-from stagewise.problem.checks import shown
-from stagewise.problem.errors import InvalidActions, InvalidProblem
-from stagewise.problem.round_safe import SafeOfRound
+from stagewise.problem.checks import safe_repr
+from stagewise.problem.errors import ErrorCode, InvalidActions, InvalidProblem
+from stagewise.problem.round_safe_action import RoundSafeAction
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import Thresholds
 
 
-def baseline_of(value: Any) -> SafeAction:
+def parse_safe_action(value: Any) -> SafeAction:
     """Return a safe action."""
     if not isinstance(value, SafeAction):
-        raise InvalidProblem(f"safe_action is {shown(value)}; it must be a SafeAction, the one action known to be safe")
+        raise InvalidProblem(
+            ErrorCode.WRONG_TYPE,
+            "safe_action is {value}; it must be a SafeAction, the one action known to be safe",
+            value=safe_repr(value),
+        )
     return value
 
 
-def featured(value: Any) -> SafeAction:
+def require_features(value: Any) -> SafeAction:
     """Return a safe action with features."""
-    safe = baseline_of(value)
+    safe = parse_safe_action(value)
     if safe.features is None:
-        what = "has no features" if safe.of_the_round else "is an arm"
-        raise InvalidProblem(f"the safe action {what}; this policy needs SafeAction(features=...)")
+        what = "has no features" if safe.is_per_round else "is an arm"
+        raise InvalidProblem(
+            ErrorCode.SAFE_ACTION_INVALID,
+            "the safe action {what}; this policy needs SafeAction(features=...)",
+            what=what,
+        )
     return safe
 
 
-def vanishing(safe: SafeAction) -> SafeAction:
-    """Return the safe action at which every reward that is possible is 0, with that reward filled in."""
+def fill_zero_reward(safe: SafeAction) -> SafeAction:
+    """Return the safe action at the zero vector with its reward, which is 0 for every linear model."""
     if safe.reward:
         raise InvalidProblem(
-            f"the safe action is the zero vector but its reward is {safe.reward}; a linear reward is 0 there, "
-            "so add a constant feature or subtract the reward of doing nothing"
+            ErrorCode.SAFE_ACTION_INVALID,
+            "the safe action is the zero vector but its reward is {reward}; a linear reward is 0 "
+            "there, so add a constant feature or subtract the reward of doing nothing",
+            reward=safe.reward,
         )
     return SafeAction(features=safe.features, reward=0.0, cost=safe.cost)
 
 
-def armed(value: Any, arms: int) -> SafeAction:
+def require_arm(value: Any, arms: int) -> SafeAction:
     """Return a safe action that is one of the arms."""
-    safe = baseline_of(value)
+    safe = parse_safe_action(value)
     if safe.arm is None:
-        what = "is no arm" if safe.of_the_round else "has features"
-        raise InvalidProblem(f"the safe action {what}; a policy over arms needs SafeAction(arm=...)")
+        what = "is no arm" if safe.is_per_round else "has features"
+        raise InvalidProblem(
+            ErrorCode.SAFE_ACTION_INVALID,
+            "the safe action {what}; a policy over arms needs SafeAction(arm=...)",
+            what=what,
+        )
     if safe.arm >= arms:
-        raise InvalidProblem(f"the safe arm is {safe.arm!r}; it must be one of the arms 0 to {arms - 1}")
+        raise InvalidProblem(
+            ErrorCode.SAFE_ACTION_INVALID,
+            "the safe arm is {arm!r}; it must be one of the arms 0 to {arms}",
+            arm=safe.arm,
+            arms=arms - 1,
+        )
     return safe
 
 
-def named_safe(actions: Any, kind: str) -> SafeOfRound:
-    """Return the safe action that a set names, for a policy whose own has no features."""
-    of_round = getattr(actions, "safe_of_round", None)
-    if not isinstance(of_round, SafeOfRound):
+def get_round_safe_action(actions: Any, kind: str) -> RoundSafeAction:
+    """Return the safe action that an action set names, for a policy whose safe action has no features."""
+    of_round = getattr(actions, "round_safe_action", None)
+    if not isinstance(of_round, RoundSafeAction):
         raise InvalidActions(
-            f"the actions name no safe action, and this {kind}'s SafeAction has no features; give "
-            "Finite(features, safe=0), Rays(targets, safe=x0), or features that are the same in every round"
+            ErrorCode.SAFE_ACTION_MISSING,
+            "the actions name no safe action, and the SafeAction of this {type} has no features; "
+            "give FiniteSet(features, safe=0), Rays(targets, safe=x0), or features that hold for every "
+            "round",
+            type=kind,
         )
     return of_round
 
 
 def check_safe_range(safe: SafeAction, thresholds: Thresholds, way: str) -> None:
-    """Refuse a safe action whose known means lie outside the range that all outcomes are promised to lie in."""
-    known = {"reward": safe.reward}
+    """Raise InvalidProblem where a declared mean of the safe action is outside [0, 1]."""
+    declared = {"reward": safe.reward}
     if thresholds.safe is not None:
-        known |= dict(zip(thresholds.names, thresholds.safe.tolist(), strict=True))
-    for name, value in known.items():
+        declared |= dict(zip(thresholds.names, thresholds.safe.tolist(), strict=True))
+    for name, value in declared.items():
         if value is not None and not 0.0 <= value <= 1.0:
             raise InvalidProblem(
-                f"the safe action's {name!r} is {value}, outside [0, 1], where all outcomes are taken to lie; {way}"
+                ErrorCode.OUT_OF_RANGE,
+                "the safe action's {name!r} is {value}, outside [0, 1], the range of all outcomes; {way}",
+                name=name,
+                value=value,
+                way=way,
             )
 
 
-def refuse_safe(listed: Any, kind: str) -> None:
-    """Refuse a set that names a safe action, for a policy whose own is the same in every round."""
-    if listed.safe_of_round is not None:
+def reject_round_safe_action(listed: Any, kind: str) -> None:
+    """Raise InvalidActions where a set names a safe action and the policy has one for all rounds."""
+    if listed.round_safe_action is not None:
         raise InvalidActions(
-            f"the actions name a safe action of the round, and this {kind} has one with features for all rounds; leave "
-            "safe= out, or take LCLUCB, ROFUL, SafeLTS, OPLB or CAPS with SafeAction(cost=...) without features"
+            ErrorCode.CONFLICTING_SETTINGS,
+            "the actions name a safe action, and this {type} has one with features for all rounds; "
+            "leave safe= out, or use LCLUCB, ROFUL, SafeLTS, OPLB or CAPS with SafeAction(cost=...)",
+            type=kind,
         )

@@ -7,90 +7,138 @@ from typing import Any, ClassVar
 import numpy as np
 
 from stagewise.kernels.compile import Floats
-from stagewise.kernels.loop.round import EVERY, MIXTURE, RAYS, Form
-from stagewise.models.linear import LinearModel
-from stagewise.models.part import parts_in
-from stagewise.policies.baseline import baseline_of, check_safe_range
-from stagewise.policies.ceilings import ceilings_of
-from stagewise.policies.certified import Certified
-from stagewise.policies.compiled import Chosen
-from stagewise.policies.learning import check_unit_range
-from stagewise.policies.linear import ridge_of
-from stagewise.policies.mixtures import PROPOSED, decision_from
+from stagewise.kernels.loop.round import EVERY, MIXTURE, RAYS, RoundSpec
+from stagewise.models.linear_model import LinearModel
+from stagewise.models.model_block import iter_model_blocks
+from stagewise.policies.base_policy import check_unit_range
+from stagewise.policies.baseline import check_safe_range, parse_safe_action
+from stagewise.policies.certificate_settings import CertificateSettings
+from stagewise.policies.compiled_policy import RoundResult
+from stagewise.policies.cost_bounds import compute_ceilings
+from stagewise.policies.custom_proposal import (
+    Intervals,
+    certify_proposed_mixture,
+    certify_proposed_ray,
+    check_proposal,
+    get_intervals,
+    is_open_to_proposal,
+)
+from stagewise.policies.linear_policy import compute_ridge
+from stagewise.policies.mixture_decision import PROPOSED, build_mixture_decision
+from stagewise.policies.per_candidate_bounds import (
+    COST_SHARE,
+    OTHER_SHARE,
+    REWARD_SHARE,
+    UPPER_SHARE,
+    PerCandidateBounds,
+)
 from stagewise.policies.policy import State
-from stagewise.policies.proposal import Intervals, checked, in_mixture, intervals_of, on_ray, undecided
-from stagewise.policies.rare_costs import check_blocks, check_one_block, learn_events_log, rare_costs
-from stagewise.policies.rays import PROPOSED_RAY, decision_on_rays, listed_of, own, rays_of
-from stagewise.policies.settings import settle
-from stagewise.policies.sharpened import COST_SHARE, OTHER_SHARE, REWARD_SHARE, UPPER_SHARE, Sharpened
+from stagewise.policies.rare_costs import add_rare_costs, check_blocks, check_one_block, learn_events_log
+from stagewise.policies.ray_decision import (
+    PROPOSED_RAY,
+    build_ray_decision,
+    copy_action,
+    parse_listed_actions,
+    parse_rays,
+)
+from stagewise.policies.settings import set_derived
 from stagewise.problem.actions import Listed
-from stagewise.problem.checks import switch, whole_at_least
-from stagewise.problem.errors import InvalidActions, InvalidProblem
+from stagewise.problem.checks import check_bool, check_integer_at_least
+from stagewise.problem.errors import ErrorCode, InvalidActions, InvalidProblem
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import Thresholds
 from stagewise.records.decision import Decision
-from stagewise.records.draw import Draw
+from stagewise.records.random_key import RandomKey
 
-RARE_SHARE = COST_SHARE + UPPER_SHARE  # of costs that are rare, and have one family of sets
+RARE_SHARE = COST_SHARE + UPPER_SHARE  # of rare costs, which have one family of confidence sets
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class CAPS(Certified, Sharpened):
-    """Certified posterior sampling: with probability 1 − δ the expected cost of every round is under its threshold.
+class CAPS(CertificateSettings, PerCandidateBounds):
+    """Certified posterior sampling: with probability 1 − δ the expected cost of every round is within its limit.
 
-    A draw from N(θ̂, ν² R² V⁻¹) of every signal proposes a ray, and its longest pessimistically safe step is played if
-    the data certify that its regret is at most C times what is unknown of it; else the optimistic ray's step is. With
-    `mixtures` the same is done with mixtures of the listed actions (docs/theory/caps.md). Candidates that come back
-    have sets of their own beside the ellipsoid, so that bounds of what is played often do not pay for the dimension.
+    A sample from N(θ̂, ν² R² V⁻¹) of every signal proposes a ray. Its longest pessimistically safe step is played if
+    the data certify that its regret is at most C times its uncertainty; otherwise the optimistic ray's step is played.
+    With `mixtures` the policy samples from mixtures of the listed actions instead (docs/theory/caps.md). Candidates
+    that recur have confidence sets of their own beside the ellipsoid, so that the bounds of actions that are played
+    often do not depend on the dimension.
 
-    >>> import numpy as np
-    >>> from stagewise.problem.safe_action import SafeAction
-    >>> policy = CAPS(safe_action=SafeAction(features=np.zeros(2)), threshold=0.5, noise=0.1)
-    >>> decision = policy.decide(policy.start(), np.eye(2))
-    >>> decision.index, round(decision.step, 6)
-    (0, 0.5)
+    Args:
+        safe_action: The action that is known to be safe before learning.
+        threshold: The limits on every round's expected costs: a number, one per constraint, or a mapping by name.
+        noise: R: outcomes are R-sub-Gaussian around their means; one number, or one for the reward and one per cost.
+        delta: The guarantee holds with probability 1 − δ.
+        check_assumptions: Test the declared assumptions online; a contradiction plays the safe action
+            (docs/theory/watch.md).
+        cost_bound: A-priori bound on mean costs, or one for each; "unit": 1, which is checked; None: no bound.
+        norm_bound: S ≥ ‖θ*‖, ‖μ*‖: one number, or one for the reward and one per cost.
+        action_bound: L ≥ ‖x‖; used only by radius="paper" and by the inflation "theory" of SafeLTS.
+        ridge: λ: the ridge of the regressions; None: the largest d R²/S² of the signals. The paper has 1.
+        radius: The kind of confidence radius (docs/theory/joint-radius.md).
+        separate_signals: Learn each signal when it arrives, without waiting for the others, in a regression of its own.
+        dimension: d, where every round names its safe action; otherwise the safe action's features determine it.
+        posterior_scale: ν: the scale of posterior samples, in posterior standard deviations; 0: greedy.
+        certificate_factor: C ≥ 1: the largest certified regret of a proposal, in units of its uncertainty.
+        reward_bound: An upper bound on all mean rewards.
+        mixtures: Sample from mixtures of the listed actions instead of playing points on rays; limits hold for the
+            mixture.
+        bounded_outcomes: Every outcome lies in [0, 1], as clicks do; rare outcomes are then learned faster.
+        rare_costs: Costs lie in [0, 1] and are rarely above 0, as complaints are; for features that do not recur.
+        blocks: With `rare_costs`: the number of feature blocks of equal length; an action uses one (template × user).
+
+    Raises:
+        InvalidProblem: A setting is invalid or conflicts with another.
+
+    Example:
+        >>> import numpy as np
+        >>> from stagewise.problem.safe_action import SafeAction
+        >>> policy = CAPS(safe_action=SafeAction(features=np.zeros(2)), threshold=0.5, noise=0.1)
+        >>> decision = policy.decide(policy.start(), np.eye(2))
+        >>> decision.action_index, round(decision.step_size, 6)
+        (0, 0.5)
     """
 
     mixtures: bool = False
-    """Mix the listed actions, instead of playing points on rays; the limits then hold for the mixture."""
-    unit_outcomes: bool = False
-    """Every outcome lies in [0, 1], as clicks do; what is rare is then learned sooner."""
+    """Sample from mixtures of the listed actions instead of playing points on rays; limits hold for the mixture."""
+    bounded_outcomes: bool = False
+    """Every outcome lies in [0, 1], as clicks do; rare outcomes are then learned faster."""
     rare_costs: bool = False
-    """Costs lie in [0, 1] and are rarely more than 0, as complaints are; sharp for features that never come back."""
+    """Costs lie in [0, 1] and are rarely above 0, as complaints are; for features that do not recur."""
     blocks: int = 1
-    """With `rare_costs`: features are so many blocks of equal length, of which an action uses one (template × user)."""
+    """With `rare_costs`: the number of feature blocks of equal length; an action uses one (template × user)."""
     share_delta: bool = field(init=False, default=True)
-    own_sets: bool = field(init=False, default=True)
+    per_action_bounds: bool = field(init=False, default=True)
 
-    form: ClassVar[Form] = Form(ridge=1, sharp=1, rule=RAYS, sampled=EVERY)
+    round_spec: ClassVar[RoundSpec] = RoundSpec(ridge=1, per_candidate=1, rule=RAYS, sampled=EVERY)
 
     def __post_init__(self) -> None:
-        switch(self.mixtures, "mixtures")
-        if switch(self.unit_outcomes, "unit_outcomes") and baseline_of(self.safe_action).of_the_round:
+        check_bool(self.mixtures, "mixtures")
+        if check_bool(self.bounded_outcomes, "bounded_outcomes") and parse_safe_action(self.safe_action).is_per_round:
             raise InvalidProblem(
-                "unit_outcomes is True and every round's set names its own safe action; it sharpens what is kept of "
-                "candidates that come back, and then none are followed, so leave it out"
+                ErrorCode.CONFLICTING_SETTINGS,
+                "bounded_outcomes is True and every round names its own safe action; leave it out, since "
+                "it needs candidates that recur",
             )
         self.certificate_numbers(None)
-        rule, events = MIXTURE if self.mixtures else RAYS, int(switch(self.rare_costs, "rare_costs"))
-        check_blocks(whole_at_least(self.blocks, "blocks", 1), self.mixtures, self.rare_costs)
-        settle(self, mixes=self.mixtures, form=self.form._replace(rule=rule, events=events))
+        rule, events = MIXTURE if self.mixtures else RAYS, int(check_bool(self.rare_costs, "rare_costs"))
+        check_blocks(check_integer_at_least(self.blocks, "blocks", 1), self.mixtures, self.rare_costs)
+        set_derived(self, mixes=self.mixtures, round_spec=self.round_spec._replace(rule=rule, rare_events=events))
         super().__post_init__()
 
     def last_numbers(self, model: LinearModel) -> list[float]:
         reward = self.safe_action.reward if model.reward is None else model.reward
         return self.certificate_numbers(reward)
 
-    def assumed(self, safe: SafeAction, thresholds: Thresholds) -> LinearModel:
-        if self.unit_outcomes:
-            check_safe_range(safe, thresholds, "rescale, or leave unit_outcomes out")
-        model = super().assumed(safe, thresholds)
+    def build_model(self, safe: SafeAction, thresholds: Thresholds) -> LinearModel:
+        if self.bounded_outcomes:
+            check_safe_range(safe, thresholds, "rescale, or leave bounded_outcomes out")
+        model = super().build_model(safe, thresholds)
         if not self.rare_costs:
             return model
-        ridge = ridge_of(self.ridge, model.safe.size, model.noise[0], model.norm_bound[0])  # of the reward alone
+        ridge = compute_ridge(self.ridge, model.safe.size, model.noise[0], model.norm_bound[0])  # of the reward alone
         model = replace(model, ridge=ridge)
         delta = RARE_SHARE * float(self.delta)
-        return rare_costs(model, thresholds, self.blocks, ceilings_of(thresholds, self.cost_bound), delta)
+        return add_rare_costs(model, thresholds, self.blocks, compute_ceilings(thresholds, self.cost_bound), delta)
 
     @property
     def interval_shares(self) -> tuple[float, ...]:
@@ -100,73 +148,86 @@ class CAPS(Certified, Sharpened):
         return (delta * (REWARD_SHARE + 2.0 * OTHER_SHARE / (m + 2)), *([delta * RARE_SHARE / m] * m))
 
     def learn_log(self, state: State, actions: Any, values: Sequence[Floats] | Floats) -> State:
-        """Take in a log as one batch: all its rows together, not each on its way."""
+        """Learn a log as one batch."""
         if not self.rare_costs:
             return super().learn_log(state, actions, values)
         before = state.memory.copy()
         state = super().learn_log(state, actions, values)
-        for part in parts_in(self.layout, state.memory):
-            if part.first > 0:  # every cost has a model of its own
-                learn_events_log(part, self.settings, before, state.memory, np.asarray(actions), np.array(values))
+        for block in iter_model_blocks(self.layout, state.memory):
+            if block.first > 0:  # every cost has a model of its own
+                learn_events_log(block, self.settings, before, state.memory, np.asarray(actions), np.array(values))
         return state
 
-    def form_for(self, actions: Any) -> Form | None:
-        """Return mixtures, or rays where there are some."""
-        return self.form if self.mixtures or actions.between else None
+    def get_round_spec(self, actions: Any) -> RoundSpec | None:
+        """Return the spec for mixtures, or for rays."""
+        return self.round_spec if self.mixtures or actions.between else None
 
     @property
-    def by_counts(self) -> bool:
-        """Whether own sets are made of counts; `rare_costs` says nothing of the reward."""
-        return self.unit_outcomes
+    def is_count_based(self) -> bool:
+        """Whether per-candidate sets use counts; `rare_costs` does not apply to the reward."""
+        return self.bounded_outcomes
 
     @property
-    def bounded(self) -> bool:
-        """Whether outcomes, or those of the costs, are promised to lie in [0, 1]."""
-        return self.unit_outcomes or self.rare_costs
+    def requires_unit_range(self) -> bool:
+        """Whether outcomes, or those of the costs, must lie in [0, 1]."""
+        return self.bounded_outcomes or self.rare_costs
 
     def values(self, reward: Any, cost: Any) -> Floats:
         values = super().values(reward, cost)
-        if self.unit_outcomes:
-            check_unit_range(values, self.thresholds, "unit_outcomes rests on that range, so rescale or leave it out")
+        if self.bounded_outcomes:
+            check_unit_range(values, self.thresholds, "bounded_outcomes needs that range, so rescale or leave it out")
         elif self.rare_costs:
             inside = np.array([0.0, *values[1:]])
-            check_unit_range(inside, self.thresholds, "rare_costs rests on that range, so rescale or leave it out")
+            check_unit_range(inside, self.thresholds, "rare_costs needs that range, so rescale or leave it out")
         return values
 
-    def fitting(self, listed: Listed) -> Listed:
-        super().fitting(listed)
+    def check_actions(self, listed: Listed) -> Listed:
+        super().check_actions(listed)
         if self.blocks > 1:
             check_one_block(listed.features, self.blocks, "action", InvalidActions)
         return listed
 
-    def propose(self, known: Intervals, draw: Draw) -> int | None:
-        """Name the candidate to play if its regret is certified, or -1, the safe action; None: the draw's proposal.
+    def propose(self, intervals: Intervals, draw: RandomKey) -> int | None:
+        """Propose a candidate to play if its regret is certified; for subclasses.
 
-        For subclasses: limits and the bound on regret hold whatever is proposed (docs/how-to/extend.md). On a ray its
-        longest safe step is played; of an action in a mixture as much as is safe beside the safe action.
+        Limits and the regret bound hold for every proposal (docs/how-to/extend.md). On a ray the longest safe step is
+        played; in a mixture the largest safe weight beside the safe action.
+
+        Args:
+            intervals: Confidence intervals of the candidates in this round.
+            draw: The source of the round's random numbers.
+
+        Returns:
+            The index of a candidate, -1 for the safe action, or None for the posterior sample's own proposal.
         """
         return None
 
-    def choose(self, state: State, actions: Any, draw: Draw) -> Decision:
-        listed = listed_of(actions) if self.mixtures else rays_of(actions)
-        of_round = self.entered(listed)
-        seen = self.chosen(self.form, state, listed.features, listed.eligible, draw, of_round)
+    def choose(self, state: State, actions: Any, draw: RandomKey) -> Decision:
+        listed = parse_listed_actions(actions) if self.mixtures else parse_rays(actions)
+        of_round = self.check_offered(listed)
+        result = self.play_round(self.round_spec, state, listed.features, listed.eligible, draw, of_round)
         safe: Any = self.safe_action.features if of_round is None else of_round.features
-        if type(self).propose is not CAPS.propose and undecided(seen):
-            seen = self.proposed(seen, draw, safe)
-        ours = type(self).propose is CAPS.propose
+        if type(self).propose is not CAPS.propose and is_open_to_proposal(result):
+            result = self.apply_proposal(result, draw, safe)
+        is_default = type(self).propose is CAPS.propose
         if not self.mixtures:
-            told = decision_on_rays(seen, self.thresholds, draw.round, why=None if ours else PROPOSED_RAY)
-            return self.explained(seen, state, told, of_round)
-        action = own(listed.features[seen.code] if seen.code >= 0 else safe)
-        decision = decision_from(seen, action, self.thresholds, draw.round, why=None if ours else PROPOSED)
-        return self.explained(seen, state, decision, of_round)
+            on_ray = build_ray_decision(result, self.thresholds, draw.round, why=None if is_default else PROPOSED_RAY)
+            return self.attach_cause(result, state, on_ray, of_round)
+        action = copy_action(listed.features[result.code] if result.code >= 0 else safe)
+        decision = build_mixture_decision(
+            result, action, self.thresholds, draw.round, why=None if is_default else PROPOSED
+        )
+        return self.attach_cause(result, state, decision, of_round)
 
-    def proposed(self, seen: Chosen, draw: Draw, safe: Floats) -> Chosen:
-        """Return the round as a subclass proposes it, or as it is; `safe` is the safe action."""
-        known = intervals_of(seen)
-        proposal = self.propose(known, draw)
+    def apply_proposal(self, result: RoundResult, draw: RandomKey, safe: Floats) -> RoundResult:
+        """Return the round with the subclass's proposal, if it makes one; `safe` is the safe action."""
+        intervals = get_intervals(result)
+        proposal = self.propose(intervals, draw)
         if proposal is None:
-            return seen
-        place = checked(proposal, known)
-        return in_mixture(seen, place, draw) if self.mixtures else on_ray(seen, place, safe)
+            return result
+        index = check_proposal(proposal, intervals)
+        return (
+            certify_proposed_mixture(result, index, draw)
+            if self.mixtures
+            else certify_proposed_ray(result, index, safe)
+        )

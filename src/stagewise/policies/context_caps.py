@@ -1,4 +1,4 @@
-"""CAPS over actions in a context: what is done for this user, each signal with a model of its own."""
+"""Contextual CAPS: actions for a user, with one model for each signal."""
 
 import math
 from collections.abc import Collection, Mapping
@@ -9,182 +9,256 @@ from typing import Any, ClassVar, get_args
 import numpy as np
 
 from stagewise.kernels.compile import Floats
-from stagewise.kernels.layout import DECLARED, HOME
-from stagewise.kernels.loop.round import EVERY, MIXTURE, Form
-from stagewise.models.arms import end_shares, lows_of
-from stagewise.models.context import NOISE, Signal, SignalModel, action_shares
-from stagewise.models.part import Modelled
-from stagewise.policies.arrays import assembled
-from stagewise.policies.baseline import armed, check_safe_range
-from stagewise.policies.ceilings import ceilings_of
-from stagewise.policies.certified import Certified
-from stagewise.policies.learning import check_unit_range
-from stagewise.policies.linear import ridge_of
-from stagewise.policies.mixtures import decision_from
+from stagewise.kernels.layout import SAFE_COST_DECLARED, SAFE_INDEX
+from stagewise.kernels.loop.round import EVERY, MIXTURE, RoundSpec
+from stagewise.models.arms_model import compute_lows, split_delta
+from stagewise.models.context_model import NOISE, Signal, SignalModel, compute_action_shares
+from stagewise.models.model_block import ModelBlockSpec
+from stagewise.policies.arrays import assemble_arrays
+from stagewise.policies.base_policy import check_unit_range
+from stagewise.policies.baseline import check_safe_range, require_arm
+from stagewise.policies.certificate_settings import CertificateSettings
+from stagewise.policies.context_policy import ContextPolicy
+from stagewise.policies.cost_bounds import compute_ceilings
+from stagewise.policies.linear_policy import compute_ridge
+from stagewise.policies.mixture_decision import build_mixture_decision
 from stagewise.policies.policy import State
-from stagewise.policies.rays import own
+from stagewise.policies.ray_decision import copy_action
 from stagewise.policies.safe_policy import SafePolicy
-from stagewise.policies.settings import keep, probability, promise_numbers, settle
-from stagewise.policies.user_rows import UserRows
-from stagewise.problem.checks import MOST, number, one_of, positive, shown, size_of, whole
-from stagewise.problem.errors import InvalidProblem
+from stagewise.policies.settings import build_constraint_settings, check_probability, copy_settings, set_derived
+from stagewise.problem.checks import (
+    MOST,
+    check_choice,
+    check_integer,
+    check_number,
+    check_positive,
+    check_size,
+    safe_repr,
+)
+from stagewise.problem.errors import ErrorCode, InvalidProblem
 from stagewise.problem.safe_action import SafeAction
-from stagewise.problem.thresholds import Thresholds, resolved, safe_costs
+from stagewise.problem.thresholds import Thresholds, get_safe_costs, resolve_thresholds
 from stagewise.records.decision import Decision
-from stagewise.records.draw import Draw
+from stagewise.records.random_key import RandomKey
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ContextCAPS(Certified, UserRows, SafePolicy):
-    """Certified posterior sampling over actions in a context: the mixture of every round has its costs in check.
+class ContextCAPS(CertificateSettings, ContextPolicy, SafePolicy):
+    """Contextual certified posterior sampling: with probability 1 − δ the mixture of every round keeps its limits.
 
-    The safe action is one of the actions, `SafeAction(arm=…)`: what is done today, for this user. Its `cost` bounds its
-    mean costs for every user, its `reward` is the least that its mean reward is. Every outcome lies in [0, 1]. Every
-    signal has a model of its own: linear in the context with parameters for every action, or a rate for every action,
-    by segment where that is said (docs/theory/context-models.md).
+    The safe action is one of the actions, `SafeAction(arm=…)`. Its `cost` is an upper bound on its mean costs for
+    every user, its `reward` a lower bound on its mean reward. Every outcome lies in [0, 1]. Every signal has its own
+    model: linear in the context with parameters for every action, or a rate for every action, by segment where `by`
+    says so (docs/theory/context-models.md).
 
-    >>> from stagewise.problem.context import Context
-    >>> policy = ContextCAPS(
-    ...     actions=3, context=2, safe_action=SafeAction(arm=0, reward=0.0, cost=0.001), threshold={"opt_out": 0.02}
-    ... )
-    >>> decision = policy.decide(policy.start(), Context([0.3, 0.1]))
-    >>> decision.index, decision.dearest
-    (0, array([0.001]))
+    Args:
+        safe_action: The action that is known to be safe before learning.
+        threshold: The limits on every round's expected costs: a number, one per constraint, or a mapping by name.
+        actions: The number of actions, including the safe one.
+        delta: The guarantee holds with probability 1 − δ.
+        check_assumptions: Test the declared assumptions online; a contradiction plays the safe action
+            (docs/theory/watch.md).
+        cost_bound: A-priori bound on mean costs, or one for each; "unit": 1, which is checked; None: no bound.
+        posterior_scale: ν: the scale of posterior samples, in posterior standard deviations; 0: greedy.
+        certificate_factor: C ≥ 1: the largest certified regret of a proposal, in units of its uncertainty.
+        reward_bound: An upper bound on all mean rewards.
+        context: The number of context features of a user, each in [−1, 1]; a constant is added.
+        segments: The number of segmentations of users; `by` names a signal for each.
+        by: The segmentation of a signal's rates; other signals have one rate for each action.
+        reward_model: The model of the mean reward: "linear" in the context or "rates" by action.
+        cost_model: The model of mean costs: one for all, or one for each by name.
+        norm_bound: S: an upper bound on the norm of every action's parameter; only for linear signals.
+        ridge: λ of the regressions; None: n R²/S².
+        initial_actions: The number of actions when learning began; later actions share a reserved part of δ.
+        reference_rates: The rate at which a cost's confidence sets are sharpest, by name; None: its limit (the first
+            one).
+
+    Raises:
+        InvalidProblem: A setting is invalid or conflicts with another.
+
+    Example:
+        >>> from stagewise.problem.context import Context
+        >>> policy = ContextCAPS(
+        ...     actions=3, context=2, safe_action=SafeAction(arm=0, reward=0.0, cost=0.001), threshold={"opt_out": 0.02}
+        ... )
+        >>> decision = policy.decide(policy.start(), Context([0.3, 0.1]))
+        >>> decision.action_index, decision.pessimistic_cost
+        (0, array([0.001]))
     """
 
     actions: int
-    """How many actions there are, the safe one among them."""
+    """The number of actions, including the safe one."""
     context: int = 0
-    """How many numbers are known about a user, each in [−1, 1]; a constant is added to them."""
+    """The number of context features of a user, each in [−1, 1]; a constant is added."""
     segments: int = 0
-    """In how many ways users are divided into segments; `by` names a signal for each."""
+    """The number of segmentations of users; `by` names a signal for each."""
     by: Mapping[str, int] | None = None
-    """By which division a signal's rates are kept; a signal that is not named has one rate for each action."""
+    """The segmentation of a signal's rates; other signals have one rate for each action."""
     reward_model: SignalModel = "linear"
-    """How the mean reward depends on user and action."""
+    """The model of the mean reward: "linear" in the context or "rates" by action."""
     cost_model: SignalModel | Mapping[str, SignalModel] = "rates"
-    """How mean costs do; one for all, or one for each."""
+    """The model of mean costs: one for all, or one for each by name."""
     norm_bound: float = 1.0
-    """S: the norm of every action's parameter, where a signal is linear; else it is refused."""
+    """S: an upper bound on the norm of every action's parameter; only for linear signals."""
     ridge: float | None = None
     """λ of the regressions; None: n R²/S²."""
-    launched: int | None = None
-    """How many actions there were when learning began; those that came later take what was kept back of δ."""
-    expected: Mapping[str, float] | None = None
-    """Around which mean a cost's rates have the sharpest sets; None: its limit, the first where it is changed later."""
+    initial_actions: int | None = None
+    """The number of actions when learning began; later actions share a reserved part of δ."""
+    reference_rates: Mapping[str, float] | None = None
+    """The rate at which a cost's confidence sets are sharpest, by name; None: its limit (the first one)."""
     share_delta: bool = field(init=False, default=True)
 
-    decides: ClassVar[type[Decision]] = Decision  # what its decisions are
-    form: ClassVar[Form] = Form(apiece=1, cells=1, rule=MIXTURE, sampled=EVERY, apart=1)  # one for all models
+    decision_type: ClassVar[type[Decision]] = Decision  # the class of its decisions
+    round_spec: ClassVar[RoundSpec] = RoundSpec(
+        per_action_ridge=1, segment_rates=1, rule=MIXTURE, sampled=EVERY, separate_signals=1
+    )  # one for all models
     mixes: ClassVar[bool] = True
-    apart: ClassVar[bool] = True  # type: ignore[misc]  # every signal has a model of its own
-    bounded: ClassVar[bool] = True  # outcomes are promised to lie in [0, 1]
+    separate_signals: ClassVar[bool] = True  # type: ignore[misc]  # every signal has a model of its own
+    requires_unit_range: ClassVar[bool] = True  # outcomes must lie in [0, 1]
 
     def __post_init__(self) -> None:
-        keep(self)
-        actions = size_of(self.actions, "actions")
-        safe = armed(self.safe_action, actions)
-        thresholds = resolved(self.threshold, safe)
-        whole(self.context, "context", f"from 0 to {MOST}", 0, MOST)
-        whole(self.segments, "segments", "from 0 to 64", 0, 64)
+        copy_settings(self)
+        actions = check_size(self.actions, "actions")
+        safe = require_arm(self.safe_action, actions)
+        thresholds = resolve_thresholds(self.threshold, safe)
+        check_integer(self.context, "context", f"from 0 to {MOST}", 0, MOST)
+        check_integer(self.segments, "segments", "from 0 to 64", 0, 64)
         check_safe_range(safe, thresholds, "rescale")
-        ceilings = ceilings_of(thresholds, self.cost_bound, 0.0)
-        promise = promise_numbers(thresholds, ceilings, None, 1.0, self.watch)
-        settle(self, thresholds=thresholds)
+        ceilings = compute_ceilings(thresholds, self.cost_bound, 0.0)
+        constraints = build_constraint_settings(thresholds, ceilings, None, 1.0, self.check_assumptions)
+        set_derived(self, thresholds=thresholds)
         last = self.certificate_numbers(safe.reward)
-        parts = self.modelled(safe, thresholds)
-        head, nowhere = (self.switches | DECLARED, 0, int(safe.arm or 0)), np.zeros(self.width)
-        layout, settings = assembled(head, promise, nowhere, parts, last=last)
-        settle(self, layout=layout, settings=settings)
+        blocks = self.build_models(safe, thresholds)
+        head, origin = (self.switches | SAFE_COST_DECLARED, 0, int(safe.arm or 0)), np.zeros(self.width)
+        layout, settings = assemble_arrays(head, constraints, origin, blocks, last=last)
+        set_derived(self, layout=layout, settings=settings)
 
     @cached_property
     def models(self) -> dict[str, str]:
-        """How each signal is modelled, by its name."""
-        names, kinds, given = self.thresholds.names, get_args(SignalModel), self.cost_model
-        if isinstance(given, Mapping):
-            given = {**dict.fromkeys(names, "rates"), **by_name(given, names, "cost_model", "limits")}
-        told = {"reward": self.reward_model, **(given if isinstance(given, dict) else dict.fromkeys(names, given))}
-        return {name: one_of(kind, kinds, f"the model of {name!r}") for name, kind in told.items()}
+        """The model of each signal, by name."""
+        names, kinds, cost_model = self.thresholds.names, get_args(SignalModel), self.cost_model
+        if isinstance(cost_model, Mapping):
+            cost_model = {**dict.fromkeys(names, "rates"), **parse_by_name(cost_model, names, "cost_model", "limits")}
+        models = {
+            "reward": self.reward_model,
+            **(cost_model if isinstance(cost_model, dict) else dict.fromkeys(names, cost_model)),
+        }
+        return {name: check_choice(kind, kinds, f"the model of {name!r}") for name, kind in models.items()}
 
     @cached_property
     def divisions(self) -> dict[str, int]:
-        """By which division each signal's rates are kept; −1: by none."""
-        given = by_name(self.by, self.models, "by", "signals")
-        for name, division in given.items():
+        """The segmentation of each signal's rates; −1: none."""
+        divisions = parse_by_name(self.by, self.models, "by", "signals")
+        for name, division in divisions.items():
             if self.models[name] != "rates":
-                raise InvalidProblem(f"by names {name!r}, which is {self.models[name]}; only rates are kept by segment")
-            whole(division, f"the division of {name!r}", f"below segments ({self.segments})", 0, self.segments - 1)
-        unread = next((division for division in range(self.segments) if division not in given.values()), None)
-        if unread is not None:
-            raise InvalidProblem(
-                f"segments is {self.segments}, and by keeps no signal by division {unread}; name a signal for it, or "
-                "have fewer segments"
+                raise InvalidProblem(
+                    ErrorCode.UNSUPPORTED,
+                    "by has {name!r}, which is {models}; only rates can be kept by segment",
+                    name=name,
+                    models=self.models[name],
+                )
+            check_integer(
+                division, f"the division of {name!r}", f"below segments ({self.segments})", 0, self.segments - 1
             )
-        return {name: int(given.get(name, -1)) for name in self.models}
+        unused = next((division for division in range(self.segments) if division not in divisions.values()), None)
+        if unused is not None:
+            raise InvalidProblem(
+                ErrorCode.UNUSED_SETTING,
+                "segments is {segments}, and by uses no segment {unused}; name a signal for it, or use fewer segments",
+                segments=self.segments,
+                unused=unused,
+            )
+        return {name: int(divisions.get(name, -1)) for name in self.models}
 
     @cached_property
     def declared_costs(self) -> list[float]:
-        """What the safe action's signed mean costs are at most; ∞: nothing was declared."""
-        known = self.thresholds.signs * safe_costs(self.safe_action, self.thresholds.names)
-        return [math.inf if math.isnan(cost) else float(cost) for cost in known]
+        """Declared upper bounds of the safe action's signed mean costs; ∞ where none is declared."""
+        declared = self.thresholds.signs * get_safe_costs(self.safe_action, self.thresholds.names)
+        return [math.inf if math.isnan(cost) else float(cost) for cost in declared]
 
     @cached_property
     def shares(self) -> Floats:
-        """What of δ every action takes."""
-        launched = self.actions if self.launched is None else self.launched
-        whole(launched, "launched", f"from 1 to {self.actions}, the actions there are", 1, self.actions)
-        return action_shares(self.actions, launched)
+        """The share of δ of every action."""
+        initial_actions = self.actions if self.initial_actions is None else self.initial_actions
+        check_integer(
+            initial_actions, "initial_actions", f"from 1 to {self.actions}, the actions there are", 1, self.actions
+        )
+        return compute_action_shares(self.actions, initial_actions)
 
-    def modelled(self, safe: SafeAction, thresholds: Thresholds) -> tuple[Modelled, ...]:
-        """Return the models of the signals as kernels read them."""
-        size, bound, m = 1 + self.context, positive(self.norm_bound, "norm_bound"), thresholds.values.size
-        ridge = ridge_of(self.ridge, size, NOISE, bound)
+    def build_models(self, safe: SafeAction, thresholds: Thresholds) -> tuple[ModelBlockSpec, ...]:
+        """Return the model blocks of the signals."""
+        size, bound, m = 1 + self.context, check_positive(self.norm_bound, "norm_bound"), thresholds.values.size
+        ridge = compute_ridge(self.ridge, size, NOISE, bound)
         divisions = self.divisions
         self.check_regressions_read()
-        delta, (high, other) = probability(self.delta, "delta"), end_shares(m)
+        delta, (high, other) = check_probability(self.delta, "delta"), split_delta(m)
         costs = self.declared_costs
-        declared, lows, parts = [-np.inf if safe.reward is None else safe.reward, *costs], lows_of(thresholds.signs), []
-        expected = [0.5, *(thresholds.signs * self.sharpest(thresholds) - lows[1:]).tolist()]
-        for place, (name, kind) in enumerate(self.models.items()):
-            lower, upper = -math.log(delta * other), -math.log(delta * (high if place else other))
-            signal = Signal(place, float(lows[place]), lower, upper, float(declared[place]), float(expected[place]))
+        declared, lows, blocks = (
+            [-np.inf if safe.reward is None else safe.reward, *costs],
+            compute_lows(thresholds.signs),
+            [],
+        )
+        reference_rates = [0.5, *(thresholds.signs * self.get_reference_rates(thresholds) - lows[1:]).tolist()]
+        for index, (name, kind) in enumerate(self.models.items()):
+            lower, upper = -math.log(delta * other), -math.log(delta * (high if index else other))
+            signal = Signal(
+                index, float(lows[index]), lower, upper, float(declared[index]), float(reference_rates[index])
+            )
             if kind == "linear":
-                parts.append(signal.linear(size, self.shares, ridge, bound))
+                blocks.append(signal.linear(size, self.shares, ridge, bound))
             else:
                 division = divisions[name]
-                parts.append(signal.rates(-1 if division < 0 else self.first_segment + division, self.shares))
-        return tuple(parts)
+                blocks.append(signal.rates(-1 if division < 0 else self.first_segment + division, self.shares))
+        return tuple(blocks)
 
     def check_regressions_read(self) -> None:
-        """Refuse settings of regressions where no signal is linear."""
+        """Raise InvalidProblem for settings of linear models where no signal is linear."""
         if "linear" in self.models.values():
             return
-        given = {"norm_bound": None if self.norm_bound == 1.0 else self.norm_bound, "ridge": self.ridge}
-        for name, value in given.items():
+        settings = {"norm_bound": None if self.norm_bound == 1.0 else self.norm_bound, "ridge": self.ridge}
+        for name, value in settings.items():
             if value is not None:
                 raise InvalidProblem(
-                    f"{name} is {shown(value)}; leave it out, since it is for signals that are linear, and here all "
-                    "are rates"
+                    ErrorCode.UNUSED_SETTING,
+                    "{name} is {value}; leave it out, since it applies to linear signals and all signals "
+                    "here are rates",
+                    name=name,
+                    value=safe_repr(value),
                 )
 
-    def sharpest(self, thresholds: Thresholds) -> Floats:
-        """Return the mean costs (m,) around which the sets are sharpest."""
-        given, means = by_name(self.expected, thresholds.names, "expected", "limits"), thresholds.values.copy()
-        for name, value in given.items():
+    def get_reference_rates(self, thresholds: Thresholds) -> Floats:
+        """Return the mean costs (m,) at which the confidence sets are sharpest."""
+        rates, means = (
+            parse_by_name(self.reference_rates, thresholds.names, "reference_rates", "limits"),
+            thresholds.values.copy(),
+        )
+        for name, value in rates.items():
             if self.models[name] != "rates":
-                raise InvalidProblem(f"expected names {name!r}, which is {self.models[name]}; only rates have one")
-            mean = means[thresholds.names.index(name)] = number(value, f"the expected {name!r}")
+                raise InvalidProblem(
+                    ErrorCode.UNSUPPORTED,
+                    "reference_rates has {name!r}, which is {models}; only rates have a reference rate",
+                    name=name,
+                    models=self.models[name],
+                )
+            mean = means[thresholds.names.index(name)] = check_number(value, f"the reference rate of {name!r}")
             if not 0.0 <= mean <= 1.0:
-                raise InvalidProblem(f"the expected {name!r} is {mean:g}; outcomes lie in [0, 1]")
+                raise InvalidProblem(
+                    ErrorCode.OUT_OF_RANGE,
+                    "the reference rate of {name!r} is {mean:g}; it must be in [0, 1]",
+                    name=name,
+                    mean=mean,
+                )
         return means
 
-    def choose(self, state: State, actions: Any, draw: Draw) -> Decision:
-        rows, eligible = self.offer_of(actions)
-        seen = self.chosen(self.form, state, rows, eligible, draw)
-        played = own(rows[seen.code if seen.code >= 0 else self.layout.item(HOME)])
-        told = (self.presented, draw.round)
-        decision = decision_from(seen, played, *told, names=self.names, kind=self.decides, span=self.reward_span)
-        return self.explained(seen, state, decision)
+    def choose(self, state: State, actions: Any, draw: RandomKey) -> Decision:
+        rows, eligible = self.parse_offer(actions)
+        result = self.play_round(self.round_spec, state, rows, eligible, draw)
+        played = copy_action(rows[result.code if result.code >= 0 else self.layout.item(SAFE_INDEX)])
+        decision = build_mixture_decision(
+            result, played, self.display_thresholds, draw.round,
+            names=self.names, kind=self.decision_type, span=self.reward_span,
+        )  # fmt: skip
+        return self.attach_cause(result, state, decision)
 
     def values(self, reward: Any, cost: Any) -> Floats:
         values = super().values(reward, cost)
@@ -192,10 +266,17 @@ class ContextCAPS(Certified, UserRows, SafePolicy):
         return values
 
 
-def by_name(given: Any, names: Collection[str], what: str, of: str) -> dict[str, Any]:
-    """Return what a setting says by name, each of them one of these."""
-    if given is None:
+def parse_by_name(value: Any, names: Collection[str], what: str, of: str) -> dict[str, Any]:
+    """Return a setting that maps some of these names to values."""
+    if value is None:
         return {}
-    if not isinstance(given, Mapping) or not all(isinstance(name, str) and name in names for name in given):
-        raise InvalidProblem(f"{what} is {shown(given)}; it must name {of}: {', '.join(names)}")
-    return dict(given)
+    if not isinstance(value, Mapping) or not all(isinstance(name, str) and name in names for name in value):
+        raise InvalidProblem(
+            ErrorCode.UNKNOWN_NAME,
+            "{what} is {value}; it must name {of}: {names}",
+            what=what,
+            value=safe_repr(value),
+            of=of,
+            names=", ".join(names),
+        )
+    return dict(value)

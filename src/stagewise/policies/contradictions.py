@@ -1,79 +1,88 @@
-"""What was declared and is contradicted by the data, with the numbers: the cause of decisions while it stays so."""
+"""Causes of decisions where the data contradict a declared value."""
 
 import math
 from typing import Any
 
 from stagewise.kernels.bounds import CENTRE, HALF
-from stagewise.kernels.compile import Floats, Ints, named
-from stagewise.kernels.layout import DECLARED, HOME, ROVING, roving_action
-from stagewise.kernels.promise import BASELINE, CEILING, DISPUTED, KINDS, MODEL, NOISE, ceiling_of, has
-from stagewise.models.answers import Evidence, answers_of
-from stagewise.models.part import parts_in
+from stagewise.kernels.compile import Floats, Ints, as_python
+from stagewise.kernels.constraints import (
+    CONTRADICTED,
+    CONTRADICTION_KINDS,
+    COST_BOUND,
+    MODEL,
+    NOISE,
+    SAFE_COST,
+    get_ceiling,
+    has_switch,
+)
+from stagewise.kernels.layout import PER_ROUND_SAFE, SAFE_COST_DECLARED, SAFE_INDEX, get_round_safe_action
+from stagewise.models.diagnostics import Evidence, get_diagnostics
+from stagewise.models.model_block import iter_model_blocks
 from stagewise.problem.thresholds import Thresholds
-from stagewise.records.reason import Cause, Contradiction, Reason
+from stagewise.records.reason import Contradiction, Reason, ReasonDetails
 
-HAS, ROVING_ACTION = named(has), named(roving_action)
-
-
-def subject(code: int) -> tuple[int, int]:
-    """Return what a kernel's code disputes, and of which constraint."""
-    return (-code - DISPUTED) % KINDS, (-code - DISPUTED) // KINDS
+HAS, ROUND_SAFE_ACTION = as_python(has_switch), as_python(get_round_safe_action)
 
 
-def cause_of(
+def decode_subject(code: int) -> tuple[int, int]:
+    """Return the kind of a kernel's contradiction code and its constraint."""
+    return (-code - CONTRADICTED) % CONTRADICTION_KINDS, (-code - CONTRADICTED) // CONTRADICTION_KINDS
+
+
+def build_cause(
     code: int, thresholds: Thresholds, layout: Ints, settings: Floats, memory: Floats, bounds: Floats
-) -> Cause:
-    """Return what a kernel's code stands for, in the units of these thresholds; `bounds` are those of the round."""
-    constraint, seen = subject(code)[1], Evidence()  # a model may dispute nothing by itself
-    for part in parts_in(layout, memory):
-        signal = 1 + constraint - part.first
-        if 0 <= signal < part.signals:
-            seen = answers_of(part).evidence(part, layout, settings, memory, signal)
-    if HAS(layout, ROVING) and subject(code)[0] == BASELINE:
-        most = float(ROVING_ACTION(layout, settings).costs[constraint])
-        return contradicted(
+) -> ReasonDetails:
+    """Return the cause of a kernel's code in the thresholds' units; `bounds` are those of the round."""
+    constraint, evidence = decode_subject(code)[1], Evidence()  # a model can have no evidence
+    for block in iter_model_blocks(layout, memory):
+        signal = 1 + constraint - block.first
+        if 0 <= signal < block.signals:
+            evidence = get_diagnostics(block).get_evidence(block, layout, settings, memory, signal)
+    if HAS(layout, PER_ROUND_SAFE) and decode_subject(code)[0] == SAFE_COST:
+        most = float(ROUND_SAFE_ACTION(layout, settings).costs[constraint])
+        return build_contradiction(
             Contradiction.SAFE_COST_OF_A_ROUND, thresholds, constraint,
-            declared=thresholds.in_unit(constraint, most), outcomes=seen.outcomes, count=seen.safe_count,
+            declared=thresholds.to_user_unit(constraint, most), outcomes=evidence.outcomes, count=evidence.safe_count,
         )  # fmt: skip
-    if HAS(layout, DECLARED) and subject(code)[0] == BASELINE:
-        home = bounds[1 + constraint, :, int(layout[HOME])]
-        low = float(home[CENTRE] - home[HALF])
-        return contradicted(
+    if HAS(layout, SAFE_COST_DECLARED) and decode_subject(code)[0] == SAFE_COST:
+        safe_bounds = bounds[1 + constraint, :, int(layout[SAFE_INDEX])]
+        low = float(safe_bounds[CENTRE] - safe_bounds[HALF])
+        return build_contradiction(
             Contradiction.SAFE_COST_OF_A_USER, thresholds, constraint,
-            declared=thresholds.told[constraint], found_at=thresholds.in_unit(constraint, low),
-            count=seen.safe_count, mean=thresholds.in_unit(constraint, seen.safe_mean),
+            declared=thresholds.declared_safe[constraint], found_at=thresholds.to_user_unit(constraint, low),
+            count=evidence.safe_count, mean=thresholds.to_user_unit(constraint, evidence.safe_mean),
         )  # fmt: skip
-    return cause_for(code, thresholds, ceiling_of(layout, settings, constraint), seen)
+    return build_cause_from_evidence(code, thresholds, get_ceiling(layout, settings, constraint), evidence)
 
 
-def cause_for(code: int, thresholds: Thresholds, ceiling: float, evidence: Evidence) -> Cause:
-    """Return what a kernel's code stands for, in the units of these thresholds; the ceiling is signed."""
-    (what, j), setting = subject(code), thresholds.bound_name
-    if what == CEILING:
-        bound = thresholds.in_unit(j, ceiling)
-        return contradicted(Contradiction.COST_BOUND, thresholds, j, bound=bound, setting=setting)
+def build_cause_from_evidence(code: int, thresholds: Thresholds, ceiling: float, evidence: Evidence) -> ReasonDetails:
+    """Return the cause of a kernel's code in the thresholds' units; the ceiling is signed."""
+    (what, j), setting = decode_subject(code), thresholds.bound_name
+    if what == COST_BOUND:
+        bound = thresholds.to_user_unit(j, ceiling)
+        return build_contradiction(Contradiction.COST_BOUND, thresholds, j, bound=bound, setting=setting)
     if what == NOISE and setting == "cost_bound":
-        return noise_contradicted(thresholds, j, evidence)
-    if what == BASELINE and not math.isnan(thresholds.told[j]):
-        return safe_cost_contradicted(thresholds, j, thresholds.told[j], evidence)
+        return build_noise_cause(thresholds, j, evidence)
+    if what == SAFE_COST and not math.isnan(thresholds.declared_safe[j]):
+        return build_safe_cost_cause(thresholds, j, thresholds.declared_safe[j], evidence)
     if what in (MODEL, NOISE):
-        return contradicted(Contradiction.NO_LINEAR_MEAN, thresholds, j, setting=setting)
-    return contradicted(Contradiction.SAFE_ACTION_UNSAFE, thresholds, j, threshold=thresholds.values[j])
+        return build_contradiction(Contradiction.NO_LINEAR_MEAN, thresholds, j, setting=setting)
+    return build_contradiction(Contradiction.SAFE_ACTION_UNSAFE, thresholds, j, threshold=thresholds.values[j])
 
 
-def noise_contradicted(thresholds: Thresholds, j: int, evidence: Evidence) -> Cause:
-    """Return that residuals need more noise than was declared."""
+def build_noise_cause(thresholds: Thresholds, j: int, evidence: Evidence) -> ReasonDetails:
+    """Return the cause: the residuals are larger than the declared noise allows."""
     numbers = {"declared": evidence.noise, "outcomes": evidence.outcomes, "needed": evidence.least}
-    return contradicted(Contradiction.NOISE, thresholds, j, **numbers)
+    return build_contradiction(Contradiction.NOISE, thresholds, j, **numbers)
 
 
-def safe_cost_contradicted(thresholds: Thresholds, j: int, declared: float, evidence: Evidence) -> Cause:
-    """Return that outcomes at the safe action are not what was declared of it."""
-    numbers = {"count": evidence.safe_count, "mean": thresholds.in_unit(j, evidence.safe_mean)}
-    return contradicted(Contradiction.SAFE_COST, thresholds, j, declared=declared, **numbers)
+def build_safe_cost_cause(thresholds: Thresholds, j: int, declared: float, evidence: Evidence) -> ReasonDetails:
+    """Return the cause: outcomes of the safe action contradict its declared cost."""
+    numbers = {"count": evidence.safe_count, "mean": thresholds.to_user_unit(j, evidence.safe_mean)}
+    return build_contradiction(Contradiction.SAFE_COST, thresholds, j, declared=declared, **numbers)
 
 
-def contradicted(found: Contradiction, thresholds: Thresholds, constraint: int, **numbers: Any) -> Cause:
-    """Return that something declared of a cost is contradicted."""
+def build_contradiction(found: Contradiction, thresholds: Thresholds, constraint: int, **numbers: Any) -> ReasonDetails:
+    """Return the cause for a contradicted value of a cost."""
     name, at_most = thresholds.names[constraint], bool(thresholds.signs[constraint] > 0.0)
-    return Cause.of(Reason.CONTRADICTION, found=found, limit=name, at_most=at_most, **numbers)
+    return ReasonDetails.of(Reason.CONTRADICTION, found=found, limit=name, at_most=at_most, **numbers)

@@ -1,53 +1,81 @@
-"""DOSLB: optimistic in the reward and in the costs, without coming back. It breaks limits."""
+"""DOSLB: optimistic in the reward and in the costs. It violates limits."""
 
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from stagewise.kernels.loop.round import MIXTURE, Form
+from stagewise.kernels.loop.round import MIXTURE, RoundSpec
 from stagewise.policies.lclucb import LCLUCB
-from stagewise.policies.mixtures import DARING, WRITTEN_IN, decision_from
+from stagewise.policies.mixture_decision import GET_DECISION_VIEWS, OPTIMISTIC_COSTS, build_mixture_decision
 from stagewise.policies.policy import State
-from stagewise.policies.rays import own
+from stagewise.policies.ray_decision import copy_action
 from stagewise.policies.settings import Optimism
 from stagewise.problem.action_set import ActionSet
 from stagewise.records.decision import Decision
-from stagewise.records.draw import Draw
+from stagewise.records.random_key import RandomKey
 
-MIXTURES = Form(ridge=1, rule=MIXTURE)
+MIXTURES = RoundSpec(ridge=1, rule=MIXTURE)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class DOSLB(LCLUCB):
-    """The doubly optimistic learner (Chen, Gangrade, Saligrama 2022). **It breaks its limits**: for comparison only.
+    """The doubly optimistic learner (Chen, Gangrade, Saligrama 2022). **It violates its limits**: for comparison only.
 
-    On rays it is `ROFUL`, and on a finite set the directional `OPLB`, without the last step that makes those safe:
-    where a cost may still be within its threshold it is taken to be. By its authors, what it goes over its limits by
-    adds up to the order of √T; it may do so in every single round (docs/explanation/comparison.md). Regret is small or
-    negative: what it gains there is the price of safety.
+    On rays it is `ROFUL`, and on a finite set the directional `OPLB`, without the last step that makes those safe: a
+    cost that is plausibly within its threshold is treated as if it were. Its authors bound the sum of its violations
+    by the order of √T; it can violate a limit in every round (docs/explanation/comparison.md). Its regret is small or
+    negative, since it does not pay for safety.
 
-    >>> import numpy as np
-    >>> from stagewise.problem.safe_action import SafeAction
-    >>> policy = DOSLB(safe_action=SafeAction(features=np.zeros(2)), threshold=0.5, noise=0.1)
-    >>> decision = policy.decide(policy.start(), np.eye(2), Draw())
-    >>> decision.step, bool(decision.dearest[0] > 0.5)
-    (1.0, True)
+    Args:
+        safe_action: The action that is known to be safe before learning.
+        threshold: The limits on every round's expected costs: a number, one per constraint, or a mapping by name.
+        noise: R: outcomes are R-sub-Gaussian around their means; one number, or one for the reward and one per cost.
+        delta: The guarantee holds with probability 1 − δ.
+        reward_scale: α_r of inflated optimism: α_r − 1 cost radii are added to the optimistic reward; None: the
+            theorem's choice.
+        check_assumptions: Test the declared assumptions online; a contradiction plays the safe action
+            (docs/theory/watch.md).
+        cost_bound: A-priori bound on mean costs, or one for each; "unit": 1, which is checked; None: no bound.
+        cost_scale: α_c: the number of radii added to costs.
+        share_delta: Share δ among the reward and the constraints; otherwise each has its own δ.
+        norm_bound: S ≥ ‖θ*‖, ‖μ*‖: one number, or one for the reward and one per cost.
+        action_bound: L ≥ ‖x‖; used only by radius="paper" and by the inflation "theory" of SafeLTS.
+        ridge: λ: the ridge of the regressions; None: the largest d R²/S² of the signals. The paper has 1.
+        radius: The kind of confidence radius (docs/theory/joint-radius.md).
+        separate_signals: Learn each signal when it arrives, without waiting for the others, in a regression of its own.
+        dimension: d, where every round names its safe action; otherwise the safe action's features determine it.
+        directions: On a convex set: the number of initial directions of the search.
+        bound_gap: On a convex set: bound `decision.optimality_gap` by a small conic program; otherwise it is infinite.
+
+    Raises:
+        InvalidProblem: A setting is invalid or conflicts with another.
+
+    Example:
+        >>> import numpy as np
+        >>> from stagewise.problem.safe_action import SafeAction
+        >>> policy = DOSLB(safe_action=SafeAction(features=np.zeros(2)), threshold=0.5, noise=0.1)
+        >>> decision = policy.decide(policy.start(), np.eye(2), RandomKey())
+        >>> decision.step_size, bool(decision.pessimistic_cost[0] > 0.5)
+        (1.0, True)
     """
 
     optimism: Optimism = field(init=False, default="directional")
-    own_sets: bool = field(init=False, default=False)
+    per_action_bounds: bool = field(init=False, default=False)
 
     returns: ClassVar[bool] = False
     theorem: ClassVar[str] = ""
 
-    def form_for(self, actions: Any) -> Form | None:
-        return self.form if actions.between else MIXTURES._replace(roving=self.form.roving)
+    def get_round_spec(self, actions: Any) -> RoundSpec | None:
+        return self.round_spec if actions.between else MIXTURES._replace(per_round_safe=self.round_spec.per_round_safe)
 
-    def choose(self, state: State, actions: Any, draw: Draw) -> Decision:
+    def choose(self, state: State, actions: Any, draw: RandomKey) -> Decision:
         if isinstance(actions, ActionSet) and not actions.between:
-            listed = self.fitting(actions.as_list())
-            of_round, form = self.safe_named_by(listed), MIXTURES._replace(roving=self.form.roving)
-            seen = self.chosen(form, state, listed.features, listed.eligible, draw, of_round)
-            action = own(WRITTEN_IN(seen.layout, seen.answer).action)
-            decision = decision_from(seen, action, self.thresholds, draw.round, why=DARING)
-            return self.explained(seen, state, decision, of_round)
+            listed = self.check_actions(actions.as_list())
+            of_round, round_spec = (
+                self.get_round_safe_action(listed),
+                MIXTURES._replace(per_round_safe=self.round_spec.per_round_safe),
+            )
+            result = self.play_round(round_spec, state, listed.features, listed.eligible, draw, of_round)
+            action = copy_action(GET_DECISION_VIEWS(result.layout, result.answer).action)
+            decision = build_mixture_decision(result, action, self.thresholds, draw.round, why=OPTIMISTIC_COSTS)
+            return self.attach_cause(result, state, decision, of_round)
         return super().choose(state, actions, draw)

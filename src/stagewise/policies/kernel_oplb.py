@@ -1,4 +1,4 @@
-"""OPLB with rewards and costs in a reproducing-kernel space: one safe mixture over any finite set of actions."""
+"""OPLB with rewards and costs in a reproducing-kernel Hilbert space: one safe mixture over a finite set."""
 
 import math
 from dataclasses import dataclass, field
@@ -6,121 +6,174 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats, Ints, named
-from stagewise.kernels.layout import CAPACITY, FOLLOWED, OFFERS_SAFE, RETURNS
-from stagewise.kernels.loop.memory import fullest, memory_kernels_for
-from stagewise.kernels.loop.round import MIXTURE, Form
-from stagewise.kernels.signals.space import points_of
-from stagewise.models.part import parts_in
-from stagewise.models.space import Kernel, SpaceModel, similarity
-from stagewise.policies.arrays import MEMORY_SIZE, assembled, fitting_memory
-from stagewise.policies.baseline import featured, refuse_safe, vanishing
-from stagewise.policies.ceilings import beyond, ceilings_of, span_of
-from stagewise.policies.compiled import KNOWN_IN, STRAYED
-from stagewise.policies.linear import check_features, check_scale, check_span
-from stagewise.policies.mixtures import decision_from
+from stagewise.kernels.compile import Floats, Ints, as_python
+from stagewise.kernels.layout import CACHED, CAPACITY, ENFORCES_LIMITS, OFFERS_SAFE
+from stagewise.kernels.loop.memory import build_memory_kernels, get_most_basis_points
+from stagewise.kernels.loop.round import MIXTURE, RoundSpec
+from stagewise.kernels.models.kernel_ridge import get_basis_points
+from stagewise.models.kernel_model import Kernel, KernelModel, similarity
+from stagewise.models.model_block import iter_model_blocks
+from stagewise.policies.arrays import MEMORY_SIZE, assemble_arrays, fits_layout
+from stagewise.policies.baseline import fill_zero_reward, reject_round_safe_action, require_features
+from stagewise.policies.compiled_policy import GET_KNOWN_ACTIONS
+from stagewise.policies.cost_bounds import compute_ceilings, compute_max_action_norm, describe_norm_excess
+from stagewise.policies.linear_policy import check_features, check_scale, check_span
+from stagewise.policies.mixture_decision import build_mixture_decision
 from stagewise.policies.policy import State
-from stagewise.policies.rays import listed_of, own
+from stagewise.policies.ray_decision import copy_action, parse_listed_actions
 from stagewise.policies.safe_policy import SafePolicy
-from stagewise.policies.settings import hope_switch, keep, probability, promise_numbers, settle
+from stagewise.policies.settings import (
+    build_constraint_settings,
+    check_probability,
+    copy_settings,
+    get_optimism_switch,
+    set_derived,
+)
 from stagewise.problem.action_set import ActionSet
-from stagewise.problem.actions import Finite, Listed
-from stagewise.problem.checks import MANY, PerSignal, number, one_per, positive, shown, switch, whole_at_least
-from stagewise.problem.errors import InvalidActions, InvalidProblem
+from stagewise.problem.actions import FiniteSet, Listed
+from stagewise.problem.checks import (
+    MANY,
+    PerSignal,
+    check_bool,
+    check_integer_at_least,
+    check_number,
+    check_per_signal,
+    check_positive,
+    safe_repr,
+)
+from stagewise.problem.errors import ErrorCode, InvalidActions, InvalidProblem
 from stagewise.problem.safe_action import SafeAction
-from stagewise.problem.thresholds import Thresholds, resolved
+from stagewise.problem.thresholds import Thresholds, resolve_thresholds
 from stagewise.records.decision import Decision
-from stagewise.records.draw import Draw
+from stagewise.records.random_key import RandomKey
 
 SMALLEST_NOVELTY = 1e-12
-FIRST_CAPACITY = 8  # basis points that a new memory has room for; it grows by half
-POINTS_OF = named(points_of)
+FIRST_CAPACITY = 8  # basis points; a memory grows by half
+GET_BASIS_POINTS = as_python(get_basis_points)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class KernelOPLB(SafePolicy):
-    """With probability 1 − δ every round's mixture has its expected cost in check, for signals f with ‖f‖ ≤ B.
+    """OPLB for signals f with ‖f‖ ≤ B: with probability 1 − δ every round's mixture keeps its limits in expectation.
 
-        maximise E_π hoped(X)  subject to  E_π dearest_j(X) ≤ τ_j for every j
+        maximise E_π optimistic_reward(X)  subject to  E_π pessimistic_cost_j(X) ≤ τ_j for every j
 
-    with bounds f̂(x) ± β σ(x)/√λ of kernel ridge regression, conditioned on what is known at the safe action
-    (docs/theory/kernels.md). An observed point joins the basis of the regression if it is new: further than
-    `novelty` from the span of the others, and while there are fewer than `capacity`. What is neglected otherwise is
-    paid for in the radius. With u basis points, at most `capacity`, memory is of the order of u², and K u for K actions
-    that come back in every round; such a round takes of the order of K u, and one with fresh actions K u².
+    The bounds f̂(x) ± β σ(x)/√λ are those of kernel ridge regression, conditioned on the declared values of the safe
+    action (docs/theory/kernels.md). An observed point joins the basis of the regression if its distance from the span
+    of the others exceeds `novelty` and the basis has fewer than `capacity` points; the radius accounts for the rest.
+    With u basis points, memory is O(u²), plus O(K u) for K actions that recur in every round; such a round takes
+    O(K u) time, and a round with new actions O(K u²).
 
-    >>> import stagewise as sw
-    >>> safe = sw.SafeAction(features=[0.0], reward=0.0, cost=0.0)
-    >>> policy = KernelOPLB(
-    ...     kernel=sw.RBF(lengthscale=0.5), safe_action=safe, threshold=0.5, noise=0.1, norm_bound=1.0
-    ... )
-    >>> policy.decide(policy.start(), [[0.1], [1.0]]).probabilities.round(3)
-    array([0. , 0.5, 0.5])
+    Args:
+        safe_action: The action that is known to be safe before learning.
+        threshold: The limits on every round's expected costs: a number, one per constraint, or a mapping by name.
+        kernel: The kernel: RBF(...), Matern(...) or LinearKernel().
+        noise: R: outcomes are R-sub-Gaussian around their means; one number, or one for the reward and one per cost.
+        norm_bound: B ≥ ‖f‖ in the kernel's Hilbert space: one number, or one for the reward and one per cost.
+        delta: The guarantee holds with probability 1 − δ.
+        optimism: Raise optimistic rewards where costs are uncertain ("inflated"), or use optimistic costs
+            ("directional").
+        reward_scale: α_r of inflated optimism: α_r − 1 cost radii are added to the optimistic reward; None: the
+            theorem's choice.
+        check_assumptions: Test the declared assumptions online; a contradiction plays the safe action
+            (docs/theory/watch.md).
+        cost_bound: A-priori bound on mean costs, or one for each; "unit": 1, which is checked; None: no bound.
+        cost_scale: α_c: the number of radii added to costs.
+        share_delta: Share δ among the reward and the constraints; otherwise each has its own δ.
+        ridge: λ: the ridge of the regressions.
+        novelty: A point joins the basis if its squared distance from the span of the others exceeds this share of k(x,
+            x).
+        capacity: The largest number of basis points.
+
+    Raises:
+        InvalidProblem: A setting is invalid or conflicts with another.
+
+    Example:
+        >>> import stagewise as sw
+        >>> safe = sw.SafeAction(features=[0.0], reward=0.0, cost=0.0)
+        >>> policy = KernelOPLB(
+        ...     kernel=sw.RBF(lengthscale=0.5), safe_action=safe, threshold=0.5, noise=0.1, norm_bound=1.0
+        ... )
+        >>> policy.decide(policy.start(), [[0.1], [1.0]]).probabilities.round(3)
+        array([0. , 0.5, 0.5])
     """
 
     kernel: Kernel
-    """RBF(...), Matern(...) or LinearKernel(): how alike rewards and costs of two actions are."""
+    """The kernel: RBF(...), Matern(...) or LinearKernel()."""
     noise: PerSignal
     """R: outcomes are R-sub-Gaussian around their means; one number, or one for the reward and one per cost."""
     norm_bound: PerSignal
-    """B ≥ ‖f‖ in the kernel's space: one number, or one for the reward and one per cost."""
+    """B ≥ ‖f‖ in the kernel's Hilbert space: one number, or one for the reward and one per cost."""
     ridge: float = 1.0
-    """λ of the regressions."""
+    """λ: the ridge of the regressions."""
     novelty: float = 1e-10
     """A point joins the basis if its squared distance from the span of the others exceeds this share of k(x, x)."""
     capacity: int = 1000
-    """Basis points at most."""
+    """The largest number of basis points."""
 
     dimension: int = field(init=False, repr=False)  # d
-    model: SpaceModel = field(init=False, repr=False)
+    model: KernelModel = field(init=False, repr=False)
     span: float = field(init=False, repr=False)  # the largest √k(x, x) that the default of cost_bound allows
 
-    form: ClassVar[Form] = Form(space=1, rule=MIXTURE)
+    round_spec: ClassVar[RoundSpec] = RoundSpec(kernel_ridge=1, rule=MIXTURE)
     mixes: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        keep(self)
+        copy_settings(self)
         if not isinstance(self.kernel, Kernel):
-            raise InvalidProblem(f"kernel is {shown(self.kernel)}; it must be RBF(...), Matern(...) or LinearKernel()")
-        settle(self, capacity=whole_at_least(self.capacity, "capacity", 1))
-        safe = featured(self.safe_action)
+            raise InvalidProblem(
+                ErrorCode.WRONG_TYPE,
+                "kernel is {kernel}; it must be RBF(...), Matern(...) or LinearKernel()",
+                kernel=safe_repr(self.kernel),
+            )
+        set_derived(self, capacity=check_integer_at_least(self.capacity, "capacity", 1))
+        safe = require_features(self.safe_action)
         size = math.sqrt(similarity(self.kernel, safe.features, safe.features))
-        if size == 0.0:  # every function of the space is 0 there, as a linear one is at the zero vector
-            baseline = safe = vanishing(safe)
+        if size == 0.0:  # every function of the space is 0 there
+            baseline = safe = fill_zero_reward(safe)
         else:  # as an arm, so that it is not taken for a linear zero
             baseline = SafeAction(arm=0, reward=safe.reward, cost=safe.cost)
-        check_scale(size, positive(self.ridge, "ridge"), "the safe action", InvalidProblem)
-        thresholds = resolved(self.threshold, baseline)
-        switches = OFFERS_SAFE | RETURNS | hope_switch(self)
-        model = self.assumed(safe, thresholds)
-        ceilings = ceilings_of(thresholds, self.cost_bound)
-        promise = promise_numbers(thresholds, ceilings, self.reward_scale, self.cost_scale, self.watch)
-        span = span_of(self.cost_bound, ceilings, model.norm_bound[1:])
+        check_scale(size, check_positive(self.ridge, "ridge"), "the safe action", InvalidProblem)
+        thresholds = resolve_thresholds(self.threshold, baseline)
+        switches = OFFERS_SAFE | ENFORCES_LIMITS | get_optimism_switch(self)
+        model = self.build_model(safe, thresholds)
+        ceilings = compute_ceilings(thresholds, self.cost_bound)
+        constraints = build_constraint_settings(
+            thresholds, ceilings, self.reward_scale, self.cost_scale, self.check_assumptions
+        )
+        span = compute_max_action_norm(self.cost_bound, ceilings, model.norm_bound[1:])
         if size > span and not (self.kernel.is_linear and thresholds.safe is not None):
-            raise InvalidProblem(beyond("the safe action", size, span))
-        layout, settings = assembled((switches, 0, -1), promise, safe.features, tuple(model.parts()))
-        settle(self, dimension=safe.dimension, span=span, thresholds=thresholds, model=model)
-        settle(self, layout=layout, settings=settings)
+            raise InvalidProblem(
+                ErrorCode.BOUND_EXCEEDED, "{problem}", problem=describe_norm_excess("the safe action", size, span)
+            )
+        layout, settings = assemble_arrays((switches, 0, -1), constraints, safe.features, tuple(model.build_blocks()))
+        set_derived(self, dimension=safe.dimension, span=span, thresholds=thresholds, model=model)
+        set_derived(self, layout=layout, settings=settings)
 
-    def assumed(self, safe: SafeAction, thresholds: Thresholds) -> SpaceModel:
-        """Return what is assumed of the signals."""
+    def build_model(self, safe: SafeAction, thresholds: Thresholds) -> KernelModel:
+        """Return the model of the signals."""
         names = ("reward", *thresholds.names)
-        share = probability(self.delta, "delta") / (len(names) if switch(self.share_delta, "share_delta") else 1)
-        novelty = number(self.novelty, "novelty")
+        share = check_probability(self.delta, "delta") / (
+            len(names) if check_bool(self.share_delta, "share_delta") else 1
+        )
+        novelty = check_number(self.novelty, "novelty")
         if not SMALLEST_NOVELTY <= novelty < 1.0:
             raise InvalidProblem(
-                f"novelty is {novelty}; it must be less than 1 and at least {SMALLEST_NOVELTY:g}, below which "
-                "rounding would decide what is new"
+                ErrorCode.OUT_OF_RANGE,
+                "novelty is {novelty}; it must be less than 1 and at least {smallest_novelty:g}, since "
+                "smaller values are below rounding error",
+                novelty=novelty,
+                smallest_novelty=SMALLEST_NOVELTY,
             )
-        return SpaceModel(
+        return KernelModel(
             kernel=self.kernel,
             safe=safe.features,
             names=names,
             reward=safe.reward,
             costs=thresholds.signed_safe,
-            noise=one_per(self.noise, names, "noise"),
-            norm_bound=one_per(self.norm_bound, names, "norm_bound"),
-            ridge=positive(self.ridge, "ridge"),
+            noise=check_per_signal(self.noise, names, "noise"),
+            norm_bound=check_per_signal(self.norm_bound, names, "norm_bound"),
+            ridge=check_positive(self.ridge, "ridge"),
             confidence=np.full(len(names), math.log(1.0 / share)),
             novelty=novelty,
         )
@@ -129,67 +182,70 @@ class KernelOPLB(SafePolicy):
     def first_capacity(self) -> int:
         return min(FIRST_CAPACITY, self.capacity)
 
-    def form_for(self, actions: Any) -> Form | None:
-        """Return how compiled loops play it: on actions that come back, so that their points are known beforehand."""
-        come_back = actions.is_list and actions.dimension and not (actions.between or actions.fresh)
-        return self.form if come_back else None
+    def get_round_spec(self, actions: Any) -> RoundSpec | None:
+        """Return the spec of compiled loops, for actions that recur."""
+        recur = actions.is_list and actions.dimension and not (actions.between or actions.fresh)
+        return self.round_spec if recur else None
 
-    def played_from(self, offered: Any, features: Floats, fresh: bool, learned: State | None = None) -> Floats:
-        """Return the memory that a compiled run begins with: it follows all actions, and has room for all of them."""
-        self.fitting(offered)  # refuse here what play by hand refuses
-        memory = self.begins(learned).memory
-        used = 0 if learned is None else fullest(self.layout, memory)
+    def build_run_memory(self, offered: Any, features: Floats, fresh: bool, learned: State | None = None) -> Floats:
+        """Return the initial memory of a compiled run, with all actions cached and capacity for all of them."""
+        self.check_actions(offered)  # raise the same errors as `decide`
+        memory = self.start_or_copy(learned).memory
+        used = 0 if learned is None else get_most_basis_points(self.layout, memory)
         capacity = max(min(self.capacity, len(features) + 1 + used), self.first_capacity)
-        known = KNOWN_IN(self.layout, self.settings, memory).followed
-        if memory[FOLLOWED] != 0.0 and not np.array_equal(known, features):
-            raise InvalidProblem(STRAYED)
-        return self.changed(self.layout, self.settings, memory, features, max(capacity, int(memory[CAPACITY])))
+        cached = GET_KNOWN_ACTIONS(self.layout, self.settings, memory).cached
+        if memory[CACHED] != 0.0 and not np.array_equal(cached, features):
+            raise InvalidProblem(
+                ErrorCode.STATE_MISMATCH, "the state was trained on another action list; use backend='python'"
+            )
+        return self.rebuild_memory(self.layout, self.settings, memory, features, max(capacity, int(memory[CAPACITY])))
 
     def coordinates(self, dimension: int, memory: Floats) -> int:
-        """Return how many basis points there is room for."""
+        """Return the capacity in basis points."""
         return int(memory[CAPACITY])
 
-    def choose(self, state: State, actions: Any, draw: Draw) -> Decision:
+    def choose(self, state: State, actions: Any, draw: RandomKey) -> Decision:
         if isinstance(actions, ActionSet) and actions.is_list and actions.between:
             raise InvalidActions(
-                "the actions are Rays, whose inner points are no mixtures of their ends for a kernel; list the points "
-                "that can be played as a Finite set"
+                ErrorCode.UNSUPPORTED_ACTIONS,
+                "the actions are Rays, whose inner points are not mixtures of their ends under a kernel; "
+                "list the playable points as a FiniteSet",
             )
-        listed = self.fitting(listed_of(actions))
-        self.safe_named_by(listed)
-        seen = self.chosen(self.form, state, listed.features, listed.eligible, draw)
-        action = own(listed.features[seen.code] if seen.code >= 0 else self.safe_action.features)
-        return self.explained(seen, state, decision_from(seen, action, self.thresholds, draw.round))
+        listed = self.check_actions(parse_listed_actions(actions))
+        self.get_round_safe_action(listed)
+        result = self.play_round(self.round_spec, state, listed.features, listed.eligible, draw)
+        action = copy_action(listed.features[result.code] if result.code >= 0 else self.safe_action.features)
+        return self.attach_cause(result, state, build_mixture_decision(result, action, self.thresholds, draw.round))
 
-    def safe_named_by(self, listed: Any) -> None:
-        refuse_safe(listed, "KernelOPLB")
+    def get_round_safe_action(self, listed: Any) -> None:
+        reject_round_safe_action(listed, "KernelOPLB")
 
-    def enlarged(self, layout: Ints, settings: Floats, memory: Floats) -> Floats:
-        """Return the memory, with more room where another basis point could not join, up to the capacity."""
-        capacity, followed = int(memory[CAPACITY]), int(memory[FOLLOWED])
-        if capacity == self.capacity or fullest(layout, memory) < capacity:
+    def enlarge(self, layout: Ints, settings: Floats, memory: Floats) -> Floats:
+        """Return the memory, enlarged up to `capacity` where it has no room for another basis point."""
+        capacity, cached = int(memory[CAPACITY]), int(memory[CACHED])
+        if capacity == self.capacity or get_most_basis_points(layout, memory) < capacity:
             return memory
         more = min(capacity + max(capacity // 2, FIRST_CAPACITY), self.capacity)
-        changed = np.empty(MEMORY_SIZE(layout, followed, more))
-        memory_kernels_for(*self.form.models).widen(layout, memory, more, changed)
+        changed = np.empty(MEMORY_SIZE(layout, cached, more))
+        build_memory_kernels(*self.round_spec.models).widen(layout, memory, more, changed)
         return changed
 
-    def spare(self, layout: Ints, memory: Floats) -> int:
-        """Return how many observations a memory surely has room for: at its capacity, for any number."""
+    def count_free_rows(self, layout: Ints, memory: Floats) -> int:
+        """Return a lower bound on the number of observations that a memory has room for; unlimited at `capacity`."""
         capacity = int(memory[CAPACITY])
-        return MANY if capacity == self.capacity else capacity - fullest(layout, memory)
+        return MANY if capacity == self.capacity else capacity - get_most_basis_points(layout, memory)
 
     def fits(self, memory: Floats) -> bool:
-        if not fitting_memory(memory, self.layout, self.capacity) or memory[CAPACITY] < 1:
+        if not fits_layout(memory, self.layout, self.capacity) or memory[CAPACITY] < 1:
             return False
-        sums = [POINTS_OF(self.layout, part, memory).sums for part in parts_in(self.layout, memory)]
+        sums = [GET_BASIS_POINTS(self.layout, part, memory).sums for part in iter_model_blocks(self.layout, memory)]
         used, neglected = np.array(sums).T
         return bool(np.all((used % 1.0 == 0.0) & (used >= 0.0) & (used <= memory[CAPACITY]) & (neglected >= 0.0)))
 
-    def logged(self, actions: Any) -> Floats:
-        return self.fitting(Finite.borrowed(actions)).features
+    def check_logged_actions(self, actions: Any) -> Floats:
+        return self.check_actions(FiniteSet.from_view(actions)).features
 
-    def fitting(self, listed: Listed) -> Listed:
+    def check_actions(self, listed: Listed) -> Listed:
         check_features(listed, self.dimension, self.ridge if self.kernel.is_linear else math.inf, math.inf)
         if self.kernel.is_linear:
             check_span(listed, self.span)

@@ -1,82 +1,143 @@
-"""LC-LUCB: optimistic in the reward, pessimistic in the costs, one safe point on a ray; and ROFUL."""
+"""LC-LUCB and ROFUL: one safe point on a ray per round."""
 
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from stagewise.policies.convex import decision_in_convex
+from stagewise.policies.convex_decision import decide_in_convex
+from stagewise.policies.per_candidate_bounds import PerCandidateBounds
 from stagewise.policies.policy import State
 from stagewise.policies.settings import Optimism
-from stagewise.policies.sharpened import Sharpened
 from stagewise.problem.action_set import ActionSet
-from stagewise.problem.checks import switch, whole_at_least
-from stagewise.problem.errors import InvalidActions
+from stagewise.problem.checks import check_bool, check_integer_at_least
+from stagewise.problem.errors import ErrorCode, InvalidActions
 from stagewise.records.decision import Decision
-from stagewise.records.draw import Draw
+from stagewise.records.random_key import RandomKey
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class LCLUCB(Sharpened):
-    """The paper's Algorithm 1: with probability 1 − δ the expected cost of every round is under its threshold.
+class LCLUCB(PerCandidateBounds):
+    """The paper's Algorithm 1: with probability 1 − δ the expected cost of every round is within its limit.
 
-    Play the safe action or the longest pessimistically safe step on a ray, whichever hopes for the most:
+    Play the safe action or the longest pessimistically safe step on a ray, whichever has the largest optimistic reward:
 
-        hoped(x) = <x, θ̂> + β_r ‖x‖ + (α_r − 1) β_c ‖x‖,    dearest(x) = <x, μ̂> + α_c β_c ‖x‖
+        optimistic_reward(x) = <x, θ̂> + β_r ‖x‖ + (α_r − 1) β_c ‖x‖
+        pessimistic_cost(x) = <x, μ̂> + α_c β_c ‖x‖
 
-    With `own_sets` every width is that of the tightest set that is known (docs/theory/rays.md).
+    With `per_action_bounds` every width is that of the tightest confidence set (docs/theory/rays.md). On a Ball,
+    Ellipsoid, Box or Polytope the policy searches for the best ray, and `decision.optimality_gap` bounds the error of
+    the search (docs/theory/convex-sets.md).
 
-    In a Ball, Ellipsoid, Box or Polytope the best ray is searched for, and `decision.gap` bounds what it may miss
-    (docs/theory/convex-sets.md).
+    Args:
+        safe_action: The action that is known to be safe before learning.
+        threshold: The limits on every round's expected costs: a number, one per constraint, or a mapping by name.
+        noise: R: outcomes are R-sub-Gaussian around their means; one number, or one for the reward and one per cost.
+        delta: The guarantee holds with probability 1 − δ.
+        optimism: Raise optimistic rewards where costs are uncertain ("inflated"), or use optimistic costs
+            ("directional").
+        reward_scale: α_r of inflated optimism: α_r − 1 cost radii are added to the optimistic reward; None: the
+            theorem's choice.
+        check_assumptions: Test the declared assumptions online; a contradiction plays the safe action
+            (docs/theory/watch.md).
+        cost_bound: A-priori bound on mean costs, or one for each; "unit": 1, which is checked; None: no bound.
+        cost_scale: α_c: the number of radii added to costs.
+        share_delta: Share δ among the reward and the constraints; otherwise each has its own δ.
+        norm_bound: S ≥ ‖θ*‖, ‖μ*‖: one number, or one for the reward and one per cost.
+        action_bound: L ≥ ‖x‖; used only by radius="paper" and by the inflation "theory" of SafeLTS.
+        ridge: λ: the ridge of the regressions; None: the largest d R²/S² of the signals. The paper has 1.
+        radius: The kind of confidence radius (docs/theory/joint-radius.md).
+        separate_signals: Learn each signal when it arrives, without waiting for the others, in a regression of its own.
+        dimension: d, where every round names its safe action; otherwise the safe action's features determine it.
+        per_action_bounds: Keep a confidence set for each candidate; pays off where actions are the same in every round.
+        directions: On a convex set: the number of initial directions of the search.
+        bound_gap: On a convex set: bound `decision.optimality_gap` by a small conic program; otherwise it is infinite.
 
-    >>> import numpy as np
-    >>> from stagewise.problem.safe_action import SafeAction
-    >>> policy = LCLUCB(safe_action=SafeAction(features=np.zeros(2)), threshold=0.5, noise=0.1)
-    >>> decision = policy.decide(policy.start(), np.eye(2), Draw())
-    >>> decision.index, round(decision.step, 6)
-    (0, 0.5)
+    Raises:
+        InvalidProblem: A setting is invalid or conflicts with another.
+
+    Example:
+        >>> import numpy as np
+        >>> from stagewise.problem.safe_action import SafeAction
+        >>> policy = LCLUCB(safe_action=SafeAction(features=np.zeros(2)), threshold=0.5, noise=0.1)
+        >>> decision = policy.decide(policy.start(), np.eye(2), RandomKey())
+        >>> decision.action_index, round(decision.step_size, 6)
+        (0, 0.5)
     """
 
     directions: int = 64
-    """On a convex set: how many fixed directions the search begins with."""
+    """On a convex set: the number of initial directions of the search."""
     bound_gap: bool = True
-    """On a convex set: bound `decision.gap`, by a small conic program; if not, it is infinite."""
+    """On a convex set: bound `decision.optimality_gap` by a small conic program; otherwise it is infinite."""
 
     theorem: ClassVar[str] = "rays"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        whole_at_least(self.directions, "directions", 1)
-        switch(self.bound_gap, "bound_gap")
+        check_integer_at_least(self.directions, "directions", 1)
+        check_bool(self.bound_gap, "bound_gap")
 
-    def choose(self, state: State, actions: Any, draw: Draw) -> Decision:
+    def choose(self, state: State, actions: Any, draw: RandomKey) -> Decision:
         if isinstance(actions, ActionSet) and not actions.is_list:
-            self.safe_named_by(actions)
-            if self.apart and self.thresholds.values.size > 1:
+            self.get_round_safe_action(actions)
+            if self.separate_signals and self.thresholds.values.size > 1:
                 raise InvalidActions(
-                    f"the actions are {type(actions).__name__}, with apart=True and several limits; the search in a "
-                    "convex set has one matrix for all costs, so leave apart out, or list the actions"
+                    ErrorCode.UNSUPPORTED_ACTIONS,
+                    "the actions are {name}, with separate_signals=True and several limits; leave "
+                    "separate_signals out or list the actions, since a convex search uses one matrix for all "
+                    "costs",
+                    name=type(actions).__name__,
                 )
-            if self.own_sets:
+            if self.per_action_bounds:
                 raise InvalidActions(
-                    f"the actions are a {type(actions).__name__} and own_sets is True; no point of a convex set is "
-                    "sure to come back, so leave own_sets out"
+                    ErrorCode.UNSUPPORTED_ACTIONS,
+                    "the actions are a {name} and per_action_bounds is True; leave per_action_bounds out, "
+                    "since points of a convex set need not recur",
+                    name=type(actions).__name__,
                 )
-            return decision_in_convex(self, actions, self.directions, self.bound_gap, state, draw)
-        return Sharpened.choose(self, state, actions, draw)  # `super()` would be built in every round
+            return decide_in_convex(self, actions, self.directions, self.bound_gap, state, draw)
+        return PerCandidateBounds.choose(
+            self, state, actions, draw
+        )  # faster than `super()`, which is built in every round
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ROFUL(LCLUCB):
-    """LC-LUCB with directional optimism (Hutchinson et al. 2024): choose by hope, step by caution.
+    """LC-LUCB with directional optimism (Hutchinson et al. 2024).
 
-    Compare rays at their longest plausible step, then play the longest safe step on the best. No scaling to set, and
-    the same safety.
+    Compare rays at their longest plausible step, then play the longest safe step on the best. It has the same safety
+    guarantee and no scale to set.
 
-    >>> import numpy as np
-    >>> from stagewise.problem.safe_action import SafeAction
-    >>> policy = ROFUL(safe_action=SafeAction(features=np.zeros(2)), threshold=0.5, noise=0.1)
-    >>> decision = policy.decide(policy.start(), np.eye(2))
-    >>> decision.index, round(decision.step, 6)
-    (0, 0.5)
+    Args:
+        safe_action: The action that is known to be safe before learning.
+        threshold: The limits on every round's expected costs: a number, one per constraint, or a mapping by name.
+        noise: R: outcomes are R-sub-Gaussian around their means; one number, or one for the reward and one per cost.
+        delta: The guarantee holds with probability 1 − δ.
+        reward_scale: α_r of inflated optimism: α_r − 1 cost radii are added to the optimistic reward; None: the
+            theorem's choice.
+        check_assumptions: Test the declared assumptions online; a contradiction plays the safe action
+            (docs/theory/watch.md).
+        cost_bound: A-priori bound on mean costs, or one for each; "unit": 1, which is checked; None: no bound.
+        cost_scale: α_c: the number of radii added to costs.
+        share_delta: Share δ among the reward and the constraints; otherwise each has its own δ.
+        norm_bound: S ≥ ‖θ*‖, ‖μ*‖: one number, or one for the reward and one per cost.
+        action_bound: L ≥ ‖x‖; used only by radius="paper" and by the inflation "theory" of SafeLTS.
+        ridge: λ: the ridge of the regressions; None: the largest d R²/S² of the signals. The paper has 1.
+        radius: The kind of confidence radius (docs/theory/joint-radius.md).
+        separate_signals: Learn each signal when it arrives, without waiting for the others, in a regression of its own.
+        dimension: d, where every round names its safe action; otherwise the safe action's features determine it.
+        per_action_bounds: Keep a confidence set for each candidate; pays off where actions are the same in every round.
+        directions: On a convex set: the number of initial directions of the search.
+        bound_gap: On a convex set: bound `decision.optimality_gap` by a small conic program; otherwise it is infinite.
+
+    Raises:
+        InvalidProblem: A setting is invalid or conflicts with another.
+
+    Example:
+        >>> import numpy as np
+        >>> from stagewise.problem.safe_action import SafeAction
+        >>> policy = ROFUL(safe_action=SafeAction(features=np.zeros(2)), threshold=0.5, noise=0.1)
+        >>> decision = policy.decide(policy.start(), np.eye(2))
+        >>> decision.action_index, round(decision.step_size, 6)
+        (0, 0.5)
     """
 
     optimism: Optimism = field(init=False, default="directional")

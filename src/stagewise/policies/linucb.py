@@ -1,4 +1,4 @@
-"""LinUCB: the linear learner that knows no limits."""
+"""LinUCB: the unconstrained linear learner."""
 
 import math
 from dataclasses import dataclass
@@ -8,34 +8,48 @@ from typing import Any, ClassVar
 import numpy as np
 
 from stagewise.kernels.compile import Floats, Ints
-from stagewise.kernels.layout import FEATURES, RETURNS
-from stagewise.kernels.loop.round import RAYS, Form
-from stagewise.kernels.signals.radius import RADII, Radius
-from stagewise.models.linear import LinearModel
-from stagewise.policies.arrays import assembled, fitting_memory
-from stagewise.policies.learning import REWARD
-from stagewise.policies.linear import check_bound_read, check_features, ridge_of
+from stagewise.kernels.layout import ENFORCES_LIMITS, FEATURES
+from stagewise.kernels.loop.round import RAYS, RoundSpec
+from stagewise.kernels.models.radius import RADII, Radius
+from stagewise.models.linear_model import LinearModel
+from stagewise.policies.arrays import assemble_arrays, fits_layout
+from stagewise.policies.base_policy import REWARD
+from stagewise.policies.linear_policy import check_bound_read, check_features, compute_ridge
 from stagewise.policies.policy import State
-from stagewise.policies.rays import decision_on_rays, listed_of
-from stagewise.policies.settings import keep, probability, promise_numbers
-from stagewise.policies.watching import WatchedPolicy
+from stagewise.policies.ray_decision import build_ray_decision, parse_listed_actions
+from stagewise.policies.settings import build_constraint_settings, check_probability, copy_settings
+from stagewise.policies.unconstrained import UnconstrainedPolicy
 from stagewise.problem.actions import Listed
-from stagewise.problem.checks import one_of, positive
-from stagewise.problem.errors import InvalidActions
+from stagewise.problem.checks import check_choice, check_positive
+from stagewise.problem.errors import ErrorCode, InvalidActions
 from stagewise.problem.thresholds import NO_THRESHOLDS
 from stagewise.records.decision import Decision
-from stagewise.records.draw import Draw
+from stagewise.records.random_key import RandomKey
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class LinUCB(WatchedPolicy):
-    """The unconstrained linear learner (OFUL): the action with the largest <x, θ̂> + β ‖x‖. It breaks limits.
+class LinUCB(UnconstrainedPolicy):
+    """The unconstrained linear learner (OFUL): play the action with the largest <x, θ̂> + β ‖x‖. It ignores limits.
 
-    `threshold` is only for judging its runs. Rays are taken by their far ends.
+    `threshold` only measures the violations of its runs. Of rays it plays the targets.
 
-    >>> policy = LinUCB(noise=0.1)
-    >>> policy.decide(policy.start(), np.eye(2), Draw()).index
-    0
+    Args:
+        noise: R: rewards are R-sub-Gaussian around their means.
+        safe_action: The safe action that a relative `threshold` refers to; the policy does not use it.
+        threshold: The limits that measure the violations of its runs; the policy ignores them.
+        delta: The confidence sets hold with probability 1 − δ.
+        norm_bound: S ≥ ‖θ*‖.
+        action_bound: L ≥ ‖x‖; used only by radius="paper".
+        ridge: λ of the regression; None: d R²/S².
+        radius: The kind of confidence radius (docs/theory/joint-radius.md).
+
+    Raises:
+        InvalidProblem: A setting is invalid or conflicts with another.
+
+    Example:
+        >>> policy = LinUCB(noise=0.1)
+        >>> policy.decide(policy.start(), np.eye(2), RandomKey()).action_index
+        0
     """
 
     noise: float
@@ -45,84 +59,88 @@ class LinUCB(WatchedPolicy):
     norm_bound: float = 1.0
     """S ≥ ‖θ*‖."""
     action_bound: float = 1.0
-    """L ≥ ‖x‖, which only radius="paper" rests on."""
+    """L ≥ ‖x‖; used only by radius="paper"."""
     ridge: float | None = None
     """λ of the regression; None: d R²/S²."""
     radius: Radius = "joint"
-    """How far the truth may lie from an estimate (docs/theory/joint-radius.md)."""
+    """The kind of confidence radius (docs/theory/joint-radius.md)."""
 
-    form: ClassVar[Form] = Form(ridge=1, rule=RAYS)
+    round_spec: ClassVar[RoundSpec] = RoundSpec(ridge=1, rule=RAYS)
     learns: ClassVar[str] = REWARD
 
     def __post_init__(self) -> None:
-        keep(self)
-        check_bound_read(self.action_bound, one_of(self.radius, RADII, "radius") == "paper")
+        copy_settings(self)
+        check_bound_read(self.action_bound, check_choice(self.radius, RADII, "radius") == "paper")
         self.arrays(2)
-        _ = self.watched
+        _ = self.evaluation_thresholds
 
     @cached_property
-    def prepared(self) -> dict[int, tuple[Ints, Floats]]:
-        """The settings of each dimension met so far."""
+    def arrays_by_dimension(self) -> dict[int, tuple[Ints, Floats]]:
+        """The arrays by dimension."""
         return {}
 
     def arrays(self, dimension: int) -> tuple[Ints, Floats]:
-        if dimension in self.prepared:
-            return self.prepared[dimension]
+        if dimension in self.arrays_by_dimension:
+            return self.arrays_by_dimension[dimension]
         model = LinearModel(
             safe=np.zeros(dimension),
             names=("reward",),
             reward=0.0,
             costs=np.empty(0),
-            noise=np.array([positive(self.noise, "noise")]),
-            norm_bound=np.array([positive(self.norm_bound, "norm_bound")]),
-            action_bound=positive(self.action_bound, "action_bound"),
+            noise=np.array([check_positive(self.noise, "noise")]),
+            norm_bound=np.array([check_positive(self.norm_bound, "norm_bound")]),
+            action_bound=check_positive(self.action_bound, "action_bound"),
             ridge=self.ridge_for(dimension),
-            confidence=np.array([math.log(1.0 / probability(self.delta, "delta"))]),
+            confidence=np.array([math.log(1.0 / check_probability(self.delta, "delta"))]),
             radius=self.radius,
         )
-        promise = promise_numbers(NO_THRESHOLDS, np.empty(0), None, 1.0)
-        self.prepared[dimension] = assembled((RETURNS, 0, -1), promise, model.safe, tuple(model.parts()))
-        return self.prepared[dimension]
+        constraints = build_constraint_settings(NO_THRESHOLDS, np.empty(0), None, 1.0)
+        self.arrays_by_dimension[dimension] = assemble_arrays(
+            (ENFORCES_LIMITS, 0, -1), constraints, model.safe, tuple(model.build_blocks())
+        )
+        return self.arrays_by_dimension[dimension]
 
     def ridge_for(self, dimension: int) -> float:
         """Return λ for actions of this dimension."""
-        return ridge_of(self.ridge, dimension, float(self.noise), float(self.norm_bound))
+        return compute_ridge(self.ridge, dimension, float(self.noise), float(self.norm_bound))
 
     def start(self) -> State:
-        """Return an empty memory: the first action seen tells the dimension."""
+        """Return an empty memory; the first action determines the dimension."""
         return State(np.empty(0))
 
-    def remembered(self, state: State, dimension: int) -> tuple[Ints, Floats, Floats]:
-        """Return layout, settings and the state's memory, or that of a learner which has seen nothing."""
+    def get_arrays(self, state: State, dimension: int) -> tuple[Ints, Floats, Floats]:
+        """Return layout, settings and the state's memory, or a new one."""
         layout, settings = self.arrays(dimension)
         if not state.memory.size:
-            return layout, settings, self.begun(layout, settings)
-        if not fitting_memory(state.memory, layout, 0):
+            return layout, settings, self.build_memory(layout, settings)
+        if not fits_layout(state.memory, layout, 0):
             raise InvalidActions(
-                f"the actions have {layout[FEATURES]} features; this learner has learned from actions with "
-                f"{self.dimension_of(state.memory)}, and they must agree"
+                ErrorCode.DIMENSION_MISMATCH,
+                "the actions have {layout} features, and this learner's earlier actions had {memory}; they must agree",
+                layout=layout[FEATURES],
+                memory=self.get_dimension(state.memory),
             )
         return layout, settings, state.memory
 
-    def choose(self, state: State, actions: Any, draw: Draw) -> Decision:
-        listed = self.fitting(listed_of(actions))
-        seen = self.chosen(self.form, state, listed.features, listed.eligible, draw)
-        return decision_on_rays(seen, NO_THRESHOLDS, draw.round)
+    def choose(self, state: State, actions: Any, draw: RandomKey) -> Decision:
+        listed = self.check_actions(parse_listed_actions(actions))
+        result = self.play_round(self.round_spec, state, listed.features, listed.eligible, draw)
+        return build_ray_decision(result, NO_THRESHOLDS, draw.round)
 
-    def logged(self, actions: Any) -> Floats:
-        return self.fitting(listed_of(actions)).features
+    def check_logged_actions(self, actions: Any) -> Floats:
+        return self.check_actions(parse_listed_actions(actions)).features
 
-    def fitting(self, listed: Listed) -> Listed:
+    def check_actions(self, listed: Listed) -> Listed:
         bound = self.action_bound if self.radius == "paper" else math.inf
         d = listed.features.shape[1]
         check_features(listed, d, self.ridge_for(d), bound)
         return listed
 
     def fits(self, memory: Floats) -> bool:
-        """Say whether a memory can be this policy's: empty, or of some dimension."""
-        return memory.shape == (0,) or (memory.ndim == 1 and self.dimension_of(memory) > 0)
+        """Return whether a memory can belong to this policy: empty, or of some dimension."""
+        return memory.shape == (0,) or (memory.ndim == 1 and self.get_dimension(memory) > 0)
 
-    def dimension_of(self, memory: Floats) -> int:
-        """Return of which dimension a memory is; 0: of none."""
+    def get_dimension(self, memory: Floats) -> int:
+        """Return the dimension of a memory; 0: it fits none."""
         sizes = range(2 if self.radius == "paper" else 1, int(math.sqrt(memory.size)) + 1)
-        return next((d for d in sizes if fitting_memory(memory, self.arrays(d)[0], 0)), 0)
+        return next((d for d in sizes if fits_layout(memory, self.arrays(d)[0], 0)), 0)

@@ -5,101 +5,137 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from stagewise.kernels.layout import HOME, OFFERS_SAFE, RETURNS
-from stagewise.kernels.loop.round import MIXTURE, Form
-from stagewise.kernels.promise import OVER
-from stagewise.models.arms import ArmsModel, end_shares
-from stagewise.policies.arms import ArmsPolicy, eligible_arms, most_pulls
-from stagewise.policies.arrays import NOTHING, assembled
-from stagewise.policies.baseline import armed, check_safe_range
-from stagewise.policies.ceilings import bounds_of, ceilings_of
-from stagewise.policies.mixtures import decision_from
+from stagewise.kernels.constraints import HORIZON_OVER
+from stagewise.kernels.layout import ENFORCES_LIMITS, OFFERS_SAFE, SAFE_INDEX
+from stagewise.kernels.loop.round import MIXTURE, RoundSpec
+from stagewise.models.arms_model import ArmsModel, split_delta
+from stagewise.policies.arms_policy import ArmsPolicy, eligible_arms, most_pulls
+from stagewise.policies.arrays import NOTHING, assemble_arrays
+from stagewise.policies.baseline import check_safe_range, require_arm
+from stagewise.policies.cost_bounds import compute_ceilings, parse_cost_bounds
+from stagewise.policies.mixture_decision import build_mixture_decision
 from stagewise.policies.policy import State
-from stagewise.policies.safe_mixture import Offer, staying
+from stagewise.policies.safe_mixture import RoundActions, build_safe_decision
 from stagewise.policies.safe_policy import SafePolicy
-from stagewise.policies.settings import CAUSES, hope_switch, keep, promise_numbers, settle
-from stagewise.problem.checks import size_of, switch
-from stagewise.problem.errors import InvalidProblem
-from stagewise.problem.thresholds import resolved
+from stagewise.policies.settings import (
+    CAUSES,
+    build_constraint_settings,
+    copy_settings,
+    get_optimism_switch,
+    set_derived,
+)
+from stagewise.problem.checks import check_bool, check_size
+from stagewise.problem.errors import ErrorCode, InvalidProblem
+from stagewise.problem.thresholds import resolve_thresholds
 from stagewise.records.decision import Decision
-from stagewise.records.draw import Draw
+from stagewise.records.random_key import RandomKey
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class OPB(ArmsPolicy, SafePolicy):
-    """The paper's Algorithm 3: with probability 1 − δ the mixture of every round has its expected cost in check.
+    """The paper's Algorithm 3: with probability 1 − δ the mixture of every round keeps its limits in expectation.
 
-    An arm never pulled may cost as much as any. Outcomes are taken to lie in [0, 1], and intervals are by likelihood
-    ratio (`radius="kl"`), sharp where costs are rare, as one opt-out in a hundred (docs/theory/arms.md). With `noise`
-    given they may be any that are R-sub-Gaussian ("hoeffding"); "paper" takes them as 1-sub-Gaussian. Without a horizon
-    the intervals hold for all rounds at once.
+    The cost of an arm that was never pulled can be as large as `cost_bound`. Outcomes lie in [0, 1] and have
+    likelihood-ratio intervals (`radius="kl"`), which are narrow where costs are rare, such as one opt-out in a hundred
+    (docs/theory/arms.md). With `noise`, outcomes can be any R-sub-Gaussian numbers ("hoeffding"); "paper" assumes that
+    they are 1-sub-Gaussian. Without a horizon the intervals hold for all rounds.
 
-    >>> from stagewise.problem.actions import Arms
-    >>> from stagewise.problem.safe_action import SafeAction
-    >>> policy = OPB(arms=3, safe_action=SafeAction(arm=0, reward=0.1, cost=0.0), threshold=0.2)
-    >>> policy.decide(policy.start(), Arms(3), Draw()).probabilities
-    array([0.8, 0.2, 0. , 0. ])
+    Args:
+        safe_action: The action that is known to be safe before learning.
+        threshold: The limits on every round's expected costs: a number, one per constraint, or a mapping by name.
+        arms: The number of arms.
+        delta: The guarantee holds with probability 1 − δ.
+        optimism: Raise optimistic rewards where costs are uncertain ("inflated"), or use optimistic costs
+            ("directional").
+        reward_scale: α_r of inflated optimism: α_r − 1 cost radii are added to the optimistic reward; None: the
+            theorem's choice.
+        check_assumptions: Test the declared assumptions online; a contradiction plays the safe action
+            (docs/theory/watch.md).
+        cost_bound: A-priori bound on mean costs, or one for each; "unit": 1, which is checked; None: no bound.
+        cost_scale: α_c: the number of radii added to costs.
+        share_delta: Share δ among the reward and the constraints; otherwise each has its own δ.
+        horizon: The number of rounds for which the intervals hold; None: all rounds.
+        noise: R: outcomes are R-sub-Gaussian around their means, for all signals or for each; None: they lie in [0, 1].
+        radius: The kind of confidence interval of an arm (docs/theory/arms.md). None: the default for outcomes in [0,
+            1], or "hoeffding" with `noise`.
+        separate_signals: Learn each signal when it arrives, without waiting for the others, in a model of its own.
+
+    Raises:
+        InvalidProblem: A setting is invalid or conflicts with another.
+
+    Example:
+        >>> from stagewise.problem.actions import Arms
+        >>> from stagewise.problem.safe_action import SafeAction
+        >>> policy = OPB(arms=3, safe_action=SafeAction(arm=0, reward=0.1, cost=0.0), threshold=0.2)
+        >>> policy.decide(policy.start(), Arms(3), RandomKey()).probabilities
+        array([0.8, 0.2, 0. , 0. ])
     """
 
-    apart: bool = False
-    """Each signal has means of its own, so that it is learned when it comes, without waiting for the others."""
+    separate_signals: bool = False
+    """Learn each signal when it arrives, without waiting for the others, in a model of its own."""
 
     model: ArmsModel = field(init=False, repr=False)
 
-    form: ClassVar[Form] = Form(arms=1, rule=MIXTURE)
+    round_spec: ClassVar[RoundSpec] = RoundSpec(arms=1, rule=MIXTURE)
     mixes: ClassVar[bool] = True
     theorem: ClassVar[str] = "arms"
 
     def __post_init__(self) -> None:
-        keep(self)
-        if switch(self.apart, "apart"):
-            settle(self, form=self.form._replace(apart=1))
-        self.settle_radius()
-        safe = armed(self.safe_action, size_of(self.arms, "arms"))
-        thresholds = resolved(self.threshold, safe)
-        ceilings = ceilings_of(thresholds, self.cost_bound, 0.0 if self.bounded else None)
-        bounds = bounds_of(self.cost_bound, thresholds.names)
+        copy_settings(self)
+        if check_bool(self.separate_signals, "separate_signals"):
+            set_derived(self, round_spec=self.round_spec._replace(separate_signals=1))
+        self.set_default_radius()
+        safe = require_arm(self.safe_action, check_size(self.arms, "arms"))
+        thresholds = resolve_thresholds(self.threshold, safe)
+        ceilings = compute_ceilings(thresholds, self.cost_bound, 0.0 if self.requires_unit_range else None)
+        bounds = parse_cost_bounds(self.cost_bound, thresholds.names)
         if not np.isfinite(bounds).all():
-            raise InvalidProblem("cost_bound is None; an arm never pulled could then cost anything, and never be tried")
-        if self.bounded:
+            raise InvalidProblem(
+                ErrorCode.MISSING_VALUE,
+                "cost_bound is None; it must be a number, since an arm without data could otherwise have "
+                "any cost and would never be tried",
+            )
+        if self.requires_unit_range:
             check_safe_range(safe, thresholds, "rescale, or give `noise`")
-        promise = promise_numbers(thresholds, ceilings, self.reward_scale, self.cost_scale, self.watch)
-        signals = sharing(len(thresholds.names), switch(self.share_delta, "share_delta"))
-        told = (thresholds, signals, max(1.0, *bounds), safe.reward, thresholds.signed_safe)
-        model = replace(self.assumed(*told), apart=self.apart)
-        head, parts = (self.switches, 0, int(safe.arm or 0)), tuple(model.parts())
-        settle(self, thresholds=thresholds, model=model)
-        layout, settings = assembled(head, promise, NOTHING, parts, last=self.last_numbers())
-        settle(self, layout=layout, settings=settings)
+        constraints = build_constraint_settings(
+            thresholds, ceilings, self.reward_scale, self.cost_scale, self.check_assumptions
+        )
+        signals = count_shares(len(thresholds.names), check_bool(self.share_delta, "share_delta"))
+        assumptions = (thresholds, signals, max(1.0, *bounds), safe.reward, thresholds.signed_safe)
+        model = replace(self.build_model(*assumptions), separate_signals=self.separate_signals)
+        head, blocks = (self.switches, 0, int(safe.arm or 0)), tuple(model.build_blocks())
+        set_derived(self, thresholds=thresholds, model=model)
+        layout, settings = assemble_arrays(head, constraints, NOTHING, blocks, last=self.last_numbers())
+        set_derived(self, layout=layout, settings=settings)
 
     @property
     def switches(self) -> int:
-        """The switches of its rule (see `kernels.promise`)."""
-        return OFFERS_SAFE | RETURNS | hope_switch(self)
+        """The switches of its rule (see `kernels.constraints`)."""
+        return OFFERS_SAFE | ENFORCES_LIMITS | get_optimism_switch(self)
 
     @property
     def interval_shares(self) -> tuple[float, ...]:
         m, delta = self.thresholds.values.size, float(self.delta)
-        signals = sharing(m, self.share_delta)
+        signals = count_shares(m, self.share_delta)
         if self.radius != "rates":
             return (delta / signals,) * (1 + m)
-        upper, other = end_shares(signals - 1)
+        upper, other = split_delta(signals - 1)
         return (delta * 2.0 * other, *([delta * (upper + other)] * m))
 
     def last_numbers(self) -> list[float]:
-        """Return what its rule reads at the end of the settings."""
+        """Return the last numbers of the settings, which its rule reads."""
         return []
 
-    def choose(self, state: State, actions: Any, draw: Draw) -> Decision:
-        eligible, home = eligible_arms(actions, self.arms), int(self.layout[HOME])
+    def choose(self, state: State, actions: Any, draw: RandomKey) -> Decision:
+        eligible, safe_index = eligible_arms(actions, self.arms), int(self.layout[SAFE_INDEX])
         if self.horizon is not None and most_pulls(self.layout, state.memory) >= self.horizon:
-            offer = Offer(self.arms, eligible, home, home, None)  # radii hold for so many pulls and no more
-            return staying(offer, self.thresholds, draw.round, CAUSES[OVER])
-        seen = self.chosen(self.form, state, self.no_features, eligible, draw)
-        arm = seen.code if seen.code >= 0 else home
-        return self.explained(seen, state, decision_from(seen, arm, self.thresholds, draw.round))
+            offer = RoundActions(self.arms, eligible, safe_index, safe_index, None)  # the radii hold up to the horizon
+            return build_safe_decision(offer, self.thresholds, draw.round, CAUSES[HORIZON_OVER])
+        result = self.play_round(self.round_spec, state, self.no_features, eligible, draw)
+        arm = result.code if result.code >= 0 else safe_index
+        return self.attach_cause(result, state, build_mixture_decision(result, arm, self.thresholds, draw.round))
 
 
-def sharing(costs: int, share_delta: bool) -> int:
-    """Return how many signals δ is divided among; where it is not shared, as if there were one cost."""
+def count_shares(costs: int, share_delta: bool) -> int:
+    """Return the number of signals that share δ; without sharing, as for one cost."""
     return 1 + (costs if share_delta else 1)

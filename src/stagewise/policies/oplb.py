@@ -1,97 +1,138 @@
-"""OPLB: optimistic in the reward, pessimistic in the costs, one safe mixture over any set of actions."""
+"""OPLB: one safe mixture of the listed actions per round."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from stagewise.kernels.compile import Floats
-from stagewise.kernels.draw import POLICY, uniform
-from stagewise.kernels.loop.round import MIXTURE, Form
-from stagewise.kernels.promise import DISPUTED, NOT_FINITE, NOTHING_SAFE, WARMING
-from stagewise.policies.compiled import Chosen
-from stagewise.policies.grades import best_blend, graded, listing_of
-from stagewise.policies.mixtures import Blend, decision_from, drawn, solved_blend
+from stagewise.kernels.constraints import BOUNDS_NOT_FINITE, CONTRADICTED, NO_SAFE_ACTION, SAFE_COST_UNCERTAIN
+from stagewise.kernels.loop.round import MIXTURE, RoundSpec
+from stagewise.kernels.random_streams import POLICY, uniform
+from stagewise.policies.compiled_policy import RoundResult
+from stagewise.policies.mixture_decision import BoundedMixture, build_mixture_decision, read_mixture, sample_code
+from stagewise.policies.per_candidate_bounds import PerCandidateBounds
 from stagewise.policies.policy import State
-from stagewise.policies.rays import listed_of, own
-from stagewise.policies.settings import check_method, gone_with
-from stagewise.policies.sharpened import Sharpened
-from stagewise.problem.errors import InvalidProblem
+from stagewise.policies.ray_decision import copy_action, parse_listed_actions
+from stagewise.policies.settings import check_method
+from stagewise.policies.socp import build_action_bounds, refine_mixture, solve_socp
+from stagewise.problem.errors import ErrorCode, InvalidProblem
 from stagewise.records.decision import Decision
-from stagewise.records.draw import Draw
+from stagewise.records.random_key import RandomKey
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class OPLB(Sharpened):
-    """The paper's Algorithm 2, tractable: with probability 1 − δ every round's mixture has its expected cost in check.
+class OPLB(PerCandidateBounds):
+    """The paper's Algorithm 2, tractable: with probability 1 − δ every round's mixture keeps its limits in expectation.
 
-        maximise E_π hoped(X)  subject to  E_π dearest_j(X) ≤ τ_j for every j
+        maximise E_π optimistic_reward(X)  subject to  E_π pessimistic_cost_j(X) ≤ τ_j for every j
 
-    a linear program whose solution mixes at most m + 1 actions (docs/theory/tractable-oplb.md). The guarantee is for
-    the mixture, not for each action in it. `optimism="directional"`: constrain the optimistic costs instead, then mix
-    with the safe action until the pessimistic ones are in check.
+    This is a linear program, whose solution mixes at most m + 1 actions (docs/theory/tractable-oplb.md). The guarantee
+    is for the mixture, not for each action in it. `optimism="directional"` constrains the optimistic costs instead and
+    then mixes with the safe action until the pessimistic costs are within the limits.
 
-    `method="socp"`: the pessimistic cost of the mixture's mean instead of the mean pessimistic cost, which lets more
-    mixtures in; one second-order cone program a round. `decision.gap` says what may be missing
-    (docs/theory/oplb-in-three-grades.md).
+    `method="socp"` bounds the cost of the mixture's mean action instead of the mean of the actions' bounds, which
+    allows more mixtures and solves one second-order cone program per round. `decision.optimality_gap` bounds the error
+    of the solver (docs/theory/oplb-in-three-grades.md).
 
-    >>> import numpy as np
-    >>> from stagewise.problem.safe_action import SafeAction
-    >>> policy = OPLB(safe_action=SafeAction(features=np.zeros(2)), threshold=0.5, noise=0.1)
-    >>> policy.decide(policy.start(), np.eye(2)).probabilities.round(6)  # of both actions, then of the safe one
-    array([0.5, 0. , 0.5])
+    Args:
+        safe_action: The action that is known to be safe before learning.
+        threshold: The limits on every round's expected costs: a number, one per constraint, or a mapping by name.
+        noise: R: outcomes are R-sub-Gaussian around their means; one number, or one for the reward and one per cost.
+        delta: The guarantee holds with probability 1 − δ.
+        optimism: Raise optimistic rewards where costs are uncertain ("inflated"), or use optimistic costs
+            ("directional").
+        reward_scale: α_r of inflated optimism: α_r − 1 cost radii are added to the optimistic reward; None: the
+            theorem's choice.
+        check_assumptions: Test the declared assumptions online; a contradiction plays the safe action
+            (docs/theory/watch.md).
+        cost_bound: A-priori bound on mean costs, or one for each; "unit": 1, which is checked; None: no bound.
+        cost_scale: α_c: the number of radii added to costs.
+        share_delta: Share δ among the reward and the constraints; otherwise each has its own δ.
+        norm_bound: S ≥ ‖θ*‖, ‖μ*‖: one number, or one for the reward and one per cost.
+        action_bound: L ≥ ‖x‖; used only by radius="paper" and by the inflation "theory" of SafeLTS.
+        ridge: λ: the ridge of the regressions; None: the largest d R²/S² of the signals. The paper has 1.
+        radius: The kind of confidence radius (docs/theory/joint-radius.md).
+        separate_signals: Learn each signal when it arrives, without waiting for the others, in a regression of its own.
+        dimension: d, where every round names its safe action; otherwise the safe action's features determine it.
+        per_action_bounds: Keep a confidence set for each candidate; pays off where actions are the same in every round.
+        method: The program that finds the mixture, see above.
+
+    Raises:
+        InvalidProblem: A setting is invalid or conflicts with another.
+
+    Example:
+        >>> import numpy as np
+        >>> from stagewise.problem.safe_action import SafeAction
+        >>> policy = OPLB(safe_action=SafeAction(features=np.zeros(2)), threshold=0.5, noise=0.1)
+        >>> policy.decide(policy.start(), np.eye(2)).probabilities.round(6)  # of both actions, then of the safe action
+        array([0.5, 0. , 0.5])
     """
 
-    form: ClassVar[Form] = Form(ridge=1, rule=MIXTURE)
+    round_spec: ClassVar[RoundSpec] = RoundSpec(ridge=1, rule=MIXTURE)
     mixes: ClassVar[bool] = True
     theorem: ClassVar[str] = "mixtures"
 
     methods: ClassVar[tuple[str, ...]] = ("lp", "socp")
-    gone: ClassVar[Mapping[str, str]] = gone_with("ExactOPLB")
 
     method: Literal["lp", "socp"] = "lp"
-    """How the mixture is found: see above."""
+    """The program that finds the mixture: see above."""
 
     def __post_init__(self) -> None:
         check_method(self.method, self.methods, "ExactOPLB")
         super().__post_init__()
-        if self.method != "lp" and self.form.roving:
+        if self.method != "lp" and self.round_spec.per_round_safe:
             raise InvalidProblem(
-                f"method is {self.method!r} and every round's set names its own safe action; its declared cost cuts "
-                "bounds that only method 'lp' reads, so leave method out"
+                ErrorCode.CONFLICTING_SETTINGS,
+                "method is {method!r} and every round names its own safe action; leave method out, since "
+                "only method 'lp' uses the declared cost",
+                method=self.method,
             )
         if self.optimism == "directional" and self.method != "lp":
             raise InvalidProblem(
-                f"method is {self.method!r} with optimism 'directional'; directional mixtures obey optimistic costs, "
-                "and those of a mean action leave no convex set to choose from, so only method 'lp' plays them"
+                ErrorCode.CONFLICTING_SETTINGS,
+                "method is {method!r} and optimism is 'directional'; use method 'lp', since directional "
+                "optimism leaves no convex set for the other methods",
+                method=self.method,
             )
-        if self.own_sets and self.method != "lp":
+        if self.per_action_bounds and self.method != "lp":
             raise InvalidProblem(
-                f"own_sets is True with method {self.method!r}; a cone program bounds the mean action by the ellipsoid "
-                "alone, so only method 'lp' reads sets of single actions"
+                ErrorCode.CONFLICTING_SETTINGS,
+                "per_action_bounds is True and method is {method!r}; use method 'lp', since the cone "
+                "program uses the ellipsoid alone",
+                method=self.method,
             )
 
-        if self.apart and self.method != "lp" and self.thresholds.values.size > 1:
+        if self.separate_signals and self.method != "lp" and self.thresholds.values.size > 1:
             raise InvalidProblem(
-                f"method is {self.method!r} with apart=True and {self.thresholds.values.size} limits; its cone program "
-                "has one matrix for all costs, so leave apart out, or use method 'lp'"
+                ErrorCode.CONFLICTING_SETTINGS,
+                "method is {method!r} with separate_signals=True and {size} limits; leave "
+                "separate_signals out or use method 'lp', since the cone program has one matrix for all "
+                "costs",
+                method=self.method,
+                size=self.thresholds.values.size,
             )
 
-    def form_for(self, actions: Any) -> Form | None:
-        """Return mixtures; the methods that call a solver are not compiled."""
-        return self.form if self.method == "lp" else None
+    def get_round_spec(self, actions: Any) -> RoundSpec | None:
+        """Return the spec for mixtures; the methods that call a solver are not compiled."""
+        return self.round_spec if self.method == "lp" else None
 
-    def choose(self, state: State, actions: Any, draw: Draw) -> Decision:
-        listed = listed_of(actions)
-        of_round = self.entered(listed)
-        seen, blend = self.chosen(self.form, state, listed.features, listed.eligible, draw, of_round), None
-        if self.method != "lp" and -seen.code not in (WARMING, NOTHING_SAFE, NOT_FINITE) and seen.code > -DISPUTED:
-            blend = self.graded(seen, state.memory)
-            seen = seen._replace(code=drawn(blend.probabilities, uniform(draw.seed, draw.run, draw.round, POLICY, 0)))
+    def choose(self, state: State, actions: Any, draw: RandomKey) -> Decision:
+        listed = parse_listed_actions(actions)
+        of_round = self.check_offered(listed)
+        result, blend = self.play_round(self.round_spec, state, listed.features, listed.eligible, draw, of_round), None
+        if (
+            self.method != "lp"
+            and -result.code not in (SAFE_COST_UNCERTAIN, NO_SAFE_ACTION, BOUNDS_NOT_FINITE)
+            and result.code > -CONTRADICTED
+        ):
+            blend = self.refine(result, state.memory)
+            result = result._replace(
+                code=sample_code(blend.probabilities, uniform(draw.seed, draw.run, draw.round, POLICY, 0))
+            )
         safe = self.safe_action.features if of_round is None else of_round.features
-        action = own(listed.features[seen.code] if seen.code >= 0 else safe)
-        decision = decision_from(seen, action, self.thresholds, draw.round, blend=blend)
-        return self.explained(seen, state, decision, of_round)
+        action = copy_action(listed.features[result.code] if result.code >= 0 else safe)
+        decision = build_mixture_decision(result, action, self.thresholds, draw.round, blend=blend)
+        return self.attach_cause(result, state, decision, of_round)
 
-    def graded(self, seen: Chosen, memory: Floats) -> Blend:
-        """Return a better mixture than the linear program's, where a solver finds one."""
-        return graded(listing_of(seen, memory), solved_blend(seen), best_blend)
+    def refine(self, result: RoundResult, memory: Floats) -> BoundedMixture:
+        """Return the solver's mixture where it is better than the linear program's."""
+        return refine_mixture(build_action_bounds(result, memory), read_mixture(result), solve_socp)

@@ -1,56 +1,99 @@
-"""What every policy is: settings, memory and three verbs."""
+"""The policy protocol: `start`, `decide` and `learn`."""
 
 from typing import Any, NamedTuple, Protocol
 
 from stagewise.kernels.compile import Floats
-from stagewise.kernels.signals.ridge import ELSEWHERE
-from stagewise.problem.checks import missing, shown
-from stagewise.problem.errors import InvalidProblem
-from stagewise.problem.round_safe import SafeOfRound
+from stagewise.kernels.models.ridge import ELSEWHERE
+from stagewise.problem.checks import find_missing_attributes, safe_repr
+from stagewise.problem.errors import ErrorCode, InvalidProblem
+from stagewise.problem.round_safe_action import RoundSafeAction
 from stagewise.records.decision import Decision
-from stagewise.records.draw import FIRST, Draw
 from stagewise.records.outcome import Outcome
+from stagewise.records.random_key import FIRST, RandomKey
 
 
 class State(NamedTuple):
-    """A policy's memory: only what the next round needs."""
+    """The state of a policy: what it has learned.
+
+    Attributes:
+        memory: One array of floats; its layout belongs to the policy.
+
+    Example:
+        >>> import stagewise as sw
+        >>> policy = sw.UCB(arms=2)
+        >>> isinstance(policy.start(), State)
+        True
+    """
 
     memory: Floats
 
 
-class Played(NamedTuple):
-    """An action that was played, and where it lies among the candidates that the memory follows."""
+class PlayedAction(NamedTuple):
+    """A played action and its position among the cached candidates."""
 
     action: Any  # features or arm
-    ray: int = ELSEWHERE  # on whose ray; AT_SAFE: the safe action
+    ray: int = ELSEWHERE  # the index of its ray; AT_SAFE: the safe action
     step: float = 1.0
-    safe: SafeOfRound | None = None  # the safe action of its round, where that was the round's own
+    safe: RoundSafeAction | None = None  # the safe action of its round, where the round named it
 
     @classmethod
-    def by(cls, decision: Decision) -> "Played":
-        """Return what a decision played; candidates that were not followed yet give it no place."""
-        if decision._unfollowed:
+    def from_decision(cls, decision: Decision) -> "PlayedAction":
+        """Return the played action of a decision; without a position where its candidates are not cached."""
+        if decision._uncached:
             return cls(decision.action)
-        return cls(decision.action, decision.index, decision.step, decision._safe)
+        return cls(decision.action, decision.action_index, decision.step_size, decision._safe)
 
 
 class Policy(Protocol):
-    """Choose under limits: `decide` changes nothing, `learn` returns a new memory, of whatever kind `start` made."""
+    """The protocol of a policy: settings and three pure functions of a state.
+
+    Agents and simulations accept any object with these methods.
+
+    Example:
+        >>> import stagewise as sw
+        >>> policy = sw.UCB(arms=2)
+        >>> decision = policy.decide(policy.start(), sw.Arms(2))
+        >>> state = policy.learn(policy.start(), decision, sw.Outcome(1.0))
+    """
 
     def start(self) -> Any:
-        """Return the memory of a policy that has seen nothing."""
+        """Return the state before any outcome.
 
-    def decide(self, state: Any, actions: Any, draw: Draw = FIRST) -> Decision:
-        """Choose among the actions; equal arguments give equal decisions."""
+        Returns:
+            A state of any type.
+        """
+
+    def decide(self, state: Any, actions: Any, draw: RandomKey = FIRST) -> Decision:
+        """Choose among the actions; equal arguments give equal decisions.
+
+        Args:
+            state: A result of `start` or `learn`; it does not change.
+            actions: The actions of the round.
+            draw: The source of random numbers.
+
+        Returns:
+            The decision.
+        """
 
     def learn(self, state: Any, decision: Decision, outcome: Outcome) -> Any:
-        """Return the memory after the decision's outcome was seen."""
+        """Return the state after the outcome of a decision.
+
+        Args:
+            state: A result of `start` or `learn`; it does not change.
+            decision: A result of `decide`.
+            outcome: The observed reward and costs.
+
+        Returns:
+            The new state.
+        """
 
 
-def check_verbs(policy: Any) -> None:
-    """Refuse what is not a policy."""
-    if isinstance(policy, type) or missing(policy, ("start", "decide", "learn")):
+def check_policy_protocol(policy: Any) -> None:
+    """Raise InvalidProblem for an object that is not a policy."""
+    if isinstance(policy, type) or find_missing_attributes(policy, ("start", "decide", "learn")):
         raise InvalidProblem(
-            f"policy is {shown(policy)}; it must be a Problem (Problem.load reads a file), a policy, or an object with "
-            "start, decide and learn"
+            ErrorCode.WRONG_TYPE,
+            "policy is {policy}; it must be a Problem (Problem.load reads a file), a policy, or an "
+            "object with start, decide and learn",
+            policy=safe_repr(policy),
         )

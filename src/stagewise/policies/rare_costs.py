@@ -1,77 +1,112 @@
-"""What rare costs add to a policy (docs/theory/rare.md): their model, what they refuse, and a log as one batch."""
+"""Rare costs (docs/theory/rare.md): their model, their checks, and learning a log as one batch."""
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats, named
-from stagewise.kernels.layout import Part, blocks_of, events_size, table_capacity
-from stagewise.kernels.signals.events import LOSS, block_of, copy_events, declared_of_events, table_of
-from stagewise.kernels.signals.refit import fold, note_rows, refit
-from stagewise.models.events import EventCosts, loss_of_log
-from stagewise.models.linear import LinearModel
-from stagewise.problem.errors import InvalidProblem, StagewiseError
+from stagewise.kernels.compile import Floats, as_python
+from stagewise.kernels.layout import ModelBlock, count_feature_blocks, get_table_capacity, rare_events_size
+from stagewise.kernels.models.rare_events import (
+    LOSS,
+    copy_rare_events,
+    get_event_table,
+    get_feature_block,
+    get_rare_events_assumptions,
+)
+from stagewise.kernels.models.rare_events_fit import fold_events, record_rows, refit
+from stagewise.models.linear_model import LinearModel
+from stagewise.models.rare_events_model import RareEventsModel, compute_log_loss
+from stagewise.problem.errors import ErrorCode, InvalidProblem, StagewiseError
 from stagewise.problem.thresholds import Thresholds
 
-BLOCK_OF, TABLE_OF, DECLARED = named(block_of), named(table_of), named(declared_of_events)
-BLOCKS_OF, TABLE_CAPACITY, EVENTS_SIZE = named(blocks_of), named(table_capacity), named(events_size)
+GET_BLOCK, GET_TABLE, GET_ASSUMPTIONS = (
+    as_python(get_feature_block),
+    as_python(get_event_table),
+    as_python(get_rare_events_assumptions),
+)
+COUNT_BLOCKS, TABLE_CAPACITY, EVENTS_SIZE = (
+    as_python(count_feature_blocks),
+    as_python(get_table_capacity),
+    as_python(rare_events_size),
+)
 
 
 def check_blocks(blocks: int, mixtures: bool, rare: bool) -> None:
-    """Refuse what rare costs cannot be played with."""
+    """Raise InvalidProblem for settings that conflict with rare costs."""
     if rare and not mixtures:
-        raise InvalidProblem("rare_costs is True without mixtures; its sets are for actions that are listed and mixed")
+        raise InvalidProblem(
+            ErrorCode.CONFLICTING_SETTINGS,
+            "rare_costs is True without mixtures; its bounds need listed actions that can be mixed",
+        )
     if blocks != 1 and not rare:
-        raise InvalidProblem(f"blocks is {blocks} without rare_costs; only the sets of rare costs come in blocks")
-
-
-def check_one_block(features: Floats, blocks: int, what: str, error: type[StagewiseError]) -> None:
-    """Refuse actions (K, d) that have features in more than one block."""
-    several = features.reshape(len(features), blocks, -1).any(axis=2).sum(axis=1) > 1
-    if several.any():
-        raise error(
-            f"{what} {int(several.argmax())} has features in more than one of the {blocks} blocks; "
-            "each block has sets of its own, so leave blocks out where an action needs several"
+        raise InvalidProblem(
+            ErrorCode.UNUSED_SETTING,
+            "blocks is {blocks} without rare_costs; leave it out, since only rare_costs uses blocks",
+            blocks=blocks,
         )
 
 
-def rare_costs(model: LinearModel, thresholds: Thresholds, blocks: int, ceilings: Floats, share: float) -> EventCosts:
-    """Return the same with rare costs, which have this share of δ for the sets of all blocks, and no other sets."""
+def check_one_block(features: Floats, blocks: int, what: str, error: type[StagewiseError]) -> None:
+    """Raise an error for actions (K, d) with features in more than one block."""
+    several = features.reshape(len(features), blocks, -1).any(axis=2).sum(axis=1) > 1
+    if several.any():
+        raise error(
+            ErrorCode.UNSUPPORTED_ACTIONS,
+            "{what} {several} has features in more than one of the {blocks} blocks; each block has "
+            "sets of its own, so leave blocks out where an action needs several",
+            what=what,
+            several=int(several.argmax()),
+            blocks=blocks,
+        )
+
+
+def add_rare_costs(
+    model: LinearModel, thresholds: Thresholds, blocks: int, ceilings: Floats, share: float
+) -> RareEventsModel:
+    """Return the model with rare costs, whose confidence sets have this share of δ over all blocks."""
     d, m = model.safe.size, thresholds.values.size
     if (thresholds.signs < 0.0).any():
-        raise InvalidProblem("a threshold is from below; with rare_costs it is from above: count what does not happen")
+        raise InvalidProblem(
+            ErrorCode.CONFLICTING_SETTINGS,
+            "a threshold is a lower limit, and rare_costs needs upper limits; count the opposite event instead",
+        )
     if d % blocks:
-        raise InvalidProblem(f"blocks is {blocks}, and there are {d} features; all blocks have equal length")
+        raise InvalidProblem(
+            ErrorCode.CONFLICTING_SETTINGS,
+            "blocks is {blocks}, and there are {d} features; all blocks must have equal length",
+            blocks=blocks,
+            d=d,
+        )
     check_one_block(model.safe[np.newaxis], blocks, "safe action", InvalidProblem)
     confidence = np.array([model.confidence[0], *np.full(m, -np.log(share / (m * blocks)))])
     guesses = np.clip(thresholds.values, 1e-6, 0.5)
-    told = {**vars(model), "confidence": confidence}
-    return EventCosts(**told, blocks=blocks, guesses=guesses, ceilings=ceilings)
+    settings = {**vars(model), "confidence": confidence}
+    return RareEventsModel(**settings, blocks=blocks, guesses=guesses, ceilings=ceilings)
 
 
 def learn_events_log(
-    part: Part, settings: Floats, before: Floats, memory: Floats, actions: Floats, values: Floats
+    block: ModelBlock, settings: Floats, before: Floats, memory: Floats, actions: Floats, values: Floats
 ) -> None:
-    """Write a part as it is `before`, with the rows (n, d) and values (n, 1 + m) of a log in it.
+    """Update a model block of `before` with the rows (n, d) and values (n, 1 + m) of a log, and write it to `memory`.
 
-    All of them go into one table, which is folded if it is too long. The rows may stand in any order, so that there are
-    no forecasts: a mixture stands for them.
+    All rows go into one table, which is folded if it is too long. The rows can be in any order, so there are no
+    sequential forecasts; a mixture replaces them.
     """
-    seen = np.ascontiguousarray(values[:, part.first])
-    used, hits = int(TABLE_OF(part, before).used[0]), int((seen > 0.0).sum())
+    outcomes = np.ascontiguousarray(values[:, block.first])
+    used, hits = int(GET_TABLE(block, before).used[0]), int((outcomes > 0.0).sum())
     capacity = used + hits + 1
-    wide = part._replace(radius=capacity, memory=0)  # its `table_capacity`
-    batch = np.zeros(EVENTS_SIZE(part.size, BLOCKS_OF(part), capacity))
-    copy_events(part, before, wide, batch)
-    note_rows(wide, actions, seen, batch)
-    declared = DECLARED(part, settings)
-    for which in range(BLOCKS_OF(part)):
-        own = actions[:, which * part.size : (which + 1) * part.size]
-        chosen = own.any(axis=1)
+    batch_block = block._replace(radius=capacity, memory=0)  # so that `get_table_capacity` is the capacity
+    batch = np.zeros(EVENTS_SIZE(block.size, COUNT_BLOCKS(block), capacity))
+    copy_rare_events(block, before, batch_block, batch)
+    record_rows(batch_block, actions, outcomes, batch)
+    declared = GET_ASSUMPTIONS(block, settings)
+    for which in range(COUNT_BLOCKS(block)):
+        rows = actions[:, which * block.size : (which + 1) * block.size]
+        chosen = rows.any(axis=1)
         if chosen.any():
-            block = BLOCK_OF(wide, batch, which)
-            block.sums[LOSS] += loss_of_log(own[chosen], seen[chosen], declared.bound, declared.guess)
-    if used + hits < TABLE_CAPACITY(part):
-        for which in range(BLOCKS_OF(part)):
-            refit(wide, settings, batch, which)
+            feature_block = GET_BLOCK(batch_block, batch, which)
+            feature_block.sums[LOSS] += compute_log_loss(rows[chosen], outcomes[chosen], declared.bound, declared.guess)
+    if used + hits < TABLE_CAPACITY(block):
+        for which in range(COUNT_BLOCKS(block)):
+            refit(batch_block, settings, batch, which)
     else:
-        fold(wide, settings, batch)
-    copy_events(wide, batch, part, memory)
+        fold_events(batch_block, settings, batch)
+    copy_rare_events(batch_block, batch, block, memory)

@@ -1,15 +1,14 @@
 """Safe-LTS: linear Thompson sampling on the pessimistically safe set, the baseline of the paper's experiments."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
-from stagewise.kernels.loop.round import RAYS, Form
-from stagewise.kernels.signals.sampling import AUTHORS, PLAIN, THEORY
-from stagewise.policies.linear import LinearPolicy
+from stagewise.kernels.loop.round import RAYS, RoundSpec
+from stagewise.kernels.models.sampling import AUTHORS, PLAIN, THEORY
+from stagewise.policies.linear_policy import LinearPolicy
 from stagewise.policies.settings import Optimism
-from stagewise.problem.checks import one_of
-from stagewise.problem.errors import InvalidProblem
+from stagewise.problem.checks import check_choice
+from stagewise.problem.errors import ErrorCode, InvalidProblem
 
 INFLATIONS = {"theory": THEORY, "none": PLAIN, "authors": AUTHORS}
 
@@ -19,19 +18,43 @@ class SafeLTS(LinearPolicy):
     """Safe-LTS (Moradipari, Amani, Alizadeh, Thrampoulidis 2019), on rays from any safe action.
 
     Play the longest safe step on the ray that is best for a sampled θ̃ ~ N(θ̂, (inflation · β_r)² V⁻¹). The inflation is
-    "theory" (1 + 2LS/(τ − c₀), what its authors' regret proof needs; that is for x₀ = 0 and equal noises), "none" (1;
-    as safe, no regret proof, often better) or "authors" (√n/min(1, τ), as in the authors' public code).
+    "theory" (1 + 2LS/(τ − c₀), as in its authors' regret proof, for x₀ = 0 and equal noises), "none" (1; equally safe,
+    without a regret proof, often better) or "authors" (√n/min(1, τ), as in the authors' public code).
 
-    >>> import numpy as np
-    >>> from stagewise.records.draw import Draw
-    >>> from stagewise.problem.safe_action import SafeAction
-    >>> policy = SafeLTS(safe_action=SafeAction(features=np.zeros(2)), threshold=0.5, noise=0.1)
-    >>> policy.decide(policy.start(), np.eye(2), Draw(seed=1)).dearest.round(6)
-    array([0.5])
+    Args:
+        safe_action: The action that is known to be safe before learning.
+        threshold: The limits on every round's expected costs: a number, one per constraint, or a mapping by name.
+        noise: R: outcomes are R-sub-Gaussian around their means; one number, or one for the reward and one per cost.
+        delta: The guarantee holds with probability 1 − δ.
+        reward_scale: α_r of inflated optimism: α_r − 1 cost radii are added to the optimistic reward; None: the
+            theorem's choice.
+        check_assumptions: Test the declared assumptions online; a contradiction plays the safe action
+            (docs/theory/watch.md).
+        cost_bound: A-priori bound on mean costs, or one for each; "unit": 1, which is checked; None: no bound.
+        cost_scale: α_c: the number of radii added to costs.
+        share_delta: Share δ among the reward and the constraints; otherwise each has its own δ.
+        norm_bound: S ≥ ‖θ*‖, ‖μ*‖: one number, or one for the reward and one per cost.
+        action_bound: L ≥ ‖x‖; used only by radius="paper" and by the inflation "theory" of SafeLTS.
+        ridge: λ: the ridge of the regressions; None: the largest d R²/S² of the signals. The paper has 1.
+        radius: The kind of confidence radius (docs/theory/joint-radius.md).
+        separate_signals: Learn each signal when it arrives, without waiting for the others, in a regression of its own.
+        dimension: d, where every round names its safe action; otherwise the safe action's features determine it.
+        inflation: The scale of the samples of θ̃, in radii, see above.
+
+    Raises:
+        InvalidProblem: A setting is invalid or conflicts with another.
+
+    Example:
+        >>> import numpy as np
+        >>> from stagewise.records.random_key import RandomKey
+        >>> from stagewise.problem.safe_action import SafeAction
+        >>> policy = SafeLTS(safe_action=SafeAction(features=np.zeros(2)), threshold=0.5, noise=0.1)
+        >>> policy.decide(policy.start(), np.eye(2), RandomKey(seed=1)).pessimistic_cost.round(6)
+        array([0.5])
     """
 
     inflation: Literal["theory", "none", "authors"] = "theory"
-    """How far θ̃ is drawn from θ̂, in radii: see above."""
+    """The scale of the samples of θ̃, in radii: see above."""
     optimism: Optimism = field(init=False, repr=False, default="inflated")
 
     @property
@@ -39,20 +62,21 @@ class SafeLTS(LinearPolicy):
         return INFLATIONS[self.inflation]
 
     def __post_init__(self) -> None:
-        one_of(self.inflation, tuple(INFLATIONS), "inflation")
+        check_choice(self.inflation, tuple(INFLATIONS), "inflation")
         super().__post_init__()
         least = float((self.thresholds.signs * self.thresholds.values).min())
         if self.inflation == "authors" and not least > 0.0:
             raise InvalidProblem(
-                f"inflation is 'authors' and a threshold is {least:g}; that inflation divides by the threshold, "
-                "so it needs thresholds from above that are greater than 0"
+                ErrorCode.CONFLICTING_SETTINGS,
+                "inflation is 'authors' and a threshold is {least:g}; this inflation divides by the "
+                "threshold, so it needs upper limits greater than 0",
+                least=least,
             )
 
-    form: ClassVar[Form] = Form(ridge=1, rule=RAYS, sampled=1)
-    gone: ClassVar[Mapping[str, str]] = {"optimism": "from SafeLTS, which samples instead; leave it out"}
-    inflates: ClassVar[bool] = False  # a sampled reward is not raised by the costs' uncertainty
+    round_spec: ClassVar[RoundSpec] = RoundSpec(ridge=1, rule=RAYS, sampled=1)
+    inflates: ClassVar[bool] = False  # the uncertainty of costs does not raise a sampled reward
 
     @property
-    def hopes(self) -> bool:
-        """A sampled reward is none that is promised to be large enough."""
+    def is_optimistic(self) -> bool:
+        """False: a sampled reward is not an upper confidence bound."""
         return False

@@ -1,50 +1,58 @@
-"""From plausible functions to one safe mixture: by bounds for every action, or by a rule that asks every function."""
+"""Safe mixtures for function classes: by bounds of every action, or by every plausible function."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from stagewise.kernels.answer import UNFOLLOWED, answer_size
-from stagewise.kernels.bounds import CENTRE, HALF, HOPED, per_limit_in, workspace_size
-from stagewise.kernels.compile import Flags, Floats, Ints, named
-from stagewise.kernels.draw import POLICY, uniform
-from stagewise.kernels.promise import NOT_FINITE, PREFERRED, UNEXPLAINED, UNSOLVED, WARMING, terms_of, weigh
+from stagewise.kernels.answer import UNCACHED, answer_size
+from stagewise.kernels.bounds import CENTRE, HALF, OPTIMISTIC_REWARDS, get_per_limit, workspace_size
+from stagewise.kernels.compile import Flags, Floats, Ints, as_python
+from stagewise.kernels.constraints import (
+    BOUNDS_NOT_FINITE,
+    NO_BETTER_ACTION,
+    NO_PLAUSIBLE_FUNCTION,
+    SAFE_COST_UNCERTAIN,
+    SOLVER_FAILED,
+    compute_bonus_factors,
+    get_limit_terms,
+)
+from stagewise.kernels.random_streams import POLICY, uniform
 from stagewise.kernels.rules.mixture import choose_mixture
-from stagewise.models.functions import Believed
-from stagewise.policies.compiled import WORKSPACE_IN, Chosen
-from stagewise.policies.mixtures import WRITTEN_IN, Blend, decision_from, drawn
-from stagewise.policies.rays import own
+from stagewise.models.function_class_model import FunctionBounds
+from stagewise.policies.compiled_policy import GET_WORKSPACE, RoundResult
+from stagewise.policies.mixture_decision import GET_DECISION_VIEWS, BoundedMixture, build_mixture_decision, sample_code
+from stagewise.policies.ray_decision import copy_action
 from stagewise.policies.settings import CAUSES
 from stagewise.problem.thresholds import Thresholds
 from stagewise.records.decision import Decision
-from stagewise.records.draw import Draw
-from stagewise.records.reason import Cause
-from stagewise.rules.rows import Vertex, dearest_of
+from stagewise.records.random_key import RandomKey
+from stagewise.records.reason import ReasonDetails
+from stagewise.rules.function_class_program import Vertex, compute_pessimistic_costs
 
-WEIGH, TERMS, PER_LIMIT_IN = named(weigh), named(terms_of), named(per_limit_in)
-# The worth of every action, the plausible functions of each signal, and what a unit of each cost's width adds.
+WEIGH, TERMS, GET_PER_LIMIT = as_python(compute_bonus_factors), as_python(get_limit_terms), as_python(get_per_limit)
+# Optimistic rewards, the plausible functions of each signal, and the bonus per unit of each cost's width.
 Solve = Callable[[Floats, tuple[Floats, ...], Floats], Vertex]
 
 
-class Offer(NamedTuple):
-    """What a round offers."""
+class RoundActions(NamedTuple):
+    """The actions of a round."""
 
     size: int  # n actions
     eligible: Flags
     safe: Any  # the safe action's arm or features
-    home: int  # the safe arm's own place in the list; −1: it stands beside it
+    safe_index: int  # the index of the safe arm; −1: it is beside the list
     features: Floats | None  # (n, d)
 
     def action(self, code: int) -> Any:
-        """Return the arm or the features of what is played."""
+        """Return the arm or the features of the played action."""
         if self.features is None:
-            return code if code >= 0 else self.home
-        return own(self.features[code] if code >= 0 else self.safe)
+            return code if code >= 0 else self.safe_index
+        return copy_action(self.features[code] if code >= 0 else self.safe)
 
 
 class Rule(NamedTuple):
-    """What the mixture must keep to."""
+    """The constraints of a mixture."""
 
     layout: Ints
     settings: Floats
@@ -52,86 +60,90 @@ class Rule(NamedTuple):
 
     @property
     def limits(self) -> Floats:
-        """What costs are kept under (m,)."""
+        """The limits on costs (m,)."""
         return TERMS(self.layout, self.settings).limits
 
 
-def decided(offer: Offer, believed: Believed | None, rule: Rule, solve: Solve | None, draw: Draw) -> Decision:
-    """Return the decision for a round; None is believed where a class has no plausible function left.
+def decide_mixture(
+    offer: RoundActions, bounds: FunctionBounds | None, rule: Rule, solve: Solve | None, draw: RandomKey
+) -> Decision:
+    """Return the decision for a round; `bounds` is None where a class has no plausible function.
 
-    Without `solve` the bounds for every action decide.
+    Without `solve` the bounds of every action decide.
     """
-    if believed is None:
-        return staying(offer, rule.thresholds, draw.round, CAUSES[UNEXPLAINED])
-    seen, blend = bounded(offer, believed, rule, draw), None
-    if solve is not None and seen.code not in (-WARMING, -NOT_FINITE):
+    if bounds is None:
+        return build_safe_decision(offer, rule.thresholds, draw.round, CAUSES[NO_PLAUSIBLE_FUNCTION])
+    result, blend = solve_by_bounds(offer, bounds, rule, draw), None
+    if solve is not None and result.code not in (-SAFE_COST_UNCERTAIN, -BOUNDS_NOT_FINITE):
         lottery = uniform(draw.seed, draw.run, draw.round, POLICY, 0)
-        code, blend = by_solver(seen, believed, offer, solve, lottery)
-        seen = seen._replace(code=code)
-    return decision_from(seen, offer.action(seen.code), rule.thresholds, draw.round, blend=blend)
+        code, blend = solve_by_functions(result, bounds, offer, solve, lottery)
+        result = result._replace(code=code)
+    return build_mixture_decision(result, offer.action(result.code), rule.thresholds, draw.round, blend=blend)
 
 
-def bounded(offer: Offer, believed: Believed, rule: Rule, draw: Draw) -> Chosen:
-    """Return the best safe mixture by bounds for every action: between the lowest and the highest plausible value.
+def solve_by_bounds(offer: RoundActions, bounds: FunctionBounds, rule: Rule, draw: RandomKey) -> RoundResult:
+    """Return the best safe mixture by the lowest and the highest plausible value of every action.
 
-    A unit of a cost's whole width adds (1 − r₀)/(τ − c₀) to the hoped reward, with the least plausible r₀ and the
-    largest plausible c₀; x₀ may be left when the width of c₀ is at most the slack that is certain
-    (docs/theory/unknown-baseline.md, patience 2).
+    A unit of a cost's width adds (1 − r₀)/(τ − c₀) to the optimistic reward, with the smallest plausible r₀ and the
+    largest plausible c₀. Other actions than x₀ can be played when the width of c₀ is at most the certain slack
+    (docs/theory/unknown-baseline.md, certificate factor 2).
     """
     m, count = rule.thresholds.values.size, offer.size
     features = np.empty((count, 0)) if offer.features is None else offer.features
     answer, scratch = np.empty(answer_size(m, features.shape[1])), np.empty(workspace_size(m, count))
-    area, written = WORKSPACE_IN(rule.layout, count, scratch), WRITTEN_IN(rule.layout, answer)
-    area.bounds[:, CENTRE] = 0.5 * (believed.highest + believed.lowest)
-    area.bounds[:, HALF] = 0.5 * (believed.highest - believed.lowest)
+    area, written = GET_WORKSPACE(rule.layout, count, scratch), GET_DECISION_VIEWS(rule.layout, answer)
+    area.bounds[:, CENTRE] = 0.5 * (bounds.highest + bounds.lowest)
+    area.bounds[:, HALF] = 0.5 * (bounds.highest - bounds.lowest)
     lottery = uniform(draw.seed, draw.run, draw.round, POLICY, 0)
-    each = PER_LIMIT_IN(rule.layout, area.per_limit)
-    told = (rule.layout, rule.settings, area.bounds, offer.eligible, 0, area.rule, each.factors)
-    code = choose_mixture(*told, each.basis if m > 1 else None, written.shares, written.places, lottery, answer)
-    answer[UNFOLLOWED] = 0.0
-    return Chosen(int(code), answer, scratch, rule.layout, rule.settings, features, offer.eligible)
+    each = GET_PER_LIMIT(rule.layout, area.per_limit)
+    arguments = (rule.layout, rule.settings, area.bounds, offer.eligible, 0, area.rule, each.factors)
+    code = choose_mixture(*arguments, each.basis if m > 1 else None, written.shares, written.places, lottery, answer)
+    answer[UNCACHED] = 0.0
+    return RoundResult(int(code), answer, scratch, rule.layout, rule.settings, features, offer.eligible)
 
 
-def scales_of(seen: Chosen) -> Floats:
-    """Return what a unit of each cost's whole width adds to the hoped reward."""
-    area = seen.workspace
+def compute_scales(result: RoundResult) -> Floats:
+    """Return the bonus per unit of each cost's width in the optimistic reward."""
+    area = result.workspace
     factors = np.empty(len(area.bounds) - 1)
-    WEIGH(seen.layout, seen.settings, area.bounds, factors)
+    WEIGH(result.layout, result.settings, area.bounds, factors)
     return 0.5 * factors
 
 
-def by_solver(seen: Chosen, believed: Believed, offer: Offer, solve: Solve, lottery: float) -> tuple[int, Blend]:
-    """Return what is played, as a kernel's code would say it, by a rule that bounds costs function by function."""
-    hoped = seen.workspace.rule[HOPED]
-    columns = np.flatnonzero(hoped[:-1] > -np.inf)
-    tables = tuple(signal[:, [*columns, -1]] for signal in believed.tables)
-    worth = np.append(hoped[columns], hoped[-1])
-    mixed = staying_put(worth, True)
+def solve_by_functions(
+    result: RoundResult, bounds: FunctionBounds, offer: RoundActions, solve: Solve, lottery: float
+) -> tuple[int, BoundedMixture]:
+    """Return the kernel code and the mixture of a rule that bounds costs function by function."""
+    optimistic_reward = result.workspace.rule[OPTIMISTIC_REWARDS]
+    columns = np.flatnonzero(optimistic_reward[:-1] > -np.inf)
+    tables = tuple(signal[:, [*columns, -1]] for signal in bounds.tables)
+    rewards = np.append(optimistic_reward[columns], optimistic_reward[-1])
+    mixed = build_safe_vertex(rewards, True)
     if columns.size:
-        mixed = solve(worth, tables, scales_of(seen))
-        mixed = mixed if np.isfinite(mixed.value) else staying_put(worth, False)
-    if mixed.shares[-1] == 1.0:  # nothing but rounding stands beside it
+        mixed = solve(rewards, tables, compute_scales(result))
+        mixed = mixed if np.isfinite(mixed.value) else build_safe_vertex(rewards, False)
+    if mixed.shares[-1] == 1.0:  # the rest is rounding
         mixed.shares[:-1] = 0.0
-    code = drawn(mixed.shares, lottery)
+    code = sample_code(mixed.shares, lottery)
     if code >= 0:
         code = int(columns[code])
-    elif code == -PREFERRED and not mixed.solved:
-        code = -UNSOLVED
+    elif code == -NO_BETTER_ACTION and not mixed.solved:
+        code = -SOLVER_FAILED
     probabilities = np.zeros(offer.size + 1)
     probabilities[columns] = mixed.shares[:-1]
-    probabilities[offer.home] += mixed.shares[-1]
+    probabilities[offer.safe_index] += mixed.shares[-1]
     gap = max(0.0, mixed.bound - mixed.value)
-    return code, Blend(probabilities, mixed.value, dearest_of(mixed.shares, tables[1:]), gap)
+    return code, BoundedMixture(probabilities, mixed.value, compute_pessimistic_costs(mixed.shares, tables[1:]), gap)
 
 
-def staying_put(worth: Floats, solved: bool) -> Vertex:
-    """Return the safe action alone."""
-    return Vertex(np.eye(worth.size)[-1], float(worth[-1]), float(worth[-1]), solved, 0)
+def build_safe_vertex(rewards: Floats, solved: bool) -> Vertex:
+    """Return the vertex of the safe action."""
+    return Vertex(np.eye(rewards.size)[-1], float(rewards[-1]), float(rewards[-1]), solved, 0)
 
 
-def staying(offer: Offer, thresholds: Thresholds, round_: int, cause: Cause) -> Decision:
-    """Return the safe action alone: there are no bounds, or none that hold."""
+def build_safe_decision(offer: RoundActions, thresholds: Thresholds, round_: int, cause: ReasonDetails) -> Decision:
+    """Return a decision for the safe action, without bounds."""
     probabilities = np.zeros(offer.size + 1)
-    probabilities[offer.home] = 1.0
-    told = (probabilities, 1.0, thresholds.at_safe, thresholds.values, cause, round_)
-    return Decision(offer.action(-1), offer.home, 1.0, *told)
+    probabilities[offer.safe_index] = 1.0
+    fields = (probabilities, 1.0, thresholds.at_safe, thresholds.values, cause, round_)
+    return Decision(offer.action(-1), offer.safe_index, 1.0, *fields)

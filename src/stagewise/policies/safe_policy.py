@@ -1,46 +1,46 @@
-"""The settings of every policy that keeps limits."""
+"""Settings of the policies that keep limits."""
 
 from dataclasses import dataclass, field
 
 from stagewise.kernels.compile import Floats, Ints
-from stagewise.policies.ceilings import UNIT, CostBound
-from stagewise.policies.compiled import CompiledPolicy
-from stagewise.policies.learning import Learning
+from stagewise.policies.base_policy import BasePolicy
+from stagewise.policies.compiled_policy import CompiledPolicy
+from stagewise.policies.cost_bounds import UNIT, CostBound
 from stagewise.policies.settings import Optimism
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import Threshold, Thresholds
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class SafeLearning(Learning):
-    """A policy that hopes for rewards, fears for costs, and knows one action to be safe."""
+class SafeBasePolicy(BasePolicy):
+    """A policy with optimistic rewards, pessimistic costs and a safe action."""
 
     safe_action: SafeAction
-    """The one action that is known to be safe before anything is learned."""
+    """The action that is known to be safe before learning."""
     threshold: Threshold
-    """What every round's expected costs must stay under: a number, one per constraint, or a mapping from names."""
+    """The limits on every round's expected costs: a number, one per constraint, or a mapping by name."""
     delta: float = 0.05
-    """The whole statement holds with probability 1 − δ."""
+    """The guarantee holds with probability 1 − δ."""
     optimism: Optimism = "inflated"
-    """Hope for more where costs are uncertain ("inflated"), or by how cheap actions may be ("directional")."""
+    """Raise optimistic rewards where costs are uncertain ("inflated"), or use optimistic costs ("directional")."""
     reward_scale: float | None = None
-    """α_r of inflated optimism: α_r − 1 radii of the costs add to the hoped reward; None: the theorem's choice."""
-    watch: bool = True
-    """Hold what was declared against the data; a contradiction plays the safe action (docs/theory/watch.md)."""
+    """α_r of inflated optimism: α_r − 1 cost radii are added to the optimistic reward; None: the theorem's choice."""
+    check_assumptions: bool = True
+    """Test the declared assumptions online; a contradiction plays the safe action (docs/theory/watch.md)."""
 
     thresholds: Thresholds = field(init=False, repr=False)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class SafePolicy(SafeLearning, CompiledPolicy):
-    """The settings of a policy that keeps limits, and whose rounds are kernels."""
+class SafePolicy(SafeBasePolicy, CompiledPolicy):
+    """Settings of a policy that keeps limits and runs on compiled kernels."""
 
     cost_bound: CostBound = UNIT
-    """A-priori bound on mean costs, or one for each. Left at "unit" it is 1, and checked; None: there is none."""
+    """A-priori bound on mean costs, or one for each; "unit": 1, which is checked; None: no bound."""
     cost_scale: float = 1.0
-    """α_c: how many radii are added to costs."""
+    """α_c: the number of radii added to costs."""
     share_delta: bool = True
-    """Split δ over the reward and the constraints; if not, each has its own δ."""
+    """Share δ among the reward and the constraints; otherwise each has its own δ."""
 
     layout: Ints = field(init=False, repr=False)
     settings: Floats = field(init=False, repr=False)

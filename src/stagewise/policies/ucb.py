@@ -1,4 +1,4 @@
-"""UCB: the learner over arms that knows no limits."""
+"""UCB: the unconstrained learner over arms."""
 
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -6,50 +6,66 @@ from typing import Any, ClassVar
 import numpy as np
 
 from stagewise.kernels.compile import Floats, Ints
-from stagewise.kernels.layout import RETURNS
-from stagewise.kernels.loop.round import RAYS, Form
-from stagewise.policies.arms import ArmsPolicy, eligible_arms
-from stagewise.policies.arrays import assembled
-from stagewise.policies.learning import REWARD
+from stagewise.kernels.layout import ENFORCES_LIMITS
+from stagewise.kernels.loop.round import RAYS, RoundSpec
+from stagewise.policies.arms_policy import ArmsPolicy, eligible_arms
+from stagewise.policies.arrays import assemble_arrays
+from stagewise.policies.base_policy import REWARD
 from stagewise.policies.policy import State
-from stagewise.policies.rays import decision_on_rays
-from stagewise.policies.settings import keep, promise_numbers, settle
-from stagewise.policies.watching import WatchedPolicy
-from stagewise.problem.checks import size_of
+from stagewise.policies.ray_decision import build_ray_decision
+from stagewise.policies.settings import build_constraint_settings, copy_settings, set_derived
+from stagewise.policies.unconstrained import UnconstrainedPolicy
+from stagewise.problem.checks import check_size
 from stagewise.problem.thresholds import NO_THRESHOLDS
 from stagewise.records.decision import Decision
-from stagewise.records.draw import Draw
+from stagewise.records.random_key import RandomKey
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class UCB(ArmsPolicy, WatchedPolicy):
-    """The unconstrained learner over arms: the largest mean plus radius. It breaks limits.
+class UCB(ArmsPolicy, UnconstrainedPolicy):
+    """The unconstrained learner over arms: play the largest mean plus radius. It ignores limits.
 
-    `threshold` is only for judging its runs.
+    `threshold` only measures the violations of its runs.
 
-    >>> from stagewise.problem.actions import Arms
-    >>> policy = UCB(arms=2)
-    >>> policy.decide(policy.start(), Arms(2)).action
-    0
+    Args:
+        arms: The number of arms.
+        safe_action: The safe action that a relative `threshold` refers to; the policy does not use it.
+        threshold: The limits that measure the violations of its runs; the policy ignores them.
+        horizon: The number of rounds for which the intervals hold; None: all rounds.
+        noise: R: outcomes are R-sub-Gaussian around their means, for all signals or for each; None: they lie in [0, 1].
+        delta: The guarantee holds with probability 1 − δ.
+        radius: The kind of confidence interval of an arm (docs/theory/arms.md). None: the default for outcomes in [0,
+            1], or "hoeffding" with `noise`.
+
+    Raises:
+        InvalidProblem: A setting is invalid or conflicts with another.
+
+    Example:
+        >>> from stagewise.problem.actions import Arms
+        >>> policy = UCB(arms=2)
+        >>> policy.decide(policy.start(), Arms(2)).action
+        0
     """
 
     layout: Ints = field(init=False, repr=False)
     settings: Floats = field(init=False, repr=False)
 
-    form: ClassVar[Form] = Form(arms=1, rule=RAYS)
+    round_spec: ClassVar[RoundSpec] = RoundSpec(arms=1, rule=RAYS)
     learns: ClassVar[str] = REWARD
 
     def __post_init__(self) -> None:
-        keep(self)
-        self.settle_radius()
-        size_of(self.arms, "arms")
-        model = self.assumed(NO_THRESHOLDS, 1, 1.0, 0.0, np.empty(0))
-        promise = promise_numbers(NO_THRESHOLDS, np.empty(0), None, 1.0)
-        layout, settings = assembled((RETURNS, 0, -1), promise, np.empty(0), tuple(model.parts()))
-        settle(self, layout=layout, settings=settings)
-        _ = self.watched
+        copy_settings(self)
+        self.set_default_radius()
+        check_size(self.arms, "arms")
+        model = self.build_model(NO_THRESHOLDS, 1, 1.0, 0.0, np.empty(0))
+        constraints = build_constraint_settings(NO_THRESHOLDS, np.empty(0), None, 1.0)
+        layout, settings = assemble_arrays(
+            (ENFORCES_LIMITS, 0, -1), constraints, np.empty(0), tuple(model.build_blocks())
+        )
+        set_derived(self, layout=layout, settings=settings)
+        _ = self.evaluation_thresholds
 
-    def choose(self, state: State, actions: Any, draw: Draw) -> Decision:
-        seen = self.chosen(self.form, state, self.no_features, eligible_arms(actions, self.arms), draw)
-        decision = decision_on_rays(seen, NO_THRESHOLDS, draw.round, "arm")
-        return decision._replace(action=seen.code, step=1.0)._with(decision._table)
+    def choose(self, state: State, actions: Any, draw: RandomKey) -> Decision:
+        result = self.play_round(self.round_spec, state, self.no_features, eligible_arms(actions, self.arms), draw)
+        decision = build_ray_decision(result, NO_THRESHOLDS, draw.round, "arm")
+        return decision._replace(action=result.code, step_size=1.0)._with(decision._table)

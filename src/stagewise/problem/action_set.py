@@ -1,4 +1,4 @@
-"""What every set of actions answers for itself, so that nobody has to ask which kind of set it is."""
+"""Base of all action sets."""
 
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -6,11 +6,11 @@ import numpy as np
 import numpy.typing as npt
 
 from stagewise.problem.checks import Floats
-from stagewise.problem.errors import InvalidActions
+from stagewise.problem.errors import ErrorCode, InvalidActions
 
 if TYPE_CHECKING:
     from stagewise.problem.actions import Listed
-    from stagewise.problem.round_safe import SafeOfRound
+    from stagewise.problem.round_safe_action import RoundSafeAction
 
 Flags = npt.NDArray[np.bool_]
 
@@ -19,79 +19,83 @@ ALL.flags.writeable = False
 
 
 class ActionSet:
-    """What can be chosen from in a round; the safe action is always available besides.
+    """The actions of a round; the safe action is always available too.
 
-    A new kind of set is a class that answers these questions: a list by its rows (`Listed`), a convex set by its
-    geometry (`Convex`, where most answers follow from two of them).
+    A new kind of set subclasses `Listed` (rows of features) or `Convex` (a geometry).
     """
 
     __slots__ = ()
 
-    is_list: ClassVar[bool] = True  # one chooses from a list; False: from all points of a convex set
-    between: bool = False  # every point between the safe action and a member can be played too
-    eligible: Flags = ALL  # which of the list are on offer; empty: all
-    fresh: ClassVar[bool] = False  # it is drawn anew in every round
-    safe_of_round: "SafeOfRound | None" = None  # the safe action of this round, where the set names it
-
-    @property
-    def start(self) -> "SafeOfRound | None":
-        """What `safe_of_round` was called before."""
-        raise AttributeError("`start` of a set of actions is now `safe_of_round`")
+    is_list: ClassVar[bool] = True  # a list; False: all points of a convex set
+    between: bool = False  # points between the safe action and a member can be played
+    eligible: Flags = ALL  # which members are eligible; empty: all
+    fresh: ClassVar[bool] = False  # it is sampled in every round
+    round_safe_action: "RoundSafeAction | None" = None  # the safe action of this round, where the set names it
 
     @property
     def names_safe(self) -> bool:
         """Whether the set of every round names the round's own safe action."""
-        return self.safe_of_round is not None
+        return self.round_safe_action is not None
 
     @property
     def dimension(self) -> int | None:
-        """The number of features: 0 where there are none, None where it is whatever it is asked for."""
+        """The number of features; 0: none, None: any."""
         return 0
 
     @property
     def count(self) -> int:
-        """How many actions are listed, or how many vertices there are; 0: infinitely many."""
+        """The number of listed actions or vertices; 0: infinitely many."""
         raise NotImplementedError
 
     def at(self, index: int) -> Any:
-        """Return what is listed under an index: an arm, or features."""
+        """Return the arm or the features at an index."""
         raise NotImplementedError
 
     def most(self, directions: Floats) -> Floats:
         """Return the largest <x, v> over the set, for each direction v (M, d)."""
         raise NotImplementedError
 
-    def most_at_safe(self, directions: Floats) -> Floats:
-        """Return the largest <x₀, v> over the safe actions that rounds may name, for each direction v (M, d)."""
-        return np.asarray(directions @ self.safe_of_round.features) if self.safe_of_round else np.zeros(len(directions))
-
-    def mean_at_safe(self, directions: Floats) -> Floats:
-        """Return the mean of <x₀, v> over rounds, for each direction v (M, d): what safe actions come to on average."""
-        return self.most_at_safe(directions)  # the same in every round, unless they are drawn
-
-    def as_rays(self) -> "Listed":
-        """Return the rays to choose a step on, or refuse a set that has none to list."""
-        raise InvalidActions(f"the actions are {type(self).__name__}, which have no features; this policy needs Rays")
-
-    def as_list(self) -> "Listed":
-        """Return actions of which every other one is a mixture, which for a linear mean is as good."""
-        raise InvalidActions(
-            f"the actions are {type(self).__name__}, which have no features; this policy needs Finite or Rays"
+    def max_at_safe(self, directions: Floats) -> Floats:
+        """Return the largest <x₀, v> over the safe actions of all rounds, for each direction v (M, d)."""
+        return (
+            np.asarray(directions @ self.round_safe_action.features)
+            if self.round_safe_action
+            else np.zeros(len(directions))
         )
 
-    def placed(self, dimension: int) -> "ActionSet":
-        """Return the set in so many dimensions, where it fits any number of them."""
+    def mean_at_safe(self, directions: Floats) -> Floats:
+        """Return the mean of <x₀, v> over rounds, for each direction v (M, d)."""
+        return self.max_at_safe(directions)  # the same in every round, unless it is sampled
+
+    def as_rays(self) -> "Listed":
+        """Return the set as rays, or raise InvalidActions."""
+        raise InvalidActions(
+            ErrorCode.UNSUPPORTED_ACTIONS,
+            "the actions are {name}, which have no features; this policy needs Rays",
+            name=type(self).__name__,
+        )
+
+    def as_list(self) -> "Listed":
+        """Return the extreme points, of which every action is a mixture, or raise InvalidActions."""
+        raise InvalidActions(
+            ErrorCode.UNSUPPORTED_ACTIONS,
+            "the actions are {name}, which have no features; this policy needs FiniteSet or Rays",
+            name=type(self).__name__,
+        )
+
+    def with_dimension(self, dimension: int) -> "ActionSet":
+        """Return the set in this dimension."""
         return self
 
     def draw(self, draw: Any) -> "ActionSet":
-        """Return the set of one round: itself, unless it is drawn anew in every round."""
+        """Return the set of one round: itself, unless it is sampled in every round."""
         return self
 
     def description(self) -> Any:
-        """Return the set as plain values, enough for `rebuilt`."""
+        """Return the set as JSON values for `from_description`."""
         raise NotImplementedError
 
     @classmethod
-    def rebuilt(cls, description: Any) -> Self:
-        """Return the set that described itself so."""
+    def from_description(cls, description: Any) -> Self:
+        """Return the set of a description."""
         return cls(description)  # type: ignore[call-arg]

@@ -1,4 +1,4 @@
-"""Lists to choose from in a round: rays, a finite set, or arms."""
+"""Listed actions of a round: rays, a finite set, or arms."""
 
 from typing import Any, Self
 
@@ -8,58 +8,78 @@ from numpy.typing import ArrayLike
 from stagewise.problem.action_set import ALL as ALL
 from stagewise.problem.action_set import ActionSet
 from stagewise.problem.action_set import Flags as Flags
-from stagewise.problem.checks import Floats, as_array, frozen, size_of, table_of
-from stagewise.problem.errors import InvalidActions
-from stagewise.problem.round_safe import SafeOfRound, safe_of
+from stagewise.problem.checks import Floats, as_array, check_size, check_table, copy_read_only
+from stagewise.problem.errors import ErrorCode, InvalidActions
+from stagewise.problem.round_safe_action import RoundSafeAction, build_round_safe_action
 from stagewise.problem.safe_action import Cost
 
 
-def mask_of(chosen: Any, count: int) -> Flags:
+def build_mask(chosen: Any, count: int) -> Flags:
     """Return a mask over `count` actions from indices or a mask; at least one action must remain."""
-    given = as_array(chosen, "the eligible actions", InvalidActions, "one list of indices or one mask")
-    if given.dtype.kind == "b":
-        if given.shape != (count,):
+    indices = as_array(chosen, "the eligible actions", InvalidActions, "one list of indices or one mask")
+    if indices.dtype.kind == "b":
+        if indices.shape != (count,):
             raise InvalidActions(
-                f"the mask has shape {given.shape}; it needs one entry for each of the {count} actions"
+                ErrorCode.WRONG_SHAPE,
+                "the mask has shape {shape}; it needs one entry for each of the {count} actions",
+                shape=indices.shape,
+                count=count,
             )
-        mask: Flags = given.copy()
+        mask: Flags = indices.copy()
     else:
-        if given.size and given.dtype.kind not in "iu":
-            raise InvalidActions(f"the eligible actions are of type {given.dtype}; give indices or a mask")
-        if given.ndim > 1:
-            raise InvalidActions(f"the eligible actions have shape {given.shape}; they must be one list of indices")
-        outside = given[(given < 0) | (given >= count)] if given.size else given
+        if indices.size and indices.dtype.kind not in "iu":
+            raise InvalidActions(
+                ErrorCode.WRONG_TYPE,
+                "the eligible actions have type {dtype}; give indices or a boolean mask",
+                dtype=indices.dtype,
+            )
+        if indices.ndim > 1:
+            raise InvalidActions(
+                ErrorCode.WRONG_SHAPE,
+                "the eligible actions have shape {shape}; they must be one list of indices",
+                shape=indices.shape,
+            )
+        outside = indices[(indices < 0) | (indices >= count)] if indices.size else indices
         if outside.size:
             first = np.ravel(outside)[0]
-            raise InvalidActions(f"the eligible actions hold {first}; they must be indices from 0 to {count - 1}")
-        if given.shape == (count,) and given.max() <= 1 and np.unique(given).size < count:
-            raise InvalidActions(  # as indices it would make eligible what it means to leave out
-                "the eligible actions look like a mask of 0 and 1; a mask must hold booleans, a list each index once"
+            raise InvalidActions(
+                ErrorCode.UNKNOWN_ACTION,
+                "the eligible actions hold {first}; they must be indices from 0 to {count}",
+                first=first,
+                count=count - 1,
+            )
+        if indices.shape == (count,) and indices.max() <= 1 and np.unique(indices).size < count:
+            raise InvalidActions(
+                ErrorCode.WRONG_TYPE,
+                "the eligible actions look like a mask of 0 and 1; give booleans for a mask, or a list "
+                "with each index once",
             )
         mask = np.zeros(count, dtype=np.bool_)
-        mask[given.astype(np.int64)] = True
+        mask[indices.astype(np.int64)] = True
     if not mask.any():
-        raise InvalidActions("no action is eligible; a choice needs at least one besides the safe action")
+        raise InvalidActions(
+            ErrorCode.INVALID_ACTION_SET, "no action is eligible; there must be at least one besides the safe action"
+        )
     mask.flags.writeable = False
     return mask
 
 
-def checked(features: Any) -> tuple[Floats, float]:
-    """Return a table (K, d) of actions, and the size of its largest feature."""
-    return table_of(features, "the actions", InvalidActions)
+def check_action_table(features: Any) -> tuple[Floats, float]:
+    """Return a table (K, d) of actions and its largest absolute feature."""
+    return check_table(features, "the actions", InvalidActions)
 
 
 class Listed(ActionSet):
-    """Actions given by their features, one row each; unchangeable, so that a decision can refer to it later."""
+    """Actions given by their features, one row each; immutable, so that decisions can refer to it."""
 
-    __slots__ = ("eligible", "features", "fits", "largest", "longest", "safe_of_round")
+    __slots__ = ("eligible", "features", "fits", "largest", "longest", "round_safe_action")
 
     features: Floats
     eligible: Flags
-    largest: float  # the size of the largest feature
-    longest: float | None  # the largest norm of a row, once somebody has asked for it
-    safe_of_round: SafeOfRound | None  # the safe action of this round; None: the policy knows one for all rounds
-    fits: object  # what the policy that checked it last shows of itself: rows do not change, so once is enough
+    largest: float  # the largest absolute feature
+    longest: float | None  # the largest norm of a row, computed on request
+    round_safe_action: RoundSafeAction | None  # the safe action of this round; None: the policy has one for all rounds
+    fits: object  # the token of the policy that checked it last
 
     def __init__(
         self,
@@ -69,25 +89,39 @@ class Listed(ActionSet):
         safe_cost: Cost = None,
         safe_reward: float | None = None,
     ) -> None:
-        given, self.largest = table_of(features, "the actions", InvalidActions)
-        self.features, self.eligible, self.longest, self.fits = frozen(given), ALL, None, None
-        self.safe_of_round = safe_of(safe, self.features, not self.between, safe_cost, safe_reward)
+        table, self.largest = check_table(features, "the actions", InvalidActions)
+        self.features, self.eligible, self.longest, self.fits = copy_read_only(table), ALL, None, None
+        self.round_safe_action = build_round_safe_action(safe, self.features, not self.between, safe_cost, safe_reward)
 
     @classmethod
-    def borrowed(cls, features: Any, safe: SafeOfRound | None = None) -> Self:
-        """Take an array as it is, without a copy: for one decision only."""
+    def from_view(cls, features: Any, safe: RoundSafeAction | None = None) -> Self:
+        """Return actions that share the array, for one decision."""
         listed = cls.__new__(cls)
-        given, listed.largest = table_of(features, "the actions", InvalidActions)
-        listed.features, listed.eligible, listed.longest, listed.safe_of_round = given.view(), ALL, None, safe
+        table, listed.largest = check_table(features, "the actions", InvalidActions)
+        listed.features, listed.eligible, listed.longest, listed.round_safe_action = table.view(), ALL, None, safe
         listed.fits = None
-        listed.features.flags.writeable = False  # kernels are compiled once, for arrays that nobody writes to
+        listed.features.flags.writeable = False  # kernels are compiled once, for read-only arrays
         return listed
 
     def only(self, chosen: ArrayLike) -> Self:
-        """Return the same actions, of which only these (indices or a mask) are eligible in this call."""
+        """Return the same actions with only these eligible.
+
+        Args:
+            chosen: Indices or a mask.
+
+        Returns:
+            A new action set.
+
+        Raises:
+            InvalidActions: No action is eligible, or an index does not exist.
+        """
         listed = self.__class__.__new__(self.__class__)
         listed.features, listed.largest, listed.longest = self.features, self.largest, self.longest
-        listed.eligible, listed.safe_of_round, listed.fits = mask_of(chosen, len(self)), self.safe_of_round, self.fits
+        listed.eligible, listed.round_safe_action, listed.fits = (
+            build_mask(chosen, len(self)),
+            self.round_safe_action,
+            self.fits,
+        )
         return listed
 
     @property
@@ -108,39 +142,50 @@ class Listed(ActionSet):
         return self
 
     def description(self) -> Any:
-        """Return the features, and what is said of the safe action where the set names one."""
-        features, of_round = self.features.tolist(), self.safe_of_round
+        """Return the features, and the safe action where the set names one."""
+        features, of_round = self.features.tolist(), self.round_safe_action
         if of_round is None:
             return features
-        safe = of_round.features.tolist() if of_round.place < 0 else of_round.place
-        told = {"features": features, "safe": safe, "safe_cost": of_round.cost, "safe_reward": of_round.reward}
-        return {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in told.items()}
+        safe = of_round.features.tolist() if of_round.safe_index < 0 else of_round.safe_index
+        fields = {"features": features, "safe": safe, "safe_cost": of_round.cost, "safe_reward": of_round.reward}
+        return {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in fields.items()}
 
     @classmethod
-    def rebuilt(cls, description: Any) -> Self:
+    def from_description(cls, description: Any) -> Self:
         if not isinstance(description, dict):
             return cls(description)
-        told = dict(description)
-        return cls(told.pop("features"), **told)
+        settings = dict(description)
+        return cls(settings.pop("features"), **settings)
 
     def __len__(self) -> int:
         return len(self.features)
 
     def __repr__(self) -> str:
         count = "" if self.eligible.size == 0 else f", {int(self.eligible.sum())} eligible"
-        if self.safe_of_round is not None:
-            count += ", a safe point" if self.safe_of_round.place < 0 else f", {self.safe_of_round.place} safe"
+        if self.round_safe_action is not None:
+            count += (
+                ", a safe point"
+                if self.round_safe_action.safe_index < 0
+                else f", {self.round_safe_action.safe_index} safe"
+            )
         return f"{type(self).__name__}({len(self)} actions, {self.features.shape[1]} features{count})"
 
 
 class Rays(Listed):
-    """Every point on the segments from the safe action to the targets (M, d).
+    """Every point on the segments from the safe action to the targets.
 
-    `safe`: the point x₀ (d,) that they begin at in this round, for a policy whose SafeAction has no features;
-    `safe_cost`, `safe_reward`: what it costs at most, and is worth at least, in this round.
+    Args:
+        targets: The far ends (M, d), one row each.
+        safe: The point x₀ (d,) where the rays of this round start, for a policy whose SafeAction has no features.
+        safe_cost: An upper bound on the cost of `safe` in this round.
+        safe_reward: A lower bound on the reward of `safe` in this round.
 
-    >>> len(Rays([[1.0, 0.0], [0.0, 1.0]]).only([0]))
-    2
+    Raises:
+        InvalidActions: The targets are not a table of finite numbers, or `safe` does not fit them.
+
+    Example:
+        >>> len(Rays([[1.0, 0.0], [0.0, 1.0]]).only([0]))
+        2
     """
 
     __slots__ = ()
@@ -165,33 +210,49 @@ class Rays(Listed):
         return self
 
 
-class Finite(Listed):
-    """The rows of a table (K, d): no point between them can be played, but mixtures of them can.
+class FiniteSet(Listed):
+    """A finite set of actions: its rows and their mixtures can be played, points between them cannot.
 
-    `safe`: which row is the safe action of this round, or the features (d,) of one beside the list, for a policy whose
-    SafeAction has no features; `safe_cost`, `safe_reward`: what it costs at most, and is worth at least, in this round.
+    Args:
+        features: The actions (K, d), one row each.
+        safe: The row of this round's safe action, or the features (d,) of one beside the list, for a policy whose
+            SafeAction has no features.
+        safe_cost: An upper bound on the cost of `safe` in this round.
+        safe_reward: A lower bound on the reward of `safe` in this round.
 
-    >>> Finite([[0.0, 1.0], [1.0, 0.0], [0.5, 0.5]]).only([0, 2])
-    Finite(3 actions, 2 features, 2 eligible)
-    >>> Finite([[0.0, 1.0], [1.0, 0.0]], safe=0, safe_cost=0.01)
-    Finite(2 actions, 2 features, 0 safe)
+    Raises:
+        InvalidActions: The features are not a table of finite numbers, or `safe` does not fit them.
+
+    Example:
+        >>> FiniteSet([[0.0, 1.0], [1.0, 0.0], [0.5, 0.5]]).only([0, 2])
+        FiniteSet(3 actions, 2 features, 2 eligible)
+        >>> FiniteSet([[0.0, 1.0], [1.0, 0.0]], safe=0, safe_cost=0.01)
+        FiniteSet(2 actions, 2 features, 0 safe)
     """
 
     __slots__ = ()
 
     def as_rays(self) -> Listed:
-        """Refuse: only the rows themselves can be played."""
+        """Raise InvalidActions: only the rows can be played."""
         raise InvalidActions(
-            "the actions are a Finite set, between whose members nothing can be played; safe steps need Rays, "
-            "and a policy that mixes (OPLB) takes Finite sets"
+            ErrorCode.UNSUPPORTED_ACTIONS,
+            "the actions are a FiniteSet, which has no points between its members; use Rays for "
+            "safe steps, or a policy that mixes actions (OPLB)",
         )
 
 
 class Arms(ActionSet):
     """Arms 0 to count − 1, without features.
 
-    >>> Arms(3).only([True, False, True])
-    Arms(3, 2 eligible)
+    Args:
+        count: The number of arms.
+
+    Raises:
+        InvalidActions: The count is not a whole number of at least 1.
+
+    Example:
+        >>> Arms(3).only([True, False, True])
+        Arms(3, 2 eligible)
     """
 
     __slots__ = ("count", "eligible")
@@ -200,16 +261,30 @@ class Arms(ActionSet):
     eligible: Flags
 
     def __init__(self, count: int) -> None:
-        self.count = size_of(count, "the number of arms", InvalidActions)
+        self.count = check_size(count, "the number of arms", InvalidActions)
         self.eligible = ALL
 
     def at(self, index: int) -> int:
         return index
 
     def only(self, chosen: ArrayLike) -> "Arms":
-        """Return the same arms, of which only these (indices or a mask) are eligible in this call."""
+        """Return the same arms with only these eligible.
+
+        Args:
+            chosen: Indices or a mask.
+
+        Returns:
+            A new set of arms.
+
+        Raises:
+            InvalidActions: No arm is eligible, or an index does not exist.
+
+        Example:
+            >>> Arms(3).only([0]).eligible.tolist()
+            [True, False, False]
+        """
         arms = Arms(self.count)
-        arms.eligible = mask_of(chosen, self.count)
+        arms.eligible = build_mask(chosen, self.count)
         return arms
 
     def __len__(self) -> int:

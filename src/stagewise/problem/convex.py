@@ -1,4 +1,4 @@
-"""What a convex set of actions can say of itself; balls, ellipsoids, boxes and polytopes are such sets."""
+"""Base of the convex action sets: balls, ellipsoids, boxes and polytopes."""
 
 from abc import ABC, abstractmethod
 from functools import cached_property
@@ -8,38 +8,37 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from stagewise.problem.action_set import ActionSet
-from stagewise.problem.actions import Finite, Listed
-from stagewise.problem.checks import Floats, vector_of
-from stagewise.problem.errors import InvalidActions
+from stagewise.problem.actions import FiniteSet, Listed
+from stagewise.problem.checks import Floats, check_vector
+from stagewise.problem.errors import ErrorCode, InvalidActions
 
-ROUNDING = 1e-9  # how far outside, as a share of its size, a point still counts as inside
+ROUNDING = 1e-9  # relative tolerance of `contains`
 
 
 class Hull(NamedTuple):
-    """A body around a set that rules can calculate with: the mixtures of points, or center + factor v for ‖v‖ ≤ 1."""
+    """A body that contains a set: the mixtures of points, or center + factor v for ‖v‖ ≤ 1."""
 
     points: Floats  # (N, d); empty: an ellipsoid
     center: Floats  # (d,)
     factor: Floats  # (d, d)
-    exact: bool  # whether it is the set itself; if not, bounds over it hold for the set too, and are looser
+    exact: bool  # whether it equals the set; otherwise bounds over it are valid and looser
 
-    def shrunk(self, start: Floats, share: float) -> "Hull":
+    def shrink(self, start: Floats, share: float) -> "Hull":
         """Return start + share (hull − start)."""
         points, center = start + share * (self.points - start), start + share * (self.center - start)
         return Hull(points, center, share * self.factor, self.exact)
 
 
-def hull_of(points: Floats) -> Hull:
-    """Return a set that is the mixtures of these points."""
+def build_hull(points: Floats) -> Hull:
+    """Return the hull of the mixtures of these points."""
     return Hull(points, points[0], np.zeros((points.shape[1], 0)), True)
 
 
 class Convex(ActionSet, ABC):
     """Every point of a closed, bounded, convex set can be played.
 
-    A convex set that holds the safe action x₀ is star-convex around it: with a point it holds the whole ray to it.
-    A new set says its `dimension`, how far it reaches, which point supports it, and how it is described. The rest
-    follows; what it knows better, such as `longest` and a tighter `hull`, it may say itself.
+    A convex set that contains the safe action x₀ contains the ray from x₀ to each of its points. A new kind of set
+    defines `dimension`, `reach`, `support` and `description`; it can override `longest` and `hull` with tighter values.
     """
 
     is_list = False
@@ -58,10 +57,10 @@ class Convex(ActionSet, ABC):
 
     @abstractmethod
     def description(self) -> dict[str, Any]:
-        """Return the set as plain values: its kind, and what its constructor takes."""
+        """Return the set as JSON values: its kind and the arguments of its constructor."""
 
     @classmethod
-    def rebuilt(cls, description: dict[str, Any]) -> Self:
+    def from_description(cls, description: dict[str, Any]) -> Self:
         return cls(**{name: value for name, value in description.items() if name != "kind"})
 
     @property
@@ -69,8 +68,10 @@ class Convex(ActionSet, ABC):
         """The extreme points (N, d), where they can be listed."""
         if not self.count:
             raise InvalidActions(
-                f"the actions are a {type(self).__name__}, whose extreme points are infinitely many; this policy needs "
-                "a list: Finite, Rays, Box or Polytope"
+                ErrorCode.UNSUPPORTED_ACTIONS,
+                "the actions are a {name}, which has infinitely many extreme points; this policy needs "
+                "FiniteSet, Rays, Box or Polytope",
+                name=type(self).__name__,
             )
         return self.hull.points
 
@@ -85,14 +86,16 @@ class Convex(ActionSet, ABC):
         return np.asarray(np.einsum("kd,kd->k", directions, self.support(directions)))
 
     def as_rays(self) -> Listed:
-        """Refuse: there are infinitely many rays."""
+        """Raise InvalidActions: there are infinitely many rays."""
         raise InvalidActions(
-            f"the actions are a {type(self).__name__}, which LCLUCB and ROFUL choose from; this policy needs Rays"
+            ErrorCode.UNSUPPORTED_ACTIONS,
+            "the actions are a {name}, and this policy needs Rays; use LCLUCB or ROFUL for convex sets",
+            name=type(self).__name__,
         )
 
     def as_list(self) -> Listed:
         """Return the vertices: every other point is a mixture of them."""
-        return Finite.borrowed(self.vertices)
+        return FiniteSet.from_view(self.vertices)
 
     @cached_property
     def sides(self) -> tuple[Floats, Floats]:
@@ -102,7 +105,7 @@ class Convex(ActionSet, ABC):
 
     @cached_property
     def middle(self) -> Floats:
-        """A point well inside."""
+        """A point in the interior."""
         axes = np.eye(self.dimension or 0)
         inside: Floats = self.support(np.vstack([axes, -axes])).mean(axis=0)
         return inside
@@ -115,45 +118,65 @@ class Convex(ActionSet, ABC):
 
     @cached_property
     def longest(self) -> float:
-        """No point of the set has a larger norm."""
+        """An upper bound on the norm of all points."""
         low, high = self.sides
         return float(np.linalg.norm(np.maximum(np.abs(low), np.abs(high))))
 
     @cached_property
     def hull(self) -> Hull:
-        """The set as rules see it: what is hoped for is bounded over it. By default an ellipsoid around the sides."""
+        """The hull over which optimistic rewards are bounded; by default an ellipsoid around the sides."""
         low, high = self.sides
         half = np.diag(0.5 * (high - low)) * float(low.size) ** 0.5
         return Hull(np.empty((0, low.size)), 0.5 * (low + high), half, False)
 
     def excess(self, point: Floats) -> float:
-        """Return by how much a point is outside, as a share of the set's size; at most 0: inside."""
+        """Return the distance of a point from the set, relative to its size; at most 0: inside."""
         offset = (point - self.middle)[np.newaxis]
         (far,) = self.reach(self.middle, offset)
         return 1.0 / float(far) - 1.0 if far > 0.0 else (np.inf if np.any(offset) else -1.0)
 
     def contains(self, point: ArrayLike) -> bool:
-        """Say whether a point is in the set, up to rounding."""
-        given = vector_of(point, "the point", InvalidActions)
-        if self.dimension not in (None, given.size):
-            raise InvalidActions(f"the point has {given.size} features; the {type(self).__name__} has {self.dimension}")
-        return self.excess(given) <= ROUNDING
+        """Return whether a point is in the set, up to rounding.
 
-    def exits(self, start: Floats, directions: Floats) -> Floats:
+        Args:
+            point: The features (d,).
+
+        Returns:
+            True if the set contains the point.
+
+        Raises:
+            InvalidActions: The point has another dimension or is not finite.
+        """
+        vector = check_vector(point, "the point", InvalidActions)
+        if self.dimension not in (None, vector.size):
+            raise InvalidActions(
+                ErrorCode.DIMENSION_MISMATCH,
+                "the point has {size} features and the {name} has {dimension}; they must agree",
+                size=vector.size,
+                name=type(self).__name__,
+                dimension=self.dimension,
+            )
+        return self.excess(vector) <= ROUNDING
+
+    def find_exits(self, start: Floats, directions: Floats) -> Floats:
         """Return where the rays from a start inside leave the set (M, d)."""
         return start + self.reach(start, directions)[:, np.newaxis] * directions
 
-    def retracted(self, points: Floats) -> Floats:
-        """Return points of the set near those given: what is outside is pulled in towards the middle."""
+    def retract(self, points: Floats) -> Floats:
+        """Return points of the set near the given ones; points outside are moved towards the middle."""
         offsets = points - self.middle
         return self.middle + np.minimum(self.reach(self.middle, offsets), 1.0)[:, np.newaxis] * offsets
 
-    def placed(self, dimension: int) -> "Convex":
-        """Return the set in so many dimensions, or refuse another number."""
+    def with_dimension(self, dimension: int) -> "Convex":
+        """Return the set, or raise InvalidActions for another dimension."""
         if self.dimension != dimension:
             raise InvalidActions(
-                f"the actions are a {type(self).__name__} with {self.dimension} features; the safe action has "
-                f"{dimension}, and they must agree"
+                ErrorCode.DIMENSION_MISMATCH,
+                "the actions are a {name} with {dimension} features and the safe action has "
+                "{dimension_2}; they must agree",
+                name=type(self).__name__,
+                dimension=self.dimension,
+                dimension_2=dimension,
             )
         return self
 

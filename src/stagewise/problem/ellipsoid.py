@@ -1,54 +1,79 @@
-"""Convex sets without corners: ellipsoids, and balls."""
+"""Ellipsoids and balls."""
 
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from stagewise.problem.checks import Floats, array, frozen, number, vector_of
+from stagewise.problem.checks import Floats, check_array, check_number, check_vector, copy_read_only
 from stagewise.problem.convex import Convex, Hull
-from stagewise.problem.errors import InvalidActions
+from stagewise.problem.errors import ErrorCode, InvalidActions
 
 
 class Ellipsoid(Convex):
-    """The points x with (x − c)ᵀ P⁻¹ (x − c) ≤ 1: a center c, and a shape P, symmetric and positive definite.
+    """The points x with (x − c)ᵀ P⁻¹ (x − c) ≤ 1.
 
-    Its half-axes are the roots of P's eigenvalues, along its eigenvectors.
+    The half-axes are the square roots of P's eigenvalues, along its eigenvectors.
 
-    >>> Ellipsoid([[4.0, 0.0], [0.0, 1.0]]).support(np.array([[1.0, 0.0]]))
-    array([[2., 0.]])
+    Args:
+        shape: P (d, d), symmetric and positive definite.
+        center: c (d,); None: the origin.
+
+    Raises:
+        InvalidActions: P is not symmetric and positive definite, or the dimensions differ.
+
+    Example:
+        >>> Ellipsoid([[4.0, 0.0], [0.0, 1.0]]).support(np.array([[1.0, 0.0]]))
+        array([[2., 0.]])
     """
 
     shape: Floats
     """P (d, d)."""
     center: Floats | None
-    """c (d,); None: the origin of however many features."""
+    """c (d,); None: the origin, in any dimension."""
 
     def __init__(self, shape: ArrayLike, center: ArrayLike | None = None) -> None:
-        given = array(shape, "the ellipsoid's shape", InvalidActions)
-        if given.ndim != 2 or given.shape[0] != given.shape[1] or given.size == 0:
-            raise InvalidActions(f"the ellipsoid's shape has shape {given.shape}; it must be a square matrix (d, d)")
-        if not np.abs(given - given.T).max() <= 1e-12 * np.abs(given).max():
-            raise InvalidActions("the ellipsoid's shape is not symmetric; give P of (x − c)ᵀ P⁻¹ (x − c) ≤ 1")
-        smallest, largest = np.linalg.eigvalsh(given)[[0, -1]]
+        matrix = check_array(shape, "the ellipsoid's shape", InvalidActions)
+        if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.size == 0:
+            raise InvalidActions(
+                ErrorCode.WRONG_SHAPE,
+                "the ellipsoid's shape has shape {shape}; it must be a square matrix (d, d)",
+                shape=matrix.shape,
+            )
+        if not np.abs(matrix - matrix.T).max() <= 1e-12 * np.abs(matrix).max():
+            raise InvalidActions(
+                ErrorCode.INVALID_ACTION_SET,
+                "the ellipsoid's shape is not symmetric; give P of (x − c)ᵀ P⁻¹ (x − c) ≤ 1",
+            )
+        smallest, largest = np.linalg.eigvalsh(matrix)[[0, -1]]
         if not smallest > 1e-13 * largest:
             raise InvalidActions(
-                f"the ellipsoid's shape has an eigenvalue of {smallest:.3g} beside one of {largest:.3g}; it must be "
-                "positive definite, since every half-axis is the root of an eigenvalue"
+                ErrorCode.INVALID_ACTION_SET,
+                "the ellipsoid's shape has the eigenvalues {smallest:.3g} and {largest:.3g}; it must be "
+                "positive definite",
+                smallest=smallest,
+                largest=largest,
             )
-        self.shape = frozen(given)
-        self.middle = frozen(
-            np.zeros(len(given)) if center is None else vector_of(center, "the ellipsoid's center", InvalidActions)
+        self.shape = copy_read_only(matrix)
+        self.middle = copy_read_only(
+            np.zeros(len(matrix)) if center is None else check_vector(center, "the ellipsoid's center", InvalidActions)
         )
-        if self.middle.size != len(given):
-            raise InvalidActions(f"the ellipsoid's center has {self.middle.size} features; its shape has {len(given)}")
+        if self.middle.size != len(matrix):
+            raise InvalidActions(
+                ErrorCode.DIMENSION_MISMATCH,
+                "the ellipsoid's center has {size} features and its shape has {shape_size}; they must agree",
+                size=self.middle.size,
+                shape_size=len(matrix),
+            )
         self.center = self.middle
-        self._factor = frozen(np.asarray(np.linalg.cholesky(given)))  # F with P = FFᵀ: the set is c + F v, ‖v‖ ≤ 1
-        self._inverse = frozen(np.asarray(np.linalg.inv(self._factor)))
+        self._factor = copy_read_only(
+            np.asarray(np.linalg.cholesky(matrix))
+        )  # F with P = FFᵀ: the set is c + F v, ‖v‖ ≤ 1
+        self._inverse = copy_read_only(np.asarray(np.linalg.inv(self._factor)))
         self._measure(self._factor, float(np.linalg.norm(self._factor, 2)))
 
     def _measure(self, factor: Floats, axis: float) -> None:
-        """Say how large the set is, from F (d, d) and the longest half-axis."""
+        """Set the size of the set from F (d, d) and the longest half-axis."""
         self.spread, self.longest = factor, float(np.linalg.norm(self.middle)) + axis
         self.hull = Hull(np.empty((0, self.middle.size)), self.middle, factor, True)
 
@@ -73,7 +98,7 @@ class Ellipsoid(Convex):
         return np.where(a > 0.0, t, 0.0)
 
     def support(self, directions: Floats) -> Floats:
-        """Return c + P v/√(vᵀPv); where v is zero any point of the boundary will do."""
+        """Return c + P v/√(vᵀPv); any boundary point where v is zero."""
         turned = np.dot(directions, self._factor)
         sizes, first = np.linalg.norm(turned, axis=1, keepdims=True), np.zeros_like(turned)
         first[:, 0] = 1.0
@@ -86,28 +111,38 @@ class Ellipsoid(Convex):
 
 
 class Ball(Ellipsoid):
-    """The points within `radius` of the center, which is the origin unless given.
+    """The points within a radius of a center.
 
-    Around the origin it fits any number of features.
+    Args:
+        radius: The radius, greater than 0.
+        center: The center (d,); None: the origin, in any dimension.
 
-    >>> Ball(2.0).placed(2).reach(np.zeros(2), np.array([[0.0, 4.0]]))
-    array([0.5])
+    Raises:
+        InvalidActions: The radius is not a positive number, or the center is not a vector.
+
+    Example:
+        >>> Ball(2.0).with_dimension(2).reach(np.zeros(2), np.array([[0.0, 4.0]]))
+        array([0.5])
     """
 
     radius: float
-    """How far its points are from the center, at most."""
+    """The radius."""
 
     def __init__(self, radius: float, center: ArrayLike | None = None) -> None:
-        self.radius = number(radius, "the ball's radius", InvalidActions)
+        self.radius = check_number(radius, "the ball's radius", InvalidActions)
         if not self.radius > 0.0:
-            raise InvalidActions(f"the ball's radius is {self.radius}; it must be greater than 0")
-        self.center = None if center is None else frozen(vector_of(center, "the ball's center", InvalidActions))
+            raise InvalidActions(
+                ErrorCode.OUT_OF_RANGE, "the ball's radius is {radius}; it must be greater than 0", radius=self.radius
+            )
+        self.center = (
+            None if center is None else copy_read_only(check_vector(center, "the ball's center", InvalidActions))
+        )
         self.middle = np.zeros(()) if self.center is None else self.center
         self._factor, self._inverse = np.array(self.radius), np.array(1.0 / self.radius)  # of any dimension
         self._measure(self.radius * np.eye(self.middle.size), self.radius)
 
-    def placed(self, dimension: int) -> Convex:
-        return Ball(self.radius, np.zeros(dimension)) if self.center is None else super().placed(dimension)
+    def with_dimension(self, dimension: int) -> Convex:
+        return Ball(self.radius, np.zeros(dimension)) if self.center is None else super().with_dimension(dimension)
 
     def description(self) -> dict[str, Any]:
         return {"kind": "ball", "radius": self.radius, "center": None if self.center is None else self.center.tolist()}

@@ -1,4 +1,4 @@
-"""A finite class of functions, one of which is the truth: a table of values, or callables of an action's features."""
+"""Finite classes of functions: tables of values, or callables of an action's features."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -7,33 +7,49 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from stagewise.problem.checks import Floats, as_array, frozen, is_listing, mapping_of, number, shown, table_of
-from stagewise.problem.errors import InvalidActions, InvalidProblem, StagewiseError
-from stagewise.problem.tables import in_order
+from stagewise.problem.checks import (
+    Floats,
+    as_array,
+    check_mapping,
+    check_number,
+    check_table,
+    copy_read_only,
+    is_listing,
+    safe_repr,
+)
+from stagewise.problem.errors import ErrorCode, InvalidActions, InvalidProblem, StagewiseError
+from stagewise.problem.named_values import order_by_name
 
-REMEMBERED = 10_000  # actions whose values are kept, so that a callable is not asked twice
+CACHE_SIZE = 10_000  # actions whose values are cached
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FunctionClass:
-    """The functions that a mean reward or cost may be.
+    """A finite class of functions that contains a mean reward or cost.
 
-    Either a table (F, K) with the value of every function at every arm; or, with `features` (K, d), at every listed
-    action; or F callables of a feature vector (d,), each equal to itself whenever asked. Callables given together with
-    `features` are asked once, there, and become a table. Tables can be saved, callables cannot. Functions that are
-    given twice count once.
+    Callables must be deterministic; with `features` they are evaluated once, there, and become a table. Tables can be
+    saved, callables cannot. Duplicate functions count once.
 
-    >>> FunctionClass([[0.1, 0.5], [0.1, 0.9], [0.1, 0.5]])
-    FunctionClass(2 functions of 2 arms)
-    >>> FunctionClass([lambda x: x[0], lambda x: x[0] ** 2], features=[[0.0], [0.5]]).functions
-    array([[0.  , 0.5 ],
-           [0.  , 0.25]])
+    Args:
+        functions: A table (F, K) with the values of F functions at K arms or listed actions, or F callables of a
+            feature vector (d,).
+        features: The listed actions (K, d) of the columns; None: arms, or callables evaluated on demand.
+
+    Raises:
+        InvalidProblem: The table is not rectangular and finite, or does not fit the features.
+
+    Example:
+        >>> FunctionClass([[0.1, 0.5], [0.1, 0.9], [0.1, 0.5]])
+        FunctionClass(2 functions of 2 arms)
+        >>> FunctionClass([lambda x: x[0], lambda x: x[0] ** 2], features=[[0.0], [0.5]]).functions
+        array([[0.  , 0.5 ],
+               [0.  , 0.25]])
     """
 
     functions: Any
     """A table (F, K) with one row per function, or a list of F callables."""
     features: Any = None
-    """The listed actions (K, d) that the columns of a table belong to; None: arms, or callables asked as needed."""
+    """The listed actions (K, d) of the columns; None: arms, or callables evaluated on demand."""
 
     _columns: dict[bytes, Floats] = field(init=False)  # by features: the value of every function
 
@@ -41,33 +57,38 @@ class FunctionClass:
         object.__setattr__(self, "_columns", {})
         functions = self.functions
         if isinstance(functions, list | tuple) and functions and all(callable(entry) for entry in functions):
-            object.__setattr__(self, "functions", different(functions))
+            object.__setattr__(self, "functions", unique_functions(functions))
             if self.features is None:
                 return
-            listed = listed_features(self.features)
-            functions = np.stack([self._asked(row, InvalidProblem) for row in listed], axis=1)
-        table = merged(table_of(functions, "a class of functions", InvalidProblem, "function")[0] + 0.0)
-        object.__setattr__(self, "functions", frozen(table))
+            listed = check_listed_features(self.features)
+            functions = np.stack([self._evaluate_callables(row, InvalidProblem) for row in listed], axis=1)
+        table = unique_rows(check_table(functions, "a class of functions", InvalidProblem, "function")[0] + 0.0)
+        object.__setattr__(self, "functions", copy_read_only(table))
         if self.features is not None:
-            object.__setattr__(self, "features", frozen(listed_features(self.features)))
+            object.__setattr__(self, "features", copy_read_only(check_listed_features(self.features)))
             self._list_columns()
 
     def _list_columns(self) -> None:
         if len(self.features) != self.functions.shape[1]:
             raise InvalidProblem(
-                f"the table of functions has {self.functions.shape[1]} columns and there are {len(self.features)} "
-                "listed actions; it needs one column for each"
+                ErrorCode.DIMENSION_MISMATCH,
+                "the table of functions has {shape} columns and there are {features_count} listed "
+                "actions; there must be one column for each action",
+                shape=self.functions.shape[1],
+                features_count=len(self.features),
             )
-        for place, row in enumerate(self.features):
-            column = self._columns.setdefault(row.tobytes(), self.functions[:, place])
-            if not np.array_equal(column, self.functions[:, place]):
+        for index, row in enumerate(self.features):
+            column = self._columns.setdefault(row.tobytes(), self.functions[:, index])
+            if not np.array_equal(column, self.functions[:, index]):
                 raise InvalidProblem(
-                    f"the listed actions hold {shown(row.tolist())} twice, with other values; one must go"
+                    ErrorCode.CONFLICTING_SETTINGS,
+                    "the listed actions contain {row} twice with different values; remove one of them",
+                    row=safe_repr(row.tolist()),
                 )
 
     @property
     def callables(self) -> bool:
-        """Whether the functions are known by asking only."""
+        """Whether the functions are callables."""
         return isinstance(self.functions, tuple)
 
     @property
@@ -85,96 +106,112 @@ class FunctionClass:
         of = "arms" if self.features is None else "listed actions"
         return f"FunctionClass({len(self)} functions of {self.functions.shape[1]} {of})"
 
-    def over(self, features: Floats, error: type[StagewiseError] = InvalidActions) -> Floats:
+    def evaluate(self, features: Floats, error: type[StagewiseError] = InvalidActions) -> Floats:
         """Return the value (F, n) of every function at actions with these features (n, d)."""
-        rows, _ = table_of(features, "the actions", error)
-        return np.stack([self._column(row, error) for row in rows + 0.0], axis=1)  # + 0.0: there is one zero
+        rows, _ = check_table(features, "the actions", error)
+        return np.stack([self._column(row, error) for row in rows + 0.0], axis=1)  # + 0.0 turns -0.0 into 0.0
 
     def _column(self, row: Floats, error: type[StagewiseError]) -> Floats:
         column = self._columns.get(row.tobytes())
         if column is None:
             if not self.callables:
                 raise error(
-                    f"the action {shown(row.tolist())} is not among the {len(self.features)} listed ones that the "
-                    "class of functions is a table of"
+                    ErrorCode.UNKNOWN_ACTION,
+                    "the action {row} is not among the {features_count} listed ones that the class of "
+                    "functions is a table of",
+                    row=safe_repr(row.tolist()),
+                    features_count=len(self.features),
                 )
-            if len(self._columns) >= REMEMBERED:
+            if len(self._columns) >= CACHE_SIZE:
                 self._columns.clear()
-            column = self._columns[row.tobytes()] = self._asked(row, error)
+            column = self._columns[row.tobytes()] = self._evaluate_callables(row, error)
         return column
 
-    def _asked(self, row: Floats, error: type[StagewiseError]) -> Floats:
-        """Return what every callable says of an action."""
-        question = row.copy()
-        question.flags.writeable = False
-        return np.array([answer(f, question, place, error) for place, f in enumerate(self.functions)])
+    def _evaluate_callables(self, row: Floats, error: type[StagewiseError]) -> Floats:
+        """Return the values of all callables at an action."""
+        features = row.copy()
+        features.flags.writeable = False
+        return np.array([evaluate_function(f, features, index, error) for index, f in enumerate(self.functions)])
 
 
-def answer(function: Callable[[Floats], Any], row: Floats, place: int, error: type[StagewiseError]) -> float:
-    """Return one function's value, or say what it did instead."""
+def evaluate_function(function: Callable[[Floats], Any], row: Floats, index: int, error: type[StagewiseError]) -> float:
+    """Return the value of one function, or raise an error."""
     try:
         value = function(row)
     except Exception as reason:
         raise error(
-            f"function {place} of a class cannot be asked about the action {shown(row.tolist())}; "
-            f"it raised {type(reason).__name__}"
+            ErrorCode.CALLBACK_FAILED,
+            "function {index} of a class failed at the action {row}; it raised {name}",
+            index=index,
+            row=safe_repr(row.tolist()),
+            name=type(reason).__name__,
         ) from reason
     if is_listing(value):
-        shape = as_array(value, f"the answer of function {place} of a class", error).shape
-        raise error(f"function {place} of a class answers with shape {shape}; it must be one number")
-    return number(value, f"the value of function {place} of a class at {shown(row.tolist())}", error)
+        shape = as_array(value, f"the answer of function {index} of a class", error).shape
+        raise error(
+            ErrorCode.WRONG_SHAPE,
+            "function {index} of a class returned an array of shape {shape}; it must return one number",
+            index=index,
+            shape=shape,
+        )
+    return check_number(value, f"the value of function {index} of a class at {safe_repr(row.tolist())}", error)
 
 
-def different(functions: Sequence[Any]) -> tuple[Any, ...]:
-    """Return the different callables, in the order they came."""
+def unique_functions(functions: Sequence[Any]) -> tuple[Any, ...]:
+    """Return the different callables, in order."""
     try:
         return tuple(dict.fromkeys(functions))
-    except TypeError:  # one that cannot be told from others by its hash
+    except TypeError:  # an unhashable callable
         return tuple(functions)
 
 
-def merged(table: Floats) -> Floats:
-    """Return the different rows of a table, in the order they came."""
+def unique_rows(table: Floats) -> Floats:
+    """Return the different rows of a table, in order."""
     _, first = np.unique(table, axis=0, return_index=True)
     return table[np.sort(first)]
 
 
-def listed_features(features: Any) -> Floats:
+def check_listed_features(features: Any) -> Floats:
     """Return listed actions (K, d)."""
-    return table_of(features, "the listed actions of a class", InvalidProblem)[0] + 0.0
+    return check_table(features, "the listed actions of a class", InvalidProblem)[0] + 0.0
 
 
 GivenClass = FunctionClass | ArrayLike | Sequence[Callable[..., Any]]  # a class, its table (F, K), or its functions
 
 
-def class_of(value: Any) -> FunctionClass:
+def parse_function_class(value: Any) -> FunctionClass:
     """Return a class of functions, from itself, a table or a list of callables."""
     if isinstance(value, FunctionClass):
         return value
     if not is_listing(value):
         raise InvalidProblem(
-            f"a class of functions is {shown(value)}; it must be a FunctionClass, a table of values with one row per "
-            "function, or a list of callables"
+            ErrorCode.WRONG_TYPE,
+            "a class of functions is {value}; it must be a FunctionClass, a table of values with one "
+            "row per function, or a list of callables",
+            value=safe_repr(value),
         )
     return FunctionClass(value)
 
 
-def classes_of(value: Any, names: Sequence[str]) -> Any:
-    """Return one class for all costs, or one for each as a list or a mapping by name, as it was given."""
+def parse_function_classes(value: Any, names: Sequence[str]) -> Any:
+    """Return one class for all costs, or one for each as a list or a mapping by name."""
     if isinstance(value, Mapping):
-        given = in_order(mapping_of(value, "cost_class"), names, "cost_class")
-        return {name: class_of(entry) for name, entry in zip(names, given, strict=True)}
-    if not isinstance(value, list | tuple | np.ndarray) or not len(value) or not holds_classes(value[0]):
-        return class_of(value)
+        classes = order_by_name(check_mapping(value, "cost_class"), names, "cost_class")
+        return {name: parse_function_class(entry) for name, entry in zip(names, classes, strict=True)}
+    if not isinstance(value, list | tuple | np.ndarray) or not len(value) or not is_class_list(value[0]):
+        return parse_function_class(value)
     if len(value) != len(names):
         raise InvalidProblem(
-            f"cost_class has {len(value)} classes; it needs one for all costs, or one for each of {', '.join(names)}"
+            ErrorCode.WRONG_SHAPE,
+            "cost_class has {value_count} classes; it needs one for all costs, or one for each of {names}",
+            value_count=len(value),
+            names=", ".join(names),
         )
-    return [class_of(entry) for entry in value]
+    return [parse_function_class(entry) for entry in value]
 
 
-def holds_classes(first: Any) -> bool:
-    """Say whether the first of several entries is a class of its own, not a function of one class."""
+def is_class_list(first: Any) -> bool:
+    """Return whether the first of several entries is a class, not a function of one class."""
     if isinstance(first, FunctionClass):
         return True
     listing = isinstance(first, list | tuple | np.ndarray) and is_listing(first)

@@ -1,4 +1,4 @@
-"""What each cost may be at most, or at least: the limits of every single round."""
+"""Limits on the expected costs of every round."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -7,38 +7,55 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from stagewise.problem.checks import Floats, entries_of, frozen, is_listing, mapping_of, number, observed, shown
-from stagewise.problem.errors import InvalidOutcome, InvalidProblem, StagewiseError
-from stagewise.problem.given_thresholds import given_as_list
+from stagewise.problem.checks import (
+    Floats,
+    check_mapping,
+    check_number,
+    check_outcome,
+    copy_read_only,
+    is_listing,
+    list_entries,
+    safe_repr,
+)
+from stagewise.problem.errors import ErrorCode, InvalidOutcome, InvalidProblem, StagewiseError
+from stagewise.problem.named_values import get_named_values, order_by_name
 from stagewise.problem.safe_action import SafeAction
-from stagewise.problem.tables import in_order, named
+from stagewise.problem.threshold_list import list_thresholds
 
-# What the arithmetic aims below a threshold, relative to its size, so that rounding cannot carry a decision over it.
+# Relative safety margin below a threshold, against rounding.
 MARGIN = 1e-14
 
 
 @dataclass(frozen=True)
 class RelativeToSafe:
-    """A threshold as a multiple of the safe action's own cost.
+    """A threshold as a multiple of the safe action's cost.
 
-    >>> resolved(RelativeToSafe(1.1), SafeAction(arm=0, cost=0.2)).values.round(6)  # at most 10 % above it
-    array([0.22])
+    Args:
+        factor: The threshold is this times the safe action's cost, which must be known.
+
+    Example:
+        >>> resolve_thresholds(RelativeToSafe(1.1), SafeAction(arm=0, cost=0.2)).values.round(6)  # at most 10 % above
+        array([0.22])
     """
 
     factor: float
-    """The limit is this times the safe action's cost, which must be known."""
+    """The multiple of the safe action's cost, which must be known."""
 
 
 @dataclass(frozen=True)
 class AtLeast:
-    """A limit from below: the expected value must not fall under it.
+    """A lower limit: the expected value must not fall below it.
 
-    >>> resolved({"clicks": AtLeast(0.1)}, SafeAction(arm=0, cost=0.3)).signs
-    array([-1.])
+    Args:
+        value: The limit, or `RelativeToSafe(…)`.
+
+    Example:
+        >>> resolve_thresholds({"clicks": AtLeast(0.1)}, SafeAction(arm=0, cost=0.3)).signs
+        array([-1.])
     """
 
     value: float | RelativeToSafe
-    """The limit, or how it follows from the safe action's own."""
+    """The limit, or `RelativeToSafe(…)`."""
 
 
 OneThreshold = float | RelativeToSafe | AtLeast
@@ -46,7 +63,7 @@ Threshold = OneThreshold | Sequence[OneThreshold] | Mapping[str, OneThreshold] |
 
 
 class ThresholdParts(NamedTuple):
-    """A threshold taken apart: which side it is on, its number, and whether that is times the safe action's own."""
+    """The parts of a threshold: its side, its number, and whether it is relative to the safe action."""
 
     at_least: bool
     relative: bool
@@ -63,10 +80,10 @@ class ThresholdParts(NamedTuple):
         return AtLeast(value) if self.at_least else value
 
 
-def taken_apart(threshold: Any) -> ThresholdParts:
+def parse_threshold(threshold: Any) -> ThresholdParts:
     """Return the parts of one threshold, unchecked.
 
-    >>> taken_apart(0.02).number, taken_apart(AtLeast(RelativeToSafe(0.9)))
+    >>> parse_threshold(0.02).number, parse_threshold(AtLeast(RelativeToSafe(0.9)))
     (0.02, ThresholdParts(at_least=True, relative=True, number=0.9))
     """
     at_least = isinstance(threshold, AtLeast)
@@ -77,25 +94,25 @@ def taken_apart(threshold: Any) -> ThresholdParts:
 
 @dataclass(frozen=True, eq=False)
 class Thresholds:
-    """The constraints, resolved: names, directions, limits in the user's own units, and the safe action's costs."""
+    """The constraints, resolved: names, directions, limits in the user's units, and the safe action's costs."""
 
     names: tuple[str, ...]
     signs: Floats  # (m,) +1 for at most, −1 for at least
     values: Floats  # (m,)
     safe: Floats | None  # (m,) the safe action's costs; None: at least one is unknown
-    told: Floats  # (m,) the same, NaN where unknown
+    declared_safe: Floats  # (m,) the same, NaN where unknown
 
-    bound_name: ClassVar[str] = "cost_bound"  # what the bound on mean costs is called where it is declared
+    bound_name: ClassVar[str] = "cost_bound"  # the setting that bounds mean costs
 
     @property
     def limits(self) -> Floats:
-        """What the arithmetic aims at: signed so that less is better, and a rounding margin inside."""
+        """The signed limits of kernels, with a margin for rounding."""
         scale = np.abs(self.values) if self.safe is None else np.maximum(np.abs(self.values), np.abs(self.safe))
         return self.signs * self.values - MARGIN * scale
 
     @property
     def at_safe(self) -> Floats:
-        """What the safe action costs: as known, or no more than its limits."""
+        """The safe action's costs; its limits where they are unknown."""
         return self.values if self.safe is None else self.safe
 
     @property
@@ -107,86 +124,107 @@ class Thresholds:
     def _all_at_most(self) -> bool:
         return bool(np.all(self.signs > 0.0))
 
-    def in_units(self, signed: Floats) -> Floats:
-        """Return signed costs in the user's own direction."""
+    def to_user_units(self, signed: Floats) -> Floats:
+        """Return signed costs in the user's direction."""
         return signed if self._all_at_most else self.signs * signed
 
-    def in_unit(self, constraint: int, signed: float) -> float:
-        """Return one signed cost in the user's own direction."""
+    def to_user_unit(self, constraint: int, signed: float) -> float:
+        """Return one signed cost in the user's direction."""
         return float(self.signs[constraint]) * signed
 
     def costs(self, value: Any, error: type[StagewiseError] = InvalidOutcome, what: str = "the cost") -> Floats:
         """Return one finite cost per constraint, from a number, a sequence or a mapping by name."""
-        by_name = named(value, what, error)
+        by_name = get_named_values(value, what, error)
         if by_name is not None:
-            value = in_order(by_name, self.names, what, error)
-        entries = entries_of(value, what, error) if is_listing(value) else [value]
+            value = order_by_name(by_name, self.names, what, error)
+        entries = list_entries(value, what, error) if is_listing(value) else [value]
         if len(entries) != len(self.names):
             raise error(
-                f"{what} is {shown(value)}; it needs one number for each of {', '.join(self.names) or 'no constraint'}"
+                ErrorCode.WRONG_SHAPE,
+                "{what} is {value}; it needs one number for each of {value_2}",
+                what=what,
+                value=safe_repr(value),
+                value_2=", ".join(self.names) or "no constraint",
             )
-        return np.array([observed(e, f"{what} of {n!r}", error) for e, n in zip(entries, self.names, strict=True)])
+        return np.array([check_outcome(e, f"{what} of {n!r}", error) for e, n in zip(entries, self.names, strict=True)])
 
 
 NO_THRESHOLDS = Thresholds((), np.empty(0), np.empty(0), np.empty(0), np.empty(0))
 
 
-def resolved(threshold: Any, safe_action: SafeAction) -> Thresholds:
-    """Return the constraints that a user's `threshold` means beside this safe action.
+def resolve_thresholds(threshold: Any, safe_action: SafeAction) -> Thresholds:
+    """Return the constraints of a `threshold` and a safe action.
 
-    >>> resolved({"opt_out": 0.02, "clicks": AtLeast(0.1)}, SafeAction(arm=0, cost=[0.01, 0.2])).signs
+    >>> resolve_thresholds({"opt_out": 0.02, "clicks": AtLeast(0.1)}, SafeAction(arm=0, cost=[0.01, 0.2])).signs
     array([ 1., -1.])
     """
-    given, names = given_as_list(threshold)
-    parts = [taken_apart(entry) for entry in given]
-    costs = safe_costs(safe_action, names)
+    entries, names = list_thresholds(threshold)
+    parts = [parse_threshold(entry) for entry in entries]
+    costs = get_safe_costs(safe_action, names)
     safe = None if np.isnan(costs).any() else costs
     signs = np.array([entry.sign for entry in parts])
-    told = zip(parts, names, costs.tolist(), strict=True)
-    values = np.array([one_value(entry, name, cost, safe_action.of_the_round) for entry, name, cost in told])
-    safe = None if safe is None else frozen(safe)
-    thresholds = Thresholds(names, frozen(signs), frozen(values), safe, frozen(costs))
+    rows = zip(parts, names, costs.tolist(), strict=True)
+    values = np.array([resolve_value(entry, name, cost, safe_action.is_per_round) for entry, name, cost in rows])
+    safe = None if safe is None else copy_read_only(safe)
+    thresholds = Thresholds(names, copy_read_only(signs), copy_read_only(values), safe, copy_read_only(costs))
     for name, sign, cost, value, limit in zip(names, signs, costs, values, thresholds.limits, strict=True):
         if sign * cost >= limit:
             side = "above" if sign < 0 else "below"
             raise InvalidProblem(
-                f"the safe action's {name!r} is {cost}, which leaves no slack against its threshold {value}; "
-                f"learning needs a safe action strictly {side} it"
+                ErrorCode.SAFE_ACTION_OVER_LIMIT,
+                "the safe action's {name!r} is {cost}, and its threshold is {value}; the safe action "
+                "must be strictly {side} the threshold, since learning needs slack",
+                name=name,
+                cost=cost,
+                value=value,
+                side=side,
             )
     return thresholds
 
 
-def safe_costs(safe_action: SafeAction, names: tuple[str, ...]) -> Floats:
+def get_safe_costs(safe_action: SafeAction, names: tuple[str, ...]) -> Floats:
     """Return the safe action's costs, NaN where unknown."""
     cost, what = safe_action.cost, "the safe action's cost"
-    entries = in_order(mapping_of(cost, what), names, what) if isinstance(cost, Mapping) else cost
-    listing = entries_of(entries, what) if is_listing(entries) else [entries] * (len(names) if entries is None else 1)
+    entries = order_by_name(check_mapping(cost, what), names, what) if isinstance(cost, Mapping) else cost
+    listing = list_entries(entries, what) if is_listing(entries) else [entries] * (len(names) if entries is None else 1)
     if safe_action.is_origin:
         listing = [0.0 if entry is None else entry for entry in listing]
     if len(listing) != len(names):
-        raise InvalidProblem(f"{what} has {len(listing)} entries; it needs one for each of {', '.join(names)}")
+        raise InvalidProblem(
+            ErrorCode.WRONG_SHAPE,
+            "{what} has {listing_count} entries; it needs one for each of {names}",
+            what=what,
+            listing_count=len(listing),
+            names=", ".join(names),
+        )
     named = zip(listing, names, strict=True)
-    costs = np.array([np.nan if e is None else number(e, f"{what} of {n!r}") for e, n in named])
+    costs = np.array([np.nan if e is None else check_number(e, f"{what} of {n!r}") for e, n in named])
     if safe_action.is_origin and np.any(costs):
         raise InvalidProblem(
-            f"the safe action is the zero vector but its cost is {costs.tolist()}; a linear cost is 0 there, "
-            "so add a constant feature or subtract the cost of doing nothing"
+            ErrorCode.SAFE_ACTION_INVALID,
+            "the safe action is the zero vector but its cost is {costs}; a linear cost is 0 there, "
+            "so add a constant feature or subtract the cost of doing nothing",
+            costs=costs.tolist(),
         )
     return costs
 
 
-def one_value(entry: ThresholdParts, name: str, cost: float, moving: bool) -> float:
+def resolve_value(entry: ThresholdParts, name: str, cost: float, moving: bool) -> float:
     """Return one threshold as a number; `cost` is the safe action's, NaN where it is unknown."""
     if not entry.relative:
-        return number(entry.number, f"the threshold of {name!r}")
-    factor = number(entry.number, f"the factor of {name!r} relative to the safe action")
+        return check_number(entry.number, f"the threshold of {name!r}")
+    factor = check_number(entry.number, f"the factor of {name!r} relative to the safe action")
     if np.isnan(cost):
         raise InvalidProblem(
-            f"the threshold of {name!r} is relative to the safe action, whose cost is unknown; give that cost"
+            ErrorCode.SAFE_COST_UNKNOWN,
+            "the threshold of {name!r} is relative to the safe action, whose cost is unknown; give that cost",
+            name=name,
         )
     if moving:
         raise InvalidProblem(
-            f"the threshold of {name!r} is relative to the safe action, which is another one in every round and of "
-            "which only a bound is known; give a number"
+            ErrorCode.SAFE_COST_UNKNOWN,
+            "the threshold of {name!r} is relative to the safe action, which differs by round and "
+            "has only a cost bound; give the threshold as a number",
+            name=name,
         )
-    return number(factor * cost, f"the threshold of {name!r}, {factor:g} times the safe action's,")
+    return check_number(factor * cost, f"the threshold of {name!r}, {factor:g} times the safe action's,")

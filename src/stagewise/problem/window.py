@@ -1,4 +1,4 @@
-"""How long an outcome is waited for, and what counts when it has not come by then; and moments in time."""
+"""Outcome windows, durations and timestamps."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
-from stagewise.problem.checks import kept, mapping_of, number, observed, positive
-from stagewise.problem.errors import InvalidOutcome, InvalidProblem
-from stagewise.problem.words import nearest, shown
+from stagewise.problem.checks import check_mapping, check_number, check_outcome, check_positive, copy_value
+from stagewise.problem.errors import ErrorCode, InvalidOutcome, InvalidProblem
+from stagewise.problem.formatting import safe_repr, suggest_name
 
 DROP = "drop"
 LATEST = 1e11  # seconds since 1970
@@ -16,44 +16,51 @@ UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}  # in se
 
 
 @dataclass(frozen=True)
-class Window:
-    """After `length` what has not come counts as `missing`, so that every decision is answered at a fixed age.
+class OutcomeWindow:
+    """The time to wait for an outcome; after it, a missing outcome counts as `missing`.
 
-    The signal is then "what came within the window, else `missing`": a promise about opt-outs within seven days. With
-    `missing="drop"` such a row is left out instead, which is valid only where neither this outcome nor later ones
-    decide whether it gets lost.
+    The signal is then "the outcome within the window, else `missing`", such as opt-outs within seven days. With
+    `missing="drop"` the row is not learned, which is valid only if the loss of an outcome does not depend on outcomes.
 
-    >>> Window("7d", missing=0.0).seconds
-    604800.0
+    Args:
+        length: "90s", "15m", "12h", "7d", "2w", a timedelta, or a number of seconds.
+        missing: The value of a missing outcome, or "drop".
+
+    Raises:
+        InvalidProblem: The length is not a positive duration, or `missing` is not a number.
+
+    Example:
+        >>> OutcomeWindow("7d", missing=0.0).seconds
+        604800.0
     """
 
     length: str | float | timedelta
-    """How long: "90s", "15m", "12h", "7d", "2w", a timedelta, or a number of seconds."""
+    """The duration."""
     missing: float | Literal["drop"]
-    """What a missing outcome counts as from then on; "drop": the row is not learned."""
+    """The value of a missing outcome; "drop": the row is not learned."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "length", kept(self.length))
-        object.__setattr__(self, "missing", kept(self.missing))
+        object.__setattr__(self, "length", copy_value(self.length))
+        object.__setattr__(self, "missing", copy_value(self.missing))
         _ = self.seconds
         if not self.drops:
-            object.__setattr__(self, "missing", observed(self.missing, "missing", InvalidProblem))
+            object.__setattr__(self, "missing", check_outcome(self.missing, "missing", InvalidProblem))
 
     @property
     def seconds(self) -> float:
         """Its length in seconds."""
-        return seconds_of(self.length)
+        return parse_seconds(self.length)
 
     @property
-    def in_words(self) -> str:
-        """What happens after it."""
-        return f"missing after {self.told} " + ("is left out" if self.drops else f"counts as {self.missing:g}")
+    def description(self) -> str:
+        """What happens to missing outcomes."""
+        return f"missing after {self.length_text} " + ("is left out" if self.drops else f"counts as {self.missing:g}")
 
     @property
-    def told(self) -> str:
-        """Its length as a sentence says it, with its unit.
+    def length_text(self) -> str:
+        """Its length with its unit, as text.
 
-        >>> Window(7, 0.0).told, Window(timedelta(days=2), 0.0).told
+        >>> OutcomeWindow(7, 0.0).length_text, OutcomeWindow(timedelta(days=2), 0.0).length_text
         ('7s', '2d')
         """
         if isinstance(self.length, str):
@@ -63,73 +70,99 @@ class Window:
 
     @property
     def drops(self) -> bool:
-        """Whether a row without an outcome is left out."""
+        """Whether a row without an outcome is not learned."""
         return isinstance(self.missing, str) and self.missing == DROP
 
 
-def seconds_of(length: Any) -> float:
+def parse_seconds(length: Any) -> float:
     """Return a length of time in seconds.
 
-    >>> seconds_of("1.5h"), seconds_of(timedelta(days=1)), seconds_of(30)
+    >>> parse_seconds("1.5h"), parse_seconds(timedelta(days=1)), parse_seconds(30)
     (5400.0, 86400.0, 30.0)
     """
     if isinstance(length, timedelta):
-        return positive(length.total_seconds(), "the length of a window")
+        return check_positive(length.total_seconds(), "the length of a window")
     if isinstance(length, str):
-        told = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([smhdw])\s*", length)
-        if told is None:
+        match = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([smhdw])\s*", length)
+        if match is None:
             raise InvalidProblem(
-                f"the length of a window is {shown(length)}; it must be a number and a unit, such as '90s', '15m', "
-                "'12h', '7d' or '2w', or a number of seconds"
+                ErrorCode.INVALID_TIME,
+                "the length of a window is {length}; it must be a number and a unit, such as '90s', "
+                "'15m', '12h', '7d' or '2w', or a number of seconds",
+                length=safe_repr(length),
             )
-        return positive(float(told[1]) * UNITS[told[2]], "the length of a window")
-    seconds = number(length, "the length of a window")
+        return check_positive(float(match[1]) * UNITS[match[2]], "the length of a window")
+    seconds = check_number(length, "the length of a window")
     if not seconds > 0.0:
-        raise InvalidProblem(f"the length of a window is {seconds:g}; it must be a time greater than 0, in seconds")
+        raise InvalidProblem(
+            ErrorCode.OUT_OF_RANGE,
+            "the length of a window is {seconds:g} seconds; it must be greater than 0",
+            seconds=seconds,
+        )
     return seconds
 
 
-def windows_of(value: Any, names: Sequence[str]) -> dict[str, Window]:
-    """Return windows by the names of signals that there are."""
+def check_windows(value: Any, names: Sequence[str]) -> dict[str, OutcomeWindow]:
+    """Return windows by the names of signals."""
     if value is None:
         return {}
     if not isinstance(value, Mapping):
-        raise InvalidProblem(f"windows is {shown(value)}; it must be a mapping from signals to sw.Window")
-    windows = mapping_of(value, "windows")
+        raise InvalidProblem(
+            ErrorCode.WRONG_TYPE,
+            "windows is {value}; it must be a mapping from signals to sw.OutcomeWindow",
+            value=safe_repr(value),
+        )
+    windows = check_mapping(value, "windows")
     for name, window in windows.items():
         if name not in names:
             raise InvalidProblem(
-                f"windows names {shown(name)}; the signals are {', '.join(names)}{nearest(name, names)}"
+                ErrorCode.UNKNOWN_SIGNAL,
+                "windows names {name}; the signals are {names}{name_2}",
+                name=safe_repr(name),
+                names=", ".join(names),
+                name_2=suggest_name(name, names),
             )
-        if not isinstance(window, Window):
+        if not isinstance(window, OutcomeWindow):
             raise InvalidProblem(
-                f"the window of {name!r} is {shown(window)}; it must be a Window, such as sw.Window('7d', missing=0.0)"
+                ErrorCode.WRONG_TYPE,
+                "the window of {name!r} is {window}; it must be an OutcomeWindow, such as "
+                "sw.OutcomeWindow('7d', missing=0.0)",
+                name=name,
+                window=safe_repr(window),
             )
     return windows
 
 
-def moment(value: Any) -> float:
-    """Return a moment in seconds since 1970, from a number as `time.time` gives it or a datetime with a time zone.
+def parse_timestamp(value: Any) -> float:
+    """Return seconds since 1970 from such a number or from a datetime with a time zone.
 
     >>> from datetime import timezone
-    >>> moment(datetime(1970, 1, 2, tzinfo=timezone.utc))
+    >>> parse_timestamp(datetime(1970, 1, 2, tzinfo=timezone.utc))
     86400.0
     """
     if isinstance(value, datetime):
         if value.tzinfo is None:
-            raise InvalidOutcome(f"now is {value.isoformat()}; a datetime needs a time zone, or an hour may come twice")
+            raise InvalidOutcome(
+                ErrorCode.INVALID_TIME, "now is {value}; a datetime must have a time zone", value=value.isoformat()
+            )
         return value.timestamp()
-    told = number(value, "now", InvalidOutcome)
-    if abs(told) > LATEST:
+    seconds = check_number(value, "now", InvalidOutcome)
+    if abs(seconds) > LATEST:
         raise InvalidOutcome(
-            f"now is {told:g}; it must be seconds, and that is beyond the year 5000: was it milliseconds?"
+            ErrorCode.INVALID_TIME,
+            "now is {seconds:g}, a time after the year 5000; it must be in seconds, not milliseconds",
+            seconds=seconds,
         )
-    return told
+    return seconds
 
 
-def clock_of(value: Any) -> Callable[[], float]:
-    """Return what tells the time."""
+def check_clock(value: Any) -> Callable[[], float]:
+    """Return a clock function."""
     if not callable(value):
-        raise InvalidProblem(f"clock is {shown(value)}; it must be a function that returns seconds, such as time.time")
+        raise InvalidProblem(
+            ErrorCode.WRONG_TYPE,
+            "clock is {value}; it must be a function that returns seconds, such as time.time",
+            value=safe_repr(value),
+        )
     clock: Callable[[], float] = value
     return clock

@@ -1,154 +1,258 @@
-"""What was decided, and why."""
+"""Decisions: what was decided, and why."""
 
 import math
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from stagewise.records.explanation import Basis, Estimates, Explanation, explained
-from stagewise.records.identity import id_of
-from stagewise.records.reason import Cause, Reason
+from stagewise.problem.checks import safe_repr
+from stagewise.problem.errors import ErrorCode, InvalidOutcome
+from stagewise.problem.round_safe_action import decode_round_safe_action
+from stagewise.records.decision_id import format_decision_id, parse_decision_id
+from stagewise.records.explanation import Basis, Estimates, Explanation, format_table
+from stagewise.records.reason import Reason, ReasonDetails
 
 Floats = npt.NDArray[np.float64]
 
 
-def plain(value: Any) -> Any:
-    """Return a value as JSON holds it; None for what is not finite."""
+def to_json_value(value: Any) -> Any:
+    """Return a value as JSON holds it; None for a number that is not finite."""
     if isinstance(value, np.ndarray | np.generic):
         value = value.tolist()
     if isinstance(value, list):
-        return [plain(entry) for entry in value]
+        return [to_json_value(entry) for entry in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-class Made(NamedTuple):
+def to_float(value: Any) -> float:
+    """Return a number of a file; NaN for None, which stands for a number that is not finite."""
+    return math.nan if value is None else float(value)
+
+
+def to_floats(values: Any) -> Floats:
+    """Return a read-only array of the numbers of a file; NaN for None."""
+    array = np.array([to_float(value) for value in values])
+    array.setflags(write=False)
+    return array
+
+
+class DecisionFields(NamedTuple):
     """The fields of a decision."""
 
     action: Floats | int  # the vector played, or the arm
-    index: int  # type: ignore[assignment]  # (a tuple has a method of that name) which listed action, or −1 for the safe action beside the list
-    step: float  # how far along the ray, in [0, 1]; 1.0 off rays
+    action_index: int  # which listed action, or −1 for the safe action beside the list
+    step_size: float  # how far along the ray, in [0, 1]; 1.0 off rays
     probabilities: Floats | None  # (K + 1,) of the listed actions, then of the safe action beside the list
-    hoped: float  # optimistic reward
-    dearest: Floats  # (m,) pessimistic costs; the lowest plausible value for an `AtLeast`
+    optimistic_reward: float  # upper confidence bound of the reward
+    pessimistic_cost: Floats  # (m,) upper confidence bounds of the costs; lower bounds for an `AtLeast`
     thresholds: Floats  # (m,)
-    cause: Cause | None  # why the safe action is played alone, if it is: `reason` is its code, `fallback` its sentence
+    reason_details: ReasonDetails | None  # why only the safe action is played; None: another action can be played
     round: int
-    gap: float = 0.0  # by how much `hoped` may fall short of its problem's maximum, certified; 0: solved in closed form
+    optimality_gap: float = 0.0  # certified bound on what the solver's `optimistic_reward` lacks; 0: closed form
 
 
-class Decision(Made):
-    """One round's decision. Bounds are those of the whole decision: of the mixture where one was drawn from.
+class Decision(DecisionFields):
+    """One round's decision, with its bounds and its reason.
 
-    `probabilities` of listed actions without names are an array, the last entry for a safe action beside the list; a
-    decision on rays or a convex set is not drawn, and has None. A `Problem` names its actions: there they are a
-    dictionary by name, whoever decides (an agent, one that was loaded, a replica, a server), as in `plain`.
+    Bounds and estimates are those of the whole decision: of the mixture where the action was sampled from one. A
+    `Problem` names its actions: there `probabilities` is a dictionary by name. Elsewhere it is an array, whose last
+    entry is the safe action beside the list; decisions on rays or convex sets are not sampled and have None.
 
-    >>> import stagewise as sw
-    >>> policy = sw.OPB(arms=2, safe_action=sw.SafeAction(arm=0, reward=0.1, cost=0.0), threshold=0.2)
-    >>> decision = policy.decide(policy.start(), sw.Arms(2), sw.Draw(seed=1))
-    >>> decision.probabilities.round(6), decision.dearest.round(6), decision.reason
-    (array([0.8, 0.2, 0. ]), array([0.2]), None)
+    Attributes:
+        action: The vector played, or the index of the arm.
+        action_index: Which listed action is played; -1 for the safe action beside the list.
+        step_size: How far along the ray, in [0, 1]; 1.0 off rays.
+        probabilities: The probability of every action, or None.
+        optimistic_reward: Upper confidence bound of the expected reward.
+        pessimistic_cost: Upper confidence bounds (m,) of the expected costs; lower bounds for an `AtLeast`.
+        thresholds: The limits (m,).
+        reason_details: The reason with its data where only the safe action is played, or None.
+        round: The round, counted from 0.
+        optimality_gap: Certified bound on how far `optimistic_reward` is below its maximum; 0 in closed form.
+
+    Example:
+        >>> import stagewise as sw
+        >>> policy = sw.OPB(arms=2, safe_action=sw.SafeAction(arm=0, reward=0.1, cost=0.0), threshold=0.2)
+        >>> decision = policy.decide(policy.start(), sw.Arms(2), sw.RandomKey(seed=1))
+        >>> decision.probabilities.round(6), decision.pessimistic_cost.round(6), decision.reason
+        (array([0.8, 0.2, 0. ]), array([0.2]), None)
     """
 
-    _table: Basis | None = None  # what `explain` shows
-    _offered: Floats | None = None  # (M, d) the candidates that a memory may follow
-    _unfollowed: bool = False  # the memory that decided did not follow them
-    _seen: Any = None  # what was believed of the candidates, where they are few (see `policies.agent.report`)
-    _safe: Any = None  # the safe action of the round, where it is the round's own
-    _by: str = ""  # whose it is
-    _told: Floats | None = None  # candidates that its learner has to be told of
+    _table: Basis | None = None  # the data of `explain`
+    _saved_estimates: Estimates | None = None  # the estimates of a decision without a table
+    _offered: Floats | None = None  # (M, d) the candidates that a state can cache
+    _uncached: bool = False  # the state that decided had not cached them
+    _round_result: Any = (
+        None  # the bounds of the candidates, where they are few (see `policies.agent.decision_analysis`)
+    )
+    _safe: Any = None  # the safe action of the round, where the round has its own
+    _by: str = ""  # the prefix of the id: who decided
+    _new_candidates: Floats | None = None  # candidates that the learner has not cached
 
     @property
     def name(self) -> str:
-        """What is done, in words: its number where it has no name of its own."""
-        return "safe action" if self.index < 0 else f"action {self.index}"
+        """The name of the action played, or its number where it has no name."""
+        return "safe action" if self.action_index < 0 else f"action {self.action_index}"
 
     @property
     def reason(self) -> Reason | None:
-        """Why the safe action is played alone, as a code; None: it is not."""
-        return None if self.cause is None else self.cause.reason
+        """Why only the safe action is played, as a code; None where another action can be played."""
+        return None if self.reason_details is None else self.reason_details.reason
 
     @property
-    def fallback(self) -> str | None:
-        """The same as a sentence for people; programs go by `reason`, and by the data in `cause.details`."""
-        return None if self.cause is None else self.cause.sentence
+    def message(self) -> str | None:
+        """The reason as a sentence for people; programs compare `reason` and read `reason_details.details`."""
+        return None if self.reason_details is None else self.reason_details.message
 
     @property
     def id(self) -> str:
-        """Who made it and in which round: the same after a restart, and another for every agent and replica."""
-        return id_of(self._by, self.round)
+        """Who decided and in which round: stable across restarts, unique for every agent and replica."""
+        return format_decision_id(self._by, self.round)
 
-    def _with(self, table: Basis | None, offered: Floats | None = None, unfollowed: bool = False) -> "Decision":
-        """Return this decision with what only the policy that made it needs."""
-        self._table, self._offered, self._unfollowed = table, offered, unfollowed
+    def _with(self, table: Basis | None, offered: Floats | None = None, uncached: bool = False) -> "Decision":
+        """Return this decision with the data that only its policy needs."""
+        self._table, self._offered, self._uncached = table, offered, uncached
         return self
 
     def _replace(self, **changes: Any) -> "Decision":
-        """Return a changed copy; what only the policy needs stays with it."""
-        told = dict(zip(self._fields, self, strict=True))
-        other = type(self)(**{**told, **changes})._with(self._table, self._offered, self._unfollowed)
-        other._safe, other._seen = self._safe, self._seen
-        return other._made_by(self._by, self._told)
+        """Return a changed copy that keeps the data of its policy."""
+        fields = dict(zip(self._fields, self, strict=True))
+        other = type(self)(**{**fields, **changes})._with(self._table, self._offered, self._uncached)
+        other._safe, other._round_result, other._saved_estimates = self._safe, self._round_result, self._saved_estimates
+        return other._with_mark(self._by, self._new_candidates)
 
-    def _made_by(self, mark: str, told: Floats | None = None) -> "Decision":
-        """Return this decision with the mark of who made it."""
-        self._by, self._told = mark, told
+    def _with_mark(self, mark: str, new_candidates: Floats | None = None) -> "Decision":
+        """Return this decision with the prefix of its id."""
+        self._by, self._new_candidates = mark, new_candidates
         return self
 
-    def plain(self) -> dict[str, Any]:
-        """Return the decision as values that JSON can hold, for a log; None where a number is not finite.
+    def to_dict(self) -> dict[str, Any]:
+        """Return the decision as values that JSON can hold, for a log.
 
-        >>> decision = Decision(np.array([0.5]), 0, 0.5, None, 0.9, np.array([0.2]), np.array([0.2]), None, 3)
-        >>> decision.plain()["action"], decision.plain()["round"]
-        ([0.5], 3)
+        Returns:
+            The fields by name, with `id`, the estimates, and the reason as `reason`, `message` and `details`.
+            Numbers that are not finite are None.
+
+        Example:
+            >>> decision = Decision(np.array([0.5]), 0, 0.5, None, 0.9, np.array([0.2]), np.array([0.2]), None, 3)
+            >>> decision.to_dict()["action"], decision.to_dict()["round"]
+            ([0.5], 3)
         """
-        offered = {} if self._told is None else {"offered": plain(self._told)}
-        safe = {} if self._safe is None else {"safe": plain(list(self._safe))}
-        fields = [*(name for name in self._fields if name != "cause"), "estimated_reward", "estimated_cost"]
-        told = {name: plain(getattr(self, name)) for name in fields}
-        why: dict[str, Any] = {"reason": None if self.reason is None else str(self.reason), "fallback": self.fallback}
-        if self.cause is not None and self.cause.details:
-            why["details"] = dict(self.cause.details)
-        return {"id": self.id, **told, **why, **offered, **safe}
+        offered = {} if self._new_candidates is None else {"offered": to_json_value(self._new_candidates)}
+        safe = {} if self._safe is None else {"safe": to_json_value(list(self._safe))}
+        names = [*(name for name in self._fields if name != "reason_details"), "estimated_reward", "estimated_cost"]
+        fields = {name: to_json_value(getattr(self, name)) for name in names}
+        reason: dict[str, Any] = {"reason": None if self.reason is None else str(self.reason), "message": self.message}
+        if self.reason_details is not None and self.reason_details.details:
+            reason["details"] = dict(self.reason_details.details)
+        return {"id": self.id, **fields, **reason, **offered, **safe}
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> "Decision":
+        """Read what `to_dict` returned.
+
+        The copy has no table, so `explain` is empty. Numbers that were not finite are NaN.
+
+        Args:
+            content: The dictionary, of a `Problem`'s decision or of any other.
+
+        Returns:
+            The decision; its `to_dict` returns the same content.
+
+        Raises:
+            InvalidOutcome: A field is missing or has the wrong type.
+
+        Example:
+            >>> decision = Decision(np.array([0.5]), 0, 0.5, None, 0.9, np.array([0.2]), np.array([0.2]), None, 3)
+            >>> Decision.from_dict(decision.to_dict()).to_dict() == decision.to_dict()
+            True
+        """
+        from stagewise.records.problem_decision import ProblemDecision  # a subclass
+
+        try:
+            return ProblemDecision._read(content) if "limits" in content else Decision._read(content)
+        except (LookupError, TypeError, ValueError, AttributeError):
+            raise InvalidOutcome(
+                ErrorCode.WRONG_TYPE,
+                "the decision is {decision}; it must be the result of Decision.to_dict()",
+                decision=safe_repr(content),
+            ) from None
+
+    @classmethod
+    def _read(cls, content: Mapping[str, Any]) -> "Decision":
+        """Return the decision of a dictionary; raises whatever a wrong one leads to."""
+        mark, round_ = parse_decision_id(content["id"]) or ("", int(content["round"]))
+        action, probabilities, reason = content["action"], content["probabilities"], content["reason"]
+        decision = cls(
+            to_floats(action) if isinstance(action, list) else int(action),
+            int(content["action_index"]),
+            float(content["step_size"]),
+            None if probabilities is None else to_floats(probabilities),
+            to_float(content["optimistic_reward"]),
+            to_floats(content["pessimistic_cost"]),
+            to_floats(content["thresholds"]),
+            None if reason is None else ReasonDetails.from_json((reason, content.get("details", {}))),
+            round_,
+            to_float(content["optimality_gap"]),
+        )
+        if content["estimated_cost"] is not None:
+            costs = to_floats(content["estimated_cost"])
+            decision._saved_estimates = Estimates(to_float(content["estimated_reward"]), costs)
+        if content.get("offered") is not None:
+            offered = np.array(content["offered"], dtype=np.float64)
+            decision._offered, decision._uncached, decision._new_candidates = offered, True, offered
+        decision._by, decision._safe = mark, decode_round_safe_action(content.get("safe"))
+        return decision
 
     @property
     def estimated_reward(self) -> float | None:
-        """The estimated mean reward of what was decided: of the mixture, or of the point on a ray.
+        """The estimated mean reward of the decision: of the mixture, or of the point on a ray.
 
-        It is what the model estimated at the time of the decision: for a `Problem` the fit of a regression or the
-        mean of a rate, elsewhere the middle of the confidence interval. None: none is kept.
+        The model's estimate at the time of the decision: for a `Problem` the fit of a regression or the mean of a
+        rate, elsewhere the middle of the confidence interval. None: no estimate is kept.
 
-        >>> import stagewise as sw
-        >>> policy = sw.OPB(arms=2, safe_action=sw.SafeAction(arm=0, reward=0.1, cost=0.0), threshold=0.2)
-        >>> decision = policy.decide(policy.start(), sw.Arms(2), sw.Draw(seed=1))
-        >>> round(decision.estimated_reward, 6), decision.estimated_cost.round(6)
-        (0.18, array([0.1]))
+        Example:
+            >>> import stagewise as sw
+            >>> policy = sw.OPB(arms=2, safe_action=sw.SafeAction(arm=0, reward=0.1, cost=0.0), threshold=0.2)
+            >>> decision = policy.decide(policy.start(), sw.Arms(2), sw.RandomKey(seed=1))
+            >>> round(decision.estimated_reward, 6), decision.estimated_cost.round(6)
+            (0.18, array([0.1]))
         """
-        found = self._estimates()
-        return None if found is None else found.reward
+        estimates = self._estimates()
+        return None if estimates is None else estimates.reward
 
     @property
     def estimated_cost(self) -> Any:
-        """The estimated mean costs (m,) of what was decided, beside `dearest`; by name for a `Problem`."""
-        found = self._estimates()
-        return None if found is None else found.costs
+        """The estimated mean costs (m,) of the decision, beside `pessimistic_cost`; by name for a `Problem`."""
+        estimates = self._estimates()
+        return None if estimates is None else estimates.costs
 
     def _estimates(self) -> Estimates | None:
-        """Return the estimates of what was decided."""
-        return None if self._table is None else self._table.estimates()
+        """Return the estimates of the decision."""
+        return self._saved_estimates if self._table is None else self._table.estimates()
 
     def explain(self) -> Explanation:
-        """Return the leading candidates with their estimates and bounds, and why this one: text, in a notebook a table.
+        """Return the leading candidates with their estimates and bounds, and the reason for the choice.
 
-        `optimistic` and `pessimistic` are the bounds that the rule reads. With posterior sampling `sampled` is the
-        reward that was sampled, by which the mixture or ray is proposed; `score` adds what a limit that binds is worth.
+        `optimistic` and `pessimistic` are the confidence bounds that the rule uses. With posterior sampling `sampled`
+        is the sampled reward, from which the mixture or ray is proposed; `score` adds the value of a limit that binds.
+
+        Returns:
+            Text; a notebook shows it as a table.
+
+        Example:
+            >>> import stagewise as sw
+            >>> policy = sw.AlwaysSafe(safe_action=sw.SafeAction(arm=0, cost=0.0), threshold=0.1)
+            >>> print(str(policy.decide(policy.start(), sw.Arms(2)).explain()).partition(",")[0])
+            round 0: arm 0
         """
         if self._table is None:
             return Explanation(f"round {self.round}: no table is kept for this decision")
         table = self._table()
-        return Explanation.of(explained(self.round, self.fallback, table), table)
+        return Explanation.of(format_table(self.round, self.message, table), table)
 
     def _repr_html_(self) -> str:
-        """Return what a notebook shows: the explanation."""
+        """Return the explanation as a notebook shows it."""
         return self.explain()._repr_html_()

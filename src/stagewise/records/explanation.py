@@ -1,4 +1,4 @@
-"""A decision as a small table for a person."""
+"""Explanations of decisions: a table of the leading candidates, as text and as HTML."""
 
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
@@ -6,25 +6,25 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from stagewise.records.html import html_table, page_of
+from stagewise.records.html import build_page, build_table
 
-ABSENT = "-"  # where there is no estimate
-MARK = "* "  # before what is played
+ABSENT = "-"  # in place of a missing estimate
+MARK = "* "  # before the row that is played
 
 
 class Estimates(NamedTuple):
-    """The estimated means of what a decision plays: of the mixture, or of the point on a ray."""
+    """The estimated means of a decision: of the mixture, or of the point on a ray."""
 
     reward: float
-    costs: npt.NDArray[np.float64]  # (m,) in the user's own units
+    costs: npt.NDArray[np.float64]  # (m,) in the user's units
 
 
 class Row(NamedTuple):
-    """One candidate: its estimates and bounds at the step or in the mixture where it would be played."""
+    """One candidate with its estimates and bounds at its step or in its mixture."""
 
     label: str
-    hoped: float
-    dearest: tuple[float, ...]
+    optimistic_reward: float
+    pessimistic_cost: tuple[float, ...]
     weight: float  # step or probability
     played: bool
     estimate: float | None = None  # of the mean reward
@@ -37,53 +37,58 @@ class Table(NamedTuple):
     """The leading candidates, best first, then the safe action."""
 
     names: tuple[str, ...]
-    signs: tuple[float, ...]  # −1 where the threshold is from below
+    signs: tuple[float, ...]  # −1 for a lower limit
     thresholds: tuple[float, ...]
     weight_name: str
     rows: tuple[Row, ...]
-    hidden: int  # how many candidates are not shown
+    hidden: int  # number of candidates left out
     why: str
 
     @property
     def limits(self) -> list[str]:
-        """The limits as they stand above their columns."""
+        """The limits as column titles."""
         sides = zip(self.names, self.signs, self.thresholds, strict=True)
         return [f"{name} {'≥' if sign < 0 else '≤'} {limit:g}" for name, sign, limit in sides]
 
     @property
     def columns(self) -> list[tuple[str, list[str]]]:
-        """The groups of columns: a title, and what stands in each."""
+        """The groups of columns: a title and the names of the columns."""
         reward = [name for name in ("sampled", "score") if any(getattr(row, name) is not None for row in self.rows)]
         limits = [(limit, ["estimate", "pessimistic"]) for limit in self.limits]
         return [("reward", ["estimate", *reward, "optimistic"]), *limits, ("", [self.weight_name])]
 
     def cells(self, row: Row) -> list[str]:
-        """Return what stands in a row, column by column."""
-        told = {"estimate": row.estimate, "sampled": row.sampled, "score": row.score, "optimistic": row.hoped}
-        reward = [told[name] for name in self.columns[0][1]]
-        costs = zip(row.cost_estimates or (None,) * len(row.dearest), row.dearest, strict=True)
+        """Return the cells of a row."""
+        values = {
+            "estimate": row.estimate,
+            "sampled": row.sampled,
+            "score": row.score,
+            "optimistic": row.optimistic_reward,
+        }
+        reward = [values[name] for name in self.columns[0][1]]
+        costs = zip(row.cost_estimates or (None,) * len(row.pessimistic_cost), row.pessimistic_cost, strict=True)
         numbers = [*reward, *(value for pair in costs for value in pair), row.weight]
         return [ABSENT if number is None else f"{number:z.4f}" for number in numbers]
 
 
 class Basis(Protocol):
-    """What a decision is explained by, worked out when somebody asks."""
+    """The data of an explanation, computed on request."""
 
     def __call__(self) -> Table:
         """Return the table of the candidates."""
 
     def estimates(self) -> Estimates | None:
-        """Return the estimates of what is played; None: there are none."""
+        """Return the estimates of the decision; None: there are none."""
 
 
 class Explanation(str):
-    """Text that a terminal and a notebook show as it is meant to be read."""
+    """Text that terminals print as it is and notebooks show as a table."""
 
     _table: Table | None = None
 
     @classmethod
     def of(cls, text: str, table: Table | None = None) -> "Explanation":
-        """Return an explanation with the table that a notebook draws."""
+        """Return an explanation with its table for notebooks."""
         self = cls(text)
         self._table = table
         return self
@@ -92,26 +97,26 @@ class Explanation(str):
         return str(self)
 
     def _repr_html_(self) -> str:
-        """Return the same as a table of HTML."""
+        """Return the explanation as HTML."""
         if self._table is None:
-            return page_of(str(self))
-        return html_of(self.partition("\n")[0], self._table)
+            return build_page(str(self))
+        return build_html(self.partition("\n")[0], self._table)
 
 
-def head_of(round_: int, fallback: str | None, table: Table) -> str:
-    """Return the sentence above a table: what is played, and why."""
+def build_heading(round_: int, message: str | None, table: Table) -> str:
+    """Return the line above a table: the action and the reason."""
     played = ", ".join(row.label for row in table.rows if row.played)
-    return f"round {round_}: {played}, {fallback or table.why}"
+    return f"round {round_}: {played}, {message or table.why}"
 
 
-def explained(round_: int, fallback: str | None, table: Table) -> str:
+def format_table(round_: int, message: str | None, table: Table) -> str:
     """Return the table as text.
 
     >>> rows = (
     ...     Row("ray 0", 1.5, (0.2,), 0.4, True, 1.1, (0.15,)), Row("safe action", 0.0, (0.0,), 0.0, False, 0.0, (0.0,))
     ... )
-    >>> print(explained(3, None, Table(("cost",), (1.0,), (0.2,), "step", rows, 0, "the best of the safe")))
-    round 3: ray 0, the best of the safe
+    >>> print(format_table(3, None, Table(("cost",), (1.0,), (0.2,), "step", rows, 0, "the best safe step")))
+    round 3: ray 0, the best safe step
                    reward                cost ≤ 0.2
                    estimate  optimistic  estimate  pessimistic    step
     * ray 0          1.1000      1.5000    0.1500       0.2000  0.4000
@@ -120,31 +125,31 @@ def explained(round_: int, fallback: str | None, table: Table) -> str:
     first = max([11, *(len(row.label) for row in table.rows)])
     rows = [table.cells(row) for row in table.rows]
     heads = [head for _, group in table.columns for head in group]
-    wide = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
-    titles, at = "", 0
+    widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
+    titles, start = "", 0
     for title, group in table.columns:
-        room = sum(wide[at : at + len(group)]) + 2 * (len(group) - 1)
-        if len(title) > room:
-            wide[at] += len(title) - room
-            room = len(title)
-        titles, at = f"{titles}  {title:<{room}}", at + len(group)
+        width = sum(widths[start : start + len(group)]) + 2 * (len(group) - 1)
+        if len(title) > width:
+            widths[start] += len(title) - width
+            width = len(title)
+        titles, start = f"{titles}  {title:<{width}}", start + len(group)
     margin = " " * (first + len(MARK))
-    lines = [f"{margin}{titles}".rstrip(), f"{margin}{joined(heads, wide)}"]
+    lines = [f"{margin}{titles}".rstrip(), f"{margin}{join_cells(heads, widths)}"]
     for row, cells in zip(table.rows, rows, strict=True):
-        lines.append(f"{MARK if row.played else '  '}{row.label:<{first}}{joined(cells, wide)}")
+        lines.append(f"{MARK if row.played else '  '}{row.label:<{first}}{join_cells(cells, widths)}")
     if table.hidden:
         lines.append(f"  ... and {table.hidden} more")
-    return "\n".join([head_of(round_, fallback, table), *lines])
+    return "\n".join([build_heading(round_, message, table), *lines])
 
 
-def joined(cells: Sequence[str], wide: Sequence[int]) -> str:
-    """Return cells in columns of these widths, to the right."""
-    return "".join(f"  {cell:>{width}}" for cell, width in zip(cells, wide, strict=True))
+def join_cells(cells: Sequence[str], widths: Sequence[int]) -> str:
+    """Return right-aligned cells in columns of these widths."""
+    return "".join(f"  {cell:>{width}}" for cell, width in zip(cells, widths, strict=True))
 
 
-def html_of(head: str, table: Table) -> str:
+def build_html(head: str, table: Table) -> str:
     """Return the table as HTML."""
     heads = [f"{title} {name}".strip() for title, group in table.columns for name in group]
     rows = [[f"{MARK if row.played else ''}{row.label}", *table.cells(row)] for row in table.rows]
     more = [f"... and {table.hidden} more"] if table.hidden else []
-    return page_of(head, html_table(["", *heads], rows), *more)
+    return build_page(head, build_table(["", *heads], rows), *more)

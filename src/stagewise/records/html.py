@@ -1,44 +1,44 @@
-"""Small pieces of HTML for notebooks: escaped, without assets, in the notebook's own colours, light or dark."""
+"""HTML for notebooks: escaped, without assets, in the notebook's own colours."""
 
 from collections.abc import Iterable, Sequence
 from html import escape
 
 CELL = "padding:2px 10px;text-align:{side};font-variant-numeric:tabular-nums"
-RULE = "border-bottom:1px solid currentColor"  # of whatever colour text has there
+RULE = "border-bottom:1px solid currentColor"
 
 
 class Html(str):
-    """Text that is HTML already."""
+    """Text that is already HTML."""
 
 
-def html_table(heads: Sequence[str], rows: Iterable[Sequence[str]], texts: int = 1) -> Html:
-    """Return a table; the first `texts` columns are text, which stands left, the others numbers, which stand right.
+def build_table(heads: Sequence[str], rows: Iterable[Sequence[str]], texts: int = 1) -> Html:
+    """Return a table; the first `texts` columns are left-aligned text, the others right-aligned numbers.
 
-    >>> "<b>" in html_table(["name", "n"], [["<b>", "1"]])
+    >>> "<b>" in build_table(["name", "n"], [["<b>", "1"]])
     False
     """
-    sides = ["left" if place < texts else "right" for place in range(len(heads))]
-    top = line_of("th", heads, sides, f";{RULE}")
-    body = "".join(line_of("td", row, sides) for row in rows)
+    sides = ["left" if column < texts else "right" for column in range(len(heads))]
+    top = build_row("th", heads, sides, f";{RULE}")
+    body = "".join(build_row("td", row, sides) for row in rows)
     return Html(f'<table style="border-collapse:collapse"><thead>{top}</thead><tbody>{body}</tbody></table>')
 
 
-def line_of(tag: str, cells: Sequence[str], sides: Sequence[str], style: str = "") -> str:
-    """Return one line of a table."""
-    told = [
+def build_row(tag: str, cells: Sequence[str], sides: Sequence[str], style: str = "") -> str:
+    """Return one row of a table."""
+    columns = [
         f'<{tag} style="{CELL.format(side=side)}{style}">{escape(cell)}</{tag}>'
         for cell, side in zip(cells, sides, strict=True)
     ]
-    return f"<tr>{''.join(told)}</tr>"
+    return f"<tr>{''.join(columns)}</tr>"
 
 
-def page_of(*parts: str) -> str:
-    """Return parts below each other; text is escaped and keeps its lines.
+def build_page(*parts: str) -> str:
+    """Return the parts one below the other; text is escaped and keeps its line breaks.
 
-    >>> page_of("a < b")
+    >>> build_page("a < b")
     '<div><div style="white-space:pre-wrap">a &lt; b</div></div>'
     """
-    told = [
+    blocks = [
         part if isinstance(part, Html) else f'<div style="white-space:pre-wrap">{escape(part)}</div>' for part in parts
     ]
-    return f"<div>{''.join(told)}</div>"
+    return f"<div>{''.join(blocks)}</div>"

@@ -1,4 +1,4 @@
-"""What came of a decision."""
+"""Outcomes of decisions."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -8,10 +8,15 @@ import numpy.typing as npt
 
 
 class Outcome(NamedTuple):
-    """One noisy reward and the noisy costs: a number, one per constraint, or a mapping by name.
+    """The observed reward and costs of one decision.
 
-    >>> Outcome(0.7, {"spend": 0.1})
-    Outcome(reward=0.7, cost={'spend': 0.1})
+    Attributes:
+        reward: The observed reward.
+        cost: The observed costs: a number, one per constraint, or a mapping by name.
+
+    Example:
+        >>> Outcome(0.7, {"spend": 0.1})
+        Outcome(reward=0.7, cost={'spend': 0.1})
     """
 
     reward: float

@@ -1,26 +1,29 @@
-"""Why the safe action is played: a code with its data. What code compares is here; sentences are made of it, once."""
+"""Reasons for playing the safe action: a code, its data, and the one function that makes the sentence."""
 
 import math
 from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from stagewise.problem.words import average, several
+from stagewise.problem.formatting import format_average, format_count
 
 
 class Reason(StrEnum):
-    """Why the safe action is played, or a server stopped: codes that never change, whatever their sentences say.
+    """Why the safe action is played, or why a server stopped an experiment.
 
-    >>> Reason("no_better_action") is Reason.NO_BETTER_ACTION, str(Reason.KILLED)
-    (True, 'killed')
+    The codes never change; the sentences may. Compare codes.
+
+    Example:
+        >>> Reason("no_better_action") is Reason.NO_BETTER_ACTION, str(Reason.KILLED)
+        (True, 'killed')
     """
 
     NO_BETTER_ACTION = "no_better_action"
     """The safe action has the highest upper confidence bound."""
     SAFE_COST_UNCERTAIN = "safe_cost_uncertain"
-    """The safe action's own cost is being learned."""
+    """The cost of the safe action is still being estimated."""
     NO_SAFE_ACTION = "no_safe_action"
-    """No action on offer is safe by what is known."""
+    """No action of the list is certified safe."""
     BOUNDS_NOT_FINITE = "bounds_not_finite"
     """The confidence bounds are not finite."""
     NO_PLAUSIBLE_FUNCTION = "no_plausible_function"
@@ -29,114 +32,159 @@ class Reason(StrEnum):
     """The solver found no mixture."""
     HORIZON_OVER = "horizon_over"
     """The horizon that the bounds were made for has passed."""
-    SAFE_SHARE_TOO_SMALL = "safe_share_too_small"
+    EXPLORATION_WEIGHT_TOO_SMALL = "exploration_weight_too_small"
     """The safe weight of every better action is below floating-point precision."""
     ALWAYS_SAFE = "always_safe"
     """The policy plays only the safe action."""
     CUSTOM = "custom"
-    """A policy of your own gives its sentence as `message`."""
+    """A custom policy gives its own sentence as `message`."""
     CONTRADICTION = "contradiction"
-    """The data contradict what was declared; `found` is a `Contradiction`, `limit` the limit it is of."""
+    """The data contradict a declared value; `found` is a `Contradiction`, `limit` the limit concerned."""
     KILLED = "killed"
     """A person stopped the experiment."""
     TRIPPED = "tripped"
-    """The server stopped the experiment; `trip` is the code of why."""
+    """The server stopped the experiment; `trip` is the code of the reason."""
     OFF = "off"
     """The experiment is off."""
     SHADOW = "shadow"
-    """The choice of the policy is only logged."""
+    """The policy's choice is logged and not played."""
     CANARY = "canary"
-    """The decision is not among the canary's share."""
-    NOT_READ = "not_read"
+    """The decision is outside the canary's share."""
+    SERVER_NOT_READY = "server_not_ready"
     """The server has not read its log yet."""
     FAILED = "failed"
-    """Deciding failed inside the server."""
+    """The server failed to decide because of a bug."""
     NOT_LOGGED = "not_logged"
     """The store could not be written to."""
     SERVER_UNAVAILABLE = "server_unavailable"
-    """The client got no answer that it could use."""
+    """The client got no usable answer."""
     LIMIT_EXCEEDED = "limit_exceeded"
-    """Outcomes exceed a limit beyond chance."""
+    """Observed outcomes exceed a limit; the deviation is statistically significant."""
     FEEDBACK_STOPPED = "feedback_stopped"
-    """No outcome of any kind comes any more."""
+    """No outcomes arrive any more."""
     SIGNAL_STOPPED = "signal_stopped"
-    """One signal of one action does not come any more."""
+    """One signal of one action does not arrive any more."""
 
 
 class Contradiction(StrEnum):
-    """What of the declared values the data contradict."""
+    """Which declared value the data contradict.
+
+    Example:
+        >>> str(Contradiction.SAFE_COST)
+        'safe_cost'
+    """
 
     COST_BOUND = "cost_bound"
-    """A mean is beyond the bound declared for it."""
+    """A mean exceeds its declared bound."""
     NOISE = "noise"
-    """Residuals need more noise than was declared."""
+    """The residuals are larger than the declared noise allows."""
     NO_LINEAR_MEAN = "no_linear_mean"
-    """No linear mean within what was declared explains the data."""
+    """No linear mean within the declared bounds explains the data."""
     SAFE_COST = "safe_cost"
-    """Outcomes at the safe action are not what was declared of it."""
+    """Outcomes of the safe action contradict its declared cost."""
     SAFE_COST_OF_A_USER = "safe_cost_of_a_user"
-    """The safe action costs one user more than was declared for every user."""
+    """The safe action costs one user more than the value declared for every user."""
     SAFE_COST_OF_A_ROUND = "safe_cost_of_a_round"
-    """A round's own safe action costs more than was declared of it."""
+    """A round's safe action costs more than declared."""
     SAFE_COST_SO_FAR = "safe_cost_so_far"
-    """What was told of the safe action so far refutes its declared cost."""
+    """The running mean of the safe action's outcomes contradicts its declared cost."""
     SAFE_ACTION_UNSAFE = "safe_action_unsafe"
-    """The safe action itself breaks the limit."""
+    """The safe action itself violates the limit."""
     LIMIT_SO_FAR = "limit_so_far"
-    """What was told so far of all decisions breaks the limit."""
+    """The running mean over all decisions violates the limit."""
     LIMIT_NEVER_BINDS = "limit_never_binds"
-    """The limit lies beyond the bound on means."""
+    """The limit is beyond the bound on means, so it never binds."""
     DRIFT = "drift"
-    """A mean is not what it was."""
+    """A mean changed over time."""
 
 
 Details = Mapping[str, Any]
-"""The data of a code: texts, numbers (None: not finite) and truth values, as JSON holds them."""
+"""The data of a code as JSON holds them: texts, booleans and numbers (None for a number that is not finite)."""
 
 
-class Cause(NamedTuple):
+class ReasonDetails(NamedTuple):
     """A reason with its data.
 
-    >>> cause = Cause.of(Reason.CANARY, share=0.1)
-    >>> cause.sentence
-    "canary: not among the 0.1 of decisions that are the policy's"
-    >>> Cause.read(cause.plain()) == cause
-    True
+    Attributes:
+        reason: The code.
+        details: The data of the sentence, as JSON holds them.
+
+    Example:
+        >>> cause = ReasonDetails.of(Reason.CANARY, share=0.1)
+        >>> cause.message
+        'canary: outside the 0.1 of decisions that the policy makes'
+        >>> ReasonDetails.from_json(cause.to_json()) == cause
+        True
     """
 
     reason: Reason
     details: Mapping[str, Any] = {}
 
     @classmethod
-    def of(cls, reason: Reason, **details: Any) -> "Cause":
-        """Return a reason with its data, as JSON holds it."""
-        return cls(reason, {name: plain(value) for name, value in details.items()})
+    def of(cls, reason: Reason, **details: Any) -> "ReasonDetails":
+        """Build a cause from a reason and its data.
+
+        Args:
+            reason: The code.
+            **details: The data; NumPy numbers become Python's, numbers that are not finite become None.
+
+        Returns:
+            The cause.
+
+        Example:
+            >>> ReasonDetails.of(Reason.CUSTOM, message="night").details
+            {'message': 'night'}
+        """
+        return cls(reason, {name: to_json_scalar(value) for name, value in details.items()})
 
     @classmethod
-    def read(cls, content: Any) -> "Cause":
-        """Return what `plain` wrote down; raises ValueError or another error where it is none."""
+    def from_json(cls, content: Any) -> "ReasonDetails":
+        """Read what `to_json` returned.
+
+        Args:
+            content: A pair of the code and its data.
+
+        Returns:
+            The cause.
+
+        Raises:
+            ValueError: The code is unknown (LookupError, TypeError or AttributeError where data are missing or of
+                another type).
+
+        Example:
+            >>> ReasonDetails.from_json(["off", {}]).reason is Reason.OFF
+            True
+        """
         reason, details = content
         cause = cls(Reason(reason), {str(name): value for name, value in details.items()})
-        sentence(*cause)  # refuses data that lack something
+        build_message(*cause)  # raises where data are missing
         return cause
 
     @property
-    def sentence(self) -> str:
-        """What a person is told."""
-        return sentence(self.reason, self.details)
+    def message(self) -> str:
+        """The sentence for people."""
+        return build_message(self.reason, self.details)
 
     @property
     def contradicts(self) -> bool:
-        """Whether the data contradict what was declared."""
+        """Whether the data contradict a declared value."""
         return self.reason is Reason.CONTRADICTION
 
-    def plain(self) -> list[Any]:
-        """Return it as JSON holds it."""
+    def to_json(self) -> list[Any]:
+        """Return the code and its data as JSON holds them.
+
+        Returns:
+            A list of two: the code as text and a dictionary of the data.
+
+        Example:
+            >>> ReasonDetails.of(Reason.CANARY, share=0.1).to_json()
+            ['canary', {'share': 0.1}]
+        """
         return [str(self.reason), dict(self.details)]
 
 
-def plain(value: Any) -> Any:
-    """Return a value as JSON holds it: numbers of NumPy as Python's, None for what is not finite."""
+def to_json_scalar(value: Any) -> Any:
+    """Return a value as JSON holds it: NumPy numbers as Python's, None for a number that is not finite."""
     if hasattr(value, "tolist"):
         value = value.tolist()
     if isinstance(value, StrEnum):
@@ -144,182 +192,197 @@ def plain(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def sentence(reason: Reason, details: Details) -> str:
-    """Return the sentence for a code and its data: the only place where one is made.
+def build_message(reason: Reason, details: Details) -> str:
+    """Return the sentence of a code and its data; no other function makes one.
 
-    >>> sentence(Reason.OFF, {})
+    >>> build_message(Reason.OFF, {})
     'the experiment is off'
     """
-    told = SENTENCES[reason]
-    return told if isinstance(told, str) else told(details)
+    message = MESSAGES[reason]
+    return message if isinstance(message, str) else message(details)
 
 
-def number(value: Any, form: str = "g") -> str:
-    """Return a number of the data in a sentence."""
-    return "no finite number" if value is None else format(value, form)
+def format_number(value: Any, spec: str = "g") -> str:
+    """Return a number of the data as text."""
+    return "no finite number" if value is None else format(value, spec)
 
 
-def ends(details: Details) -> tuple[str, str]:
-    """Return what a limit's values must be, and on which side of it they are wrong."""
+def get_side_words(details: Details) -> tuple[str, str]:
+    """Return the words for the allowed and for the forbidden side of a limit."""
     return ("at most", "above") if details["at_most"] else ("at least", "below")
 
 
-def cost_bound(told: Details) -> str:
-    value, name = number(told["bound"]), told["setting"]
-    return f"what was seen puts a mean {told['limit']!r} {ends(told)[1]} {value}, the declared bound ({name})"
+def describe_cost_bound(details: Details) -> str:
+    value, setting = format_number(details["bound"]), details["setting"]
+    side = get_side_words(details)[1]
+    return f"the data put a mean of {details['limit']!r} {side} its declared bound {value} ({setting})"
 
 
-def noise(told: Details) -> str:
+def describe_noise(details: Details) -> str:
     return (
-        f"the noise of {told['limit']!r} is declared {number(told['declared'])}, and the residuals of "
-        f"{several(told['outcomes'])} need {number(told['needed'], '.3g')} or more; it, or another declared value, is "
-        "not true"
+        f"the noise of {details['limit']!r} is declared {format_number(details['declared'])}, but the residuals of "
+        f"{format_count(details['outcomes'])} need at least {format_number(details['needed'], '.3g')}; this or "
+        "another declared value is wrong"
     )
 
 
-def no_linear_mean(told: Details) -> str:
-    within = f"norm_bound, {told['setting']}"
-    return f"no linear mean of {told['limit']!r} within what was declared ({within}) explains what was seen"
+def describe_no_linear_mean(details: Details) -> str:
+    bounds = f"norm_bound, {details['setting']}"
+    return f"no linear mean of {details['limit']!r} within the declared bounds ({bounds}) explains the data"
 
 
-def safe_cost(told: Details) -> str:
-    seen = average(told["count"], number(told["mean"], ".3g"), " seen there")
-    declared = number(told["declared"])
-    return f"the safe action's {told['limit']!r} is declared {declared}, and {seen}, which it does not explain"
+def describe_safe_cost(details: Details) -> str:
+    observed = format_average(details["count"], format_number(details["mean"], ".3g"), " of it")
+    declared = format_number(details["declared"])
+    return f"the safe action's {details['limit']!r} is declared {declared}, but {observed}"
 
 
-def safe_cost_of_a_user(told: Details) -> str:
-    bound = "or more" if told["at_most"] else "or less"
-    overall = average(told["count"], number(told["mean"], ".3g"))
+def describe_safe_cost_of_a_user(details: Details) -> str:
+    bound = "at least" if details["at_most"] else "at most"
+    overall = format_average(details["count"], format_number(details["mean"], ".3g"))
     return (
-        f"the safe action's {told['limit']!r} is declared {ends(told)[0]} {number(told['declared'])} for every user, "
-        f"and what was seen puts it at {number(told['found_at'], '.3g')} {bound} for one of them (over all users "
-        f"{overall})"
+        f"the safe action's {details['limit']!r} is declared {get_side_words(details)[0]} "
+        f"{format_number(details['declared'])} for every user, but for one user it is {bound} "
+        f"{format_number(details['found_at'], '.3g')} (over all users {overall})"
     )
 
 
-def safe_cost_of_a_round(told: Details) -> str:
-    side, bound = ends(told)
+def describe_safe_cost_of_a_round(details: Details) -> str:
+    allowed, forbidden = get_side_words(details)
     return (
-        f"a round's safe action is declared to have a mean {told['limit']!r} of {side} {number(told['declared'])}, "
-        f"and what was seen in {several(told['outcomes'])}, {told['count']:.0f} of them at safe actions, puts one "
-        f"{bound} what was declared"
+        f"the mean {details['limit']!r} of each round's safe action is declared {allowed} "
+        f"{format_number(details['declared'])}, but {format_count(details['outcomes'])}, {details['count']:.0f} of "
+        f"them of safe actions, put one {forbidden} its declared value"
     )
 
 
-def so_far(told: Details) -> str:
-    side = "at least" if told["at_most"] else "at most"
-    return f"{side} {number(told['mean'], '.3g')} over {several(told['count'], 'decision')} by what was told so far"
+def describe_so_far(details: Details) -> str:
+    """Return the running mean and its count."""
+    side = "at least" if details["at_most"] else "at most"
+    return f"{side} {format_number(details['mean'], '.3g')} over {format_count(details['count'], 'decision')} so far"
 
 
-def safe_cost_so_far(told: Details) -> str:
+def describe_safe_cost_so_far(details: Details) -> str:
     return (
-        f"the safe action's {told['limit']!r} is declared {ends(told)[0]} {number(told['declared'])}, and it averages "
-        f"{so_far(told)}, which is beyond chance"
+        f"the safe action's {details['limit']!r} is declared {get_side_words(details)[0]} "
+        f"{format_number(details['declared'])}, but it averages {describe_so_far(details)}, "
+        "which chance does not explain"
     )
 
 
-def safe_action_unsafe(told: Details) -> str:
-    value = number(told["threshold"])
-    return f"what was seen puts the safe action's own {told['limit']!r} {ends(told)[1]} its threshold {value}"
+def describe_safe_action_unsafe(details: Details) -> str:
+    value = format_number(details["threshold"])
+    side = get_side_words(details)[1]
+    return f"the data put the safe action's own {details['limit']!r} {side} its threshold {value}"
 
 
-def limit_so_far(told: Details) -> str:
-    value = number(told["threshold"])
-    return f"{told['limit']!r} averages {so_far(told)}, {ends(told)[1]} its limit of {value} beyond chance"
+def describe_limit_so_far(details: Details) -> str:
+    value = format_number(details["threshold"])
+    side = get_side_words(details)[1]
+    return (
+        f"{details['limit']!r} averages {describe_so_far(details)}, {side} its limit of {value}, "
+        "which chance does not explain"
+    )
 
 
-def limit_never_binds(told: Details) -> str:
-    side, value, bound = ends(told)[0], number(told["threshold"]), number(told["bound"])
-    return f"the limit of {told['limit']!r} is {value}, and means are taken to be {side} {bound}, so it can never bind"
+def describe_limit_never_binds(details: Details) -> str:
+    value, bound = format_number(details["threshold"]), format_number(details["bound"])
+    side = get_side_words(details)[0]
+    return f"the limit of {details['limit']!r} is {value} and means are {side} {bound}, so the limit never binds"
 
 
-def drift(told: Details) -> str:
-    return f"the mean of {told['limit']!r} moved: {moved(told)}"
+def describe_drift(details: Details) -> str:
+    return f"the mean of {details['limit']!r} changed: {describe_move(details)}"
 
 
-def moved(told: Details) -> str:
-    """Return between what a mean moved."""
-    whose = "" if told["action"] is None else f"of {told['action']} "
-    where = "" if told["segment"] is None else f"in {told['segment']!r} "
-    before, after = several(told["early"], told["unit"]), f"the {told['late']:,.0f} after"
-    if told["early_mean"] is None:
-        return f"{whose}{where}no one parameter explains the first {before} and {after}"
-    early, late = (number(told[name], ".3g") for name in ("early_mean", "late_mean"))
+def describe_move(details: Details) -> str:
+    """Return a mean before and after its change."""
+    whose = "" if details["action"] is None else f"of {details['action']} "
+    where = "" if details["segment"] is None else f"in {details['segment']!r} "
+    before, after = format_count(details["early"], details["unit"]), f"the {details['late']:,.0f} after"
+    if details["early_mean"] is None:
+        return f"{whose}{where}no single parameter explains both the first {before} and {after}"
+    early, late = (format_number(details[name], ".3g") for name in ("early_mean", "late_mean"))
     weighted = ""
-    if told["weighted_by"] is not None:
-        whose = whose or f"of all {told['weighted_by']}s "
-        weighted = f" (weighted by {told['weighted_by']} as those after)"
+    if details["weighted_by"] is not None:
+        whose = whose or f"of all {details['weighted_by']}s "
+        weighted = f" (weighted by {details['weighted_by']} as those after)"
     return f"{whose}{where}it averaged {early} in the first {before}{weighted} and {late} in {after}"
 
 
 CONTRADICTIONS: dict[Contradiction, Callable[[Details], str]] = {
-    Contradiction.COST_BOUND: cost_bound,
-    Contradiction.NOISE: noise,
-    Contradiction.NO_LINEAR_MEAN: no_linear_mean,
-    Contradiction.SAFE_COST: safe_cost,
-    Contradiction.SAFE_COST_OF_A_USER: safe_cost_of_a_user,
-    Contradiction.SAFE_COST_OF_A_ROUND: safe_cost_of_a_round,
-    Contradiction.SAFE_COST_SO_FAR: safe_cost_so_far,
-    Contradiction.SAFE_ACTION_UNSAFE: safe_action_unsafe,
-    Contradiction.LIMIT_SO_FAR: limit_so_far,
-    Contradiction.LIMIT_NEVER_BINDS: limit_never_binds,
-    Contradiction.DRIFT: drift,
+    Contradiction.COST_BOUND: describe_cost_bound,
+    Contradiction.NOISE: describe_noise,
+    Contradiction.NO_LINEAR_MEAN: describe_no_linear_mean,
+    Contradiction.SAFE_COST: describe_safe_cost,
+    Contradiction.SAFE_COST_OF_A_USER: describe_safe_cost_of_a_user,
+    Contradiction.SAFE_COST_OF_A_ROUND: describe_safe_cost_of_a_round,
+    Contradiction.SAFE_COST_SO_FAR: describe_safe_cost_so_far,
+    Contradiction.SAFE_ACTION_UNSAFE: describe_safe_action_unsafe,
+    Contradiction.LIMIT_SO_FAR: describe_limit_so_far,
+    Contradiction.LIMIT_NEVER_BINDS: describe_limit_never_binds,
+    Contradiction.DRIFT: describe_drift,
 }
 
 
-def contradiction(told: Details) -> str:
-    found = CONTRADICTIONS[Contradiction(told["found"])](told)
-    return f"{found}; no bound can be trusted, so the safe action is played"
+def describe_contradiction(details: Details) -> str:
+    finding = CONTRADICTIONS[Contradiction(details["found"])](details)
+    return f"{finding}; the confidence bounds are not valid, so the safe action is played"
 
 
-def tripped(told: Details) -> str:
-    return f"tripped by {told['actor']}: {sentence(Reason(told['trip']), told['details'])}"
+def describe_tripped(details: Details) -> str:
+    return f"stopped by {details['actor']}: {build_message(Reason(details['trip']), details['details'])}"
 
 
-def limit_exceeded(told: Details) -> str:
-    seen = f"{'at least' if told['at_most'] else 'at most'} {number(told['mean'], '.4g')}"
+def describe_limit_exceeded(details: Details) -> str:
+    bound = f"{'at least' if details['at_most'] else 'at most'} {format_number(details['mean'], '.4g')}"
     return (
-        f"{told['limit']!r} averages {seen} of its range over {told['count']:,} decisions by what was told of them, "
-        f"{ends(told)[1]} its limit beyond chance (level {number(told['level'], '.2g')})"
+        f"{details['limit']!r} averages {bound} of its range over {details['count']:,} decisions, "
+        f"{get_side_words(details)[1]} its limit (significance level {format_number(details['level'], '.2g')})"
     )
 
 
-def feedback_stopped(told: Details) -> str:
-    return f"no outcome has come since {told['decisions']:,} decisions that are more than {told['seconds']:g} s old"
-
-
-def signal_stopped(told: Details) -> str:
+def describe_feedback_stopped(details: Details) -> str:
     return (
-        f"no {told['signal']!r} has come within {told['seconds']:g} s of the last {told['decisions']:,} decisions for "
-        f"{told['action']!r}; before, one came in {number(told['every'], '.3g')}"
+        f"no outcome arrived for the last {details['decisions']:,} decisions, all older than {details['seconds']:g} s"
     )
 
 
-SENTENCES: dict[Reason, str | Callable[[Details], str]] = {
-    Reason.NO_BETTER_ACTION: "nothing listed promises more than the safe action",
-    Reason.SAFE_COST_UNCERTAIN: "the safe action's own cost is not certain enough yet, so it is played to learn it",
-    Reason.NO_SAFE_ACTION: "nothing listed is safe",
-    Reason.BOUNDS_NOT_FINITE: "the bounds are not finite",
+def describe_signal_stopped(details: Details) -> str:
+    return (
+        f"no {details['signal']!r} arrived within {details['seconds']:g} s for the last {details['decisions']:,} "
+        f"decisions of {details['action']!r}; before, one arrived per {format_number(details['every'], '.3g')} "
+        "decisions"
+    )
+
+
+MESSAGES: dict[Reason, str | Callable[[Details], str]] = {
+    Reason.NO_BETTER_ACTION: "the safe action has the highest upper confidence bound",
+    Reason.SAFE_COST_UNCERTAIN: "the safe action is played to estimate its own cost, which is still uncertain",
+    Reason.NO_SAFE_ACTION: "no listed action is certified safe",
+    Reason.BOUNDS_NOT_FINITE: "the confidence bounds are not finite",
     Reason.NO_PLAUSIBLE_FUNCTION: (
-        "no function of a class explains what was seen: it lacks the truth, or the noise is larger than told"
+        "no function of a class explains the data: the class lacks the true function, or the noise is larger than "
+        "declared"
     ),
     Reason.SOLVER_FAILED: "the solver found no mixture",
-    Reason.HORIZON_OVER: "the horizon is over, and the radii hold no longer",
-    Reason.SAFE_SHARE_TOO_SMALL: "the share that is safe of anything better cannot be told from rounding",
-    Reason.ALWAYS_SAFE: "this policy plays nothing else",
-    Reason.CUSTOM: lambda told: str(told["message"]),
-    Reason.CONTRADICTION: contradiction,
-    Reason.KILLED: lambda told: f"killed by {told['actor']}: {told['note']}",
-    Reason.TRIPPED: tripped,
+    Reason.HORIZON_OVER: "the horizon has passed, so the confidence radii are no longer valid",
+    Reason.EXPLORATION_WEIGHT_TOO_SMALL: "the safe weight of every better action is below floating-point precision",
+    Reason.ALWAYS_SAFE: "this policy always plays the safe action",
+    Reason.CUSTOM: lambda details: str(details["message"]),
+    Reason.CONTRADICTION: describe_contradiction,
+    Reason.KILLED: lambda details: f"killed by {details['actor']}: {details['note']}",
+    Reason.TRIPPED: describe_tripped,
     Reason.OFF: "the experiment is off",
-    Reason.SHADOW: "shadow: the safe action is served and the choice is logged",
-    Reason.CANARY: lambda told: f"canary: not among the {told['share']:.4g} of decisions that are the policy's",
-    Reason.NOT_READ: "what was learned and what is in doubt is not read yet; the safe action is served until it is",
-    Reason.FAILED: "deciding failed inside the desk, see its log; the safe action is served",
-    Reason.NOT_LOGGED: lambda told: f"not logged, so the safe action: {told['error']}",
-    Reason.SERVER_UNAVAILABLE: lambda told: str(told["error"]),
-    Reason.LIMIT_EXCEEDED: limit_exceeded,
-    Reason.FEEDBACK_STOPPED: feedback_stopped,
-    Reason.SIGNAL_STOPPED: signal_stopped,
+    Reason.SHADOW: "shadow mode: the safe action is served and the policy's choice is logged",
+    Reason.CANARY: lambda details: f"canary: outside the {details['share']:.4g} of decisions that the policy makes",
+    Reason.SERVER_NOT_READY: "the server has not read its log yet; the safe action is served until then",
+    Reason.FAILED: "the server failed to decide (see its log); the safe action is served",
+    Reason.NOT_LOGGED: lambda details: (
+        f"the decision could not be logged, so the safe action is served: {details['error']}"
+    ),
+    Reason.SERVER_UNAVAILABLE: lambda details: str(details["error"]),
+    Reason.LIMIT_EXCEEDED: describe_limit_exceeded,
+    Reason.FEEDBACK_STOPPED: describe_feedback_stopped,
+    Reason.SIGNAL_STOPPED: describe_signal_stopped,
 }

@@ -1,111 +1,116 @@
-"""What a policy was told of its world, beside what is so: a promise rests on these, and on nothing else."""
+"""The assumptions of a policy beside the truth of a world; the guarantee relies on these only."""
 
 import math
 from typing import Any
 
 import numpy as np
 
-from stagewise.policies.ceilings import bounds_of
-from stagewise.policies.learning import NOTHING
-from stagewise.problem.checks import one_per
+from stagewise.policies.base_policy import NOTHING
+from stagewise.policies.cost_bounds import parse_cost_bounds
+from stagewise.problem.checks import check_per_signal
 from stagewise.problem.errors import StagewiseError
-from stagewise.worlds.own import answering
+from stagewise.worlds.custom_world import as_world
 
-SLIGHT = 1e-9
+TOLERANCE = 1e-9
 
 
-def assumptions(policy: Any, world: Any) -> list[dict[str, Any]]:
-    """Return each assumption in words, what was declared, what is so in this world, and whether it is kept."""
+def check_assumptions(policy: Any, world: Any) -> list[dict[str, Any]]:
+    """Return each assumption with its declared and its true values, and whether it is kept."""
     if getattr(policy, "learns", "") == NOTHING or getattr(policy, "thresholds", None) is None:
         return []
-    place = answering(world)
-    names = ("reward", *policy.thresholds.names)  # what the policy learns
+    adapter = as_world(world)
+    names = ("reward", *policy.thresholds.names)  # the learned signals
     rows = []
-    if place.known and place.assumed:  # of others nothing but the safe action is known
-        rows = [*noise_rows(policy, place, names), *size_rows(policy, place, names)]
+    if adapter.is_builtin and adapter.assumed:  # of custom worlds only the safe action is known
+        rows = [*build_noise_rows(policy, adapter, names), *build_size_rows(policy, adapter, names)]
     if getattr(policy, "safe_action", None) is not None:
-        rows += safe_rows(policy, place)
+        rows += build_safe_rows(policy, adapter)
     return rows
 
 
-def row(words: str, declared: Any, real: Any, kept: Any) -> dict[str, Any]:
-    """Return one line of the table."""
-    return {"assumption": words, "declared": plain_numbers(declared), "real": plain_numbers(real), "kept": bool(kept)}
+def build_row(words: str, declared: Any, real: Any, kept: Any) -> dict[str, Any]:
+    """Return one row of the table."""
+    return {
+        "assumption": words,
+        "declared": to_json_numbers(declared),
+        "real": to_json_numbers(real),
+        "kept": bool(kept),
+    }
 
 
-def at_most(words: str, declared: Any, real: Any) -> dict[str, Any]:
-    """Return a line that is kept where nothing is larger than was declared."""
-    return row(words, declared, real, np.all(real <= np.asarray(declared) + SLIGHT))
+def build_bound_row(words: str, declared: Any, real: Any) -> dict[str, Any]:
+    """Return a row that is kept if nothing is larger than declared."""
+    return build_row(words, declared, real, np.all(real <= np.asarray(declared) + TOLERANCE))
 
 
-def plain_numbers(values: Any) -> list[float]:
-    """Return numbers as JSON has them, without what rounding left behind."""
+def to_json_numbers(values: Any) -> list[float]:
+    """Return numbers for JSON, without rounding noise."""
     return [float(f"{value:.12g}") for value in np.atleast_1d(np.asarray(values, dtype=np.float64)).tolist()]
 
 
-def noise_rows(policy: Any, world: Any, names: tuple[str, ...]) -> list[dict[str, Any]]:
-    """Return what is said of the noise, or of the range of outcomes."""
+def build_noise_rows(policy: Any, world: Any, names: tuple[str, ...]) -> list[dict[str, Any]]:
+    """Return the assumptions on the noise, or on the range of outcomes."""
     declared = getattr(policy, "noise", None)
-    within = row("every outcome lies in [0, 1]", 1.0, 1.0, world.within_one)
+    within = build_row("every outcome lies in [0, 1]", 1.0, 1.0, world.is_bounded)
     if declared is None and world.actions.dimension != 0:  # arms have no features
         return []
     if declared is None and getattr(policy, "radius", "") != "paper":
         return [within]
-    told = one_per(1.0 if declared is None else declared, names, "noise")
-    coins = world.outcomes == "bernoulli"  # numbers in [0, 1] are ½-sub-Gaussian
-    real = np.full(len(names), 0.5) if coins else world.noise[: len(names)]
-    rows = [at_most("the noise is sub-Gaussian with at most this scale", told, real)]
-    return [*rows, within] if getattr(policy, "unit_outcomes", False) else rows
+    scales = check_per_signal(1.0 if declared is None else declared, names, "noise")
+    is_binary = world.outcomes == "bernoulli"  # numbers in [0, 1] are ½-sub-Gaussian
+    real = np.full(len(names), 0.5) if is_binary else world.noise[: len(names)]
+    rows = [build_bound_row("the noise is sub-Gaussian with at most this scale", scales, real)]
+    return [*rows, within] if getattr(policy, "bounded_outcomes", False) else rows
 
 
-def size_rows(policy: Any, world: Any, names: tuple[str, ...]) -> list[dict[str, Any]]:
-    """Return what is said of the size of parameters and of means."""
+def build_size_rows(policy: Any, world: Any, names: tuple[str, ...]) -> list[dict[str, Any]]:
+    """Return the assumptions on the size of parameters and means."""
     rows, largest = [], world.most[: len(names)]
     if world.norms is not None and hasattr(policy, "norm_bound") and not hasattr(policy, "kernel"):
-        told, lengths = one_per(policy.norm_bound, names, "norm_bound"), world.norms[: len(names)]
-        rows.append(at_most("the unknown parameter vectors are at most this long", told, lengths))
+        bounds, norms = check_per_signal(policy.norm_bound, names, "norm_bound"), world.norms[: len(names)]
+        rows.append(build_bound_row("the unknown parameter vectors are at most this long", bounds, norms))
     most = float(getattr(policy, "reward_bound", 1.0))
-    rows.append(at_most(f"mean rewards are at most {most:g}", most, largest[0]))
-    bounds = bounds_of(getattr(policy, "cost_bound", None), names[1:])
+    rows.append(build_bound_row(f"mean rewards are at most {most:g}", most, largest[0]))
+    bounds = parse_cost_bounds(getattr(policy, "cost_bound", None), names[1:])
     if largest.size > 1 and np.isfinite(bounds).any():
         bounded = np.isfinite(bounds)
-        rows.append(at_most("mean costs are at most this", bounds[bounded], largest[1:][bounded]))
+        rows.append(build_bound_row("mean costs are at most this", bounds[bounded], largest[1:][bounded]))
     return rows
 
 
-def safe_rows(policy: Any, world: Any) -> list[dict[str, Any]]:
-    """Return what is said of the safe action."""
+def build_safe_rows(policy: Any, world: Any) -> list[dict[str, Any]]:
+    """Return the assumptions on the safe action."""
     safe, limits = policy.safe_action, policy.thresholds
-    if safe.of_the_round:
-        return round_rows(policy, world)
+    if safe.is_per_round:
+        return build_round_rows(policy, world)
     try:
         real = world.means(safe.features if safe.arm is None else safe.arm)
     except StagewiseError:
         return []
     rows = []
     if safe.reward is not None:
-        kept = math.isclose(safe.reward, real[0], rel_tol=SLIGHT, abs_tol=SLIGHT)
-        rows.append(row("the safe action's reward is known", safe.reward, real[0], kept))
+        kept = math.isclose(safe.reward, real[0], rel_tol=TOLERANCE, abs_tol=TOLERANCE)
+        rows.append(build_row("the safe action's reward is known", safe.reward, real[0], kept))
     if limits.safe is not None and limits.safe.size:
         costs = real[1 : 1 + limits.safe.size]
-        kept = np.allclose(limits.safe, costs, atol=SLIGHT)
-        rows.append(row("the safe action's costs are known", limits.safe, costs, kept))
+        kept = np.allclose(limits.safe, costs, atol=TOLERANCE)
+        rows.append(build_row("the safe action's costs are known", limits.safe, costs, kept))
     return rows
 
 
-def round_rows(policy: Any, world: Any) -> list[dict[str, Any]]:
-    """Return what is said of the safe actions of all rounds; of a world of someone's own nothing is known."""
+def build_round_rows(policy: Any, world: Any) -> list[dict[str, Any]]:
+    """Return the assumptions on per-round safe actions; of custom worlds nothing is known."""
     limits, m = policy.thresholds, policy.thresholds.values.size
     if not (world.names_safe and world.assumed) or limits.safe is None:
         return []
     least = float(policy.safe_action.reward or 0.0)
     signs = np.concatenate([[-1.0], limits.signs, np.ones(world.costs - m)])
-    farthest = signs * world.most_at_safe(signs)
+    farthest = signs * world.max_at_safe(signs)
     worth, most = float(farthest[0]), farthest[1 : 1 + m]
-    kept = np.all(limits.signs * most <= limits.signs * limits.safe + SLIGHT)
+    kept = np.all(limits.signs * most <= limits.signs * limits.safe + TOLERANCE)
     return [
-        row("every round's safe action is worth at least this", least, worth, worth >= least - SLIGHT),
-        row(
+        build_row("every round's safe action is worth at least this", least, worth, worth >= least - TOLERANCE),
+        build_row(
             "every round's safe action costs at most this (at least, where limits are from below)",
             limits.safe,
             most,

@@ -1,73 +1,109 @@
-"""A certificate: what was promised, what was found in how many runs, and what that says; as JSON and as a page."""
+"""A certificate: a claim, the evidence of simulated runs and the verdict, as JSON and as a page."""
 
 import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from stagewise.files.paths import content_of, path_of
-from stagewise.problem.errors import InvalidFile
-from stagewise.records.html import html_table, page_of
-from stagewise.reports.certificate_words import ends_of
+from stagewise.files.paths import parse_path, read_file
+from stagewise.problem.errors import ErrorCode, InvalidFile
+from stagewise.records.html import build_page, build_table
+from stagewise.reports.certificate_text import get_interval
 from stagewise.reports.evidence import REFUTED, SUPPORTED
-from stagewise.reports.files import made, write_text
+from stagewise.reports.output_folder import make_folder, write_text
 
 
 @dataclass(frozen=True, eq=False)
 class Certificate:
-    """Plain JSON values, and what people ask of them first."""
+    """The result of `certify`: a claim about a policy, the evidence of simulated runs and the verdict.
+
+    Attributes:
+        content: The content of certificate.json.
+
+    Example:
+        >>> import stagewise as sw
+        >>> policy = sw.OPB(arms=2, safe_action=sw.SafeAction(arm=0, reward=0.1, cost=0.0), threshold=0.2)
+        >>> world = sw.ArmsWorld(reward=[0.1, 0.7], cost=[0.0, 0.5])
+        >>> certificate = sw.certify(policy, world, rounds=5, runs=3, backend="python", progress=False)
+        >>> certificate.verdict, certificate.holds
+        ('undecided', False)
+    """
 
     content: dict[str, Any]
 
     @property
     def verdict(self) -> str:
-        """Say "supported", "refuted" or "undecided"."""
+        """The verdict on the claim: "supported", "refuted" or "undecided"."""
         return str(self.content["verdict"])
 
     @property
     def holds(self) -> bool:
-        """Whether the claim is supported, and nothing that it rests on is refuted."""
-        return self.verdict == SUPPORTED and self.content["grounds"] != REFUTED
+        """Whether the claim is supported, and none of the intervals that it relies on is refuted."""
+        return self.verdict == SUPPORTED and self.content["coverage_verdict"] != REFUTED
 
     def __repr__(self) -> str:
         found = self.content["violations"]
-        share = f"{found['happened']:,} of {found['runs']:,} runs broke a limit"
-        high, kind = ends_of(found)[1], self.content["policy"]["kind"]
+        share = f"{found['occurrences']:,} of {found['runs']:,} runs broke a limit"
+        high, kind = get_interval(found)[1], self.content["policy"]["kind"]
         return f"Certificate({kind}: {self.verdict}; {share}, at most {high:.4%} do; allowed {found['allowed']:.4%})"
 
     def _repr_html_(self) -> str:
-        """Return what a notebook shows: the verdict and the numbers that it rests on."""
+        """Return the verdict and its evidence as HTML, for notebooks."""
         found = self.content["violations"]
-        low, high = ends_of(found)
+        low, high = get_interval(found)
         rows = [
             ["verdict", self.verdict],
             ["policy", str(self.content["policy"]["kind"])],
             ["runs", f"{found['runs']:,}"],
-            ["runs that broke a limit", f"{found['happened']:,}"],
+            ["runs that broke a limit", f"{found['occurrences']:,}"],
             ["their share lies between", f"{low:.4%} and {high:.4%}"],
             ["allowed", f"{found['allowed']:.4%}"],
         ]
-        return page_of(html_table(["certificate", ""], rows))
+        return build_page(build_table(["certificate", ""], rows))
 
     def save(self, folder: str | Path) -> None:
-        """Write certificate.json and certificate.html."""
-        from stagewise.reports.certificate_page import page
+        """Write certificate.json and certificate.html.
 
-        place = made(folder)
-        write_text(place / "certificate.json", json.dumps(self.content, indent=1, allow_nan=False) + "\n")
-        write_text(place / "certificate.html", page(self.content))
+        Args:
+            folder: The folder, which is created if needed.
+
+        Raises:
+            InvalidFile: The folder cannot be written.
+        """
+        from stagewise.reports.certificate_page import render_page
+
+        target = make_folder(folder)
+        write_text(target / "certificate.json", json.dumps(self.content, indent=1, allow_nan=False) + "\n")
+        write_text(target / "certificate.html", render_page(self.content))
 
     @classmethod
     def load(cls, path: str | Path) -> "Certificate":
-        """Return what `save` wrote; `path` is the file, or its folder. That it is true, only `verify` can tell."""
-        from stagewise.reports.certificate_shape import parsed
+        """Load a certificate; only `verify` tests that it is true.
 
-        place = path_of(path)
+        Args:
+            path: The file, or its folder.
+
+        Returns:
+            The certificate.
+
+        Raises:
+            InvalidFile: The file cannot be read or is not a certificate.
+        """
+        from stagewise.reports.certificate_schema import parse_certificate
+
+        target = parse_path(path)
         try:
-            place = place / "certificate.json" if place.is_dir() else place
-            text = content_of(place).decode()
+            target = target / "certificate.json" if target.is_dir() else target
+            text = read_file(target).decode()
         except (InvalidFile, OSError) as error:
-            raise InvalidFile(f"no certificate can be read: {error}") from None
+            raise InvalidFile(
+                ErrorCode.FILE_UNREADABLE, "the certificate cannot be read: {error}", error=error
+            ) from None
         except UnicodeDecodeError as error:
-            raise InvalidFile(f"{place} is no certificate, since it is no text: {error}") from None
-        return cls(parsed(text, place))
+            raise InvalidFile(
+                ErrorCode.FILE_INVALID,
+                "{path} is not a certificate, because it is not text: {error}",
+                path=target,
+                error=error,
+            ) from None
+        return cls(parse_certificate(text, target))

@@ -1,4 +1,4 @@
-"""What a simulation found: curves over the recorded rounds, and what held in every single one."""
+"""The result of a simulation: curves over the recorded rounds, and statistics of all rounds."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -6,47 +6,66 @@ from typing import Any
 
 import numpy as np
 
-from stagewise.files.paths import path_of
+from stagewise.files.paths import parse_path
 from stagewise.kernels.compile import Floats, Ints
-from stagewise.problem.checks import shown
-from stagewise.problem.errors import InvalidFile
-from stagewise.reports.files import made
-from stagewise.reports.sealed import AGAIN, content_of, manifest_in, packed, unpacked, write_sealed
+from stagewise.problem.checks import safe_repr
+from stagewise.problem.errors import ErrorCode, InvalidFile
+from stagewise.reports.manifest_files import (
+    RESTORE_HINT,
+    from_parquet,
+    read_manifest,
+    read_verified,
+    to_parquet,
+    write_with_manifest,
+)
+from stagewise.reports.output_folder import make_folder
 
 FORMAT, VERSION = "stagewise-result", 2
 CURVE_FILE, RUN_FILE = "curves.parquet", "runs.parquet"
-CURVES = ("regret", "reward", "optimum")  # a number a recorded round
-AUDIT = ("first_violation", "hopeless", "settled")  # a number a run
+CURVES = ("regret", "reward", "optimum")  # one number per recorded round
+AUDIT = ("first_violation", "optimism_failures", "first_near_optimal_round")  # one number per run
 
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """Curves of some runs. Rewards and costs are true expected values of the decisions, in the user's own direction.
+    """The result of `simulate`: curves of some runs. Rewards and costs are true expected values of the decisions.
 
-    An audit has for every run: the round of its `first_violation`, counted from 1 (0: none); how many rounds hoped for
-    less than was possible, `hopeless` (−1: nothing promised); the first round that gained nine tenths of what was
-    possible, `settled` (0: none); in how many rounds an interval of each signal `missed` the truth (runs, 1 + m) (−1:
-    there is none); the `margin` left to each threshold (runs, m); and the `bound` that a theorem sets to regret
-    (runs, R) (NaN: there is none).
+    Attributes:
+        rounds: The recorded rounds (R,), counted from 1.
+        regret: Cumulative regret (runs, R).
+        reward: Mean reward (runs, R) since the previous recorded round.
+        cost: Mean costs (runs, R, m).
+        max_cost: The largest cost of all rounds (runs, m); the smallest for lower limits.
+        violations: The number of rounds (runs,) with an expected cost beyond its threshold.
+        optimum: The best possible reward (runs, R), averaged as `reward`.
+        runs: The numbers of the runs (runs,).
+        manifest: Settings, seed, versions, machine, and the seconds of all runs.
+        audit: With `audit=True`, for every run: `first_violation`, its round from 1 (0: none); `optimism_failures`, the
+            number of rounds whose optimistic reward was below what was possible (−1: not applicable);
+            `first_near_optimal_round`, the first with nine tenths of the possible gain (0: none); `missed`, the rounds
+            in which an interval of each signal missed the truth (runs, 1 + m) (−1: none); `margin`, the smallest
+            distance to each threshold (runs, m); and `bound`, the theorem's regret bound (runs, R) (NaN: none).
+        safe: The mean reward and costs of the safe action (runs, 1 + m); NaN: there is none.
 
-    >>> import stagewise as sw
-    >>> policy = sw.UCB(arms=2, threshold=0.2)
-    >>> result = sw.simulate(policy, sw.ArmsWorld(reward=[0.1, 0.7], cost=[0.0, 0.5]), rounds=100, record=4)
-    >>> result.rounds.tolist(), result.max_cost.tolist(), result.regret.shape
-    ([25, 50, 75, 100], [[0.5]], (1, 4))
+    Example:
+        >>> import stagewise as sw
+        >>> policy = sw.UCB(arms=2, threshold=0.2)
+        >>> result = sw.simulate(policy, sw.ArmsWorld(reward=[0.1, 0.7], cost=[0.0, 0.5]), rounds=100, record=4)
+        >>> result.rounds.tolist(), result.max_cost.tolist(), result.regret.shape
+        ([25, 50, 75, 100], [[0.5]], (1, 4))
     """
 
-    rounds: Ints  # (R,) the recorded rounds, counted from 1
-    regret: Floats  # (runs, R) up to and including the round
-    reward: Floats  # (runs, R) mean over the interval that the round closes
-    cost: Floats  # (runs, R, m)
-    max_cost: Floats  # (runs, m) of all rounds; the smallest where the threshold is from below
-    violations: Ints  # (runs,) rounds with an expected cost beyond its threshold, of all rounds
-    optimum: Floats  # (runs, R) what was possible, mean over the interval
-    runs: Ints  # (runs,) their numbers
-    manifest: dict[str, Any]  # settings, seed, versions, machine, seconds (of all runs, one after the other)
+    rounds: Ints
+    regret: Floats
+    reward: Floats
+    cost: Floats
+    max_cost: Floats
+    violations: Ints
+    optimum: Floats
+    runs: Ints
+    manifest: dict[str, Any]
     audit: dict[str, Any] | None = None
-    safe: Floats | None = None  # (runs, 1 + m) what the safe action earns and costs on average; NaN: there is none
+    safe: Floats | None = None
 
     def __repr__(self) -> str:
         last = self.regret[:, -1]
@@ -56,56 +75,92 @@ class Result:
         return f"Result({kind}, {size}: {regret}, {int(self.violations.sum())} violations)"
 
     def plot(self) -> Any:
-        """Return a matplotlib figure: reward beside the safe action's, every limit, regret; bands over runs."""
-        from stagewise.reports.picture import drawn
+        """Plot reward, costs beside limits and regret, with bands over runs.
 
-        return drawn({"": self})
+        Returns:
+            A matplotlib figure.
+        """
+        from stagewise.reports.result_plot import plot_results
+
+        return plot_results({"": self})
 
     def save(self, folder: str | Path) -> None:
-        """Write curves.parquet, runs.parquet and manifest.json, which vouches for them by their SHA-256."""
+        """Write curves.parquet, runs.parquet and manifest.json, which has their SHA-256 digests.
+
+        Args:
+            folder: The folder, which is created if needed.
+
+        Raises:
+            InvalidFile: The folder cannot be written.
+        """
         count, points, _ = self.cost.shape
         curves = {
             "run": np.repeat(self.runs, points),
             "round": np.tile(self.rounds, count),
             **{name: getattr(self, name).ravel() for name in CURVES},
-            **numbered("cost", self.cost.reshape(count * points, -1)),
+            **number_columns("cost", self.cost.reshape(count * points, -1)),
         }
-        totals = {"run": self.runs, "violations": self.violations, **numbered("max_cost", self.max_cost)}
+        totals = {"run": self.runs, "violations": self.violations, **number_columns("max_cost", self.max_cost)}
         if self.safe is not None:
-            totals |= {"safe_reward": self.safe[:, 0]} | numbered("safe_cost", self.safe[:, 1:])
+            totals |= {"safe_reward": self.safe[:, 0]} | number_columns("safe_cost", self.safe[:, 1:])
         if self.audit is not None:
             missed = self.audit["missed"]
             curves["bound"] = self.audit["bound"].ravel()
             totals |= {name: self.audit[name] for name in AUDIT} | {"missed_reward": missed[:, 0]}
-            totals |= numbered("missed_cost", missed[:, 1:]) | numbered("margin", self.audit["margin"])
+            totals |= number_columns("missed_cost", missed[:, 1:]) | number_columns("margin", self.audit["margin"])
         manifest = {"format": FORMAT, "version": VERSION, **self.manifest}
-        write_sealed(made(folder), manifest, {CURVE_FILE: packed(curves), RUN_FILE: packed(totals)})
+        write_with_manifest(
+            make_folder(folder), manifest, {CURVE_FILE: to_parquet(curves), RUN_FILE: to_parquet(totals)}
+        )
 
     @classmethod
     def load(cls, folder: str | Path) -> "Result":
-        """Return what `save` wrote, or refuse what is not as it was written."""
-        place = path_of(folder, "the folder")
+        """Load a saved result.
+
+        Args:
+            folder: The folder that `save` wrote.
+
+        Returns:
+            The result.
+
+        Raises:
+            InvalidFile: There is no result, or it was changed.
+        """
+        path = parse_path(folder, "the folder")
         try:
-            manifest = manifest_in(place)
+            manifest = read_manifest(path)
         except FileNotFoundError:
-            raise InvalidFile(absent(place)) from None
+            raise InvalidFile(ErrorCode.FILE_NOT_FOUND, "{problem}", problem=describe_missing(path)) from None
         digests = manifest.pop("files", None)
         if (manifest.pop("format", 0), manifest.pop("version", 0)) != (FORMAT, VERSION) or not isinstance(
             digests, dict
         ):
-            raise InvalidFile(f"{place} is not a result of this version of stagewise ({FORMAT} {VERSION}); {AGAIN}")
+            raise InvalidFile(
+                ErrorCode.FILE_OF_OTHER_VERSION,
+                "{folder} is not a result of this version of stagewise ({format} {version}); {restore_hint}",
+                folder=path,
+                format=FORMAT,
+                version=VERSION,
+                restore_hint=RESTORE_HINT,
+            )
         curves, totals = (
-            unpacked(content_of(place / name, digests.get(name)), place / name) for name in (CURVE_FILE, RUN_FILE)
+            from_parquet(read_verified(path / name, digests.get(name)), path / name) for name in (CURVE_FILE, RUN_FILE)
         )
         try:
-            return cls.read(curves, totals, manifest)
+            return cls.from_tables(curves, totals, manifest)
         except (KeyError, ValueError, ZeroDivisionError) as error:
             wrong = f"its tables do not fit each other, {error!r}"
-            raise InvalidFile(f"{place} is not a whole result: {wrong}; {AGAIN}") from None
+            raise InvalidFile(
+                ErrorCode.FILE_CORRUPT,
+                "{folder} is not a complete result: {wrong}; {restore_hint}",
+                folder=path,
+                wrong=wrong,
+                restore_hint=RESTORE_HINT,
+            ) from None
 
     @classmethod
-    def read(cls, curves: dict[str, Any], totals: dict[str, Any], manifest: dict[str, Any]) -> "Result":
-        """Return the result that two tables hold."""
+    def from_tables(cls, curves: dict[str, Any], totals: dict[str, Any], manifest: dict[str, Any]) -> "Result":
+        """Build a result from its two tables."""
         runs = totals["run"]
         shape = (len(runs), len(curves["run"]) // len(runs))
         rounds = curves["round"][: shape[1]]
@@ -115,63 +170,63 @@ class Result:
         audit = None
         if "missed_reward" in totals:
             audit = {name: totals[name] for name in AUDIT}
-            audit |= {name: stacked(f"{name}_", totals, len(runs)) for name in ("missed", "margin")}
+            audit |= {name: stack_columns(f"{name}_", totals, len(runs)) for name in ("missed", "margin")}
             audit["bound"] = curves["bound"].reshape(shape)
         return cls(
             rounds=rounds,
             **{name: curves[name].reshape(shape) for name in CURVES},
-            cost=stacked("cost_", curves, len(curves["run"])).reshape(*shape, -1),
-            max_cost=stacked("max_cost_", totals, len(runs)),
+            cost=stack_columns("cost_", curves, len(curves["run"])).reshape(*shape, -1),
+            max_cost=stack_columns("max_cost_", totals, len(runs)),
             violations=totals["violations"],
             runs=runs,
             manifest=manifest,
             audit=audit,
-            safe=stacked("safe_", totals, len(runs)) if "safe_reward" in totals else None,
+            safe=stack_columns("safe_", totals, len(runs)) if "safe_reward" in totals else None,
         )
 
 
-def numbered(name: str, values: Any) -> dict[str, Any]:
+def number_columns(name: str, values: Any) -> dict[str, Any]:
     """Return the columns of a table (n, k) as name_1, name_2, …"""
     return {f"{name}_{j + 1}": column for j, column in enumerate(values.T)}
 
 
-def stacked(prefix: str, columns: dict[str, Any], count: int) -> Any:
-    """Return the columns whose names begin so as one table (n, k)."""
+def stack_columns(prefix: str, columns: dict[str, Any], count: int) -> Any:
+    """Return the columns with a prefix as one table (n, k)."""
     found = [column for name, column in columns.items() if name.startswith(prefix)]
     return np.stack(found, axis=1) if found else np.empty((count, 0))
 
 
 def standard_error(values: Floats) -> float:
-    """Return the standard error of a mean over runs; of one run it is not known."""
+    """Return the standard error of a mean over runs; NaN for one run."""
     return float(values.std(ddof=1) / np.sqrt(values.size)) if values.size > 1 else float("nan")
 
 
-def floors(result: Result) -> list[bool]:
-    """Say of each cost whether its limit is from below, so that the least of it is the worst."""
-    names, below = list(result.manifest.get("thresholds", {})), result.manifest.get("at_least", [])
-    return [any(name in below for name in names[j : j + 1]) for j in range(result.cost.shape[2])]
+def get_lower_limits(result: Result) -> list[bool]:
+    """Return for each cost whether its limit is a lower one, so that the smallest value is the worst."""
+    names, lower = list(result.manifest.get("thresholds", {})), result.manifest.get("at_least", [])
+    return [any(name in lower for name in names[j : j + 1]) for j in range(result.cost.shape[2])]
 
 
-def kept(folder: Path) -> Result | None:
-    """Return a result that is there as it was written; None: there is none."""
+def load_if_present(folder: Path) -> Result | None:
+    """Return the result of a folder; None: there is none."""
     try:
-        manifest_in(folder)
+        read_manifest(folder)
     except FileNotFoundError:
         return None
     return Result.load(folder)
 
 
-def absent(place: Path) -> str:
-    """Say that a folder holds no result, and which folders below it do."""
-    inner = sorted(str(path.parent) for path in place.glob("*/manifest.json"))
-    inner = inner or sorted(str(path.parent) for path in place.glob("*/*/*/*/manifest.json"))
-    if not place.exists():
-        return f"{place} does not exist"
-    return f"{place} holds no result, as it has no manifest.json" + (f"; {shown(inner)} have one" if inner else "")
+def describe_missing(folder: Path) -> str:
+    """Return that a folder holds no result, and which folders below it do."""
+    inner = sorted(str(path.parent) for path in folder.glob("*/manifest.json"))
+    inner = inner or sorted(str(path.parent) for path in folder.glob("*/*/*/*/manifest.json"))
+    if not folder.exists():
+        return f"{folder} does not exist"
+    return f"{folder} holds no result, as it has no manifest.json" + (f"; {safe_repr(inner)} have one" if inner else "")
 
 
-def merged(results: list[Result]) -> Result:
-    """Return the results of several runs of one plan as one."""
+def merge_results(results: list[Result]) -> Result:
+    """Merge the results of several runs of one plan."""
     first = results[0]
     if len(results) == 1:
         return first

@@ -1,4 +1,4 @@
-"""Certificates: audited runs played in batches, stopped when the answer is clear, the same on any executor."""
+"""Certificates: audited runs in batches, stopped once the claim is decided, equal on any executor."""
 
 import os
 import shutil
@@ -8,31 +8,31 @@ from functools import reduce
 from pathlib import Path
 from typing import Any
 
-from stagewise.files.paths import path_of
-from stagewise.problem.checks import number, shown, switch
-from stagewise.problem.errors import InvalidProblem
-from stagewise.problem.words import percent
+from stagewise.files.paths import parse_path
+from stagewise.problem.checks import check_bool, check_number, safe_repr
+from stagewise.problem.errors import ErrorCode, InvalidProblem
+from stagewise.problem.formatting import suggest_percent
 from stagewise.reports.certificate import Certificate
-from stagewise.reports.evidence import Terms, clear, plus, weighed
-from stagewise.reports.files import usable
-from stagewise.reports.findings import spread, totals
-from stagewise.reports.regret_bound import regret_bound
-from stagewise.reports.result import Result, merged
-from stagewise.simulation.claim import setting, terms_for
-from stagewise.simulation.closeness import closeness
+from stagewise.reports.evidence import ClaimTerms, add_batch, is_decided, summarize_evidence
+from stagewise.reports.output_folder import check_folder
+from stagewise.reports.regret_bound import compute_regret_bound
+from stagewise.reports.result import Result, merge_results
+from stagewise.reports.run_statistics import compute_totals, summarize_runs
+from stagewise.simulation.certificate_claim import build_terms, describe_setting
+from stagewise.simulation.closeness import measure_closeness
 from stagewise.simulation.executors import Workers
-from stagewise.simulation.folder import SAME, Folder
-from stagewise.simulation.jobs import Backend, Batch, Job, job_for, on_cuda, working
-from stagewise.simulation.pairs import Family, Pairs
-from stagewise.simulation.plan import machine, versions
-from stagewise.simulation.recording import recorded
+from stagewise.simulation.folder import PLAN_KEYS, Folder
+from stagewise.simulation.jobs import Backend, Batch, Job, build_job, open_workers, resolve_cuda
+from stagewise.simulation.plan import describe_machine, get_versions
+from stagewise.simulation.policy_worlds import Family, PolicyWorlds
+from stagewise.simulation.recording import compute_recorded_rounds
 from stagewise.simulation.run import play
-from stagewise.simulation.size import check_length, check_room, counted
-from stagewise.worlds.kinds import world_kind
+from stagewise.simulation.size_checks import check_count, check_memory, check_total_rounds
+from stagewise.worlds.world_kinds import get_world_kind
 
 POINTS = 20  # of the regret curves
 DEVICE_BATCH = 2**15  # runs that a GPU plays at once
-LONGEST = 200  # letters of a name
+MAX_TITLE_LENGTH = 200  # letters of a name
 
 
 def certify(
@@ -44,108 +44,140 @@ def certify(
     seed: int = 0,
     delta: float | None = None,
     confidence: float = 0.999,
-    early: bool = True,
+    stop_early: bool = True,
     backend: Backend = "auto",
     executor: Workers = None,
     progress: bool = True,
     out: str | Path | None = None,
     name: str | None = None,
 ) -> Certificate:
-    """Test the claim "a run of `rounds` rounds breaks a limit with probability at most δ" on up to `runs` audited runs.
+    """Test the claim "a run of `rounds` rounds violates a limit with probability at most δ" on audited runs.
 
-    `policy`, `world`, `seed`, `backend`, `executor` and `progress` are as for `simulate`, and so are the runs. `delta`
-    is the policy's own unless given. Every statement is made with `confidence`. `early`: stop as soon as the claim and
-    the intervals it rests on are decided, or the claim is refuted, by intervals that hold at all times at once
-    (docs/how-to/certify.md). With `out`, certificate.json and certificate.html are written there; batches that were
-    played are kept there until then, so that the same call goes on where it was cut short. `name` is what
-    the page is about, such as the campaign.
+    Args:
+        policy: As for `simulate`.
+        world: As for `simulate`.
+        rounds: The number of rounds of a run.
+        runs: The largest number of runs.
+        seed: The seed.
+        delta: δ; the policy's own by default.
+        confidence: The confidence of every statement.
+        stop_early: Stop once the claim and the intervals it depends on are decided, or the claim is refuted, by
+            anytime-valid intervals (docs/how-to/certify.md).
+        backend: As for `simulate`.
+        executor: As for `simulate`.
+        progress: As for `simulate`.
+        out: A folder for certificate.json and certificate.html. Finished batches are saved there until then, so the
+            same call continues where it was interrupted.
+        name: The title of the page, such as the campaign.
+
+    Returns:
+        The certificate.
+
+    Raises:
+        InvalidProblem: The policy has no limits, does not fit the world, or an argument is invalid.
+        InvalidFile: The folder cannot be used.
+
+    Example:
+        >>> import stagewise as sw
+        >>> policy = sw.OPB(arms=2, safe_action=sw.SafeAction(arm=0, reward=0.1, cost=0.0), threshold=0.2)
+        >>> world = sw.ArmsWorld(reward=[0.1, 0.7], cost=[0.0, 0.5])
+        >>> certify(policy, world, rounds=5, runs=4, progress=False).content["plan"]["runs"]
+        4
     """
-    place, title = None if out is None else path_of(out, "out"), None if name is None else named(name)
-    most, shows, stops = counted(runs, "runs"), switch(progress, "progress"), switch(early, "early")
-    sure = number(confidence, "confidence")
-    if not 0.0 < sure < 1.0:
-        share = percent(sure) if sure > 1.0 else ""
+    folder, title = None if out is None else parse_path(out, "out"), None if name is None else check_title(name)
+    max_runs, shows = check_count(runs, "runs"), check_bool(progress, "progress")
+    stops = check_bool(stop_early, "stop_early")
+    level = check_number(confidence, "confidence")
+    if not 0.0 < level < 1.0:
+        hint = suggest_percent(level) if level > 1.0 else ""
         raise InvalidProblem(
-            f"confidence is {sure}; it must lie strictly between 0 and 1, as no test is ever certain{share}"
+            ErrorCode.OUT_OF_RANGE,
+            "confidence is {confidence}; it must be strictly between 0 and 1, since no test is certain{hint}",
+            confidence=level,
+            hint=hint,
         )
-    backend, executor = on_cuda(backend, executor)
-    job = audited(policy, world, rounds, seed, backend, place)
-    told = job.settings
-    terms = terms_for(job.pairs, delta, sure, told.rounds, told.backend)
-    plan = plan_for(told.rounds, most, told.seed, stops, told.backend)
+    backend, executor = resolve_cuda(backend, executor)
+    job = build_audited_job(policy, world, rounds, seed, backend, folder)
+    settings = job.settings
+    terms = build_terms(job.pairs, delta, level, settings.rounds, settings.backend)
+    plan = build_plan(settings.rounds, max_runs, settings.seed, stops, settings.backend)
     if not stops:
-        check_room(most, POINTS, job.pairs(0)[1].costs)
-        check_length(most, told.rounds)
-    compiled = compiling(job)
-    begun = time.perf_counter()
-    with working(executor, shows, -(-most // plan["batch"]), most, told.rounds) as finished:
-        parts, batches = gathered(job, plan, terms, finished)
-    whole = merged(parts)
-    said = concluded(job.pairs, plan, terms, batches, whole)
-    said["closeness"] = closeness(job.pairs, plan, len(whole.runs))
+        check_memory(max_runs, POINTS, job.pairs(0)[1].costs)
+        check_total_rounds(max_runs, settings.rounds)
+    compile_seconds = compile_loop(job)
+    start = time.perf_counter()
+    with open_workers(executor, shows, -(-max_runs // plan["batch"]), max_runs, settings.rounds, False) as finished:
+        parts, batches = play_until_clear(job, plan, terms, finished)
+    result = merge_results(parts)
+    content = build_content(job.pairs, plan, terms, batches, result)
+    content["closeness"] = measure_closeness(job.pairs, plan, len(result.runs))
     made = {
         **({} if title is None else {"name": title}),
         "day": time.strftime("%Y-%m-%d", time.gmtime()),
-        "versions": versions(),
-        "machine": machine(),
-        "compiling": round(compiled, 1),
-        "seconds": round(time.perf_counter() - begun, 1),
+        "versions": get_versions(),
+        "machine": describe_machine(),
+        "compile_seconds": round(compile_seconds, 1),
+        "seconds": round(time.perf_counter() - start, 1),
     }
-    certificate = Certificate({**said, "made": made})
-    if place is not None:
-        certificate.save(place)
-    if job.folder.place is not None and job.folder.place.exists():
-        shutil.rmtree(job.folder.place)
+    certificate = Certificate({**content, "made": made})
+    if folder is not None:
+        certificate.save(folder)
+    if job.folder.path is not None and job.folder.path.exists():
+        shutil.rmtree(job.folder.path)
     return certificate
 
 
-def compiling(job: Job) -> float:
-    """Play one round, so that what is compiled is, and return the seconds; by hand nothing is compiled for the runs."""
-    begun = time.perf_counter()
+def compile_loop(job: Job) -> float:
+    """Play one round, so that the loop is compiled, and return the seconds."""
+    start = time.perf_counter()
     if job.settings.backend != "python":
         play(job.pairs, job.settings._replace(rounds=1, record=1, bound=None), [0])
-    return time.perf_counter() - begun
+    return time.perf_counter() - start
 
 
-def named(name: Any) -> str:
-    """Return what a certificate is called, or refuse it."""
-    if not isinstance(name, str) or not 0 < len(name.strip()) <= LONGEST:
-        raise InvalidProblem(f"name is {shown(name)}; it must be a line of at most {LONGEST} letters, for a heading")
+def check_title(name: Any) -> str:
+    """Return the title of a certificate, or raise."""
+    if not isinstance(name, str) or not 0 < len(name.strip()) <= MAX_TITLE_LENGTH:
+        raise InvalidProblem(
+            ErrorCode.INVALID_NAME,
+            "name is {name}; it must be one line of at most {max_title_length} characters",
+            name=safe_repr(name),
+            max_title_length=MAX_TITLE_LENGTH,
+        )
     return " ".join(name.split())
 
 
-def audited(policy: Any, world: Family, rounds: Any, seed: Any, backend: Any, out: Path | None = None) -> Job:
-    """Return the runs of a certificate; their batches are kept below `out` where a file can tell them apart."""
-    told: dict[str, Any] = {"rounds": rounds, "seed": seed, "record": POINTS, "backend": backend, "audit": True}
-    job = job_for(policy, world, **told)
-    place = None if out is None else usable(out)  # now, and not after hours of play
-    kind = job.pairs.description().get("world", {}).get("kind")  # none, where a function draws them
-    known = world_kind(kind) is not None and isinstance(job.plan["policy"]["settings"], dict)
-    if place is None or not known:
+def build_audited_job(policy: Any, world: Family, rounds: Any, seed: Any, backend: Any, out: Path | None = None) -> Job:
+    """Return the runs of a certificate; batches are saved below `out` if the policy and the world can be described."""
+    job = build_job(policy, world, rounds=rounds, seed=seed, record=POINTS, backend=backend, audit=True)
+    folder = None if out is None else check_folder(out)  # before hours of play, not after
+    kind = job.pairs.description().get("world", {}).get("kind")  # None if a function draws the worlds
+    is_described = get_world_kind(kind) is not None and isinstance(job.plan["policy"]["settings"], dict)
+    if folder is None or not is_described:
         return job
-    return job._replace(folder=Folder(place / "batches", job.plan, (*SAME, "backend", "versions")))
+    return job._replace(folder=Folder(folder / "batches", job.plan, (*PLAN_KEYS, "backend", "versions")))
 
 
-def plan_for(rounds: int, runs: int, seed: int, early: bool, backend: str) -> dict[str, Any]:
-    """Return what is to be played, as a certificate says it."""
-    told = {"rounds": rounds, "runs": runs, "seed": seed, "batch": batch_size(rounds, runs, backend)}
-    return {**told, "early": early, "backend": backend, "points": POINTS}
+def build_plan(rounds: int, runs: int, seed: int, stop_early: bool, backend: str) -> dict[str, Any]:
+    """Return the plan as a certificate holds it."""
+    plan = {"rounds": rounds, "runs": runs, "seed": seed, "batch": compute_batch_size(rounds, runs, backend)}
+    return {**plan, "stop_early": stop_early, "backend": backend, "points": POINTS}
 
 
-def batch_size(rounds: int, runs: int, backend: str) -> int:
-    """Return how many runs make a batch: a fortieth of all, a thousand or some seconds' work at most; more on a GPU."""
+def compute_batch_size(rounds: int, runs: int, backend: str) -> int:
+    """Return the runs of a batch: a fortieth of all, at most 1000 or a few seconds of work; more on a GPU."""
     if backend == "cuda":
         return min(DEVICE_BATCH, runs)
     return max(1, min(1000, -(-runs // 40), 20_000_000 // rounds))
 
 
-def gathered(
-    job: Job, plan: dict[str, Any], terms: Terms, finished: Callable[[dict[int, Batch]], dict[int, Result]]
+def play_until_clear(
+    job: Job, plan: dict[str, Any], terms: ClaimTerms, finished: Callable[[dict[int, Batch]], dict[int, Result]]
 ) -> tuple[list[Result], list[dict[str, Any]]]:
-    """Play batch after batch until the answer is clear; return them and their totals.
+    """Play batches until the claim is decided; return them and their totals.
 
-    Batches are handed out in waves, each as large as all before it, and weighed in the order of their runs: what is
-    played beyond the clear answer is left out, so that the number of workers changes nothing.
+    Batches are submitted in waves, each as large as all before it, and evaluated in the order of their runs; batches
+    beyond the decision are dropped, so the number of workers does not change the certificate.
     """
     size, last = plan["batch"], plan["runs"]
     starts, parts, batches, counts = range(0, last, size), list[Result](), list[dict[str, Any]](), list[int]()
@@ -153,24 +185,26 @@ def gathered(
         wave = starts[len(parts) : len(parts) + max(len(parts), os.cpu_count() or 1)]
         for part in finished({start: Batch(job, range(start, min(start + size, last))) for start in wave}).values():
             parts.append(part)
-            batches.append(totals(part))
-            counts = plus(counts, batches[-1])
-            if plan["early"] and clear(counts, terms):
+            batches.append(compute_totals(part))
+            counts = add_batch(counts, batches[-1])
+            if plan["stop_early"] and is_decided(counts, terms):
                 return parts, batches
     return parts, batches
 
 
-def concluded(
-    pairs: Pairs, plan: dict[str, Any], terms: Terms, batches: list[dict[str, Any]], result: Result | None
+def build_content(
+    pairs: PolicyWorlds, plan: dict[str, Any], terms: ClaimTerms, batches: list[dict[str, Any]], result: Result | None
 ) -> dict[str, Any]:
-    """Return everything that a certificate says of these runs: it is the same whoever played them, and when.
+    """Return the content of a certificate that depends only on its runs.
 
-    Without the runs' result, only what their totals say, and the theorem that bounds their regret.
+    Without the result of the runs, only what follows from their totals, and the theorem that bounds their regret.
     """
-    counts, ends = reduce(plus, batches, list[int]()), recorded(plan["rounds"], POINTS)
-    bound = regret_bound(*pairs(0), ends)
-    found, fails = (bound, None) if isinstance(bound, str) else (bound.theorem, bound.failure)
-    told: dict[str, Any] = {"regret": {"rounds": ends.tolist()}} if result is None else spread(result, terms.names[1:])
-    told["regret"] |= {"theorem": found, "failure": fails}
-    said = weighed(counts, terms, complete=counts[0] == plan["runs"])
-    return {**said, **told, **setting(pairs, plan), "batches": batches}
+    counts, ends = reduce(add_batch, batches, list[int]()), compute_recorded_rounds(plan["rounds"], POINTS)
+    bound = compute_regret_bound(*pairs(0), ends)
+    theorem, failure = (bound, None) if isinstance(bound, str) else (bound.theorem, bound.failure)
+    summary: dict[str, Any] = (
+        {"regret": {"rounds": ends.tolist()}} if result is None else summarize_runs(result, terms.names[1:])
+    )
+    summary["regret"] |= {"theorem": theorem, "failure": failure}
+    evidence = summarize_evidence(counts, terms, complete=counts[0] == plan["runs"])
+    return {**evidence, **summary, **describe_setting(pairs, plan), "batches": batches}

@@ -1,4 +1,4 @@
-"""Where tasks are done: in this process, in several, or on a cluster. No result depends on it."""
+"""Executors: this process, a process pool or a cluster; results do not depend on them."""
 
 import os
 from collections.abc import Callable, Iterator, Mapping
@@ -14,39 +14,49 @@ from signal import SIG_IGN, SIGINT, signal
 from threading import Thread
 from typing import Any, TypeVar
 
-from stagewise.files.machine import GIB, memory
-from stagewise.problem.checks import shown
-from stagewise.problem.errors import InvalidProblem
-from stagewise.problem.words import nearest
+from stagewise.files.machine import GIB, get_total_memory
+from stagewise.problem.checks import safe_repr
+from stagewise.problem.errors import ErrorCode, InvalidProblem
+from stagewise.problem.formatting import suggest_name
 
-PAYS = 2_000_000  # rounds from which a process pool is worth its start
-PROCESS = 2**27  # bytes that a worker needs at least, with NumPy and Numba loaded
-DEATHS = 3  # of workers that a task may see before it is given up
+MIN_PARALLEL_ROUNDS = 2_000_000  # rounds from which a process pool is worth its start
+BYTES_PER_PROCESS = 2**27  # bytes that a worker needs at least, with NumPy and Numba loaded
+MAX_WORKER_DEATHS = 3  # of workers that a task may see before it is given up
 
 Key = TypeVar("Key")
 Workers = Executor | str | None
-KINDS = "a concurrent.futures.Executor, 'processes:N', 'dask:ADDRESS' or 'dask:local'"
+EXECUTOR_KINDS = "a concurrent.futures.Executor, 'processes:N', 'dask:ADDRESS' or 'dask:local'"
 
 
 @contextmanager
-def opened(executor: Workers, tasks: int, rounds: int) -> Iterator[Executor | None]:
-    """Yield an executor for so many tasks and rounds in all; None: this process does them one by one."""
+def open_executor(executor: Workers, tasks: int, rounds: int) -> Iterator[Executor | None]:
+    """Yield an executor for the tasks; None: this process runs them one by one."""
     cores = os.cpu_count() or 1
     if isinstance(executor, Executor):
         yield executor
-    elif executor is None and (tasks < 2 or rounds < PAYS or cores < 2):
+    elif executor is None and (tasks < 2 or rounds < MIN_PARALLEL_ROUNDS or cores < 2):
         yield None
     else:
         kind, _, rest = executor.partition(":") if isinstance(executor, str) else ("processes", "", str(cores))
         if not (executor is None or isinstance(executor, str)) or kind not in ("processes", "dask") or not rest:
-            near = nearest(kind, ["processes", "dask", "cuda"])
-            raise InvalidProblem(f"executor is {shown(executor)}; it must be {KINDS}{near}")
-        with cluster(rest) if kind == "dask" else pool(processes(number_of(rest), tasks)) as workers:
+            near = suggest_name(kind, ["processes", "dask", "cuda"])
+            raise InvalidProblem(
+                ErrorCode.INVALID_CHOICE,
+                "executor is {executor}; it must be {executor_kinds}{near}",
+                executor=safe_repr(executor),
+                executor_kinds=EXECUTOR_KINDS,
+                near=near,
+            )
+        with (
+            open_cluster(rest)
+            if kind == "dask"
+            else open_pool(limit_process_count(parse_process_count(rest), tasks)) as workers
+        ):
             yield workers
 
 
-class Processes(Executor):
-    """A process pool that is opened again when a process dies."""
+class RestartingPool(Executor):
+    """A process pool that restarts when a process dies."""
 
     def __init__(self, count: int, context: Any = None) -> None:
         self.open: Callable[[], ProcessPoolExecutor] = partial(
@@ -55,7 +65,7 @@ class Processes(Executor):
         self.pool = self.open()
 
     def submit(self, function: Callable[..., Any], /, *args: Any, **settings: Any) -> "Future[Any]":
-        """Hand over a task; in a new pool, where the old one is broken."""
+        """Submit a task, to a new pool if the old one is broken."""
         try:
             return self.pool.submit(function, *args, **settings)
         except BrokenProcessPool:
@@ -68,33 +78,33 @@ class Processes(Executor):
         self.pool.shutdown(wait, cancel_futures=cancel_futures)
 
     def stop(self) -> None:
-        """End the processes now, whatever they are doing."""
+        """Terminate the processes."""
         for process in list((getattr(self.pool, "_processes", None) or {}).values()):
             process.terminate()
 
 
 def leave_with_parent() -> None:
-    """Let this worker end when the process that made it does, in whatever way: nobody else would tell it to.
+    """Let this worker exit when its parent process ends.
 
-    Ctrl+C reaches every process of a terminal: that one hears it alone, and ends the others.
+    Ctrl+C reaches every process of a terminal; only the parent handles it and ends the workers.
     """
     parent = parent_process()
     if parent is not None:
         signal(SIGINT, SIG_IGN)
-        Thread(target=watch, args=(parent.sentinel, os.getppid()), daemon=True).start()
+        Thread(target=exit_with_parent, args=(parent.sentinel, os.getppid()), daemon=True).start()
 
 
-def watch(sentinel: int, maker: int) -> None:
-    """End this process when the parent's end of a pipe closes, or somebody else becomes the parent."""
+def exit_with_parent(sentinel: int, maker: int) -> None:
+    """Exit when the pipe of the parent closes or the parent changes."""
     while not wait([sentinel], timeout=1.0) and os.getppid() == maker:
         pass
     os._exit(1)
 
 
 @contextmanager
-def pool(count: int, context: Any = None) -> Iterator[Executor]:
-    """Yield so many processes; what waits is dropped at the end, and Ctrl+C ends them at once."""
-    processes = Processes(count, context)
+def open_pool(count: int, context: Any = None) -> Iterator[Executor]:
+    """Yield a process pool; pending tasks are dropped at the end, and Ctrl+C terminates the processes."""
+    processes = RestartingPool(count, context)
     try:
         yield processes
     except KeyboardInterrupt:
@@ -105,27 +115,34 @@ def pool(count: int, context: Any = None) -> Iterator[Executor]:
 
 
 @contextmanager
-def cluster(address: str) -> Iterator[Executor]:
-    """Yield a Dask cluster's workers; 'local' starts one on this machine, a process a core."""
+def open_cluster(address: str) -> Iterator[Executor]:
+    """Yield the workers of a Dask cluster; 'local' starts one on this machine, one process for each core."""
     if find_spec("distributed") is None:
-        raise InvalidProblem("an executor 'dask:…' needs Dask: pip install 'stagewise[dask]'")
+        raise InvalidProblem(
+            ErrorCode.MISSING_DEPENDENCY, "an executor 'dask:…' needs Dask; run pip install 'stagewise[dask]'"
+        )
     distributed: Any = import_module("distributed")
     with ExitStack() as closing:
         if address == "local":
-            made = distributed.LocalCluster(processes=True, threads_per_worker=1, dashboard_address=None)
-            client = distributed.Client(closing.enter_context(made))
+            cluster = distributed.LocalCluster(processes=True, threads_per_worker=1, dashboard_address=None)
+            client = distributed.Client(closing.enter_context(cluster))
         else:
             try:
                 client = distributed.Client(address, timeout=10)
             except (OSError, ValueError, TypeError) as error:
-                raise InvalidProblem(f"executor is 'dask:{address}'; no scheduler answers there: {error}") from None
-        yield closing.enter_context(client).get_executor(pure=False, retries=DEATHS)
+                raise InvalidProblem(
+                    ErrorCode.BACKEND_UNAVAILABLE,
+                    "executor is 'dask:{address}'; no scheduler answers there: {error}",
+                    address=address,
+                    error=error,
+                ) from None
+        yield closing.enter_context(client).get_executor(pure=False, retries=MAX_WORKER_DEATHS)
 
 
-def performed(
+def run_tasks(
     function: Callable[..., Any], tasks: Mapping[Key, tuple[Any, ...]], executor: Executor | None
 ) -> Iterator[tuple[Key, Any]]:
-    """Yield each task's key and result as it comes. A task whose process died is done again."""
+    """Yield the key and result of each task when it is finished; a task whose process died is run again."""
     if executor is None:
         for key, task in tasks.items():
             yield key, function(*task)
@@ -140,7 +157,7 @@ def performed(
                 yield futures[future], result
         except BrokenProcessPool:
             deaths += 1
-            if deaths > DEATHS or not isinstance(executor, Processes):
+            if deaths > MAX_WORKER_DEATHS or not isinstance(executor, RestartingPool):
                 raise
         except BaseException:
             for future in futures:
@@ -148,19 +165,28 @@ def performed(
             raise
 
 
-def processes(asked: int, tasks: int) -> int:
-    """Return how many processes there will be: no more than tasks, and no more than memory holds."""
+def limit_process_count(asked: int, tasks: int) -> int:
+    """Return the number of processes: at most the tasks, and at most what fits into memory."""
     count = min(asked, max(tasks, 1))
-    if count * PROCESS > memory():
+    if count * BYTES_PER_PROCESS > get_total_memory():
         raise InvalidProblem(
-            f"{count:,} processes would need some {count * PROCESS / GIB:,.0f} GiB, and this machine has "
-            f"{memory() / GIB:,.0f}; it has {os.cpu_count()} cores, and more processes than that gain nothing"
+            ErrorCode.TOO_LARGE,
+            "{count:,} processes need about {count_2:,.0f} GiB, and this machine has "
+            "{get_total_memory:,.0f}; use at most {os} processes, its number of cores",
+            count=count,
+            count_2=count * BYTES_PER_PROCESS / GIB,
+            get_total_memory=get_total_memory() / GIB,
+            os=os.cpu_count(),
         )
     return count
 
 
-def number_of(text: str) -> int:
-    """Return how many processes are asked for."""
+def parse_process_count(text: str) -> int:
+    """Return the requested number of processes."""
     if not (text.isascii() and text.isdigit() and len(text) < 10) or int(text) < 1:
-        raise InvalidProblem(f"executor is {shown(f'processes:{text}')}; a whole number of at least 1 must stand there")
+        raise InvalidProblem(
+            ErrorCode.OUT_OF_RANGE,
+            "executor is {value}; its number of workers must be a whole number of at least 1",
+            value=safe_repr(f"processes:{text}"),
+        )
     return int(text)

@@ -1,4 +1,4 @@
-"""The folder of one plan: each part of its runs as soon as it was played, and the whole in the end."""
+"""The folder of one plan: each batch of runs when it is finished, and all of them at the end."""
 
 import json
 from collections.abc import Sequence
@@ -7,81 +7,92 @@ from typing import Any
 
 import numpy as np
 
-from stagewise.problem.errors import InvalidFile
-from stagewise.reports.files import made, usable, write_text
-from stagewise.reports.result import Result, kept
+from stagewise.problem.errors import ErrorCode, InvalidFile
+from stagewise.reports.output_folder import check_folder, make_folder, write_text
+from stagewise.reports.result import Result, load_if_present
 
-SAME = ("policy", "world", "rounds", "record", "seed", "audit", "learned")  # what runs of one plan have in common
+PLAN_KEYS = ("policy", "world", "rounds", "record", "seed", "audit", "warm_start")  # the same for all runs of a plan
 
 
 class Folder:
-    """Where the runs of one plan are kept; `place` None keeps nothing. A folder of another plan is refused.
+    """The folder of the runs of one plan; without a `path` nothing is saved, and a folder of another plan is rejected.
 
-    `single`: all runs are played at once, and the only part is the whole. `again` False: nothing in it is played on
-    from, since no file could tell whether the runs of the next plan are the same.
+    `single`: all runs are one batch. `again` False: saved runs are not reused, because the plan does not describe the
+    worlds.
     """
 
     def __init__(
         self,
-        place: Path | None,
+        path: Path | None,
         plan: dict[str, Any],
-        same: Sequence[str] = SAME,
+        same: Sequence[str] = PLAN_KEYS,
         single: bool = False,
         again: bool = True,
     ) -> None:
-        self.place = None if place is None else usable(place)  # refused now, and not after hours of play
+        self.path = None if path is None else check_folder(path)  # before hours of play, not after
         self.plan, self.single, self.again = plan, single, again
-        self.begun = self.place is not None and agreed(self.place, plan, same)
+        self.has_plan = self.path is not None and check_plan(self.path, plan, same)
 
-    def part(self, runs: Sequence[int]) -> Path | None:
-        """Return where these runs are kept by themselves."""
-        if self.place is None or self.single:
-            return self.place
+    def get_part_path(self, runs: Sequence[int]) -> Path | None:
+        """Return the folder of these runs."""
+        if self.path is None or self.single:
+            return self.path
         name = f"run-{runs[0]:06d}" if len(runs) == 1 else f"runs-{runs[0]:06d}-{runs[-1]:06d}"
-        return self.place / "parts" / name
+        return self.path / "parts" / name
 
     def found(self, runs: Sequence[int]) -> Result | None:
-        """Return runs that were played before, as they were written."""
-        path = self.part(runs) if self.begun and self.again else None
-        result = None if path is None else kept(path)
+        """Return saved runs, or None."""
+        batch_path = self.get_part_path(runs) if self.has_plan and self.again else None
+        result = None if batch_path is None else load_if_present(batch_path)
         return result if result is not None and np.array_equal(result.runs, runs) else None
 
     def keep(self, result: Result) -> bool:
-        """Keep runs by themselves, and say whether they are."""
-        path = self.part(result.runs.tolist())
-        if path is None or not self.again or self.single:
+        """Save runs, and return whether they are saved."""
+        batch_path = self.get_part_path(result.runs.tolist())
+        if batch_path is None or not self.again or self.single:
             return False
         self.begin()
-        result.save(path)
+        result.save(batch_path)
         return True
 
     def finish(self, result: Result) -> None:
-        """Keep all runs together, where `Result.load` finds them."""
-        if self.place is not None:
+        """Save all runs together, for `Result.load`."""
+        if self.path is not None:
             self.begin()
-            result.save(self.place)
+            result.save(self.path)
 
     def begin(self) -> None:
-        """Write down what the folder is for, so that nothing else is put there."""
-        if self.place is not None and not self.begun:
-            write_text(made(self.place) / "plan.json", json.dumps(self.plan, indent=1))
-            self.begun = True
+        """Write the plan, so that the folder is used for nothing else."""
+        if self.path is not None and not self.has_plan:
+            write_text(make_folder(self.path) / "plan.json", json.dumps(self.plan, indent=1))
+            self.has_plan = True
 
 
-def agreed(place: Path, plan: dict[str, Any], same: Sequence[str]) -> bool:
-    """Say whether a folder was begun; refuse one that was begun for another plan."""
-    path = place / "plan.json"
+def check_plan(path: Path, plan: dict[str, Any], same: Sequence[str]) -> bool:
+    """Return whether the folder has a plan; raise if it is another one."""
+    plan_path = path / "plan.json"
     try:
-        told = json.loads(path.read_text(encoding="utf-8"))
+        stored = json.loads(plan_path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return False
     except OSError as error:
-        raise InvalidFile(f"{place} cannot be used as a folder: {error.strerror}") from None
+        raise InvalidFile(
+            ErrorCode.FILE_NOT_WRITABLE,
+            "{folder} cannot be used as a folder: {strerror}",
+            folder=path,
+            strerror=error.strerror,
+        ) from None
     except ValueError as error:
-        raise InvalidFile(f"{path} is not whole: {error}; choose another folder") from None
-    if isinstance(told, dict) and "start" in told:  # what `learned` was called before
-        told["learned"] = told.pop("start")
+        raise InvalidFile(
+            ErrorCode.FILE_CORRUPT, "{path} is corrupt: {error}; choose another folder", path=plan_path, error=error
+        ) from None
+
     for key in same:
-        if not isinstance(told, dict) or told.get(key) != plan.get(key):
-            raise InvalidFile(f"{place} holds runs of another plan, whose {key} differs; choose another folder")
+        if not isinstance(stored, dict) or stored.get(key) != plan.get(key):
+            raise InvalidFile(
+                ErrorCode.FILE_EXISTS,
+                "{folder} holds runs of another plan, which has a different {key}; choose another folder",
+                folder=path,
+                key=key,
+            )
     return True

@@ -1,4 +1,4 @@
-"""Runs of one plan, checked and ready, and how `simulate`, `sweep`, `certify` and `verify` all have them played."""
+"""Jobs: validated runs of one plan, and how `simulate`, `sweep`, `certify` and `verify` play them."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -6,39 +6,39 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
-from stagewise.policies.policy import check_verbs
-from stagewise.problem.checks import one_of, seed_of, switch
-from stagewise.problem.errors import InvalidProblem
-from stagewise.reports.regret_bound import bound_values
+from stagewise.policies.policy import check_policy_protocol
+from stagewise.problem.checks import check_bool, check_choice, check_seed
+from stagewise.problem.errors import ErrorCode, InvalidProblem
+from stagewise.reports.regret_bound import compute_bound_values
 from stagewise.reports.result import Result
-from stagewise.simulation.compiled import plays
-from stagewise.simulation.executors import PAYS, Workers, opened, performed
-from stagewise.simulation.folder import SAME, Folder
-from stagewise.simulation.judge import judge
-from stagewise.simulation.learned import begun_from
-from stagewise.simulation.pairs import Family, Pairs
-from stagewise.simulation.plan import described, machine, versions
-from stagewise.simulation.progress import bar
-from stagewise.simulation.recording import recorded
-from stagewise.simulation.run import Settings, play
-from stagewise.simulation.size import check_room, counted
+from stagewise.simulation.compiled_run import can_play
+from stagewise.simulation.executors import MIN_PARALLEL_ROUNDS, Workers, open_executor, run_tasks
+from stagewise.simulation.folder import PLAN_KEYS, Folder
+from stagewise.simulation.oracle import build_oracle
+from stagewise.simulation.plan import describe_machine, describe_policy, get_versions
+from stagewise.simulation.policy_worlds import Family, PolicyWorlds
+from stagewise.simulation.progress import progress_bar
+from stagewise.simulation.recording import compute_recorded_rounds
+from stagewise.simulation.run import RunSettings, play
+from stagewise.simulation.size_checks import check_count, check_memory
+from stagewise.simulation.warm_start import build_warm_start
 
 Backend = Literal["auto", "cpu", "python", "cuda"]
 BACKENDS: tuple[Backend, ...] = get_args(Backend)
-Finish = Callable[[Mapping[Any, "Batch"]], dict[Any, Result]]
+PlayBatches = Callable[[Mapping[Any, "Batch"]], dict[Any, Result]]
 
 
 class Job(NamedTuple):
-    """What is played, how, and where it is kept."""
+    """The policies and worlds, the settings, the plan and the folder of runs."""
 
-    pairs: Pairs
-    settings: Settings
+    pairs: PolicyWorlds
+    settings: RunSettings
     plan: dict[str, Any]
     folder: Folder
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl+C while runs were played: so many of them are kept, and the same call continues there."""
+    """Ctrl+C during runs: the number of runs that are saved; the same call continues there."""
 
     def __init__(self, kept: int, runs: int) -> None:
         super().__init__(f"{kept:,} of {runs:,} runs are kept")
@@ -46,13 +46,13 @@ class Interrupted(KeyboardInterrupt):
 
 
 class Batch(NamedTuple):
-    """Some runs of a job, which one worker plays."""
+    """Runs of a job that one worker plays."""
 
     job: Job
     runs: Sequence[int]
 
 
-def job_for(
+def build_job(
     policy: Any,
     world: Family,
     *,
@@ -61,59 +61,69 @@ def job_for(
     record: Any,
     backend: Any,
     audit: Any = False,
-    learned: Any = None,
+    warm_start: Any = None,
     out: Path | None = None,
     single: bool = False,
 ) -> Job:
-    """Return what can be played, or refuse it; `single`: a GPU will play all runs in one batch."""
-    origin, audited = seed_of(seed), switch(audit, "audit")
-    length, points = counted(rounds, "rounds"), counted(record, "record")
-    pairs = Pairs(policy, world)
-    player, place = pairs(0)
-    check_room(1, min(length, points), 0)
-    chosen = backend_for(player, place, length, backend)
-    begun = None if learned is None else begun_from(learned, policy, player, chosen)
-    arbiter = judge(player, place)
-    bound = bound_values(player, place, recorded(length, points)) if audited and pairs.fixed else None
-    settings = Settings(length, points, origin, chosen, audited, arbiter.limits.size, bound, begun and begun.state)
-    told, limits = pairs.description(), arbiter.thresholds
+    """Return a job, or raise if it cannot be played; `single`: a GPU plays all runs in one batch."""
+    origin, audited = check_seed(seed), check_bool(audit, "audit")
+    length, points = check_count(rounds, "rounds"), check_count(record, "record")
+    pairs = PolicyWorlds(policy, world)
+    player, first_world = pairs(0)
+    check_memory(1, min(length, points), 0)
+    chosen = choose_backend(player, first_world, length, backend)
+    start = None if warm_start is None else build_warm_start(warm_start, policy, player, chosen)
+    oracle = build_oracle(player, first_world)
+    bound = (
+        compute_bound_values(player, first_world, compute_recorded_rounds(length, points))
+        if audited and pairs.fixed
+        else None
+    )
+    settings = RunSettings(length, points, origin, chosen, audited, oracle.limits.size, bound, start and start.state)
+    description, limits = pairs.description(), oracle.thresholds
     below = [name for name, sign in zip(limits.names, limits.signs, strict=True) if sign < 0.0]
-    plan = {  # what a result is a function of, and what made it
-        "policy": described(player),
-        "world": told["world"] if told["family"] == "fixed" else told,
+    plan = {  # everything that a result depends on
+        "policy": describe_policy(player),
+        "world": description["world"] if description["family"] == "fixed" else description,
         "thresholds": dict(zip(limits.names, limits.values.tolist(), strict=True)),
         "rounds": length,
         "record": points,
         "seed": origin,
         "backend": chosen,
-        "versions": versions(),
-        "machine": machine(),
-        **({"at_least": below} if below else {}),  # which of the thresholds are from below
+        "versions": get_versions(),
+        "machine": describe_machine(),
+        **({"at_least": below} if below else {}),  # the thresholds that are lower limits
         **({"audit": True} if audited else {}),
-        **({"learned": begun.told} if begun else {}),
+        **({"warm_start": start.description} if start else {}),
     }
     plan = json.loads(json.dumps(plan))
-    return Job(pairs, settings, plan, Folder(out, plan, SAME, single and chosen == "cuda", again=pairs.described))
+    return Job(pairs, settings, plan, Folder(out, plan, PLAN_KEYS, single and chosen == "cuda", again=pairs.described))
 
 
-def on_cuda(backend: Backend, executor: Workers) -> tuple[Backend, Workers]:
-    """Return backend and executor; the executor "cuda" is the backend of that name, which needs no other."""
+def resolve_cuda(backend: Backend, executor: Workers) -> tuple[Backend, Workers]:
+    """Return backend and executor; the executor "cuda" means the backend "cuda"."""
     return ("cuda", None) if isinstance(executor, str) and executor == "cuda" else (backend, executor)
 
 
-def backend_for(policy: Any, world: Any, rounds: int, backend: Any) -> str:
-    """Return "cpu", "python" or "cuda", and refuse rounds that the policy's radii do not hold for."""
-    backend = one_of(backend, BACKENDS, "backend")
-    check_verbs(policy)
+def choose_backend(policy: Any, world: Any, rounds: int, backend: Any) -> str:
+    """Return "cpu", "python" or "cuda"; raise if the rounds exceed the policy's horizon."""
+    backend = check_choice(backend, BACKENDS, "backend")
+    check_policy_protocol(policy)
     horizon = getattr(policy, "horizon", None)
     if horizon is not None and rounds > horizon:
-        raise InvalidProblem(f"rounds is {rounds} and the policy's horizon {horizon}; its radii hold only up to that")
-    return ("cpu" if plays(policy, world) else "python") if backend == "auto" else backend
+        raise InvalidProblem(
+            ErrorCode.CONFLICTING_SETTINGS,
+            "rounds is {rounds} and the policy's horizon is {horizon}; its confidence radii hold "
+            "only up to the horizon",
+            rounds=rounds,
+            horizon=horizon,
+        )
+    return ("cpu" if can_play(policy, world) else "python") if backend == "auto" else backend
 
 
 @contextmanager
-def counting(interrupted: Callable[[], Interrupted]) -> Iterator[None]:
-    """Say of Ctrl+C how far the runs had come."""
+def report_interrupt(interrupted: Callable[[], Interrupted]) -> Iterator[None]:
+    """Turn Ctrl+C into `Interrupted`."""
     try:
         yield
     except KeyboardInterrupt:
@@ -121,38 +131,40 @@ def counting(interrupted: Callable[[], Interrupted]) -> Iterator[None]:
 
 
 @contextmanager
-def working(executor: Workers, shows: bool, tasks: int, runs: int, rounds: int) -> Iterator[Finish]:
-    """Yield what has batches played, but for those that their folders hold, and keeps each as soon as it is done.
+def open_workers(
+    executor: Workers, shows: bool, tasks: int, runs: int, rounds: int, compiles: bool = True
+) -> Iterator[PlayBatches]:
+    """Yield a function that plays batches, except those that their folders hold, and saves each when it is finished.
 
-    So many tasks, runs and rounds of each are expected in all. A GPU is this process's own: no worker has it.
+    `tasks`, `runs` and `rounds` are the totals. A GPU is used only by this process.
     """
-    kept = 0
+    saved_runs = 0
     with (
-        counting(lambda: Interrupted(kept, runs)),
-        opened(executor, tasks, runs * rounds) as workers,
-        bar(shows and runs * rounds >= PAYS, runs, rounds) as tell,
+        report_interrupt(lambda: Interrupted(saved_runs, runs)),
+        open_executor(executor, tasks, runs * rounds) as workers,
+        progress_bar(shows and runs * rounds >= MIN_PARALLEL_ROUNDS, runs, rounds, compiles) as advance,
     ):
 
         def finish(batches: Mapping[Any, Batch]) -> dict[Any, Result]:
-            found = {key: batch.job.folder.found(batch.runs) for key, batch in batches.items()}
-            done = {key: result for key, result in found.items() if result is not None}
-            nonlocal kept
-            kept += sum(len(result.runs) for result in done.values())
-            tell(sum(len(result.runs) for result in done.values()))
-            here, there = {}, {}
+            saved = {key: batch.job.folder.found(batch.runs) for key, batch in batches.items()}
+            done = {key: result for key, result in saved.items() if result is not None}
+            nonlocal saved_runs
+            saved_runs += sum(len(result.runs) for result in done.values())
+            advance(sum(len(result.runs) for result in done.values()))
+            local, remote = {}, {}
             for key, (job, runs) in batches.items():
                 if key in done:
                     continue
                 if workers is None or job.settings.backend == "cuda":
-                    here[key] = (job.pairs, job.settings, runs)
+                    local[key] = (job.pairs, job.settings, runs)
                 else:
-                    there[key] = (job.pairs.sent(runs), job.settings, runs)
-            for todo, executor in ((here, None), (there, workers)):
-                for key, result in performed(play, todo, executor):
+                    remote[key] = (job.pairs.make_picklable(runs), job.settings, runs)
+            for todo, executor in ((local, None), (remote, workers)):
+                for key, result in run_tasks(play, todo, executor):
                     job = batches[key].job
                     result.manifest.update({**job.plan, **result.manifest})
-                    kept += len(result.runs) * job.folder.keep(result)
-                    tell(len(result.runs))
+                    saved_runs += len(result.runs) * job.folder.keep(result)
+                    advance(len(result.runs))
                     done[key] = result
             return {key: done[key] for key in batches}
 

@@ -9,22 +9,22 @@ from typing import Any
 import numpy as np
 
 import stagewise
-from stagewise.policies.encoded import encoded, kinds
+from stagewise.policies.policy_encoding import encode_value, get_kinds
 from stagewise.problem.errors import InvalidProblem
 
 
-def described(policy: Any) -> dict[str, Any]:
+def describe_policy(policy: Any) -> dict[str, Any]:
     """Return a policy as plain JSON values: its kind and its settings, or its repr, without addresses."""
     try:
-        if type(policy).__name__ in kinds():
-            known: dict[str, Any] = encoded(policy)
+        if type(policy).__name__ in get_kinds():
+            known: dict[str, Any] = encode_value(policy)
             return known
     except InvalidProblem:
         pass
     return {"kind": type(policy).__name__, "settings": re.sub(r" at 0x[0-9a-fA-F]+", "", repr(policy))}
 
 
-def versions() -> dict[str, str]:
+def get_versions() -> dict[str, str]:
     """Return what computed a result: arithmetic depends on each."""
     names = {"stagewise": stagewise.__version__, "python": platform.python_version()}
     try:
@@ -34,6 +34,6 @@ def versions() -> dict[str, str]:
     return {**names, "numpy": np.__version__, "numba": numba}
 
 
-def machine() -> str:
+def describe_machine() -> str:
     """Return where a result was computed."""
     return f"{platform.machine()} {platform.system()}, {os.cpu_count()} cores"

@@ -7,10 +7,10 @@ from stagewise.kernels.compile import Ints
 from stagewise.kernels.trace import Trace, running_size
 
 
-def recorded(rounds: int, points: int) -> Ints:
+def compute_recorded_rounds(rounds: int, points: int) -> Ints:
     """Return the rounds (counted from 1) that close the intervals: evenly spaced, the last round among them.
 
-    >>> recorded(10, 4)
+    >>> compute_recorded_rounds(10, 4)
     array([ 2,  5,  7, 10])
     """
     count = min(rounds, points)

@@ -1,4 +1,4 @@
-"""Some runs, played one after the other or all at once on a GPU, as one result: all that a worker is ever asked for."""
+"""Runs, played one after the other or all at once on a GPU, as one result."""
 
 import time
 from collections.abc import Sequence
@@ -7,26 +7,30 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stagewise.kernels.audit import FIRST, HOPELESS, MISSED, SETTLED
+from stagewise.kernels.audit import FIRST_NEAR_OPTIMAL_ROUND, FIRST_VIOLATION, INTERVAL_MISSES, OPTIMISM_FAILURES
 from stagewise.kernels.compile import Floats, Ints
-from stagewise.kernels.draw import signed
+from stagewise.kernels.random_streams import to_signed_seed
 from stagewise.kernels.trace import VIOLATIONS, Trace
 from stagewise.policies.policy import State
-from stagewise.problem.errors import InvalidProblem
-from stagewise.reports.regret_bound import bound_values
-from stagewise.reports.result import Result, merged
-from stagewise.simulation.compiled import Compiled
-from stagewise.simulation.judge import Judge, judge
-from stagewise.simulation.pairs import Pairs
-from stagewise.simulation.python import Hand
-from stagewise.simulation.recording import empty_trace, recorded
+from stagewise.problem.errors import ErrorCode, InvalidProblem
+from stagewise.reports.regret_bound import compute_bound_values
+from stagewise.reports.result import Result, merge_results
+from stagewise.simulation.compiled_run import CompiledRun
+from stagewise.simulation.oracle import Oracle, build_oracle
+from stagewise.simulation.policy_worlds import PolicyWorlds
+from stagewise.simulation.python_run import PythonRun
+from stagewise.simulation.recording import compute_recorded_rounds, empty_trace
 
-STRETCH = 200_000  # rounds between two looks at the keyboard
-COUNTED = {"first_violation": FIRST, "hopeless": HOPELESS, "settled": SETTLED}
+CHUNK_ROUNDS = 200_000  # rounds between two looks at the keyboard
+AUDIT_COUNTS = {
+    "first_violation": FIRST_VIOLATION,
+    "optimism_failures": OPTIMISM_FAILURES,
+    "first_near_optimal_round": FIRST_NEAR_OPTIMAL_ROUND,
+}
 
 
-class Settings(NamedTuple):
-    """How runs are played, whatever policy and world it is."""
+class RunSettings(NamedTuple):
+    """How runs are played, for any policy and world."""
 
     rounds: int
     record: int  # points kept of each
@@ -35,76 +39,85 @@ class Settings(NamedTuple):
     audit: bool
     limits: int  # how many every run has
     bound: Floats | None = None  # what a theorem allows, reckoned once where all runs have the same policy and world
-    learned: State | None = None  # what every run has learned before
+    warm_start: State | None = None  # what every run has learned before
 
     @property
     def points(self) -> int:
-        """How many points there are of each."""
+        """The number of recorded points."""
         return min(self.rounds, self.record)
 
 
-def one_run(policy: Any, arbiter: Judge, settings: Settings, run: int) -> Trace:
-    """Return the record of one run; it depends on nothing but these arguments."""
+def play_run(policy: Any, oracle: Oracle, settings: RunSettings, run: int) -> Trace:
+    """Return the trace of one run; it depends only on these arguments."""
     rounds = settings.rounds
-    trace = empty_trace(recorded(rounds, settings.record), arbiter.world.costs, settings.audit)
-    kind = Compiled if settings.backend == "cpu" else Hand
-    player = kind(policy, arbiter, trace, signed(settings.seed), run, settings.learned)
-    for first in range(0, rounds, STRETCH):
-        player.play(first, min(first + STRETCH, rounds))
+    trace = empty_trace(compute_recorded_rounds(rounds, settings.record), oracle.world.costs, settings.audit)
+    kind = CompiledRun if settings.backend == "cpu" else PythonRun
+    player = kind(policy, oracle, trace, to_signed_seed(settings.seed), run, settings.warm_start)
+    for first in range(0, rounds, CHUNK_ROUNDS):
+        player.play(first, min(first + CHUNK_ROUNDS, rounds))
     return trace
 
 
-def play(pairs: Pairs, settings: Settings, runs: Sequence[int]) -> Result:
-    """Play these runs; the manifest is left to the caller, but for limits that each run has of its own."""
-    begun = time.perf_counter()
+def play(pairs: PolicyWorlds, settings: RunSettings, runs: Sequence[int]) -> Result:
+    """Play these runs; the caller completes the manifest."""
+    start = time.perf_counter()
     result = play_on_device(pairs, settings, runs) if settings.backend == "cuda" else play_each(pairs, settings, runs)
     own = {} if pairs.policy is not None else {"thresholds_of_runs": result.manifest["thresholds_of_runs"]}
-    return replace(result, manifest={**own, "seconds": time.perf_counter() - begun})
+    return replace(result, manifest={**own, "seconds": time.perf_counter() - start})
 
 
-def play_each(pairs: Pairs, settings: Settings, runs: Sequence[int]) -> Result:
+def play_each(pairs: PolicyWorlds, settings: RunSettings, runs: Sequence[int]) -> Result:
     """Play one run after the other."""
     parts: list[Result] = []
     for run in runs:
         if not (parts and pairs.fixed):
             policy, world = pairs(run)
-            arbiter, bound = judge(policy, world), bound_for(policy, world, settings)
-            m = arbiter.limits.size
+            oracle, bound = build_oracle(policy, world), compute_bound(policy, world, settings)
+            m = oracle.limits.size
             if m != settings.limits:
-                raise InvalidProblem(f"run {run} has {m} thresholds, and run 0 has {settings.limits}; all must agree")
-        trace = one_run(policy, arbiter, settings, run)
+                raise InvalidProblem(
+                    ErrorCode.WORLD_MISMATCH,
+                    "run {run} has {m} thresholds, and run 0 has {limits}; all runs must have the same number",
+                    run=run,
+                    m=m,
+                    limits=settings.limits,
+                )
+        trace = play_run(policy, oracle, settings, run)
         row: list[Any] = [values[None] for values in trace[1:]]
-        parts.append(result_of(arbiter, bound, Trace(trace.ends, *row), np.array([run], dtype=np.int64)))
-    return merged(parts)
+        parts.append(build_result(oracle, bound, Trace(trace.ends, *row), np.array([run], dtype=np.int64)))
+    return merge_results(parts)
 
 
-def play_on_device(pairs: Pairs, settings: Settings, runs: Sequence[int]) -> Result:
-    """Do the same on a GPU, where all runs share one policy and one world."""
-    from stagewise.simulation.gpu import play as gpu
+def play_on_device(pairs: PolicyWorlds, settings: RunSettings, runs: Sequence[int]) -> Result:
+    """Play all runs on a GPU; they share one policy and one world."""
+    from stagewise.simulation.gpu import play_batches as gpu
 
     if not pairs.fixed:
-        raise InvalidProblem("backend is 'cuda', which plays runs of one world, and each run has its own; use 'cpu'")
+        raise InvalidProblem(
+            ErrorCode.UNSUPPORTED_BACKEND,
+            "backend is 'cuda', which plays all runs in one world, and here each run has its own; use backend='cpu'",
+        )
     policy, world = pairs(0)
-    arbiter, numbers = judge(policy, world), np.array(runs, dtype=np.int64)
-    how = (settings.rounds, settings.record, signed(settings.seed), numbers, settings.audit)
-    return result_of(arbiter, bound_for(policy, world, settings), gpu.play(policy, arbiter, *how), numbers)
+    oracle, numbers = build_oracle(policy, world), np.array(runs, dtype=np.int64)
+    how = (settings.rounds, settings.record, to_signed_seed(settings.seed), numbers, settings.audit)
+    return build_result(oracle, compute_bound(policy, world, settings), gpu.play(policy, oracle, *how), numbers)
 
 
-def bound_for(policy: Any, world: Any, settings: Settings) -> Floats | None:
-    """Return what a theorem allows at the recorded rounds; None: no audit is kept."""
+def compute_bound(policy: Any, world: Any, settings: RunSettings) -> Floats | None:
+    """Return the regret bound of a theorem at the recorded rounds; None without an audit."""
     if not settings.audit or settings.bound is not None:
         return settings.bound
-    return bound_values(policy, world, recorded(settings.rounds, settings.record))
+    return compute_bound_values(policy, world, compute_recorded_rounds(settings.rounds, settings.record))
 
 
-def result_of(arbiter: Judge, bound: Floats | None, rows: Trace, runs: Ints) -> Result:
-    """Return the records of runs, one a row, as a result in the user's own direction."""
-    signs, limits = arbiter.signs[1:], arbiter.thresholds
+def build_result(oracle: Oracle, bound: Floats | None, rows: Trace, runs: Ints) -> Result:
+    """Return the traces of runs as a result, in the user's direction."""
+    signs, limits = oracle.signs[1:], oracle.thresholds
     audit = (
         {
-            **{name: rows.audit[:, place].copy() for name, place in COUNTED.items()},
-            "missed": rows.audit[:, MISSED:].copy(),
-            "margin": arbiter.limits - rows.largest[:, : arbiter.limits.size],
+            **{name: rows.audit[:, index].copy() for name, index in AUDIT_COUNTS.items()},
+            "missed": rows.audit[:, INTERVAL_MISSES:].copy(),
+            "margin": oracle.limits - rows.largest[:, : oracle.limits.size],
             "bound": np.broadcast_to(bound, rows.regret.shape),
         }
         if bound is not None
@@ -122,5 +135,5 @@ def result_of(arbiter: Judge, bound: Floats | None, rows: Trace, runs: Ints) -> 
         runs=runs,
         manifest={"thresholds_of_runs": [own] * len(runs)},
         audit=audit,
-        safe=np.tile(arbiter.safe_on_average(), (len(runs), 1)),
+        safe=np.tile(oracle.safe_on_average(), (len(runs), 1)),
     )

@@ -1,4 +1,4 @@
-"""Every policy in every world, under every threshold, from every seed: one progress bar, one folder, one executor."""
+"""Sweeps: every policy in every world, under every threshold, from every seed."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import product
@@ -7,32 +7,46 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from stagewise.files.paths import path_of
-from stagewise.problem.checks import mapping_of, seed_of, shown
-from stagewise.problem.errors import InvalidProblem
+from stagewise.files.paths import parse_path
+from stagewise.problem.checks import check_mapping, check_seed, safe_repr
+from stagewise.problem.errors import ErrorCode, InvalidProblem
 from stagewise.reports.result import Result
 from stagewise.simulation.executors import Workers
-from stagewise.simulation.jobs import Backend, on_cuda
-from stagewise.simulation.other_limits import Named, limit_of, lists_of, under_limits, under_threshold
-from stagewise.simulation.pairs import Family
-from stagewise.simulation.simulate import asked, collected
-from stagewise.simulation.size import check_cells, check_room, counted
+from stagewise.simulation.jobs import Backend, resolve_cuda
+from stagewise.simulation.limit_overrides import (
+    NamedLimits,
+    parse_limit,
+    parse_limit_lists,
+    replace_limits,
+    replace_threshold,
+)
+from stagewise.simulation.policy_worlds import Family
+from stagewise.simulation.simulate import build_simulation, run_simulations
+from stagewise.simulation.size_checks import check_cells, check_count, check_memory
 
-TAKEN = ("comparison.md", "comparison.png", "sweep.md")
+RESERVED_NAMES = ("comparison.md", "comparison.png", "sweep.md")
 
 
 class Cell(NamedTuple):
-    """One simulation of a sweep."""
+    """One simulation of a sweep.
+
+    Attributes:
+        policy: The name of the policy.
+        world: The name of the world.
+        threshold: The threshold; None for the policy's own.
+        seed: The seed.
+        limits: Limits by name; empty for the policy's own.
+    """
 
     policy: str
     world: str
     threshold: Any  # None: the policy's own
     seed: int
-    limits: Named = ()  # by name; none: the policy's own
+    limits: NamedLimits = ()  # by name; none: the policy's own
 
     @property
     def folder(self) -> Path:
-        """Where it is kept, below the sweep's own folder."""
+        """The folder of its result, relative to the sweep's."""
         limit = "own-threshold" if self.threshold is None else f"threshold-{self.threshold!r}"
         if self.limits:
             limit = ",".join(f"{quote(name, safe=' ')}-{value!r}" for name, value in self.limits)
@@ -60,75 +74,121 @@ def sweep(
     out: str | Path | None = None,
     progress: bool = True,
 ) -> dict[Cell, Result]:
-    """Simulate policies × worlds (or families) × thresholds × seeds and return every result by its `Cell`.
+    """Simulate policies × worlds (or families) × thresholds × seeds.
 
-    `thresholds` are set in the place of all that a policy has. `limits` are set by name, every one of a list, and where
-    there are several lists every combination: {"opt_out": [0.01, 0.02]}; other limits stay, and so does a direction.
-    All runs are handed out together, and each is what `simulate` would have played, to the bit; `rounds`, `runs`,
-    `record`, `backend`, `audit`, `executor` and `progress` are as there. With `out` every finished run is kept there at
-    once, and the same call continues where it was interrupted.
+    Every run is what `simulate` would play, to the bit.
 
-    >>> import stagewise as sw
-    >>> policy = sw.OPB(arms=2, safe_action=sw.SafeAction(arm=0, reward=0.1, cost=0.0), threshold=0.2)
-    >>> world = sw.ArmsWorld(reward=[0.1, 0.7], cost=[0.0, 0.5])
-    >>> found = sweep(policies={"opb": policy}, worlds={"two arms": world}, thresholds=[0.1, 0.2], rounds=100)
-    >>> [str(cell) for cell in found]
-    ['opb, two arms, threshold 0.1, seed 0', 'opb, two arms, threshold 0.2, seed 0']
+    Args:
+        policies: Policies by name.
+        worlds: Worlds or families by name.
+        thresholds: Thresholds, each of which replaces all limits of a policy.
+        limits: Lists of values by the name of a limit; all combinations are played: {"opt_out": [0.01, 0.02]}. Other
+            limits and all directions stay.
+        seeds: The seeds.
+        rounds: As for `simulate`.
+        runs: As for `simulate`.
+        record: As for `simulate`.
+        backend: As for `simulate`.
+        audit: As for `simulate`.
+        executor: As for `simulate`.
+        out: A folder for the results. Every finished run is saved at once, and the same call continues where it was
+            interrupted.
+        progress: As for `simulate`.
+
+    Returns:
+        The results by `Cell`.
+
+    Raises:
+        InvalidProblem: An argument is invalid, or the sweep is too large.
+        InvalidFile: A folder holds runs of another plan.
+
+    Example:
+        >>> import stagewise as sw
+        >>> policy = sw.OPB(arms=2, safe_action=sw.SafeAction(arm=0, reward=0.1, cost=0.0), threshold=0.2)
+        >>> world = sw.ArmsWorld(reward=[0.1, 0.7], cost=[0.0, 0.5])
+        >>> results = sweep(policies={"opb": policy}, worlds={"two arms": world}, thresholds=[0.1, 0.2], rounds=100)
+        >>> [str(cell) for cell in results]
+        ['opb, two arms, threshold 0.1, seed 0', 'opb, two arms, threshold 0.2, seed 0']
     """
-    backend, executor = on_cuda(backend, executor)
+    backend, executor = resolve_cuda(backend, executor)
     numbers = list(runs) if isinstance(runs, Iterator) else runs  # every cell asks for them anew
-    place = None if out is None else path_of(out, "out")
-    singles = [None] if thresholds is None else [limit_of(entry) for entry in entries(thresholds, "thresholds")]
-    named = {} if limits is None else lists_of(limits)
+    folder = None if out is None else parse_path(out, "out")
+    singles = [None] if thresholds is None else [parse_limit(entry) for entry in list_entries(thresholds, "thresholds")]
+    named = {} if limits is None else parse_limit_lists(limits)
     if named and thresholds is not None:
-        raise InvalidProblem("thresholds and limits are given; thresholds are all that a policy has, so give one only")
-    players, places = checked(policies, "policies"), checked(worlds, "worlds")
-    origins = [seed_of(seed) for seed in entries(seeds, "seeds")]
-    parts = {"policies": len(players), "worlds": len(places), "thresholds": len(singles)}
+        raise InvalidProblem(
+            ErrorCode.CONFLICTING_SETTINGS,
+            "thresholds and limits are given; give only one, since thresholds sets all limits of a policy",
+        )
+    players, families = check_names(policies, "policies"), check_names(worlds, "worlds")
+    origins = [check_seed(seed) for seed in list_entries(seeds, "seeds")]
+    parts = {"policies": len(players), "worlds": len(families), "thresholds": len(singles)}
     counts = {**parts, **{f"of {name}": len(values) for name, values in named.items()}, "seeds": len(origins)}
     check_cells(counts)
     if isinstance(numbers, int):
-        check_room(prod(counts.values()) * counted(numbers, "runs"), 1, 0)
+        check_memory(prod(counts.values()) * check_count(numbers, "runs"), 1, 0)
     combined = product(*([(name, value) for value in values] for name, values in named.items()))
     cells = [
         Cell(policy, world, threshold, seed, own)
-        for policy, world, threshold, own, seed in product(players, places, singles, combined, origins)
+        for policy, world, threshold, own, seed in product(players, families, singles, combined, origins)
     ]
     if not cells or len(set(cells)) < len(cells):
-        lists = f"thresholds is {shown(singles)}" if limits is None else f"limits is {shown(named)}"
-        raise InvalidProblem(f"{lists} and seeds {shown(origins)}; all need entries, each one only once")
-    told: dict[str, Any] = {"rounds": rounds, "record": record, "backend": backend, "audit": audit}
+        lists = f"thresholds is {safe_repr(singles)}" if limits is None else f"limits is {safe_repr(named)}"
+        raise InvalidProblem(
+            ErrorCode.DUPLICATE_NAME,
+            "{lists} and seeds {origins}; all need entries, and every entry must be unique",
+            lists=lists,
+            origins=safe_repr(origins),
+        )
+    settings: dict[str, Any] = {"rounds": rounds, "record": record, "backend": backend, "audit": audit}
     simulations = {
-        cell: asked(
-            under_limits(under_threshold(players[cell.policy], cell.threshold), cell.limits),
-            places[cell.world],
+        cell: build_simulation(
+            replace_limits(replace_threshold(players[cell.policy], cell.threshold), cell.limits),
+            families[cell.world],
             numbers,
             seed=cell.seed,
-            out=None if place is None else place / cell.folder,
-            **told,
+            out=None if folder is None else folder / cell.folder,
+            **settings,
         )
         for cell in cells
     }
-    return collected(simulations, executor, progress)
+    return run_simulations(simulations, executor, progress)
 
 
-def entries(values: Any, what: str) -> list[Any]:
-    """Return what a sweep goes through, one entry each."""
+def list_entries(values: Any, what: str) -> list[Any]:
+    """Return the entries of a list argument."""
     if isinstance(values, str) or not isinstance(values, Iterable):
-        raise InvalidProblem(f"{what} is {shown(values)}; it must be a list, one entry for each simulation")
+        raise InvalidProblem(
+            ErrorCode.WRONG_TYPE,
+            "{what} is {values}; it must be a list, one entry for each simulation",
+            what=what,
+            values=safe_repr(values),
+        )
     try:
         return list(values)
     except Exception:  # whatever the object's own code came to
-        raise InvalidProblem(f"{what} is {shown(values)}; its entries cannot be read") from None
+        raise InvalidProblem(
+            ErrorCode.WRONG_TYPE, "{what} is {values}; its entries cannot be read", what=what, values=safe_repr(values)
+        ) from None
 
 
-def checked(named: Mapping[str, Any], what: str) -> dict[str, Any]:
-    """Return what names stand for; each must do as a folder's, beside what `compare` and `sweep` write themselves."""
-    given = mapping_of(named, what) if isinstance(named, Mapping) else {}
+def check_names(named: Mapping[str, Any], what: str) -> dict[str, Any]:
+    """Return the mapping; every name must be a valid folder name and not reserved."""
+    given = check_mapping(named, what) if isinstance(named, Mapping) else {}
     if not given:
-        raise InvalidProblem(f"{what} is {shown(named)}; it must map at least one name to what it stands for")
+        raise InvalidProblem(
+            ErrorCode.WRONG_TYPE,
+            "{what} is {named}; it must map at least one name to an object",
+            what=what,
+            named=safe_repr(named),
+        )
     for name in given:
-        plain = isinstance(name, str) and name.isprintable() and name not in ("", *TAKEN)
-        if not plain or name != path_of(name, what).name or name.startswith((".", " ")):
-            raise InvalidProblem(f"{what} has the name {shown(name)}; a name must also do as the name of a folder")
+        is_valid = isinstance(name, str) and name.isprintable() and name not in ("", *RESERVED_NAMES)
+        if not is_valid or name != parse_path(name, what).name or name.startswith((".", " ")):
+            raise InvalidProblem(
+                ErrorCode.INVALID_NAME,
+                "{what} has the name {name}; a name must be a valid folder name",
+                what=what,
+                name=safe_repr(name),
+            )
     return given

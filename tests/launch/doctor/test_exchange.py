@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 from scipy.stats import hypergeom
 
-from stagewise.launch.doctor.checks.leaks import chernoff_low, likely_area, under_curve
-from stagewise.launch.doctor.exchange import ranks, shift, shifts, tail
+from stagewise.launch.doctor.checks.leaks import chernoff_lower_bound, compute_auc, compute_max_linear_auc
+from stagewise.launch.doctor.permutation_tests import bennett_bound, compute_ranks, measure_group_shifts, measure_shift
 
 
 @pytest.mark.parametrize("level", [0.05, 0.01])
 def test_shuffled_rows_are_found_apart_no_more_often_than_said(level):
     chance = np.random.default_rng(5)
     values, strata, marked = chance.random(300) ** 4, chance.integers(0, 3, 300), chance.random(300) < 0.05
-    found = sum(shift(chance.permutation(values), marked, strata).chance <= level for _ in range(400))
+    found = sum(measure_shift(chance.permutation(values), marked, strata).p_value <= level for _ in range(400))
     assert found <= 400 * level
 
 
@@ -24,10 +24,10 @@ def test_the_bound_is_above_the_exact_chance_and_not_far(hits):
     marked = np.zeros(1000, dtype=bool)
     marked[:hits] = True
     marked[999 - (40 - hits) : 999] = True
-    told = shift(values, marked, np.zeros(1000, dtype=np.int64)).chance
+    told = measure_shift(values, marked, np.zeros(1000, dtype=np.int64)).p_value
     exact = hypergeom.sf(hits - 1, 1000, 100, 40)
     assert told == pytest.approx(min(2.0 * exact, 1.0), rel=1e-6)
-    apart = shift(values + 1e-3 * (np.arange(1000) == 999), marked, np.zeros(1000, dtype=np.int64)).chance
+    apart = measure_shift(values + 1e-3 * (np.arange(1000) == 999), marked, np.zeros(1000, dtype=np.int64)).p_value
     assert exact <= apart  # Bennett's, since there are three values now, and not far from it
     assert np.log(apart) <= 0.5 * np.log(exact) + 2.0
 
@@ -35,18 +35,18 @@ def test_the_bound_is_above_the_exact_chance_and_not_far(hits):
 def test_groups_are_as_one_by_one():
     chance = np.random.default_rng(6)
     values, groups, strata = chance.random(500), chance.integers(0, 4, 500), chance.integers(0, 2, 500)
-    told = shifts(values, groups, strata, 5)
+    told = measure_group_shifts(values, groups, strata, 5)
     for group in range(4):
-        one = shift(values, groups == group, strata)
-        assert one.chance <= told.chance[group] * (1 + 1e-9)
-    assert told.chance[4] == 1.0
+        one = measure_shift(values, groups == group, strata)
+        assert one.p_value <= told.p_value[group] * (1 + 1e-9)
+    assert told.p_value[4] == 1.0
 
 
 def test_what_does_not_vary_tells_nothing():
     nothing, some = np.zeros(10), np.arange(10) < 3
-    assert shift(nothing, some, np.zeros(10, dtype=np.int64)).chance == 1.0
-    assert tail(0.0, 0.0, 0.0) == 1.0
-    assert ranks(np.empty(0)).size == 0
+    assert measure_shift(nothing, some, np.zeros(10, dtype=np.int64)).p_value == 1.0
+    assert bennett_bound(0.0, 0.0, 0.0) == 1.0
+    assert compute_ranks(np.empty(0)).size == 0
 
 
 def test_areas_are_those_of_pairs():
@@ -57,7 +57,9 @@ def test_areas_are_those_of_pairs():
         np.bincount(values[~marked].astype(int), minlength=5),
     )
     pairs = np.sign(values[marked][:, None] - values[~marked][None, :])
-    assert under_curve(ones * 1.0, zeros * 1.0) == pytest.approx((pairs.mean() + 1.0) / 2.0)
+    assert compute_auc(ones * 1.0, zeros * 1.0) == pytest.approx((pairs.mean() + 1.0) / 2.0)
     points = np.linspace(0.0, 1.0, 1001)
-    assert likely_area(points, np.ones(1001), 0.01) == pytest.approx(2 / 3, abs=0.01)  # p ∝ x, of something rare
-    assert chernoff_low(0.8, 1e9, 10.0) == pytest.approx(0.8, abs=1e-3)
+    assert compute_max_linear_auc(points, np.ones(1001), 0.01) == pytest.approx(
+        2 / 3, abs=0.01
+    )  # p ∝ x, of something rare
+    assert chernoff_lower_bound(0.8, 1e9, 10.0) == pytest.approx(0.8, abs=1e-3)

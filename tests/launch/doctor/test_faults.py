@@ -6,14 +6,15 @@ from tests.chance import allowed
 from tests.launch.doctor.jobs import ALSO, FAULTS, PROBLEM, SIZES, clean
 
 import stagewise as sw
-from stagewise.launch.doctor.chart import Chart
-from stagewise.launch.doctor.checks.all import CHECKS, TESTS
-from stagewise.launch.doctor.checks.model import LEVEL
+from stagewise.launch.decision_log import Log
+from stagewise.launch.doctor.checks.model_form import SELECTION_LEVEL
+from stagewise.launch.doctor.checks.registry import CHECKS, TEST_COUNT
 from stagewise.launch.doctor.doctor import ALPHA
-from stagewise.launch.log import Log
+from stagewise.launch.doctor.finding_messages import FindingCode
+from stagewise.launch.doctor.log_profile import LogProfile
 
-SUSPECTED = ("model", "segments")  # which note what a proposal would choose as shown, at its level
-LOOKS = {check.name: check.look for check in CHECKS}
+SUSPECTED = ("model_form", "segments")  # these note what a proposal would rely on, at its level
+RUN = {check.name: check.run for check in CHECKS}
 
 
 @pytest.mark.long
@@ -21,8 +22,8 @@ LOOKS = {check.name: check.look for check in CHECKS}
 def test_a_planted_fault_is_found_by_its_check(plant):
     frame, (name, verdict) = clean(1), FAULTS[plant]
     problem = plant(frame, 1)
-    found = LOOKS[name](Chart(Log.of(frame, problem)), ALPHA / TESTS)
-    assert (found.name, found.verdict) == (name, verdict), str(found)
+    found = RUN[name](LogProfile(Log.of(frame, problem)), ALPHA / TEST_COUNT)
+    assert (found.check, found.verdict) == (name, verdict), str(found)
     assert len(str(found)) < 430
     assert found.remedy
 
@@ -30,7 +31,9 @@ def test_a_planted_fault_is_found_by_its_check(plant):
 def test_what_does_not_matter_is_named():
     frame = clean(2)
     problem = next(plant for plant in FAULTS if plant.__name__ == "idle_number")(frame, 2)
-    assert "shoe_size" in LOOKS["features"](Chart(Log.of(frame, problem)), ALPHA / TESTS).sentence
+    found = RUN["features"](LogProfile(Log.of(frame, problem)), ALPHA / TEST_COUNT)
+    assert found.code is FindingCode.FEATURES_WITHOUT_EFFECT
+    assert "shoe_size" in found.details["names"]
 
 
 @pytest.mark.parametrize(("by", "verdict"), [(None, "ok"), ("country", "note")])
@@ -48,9 +51,12 @@ def test_a_limit_that_holds_in_every_segment_takes_rows_in_every_segment(by, ver
         reward=sw.Reward("click"),
         limits={"opt_out": sw.Limit(0.02, safe=0.01, by=by)},
     )
-    found = LOOKS["amounts"](Chart(Log.of(log, problem)), ALPHA / TESTS)
+    found = RUN["sample_size"](LogProfile(Log.of(log, problem)), ALPHA / TEST_COUNT)
     assert found.verdict == verdict
-    assert ("'offer' in country 'NZ' has 20 outcomes of 'opt_out', and 1 more" in found.sentence) == (by is not None)
+    if by is not None:
+        assert found.code is FindingCode.TOO_FEW_ROWS
+        names = ("name", "action", "column", "segment", "count", "other_cells")
+        assert [found.details[name] for name in names] == ["opt_out", "offer", "country", "NZ", 20, 1]
 
 
 @pytest.mark.slow
@@ -73,7 +79,7 @@ def test_how_large_a_fault_must_be(plant):
     for times in SIZES[plant]:
         logs = [(clean(seed), seed) for seed in range(20, 40)]
         asked = [(frame, plant(frame, seed, times)) for frame, seed in logs]
-        found = [LOOKS[name](Chart(Log.of(frame, problem)), ALPHA / TESTS) for frame, problem in asked]
+        found = [RUN[name](LogProfile(Log.of(frame, problem)), ALPHA / TEST_COUNT) for frame, problem in asked]
         counts.append(sum(one.verdict == verdict for one in found))
         print(f"{plant.__name__}, {times:g} times: found in {counts[-1]} of 20 logs")  # pytest -rP
     assert counts[0] == max(counts)
@@ -89,9 +95,9 @@ def test_logs_without_a_fault_raise_no_alarm(logs, rows):
     for seed in range(logs):
         found = sw.doctor(clean(1000 + seed, rows), PROBLEM)
         alarms += [str(finding) for finding in found.findings if finding.verdict == "contradicts"]
-        noted += [finding.name for finding in found.findings if finding.verdict == "note"]
-    assert set(noted) <= {"features", "amounts", *SUSPECTED}
-    assert sum(name in SUSPECTED for name in noted) <= allowed(logs, LEVEL)
+        noted += [finding.check for finding in found.findings if finding.verdict == "note"]
+    assert set(noted) <= {"features", "sample_size", *SUSPECTED}
+    assert sum(name in SUSPECTED for name in noted) <= allowed(logs, SELECTION_LEVEL)
     print(f"{len(alarms)} alarms in {logs} logs without a fault, {allowed(logs, ALPHA)} may be")  # pytest -rP
     assert len(alarms) <= allowed(logs, ALPHA), alarms
 

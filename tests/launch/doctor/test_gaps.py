@@ -8,9 +8,9 @@ from tests.chance import allowed
 from tests.launch.doctor.honest import drawn, problem
 
 import stagewise as sw
-from stagewise.launch.doctor.chart import Chart
+from stagewise.launch.decision_log import Log
 from stagewise.launch.doctor.checks import gaps
-from stagewise.launch.log import Log
+from stagewise.launch.doctor.log_profile import LogProfile
 
 ONES = np.zeros(9, dtype=np.int64)
 
@@ -22,7 +22,7 @@ def test_the_chance_of_an_empty_stretch_is_exact_where_others_are_alike_and_a_bo
         weights = [*odds, *[0.5] * 3]
         ways = {one: np.prod([weights[place] for place in one]) for one in itertools.combinations(range(9), 3)}
         exact = sum(way for one, way in ways.items() if max(one) < 6) / sum(ways.values())
-        told = np.exp(gaps.log_chance(here, rows, marked, ONES, 0.5))
+        told = np.exp(gaps.log_probability(here, rows, marked, ONES, 0.5))
         assert told == pytest.approx(exact) if len(set(odds)) == 1 else told >= exact
 
 
@@ -40,26 +40,29 @@ def test_a_log_that_is_half_as_frequent_at_its_end_is_found_no_more_often_than_s
     level, found = 0.3, 0
     for run in range(40):
         frame = log(np.random.default_rng([61, run]), 400, 3.0, tail)
-        found += gaps.check(Chart(Log.of(frame, problem({}, value=0.05))), level).verdict == "contradicts"
+        found += gaps.check(LogProfile(Log.of(frame, problem({}, value=0.05))), level).verdict == "contradicts"
     assert found <= allowed(40, level)
 
 
 def test_what_is_surely_lost_contradicts_and_what_may_be_rarer_is_noted():
     chance = np.random.default_rng(5)
-    verdicts = [sw.doctor(log(chance, 10_000, days, 0.0), problem({}))["gaps"].verdict for days in (0.1, 2.5, 6.0)]
+    verdicts = [
+        sw.doctor(log(chance, 10_000, days, 0.0), problem({}))["outcome_gaps"].verdict for days in (0.1, 2.5, 6.0)
+    ]
     assert verdicts == ["ok", "note", "contradicts"]
 
 
 def test_a_log_without_times_or_without_events_is_fine():
     frame = log(np.random.default_rng(6), 4_000, 6.0, 0.0)
-    assert sw.doctor({**frame, "opt_out": np.zeros(4_000)}, problem({}))["gaps"].verdict == "ok"
+    assert sw.doctor({**frame, "opt_out": np.zeros(4_000)}, problem({}))["outcome_gaps"].verdict == "ok"
     del frame["at"]
-    assert sw.doctor(frame, problem({}))["gaps"].verdict == "ok"
+    assert sw.doctor(frame, problem({}))["outcome_gaps"].verdict == "ok"
 
 
-def test_the_words_say_where_and_how_many():
+def test_a_finding_says_where_and_how_many():
     frame = log(np.random.default_rng(7), 20_000, 0.0, 1.0)
     frame["opt_out"] = np.where(frame["at"] % 86_400.0 >= 15 * 3600.0, 0.0, frame["opt_out"])
-    words = sw.doctor(frame, problem({}))["gaps"].sentence
-    assert "from 15:00 to 00:00 UTC" in words
-    assert "7,343 rows, where 160 would be" in words
+    details = sw.doctor(frame, problem({}))["outcome_gaps"].details
+    assert details["period"] == "from 15:00 to 00:00 UTC"
+    assert details["rows"] == 7343
+    assert round(details["expected"]) == 160

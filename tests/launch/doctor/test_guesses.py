@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 import stagewise as sw
+from stagewise.launch.doctor.finding_messages import FindingCode
+from stagewise.problem.errors import ErrorCode
 
 
 def log_of(rows=600, actions=("today", "offer")):
@@ -21,28 +23,32 @@ def log_of(rows=600, actions=("today", "offer")):
     }
 
 
-def refused(log, words, **told):
-    with pytest.raises(sw.StagewiseError, match=words) as caught:
-        sw.doctor(log, **{"limits": {"opt_out": 0.2}, **told})
+def refused(log, code, **arguments):
+    """Return the details of the error that a proposal from a log is refused with."""
+    with pytest.raises(sw.StagewiseError) as caught:
+        sw.doctor(log, **{"limits": {"opt_out": 0.2}, **arguments})
+    assert caught.value.code is code
     assert "\n" not in str(caught.value)
     assert len(str(caught.value)) < 400
+    return caught.value.details
 
 
 def test_the_safe_action_is_asked_for_where_no_name_says_it():
     log = log_of(actions=("offer", "digest"))
-    refused(log, "which action is safe.*'digest'.*--safe")
+    assert "'digest'" in refused(log, ErrorCode.SAFE_ACTION_MISSING)["actions"]
     assert sw.doctor(log, limits={"opt_out": 0.2}, safe="digest").problem.safe == "digest"
     assert sw.doctor(log_of(), limits={"opt_out": 0.2}).problem.safe == "today"
 
 
 def test_nothing_is_proposed_from_a_handful_of_rows():
-    refused(log_of(99), "the log has 99 rows; a proposal needs 100", safe="today")
+    details = refused(log_of(99), ErrorCode.LOG_TOO_SHORT, safe="today")
+    assert (details["rows"], details["min_rows"]) == (99, 100)
     sw.doctor(log_of(100), limits={"opt_out": 0.5}, safe="today")
 
 
 def test_one_action_is_none_to_choose_from():
-    refused(log_of(actions=("today",)), "names the one action 'today', where there must be another to choose")
-    refused(log_of(), "names 600 actions in 600 rows, where 300 are the most", action="sent")
+    refused(log_of(actions=("today",)), ErrorCode.COLUMN_AMBIGUOUS)
+    refused(log_of(), ErrorCode.COLUMN_AMBIGUOUS, action="sent")
 
 
 @pytest.mark.parametrize(("column", "entry"), [("opt_out", "yes"), ("click", "n/a")])
@@ -50,7 +56,9 @@ def test_the_one_text_among_numbers_is_named(column, entry):
     log = log_of()
     log[column] = [str(value) for value in log[column]]
     log[column][417] = entry
-    refused(log, f"{entry!r} in row 417 of 600, counted from 0, which is no number")
+    details = refused(log, ErrorCode.COLUMN_WRONG_TYPE)
+    assert details["name"] == repr(column)
+    assert f"{entry!r} in row 417 of 600" in details["entries"]
 
 
 def test_a_number_with_a_slip_is_left_out_and_not_taken_for_groups():
@@ -58,28 +66,29 @@ def test_a_number_with_a_slip_is_left_out_and_not_taken_for_groups():
     log["age"] = [str(value) for value in log["age"]]
     log["age"][7] = "old"
     found = sw.doctor(log, limits={"opt_out": 0.2})
-    assert "'age' is left out: 599 of its 600 values are numbers, and it holds 'old' in row 7" in found.toml()
+    assert "age" in found.proposal.roles.ignored
+    assert "age" not in found.problem.context
     assert found.problem.divisions == ()
 
 
 def test_the_header_repeats_every_name_that_was_given():
-    names = {"at": "sent", "propensity": "drawn_with", "action": "arm"}
-    found = sw.doctor(log_of(), limits={"opt_out": 0.2}, names=names)
-    assert "--names at=sent,propensity=drawn_with,action=arm" in found.toml()
+    columns = {"at": "sent", "propensity": "drawn_with", "action": "arm"}
+    found = sw.doctor(log_of(), limits={"opt_out": 0.2}, columns=columns)
+    assert "--columns at=sent --columns propensity=drawn_with --columns action=arm" in found.to_toml()
     assert found.log.propensities is not None
 
 
 def test_delta_says_what_it_pays_for_also_where_safe_is_left_out():
     kept, left = (sw.doctor(log_of(), limits={"opt_out": limit}) for limit in (0.3, 0.051))
     assert kept.problem.limits["opt_out"].safe is not None
-    assert "`safe` is left out" not in kept.toml()
     assert left.problem.limits["opt_out"].safe is None
-    assert "0.01 pays for reading the safe action's rates; `safe` is left out" in left.toml()
+    assert kept.problem.delta == left.problem.delta  # what is set aside is paid for in any case
+    assert left.proposal.reasons["delta"].startswith(kept.proposal.reasons["delta"])
 
 
 def test_what_is_left_is_written_as_it_was():
     found = sw.doctor(log_of(), limits={"opt_out": 0.2})
-    rows = list(csv.DictReader(io.StringIO(found.rest_as_csv())))
+    rows = list(csv.DictReader(io.StringIO(found.holdout_to_csv())))
     assert all(row["age"].isdigit() and row["opt_out"] in ("0", "1") for row in rows)
 
 
@@ -89,5 +98,6 @@ def test_propensities_in_percent_are_taken_for_that():
         actions=["today", "offer"], safe="today", reward=sw.Reward("click"), limits={"opt_out": sw.Limit(0.2)}
     )
     log["drawn_with"] = np.full(600, 50.0)
-    found = sw.doctor(log, problem, names={"action": "arm", "propensity": "drawn_with"})
-    assert "25 percent are 0.25" in found["propensities"].remedy
+    found = sw.doctor(log, problem, columns={"action": "arm", "propensity": "drawn_with"})
+    assert found["propensities"].code is FindingCode.PROPENSITY_OUT_OF_RANGE
+    assert found["propensities"].details["example"] == 50.0

@@ -6,11 +6,12 @@ from tests.chance import allowed
 from tests.launch.doctor.honest import HONEST, drawn, events_only, of_our_own, problem, told_less, whole_days
 
 import stagewise as sw
-from stagewise.launch.doctor.chart import Chart
-from stagewise.launch.doctor.checks.propensities import too_many
+from stagewise.launch.decision_log import Log
+from stagewise.launch.doctor.checks.propensities import compute_excess_p_values
 from stagewise.launch.doctor.doctor import ALPHA
-from stagewise.launch.doctor.exchange import drawn_tail
-from stagewise.launch.log import Log
+from stagewise.launch.doctor.finding_messages import FindingCode
+from stagewise.launch.doctor.log_profile import LogProfile
+from stagewise.launch.doctor.permutation_tests import freedman_bound
 
 
 def alarms(frame, asked):
@@ -49,9 +50,9 @@ def test_a_number_that_foretells_well_is_noted_and_stays_in_a_proposal():
     bought = np.minimum(chance.poisson(chance.gamma(0.15, 4.0, 6_000)), 30)
     frame = drawn(chance, 6_000, bought=bought)
     frame["click"] = (chance.random(6_000) < np.minimum(0.01 + 0.12 * bought, 0.8)) * 1.0
-    found = sw.doctor(frame, problem({"bought": (0, 30)}))["leaks"]
+    found = sw.doctor(frame, problem({"bought": (0, 30)}))["leakage"]
     assert found.verdict == "note"
-    assert "as good as a linear mean" in found.sentence
+    assert found.code is FindingCode.PREDICTS_WELL
     assert "bought" in sw.doctor(frame, limits={"opt_out": 0.03}).problem.context
 
 
@@ -89,35 +90,39 @@ def test_chances_of_draws_that_follow_what_came_before_hold():
             heads += did[row]
         spread = float((chances * (1.0 - chances)).sum())
         found += [
-            too_many((did / chances)[:, None])[0] <= 0.05,
-            float(drawn_tail(float((did - chances).sum()), spread, 1.0, 200)) <= 0.05,
+            compute_excess_p_values((did / chances)[:, None])[0] <= 0.05,
+            float(freedman_bound(float((did - chances).sum()), spread, 1.0, 200)) <= 0.05,
         ]
     assert (found <= allowed(400, 0.05)).all(), found
 
 
 def test_an_outcome_that_did_not_come_counts_as_the_window_says():
     told, asked = events_only(np.random.default_rng(7), 8_000)
-    chart = Chart(Log.of(told, asked))
+    profile = LogProfile(Log.of(told, asked))
     late = told["at"] + 7 * 86_400.0 > told["at"].max()
-    assert chart.values[late, 1].tolist().count(0.0) == 0
-    assert np.isnan(chart.values[late, 1]).all()
-    assert set(chart.values[~late, 1].tolist()) == {0.0, 1.0}
-    rates = [chart.rate(1, chart.log.actions == action, 0.5)[1] for action in range(3)]
+    assert profile.values[late, 1].tolist().count(0.0) == 0
+    assert np.isnan(profile.values[late, 1]).all()
+    assert set(profile.values[~late, 1].tolist()) == {0.0, 1.0}
+    rates = [profile.rate(1, profile.log.actions == action, 0.5)[1] for action in range(3)]
     assert rates == pytest.approx([0.01, 0.015, 0.02], abs=0.008)
-    assert "rows are left out, whose window of 1d was open" in sw.doctor(told, asked)["missing"].sentence
+    details = sw.doctor(told, asked)["missing_values"].details
+    assert details["open_rows"] > 0
+    assert details["window"] == "1d"
     cheap = sw.Problem(actions=asked.actions, safe="today", context=asked.context, reward=asked.reward,
                        limits={"opt_out": sw.Limit(0.03, safe=0.0005, window="7d")})  # fmt: skip
-    assert sw.doctor(told, cheap)["declared safe"].verdict == "contradicts"
+    assert sw.doctor(told, cheap)["declared_safe"].verdict == "contradicts"
 
 
 def test_a_window_that_is_longer_than_the_log_is_said():
     told, asked = events_only(np.random.default_rng(8), 2_000)
     told["at"] = 1.7e9 + (told["at"] - 1.7e9) / 100.0
-    assert "still open: nothing is known" in sw.doctor(told, asked)["missing"].sentence
+    assert sw.doctor(told, asked)["missing_values"].code is FindingCode.ALL_WINDOWS_OPEN
     whole = {**told, **{name: np.nan_to_num(told[name]) for name in ("click", "opt_out")}}
-    assert sw.doctor(whole, asked)["missing"].verdict == "ok"  # all is there, so it was cut later
+    assert sw.doctor(whole, asked)["missing_values"].verdict == "ok"  # all is there, so it was cut later
     del told["at"]
-    assert "as if all windows had closed" in sw.doctor(told, asked)["missing"].sentence
+    found = sw.doctor(told, asked)["missing_values"]
+    assert found.code is FindingCode.MISSING_COUNTS_AS_DEFAULT
+    assert not found.details["has_times"]
 
 
 @pytest.mark.long
@@ -130,7 +135,7 @@ def test_a_proposal_is_held_against_all_rows_and_its_safe_rate_against_those_it_
     frame["opt_out"] = (chance.random(rows) < np.where(late, 0.04, 0.01)) * 1.0
     found = sw.doctor(frame, limits={"opt_out": 0.05})
     assert found["drift"].verdict == "contradicts"
-    assert found["declared safe"].verdict == "contradicts"
-    assert "in the rows that nothing was chosen from" in found["declared safe"].sentence
+    assert found["declared_safe"].verdict == "contradicts"
+    assert found["declared_safe"].in_holdout
     assert found.log.rows == rows
-    assert sw.doctor(frame, limits={"opt_out": 0.05}, share=None)["drift"].verdict == "contradicts"
+    assert sw.doctor(frame, limits={"opt_out": 0.05}, fraction=None)["drift"].verdict == "contradicts"

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import stagewise as sw
+from stagewise.launch.doctor.finding_messages import FindingCode
 
 SAFE = {"opt_out": sw.Limit(0.03, safe=0.012)}
 ONE_RATE = sw.Problem(
@@ -30,17 +31,17 @@ def test_a_limit_that_a_proposal_makes_linear_is_not_passed_over_by_a_check(time
     for seed in range(10):
         frame = log(seed, timed=timed)
         if sw.doctor(frame, limits={"opt_out": 0.03}, safe="today").problem.limits["opt_out"].model == "linear":
-            verdicts.append(sw.doctor(frame, ONE_RATE)["model"].verdict)
+            verdicts.append(sw.doctor(frame, ONE_RATE)["model_form"].verdict)
     assert len(verdicts) >= 3
     assert "ok" not in verdicts
     assert "note" in verdicts
 
 
 def test_where_it_is_certain_it_matters_who_gets_the_action():
-    found = sw.doctor(log(1, 60_000, 0.9), ONE_RATE)["model"]
+    found = sw.doctor(log(1, 60_000, 0.9), ONE_RATE)["model_form"]
     assert found.verdict == "contradicts"
-    assert "one rate for each action is declared, whoever gets it" in found.sentence
-    assert "holds only while each action goes to users as it did in this log" in found.remedy
+    assert found.code is FindingCode.RATE_DEPENDS_ON_NUMBER
+    assert found.details["number"] == "sends"
 
 
 def test_a_column_of_text_that_a_proposal_divides_by_is_noted():

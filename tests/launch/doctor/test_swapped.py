@@ -4,6 +4,7 @@ import numpy as np
 from tests.launch.doctor.honest import drawn, problem
 
 import stagewise as sw
+from stagewise.launch.doctor.finding_messages import FindingCode
 
 RANGES = {"tenure_days": (0, 4200), "sends_30d": (0, 60)}
 
@@ -20,14 +21,14 @@ def test_numbers_that_fit_both_ranges_are_noted_where_one_was_cut_off():
     found = sw.doctor(log(swapped=True), problem(RANGES))
     assert not found.contradicted
     assert found["units"].verdict == "note"
-    assert found["units"].remedy == "look whether the columns 'tenure_days' and 'sends_30d' are swapped"
+    assert found["units"].code is FindingCode.COLUMNS_MAY_BE_SWAPPED
+    assert (found["units"].details["name"], found["units"].details["other"]) == ("tenure_days", "sends_30d")
     assert sw.doctor(log(swapped=False), problem(RANGES))["units"].verdict == "ok"
 
 
 def test_a_range_that_is_wide_is_not_taken_for_a_swap():
     found = sw.doctor(log(swapped=False), problem({"tenure_days": (0, 4200), "sends_30d": (0, 4000)}))["units"]
-    assert found.verdict == "note"
-    assert "swapped" not in found.remedy
+    assert found.code is FindingCode.RANGE_HARDLY_USED
 
 
 def test_numbers_out_of_range_that_lie_in_each_others_are_told_so():
@@ -35,7 +36,7 @@ def test_numbers_out_of_range_that_lie_in_each_others_are_told_so():
     frame = drawn(chance, rows, age=chance.uniform(0.0, 10.0, rows), score=chance.uniform(18.0, 90.0, rows))
     found = sw.doctor(frame, problem({"age": (18, 99), "score": (0, 15)}))["ranges"]
     assert found.verdict == "contradicts"
-    assert "look whether 'age' and 'score' are swapped" in found.remedy
+    assert (found.details["name"], found.details["swapped_with"]) == ("age", "score")
     found = sw.doctor({**frame, "age": frame["score"]}, problem({"age": (18, 99), "score": (0, 15)}))["ranges"]
     assert found.verdict == "contradicts"
-    assert "swapped" not in found.remedy
+    assert found.details["swapped_with"] is None

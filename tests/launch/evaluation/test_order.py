@@ -8,10 +8,13 @@ from tests.chance import allowed
 from tests.launch.evaluation.worlds import CLICK, OPT_OUT, adapted, drawn, problem
 
 import stagewise as sw
-from stagewise.launch.evaluation.order import by_lot, digests_of, order_of
-from stagewise.launch.evaluation.report import Evaluation
-from stagewise.launch.evaluation.sequence import guesses, largest_squares
-from stagewise.launch.log import Log
+from stagewise.launch.decision_log import Log
+from stagewise.launch.evaluation.confidence_sequence import bound_squared_deviations, compute_running_means
+from stagewise.launch.evaluation.evaluation_report import Evaluation
+from stagewise.launch.evaluation.row_order import compute_row_order, hash_rows, shuffle_rows
+from stagewise.launch.notes import NoteCode
+
+RANDOM_ORDER = (NoteCode.ORDER_RANDOM, NoteCode.TIMES_TIED)
 
 COST, LIMIT, SHARE = 0.30, 0.27, 0.3  # of an offer: what it truly costs, what is asked, and how often it was drawn
 DAY = 86400.0
@@ -25,13 +28,13 @@ DECLARED = sw.Problem(
 )
 
 
-def sorted_by(kind: str, done: Any, cost: Any, days: Any) -> Any:
+def sorted_by(kind: str, logged: Any, cost: Any, days: Any) -> Any:
     keys = {
         "as they came": np.arange(cost.size),
         "cost": np.argsort(cost, kind="stable"),
         "cost, descending": np.argsort(~cost, kind="stable"),
-        "action": np.lexsort((cost, done)),
-        "action, descending": np.lexsort((~cost, done)),
+        "action": np.lexsort((cost, logged)),
+        "action, descending": np.lexsort((~cost, logged)),
         "days, cost descending": np.lexsort((~cost, days)),
     }
     return keys[kind]
@@ -73,10 +76,10 @@ def judged(logs: int, rows: int, kind: str, timed: int) -> tuple[int, int]:
             propensity={"nothing": 1.0 - SHARE, "offer": SHARE}, estimators=["dr"],
         )  # fmt: skip
         one = found["spent"]["dr"]
-        kept += found.candidate.verdicts["spent"].verdict == "under"
+        kept += found.candidate.verdicts["spent"].verdict == "kept"
         missed += not one.low <= COST <= one.high
-        assert (one.holds, found.decisive) == ("at all times", "dr")
-        assert any("by lot" in note for note in found.notes)
+        assert (one.validity, found.primary_estimator) == ("anytime", "dr")
+        assert any(note.code in RANDOM_ORDER for note in found.notes)
     return kept, missed
 
 
@@ -110,7 +113,7 @@ def test_the_same_rows_say_the_same_however_they_stand(times: Any) -> None:
     frame = drawn(np.random.default_rng(3), 400) | ({} if times is None else {"at": times})
     first, second = (sw.evaluate(each, problem(), "offer") for each in (frame, shuffled(frame)))
     assert ends(first) == ends(second)
-    assert any("by lot" in note for note in first.notes)
+    assert any(note.code in RANDOM_ORDER for note in first.notes)
 
 
 def test_rows_that_are_alike_are_spread_by_the_lot() -> None:
@@ -119,24 +122,24 @@ def test_rows_that_are_alike_are_spread_by_the_lot() -> None:
     log = Log.of(
         {"action": np.where(kinds, "offer", "nothing"), "age": kinds * 0.0, "click": kinds, "spent": kinds}, DECLARED
     )
-    spread = kinds[by_lot(digests_of(log, None))]
+    spread = kinds[shuffle_rows(hash_rows(log, None))]
     changes = np.count_nonzero(spread[1:] != spread[:-1])
     assert 430 < changes < 570  # 499.5 are expected of a lot, with a deviation of 16; sorted there is one
-    assert sorted(by_lot(digests_of(log, None))) == list(range(1000))
+    assert sorted(shuffle_rows(hash_rows(log, None))) == list(range(1000))
 
 
 def test_another_row_is_another_lot() -> None:
     frame = drawn(np.random.default_rng(4), 300)
     other = {**frame, "click": np.append(1.0 - frame["click"][0], frame["click"][1:])}
-    first, second = (by_lot(digests_of(Log.of(each, problem()), None)) for each in (frame, other))
+    first, second = (shuffle_rows(hash_rows(Log.of(each, problem()), None)) for each in (frame, other))
     assert np.count_nonzero(first == second) < 15
 
 
 def test_distinct_times_are_the_order() -> None:
     frame = drawn(np.random.default_rng(5), 300) | {"at": np.random.default_rng(6).permutation(300)}
     log = Log.of(frame, problem())
-    order = order_of(log, None)
-    assert (order.missing, order.same, order.note(None)) == ("", 0, "")
+    order = compute_row_order(log, None)
+    assert (order.is_random, order.tie_count, order.make_note(None)) == (False, 0, None)
     assert log.at is not None
     assert log.at[order.rows].tolist() == list(range(300))
 
@@ -160,12 +163,12 @@ def untimed(frame: dict[str, Any]) -> dict[str, Any]:
 def test_without_times_a_log_that_may_have_adapted_is_judged_by_ips() -> None:
     frame = adapted(np.random.default_rng(8), 600)
     found, timed = (sw.evaluate(each, problem(), "offer") for each in (untimed(frame), frame))
-    assert (timed.decisive, found.decisive) == ("dr", "ips")
-    assert {by: one.holds for by, one in found["click"].items()} == {
-        "ips": "at all times", "snips": "large logs only", "dr": "if its policy was fixed",
+    assert (timed.primary_estimator, found.primary_estimator) == ("dr", "ips")
+    assert {by: one.validity for by, one in found["click"].items()} == {
+        "ips": "anytime", "snips": "asymptotic", "dr": "if_policy_fixed",
     }  # fmt: skip
     assert found.candidate.verdicts["opt_out"].estimator == "ips"
-    assert any("judged by ips" in note for note in found.notes)
+    assert any(note.code is NoteCode.ORDER_UNKNOWN for note in found.notes)
     known, free = timed["click"]["ips"], found["click"]["ips"]
     assert free.value == pytest.approx(known.value)
     assert free.low <= known.low + 1e-12
@@ -177,7 +180,7 @@ def test_without_times_a_log_that_may_have_adapted_is_judged_by_ips() -> None:
 @pytest.mark.long
 def test_a_picture_says_where_rows_stand_in_no_known_order() -> None:
     frame = adapted(np.random.default_rng(8), 200)
-    for each, words in ((frame, "what was known after so many rows"), (untimed(frame), "rows stand in no known order")):
+    for each, words in ((frame, "interval by number of rows"), (untimed(frame), "rows have no known order")):
         figure = sw.evaluate(each, problem(), "offer").plot()
         titles = [axes.get_title(loc="left") + axes.get_title() for axes in figure.axes]
         assert sum(words in title for title in titles) == 2
@@ -200,9 +203,9 @@ def test_no_order_has_more_squares_than_are_counted() -> None:
     rng, least = np.random.default_rng(10), np.inf
     for rows in (1, 2, 5, 40, 300):
         for kind in (rng.random(rows), 4.0 * rng.random(rows) - 1.5, (rng.random(rows) < 0.1) * 7.0, np.zeros(rows)):
-            bound = float(largest_squares(kind))
+            bound = float(bound_squared_deviations(kind))
             for order in (kind, np.sort(kind), np.sort(kind)[::-1], *(rng.permutation(kind) for _ in range(20))):
-                real = float(((order - guesses(order)) ** 2).sum())
+                real = float(((order - compute_running_means(order)) ** 2).sum())
                 assert real <= bound + 1e-9
                 least = min(least, bound / max(real, 1e-9)) if rows == 300 and real > 5.0 else least
     assert least < 1.3  # and not many times as many

@@ -7,12 +7,19 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 from tests.launch.evaluation.worlds import drawn, problem
 
-from stagewise.launch.evaluation.candidates import candidate_of
-from stagewise.launch.evaluation.intervals import Rows
-from stagewise.launch.evaluation.propensities import propensities_of
-from stagewise.launch.evaluation.sequence import SHAPE, boundary, guesses, log_mixture, moments, sequence
-from stagewise.launch.evaluation.weights import weights_of
-from stagewise.launch.log import Log
+from stagewise.launch.decision_log import Log
+from stagewise.launch.evaluation.candidates import resolve_candidate
+from stagewise.launch.evaluation.confidence_sequence import (
+    MIXTURE_SHAPE,
+    boundary,
+    choose_log_spaced,
+    compute_running_means,
+    compute_sequence,
+    log_mixture,
+)
+from stagewise.launch.evaluation.intervals import SignalRows
+from stagewise.launch.evaluation.logging_propensities import resolve_propensities
+from stagewise.launch.evaluation.weights import compute_weights
 
 
 @given(st.floats(-1.0, 50.0), st.floats(0.0, 0.999))
@@ -27,7 +34,7 @@ def test_the_mixture_is_its_integral(excess, squares):
     """∫ exp(λs − v ψ(λ)) f(λ) dλ, with 1 − λ from a gamma law of shape and rate ρ that is cut at 1."""
 
     def weight(u):
-        return u ** (SHAPE - 1.0) * np.exp(-SHAPE * u)
+        return u ** (MIXTURE_SHAPE - 1.0) * np.exp(-MIXTURE_SHAPE * u)
 
     def term(u):
         return weight(u) * np.exp((1.0 - u) * excess + squares * (np.log(u) + 1.0 - u))
@@ -60,18 +67,18 @@ def test_one_shape_is_nearly_best_for_all():
 def test_guesses_look_only_back():
     terms = np.array([0.0, 1.0, 5.0, 0.2])
     changed = np.array([0.0, 1.0, 5.0, 0.9])
-    np.testing.assert_array_equal(guesses(terms), guesses(changed))
-    assert guesses(terms).min() >= 0.0
-    assert guesses(terms).max() <= 1.0
+    np.testing.assert_array_equal(compute_running_means(terms), compute_running_means(changed))
+    assert compute_running_means(terms).min() >= 0.0
+    assert compute_running_means(terms).max() <= 1.0
 
 
 def test_an_interval_is_the_same_however_much_came_after():
     """The interval after 50 terms does not know the other 50: it could be looked at then, and acted on."""
     terms = np.random.default_rng(1).random(100)
-    early = sequence(terms[:50], terms[:50], (1.0, 1.0), 0.05, np.array([50]))
-    late = sequence(terms, terms, (1.0, 1.0), 0.05, np.array([50, 100]))
+    early = compute_sequence(terms[:50], terms[:50], (1.0, 1.0), 0.05, np.array([50]))
+    late = compute_sequence(terms, terms, (1.0, 1.0), 0.05, np.array([50, 100]))
     assert (early.low[0], early.high[0]) == (late.low[0], late.high[0])
-    assert moments(1_000_000).size <= 200
+    assert choose_log_spaced(1_000_000).size <= 200
 
 
 def by_age(context):
@@ -87,22 +94,24 @@ def test_no_term_leaves_the_room_it_was_given(bound, candidate, shares):
     """Whatever the outcomes and whatever the regression says, a term is no farther from a guess than `rooms` allows."""
     rng = np.random.default_rng(7)
     log = Log.of(drawn(rng, 400, np.array(shares)), problem())
-    weights = weights_of(
+    weights = compute_weights(
         log,
-        propensities_of(log),
-        candidate_of(candidate, log, np.ones(log.rows, dtype=bool)).probabilities,
+        resolve_propensities(log),
+        resolve_candidate(candidate, log, np.ones(log.rows, dtype=bool)).probabilities,
         0.05,
         bound,
     )
     worst = [0.0, 0.0]
     for outcomes in (np.zeros(400), np.ones(400), rng.integers(2, size=400) * 1.0):
         for regression in (np.zeros((400, 3)), np.ones((400, 3)), rng.integers(2, size=(400, 3)) * 1.0):
-            rows = Rows(log.actions, outcomes, weights, regression)
+            rows = SignalRows(log.actions, outcomes, weights, regression)
             done, expected = rows.baselines()
             terms = expected + weights.values * (outcomes - done)
-            low, high = weights.rooms(regression=True) if regression.any() else weights.rooms(regression=False)
-            upper = 1.0 - (terms + weights.lost)
-            assert (terms - guesses(terms)).min() >= -low - 1e-9
-            assert (upper - guesses(upper)).min() >= -high - 1e-9
+            low, high = (
+                weights.get_ranges(regression=True) if regression.any() else weights.get_ranges(regression=False)
+            )
+            upper = 1.0 - (terms + weights.lost_mass)
+            assert (terms - compute_running_means(terms)).min() >= -low - 1e-9
+            assert (upper - compute_running_means(upper)).min() >= -high - 1e-9
             worst = [max(worst[0], -terms.min()), max(worst[1], -upper.min())]
     assert max(worst) > 0.0 or not weights.values.any()  # the terms do leave [0, 1]: the room is needed

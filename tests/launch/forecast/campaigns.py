@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 import stagewise as sw
-from stagewise.launch.forecast.forecast import Forecast, forecast, player_of
-from stagewise.launch.forecast.playing import Days, Length, one, safe_days
-from stagewise.launch.forecast.reading import Reading
-from stagewise.problem.naming import number_of
+from stagewise.launch.forecast.forecast import Forecast, forecast, train_policy
+from stagewise.launch.forecast.forecast_log import ForecastLog
+from stagewise.launch.forecast.forecast_runs import DailyRuns, Horizon, compute_safe_days, simulate_run
+from stagewise.problem.naming import hash_segment
 
 ACTIONS = ("today", "short", "long", "offer")
 COUNTRIES = ("NZ", "AU", "FJ")
@@ -61,7 +61,7 @@ class Truth:
     def world(self) -> sw.LoggedWorld:
         """Return it as a simulation plays it."""
         divided = bool(self.problem.divisions)
-        segments = np.array([number_of(name) for name in COUNTRIES], dtype=float)[self.country]
+        segments = np.array([hash_segment(name) for name in COUNTRIES], dtype=float)[self.country]
         users = np.column_stack([self.context, segments]) if divided else self.context
         noise = [self.noise, 1.0, 1.0]
         return sw.LoggedWorld(
@@ -81,25 +81,27 @@ class Truth:
         return told | dict(zip(names, low + span * seen, strict=True))
 
 
-def happened(truth: Truth, log: dict[str, Any], length: Length) -> Days:
+def happened(truth: Truth, log: dict[str, Any], horizon: Horizon) -> DailyRuns:
     """Play the campaign in the true world, from the same start."""
-    found = Reading.of(log, truth.problem)
+    found = ForecastLog.of(log, truth.problem)
     case = type("Case", (), {"problem": truth.problem})()
     world = truth.world()
-    return one(player_of(case, found), world, safe_days(world, 0, length), 0, length)
+    return simulate_run(train_policy(case, found), world, compute_safe_days(world, 0, horizon), 0, horizon)
 
 
-def held(told: Forecast, seen: Days) -> dict[str, bool]:
+def find_covered(told: Forecast, daily: DailyRuns) -> dict[str, bool]:
     """Return which of a forecast's bands hold what happened."""
-    case, days, users = told.declared, told.length.days, told.length.users
+    case, days, users = told.declared, told.horizon.days, told.horizon.users
     low, span = told.problem.spans
-    counted = low + span * seen.counted[0]
-    checks = {f"reward of day {day + 1}": case.reward.holds(counted[:, 0])[day] for day in (0, days // 2, days - 1)}
-    checks["reward of all days"] = case.total_reward.holds(users * counted[:, 0].sum())
-    checks["gain of all days"] = case.total_gain.holds(users * span[0] * (seen.reward[0] - seen.safe[0, :, 0]).sum())
+    observed = low + span * daily.observed[0]
+    checks = {f"reward of day {day + 1}": case.reward.contains(observed[:, 0])[day] for day in (0, days // 2, days - 1)}
+    checks["reward of all days"] = case.total_reward.contains(users * observed[:, 0].sum())
+    checks["gain of all days"] = case.total_gain.contains(
+        users * span[0] * (daily.reward[0] - daily.safe[0, :, 0]).sum()
+    )
     for j, name in enumerate(told.problem.limits):
-        checks[f"{name} of all days"] = case.total_costs[name].holds(counted[:, 1 + j].mean())
-        checks[f"{name} of the last day"] = case.costs[name].holds(counted[:, 1 + j])[-1]
+        checks[f"{name} of all days"] = case.total_costs[name].contains(observed[:, 1 + j].mean())
+        checks[f"{name} of the last day"] = case.costs[name].contains(observed[:, 1 + j])[-1]
     return {name: bool(inside) for name, inside in checks.items()}
 
 
@@ -110,8 +112,8 @@ def covered(campaigns: int, kind: str, rows: int, days: int, users: int, runs: i
         truth = Truth(kind, seed)
         log = truth.log(rows)
         told = forecast(log, truth.problem, days=days, users=users, runs=runs, seed=seed, progress=False)
-        seen = happened(truth, log, Length(days, users, 2**40 + seed))
-        counts.update({name: int(inside) for name, inside in held(told, seen).items()})
+        seen = happened(truth, log, Horizon(days, users, 2**40 + seed))
+        counts.update({name: int(inside) for name, inside in find_covered(told, seen).items()})
     return counts
 
 

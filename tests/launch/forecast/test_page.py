@@ -25,5 +25,5 @@ def test_the_page_fits_and_begins_with_its_picture(page: Path, width: int) -> No
         assert tab.evaluate("[...document.images].every(image => image.complete && image.naturalWidth > 300)")
         top: Any = tab.evaluate("document.images[0].getBoundingClientRect().top")
         assert top < 500
-        assert "cannot be played" in tab.inner_text("body")
+        assert "cannot be simulated" in tab.inner_text("body")
     assert troubles == []

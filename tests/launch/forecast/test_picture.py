@@ -9,7 +9,7 @@ from tests.launch.forecast.test_forecast import PROBLEM, SIZE, log
 
 import stagewise as sw
 from stagewise.launch.forecast.forecast import Forecast
-from stagewise.launch.forecast.words import costs
+from stagewise.launch.forecast.forecast_text import describe_costs
 
 LONG, WORDS = "nothing at all, as we have always done it", "click-through from the mobile application"
 COST, LEAST = "opt_out_within_seven_days_of_the_message", "satisfaction"
@@ -32,9 +32,9 @@ def long() -> Forecast:
 @pytest.mark.long
 @pytest.mark.parametrize("most", [3, 1])
 def test_long_names_stay_in_the_picture_and_off_each_other(long: Forecast, most: int) -> None:
-    from stagewise.launch.forecast.picture import drawn
+    from stagewise.launch.forecast.forecast_plot import plot_forecast
 
-    figure = drawn(long, most)
+    figure = plot_forecast(long, most)
     figure.draw_without_rendering()
     titles = [axes.title for axes in figure.axes]
     legends = [axes.get_legend() for axes in figure.axes if axes.get_legend() is not None]
@@ -49,21 +49,27 @@ def test_long_names_stay_in_the_picture_and_off_each_other(long: Forecast, most:
 def test_what_is_expected_is_drawn_against_the_limit_and_what_is_counted_lightly() -> None:
     found = sw.forecast(log(), PROBLEM, **SIZE)
     axes: Any = found.plot().axes[1]
-    assert np.array_equal(axes.lines[0].get_ydata(), found.declared.expected["opt_out"].middle)
+    assert np.array_equal(axes.lines[0].get_ydata(), found.declared.expected_costs["opt_out"].middle)
     assert [text.get_text() for text in axes.get_legend().get_texts()] == [
-        "expected, which the limit is on, 90 %",
-        "counted in a day, by chance around it, 90 %",
+        "expected, which is limited, 90 %",
+        "observed in a day, 90 %",
     ]
-    expected, counted = axes.collections
-    assert counted.get_alpha() < expected.get_alpha()
-    assert counted.get_label() == "counted in a day, by chance around it, 90 %"
+    expected, observed = axes.collections
+    assert observed.get_alpha() < expected.get_alpha()
+    assert observed.get_label() == "observed in a day, 90 %"
 
 
 @pytest.mark.long
 def test_words_say_what_is_expected_and_what_a_day_may_count(long: Forecast) -> None:
     case = long.declared
-    at_most, at_least = costs(long)
-    assert f"expected at most {case.expected[COST].high.max():.4g} on any day, where {COST} ≤ 0.2" in at_most
-    assert f"count up to {case.costs[COST].high.max():.4g} " in at_most
-    assert f"expected at least {case.expected[LEAST].low.min():.4g} on any day, where {LEAST} ≥ 0.5" in at_least
-    assert f"count as few as {case.costs[LEAST].low.min():.4g} " in at_least
+    at_most, at_least = describe_costs(long)
+    assert (
+        f"expected at most {case.expected_costs[COST].high.max():.4g} on any day, with the limit {COST} ≤ 0.2"
+        in at_most
+    )
+    assert f"have up to {case.costs[COST].high.max():.4g} " in at_most
+    assert (
+        f"expected at least {case.expected_costs[LEAST].low.min():.4g} on any day, with the limit {LEAST} ≥ 0.5"
+        in at_least
+    )
+    assert f"have as little as {case.costs[LEAST].low.min():.4g} " in at_least

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stagewise.kernels.compile import named
+from stagewise.kernels.compile import as_python
 from stagewise.kernels.normal import quantile_pair
 from stagewise.simulation.gpu import lockstep
 from stagewise.simulation.gpu.registers import TABLES
@@ -40,6 +40,6 @@ def test_the_root_of_nothing_is_nothing_and_not_nan() -> None:
 
 def test_the_normal_numbers_are_the_kernels_to_the_bit() -> None:
     chances = np.concatenate([np.random.default_rng(0).uniform(size=2000), 10.0 ** -np.arange(1.0, 16.0)])
-    normals = named(lockstep.normals)
+    normals = as_python(lockstep.normals)
     for first, second in zip(chances, 1.0 - chances, strict=True):
         assert normals(first, second, TABLES) == quantile_pair(first, second)

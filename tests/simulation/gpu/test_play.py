@@ -7,14 +7,16 @@ import numba
 import numpy as np
 import pytest
 from numba import cuda
+from tests.problem.refusal import refused
 from tests.simulation.gpu import thread
 
 import stagewise as sw
 from stagewise.kernels.layout import SWITCHES
-from stagewise.simulation.compiled import Compiled, LoopInputs, inputs_for
-from stagewise.simulation.gpu import general, play, registers
-from stagewise.simulation.judge import judge
-from stagewise.simulation.recording import empty_trace, recorded
+from stagewise.problem.errors import ErrorCode
+from stagewise.simulation.compiled_run import CompiledRun, LoopInputs, build_inputs
+from stagewise.simulation.gpu import general, play_batches, registers
+from stagewise.simulation.oracle import build_oracle
+from stagewise.simulation.recording import compute_recorded_rounds, empty_trace
 
 D, ROUNDS, RUNS, SEED = 3, 60, (0, 3), 7
 SAFE = sw.SafeAction(features=np.zeros(D))
@@ -25,9 +27,9 @@ TRUTH: dict[str, Any] = {"reward": [0.6, 0.8, 0.0], "cost": [0.0, 0.6, 0.8], "no
 TARGETS = np.random.default_rng(3).normal(size=(5, D)) / 4.0
 RAYS = sw.LinearWorld(**TRUTH, actions=sw.Rays(np.eye(D)))
 SOME = sw.LinearWorld(**TRUTH, actions=sw.Rays(np.eye(D)).only([0, 2]))
-FINITE = sw.LinearWorld(**TRUTH, actions=sw.Finite(TARGETS))
+FINITE = sw.LinearWorld(**TRUTH, actions=sw.FiniteSet(TARGETS))
 FRESH = sw.LinearWorld(**TRUTH, actions=sw.RandomRays(count=4, dimension=D))
-FRESH_FINITE = sw.LinearWorld(**TRUTH, actions=sw.RandomFinite(count=4, dimension=D))
+FRESH_FINITE = sw.LinearWorld(**TRUTH, actions=sw.RandomFiniteSet(count=4, dimension=D))
 NOISY = sw.LinearWorld(**{**TRUTH, "noise": 1.0}, actions=sw.Rays(np.eye(D)))
 LIMITS = {"wear": 0.3, "yield": sw.AtLeast(-0.2)}
 TWO = sw.LinearWorld(
@@ -46,7 +48,7 @@ UNROLLED = {
     "LC-LUCB, two limits": (sw.LCLUCB(**{**SETTINGS, "threshold": LIMITS}, ridge=0.5, radius="logdet"), TWO),
     "ROFUL off the origin": (sw.ROFUL(**{**SETTINGS, "safe_action": OFF}), RAYS),
     "LinUCB": (sw.LinUCB(noise=0.1), RAYS),
-    "blind LC-LUCB": (sw.LCLUCB(**SETTINGS, watch=False), NOISY),
+    "blind LC-LUCB": (sw.LCLUCB(**SETTINGS, check_assumptions=False), NOISY),
     "OPB": (sw.OPB(**PULLED, radius="hoeffding"), ARMS),
     "OPB, normal": (sw.OPB(**PULLED, noise=0.2, horizon=100), NORMAL),
 }
@@ -69,27 +71,27 @@ GENERAL = {
 
 
 def inputs_of(policy: Any, world: Any, audited: bool = True) -> LoopInputs:
-    return inputs_for(policy, judge(policy, world), audited)
+    return build_inputs(policy, build_oracle(policy, world), audited)
 
 
 def call_of(policy: Any, world: Any, audited: bool = True) -> registers.Call | None:
-    return registers.call_for(policy, judge(policy, world), inputs_of(policy, world, audited))
+    return registers.build_call(policy, build_oracle(policy, world), inputs_of(policy, world, audited))
 
 
 @pytest.fixture
 def processor(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(play, "driver", lambda: thread.Device)
-    monkeypatch.setattr(play, "spread", thread.spread)
+    monkeypatch.setattr(play_batches, "get_cuda", lambda: thread.Device)
+    monkeypatch.setattr(play_batches, "configure_kernel", thread.spread)
 
 
 def both(policy: Any, world: Any, audited: bool) -> tuple[list[Any], list[Any]]:
     """Return what is kept of some runs, by the GPU's loop on a processor and by the CPU's."""
-    arbiter, m, kept = judge(policy, world), world.costs, []
+    arbiter, m, kept = build_oracle(policy, world), world.costs, []
     for run in RUNS:
-        trace = empty_trace(recorded(ROUNDS, 20), m, audited)
-        Compiled(policy, arbiter, trace, SEED, run).play(0, ROUNDS)
+        trace = empty_trace(compute_recorded_rounds(ROUNDS, 20), m, audited)
+        CompiledRun(policy, arbiter, trace, SEED, run).play(0, ROUNDS)
         kept.append(trace[1:])
-    there = play.play(policy, arbiter, ROUNDS, 20, SEED, np.array(RUNS), audited)
+    there = play_batches.play(policy, arbiter, ROUNDS, 20, SEED, np.array(RUNS), audited)
     here = [np.stack(column) for column in zip(*kept, strict=True)]
     chosen = slice(None) if audited else slice(-1)
     return list(there[1:])[chosen], here[chosen]
@@ -101,7 +103,7 @@ def both(policy: Any, world: Any, audited: bool) -> tuple[list[Any], list[Any]]:
 def test_the_general_loop_is_the_cpus_to_the_bit(
     name: str, audited: bool, processor: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(play, "call_for", lambda *arguments: None)
+    monkeypatch.setattr(play_batches, "build_call", lambda *arguments: None)
     for device, host in zip(*both(*{**UNROLLED, **GENERAL}[name], audited), strict=True):
         np.testing.assert_array_equal(device, host)
 
@@ -128,13 +130,13 @@ def test_a_switch_that_they_are_not_written_for_is_left_to_the_general_loop() ->
     inputs = inputs_of(policy, world)
     layout = inputs.layout.copy()
     layout[SWITCHES] |= 2**20
-    assert registers.call_for(policy, judge(policy, world), inputs) is not None
-    assert registers.call_for(policy, judge(policy, world), inputs._replace(layout=layout)) is None
+    assert registers.build_call(policy, build_oracle(policy, world), inputs) is not None
+    assert registers.build_call(policy, build_oracle(policy, world), inputs._replace(layout=layout)) is None
 
 
 def test_an_audit_counts_what_the_safe_arms_interval_missed(processor: None) -> None:
     """The unrolled loop knows the safe arm's means and needs no interval of it; the CPU's audit counts it."""
-    told = sw.OPB(**{**PULLED, "threshold": 0.01}, noise=1e-4, watch=False)
+    told = sw.OPB(**{**PULLED, "threshold": 0.01}, noise=1e-4, check_assumptions=False)
     device, host = both(told, NORMAL, True)
     assert call_of(told, NORMAL) is not None
     assert np.all(host[6][:, 3:] > 0)
@@ -193,8 +195,8 @@ def test_unrolled_loops_compile_and_keep_a_run_in_registers(compiler: Any, name:
 def test_the_general_loop_compiles(compiler: Any, name: str) -> None:
     policy, world = GENERAL[name]
     inputs = inputs_of(policy, world)
-    loop = general.loop_on_device(inputs.form, inputs.loop, general.sizes_of(inputs))
-    assert ".visible .entry" in assembled(compiler, loop, general.shared_by(inputs), world.costs)
+    loop = general.build_kernel(inputs.round_spec, inputs.loop, general.get_sizes(inputs))
+    assert ".visible .entry" in assembled(compiler, loop, general.get_shared_arrays(inputs), world.costs)
 
 
 class Idle:
@@ -209,29 +211,29 @@ class Idle:
 
 
 def test_a_few_runs_are_no_reason_to_warn(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(play, "driver", lambda: thread.Device)
-    monkeypatch.setattr(play, "call_for", lambda *arguments: registers.Call(Idle(), ()))
+    monkeypatch.setattr(play_batches, "get_cuda", lambda: thread.Device)
+    monkeypatch.setattr(play_batches, "build_call", lambda *arguments: registers.Call(Idle(), ()))
     policy = sw.LCLUCB(**SETTINGS)
-    play.play(policy, judge(policy, RAYS), 10, 4, 0, np.arange(8))
+    play_batches.play(policy, build_oracle(policy, RAYS), 10, 4, 0, np.arange(8))
     with pytest.warns(Warning, match="under-utilization"):  # what others launch is their own business
-        Idle()[1, play.THREADS]
+        Idle()[1, play_batches.THREADS]
 
 
 def test_without_a_device_the_cpu_is_offered() -> None:
     if cuda.is_available():
         pytest.skip("this machine has one")
-    with pytest.raises(sw.InvalidProblem, match="backend='cpu' plays the same runs"):
+    with refused(sw.InvalidProblem, ErrorCode.BACKEND_UNAVAILABLE):
         sw.simulate(sw.LCLUCB(**SETTINGS), RAYS, rounds=10, runs=10, backend="cuda")
 
 
 def test_what_a_thread_has_no_room_for_is_refused_and_the_cpu_offered(processor: None) -> None:
     policy = sw.OPB(arms=5000, safe_action=ARM, threshold=0.3, radius="hoeffding")
     world = sw.ArmsWorld(reward=np.linspace(0.1, 1.0, 5000), cost=np.linspace(0.0, 1.0, 5000))
-    with pytest.raises(sw.InvalidProblem, match=r"has room for 48,000; backend='cpu' plays the same runs"):
-        play.play(policy, judge(policy, world), 10, 4, 0, np.arange(8))
+    with refused(sw.InvalidProblem, ErrorCode.TOO_LARGE):
+        play_batches.play(policy, build_oracle(policy, world), 10, 4, 0, np.arange(8))
 
 
 def test_what_needs_a_solver_is_refused_and_python_offered(processor: None) -> None:
     policy, world = sw.LCLUCB(**SETTINGS), sw.LinearWorld(**TRUTH, actions=sw.Ball(1.0))
-    with pytest.raises(sw.InvalidProblem, match=r"cannot play LCLUCB in a LinearWorld like this; .*backend='python'"):
-        play.play(policy, judge(policy, world), 10, 4, 0, np.arange(8))
+    with refused(sw.InvalidProblem, ErrorCode.UNSUPPORTED_BACKEND):
+        play_batches.play(policy, build_oracle(policy, world), 10, 4, 0, np.arange(8))

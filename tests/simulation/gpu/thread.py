@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from stagewise.kernels.compile import named
+from stagewise.kernels.compile import as_python
 from stagewise.simulation.gpu import lockstep
 
 
@@ -41,7 +41,7 @@ class Thread:
 
 
 LOCKSTEP: dict[str, Callable[..., Any]] = {
-    **{name: named(getattr(lockstep, name)) for name in ("larger", "lesser", "normals")},
+    **{name: as_python(getattr(lockstep, name)) for name in ("larger", "lesser", "normals")},
     "root": lambda x: math.sqrt(abs(x)),
     "ratio": lambda numerator, denominator: numerator / denominator,
 }

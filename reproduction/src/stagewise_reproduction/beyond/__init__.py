@@ -1,1 +1,1 @@
-"""Experiments that are not in the paper: a folder each, which `catalogue` finds by listing."""
+"""Experiments that are not in the paper, one folder each; `catalogue` finds them."""

@@ -1,1 +1,1 @@
-"""The paper's own problems of a round, solved as they stand: OPLB's convex maximum and OPNLB's maximum over triples."""
+"""The paper's own optimisation problems, solved exactly: OPLB's convex maximum and OPNLB's maximum over triples."""

@@ -6,38 +6,40 @@ from collections.abc import Iterator
 import numpy as np
 
 from stagewise.kernels.compile import Flags, Floats
-from stagewise.models.functions import FunctionsModel, Seen
+from stagewise.models.function_class_model import FunctionClassModel, FunctionOutcome
 
 
-class BallsModel(FunctionsModel):
-    """Its memory ends with Σ (f(X) − g(X))² for each pair of one signal's functions."""
+class BallsModel(FunctionClassModel):
+    """Function class model with the paper's balls; its memory ends with Σ (f(X) − g(X))² of each pair of functions."""
 
     def start(self) -> Floats:
-        """Return the memory of nothing seen."""
+        """Return the memory without data."""
         return np.append(super().start(), np.zeros(sum(size * size for size in self.sizes)))
 
-    def add(self, memory: Floats, seen: Seen) -> None:
+    def add(self, memory: Floats, outcome: FunctionOutcome) -> None:
         """Add an outcome to the sums."""
-        super().add(memory, seen)
-        for part, distances in self.balls(memory):
-            distances += (seen.functions[part, None] - seen.functions[part]) ** 2
+        super().add(memory, outcome)
+        for selection, distances in self.balls(memory):
+            distances += (outcome.functions[selection, None] - outcome.functions[selection]) ** 2
 
-    def give_up(self, memory: Floats) -> None:
-        """Give up, for good, the functions outside their signal's ball."""
-        kept = self.named(memory)
-        for part, distances in self.balls(memory):
-            kept.plausible[part] *= in_ball(kept.losses[part], distances, float(kept.rounds[0]), self.confidence)
+    def eliminate(self, memory: Floats) -> None:
+        """Eliminate, permanently, the functions outside their signal's ball."""
+        statistics = self.get_statistics(memory)
+        for selection, distances in self.balls(memory):
+            statistics.plausible[selection] *= find_in_ball(
+                statistics.losses[selection], distances, float(statistics.rounds[0]), self.confidence
+            )
 
     def balls(self, memory: Floats) -> Iterator[tuple[slice, Floats]]:
-        """Yield where each signal's functions stand, and their distances (F, F)."""
+        """Yield the slice of each signal's functions, and their distances (F, F)."""
         ends = np.cumsum([size * size for size in self.sizes])
-        pairs = np.split(self.named(memory).more, ends[:-1])
-        for part, size, distances in zip(self.parts(), self.sizes, pairs, strict=True):
-            yield part, distances.reshape(size, size)
+        pairs = np.split(self.get_statistics(memory).more, ends[:-1])
+        for selection, size, distances in zip(self.parts(), self.sizes, pairs, strict=True):
+            yield selection, distances.reshape(size, size)
 
 
-def in_ball(losses: Floats, distances: Floats, rounds: float, confidence: float) -> Flags:
-    """Say which functions lie in the paper's ball around the least squares fit, for outcomes and functions in [0, 1].
+def find_in_ball(losses: Floats, distances: Floats, rounds: float, confidence: float) -> Flags:
+    """Return which functions lie in the paper's ball around the least squares fit, for values in [0, 1].
 
     Σ (f(X) − f̂(X))² ≤ γ = 512 log(12 F log(2t)/δ)        (the paper's appendix on least squares, squared norm)
     """

@@ -7,30 +7,30 @@ from typing import NamedTuple
 import numpy as np
 
 from stagewise.kernels.compile import Flags, Floats
-from stagewise.rules.cone import Columns, admissible, cleaned, fill_cone
-from stagewise.rules.kept_solver import Conic, solved
-from stagewise_reproduction.exact.norms import Norms, attained, bonuses
+from stagewise.rules.cone_program import Columns, clean_shares, fill_cone, project_prices
+from stagewise.rules.solver_pool import ConicProblem, solve_conic
+from stagewise_reproduction.exact.norms import Norms, compute_bonuses, compute_value
 
 FAR = 1e6
 
 
 class Box(NamedTuple):
-    """Where a mixture's mean y may lie."""
+    """A box of mixture means y."""
 
     low: Floats  # (k,)
     high: Floats  # (k,)
 
 
-class Answer(NamedTuple):
-    """A mixture found on the way, and what no mixture with its mean in the box exceeds."""
+class BoxBound(NamedTuple):
+    """A mixture, and an upper bound on the value of mixtures with their mean in the box."""
 
     shares: Floats  # (N,) within the limits; its mean may have left the box
     value: float  # f at it
     bound: float
-    mean: Floats  # (k,) where the envelope is largest: where to cut the box
+    mean: Floats  # (k,) where the envelope is largest, which is where to split the box
 
 
-def corners_of(box: Box) -> Floats:
+def get_corners(box: Box) -> Floats:
     """Return the 2ᵏ corners (2ᵏ, k)."""
     sides = np.array([box.low, box.high])
     picks = np.array(list(product((0, 1), repeat=box.low.size)))
@@ -38,7 +38,7 @@ def corners_of(box: Box) -> Floats:
     return corners
 
 
-def best_in_box(columns: Columns, gains: Floats, norms: Norms, box: Box) -> Answer:
+def bound_in_box(columns: Columns, gains: Floats, norms: Norms, box: Box) -> BoxBound:
     """Bound f over the mixtures within the limits whose mean y is in the box.
 
     A convex bonus is at most Σ q_v bonus(v) wherever y = Σ q_v v over the corners v, and f is at most Σ p_i gain_i, by
@@ -52,8 +52,8 @@ def best_in_box(columns: Columns, gains: Floats, norms: Norms, box: Box) -> Answ
         estimate_i,  ζ + <η, v> + ω bonus(v) ≥ bonus(v)
     """
     (m, count), n, k = columns.costs.shape, len(columns.images), box.low.size
-    corners = corners_of(box)
-    worth = bonuses(norms, corners)
+    corners = get_corners(box)
+    corner_bonuses = compute_bonuses(norms, corners)
     rows, size = count + len(corners), 3 + k + m + n
     matrix = np.zeros((rows + 2 + m + 1 + n, size))
     matrix[:count, 0] = -1.0
@@ -62,41 +62,43 @@ def best_in_box(columns: Columns, gains: Floats, norms: Norms, box: Box) -> Answ
     matrix[:count, 3 + k : 3 + k + m] = -columns.costs.T
     matrix[:count, 3 + k + m :] = -columns.images.T
     matrix[count:rows, 1] = -1.0
-    matrix[count:rows, 2] = -worth
+    matrix[count:rows, 2] = -corner_bonuses
     matrix[count:rows, 3 : 3 + k] = -corners
     matrix[rows, 2], matrix[rows + 1, 2] = -1.0, 1.0
     fill_cone(matrix[rows + 2 :, 3 + k :], columns.radii)
-    right = np.concatenate([-norms.estimates, -worth, [0.0, 1.0], np.zeros(m + 1 + n)])
+    right = np.concatenate([-norms.estimates, -corner_bonuses, [0.0, 1.0], np.zeros(m + 1 + n)])
     objective = np.concatenate([[1.0, 1.0], np.zeros(1 + k), columns.limits, np.zeros(n)])
-    mask = filled(m, n, count, k)
-    pair = solved(Conic(objective, matrix, right, mask, rows + 2 + m, True, (m, n, count, k)))
+    mask = build_mask(m, n, count, k)
+    pair = solve_conic(ConicProblem(objective, matrix, right, mask, rows + 2 + m, True, (m, n, count, k)))
     weights = np.maximum(pair.multipliers[count:rows], 0.0)
     total = float(weights.sum())
     mean = weights @ corners / total if np.isfinite(total) and total > 0.0 else 0.5 * (box.low + box.high)
-    shares = cleaned(pair.multipliers[:count], columns)
-    bound = certified(columns, gains, norms, (corners, worth), pair.point)
+    shares = clean_shares(pair.multipliers[:count], columns)
+    bound = compute_dual_bound(columns, gains, norms, (corners, corner_bonuses), pair.point)
     if not pair.finished:  # nothing safe has its mean in the box, and the further along the dual's ray the lower
         further = pair.point * (FAR / max(1.0, float(np.max(np.abs(pair.point)))))
-        bound = min(bound, certified(columns, gains, norms, (corners, worth), further))
-    return Answer(shares, attained(norms, shares), bound, mean)
+        bound = min(bound, compute_dual_bound(columns, gains, norms, (corners, corner_bonuses), further))
+    return BoxBound(shares, compute_value(norms, shares), bound, mean)
 
 
-def certified(columns: Columns, gains: Floats, norms: Norms, ends: tuple[Floats, Floats], multipliers: Floats) -> float:
-    """Return the dual's value at any multipliers: ν and ζ are the least that the others allow."""
-    (corners, worth), k, m = ends, ends[0].shape[1], columns.limits.size
+def compute_dual_bound(
+    columns: Columns, gains: Floats, norms: Norms, ends: tuple[Floats, Floats], multipliers: Floats
+) -> float:
+    """Return the dual's value at any multipliers, with the smallest feasible ν and ζ."""
+    (corners, corner_bonuses), k, m = ends, ends[0].shape[1], columns.limits.size
     if not np.isfinite(multipliers).all():
         return np.inf
     share = min(max(float(multipliers[2]), 0.0), 1.0)
     tilt, prices, pull = np.split(multipliers[3:], [k, k + m])
-    prices, pull = admissible(columns, prices, pull)
+    prices, pull = project_prices(columns, prices, pull)
     mixed = share * gains + (1.0 - share) * norms.estimates
-    inside = np.max(mixed + tilt @ norms.whitened - prices @ columns.costs - pull @ columns.images)
-    return float(inside + np.max((1.0 - share) * worth - corners @ tilt) + prices @ columns.limits)
+    largest = np.max(mixed + tilt @ norms.whitened - prices @ columns.costs - pull @ columns.images)
+    return float(largest + np.max((1.0 - share) * corner_bonuses - corners @ tilt) + prices @ columns.limits)
 
 
 @cache
-def filled(m: int, n: int, count: int, k: int) -> Flags:
-    """Return where the matrix of the dual may differ from zero."""
+def build_mask(m: int, n: int, count: int, k: int) -> Flags:
+    """Return the mask of the dual matrix's entries that may be nonzero."""
     rows = count + 2**k
     matrix = np.zeros((rows + 2 + m + 1 + n, 3 + k + m + n))
     matrix[:count] = 1.0

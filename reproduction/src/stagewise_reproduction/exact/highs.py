@@ -1,4 +1,4 @@
-"""Linear programs over mixtures of listed actions by HiGHS, and which of the rows in them are needed."""
+"""Linear programs over mixtures of listed actions by HiGHS, and the selection of their rows."""
 
 from typing import Any, NamedTuple
 
@@ -6,28 +6,30 @@ import highspy
 import numpy as np
 
 from stagewise.kernels.compile import Floats
-from stagewise.rules.rows import measured
+from stagewise.rules.function_class_program import scale_rows
 
 TIGHTEST = 1e-10  # the smallest tolerance that HiGHS accepts
 
 
-class Answer(NamedTuple):
-    """What HiGHS says: its variables and the prices of its rows, or zeros."""
+class LinearSolution(NamedTuple):
+    """The solution of HiGHS: variables and row prices, or zeros."""
 
     columns: Floats
     prices: Floats
     solved: bool
 
 
-def needed_rows(tables: tuple[Floats, ...], limits: Floats) -> Floats:
+def select_rows(tables: tuple[Floats, ...], limits: Floats) -> Floats:
     """Return the rows (R, n) of all cost functions, without those that another row implies."""
-    return maximal(np.concatenate([measured(maximal(t), limit) for t, limit in zip(tables, limits, strict=True)]))
+    return keep_maximal(
+        np.concatenate([scale_rows(keep_maximal(t), limit) for t, limit in zip(tables, limits, strict=True)])
+    )
 
 
-def maximal(table: Floats) -> Floats:
-    """Return the rows that no other row reaches everywhere, each once: f ≤ g gives E f ≤ E g under every mixture."""
+def keep_maximal(table: Floats) -> Floats:
+    """Return the rows that no other row dominates, each once: f ≤ g gives E f ≤ E g under every mixture."""
     table = np.unique(table, axis=0)
-    order = np.argsort(-table.sum(axis=1), kind="stable")  # a row can be reached only by rows with a larger sum
+    order = np.argsort(-table.sum(axis=1), kind="stable")  # a row can only be dominated by rows with a larger sum
     kept = np.empty_like(table)
     count = 0
     for row in table[order]:
@@ -37,12 +39,16 @@ def maximal(table: Floats) -> Floats:
     return kept[:count].copy()
 
 
-def stated(rows: Floats) -> Any:
-    """Return a solver that holds the rows; a worth is given to it with each question."""
+def build_solver(rows: Floats) -> Any:
+    """Return a solver that holds the rows; objectives are set with each solve."""
     count, columns = rows.shape
     solver: Any = highspy.Highs()  # type: ignore[no-untyped-call]
     solver.silent()
-    settings = {"presolve": "off", "threads": 1, "simplex_strategy": 4}  # primal: the safe action is where it starts
+    settings = {
+        "presolve": "off",
+        "threads": 1,
+        "simplex_strategy": 4,
+    }  # primal simplex, which starts at the safe action
     tolerances = {"primal_feasibility_tolerance": TIGHTEST, "dual_feasibility_tolerance": TIGHTEST}
     for name, value in {**settings, **tolerances}.items():
         solver.setOptionValue(name, value)
@@ -60,11 +66,11 @@ def stated(rows: Floats) -> Any:
     return solver
 
 
-def answered(solver: Any, costs: Floats) -> Answer:
-    """Maximise Σ costs_i p_i over what the solver holds."""
+def solve_program(solver: Any, costs: Floats) -> LinearSolution:
+    """Maximise Σ costs_i p_i subject to the solver's rows."""
     solver.changeColsCost(costs.size, np.arange(costs.size, dtype=np.int32), costs)
     solver.run()
     if solver.getModelStatus() != highspy.HighsModelStatus.kOptimal:
-        return Answer(np.zeros(costs.size), np.zeros(solver.getNumRow()), False)
+        return LinearSolution(np.zeros(costs.size), np.zeros(solver.getNumRow()), False)
     solution = solver.getSolution()
-    return Answer(np.array(solution.col_value), np.array(solution.row_dual), True)
+    return LinearSolution(np.array(solution.col_value), np.array(solution.row_dual), True)

@@ -1,4 +1,4 @@
-"""The reward that a mixture may have at best: linear in the mixture, plus norms of its mean."""
+"""The optimistic reward of a mixture: linear in the mixture, plus norms of its mean."""
 
 import math
 from typing import NamedTuple
@@ -18,12 +18,12 @@ class Norms(NamedTuple):
     other_weight: float  # b
 
 
-def attained(norms: Norms, shares: Floats) -> float:
+def compute_value(norms: Norms, shares: Floats) -> float:
     """Return f(p)."""
-    return float(norms.estimates @ shares + bonuses(norms, norms.whitened @ shares))
+    return float(norms.estimates @ shares + compute_bonuses(norms, norms.whitened @ shares))
 
 
-def bonuses(norms: Norms, means: Floats) -> Floats:
+def compute_bonuses(norms: Norms, means: Floats) -> Floats:
     """Return a‖y‖ + b‖By‖ for each mean y (…, k)."""
     images = means @ norms.other.T
     own, other = np.sqrt(np.sum(means * means, axis=-1)), np.sqrt(np.sum(images * images, axis=-1))
@@ -31,7 +31,7 @@ def bonuses(norms: Norms, means: Floats) -> Floats:
     return total
 
 
-def slope(norms: Norms, mean: Floats) -> Floats:
+def compute_slope(norms: Norms, mean: Floats) -> Floats:
     """Return the gradient of the bonus: <slope, y'> ≤ bonus(y') everywhere, with equality at y; zero at zero."""
     image = norms.other @ mean
     length, reach = math.sqrt(mean @ mean), math.sqrt(image @ image)

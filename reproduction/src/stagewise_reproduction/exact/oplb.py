@@ -1,4 +1,4 @@
-"""OPLB with the paper's own problem of a round: the hoped reward, too, is that of the mixture's mean."""
+"""OPLB with the paper's own optimisation problem: the optimistic reward, too, is that of the mixture's mean."""
 
 from dataclasses import dataclass, field
 from typing import ClassVar
@@ -6,33 +6,40 @@ from typing import ClassVar
 import numpy as np
 
 from stagewise.kernels.bounds import CENTRE
-from stagewise.kernels.compile import Floats, Ints, named
-from stagewise.kernels.promise import weigh
-from stagewise.models.regression import Belief
-from stagewise.policies.compiled import Chosen
-from stagewise.policies.grades import Listing, blended, columns_of, graded, images_of, listing_of
-from stagewise.policies.mixtures import Blend, solved_blend
+from stagewise.kernels.compile import Floats, Ints, as_python
+from stagewise.kernels.constraints import compute_bonus_factors
+from stagewise.models.confidence_set import LinearConfidenceSet
+from stagewise.policies.compiled_policy import RoundResult
+from stagewise.policies.mixture_decision import BoundedMixture, read_mixture
 from stagewise.policies.oplb import OPLB
-from stagewise.problem.checks import positive, whole_at_least
-from stagewise_reproduction.exact.branch import best_by_norms
-from stagewise_reproduction.exact.norms import Norms, attained
+from stagewise.policies.socp import (
+    ActionBounds,
+    build_action_bounds,
+    build_columns,
+    build_mixture,
+    compute_images,
+    refine_mixture,
+)
+from stagewise.problem.checks import check_integer_at_least, check_positive
+from stagewise_reproduction.exact.branch import find_best_by_norms
+from stagewise_reproduction.exact.norms import Norms, compute_value
 
-WEIGH = named(weigh)
+COMPUTE_BONUS_FACTORS = as_python(compute_bonus_factors)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ExactOPLB(OPLB):
-    """The paper's own problem of a round, with our sets and bonus: the maximum of a convex function, in few dimensions.
+    """OPLB with the paper's own optimisation problem, and our sets and bonus: a convex maximum, in few dimensions.
 
-    Algorithm 2 to the letter, with the printed radii and bonus, is `printed.oplb.PrintedOPLB`.
+    Algorithm 2 exactly as printed, with the printed radii and bonus, is `printed.oplb.PrintedOPLB`.
 
-    Climbed and closed in until value and bound are `tolerance` apart, or `budget` programs were solved; `decision.gap`
-    says what may be missing (docs/theory/oplb-in-three-grades.md).
+    The search ends when value and bound are within `tolerance`, or after `budget` programs; `decision.optimality_gap`
+    bounds what may be missing (docs/theory/oplb-in-three-grades.md).
 
     >>> import stagewise as sw
     >>> policy = ExactOPLB(safe_action=sw.SafeAction(features=[0.0, 0.0]), threshold=0.5, noise=0.1, ridge=1.0)
     >>> decision = policy.decide(policy.start(), np.eye(2))
-    >>> round(decision.hoped, 3), decision.gap < 1e-3
+    >>> round(decision.optimistic_reward, 3), decision.optimality_gap < 1e-3
     (2.591, True)
     """
 
@@ -40,54 +47,64 @@ class ExactOPLB(OPLB):
 
     method: str = field(init=False, default="exact")  # type: ignore[assignment]
     tolerance: float = 1e-3
-    """The gap that is good enough."""
+    """The optimality gap at which the search stops."""
     budget: int = 300
-    """Cone programs a round at most."""
+    """Maximal number of cone programs per round."""
 
     def __post_init__(self) -> None:
-        positive(self.tolerance, "tolerance")
-        object.__setattr__(self, "budget", whole_at_least(self.budget, "budget", 1))
+        check_positive(self.tolerance, "tolerance")
+        object.__setattr__(self, "budget", check_integer_at_least(self.budget, "budget", 1))
         super().__post_init__()
 
-    def graded(self, seen: Chosen, memory: Floats) -> Blend:
-        """Return the best mixture that the search finds, or the linear program's, measured by the same reward."""
-        listing, linear, factors = listing_of(seen, memory), solved_blend(seen), np.empty(self.thresholds.values.size)
-        WEIGH(seen.layout, seen.settings, seen.workspace.bounds, factors)
-        lift = float(np.max(factors * listing.belief.cost_radii))
-        rewards = seen.workspace.bounds[0, CENTRE, listing.places]
-        norms = norms_of(listing.belief, listing.features, rewards, lift)
-        linear = linear._replace(hoped=attained(norms, linear.probabilities[listing.places]))
-        return graded(listing, linear, lambda told: exact_blend(told, rewards, lift, self.tolerance, self.budget))
+    def refine(self, round_result: RoundResult, memory: Floats) -> BoundedMixture:
+        """Return the best mixture of the search, or the linear program's, evaluated by the same reward."""
+        listing, linear, factors = (
+            build_action_bounds(round_result, memory),
+            read_mixture(round_result),
+            np.empty(self.thresholds.values.size),
+        )
+        COMPUTE_BONUS_FACTORS(round_result.layout, round_result.settings, round_result.workspace.bounds, factors)
+        cost_weight = float(np.max(factors * listing.belief.cost_radii))
+        rewards = round_result.workspace.bounds[0, CENTRE, listing.places]
+        norms = build_norms(listing.belief, listing.features, rewards, cost_weight)
+        linear = linear._replace(optimistic_reward=compute_value(norms, linear.probabilities[listing.places]))
+        return refine_mixture(
+            listing,
+            linear,
+            lambda action_bounds: find_exact_mixture(action_bounds, rewards, cost_weight, self.tolerance, self.budget),
+        )
 
 
-def norms_of(belief: Belief, features: Floats, rewards: Floats, lift: float) -> Norms:
+def build_norms(belief: LinearConfidenceSet, features: Floats, rewards: Floats, cost_weight: float) -> Norms:
     """Return the paper's reward <x_π, θ̂> + β_r ‖x_π‖_r + lift ‖x_π‖_c of mixtures of actions (N, d).
 
     Where the two norms differ, one of them is that of all d directions, and whitens the coordinates of both.
     """
     if belief.reward_norm is belief.cost_norm:
-        whitened = images_of(features, belief.reward_norm)
-        return Norms(rewards, whitened, belief.reward_radius + lift, np.zeros((1, len(whitened))), 0.0)
-    whole, part, first, second = belief.reward_norm, belief.cost_norm, belief.reward_radius, lift
-    if len(whole) < len(part):
-        whole, part, first, second = part, whole, second, first
+        whitened = compute_images(features, belief.reward_norm)
+        return Norms(rewards, whitened, belief.reward_radius + cost_weight, np.zeros((1, len(whitened))), 0.0)
+    larger, lesser, first, second = belief.reward_norm, belief.cost_norm, belief.reward_radius, cost_weight
+    if len(larger) < len(lesser):
+        larger, lesser, first, second = lesser, larger, second, first
     other: Floats = np.zeros((1, features.shape[1]))
-    if len(part):
-        other = np.asarray(np.linalg.solve(whole.T, part.T).T, dtype=np.float64)
-    return Norms(rewards, images_of(features, whole), first, other, second)
+    if len(lesser):
+        other = np.asarray(np.linalg.solve(larger.T, lesser.T).T, dtype=np.float64)
+    return Norms(rewards, compute_images(features, larger), first, other, second)
 
 
-def exact_blend(listing: Listing, rewards: Floats, lift: float, tolerance: float, budget: int) -> Blend:
-    """Maximise the paper's reward of the mixture's mean subject to its pessimistic costs, as far as the budget goes."""
-    columns, whose = columns_of(listing, over_their_ceilings(listing))
-    norms = norms_of(listing.belief, listing.features[whose], rewards[whose], lift)
-    best = best_by_norms(columns, listing.hoped[whose], norms, tolerance, budget)
-    return blended(listing, columns, whose, best.shares, best.value, best.bound)
+def find_exact_mixture(
+    listing: ActionBounds, rewards: Floats, cost_weight: float, tolerance: float, budget: int
+) -> BoundedMixture:
+    """Maximise the paper's reward of the mixture's mean subject to its pessimistic costs, within the budget."""
+    columns, selected = build_columns(listing, find_above_ceilings(listing))
+    norms = build_norms(listing.belief, listing.features[selected], rewards[selected], cost_weight)
+    best = find_best_by_norms(columns, listing.optimistic_reward[selected], norms, tolerance, budget)
+    return build_mixture(listing, columns, selected, best.shares, best.value, best.bound)
 
 
-def over_their_ceilings(listing: Listing) -> Ints:
+def find_above_ceilings(listing: ActionBounds) -> Ints:
     """Return the actions whose pessimistic costs are above a ceiling."""
-    everyone, _ = columns_of(listing, np.empty(0, dtype=np.int64))
-    widths = np.sqrt(np.sum(everyone.images**2, axis=0))
-    alone = everyone.costs + everyone.radii[:, np.newaxis] * widths
-    return np.flatnonzero(np.any(alone > listing.ceilings[listing.binding, np.newaxis], axis=0))
+    all_columns, _ = build_columns(listing, np.empty(0, dtype=np.int64))
+    widths = np.sqrt(np.sum(all_columns.images**2, axis=0))
+    single_costs = all_columns.costs + all_columns.radii[:, np.newaxis] * widths
+    return np.flatnonzero(np.any(single_costs > listing.ceilings[listing.binding, np.newaxis], axis=0))

@@ -1,25 +1,25 @@
-"""OPNLB as the paper has it: its own maximum over triples of functions, and its own confidence sets."""
+"""OPNLB with the paper's own maximum over triples of functions, and its own confidence sets."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from stagewise.kernels.compile import Floats, Ints
-from stagewise.models.functions import FunctionsModel
+from stagewise.models.function_class_model import FunctionClassModel
 from stagewise.policies.opnlb import OPNLB
-from stagewise.policies.safe_mixture import Offer
-from stagewise.problem.checks import one_of, shown, whole_at_least
-from stagewise.problem.errors import InvalidActions, InvalidProblem
-from stagewise.rules.rows import Vertex
+from stagewise.policies.safe_mixture import RoundActions
+from stagewise.problem.checks import check_choice, check_integer_at_least, safe_repr
+from stagewise.problem.errors import ErrorCode, InvalidActions, InvalidProblem
+from stagewise.rules.function_class_program import Vertex
 from stagewise_reproduction.exact.balls import BallsModel
-from stagewise_reproduction.exact.triples import best_of_triples
+from stagewise_reproduction.exact.triples import find_best_triple
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ExactOPNLB(OPNLB):
-    """The paper's own maximum over triples of functions (docs/theory/function-classes.md).
+    """OPNLB with the paper's own maximum over triples of functions (docs/theory/function-classes.md).
 
-    `sets="paper"` has the paper's balls with the square of their norm below γ, as its lemma proves. Algorithm 4 to the
-    letter, with the norm itself below γ, is `printed.opnlb.PrintedOPNLB`.
+    `sets="paper"` uses the paper's balls with the squared norm below γ, as its lemma proves. Algorithm 4 exactly as
+    printed, with the norm itself below γ, is `printed.opnlb.PrintedOPNLB`.
 
     >>> import stagewise as sw
     >>> rewards, costs = [[0.1, 0.5, 0.9], [0.1, 0.9, 0.5]], [[0.0, 0.2, 0.6], [0.0, 0.6, 0.2]]
@@ -39,45 +39,50 @@ class ExactOPNLB(OPNLB):
     """Linear programs that "exact" may solve in a round."""
 
     def __post_init__(self) -> None:
-        one_of(self.sets, ("likelihood", "paper"), "sets")
-        whole_at_least(self.search, "search", 1)
+        check_choice(self.sets, ("likelihood", "paper"), "sets")
+        check_integer_at_least(self.search, "search", 1)
         if self.sets == "paper" and self.noise is not None:
             raise InvalidProblem(
-                f"sets is 'paper' and noise {shown(self.noise)}; the paper's radius rests on outcomes in [0, 1], "
-                "so leave noise out"
+                ErrorCode.CONFLICTING_SETTINGS,
+                "sets is 'paper' and noise is {noise}; leave noise out, since the paper's radius assumes "
+                "outcomes in [0, 1]",
+                noise=safe_repr(self.noise),
             )
         super().__post_init__()
         if self.functions.table is not None:
             self.check_range(self.functions.table, InvalidProblem)
 
-    def assumed(self, sizes: tuple[int, ...], noise: Floats, confidence: float) -> FunctionsModel:
-        """Return what is assumed of the signals."""
-        kind = BallsModel if self.sets == "paper" else FunctionsModel
+    def build_model(self, sizes: tuple[int, ...], noise: Floats, confidence: float) -> FunctionClassModel:
+        """Return the model of the signals."""
+        kind = BallsModel if self.sets == "paper" else FunctionClassModel
         return kind(sizes=sizes, noise=noise, confidence=confidence)
 
-    def solve(self, worth: Floats, tables: tuple[Floats, ...], scales: Floats) -> Vertex:
+    def solve(self, reward_values: Floats, tables: tuple[Floats, ...], scales: Floats) -> Vertex:
         """Return the best mixture by the paper's reward, or by OPNLB's; the safe action is last."""
         if self.method != "exact":
-            return super().solve(worth, tables, scales)
-        return best_of_triples(tables[0], tables[1:], self.rule.limits, scales, self.search)
+            return super().solve(reward_values, tables, scales)
+        return find_best_triple(tables[0], tables[1:], self.rule.limits, scales, self.search)
 
-    def offered(self, actions: Any) -> tuple[Offer, Any]:
-        """Return a round's actions, and where their values are to be looked up."""
-        offer, places = super().offered(actions)
-        self.check_range(self.functions.at(places), InvalidActions)
-        return offer, places
+    def parse_round(self, actions: Any) -> tuple[RoundActions, Any]:
+        """Return a round's actions, and the positions of their values."""
+        offer, positions = super().parse_round(actions)
+        self.check_range(self.functions.at(positions), InvalidActions)
+        return offer, positions
 
-    def logged(self, actions: Any) -> Floats | Ints:
+    def check_logged_actions(self, actions: Any) -> Floats | Ints:
         """Return logged arms (n,) or features (n, d)."""
-        places = super().logged(actions)
-        self.check_range(self.functions.at(places), InvalidActions)
-        return places
+        positions = super().check_logged_actions(actions)
+        self.check_range(self.functions.at(positions), InvalidActions)
+        return positions
 
     def check_range(self, values: Floats, error: type[InvalidProblem | InvalidActions]) -> None:
-        """Refuse signed functions (F, n) with values outside [0, 1] where the sets rest on that range."""
+        """Reject signed functions (F, n) with values outside [0, 1] if the sets require that range."""
         values = self.functions.signs[:, None] * values
         if self.sets == "paper" and not (values.min() >= 0.0 and values.max() <= 1.0):
             raise error(
-                f"a function has a value in [{values.min():g}, {values.max():g}]; "
-                "sets='paper' rests on functions with values in [0, 1]"
+                ErrorCode.OUT_OF_RANGE,
+                "a function has a value in [{values:g}, {values_2:g}]; sets='paper' rests on functions "
+                "with values in [0, 1]",
+                values=values.min(),
+                values_2=values.max(),
             )

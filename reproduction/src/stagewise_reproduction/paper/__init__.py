@@ -1,1 +1,1 @@
-"""The figures of the paper: a folder each, which `catalogue` finds by listing."""
+"""The figures of the paper, one folder each; `catalogue` finds them."""

@@ -1,1 +1,1 @@
-"""The paper's algorithms as printed, for comparison with the corrected forms. Do not serve decisions with them."""
+"""The paper's algorithms as printed, for comparison with the corrected forms. Do not use them to serve decisions."""

@@ -1,4 +1,4 @@
-"""Algorithm 2, OPLB, with the bonus, the radii and the problem of a round (34) that are printed."""
+"""Algorithm 2, OPLB, with the printed bonus, radii and optimisation problem (34)."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -6,20 +6,20 @@ from typing import Any, ClassVar
 import numpy as np
 
 from stagewise.records.decision import Decision
-from stagewise.records.draw import Draw
-from stagewise.rules.cone import Columns, dearest
-from stagewise_reproduction.exact.branch import best_by_norms
+from stagewise.records.random_key import RandomKey
+from stagewise.rules.cone_program import Columns, compute_pessimistic_costs
+from stagewise_reproduction.exact.branch import find_best_by_norms
 from stagewise_reproduction.exact.norms import Norms
 from stagewise_reproduction.printed.lclucb import PrintedLCLUCB
-from stagewise_reproduction.printed.ridge import widths
+from stagewise_reproduction.printed.ridge import compute_widths
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PrintedOPLB(PrintedLCLUCB):
     """Maximise ⟨x_π, θ̂⟩ + α_r β_t(δ, d) ‖x_π‖ over the mixtures whose pessimistic cost (32) is at most τ.
 
-    The problem is the maximum of a convex function: it is searched until value and bound are `tolerance` apart or
-    `budget` cone programs were solved, and `decision.gap` is what may be missing.
+    The problem is a convex maximum: the search ends when value and bound are within `tolerance`, or after `budget` cone
+    programs; `decision.optimality_gap` bounds what may be missing.
     """
 
     tolerance: float = 1e-2
@@ -27,18 +27,18 @@ class PrintedOPLB(PrintedLCLUCB):
 
     mixes: ClassVar[bool] = True
 
-    def decide(self, state: Any, actions: Any, draw: Draw = Draw()) -> Decision:  # noqa: B008 (a draw cannot change)
+    def decide(self, state: Any, actions: Any, draw: RandomKey = RandomKey()) -> Decision:  # noqa: B008 (a draw cannot change)
         """Return lines 3 to 7 of the algorithm."""
-        told, (reward_scale, cost_scale) = self.estimates(state), self.scales()
+        fit, (reward_scale, cost_scale) = self.estimates(state), self.scales()
         points = np.vstack([actions.features, self.safe])
-        rewards, bonus = points @ told.reward, reward_scale * told.reward_radius
-        norms = Norms(rewards, np.linalg.cholesky(told.inverse).T @ points.T, bonus, np.zeros((1, self.safe.size)), 0.0)
-        within = self.basis.T @ told.cost_inverse @ self.basis
+        rewards, bonus = points @ fit.reward, reward_scale * fit.reward_radius
+        norms = Norms(rewards, np.linalg.cholesky(fit.inverse).T @ points.T, bonus, np.zeros((1, self.safe.size)), 0.0)
+        within = self.basis.T @ fit.cost_inverse @ self.basis
         images = np.linalg.cholesky(within).T @ (points @ self.basis).T
-        costs, radii = (points @ told.cost)[np.newaxis], np.array([cost_scale * told.cost_radius])
+        costs, radii = (points @ fit.cost)[np.newaxis], np.array([cost_scale * fit.cost_radius])
         columns = Columns(costs, images, radii, np.array([self.threshold]), len(points) - 1)
-        best = best_by_norms(
-            columns, rewards + bonus * widths(points, told.inverse), norms, self.tolerance, self.budget
+        best = find_best_by_norms(
+            columns, rewards + bonus * compute_widths(points, fit.inverse), norms, self.tolerance, self.budget
         )
         shares = best.shares / best.shares.sum()
         rng = np.random.default_rng([draw.seed, draw.run, draw.round, 0])
@@ -46,13 +46,13 @@ class PrintedOPLB(PrintedLCLUCB):
         index = min(index, len(shares) - 1)
         return Decision(
             action=points[index].copy(),
-            index=index if index < len(shares) - 1 else -1,
-            step=1.0,
+            action_index=index if index < len(shares) - 1 else -1,
+            step_size=1.0,
             probabilities=shares,
-            hoped=best.value,
-            dearest=dearest(columns, shares),
+            optimistic_reward=best.value,
+            pessimistic_cost=compute_pessimistic_costs(columns, shares),
             thresholds=np.array([self.threshold]),
-            cause=None,
+            reason_details=None,
             round=draw.round,
-            gap=max(0.0, best.bound - best.value),
+            optimality_gap=max(0.0, best.bound - best.value),
         )

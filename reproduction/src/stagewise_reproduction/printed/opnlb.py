@@ -10,14 +10,14 @@ import numpy as np
 from stagewise.kernels.compile import Flags, Floats
 from stagewise.problem.safe_action import SafeAction
 from stagewise.records.decision import Decision
-from stagewise.records.draw import Draw
 from stagewise.records.outcome import Outcome
-from stagewise.rules.rows import Vertex
-from stagewise_reproduction.exact.triples import best_of_triples
+from stagewise.records.random_key import RandomKey
+from stagewise.rules.function_class_program import Vertex
+from stagewise_reproduction.exact.triples import find_best_triple
 
 
-class Fits(NamedTuple):
-    """What the least squares have seen."""
+class LeastSquaresState(NamedTuple):
+    """The sums of the least squares."""
 
     rounds: int  # t − 1
     losses: tuple[Floats, Floats]  # Σ (f(X_s) − Y_s)² of every function, of the reward and of the cost
@@ -45,7 +45,7 @@ class PrintedOPNLB:
     delta: float = 0.01
 
     mixes: ClassVar[bool] = True
-    hopes: ClassVar[bool] = True
+    is_optimistic: ClassVar[bool] = True
 
     @cached_property
     def tables(self) -> tuple[Floats, Floats]:
@@ -66,18 +66,18 @@ class PrintedOPNLB:
 
     @cached_property
     def solve(self) -> Any:
-        """The best mixture for the functions that are plausible: it changes only when they do."""
-        return lru_cache(maxsize=256)(self.solved)
+        """The best mixture for a set of plausible functions, cached because the set rarely changes."""
+        return lru_cache(maxsize=256)(self.solve_for)
 
-    def start(self) -> Fits:
-        """Return what is known before the first round."""
+    def start(self) -> LeastSquaresState:
+        """Return the state before the first round."""
         rewards, costs = self.tables
-        return Fits(0, (np.zeros(len(rewards)), np.zeros(len(costs))), np.zeros(rewards.shape[1]))
+        return LeastSquaresState(0, (np.zeros(len(rewards)), np.zeros(len(costs))), np.zeros(rewards.shape[1]))
 
-    def decide(self, state: Fits, actions: Any, draw: Draw = Draw()) -> Decision:  # noqa: B008 (a draw cannot change)
+    def decide(self, state: LeastSquaresState, actions: Any, draw: RandomKey = RandomKey()) -> Decision:  # noqa: B008 (a draw cannot change)
         """Return lines 3 to 6 of the algorithm."""
         plausible = self.plausible(state)
-        vertex: Vertex = self.solve(*(kept.tobytes() for kept in plausible))
+        vertex: Vertex = self.solve(*(plausible_sets.tobytes() for plausible_sets in plausible))
         shares = np.append(vertex.shares[:-1], 0.0)
         shares[self.safe_arm] += vertex.shares[-1]
         shares /= shares.sum()
@@ -86,46 +86,46 @@ class PrintedOPNLB:
         costs = self.tables[1][plausible[1]] @ shares[:-1]
         return Decision(
             action=arm,
-            index=arm,
-            step=1.0,
+            action_index=arm,
+            step_size=1.0,
             probabilities=shares,
-            hoped=vertex.value,
-            dearest=np.array([costs.max()]),
+            optimistic_reward=vertex.value,
+            pessimistic_cost=np.array([costs.max()]),
             thresholds=np.array([self.threshold]),
-            cause=None,
+            reason_details=None,
             round=draw.round,
-            gap=max(0.0, vertex.bound - vertex.value),
+            optimality_gap=max(0.0, vertex.bound - vertex.value),
         )
 
-    def learn(self, state: Fits, decision: Decision, outcome: Outcome) -> Fits:
-        """Return what is known after a round."""
-        arm, seen = int(decision.action), (float(outcome.reward), float(np.ravel(np.asarray(outcome.cost))[0]))
+    def learn(self, state: LeastSquaresState, decision: Decision, outcome: Outcome) -> LeastSquaresState:
+        """Return the state after a round."""
+        arm, observed = int(decision.action), (float(outcome.reward), float(np.ravel(np.asarray(outcome.cost))[0]))
         rewards, costs = (
             losses + (table[:, arm] - value) ** 2
-            for losses, table, value in zip(state.losses, self.tables, seen, strict=True)
+            for losses, table, value in zip(state.losses, self.tables, observed, strict=True)
         )
         pulls = state.pulls.copy()
         pulls[arm] += 1.0
-        return Fits(state.rounds + 1, (rewards, costs), pulls)
+        return LeastSquaresState(state.rounds + 1, (rewards, costs), pulls)
 
     def radius(self, count: int, size: int) -> float:
         """Return γ(t, δ/2) of a class with that many functions."""
         return 512.0 * math.log(24.0 * size * math.log(2.0 * (count + 1)) / (self.delta / 2.0))
 
-    def plausible(self, state: Fits) -> tuple[Flags, Flags]:
-        """Say which reward and which cost functions are in C_t."""
-        kept: list[Flags] = []
+    def plausible(self, state: LeastSquaresState) -> tuple[Flags, Flags]:
+        """Return which reward and which cost functions are in C_t."""
+        plausible_sets: list[Flags] = []
         for losses, table in zip(state.losses, self.tables, strict=True):
             norms = np.sqrt((table - table[int(np.argmin(losses))]) ** 2 @ state.pulls)
-            kept.append(norms <= self.radius(state.rounds, len(table)))
+            plausible_sets.append(norms <= self.radius(state.rounds, len(table)))
         at_safe: Flags = self.tables[1][:, self.safe_arm] == self.safe_means[1]
-        return kept[0], kept[1] & at_safe
+        return plausible_sets[0], plausible_sets[1] & at_safe
 
-    def solved(self, rewards: bytes, costs: bytes) -> Vertex:
+    def solve_for(self, rewards: bytes, costs: bytes) -> Vertex:
         """Return the maximum over π of the optimistic reward, under the pessimistic cost."""
-        kept = [np.frombuffer(flags, dtype=np.bool_) for flags in (rewards, costs)]
-        tables = [table[flags] for table, flags in zip(self.tables, kept, strict=True)]
+        plausible_sets = [np.frombuffer(flags, dtype=np.bool_) for flags in (rewards, costs)]
+        tables = [table[flags] for table, flags in zip(self.tables, plausible_sets, strict=True)]
         both = [np.column_stack([table, table[:, self.safe_arm]]) for table in tables]
         reward, cost = self.safe_means
         scale = (1.0 - reward) / (self.threshold - cost)
-        return best_of_triples(both[0], (both[1],), np.array([self.threshold]), np.array([scale]))
+        return find_best_triple(both[0], (both[1],), np.array([self.threshold]), np.array([scale]))

@@ -13,8 +13,8 @@ from stagewise.records.decision import Decision
 from stagewise.records.outcome import Outcome
 
 
-class Seen(NamedTuple):
-    """What the regressions have seen."""
+class RegressionSums(NamedTuple):
+    """The sums of the regressions."""
 
     rounds: int  # t − 1
     gram: Floats  # (d, d) Σ_t
@@ -49,7 +49,7 @@ class PrintedRegression:
     ridge: float = 1.0
     delta: float = 0.01
 
-    hopes: ClassVar[bool] = True
+    is_optimistic: ClassVar[bool] = True
 
     @cached_property
     def safe(self) -> Floats:
@@ -78,52 +78,52 @@ class PrintedRegression:
         return np.asarray(np.linalg.svd(self.safe[np.newaxis])[2][1:].T, dtype=np.float64)
 
     def start(self) -> Any:
-        """Return what is known before the first round."""
-        return self.nothing_seen()
+        """Return the state before the first round."""
+        return self.start_sums()
 
-    def nothing_seen(self) -> Seen:
+    def start_sums(self) -> RegressionSums:
         """Return regressions without data."""
         d, n = self.basis.shape
-        return Seen(0, self.ridge * np.eye(d), np.zeros(d), self.ridge * np.eye(n), np.zeros(n))
+        return RegressionSums(0, self.ridge * np.eye(d), np.zeros(d), self.ridge * np.eye(n), np.zeros(n))
 
     def learn(self, state: Any, decision: Decision, outcome: Outcome) -> Any:
-        """Return what is known after a round."""
-        return self.added(state, decision, outcome)
+        """Return the state after a round."""
+        return self.add_outcome(state, decision, outcome)
 
-    def added(self, seen: Seen, decision: Decision, outcome: Outcome) -> Seen:
+    def add_outcome(self, sums: RegressionSums, decision: Decision, outcome: Outcome) -> RegressionSums:
         """Return the sums of (3) and (4) with one more round."""
         x = np.asarray(decision.action, dtype=np.float64)
-        inside, given = x @ self.basis, float(np.ravel(np.asarray(outcome.cost))[0])
-        return Seen(
-            seen.rounds + 1,
-            seen.gram + np.outer(x, x),
-            seen.rewards + float(outcome.reward) * x,
-            seen.cost_gram + np.outer(inside, inside),
-            seen.costs + (given - float(x @ self.known_cost)) * inside,
+        inside, observed_cost = x @ self.basis, float(np.ravel(np.asarray(outcome.cost))[0])
+        return RegressionSums(
+            sums.rounds + 1,
+            sums.gram + np.outer(x, x),
+            sums.rewards + float(outcome.reward) * x,
+            sums.cost_gram + np.outer(inside, inside),
+            sums.costs + (observed_cost - float(x @ self.known_cost)) * inside,
         )
 
     def radius(self, count: int, size: int) -> float:
         """Return β_t(δ, n) = R √(n log((1 + (t−1)L²/λ)/δ)) + √λ S."""
         growth = 1.0 + count * self.action_bound**2 / self.ridge
-        spread = math.sqrt(size * math.log(growth / self.delta))
-        return self.noise * spread + math.sqrt(self.ridge) * self.norm_bound
+        growth_term = math.sqrt(size * math.log(growth / self.delta))
+        return self.noise * growth_term + math.sqrt(self.ridge) * self.norm_bound
 
-    def estimates(self, seen: Seen) -> Estimates:
+    def estimates(self, sums: RegressionSums) -> Estimates:
         """Return (4), the norms of (5) and their radii."""
-        inverse: Floats = np.asarray(np.linalg.inv(seen.gram), dtype=np.float64)
-        within: Floats = np.asarray(np.linalg.inv(seen.cost_gram), dtype=np.float64)
+        inverse: Floats = np.asarray(np.linalg.inv(sums.gram), dtype=np.float64)
+        within: Floats = np.asarray(np.linalg.inv(sums.cost_gram), dtype=np.float64)
         size = self.safe.size
         return Estimates(
-            inverse @ seen.rewards,
+            inverse @ sums.rewards,
             inverse,
-            self.radius(seen.rounds, size),
-            self.known_cost + self.basis @ (within @ seen.costs),
+            self.radius(sums.rounds, size),
+            self.known_cost + self.basis @ (within @ sums.costs),
             self.basis @ within @ self.basis.T,
-            self.radius(seen.rounds, size - 1 if self.knows_cost else size),
+            self.radius(sums.rounds, size - 1 if self.knows_cost else size),
         )
 
 
-def widths(points: Floats, inverse: Floats) -> Floats:
+def compute_widths(points: Floats, inverse: Floats) -> Floats:
     """Return ‖x‖ in the norm of a matrix for every row."""
     squares: Floats = ((points @ inverse) * points).sum(axis=-1)
     return np.sqrt(np.maximum(squares, 0.0))

@@ -1,4 +1,4 @@
-"""Algorithm 5 and what follows it: LC-LUCB where reward and cost of the safe action are unknown, as printed."""
+"""Algorithm 5 as printed, followed by LC-LUCB, where reward and cost of the safe action are unknown."""
 
 import math
 from dataclasses import dataclass
@@ -6,13 +6,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stagewise.kernels.promise import WARMING
+from stagewise.kernels.constraints import SAFE_COST_UNCERTAIN
 from stagewise.policies.settings import CAUSES
 from stagewise.records.decision import Decision
-from stagewise.records.draw import Draw
 from stagewise.records.outcome import Outcome
+from stagewise.records.random_key import RandomKey
 from stagewise_reproduction.printed.lclucb import PrintedLCLUCB
-from stagewise_reproduction.printed.ridge import Seen
+from stagewise_reproduction.printed.ridge import RegressionSums
 
 
 class WarmUp(NamedTuple):
@@ -26,46 +26,46 @@ class WarmUp(NamedTuple):
 
 
 class State(NamedTuple):
-    """What the warm-up and the regressions have seen; the regressions are warm-started with its rounds."""
+    """The state of the warm-up and of the regressions, which include the rounds of the warm-up."""
 
     warm_up: WarmUp
-    seen: Seen
+    sums: RegressionSums
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PrintedUnknownBaseline(PrintedLCLUCB):
     """Play x₀ until ĉ₀ + 3√(2 log(1/δ)/t) ≤ τ and r̂₀ + 3√(2 log(1/δ)/t) ≤ 1; then LC-LUCB with α_r/α_c = Δ̂_r/Δ̂_c.
 
-    Both scalings are at least 1, as Algorithm 1 asks: the smaller one is 1. The cost is estimated in all d directions.
-    Where no action is certified any more the safe action is played; its `fallback` says so.
+    Both scalings are at least 1, as Algorithm 1 requires: the smaller one is 1. The cost is estimated in all d
+    directions. If no action is certified, the safe action is played, and its `cause` says so.
     """
 
     def start(self) -> State:
-        """Return what is known before the first round."""
-        return State(WarmUp(0, 0.0, 0.0, None, None), self.nothing_seen())
+        """Return the state before the first round."""
+        return State(WarmUp(0, 0.0, 0.0, None, None), self.start_sums())
 
-    def decide(self, state: Any, actions: Any, draw: Draw = Draw()) -> Decision:  # noqa: B008 (a draw cannot change)
+    def decide(self, state: Any, actions: Any, draw: RandomKey = RandomKey()) -> Decision:  # noqa: B008 (a draw cannot change)
         """Return the safe action during the warm-up, and lines 3 and 4 of Algorithm 1 after it."""
         reward, cost = state.warm_up.reward, state.warm_up.cost
         if reward is None or cost is None:
-            return self.warming(draw)
+            return self.decide_warm_up(draw)
         ratio = (1.0 - reward) / (self.threshold - cost)
-        return self.best(state.seen, max(1.0, ratio), max(1.0, 1.0 / ratio), actions, draw)
+        return self.choose_best(state.sums, max(1.0, ratio), max(1.0, 1.0 / ratio), actions, draw)
 
-    def warming(self, draw: Draw) -> Decision:
+    def decide_warm_up(self, draw: RandomKey) -> Decision:
         """Return a round of the warm-up."""
         limit, nothing = np.array([self.threshold]), -math.inf
-        return Decision(self.safe.copy(), -1, 0.0, None, nothing, limit, limit, CAUSES[WARMING], draw.round)
+        return Decision(self.safe.copy(), -1, 0.0, None, nothing, limit, limit, CAUSES[SAFE_COST_UNCERTAIN], draw.round)
 
     def learn(self, state: Any, decision: Decision, outcome: Outcome) -> State:
-        """Return what is known after a round."""
+        """Return the state after a round."""
         warm_up = state.warm_up
         if warm_up.reward is None or warm_up.cost is None:
-            warm_up = self.averaged(warm_up, float(outcome.reward), float(np.ravel(np.asarray(outcome.cost))[0]))
-        return State(warm_up, self.added(state.seen, decision, outcome))
+            warm_up = self.update_averages(warm_up, float(outcome.reward), float(np.ravel(np.asarray(outcome.cost))[0]))
+        return State(warm_up, self.add_outcome(state.sums, decision, outcome))
 
-    def averaged(self, before: WarmUp, reward: float, cost: float) -> WarmUp:
-        """Return lines 2 to 5 of Algorithm 5: an average is kept as it is when its condition first holds."""
+    def update_averages(self, before: WarmUp, reward: float, cost: float) -> WarmUp:
+        """Return lines 2 to 5 of Algorithm 5: an average is fixed when its condition first holds."""
         rounds, rewards, costs = before.rounds + 1, before.reward_sum + reward, before.cost_sum + cost
         margin = 3.0 * math.sqrt(2.0 * math.log(1.0 / self.delta) / rounds)
         kept_reward, kept_cost = before.reward, before.cost

@@ -1,43 +1,43 @@
-"""A memory begun, and a memory that follows other candidates or has room for more."""
+"""Start a memory, change its cached candidates, or increase its capacity."""
 
 from collections.abc import Callable
 from typing import NamedTuple
 
 from stagewise.kernels.compile import Floats, Ints, factory, kernel
 from stagewise.kernels.layout import (
-    APIECE,
     ARMS,
+    CACHE_DISABLED,
+    CACHED,
     CAPACITY,
-    CELLS,
-    EVENTS,
     FEATURES,
-    FOLLOWED,
-    NEVER,
-    PARTS,
+    KERNEL_RIDGE,
+    MODEL_BLOCKS,
+    PER_ACTION_RIDGE,
+    RARE_EVENTS,
     RIDGE,
-    SPACE,
-    kept_rows,
-    known_actions,
-    part_of,
-    part_size,
-    piece_size,
-    regressions_of,
-    set_out,
+    SEGMENT_RATES,
+    count_cached_rows,
+    count_regressions,
+    get_known_actions,
+    get_model_block,
+    model_block_size,
+    regression_size,
     slot_size,
     tally_size,
+    write_memory_header,
 )
-from stagewise.kernels.signals.apiece import start_apiece
-from stagewise.kernels.signals.arms import start_arms
-from stagewise.kernels.signals.cells import move_cells, slot_at, slots_of
-from stagewise.kernels.signals.events import start_events
-from stagewise.kernels.signals.own import start_own
-from stagewise.kernels.signals.ridge import follow_ridge, start_ridge
-from stagewise.kernels.signals.space import used_in
-from stagewise.kernels.signals.space_follow import copy_followed, copy_space, follow_space
+from stagewise.kernels.models.arm_means import start_arms
+from stagewise.kernels.models.kernel_ridge import count_basis_points
+from stagewise.kernels.models.kernel_ridge_cache import cache_kernel_ridge, copy_cached_candidates, copy_kernel_ridge
+from stagewise.kernels.models.per_action_ridge import start_per_action_ridge
+from stagewise.kernels.models.per_candidate import start_per_candidate
+from stagewise.kernels.models.rare_events import start_rare_events
+from stagewise.kernels.models.ridge import cache_ridge, start_ridge
+from stagewise.kernels.models.segment_rates import copy_segment_rates, count_slots, get_slot_offset
 
 
 class MemoryKernels(NamedTuple):
-    """What makes memories, compiled for the models of a form."""
+    """Kernels that create and change memories, compiled for some kinds of models."""
 
     start: Callable[..., None]
     change: Callable[..., None]
@@ -45,103 +45,109 @@ class MemoryKernels(NamedTuple):
 
 
 @factory
-def memory_kernels_for(*models: int) -> MemoryKernels:
-    """Return what makes the memories of policies with these kinds of models (see `round.Form`)."""
-    ridge, arms, space, sharp, apiece, cells, events = models
+def build_memory_kernels(*models: int) -> MemoryKernels:
+    """Return the kernels for memories of policies with these kinds of models (see `round.RoundSpec`)."""
+    ridge, arms, kernel_ridge, per_candidate, per_action_ridge, segment_rates, rare_events = models
 
     @kernel
     def start(layout: Ints, settings: Floats, capacity: int, memory: Floats, work: Floats) -> None:
-        """Write the memory of a policy that has seen nothing and follows nothing yet."""
-        set_out(layout, memory, 0, capacity)
-        for which in range(layout[PARTS]):
-            part = part_of(layout, memory, which)
-            if ridge and part.kind == RIDGE:
-                start_ridge(part, settings, memory)
-            if arms and part.kind == ARMS:
-                start_arms(part, settings, memory)
-            if apiece and part.kind == APIECE:
-                start_apiece(part, settings, memory)
-            if events and part.kind == EVENTS:
-                start_events(part, settings, memory)
-            if space and part.kind == SPACE:
-                follow_space(layout, part, known_actions(layout, settings, memory).followed, settings, memory, work)
+        """Write the memory of a policy without data and without cached candidates."""
+        write_memory_header(layout, memory, 0, capacity)
+        for index in range(layout[MODEL_BLOCKS]):
+            block = get_model_block(layout, memory, index)
+            if ridge and block.kind == RIDGE:
+                start_ridge(block, settings, memory)
+            if arms and block.kind == ARMS:
+                start_arms(block, settings, memory)
+            if per_action_ridge and block.kind == PER_ACTION_RIDGE:
+                start_per_action_ridge(block, settings, memory)
+            if rare_events and block.kind == RARE_EVENTS:
+                start_rare_events(block, settings, memory)
+            if kernel_ridge and block.kind == KERNEL_RIDGE:
+                cache_kernel_ridge(
+                    layout, block, get_known_actions(layout, settings, memory).cached, settings, memory, work
+                )
 
     @kernel
     def change(
         features: Floats, layout: Ints, settings: Floats, memory: Floats, capacity: int, changed: Floats, work: Floats
     ) -> None:
-        """Write the same memory following these candidates (K, d), with this capacity; without any, none ever again."""
+        """Write the same memory with these candidates (K, d) cached and this capacity; with none, disable caching."""
         count = features.shape[0]
-        set_out(layout, changed, count if count > 0 else int(NEVER), capacity)
-        known = known_actions(layout, settings, changed)
+        write_memory_header(layout, changed, count if count > 0 else int(CACHE_DISABLED), capacity)
+        known = get_known_actions(layout, settings, changed)
         for candidate in range(count):
             for i in range(features.shape[1]):
-                known.followed[candidate, i] = features[candidate, i]
-        for which in range(layout[PARTS]):
-            old, new = part_of(layout, memory, which), part_of(layout, changed, which)
+                known.cached[candidate, i] = features[candidate, i]
+        for index in range(layout[MODEL_BLOCKS]):
+            old, new = get_model_block(layout, memory, index), get_model_block(layout, changed, index)
             if ridge and new.kind == RIDGE:
                 n, k = old.size, old.signals
-                kept = kept_rows(n, k, old.sharp)
-                first, place = old.memory + kept * old.width, new.memory + kept * new.width
-                copy(memory, first, changed, place, (n + k) * n + tally_size(k))
+                rows = count_cached_rows(n, k, old.per_candidate)
+                source_start, target_start = old.memory + rows * old.width, new.memory + rows * new.width
+                copy_values(memory, source_start, changed, target_start, (n + k) * n + tally_size(k))
                 if count > 0:
-                    follow_ridge(new, features, known.safe, settings, changed, work)
-                    if sharp:
-                        start_own(new, features, settings, work)
+                    cache_ridge(new, features, known.safe, settings, changed, work)
+                    if per_candidate:
+                        start_per_candidate(new, features, settings, work)
             if arms and new.kind == ARMS:
-                copy(memory, old.memory, changed, new.memory, part_size(layout, which, 0, int(memory[CAPACITY])))
-            if events and new.kind == EVENTS:
-                copy(memory, old.memory, changed, new.memory, part_size(layout, which, 0, int(memory[CAPACITY])))
-            if space and new.kind == SPACE:
-                copy_space(layout, old, new, memory, changed)
-                follow_space(layout, new, features, settings, changed, work)
+                copy_values(
+                    memory, old.memory, changed, new.memory, model_block_size(layout, index, 0, int(memory[CAPACITY]))
+                )
+            if rare_events and new.kind == RARE_EVENTS:
+                copy_values(
+                    memory, old.memory, changed, new.memory, model_block_size(layout, index, 0, int(memory[CAPACITY]))
+                )
+            if kernel_ridge and new.kind == KERNEL_RIDGE:
+                copy_kernel_ridge(layout, old, new, memory, changed)
+                cache_kernel_ridge(layout, new, features, settings, changed, work)
 
     @kernel
     def widen(layout: Ints, memory: Floats, capacity: int, changed: Floats) -> None:
-        """Write the same memory, following the same candidates, with room for more basis points, or segments."""
-        set_out(layout, changed, int(memory[FOLLOWED]), capacity)
-        count = max(int(memory[FOLLOWED]), 0) * layout[FEATURES]
-        copy(memory, memory.size - count, changed, changed.size - count, count)
-        for which in range(layout[PARTS]):
-            old, new = part_of(layout, memory, which), part_of(layout, changed, which)
-            if space and new.kind == SPACE:
-                copy_space(layout, old, new, memory, changed)
-                copy_followed(layout, old, new, memory, changed)
-            elif cells and new.kind == CELLS:
-                move_cells(old, new, memory, changed, slots_of(old, memory))
+        """Write the same memory, with the same cached candidates, with capacity for more basis points or segments."""
+        write_memory_header(layout, changed, int(memory[CACHED]), capacity)
+        count = max(int(memory[CACHED]), 0) * layout[FEATURES]
+        copy_values(memory, memory.size - count, changed, changed.size - count, count)
+        for index in range(layout[MODEL_BLOCKS]):
+            old, new = get_model_block(layout, memory, index), get_model_block(layout, changed, index)
+            if kernel_ridge and new.kind == KERNEL_RIDGE:
+                copy_kernel_ridge(layout, old, new, memory, changed)
+                copy_cached_candidates(layout, old, new, memory, changed)
+            elif segment_rates and new.kind == SEGMENT_RATES:
+                copy_segment_rates(old, new, memory, changed, count_slots(old, memory))
             else:
-                size = part_size(layout, which, int(memory[FOLLOWED]), int(memory[CAPACITY]))
-                copy(memory, old.memory, changed, new.memory, size)
+                size = model_block_size(layout, index, int(memory[CACHED]), int(memory[CAPACITY]))
+                copy_values(memory, old.memory, changed, new.memory, size)
 
     return MemoryKernels(start, change, widen)
 
 
 @kernel
-def grow(layout: Ints, memory: Floats, wider: Ints, grown: Floats) -> None:
-    """Write what is known of actions in a context into the memory of a policy that has those first, and more."""
-    for which in range(layout[PARTS]):
-        old, new = part_of(layout, memory, which), part_of(wider, grown, which)
-        if new.kind == APIECE:
-            copy(memory, old.memory, grown, new.memory, regressions_of(old) * piece_size(old.size))
-        if new.kind == CELLS:
+def copy_to_more_actions(layout: Ints, memory: Floats, wider: Ints, grown: Floats) -> None:
+    """Copy what was learned of actions in a context into the memory of a policy with these actions first, and more."""
+    for index in range(layout[MODEL_BLOCKS]):
+        old, new = get_model_block(layout, memory, index), get_model_block(wider, grown, index)
+        if new.kind == PER_ACTION_RIDGE:
+            copy_values(memory, old.memory, grown, new.memory, count_regressions(old) * regression_size(old.size))
+        if new.kind == SEGMENT_RATES:
             grown[new.memory] = memory[old.memory]
-            for slot in range(slots_of(old, memory)):
-                copy(memory, slot_at(old, slot), grown, slot_at(new, slot), slot_size(old.size))
+            for slot in range(count_slots(old, memory)):
+                copy_values(memory, get_slot_offset(old, slot), grown, get_slot_offset(new, slot), slot_size(old.size))
 
 
 @kernel
-def fullest(layout: Ints, memory: Floats) -> int:
-    """Return the most basis points that a part of this memory has in use; without such a part, 0."""
+def get_most_basis_points(layout: Ints, memory: Floats) -> int:
+    """Return the largest number of basis points that a block of this memory uses; 0 if it has none."""
     most = 0
-    for which in range(layout[PARTS]):
-        part = part_of(layout, memory, which)
-        if part.kind == SPACE:
-            most = max(most, used_in(part, memory))
+    for index in range(layout[MODEL_BLOCKS]):
+        block = get_model_block(layout, memory, index)
+        if block.kind == KERNEL_RIDGE:
+            most = max(most, count_basis_points(block, memory))
     return most
 
 
 @kernel
-def copy(source: Floats, start: int, target: Floats, place: int, count: int) -> None:
-    """Copy so many numbers."""
+def copy_values(source: Floats, source_start: int, target: Floats, target_start: int, count: int) -> None:
+    """Copy this many numbers."""
     for i in range(count):
-        target[place + i] = source[start + i]
+        target[target_start + i] = source[source_start + i]

@@ -1,122 +1,135 @@
-"""One round, made of a model and a rule: look and choose, then learn.
+"""One round, composed of models and a rule: compute bounds, choose, learn.
 
-`round_for` puts them together. What a policy never runs is not compiled for it: the switches of a `Form` are captured
-as constants.
+`build_round` composes them. The switches of a `RoundSpec` are captured as constants, so only the code that a policy
+runs is compiled.
 """
 
 import math
 from collections.abc import Callable
 from typing import NamedTuple
 
-from stagewise.kernels.answer import UNFOLLOWED, written_in
-from stagewise.kernels.bounds import workspace_in, workspace_size
+from stagewise.kernels.answer import UNCACHED, get_decision_views
+from stagewise.kernels.bounds import get_workspace, workspace_size
 from stagewise.kernels.compile import Flags, Floats, Ints, factory, kernel
-from stagewise.kernels.draw import POLICY, uniform
+from stagewise.kernels.constraints import ALARM, clip_at_ceilings
 from stagewise.kernels.layout import (
-    APIECE,
     ARMS,
-    CELLS,
-    EVENTS,
-    FOLLOWED,
-    HOME,
+    CACHE_DISABLED,
+    CACHED,
+    KERNEL_RIDGE,
     LIMITS,
-    NEVER,
+    PER_ACTION_RIDGE,
+    RARE_EVENTS,
     RIDGE,
-    SPACE,
-    Part,
-    known_actions,
-    padded,
-    part_of,
-    safe_action,
-    spread_of,
+    SAFE_INDEX,
+    SEGMENT_RATES,
+    ModelBlock,
+    get_known_actions,
+    get_model_block,
+    get_posterior_scale,
+    get_safe_action,
+    pad_to_vector,
 )
-from stagewise.kernels.loop.pinned import pinned_for
-from stagewise.kernels.promise import ALARM, cut_at_ceilings
+from stagewise.kernels.loop.fixed_layout import build_layout_reader
+from stagewise.kernels.models.arm_means import check_arms, compute_arm_bounds, learn_arms
+from stagewise.kernels.models.assumption_tests import (
+    check_ceilings,
+    check_regression,
+    is_same_action,
+    record_safe_outcome,
+)
+from stagewise.kernels.models.kernel_ridge import get_neglected_norm, learn_kernel_ridge
+from stagewise.kernels.models.kernel_ridge_bounds import compute_cached_kernel_ridge_bounds, compute_kernel_ridge_bounds
+from stagewise.kernels.models.per_action_ridge import (
+    compute_per_action_bounds,
+    draw_per_action_ridge,
+    learn_per_action_ridge,
+)
+from stagewise.kernels.models.per_candidate import compute_candidate_bounds, learn_per_candidate, tighten_by_ellipsoid
+from stagewise.kernels.models.posterior import draw_arms, draw_ridge
+from stagewise.kernels.models.rare_events import check_rare_events, compute_rare_events_bounds, draw_rare_events
+from stagewise.kernels.models.rare_events_fit import learn_rare_events
+from stagewise.kernels.models.ridge import AT_SAFE, ELSEWHERE, learn_ridge
+from stagewise.kernels.models.ridge_bounds import bounds_work_size, compute_cached_ridge_bounds, compute_ridge_bounds
+from stagewise.kernels.models.round_safe_checks import (
+    apply_round_declaration,
+    check_round_safe_action,
+    record_round_safe_action,
+)
+from stagewise.kernels.models.sampling import sample_reward
+from stagewise.kernels.models.segment_rates import compute_segment_bounds, draw_segment_rates, learn_segment_rates
+from stagewise.kernels.random_streams import POLICY, uniform
 from stagewise.kernels.rules.certified_mixture import choose_certified_mixture
-from stagewise.kernels.rules.certified_ray import choose_certified_ray, exchange_crosses
+from stagewise.kernels.rules.certified_ray import choose_certified_ray, swap_crosses
 from stagewise.kernels.rules.mixture import choose_mixture
-from stagewise.kernels.rules.ray import choose_ray, settle_ray
-from stagewise.kernels.signals.apiece import draw_apiece, learn_apiece, look_apiece
-from stagewise.kernels.signals.arms import learn_arms, look_arms, mistold_arms
-from stagewise.kernels.signals.cells import draw_cells, learn_cells, look_cells
-from stagewise.kernels.signals.declared import declare_round, mistold_safe_of_round, note_safe_of_round
-from stagewise.kernels.signals.events import draw_events, look_events, mistold_events
-from stagewise.kernels.signals.look import look_ridge, look_size, recall_ridge
-from stagewise.kernels.signals.own import learn_own, look_own, narrow
-from stagewise.kernels.signals.posterior import draw_arms, draw_ridge
-from stagewise.kernels.signals.refit import learn_events
-from stagewise.kernels.signals.ridge import AT_SAFE, ELSEWHERE, learn_ridge
-from stagewise.kernels.signals.sampling import sample
-from stagewise.kernels.signals.space import learn_space, neglected_in
-from stagewise.kernels.signals.space_look import look_space, recall_space
-from stagewise.kernels.signals.watch import mistold_regression, note_safe, overrun, same
+from stagewise.kernels.rules.ray import choose_ray, finish_ray
 
-STAY, RAYS, MIXTURE = 0, 1, 2
+ALWAYS_SAFE, RAYS, MIXTURE = 0, 1, 2
 MIXING = (MIXTURE,)  # rules that draw from a mixture; all others play a point
-REWARD, EVERY = 1, 2  # what is sampled
+REWARD, EVERY = 1, 2  # values of `sampled`
 
 
-class Form(NamedTuple):
+class RoundSpec(NamedTuple):
     """What a round is compiled for."""
 
     ridge: int = 0  # 1: some signals are linear,
-    arms: int = 0  # arm by arm,
-    space: int = 0  # or in a reproducing-kernel space
-    sharp: int = 0  # 1: candidates that come back have sets of their own
-    apiece: int = 0  # 1: some signals are linear in the context, action by action,
-    cells: int = 0  # or rates by action and segment
-    events: int = 0  # 1: some costs are linear and rare
-    rule: int = STAY  # RAYS, MIXTURE, or STAY: always the safe action
+    arms: int = 0  # modelled per arm,
+    kernel_ridge: int = 0  # or in a reproducing-kernel space
+    per_candidate: int = 0  # 1: recurring candidates have sets of their own
+    per_action_ridge: int = 0  # 1: some signals are linear in the context, with a regression per action,
+    segment_rates: int = 0  # or rates by action and segment
+    rare_events: int = 0  # 1: some costs are linear and rare
+    rule: int = ALWAYS_SAFE  # RAYS, MIXTURE, or ALWAYS_SAFE
     sampled: int = 0  # REWARD: the reward is sampled; EVERY: every signal, under a certificate
     several: int = 0  # 1: a mixture has more than one limit
     single: int = 0  # 1: there is one limit
-    parts: int = 1  # how many models there are
-    apart: int = 0  # 1: every signal has a part of its own, and may be missing (NaN) in what is learned
-    roving: int = 0  # 1: the safe action is another one in every round, and nothing is followed
+    block_count: int = 1  # number of model blocks
+    separate_signals: int = 0  # 1: every signal has a block of its own, and may be missing (NaN) in an outcome
+    per_round_safe: int = 0  # 1: every round has its own safe action, and nothing is cached
 
     @property
     def models(self) -> tuple[int, ...]:
-        """Which kinds of models there are, as `memory.memory_kernels_for` takes them."""
+        """The kinds of models, in the order of `memory.build_memory_kernels`."""
         return tuple(self[: self._fields.index("rule")])
 
     @property
     def mixes(self) -> bool:
-        """Whether its rule draws what is played from a mixture."""
+        """Whether the rule draws the action from a mixture."""
         return self.rule in MIXING
 
     @property
     def points(self) -> bool:
-        """Whether its rule plays points between the safe action and candidates: whose means only features tell."""
-        return self.rule != STAY and not self.mixes and self.arms == 0
+        """Whether the rule plays points between the safe action and candidates, whose means need features."""
+        return self.rule != ALWAYS_SAFE and not self.mixes and self.arms == 0
 
 
 class Round(NamedTuple):
-    """The two halves of a round, compiled."""
+    """The compiled kernels of a round."""
 
     decide: Callable[..., int]
     learn: Callable[..., None]
-    see: Callable[..., int]
+    compute_bounds: Callable[..., int]
     choose: Callable[..., int]
     learn_at: Callable[..., None]
 
 
 @kernel
 def work_size(limits: int, count: int, size: int, known: bool) -> int:
-    """Return the length of the models' scratch array: n coordinates, K candidates; `known`: that are all followed."""
-    followed = padded(max(count, 0) + 1)
-    least = max(2 * followed, followed + 3 * size + 1 + limits, (3 + limits) * size)
-    return least if known else max(least, look_size(size, count))
+    """Return the length of the models' scratch: n coordinates, K candidates; `known`: all of them are cached."""
+    cached_width = pad_to_vector(max(count, 0) + 1)
+    least = max(2 * cached_width, cached_width + 3 * size + 1 + limits, (3 + limits) * size)
+    return least if known else max(least, bounds_work_size(size, count))
 
 
 @kernel
 def scratch_size(limits: int, count: int, size: int, known: bool) -> int:
-    """Return the length of the array that rounds are worked out in (see `bounds.Workspace`)."""
+    """Return the length of the scratch array of a round (see `bounds.Workspace`)."""
     return workspace_size(limits, count) + work_size(limits, count, size, known)
 
 
 @kernel
-def recognised(features: Floats, known: Floats) -> bool:
-    """Say whether these are the candidates that are followed."""
+def are_cached(features: Floats, known: Floats) -> bool:
+    """Return whether these are the cached candidates."""
     if known.shape[0] != features.shape[0]:
         return False
     for candidate in range(known.shape[0]):
@@ -127,8 +140,8 @@ def recognised(features: Floats, known: Floats) -> bool:
 
 
 @kernel
-def is_at(action: Floats, safe: Floats, features: Floats, index: int, step: float) -> bool:
-    """Say whether an action is, to the bit, this step on this ray."""
+def is_on_ray(action: Floats, safe: Floats, features: Floats, index: int, step: float) -> bool:
+    """Return whether an action is, to the bit, this step on this ray."""
     equal = True
     for i in range(action.size):
         equal &= action[i] == (1.0 - step) * safe[i] + step * features[index, i]
@@ -136,136 +149,174 @@ def is_at(action: Floats, safe: Floats, features: Floats, index: int, step: floa
 
 
 @kernel
-def first_part(layout: Ints, memory: Floats) -> tuple[Part, ...]:
-    """Return the only part of a memory, in a tuple."""
-    return (part_of(layout, memory, 0),)
+def get_only_block(layout: Ints, memory: Floats) -> tuple[ModelBlock, ...]:
+    """Return the only block of a memory, in a tuple."""
+    return (get_model_block(layout, memory, 0),)
 
 
 @factory
-def parts_for(count: int) -> Callable[..., tuple[Part, ...]]:
-    """Return what names all parts of a memory, once for all rounds that are played with it."""
+def build_block_reader(count: int) -> Callable[..., tuple[ModelBlock, ...]]:
+    """Return a kernel that reads all blocks of a memory, once for all rounds."""
     last = count - 1
-    before = parts_for(last) if count > 1 else first_part
+    before = build_block_reader(last) if count > 1 else get_only_block
 
     @kernel
-    def all_parts(layout: Ints, memory: Floats) -> tuple[Part, ...]:
-        return before(layout, memory) + (part_of(layout, memory, last),)
+    def read_all_blocks(layout: Ints, memory: Floats) -> tuple[ModelBlock, ...]:
+        return before(layout, memory) + (get_model_block(layout, memory, last),)
 
-    return all_parts if count > 1 else first_part
+    return read_all_blocks if count > 1 else get_only_block
 
 
 @factory
-def round_for(form: Form) -> Round:
+def build_round(round_spec: RoundSpec) -> Round:
     """Return a round of this form, compiled when it is first played."""
-    ridge, arms, space, sharp, sampled, several = (
-        form.ridge, form.arms, form.space, form.sharp, form.sampled, form.several,
+    ridge, arms, kernel_ridge, per_candidate, sampled, several = (
+        round_spec.ridge, round_spec.arms, round_spec.kernel_ridge, round_spec.per_candidate, round_spec.sampled,
+        round_spec.several,
     )  # fmt: skip
-    apiece, cells, context, roving = form.apiece, form.cells, int(form.apiece or form.cells), form.roving
-    events = form.events
-    parts_of, pinned, certified = parts_for(form.parts), pinned_for(form.parts, form.single), int(form.sampled == EVERY)
-    mixes, rays, apart = int(form.mixes), int(form.rule == RAYS), form.apart
-    clips = int(form.sharp == 1 and form.sampled != EVERY)  # CAPS cuts at ceilings itself
+    per_action_ridge, segment_rates, context, per_round_safe = (
+        round_spec.per_action_ridge,
+        round_spec.segment_rates,
+        int(round_spec.per_action_ridge or round_spec.segment_rates),
+        round_spec.per_round_safe,
+    )
+    rare_events = round_spec.rare_events
+    read_blocks, read_layout, certified = (
+        build_block_reader(round_spec.block_count),
+        build_layout_reader(round_spec.block_count, round_spec.single),
+        int(round_spec.sampled == EVERY),
+    )
+    mixes, rays, separate_signals = int(round_spec.mixes), int(round_spec.rule == RAYS), round_spec.separate_signals
+    clips = int(round_spec.per_candidate == 1 and round_spec.sampled != EVERY)  # CAPS clips at ceilings itself
 
     @kernel
-    def see(
-        features: Floats, known: bool, parts: tuple[Part, ...], layout: Ints, settings: Floats, memory: Floats,
+    def compute_bounds(
+        features: Floats, known: bool, blocks: tuple[ModelBlock, ...], layout: Ints, settings: Floats, memory: Floats,
         bounds: Floats, work: Floats,
     ) -> int:  # fmt: skip
-        """Write the bounds of every signal; return what was declared and is contradicted, or 0."""
-        safe, dispute = safe_action(layout, settings).features, 0
-        for part in parts:
+        """Write the bounds of every signal; return the code of a contradiction, or 0."""
+        safe, contradiction = get_safe_action(layout, settings).features, 0
+        for block in blocks:
             found = 0
-            if ridge and part.kind == RIDGE:
-                if sharp:
-                    # along a ray whose safe action is learned, bounds bend; of the round's own a bound is declared
-                    straight = bool(mixes) or bool(roving) or part.anchored == 1
-                    look_own(part, features, safe, known, straight, settings, memory, bounds, work)
+            if ridge and block.kind == RIDGE:
+                if per_candidate:
+                    # bounds are curved along a ray whose safe action is learned, unless they are declared
+                    straight = bool(mixes) or bool(per_round_safe) or block.anchored == 1
+                    compute_candidate_bounds(block, features, safe, known, straight, settings, memory, bounds, work)
                 elif known:
-                    recall_ridge(part, settings, memory, bounds, work)
+                    compute_cached_ridge_bounds(block, settings, memory, bounds, work)
                 else:
-                    look_ridge(part, features, safe, settings, memory, bounds, work)
-                found = mistold_regression(part, settings, memory, 0.0)
-                if roving:
-                    begun = mistold_safe_of_round(part, settings)
-                    found = begun if found == 0 else found
-            if arms and part.kind == ARMS:
-                look_arms(layout, part, settings, memory, bounds)
-                found = mistold_arms(layout, part, settings, memory)
-            if space and part.kind == SPACE:
+                    compute_ridge_bounds(block, features, safe, settings, memory, bounds, work)
+                found = check_regression(block, settings, memory, 0.0)
+                if per_round_safe:
+                    round_contradiction = check_round_safe_action(block, settings)
+                    found = round_contradiction if found == 0 else found
+            if arms and block.kind == ARMS:
+                compute_arm_bounds(layout, block, settings, memory, bounds)
+                found = check_arms(layout, block, settings, memory)
+            if kernel_ridge and block.kind == KERNEL_RIDGE:
                 if known:
-                    recall_space(layout, part, settings, memory, bounds, work)
+                    compute_cached_kernel_ridge_bounds(layout, block, settings, memory, bounds, work)
                 else:
-                    look_space(layout, part, features, settings, memory, bounds, work)
-                found = mistold_regression(part, settings, memory, neglected_in(part, memory))
-            if apiece and part.kind == APIECE:
-                found = look_apiece(layout, part, features, settings, memory, bounds, work)
-            if cells and part.kind == CELLS:
-                found = look_cells(layout, part, features, settings, memory, bounds)
+                    compute_kernel_ridge_bounds(layout, block, features, settings, memory, bounds, work)
+                found = check_regression(block, settings, memory, get_neglected_norm(block, memory))
+            if per_action_ridge and block.kind == PER_ACTION_RIDGE:
+                found = compute_per_action_bounds(layout, block, features, settings, memory, bounds, work)
+            if segment_rates and block.kind == SEGMENT_RATES:
+                found = compute_segment_bounds(layout, block, features, settings, memory, bounds)
             if context and settings[ALARM] == math.inf:
                 found = 0
-            if events and part.kind == EVENTS:
-                look_events(part, features, safe, settings, memory, bounds)
-                found = mistold_events(part, memory)
-            dispute = found if dispute == 0 else dispute
+            if rare_events and block.kind == RARE_EVENTS:
+                compute_rare_events_bounds(block, features, safe, settings, memory, bounds)
+                found = check_rare_events(block, memory)
+            contradiction = found if contradiction == 0 else contradiction
         if clips:
-            cut_at_ceilings(layout, settings, bounds, bool(mixes))
-        if dispute == 0 and settings[ALARM] < math.inf:
-            dispute = overrun(layout, settings, bounds)
-        if roving:
-            begun = declare_round(layout, settings, bounds, sampled != REWARD)
-            if dispute == 0 and settings[ALARM] < math.inf:
-                dispute = begun
-        return dispute
+            clip_at_ceilings(layout, settings, bounds, bool(mixes))
+        if contradiction == 0 and settings[ALARM] < math.inf:
+            contradiction = check_ceilings(layout, settings, bounds)
+        if per_round_safe:
+            round_contradiction = apply_round_declaration(layout, settings, bounds, sampled != REWARD)
+            if contradiction == 0 and settings[ALARM] < math.inf:
+                contradiction = round_contradiction
+        return contradiction
 
     @kernel
     def choose(
-        features: Floats, known: bool, eligible: Flags, dispute: int, parts: tuple[Part, ...], layout: Ints,
-        settings: Floats, memory: Floats, bounds: Floats, rule: Floats, per_limit: Floats, work: Floats, answer: Floats,
-        seed: int, run: int, round_: int,
+        features: Floats, known: bool, eligible: Flags, contradiction: int, blocks: tuple[ModelBlock, ...],
+        layout: Ints, settings: Floats, memory: Floats, bounds: Floats, rule: Floats, per_limit: Floats, work: Floats,
+        answer: Floats, seed: int, run: int, round_: int,
     ) -> int:  # fmt: skip
-        """Choose by the bounds; return the candidate, or minus the reason for the safe action; write the answer."""
-        safe, written, code = safe_action(layout, settings).features, written_in(layout, answer), -1
-        action = written.action
+        """Choose by the bounds; return the candidate, or minus the reason code of the safe action; write the answer."""
+        safe, views, code = get_safe_action(layout, settings).features, get_decision_views(layout, answer), -1
+        action = views.action
         if certified:
-            spread = spread_of(settings)
+            posterior_scale = get_posterior_scale(settings)
             if rays:
-                exchange_crosses(bounds, rule)
-            for part in parts:
-                if ridge and part.kind == RIDGE:
-                    draw_ridge(part, features, safe, known, spread, settings, bounds, seed, run, round_, work)
-                if arms and part.kind == ARMS:
-                    draw_arms(layout, part, spread, settings, memory, bounds, seed, run, round_)
-                if apiece and part.kind == APIECE:
-                    draw_apiece(layout, part, features, spread, settings, memory, bounds, seed, run, round_)
-                if cells and part.kind == CELLS:
-                    draw_cells(layout, part, features, spread, settings, memory, bounds, seed, run, round_)
-                if events and part.kind == EVENTS:
-                    draw_events(part, features, safe, spread, settings, memory, bounds, seed, run, round_, work)
+                swap_crosses(bounds, rule)
+            for block in blocks:
+                if ridge and block.kind == RIDGE:
+                    draw_ridge(block, features, safe, known, posterior_scale, settings, bounds, seed, run, round_, work)
+                if arms and block.kind == ARMS:
+                    draw_arms(layout, block, posterior_scale, settings, memory, bounds, seed, run, round_)
+                if per_action_ridge and block.kind == PER_ACTION_RIDGE:
+                    draw_per_action_ridge(
+                        layout, block, features, posterior_scale, settings, memory, bounds, seed, run, round_
+                    )
+                if segment_rates and block.kind == SEGMENT_RATES:
+                    draw_segment_rates(
+                        layout, block, features, posterior_scale, settings, memory, bounds, seed, run, round_
+                    )
+                if rare_events and block.kind == RARE_EVENTS:
+                    draw_rare_events(
+                        block, features, safe, posterior_scale, settings, memory, bounds, seed, run, round_, work
+                    )
         elif sampled:
-            sample(layout, parts[0], features, safe, known, settings, memory, bounds, seed, run, round_, work)
+            sample_reward(layout, blocks[0], features, safe, known, settings, memory, bounds, seed, run, round_, work)
         if mixes:
-            lottery = uniform(seed, run, round_, POLICY, 0)
-            shares, places, factors = written.shares, written.places, per_limit[: layout[LIMITS]]
+            uniform_draw = uniform(seed, run, round_, POLICY, 0)
+            shares, indices, factors = views.shares, views.places, per_limit[: layout[LIMITS]]
             basis = per_limit[layout[LIMITS] :] if several else None
             if certified:
                 code = choose_certified_mixture(
-                    layout, settings, bounds, eligible, dispute, rule, factors, basis, shares, places, lottery, answer
+                    layout,
+                    settings,
+                    bounds,
+                    eligible,
+                    contradiction,
+                    rule,
+                    factors,
+                    basis,
+                    shares,
+                    indices,
+                    uniform_draw,
+                    answer,
                 )
             else:
                 code = choose_mixture(
-                    layout, settings, bounds, eligible, dispute, rule, factors, basis, shares, places, lottery, answer
+                    layout,
+                    settings,
+                    bounds,
+                    eligible,
+                    contradiction,
+                    rule,
+                    factors,
+                    basis,
+                    shares,
+                    indices,
+                    uniform_draw,
+                    answer,
                 )
             for i in range(action.size):
                 if context:
-                    action[i] = features[code if code >= 0 else layout[HOME], i]
+                    action[i] = features[code if code >= 0 else layout[SAFE_INDEX], i]
                 else:
                     action[i] = features[code, i] if code >= 0 else safe[i]
         if rays:
             if certified:
-                code = choose_certified_ray(layout, settings, bounds, eligible, dispute, rule, per_limit, answer)
+                code = choose_certified_ray(layout, settings, bounds, eligible, contradiction, rule, per_limit, answer)
             else:
-                code = choose_ray(layout, settings, bounds, eligible, dispute, rule, per_limit, answer)
-            settle_ray(layout, settings, bounds, rule, code, features, safe, answer, action)
+                code = choose_ray(layout, settings, bounds, eligible, contradiction, rule, per_limit, answer)
+            finish_ray(layout, settings, bounds, rule, code, features, safe, answer, action)
         return code
 
     @kernel
@@ -273,71 +324,75 @@ def round_for(form: Form) -> Round:
         features: Floats, eligible: Flags, layout: Ints, settings: Floats, memory: Floats, answer: Floats,
         scratch: Floats, seed: int, run: int, round_: int,
     ) -> int:  # fmt: skip
-        """Return the candidate that is played, or minus the reason for the safe action; write the answer."""
-        fixed = pinned(layout)
-        area = workspace_in(fixed, features.shape[0], scratch)
-        known = recognised(features, known_actions(fixed, settings, memory).followed)
-        answer[UNFOLLOWED] = 0.0 if known or memory[FOLLOWED] == NEVER else 1.0
-        parts = parts_of(fixed, memory)
-        dispute = see(features, known, parts, fixed, settings, memory, area.bounds, area.work)
+        """Return the candidate that is played, or minus the reason code of the safe action; write the answer."""
+        fixed = read_layout(layout)
+        workspace = get_workspace(fixed, features.shape[0], scratch)
+        known = are_cached(features, get_known_actions(fixed, settings, memory).cached)
+        answer[UNCACHED] = 0.0 if known or memory[CACHED] == CACHE_DISABLED else 1.0
+        blocks = read_blocks(fixed, memory)
+        contradiction = compute_bounds(
+            features, known, blocks, fixed, settings, memory, workspace.bounds, workspace.work
+        )
         return choose(
-            features, known, eligible, dispute, parts, fixed, settings, memory, area.bounds, area.rule, area.per_limit,
-            area.work, answer, seed, run, round_,
+            features, known, eligible, contradiction, blocks, fixed, settings, memory, workspace.bounds, workspace.rule,
+            workspace.per_limit, workspace.work, answer, seed, run, round_,
         )  # fmt: skip
 
     @kernel
     def learn_at(
-        parts: tuple[Part, ...], action: Floats, index: int, place: int, step: float, lean: bool, values: Floats,
-        layout: Ints, settings: Floats, memory: Floats, work: Floats,
+        blocks: tuple[ModelBlock, ...], action: Floats, index: int, cached_index: int, step: float, cached_only: bool,
+        values: Floats, layout: Ints, settings: Floats, memory: Floats, work: Floats,
     ) -> None:  # fmt: skip
-        """Take in the reward and the costs (1 + m,) of a candidate; `place`: where it lies among the followed ones.
+        """Learn the reward and the costs (1 + m,) of a candidate; `cached_index`: its index in the cache.
 
-        Where parts are `apart`, a signal that is NaN is not there yet, and its part stays as it is.
+        With `separate_signals`, a NaN signal has not arrived yet, and its block is unchanged.
         """
-        at_safe = same(action, safe_action(layout, settings).features)
-        for part in parts:
-            seen = values[part.first : part.first + part.signals]
-            if apart:  # noqa: SIM102 - by itself it is not compiled where nothing is apart
-                if math.isnan(seen[0]):
+        at_safe = is_same_action(action, get_safe_action(layout, settings).features)
+        for block in blocks:
+            observed = values[block.first : block.first + block.signals]
+            if separate_signals:  # noqa: SIM102 - nested, so that it is not compiled where it is off
+                if math.isnan(observed[0]):
                     continue
-            if ridge and part.kind == RIDGE:
-                learn_ridge(part, action, place, step, lean, seen, settings, memory, work)
-            if arms and part.kind == ARMS:
-                learn_arms(part, index if index >= 0 else layout[HOME], seen, settings, memory)
-            if apiece and part.kind == APIECE:
-                learn_apiece(part, action, seen, settings, memory, work)
-            if cells and part.kind == CELLS:
-                learn_cells(part, action, seen[0], settings, memory)
-            if space and part.kind == SPACE:
-                learn_space(layout, part, action, lean, seen, settings, memory, work)
-            if events and part.kind == EVENTS:
-                learn_events(part, action, seen, settings, memory)
-            if roving:
-                if part.kind == RIDGE:
-                    note_safe_of_round(layout, part, at_safe, settings, seen, work)
-            elif (ridge or space) and at_safe and (part.kind == RIDGE or part.kind == SPACE):
-                note_safe(part, settings, memory, seen)
-            if sharp and part.kind == RIDGE:
-                learn_own(part, place, step, at_safe, seen, settings)
-                narrow(part, settings, work)
+            if ridge and block.kind == RIDGE:
+                learn_ridge(block, action, cached_index, step, cached_only, observed, settings, memory, work)
+            if arms and block.kind == ARMS:
+                learn_arms(block, index if index >= 0 else layout[SAFE_INDEX], observed, settings, memory)
+            if per_action_ridge and block.kind == PER_ACTION_RIDGE:
+                learn_per_action_ridge(block, action, observed, settings, memory, work)
+            if segment_rates and block.kind == SEGMENT_RATES:
+                learn_segment_rates(block, action, observed[0], settings, memory)
+            if kernel_ridge and block.kind == KERNEL_RIDGE:
+                learn_kernel_ridge(layout, block, action, cached_only, observed, settings, memory, work)
+            if rare_events and block.kind == RARE_EVENTS:
+                learn_rare_events(block, action, observed, settings, memory)
+            if per_round_safe:
+                if block.kind == RIDGE:
+                    record_round_safe_action(layout, block, at_safe, settings, observed, work)
+            elif (ridge or kernel_ridge) and at_safe and (block.kind == RIDGE or block.kind == KERNEL_RIDGE):
+                record_safe_outcome(block, settings, memory, observed)
+            if per_candidate and block.kind == RIDGE:
+                learn_per_candidate(block, cached_index, step, at_safe, observed, settings)
+                tighten_by_ellipsoid(block, settings, work)
 
     @kernel
     def learn(
         action: Floats, index: int, step: float, values: Floats, layout: Ints, settings: Floats, memory: Floats,
         work: Floats,
     ) -> None:  # fmt: skip
-        """Take in the reward and the costs (1 + m,) of an action; where it lies is only believed if it is so."""
-        place, fixed = index, pinned(layout)
+        """Learn the reward and the costs (1 + m,) of an action; its index is used only after it is checked."""
+        cached_index, fixed = index, read_layout(layout)
         if ridge:
-            known = known_actions(fixed, settings, memory)
-            count = known.followed.shape[0]
+            known = get_known_actions(fixed, settings, memory)
+            count = known.cached.shape[0]
             if (
                 count == 0
                 or index >= count
-                or (index >= 0 and not is_at(action, known.safe, known.followed, index, step))
-                or (index == AT_SAFE and not same(action, known.safe))
+                or (index >= 0 and not is_on_ray(action, known.safe, known.cached, index, step))
+                or (index == AT_SAFE and not is_same_action(action, known.safe))
             ):
-                place = ELSEWHERE
-        learn_at(parts_of(fixed, memory), action, index, place, step, False, values, fixed, settings, memory, work)
+                cached_index = ELSEWHERE
+        learn_at(
+            read_blocks(fixed, memory), action, index, cached_index, step, False, values, fixed, settings, memory, work
+        )
 
-    return Round(decide, learn, see, choose, learn_at)
+    return Round(decide, learn, compute_bounds, choose, learn_at)

@@ -1,7 +1,7 @@
-"""The basis of a mixture program: which variables hold a place, and the inverse of their columns, kept by pivots.
+"""The basis of a mixture program: the basic variables, and the inverse of their columns, updated by pivots.
 
-A variable is a listed action i ≥ 0, or ~k for the slack of row k; ~0 = -1 is the safe action. `simplex` says how rows
-are measured.
+A variable is a listed action i ≥ 0, or ~k for the slack of row k; ~0 = -1 is the safe action. See `simplex` for the
+scaling of rows.
 """
 
 import math
@@ -23,7 +23,7 @@ class Program(NamedTuple):
 
 
 class Basis(NamedTuple):
-    """Which variable holds each place, the inverse of their columns, and what follows from it in this pivot."""
+    """The variable at each position, the inverse of their columns, and the results of the current pivot."""
 
     support: Ints
     inverse: Floats
@@ -34,25 +34,25 @@ class Basis(NamedTuple):
 
 
 @kernel
-def holds(support: Ints, variable: int) -> bool:
-    """Say whether a variable is basic."""
+def is_basic(support: Ints, variable: int) -> bool:
+    """Return whether a variable is basic."""
     found = False
-    for place in range(support.size):
-        found |= bool(support[place] == variable)
+    for position in range(support.size):
+        found |= bool(support[position] == variable)
     return found
 
 
 @kernel
-def total(values: Floats) -> float:
+def sum_values(values: Floats) -> float:
     """Return the sum of a few values."""
-    added = 0.0
+    total = 0.0
     for index in range(values.size):
-        added += values[index]
-    return added
+        total += values[index]
+    return total
 
 
 @kernel
-def entry(program: Program, row: int, variable: int) -> float:
+def get_coefficient(program: Program, row: int, variable: int) -> float:
     """Return a_ki: the coefficient of a variable in a row."""
     if variable < 0:
         return 1.0 if row == ~variable else 0.0
@@ -64,63 +64,63 @@ def entry(program: Program, row: int, variable: int) -> float:
 
 
 @kernel
-def head_for(variable: int, program: Program, basis: Basis) -> None:
-    """Write the direction B⁻¹ a: how fast each basic variable falls as the entering one grows."""
-    for place in range(basis.support.size):
-        falls(place, variable, program, basis)
+def compute_direction(variable: int, program: Program, basis: Basis) -> None:
+    """Write the direction B⁻¹ a: the rate at which each basic variable falls as the entering one grows."""
+    for position in range(basis.support.size):
+        update_direction(position, variable, program, basis)
 
 
 @kernel
-def step_until_empty(basis: Basis, place: int) -> float:
-    """Return how much of the entering variable empties a place, ∞ if it does not fall."""
-    fall = basis.direction[place]
-    return max(total(basis.inverse[place]), 0.0) / fall if fall > basis.noise_floor[place] else math.inf
+def compute_step_to_zero(basis: Basis, position: int) -> float:
+    """Return how much of the entering variable reduces a basic variable to zero; ∞ if it does not fall."""
+    fall = basis.direction[position]
+    return max(sum_values(basis.inverse[position]), 0.0) / fall if fall > basis.noise_floor[position] else math.inf
 
 
 @kernel
-def exchange(basis: Basis, place: int, variable: int) -> None:
-    """Let a variable take a place: the elimination that turns its direction into a unit vector, done to the inverse."""
-    pivot = basis.direction[place]
+def apply_pivot(basis: Basis, position: int, variable: int) -> None:
+    """Replace the variable at a position: eliminate so that its direction becomes a unit vector."""
+    pivot = basis.direction[position]
     for row in range(basis.support.size):
-        basis.inverse[place, row] /= pivot
+        basis.inverse[position, row] /= pivot
     for other in range(basis.support.size):
-        if other != place:
+        if other != position:
             for row in range(basis.support.size):
-                basis.inverse[other, row] -= basis.direction[other] * basis.inverse[place, row]
-    basis.support[place] = variable
+                basis.inverse[other, row] -= basis.direction[other] * basis.inverse[position, row]
+    basis.support[position] = variable
 
 
 @kernel
 def refactorise(program: Program, basis: Basis) -> None:
-    """Make the inverse afresh: from the identity, let the basic actions take the places of the slacks that left."""
+    """Recompute the inverse: from the identity, pivot the basic actions in for the slacks that left."""
     size = basis.support.size
-    for place in range(size):
+    for position in range(size):
         for row in range(size):
-            basis.inverse[place, row] = 1.0 if place == row else 0.0
-    for place in range(size):
-        while basis.support[place] < 0 and ~basis.support[place] != place:
-            home = ~basis.support[place]
-            basis.support[place], basis.support[home] = basis.support[home], basis.support[place]
-    for place in range(size):
-        if basis.support[place] >= 0:
-            head_for(basis.support[place], program, basis)
-            swap_places(basis, place, steepest_open(basis, place))
-            exchange(basis, place, basis.support[place])
+            basis.inverse[position, row] = 1.0 if position == row else 0.0
+    for position in range(size):
+        while basis.support[position] < 0 and ~basis.support[position] != position:
+            own_position = ~basis.support[position]
+            basis.support[position], basis.support[own_position] = basis.support[own_position], basis.support[position]
+    for position in range(size):
+        if basis.support[position] >= 0:
+            compute_direction(basis.support[position], program, basis)
+            swap_positions(basis, position, find_steepest_position(basis, position))
+            apply_pivot(basis, position, basis.support[position])
 
 
 @kernel
-def steepest_open(basis: Basis, start: int) -> int:
-    """Return the place with the largest direction among those, from `start` on, that still wait for their action."""
+def find_steepest_position(basis: Basis, start: int) -> int:
+    """Return the position with the largest direction, from `start` on, whose action is not yet pivoted in."""
     chosen = start
-    for place in range(start + 1, basis.support.size):
-        if basis.support[place] >= 0 and abs(basis.direction[place]) > abs(basis.direction[chosen]):
-            chosen = place
+    for position in range(start + 1, basis.support.size):
+        if basis.support[position] >= 0 and abs(basis.direction[position]) > abs(basis.direction[chosen]):
+            chosen = position
     return chosen
 
 
 @kernel
-def swap_places(basis: Basis, one: int, other: int) -> None:
-    """Swap two places that wait for their actions."""
+def swap_positions(basis: Basis, one: int, other: int) -> None:
+    """Swap two positions whose actions are not yet pivoted in."""
     inverse, direction = basis.inverse, basis.direction
     direction[one], direction[other] = direction[other], direction[one]
     for row in range(basis.support.size):
@@ -128,15 +128,15 @@ def swap_places(basis: Basis, one: int, other: int) -> None:
 
 
 @kernel
-def falls(place: int, variable: int, program: Program, basis: Basis) -> bool:
-    """Write how fast one basic variable falls, and say whether it does.
+def update_direction(position: int, variable: int, program: Program, basis: Basis) -> bool:
+    """Write the rate at which one basic variable falls, and return whether it does.
 
-    A fall 10¹⁰ times smaller than its terms may be rounding, and to pivot on it would ruin the inverse.
+    A rate 10¹⁰ times smaller than its terms may be rounding, and a pivot on it would ruin the inverse.
     """
     fall, size = 0.0, 0.0
     for row in range(basis.support.size):
-        coefficient = entry(program, row, variable)
-        fall += basis.inverse[place, row] * coefficient
-        size += abs(basis.inverse[place, row]) * max(abs(coefficient), 1.0)
-    basis.direction[place], basis.noise_floor[place] = fall, PIVOT * size
+        coefficient = get_coefficient(program, row, variable)
+        fall += basis.inverse[position, row] * coefficient
+        size += abs(basis.inverse[position, row]) * max(abs(coefficient), 1.0)
+    basis.direction[position], basis.noise_floor[position] = fall, PIVOT * size
     return fall > PIVOT * size

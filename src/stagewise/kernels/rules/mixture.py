@@ -1,209 +1,211 @@
-"""One safe mixture: the best under the pessimistic costs, or the most hopeful one mixed back to what is safe."""
+"""Safe mixtures: the best under pessimistic costs, or the optimistic one mixed back until it is safe."""
 
 import math
 
-from stagewise.kernels.answer import FIRST_COST, HOPE, SAFE_HOPE, STEP
-from stagewise.kernels.bounds import CENTRE, COSTS, HALF, HOPED, PLAUSIBLE
+from stagewise.kernels.answer import FIRST_COST, OPTIMISTIC_REWARD, SAFE_OPTIMISTIC_REWARD, STEP
+from stagewise.kernels.bounds import CENTRE, COSTS, HALF, OPTIMISTIC_REWARDS, PLAUSIBLE
 from stagewise.kernels.compile import Flags, Floats, Ints, kernel
-from stagewise.kernels.layout import DIRECTIONAL, FIRST_TERM, HOME, LIMITS, RETURNS
-from stagewise.kernels.promise import (
+from stagewise.kernels.constraints import (
+    BOUNDS_NOT_FINITE,
     COST_SCALE,
-    DRAWN,
-    NOT_FINITE,
-    NOTHING_SAFE,
-    PREFERRED,
-    TOO_LITTLE,
-    WARMING,
-    ceiling_of,
-    has,
-    safe_cost,
-    threshold_of,
-    weigh,
+    NO_BETTER_ACTION,
+    NO_SAFE_ACTION,
+    SAFE_ACTION_DRAWN,
+    SAFE_COST_UNCERTAIN,
+    SAFE_SHARE_TOO_SMALL,
+    compute_bonus_factors,
+    compute_safe_cost,
+    get_ceiling,
+    get_threshold,
+    has_switch,
 )
-from stagewise.kernels.rules.pair import best_pair
-from stagewise.kernels.rules.simplex import best_mixture
+from stagewise.kernels.layout import DIRECTIONAL, ENFORCES_LIMITS, FIRST_THRESHOLD, LIMITS, SAFE_INDEX
+from stagewise.kernels.rules.pair import find_best_pair
+from stagewise.kernels.rules.simplex import find_best_mixture
 from stagewise.kernels.rules.tie import tie_floor
 
 
 @kernel
-def fill_odds(layout: Ints, settings: Floats, bounds: Floats, factors: Floats, rule: Floats) -> None:
-    """Write hoped = r̂ + h_r + max_j factor_j h_j and dearest, cheapest = ĉ ± α_c h for every action, the safe one last.
+def fill_rule_rows(layout: Ints, settings: Floats, bounds: Floats, factors: Floats, rule: Floats) -> None:
+    """Write optimistic rewards r̂ + h_r + max_j factor_j h_j and costs ĉ ± α_c h of every action, the safe one last.
 
-    Costs are clipped at their ceiling. The bonus is not: optimism rests on it (docs/explanation/errata.md).
+    Costs are clipped at their ceiling. The bonus is not: optimism needs it (docs/explanation/errata.md).
     """
-    m, safe, scale, hoped = layout[LIMITS], bounds.shape[2] - 1, settings[COST_SCALE], rule[HOPED]
+    m, safe, scale, optimistic = layout[LIMITS], bounds.shape[2] - 1, settings[COST_SCALE], rule[OPTIMISTIC_REWARDS]
     for action in range(safe + 1):
-        hoped[action] = 0.0
+        optimistic[action] = 0.0
     for j in range(m):
         ceiling, factor, centre, half = (
-            ceiling_of(layout, settings, j),
+            get_ceiling(layout, settings, j),
             factors[j],
             bounds[1 + j, CENTRE],
             bounds[1 + j, HALF],
         )
-        dearest, cheapest = rule[COSTS + j], rule[COSTS + m + j]
+        pessimistic_costs, optimistic_costs = rule[COSTS + j], rule[COSTS + m + j]
         for action in range(safe + 1):
-            hoped[action] = max(hoped[action], factor * half[action])
-            dearest[action] = min(centre[action] + scale * half[action], ceiling)
-        if has(layout, DIRECTIONAL):
+            optimistic[action] = max(optimistic[action], factor * half[action])
+            pessimistic_costs[action] = min(centre[action] + scale * half[action], ceiling)
+        if has_switch(layout, DIRECTIONAL):
             for action in range(safe + 1):
-                cheapest[action] = centre[action] - scale * half[action]
-        dearest[safe] = safe_cost(layout, settings, bounds, j)
-        cheapest[safe] = centre[safe] - scale * half[safe]
+                optimistic_costs[action] = centre[action] - scale * half[action]
+        pessimistic_costs[safe] = compute_safe_cost(layout, settings, bounds, j)
+        optimistic_costs[safe] = centre[safe] - scale * half[safe]
     centre, half = bounds[0, CENTRE], bounds[0, HALF]
     for action in range(safe + 1):
-        hoped[action] += centre[action] + half[action]
-    if layout[HOME] >= 0:
-        hoped[layout[HOME]] = -math.inf  # it stands beside the list, as every safe action does
+        optimistic[action] += centre[action] + half[action]
+    if layout[SAFE_INDEX] >= 0:
+        optimistic[layout[SAFE_INDEX]] = -math.inf  # the safe action is a separate column
 
 
 @kernel
-def solve(rule: Floats, costs: int, limits: Floats, basis: Floats | None, shares: Floats, places: Ints) -> None:
-    """Maximise Σ p_i hoped_i subject to Σ p_i cost_ji ≤ limit_j; the costs are rows of the rule, from row `costs` on.
+def solve_mixture(
+    rule: Floats, costs: int, limits: Floats, basis: Floats | None, shares: Floats, indices: Ints
+) -> None:
+    """Maximise Σ p_i reward_i subject to Σ p_i cost_ji ≤ limit_j; costs are the rows of the rule from row `costs` on.
 
-    The safe action's column is taken out of the list for as long, since it stands beside it. No `basis`: there is one
-    limit, for which two actions are the answer, and no simplex need be compiled.
+    The safe action's column is masked meanwhile, because it is passed separately. No `basis`: there is one limit, for
+    which a pair of actions is optimal, so that the simplex is not compiled.
     """
-    hoped, safe = rule[HOPED], rule.shape[1] - 1
-    safe_hoped = hoped[safe]
-    hoped[safe] = -math.inf
-    places[:] = -1
+    optimistic, safe = rule[OPTIMISTIC_REWARDS], rule.shape[1] - 1
+    safe_optimistic = optimistic[safe]
+    optimistic[safe] = -math.inf
+    indices[:] = -1
     shares[:] = 0.0
     if basis is None:
-        pair = best_pair(hoped, rule[costs], safe_hoped, rule[costs, safe], limits[0])
-        places[0], places[1] = pair.cheap, pair.dear
+        pair = find_best_pair(optimistic, rule[costs], safe_optimistic, rule[costs, safe], limits[0])
+        indices[0], indices[1] = pair.cheap, pair.costly
         shares[0], shares[1] = 1.0 - pair.share, pair.share
     else:
         m = limits.size
         start, table = basis[:m], basis[m:].reshape(m + 3, m + 1)
         for j in range(m):
             start[j] = rule[costs + j, safe]
-        best_mixture(
-            hoped, rule[costs : costs + m], safe_hoped, start, limits, places[: m + 1], shares[: m + 1], table,
-            rule[PLAUSIBLE],
+        find_best_mixture(
+            optimistic, rule[costs : costs + m], safe_optimistic, start, limits, indices[: m + 1], shares[: m + 1],
+            table, rule[PLAUSIBLE],
         )  # fmt: skip
-    hoped[safe] = safe_hoped
+    optimistic[safe] = safe_optimistic
 
 
 @kernel
-def mean_of(row: Floats, shares: Floats, places: Ints) -> float:
+def compute_mixture_mean(row: Floats, shares: Floats, indices: Ints) -> float:
     """Return Σ_i p_i value_i over the mixture, in its order; the safe action's value is the last."""
     total = 0.0
-    for place in range(shares.size):
-        if shares[place] != 0.0:
-            total += shares[place] * (row[row.size - 1] if places[place] < 0 else row[places[place]])
+    for position in range(shares.size):
+        if shares[position] != 0.0:
+            total += shares[position] * (row[row.size - 1] if indices[position] < 0 else row[indices[position]])
     return total
 
 
 @kernel
-def mix_back(m: int, rule: Floats, limits: Floats, shares: Floats, places: Ints) -> None:
-    """Move as little weight to the safe action as makes the mixture safe: η = min_j (τ_j − c₀_j)/(C_j − c₀_j)."""
+def mix_back(m: int, rule: Floats, limits: Floats, shares: Floats, indices: Ints) -> None:
+    """Move the least weight to the safe action that makes the mixture safe: η = min_j (τ_j − c₀_j)/(C_j − c₀_j)."""
     weight, safe = 1.0, rule.shape[1] - 1
     for j in range(m):
         start = rule[COSTS + j, safe]
-        rise, slack = mean_of(rule[COSTS + j], shares, places) - start, limits[j] - start
+        rise, slack = compute_mixture_mean(rule[COSTS + j], shares, indices) - start, limits[j] - start
         if rise > slack:
             weight = min(weight, slack / rise)
     if weight < 1.0:
-        for place in range(shares.size):
-            shares[place] *= weight
+        for position in range(shares.size):
+            shares[position] *= weight
         last = shares.size - 1
-        places[last] = -1
+        indices[last] = -1
         shares[last] += 1.0 - weight
 
 
 @kernel
-def drawn(shares: Floats, places: Ints, lottery: float) -> int:
+def draw_from_mixture(shares: Floats, indices: Ints, uniform_draw: float) -> int:
     """Return the action that a uniform number in (0, 1) picks from the mixture."""
-    passed, action = 0.0, -1
-    for place in range(shares.size):
-        if shares[place] > 0.0:
-            passed += shares[place]
-            action = places[place]
-            if lottery < passed:
+    cumulative, action = 0.0, -1
+    for position in range(shares.size):
+        if shares[position] > 0.0:
+            cumulative += shares[position]
+            action = indices[position]
+            if uniform_draw < cumulative:
                 return action
     return action
 
 
 @kernel
-def stay(shares: Floats, places: Ints) -> None:
+def set_safe_mixture(shares: Floats, indices: Ints) -> None:
     """Put the whole weight on the safe action."""
-    places[:] = -1
+    indices[:] = -1
     shares[:] = 0.0
     shares[0] = 1.0
 
 
 @kernel
 def choose_mixture(
-    layout: Ints, settings: Floats, bounds: Floats, eligible: Flags, dispute: int, rule: Floats, factors: Floats,
-    basis: Floats | None, shares: Floats, places: Ints, lottery: float, answer: Floats,
+    layout: Ints, settings: Floats, bounds: Floats, eligible: Flags, contradiction: int, rule: Floats, factors: Floats,
+    basis: Floats | None, shares: Floats, indices: Ints, uniform_draw: float, answer: Floats,
 ) -> int:  # fmt: skip
-    """Return the action drawn from the best safe mixture, or minus the reason for the safe action alone.
+    """Return the action drawn from the best safe mixture, or minus the reason code of the safe action.
 
-    Maximise E hoped subject to E dearest ≤ τ. Directional: subject to E cheapest ≤ τ, then mixed back to the safe
-    action until E dearest ≤ τ (docs/theory/tractable-oplb.md). An empty `eligible` means all; `dispute` is what was
-    declared and is contradicted, or 0.
+    Maximise the expected optimistic reward subject to expected pessimistic costs ≤ τ. Directional: subject to expected
+    optimistic costs ≤ τ, then mixed back to the safe action until the pessimistic costs are ≤ τ
+    (docs/theory/tractable-oplb.md). An empty `eligible` means all; `contradiction` is a contradiction code, or 0.
     """
     m = layout[LIMITS]
-    certain = weigh(layout, settings, bounds, factors)
-    fill_odds(layout, settings, bounds, factors, rule)
+    certain = compute_bonus_factors(layout, settings, bounds, factors)
+    fill_rule_rows(layout, settings, bounds, factors, rule)
     for action in range(eligible.size):
         if not eligible[action]:
-            rule[HOPED, action] = -math.inf
-    code = -dispute if dispute > 0 else (0 if certain else -WARMING)
+            rule[OPTIMISTIC_REWARDS, action] = -math.inf
+    code = -contradiction if contradiction > 0 else (0 if certain else -SAFE_COST_UNCERTAIN)
     if code == 0:
-        code = fill_best_mixture(layout, settings, rule, basis, shares, places)
+        code = fill_best_mixture(layout, settings, rule, basis, shares, indices)
     if code < 0:
-        stay(shares, places)
+        set_safe_mixture(shares, indices)
     else:
-        code = drawn(shares, places, lottery)
-        code = code if code >= 0 else -DRAWN
-    answer[STEP], answer[SAFE_HOPE] = 1.0, rule[HOPED, rule.shape[1] - 1]
-    answer[HOPE] = mean_of(rule[HOPED], shares, places)
+        code = draw_from_mixture(shares, indices, uniform_draw)
+        code = code if code >= 0 else -SAFE_ACTION_DRAWN
+    answer[STEP], answer[SAFE_OPTIMISTIC_REWARD] = 1.0, rule[OPTIMISTIC_REWARDS, rule.shape[1] - 1]
+    answer[OPTIMISTIC_REWARD] = compute_mixture_mean(rule[OPTIMISTIC_REWARDS], shares, indices)
     for j in range(m):
-        answer[FIRST_COST + j] = mean_of(rule[COSTS + j], shares, places)
+        answer[FIRST_COST + j] = compute_mixture_mean(rule[COSTS + j], shares, indices)
     return code
 
 
 @kernel
 def fill_best_mixture(
-    layout: Ints, settings: Floats, rule: Floats, basis: Floats | None, shares: Floats, places: Ints
+    layout: Ints, settings: Floats, rule: Floats, basis: Floats | None, shares: Floats, indices: Ints
 ) -> int:
-    """Write the best safe mixture; return 0, or minus the reason for the safe action alone."""
+    """Write the best safe mixture; return 0, or minus the reason code of the safe action."""
     m = layout[LIMITS]
-    limits = settings[FIRST_TERM + m : FIRST_TERM + 2 * m]
-    directional = has(layout, DIRECTIONAL)
-    solve(rule, COSTS + m if directional else COSTS, limits, basis, shares, places)
-    if directional and has(layout, RETURNS):
-        mix_back(m, rule, limits, shares, places)
-    if not math.isfinite(mean_of(rule[HOPED], shares, places)):
-        return -NOT_FINITE
+    limits = settings[FIRST_THRESHOLD + m : FIRST_THRESHOLD + 2 * m]
+    directional = has_switch(layout, DIRECTIONAL)
+    solve_mixture(rule, COSTS + m if directional else COSTS, limits, basis, shares, indices)
+    if directional and has_switch(layout, ENFORCES_LIMITS):
+        mix_back(m, rule, limits, shares, indices)
+    if not math.isfinite(compute_mixture_mean(rule[OPTIMISTIC_REWARDS], shares, indices)):
+        return -BOUNDS_NOT_FINITE
     for j in range(m):
-        within = mean_of(rule[COSTS + j], shares, places) <= threshold_of(layout, settings, j)
-        if has(layout, RETURNS) and not within:
-            return -NOTHING_SAFE
-    if share_beside_safe(shares, places) != 0.0:
+        within = compute_mixture_mean(rule[COSTS + j], shares, indices) <= get_threshold(layout, settings, j)
+        if has_switch(layout, ENFORCES_LIMITS) and not within:
+            return -NO_SAFE_ACTION
+    if compute_unsafe_share(shares, indices) != 0.0:
         return 0
-    return -TOO_LITTLE if outdone(rule[HOPED]) else -PREFERRED
+    return -SAFE_SHARE_TOO_SMALL if has_better_action(rule[OPTIMISTIC_REWARDS]) else -NO_BETTER_ACTION
 
 
 @kernel
-def share_beside_safe(shares: Floats, places: Ints) -> float:
-    """Return the share of everything but the safe action."""
+def compute_unsafe_share(shares: Floats, indices: Ints) -> float:
+    """Return the total share of all actions but the safe one."""
     total = 0.0
-    for place in range(shares.size):
-        if places[place] >= 0:
-            total += shares[place]
+    for position in range(shares.size):
+        if indices[position] >= 0:
+            total += shares[position]
     return total
 
 
 @kernel
-def outdone(hoped: Floats) -> bool:
-    """Say whether a listed action promises more than the safe one, ties apart.
+def has_better_action(optimistic_reward: Floats) -> bool:
+    """Return whether a listed action has a larger optimistic reward than the safe one, beyond ties.
 
-    Beside a slack above 0 some share of it would then be safe, and better: the safe action alone is never optimal.
+    With a positive slack some share of it would then be safe and better, so the safe action alone is never optimal.
     """
     largest = -math.inf
-    for action in range(hoped.size - 1):
-        largest = max(largest, hoped[action])
-    return tie_floor(largest) > hoped[hoped.size - 1]
+    for action in range(optimistic_reward.size - 1):
+        largest = max(largest, optimistic_reward[action])
+    return tie_floor(largest) > optimistic_reward[optimistic_reward.size - 1]

@@ -1,6 +1,6 @@
 """The best mixture under several limits: a revised simplex that starts at the safe action.
 
-Measured from the safe action, in units of each limit's slack, every row of the program reads the same:
+Measured from the safe action, in units of each limit's slack, all rows of the program have the same form:
 
     Σ_i p_i a_ki ≤ 1,    a_0i = 1,    a_ki = (cost_ki − safe_k) / (limit_k − safe_k)  for k = 1..m
 
@@ -15,23 +15,23 @@ from stagewise.kernels.compile import Floats, Ints, called, kernel
 from stagewise.kernels.rules.basis import (
     Basis,
     Program,
-    exchange,
-    falls,
-    head_for,
-    holds,
+    apply_pivot,
+    compute_direction,
+    compute_step_to_zero,
+    is_basic,
     refactorise,
-    step_until_empty,
-    total,
+    sum_values,
+    update_direction,
 )
-from stagewise.kernels.rules.pair import ROUNDING, SAFE, of
+from stagewise.kernels.rules.pair import ROUNDING, SAFE, get_value
 from stagewise.kernels.rules.tie import TIE, first_best, tie_floor
 
-OPTIMAL, GAVE_UP = 0, 1
-NOBODY = -(2**62)
-PATIENCE = 10_000
-REFRESH = 64
+OPTIMAL, ITERATION_LIMIT = 0, 1
+NO_VARIABLE = -(2**62)
+MAX_PIVOTS = 10_000
+REFACTOR_EVERY = 64
 NOISE = 1e-12
-DUST = 1e-13
+SHARE_TOLERANCE = 1e-13
 
 
 @kernel
@@ -41,13 +41,13 @@ def scratch_shape(constraints: int) -> tuple[int, int]:
 
 
 @kernel
-def price_in(basis: Floats, constraint: int) -> float:
+def get_limit_price(basis: Floats, constraint: int) -> float:
     """Return the price of a limit, in units of its slack, that a solved program leaves in the scratch `basis`."""
     return basis[basis.shape[1], 1 + constraint]
 
 
 @called
-def best_mixture(
+def find_best_mixture(
     reward: Floats,
     cost: Floats,
     safe_reward: float,
@@ -61,53 +61,53 @@ def best_mixture(
     """Maximise Σ p_i reward_i subject to Σ p_i cost_ji ≤ limit_j over mixtures p of K listed actions and the safe one.
 
     Writes the m + 1 actions of a vertex that ties with the best into `support` and their probabilities into `shares`;
-    an unused place holds the safe action with share 0. Every `mixture_cost` is at most its limit, in floating point.
+    an unused position holds the safe action with share 0. Every `mixture_cost` is at most its limit, in floating point.
     A reward of −∞ is never played. Requires safe_cost < limits. `basis`, of `scratch_shape(m)`, and `gains`, as long
     as the list, are scratch.
 
-    Returns OPTIMAL, or GAVE_UP with the safe action alone.
+    Returns OPTIMAL, or ITERATION_LIMIT with the safe action alone.
     """
     program = Program(reward, cost, safe_reward, safe_cost, limits)
-    alone = best_alone(program)
-    if alone != NOBODY:
-        play_alone(alone, support, shares)
+    single = find_best_single(program)
+    if single != NO_VARIABLE:
+        set_single_action(single, support, shares)
         return OPTIMAL
     size = support.size
-    # The shares are written last, so until then their room serves for the noise floors.
+    # The shares are written last; until then their array holds the noise floors.
     working = Basis(support, basis[:size], basis[size], basis[size + 1], shares, gains)
-    if climb(program, working):
+    if run_simplex(program, working):
         displace_safe(program, working)
-        if settle(program, working, shares):
+        if finish_shares(program, working, shares):
             return OPTIMAL
-    play_alone(SAFE, support, shares)
-    return GAVE_UP
+    set_single_action(SAFE, support, shares)
+    return ITERATION_LIMIT
 
 
 @kernel
 def mixture_cost(cost: Floats, safe_cost: float, support: Ints, shares: Floats) -> float:
     """Return Σ_l shares_l cost_l over the support, in its order."""
     total = 0.0
-    for place in range(support.size):
-        total += shares[place] * of(support[place], cost, safe_cost)
+    for position in range(support.size):
+        total += shares[position] * get_value(support[position], cost, safe_cost)
     return total
 
 
 @kernel
-def best_alone(program: Program) -> int:
-    """Return the first action within every limit that ties for the largest reward of all, or NOBODY."""
+def find_best_single(program: Program) -> int:
+    """Return the first action within every limit that ties for the largest reward of all, or NO_VARIABLE."""
     largest = program.safe_reward
     for action in range(program.reward.size):
         largest = max(largest, program.reward[action])
     floor = tie_floor(largest)
     for action in range(program.reward.size):
-        if program.reward[action] >= floor and affordable(program, action):
+        if program.reward[action] >= floor and is_within_limits(program, action):
             return action
-    return SAFE if program.safe_reward >= floor else NOBODY
+    return SAFE if program.safe_reward >= floor else NO_VARIABLE
 
 
 @kernel
-def affordable(program: Program, action: int) -> bool:
-    """Say whether an action alone keeps every limit."""
+def is_within_limits(program: Program, action: int) -> bool:
+    """Return whether an action alone is within every limit."""
     within = True
     for j in range(program.limits.size):
         within &= bool(program.cost[j, action] <= program.limits[j])
@@ -115,41 +115,41 @@ def affordable(program: Program, action: int) -> bool:
 
 
 @kernel
-def play_alone(action: int, support: Ints, shares: Floats) -> None:
+def set_single_action(action: int, support: Ints, shares: Floats) -> None:
     """Write one action with share 1."""
-    for place in range(support.size):
-        support[place], shares[place] = SAFE, 0.0
+    for position in range(support.size):
+        support[position], shares[position] = SAFE, 0.0
     support[0], shares[0] = action, 1.0
 
 
 @kernel
-def climb(program: Program, basis: Basis) -> bool:
-    """Pivot from the safe action until nothing gains, at an inverse made afresh; False when patience runs out.
+def run_simplex(program: Program, basis: Basis) -> bool:
+    """Pivot from the safe action until nothing gains at a fresh inverse; False at the iteration limit.
 
-    After a run of pivots that gain nothing Bland's rule takes over, because it cannot cycle.
+    After a sequence of pivots without gain, Bland's rule is used, because it cannot cycle.
     """
     size = basis.support.size
     for row in range(size):
         basis.support[row] = ~row
     refactorise(program, basis)
     stalled, fresh = 0, True
-    for count in range(PATIENCE):
-        price(program, basis)
-        careful, least = stalled > size, tolerance(program, basis)
-        variable = first_gaining(basis, least) if careful else most_gaining(basis, least)
-        if variable == NOBODY or holds(basis.support, variable):
+    for count in range(MAX_PIVOTS):
+        compute_prices(program, basis)
+        use_bland, least = stalled > size, compute_tolerance(program, basis)
+        variable = find_first_gaining(basis, least) if use_bland else find_most_gaining(basis, least)
+        if variable == NO_VARIABLE or is_basic(basis.support, variable):
             if fresh:
                 return True
             refactorise(program, basis)
             fresh = True
             continue
-        head_for(variable, program, basis)
-        place = leaving(basis, careful)
-        if place == NOBODY:
+        compute_direction(variable, program, basis)
+        position = find_leaving(basis, use_bland)
+        if position == NO_VARIABLE:
             return False
-        stalled = 0 if total(basis.inverse[place]) > NOISE else stalled + 1
-        exchange(basis, place, variable)
-        fresh = count % REFRESH == REFRESH - 1
+        stalled = 0 if sum_values(basis.inverse[position]) > NOISE else stalled + 1
+        apply_pivot(basis, position, variable)
+        fresh = count % REFACTOR_EVERY == REFACTOR_EVERY - 1
         if fresh:
             refactorise(program, basis)
     return False
@@ -157,33 +157,37 @@ def climb(program: Program, basis: Basis) -> bool:
 
 @kernel
 def displace_safe(program: Program, basis: Basis) -> None:
-    """Let the first action that ties with the basis take the place of the safe action, unless strictly better."""
-    home = NOBODY
-    for place in range(basis.support.size):
-        home = place if basis.support[place] == SAFE else home
+    """Replace the safe action by the first action that ties with the basis, unless it is strictly better."""
+    safe_position = NO_VARIABLE
+    for position in range(basis.support.size):
+        safe_position = position if basis.support[position] == SAFE else safe_position
     largest = 0.0
     for action in range(basis.gains.size):
         largest = max(largest, basis.gains[action])
-    least = largest - tolerance(program, basis)
+    least = largest - compute_tolerance(program, basis)
     for action in range(basis.gains.size):
-        if home != NOBODY and basis.gains[action] >= least and falls(home, action, program, basis):
-            head_for(action, program, basis)
-            if leaving(basis, False) == home:
-                exchange(basis, home, action)
-                home = NOBODY
+        if (
+            safe_position != NO_VARIABLE
+            and basis.gains[action] >= least
+            and update_direction(safe_position, action, program, basis)
+        ):
+            compute_direction(action, program, basis)
+            if find_leaving(basis, False) == safe_position:
+                apply_pivot(basis, safe_position, action)
+                safe_position = NO_VARIABLE
 
 
 @kernel
-def price(program: Program, basis: Basis) -> None:
-    """Write the prices of the rows, free of rounding, and what a unit share of each action would gain at them.
+def compute_prices(program: Program, basis: Basis) -> None:
+    """Write the prices of the rows, without rounding noise, and the gain of a unit share of each action at them.
 
     y_k = Σ_l (reward_l − r₀) B⁻¹_lk over the basic actions l,    gain_i = reward_i − r₀ − Σ_k y_k a_ki
     """
     for row in range(basis.prices.size):
         found, size = 0.0, 0.0
-        for place in range(basis.support.size):
-            if basis.support[place] >= 0:
-                term = (program.reward[basis.support[place]] - program.safe_reward) * basis.inverse[place, row]
+        for position in range(basis.support.size):
+            if basis.support[position] >= 0:
+                term = (program.reward[basis.support[position]] - program.safe_reward) * basis.inverse[position, row]
                 found += term
                 size += abs(term)
         basis.prices[row] = found if abs(found) > NOISE * size else 0.0
@@ -198,99 +202,105 @@ def price(program: Program, basis: Basis) -> None:
 
 
 @kernel
-def tolerance(program: Program, basis: Basis) -> float:
-    """Return the gain up to which an action ties with the basis: TIE times its value, and what may be rounding."""
+def compute_tolerance(program: Program, basis: Basis) -> float:
+    """Return the gain up to which an action ties with the basis: TIE times its value, plus a rounding allowance."""
     scale = abs(program.safe_reward)
     for row in range(basis.prices.size):
         scale += abs(basis.prices[row])
-    return TIE * abs(program.safe_reward + total(basis.prices)) + NOISE * scale
+    return TIE * abs(program.safe_reward + sum_values(basis.prices)) + NOISE * scale
 
 
 @kernel
-def most_gaining(basis: Basis, least: float) -> int:
-    """Return the variable that gains most, a slack only where strictly better than every action, or NOBODY."""
-    variable, gain = NOBODY, 0.0
+def find_most_gaining(basis: Basis, least: float) -> int:
+    """Return the variable that gains most, a slack only if strictly better than every action, or NO_VARIABLE."""
+    variable, gain = NO_VARIABLE, 0.0
     action = first_best(basis.gains)
     if action >= 0 and basis.gains[action] > least:
         variable, gain = action, basis.gains[action]
     for row in range(basis.prices.size):
-        if slack_gains(basis, row, least) and -basis.prices[row] > gain + TIE * gain:
+        if is_slack_gaining(basis, row, least) and -basis.prices[row] > gain + TIE * gain:
             variable, gain = ~row, -basis.prices[row]
     return variable
 
 
 @kernel
-def first_gaining(basis: Basis, least: float) -> int:
-    """Return the lowest variable that gains, or NOBODY."""
+def find_first_gaining(basis: Basis, least: float) -> int:
+    """Return the lowest variable that gains, or NO_VARIABLE."""
     for row in range(basis.prices.size - 1, -1, -1):
-        if slack_gains(basis, row, least):
+        if is_slack_gaining(basis, row, least):
             return ~row
     for action in range(basis.gains.size):
         if basis.gains[action] > least:
             return action
-    return NOBODY
+    return NO_VARIABLE
 
 
 @kernel
-def slack_gains(basis: Basis, row: int, least: float) -> bool:
-    """Say whether a row is better left slack; only row 0, the safe action's share, is bounded and may tie."""
+def is_slack_gaining(basis: Basis, row: int, least: float) -> bool:
+    """Return whether a row is better left slack; only row 0, the safe action's share, is bounded and may tie."""
     return bool(-basis.prices[row] > (least if row == 0 else 0.0))
 
 
 @kernel
-def leaving(basis: Basis, careful: bool) -> int:
-    """Return the place that is empty first; of several the steepest or, when careful, that of the lowest variable."""
-    step, chosen = math.inf, NOBODY
-    for place in range(basis.support.size):
-        step = min(step, step_until_empty(basis, place))
-    for place in range(basis.support.size):
-        if step_until_empty(basis, place) <= step + DUST and step < math.inf:
-            if chosen == NOBODY:
-                chosen = place
-            elif careful:
-                chosen = place if basis.support[place] < basis.support[chosen] else chosen
+def find_leaving(basis: Basis, use_bland: bool) -> int:
+    """Return the position that reaches zero first; of several the steepest, or by Bland's rule the lowest variable."""
+    step, chosen = math.inf, NO_VARIABLE
+    for position in range(basis.support.size):
+        step = min(step, compute_step_to_zero(basis, position))
+    for position in range(basis.support.size):
+        if compute_step_to_zero(basis, position) <= step + SHARE_TOLERANCE and step < math.inf:
+            if chosen == NO_VARIABLE:
+                chosen = position
+            elif use_bland:
+                chosen = position if basis.support[position] < basis.support[chosen] else chosen
             else:
-                chosen = place if basis.direction[place] > basis.direction[chosen] else chosen
+                chosen = position if basis.direction[position] > basis.direction[chosen] else chosen
     return chosen
 
 
 @kernel
-def settle(program: Program, basis: Basis, shares: Floats) -> bool:
-    """Write the shares of the basis, and retreat from the limits until rounding leaves none exceeded.
+def finish_shares(program: Program, basis: Basis, shares: Floats) -> bool:
+    """Write the shares of the basis, and reduce them until no limit is exceeded in floating point.
 
-    To retreat is to move towards the safe action. Where it has no place, the same move within the actions that do is
+    The reduction moves towards the safe action. Where that is not basic, the same move within the basic actions is
     −B⁻¹ (0, 1, ..., 1), which lowers every cost alike.
     """
-    home = read_shares(basis, shares)
+    safe_position = read_shares(basis, shares)
     step = ROUNDING
     while step <= 1.0 and not keeps_limits(program, basis.support, shares):
-        for place in range(shares.size):
-            retreat = total(basis.inverse[place, 1:]) if home == NOBODY else shares[place] - (place == home)
-            shares[place] -= step * retreat
+        for position in range(shares.size):
+            retreat = (
+                sum_values(basis.inverse[position, 1:])
+                if safe_position == NO_VARIABLE
+                else shares[position] - (position == safe_position)
+            )
+            shares[position] -= step * retreat
         step *= 2.0
     return keeps_limits(program, basis.support, shares)
 
 
 @kernel
 def read_shares(basis: Basis, shares: Floats) -> int:
-    """Write the basic values B⁻¹ 1, without slacks and what is rounding, and return the place of the safe action."""
-    for place in range(shares.size):
-        shares[place] = total(basis.inverse[place])
-        if basis.support[place] < SAFE or shares[place] < DUST:
-            basis.support[place], shares[place] = SAFE, 0.0
-    whole, home = total(shares), NOBODY
-    for place in range(shares.size):
-        shares[place] /= whole
-        if basis.support[place] == SAFE and (home == NOBODY or shares[place] > shares[home]):
-            home = place
-    return home
+    """Write the basic values B⁻¹ 1, without slacks and rounding noise, and return the position of the safe action."""
+    for position in range(shares.size):
+        shares[position] = sum_values(basis.inverse[position])
+        if basis.support[position] < SAFE or shares[position] < SHARE_TOLERANCE:
+            basis.support[position], shares[position] = SAFE, 0.0
+    share_sum, safe_position = sum_values(shares), NO_VARIABLE
+    for position in range(shares.size):
+        shares[position] /= share_sum
+        if basis.support[position] == SAFE and (
+            safe_position == NO_VARIABLE or shares[position] > shares[safe_position]
+        ):
+            safe_position = position
+    return safe_position
 
 
 @kernel
 def keeps_limits(program: Program, support: Ints, shares: Floats) -> bool:
-    """Say whether the shares are a mixture that costs at most each limit."""
-    for place in range(support.size):
-        if not shares[place] >= 0.0:
+    """Return whether the shares are a mixture that costs at most each limit."""
+    for position in range(support.size):
+        if not shares[position] >= 0.0:
             return False
     for j in range(program.limits.size):
         if not mixture_cost(program.cost[j], program.safe_cost[j], support, shares) <= program.limits[j]:

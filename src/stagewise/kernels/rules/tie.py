@@ -1,6 +1,6 @@
-"""The one rule on ties: values within a billionth of the best are equal, and the lowest index wins.
+"""Tie rule: values within a billionth of the best are equal, and the lowest index wins.
 
-First rounds are exact ties, since actions that were never played share their bounds; without a rule rounding decides.
+First rounds are exact ties, because unplayed actions share their bounds; without a rule, rounding would decide.
 """
 
 import math

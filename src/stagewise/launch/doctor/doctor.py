@@ -1,25 +1,25 @@
-"""Are these numbers right? A log is held against a problem, or a problem is proposed from it."""
+"""`doctor`: check a problem against a log, or propose a problem from one."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from stagewise.files.tables import table_at
-from stagewise.launch.doctor.chart import Chart
-from stagewise.launch.doctor.checks.all import NAMES, TESTS, examined
-from stagewise.launch.doctor.finding import Finding
-from stagewise.launch.doctor.proposing.proposal import proposed
-from stagewise.launch.doctor.proposing.roles import roles_of
-from stagewise.launch.doctor.report import Diagnosis
-from stagewise.launch.doctor.splitting import HALF, share_of, split
-from stagewise.launch.log import TOLD, Finder, Log, problem_of
+from stagewise.files.table_reader import read_table
+from stagewise.launch.decision_log import RESERVED_NAMES, ColumnFinder, Log, resolve_problem
+from stagewise.launch.doctor.checks.registry import CHECK_NAMES, TEST_COUNT, run_checks
+from stagewise.launch.doctor.finding import CheckName, Finding, FindingVerdict
+from stagewise.launch.doctor.holdout_split import DEFAULT_FRACTION, check_fraction, split_rows
+from stagewise.launch.doctor.log_profile import LogProfile
+from stagewise.launch.doctor.log_report import LogReport
+from stagewise.launch.doctor.proposing.problem_proposal import propose_problem
+from stagewise.launch.doctor.proposing.roles import assign_roles
 from stagewise.policies.problem import Problem
-from stagewise.policies.settings import probability
-from stagewise.problem.checks import entries_of, is_listing, mapping_of, shown
-from stagewise.problem.columns import listed_names, named_column
-from stagewise.problem.errors import InvalidFile, InvalidOutcome, InvalidProblem
-from stagewise.problem.words import nearest
+from stagewise.policies.settings import check_probability
+from stagewise.problem.checks import check_mapping, is_listing, list_entries, safe_repr
+from stagewise.problem.columns import get_column, list_column_names
+from stagewise.problem.errors import ErrorCode, InvalidFile, InvalidOutcome, InvalidProblem
+from stagewise.problem.formatting import suggest_name
 
 ALPHA = 0.001
 
@@ -28,92 +28,126 @@ def doctor(
     log: Any,
     problem: Problem | str | Path | Mapping[str, Any] | None = None,
     *,
-    names: Mapping[str, str] | None = None,
+    columns: Mapping[str, str] | None = None,
     action: str | None = None,
     reward: str | None = None,
     limits: Sequence[str] | Mapping[str, float | None] | None = None,
     safe: str | None = None,
     delta: float = 0.05,
-    share: float | None = HALF,
+    fraction: float | None = DEFAULT_FRACTION,
     alpha: float = ALPHA,
     accept: Sequence[str] = (),
-) -> Diagnosis:
-    """Check a problem against a log, or propose one from it (docs/how-to/check-a-log.md).
+) -> LogReport:
+    """Check a problem against a log, or propose a problem from a log (docs/how-to/check-a-log.md).
 
     Args:
-        log: A file (.csv, .parquet, .jsonl) or a frame of pandas, polars or Arrow, or a mapping of columns.
-        problem: What the log is held against, or its TOML file; None: one is proposed from part of the rows.
-        names: Which columns hold what the problem has another name for; "action", "propensity" and "at" too.
-        action: For a proposal, the column of the actions; None: guessed, and said so. So for the next three.
-        reward: The column of the reward.
-        limits: The columns that have limits, with the limits where these are known.
-        safe: The action that is done today.
-        delta: The chance of failure that a proposal may have in all.
-        share: The share of rows that a proposal is chosen from, the others being left to learn from; None: all rows,
-            and what that costs is taken from delta.
-        alpha: The chance that a log without a fault raises any alarm.
-        accept: Checks whose contradictions are noted only.
+        log: A file (.csv, .parquet, .jsonl), a frame of pandas, polars or Arrow, or a mapping of columns.
+        problem: The problem to check, or its TOML file; None proposes one from part of the rows.
+        columns: Column mapping from names of the problem to columns of the log; also "action", "propensity" and "at".
+        action: For a proposal, the column of the actions; None guesses it and reports the guess, as for the next three.
+        reward: For a proposal, the column of the reward.
+        limits: For a proposal, the columns that have limits, with the limits where they are known.
+        safe: For a proposal, the action in use today.
+        delta: The probability of failure that a proposal may have in all.
+        fraction: The share of rows that a proposal is chosen from; the others are the holdout, to learn from. None
+            uses all rows for both, and pays for that out of delta.
+        alpha: The probability that a log without a fault contradicts any test.
+        accept: Names of checks whose contradictions become notes.
 
-    >>> import numpy as np
-    >>> chance = np.random.default_rng(1)
-    >>> sent = chance.integers(0, 2, 4000)
-    >>> told = {"action": np.array(["today", "offer"])[sent], "click": chance.random(4000) < 0.05 + 0.05 * sent,
-    ...         "opt_out": chance.random(4000) < 0.01}
-    >>> from stagewise import Limit, Problem, Reward
-    >>> found = doctor(told, Problem(actions=["today", "offer"], safe="today", reward=Reward("click"),
-    ...                              limits={"opt_out": Limit(0.002)}))
-    >>> found.contradicted, found["safe action"].verdict
-    (True, 'contradicts')
+    Returns:
+        The findings, and the proposal if no problem was given.
+
+    Raises:
+        InvalidOutcome: The log, a column or an argument cannot be used.
+        InvalidFile: The file cannot be read.
+        InvalidProblem: `delta` or the problem is invalid.
+
+    Example:
+        >>> import numpy as np
+        >>> import stagewise as sw
+        >>> random = np.random.default_rng(1)
+        >>> sent = random.integers(0, 2, 4000)
+        >>> log = {"action": np.array(["today", "offer"])[sent], "click": random.random(4000) < 0.05 + 0.05 * sent,
+        ...        "opt_out": random.random(4000) < 0.01}
+        >>> problem = sw.Problem(actions=["today", "offer"], safe="today", reward=sw.Reward("click"),
+        ...                      limits={"opt_out": sw.Limit(0.002)})
+        >>> report = sw.doctor(log, problem)
+        >>> report.contradicted, str(report["safe_action"].verdict)
+        (True, 'contradicts')
     """
-    spent = probability(alpha, "alpha")
-    known = accepted(accept)
-    called = {} if names is None else mapping_of(names, "names", InvalidOutcome)
+    alpha = check_probability(alpha, "alpha")
+    accepted = parse_accepted(accept)
+    mapping = {} if columns is None else check_mapping(columns, "columns", InvalidOutcome)
     if problem is not None:
         if any(given is not None for given in (action, reward, limits, safe)):
-            raise InvalidOutcome("action, reward, limits and safe are for a proposal; here the problem says them")
-        return diagnosed(Log.of(log, problem_of(problem), names=called), called, spent, known)
-    if probability(delta, "delta") >= 0.5:
-        raise InvalidProblem(f"delta is {delta:g}; it is the chance of failure, so that 95 % confidence is 0.05")
-    part, columns = share_of(share), table_at(log)
-    arrays = {name: named_column(columns, name, "the log") for name in listed_names(columns, InvalidFile)}
+            raise InvalidOutcome(
+                ErrorCode.CONFLICTING_SETTINGS,
+                "action, reward, limits and safe describe a proposed problem; leave them out, since the "
+                "problem is given",
+            )
+        return build_log_report(Log.of(log, resolve_problem(problem), columns=mapping), mapping, alpha, accepted)
+    if check_probability(delta, "delta") >= 0.5:
+        raise InvalidProblem(
+            ErrorCode.OUT_OF_RANGE,
+            "delta is {delta:g}; it is the probability of failure, so 95 % confidence is 0.05",
+            delta=delta,
+        )
+    share, table = check_fraction(fraction), read_table(log)
+    arrays = {name: get_column(table, name, "the log") for name in list_column_names(table, InvalidFile)}
     sizes = {array.size for array in arrays.values()}
     if len(sizes) != 1 or not max(sizes):
-        raise InvalidOutcome("the log has no rows, or columns of several lengths; every column needs a value a row")
-    find = Finder(arrays, called)
-    find.refuse_unknown(TOLD, "; the others are told by reward=, limits= and safe=, or --reward, --limit and --safe")
-    apart = [called.get(name) for name in ("propensity", "at")]
-    roles = roles_of(arrays, called.get("action", action), reward, limits, safe, apart)
-    made = proposed(arrays, roles, split(max(sizes), find.times(), part), float(delta), spent)
-    told = {**called, **made.names}
-    made = replace(made, names=told)
-    whole = Log.of({**arrays, **roles.numbers, **roles.outcomes}, made.problem, names=told)
-    left = replace(whole, columns=arrays).taken(made.split.left)
-    found = diagnosed(whole, told, spent, known, None if part == 1.0 else left)
-    return replace(found, findings=made.noted(found.findings), proposal=made, rest=left)
+        raise InvalidOutcome(
+            ErrorCode.WRONG_SHAPE,
+            "the log has no rows, or its columns differ in length; every column needs one value per row",
+        )
+    finder = ColumnFinder(arrays, mapping)
+    finder.refuse_unknown(
+        RESERVED_NAMES, "; the others are given by reward=, limits= and safe=, or --reward, --limit and --safe"
+    )
+    ignored = [mapping.get(name) for name in ("propensity", "at")]
+    roles = assign_roles(arrays, mapping.get("action", action), reward, limits, safe, ignored)
+    proposal = propose_problem(arrays, roles, split_rows(max(sizes), finder.times(), share), float(delta), alpha)
+    mapping = {**mapping, **proposal.columns}
+    proposal = replace(proposal, columns=mapping)
+    all_rows = Log.of({**arrays, **roles.numbers, **roles.outcomes}, proposal.problem, columns=mapping)
+    holdout = replace(all_rows, columns=arrays).take(proposal.split.holdout)
+    report = build_log_report(all_rows, mapping, alpha, accepted, None if share == 1.0 else holdout)
+    return replace(report, findings=proposal.add_notes(report.findings), proposal=proposal, holdout=holdout)
 
 
-def diagnosed(
-    log: Log, names: dict[str, str], alpha: float, accept: tuple[str, ...], fresh: Log | None = None
-) -> Diagnosis:
-    """Return what all checks find in a log; what is declared of the safe action is held against fresh rows too."""
-    found = examined(Chart(log, names), alpha, None if fresh is None else Chart(fresh, names))
-    findings = tuple(softened(finding, accept) for finding in found)
-    return Diagnosis(findings, log.problem, log, log, alpha, TESTS, names)
+def build_log_report(
+    log: Log, columns: dict[str, str], alpha: float, accepted: tuple[CheckName, ...], holdout: Log | None = None
+) -> LogReport:
+    """Return the report of all checks; what is declared of the safe action is checked on the holdout rows too."""
+    found = run_checks(LogProfile(log, columns), alpha, None if holdout is None else LogProfile(holdout, columns))
+    findings = tuple(apply_acceptance(finding, accepted) for finding in found)
+    return LogReport(findings, log.problem, log, log, alpha, TEST_COUNT, columns)
 
 
-def softened(finding: Finding, accept: tuple[str, ...]) -> Finding:
-    """Return a finding, noted only where its check is accepted."""
-    if finding.verdict != "contradicts" or finding.name not in accept:
+def apply_acceptance(finding: Finding, accepted: tuple[CheckName, ...]) -> Finding:
+    """Return a finding, as a note if it contradicts and its check is accepted."""
+    if finding.verdict is not FindingVerdict.CONTRADICTS or finding.check not in accepted:
         return finding
-    return replace(finding, verdict="note", remedy=f"accepted; else: {finding.remedy}")
+    return replace(finding, verdict=FindingVerdict.NOTE, accepted=True)
 
 
-def accepted(value: Any) -> tuple[str, ...]:
-    """Return names of checks."""
+def parse_accepted(value: Any) -> tuple[CheckName, ...]:
+    """Return the names of accepted checks."""
     if isinstance(value, str) or not is_listing(value):
-        raise InvalidOutcome(f"accept is {shown(value)}; it must be a list of checks, which are {', '.join(NAMES)}")
-    names = entries_of(value, "accept", InvalidOutcome)
+        raise InvalidOutcome(
+            ErrorCode.WRONG_TYPE,
+            "accept is {value}; it must be a list of checks, chosen from {check_names}",
+            value=safe_repr(value),
+            check_names=", ".join(CHECK_NAMES),
+        )
+    names = list_entries(value, "accept", InvalidOutcome)
     for name in names:
-        if not isinstance(name, str) or name not in NAMES:
-            raise InvalidOutcome(f"accept names {shown(name)}; the checks are {', '.join(NAMES)}{nearest(name, NAMES)}")
-    return tuple(names)
+        if not isinstance(name, str) or name not in CHECK_NAMES:
+            raise InvalidOutcome(
+                ErrorCode.UNKNOWN_NAME,
+                "accept has {name}, which is not a check; the checks are {check_names}{name_2}",
+                name=safe_repr(name),
+                check_names=", ".join(CHECK_NAMES),
+                name_2=suggest_name(name, CHECK_NAMES),
+            )
+    return tuple(CheckName(name) for name in names)

@@ -1,7 +1,7 @@
-"""What a candidate would have earned, from weighted outcomes: each estimator in a line, and its terms one a row.
+"""The estimators, one line each: the value of a candidate from weighted outcomes.
 
-`weights` (n,) are π(aₜ|xₜ) / pₜ(aₜ|xₜ), `outcomes` (n,) what came of it, `done` (n,) the outcome that a regression
-expected of what was done, `expected` (n,) what it expects of the candidate: Σₐ π(a|xₜ) q(xₜ, a).
+`weights` (n,) are π(aₜ|xₜ) / pₜ(aₜ|xₜ), `outcomes` (n,) the outcomes, `logged` (n,) the prediction for the action
+taken, `expected` (n,) the prediction for the candidate, Σₐ π(a|xₜ) q(xₜ, a).
 """
 
 import numpy as np
@@ -18,13 +18,13 @@ def ips_terms(weights: Floats, outcomes: Floats) -> Floats:
     return weights * outcomes
 
 
-def dr_terms(weights: Floats, outcomes: Floats, done: Floats, expected: Floats) -> Floats:
-    """Return Σₐ π(a|xₜ) q(xₜ, a) + wₜ (yₜ − q(xₜ, aₜ)): the same mean, whatever q (Dudík, Langford and Li 2011)."""
-    return expected + weights * (outcomes - done)
+def dr_terms(weights: Floats, outcomes: Floats, logged: Floats, expected: Floats) -> Floats:
+    """Return Σₐ π(a|xₜ) q(xₜ, a) + wₜ (yₜ − q(xₜ, aₜ)): the same mean, for any q (Dudík, Langford and Li 2011)."""
+    return expected + weights * (outcomes - logged)
 
 
 def snips(weights: Floats, outcomes: Floats) -> float:
-    """Return the self-normalised estimate Σ w y / Σ w; NaN where no weight is above 0.
+    """Return the self-normalised estimate Σ w y / Σ w; NaN if no weight is above 0.
 
     >>> snips(np.array([2.0, 0.0]), np.array([0.25, 1.0]))
     0.25
@@ -33,22 +33,22 @@ def snips(weights: Floats, outcomes: Floats) -> float:
     return float(ips_terms(weights, outcomes).sum()) / total if total > 0.0 else float("nan")
 
 
-def snips_deviation(weights: Floats, outcomes: Floats) -> float:
-    """Return its standard deviation by the delta method, √(Σ w² (y − v)²) / Σ w: for large logs, not for all times."""
-    left = weights * (outcomes - snips(weights, outcomes))
+def snips_standard_error(weights: Floats, outcomes: Floats) -> float:
+    """Return its standard error by the delta method, √(Σ w² (y − v)²) / Σ w, for large logs."""
+    residuals = weights * (outcomes - snips(weights, outcomes))
     total = float(weights.sum())
-    return float(np.sqrt((left**2).sum())) / total if total > 0.0 else float("nan")
+    return float(np.sqrt((residuals**2).sum())) / total if total > 0.0 else float("nan")
 
 
-def deviation(terms: Floats) -> float:
-    """Return the standard deviation of the mean of terms: for large logs that were not adapted to what was seen."""
+def standard_error(terms: Floats) -> float:
+    """Return the standard error of the mean of terms, for large logs of a policy that did not adapt."""
     return float(terms.std(ddof=1) / np.sqrt(terms.size)) if terms.size > 1 else float("nan")
 
 
-def effective_size(weights: Floats) -> float:
-    """Return (Σ w)² / Σ w²: how many rows of the candidate's own the log is worth (Kish 1965).
+def effective_sample_size(weights: Floats) -> float:
+    """Return (Σ w)² / Σ w² (Kish 1965).
 
-    >>> effective_size(np.array([2.0, 0.0, 2.0]))
+    >>> effective_sample_size(np.array([2.0, 0.0, 2.0]))
     2.0
     """
     squares = float((weights**2).sum())

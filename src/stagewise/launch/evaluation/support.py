@@ -1,36 +1,35 @@
-"""Where a candidate goes and the log never did: nothing in the log can tell what would have come of it."""
+"""Overlap: the part of a candidate that the log never contains, whose outcome is unknown."""
 
 from typing import Any, NamedTuple
 
 from stagewise.launch.evaluation.weights import ROUNDING, Weights
+from stagewise.launch.notes import Note, NoteCode
 
 
 class Support(NamedTuple):
-    """How much of a candidate the log speaks for."""
+    """The part of a candidate that the log cannot evaluate.
+
+    Attributes:
+        by_action: The share of the candidate by action that the log could not have taken; those above 0.
+        clipped: The share that is lost because weights are clipped.
+    """
 
     by_action: dict[str, float]
-    """The share of the candidate that goes to each action where the log could not have taken it; those above 0."""
     clipped: float
-    """The share that is lost since weights are clipped."""
 
     @classmethod
     def of(cls, weights: Weights, actions: Any) -> "Support":
-        """Return how much of a candidate the log speaks for, from its weights."""
+        """Return the support of a candidate from its weights."""
         shares = zip(actions, weights.unsupported.tolist(), strict=True)
         return cls({name: share for name, share in shares if share > ROUNDING}, weights.clipped)
 
-    @property
-    def words(self) -> str:
-        """What is wrong, in a sentence; empty: nothing is."""
-        told = []
-        if self.by_action:
-            names = ", ".join(f"{name!r} ({share:.1%})" for name, share in self.by_action.items())
-            told.append(f"the log never could have taken {names} where the candidate would")
-        if self.clipped > ROUNDING:
-            told.append(f"weights are clipped, and {self.clipped:.2%} of the candidate is lost by that")
-        rest = "what would have come of that is not known, and intervals hold whatever it is"
-        return f"{'; '.join(told)}; {rest}" if told else ""
+    def make_note(self, policy: str) -> Note | None:
+        """Return a note on what is not supported; None if everything is."""
+        clipped = self.clipped if self.clipped > ROUNDING else 0.0
+        if not self.by_action and not clipped:
+            return None
+        return Note.of(NoteCode.NO_SUPPORT, policy=policy, unsupported=self.by_action, clipped=clipped)
 
-    def plain(self) -> dict[str, Any]:
-        """Return it as JSON holds it."""
-        return {"unsupported": self.by_action, "clipped": self.clipped, "words": self.words}
+    def to_dict(self) -> dict[str, Any]:
+        """Return the support as JSON values."""
+        return {"unsupported": self.by_action, "clipped": self.clipped}

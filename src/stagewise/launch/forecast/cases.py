@@ -1,4 +1,4 @@
-"""The limits that a forecast is asked about: the problem as it is declared, and with other values of some limits."""
+"""The cases of a forecast: the problem as declared, and with other values of some limits."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -6,88 +6,97 @@ from itertools import product
 from typing import Any
 
 from stagewise.policies.problem import Problem
-from stagewise.problem.checks import is_listing, mapping_of, number
-from stagewise.problem.declared import Limit
-from stagewise.problem.errors import InvalidProblem, StagewiseError
-from stagewise.problem.words import nearest, shown
+from stagewise.problem.checks import check_mapping, check_number, is_listing
+from stagewise.problem.errors import ErrorCode, InvalidProblem, StagewiseError
+from stagewise.problem.formatting import safe_repr, suggest_name
+from stagewise.problem.signals import Limit
 
-MOST = 24  # cases, each of which is played by itself
+MAX_CASES = 24
 
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """A problem with some values of its limits; None: they contradict what is declared, and `refused` says how."""
+    """A problem with some values of its limits; `problem` is None and `error` is set if they are invalid."""
 
     values: dict[str, float]
     declared: bool
     problem: Problem | None
-    refused: str = ""
+    error: StagewiseError | None = None
 
 
-def value_of(limit: Limit) -> float:
-    """Return the number of a limit, whatever its kind.
+def get_limit_value(limit: Limit) -> float:
+    """Return the number of a limit of any kind.
 
     >>> from stagewise.problem.thresholds import AtLeast, RelativeToSafe
-    >>> value_of(Limit(0.02)), value_of(Limit(AtLeast(0.9))), value_of(Limit(RelativeToSafe(1.1)))
+    >>> get_limit_value(Limit(0.02)), get_limit_value(Limit(AtLeast(0.9))), get_limit_value(Limit(RelativeToSafe(1.1)))
     (0.02, 0.9, 1.1)
     """
     return float(limit.parts.number)
 
 
-def wideness(limits: Mapping[str, Limit], values: Mapping[str, float]) -> tuple[float, ...]:
-    """Return how much limits allow, so that more is more; first what all allow together."""
+def get_permissiveness(limits: Mapping[str, Limit], values: Mapping[str, float]) -> tuple[float, ...]:
+    """Return a sort key: larger for limits that allow more, in total and then one by one."""
     each = [-values[name] if limit.at_least else values[name] for name, limit in limits.items()]
     return (sum(each), *each)
 
 
-def cases_of(problem: Problem, limits: Any) -> list[Case]:
-    """Return the problem as declared and every combination of the values that were asked for, from narrow to wide."""
-    asked = {} if limits is None else mapping_of(limits, "limits")
+def build_cases(problem: Problem, limits: Any) -> list[Case]:
+    """Return the problem as declared and every combination of the requested values, the narrowest first."""
+    requested = {} if limits is None else check_mapping(limits, "limits")
     choices: dict[str, list[float]] = {}
-    for name, given in asked.items():
+    for name, given in requested.items():
         if name not in problem.limits:
             raise InvalidProblem(
-                f"limits name {shown(name)}, which the problem does not limit; it limits "
-                f"{', '.join(problem.limits)}{nearest(name, list(problem.limits))}"
+                ErrorCode.UNKNOWN_SIGNAL,
+                "limits has {name}, which the problem does not limit; its limits are {limits}{name_2}",
+                name=safe_repr(name),
+                limits=", ".join(problem.limits),
+                name_2=suggest_name(name, list(problem.limits)),
             )
         entries = list(given) if is_listing(given) else [given]
-        choices[name] = sorted({checked(problem.limits[name], name, entry) for entry in entries})
-    own = {name: value_of(limit) for name, limit in problem.limits.items()}
-    if not all(choices.values()) or len(list(product(*choices.values()))) > MOST:
+        choices[name] = sorted({check_limit_value(problem.limits[name], name, entry) for entry in entries})
+    own = {name: get_limit_value(limit) for name, limit in problem.limits.items()}
+    if not all(choices.values()) or len(list(product(*choices.values()))) > MAX_CASES:
         raise InvalidProblem(
-            f"limits are {shown(asked)}; each needs a value, and all together may make at most {MOST} combinations, as "
-            "each is played by itself"
+            ErrorCode.TOO_LARGE,
+            "limits is {limits}; every limit needs a value, and there may be at most {max_cases} combinations",
+            limits=safe_repr(requested),
+            max_cases=MAX_CASES,
         )
     combined = [own | dict(zip(choices, values, strict=True)) for values in product(*choices.values())]
-    told = [own, *(values for values in combined if values != own)]
-    told.sort(key=lambda values: wideness(problem.limits, values))
-    found = [case_of(problem, values, values == own) for values in told]
-    return found
+    distinct = [own, *(values for values in combined if values != own)]
+    distinct.sort(key=lambda values: get_permissiveness(problem.limits, values))
+    return [build_case(problem, values, values == own) for values in distinct]
 
 
-def checked(limit: Limit, name: str, value: Any) -> float:
-    """Return the value of a limit, or refuse one that no outcome can reach."""
-    given = number(value, f"the limit of {name!r}")
+def check_limit_value(limit: Limit, name: str, value: Any) -> float:
+    """Return the value of a limit, or reject one that no outcome can reach."""
+    given = check_number(value, f"the limit of {name!r}")
     if not limit.parts.relative and not limit.low <= given <= limit.high:
         percent = "; was it a percentage?" if limit.high == 1.0 and 1.0 < given <= 100.0 else ""
         raise InvalidProblem(
-            f"the limit of {name!r} is {given:.15g}, outside [{limit.low:g}, {limit.high:g}], where every outcome "
-            f"lies{percent}"
+            ErrorCode.OUT_OF_RANGE,
+            "the limit of {name!r} is {given:.15g}, outside the range of its outcomes, [{low:g}, {high:g}]{percent}",
+            name=name,
+            given=given,
+            low=limit.low,
+            high=limit.high,
+            percent=percent,
         )
     return given
 
 
-def case_of(problem: Problem, values: dict[str, float], declared: bool) -> Case:
-    """Return one case; a limit that the safe action is declared to break is told, not raised."""
+def build_case(problem: Problem, values: dict[str, float], declared: bool) -> Case:
+    """Return one case; an invalid limit, such as one that the safe action breaks, is kept as `error`."""
     if declared:
         return Case(values, True, problem)
     limits = {name: limit.with_number(float(values[name])) for name, limit in problem.limits.items()}
     try:
         return Case(values, False, replace(problem, limits=limits))
     except StagewiseError as error:
-        return Case(values, False, None, str(error))
+        return Case(values, False, None, error)
 
 
-def widest(cases: Sequence[Case]) -> int:
-    """Return which of the cases that can be played allows most."""
-    return max(place for place, case in enumerate(cases) if case.problem is not None)
+def find_most_permissive(cases: Sequence[Case]) -> int:
+    """Return the index of the valid case that allows most."""
+    return max(index for index, case in enumerate(cases) if case.problem is not None)

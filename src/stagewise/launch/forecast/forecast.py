@@ -1,4 +1,4 @@
-"""What a policy would come to, before it is let loose: simulated in the worlds that a log leaves open."""
+"""`forecast`: simulate a campaign in worlds that are fitted to a log."""
 
 import json
 from collections.abc import Mapping
@@ -8,86 +8,132 @@ from typing import Any
 
 import numpy as np
 
-from stagewise.files.paths import path_of
-from stagewise.launch.forecast.bands import LEVEL
-from stagewise.launch.forecast.cases import Case, cases_of, widest
-from stagewise.launch.forecast.outlook import Outlook, outlook
-from stagewise.launch.forecast.playing import Length, Player, played
-from stagewise.launch.forecast.reading import Reading, rate_of
-from stagewise.launch.forecast.tied import ties
-from stagewise.launch.forecast.worlds import FittedWorlds
-from stagewise.launch.log import problem_of
+from stagewise.files.paths import parse_path
+from stagewise.launch.decision_log import resolve_problem
+from stagewise.launch.forecast.case_forecast import CaseForecast, summarize_case
+from stagewise.launch.forecast.cases import Case, build_cases, find_most_permissive
+from stagewise.launch.forecast.constant_features import describe_constant_features
+from stagewise.launch.forecast.fitted_worlds import FittedWorlds
+from stagewise.launch.forecast.forecast_log import ForecastLog, WarmStart, get_users_per_day
+from stagewise.launch.forecast.forecast_runs import Horizon, TrainedPolicy, simulate_runs
+from stagewise.launch.forecast.prediction_bands import LEVEL
+from stagewise.launch.notes import Note, NoteCode
 from stagewise.policies.agent.agent import Agent
 from stagewise.policies.problem import Problem
-from stagewise.problem.checks import seed_of, switch, whole
-from stagewise.problem.errors import InvalidProblem
-from stagewise.reports.files import made, write_text
+from stagewise.problem.checks import check_bool, check_integer, check_seed
+from stagewise.problem.errors import ErrorCode, InvalidProblem
+from stagewise.reports.output_folder import make_folder, write_text
 from stagewise.simulation.executors import Workers
-from stagewise.simulation.plan import versions
+from stagewise.simulation.plan import get_versions
 
 FORMAT, VERSION = "stagewise-forecast", 1
-FEWEST = 38  # runs: of fewer not even all of them hold nine tenths with 90 % confidence (`bands.tail`)
-MOST_ROUNDS = 5_000_000_000
-THIN = 100  # rows of an action, below which it is said that there are few
+MIN_RUNS = 38  # fewer runs give no 90 % band with 90 % confidence (`compute_tail_share`)
+MAX_ROUNDS = 5_000_000_000
+FEW_ROWS = 100  # an action with fewer rows gets a note
 
 
 @dataclass(frozen=True, eq=False)
 class Forecast:
-    """What a policy would come to under each of the limits asked for; `save` writes a page, its picture and JSON."""
+    """The result of `forecast`: the simulated campaign under each of the requested limits.
+
+    Attributes:
+        problem: The problem as declared.
+        case_forecasts: The forecast of every valid case, the narrowest limits first.
+        rejected: The cases that are invalid, with their errors.
+        horizon: Days, users per day and seed.
+        runs: The number of simulated runs.
+        rows: The number of complete rows of the log.
+        warm_start: What the policy starts from.
+        warm_start_rows: The number of rows that it starts from.
+        notes: What to know about the log; each note has a `code` and `details`.
+        manifest: Seed, worlds and versions.
+
+    Example:
+        >>> import stagewise as sw
+        >>> problem = sw.Problem(
+        ...     actions=["nothing", "offer"], safe="nothing", reward=sw.Reward("click"),
+        ...     limits={"opt_out": sw.Limit(0.5, safe=0.1)},
+        ... )
+        >>> log = {"action": ["nothing", "offer"] * 50, "click": [0, 1] * 50, "opt_out": [0, 0] * 50}
+        >>> result = sw.forecast(log, problem, days=2, users=5, runs=38, progress=False)
+        >>> result.declared.case.values, str(result.warm_start), result.warm_start_rows
+        ({'opt_out': 0.5}, 'all', 100)
+    """
 
     problem: Problem
-    outlooks: list[Outlook]
-    refused: list[Case]
-    length: Length
+    case_forecasts: list[CaseForecast]
+    rejected: list[Case]
+    horizon: Horizon
     runs: int
     rows: int
-    learned: str
-    notes: list[str]
+    warm_start: WarmStart
+    warm_start_rows: int
+    notes: list[Note]
     manifest: dict[str, Any]
 
     @property
-    def declared(self) -> Outlook:
-        """The case of the problem as it is declared."""
-        return next(each for each in self.outlooks if each.case.declared)
+    def declared(self) -> CaseForecast:
+        """The case of the problem as declared."""
+        return next(each for each in self.case_forecasts if each.case.declared)
 
-    def plain(self) -> dict[str, Any]:
-        """Return plain JSON values."""
+    def to_dict(self) -> dict[str, Any]:
+        """Return the forecast as JSON values.
+
+        Returns:
+            The content of forecast.json.
+        """
         return {
             "format": FORMAT,
             "version": VERSION,
-            "problem": self.problem.plain(),
-            "days": self.length.days,
-            "users_a_day": self.length.users,
+            "problem": self.problem.to_dict(),
+            "days": self.horizon.days,
+            "users_per_day": self.horizon.users,
             "runs": self.runs,
             "level": LEVEL,
             "rows": self.rows,
-            "learned": self.learned,
-            "notes": self.notes,
-            "cases": [each.plain() for each in self.outlooks],
-            "refused": [{"limits": case.values, "why": case.refused} for case in self.refused],
+            "warm_start": str(self.warm_start),
+            "warm_start_rows": self.warm_start_rows,
+            "notes": [note.to_dict() for note in self.notes],
+            "cases": [each.to_dict() for each in self.case_forecasts],
+            "rejected": [
+                {"limits": case.values, "code": str(case.error.code), "message": str(case.error)}
+                for case in self.rejected
+                if case.error is not None
+            ],
             **self.manifest,
         }
 
     def __str__(self) -> str:
-        from stagewise.launch.forecast.words import table
+        from stagewise.launch.forecast.forecast_text import format_table
 
-        return table(self)
+        return format_table(self)
 
     def plot(self) -> Any:
-        """Return a matplotlib figure: gains by day, every limited cost, who gets what."""
-        from stagewise.launch.forecast.picture import drawn
+        """Plot gains by day, costs beside their limits, and action shares.
 
-        return drawn(self)
+        Returns:
+            A matplotlib figure.
+        """
+        from stagewise.launch.forecast.forecast_plot import plot_forecast
+
+        return plot_forecast(self)
 
     def save(self, folder: str | Path) -> None:
-        """Write forecast.html, forecast.png and forecast.json."""
-        from stagewise.launch.forecast.page import page
-        from stagewise.reports.style import write_picture
+        """Write forecast.html, forecast.png and forecast.json.
 
-        place = made(path_of(folder, "the folder"))
-        write_text(place / "forecast.json", json.dumps(self.plain(), indent=1))
-        write_picture(self.plot(), place / "forecast.png")
-        write_text(place / "forecast.html", page(self))
+        Args:
+            folder: The folder, which is created if needed.
+
+        Raises:
+            InvalidFile: The folder cannot be written.
+        """
+        from stagewise.launch.forecast.forecast_page import render_page
+        from stagewise.reports.plot_style import write_figure
+
+        target = make_folder(parse_path(folder, "the folder"))
+        write_text(target / "forecast.json", json.dumps(self.to_dict(), indent=1))
+        write_figure(self.plot(), target / "forecast.png")
+        write_text(target / "forecast.html", render_page(self))
 
 
 def forecast(
@@ -99,87 +145,108 @@ def forecast(
     users: float | None = None,
     runs: int = 100,
     seed: int = 0,
-    learn: Any = "all",
-    names: Mapping[str, str] | None = None,
+    warm_start: Any = "all",
+    columns: Mapping[str, str] | None = None,
     now: Any = None,
     executor: Workers = None,
     progress: bool = True,
 ) -> Forecast:
-    """Return what the policy of a problem would come to in `days` days of `users` users, from a log of what was done.
+    """Forecast a campaign: simulate the policy of a problem in worlds that are fitted to a log.
 
-    `log` is a frame or a file, and `names` leads from names of the problem to columns, where they differ. Users are
-    drawn from the log's own rows; what actions are worth is drawn, once for every run, from what the log says of it.
-    The policy starts from `learn`: "all" rows; the later "half" by time, where the problem was chosen by a look at the
-    other (`stagewise doctor`); "nothing"; or rows of their own. `users` is as in the log where nothing is said.
-    `limits` are values to be held against each other, such as {"opt_out": [0.01, 0.02]}. `now` is when the log was
-    read, in seconds since 1970 or a datetime: rows whose windows were open then are left out; None: at its last row.
-    `seed`, `executor` and `progress` are as for `simulate`.
+    Users are drawn from the log's rows; the means of the actions are drawn, once per run, from their posterior given
+    the log.
 
-    >>> import stagewise as sw
-    >>> problem = sw.Problem(
-    ...     actions=["nothing", "offer"], safe="nothing", reward=sw.Reward("click"),
-    ...     limits={"opt_out": sw.Limit(0.5, safe=0.1)},
-    ... )
-    >>> log = {"action": ["nothing", "offer"] * 50, "click": [0, 1] * 50, "opt_out": [0, 0] * 50}
-    >>> found = forecast(log, problem, days=2, users=5, runs=38)
-    >>> bool(found.declared.total_gain.middle > 0), found.declared.over_any
-    (True, 0.0)
+    Args:
+        log: A file (.csv, .parquet, .jsonl), a data frame, or a mapping of columns.
+        problem: The problem, or the TOML file that declares it.
+        limits: Values of limits to compare, such as {"opt_out": [0.01, 0.02]}; None: as declared only.
+        days: The number of days.
+        users: The number of users per day; None: as in the log.
+        runs: The number of simulated runs, at least 38.
+        seed: The seed of users, worlds and runs.
+        warm_start: What the policy learns first: "all" rows; the later "half" by time, if the problem was chosen from
+            the other half (`stagewise doctor`); "nothing"; or a separate log.
+        columns: Column mapping from names of the problem to columns of the log.
+        now: When the log was read, in seconds since 1970 or a datetime; rows whose windows were open then are left
+            out. None: the time of its last row.
+        executor: As for `simulate`.
+        progress: Whether to show a progress bar.
+
+    Returns:
+        Gains, costs and violations by case, with 90 % bands over runs.
+
+    Raises:
+        InvalidOutcome: The log or a column cannot be used.
+        InvalidProblem: The problem or an argument is invalid.
+        InvalidFile: A file cannot be read.
+
+    Example:
+        >>> import stagewise as sw
+        >>> problem = sw.Problem(
+        ...     actions=["nothing", "offer"], safe="nothing", reward=sw.Reward("click"),
+        ...     limits={"opt_out": sw.Limit(0.5, safe=0.1)},
+        ... )
+        >>> log = {"action": ["nothing", "offer"] * 50, "click": [0, 1] * 50, "opt_out": [0, 0] * 50}
+        >>> result = sw.forecast(log, problem, days=2, users=5, runs=38, progress=False)
+        >>> bool(result.declared.total_gain.middle > 0), result.declared.runs_over_any_limit
+        (True, 0.0)
     """
-    told = problem_of(problem)
-    reading = Reading.of(log, told, names, now)
-    enough = f"of at least {FEWEST}, as all of fewer would not surely hold nine tenths"
-    count = whole(runs, "runs", enough, FEWEST, 100_000)
-    length = Length(whole(days, "days", "from 1 to 3650", 1, 3650), rate_of(users, reading), seed_of(seed))
-    cases, shows = cases_of(told, limits), switch(progress, "progress")
-    able = [case for case in cases if case.problem is not None]
-    if count * length.rounds * len(able) > MOST_ROUNDS:
+    declared = resolve_problem(problem)
+    log_rows = ForecastLog.of(log, declared, columns, now)
+    run_count = check_integer(runs, "runs", f"of at least {MIN_RUNS}, for 90 % bands", MIN_RUNS, 100_000)
+    horizon = Horizon(
+        check_integer(days, "days", "from 1 to 3650", 1, 3650), get_users_per_day(users, log_rows), check_seed(seed)
+    )
+    cases, show_progress = build_cases(declared, limits), check_bool(progress, "progress")
+    valid = [case for case in cases if case.problem is not None]
+    if run_count * horizon.rounds * len(valid) > MAX_ROUNDS:
         raise InvalidProblem(
-            f"{count:,} runs of {length.days:,} days with {length.users:,} users a day under {len(able)} limits are "
-            f"more than {MOST_ROUNDS:,} rounds; ask for fewer runs, days or users a day"
+            ErrorCode.TOO_LARGE,
+            "{runs:,} runs of {days:,} days with {users:,} users a day under {case_count} limits "
+            "exceed {max_rounds:,} rounds; use fewer runs, days or users a day",
+            runs=run_count,
+            days=horizon.days,
+            users=horizon.users,
+            case_count=len(valid),
+            max_rounds=MAX_ROUNDS,
         )
-    rows, learned = reading.learned(learn, names, now)
-    worlds = FittedWorlds.of(reading, length.seed)
-    players = [player_of(case, rows) for case in able]
-    found = played(worlds, players, count, length, executor, shows)
-    most = widest(able)
-    outlooks = [
-        outlook(case, found[place], length.users, None if place == most else found[most])
-        for place, case in enumerate(able)
+    start_rows, start = log_rows.warm_start(warm_start, columns, now)
+    worlds = FittedWorlds.of(log_rows, horizon.seed)
+    players = [train_policy(case, start_rows) for case in valid]
+    results = simulate_runs(worlds, players, run_count, horizon, executor, show_progress)
+    widest = find_most_permissive(valid)
+    case_forecasts = [
+        summarize_case(case, results[index], horizon.users, None if index == widest else results[widest])
+        for index, case in enumerate(valid)
     ]
     return Forecast(
-        problem=told,
-        outlooks=outlooks,
-        refused=[case for case in cases if case.problem is None],
-        length=length,
-        runs=count,
-        rows=reading.log.rows,
-        learned=learned,
-        notes=[*reading.notes, *thin(reading), *ties(reading)],
-        manifest={"seed": length.seed, "worlds": worlds.description(), "versions": versions()},
+        problem=declared,
+        case_forecasts=case_forecasts,
+        rejected=[case for case in cases if case.problem is None],
+        horizon=horizon,
+        runs=run_count,
+        rows=log_rows.log.rows,
+        warm_start=start,
+        warm_start_rows=0 if start_rows is None else start_rows.log.rows,
+        notes=[*log_rows.notes, *describe_sparse_actions(log_rows), *describe_constant_features(log_rows)],
+        manifest={"seed": horizon.seed, "worlds": worlds.description(), "versions": get_versions()},
     )
 
 
-def player_of(case: Case, rows: Reading | None) -> Player:
-    """Return the policy of a case, with what it learns from the log."""
+def train_policy(case: Case, rows: ForecastLog | None) -> TrainedPolicy:
+    """Return the policy of a case, trained on the rows of the warm start."""
     assert case.problem is not None
     agent = Agent(case.problem)
     if rows is not None:
         agent.learn_frame(rows.log.frame())
-    return Player(case.problem.numbered(), agent.state)
+    return TrainedPolicy(case.problem.build_indexed_policy(), agent.state)
 
 
-def thin(reading: Reading) -> list[str]:
-    """Say of which actions a log tells little: bands are wide there, and rest on what was assumed beforehand."""
-    actions = reading.log.problem.actions
-    counts = np.bincount(reading.actions, minlength=len(actions))
-    told = []
-    none = [name for name, count in zip(actions, counts, strict=True) if count == 0]
-    few = [f"{name!r} ({count})" for name, count in zip(actions, counts, strict=True) if 0 < count < THIN]
-    if none:
-        told.append(
-            f"the log has no row of {', '.join(map(repr, none))}: what they come to is anything that the problem "
-            "allows, and the bands are as wide as that"
-        )
-    if few:
-        told.append(f"the log has few rows of {', '.join(few)}; bands are wide where they are played")
-    return told
+def describe_sparse_actions(log_rows: ForecastLog) -> list[Note]:
+    """Return notes on actions with few rows or none, whose bands are wide."""
+    actions = log_rows.log.problem.actions
+    counts = dict(zip(actions, np.bincount(log_rows.actions, minlength=len(actions)).tolist(), strict=True))
+    none = [name for name, count in counts.items() if count == 0]
+    few = {name: count for name, count in counts.items() if 0 < count < FEW_ROWS}
+    notes = [Note.of(NoteCode.ACTIONS_WITHOUT_ROWS, actions=none)] if none else []
+    return [*notes, *([Note.of(NoteCode.ACTIONS_WITH_FEW_ROWS, counts=few)] if few else [])]

@@ -1,4 +1,4 @@
-"""From doubt to decision: what contradicts safety is the cause of every decision until a person acknowledges it."""
+"""The guard: after a contradiction every decision is the safe action, until a person acknowledges the alert."""
 
 from collections.abc import Callable
 from functools import lru_cache
@@ -7,175 +7,195 @@ from typing import Any
 import numpy as np
 
 from stagewise.kernels.bounds import CENTRE, HALF
-from stagewise.kernels.compile import Floats, named
-from stagewise.kernels.layout import DECLARED as BOUNDED
-from stagewise.kernels.layout import HOME, ROVING, roving_action
-from stagewise.kernels.promise import (
-    BASELINE,
-    CEILING,
-    DISPUTED,
+from stagewise.kernels.compile import Floats, as_python
+from stagewise.kernels.constraints import (
+    CONTRADICTED,
+    COST_BOUND,
     MODEL,
     NOISE,
+    SAFE_COST,
     UNSAFE,
-    disputed,
-    has,
-    terms_of,
+    encode_contradiction,
+    get_limit_terms,
+    has_switch,
 )
-from stagewise.models.answers import answers_of
-from stagewise.models.part import parts_in
-from stagewise.policies.agent.drift import look, sums_of
-from stagewise.policies.agent.notes import Notes, Track
-from stagewise.policies.compiled import Chosen, CompiledPolicy
-from stagewise.policies.contradictions import cause_of, subject
-from stagewise.policies.learning import Learning
+from stagewise.kernels.layout import PER_ROUND_SAFE, SAFE_INDEX, get_round_safe_action
+from stagewise.kernels.layout import SAFE_COST_DECLARED as BOUNDED
+from stagewise.models.diagnostics import get_diagnostics
+from stagewise.models.model_block import iter_model_blocks
+from stagewise.policies.agent.drift_test import find_drift, get_signal_sums
+from stagewise.policies.agent.health_findings import Check, format_finding_name
+from stagewise.policies.agent.statistics import DriftTrack, Statistics
+from stagewise.policies.base_policy import BasePolicy
+from stagewise.policies.compiled_policy import CompiledPolicy, RoundResult
+from stagewise.policies.contradictions import build_cause, decode_subject
+from stagewise.policies.leading_actions import SafeActionBasis
 from stagewise.policies.policy import State
-from stagewise.policies.tables import SafeAlone
-from stagewise.problem.errors import InvalidProblem
-from stagewise.problem.words import shown
+from stagewise.problem.errors import ErrorCode, InvalidProblem
+from stagewise.problem.formatting import safe_repr
 from stagewise.records.decision import Decision
-from stagewise.records.reason import Cause, Contradiction, Reason
+from stagewise.records.reason import Contradiction, Reason, ReasonDetails
 
-TERMS, HAS, ROVING_ACTION = named(terms_of), named(has), named(roving_action)
-TESTS = {CEILING: "cost bound", BASELINE: "safe cost", NOISE: "noise", UNSAFE: "safe action", MODEL: "model"}
-DRIFT, DECLARED = "drift", "declared value"
+TERMS, HAS, GET_ROUND_SAFE_ACTION = as_python(get_limit_terms), as_python(has_switch), as_python(get_round_safe_action)
+CHECKS = {
+    COST_BOUND: Check.COST_BOUND,
+    SAFE_COST: Check.SAFE_COST,
+    NOISE: Check.NOISE,
+    UNSAFE: Check.SAFE_ACTION,
+    MODEL: Check.MODEL,
+}
 
 
-def name_of(code: int, policy: Learning) -> str:
-    """Return what a kernel's code disputes, as a person acknowledges it."""
-    what, constraint = subject(code)
-    return f"{TESTS[what]} of {policy.thresholds.names[constraint]}"
+def get_alert_name(code: int, policy: BasePolicy) -> str:
+    """Return the name of the finding that a kernel's contradiction code stands for."""
+    kind, constraint = decode_subject(code)
+    return format_finding_name(CHECKS[kind], policy.thresholds.names[constraint])
 
 
-def disputes(policy: CompiledPolicy, seen: Chosen, memory: Floats) -> list[int]:
-    """Return the code of everything that the data contradict; a kernel stops at the first."""
-    layout, settings, codes = seen.layout, seen.settings, []
-    for part in parts_in(layout, memory):
+def find_contradictions(policy: CompiledPolicy, round_result: RoundResult, memory: Floats) -> list[int]:
+    """Return the codes of all contradictions; a kernel stops at the first."""
+    layout, settings, codes = round_result.layout, round_result.settings, []
+    for part in iter_model_blocks(layout, memory):
         for signal in range(part.signals):
             j = part.first + signal - 1
             if j < 0:
                 continue
-            arrays, answers = (part, layout, settings, memory, signal), answers_of(part)
-            told = answers.evidence(*arrays)
-            if answers.tests_noise(part) and told.least > told.noise:
-                codes.append(-disputed(NOISE, j))
+            arrays, answers = (part, layout, settings, memory, signal), get_diagnostics(part)
+            evidence = answers.get_evidence(*arrays)
+            if answers.tests_noise(part) and evidence.least > evidence.noise:
+                codes.append(-encode_contradiction(NOISE, j))
             safe = policy.thresholds.signed_safe
-            if safe is None or not answers.anchors or part.anchored != 1:
+            if safe is None or not answers.checks_safe_value or part.anchored != 1:
                 continue
-            if answers.strays(*arrays, told, float(safe[j])):
-                codes.append(-disputed(BASELINE, j))
-    bounds, terms = seen.workspace.bounds, TERMS(layout, settings)
-    codes += declared_disputes(policy, seen, memory)
+            if answers.contradicts_safe_value(*arrays, evidence, float(safe[j])):
+                codes.append(-encode_contradiction(SAFE_COST, j))
+    bounds, terms = round_result.workspace.bounds, TERMS(layout, settings)
+    codes += find_declared_contradictions(policy, round_result, memory)
     for j, (threshold, ceiling) in enumerate(zip(terms.thresholds, terms.ceilings, strict=True)):
         lows, half = bounds[1 + j, CENTRE] - bounds[1 + j, HALF], bounds[1 + j, HALF, -1]
         if (lows > ceiling).any():
-            codes.append(-disputed(CEILING, j))
+            codes.append(-encode_contradiction(COST_BOUND, j))
         if half != 0.0 and lows[-1] > threshold:
-            codes.append(-disputed(UNSAFE, j))
+            codes.append(-encode_contradiction(UNSAFE, j))
     return codes
 
 
-def declared_disputes(policy: CompiledPolicy, seen: Chosen, memory: Floats) -> list[int]:
-    """Return the codes of bounds declared of this round's safe action, and of models, that the data contradict."""
-    layout, settings, codes = seen.layout, seen.settings, list[int]()
-    home = int(layout[HOME])
-    for part in parts_in(layout, memory):
-        codes += answers_of(part).mistold(part, layout, settings, memory)
-    told_costs = declared_costs_of(policy, seen)
-    place = home if home >= 0 else -1
-    for j, told_cost in enumerate(told_costs):
-        if seen.workspace.bounds[1 + j, CENTRE, place] - seen.workspace.bounds[1 + j, HALF, place] > told_cost:
-            codes.append(-disputed(BASELINE, j))
+def find_declared_contradictions(policy: CompiledPolicy, round_result: RoundResult, memory: Floats) -> list[int]:
+    """Return the codes of contradicted models and of contradicted costs of this round's safe action."""
+    layout, settings, codes = round_result.layout, round_result.settings, list[int]()
+    safe_index = int(layout[SAFE_INDEX])
+    for part in iter_model_blocks(layout, memory):
+        codes += get_diagnostics(part).find_contradictions(part, layout, settings, memory)
+    index, bounds = safe_index if safe_index >= 0 else -1, round_result.workspace.bounds
+    for j, declared_cost in enumerate(get_declared_costs(policy, round_result)):
+        if bounds[1 + j, CENTRE, index] - bounds[1 + j, HALF, index] > declared_cost:
+            codes.append(-encode_contradiction(SAFE_COST, j))
     return codes
 
 
-def declared_costs_of(policy: CompiledPolicy, seen: Chosen) -> list[float]:
-    """Return what was declared of the safe action's signed costs in this round, where bounds are declared."""
-    if HAS(seen.layout, ROVING):
-        return [float(cost) for cost in ROVING_ACTION(seen.layout, seen.settings).costs]
-    if HAS(seen.layout, BOUNDED):
+def get_declared_costs(policy: CompiledPolicy, round_result: RoundResult) -> list[float]:
+    """Return the declared signed costs of this round's safe action, if they are upper bounds."""
+    if HAS(round_result.layout, PER_ROUND_SAFE):
+        return [float(cost) for cost in GET_ROUND_SAFE_ACTION(round_result.layout, round_result.settings).costs]
+    if HAS(round_result.layout, BOUNDED):
         return list(getattr(policy, "declared_costs", ()))
     return []
 
 
-def look_for_drift(policy: Any, memory: Floats, notes: Notes, at_once: bool = False) -> None:
-    """Hold means against earlier ones where they are due, and note the costs that moved: decisions and health ask that.
+def check_drift(policy: Any, memory: Floats, statistics: Statistics, at_once: bool = False) -> None:
+    """Test the signals that are due for drift, and record an alert for each cost that drifted.
 
-    `at_once`: after a log, which is one batch, all are.
+    `at_once` tests all signals, as after a log.
     """
-    for name in look(policy, memory, notes, at_once):
-        if name in policy.thresholds.names and getattr(policy, "watch", False):
-            moved = notes.track_of(name).moved
+    for name in find_drift(policy, memory, statistics, at_once):
+        if name in policy.thresholds.names and getattr(policy, "check_assumptions", False):
+            moved = statistics.get_track(name).moved
             if moved is not None:
-                notes.doubts.setdefault(f"{DRIFT} of {name}", moved)
+                statistics.alerts.setdefault(format_finding_name(Check.DRIFT, name), moved)
 
 
-def guarded(
-    policy: Learning, state: State, notes: Notes, decision: Decision, actions: Any, again: Callable[[Any], Decision]
+def apply_guard(
+    policy: BasePolicy,
+    state: State,
+    statistics: Statistics,
+    decision: Decision,
+    actions: Any,
+    again: Callable[[Any], Decision],
 ) -> Decision:
-    """Return the decision, or the safe action where something contradicts safety that nobody has acknowledged.
+    """Return the decision, or the safe action while an alert is open.
 
     `again` decides with another policy in the same round.
     """
     contradicted = decision.reason is Reason.CONTRADICTION
     if contradicted:
-        note_contradictions(policy, state, notes, decision)
-    open_doubts = notes.open_doubts
-    if open_doubts:
-        cause = next(iter(open_doubts.values()))
-        return decision if decision.cause == cause else stayed(policy, decision, actions, cause)
-    told = decision._seen is not None or not policy.has_parts  # all that is contradicted is known
-    return again(unwatched(policy)) if contradicted and told else decision
+        record_contradictions(policy, state, statistics, decision)
+    open_alerts = statistics.open_alerts
+    if open_alerts:
+        cause = next(iter(open_alerts.values()))
+        return decision if decision.reason_details == cause else play_safe(policy, decision, actions, cause)
+    is_complete = decision._round_result is not None or not policy.has_parts  # every contradiction is recorded
+    return again(get_unwatched(policy)) if contradicted and is_complete else decision
 
 
-def note_contradictions(policy: Any, state: State, notes: Notes, decision: Decision) -> None:
-    """Note all that a decision's memory contradicts; once noted it stays, as a test that was lost is not won back."""
-    seen = decision._seen
-    if seen is None or not policy.has_parts:
-        if decision.cause is not None:
-            notes.doubts[f"{DECLARED} of {decision.cause.details['limit']}"] = decision.cause
+def record_contradictions(policy: Any, state: State, statistics: Statistics, decision: Decision) -> None:
+    """Record an alert for every contradiction; it stays, since later data cannot undo a rejection."""
+    round_result = decision._round_result
+    if round_result is None or not policy.has_parts:
+        if decision.reason_details is not None:
+            name = format_finding_name(Check.DECLARED_VALUE, decision.reason_details.details["limit"])
+            statistics.alerts[name] = decision.reason_details
         return
-    first = [seen.code] if seen.code <= -DISPUTED else []
-    for code in [*first, *disputes(policy, seen, state.memory)]:
-        told = seen.layout, seen.settings, state.memory, seen.workspace.bounds
-        notes.doubts[name_of(code, policy)] = cause_of(code, policy.presented, *told)
+    first = [round_result.code] if round_result.code <= -CONTRADICTED else []
+    for code in [*first, *find_contradictions(policy, round_result, state.memory)]:
+        arrays = round_result.layout, round_result.settings, state.memory, round_result.workspace.bounds
+        statistics.alerts[get_alert_name(code, policy)] = build_cause(code, policy.display_thresholds, *arrays)
 
 
 @lru_cache(maxsize=16)
-def unwatched(policy: Any) -> Any:
-    """Return the same policy without the watch."""
-    return policy.unwatched()
+def get_unwatched(policy: Any) -> Any:
+    """Return the same policy with check_assumptions=False."""
+    return policy.without_watch()
 
 
-def stayed(policy: Any, decision: Decision, actions: Any, cause: Cause) -> Decision:
-    """Return the safe action instead of what was decided."""
-    safe, limits, (low, length) = policy.safe_action, policy.presented, policy.reward_span
-    action, home, step = policy.safe_in(decision)
+def play_safe(policy: Any, decision: Decision, actions: Any, cause: ReasonDetails) -> Decision:
+    """Return the decision with the safe action in place of the chosen one."""
+    safe, limits, (low, length) = policy.safe_action, policy.display_thresholds, policy.reward_span
+    action, index, step = policy.get_safe_action(decision)
     probabilities: Any = decision[3]
     if probabilities is not None:
         probabilities = np.zeros(probabilities.size)
-        probabilities[home] = 1.0
-    hoped = low + length * (1.0 if safe.reward is None else safe.reward)
-    label = "safe action" if policy.names is None else f"{policy.names[home]} (safe)"
-    changed = decision._replace(
-        action=action, index=home, step=step, probabilities=probabilities, hoped=hoped, dearest=limits.at_safe,
-        cause=cause, gap=0.0,
+        probabilities[index] = 1.0
+    reward = low + length * (1.0 if safe.reward is None else safe.reward)
+    label = "safe action" if policy.names is None else f"{policy.names[index]} (safe)"
+    safe_decision = decision._replace(
+        action=action, action_index=index, step_size=step, probabilities=probabilities, optimistic_reward=reward,
+        pessimistic_cost=limits.at_safe, reason_details=cause, optimality_gap=0.0,
     )  # fmt: skip
-    return changed._with(SafeAlone(limits, label, hoped, cause.sentence), decision._offered, decision._unfollowed)
+    basis = SafeActionBasis(limits, label, reward, cause.message)
+    return safe_decision._with(basis, decision._offered, decision._uncached)
 
 
-def acknowledged(policy: Any, memory: Floats, notes: Notes, name: Any, note: Any) -> None:
-    """Let go on what contradicts safety, on a person's word; where means moved, only what comes from now on counts."""
+def acknowledge_alert(policy: Any, memory: Floats, statistics: Statistics, name: Any, note: Any) -> None:
+    """Acknowledge an alert; after a drift alert, the test starts again with the outcomes from now on."""
     if not isinstance(note, str):
-        raise InvalidProblem(f"note is {shown(note)}; it must be text: who says so, and why")
-    open_doubts = notes.open_doubts
-    if not isinstance(name, str) or name not in open_doubts:
-        what = f"in doubt are {shown(list(open_doubts))}" if open_doubts else "nothing is"
-        raise InvalidProblem(f"{shown(name)} is not in doubt; {what}")
-    details = open_doubts[name].details
+        raise InvalidProblem(
+            ErrorCode.WRONG_TYPE,
+            "note is {note}; it must be text that says who acknowledged the alert and why",
+            note=safe_repr(note),
+        )
+    open_alerts = statistics.open_alerts
+    if not isinstance(name, str) or name not in open_alerts:
+        raise InvalidProblem(
+            ErrorCode.NO_OPEN_ALERT,
+            "{name} is not an open alert; the open alerts are {open_alerts}",
+            name=safe_repr(name),
+            open_alerts=safe_repr(list(open_alerts)),
+        )
+    details = open_alerts[name].details
     if details["found"] != Contradiction.DRIFT or not policy.has_parts:
-        notes.accepted[name] = note
+        statistics.acknowledged[name] = note
         return
-    del notes.doubts[name]
-    moved_on = details["limit"]  # the others are held against all that was seen, as before
-    notes.tracks[moved_on] = Track(sums_of(policy, memory, moved_on), notes.track_of(moved_on).marked)
-    notes.rest = 1
+    del statistics.alerts[name]
+    limit = details["limit"]  # the tests of the other signals go on
+    statistics.tracks[limit] = DriftTrack(get_signal_sums(policy, memory, limit), statistics.get_track(limit).marked)
+    statistics.updates_until_check = 1

@@ -1,104 +1,156 @@
-"""A decider without a learner: it decides by a snapshot, and its decisions go back to the one that learns."""
+"""Replicas: they decide by a snapshot, and send their decisions to the agent that learns."""
 
 from threading import Lock
 from typing import Any
 
-from stagewise.policies.agent.guard import guarded
-from stagewise.policies.agent.names import mark_of, name_of, stream_of
-from stagewise.policies.agent.offers import offered_by
+from stagewise.policies.agent.action_restriction import restrict_actions
+from stagewise.policies.agent.guard import apply_guard
+from stagewise.policies.agent.seeding import check_name, derive_id_prefix, derive_stream
 from stagewise.policies.agent.snapshot import Snapshot
-from stagewise.policies.changed import extends
-from stagewise.policies.encoded import encoded
-from stagewise.policies.learning import Learning
-from stagewise.problem.checks import shown, whole_at_least
-from stagewise.problem.errors import InvalidProblem
-from stagewise.problem.window import moment
+from stagewise.policies.base_policy import BasePolicy
+from stagewise.policies.policy_encoding import encode_value
+from stagewise.policies.problem_diff import is_extension
+from stagewise.problem.checks import check_integer_at_least, safe_repr
+from stagewise.problem.errors import ErrorCode, InvalidProblem
+from stagewise.problem.window import parse_timestamp
 from stagewise.records.decision import Decision
-from stagewise.records.draw import Draw
+from stagewise.records.random_key import RandomKey
 from stagewise.records.reason import Reason
 
 
 class Replica:
-    """Decide by a learner's snapshot, in any process, with random numbers of one's own.
+    """Decide by a snapshot of an agent, in any process.
 
-    The confidence sets of the one learner hold for all rounds at once, so that any number of replicas may decide by
-    any of its snapshots: there is one δ for all. Send each decision to the learner (`Agent.adopt`) before it is acted
-    on, and its outcomes by its id whenever they come. Replicas of other names never share random numbers; a process
-    that starts anew takes a new name, or gives the `round` to go on from.
+    The confidence sets of the agent hold for all rounds at once, so any number of replicas may decide by any of its
+    snapshots; all share one δ. Give each decision to `Agent.register` before it is acted on, and its outcomes by id to
+    `Agent.learn` when they arrive.
 
-    >>> import stagewise as sw
-    >>> policy = sw.OPB(arms=2, safe_action=sw.SafeAction(arm=0, reward=0.0, cost=0.0), threshold=0.5)
-    >>> agent = sw.Agent(policy, seed=1)
-    >>> replica = sw.Replica(agent.snapshot(), name="pod-3")
-    >>> decision = replica.decide(sw.Arms(2))
-    >>> agent.adopt(decision.plain())
-    0
-    >>> agent.learn(decision.id, reward=1.0, cost=0.0)
-    >>> replica.update(agent.snapshot()), replica.version
-    (True, 1)
+    Args:
+        snapshot: The result of `Agent.snapshot`.
+        name: A name that no other replica of the agent has or had; ids and random numbers derive from it.
+        round: The round to continue from, if a process restarts under the same name.
+
+    Attributes:
+        name: The name.
+        round: The number of decisions so far.
+        version: The version of the snapshot.
+
+    Raises:
+        InvalidProblem: The name is empty, or the snapshot is not one.
+
+    Example:
+        >>> import stagewise as sw
+        >>> policy = sw.OPB(arms=2, safe_action=sw.SafeAction(arm=0, reward=0.0, cost=0.0), threshold=0.5)
+        >>> agent = sw.Agent(policy, seed=1)
+        >>> replica = sw.Replica(agent.snapshot(), name="pod-3")
+        >>> decision = replica.decide(sw.Arms(2))
+        >>> agent.register(decision.to_dict())
+        0
+        >>> agent.learn(decision.id, reward=1.0, cost=0.0)
+        >>> replica.update(agent.snapshot()), replica.version
+        (True, 1)
     """
 
     def __init__(self, snapshot: Snapshot, name: str, round: int = 0) -> None:
         check_snapshot(snapshot)
-        self.name = name_of(name, "name")
+        self.name = check_name(name, "name")
         if not self.name:
-            raise InvalidProblem("name is ''; a replica needs one, since its ids and random numbers follow from it")
-        self.round = whole_at_least(round, "round", 0)
-        self._mark = mark_of(snapshot.seed, snapshot.name, self.name)
-        self._key, self._run = stream_of(snapshot.seed, snapshot.name, self.name)
-        self._snapshot, self._state, self._notes, self._alone = snapshot, snapshot.state, snapshot.notes, Lock()
+            raise InvalidProblem(
+                ErrorCode.INVALID_NAME,
+                "name is ''; a replica needs a name, since its decision ids and random numbers derive from it",
+            )
+        self.round = check_integer_at_least(round, "round", 0)
+        self._id_prefix = derive_id_prefix(snapshot.seed, snapshot.name, self.name)
+        self._key, self._run = derive_stream(snapshot.seed, snapshot.name, self.name)
+        self._snapshot, self._state, self._statistics = snapshot, snapshot.state, snapshot.statistics
+        self._lock = Lock()
 
     @property
     def version(self) -> int:
-        """How much its snapshot knows."""
+        """The version of its snapshot."""
         return self._snapshot.version
 
     def decide(self, actions: Any = None, *, only: Any = None, now: Any = None) -> Decision:
-        """Choose among the actions, as `Agent.decide` does; `only` names those that are on offer in this call.
+        """Choose among the actions, as `Agent.decide` does.
 
-        `now` is taken, and checked, as an agent without windows does: windows are the learner's, and begin when it
-        adopts the decision.
+        Args:
+            actions: An action set, a table of features, or for a problem the context of a user.
+            only: The actions that are offered in this call.
+            now: Checked and otherwise unused: windows start when the agent registers the decision.
+
+        Returns:
+            The decision, whose id names this replica.
+
+        Raises:
+            InvalidActions: The actions do not fit the policy.
+
+        Example:
+            >>> import stagewise as sw
+            >>> policy = sw.OPB(arms=2, safe_action=sw.SafeAction(arm=0, reward=0.0, cost=0.0), threshold=0.5)
+            >>> sw.Replica(sw.Agent(policy, seed=1).snapshot(), name="pod-3").decide(sw.Arms(2)).round
+            0
         """
         if now is not None:
-            moment(now)
-        with self._alone:
-            policy, state, notes = self._snapshot.policy, self._state, self._notes
-            offered, draw = actions, Draw(self._key, self._run, self.round)
+            parse_timestamp(now)
+        with self._lock:
+            policy, state, statistics = self._snapshot.policy, self._state, self._statistics
+            offered, draw = actions, RandomKey(self._key, self._run, self.round)
             if only is not None:
-                offered = offered_by(policy, actions, only)
+                offered = restrict_actions(policy, actions, only)
             decision = policy.choose(state, offered, draw)
-            if notes.doubts or decision.reason is Reason.CONTRADICTION:
-                decision = guarded(
-                    policy, state, notes, decision, offered, lambda other: other.choose(state, offered, draw)
+            if statistics.alerts or decision.reason is Reason.CONTRADICTION:
+                decision = apply_guard(
+                    policy, state, statistics, decision, offered, lambda other: other.choose(state, offered, draw)
                 )
             self.round += 1
-            return decision._made_by(self._mark, decision._offered if decision._unfollowed else None)
+            return decision._with_mark(self._id_prefix, decision._offered if decision._uncached else None)
 
     def update(self, snapshot: Snapshot) -> bool:
-        """Decide by this snapshot from now on, unless it knows less; say whether it is so."""
+        """Decide by this snapshot from now on, unless it is older than the present one.
+
+        Args:
+            snapshot: A snapshot of the same agent.
+
+        Returns:
+            Whether the snapshot is used.
+
+        Raises:
+            InvalidProblem: The snapshot belongs to another agent.
+
+        Example:
+            >>> import stagewise as sw
+            >>> policy = sw.OPB(arms=2, safe_action=sw.SafeAction(arm=0, reward=0.0, cost=0.0), threshold=0.5)
+            >>> agent = sw.Agent(policy, seed=1)
+            >>> sw.Replica(agent.snapshot(), name="pod-3").update(agent.snapshot())
+            True
+        """
         check_snapshot(snapshot)
-        with self._alone:
+        with self._lock:
             ours = self._snapshot
-            if snapshot.seed != ours.seed or not akin(snapshot.policy, ours.policy):
+            if snapshot.seed != ours.seed or not is_same_learner(snapshot.policy, ours.policy):
                 raise InvalidProblem(
-                    "the snapshot is of another learner than the replica's own; make another replica of it, under "
-                    "another name"
+                    ErrorCode.STATE_MISMATCH,
+                    "the snapshot belongs to another learner; create a new replica from it under another name",
                 )
             if snapshot.version < ours.version:
                 return False
-            self._snapshot, self._state, self._notes = snapshot, snapshot.state, snapshot.notes
+            self._snapshot, self._state, self._statistics = snapshot, snapshot.state, snapshot.statistics
             return True
 
 
-def akin(one: Learning, other: Learning) -> bool:
-    """Say whether two policies are one learner's: the same, or the same problem before and after actions were added."""
+def is_same_learner(one: BasePolicy, other: BasePolicy) -> bool:
+    """Return whether two policies belong to one agent: equal, or one problem before and after actions were added."""
     if one.problem is not None and other.problem is not None:
-        return extends(one.problem, other.problem) or extends(other.problem, one.problem)
-    return bool(encoded(one) == encoded(other))
+        return is_extension(one.problem, other.problem) or is_extension(other.problem, one.problem)
+    return bool(encode_value(one) == encode_value(other))
 
 
 def check_snapshot(value: Any) -> None:
-    """Refuse what is no snapshot."""
+    """Raise unless the value is a valid snapshot."""
     if not isinstance(value, Snapshot):
-        raise InvalidProblem(f"the snapshot is {shown(value)}; it must be what Agent.snapshot returned")
-    value.policy.own(value.state)  # kernels check no bounds
+        raise InvalidProblem(
+            ErrorCode.WRONG_TYPE,
+            "the snapshot is {value}; it must be the result of Agent.snapshot",
+            value=safe_repr(value),
+        )
+    value.policy.check_state(value.state)  # kernels check no bounds

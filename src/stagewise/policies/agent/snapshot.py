@@ -1,4 +1,4 @@
-"""What a learner knows at one moment, as a value: for those who decide elsewhere."""
+"""Snapshots: the state of an agent as an immutable value, for replicas."""
 
 import json
 from collections.abc import Mapping
@@ -7,45 +7,48 @@ from typing import Any
 
 import numpy as np
 
-from stagewise.files.paths import brief
-from stagewise.policies.agent.names import name_of
-from stagewise.policies.agent.notes import Notes, contradiction_in
-from stagewise.policies.agent.saved import numbers
-from stagewise.policies.encoded import decoded, encoded
-from stagewise.policies.learning import Learning
+from stagewise.files.paths import format_error
+from stagewise.policies.agent.agent_file import parse_memory
+from stagewise.policies.agent.seeding import check_name
+from stagewise.policies.agent.statistics import Statistics, parse_contradiction
+from stagewise.policies.base_policy import BasePolicy
 from stagewise.policies.policy import State
-from stagewise.problem.checks import seed_of, shown, whole_at_least
-from stagewise.problem.errors import InvalidFile, StagewiseError
-from stagewise.records.reason import Cause
+from stagewise.policies.policy_encoding import decode_value, encode_value
+from stagewise.problem.checks import check_integer_at_least, check_seed, safe_repr
+from stagewise.problem.errors import ErrorCode, InvalidFile, StagewiseError
+from stagewise.records.reason import ReasonDetails
 
 FORMAT, VERSION = "stagewise-snapshot", 1
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A policy and its memory; what was learned later is not in it, so that deciding by it is only more cautious.
+    """The policy, the memory and the alerts of an agent at one moment.
 
-    >>> import stagewise as sw
-    >>> policy = sw.OPB(arms=2, safe_action=sw.SafeAction(arm=0, reward=0.0, cost=0.0), threshold=0.5)
-    >>> snapshot = sw.Agent(policy, seed=1).snapshot()
-    >>> sw.Snapshot.from_bytes(bytes(snapshot)) == snapshot, snapshot.version
-    (True, 0)
+    An older snapshot is as safe as a newer one: decisions by it are more cautious.
+
+    Example:
+        >>> import stagewise as sw
+        >>> policy = sw.OPB(arms=2, safe_action=sw.SafeAction(arm=0, reward=0.0, cost=0.0), threshold=0.5)
+        >>> snapshot = sw.Agent(policy, seed=1).snapshot()
+        >>> sw.Snapshot.from_bytes(bytes(snapshot)) == snapshot, snapshot.version
+        (True, 0)
     """
 
-    policy: Learning
-    """Which policy decides."""
+    policy: BasePolicy
+    """The policy."""
     memory: bytes
-    """What it has learned, as 64-bit floats."""
+    """The learned numbers, as the bytes of 64-bit floats."""
     version: int
-    """How often the learner's memory had changed: of two snapshots of one learner the larger knows more."""
+    """The number of updates of the agent's memory; of two snapshots of one agent, the larger is newer."""
     seed: int
-    """The learner's seed."""
+    """The agent's seed."""
     name: str = ""
-    """The learner's name."""
-    doubts: Mapping[str, Cause] = field(default_factory=dict)
-    """What contradicts safety, by name: while there is any that nobody acknowledged, the safe action is played."""
+    """The agent's name."""
+    alerts: Mapping[str, ReasonDetails] = field(default_factory=dict)
+    """The causes of contradictions, by the name of the finding; while one is open, the safe action is played."""
     acknowledged: Mapping[str, str] = field(default_factory=dict)
-    """Of it, what a person has acknowledged, and with which words."""
+    """The notes of acknowledged alerts, by name."""
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Snapshot) and bytes(self) == bytes(other)
@@ -54,59 +57,100 @@ class Snapshot:
         return hash((self.memory, self.version, self.seed, self.name))
 
     def __bytes__(self) -> bytes:
-        return json.dumps(self.plain(), allow_nan=False).encode()
+        return json.dumps(self.to_dict(), allow_nan=False).encode()
 
     @property
-    def notes(self) -> Notes:
-        """What contradicts safety and what a person said of it, as an agent notes it; its own with every call."""
-        notes = Notes()
-        notes.doubts, notes.accepted = dict(self.doubts), dict(self.acknowledged)
-        return notes
+    def statistics(self) -> Statistics:
+        """The alerts as `Statistics`; a new object with every call."""
+        statistics = Statistics()
+        statistics.alerts, statistics.acknowledged = dict(self.alerts), dict(self.acknowledged)
+        return statistics
 
     @property
     def state(self) -> State:
-        """The memory, to be changed as one likes."""
+        """A writable copy of the memory."""
         return State(np.frombuffer(self.memory).copy() if self.memory else np.empty(0))
 
-    def plain(self) -> dict[str, Any]:
-        """Return values that JSON can hold; `from_plain` takes them back, to the bit."""
+    def to_dict(self) -> dict[str, Any]:
+        """Return the snapshot as JSON holds it; `from_dict` restores it to the bit."""
         return {
             "format": FORMAT,
             "version": VERSION,
-            "policy": encoded(self.policy),
+            "policy": encode_value(self.policy),
             "memory": self.state.memory.tolist(),
             "learned": self.version,
             "seed": self.seed,
             "name": self.name,
-            "doubts": {name: cause.plain() for name, cause in self.doubts.items()},
+            "alerts": {name: cause.to_json() for name, cause in self.alerts.items()},
             "acknowledged": dict(self.acknowledged),
         }
 
     @classmethod
-    def from_plain(cls, content: Any) -> "Snapshot":
-        """Return the snapshot that `plain` wrote down, checked, or say why it is none."""
+    def from_dict(cls, content: Any) -> "Snapshot":
+        """Return the snapshot that `to_dict` wrote, checked.
+
+        Args:
+            content: The result of `to_dict`, as read from JSON.
+
+        Returns:
+            The snapshot.
+
+        Raises:
+            InvalidFile: The content is not a snapshot, or a value in it is invalid.
+
+        Example:
+            >>> import stagewise as sw
+            >>> policy = sw.OPB(arms=2, safe_action=sw.SafeAction(arm=0, reward=0.0, cost=0.0), threshold=0.5)
+            >>> snapshot = sw.Agent(policy, seed=1).snapshot()
+            >>> sw.Snapshot.from_dict(snapshot.to_dict()) == snapshot
+            True
+        """
         if not isinstance(content, dict) or content.get("format") != FORMAT or content.get("version") != VERSION:
-            raise InvalidFile(f"the snapshot is {shown(content)}; it must be what a Snapshot's plain() returned")
+            raise InvalidFile(
+                ErrorCode.WRONG_TYPE,
+                "the snapshot is {content}; it must be the result of Snapshot.to_dict()",
+                content=safe_repr(content),
+            )
         try:
-            policy, memory = decoded(content["policy"]), numbers(content["memory"])
-            fits = isinstance(policy, Learning) and policy.fits(memory) and bool(np.isfinite(memory).all())
-            learned, seed = whole_at_least(content["learned"], "learned", 0), seed_of(content["seed"])
-            name = name_of(content["name"], "name")
-            doubts = {str(of): contradiction_in(cause) for of, cause in content["doubts"].items()}
-            said = {str(of): str(words) for of, words in content["acknowledged"].items()}
+            policy, memory = decode_value(content["policy"]), parse_memory(content["memory"])
+            fits = isinstance(policy, BasePolicy) and policy.fits(memory) and bool(np.isfinite(memory).all())
+            learned, seed = check_integer_at_least(content["learned"], "learned", 0), check_seed(content["seed"])
+            name = check_name(content["name"], "name")
+            alerts = {str(alert): parse_contradiction(cause) for alert, cause in content["alerts"].items()}
+            acknowledged = {str(alert): str(note) for alert, note in content["acknowledged"].items()}
         except StagewiseError as error:
-            raise InvalidFile(f"the snapshot holds what is refused: {brief(error)}") from None
+            raise InvalidFile(
+                ErrorCode.FILE_INVALID, "the snapshot holds an invalid value: {error}", error=format_error(error)
+            ) from None
         except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
-            raise InvalidFile(f"the snapshot lacks something or holds it in another form: {brief(error)}") from None
+            raise InvalidFile(
+                ErrorCode.FILE_CORRUPT,
+                "the snapshot lacks a field or has one of the wrong type: {error}",
+                error=format_error(error),
+            ) from None
         if not fits:
-            raise InvalidFile("the snapshot holds a memory that does not fit its policy")
-        return cls(policy, memory.tobytes(), learned, seed, name, doubts, said)
+            raise InvalidFile(ErrorCode.STATE_MISMATCH, "the snapshot holds a state that does not match its policy")
+        return cls(policy, memory.tobytes(), learned, seed, name, alerts, acknowledged)
 
     @classmethod
     def from_bytes(cls, content: bytes) -> "Snapshot":
-        """Return the snapshot whose `bytes` these are."""
+        """Return the snapshot whose `bytes` these are.
+
+        Args:
+            content: The result of `bytes(snapshot)`.
+
+        Returns:
+            The snapshot.
+
+        Raises:
+            InvalidFile: The bytes are not those of a snapshot.
+        """
         try:
-            told = json.loads(content)
+            decoded = json.loads(content)
         except (TypeError, ValueError, RecursionError):
-            raise InvalidFile(f"the snapshot is {shown(content)}; it must be the bytes of a Snapshot") from None
-        return cls.from_plain(told)
+            raise InvalidFile(
+                ErrorCode.WRONG_TYPE,
+                "the snapshot is {content}; it must be the bytes of a Snapshot",
+                content=safe_repr(content),
+            ) from None
+        return cls.from_dict(decoded)

@@ -1,6 +1,6 @@
-"""The one loop as a GPU's kernel: a run a thread, compiled for one size of problem.
+"""The simulation loop as a GPU kernel: one run per thread, compiled for one size of problem.
 
-What a run owns lies in the thread's own memory; what all runs share (settings, actions, truth) lies in the device's.
+The arrays of a run are in the thread's local memory; shared arrays (settings, actions, truth) are in device memory.
 """
 
 from functools import cache
@@ -9,89 +9,93 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from stagewise.kernels.audit import audit_size
-from stagewise.kernels.loop.memory import copy
-from stagewise.kernels.loop.play import LoopForm, World, play_for
-from stagewise.kernels.loop.round import Form
+from stagewise.kernels.loop.memory import copy_values
+from stagewise.kernels.loop.round import RoundSpec
+from stagewise.kernels.loop.round_loop import LoopSpec, World, build_loop
 from stagewise.kernels.trace import Trace
-from stagewise.problem.errors import InvalidProblem
-from stagewise.simulation.compiled import LoopInputs
+from stagewise.problem.errors import ErrorCode, InvalidProblem
+from stagewise.simulation.compiled_run import LoopInputs
 
-OWN = 48_000  # numbers of its own that a thread may hold
-ON_RAYS, ON_MIXTURES = 64, 128  # registers a thread: with fewer, more warps wait for memory (benchmarks/README.md)
-INSTEAD = "backend='cpu' plays the same runs"
+MAX_THREAD_NUMBERS = 48_000  # numbers in the local memory of a thread
+RAY_REGISTERS, MIXTURE_REGISTERS = 64, 128  # per thread; the fastest values (benchmarks/README.md)
+CPU_HINT = "backend='cpu' plays the same runs"
 
 
 class Sizes(NamedTuple):
-    """How long the arrays are that a kernel is compiled for."""
+    """The array lengths that a kernel is compiled for."""
 
     memory: int
     answer: int
     scratch: int
     judging: int
     signals: int  # 1 + m of the world
-    limits: int  # that runs are judged by
+    limits: int  # thresholds of the world
     actions: int
     features: int
-    masked: int  # how long the mask of what is on offer is; 0: all are
+    masked: int  # length of the eligibility mask; 0: all actions are eligible
 
 
-def sizes_of(inputs: LoopInputs) -> Sizes:
-    """Return the sizes of a problem, or refuse one whose runs do not fit into a thread's own memory."""
+def get_sizes(inputs: LoopInputs) -> Sizes:
+    """Return the sizes of a problem; raise InvalidProblem if a run does not fit into a thread's local memory."""
     lengths = (max(inputs.memory.size, 1), inputs.answer, inputs.scratch, inputs.judging)
     count, d = inputs.features.shape
     sizes = Sizes(
         *lengths, inputs.world.noise.size, inputs.world.thresholds.size, count, max(d, 1), inputs.eligible.size
     )
     needed = sum(lengths) + (count * d + inputs.world.truths.size if inputs.loop.fresh else 0)
-    if needed > OWN:
+    if needed > MAX_THREAD_NUMBERS:
         raise InvalidProblem(
-            f"a run of this problem keeps {needed:,} numbers; a thread of backend='cuda' has room for {OWN:,}; "
-            f"{INSTEAD}"
+            ErrorCode.TOO_LARGE,
+            "a run of this problem needs {needed:,} numbers; a thread of backend='cuda' has room for "
+            "{max_thread_numbers:,}; {cpu_hint}",
+            needed=needed,
+            max_thread_numbers=MAX_THREAD_NUMBERS,
+            cpu_hint=CPU_HINT,
         )
     return sizes
 
 
-def padded(values: Any) -> Any:
-    """Return an array without an axis of length 0, since a device array cannot be empty."""
+def pad_empty(values: Any) -> Any:
+    """Return an array without an axis of length 0, because a device array cannot be empty."""
     if values.size:
         return np.ascontiguousarray(values)
     return np.zeros(tuple(max(length, 1) for length in values.shape), dtype=values.dtype)
 
 
-def shared_by(inputs: LoopInputs) -> tuple[Any, ...]:
-    """Return what all runs share, in the order of the kernel's arguments."""
-    told = (inputs.features, inputs.eligible, inputs.layout, inputs.settings, inputs.memory, *inputs.world)
-    return tuple(padded(each) if isinstance(each, np.ndarray) else each for each in told)
+def get_shared_arrays(inputs: LoopInputs) -> tuple[Any, ...]:
+    """Return the arrays that all runs share, in the order of the kernel's arguments."""
+    arrays = (inputs.features, inputs.eligible, inputs.layout, inputs.settings, inputs.memory, *inputs.world)
+    return tuple(pad_empty(each) if isinstance(each, np.ndarray) else each for each in arrays)
 
 
-def most_registers(form: Form) -> int:
-    """Return how many registers a thread may have."""
-    return ON_MIXTURES if form.arms or form.mixes else ON_RAYS
+def get_max_registers(round_spec: RoundSpec) -> int:
+    """Return the maximal number of registers per thread."""
+    return MIXTURE_REGISTERS if round_spec.arms or round_spec.mixes else RAY_REGISTERS
 
 
 @cache
-def loop_on_device(form: Form, loop: LoopForm, sizes: Sizes) -> Any:
-    """Return the loop of one form in one kind of world, for problems of one size."""
+def build_kernel(round_spec: RoundSpec, loop: LoopSpec, sizes: Sizes) -> Any:
+    """Return the kernel for one form of round in one kind of world, for problems of one size."""
     from numba import cuda, float64, int64
 
-    play, fresh, support = play_for(form, loop), loop.fresh, sizes.signals + 1
-    own, written, work, judged, signals, limits, count, d, masked = sizes
-    watched = audit_size(signals - 1) if loop.audited else 0
-    listed_own, true_own = ((count, d), (signals, count + 1)) if fresh else ((1, 1), (1, 1))
+    play, fresh, support = build_loop(round_spec, loop), loop.fresh, sizes.signals + 1
+    memory_length, answer_length, scratch_length, judging_length, signals, limits, count, d, masked = sizes
+    audit_length = audit_size(signals - 1) if loop.audited else 0
+    feature_shape, truth_shape = ((count, d), (signals, count + 1)) if fresh else ((1, 1), (1, 1))
 
-    @cuda.jit(max_registers=most_registers(form))
+    @cuda.jit(max_registers=get_max_registers(round_spec))
     def kernel(
         features, eligible, layout, settings, memory, parameters, truths, noise, signs, thresholds, outcomes, best,
         safe, drawn, ends, runs, seed, rounds, regret, reward, cost, bests, largest, running, audit,
     ):  # fmt: skip
-        place = cuda.grid(1)
-        if place < runs.size:
-            mine, answer = cuda.local.array(own, float64), cuda.local.array(written, float64)
-            scratch, judging = cuda.local.array(work, float64), cuda.local.array(judged, float64)
+        index = cuda.grid(1)
+        if index < runs.size:
+            run_memory, answer = cuda.local.array(memory_length, float64), cuda.local.array(answer_length, float64)
+            scratch, judging = cuda.local.array(scratch_length, float64), cuda.local.array(judging_length, float64)
             mixture = cuda.local.array(support, int64)
             means, values = cuda.local.array(signals, float64), cuda.local.array(signals, float64)
-            listed, true = cuda.local.array(listed_own, float64), cuda.local.array(true_own, float64)
-            copy(memory, 0, mine, 0, own)
+            listed, true = cuda.local.array(feature_shape, float64), cuda.local.array(truth_shape, float64)
+            copy_values(memory, 0, run_memory, 0, memory_length)
             if fresh:
                 for signal in range(signals):
                     true[signal, count] = truths[signal, count]
@@ -99,12 +103,12 @@ def loop_on_device(form: Form, loop: LoopForm, sizes: Sizes) -> Any:
                 parameters, true if fresh else truths, noise, signs, thresholds[:limits], outcomes, best, safe, drawn
             )  # fmt: skip
             trace = Trace(
-                ends, regret[place], reward[place], cost[place, :, : signals - 1], bests[place],
-                largest[place, : signals - 1], running[place], audit[place, :watched],
+                ends, regret[index], reward[index], cost[index, :, : signals - 1], bests[index],
+                largest[index, : signals - 1], running[index], audit[index, :audit_length],
             )  # fmt: skip
             play(
-                listed if fresh else features, eligible[:masked], layout, settings, mine, answer, scratch, judging,
-                mixture, means, values, world, trace, seed, runs[place], 0, rounds,
+                listed if fresh else features, eligible[:masked], layout, settings, run_memory, answer, scratch,
+                judging, mixture, means, values, world, trace, seed, runs[index], 0, rounds,
             )  # fmt: skip
 
     return kernel

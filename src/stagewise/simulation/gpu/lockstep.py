@@ -1,7 +1,7 @@
-"""Arithmetic for threads in lockstep: right to a few units in the last place, and free of branches.
+"""Branch-free GPU arithmetic, accurate to a few units in the last place.
 
-A GPU's exact roots and ratios branch off for the rare inputs that need more work, which holds up a warp and keeps the
-compiler from weaving ten of them together; its `max` is careful of NaN. These rank candidates. What is played is
+A GPU's exact roots and ratios branch for the rare inputs that need more work, which stalls a warp and keeps the
+compiler from interleaving them; its `max` handles NaN. These approximations only rank candidates. What is played is
 computed exactly.
 """
 
@@ -15,11 +15,11 @@ from numba.cuda.extending import intrinsic
 from stagewise.kernels.normal import CENTRE, FAR, NEAR, polynomial
 
 device = cuda.jit(device=True, forceinline=True)
-SMALLEST = 1e-300  # stands in for 0, whose inverse root is infinite
+SMALLEST = 1e-300  # replaces 0, whose inverse root is infinite
 
 
 def instruction(text: str) -> Any:
-    """Return what emits one PTX instruction on float64."""
+    """Return a function that emits one PTX instruction on float64."""
 
     def typed(context: Any, x: Any) -> Any:
         def emitted(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -31,7 +31,7 @@ def instruction(text: str) -> Any:
     return intrinsic(typed)
 
 
-rough_inverse = instruction("rcp.approx.ftz.f64")  # right to 20 bits
+rough_inverse = instruction("rcp.approx.ftz.f64")  # accurate to 20 bits
 rough_inverse_root = instruction("rsqrt.approx.ftz.f64")
 
 

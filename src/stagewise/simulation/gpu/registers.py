@@ -1,4 +1,4 @@
-"""The unrolled loops, compiled: which problems they are written for, and with which numbers they are called."""
+"""Compile the unrolled loops: which problems they support, and the arguments that they are called with."""
 
 import math
 from collections.abc import Callable
@@ -9,151 +9,189 @@ import numpy as np
 
 from stagewise.kernels import normal
 from stagewise.kernels.bounds import CENTRE, HALF
-from stagewise.kernels.compile import Floats, named
-from stagewise.kernels.draw import uniform, uniform_pair
-from stagewise.kernels.layout import DIRECTIONAL, HOME, INFLATED, LIMITS, OFFERS_SAFE, PARTS, RETURNS, part_of
-from stagewise.kernels.loop.round import MIXTURE, RAYS, Form
-from stagewise.kernels.promise import ceiling_of, has, limit_of, weigh
+from stagewise.kernels.compile import Floats, as_python
+from stagewise.kernels.constraints import compute_bonus_factors, get_ceiling, get_limit, has_switch
+from stagewise.kernels.layout import (
+    DIRECTIONAL,
+    ENFORCES_LIMITS,
+    INFLATED,
+    LIMITS,
+    MODEL_BLOCKS,
+    OFFERS_SAFE,
+    SAFE_INDEX,
+    get_model_block,
+)
+from stagewise.kernels.loop.round import MIXTURE, RAYS, RoundSpec
+from stagewise.kernels.models.arm_means import compute_arm_bounds, get_arms_assumptions, is_ranged, unit_radius
+from stagewise.kernels.models.radius import radius
+from stagewise.kernels.models.ridge import fill_coordinates, get_coordinate_frame, get_ridge_assumptions
+from stagewise.kernels.models.ridge_bounds import compute_cached_ridge_bounds
+from stagewise.kernels.random_streams import uniform, uniform_pair
 from stagewise.kernels.rules.pair import safe_share
 from stagewise.kernels.rules.ray import safe_step
 from stagewise.kernels.rules.tie import tie_floor
-from stagewise.kernels.signals.arms import declared_of_arms, is_ranged, look_arms, unit_radius
-from stagewise.kernels.signals.look import recall_ridge
-from stagewise.kernels.signals.radius import radius
-from stagewise.kernels.signals.ridge import declared_of_ridge, frame_of, place
-from stagewise.kernels.world import noisy
-from stagewise.reports.assumptions import assumptions
-from stagewise.simulation.compiled import LoopInputs
+from stagewise.kernels.world_outcomes import noisy
+from stagewise.reports.assumptions import check_assumptions
+from stagewise.simulation.compiled_run import LoopInputs
 from stagewise.simulation.gpu import unrolled_arms, unrolled_rays
-from stagewise.simulation.gpu.unrolled import PLACES
-from stagewise.simulation.judge import Judge
+from stagewise.simulation.gpu.unrolled import RECORD_INDICES
+from stagewise.simulation.oracle import Oracle
 
-WRITTEN = DIRECTIONAL | INFLATED | OFFERS_SAFE | RETURNS  # the switches that they are written for
-MOST_RAYS = 12  # beyond them the numbers of a run do not fit into a thread's 255 registers
-MOST_ARMS = 16
-MANY: int | None = None  # registers for rays: as many as a thread can have
-FEWER = 128  # registers for arms: twice the warps, for the price of a few numbers in memory (benchmarks/README.md)
-TABLES = (  # of the normal quantiles: a thread reads an argument faster than it makes a number out of its own code
+SUPPORTED_SWITCHES = DIRECTIONAL | INFLATED | OFFERS_SAFE | ENFORCES_LIMITS  # switches that the loops support
+MAX_RAYS = 12  # with more, a run does not fit into a thread's 255 registers
+MAX_ARMS = 16
+RAY_REGISTERS: int | None = None  # no limit for rays
+ARM_REGISTERS = 128  # for arms: twice the warps, at the price of a few spilled numbers (benchmarks/README.md)
+TABLES = (  # of the normal quantiles; an argument is faster to read than a constant in the code
     (normal.CENTRE_NUMERATOR, normal.CENTRE_DENOMINATOR),
     (normal.TAIL_NUMERATOR, normal.TAIL_DENOMINATOR),
     (normal.FAR_NUMERATOR, normal.FAR_DENOMINATOR),
 )
-PART_OF, HAS, WEIGH = named(part_of), named(has), named(weigh)
-LIMIT_OF, CEILING_OF = named(limit_of), named(ceiling_of)
-RECALL, PLACE, STATED, FRAME = named(recall_ridge), named(place), named(declared_of_ridge), named(frame_of)
-LOOK_ARMS, STATED_OF_ARMS = named(look_arms), named(declared_of_arms)
+GET_MODEL_BLOCK, HAS_SWITCH, COMPUTE_BONUS_FACTORS = (
+    as_python(get_model_block),
+    as_python(has_switch),
+    as_python(compute_bonus_factors),
+)
+GET_LIMIT, GET_CEILING = as_python(get_limit), as_python(get_ceiling)
+COMPUTE_CACHED_BOUNDS, FILL_COORDINATES, GET_RIDGE_ASSUMPTIONS, GET_FRAME = (
+    as_python(compute_cached_ridge_bounds),
+    as_python(fill_coordinates),
+    as_python(get_ridge_assumptions),
+    as_python(get_coordinate_frame),
+)
+COMPUTE_ARM_BOUNDS, GET_ARMS_ASSUMPTIONS = as_python(compute_arm_bounds), as_python(get_arms_assumptions)
 
 
 class Call(NamedTuple):
-    """A compiled loop and what it is called with, before what every batch brings."""
+    """A compiled loop and its arguments, before those of a batch."""
 
     play: Any
     arguments: tuple[Any, ...]
 
 
-def call_for(policy: Any, judge: Judge, inputs: LoopInputs) -> Call | None:
-    """Return the unrolled loop that plays this policy in this world, if there is one.
+def build_call(policy: Any, oracle: Oracle, inputs: LoopInputs) -> Call | None:
+    """Return the unrolled loop that plays this policy in this world, or None.
 
-    These loops hold nothing that was declared against the data, so they play only in worlds where all of it is true.
-    They are written for fixed actions, all on offer, and one model that knows the values at the safe action.
+    These loops do not test assumptions, so they play only in worlds where all of them are true. They support fixed
+    actions, all eligible, and one model that knows the values at the safe action.
     """
     layout, world, limits = inputs.layout, inputs.world, inputs.world.thresholds.size
-    if getattr(policy, "watch", False) and not all(row["kept"] for row in assumptions(policy, judge.world)):
+    if getattr(policy, "check_assumptions", False) and not all(
+        row["kept"] for row in check_assumptions(policy, oracle.world)
+    ):
         return None
-    if inputs.loop.fresh or inputs.eligible.size or int(layout[PARTS]) != 1 or limits not in (0, world.noise.size - 1):
+    if (
+        inputs.loop.fresh
+        or inputs.eligible.size
+        or int(layout[MODEL_BLOCKS]) != 1
+        or limits not in (0, world.noise.size - 1)
+    ):
         return None
-    if not PART_OF(layout, inputs.memory, 0).anchored or not HAS(layout, RETURNS) or HAS(layout, ~WRITTEN):
+    if (
+        not GET_MODEL_BLOCK(layout, inputs.memory, 0).anchored
+        or not HAS_SWITCH(layout, ENFORCES_LIMITS)
+        or HAS_SWITCH(layout, ~SUPPORTED_SWITCHES)
+    ):
         return None
-    form = inputs.form._replace(single=0)
-    if form == Form(ridge=1, rule=RAYS) and not inputs.loop.blended:
-        return rays_call(policy, inputs)
-    return arms_call(policy, inputs) if form == Form(arms=1, rule=MIXTURE) else None
+    form = inputs.round_spec._replace(single=0)
+    if form == RoundSpec(ridge=1, rule=RAYS) and not inputs.loop.blended:
+        return build_rays_call(policy, inputs)
+    return build_arms_call(policy, inputs) if form == RoundSpec(arms=1, rule=MIXTURE) else None
 
 
-def rays_call(policy: Any, inputs: LoopInputs) -> Call | None:
-    """Return the loop over a few fixed rays: before anything is seen, estimates are what is known of the rays."""
-    layout, settings, part = inputs.layout, inputs.settings, PART_OF(inputs.layout, inputs.memory, 0)
+def build_rays_call(policy: Any, inputs: LoopInputs) -> Call | None:
+    """Return the loop over a few fixed rays, whose estimates without data are the known values; None if unsupported."""
+    layout, settings, block = inputs.layout, inputs.settings, GET_MODEL_BLOCK(inputs.layout, inputs.memory, 0)
     count, costs = len(inputs.features), int(layout[LIMITS])
-    if count > MOST_RAYS or costs > 2:
+    if count > MAX_RAYS or costs > 2:
         return None
-    bounds, work = np.zeros((1 + costs, 3, count + 1)), np.empty(2 * part.width)
-    RECALL(part, settings, inputs.memory, bounds, work)
-    limits = limit_scalars(inputs, bounds)
+    bounds, work = np.zeros((1 + costs, 3, count + 1)), np.empty(2 * block.width)
+    COMPUTE_CACHED_BOUNDS(block, settings, inputs.memory, bounds, work)
+    limits = get_limit_scalars(inputs, bounds)
     if limits is None:
         return None
-    declared, coordinates = STATED(part, settings), np.empty((count, part.size))
+    declared, coordinates = GET_RIDGE_ASSUMPTIONS(block, settings), np.empty((count, block.size))
     for ray in range(count):
-        PLACE(part, settings, inputs.features[ray], coordinates[ray])
+        FILL_COORDINATES(block, settings, inputs.features[ray], coordinates[ray])
     each = np.column_stack([declared.noise, declared.bound, declared.confidence, declared.known])
-    ridge = FRAME(part, settings).ridge
+    ridge = GET_FRAME(block, settings).ridge
     rest = (getattr(policy, "cost_scale", 1.0), ridge, policy.action_bound**2)
     scalars = [float(value) for value in (*each.flat, *np.ravel(limits), *rest)]
     form = unrolled_rays.RaysForm(
-        count, costs, inputs.world.noise.size, not part.reflected, HAS(layout, DIRECTIONAL), HAS(layout, OFFERS_SAFE),
-        int(part.radius), int(part.size), inputs.world.outcomes, inputs.world.thresholds.size > 0,
-        bool(inputs.loop.audited),
+        count, costs, inputs.world.noise.size, not block.reflected, HAS_SWITCH(layout, DIRECTIONAL),
+        HAS_SWITCH(layout, OFFERS_SAFE), int(block.radius), int(block.size), inputs.world.outcomes,
+        inputs.world.thresholds.size > 0, bool(inputs.loop.audited),
     )  # fmt: skip
     known = np.ascontiguousarray(bounds[:, CENTRE, :count])
-    tables = (coordinates @ coordinates.T / ridge, known, truth_of(inputs))
-    return Call(compiled(unrolled_rays.written, form, MANY), (*tables, *scalars, *world_scalars(inputs), TABLES))
+    tables = (coordinates @ coordinates.T / ridge, known, get_true_means(inputs))
+    return Call(
+        compile_loop(unrolled_rays.write_source, form, RAY_REGISTERS),
+        (*tables, *scalars, *get_world_scalars(inputs), TABLES),
+    )
 
 
-def limit_scalars(inputs: LoopInputs, bounds: Floats) -> list[tuple[float, float, float]] | None:
-    """Return slack, ceiling and factor of every limit whose safe cost is known; None: there is no slack."""
+def get_limit_scalars(inputs: LoopInputs, bounds: Floats) -> list[tuple[float, float, float]] | None:
+    """Return slack, ceiling and bonus factor of every limit; None: there is no slack."""
     layout, settings, costs, factors = inputs.layout, inputs.settings, bounds[1:, CENTRE, -1], np.empty(len(bounds) - 1)
-    if not WEIGH(layout, settings, bounds, factors):
+    if not COMPUTE_BONUS_FACTORS(layout, settings, bounds, factors):
         return None
-    ceilings = [CEILING_OF(layout, settings, j) for j in range(factors.size)]
-    slacks = [LIMIT_OF(layout, settings, j) - min(costs[j], ceilings[j]) for j in range(factors.size)]
+    ceilings = [GET_CEILING(layout, settings, j) for j in range(factors.size)]
+    slacks = [GET_LIMIT(layout, settings, j) - min(costs[j], ceilings[j]) for j in range(factors.size)]
     return list(zip(slacks, ceilings, factors, strict=True))
 
 
-def truth_of(inputs: LoopInputs) -> Floats:
-    """Return the true means (1 + m, K) of what is listed, in the world's own direction."""
+def get_true_means(inputs: LoopInputs) -> Floats:
+    """Return the true means (1 + m, K) of the listed actions, in the world's own signs."""
     return np.ascontiguousarray(inputs.world.truths[:, :-1] * inputs.world.signs[:, None])
 
 
-def world_scalars(inputs: LoopInputs) -> list[float]:
-    """Return the numbers that `unrolled.world_names` names."""
+def get_world_scalars(inputs: LoopInputs) -> list[float]:
+    """Return the values of `unrolled.list_world_names`."""
     world = inputs.world
     each = np.column_stack([world.noise, world.signs, world.truths[:, -1]])
     limits = world.thresholds if world.thresholds.size else np.full(world.noise.size - 1, math.inf)
     return [float(value) for value in (*each.flat, *limits, world.best)]
 
 
-def arms_call(policy: Any, inputs: LoopInputs) -> Call | None:
-    """Return the loop over a few arms under one limit, with intervals around the means."""
-    layout, settings, part = inputs.layout, inputs.settings, PART_OF(inputs.layout, inputs.memory, 0)
+def build_arms_call(policy: Any, inputs: LoopInputs) -> Call | None:
+    """Return the loop over a few arms under one limit; None if unsupported."""
+    layout, settings, block = inputs.layout, inputs.settings, GET_MODEL_BLOCK(inputs.layout, inputs.memory, 0)
     count = len(inputs.features)
-    if int(layout[LIMITS]) != 1 or is_ranged(part.radius) or HAS(layout, DIRECTIONAL) or not 2 <= count <= MOST_ARMS:
+    if (
+        int(layout[LIMITS]) != 1
+        or is_ranged(block.radius)
+        or HAS_SWITCH(layout, DIRECTIONAL)
+        or not 2 <= count <= MAX_ARMS
+    ):
         return None
-    bounds, noise = np.zeros((2, 3, count + 1)), STATED_OF_ARMS(part, settings).noise
-    LOOK_ARMS(layout, part, settings, inputs.memory, bounds)
-    widths, limits = bounds[:, HALF, 0] / noise, limit_scalars(inputs, bounds)  # of an arm never pulled
+    bounds, noise = np.zeros((2, 3, count + 1)), GET_ARMS_ASSUMPTIONS(block, settings).noise
+    COMPUTE_ARM_BOUNDS(layout, block, settings, inputs.memory, bounds)
+    widths, limits = bounds[:, HALF, 0] / noise, get_limit_scalars(inputs, bounds)  # of an arm without pulls
     if limits is None or not np.allclose(widths, widths[0], rtol=1e-15):
         return None
     _, ceiling, factor = limits[0]
-    numbers = (*noise, policy.model.confidence, widths[0], *bounds[:, CENTRE, -1], LIMIT_OF(layout, settings, 0))
+    numbers = (*noise, policy.model.confidence, widths[0], *bounds[:, CENTRE, -1], GET_LIMIT(layout, settings, 0))
     scalars = [float(value) for value in (*numbers, ceiling, factor, policy.cost_scale)]
     form = unrolled_arms.ArmsForm(
-        count, int(layout[HOME]), int(part.radius), inputs.world.outcomes, bool(inputs.loop.audited)
+        count, int(layout[SAFE_INDEX]), int(block.radius), inputs.world.outcomes, bool(inputs.loop.audited)
     )
     return Call(
-        compiled(unrolled_arms.written, form, FEWER), (truth_of(inputs), *scalars, *world_scalars(inputs), TABLES)
+        compile_loop(unrolled_arms.write_source, form, ARM_REGISTERS),
+        (get_true_means(inputs), *scalars, *get_world_scalars(inputs), TABLES),
     )
 
 
 @cache
-def compiled(written: Callable[[Any], str], form: Any, registers: int | None) -> Any:
-    """Return the loop that is written for a form, for the GPU, in as many registers a thread at most."""
+def compile_loop(write: Callable[[Any], str], round_spec: Any, registers: int | None) -> Any:
+    """Return the generated loop, compiled for the GPU with a maximal number of registers per thread."""
     from numba import cuda
 
     from stagewise.simulation.gpu import lockstep
 
-    called = (
+    functions = (
         *(uniform, uniform_pair, noisy, radius, safe_share, safe_step, tie_floor, unit_radius),
         *(lockstep.larger, lockstep.lesser, lockstep.normals, lockstep.ratio, lockstep.root),
     )
-    names = {"cuda": cuda, "math": math, **PLACES, **{function.__name__: function for function in called}}
-    exec(compile(written(form), "<unrolled>", "exec"), names)
+    names = {"cuda": cuda, "math": math, **RECORD_INDICES, **{function.__name__: function for function in functions}}
+    exec(compile(write(round_spec), "<unrolled>", "exec"), names)
     return cuda.jit(names["play"], max_registers=registers)

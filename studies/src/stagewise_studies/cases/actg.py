@@ -7,7 +7,7 @@ import numpy as np
 
 import stagewise as sw
 from stagewise_studies import drawing
-from stagewise_studies.columns import Columns, of_text
+from stagewise_studies.columns import Columns, parse_text
 from stagewise_studies.source import Source
 from stagewise_studies.study import GUARDED, POSSIBLE, SAFE, TODAY, UNGUARDED, Claim, Size, at_least, at_most
 from stagewise_studies.trial import Design, Trial
@@ -34,16 +34,16 @@ CONTEXT = {"age": (0.0, 100.0), "cd4": (0.0, 1200.0), "weight": (0.0, 200.0), "k
 
 def data(files: Mapping[str, bytes]) -> Trial:
     """Return the patients."""
-    return trial_of(of_text(files[FILE].replace(b'"', b"")))
+    return build_trial(parse_text(files[FILE].replace(b'"', b"")))
 
 
-def trial_of(table: Columns) -> Trial:
+def build_trial(table: Columns) -> Trial:
     """Return the trial: wanted is a CD4 count that has not fallen after 20 weeks; the cost, a treatment broken off."""
     numbers = {name: table[name].astype(np.float64) for name in ("age", "cd40", "cd420", "wtkg", "karnof", "offtrt")}
     rows = zip(*(numbers[name].tolist() for name in ("age", "cd40", "wtkg", "karnof")), strict=True)
     return Trial(
         actions=ACTIONS,
-        took=table["arms"].astype(np.int64),
+        taken=table["arms"].astype(np.int64),
         contexts=[dict(zip(CONTEXT, row, strict=True)) for row in rows],
         reward=(numbers["cd420"] >= numbers["cd40"]).astype(np.float64),
         cost=numbers["offtrt"],
@@ -77,7 +77,7 @@ REMARKS = (
     "in result.json).",
 )
 DESIGN = Design(
-    problem, LIMIT, 0.9999, OTHER_LIMITS, 1.0 / len(ACTIONS), words={"caption": CAPTION, "remarks": list(REMARKS)}
+    problem, LIMIT, 0.9999, OTHER_LIMITS, 1.0 / len(ACTIONS), texts={"caption": CAPTION, "remarks": list(REMARKS)}
 )
 policies, play = DESIGN.policies, DESIGN.play
 
@@ -90,8 +90,8 @@ def picture(result: Mapping[str, Any]) -> Any:
         "groups": "treatment before", "round": "patient",
         "reward_name": "cd4_held", "cost_name": "broken_off",
     }  # fmt: skip
-    figure, fourth = drawing.drawn(result, words, STRATA)
-    drawing.intervals(fourth, result, words)
+    figure, fourth = drawing.draw_study(result, words, STRATA)
+    drawing.draw_intervals(fourth, result, words)
     return figure
 
 

@@ -7,7 +7,7 @@ import numpy as np
 
 import stagewise as sw
 from stagewise_studies import drawing
-from stagewise_studies.columns import Columns, of_stata
+from stagewise_studies.columns import Columns, parse_stata
 from stagewise_studies.source import Source
 from stagewise_studies.study import GUARDED, POSSIBLE, SAFE, TODAY, UNGUARDED, Claim, Size, at_least, at_most
 from stagewise_studies.trial import Design, Trial
@@ -35,16 +35,16 @@ CONTEXT = {"age": (0.0, 100.0), "distance": (0.0, 6.0)}
 
 def data(files: Mapping[str, bytes]) -> Trial:
     """Return the people who were offered a sum, or nothing, and of whom it is known whether they came."""
-    return trial_of(of_stata(files[FILE]))
+    return build_trial(parse_stata(files[FILE]))
 
 
-def trial_of(table: Columns) -> Trial:
+def build_trial(table: Columns) -> Trial:
     """Return the trial; what is paid is the sum that was offered, to those who came."""
     known = ~np.isnan([table[name] for name in ("got", "tinc", "age", "distvct")]).any(axis=0)
     sums, came, age, far = (table[name][known] for name in ("tinc", "got", "age", "distvct"))
     return Trial(
         actions=ACTIONS,
-        took=np.searchsorted(ENDS, sums, side="left"),
+        taken=np.searchsorted(ENDS, sums, side="left"),
         contexts=[{"age": a, "distance": d} for a, d in zip(age.tolist(), far.tolist(), strict=True)],
         reward=came,
         cost=sums * came,
@@ -75,7 +75,7 @@ REMARKS = (
     "Today is the trial itself: sums drawn by lot as they were then.",
 )
 DESIGN = Design(
-    problem, LIMIT, 2.9999, OTHER_LIMITS, "frequencies", words={"caption": CAPTION, "remarks": list(REMARKS)}
+    problem, LIMIT, 2.9999, OTHER_LIMITS, "frequencies", texts={"caption": CAPTION, "remarks": list(REMARKS)}
 )
 policies, play = DESIGN.policies, DESIGN.play
 
@@ -87,8 +87,8 @@ def picture(result: Mapping[str, Any]) -> Any:
         "reward": "came", "cost": "spent", "limit": "spent", "groups": "distance", "round": "person", "unit": "cents",
         "reward_name": "came", "cost_name": "spent",
     }  # fmt: skip
-    figure, fourth = drawing.drawn(result, words, PLACES)
-    drawing.intervals(fourth, result, words)
+    figure, fourth = drawing.draw_study(result, words, PLACES)
+    drawing.draw_intervals(fourth, result, words)
     return figure
 
 

@@ -1,4 +1,4 @@
-"""The paper's algorithms to the letter, beside the forms that stagewise plays."""
+"""The paper's algorithms exactly as printed, beside the corrected forms of stagewise."""
 
 from stagewise_reproduction.beyond.as_printed import claims, figure, plan
 from stagewise_reproduction.experiment import BANDS, Experiment

@@ -13,6 +13,6 @@ EXPERIMENTS = [
         cells=plan.cells,
         draw=figure.draw,
         check=claims.check,
-        table=table.tabled,
+        table=table.build_tables,
     )
 ]

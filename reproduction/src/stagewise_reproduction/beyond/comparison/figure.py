@@ -1,4 +1,4 @@
-"""Final regret of every policy, one panel a family; those that violate say how often."""
+"""Final regret of every policy, one panel per family; violations are annotated."""
 
 from typing import Any
 
@@ -6,22 +6,24 @@ import numpy as np
 
 from stagewise.reports.result import Result
 from stagewise_reproduction.beyond.comparison.plan import FAMILIES
-from stagewise_reproduction.drawing import bars, panels, violations_beside
+from stagewise_reproduction.drawing import annotate_violations, draw_bars, make_panels
 
-ROW = 0.28  # inches of a bar, with its name, on a phone
+ROW = 0.28  # height of a bar with its label, in inches, on a phone
 
 
 def draw(_: str, results: dict[str, Result]) -> Any:
-    """Draw bars; regret below zero is reward taken beyond the threshold."""
+    """Draw bars; a negative regret is reward gained beyond the threshold."""
     families = [
         [result for result in results.values() if result.manifest["cell"]["family"] == family] for family in FAMILIES
     ]
-    figure, grid = panels(3, 2, width=4.9, height=3.5, by_row=True, phone=[0.9 + ROW * len(own) for own in families])
-    for axes, family, own in zip(grid.ravel(), FAMILIES, families, strict=True):
-        finals = [result.regret[:, -1] for result in own]
-        labels = [result.manifest["cell"]["policy"] for result in own]
+    figure, grid = make_panels(
+        3, 2, width=4.9, height=3.5, by_row=True, phone=[0.9 + ROW * len(family_results) for family_results in families]
+    )
+    for axes, family, family_results in zip(grid.ravel(), FAMILIES, families, strict=True):
+        finals = [result.regret[:, -1] for result in family_results]
+        labels = [result.manifest["cell"]["policy"] for result in family_results]
         errors = np.array([f.std(ddof=1) / np.sqrt(len(f)) for f in finals])
-        bars(axes, labels, np.array([f.mean() for f in finals]), errors)
-        axes.set(title=family, xlabel=f"regret after {int(own[0].rounds[-1]):,} rounds")
-        violations_beside(axes, own)
+        draw_bars(axes, labels, np.array([f.mean() for f in finals]), errors)
+        axes.set(title=family, xlabel=f"regret after {int(family_results[0].rounds[-1]):,} rounds")
+        annotate_violations(axes, family_results)
     return figure

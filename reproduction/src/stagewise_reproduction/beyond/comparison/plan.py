@@ -1,4 +1,4 @@
-"""Every policy on six families of problems: what each costs in regret and in time, and whether it keeps its limits."""
+"""Every policy on six families of problems: regret, time, and violations."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from stagewise.kernels.compile import Floats
-from stagewise.models.space import RBF, LinearKernel, Matern
+from stagewise.models.kernel_model import RBF, LinearKernel, Matern
 from stagewise.policies.always_safe import AlwaysSafe
 from stagewise.policies.arms_caps import ArmsCAPS
 from stagewise.policies.caps import CAPS
@@ -21,18 +21,18 @@ from stagewise.policies.oplb import OPLB
 from stagewise.policies.opnlb import OPNLB
 from stagewise.policies.safe_lts import SafeLTS
 from stagewise.policies.ucb import UCB
-from stagewise.problem.actions import Finite
+from stagewise.problem.actions import FiniteSet
 from stagewise.problem.ellipsoid import Ball
 from stagewise.problem.safe_action import SafeAction
-from stagewise.worlds.arms import ArmsWorld
-from stagewise.worlds.linear import LinearWorld
-from stagewise.worlds.table import TableWorld
-from stagewise_reproduction.cell import Cell, simulated
+from stagewise.worlds.arms_world import ArmsWorld
+from stagewise.worlds.linear_world import LinearWorld
+from stagewise.worlds.table_world import TableWorld
+from stagewise_reproduction.cell import Cell, build_play
 from stagewise_reproduction.exact.oplb import ExactOPLB
 from stagewise_reproduction.exact.opnlb import ExactOPNLB
-from stagewise_reproduction.instances import DELTA, at_zero, shifted, slug
+from stagewise_reproduction.instances import DELTA, at_zero, make_slug, shifted
 
-Make = Callable[[int], tuple[Any, Any]]  # the number of a run → its policy and its world
+Builder = Callable[[int], tuple[Any, Any]]  # number of a run → its policy and world
 UNSAFE = ("DOSLB, which violates", "LinUCB", "UCB")
 SEED = 20260915
 
@@ -43,57 +43,59 @@ class Family:
 
     words: str
     sizes: dict[str, tuple[int, int]]  # smoke, quick, full → rounds, runs
-    policies: Callable[[str], dict[str, Make]]  # size → by name
+    policies: Callable[[str], dict[str, Builder]]  # size → by name
 
 
-def directions(random: np.random.Generator, count: int, dimension: int) -> Floats:
+def draw_directions(random: np.random.Generator, count: int, dimension: int) -> Floats:
     """Return points uniform on the unit sphere."""
     points = random.normal(size=(count, dimension))
     return np.asarray(points / np.linalg.norm(points, axis=1, keepdims=True))
 
 
-def on_rays(size: str) -> dict[str, Make]:
+def on_rays(size: str) -> dict[str, Builder]:
     """Return the policies on the ten rays of the authors' code at τ = .5."""
     world = shifted(10)
-    told: dict[str, Any] = {"safe_action": at_zero(10), "threshold": 0.5}
-    noisy: dict[str, Any] = {**told, "noise": 1.0, "delta": DELTA}
+    options: dict[str, Any] = {"safe_action": at_zero(10), "threshold": 0.5}
+    noisy: dict[str, Any] = {**options, "noise": 1.0, "delta": DELTA}
     players: dict[str, Any] = {
         "LC-LUCB, paper's radius": LCLUCB(**noisy, ridge=1.0, radius="paper", cost_bound=None),
         "LC-LUCB, ridge 1": LCLUCB(**noisy, ridge=1.0),
         "LC-LUCB": LCLUCB(**noisy),
-        "LC-LUCB, own sets": LCLUCB(**noisy, own_sets=True),
+        "LC-LUCB, per-action bounds": LCLUCB(**noisy, per_action_bounds=True),
         "ROFUL": ROFUL(**noisy),
-        "ROFUL, own sets": ROFUL(**noisy, own_sets=True),
+        "ROFUL, per-action bounds": ROFUL(**noisy, per_action_bounds=True),
         "CAPS": CAPS(**noisy),
         "Safe-LTS, theory's inflation": SafeLTS(**noisy, inflation="theory"),
         "Safe-LTS, no inflation": SafeLTS(**noisy, inflation="none"),
         "OPLB, lp": OPLB(**noisy),
-        "OPLB, lp, own sets": OPLB(**noisy, own_sets=True),
+        "OPLB, lp, per-action bounds": OPLB(**noisy, per_action_bounds=True),
         "CAPS, mixtures": CAPS(**noisy, mixtures=True),
         "OPLB, directional": OPLB(**noisy, optimism="directional"),
         **({"OPLB, socp": OPLB(**noisy, method="socp")} if size == "full" else {}),
         "DOSLB, which violates": DOSLB(**noisy),
         "LinUCB": LinUCB(**noisy),
-        "always safe": AlwaysSafe(**told),
+        "always safe": AlwaysSafe(**options),
     }
-    return {name: partial(beside, player, lambda _: world) for name, player in players.items()}
+    return {name: partial(pair_with_world, player, lambda _: world) for name, player in players.items()}
 
 
-def finite_world(run: int) -> LinearWorld:
+def draw_finite_world(run: int) -> LinearWorld:
     """Draw twelve actions in four dimensions, and a cost that rises with the reward."""
     random = np.random.default_rng([SEED, 1, run])
-    theta = directions(random, 1, 4)[0]
-    mu = theta + directions(random, 1, 4)[0]
-    return LinearWorld(reward=theta, cost=mu / np.linalg.norm(mu), actions=Finite(directions(random, 12, 4)), noise=0.1)
+    theta = draw_directions(random, 1, 4)[0]
+    mu = theta + draw_directions(random, 1, 4)[0]
+    return LinearWorld(
+        reward=theta, cost=mu / np.linalg.norm(mu), actions=FiniteSet(draw_directions(random, 12, 4)), noise=0.1
+    )
 
 
-def on_finite_sets(size: str) -> dict[str, Make]:
-    """Return the policies that mix, on random finite sets."""
+def build_finite_policies(size: str) -> dict[str, Builder]:
+    """Return the mixing policies on random finite sets."""
     noisy: dict[str, Any] = {"safe_action": at_zero(4), "threshold": 0.2, "noise": 0.1, "delta": DELTA}
     players: dict[str, Any] = {
         "OPLB, lp, ridge 1": OPLB(**noisy, ridge=1.0),
         "OPLB, lp": OPLB(**noisy),
-        "OPLB, lp, own sets": OPLB(**noisy, own_sets=True),
+        "OPLB, lp, per-action bounds": OPLB(**noisy, per_action_bounds=True),
         "CAPS, mixtures": CAPS(**noisy, mixtures=True),
         "OPLB, directional": OPLB(**noisy, optimism="directional"),
         "OPLB, socp": OPLB(**noisy, method="socp"),
@@ -102,10 +104,10 @@ def on_finite_sets(size: str) -> dict[str, Make]:
         "DOSLB, which violates": DOSLB(**noisy),
         "always safe": AlwaysSafe(safe_action=at_zero(4), threshold=0.2),
     }
-    return {name: partial(beside, player, finite_world) for name, player in players.items()}
+    return {name: partial(pair_with_world, player, draw_finite_world) for name, player in players.items()}
 
 
-def beside(player: Any, world: Callable[[int], Any], run: int) -> tuple[Any, Any]:
+def pair_with_world(player: Any, world: Callable[[int], Any], run: int) -> tuple[Any, Any]:
     """Return a policy and the world of a run."""
     return player, world(run)
 
@@ -113,7 +115,7 @@ def beside(player: Any, world: Callable[[int], Any], run: int) -> tuple[Any, Any
 FUNCTIONS, ARMS = 20, 8
 
 
-def class_instance(run: int) -> tuple[Floats, Floats, ArmsWorld]:
+def draw_class_instance(run: int) -> tuple[Floats, Floats, ArmsWorld]:
     """Draw twenty reward and twenty cost functions of eight arms, equal at the safe arm 0; the first are the truth."""
     random = np.random.default_rng([SEED, 2, run])
     rewards, costs = random.uniform(size=(2, FUNCTIONS, ARMS))
@@ -121,9 +123,9 @@ def class_instance(run: int) -> tuple[Floats, Floats, ArmsWorld]:
     return rewards, costs, ArmsWorld(reward=rewards[0], cost=costs[0])
 
 
-def on_classes(size: str) -> dict[str, Make]:
-    """Return the policies that know a function class, and those that do not, at τ = .3."""
-    told: dict[str, Any] = {"safe_action": SafeAction(arm=0, reward=0.2, cost=0.1), "threshold": 0.3}
+def build_class_policies(size: str) -> dict[str, Builder]:
+    """Return the policies with and without knowledge of the function class, at τ = .3."""
+    options: dict[str, Any] = {"safe_action": SafeAction(arm=0, reward=0.2, cost=0.1), "threshold": 0.3}
     settings: dict[str, tuple[Any, dict[str, Any]]] = {
         "OPNLB, pointwise": (OPNLB, {}),
         "OPNLB, directional": (OPNLB, {"optimism": "directional"}),
@@ -132,27 +134,27 @@ def on_classes(size: str) -> dict[str, Make]:
         "OPNLB, paper's sets": (ExactOPNLB, {"method": "pointwise", "sets": "paper"}),
     }
 
-    def knowing(kind: Any, more: dict[str, Any], run: int) -> tuple[Any, Any]:
-        rewards, costs, world = class_instance(run)
-        return kind(reward_class=rewards, cost_class=costs, delta=DELTA, **told, **more), world
+    def build_informed(kind: Any, changes: dict[str, Any], run: int) -> tuple[Any, Any]:
+        rewards, costs, world = draw_class_instance(run)
+        return kind(reward_class=rewards, cost_class=costs, delta=DELTA, **options, **changes), world
 
-    def blind(kind: Any, more: dict[str, Any], run: int) -> tuple[Any, Any]:
-        return kind(**told, **more), class_instance(run)[2]
+    def build_uninformed(kind: Any, changes: dict[str, Any], run: int) -> tuple[Any, Any]:
+        return kind(**options, **changes), draw_class_instance(run)[2]
 
     return {
-        **{name: partial(knowing, kind, more) for name, (kind, more) in settings.items()},
-        "OPB, hoeffding": partial(blind, OPB, {"arms": ARMS, "delta": DELTA, "radius": "hoeffding"}),
-        "OPB, kl": partial(blind, OPB, {"arms": ARMS, "delta": DELTA, "radius": "kl"}),
-        "CAPS over arms": partial(blind, ArmsCAPS, {"arms": ARMS, "delta": DELTA}),
-        "UCB": partial(blind, UCB, {"arms": ARMS, "delta": DELTA, "radius": "hoeffding"}),
-        "always safe": partial(blind, AlwaysSafe, {}),
+        **{name: partial(build_informed, kind, changes) for name, (kind, changes) in settings.items()},
+        "OPB, hoeffding": partial(build_uninformed, OPB, {"arms": ARMS, "delta": DELTA, "radius": "hoeffding"}),
+        "OPB, kl": partial(build_uninformed, OPB, {"arms": ARMS, "delta": DELTA, "radius": "kl"}),
+        "CAPS over arms": partial(build_uninformed, ArmsCAPS, {"arms": ARMS, "delta": DELTA}),
+        "UCB": partial(build_uninformed, UCB, {"arms": ARMS, "delta": DELTA, "radius": "hoeffding"}),
+        "always safe": partial(build_uninformed, AlwaysSafe, {}),
     }
 
 
 POINTS = np.linspace(0.1, 1.0, 30)[:, None]
 
 
-def smooth_world(run: int) -> tuple[TableWorld, SafeAction]:
+def draw_smooth_world(run: int) -> tuple[TableWorld, SafeAction]:
     """Draw a reward and a cost of norm 1 in the space of RBF(lengthscale=0.3), on thirty points."""
     random, kernel = np.random.default_rng([SEED, 3, run]), RBF(lengthscale=0.3)
     centres = random.uniform(size=(5, 1))
@@ -168,8 +170,8 @@ def smooth_world(run: int) -> tuple[TableWorld, SafeAction]:
     return world, SafeAction(features=POINTS[safe], reward=float(means[0][safe]), cost=float(means[1][safe]))
 
 
-def on_smooth(size: str) -> dict[str, Make]:
-    """Return the kernel policies, a quarter of the way from the safe action's cost to the largest."""
+def build_smooth_policies(size: str) -> dict[str, Builder]:
+    """Return the kernel policies; the threshold is a quarter of the way from the safe cost to the largest."""
     settings: dict[str, dict[str, Any]] = {
         "KernelOPLB, RBF": {"kernel": RBF(lengthscale=0.3)},
         "KernelOPLB, RBF, directional": {"kernel": RBF(lengthscale=0.3), "optimism": "directional"},
@@ -181,26 +183,26 @@ def on_smooth(size: str) -> dict[str, Make]:
         },
     }
 
-    def make(more: dict[str, Any] | None, run: int) -> tuple[Any, Any]:
-        world, safe = smooth_world(run)
+    def make(changes: dict[str, Any] | None, run: int) -> tuple[Any, Any]:
+        world, safe = draw_smooth_world(run)
         costs = world.table[1]
-        told: dict[str, Any] = {
+        options: dict[str, Any] = {
             "safe_action": safe,
             "threshold": float(costs.min() + 0.25 * (costs.max() - costs.min())),
         }
-        if more is None:
-            return AlwaysSafe(**told), world
-        assumed: dict[str, Any] = {"norm_bound": 1.0, "noise": 0.1, "ridge": 0.1, "delta": DELTA}
-        return KernelOPLB(**{**told, **assumed, **more}), world
+        if changes is None:
+            return AlwaysSafe(**options), world
+        model_settings: dict[str, Any] = {"norm_bound": 1.0, "noise": 0.1, "ridge": 0.1, "delta": DELTA}
+        return KernelOPLB(**{**options, **model_settings, **changes}), world
 
-    named = {name: partial(make, more) for name, more in settings.items()}
-    return {**named, "always safe": partial(make, None)}
+    builders = {name: partial(make, changes) for name, changes in settings.items()}
+    return {**builders, "always safe": partial(make, None)}
 
 
-def on_rare_costs(size: str) -> dict[str, Make]:
-    """Return the policies over four arms of which the best costs one in a hundred, at τ = .02."""
+def build_rare_policies(size: str) -> dict[str, Builder]:
+    """Return the policies over four arms, of which the best has a cost rate of one in a hundred, at τ = .02."""
     world = ArmsWorld(reward=[0.1, 0.3, 0.5, 0.6], cost=[0.0, 0.005, 0.01, 0.03])
-    told: dict[str, Any] = {
+    options: dict[str, Any] = {
         "arms": 4,
         "safe_action": SafeAction(arm=0, reward=0.1, cost=0.0),
         "threshold": 0.02,
@@ -208,33 +210,33 @@ def on_rare_costs(size: str) -> dict[str, Make]:
     }
     rounds = FAMILIES["rare costs"].sizes[size][0]
     players: dict[str, Any] = {
-        "OPB, paper's radius": OPB(**told, radius="paper", horizon=rounds),
-        "OPB, hoeffding": OPB(**told, radius="hoeffding"),
-        "OPB, bernstein": OPB(**told, radius="bernstein"),
-        "OPB, kl": OPB(**told, radius="kl"),
-        "OPB, kl, directional": OPB(**told, radius="kl", optimism="directional"),
-        "CAPS over arms": ArmsCAPS(**told),
-        "UCB": UCB(**told, radius="hoeffding"),
-        "always safe": AlwaysSafe(safe_action=told["safe_action"], threshold=0.02),
+        "OPB, paper's radius": OPB(**options, radius="paper", horizon=rounds),
+        "OPB, hoeffding": OPB(**options, radius="hoeffding"),
+        "OPB, bernstein": OPB(**options, radius="bernstein"),
+        "OPB, kl": OPB(**options, radius="kl"),
+        "OPB, kl, directional": OPB(**options, radius="kl", optimism="directional"),
+        "CAPS over arms": ArmsCAPS(**options),
+        "UCB": UCB(**options, radius="hoeffding"),
+        "always safe": AlwaysSafe(safe_action=options["safe_action"], threshold=0.02),
     }
-    return {name: partial(beside, player, lambda _: world) for name, player in players.items()}
+    return {name: partial(pair_with_world, player, lambda _: world) for name, player in players.items()}
 
 
-def ball_world(run: int) -> LinearWorld:
+def draw_ball_world(run: int) -> LinearWorld:
     """Draw θ* and μ* on the unit sphere in five dimensions."""
-    theta, mu = directions(np.random.default_rng([SEED, 4, run]), 2, 5)
+    theta, mu = draw_directions(np.random.default_rng([SEED, 4, run]), 2, 5)
     return LinearWorld(reward=theta, cost=mu, actions=Ball(1.0), noise=0.1)
 
 
-def in_the_ball(size: str) -> dict[str, Make]:
-    """Return the policies that play any point of a ball, at τ = .3."""
+def build_ball_policies(size: str) -> dict[str, Builder]:
+    """Return the policies that may play any point of a ball, at τ = .3."""
     noisy: dict[str, Any] = {"safe_action": at_zero(5), "threshold": 0.3, "noise": 0.1, "delta": DELTA}
     players: dict[str, Any] = {
         "LC-LUCB": LCLUCB(**noisy),
         "ROFUL": ROFUL(**noisy),
         "always safe": AlwaysSafe(safe_action=at_zero(5), threshold=0.3),
     }
-    return {name: partial(beside, player, ball_world) for name, player in players.items()}
+    return {name: partial(pair_with_world, player, draw_ball_world) for name, player in players.items()}
 
 
 FAMILIES = {
@@ -246,42 +248,42 @@ FAMILIES = {
     "finite sets": Family(
         "twelve random actions, d = 4, τ = .2, noise .1; an instance a run",
         {"smoke": (20, 2), "quick": (300, 4), "full": (2_000, 10)},
-        on_finite_sets,
+        build_finite_policies,
     ),
     "function classes": Family(
         "twenty random functions of eight arms, τ = .3, Bernoulli outcomes; an instance a run",
         {"smoke": (20, 2), "quick": (500, 4), "full": (5_000, 10)},
-        on_classes,
+        build_class_policies,
     ),
     "smooth signals": Family(
         "thirty points, signals of norm .9 in the space of a Gaussian kernel, noise .1; an instance a run",
         {"smoke": (200, 2), "quick": (10_000, 4), "full": (100_000, 10)},
-        on_smooth,
+        build_smooth_policies,
     ),
     "rare costs": Family(
         "four arms that cost 0, .005, .01, .03, τ = .02, Bernoulli outcomes",
         {"smoke": (500, 2), "quick": (100_000, 4), "full": (100_000, 10)},
-        on_rare_costs,
+        build_rare_policies,
     ),
     "unit ball": Family(
         "any point of the unit ball, d = 5, τ = .3, noise .1; an instance a run",
         {"smoke": (10, 2), "quick": (200, 4), "full": (2_000, 10)},
-        in_the_ball,
+        build_ball_policies,
     ),
 }
 
 
-def name_of(family: str, policy: str) -> str:
+def build_name(family: str, policy: str) -> str:
     """Return the name of a curve."""
-    return f"{slug(family)}-{slug(policy)}"
+    return f"{make_slug(family)}-{make_slug(policy)}"
 
 
 def cells(_: str, size: str) -> list[Cell]:
     """Return every curve."""
-    made = []
+    curves = []
     for family, about in FAMILIES.items():
         rounds, runs = about.sizes[size]
         for policy, make in about.policies(size).items():
-            told: dict[str, Any] = {"policy": policy, "preset": "ours", "family": family}
-            made.append(Cell(name_of(family, policy), told, rounds, runs, simulated(make, rounds)))
-    return made
+            options: dict[str, Any] = {"policy": policy, "preset": "ours", "family": family}
+            curves.append(Cell(build_name(family, policy), options, rounds, runs, build_play(make, rounds)))
+    return curves

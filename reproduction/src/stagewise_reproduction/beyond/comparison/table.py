@@ -1,39 +1,43 @@
-"""The comparison as a table: regret with its standard error, runs and rounds over a limit, microseconds a round."""
+"""The comparison as a table: regret with its standard error, violations, and time per round."""
 
 import numpy as np
 
 from stagewise.reports.result import Result
 from stagewise_reproduction.beyond.comparison.plan import FAMILIES
 
-HEADS = ("policy", "regret", "±", "runs over a limit", "rounds over a limit", "µs a round")
+HEADINGS = ("policy", "regret", "±", "runs over a limit", "rounds over a limit", "µs a round")
 
 
-def tabled(results: dict[str, Result]) -> str:
-    """Return Markdown, one table a family."""
+def build_tables(results: dict[str, Result]) -> str:
+    """Return Markdown, one table per family."""
     lines = []
-    for family, about in FAMILIES.items():
-        own = [result for result in results.values() if result.manifest["cell"]["family"] == family]
-        rounds, runs = int(own[0].rounds[-1]), len(own[0].runs)
-        lines += ["", f"### {family}", "", f"{about.words}; {runs} runs of {rounds:,} rounds.", ""]
-        lines += [f"| {' | '.join(HEADS)} |", "|---" * len(HEADS) + "|"]
-        lines += [row(result) for result in own]
+    for family, family_spec in FAMILIES.items():
+        family_results = [result for result in results.values() if result.manifest["cell"]["family"] == family]
+        rounds, runs = int(family_results[0].rounds[-1]), len(family_results[0].runs)
+        lines += ["", f"### {family}", "", f"{family_spec.words}; {runs} runs of {rounds:,} rounds.", ""]
+        lines += [f"| {' | '.join(HEADINGS)} |", "|---" * len(HEADINGS) + "|"]
+        lines += [build_row(result) for result in family_results]
     return "\n".join(lines[1:]) + "\n"
 
 
-def row(result: Result) -> str:
-    """Return one policy's line."""
+def build_row(result: Result) -> str:
+    """Return the row of one policy."""
     last = result.regret[:, -1]
     error = last.std(ddof=1) / np.sqrt(len(last))
     seconds = float(np.median(result.manifest["seconds_of_runs"]))
-    over, broken, rounds = int((result.violations > 0).sum()), int(result.violations.sum()), int(result.rounds[-1])
-    name, time = result.manifest["cell"]["policy"], sized(1e6 * seconds / rounds)
-    return f"| {name} | {last.mean():,.1f} | {error:,.1f} | {over} | {broken:,} | {time} |"
+    runs_over, rounds_over, rounds = (
+        int((result.violations > 0).sum()),
+        int(result.violations.sum()),
+        int(result.rounds[-1]),
+    )
+    name, time = result.manifest["cell"]["policy"], format_digits(1e6 * seconds / rounds)
+    return f"| {name} | {last.mean():,.1f} | {error:,.1f} | {runs_over} | {rounds_over:,} | {time} |"
 
 
-def sized(value: float) -> str:
+def format_digits(value: float) -> str:
     """Return a number with about two digits.
 
-    >>> sized(0.2345), sized(5123.4)
+    >>> format_digits(0.2345), format_digits(5123.4)
     ('0.23', '5,123')
     """
     return f"{value:,.0f}" if value >= 10.0 else f"{value:.2g}"

@@ -1,4 +1,4 @@
-"""The two instances that the proof of the lower bound plays against each other."""
+"""The instances of the proof of the lower bound."""
 
 from stagewise_reproduction.beyond.lower_bound import claims, figure, linear, plan
 from stagewise_reproduction.experiment import Experiment

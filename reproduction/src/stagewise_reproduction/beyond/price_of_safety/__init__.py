@@ -1,4 +1,4 @@
-"""What safety costs, and what tighter radii give back."""
+"""The regret that safety costs, and how much tighter radii reduce it."""
 
 from stagewise_reproduction.beyond.price_of_safety import claims, figure, plan
 from stagewise_reproduction.experiment import Experiment

@@ -1,4 +1,4 @@
-"""Section 3's comparison with an algorithm that explores first."""
+"""Section 3's comparison with an explore-first algorithm."""
 
 from stagewise_reproduction.beyond.safe_lucb import claims, figure, plan
 from stagewise_reproduction.experiment import Experiment

@@ -3,8 +3,8 @@
 from typing import Any
 
 from stagewise.policies.lclucb import LCLUCB
-from stagewise_reproduction.cell import Cell, repeated
-from stagewise_reproduction.instances import DELTA, at_zero, shifted, slug
+from stagewise_reproduction.cell import Cell, build_repeated_play
+from stagewise_reproduction.instances import DELTA, at_zero, make_slug, shifted
 from stagewise_reproduction.safe_lucb import SafeLUCB
 
 DIMENSION, NOISE, THRESHOLD = 3, 0.1, 0.5
@@ -17,29 +17,36 @@ SIZES: dict[str, tuple[tuple[int, ...], int]] = {
 }
 
 
-def policy_of(name: str, horizon: int) -> Any:
-    """Return a policy with the settings that all share."""
+def build_policy(name: str, horizon: int) -> Any:
+    """Return a policy with the common settings."""
     shared: dict[str, Any] = {
-        "safe_action": at_zero(DIMENSION), "threshold": THRESHOLD, "noise": NOISE, "delta": DELTA, "ridge": 1.0
+        "safe_action": at_zero(DIMENSION), "threshold": THRESHOLD, "noise": NOISE, "delta": DELTA,
+        "ridge": 1.0,
     }  # fmt: skip
     if name == "Safe-LUCB":
         return SafeLUCB(**shared, horizon=horizon)
     return LCLUCB(**shared)
 
 
-def name_of(policy: str, horizon: int) -> str:
+def build_name(policy: str, horizon: int) -> str:
     """Return the name of a curve."""
-    return f"{slug(policy)}-{horizon}"
+    return f"{make_slug(policy)}-{horizon}"
 
 
 def cells(_: str, size: str) -> list[Cell]:
     """Return every curve."""
     horizons, runs = SIZES[size]
-    return [cell(policy, horizon, runs) for policy in POLICIES for horizon in horizons]
+    return [build_cell(policy, horizon, runs) for policy in POLICIES for horizon in horizons]
 
 
-def cell(policy: str, horizon: int, runs: int) -> Cell:
+def build_cell(policy: str, horizon: int, runs: int) -> Cell:
     """Return one curve."""
     about = {"policy": policy, "preset": "ours", "tau": THRESHOLD, "horizon": horizon}
-    player = policy_of(policy, horizon)
-    return Cell(name_of(policy, horizon), about, horizon, runs, repeated(player, shifted(DIMENSION, NOISE), horizon))
+    player = build_policy(policy, horizon)
+    return Cell(
+        build_name(policy, horizon),
+        about,
+        horizon,
+        runs,
+        build_repeated_play(player, shifted(DIMENSION, NOISE), horizon),
+    )

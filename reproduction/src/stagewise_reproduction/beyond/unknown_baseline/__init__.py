@@ -1,4 +1,4 @@
-"""A safe action of which reward and cost are not known."""
+"""A safe action with unknown reward and cost."""
 
 from stagewise_reproduction.beyond.unknown_baseline import claims, figure, plan
 from stagewise_reproduction.experiment import BANDS, Experiment

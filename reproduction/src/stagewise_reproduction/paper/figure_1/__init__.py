@@ -3,7 +3,7 @@
 from functools import partial
 
 from stagewise_reproduction.experiment import BANDS, PRESETS, Experiment
-from stagewise_reproduction.instances import best_end
+from stagewise_reproduction.instances import compute_best_end
 from stagewise_reproduction.paper.figure_1 import claims, figure, plan
 
 WORDS = "θ* = v/‖v‖, v = (0, 1, …, d−1), μ* its reverse, d rays from the zero vector"
@@ -21,21 +21,23 @@ SETTINGS = {
 MIXED_UP = " The bottom row of the paper's figure shows the files of d = 3 (errata, E65)."
 
 
-def binding(preset: str, dimension: int) -> str:
-    """Say which thresholds bind: those below the cost of the best action."""
-    reward, cost = best_end(plan.world_of(preset, dimension))
-    free = [f"{threshold:g}" for threshold in plan.THRESHOLDS if threshold >= cost - 1e-12]
-    loose = f"τ = {', '.join(free)} {'does' if len(free) == 1 else 'do'} not bind" if free else "every τ binds"
-    return f"The best action has reward {reward:.3f} and cost {cost:.3f}: {loose}."
+def describe_binding(preset: str, dimension: int) -> str:
+    """Return which thresholds bind: those below the cost of the best action."""
+    reward, cost = compute_best_end(plan.build_world(preset, dimension))
+    unbound = [f"{threshold:g}" for threshold in plan.THRESHOLDS if threshold >= cost - 1e-12]
+    text = f"τ = {', '.join(unbound)} {'does' if len(unbound) == 1 else 'do'} not bind" if unbound else "every τ binds"
+    return f"The best action has reward {reward:.3f} and cost {cost:.3f}: {text}."
 
 
-def linear(name: str, title: str, dimension: int) -> Experiment:
-    """Return the experiment in so many dimensions; Figure 1 has a column a threshold, the appendix a row."""
+def build_experiment(name: str, title: str, dimension: int) -> Experiment:
+    """Return the experiment in this many dimensions; Figure 1 has a column per threshold, the appendix a row."""
     return Experiment(
         name=name,
         title=f"{title}: LC-LUCB and Safe-LTS, d = {dimension}",
         words=f"d = {dimension}. {WORDS}. {BANDS}{MIXED_UP if dimension == 5 else ''}",
-        preset_words={preset: f"{RAYS[preset]} {binding(preset, dimension)} {SETTINGS[preset]}" for preset in PRESETS},
+        preset_words={
+            preset: f"{RAYS[preset]} {describe_binding(preset, dimension)} {SETTINGS[preset]}" for preset in PRESETS
+        },
         errata=(59, 60, 61, 62, 67),
         presets=PRESETS,
         cells=partial(plan.cells, dimension),
@@ -45,7 +47,7 @@ def linear(name: str, title: str, dimension: int) -> Experiment:
 
 
 EXPERIMENTS = [
-    linear("figure-1", "Figure 1 and Appendix B", 10),
-    linear("figure-linear-d3", "Appendix B", 3),
-    linear("figure-linear-d5", "Appendix B", 5),
+    build_experiment("figure-1", "Figure 1 and Appendix B", 10),
+    build_experiment("figure-linear-d3", "Appendix B", 3),
+    build_experiment("figure-linear-d5", "Appendix B", 5),
 ]

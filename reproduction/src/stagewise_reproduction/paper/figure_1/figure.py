@@ -1,30 +1,30 @@
-"""The paper's arrangements: Figure 1 has a column a threshold, the appendix a row a threshold, and rewards."""
+"""The paper's layouts: Figure 1 has a column per threshold, the appendix a row per threshold, with rewards."""
 
 from typing import Any
 
 from stagewise.reports.result import Result
-from stagewise_reproduction.drawing import cost, in_rows, legend_below, panels, regret, reward
-from stagewise_reproduction.paper.figure_1.plan import THRESHOLDS, name_of, policies
+from stagewise_reproduction.drawing import add_legend_below, draw_cost, draw_regret, draw_reward, draw_rows, make_panels
+from stagewise_reproduction.paper.figure_1.plan import THRESHOLDS, build_name, list_policies
 
 
-def at(results: dict[str, Result], preset: str, threshold: float) -> dict[str, Result]:
+def select_threshold(results: dict[str, Result], preset: str, threshold: float) -> dict[str, Result]:
     """Return the curves of one threshold."""
-    return {policy: results[name_of(preset, policy, threshold)] for policy in policies(preset)}
+    return {policy: results[build_name(preset, policy, threshold)] for policy in list_policies(preset)}
 
 
 def draw_in_columns(preset: str, results: dict[str, Result]) -> Any:
     """Draw regret and cost, as in Figure 1, and rewards below, as in the appendix."""
-    figure, grid = panels(3, len(THRESHOLDS))
+    figure, grid = make_panels(3, len(THRESHOLDS))
     for column, threshold in enumerate(THRESHOLDS):
-        curves = at(results, preset, threshold)
-        regret(grid[0, column], curves)
-        cost(grid[1, column], curves, threshold)
-        reward(grid[2, column], curves)
+        curves = select_threshold(results, preset, threshold)
+        draw_regret(grid[0, column], curves)
+        draw_cost(grid[1, column], curves, threshold)
+        draw_reward(grid[2, column], curves)
         grid[0, column].set_title(f"threshold τ = {threshold:g}")
-    legend_below(figure, grid[0, 0])
+    add_legend_below(figure, grid[0, 0])
     return figure
 
 
 def draw_in_rows(preset: str, results: dict[str, Result]) -> Any:
     """Draw regret, cost and reward from left to right."""
-    return in_rows({threshold: at(results, preset, threshold) for threshold in THRESHOLDS})
+    return draw_rows({threshold: select_threshold(results, preset, threshold) for threshold in THRESHOLDS})

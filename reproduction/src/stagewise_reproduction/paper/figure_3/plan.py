@@ -11,25 +11,25 @@ import numpy as np
 
 from stagewise.policies.opb import OPB
 from stagewise.problem.safe_action import SafeAction
-from stagewise.worlds.arms import ArmsWorld
-from stagewise_reproduction.cell import SEED, Cell, simulated
+from stagewise.worlds.arms_world import ArmsWorld
+from stagewise_reproduction.cell import SEED, Cell, build_play
 from stagewise_reproduction.instances import DELTA, OURS, SIZES
-from stagewise_reproduction.published import published
+from stagewise_reproduction.published import build_published_play
 
 ARMS = (5, 10, 20)
 THRESHOLDS = (0.8, 0.5, 0.2)
 PUBLIC_ARMS = 10
-LEAST = (0.5, 0.2, 0.0)  # thresholds of the public code are at least this
+LEAST_THRESHOLDS = (0.5, 0.2, 0.0)  # thresholds of the public code are at least this
 
 
-def instance(count: int, run: int) -> ArmsWorld:
+def draw_instance(count: int, run: int) -> ArmsWorld:
     """Return Bernoulli arms of which the first is safe and worth nothing; thresholds share them."""
     means = np.random.default_rng([SEED, 3, count, run]).uniform(size=(2, count))
     means[:, 0] = 0.0
     return ArmsWorld(reward=means[0], cost=means[1], outcomes="bernoulli")
 
 
-def public_instance(run: int, least: float) -> tuple[ArmsWorld, float]:
+def draw_public_instance(run: int, least: float) -> tuple[ArmsWorld, float]:
     """Return the arms of a run of the public code, the cheapest first, and its threshold; bounds share the arms."""
     random = np.random.default_rng([SEED, 3, PUBLIC_ARMS, run])
     means = random.uniform(size=(2, PUBLIC_ARMS))
@@ -40,40 +40,42 @@ def public_instance(run: int, least: float) -> tuple[ArmsWorld, float]:
     return ArmsWorld(reward=means[0], cost=costs, outcomes="clipped-gaussian"), max(threshold, least)
 
 
-def name_of(preset: str, count: int, threshold: float) -> str:
+def build_name(preset: str, count: int, threshold: float) -> str:
     """Return the name of a curve; under the preset authors the threshold is the least one."""
     return f"{preset}-opb-k-{count}-{'least-tau' if preset == 'authors' else 'tau'}-{threshold:g}"
 
 
-def curves(preset: str) -> list[tuple[int, float]]:
+def list_curves(preset: str) -> list[tuple[int, float]]:
     """Return numbers of arms and thresholds, or least thresholds."""
     if preset == "authors":
-        return [(PUBLIC_ARMS, least) for least in LEAST]
+        return [(PUBLIC_ARMS, least) for least in LEAST_THRESHOLDS]
     return [(count, threshold) for count in ARMS for threshold in THRESHOLDS]
 
 
 def cells(preset: str, size: str) -> list[Cell]:
     """Return every curve."""
-    return [cell(preset, size, count, threshold) for count, threshold in curves(preset)]
+    return [build_cell(preset, size, count, threshold) for count, threshold in list_curves(preset)]
 
 
-def cell(preset: str, size: str, count: int, threshold: float) -> Cell:
+def build_cell(preset: str, size: str, count: int, threshold: float) -> Cell:
     """Return one curve."""
     rounds, runs = SIZES[size]
     settings = OURS if preset == "ours" else {"delta": DELTA, "radius": "paper", "horizon": rounds}
 
-    def made(run: int) -> tuple[Any, Any]:
+    def build(run: int) -> tuple[Any, Any]:
         safe = SafeAction(arm=0, reward=0.0, cost=0.0)
-        return OPB(arms=count, safe_action=safe, threshold=threshold, **settings), instance(count, run)
+        return OPB(arms=count, safe_action=safe, threshold=threshold, **settings), draw_instance(count, run)
 
-    def public(run: int) -> tuple[Any, Any]:
-        world, limit = public_instance(run, threshold)
+    def build_public(run: int) -> tuple[Any, Any]:
+        world, limit = draw_public_instance(run, threshold)
         safe = SafeAction(arm=0, cost=float(world.table[1, 0]))
         return OPB(arms=count, safe_action=safe, threshold=limit), world
 
     about: dict[str, Any] = {"policy": "OPB", "preset": preset, "K": count}
     if preset == "authors":
         about |= {"tau": f"random, at least {threshold:g}", "outcomes": "clipped-gaussian"}
-        return Cell(name_of(preset, count, threshold), about, rounds, runs, published("OPB", public, rounds))
-    about |= {"tau": threshold, "outcomes": "bernoulli", "radius": made(0)[0].radius}
-    return Cell(name_of(preset, count, threshold), about, rounds, runs, simulated(made, rounds))
+        return Cell(
+            build_name(preset, count, threshold), about, rounds, runs, build_published_play("OPB", build_public, rounds)
+        )
+    about |= {"tau": threshold, "outcomes": "bernoulli", "radius": build(0)[0].radius}
+    return Cell(build_name(preset, count, threshold), about, rounds, runs, build_play(build, rounds))

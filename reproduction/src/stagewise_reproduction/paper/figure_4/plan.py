@@ -2,34 +2,34 @@
 
 from stagewise.policies.opb import OPB
 from stagewise.problem.safe_action import SafeAction
-from stagewise.worlds.arms import ArmsWorld
-from stagewise.worlds.table import Outcomes
-from stagewise_reproduction.cell import Cell, repeated
+from stagewise.worlds.arms_world import ArmsWorld
+from stagewise.worlds.table_world import Outcomes
+from stagewise_reproduction.cell import Cell, build_repeated_play
 from stagewise_reproduction.instances import DELTA, OURS, SIZES
-from stagewise_reproduction.published import published
+from stagewise_reproduction.published import build_published_play
 
 REWARDS, COSTS = [0.1, 0.2, 0.4, 0.7], [0.0, 0.4, 0.5, 0.2]
 
 
-def name_of(preset: str, threshold: float) -> str:
+def build_name(preset: str, threshold: float) -> str:
     """Return the name of a curve."""
     return f"{preset}-opb-tau-{threshold:g}"
 
 
 def cells(thresholds: tuple[float, ...], preset: str, size: str) -> list[Cell]:
     """Return every curve."""
-    return [cell(preset, size, threshold) for threshold in thresholds]
+    return [build_cell(preset, size, threshold) for threshold in thresholds]
 
 
-def cell(preset: str, size: str, threshold: float) -> Cell:
+def build_cell(preset: str, size: str, threshold: float) -> Cell:
     """Return one curve: Bernoulli arms by the text, N(mean, .1) cut to [0, 1] by the authors' code."""
     rounds, runs = SIZES[size]
     outcomes: Outcomes = "clipped-gaussian" if preset == "authors" else "bernoulli"
     world = ArmsWorld(reward=REWARDS, cost=COSTS, outcomes=outcomes)
     settings = OURS if preset == "ours" else {"delta": DELTA, "radius": "paper", "horizon": rounds}
     policy = OPB(arms=4, safe_action=SafeAction(arm=0, reward=0.1, cost=0.0), threshold=threshold, **settings)
-    theirs = published("OPB", lambda _: (policy, world), rounds)
-    play = theirs if preset == "authors" else repeated(policy, world, rounds)
+    theirs = build_published_play("OPB", lambda _: (policy, world), rounds)
+    play = theirs if preset == "authors" else build_repeated_play(policy, world, rounds)
     about = {"policy": "OPB", "preset": preset, "K": 4, "tau": threshold, "outcomes": outcomes}
     about |= {} if preset == "authors" else {"radius": policy.radius}
-    return Cell(name_of(preset, threshold), about, rounds, runs, play)
+    return Cell(build_name(preset, threshold), about, rounds, runs, play)

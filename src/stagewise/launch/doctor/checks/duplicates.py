@@ -1,4 +1,4 @@
-"""Whether rows stand in the log twice: an outcome that counts twice makes bounds too narrow."""
+"""Check `duplicates`: no row is in the log twice. An outcome that counts twice makes bounds too narrow."""
 
 import math
 import re
@@ -8,83 +8,70 @@ import numpy as np
 import numpy.typing as npt
 
 from stagewise.kernels.compile import Floats, Ints
-from stagewise.launch.doctor.chart import Chart
-from stagewise.launch.doctor.exchange import Flags
-from stagewise.launch.doctor.finding import Finding, gravest
-from stagewise.launch.log import TIMES, holds_times
-from stagewise.problem.row_hash import Hashes, bits_of, with_column
-from stagewise.problem.words import several
+from stagewise.launch.decision_log import TIME_COLUMNS, holds_times
+from stagewise.launch.doctor.finding import Finding, select_most_severe
+from stagewise.launch.doctor.finding_messages import FindingCode
+from stagewise.launch.doctor.log_profile import LogProfile
+from stagewise.launch.doctor.permutation_tests import Flags
+from stagewise.problem.row_hash import Hashes, convert_to_bits, extend_hashes
 
-# What a row is called by; a session has several rows, and a user too.
-IDS = re.compile(r"(decision|request|event|row|message|impression|log)?_?(id|uuid|key)", re.IGNORECASE)
-REMEDY = "keep one of each: an outcome that counts twice makes bounds too narrow"
-SPREAD = 0.2  # of the disagreement of an action's rows is left among alike users: they explain four fifths at most
-NEAR = 60.0  # seconds, within which what was sent or written once more follows
-FEW = 4  # rows that agree in all but the outcomes: where more do, the columns tell users apart too badly
+# Names of columns that identify a row; a session or a user has several rows.
+ID_PATTERN = re.compile(r"(decision|request|event|row|message|impression|log)?_?(id|uuid|key)", re.IGNORECASE)
+MIN_DISAGREEMENT = 0.2  # share of an action's disagreement that remains among similar users
+REPEAT_SECONDS = 60.0  # a retry follows within this time
+MAX_GROUP_SIZE = 4  # rows that agree in all but the outcomes; larger groups mean that the columns identify no user
 
 
-def check(chart: Chart, alpha: float) -> Finding:
-    """Find ids that come twice, or rows that agree in everything more often than rows of alike users would.
+def check(profile: LogProfile, alpha: float) -> Finding:
+    """Find ids that occur twice, and rows that agree in everything more often than rows of similar users would.
 
-    Two rows that agree in all but the outcomes agree in the outcomes too with some probability q < 1, where they are
-    two rows. With D such pairs out of J that agree in all else, exp(−J kl(D/J, q)) bounds the chance of as many, with q
-    the mean over pairs. Which rows are a pair is decided without a look at the outcomes: neighbours, in the order of
-    the log, among the few that agree in all else. Then the same of rows that follow one another within seconds and
-    agree in all but the times: what was sent, or written, once more has a time of its own, and often an id.
+    Two different rows that agree in all but the outcomes agree in the outcomes too with a probability q < 1. If D of J
+    such pairs agree, exp(−J kl(D/J, q)) bounds the p-value, with q the mean over pairs. Pairs are formed without
+    looking at the outcomes: neighbours, in the order of the log, in small groups that agree in all else. The second
+    test is on rows that follow one another within seconds and agree in all but the times, such as retries.
     """
-    log, fine = chart.log, "no two rows are the same in every column"
+    log, id_column = profile.log, None
     for name, array in log.arrays.items():
         if is_id(name):
             entries = [entry for entry in array.tolist() if entry is not None and entry == entry]
-            twice = len(entries) - len(set(entries))
-            if twice:
-                words = f"{several(twice, 'row')} of {log.rows:,} have an {name!r} that another row has"
-                return Finding("duplicates", "contradicts", words, REMEDY)
-            fine = f"every row has an {name!r} of its own, and no two agree in all else" if entries else fine
-    hashed = Digests.of(chart)
-    copies = log.rows - np.unique(hashed.whole).size
-    found = []
+            duplicates = len(entries) - len(set(entries))
+            if duplicates:
+                return Finding.of(FindingCode.DUPLICATE_IDS, name=name, count=duplicates, rows=log.rows)
+            id_column = name if entries else id_column
+    hashes = RowHashes.of(profile)
+    copies = log.rows - np.unique(hashes.all_columns).size
+    findings = []
     if copies:
-        be = "is" if copies == 1 else "are"
-        words = f"{several(copies, 'row')} of {log.rows:,} {be} another's copy in every column"
-        one, other = paired(hashed.rest)
-        sure = surely(chart, one, hashed.whole[one] == hashed.whole[other], 0.5 * alpha)
-        found.append(copied(words, sure, ", as may well be where columns have few values"))
-    one, other = following(hashed.user, log.at)
+        one, other = pair_rows(hashes.but_outcomes)
+        certain = is_significant(profile, one, hashes.all_columns[one] == hashes.all_columns[other], 0.5 * alpha)
+        code = FindingCode.COPIED_ROWS if certain else FindingCode.POSSIBLE_COPIES
+        findings.append(Finding.of(code, count=copies, rows=log.rows))
+    one, other = find_repeats(hashes.user, log.at)
     if one.size:
-        words = (
-            f"{several(one.size, 'row')} of {log.rows:,} {'follows' if one.size == 1 else 'follow'} another within "
-            f"{NEAR:.0f} seconds that agrees in all but times and outcomes"
+        same = hashes.outcomes[one] == hashes.outcomes[other]
+        certain = is_significant(profile, one, same, 0.5 * alpha)
+        code = FindingCode.REPEATED_ROWS if certain else FindingCode.POSSIBLE_REPEATS
+        findings.append(
+            Finding.of(code, count=int(one.size), rows=log.rows, same=int(same.sum()), seconds=REPEAT_SECONDS)
         )
-        same = hashed.outcomes[one] == hashed.outcomes[other]
-        sure = surely(chart, one, same, 0.5 * alpha)
-        words += f", and {int(same.sum()):,} agree in these too" if sure else ""
-        found.append(copied(words, sure, ": the same user once more, or the same row"))
-    return gravest("duplicates", found, fine)
+    return select_most_severe(findings, Finding.of(FindingCode.NO_DUPLICATES, id_column=id_column))
 
 
-def copied(words: str, sure: bool, perhaps: str) -> Finding:
-    """Return the finding on rows that agree."""
-    return (
-        Finding("duplicates", "contradicts", words, REMEDY) if sure else Finding("duplicates", "note", words + perhaps)
-    )
-
-
-def surely(chart: Chart, one: Ints, same: Flags, alpha: float) -> bool:
-    """Say whether pairs, of which these rows are the first, agree in the outcomes more often than alike users would."""
+def is_significant(profile: LogProfile, one: Ints, same: Flags, alpha: float) -> bool:
+    """Say whether pairs of rows agree in the outcomes more often than rows of similar users would."""
     if not one.size:
         return False
-    agreeing = 1.0 - SPREAD * float(disagreement(chart)[one].mean())
-    return math.log(1.0 / alpha) <= one.size * apart(float(same.mean()), agreeing)
+    agreeing = 1.0 - MIN_DISAGREEMENT * float(compute_disagreement(profile)[one].mean())
+    return math.log(1.0 / alpha) <= one.size * kl_divergence(float(same.mean()), agreeing)
 
 
-def following(user: Hashes, at: Floats | None) -> tuple[Ints, Ints]:
-    """Return pairs of rows, by number, that agree in all but times and outcomes and follow one another within seconds.
+def find_repeats(user: Hashes, at: Floats | None) -> tuple[Ints, Ints]:
+    """Return pairs of rows that agree in all but times and outcomes and follow one another within seconds.
 
-    They are of groups of a few. No row is in two pairs; rows of one moment are none.
+    Pairs are from small groups; no row is in two pairs, and rows of the same time are no pair.
 
     >>> hashes, at = np.array([7, 7, 5, 7, 5], dtype=np.uint64), np.array([0.0, 3.0, 1.0, 900.0, 1.0])
-    >>> [places.tolist() for places in following(hashes, at)]
+    >>> [rows.tolist() for rows in find_repeats(hashes, at)]
     [[0], [1]]
     """
     none = np.empty(0, dtype=np.int64)
@@ -92,96 +79,98 @@ def following(user: Hashes, at: Floats | None) -> tuple[Ints, Ints]:
         return none, none
     order = np.lexsort((at, user))
     _, groups, sizes = np.unique(user, return_inverse=True, return_counts=True)
-    few = sizes[groups.reshape(-1)[order]] <= FEW
+    few = sizes[groups.reshape(-1)[order]] <= MAX_GROUP_SIZE
     with np.errstate(invalid="ignore"):
         gap = np.diff(at[order])
-        near = (user[order][1:] == user[order][:-1]) & (gap > 0.0) & (gap <= NEAR) & few[1:]
+        near = (user[order][1:] == user[order][:-1]) & (gap > 0.0) & (gap <= REPEAT_SECONDS) & few[1:]
     first = np.flatnonzero(near)
-    kept = first[first_of_pairs(first)]
+    kept = first[select_pair_starts(first)]
     return np.asarray(order[kept]), np.asarray(order[kept + 1])
 
 
-def first_of_pairs(places: Ints) -> Flags:
-    """Return every second one of places that stand in a row: a pair takes two.
+def select_pair_starts(indices: Ints) -> Flags:
+    """Return every second one of consecutive indices, since a pair takes two.
 
-    >>> first_of_pairs(np.array([0, 1, 2, 5, 7, 8])).tolist()
+    >>> select_pair_starts(np.array([0, 1, 2, 5, 7, 8])).tolist()
     [True, False, True, True, True, False]
     """
-    begins = np.concatenate([[True], np.diff(places) > 1]) if places.size else np.empty(0, dtype=bool)
-    start = np.maximum.accumulate(np.where(begins, places, 0)) if places.size else places
-    return np.asarray((places - start) % 2 == 0)
+    begins = np.concatenate([[True], np.diff(indices) > 1]) if indices.size else np.empty(0, dtype=bool)
+    start = np.maximum.accumulate(np.where(begins, indices, 0)) if indices.size else indices
+    return np.asarray((indices - start) % 2 == 0)
 
 
-def paired(rest: Hashes) -> tuple[Ints, Ints]:
-    """Return pairs of rows, by number, that agree in all but the outcomes, of groups of a few; no row is in two pairs.
+def pair_rows(hashes: Hashes) -> tuple[Ints, Ints]:
+    """Return pairs of rows with equal hashes, from small groups; no row is in two pairs.
 
-    >>> [places.tolist() for places in paired(np.array([7, 5, 7, 7, 5, 9], dtype=np.uint64))]
+    >>> [rows.tolist() for rows in pair_rows(np.array([7, 5, 7, 7, 5, 9], dtype=np.uint64))]
     [[1, 0], [4, 2]]
     """
-    _, groups, sizes = np.unique(rest, return_inverse=True, return_counts=True)
+    _, groups, sizes = np.unique(hashes, return_inverse=True, return_counts=True)
     order = np.argsort(groups.reshape(-1), kind="stable")
-    within = np.arange(rest.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    within = np.arange(hashes.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     size = np.repeat(sizes, sizes)
-    first = np.flatnonzero((size <= FEW) & (within % 2 == 0) & (within + 1 < size))
+    first = np.flatnonzero((size <= MAX_GROUP_SIZE) & (within % 2 == 0) & (within + 1 < size))
     return np.asarray(order[first]), np.asarray(order[first + 1])
 
 
-def disagreement(chart: Chart) -> Floats:
-    """Return for every row (n,) how often two rows of its action differ in some outcome."""
-    values = np.where(np.isnan(chart.log.values), np.inf, chart.log.values)  # what is missing agrees too
+def compute_disagreement(profile: LogProfile) -> Floats:
+    """Return for every row (n,) the probability that two rows of its action differ in some outcome."""
+    values = np.where(np.isnan(profile.log.values), np.inf, profile.log.values)  # missing values agree
     codes = np.unique(values, axis=0, return_inverse=True)[1].reshape(-1)
-    told = np.zeros(chart.log.rows)
-    for action in np.unique(chart.log.actions).tolist():
-        rows = chart.log.actions == action
+    disagreement = np.zeros(profile.log.rows)
+    for action in np.unique(profile.log.actions).tolist():
+        rows = profile.log.actions == action
         shares = np.bincount(codes[rows]) / rows.sum()
-        told[rows] = max(1.0 - float(shares @ shares), 0.0)
-    return told
+        disagreement[rows] = max(1.0 - float(shares @ shares), 0.0)
+    return disagreement
 
 
-def apart(seen: float, chance: float) -> float:
-    """Return kl(seen, chance) where more is seen than chance has, else 0."""
-    if seen <= chance:
+def kl_divergence(observed: float, expected: float) -> float:
+    """Return kl(observed, expected) if more is observed than expected, else 0."""
+    if observed <= expected:
         return 0.0
-    low = (1.0 - seen) * math.log((1.0 - seen) / (1.0 - chance)) if seen < 1.0 else 0.0
-    return low + seen * math.log(seen / chance)
+    low = (1.0 - observed) * math.log((1.0 - observed) / (1.0 - expected)) if observed < 1.0 else 0.0
+    return low + observed * math.log(observed / expected)
 
 
-class Digests(NamedTuple):
-    """Hashes of every row (n,), ids left out: of all, of all but outcomes, of all but these and times, of outcomes."""
+class RowHashes(NamedTuple):
+    """Hashes of rows (n,) without ids: of all columns, all but outcomes, all but outcomes and times, and outcomes."""
 
-    whole: Hashes
-    rest: Hashes
+    all_columns: Hashes
+    but_outcomes: Hashes
     user: Hashes
     outcomes: Hashes
 
     @classmethod
-    def of(cls, chart: Chart) -> "Digests":
+    def of(cls, profile: LogProfile) -> "RowHashes":
         """Return the hashes of a log's rows."""
-        wanted = {chart.called.get(name, name) for name in chart.names} | {f"signal.{name}" for name in chart.names}
-        times = {*TIMES, chart.called.get("at", "at")}
-        whole, rest, user, outcomes = np.zeros((4, chart.log.rows), dtype=np.uint64)
-        for name, array in chart.log.arrays.items():
-            if is_id(name) or numbers_rows(array):
+        signals = {profile.columns.get(name, name) for name in profile.names} | {
+            f"signal.{name}" for name in profile.names
+        }
+        times = {*TIME_COLUMNS, profile.columns.get("at", "at")}
+        all_columns, but_outcomes, user, outcomes = np.zeros((4, profile.log.rows), dtype=np.uint64)
+        for name, array in profile.log.arrays.items():
+            if is_id(name) or is_row_number(array):
                 continue
-            mixed = mixture(array)
-            whole = with_column(whole, mixed)
-            if name in wanted:
-                outcomes = with_column(outcomes, mixed)
+            bits = hash_column(array)
+            all_columns = extend_hashes(all_columns, bits)
+            if name in signals:
+                outcomes = extend_hashes(outcomes, bits)
                 continue
-            rest = with_column(rest, mixed)
-            user = user if name in times or holds_times(array) else with_column(user, mixed)
-        return cls(whole, rest, user, outcomes)
+            but_outcomes = extend_hashes(but_outcomes, bits)
+            user = user if name in times or holds_times(array) else extend_hashes(user, bits)
+        return cls(all_columns, but_outcomes, user, outcomes)
 
 
 def is_id(name: Any) -> bool:
-    """Say whether a column is called as what every row has one of."""
-    return isinstance(name, str) and IDS.fullmatch(name) is not None
+    """Say whether a column has the name of a row id."""
+    return isinstance(name, str) and ID_PATTERN.fullmatch(name) is not None
 
 
-def numbers_rows(array: npt.NDArray[Any]) -> bool:
-    """Say whether a column numbers the rows, in whatever order.
+def is_row_number(array: npt.NDArray[Any]) -> bool:
+    """Say whether a column numbers the rows, in any order.
 
-    >>> numbers_rows(np.array([3, 1, 2])), numbers_rows(np.array([1, 1, 2])), numbers_rows(np.array([1.0, 2.0]))
+    >>> is_row_number(np.array([3, 1, 2])), is_row_number(np.array([1, 1, 2])), is_row_number(np.array([1.0, 2.0]))
     (True, False, False)
     """
     if array.dtype.kind not in "iu" or array.size < 2 or int(array.max()) - int(array.min()) != array.size - 1:
@@ -189,11 +178,11 @@ def numbers_rows(array: npt.NDArray[Any]) -> bool:
     return bool(np.unique(array).size == array.size)
 
 
-def mixture(array: npt.NDArray[Any]) -> Hashes:
-    """Return a column as 64 bits a row, the same for equal values."""
+def hash_column(array: npt.NDArray[Any]) -> Hashes:
+    """Return 64 bits for every row of a column, the same for equal values."""
     if array.dtype.kind in "bfiu":
-        return bits_of(array)
+        return convert_to_bits(array)
     if array.dtype.kind in "mM":
         return np.ascontiguousarray(array).view(np.uint64)
-    places: dict[Any, int] = {}
-    return np.array([places.setdefault(str(entry), len(places)) for entry in array.tolist()], dtype=np.uint64)
+    codes: dict[Any, int] = {}
+    return np.array([codes.setdefault(str(entry), len(codes)) for entry in array.tolist()], dtype=np.uint64)

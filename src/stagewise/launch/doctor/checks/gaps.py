@@ -1,14 +1,14 @@
-"""Whether outcomes are lost for a while: not a single event where many are expected.
+"""Check `outcome_gaps`: no period lacks outcomes, that is, has no event where many are expected.
 
-A join in another time zone loses the outcomes of some hours of every day; an export that ran too early has none of the
-last days, and says 0. Rates may well differ by the hour and by the day, so it is not tested that they are alike. The
-odds of an event in a stretch are taken to be at least a part ω of their mean in all other rows, action by action (and
-segment by segment). Of m events, none lies among the L rows of the stretch with a probability of at most
+A join in another time zone loses the outcomes of some hours of every day; an export that ran too early has zeros for
+the last days. Rates may differ by hour and day, so equal rates are not assumed. The odds of an event in a period are
+assumed to be at least a fraction ω of their mean in all other rows, by action (and segment). The probability that none
+of m events is among the L rows of the period is at most
 
     C(N, m) / Σⱼ C(L, j) ωʲ C(N, m − j)
 
-with N other rows (Fisher's noncentral hypergeometric distribution). It is largest where the odds of the others are
-alike, since e_m/e_{m−1} of elementary symmetric polynomials is Schur-concave: so it holds however they differ.
+with N other rows (Fisher's noncentral hypergeometric distribution). It is largest if the odds of the others are equal,
+since e_m/e_{m−1} of elementary symmetric polynomials is Schur-concave, so it holds for all other odds too.
 """
 
 import math
@@ -19,92 +19,121 @@ from typing import NamedTuple
 import numpy as np
 
 from stagewise.kernels.compile import Floats, Ints
-from stagewise.launch.doctor.chart import Chart
-from stagewise.launch.doctor.events import bar_of, events
-from stagewise.launch.doctor.exchange import Flags, log_factorial
-from stagewise.launch.doctor.finding import Finding, gravest, said
+from stagewise.launch.doctor.binary_outcomes import find_events, get_event_threshold
+from stagewise.launch.doctor.finding import Finding, select_most_severe
+from stagewise.launch.doctor.finding_messages import FindingCode
+from stagewise.launch.doctor.log_profile import LogProfile
+from stagewise.launch.doctor.permutation_tests import Flags, log_factorial
 
 DAY, WEEK = 86_400.0, 7
-SELDOM = 0.2  # of the odds elsewhere, that an honest hour or weekday has at least
-LESS = 0.5  # the same for a stretch of the log
-PARTS = 100  # of the log, that a stretch begins and ends with
-THURSDAY = 3  # which 1 January 1970 was, of Monday to Sunday
+MIN_HOURLY_ODDS = 0.2  # of the odds elsewhere, which any hour or weekday has at least
+MIN_PERIOD_ODDS = 0.5  # the same for a part of the log
+PARTS = 100  # of the log, at whose ends a period begins and ends
+THURSDAY = 3  # the weekday of 1 January 1970, counted from Monday
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
 
-class Stretch(NamedTuple):
-    """Rows (n,) that have no event, in words; how seldom they may have one, and among how many stretches they are."""
+class Period(NamedTuple):
+    """A period without an event."""
 
-    rows: Flags
-    where: str
-    least: float
-    tests: int
+    rows: Flags  # (n,)
+    name: str
+    min_odds: float  # relative to the other rows
+    tests: int  # how many periods could have been chosen
     share: float  # of alpha
 
 
-def check(chart: Chart, alpha: float) -> Finding:
-    """Find hours, weekdays and times without a single event, and above all the end of the log."""
-    if chart.log.at is None or np.isnan(chart.log.at).all():
-        return Finding("gaps", "ok", "the log tells no times, so that no stretch of it can lack outcomes")
-    found, signals = [], marked_rows(chart)
-    for name, (rows, marked, cells, bar) in signals.items():
-        for stretch in empty_stretches(chart.log.at, rows & np.isfinite(chart.log.at), marked):
-            here = stretch.rows & rows
-            share = stretch.share * alpha / (len(signals) * stretch.tests)
-            surely, perhaps = (log_chance(here, rows, marked, cells, part) for part in (stretch.least, 1.0))
-            if perhaps <= math.log(share):
-                sure = surely <= math.log(share)
-                found.append(finding(name, stretch, here, expected(here, rows, marked, cells), bar, sure))
-    return gravest("gaps", found, "no hour, weekday or time of the log lacks outcomes")
+class GapSignal(NamedTuple):
+    """One signal, or all limits together: which rows are known, which have an event, cells of one rate, threshold."""
+
+    names: tuple[str, ...]
+    rows: Flags
+    marked: Flags
+    cells: Ints
+    threshold: float  # an event is an outcome above it
 
 
-def marked_rows(chart: Chart) -> dict[str, tuple[Flags, Flags, Ints, float]]:
-    """Return of every signal, and of all limits together: rows that are known, that have an event, cells, and the bar.
+def check(profile: LogProfile, alpha: float) -> Finding:
+    """Find hours, weekdays and parts of the log without a single event, including its end."""
+    if profile.log.at is None or np.isnan(profile.log.at).all():
+        return Finding.of(FindingCode.TIMES_NOT_LOGGED)
+    findings, signals = [], collect_signals(profile)
+    for signal in signals:
+        rows, marked, cells = signal.rows, signal.marked, signal.cells
+        for period in find_empty_periods(profile.log.at, rows & np.isfinite(profile.log.at), marked):
+            inside = period.rows & rows
+            log_level = math.log(period.share * alpha / (len(signals) * period.tests))
+            with_min_odds, with_equal_odds = (
+                log_probability(inside, rows, marked, cells, odds) for odds in (period.min_odds, 1.0)
+            )
+            if with_equal_odds <= log_level:
+                certain = with_min_odds <= log_level
+                findings.append(
+                    Finding.of(
+                        FindingCode.OUTCOMES_LOST if certain else FindingCode.OUTCOMES_MAY_BE_LOST,
+                        signals=list(signal.names),
+                        threshold=signal.threshold,
+                        period=period.name,
+                        rows=int(inside.sum()),
+                        expected=count_expected_events(inside, rows, marked, cells),
+                    )
+                )
+    return select_most_severe(findings, Finding.of(FindingCode.NO_GAPS))
 
-    An event is an outcome above the bar.
-    """
-    told = {}
-    for signal, name in enumerate(chart.names):
-        told[repr(name)] = chart.seen(signal), events(chart, signal), chart.cells(signal), bar_of(chart, signal)
-    costs = list(told)[1:]
+
+def collect_signals(profile: LogProfile) -> list[GapSignal]:
+    """Return every signal, and all limits together if there are several."""
+    signals = [
+        GapSignal(
+            (name,),
+            profile.observed(signal),
+            find_events(profile, signal),
+            profile.cells(signal),
+            get_event_threshold(profile, signal),
+        )
+        for signal, name in enumerate(profile.names)
+    ]
+    costs = signals[1:]
     if len(costs) > 1:
-        rows = np.logical_and.reduce([told[name][0] for name in costs])
-        marked = rows & np.logical_or.reduce([told[name][1] for name in costs])
-        told[" or ".join(costs)] = rows, marked, np.maximum(chart.log.actions, 0), max(told[name][3] for name in costs)
-    return told
+        rows = np.logical_and.reduce([cost.rows for cost in costs])
+        marked = rows & np.logical_or.reduce([cost.marked for cost in costs])
+        names = tuple(name for cost in costs for name in cost.names)
+        actions = np.maximum(profile.log.actions, 0)
+        signals.append(GapSignal(names, rows, marked, actions, max(cost.threshold for cost in costs)))
+    return signals
 
 
-def empty_stretches(at: Floats, rows: Flags, marked: Flags) -> Iterator[Stretch]:
-    """Yield the stretches of rows without an event: the end of the log, parts of it, hours of the day, weekdays."""
+def find_empty_periods(at: Floats, rows: Flags, marked: Flags) -> Iterator[Period]:
+    """Yield the periods without an event: the end of the log, parts of it, hours of the day, weekdays."""
     if not (rows & marked).any():
         return
     last = float(at[rows & marked].max())
     end, begin = float(at[rows].max()), float(at[rows].min())
-    yield Stretch(at > last, f"in the last {span(end - last)} of the log", LESS, 1, 0.4)
+    yield Period(at > last, f"in the last {format_duration(end - last)} of the log", MIN_PERIOD_ODDS, 1, 0.4)
     edges = np.quantile(at[rows], np.linspace(0.0, 1.0, PARTS + 1))
     part = np.clip(np.searchsorted(edges, at, side="right") - 1, 0, PARTS - 1)
-    for first, count in runs(part[rows & marked], PARTS, circular=False):
+    for first, count in find_empty_runs(part[rows & marked], PARTS, circular=False):
         ends = edges[first] - begin, edges[first + count] - begin
-        where = f"between {span(ends[0])} and {span(ends[1])} after the log's first row"
-        yield Stretch((part >= first) & (part < first + count), where, LESS, PARTS * (PARTS + 1) // 2, 0.2)
+        name = f"between {format_duration(ends[0])} and {format_duration(ends[1])} after the log's first row"
+        yield Period((part >= first) & (part < first + count), name, MIN_PERIOD_ODDS, PARTS * (PARTS + 1) // 2, 0.2)
     with np.errstate(invalid="ignore"):
         hour = np.nan_to_num(at % DAY // 3600.0).astype(np.int64) % 24
         day = np.nan_to_num((at // DAY + THURSDAY) % WEEK).astype(np.int64)
-    for first, count in runs(hour[rows & marked], 24):
-        where = f"from {first:02d}:00 to {(first + count) % 24:02d}:00 UTC"
-        yield Stretch((hour - first) % 24 < count, where, SELDOM, 24 * 23, 0.2)
-    for first, count in runs(day[rows & marked], WEEK):
+    for first, count in find_empty_runs(hour[rows & marked], 24):
+        name = f"from {first:02d}:00 to {(first + count) % 24:02d}:00 UTC"
+        yield Period((hour - first) % 24 < count, name, MIN_HOURLY_ODDS, 24 * 23, 0.2)
+    for first, count in find_empty_runs(day[rows & marked], WEEK):
         until = f" to {WEEKDAYS[(first + count - 1) % WEEK]}" if count > 1 else ""
-        yield Stretch((day - first) % WEEK < count, f"on {WEEKDAYS[first]}{until} (UTC)", SELDOM, WEEK * 6, 0.2)
+        yield Period((day - first) % WEEK < count, f"on {WEEKDAYS[first]}{until} (UTC)", MIN_HOURLY_ODDS, WEEK * 6, 0.2)
 
 
-def runs(places: Ints, count: int, *, circular: bool = True) -> list[tuple[int, int]]:
-    """Return the longest runs of bins that no place lies in, as first bin and length.
+def find_empty_runs(bins: Ints, count: int, *, circular: bool = True) -> list[tuple[int, int]]:
+    """Return the runs of empty bins, as first bin and length.
 
-    >>> runs(np.array([3, 4, 7]), 10), runs(np.array([3, 4, 7]), 10, circular=False)
+    >>> find_empty_runs(np.array([3, 4, 7]), 10), find_empty_runs(np.array([3, 4, 7]), 10, circular=False)
     ([(5, 2), (8, 5)], [(0, 3), (5, 2), (8, 2)])
     """
-    full = np.unique(places)
+    full = np.unique(bins)
     if circular:
         lengths = (np.roll(full, -1) - full - 1) % count
         return [((int(bin_) + 1) % count, int(length)) for bin_, length in zip(full, lengths, strict=True) if length]
@@ -112,57 +141,43 @@ def runs(places: Ints, count: int, *, circular: bool = True) -> list[tuple[int, 
     return [(low + 1, high - low - 1) for low, high in pairwise(ends.tolist()) if high - low > 1]
 
 
-def log_chance(here: Flags, rows: Flags, marked: Flags, cells: Ints, least: float) -> float:
-    """Return the log of the chance that none of the events lies here, with odds of at least a part of the others'.
+def log_probability(inside: Flags, rows: Flags, marked: Flags, cells: Ints, min_odds: float) -> float:
+    """Return a bound on the log probability that no event is inside, with odds relative to the other rows.
 
     >>> rows, cells = np.ones(10, dtype=bool), np.zeros(10, dtype=np.int64)
-    >>> round(math.exp(log_chance(np.arange(10) > 6, rows, np.arange(10) < 2, cells, 1.0)), 9)  # 7/10 6/9
+    >>> round(math.exp(log_probability(np.arange(10) > 6, rows, np.arange(10) < 2, cells, 1.0)), 9)  # 7/10 6/9
     0.466666667
     """
     size = int(cells[rows].max(initial=-1)) + 1
-    inside = np.bincount(cells[here], minlength=size)
-    outside = np.bincount(cells[rows & ~here], minlength=size)
+    within = np.bincount(cells[inside], minlength=size)
+    outside = np.bincount(cells[rows & ~inside], minlength=size)
     hits = np.bincount(cells[rows & marked], minlength=size)
     total = 0.0
-    for length, others, events_ in zip(inside.tolist(), outside.tolist(), hits.tolist(), strict=True):
-        if length and events_:
-            j = np.arange(min(length, events_) + 1)
-            ways = log_choose(length, j) + j * math.log(least) + log_choose(others, events_ - j)
-            total += float(log_choose(others, np.array(events_)) - np.logaddexp.reduce(ways))
+    for length, others, events in zip(within.tolist(), outside.tolist(), hits.tolist(), strict=True):
+        if length and events:
+            j = np.arange(min(length, events) + 1)
+            ways = log_choose(length, j) + j * math.log(min_odds) + log_choose(others, events - j)
+            total += float(log_choose(others, np.array(events)) - np.logaddexp.reduce(ways))
     return total
 
 
-def log_choose(count: int, some: Ints) -> Floats:
-    """Return log C(count, some)."""
-    return np.asarray(log_factorial(float(count)) - log_factorial(some) - log_factorial(count - some))
+def log_choose(count: int, chosen: Ints) -> Floats:
+    """Return log C(count, chosen)."""
+    return np.asarray(log_factorial(float(count)) - log_factorial(chosen) - log_factorial(count - chosen))
 
 
-def expected(here: Flags, rows: Flags, marked: Flags, cells: Ints) -> float:
-    """Return how many events would lie here at the rates of the other rows."""
+def count_expected_events(inside: Flags, rows: Flags, marked: Flags, cells: Ints) -> float:
+    """Return how many events would be inside at the rates of the other rows."""
     size = int(cells[rows].max(initial=-1)) + 1
-    others = np.bincount(cells[rows & ~here], minlength=size)
+    others = np.bincount(cells[rows & ~inside], minlength=size)
     hits = np.bincount(cells[rows & marked], minlength=size)
-    return float(np.bincount(cells[here], minlength=size) @ (hits / np.maximum(others, 1)))
+    return float(np.bincount(cells[inside], minlength=size) @ (hits / np.maximum(others, 1)))
 
 
-def finding(name: str, stretch: Stretch, here: Flags, should: float, bar: float, sure: bool) -> Finding:
-    """Return what there is to say of a stretch without an event."""
-    words = (
-        f"no {name} is above {said(bar)} {stretch.where}, in {int(here.sum()):,} rows, where {said(should)} would be"
-    )
-    remedy = (
-        "look at how outcomes are joined to decisions: those that were lost, or not in yet, look like none; leave "
-        "these rows out, or their outcomes empty"
-    )
-    if sure:
-        return Finding("gaps", "contradicts", words, remedy)
-    return Finding("gaps", "note", f"{words} at the rate of the others, which may be rarer there", remedy)
+def format_duration(seconds: float) -> str:
+    """Return a duration in words.
 
-
-def span(seconds: float) -> str:
-    """Return a time in words.
-
-    >>> span(7200.0), span(200_000.0)
+    >>> format_duration(7200.0), format_duration(200_000.0)
     ('2 hours', '2.31 days')
     """
     return f"{seconds / 3600.0:.2g} hours" if seconds < DAY else f"{seconds / DAY:.3g} days"

@@ -1,88 +1,93 @@
-"""Whether the chances that a log tells of its actions agree with what was done."""
+"""Check `propensities`: the logged probabilities agree with the actions taken."""
 
 import numpy as np
 
 from stagewise.kernels.compile import Floats
-from stagewise.launch.doctor.chart import Chart
-from stagewise.launch.doctor.exchange import LEAST, drawn_tail
-from stagewise.launch.doctor.finding import Finding, said
-from stagewise.launch.doctor.odds import odds
+from stagewise.launch.doctor.finding import Finding
+from stagewise.launch.doctor.finding_messages import FindingCode
+from stagewise.launch.doctor.log_profile import LogProfile
+from stagewise.launch.doctor.logged_probabilities import get_action_probabilities
+from stagewise.launch.doctor.permutation_tests import MIN_PROBABILITY, freedman_bound
 
-SLACK = 1e-3  # chances that were rounded for the log add up to 1 within it
-BETS = tuple(0.6 / 3.0**k for k in range(8))  # parts of what there is, that bets against the chances put in
+SUM_TOLERANCE = 1e-3  # logged probabilities may be rounded
+BET_FRACTIONS = tuple(0.6 / 3.0**k for k in range(8))  # of the wealth, that bets against the probabilities stake
 
 
-def check(chart: Chart, alpha: float) -> Finding:
-    """Find chances that are none, that do not add up, or with which actions would have come more or less often.
+def check(profile: LogProfile, alpha: float) -> Finding:
+    """Find invalid probabilities, and actions that were taken more or less often than the probabilities allow.
 
-    Of what was done alone, an action can have come too often only: where it was not done it may not have been on offer.
+    With the propensity of the action taken alone, only a too frequent action is found: in other rows it may not have
+    been available.
     """
-    log, problem = chart.log, chart.log.problem
+    log, problem = profile.log, profile.log.problem
     if log.probabilities is None and log.propensities is None:
-        return Finding("propensities", "ok", "the log tells no propensities, which learning does not need")
-    wrong = impossible(chart)
-    if wrong is not None:
-        return wrong
-    chances = odds(chart)
-    did = (log.actions[chart.known, None] == np.arange(len(problem.actions))).astype(float)
-    if chances is not None:
-        chances = chances[chart.known]
-        expected, spread = chances.sum(axis=0), (chances * (1.0 - chances)).sum(axis=0)
-        chance = drawn_tail((did - chances).sum(axis=0), spread, 1.0, len(did))
+        return Finding.of(FindingCode.PROPENSITIES_NOT_LOGGED)
+    invalid = find_invalid(profile)
+    if invalid is not None:
+        return invalid
+    probabilities = get_action_probabilities(profile)
+    taken = (log.actions[profile.known, None] == np.arange(len(problem.actions))).astype(float)
+    if probabilities is not None:
+        probabilities = probabilities[profile.known]
+        variances = (probabilities * (1.0 - probabilities)).sum(axis=0)
+        p_values = freedman_bound((taken - probabilities).sum(axis=0), variances, 1.0, len(taken))
+        expected, weights = probabilities.sum(axis=0), None
     else:
         assert log.propensities is not None
-        weights = did / log.propensities[chart.known, None]
-        expected, chance = np.full(did.shape[1], np.nan), too_many(weights)
-    worst = int(np.argmin(chance))
-    if chance[worst] * len(problem.actions) > alpha:
-        return Finding("propensities", "ok", "the chances that are logged agree with how often each action was done")
-    times = f"{int(did[:, worst].sum()):,} times"
-    should = f", where its chances add up to {said(float(expected[worst]))}" if np.isfinite(expected[worst]) else (
-        f", and its rows, each over its propensity, stand for {said(float(weights[:, worst].sum()))} of {len(did):,}"
-    )  # fmt: skip
-    return Finding(
-        "propensities",
-        "contradicts",
-        f"{problem.actions[worst]!r} was done {times}{should}",
-        "log the chance that the decision was drawn with, for the action that was carried out",
+        weights = taken / log.propensities[profile.known, None]
+        expected, p_values = None, compute_excess_p_values(weights)
+    worst = int(np.argmin(p_values))
+    if p_values[worst] * len(problem.actions) > alpha:
+        return Finding.of(FindingCode.PROPENSITIES_AGREE)
+    return Finding.of(
+        FindingCode.ACTION_COUNT_IMPLAUSIBLE,
+        action=problem.actions[worst],
+        count=int(taken[:, worst].sum()),
+        rows=len(taken),
+        expected=None if expected is None else float(expected[worst]),
+        weight=None if weights is None else float(weights[:, worst].sum()),
     )
 
 
-def too_many(weights: Floats) -> Floats:
-    """Return how likely it is that an action came as often as this, of weights 1{done}/p (n, K) row by row.
+def compute_excess_p_values(weights: Floats) -> Floats:
+    """Return the p-value of each action's count, from weights 1{taken}/p (n, K).
 
-    E[1{done}/p] ≤ 1 given what came before, whoever chose p, and how small p can be is not known. Bets against that,
-    ∏ (1 + λ (1{done}/p − 1)) with 0 < λ < 1, are then worth 1 at most on average, and 1/c with a chance of c at most
-    (Ville); their mean over several λ is such a bet too.
+    E[1{taken}/p] ≤ 1 given the past, for every p, without a bound on how small p can be. Bets against that,
+    ∏ (1 + λ (1{taken}/p − 1)) with 0 < λ < 1, have mean at most 1, and exceed 1/c with probability at most c (Ville);
+    so does their mean over several λ.
 
-    >>> too_many(np.tile([[2.0, 0.0], [0.0, 2.0]], (100, 1))).tolist()
+    >>> compute_excess_p_values(np.tile([[2.0, 0.0], [0.0, 2.0]], (100, 1))).tolist()
     [1.0, 1.0]
-    >>> bool(too_many(np.tile([[4.0], [0.0]], (100, 1)))[0] < 1e-6)  # half of the time, where p says a quarter
+    >>> taken_twice_as_often = np.tile([[4.0], [0.0]], (100, 1))  # half of the time, but p is a quarter
+    >>> bool(compute_excess_p_values(taken_twice_as_often)[0] < 1e-6)
     True
     """
-    worth = np.array([np.log1p(bet * (weights - 1.0)).sum(axis=0) for bet in BETS])
-    return np.asarray(np.clip(np.exp(np.log(len(BETS)) - np.logaddexp.reduce(worth, axis=0)), LEAST, 1.0))
+    wealth = np.array([np.log1p(bet * (weights - 1.0)).sum(axis=0) for bet in BET_FRACTIONS])
+    return np.asarray(
+        np.clip(np.exp(np.log(len(BET_FRACTIONS)) - np.logaddexp.reduce(wealth, axis=0)), MIN_PROBABILITY, 1.0)
+    )
 
 
-def impossible(chart: Chart) -> Finding | None:
-    """Return what is wrong with chances that can be none."""
-    log, remedy = chart.log, "log the chance that the decision was drawn with"
+def find_invalid(profile: LogProfile) -> Finding | None:
+    """Return the finding on invalid probabilities, or None."""
+    log = profile.log
     if log.propensities is not None:
-        bad = ~((log.propensities > 0.0) & (log.propensities <= 1.0 + 1e-9))
-        if bad.any():
-            value = float(log.propensities[bad][0])
-            words = f"{int(bad.sum()):,} of {log.rows:,} propensities lie outside (0, 1], such as {said(value)}"
-            percent = "; 25 percent are 0.25" if 1.0 < value <= 100.0 else ""
-            return Finding("propensities", "contradicts", words, f"{remedy}{percent}")
+        outside = ~((log.propensities > 0.0) & (log.propensities <= 1.0 + 1e-9))
+        if outside.any():
+            return Finding.of(
+                FindingCode.PROPENSITY_OUT_OF_RANGE,
+                count=int(outside.sum()),
+                rows=log.rows,
+                example=float(log.propensities[outside][0]),
+            )
     if log.probabilities is not None:
-        odd = ~(np.abs(log.probabilities.sum(axis=1) - 1.0) <= SLACK) | ~(log.probabilities >= 0.0).all(axis=1)
-        if odd.any():
-            words = f"the chances of all actions do not add up to 1 in {int(odd.sum()):,} of {log.rows:,} rows"
-            return Finding("propensities", "contradicts", words, remedy)
+        sums = log.probabilities.sum(axis=1)
+        invalid = ~(np.abs(sums - 1.0) <= SUM_TOLERANCE) | ~(log.probabilities >= 0.0).all(axis=1)
+        if invalid.any():
+            return Finding.of(FindingCode.PROBABILITIES_DO_NOT_SUM, count=int(invalid.sum()), rows=log.rows)
     if log.probabilities is not None and log.propensities is not None:
         own = log.probabilities[np.arange(log.rows), np.maximum(log.actions, 0)]
-        other = chart.known & ~(np.abs(own - log.propensities) <= SLACK)
-        if other.any():
-            words = f"the propensity is not the logged chance of what was done in {int(other.sum()):,} rows"
-            return Finding("propensities", "contradicts", words, remedy)
+        different = profile.known & ~(np.abs(own - log.propensities) <= SUM_TOLERANCE)
+        if different.any():
+            return Finding.of(FindingCode.PROPENSITY_NOT_OF_ACTION, count=int(different.sum()))
     return None

@@ -1,81 +1,105 @@
-"""Columns of text by which rates differ: segments that a limit should hold in by itself."""
+"""Check `segments`: no group of users has other rates than all users."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from stagewise.kernels.compile import Ints
-from stagewise.launch.doctor.chart import Chart, numbered, threshold_of
-from stagewise.launch.doctor.checks.model import LEVEL
-from stagewise.launch.doctor.events import events
-from stagewise.launch.doctor.exchange import parted
-from stagewise.launch.doctor.finding import Finding, gravest, said
-from stagewise.launch.log import TIMES, texts_of
+from stagewise.launch.decision_log import TIME_COLUMNS, to_texts
+from stagewise.launch.doctor.binary_outcomes import find_events
+from stagewise.launch.doctor.checks.model_form import SELECTION_LEVEL
+from stagewise.launch.doctor.finding import Finding, select_most_severe
+from stagewise.launch.doctor.finding_messages import FindingCode
+from stagewise.launch.doctor.log_profile import LogProfile, encode_groups, get_threshold
+from stagewise.launch.doctor.permutation_tests import find_extreme_group
 
-MOST = 1_000  # groups of a column that may be segments: more are names of users
+MAX_GROUPS = 1_000  # a column with more groups identifies users
+MAX_TESTED_SEGMENTS = 100
 
 
-def check(chart: Chart, alpha: float) -> Finding:
-    """Find columns that the problem does not name, and in whose groups a rate is another than in all."""
-    columns, problem, found = columns_of_text(chart), chart.log.problem, []
-    rates = [place for place, name in enumerate(chart.names) if place and problem.choices[name].model == "rates"]
+class BrokenSegment(NamedTuple):
+    """A segment in which an action certainly breaks a limit that it keeps on average."""
+
+    action: str
+    limit: float
+    segment: str
+    bound: float
+
+
+def check(profile: LogProfile, alpha: float) -> Finding:
+    """Find columns that are not in the problem and in whose groups a rate differs from the rate of all."""
+    columns, problem, findings = find_text_columns(profile), profile.log.problem, []
+    signals = [index for index, name in enumerate(profile.names) if index and problem.choices[name].model == "rates"]
+    tests = len(columns) * len(signals)
     for column, (groups, names) in columns.items():
-        for signal in rates:
-            rows = chart.seen(signal)
-            told = parted(events(chart, signal)[rows], groups[rows], chart.cells(signal)[rows], len(names))
-            tried = len(columns) * len(rates)
-            if told.chance * tried <= max(0.5 * alpha, 0.5 * LEVEL):  # at which a proposal divides users
-                broken = over(chart, signal, groups, names, 0.5 * alpha / tried)
-                luck = told.chance * tried if told.chance * tried > 0.5 * alpha else 0.0
-                found.append(finding(chart.names[signal], column, names[told.group], told.difference, broken, luck))
-    return gravest("segments", found, "no column of text divides users whose rates differ")
+        for signal in signals:
+            rows = profile.observed(signal)
+            extreme = find_extreme_group(
+                find_events(profile, signal)[rows], groups[rows], profile.cells(signal)[rows], len(names)
+            )
+            p_value = extreme.p_value * tests
+            if p_value > max(0.5 * alpha, 0.5 * SELECTION_LEVEL):  # the level at which a proposal divides users
+                continue
+            details: dict[str, Any] = {
+                "name": profile.names[signal],
+                "column": column,
+                "segment": names[extreme.group],
+                "difference": extreme.difference,
+            }
+            broken = find_broken_segment(profile, signal, groups, names, 0.5 * alpha / tests)
+            if broken is not None:
+                findings.append(
+                    Finding.of(
+                        FindingCode.SEGMENT_OVER_LIMIT,
+                        **details,
+                        action=broken.action,
+                        limit=broken.limit,
+                        broken_segment=broken.segment,
+                        bound=broken.bound,
+                    )
+                )
+            else:
+                by_chance = p_value if p_value > 0.5 * alpha else None
+                findings.append(Finding.of(FindingCode.SEGMENTS_DIFFER, **details, p_value=by_chance))
+    return select_most_severe(findings, Finding.of(FindingCode.SEGMENTS_ALIKE))
 
 
-def finding(signal: str, column: str, name: str, apart: float, broken: str, luck: float) -> Finding:
-    """Return what there is to say of one column and signal; `luck`: how often chance looks so, where that matters."""
-    words = f"{signal!r} differs by {column!r}: in {name!r} it is {'+' if apart > 0 else ''}{said(apart)} from all"
-    remedy = f"by = {column!r} keeps its rates, and its limit, for each"
-    if broken:
-        return Finding("segments", "contradicts", f"{words}, and {broken}", remedy)
-    words += f"; rates that do not differ look so in at most 1 of {said(1.0 / luck)} logs by chance" if luck else ""
-    return Finding("segments", "note", words, remedy)
-
-
-def over(chart: Chart, signal: int, groups: Ints, names: list[str], chance: float) -> str:
-    """Return where an action that keeps a limit on average surely breaks it, in words; nothing, where none does."""
-    problem = chart.log.problem
-    value, below = threshold_of(problem.limits[chart.names[signal]])
+def find_broken_segment(
+    profile: LogProfile, signal: int, groups: Ints, names: list[str], p_value: float
+) -> BrokenSegment | None:
+    """Return a segment in which an action that keeps a limit on average certainly breaks it; None: there is none."""
+    problem = profile.log.problem
+    threshold, at_least = get_threshold(problem.limits[profile.names[signal]])
     for action, name in enumerate(problem.actions):
-        doing = chart.log.actions == action
-        _, mean, _ = chart.rate(signal, doing, 0.5)
-        if not ((mean >= value) if below else (mean <= value)):
+        has_action = profile.log.actions == action
+        _, mean, _ = profile.rate(signal, has_action, 0.5)
+        if not ((mean >= threshold) if at_least else (mean <= threshold)) or len(names) > MAX_TESTED_SEGMENTS:
             continue
-        for place, group in enumerate(names):
-            here = doing & (groups == place) if len(names) <= 100 else doing & False
-            _, _, ends = chart.rate(signal, here, chance / (len(names) * len(problem.actions)))
-            if (ends.high < value) if below else (ends.low > value):
-                least = said(ends.high if below else ends.low)
-                return f"{name!r} keeps {said(value)} on average and breaks it for {group!r}, surely {least}"
-    return ""
+        for index, group in enumerate(names):
+            rows = has_action & (groups == index)
+            _, _, interval = profile.rate(signal, rows, p_value / (len(names) * len(problem.actions)))
+            if (interval.high < threshold) if at_least else (interval.low > threshold):
+                return BrokenSegment(name, threshold, group, interval.high if at_least else interval.low)
+    return None
 
 
-def columns_of_text(chart: Chart) -> dict[str, tuple[Ints, list[str]]]:
-    """Return the columns of text that the problem does not name, as numbers and the names of their groups."""
-    taken = {chart.called.get(name, name) for name in (*chart.names, *chart.log.problem.expected, "action")}
-    told = {}
-    for name, array in chart.log.arrays.items():
-        if isinstance(name, str) and name not in taken and name not in TIMES and array.dtype.kind == "O":
-            groups = as_groups(array)
+def find_text_columns(profile: LogProfile) -> dict[str, tuple[Ints, list[str]]]:
+    """Return the columns of text that are not in the problem, as group codes and the names of the groups."""
+    used = {profile.columns.get(name, name) for name in (*profile.names, *profile.log.problem.context_names, "action")}
+    columns = {}
+    for name, array in profile.log.arrays.items():
+        if isinstance(name, str) and name not in used and name not in TIME_COLUMNS and array.dtype.kind == "O":
+            groups = encode_column(array)
             if groups is not None:
-                told[name] = groups
-    return told
+                columns[name] = groups
+    return columns
 
 
-def as_groups(array: Any) -> tuple[Ints, list[str]] | None:
-    """Return a column of texts as numbers with names; None where it holds something else, or a name for every row."""
+def encode_column(array: Any) -> tuple[Ints, list[str]] | None:
+    """Return a column of texts as codes and names; None if it holds something else, or a name for every row."""
     entries = array.tolist()
     kinds = {type(entry) for entry in entries}
     if str not in kinds or any(kind not in (str, bool, int, float, type(None)) for kind in kinds):
         return None
     distinct = set(entries)
-    if not 2 <= len(distinct) <= min(MOST, len(entries) // 2):
+    if not 2 <= len(distinct) <= min(MAX_GROUPS, len(entries) // 2):
         return None
-    return numbered(texts_of(entries))
+    return encode_groups(to_texts(entries))

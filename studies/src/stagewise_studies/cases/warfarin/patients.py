@@ -29,7 +29,7 @@ class Patients(NamedTuple):
     missing: dict[str, int]  # how many were filled in
 
 
-def patients_of(table: Columns) -> Patients:
+def build_patients(table: Columns) -> Patients:
     """Return those who reached a stable dose that is known.
 
     Height and weight that are missing become the median of the patient's sex, a missing age 60 to 69; a genotype stays
@@ -51,8 +51,8 @@ def patients_of(table: Columns) -> Patients:
     return Patients(
         right=numbers(kept[DOSE]),
         decade=np.array([USUAL_DECADE if age == "unknown" else float(age[0]) for age in ages.tolist()]),
-        height=filled(sizes["Height (cm)"], sexes),
-        weight=filled(sizes["Weight (kg)"], sexes),
+        height=fill_missing(sizes["Height (cm)"], sexes),
+        weight=fill_missing(sizes["Weight (kg)"], sexes),
         race=np.char.replace(texts(kept["Race (OMB)"]), "Unknown", "unknown"),
         vkorc1=vkorc1,
         cyp2c9=cyp2c9,
@@ -72,14 +72,14 @@ def texts(column: NDArray[np.generic]) -> Text:
     return np.array([value.strip() if isinstance(value, str) else "unknown" for value in column.tolist()])
 
 
-def filled(column: Floats, groups: Text) -> Floats:
+def fill_missing(column: Floats, groups: Text) -> Floats:
     """Return a column whose gaps are the median of their group, or of everybody where the group has none."""
-    whole = column.copy()
+    complete = column.copy()
     for group in np.unique(groups):
-        of = groups == group
-        known = column[of & np.isfinite(column)]
-        whole[of & np.isnan(column)] = np.median(known if known.size else column[np.isfinite(column)])
-    return whole
+        in_group = groups == group
+        known = column[in_group & np.isfinite(column)]
+        complete[in_group & np.isnan(column)] = np.median(known if known.size else column[np.isfinite(column)])
+    return complete
 
 
 def pharmacogenetic(who: Patients) -> Floats:

@@ -7,7 +7,7 @@ import numpy as np
 from stagewise.kernels.compile import Floats
 from stagewise_studies.cases.warfarin.patients import Patients, clinical, pharmacogenetic
 from stagewise_studies.replay import People
-from stagewise_studies.tally import groups_of
+from stagewise_studies.tally import encode_groups
 
 DOSES = np.array([14.0, 21.0, 28.0, 35.0, 42.0, 49.0])  # mg a week: 2 to 7 mg a day
 NAMES = tuple(f"{dose:.0f} mg" for dose in DOSES)
@@ -26,7 +26,7 @@ class Ward(NamedTuple):
     missing: dict[str, int]
 
 
-def ward_of(patients: Patients) -> Ward:
+def build_ward(patients: Patients) -> Ward:
     """Return the patients as a population, with and without those whose predicted dose is below the safe one."""
     predicted, by_hand = pharmacogenetic(patients), clinical(patients)
     fit = predicted >= DOSES[0]
@@ -44,7 +44,7 @@ def population(who: Patients, predicted: Floats, lowest: int = 0) -> People:
         RACE: [f"{BANDS[b]}, {r}" for b, r in zip(band, who.race, strict=True)],
         "half a band": [f"{3.5 * (p // 3.5):g} and more" for p in np.minimum(predicted, 52.4).tolist()],
     }
-    ways = {way: groups_of(of) for way, of in labels.items()}
+    ways = {way: encode_groups(of) for way, of in labels.items()}
     contexts = [
         {"band": BANDS[b], RACE: label, "predicted": p}
         for b, label, p in zip(band, labels[RACE], np.clip(predicted, 0.0, 120.0).tolist(), strict=True)

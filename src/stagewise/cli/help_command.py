@@ -1,0 +1,100 @@
+"""`stagewise help`: print pages of the installed documentation."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from stagewise.cli.error_handling import handle_errors
+from stagewise.problem.errors import ErrorCode
+
+INSTALLED_DOCS = Path(__file__).parents[1] / "docs"  # in a wheel: pyproject.toml says which pages
+CHECKOUT_DOCS = Path(__file__).parents[3] / "docs"  # in a clone of the repository
+PAGE_FOLDERS = (
+    "tutorials",
+    "how-to",
+    "explanation",
+    "reference",
+    "theory",
+)  # in the order of the list
+EXCLUDED_PAGES = (
+    "index",
+    "api",
+    "architecture",
+)  # only useful on the documentation's website, or to developers
+
+
+def show_help(
+    context: typer.Context,
+    topic: Annotated[str | None, typer.Argument(help="A page or a command. Without it, the pages are listed.")] = None,
+) -> None:
+    """Print a page of the documentation of this version, or list the pages.
+
+    Example: stagewise help declare-a-problem
+    """
+    with handle_errors():
+        commands = getattr(context.find_root().command, "commands", {})
+        if topic is None:
+            typer.echo(format_contents())
+        elif topic in commands and topic not in list_pages():
+            command = commands[topic]
+            typer.echo(command.get_help(typer.Context(command, info_name=topic, parent=context.parent)), nl=False)
+        else:
+            print_page(read_page(topic))
+
+
+def list_pages() -> dict[str, Path]:
+    """Return the pages by topic, tutorials first."""
+    folder = INSTALLED_DOCS if INSTALLED_DOCS.is_dir() else CHECKOUT_DOCS
+    pages = [
+        path
+        for kind in PAGE_FOLDERS
+        for path in sorted((folder / kind).glob("*.md"))
+        if path.stem not in EXCLUDED_PAGES
+    ]
+    return {f"{path.parent.name}/{path.stem}": path for path in pages}
+
+
+def read_title(path: Path) -> str:
+    """Return the heading of a page."""
+    with path.open(encoding="utf-8") as file:
+        return file.readline().strip("# \n")
+
+
+def format_contents() -> str:
+    """Return the list of pages."""
+    pages = list_pages()
+    width = max(map(len, pages), default=0)
+    rows = [f"  {name:{width}}  {read_title(path)}" for name, path in pages.items()]
+    return "\n".join(["stagewise help TOPIC prints a page, stagewise COMMAND --help the options of a command.", *rows])
+
+
+def read_page(topic: str) -> str:
+    """Return the text of a page."""
+    from stagewise.files.paths import read_file
+    from stagewise.problem.errors import InvalidProblem
+    from stagewise.problem.formatting import safe_repr, suggest_name
+
+    name, pages = topic.removeprefix("docs/").removesuffix(".md"), list_pages()
+    name = next((page for page in pages if page.endswith(f"/{name}")), name)  # the folder may be left out
+    if name not in pages:
+        names = [*pages, *(page.partition("/")[2] for page in pages)]
+        hint = suggest_name(name, names) or "; `stagewise help` lists the pages"
+        raise InvalidProblem(
+            ErrorCode.UNKNOWN_NAME, "there is no help page {topic}{hint}", topic=safe_repr(topic), hint=hint
+        )
+    return read_file(pages[name]).decode()
+
+
+def print_page(text: str) -> None:
+    """Print a page: formatted on a terminal, else as Markdown."""
+    if not sys.stdout.isatty():
+        typer.echo(text)
+        return
+    from rich.console import Console
+    from rich.markdown import Markdown
+
+    console = Console()
+    with console.pager(styles=True):
+        console.print(Markdown(text))

@@ -1,0 +1,120 @@
+"""Atomic file writes: a file is complete or unchanged, with concurrent writers and after power failures."""
+
+import errno
+import hashlib
+import os
+import secrets
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from stagewise.files.paths import format_path, get_irregular_kind, get_os_reason
+from stagewise.problem.errors import ErrorCode, InvalidFile
+
+try:
+    import fcntl
+except ImportError:  # Windows: two simultaneous writers may both succeed
+    fcntl = None  # type: ignore[assignment]
+
+# Errors of systems that cannot open or flush a folder; a crash of the machine may then restore the old file.
+UNSUPPORTED_ERRNOS = (errno.EINVAL, errno.ENOTSUP, errno.EACCES, errno.EPERM, errno.EISDIR, errno.EBADF)
+
+
+def compute_sha256(content: bytes) -> str:
+    """Return the SHA-256 digest of some content."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text atomically."""
+    write_bytes(path, text.encode())
+
+
+def write_bytes(path: Path, content: bytes, check: Callable[[bytes], None] | None = None) -> None:
+    """Write a file atomically: if anything fails, the old file is unchanged.
+
+    `check` gets the content that would be replaced and may raise; processes that check are serialized.
+    """
+    target = resolve_target(path)
+    temporary = target.with_name(f".stagewise-{secrets.token_hex(8)}.part")
+    try:
+        write_temporary(temporary, content, target)
+        with lock_folder(target.parent):
+            if check is not None and target.exists():
+                check(target.read_bytes())
+            os.replace(temporary, target)
+    except OSError as error:
+        raise InvalidFile(
+            ErrorCode.FILE_NOT_WRITABLE,
+            "{path} cannot be written: {error}; free some space or choose another path",
+            path=format_path(path),
+            error=get_os_reason(error),
+        ) from None
+    finally:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+
+
+def resolve_target(path: Path) -> Path:
+    """Return the path to write: links are followed, and only regular files are replaced."""
+    try:
+        target = Path(os.path.realpath(path))
+        kind = get_irregular_kind(target)
+        if kind is not None:
+            raise InvalidFile(
+                ErrorCode.FILE_NOT_WRITABLE,
+                "{path} cannot be written, because it is {type}; choose another path",
+                path=format_path(path),
+                type=kind,
+            )
+        if not target.parent.is_dir():
+            raise InvalidFile(
+                ErrorCode.FILE_NOT_WRITABLE,
+                "{path} cannot be written, because the folder {parent} does not exist",
+                path=format_path(path),
+                parent=format_path(path.parent),
+            )
+    except OSError as error:
+        raise InvalidFile(
+            ErrorCode.FILE_NOT_WRITABLE,
+            "{path} cannot be written: {error}",
+            path=format_path(path),
+            error=get_os_reason(error),
+        ) from None
+    return target
+
+
+def write_temporary(temporary: Path, content: bytes, target: Path) -> None:
+    """Write a new file with the permissions of the one it will replace, and flush it to disk."""
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+    with open(descriptor, "wb") as file:
+        with suppress(FileNotFoundError):
+            os.chmod(temporary, stat.S_IMODE(os.stat(target).st_mode))
+        file.write(content)
+        file.flush()
+        os.fsync(descriptor)
+
+
+@contextmanager
+def lock_folder(folder: Path) -> Iterator[None]:
+    """Lock a folder, and flush it to disk afterwards, if the system supports it."""
+    try:
+        descriptor = os.open(folder, os.O_RDONLY)
+    except OSError as error:
+        if error.errno not in UNSUPPORTED_ERRNOS:
+            raise
+        yield
+        return
+    try:
+        if fcntl is not None:
+            with suppress(OSError):  # a file system without locks
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+        try:
+            os.fsync(descriptor)
+        except OSError as error:
+            if error.errno not in UNSUPPORTED_ERRNOS:
+                raise
+    finally:
+        os.close(descriptor)

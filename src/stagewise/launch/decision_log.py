@@ -1,0 +1,362 @@
+"""`Log`: the columns of a log by the names of a problem."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NoReturn, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from stagewise.files.table_reader import read_table
+from stagewise.kernels.compile import Flags, Floats, Ints
+from stagewise.policies.problem import Problem
+from stagewise.problem.checks import check_mapping, check_number
+from stagewise.problem.columns import (
+    NOTHINGS,
+    get_column,
+    list_column_names,
+    list_unique_names,
+    map_unique,
+    parse_object_numbers,
+    suggest_column,
+)
+from stagewise.problem.errors import ErrorCode, InvalidFile, InvalidOutcome, InvalidProblem, StagewiseError
+from stagewise.problem.formatting import safe_repr, suggest_name
+from stagewise.problem.naming import FLOATS
+from stagewise.problem.window import parse_timestamp
+
+Texts = npt.NDArray[np.object_]
+UNKNOWN_ACTION = -1  # index of an action that is not in the problem
+TIME_COLUMNS = ("at", "time", "timestamp", "date", "day")  # usual names of the column of times
+RESERVED_NAMES = ("action", "propensity", "at")  # what a log has besides the names of a problem
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, eq=False)
+class Log:
+    """The rows of a log by the names of a problem, in the problem's own units, unchecked.
+
+    >>> import stagewise as sw
+    >>> problem = sw.Problem(
+    ...     actions=["nothing", "offer"], safe="nothing", reward=sw.Reward("click"),
+    ...     limits={"opt_out": sw.Limit(0.02, safe=0.0)},
+    ... )
+    >>> log = Log.of({"action": ["offer", "nothing"], "click": [1, 0], "opt_out": [0, None]}, problem)
+    >>> log.actions.tolist(), log.values.tolist(), log.propensities
+    ([1, 0], [[1.0, 0.0], [0.0, nan]], None)
+    """
+
+    problem: Problem
+    actions: Ints
+    """The index (n,) of the action, −1 if it is not in the problem."""
+    numbers: Floats
+    """The numbers (n, d) about users, in their own units; NaN: missing."""
+    segments: dict[str, Texts]
+    """The segment (n,) of users by division, as text; None: missing."""
+    values: Floats
+    """The reward and the costs (n, 1 + m), in their own units; NaN: unknown."""
+    probabilities: Floats | None
+    """The probability of every action (n, K), if logged."""
+    propensities: Floats | None
+    """The probability of the action taken (n,), if logged."""
+    at: Floats | None
+    """The time (n,), in seconds since 1970, if logged."""
+    columns: Mapping[Any, Any]
+    """All columns, also those that are not in the problem."""
+
+    @classmethod
+    def of(cls, source: Any, problem: Problem, *, columns: Mapping[str, str] | None = None) -> Self:
+        """Read a log from a file or a frame.
+
+        `columns` is the mapping from names of the problem, "action", "propensity" or "at" to columns of the log.
+        """
+        table = read_table(source)
+        finder = ColumnFinder(table, {} if columns is None else check_mapping(columns, "columns", InvalidOutcome))
+        probability_names = [f"probability.{name}" for name in problem.actions]
+        names = [*RESERVED_NAMES, *problem.signals, *problem.context, *problem.divisions, *probability_names]
+        finder.refuse_unknown(names)
+        actions = finder.texts("action")
+        rows = len(actions)
+        if not rows:
+            raise InvalidOutcome(ErrorCode.LOG_EMPTY, "the log has no rows, so there is nothing to learn")
+        indices = {name: index for index, name in enumerate(problem.actions)}
+        found = [finder.optional_numbers(name) for name in probability_names]
+        probabilities = [column for column in found if column is not None]
+        return cls(
+            problem=problem,
+            actions=np.array([indices.get(name, UNKNOWN_ACTION) for name in actions], dtype=np.int64),
+            numbers=stack_columns([finder.numbers(name, "context.") for name in problem.context], rows),
+            segments={name: finder.texts(name, "context.") for name in problem.divisions},
+            values=stack_columns([finder.numbers(name, "signal.") for name in problem.signals], rows),
+            probabilities=np.column_stack(probabilities) if len(probabilities) == len(problem.actions) else None,
+            propensities=finder.optional_numbers("propensity"),
+            at=finder.times(),
+            columns=table,
+        )
+
+    @property
+    def rows(self) -> int:
+        """The number of rows."""
+        return len(self.actions)
+
+    @cached_property
+    def complete_rows(self) -> Flags:
+        """Which rows (n,) have an action, a complete context and all outcomes."""
+        return np.asarray(
+            (self.actions != UNKNOWN_ACTION) & self.complete_contexts & ~np.isnan(self.values).any(axis=1)
+        )
+
+    @cached_property
+    def complete_contexts(self) -> Flags:
+        """Which rows (n,) have all numbers about the user and all segments."""
+        complete = ~np.isnan(self.numbers).any(axis=1)
+        for texts in self.segments.values():
+            complete &= np.array([text is not None for text in texts], dtype=bool)
+        return np.asarray(complete)
+
+    @cached_property
+    def order(self) -> Ints:
+        """The rows in the order of time; in the order of the file without times."""
+        return np.arange(self.rows) if self.at is None else np.argsort(self.at, kind="stable")
+
+    def read_time(self, now: Any = None) -> float | None:
+        """Return when the log was read, in seconds since 1970: as given, else its last time; None: it has no times."""
+        if now is not None:
+            return parse_timestamp(now)
+        return None if self.at is None or np.isnan(self.at).all() else float(np.nanmax(self.at))
+
+    def open_windows(self, now: Any = None) -> Flags:
+        """Return which outcomes (n, 1 + m) have a window that was open when the log was read, at `now`.
+
+        The outcomes reported by then are a biased sample: most rare costs would still be missing and count as none. In
+        a log without times no window is open.
+        """
+        is_open, end = np.zeros(self.values.shape, dtype=bool), self.read_time(now)
+        if self.at is not None and end is not None and not np.isnan(self.at).all():
+            for index, signal in enumerate(self.problem.signals.values()):
+                if signal.waits is not None:
+                    is_open[:, index] = ~(self.at + signal.waits.seconds <= end)
+        return is_open
+
+    def fill_closed_windows(self, left_out: Flags) -> Floats:
+        """Return the outcomes (n, 1 + m) with defaults for closed windows; NaN: unknown, or left out."""
+        values = self.values.copy()
+        for index, signal in enumerate(self.problem.signals.values()):
+            if signal.waits is not None and not signal.waits.drops:
+                values[np.isnan(values[:, index]), index] = float(signal.waits.missing)
+        return np.where(left_out, np.nan, values)
+
+    def take(self, rows: Any) -> Self:
+        """Return a log of some rows, by index or by a mask."""
+        chosen = np.arange(self.rows)[rows]
+        return replace(
+            self,
+            actions=self.actions[chosen],
+            numbers=self.numbers[chosen],
+            segments={name: texts[chosen] for name, texts in self.segments.items()},
+            values=self.values[chosen],
+            probabilities=None if self.probabilities is None else self.probabilities[chosen],
+            propensities=None if self.propensities is None else self.propensities[chosen],
+            at=None if self.at is None else self.at[chosen],
+            columns={name: array[chosen] for name, array in self.arrays.items()},
+        )
+
+    @cached_property
+    def arrays(self) -> dict[Any, npt.NDArray[Any]]:
+        """All columns as arrays."""
+        return {
+            name: get_column(self.columns, name, "the log") for name in list_column_names(self.columns, InvalidFile)
+        }
+
+    def parse_shares(self, given: Mapping[Any, Any], what: str, error: type[StagewiseError]) -> Floats:
+        """Return shares (K,) by action; an action that is not named has none."""
+        shares, names = check_mapping(given, what, error), self.problem.actions
+        unknown = next((name for name in shares if name not in names), None)
+        if unknown is not None:
+            raise error(
+                ErrorCode.UNKNOWN_ACTION,
+                "{what} names {unknown}, which is no action{unknown_2}",
+                what=what,
+                unknown=safe_repr(unknown),
+                unknown_2=suggest_name(unknown, names),
+            )
+        return np.array([check_number(shares.get(name, 0.0), f"{what} for {name!r}", error) for name in names])
+
+    def frame(self) -> dict[str, Any]:
+        """Return the columns by the problem's names, for `agent.learn_frame`."""
+        actions = [None if index == UNKNOWN_ACTION else self.problem.actions[index] for index in self.actions]
+        columns: dict[str, Any] = {"action": np.array(actions, dtype=object)}
+        columns |= {name: self.numbers[:, i] for i, name in enumerate(self.problem.context)}
+        columns |= self.segments
+        return columns | {name: self.values[:, i] for i, name in enumerate(self.problem.signals)}
+
+
+class ColumnFinder:
+    """Finds the columns of a log by the names of a problem."""
+
+    def __init__(self, columns: Mapping[Any, Any], names: Mapping[str, Any]) -> None:
+        self.columns, self.names = columns, names
+        self.column_names = list_column_names(columns, InvalidOutcome)
+
+    def refuse_unknown(self, known: Sequence[str], hint: str = "") -> None:
+        """Reject unknown names and columns of the mapping, which would be ignored."""
+        for name, column in self.names.items():
+            if name not in known:
+                raise InvalidOutcome(
+                    ErrorCode.UNKNOWN_NAME,
+                    "columns has {name}, which is not a name of the problem; it may be one of {known}{hint}{name_2}",
+                    name=safe_repr(name),
+                    known=safe_repr(list(known)),
+                    hint=hint,
+                    name_2=suggest_name(name, known),
+                )
+            if column not in self.column_names:
+                raise InvalidOutcome(
+                    ErrorCode.COLUMN_MISSING,
+                    "columns maps {name} to {column}, which is not a column of the log{column_2}; its "
+                    "columns are {column_names}",
+                    name=safe_repr(name),
+                    column=safe_repr(column),
+                    column_2=suggest_column(column, self.column_names),
+                    column_names=safe_repr(self.column_names),
+                )
+
+    def resolve(self, name: str, prefix: str = "") -> Any:
+        """Return the column of a name: as mapped, else with the prefix of a server's export, else the name itself."""
+        if name in self.names:
+            return self.names[name]
+        return f"{prefix}{name}" if prefix and f"{prefix}{name}" in self.column_names else name
+
+    def column(self, name: str, prefix: str = "") -> npt.NDArray[Any]:
+        """Return a required column."""
+        hint = f"; if it has another name, give columns={{{name!r}: ...}}, or --columns {name}=..."
+        column = self.resolve(name, prefix)
+        if column not in self.column_names:
+            raise InvalidOutcome(
+                ErrorCode.COLUMN_MISSING,
+                "the log has no column {column}{column_2}; its columns are {column_names}{hint}",
+                column=safe_repr(column),
+                column_2=suggest_column(column, self.column_names),
+                column_names=safe_repr(self.column_names),
+                hint=hint,
+            )
+        return get_column(self.columns, column, "the log", hint=hint)
+
+    def texts(self, name: str, prefix: str = "") -> Texts:
+        """Return a column of names (n,); None: missing."""
+        entries = self.column(name, prefix).tolist()
+        return to_texts(entries, f"the column {safe_repr(self.resolve(name, prefix))}")
+
+    def optional_numbers(self, name: str) -> Floats | None:
+        """Return an optional column of numbers (n,); None if the log lacks it."""
+        return self.numbers(name) if self.resolve(name) in self.column_names else None
+
+    def numbers(self, name: str, prefix: str = "") -> Floats:
+        """Return a column of numbers (n,); NaN: missing."""
+        column = self.column(name, prefix)
+        if column.dtype.kind == "O":
+            column = parse_object_numbers(column, f"the column {safe_repr(self.resolve(name, prefix))}", InvalidOutcome)
+        if column.dtype.kind not in "bfiu":
+            first = f", such as {safe_repr(column.tolist()[0])}" if column.size else ""
+            raise InvalidOutcome(
+                ErrorCode.COLUMN_WRONG_TYPE,
+                "the column {name} holds no numbers{first}",
+                name=safe_repr(self.resolve(name, prefix)),
+                first=first,
+            )
+        return np.asarray(column, dtype=np.float64)
+
+    def find_time_column(self) -> Any:
+        """Return the only column of times; None if there is none, or more than one."""
+        found = [name for name in self.column_names if holds_times(get_column(self.columns, name, "the log"))]
+        return found[0] if len(found) == 1 else None
+
+    def times(self) -> Floats | None:
+        """Return the times (n,) in seconds since 1970; None without such a column."""
+        name = self.names.get("at", next((name for name in TIME_COLUMNS if name in self.column_names), None))
+        name = self.find_time_column() if name is None else name
+        if name is None:
+            return None
+        column = get_column(self.columns, name, "the log")
+        if column.dtype.kind in "bfiu":
+            infinite = np.flatnonzero(np.isinf(column))
+            return np.asarray(column, dtype=np.float64) if not infinite.size else reject_time(column[infinite[0]], name)
+        if column.dtype.kind == "M":
+            seconds = column.astype("datetime64[us]").astype(np.int64) / 1e6
+            return np.asarray(np.where(np.isnat(column), np.nan, seconds))
+        return np.array([to_seconds(value, name) for value in column.tolist()])
+
+
+def resolve_problem(value: Any) -> Problem:
+    """Return a problem, given as itself, as a mapping or as a file."""
+    if isinstance(value, Problem):
+        return value
+    if isinstance(value, str | Path):
+        return Problem.load(value)
+    if isinstance(value, Mapping):
+        return Problem.from_dict(check_mapping(value, "the problem"))
+    raise InvalidProblem(
+        ErrorCode.WRONG_TYPE,
+        "the problem is {value}; it must be a Problem or a file such as 'problem.toml'",
+        value=safe_repr(value),
+    )
+
+
+def stack_columns(columns: list[Floats], rows: int) -> Floats:
+    """Return columns as an array (n, k), also without columns."""
+    return np.column_stack(columns) if columns else np.empty((rows, 0))
+
+
+def to_texts(entries: list[Any], what: str = "a column of the log") -> Texts:
+    """Return entries as names (n,)."""
+    list_unique_names(entries, what, InvalidOutcome)
+    texts = np.empty(len(entries), dtype=object)
+    texts[:] = map_unique(entries, to_text)
+    return texts
+
+
+def to_text(value: Any) -> str | None:
+    """Return a value as a name, as for a decision's segment (`check_segment_name`); None: missing.
+
+    >>> [to_text(value) for value in (1, 1.0, True, "1", "")]
+    ['1', '1', 'True', '1', None]
+    """
+    if value is None or type(value).__name__ in ("NAType", "NaTType") or value != value or value == "":
+        return None
+    return str(int(value)) if isinstance(value, FLOATS) and float(value).is_integer() else str(value)
+
+
+def holds_times(column: npt.NDArray[Any]) -> bool:
+    """Say whether a column holds times, not texts that could be parsed as times."""
+    if column.dtype.kind != "O":
+        return column.dtype.kind == "M"
+    return isinstance(next((value for value in column.tolist() if value is not None), None), datetime)
+
+
+def to_seconds(value: Any, name: Any) -> float:
+    """Return a time in seconds since 1970; NaN: missing."""
+    if type(value).__name__ in NOTHINGS:
+        return float("nan")
+    try:
+        if isinstance(value, int | float):
+            return float(value) if not math.isinf(value) else reject_time(value, name)
+        time = value if isinstance(value, datetime) else datetime.fromisoformat(str(value))
+        return ((time if time.tzinfo else time.replace(tzinfo=UTC)) - EPOCH).total_seconds()
+    except StagewiseError:
+        raise
+    except Exception:  # not a time, too large a number, or an object that fails
+        reject_time(value, name)
+
+
+def reject_time(value: Any, name: Any) -> NoReturn:
+    """Reject a value that is not a time."""
+    raise InvalidOutcome(
+        ErrorCode.INVALID_TIME,
+        "the column {name} holds {value}, which is not a time; write 2026-03-01T12:00:00 or seconds",
+        name=safe_repr(name),
+        value=safe_repr(value),
+    ) from None

@@ -1,0 +1,160 @@
+"""The report of the doctor: the finding of every check, the proposal, and a conclusion."""
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from stagewise.files.table_writer import format_table
+from stagewise.launch.decision_log import Log
+from stagewise.launch.doctor.finding import CheckName, Finding, FindingVerdict
+from stagewise.launch.doctor.finding_messages import format_number
+from stagewise.launch.doctor.log_profile import LogProfile
+from stagewise.launch.doctor.proposing.problem_proposal import Proposal
+from stagewise.launch.doctor.proposing.proposal_toml import format_toml
+from stagewise.policies.problem import Problem
+from stagewise.problem.checks import check_choice
+from stagewise.problem.errors import ErrorCode, InvalidProblem
+from stagewise.records.html import build_page, build_table
+
+
+@dataclass(frozen=True, eq=False)
+class LogReport:
+    """The report of `doctor`: one finding per check, and the problem that they are about.
+
+    `report["safe_action"]` is the finding of one check.
+
+    Attributes:
+        findings: One finding per check, in a fixed order.
+        problem: The problem that was checked, as given or as proposed.
+        log: The rows that were checked, which are all rows.
+        holdout: The rows to learn from: those that a proposal was not chosen from; all rows without a proposal.
+        alpha: The probability that a log without a fault contradicts any of the tests.
+        tests: How many of the checks are tests; they share alpha equally.
+        columns: The column mapping, from names of the problem to columns of the log.
+        proposal: What was proposed and why; None if a problem was given.
+
+    Example:
+        >>> import numpy as np
+        >>> import stagewise as sw
+        >>> random = np.random.default_rng(1)
+        >>> log = {"action": np.array(["today", "offer"])[random.integers(0, 2, 400)],
+        ...        "click": random.random(400) < 0.1, "opt_out": random.random(400) < 0.05}
+        >>> report = sw.doctor(log, limits={"opt_out": 0.2})
+        >>> report.contradicted, report.problem.safe, report.log.rows
+        (False, 'today', 400)
+    """
+
+    findings: tuple[Finding, ...]
+    problem: Problem
+    log: Log
+    holdout: Log
+    alpha: float
+    tests: int
+    columns: dict[str, str]
+    proposal: Proposal | None = None
+
+    @property
+    def contradicted(self) -> bool:
+        """Whether anything in the log contradicts the problem."""
+        return any(finding.verdict is FindingVerdict.CONTRADICTS for finding in self.findings)
+
+    def __getitem__(self, name: str) -> Finding:
+        check = check_choice(name, [str(check) for check in CheckName], "the check")
+        return next(finding for finding in self.findings if finding.check == check)
+
+    def to_toml(self) -> str:
+        """Return the proposed problem as TOML with comments, which `Problem.load` reads.
+
+        Returns:
+            The content of the file.
+
+        Raises:
+            InvalidProblem: A problem was given, so there is no proposal.
+        """
+        if self.proposal is None:
+            raise InvalidProblem(
+                ErrorCode.UNSUPPORTED, "there is no proposal, because a problem was given; call doctor without one"
+            )
+        return format_toml(self.proposal)
+
+    def plot(self) -> Any:
+        """Plot calibration, rates against limits, and the course of every signal.
+
+        Returns:
+            A matplotlib figure.
+        """
+        from stagewise.launch.doctor.log_report_plot import plot_log_report
+
+        return plot_log_report(LogProfile(self.log, self.columns))
+
+    def format_holdout(self, suffix: str) -> bytes:
+        """Return the holdout rows as a file, with all columns of the log.
+
+        Args:
+            suffix: ".csv", ".parquet" or ".jsonl".
+
+        Returns:
+            The content of the file.
+
+        Raises:
+            InvalidFile: The suffix is another one.
+        """
+        return format_table(self.holdout.arrays, suffix)
+
+    def holdout_to_csv(self) -> str:
+        """Return the holdout rows as CSV."""
+        return self.format_holdout(".csv").decode()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report as JSON values.
+
+        Returns:
+            `contradicted`, `rows`, `alpha`, `tests`, `findings`, `problem`, `columns`, and `proposal` if there is one.
+        """
+        content: dict[str, Any] = {
+            "contradicted": self.contradicted,
+            "rows": self.log.rows,
+            "alpha": self.alpha,
+            "tests": self.tests,
+            "findings": [finding.to_dict() for finding in self.findings],
+            "problem": self.problem.to_dict(),
+            "columns": self.columns,
+        }
+        if self.proposal is not None:
+            content["proposal"] = {
+                "split": self.proposal.split.to_dict(),
+                "guessed": self.proposal.roles.guessed,
+                "reasons": self.proposal.reasons,
+            }
+        return content
+
+    def to_json(self) -> str:
+        """Return `to_dict()` as JSON text."""
+        return json.dumps(self.to_dict(), ensure_ascii=False, indent=2)
+
+    def __str__(self) -> str:
+        return "\n".join([*map(str, self.findings), *self._conclusion()])
+
+    def _repr_html_(self) -> str:
+        """Return the findings as HTML, for notebooks."""
+        rows = [[str(one.verdict), str(one.check), one.message, one.remedy] for one in self.findings]
+        return build_page(
+            build_table(["verdict", "check", "finding", "what to do"], rows, texts=4), *self._conclusion()
+        )
+
+    def _conclusion(self) -> list[str]:
+        """Return the conclusion, and what it relies on."""
+        count = sum(finding.verdict is FindingVerdict.CONTRADICTS for finding in self.findings)
+        verdict = f"{count} of {len(self.findings)} checks contradict" if count else "nothing contradicts"
+        lines = [
+            f"{verdict} the problem, in {self.log.rows:,} rows; in a log without a fault the {self.tests} tests "
+            f"contradict with a probability of at most {format_number(self.alpha)} in all"
+        ]
+        if self.proposal is None:
+            lines.append(
+                "nothing was chosen from these rows; if you change the problem because of them, learn from other rows"
+            )
+        else:
+            split = self.proposal.split
+            lines.append(f"the problem is proposed from {int(split.selection.sum()):,} rows: {split.rule}")
+        return lines

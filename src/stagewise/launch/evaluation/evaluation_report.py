@@ -1,0 +1,209 @@
+"""The result of an evaluation: estimates with intervals by policy and signal, and a verdict for each limit."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from stagewise.launch.evaluation.estimate import Estimate, LimitOutcome, LimitVerdict, Validity
+from stagewise.launch.evaluation.support import Support
+from stagewise.launch.notes import Note
+from stagewise.policies.problem import Problem
+from stagewise.problem.formatting import format_count
+
+MIN_EFFECTIVE_ROWS = 30.0  # an effective sample size below it is small
+VALIDITY_LABELS = {
+    Validity.ANYTIME: "at all times",
+    Validity.ASYMPTOTIC: "large logs only",
+    Validity.IF_SHARES_CORRECT: "if the shares are correct",
+    Validity.IF_POLICY_FIXED: "if the policy was fixed",
+    Validity.NONE: "none",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class PolicyEvaluation:
+    """The evaluation of one policy. `policy["click"]` has the estimates of one signal by estimator.
+
+    Attributes:
+        name: The name of the policy.
+        estimates: The estimates by signal, then by estimator.
+        segments: The estimates by limit, then by segment, for limits that hold in every segment.
+        verdicts: The verdict by limit.
+        support: The part of the policy that the log cannot evaluate.
+        effective_sample_size: How many rows of the policy's own the log is worth.
+        bound: The largest weight.
+        bound_source: Where the bound comes from.
+    """
+
+    name: str
+    estimates: dict[str, dict[str, Estimate]]
+    segments: dict[str, dict[str, Estimate]]
+    verdicts: dict[str, LimitVerdict]
+    support: Support
+    effective_sample_size: float
+    bound: float
+    bound_source: str
+
+    def __getitem__(self, signal: str) -> dict[str, Estimate]:
+        return self.estimates[signal]
+
+    @property
+    def limits_kept(self) -> bool:
+        """Whether every limit is certainly kept."""
+        return all(verdict.verdict is LimitOutcome.KEPT for verdict in self.verdicts.values())
+
+    def describe_sample_size(self, rows: int) -> str:
+        """Return a sentence on the effective sample size."""
+        few = ", which is few" if self.effective_sample_size < MIN_EFFECTIVE_ROWS else ""
+        size = f"the effective sample size of {format_count(rows, 'row')} is {self.effective_sample_size:,.0f}{few}"
+        return f"{self.name}: {size}; weights are at most {self.bound:.4g} ({self.bound_source})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the evaluation of the policy as JSON values."""
+        return {
+            "name": self.name,
+            "signals": {
+                signal: {name: one.to_dict() for name, one in by.items()} for signal, by in self.estimates.items()
+            },
+            "segments": {
+                limit: {name: one.to_dict() for name, one in by.items()} for limit, by in self.segments.items()
+            },
+            "limits": {
+                name: {**verdict._asdict(), "verdict": str(verdict.verdict)} for name, verdict in self.verdicts.items()
+            },
+            "support": self.support.to_dict(),
+            "effective_sample_size": self.effective_sample_size,
+            "weight_bound": self.bound,
+            "weight_bound_source": self.bound_source,
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """The result of `evaluate`: the candidate, the log's own policy and the safe action.
+
+    `evaluation["click"]["dr"]` is an `Estimate` of the candidate.
+
+    Attributes:
+        problem: The problem whose signals were evaluated.
+        policies: "candidate" first, if there is one; then "logged", the log's own policy, then "safe".
+        rows: How many rows were used.
+        delta: With probability 1 − delta all anytime intervals of one policy and one estimator hold at once.
+        primary_estimator: The estimator that decides on limits, chosen before looking at outcomes.
+        source: Where the probabilities of the log come from.
+        notes: What to know about the rows that were used; each has a `code` and `details`.
+
+    Example:
+        >>> import stagewise as sw
+        >>> problem = sw.Problem(
+        ...     actions=["nothing", "offer"], safe="nothing", reward=sw.Reward("click"),
+        ...     limits={"opt_out": sw.Limit(0.2, safe=0.0)},
+        ... )
+        >>> log = {"action": ["nothing", "offer"] * 1000, "click": [0, 1] * 1000, "opt_out": [0, 0] * 1000}
+        >>> evaluation = sw.evaluate(log, problem, "offer", propensity=0.5)
+        >>> list(evaluation.policies), evaluation.candidate.limits_kept
+        (['candidate', 'logged', 'safe'], True)
+    """
+
+    problem: Problem
+    policies: dict[str, PolicyEvaluation]
+    rows: int
+    delta: float
+    primary_estimator: str
+    source: str
+    notes: tuple[Note, ...]
+
+    @property
+    def candidate(self) -> PolicyEvaluation:
+        """The evaluation of the candidate; of the log's own policy if no candidate was given."""
+        return next(iter(self.policies.values()))
+
+    def __getitem__(self, signal: str) -> dict[str, Estimate]:
+        return self.candidate[signal]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the evaluation as JSON values.
+
+        Returns:
+            `rows`, `delta`, `primary_estimator`, `propensity_source`, `policies` and `notes`.
+        """
+        return {
+            "rows": self.rows,
+            "delta": self.delta,
+            "primary_estimator": self.primary_estimator,
+            "propensity_source": self.source,
+            "policies": [one.to_dict() for one in self.policies.values()],
+            "notes": [note.to_dict() for note in self.notes],
+        }
+
+    def plot(self) -> Any:
+        """Plot every policy's intervals beside the limits, and the candidate's confidence sequence.
+
+        Returns:
+            A matplotlib figure.
+        """
+        from stagewise.launch.evaluation.evaluation_plot import plot_evaluation
+
+        return plot_evaluation(self)
+
+    def save(self, path: str | Path) -> None:
+        """Write the plot to a file.
+
+        Args:
+            path: A file that ends in .png or .svg.
+
+        Raises:
+            InvalidFile: The file has another suffix, or cannot be written.
+        """
+        from stagewise.launch.evaluation.evaluation_plot import write_plot
+
+        write_plot(self, path)
+
+    def __str__(self) -> str:
+        sizes = [f"- {one.describe_sample_size(self.rows)}" for one in self.policies.values() if one.bound > 1.0]
+        return "\n".join([self._title(), *self._table(), *sizes, *(f"- {note}" for note in self.notes)])
+
+    __repr__ = __str__
+
+    def _title(self) -> str:
+        confidence = f"all intervals of one policy and estimator hold at once with probability {1.0 - self.delta:.3g}"
+        rows = f"{format_count(self.rows, 'row')}, probabilities: {self.source}"
+        return f"{rows}; {confidence}; limits are decided by {self.primary_estimator}"
+
+    def _table(self) -> list[str]:
+        """Return the rows of the table, aligned."""
+        cells = [("policy", "signal", "by", "estimate", "interval", "holds", "limit")]
+        for policy in self.policies.values():
+            for signal, by in policy.estimates.items():
+                for name, one in by.items():
+                    decides = signal in policy.verdicts and policy.verdicts[signal].estimator == name
+                    verdict = policy.verdicts[signal].label if decides else ""
+                    cells.append(
+                        (
+                            policy.name,
+                            signal,
+                            name,
+                            format_number(one.value),
+                            format_interval(one),
+                            VALIDITY_LABELS[one.validity],
+                            verdict,
+                        )
+                    )
+                for segment, one in policy.segments.get(signal, {}).items():
+                    estimator, holds = policy.verdicts[signal].estimator, VALIDITY_LABELS[one.validity]
+                    value, interval = format_number(one.value), format_interval(one)
+                    cells.append((policy.name, f"{signal}, {segment}", estimator, value, interval, holds, ""))
+        widths = [max(len(row[i]) for row in cells) for i in range(7)]
+        return ["  ".join(f"{cell:{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells]
+
+
+def format_number(value: float | None) -> str:
+    """Return a number for a table."""
+    return "unknown" if value is None else f"{value:.4g}"
+
+
+def format_interval(one: Estimate) -> str:
+    """Return an interval for a table."""
+    return f"[{one.low:.4g}, {one.high:.4g}]" if np.isfinite(one.low) else "none"

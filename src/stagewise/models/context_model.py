@@ -1,0 +1,56 @@
+"""Models of actions in a context: linear per action, or rates by action and segment."""
+
+import math
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from stagewise.kernels.compile import Floats
+from stagewise.kernels.layout import PER_ACTION_RIDGE, SEGMENT_RATES
+from stagewise.kernels.models.radius import JOINT
+from stagewise.models.arms_model import SMALLEST_RATE
+from stagewise.models.context_diagnostics import PerActionRidgeDiagnostics, SegmentRatesDiagnostics
+from stagewise.models.diagnostics import register
+from stagewise.models.model_block import ModelBlockSpec
+
+register(PER_ACTION_RIDGE, PerActionRidgeDiagnostics())
+register(SEGMENT_RATES, SegmentRatesDiagnostics())
+SignalModel = Literal["linear", "rates"]
+NOISE = 0.5  # of numbers in a range of length 1
+RESERVED = 0.1  # of δ, for actions that come later
+
+
+class Signal(NamedTuple):
+    """The assumptions about one signal, whose outcomes lie in [low, low + 1]."""
+
+    signal: int  # 0: the reward
+    low: float
+    lower: float  # log 1/δ of the lower ends of all its actions together, and of all its segments
+    upper: float  # the same of the upper ends
+    declared: float  # bound of the safe action: largest cost, least reward; ±∞: none
+    reference_rate: float  # reference rate, above `low`: for a cost, its limit
+
+    def linear(self, size: int, shares: Floats, ridge: float, bound: float) -> ModelBlockSpec:
+        """Return regressions on n features, one for each action; `shares` are the actions' shares of δ."""
+        both = -math.log(math.exp(-self.lower) + math.exp(-self.upper))  # an ellipsoid has both ends
+        rows = [[ridge, 1.0, 0.0, NOISE, bound, both - math.log(share), 0.0] for share in shares]
+        numbers = np.concatenate([*rows, [self.low, self.low + 1.0, self.declared]])
+        return ModelBlockSpec((PER_ACTION_RIDGE, self.signal, 1, size, JOINT, 0, 0, shares.size, 0), numbers)
+
+    def rates(self, column: int, shares: Floats) -> ModelBlockSpec:
+        """Return rates, by the segment in a column of the rows; −1: by action alone."""
+        clipped_rate = min(max(self.reference_rate, SMALLEST_RATE), 0.5)
+        numbers = np.concatenate([[self.low, self.declared, clipped_rate, self.lower, self.upper], -np.log(shares)])
+        return ModelBlockSpec((SEGMENT_RATES, self.signal, 1, shares.size, 0, 0, 0, column, 0), numbers)
+
+
+def compute_action_shares(actions: int, initial_actions: int) -> Floats:
+    """Return each action's share of δ: initial actions share alike, later ones share what was reserved.
+
+    >>> compute_action_shares(3, 2).round(4)
+    array([0.45, 0.45, 0.05])
+    """
+    later = np.arange(1.0, actions - initial_actions + 1.0)
+    return np.concatenate(
+        [np.full(initial_actions, (1.0 - RESERVED) / initial_actions), RESERVED / (later * (later + 1.0))]
+    )

@@ -1,0 +1,153 @@
+"""Diagnostics: compare a model's assumptions with the data. One class per kind of block, registered by kind.
+
+Each `models/*_model.py` registers the diagnostics of its kind. What a model's diagnostics do not cover is not tested.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from stagewise.kernels.compile import Floats, Ints
+from stagewise.kernels.constraints import ALARM
+from stagewise.kernels.layout import ModelBlock
+from stagewise.kernels.models.assumption_tests import compute_max_deviation
+
+Sums = dict[str, Any]  # sums at some time, by name; names of outcome counts begin with "outcomes"
+Marks = Sequence[Sums]  # sums at several times, the last of which is now
+
+
+class Evidence(NamedTuple):
+    """Statistics of one signal, signed, beside its declared noise."""
+
+    outcomes: float = 0.0  # number of outcomes
+    noise: float = 0.0  # declared
+    least: float = 0.0  # the least noise that explains the residuals
+    safe_count: float = 0.0  # outcomes at the safe action itself
+    safe_mean: float = 0.0  # their mean
+
+
+class MeanChange(NamedTuple):
+    """A signal of a block whose mean has changed."""
+
+    signal: int  # index within the block
+    early: float  # outcomes before
+    late: float  # outcomes after
+    means: tuple[float, float] | None = None  # signed, before and after; None: a parameter changed, not one mean
+    action: int = -1  # arm or action; -1: all
+    segment: int | None = None  # segment; None: all
+    cells: int = 1  # number of means that changed together; `means` are then weighted as the later outcomes are
+    word: str = "action"  # what a candidate is called
+    unit: str = "outcome"  # what is counted
+
+    def distance(self) -> float:
+        """Return the absolute difference of the means."""
+        return 0.0 if self.means is None else abs(self.means[1] - self.means[0])
+
+
+class ModelDiagnostics:
+    """Diagnostics of a model that keeps no sums for them."""
+
+    kept_marks, per_doubling = 4, 1  # number of marks kept, and marks per doubling of the data
+    checks_safe_value = False  # whether outcomes at the safe action are compared with its declared values
+    has_safe_cost_per_user = False  # whether the safe action's cost is declared per user
+
+    def tests_noise(self, block: ModelBlock) -> bool:
+        """Return whether a noise is declared that residuals can contradict."""
+        return False
+
+    def get_evidence(self, block: ModelBlock, layout: Ints, settings: Floats, memory: Floats, signal: int) -> Evidence:
+        """Return the statistics of one of a block's signals."""
+        return Evidence()
+
+    def contradicts_safe_value(
+        self,
+        block: ModelBlock,
+        layout: Ints,
+        settings: Floats,
+        memory: Floats,
+        signal: int,
+        observed: Evidence,
+        known: float,
+    ) -> bool:
+        """Return whether the outcomes at the safe action contradict its declared value, signed."""
+        deviation = observed.safe_count * abs(observed.safe_mean - known)
+        return bool(deviation > compute_max_deviation(observed.safe_count, observed.noise, settings[ALARM]))
+
+    def find_contradictions(self, block: ModelBlock, layout: Ints, settings: Floats, memory: Floats) -> Iterator[int]:
+        """Yield the (negative) code of every other contradiction."""
+        return iter(())
+
+    def get_sums(self, block: ModelBlock, settings: Floats, memory: Floats, key: str) -> Sums | None:
+        """Return a block's sums for a mark, under names that end with `key`; None: means cannot be compared."""
+        return None
+
+    def count(self, block: ModelBlock, settings: Floats, memory: Floats) -> float | None:
+        """Return how many outcomes of a block were learned; None: means cannot be compared."""
+        sums = self.get_sums(block, settings, memory, "")
+        return None if sums is None else count_outcomes(sums)
+
+    def moved(
+        self, block: ModelBlock, settings: Floats, memory: Floats, marks: Marks, key: str, alarms: Sequence[float]
+    ) -> Iterator[MeanChange]:
+        """Yield the signals whose confidence sets before and after a mark are disjoint, mark by mark.
+
+        The last of the marks is now. For each signal and mark a false alarm has probability at most e^-alarm.
+        """
+        return iter(())
+
+    def fill_estimates(
+        self, block: ModelBlock, features: Floats, settings: Floats, memory: Floats, fits: Floats
+    ) -> None:
+        """Write estimates (K,) that are not the centres of intervals; NaN stays where there is none."""
+
+    def count_learned(self, block: ModelBlock, features: Floats, memory: Floats, index: int) -> float | None:
+        """Return how many outcomes of one candidate were learned; None: candidates are not distinguished."""
+        return None
+
+    def forecast_pulls(
+        self, block: ModelBlock, settings: Floats, memory: Floats, arm: int, signal: int, limit: float
+    ) -> tuple[float, float] | None:
+        """Return an arm's pulls, and the pulls at which its upper end falls below a limit; None: not an arm model."""
+        return None
+
+    def segments(self, block: ModelBlock, memory: Floats) -> tuple[Floats, Floats] | None:
+        """Return the numbers (S,) of segments and their statistics by action (S, K, 3); None: no segments."""
+        return None
+
+
+def split_at_marks(marks: Marks, alarms: Sequence[float]) -> Iterator[tuple[Sums, Sums, float]]:
+    """Yield the sums before a mark and after it, and the mark's alarm."""
+    for mark, alarm in zip(marks[:-1], alarms, strict=True):
+        yield mark, subtract_sums(mark, marks[-1]), alarm
+
+
+def subtract_sums(earlier: Sums | None, later: Sums) -> Sums:
+    """Return the sums between two marks."""
+    return later if earlier is None else {name: subtract(value, earlier[name]) for name, value in later.items()}
+
+
+def subtract(later: Any, earlier: Any) -> Any:
+    """Return the difference of sums; cells that are new since the earlier mark had none."""
+    if later.ndim == 1 and later.size > earlier.size:
+        earlier = np.concatenate([earlier, np.zeros(later.size - earlier.size)])
+    return later - earlier
+
+
+def count_outcomes(sums: Sums) -> float:
+    """Return the number of outcomes."""
+    return sum(float(value) for name, value in sums.items() if name.startswith("outcomes"))
+
+
+NO_DIAGNOSTICS = ModelDiagnostics()
+REGISTERED: dict[int, ModelDiagnostics] = {}
+
+
+def register(kind: int, diagnostics: ModelDiagnostics) -> None:
+    """Register the diagnostics of a kind of block."""
+    REGISTERED[kind] = diagnostics
+
+
+def get_diagnostics(block: ModelBlock) -> ModelDiagnostics:
+    """Return the diagnostics of a block."""
+    return REGISTERED.get(block.kind, NO_DIAGNOSTICS)

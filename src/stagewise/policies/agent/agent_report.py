@@ -1,0 +1,366 @@
+"""The report of an agent: traffic, rewards, limits and what comes next."""
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from stagewise.kernels.compile import Floats
+from stagewise.kernels.layout import SAFE_INDEX
+from stagewise.policies.agent.decision_analysis import (
+    DecisionAnalysis,
+    analyze_decision,
+    classify_round,
+    compute_pulls_needed,
+    count_learned,
+    estimate_plays_needed,
+)
+from stagewise.policies.agent.observed_costs import LIMIT, ObservedCosts
+from stagewise.policies.agent.segment_summary import SegmentSummary, summarize_segments
+from stagewise.policies.agent.statistics import Statistics
+from stagewise.policies.policy import State
+from stagewise.problem.columns import list_names_once
+from stagewise.problem.errors import ErrorCode, InvalidProblem
+from stagewise.problem.formatting import format_count, safe_repr
+from stagewise.records.decision import Decision, to_json_value
+from stagewise.records.html import build_page, build_table
+
+CERTIFIED, ABOVE_LIMIT, NOT_PLAYED = "certified", "its estimate is beyond a limit", "not played at present"
+TOO_FEW_OUTCOMES = "too few outcomes"
+
+
+class Interval(NamedTuple):
+    """An estimate and its interval, with the agent's probability 1 − δ."""
+
+    estimate: float
+    low: float
+    high: float
+
+
+class LimitSummary(NamedTuple):
+    """One limit and the costs of recent rounds."""
+
+    name: str
+    threshold: float
+    estimate: float  # expected cost of a recent round
+    pessimistic_cost: float  # the largest (smallest, for AtLeast) of any recent round
+    slack: float  # limit minus pessimistic cost
+    observed_mean: float | None = None  # the mean of reported costs over all decisions; a missing cost counts as 0
+    decision_count: int = 0  # the number of these decisions
+
+
+class ActionSummary(NamedTuple):
+    """One action: its share of the traffic, its reward, and what it needs to be certified."""
+
+    name: str
+    share: float  # of all rounds this agent decided and that were carried out
+    recent_share: float  # of the recent rounds: its probability in them, or whole rounds
+    reward: Interval | None
+    certified: bool | None
+    rounds: float | None  # until it is certified, at the recent rate and with constant means; None: see `why`
+    why: str
+
+
+class Report(NamedTuple):
+    """The report of an agent; `print` shows a table, `to_dict` is for JSON, `sw.plot_report` draws it."""
+
+    rounds: int
+    recent: int  # the number of recent decisions
+    safe_action_rounds: int  # rounds in which only the safe action could be played
+    exploring_share: float | None  # shares of the recent rounds
+    exploiting_share: float | None
+    safe: float | None
+    reward: Interval | None
+    safe_reward: Interval | None
+    gain: Interval | None  # the difference of the two
+    limits: tuple[LimitSummary, ...]
+    actions: tuple[ActionSummary, ...]
+    reward_name: str = "reward"
+    cancelled: int = 0  # rounds that were not carried out
+    segments: tuple[SegmentSummary, ...] = ()  # for limits that hold in every segment
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report as JSON holds it; None for values that are unknown or not finite."""
+        content = encode_record(self)
+        content |= {
+            name: [encode_record(one) for one in getattr(self, name)] for name in ("limits", "actions", "segments")
+        }
+        return content
+
+    def __str__(self) -> str:
+        return "\n".join(format_lines(self))
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        """Return the report as a notebook shows it."""
+        return render_html(self)
+
+
+def render_html(report: Report) -> str:
+    """Return the report as HTML: sentences, then rewards, limits and actions."""
+    first, *rest = format_header(report)
+    if not report.recent:
+        return build_page("\n".join([first, *rest]), *format_segments(report.segments))
+    named = ((report.reward_name, report.reward), ("safe action", report.safe_reward), ("gain", report.gain))
+    earned = [[name, *(f"{value:z.4f}" for value in interval)] for name, interval in named if interval is not None]
+    limits = [
+        [one.name, *(f"{x:z.4f}" for x in (one.estimate, one.pessimistic_cost, one.threshold))] for one in report.limits
+    ]
+    actions = [
+        [one.name, f"{one.share:.1%}", f"{one.recent_share:.1%}", format_reward(one), format_certification(one)]
+        for one in report.actions
+    ]
+    return build_page(
+        "\n".join([first, *rest]),
+        build_table(["now", "estimate", "low", "high"], earned),
+        build_table(["limit", "estimate", "pessimistic", "limit"], limits),
+        build_table(["action", "share", "recent", report.reward_name, "certified"], actions),
+        *format_segments(report.segments),
+    )
+
+
+def encode_record(record: Any) -> dict[str, Any]:
+    """Return a record of a report as JSON holds it."""
+    fields = record._asdict()
+    return {
+        name: encode_record(value) if isinstance(value, Interval) else to_json_value(value)
+        for name, value in fields.items()
+    }
+
+
+def build_report(
+    policy: Any, state: State, statistics: Statistics, names: Any = None, observed: ObservedCosts | None = None
+) -> Report:
+    """Return the report of an agent; `names` are those of the listed actions, in order."""
+    rounds, recent = sum(statistics.plays.values()) + statistics.cancelled, list(statistics.recent)
+    views = [analyze_decision(decision, state.memory) for decision in recent]
+    shares: list[float | None] = [None, None, None]
+    if views:
+        shares_by_round = [
+            classify_round(view, decision.action_index) for view, decision in zip(views, recent, strict=True)
+        ]
+        shares = [float(share) for share in np.mean(shares_by_round, axis=0)]
+    units = getattr(policy, "reward_span", (0.0, 1.0))
+    reward, safe, gain = estimate_rewards(views, units)
+    return Report(
+        rounds,
+        len(recent),
+        statistics.safe_action_rounds,
+        shares[0],
+        shares[1],
+        shares[2],
+        reward,
+        safe,
+        gain,
+        summarize_limits(policy, views, recent, observed),
+        summarize_actions(state, statistics, views, recent, names, units),
+        getattr(policy, "reward_name", "reward"),
+        statistics.cancelled,
+        summarize_segments(policy, state),
+    )
+
+
+def estimate_rewards(
+    views: list[DecisionAnalysis], units: tuple[float, float]
+) -> tuple[Interval | None, Interval | None, Interval | None]:
+    """Return the reward of recent rounds, that of the safe action, and the difference, each with its interval."""
+    if not views:
+        return None, None, None
+    now = np.array([[view.weights @ row[0] for row in (view.fit, view.centre, view.half)] for view in views]).mean(
+        axis=0
+    )
+    safe = np.array([[row[0, -1] for row in (view.fit, view.centre, view.half)] for view in views]).mean(axis=0)
+    gains = [
+        [view.weights @ (view.fit[0] - view.fit[0, -1]), view.weights @ (view.centre[0] - view.centre[0, -1]),
+         view.weights[:-1] @ view.half[0, :-1]
+         + (1.0 - view.weights[-1]) * view.half[0, -1]]
+        for view in views
+    ]  # fmt: skip
+    gain = np.array(gains).mean(axis=0)
+    return build_interval(now, units), build_interval(safe, units), build_interval(gain, (0.0, units[1]))
+
+
+def build_interval(values: Any, units: tuple[float, float]) -> Interval:
+    """Return an estimate, a centre and a half-width in [0, 1] as an interval in the user's units."""
+    (estimate, centre, half), (low, length) = values, units
+    return Interval(*(low + length * float(value) for value in (estimate, centre - half, centre + half)))
+
+
+def summarize_limits(
+    policy: Any, views: list[DecisionAnalysis], recent: list[Decision], observed: ObservedCosts | None
+) -> tuple[LimitSummary, ...]:
+    """Return each limit with the costs of recent rounds."""
+    if not views:
+        return ()
+    summaries, thresholds = [], policy.display_thresholds
+    for j, (name, sign, value) in enumerate(zip(thresholds.names, thresholds.signs, thresholds.values, strict=True)):
+        estimate = thresholds.to_user_unit(j, float(np.mean([view.weights @ view.fit[1 + j] for view in views])))
+        largest = sign * max(sign * float(decision.pessimistic_cost[j]) for decision in recent)
+        count, mean = (0, 0.0) if observed is None else observed.summarize(LIMIT, j)
+        so_far = thresholds.to_user_unit(j, mean if sign > 0.0 else mean - 1.0) if count else None
+        summaries.append(
+            LimitSummary(name, float(value), estimate, largest, float(sign * (value - largest)), so_far, count)
+        )
+    return tuple(summaries)
+
+
+def summarize_actions(
+    state: State,
+    statistics: Statistics,
+    views: list[DecisionAnalysis],
+    recent: list[Decision],
+    names: Any,
+    units: tuple[float, float],
+) -> tuple[ActionSummary, ...]:
+    """Return the share of every listed action, and what it needs to be certified; the safe action is last."""
+    total = max(sum(statistics.plays.values()), 1)
+    last = recent[-1]._round_result if recent else None
+    safe_index = int(last.layout[SAFE_INDEX]) if last is not None else -1
+    action_count = 1 + max(statistics.plays, default=-1)
+    count = len(last.features) if last is not None else max(action_count, 0 if names is None else len(list(names)))
+    labels = build_labels(names, count, "arm" if safe_index >= 0 else "action")
+    weights = compute_recent_weights(views, recent, count)
+    rows = []
+    for i in range(count):
+        if i == safe_index:
+            continue
+        share = statistics.plays.get(i, 0) / total
+        if last is None or len(views[-1].weights) != count + 1:
+            rows.append(ActionSummary(labels[i], share, 0.0, None, None, None, "no recent decision"))
+            continue
+        view = views[-1]
+        needs = estimate_certification(
+            view, last, state.memory, statistics, i, float(weights[i]) * statistics.execution_rate
+        )
+        rows.append(
+            ActionSummary(labels[i], share, float(weights[i]), build_interval(get_reward(view, i), units), *needs)
+        )
+    safe = build_interval(get_reward(views[-1], -1), units) if views else None
+    label = labels[safe_index] if safe_index >= 0 and names is not None else "safe action"
+    share = statistics.plays.get(safe_index, 0) / total
+    rows.append(ActionSummary(label, share, float(weights[-1]), safe, True, 0.0, CERTIFIED))
+    return tuple(rows)
+
+
+def get_reward(view: DecisionAnalysis, index: int) -> tuple[float, float, float]:
+    """Return a candidate's reward: the estimate, and the centre and half-width of its interval."""
+    return view.fit[0, index], view.centre[0, index], view.half[0, index]
+
+
+def compute_recent_weights(views: list[DecisionAnalysis], recent: list[Decision], count: int) -> Floats:
+    """Return the share (K + 1,) of recent rounds of each action: by probability, or whole rounds on rays."""
+    weights = np.zeros(count + 1)
+    for view, decision in zip(views, recent, strict=True):
+        if view.weights.size != count + 1:
+            continue
+        if view.mixes:
+            weights += view.weights / len(views)
+        else:
+            weights[decision.action_index] += 1.0 / len(views)
+    return weights
+
+
+def estimate_certification(
+    view: DecisionAnalysis, round_result: Any, memory: Floats, statistics: Statistics, index: int, rate: float
+) -> tuple[bool, float | None, str]:
+    """Return whether an action is certified, in how many rounds it will be at this rate, or why that is unknown."""
+    if np.all(view.pessimistic_cost[:, index] <= view.limits):
+        return True, 0.0, CERTIFIED
+    more = compute_pulls_needed(round_result, memory, index, view.limits)
+    counted = more is not None
+    if more is None:
+        learned = count_learned(round_result, memory, index)  # else every decision is taken for an outcome
+        counts = np.full(view.limits.size, float(statistics.plays.get(index, 0))) if learned is None else learned
+        more = estimate_plays_needed(view, counts, index)
+    if math.isinf(more):
+        unsure = np.all(view.centre[1:, index] - view.half[1:, index] <= view.limits)
+        return False, None, TOO_FEW_OUTCOMES if unsure and not counted else ABOVE_LIMIT
+    more = max(more, 1.0)
+    if rate <= 0.0:
+        return False, None, f"{NOT_PLAYED}; about {format_count(more, 'more play')} would do"
+    return False, math.ceil(more / rate), "at the recent rate, with means as they are"
+
+
+def build_labels(names: Any, count: int, word: str) -> list[str]:
+    """Return the names of the listed actions."""
+    if names is None:
+        return [f"{word} {i}" for i in range(count)]
+    listed = list_names_once(names)
+    if len(listed) != count:
+        raise InvalidProblem(
+            ErrorCode.WRONG_TYPE,
+            "names is {names}; it must list the names of {count} actions, each once",
+            names=safe_repr(names),
+            count=count,
+        )
+    return [str(name) for name in listed]
+
+
+def format_header(report: Report) -> list[str]:
+    """Return the sentences above a report's tables."""
+    cancelled = f", {report.cancelled:,} not carried out" if report.cancelled else ""
+    rounds = format_count(report.rounds, "round")
+    first = f"{rounds} decided, {report.safe_action_rounds:,} of them the safe action alone{cancelled}"
+    if not report.recent:
+        return [first, "no recent decision: none since the agent was created or loaded, or of too many actions"]
+    named = {"exploring": report.exploring_share, "exploiting": report.exploiting_share, "safe": report.safe}
+    shares = [f"{name} {share:.1%}" for name, share in named.items()]
+    return [first, f"of the last {format_count(report.recent, 'round')}: {', '.join(shares)}"]
+
+
+def format_reward(action: ActionSummary) -> str:
+    """Return the reward of an action with its interval."""
+    return "" if action.reward is None else "{:z.4f} ({:z.4f}, {:z.4f})".format(*action.reward)
+
+
+def format_certification(action: ActionSummary) -> str:
+    """Return whether an action is certified, or when it will be."""
+    return "yes" if action.certified else f"in {format_count(action.rounds, 'round')}" if action.rounds else action.why
+
+
+def format_lines(report: Report) -> list[str]:
+    """Return the report as lines of text."""
+    lines = format_header(report)
+    if not report.recent:
+        return [*lines, *format_segments(report.segments)]
+    now = f"{report.reward_name} now"
+    for title, interval in ((now, report.reward), ("safe action", report.safe_reward), ("gain", report.gain)):
+        if interval is not None:
+            between = f"between {interval.low:z.4f} and {interval.high:z.4f}"
+            lines.append(f"{title:<{max(len(now), 12)}} {interval.estimate:z.4f}, {between}")
+    for limit in report.limits:
+        lines.append(
+            f"{limit.name}: estimate {limit.estimate:z.4f}, pessimistic {limit.pessimistic_cost:z.4f}, "
+            f"limit {limit.threshold:g}, slack {limit.slack:z.4f}"
+            + (
+                ""
+                if limit.observed_mean is None
+                else f"; observed {limit.observed_mean:z.4f} over {format_count(limit.decision_count, 'decision')}"
+            )
+        )
+    name_width = max([6, *(len(action.name) for action in report.actions)])
+    earned = [format_reward(one) for one in report.actions]
+    reward_width = max([24, len(report.reward_name), *map(len, earned)])
+    heading = f"{'action':<{name_width}}  {'share':>7}  {'recent':>7}"
+    lines.append(f"{heading}  {report.reward_name:>{reward_width}}  certified")
+    for action, reward in zip(report.actions, earned, strict=True):
+        shares = f"{action.share:>7.1%}  {action.recent_share:>7.1%}"
+        lines.append(f"{action.name:<{name_width}}  {shares}  {reward:>{reward_width}}  {format_certification(action)}")
+    return [*lines, *format_segments(report.segments)]
+
+
+def format_segments(segments: tuple[SegmentSummary, ...]) -> list[str]:
+    """Return the observed rate and the pessimistic cost of each action and segment, as lines."""
+    lines, heads = [], dict.fromkeys((one.limit, one.by, one.threshold) for one in segments)
+    for name, by, threshold in heads:
+        lines.append(f"{name} by {by}, limit {threshold:g}: seen, and at worst")
+        rows: dict[str, list[str]] = {}
+        for one in segments:
+            if one.limit == name and one.rate is not None:
+                entry = f"{one.action} {one.rate:z.4f}, {one.pessimistic_cost:z.4f}"
+                rows.setdefault(one.segment, []).append(f"{entry} ({format_count(one.outcomes)})")
+        width = max(map(len, rows), default=0)
+        lines += [f"  {segment:<{width}}  {'; '.join(entries)}" for segment, entries in rows.items()]
+    return lines

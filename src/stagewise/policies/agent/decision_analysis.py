@@ -1,0 +1,170 @@
+"""Analysis of decisions: their estimates, exploration and certified actions."""
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from stagewise.kernels.bounds import CENTRE, HALF, per_limit_size
+from stagewise.kernels.compile import Floats, as_python
+from stagewise.kernels.constraints import COST_SCALE, get_limit_terms
+from stagewise.kernels.layout import LIMITS, SAFE_INDEX
+from stagewise.kernels.loop.round_optimum import compute_optimal_mixture_value
+from stagewise.kernels.rules.ray import safe_step
+from stagewise.models.diagnostics import get_diagnostics
+from stagewise.models.model_block import iter_model_blocks
+from stagewise.policies.compiled_policy import RoundResult
+from stagewise.records.decision import Decision
+
+TERMS, BEST_MIXTURE, SAFE_STEP = (
+    as_python(get_limit_terms),
+    as_python(compute_optimal_mixture_value),
+    as_python(safe_step),
+)
+
+
+class DecisionAnalysis(NamedTuple):
+    """One decision, candidate by candidate; the safe action is last."""
+
+    weights: Floats  # (K + 1,) what is played of each: probabilities, or 1 − step and step
+    fit: Floats  # (1 + m, K + 1) estimates, signed
+    centre: Floats  # (1 + m, K + 1) of the intervals
+    half: Floats  # (1 + m, K + 1)
+    pessimistic_cost: Floats  # (m, K + 1) pessimistic costs
+    limits: Floats  # (m,)
+    best: Floats  # (K + 1,) the same weights if estimates were the truth and costs at their worst
+    mixes: bool
+
+
+def analyze_decision(decision: Decision, memory: Floats) -> DecisionAnalysis:
+    """Return the analysis of a decision, with the estimates of this memory."""
+    round_result: RoundResult = decision._round_result
+    m, safe_index = int(round_result.layout[LIMITS]), int(round_result.layout[SAFE_INDEX])
+    bounds, terms = round_result.workspace.bounds, TERMS(round_result.layout, round_result.settings)
+    centre, half = bounds[:, CENTRE].copy(), bounds[:, HALF].copy()
+    scaled = centre[1:] + round_result.settings[COST_SCALE] * half[1:]
+    pessimistic_cost = np.maximum(np.minimum(scaled, terms.ceilings[:, None]), centre[1:] - half[1:]) if m else scaled
+    mixes = decision[3] is not None
+    weights = np.zeros(centre.shape[1])
+    if mixes:
+        weights[:] = decision[3]
+        if safe_index >= 0:
+            weights[-1], weights[safe_index] = weights[safe_index], 0.0
+    elif decision.action_index >= 0:
+        weights[decision.action_index], weights[-1] = decision.step_size, 1.0 - decision.step_size
+    else:
+        weights[-1] = 1.0
+    eligible = np.append(
+        round_result.eligible if round_result.eligible.size else np.ones(len(weights) - 1, dtype=np.bool_), True
+    )
+    if safe_index >= 0:
+        eligible[safe_index] = False
+    choose = find_best_mixture if mixes else find_best_ray
+    fit = compute_estimates(round_result, memory, centre, half)
+    best = choose(np.where(eligible, fit[0], -np.inf), pessimistic_cost, terms.limits)
+    return DecisionAnalysis(weights, fit, centre, half, pessimistic_cost, terms.limits.copy(), best, mixes)
+
+
+def compute_estimates(round_result: RoundResult, memory: Floats, centre: Floats, half: Floats) -> Floats:
+    """Return the estimates: the centres of intervals, except for clipped or asymmetric ones.
+
+    A candidate without outcomes has no estimate of its own, and keeps the centre.
+    """
+    fit, safe_index = centre.copy(), int(round_result.layout[SAFE_INDEX])
+    for part in iter_model_blocks(round_result.layout, memory):
+        estimates = np.full(fit.shape[1] - 1, np.nan)
+        get_diagnostics(part).fill_estimates(part, round_result.features, round_result.settings, memory, estimates)
+        row = np.append(estimates, estimates[safe_index] if safe_index >= 0 else np.nan)
+        fit[part.first] = np.where(np.isnan(row), fit[part.first], row)
+    return np.clip(fit, centre - half, centre + half)
+
+
+def find_best_ray(reward: Floats, pessimistic_cost: Floats, limits: Floats) -> Floats:
+    """Return the weights of the ray with the highest reward at its longest safe step."""
+    weights, slacks, most = one_hot(reward.size, -1), limits - pessimistic_cost[:, -1], 0.0
+    if (slacks < 0.0).any():
+        return weights
+    for ray in np.flatnonzero(np.isfinite(reward[:-1])).tolist():
+        rises = pessimistic_cost[:, ray] - pessimistic_cost[:, -1]
+        step = min([1.0, *(SAFE_STEP(rise, slack) for rise, slack in zip(rises, slacks, strict=True))])
+        if step * (reward[ray] - reward[-1]) > most:
+            most = step * (reward[ray] - reward[-1])
+            weights[:] = 0.0
+            weights[ray], weights[-1] = step, 1.0 - step
+    return weights
+
+
+def find_best_mixture(reward: Floats, pessimistic_cost: Floats, limits: Floats) -> Floats:
+    """Maximise <p, reward> subject to <p, pessimistic_cost> ≤ limits, by the rule of policies that mix."""
+    m, count = limits.size, reward.size
+    if m == 0:
+        return one_hot(count, int(np.argmax(reward)))
+    shares, indices = one_hot(m + 2, 0), np.full(m + 2, -1)  # the safe action alone, where it is itself above a limit
+    rule, basis = np.empty((3 + 2 * m, count)), np.empty(per_limit_size(m) - m) if m > 1 else None
+    BEST_MIXTURE(np.vstack([reward, pessimistic_cost]), limits, rule, basis, shares, indices)
+    weights = np.zeros(count)
+    np.add.at(weights, np.where(indices < 0, count - 1, indices), shares)
+    return weights
+
+
+def one_hot(count: int, index: int) -> Floats:
+    """Return weights that are 1 at one index."""
+    weights = np.zeros(count)
+    weights[index] = 1.0
+    return weights
+
+
+def classify_round(view: DecisionAnalysis, played: int) -> tuple[float, float, float]:
+    """Return the shares of a round that explored, exploited and were the safe action."""
+    if not view.mixes:
+        if view.weights[-1] == 1.0:
+            return 0.0, 0.0, 1.0
+        return (0.0, 1.0, 0.0) if view.best[played] > 0.0 else (1.0, 0.0, 0.0)
+    safe, known = float(view.weights[-1]), float(view.weights[:-1][view.best[:-1] > 1e-9].sum())
+    return max(1.0 - safe - known, 0.0), known, safe
+
+
+def compute_pulls_needed(round_result: RoundResult, memory: Floats, arm: int, limits: Floats) -> float | None:
+    """Return how many more pulls an arm needs until its costs are certified, if their means stay the same.
+
+    None: the model has no counts by arm. Infinite: an estimate is above its limit.
+    """
+    pulls, most = 0.0, 0.0
+    for part in iter_model_blocks(round_result.layout, memory):
+        for signal in range(part.signals):
+            j = part.first + signal - 1
+            limit = float(limits[j]) if j >= 0 else math.inf
+            forecast = get_diagnostics(part).forecast_pulls(part, round_result.settings, memory, arm, signal, limit)
+            if forecast is None:
+                return None
+            pulls, until = forecast
+            most = max(most, until) if j >= 0 else most
+    return most - pulls
+
+
+def count_learned(round_result: RoundResult, memory: Floats, index: int) -> Floats | None:
+    """Return the number of learned outcomes of each cost (m,) of a candidate.
+
+    None: the model does not distinguish candidates.
+    """
+    counts = np.zeros(int(round_result.layout[LIMITS]))
+    for part in iter_model_blocks(round_result.layout, memory):
+        learned = get_diagnostics(part).count_learned(part, round_result.features, memory, index)
+        if learned is None:
+            return None
+        if part.first > 0:
+            counts[part.first - 1] = learned
+    return counts
+
+
+def estimate_plays_needed(view: DecisionAnalysis, counts: Floats, index: int) -> float:
+    """Return about how many more plays a candidate needs; half-widths shrink with the root of the count."""
+    gap, most = view.limits - view.fit[1:, index], 0.0
+    for j in range(gap.size):
+        if view.pessimistic_cost[j, index] <= view.limits[j]:
+            continue
+        if gap[j] <= 0.0:
+            return math.inf
+        excess: Any = (view.pessimistic_cost[j, index] - view.fit[1 + j, index]) / gap[j]
+        most = max(most, max(float(counts[j]), 1.0) * (float(excess) ** 2 - 1.0))
+    return most

@@ -1,0 +1,187 @@
+"""Statistics that an agent keeps beside its policy's memory: plays, alerts, drift tracks and learned logs.
+
+No confidence bound depends on them. They are saved with the agent.
+"""
+
+from collections import deque
+from copy import copy
+from typing import Any
+
+import numpy as np
+
+from stagewise.models.diagnostics import count_outcomes
+from stagewise.policies.agent.duplicate_logs import LearnedRows
+from stagewise.problem.errors import ErrorCode, InvalidProblem
+from stagewise.records.decision import Decision
+from stagewise.records.reason import ReasonDetails
+
+RECENT = 64  # decisions that are kept for reports
+LOOK_AFTER = 256  # outcomes of a signal before its first drift test
+NEVER = 2**62 - 1
+
+
+class DriftTrack:
+    """The drift test of one signal: its marks, where they start, and the last result (see `drift_test`)."""
+
+    def __init__(self, base: dict[str, Any] | None = None, marked: int = 0) -> None:
+        self.marks: list[dict[str, Any]] = []
+        self.base = base  # the sums when a person acknowledged a drift; None: there was none
+        self.marked = marked  # the number of marks so far
+        start = 0 if base is None else int(count_outcomes(base))
+        self.next_check = start + LOOK_AFTER  # the number of outcomes at which the signal is tested next
+        self.compared: tuple[int, int] | None = None  # outcomes before and after the newest mark, at the last test
+        self.moved: ReasonDetails | None = None  # the drift that the last test found
+
+    @property
+    def verdict(self) -> "DriftTrack":
+        """The track without its sums."""
+        track = DriftTrack(marked=self.marked)
+        track.next_check, track.compared, track.moved = self.next_check, self.compared, self.moved
+        return track
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the track as JSON holds it."""
+        base = None if self.base is None else encode_mark(self.base)
+        marks = [encode_mark(mark) for mark in self.marks]
+        return {
+            "marks": marks,
+            "base": base,
+            **{name: getattr(self, name) for name in TRACK_FIELDS},
+            "moved": encode_cause(self.moved),
+        }
+
+    @classmethod
+    def from_dict(cls, content: Any) -> "DriftTrack":
+        """Return the track that `to_dict` wrote."""
+        track = cls(None if content["base"] is None else decode_mark(content["base"]), parse_count(content["marked"]))
+        track.marks = [decode_mark(mark) for mark in content["marks"]]
+        track.next_check = parse_count(content["next_check"])
+        if content["compared"] is not None:
+            early, late = content["compared"]
+            track.compared = parse_count(early), parse_count(late)
+        track.moved = None if content["moved"] is None else parse_contradiction(content["moved"])
+        return track
+
+
+TRACK_FIELDS = ("marked", "next_check", "compared")
+
+
+class Statistics:
+    """Plays, alerts, drift tracks and logs of an agent."""
+
+    def __init__(self) -> None:
+        self.plays: dict[int, int] = {}  # by the decision's index; −1: the safe action beside a list
+        self.safe_action_rounds = 0  # rounds in which only the safe action could be played
+        self.refused = 0  # rejected outcomes
+        self.cancelled = 0  # decisions that were not carried out; `plays` no longer counts them
+        self.alerts: dict[str, ReasonDetails] = {}  # contradictions, by the name of the finding
+        self.acknowledged: dict[str, str] = {}  # the notes of acknowledged alerts, by name
+        self.tracks: dict[str, DriftTrack] = {}  # by signal
+        self.logs: dict[str, int] = {}  # the digests of learned logs, and their numbers of rows
+        self.rows = LearnedRows()  # a sample of their rows
+        self.updates_until_check = LOOK_AFTER  # updates before the next drift test can be due
+        self.recent: deque[Decision] = deque(maxlen=RECENT)  # not saved
+
+    def reset_tracks(self) -> None:
+        """Clear the drift tracks and recent decisions, as after an action was added."""
+        self.tracks = {name: DriftTrack(marked=track.marked) for name, track in self.tracks.items()}
+        self.updates_until_check = 1
+        self.recent.clear()
+
+    def get_track(self, name: str) -> DriftTrack:
+        """Return the drift track of a signal."""
+        return self.tracks.setdefault(name, DriftTrack())
+
+    def cancel_play(self, round_: int, index: int) -> None:
+        """Count a decision of this agent as cancelled; `index` is used if the decision is not recent."""
+        index = next((one.action_index for one in self.recent if one.round == round_), index)
+        if self.plays.get(index, 0) > 0:
+            self.plays[index] -= 1
+            self.cancelled += 1
+        self.recent = deque((one for one in self.recent if one.round != round_), maxlen=RECENT)
+
+    @property
+    def execution_rate(self) -> float:
+        """The share of decisions that were carried out."""
+        return 1.0 - self.cancelled / max(self.cancelled + sum(self.plays.values()), 1)
+
+    @property
+    def open_alerts(self) -> dict[str, ReasonDetails]:
+        """The alerts that are not acknowledged."""
+        return {name: cause for name, cause in self.alerts.items() if name not in self.acknowledged}
+
+    def clone(self) -> "Statistics":
+        """Return a copy without the recent decisions."""
+        return Statistics.from_dict(self.to_dict())
+
+    def without_history(self) -> "Statistics":
+        """Return a copy without the sums of drift tracks, for replicas and reports, which run no drift tests."""
+        other = copy(self)
+        other.tracks = {name: track.verdict for name, track in self.tracks.items()}
+        other.updates_until_check = NEVER
+        return other.clone()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the statistics as JSON holds them."""
+        return {
+            "plays": {str(index): count for index, count in self.plays.items()},
+            "safe_rounds": self.safe_action_rounds,
+            "refused": self.refused,
+            "cancelled": self.cancelled,
+            "alerts": {name: encode_cause(cause) for name, cause in self.alerts.items()},
+            "acknowledged": dict(self.acknowledged),
+            "tracks": {name: track.to_dict() for name, track in self.tracks.items()},
+            "updates_until_check": self.updates_until_check,
+            "logs": dict(self.logs),
+            "rows": self.rows.to_dict(),
+        }
+
+    @classmethod
+    def from_dict(cls, content: Any) -> "Statistics":
+        """Return the statistics that `to_dict` wrote."""
+        statistics = cls()
+        statistics.plays = {int(index): parse_count(count) for index, count in content["plays"].items()}
+        for name in ("safe_rounds", "refused", "cancelled", "updates_until_check"):
+            setattr(statistics, name, parse_count(content[name]))
+        statistics.alerts = {str(name): parse_contradiction(cause) for name, cause in content["alerts"].items()}
+        statistics.acknowledged = {str(name): str(note) for name, note in content["acknowledged"].items()}
+        statistics.tracks = {str(name): DriftTrack.from_dict(track) for name, track in content["tracks"].items()}
+        statistics.logs = {str(digest): parse_count(rows) for digest, rows in content["logs"].items()}
+        statistics.rows = LearnedRows.from_dict(content["rows"])
+        return statistics
+
+
+def encode_mark(mark: dict[str, Any]) -> dict[str, Any]:
+    """Return a mark as JSON holds it."""
+    return {name: np.asarray(value).tolist() for name, value in mark.items()}
+
+
+def decode_mark(mark: Any) -> dict[str, Any]:
+    """Return a mark from a file."""
+    return {str(name): np.array(value, dtype=np.float64) for name, value in mark.items()}
+
+
+def encode_cause(cause: ReasonDetails | None) -> Any:
+    """Return a cause as JSON holds it."""
+    return None if cause is None else cause.to_json()
+
+
+def parse_contradiction(content: Any) -> ReasonDetails:
+    """Return the cause of an alert from a file."""
+    cause = ReasonDetails.from_json(content)
+    if not cause.contradicts:
+        raise InvalidProblem(
+            ErrorCode.FILE_CORRUPT,
+            "a stored alert has the reason {reason!s}; it must be a contradiction",
+            reason=cause.reason,
+        )
+    return cause
+
+
+def parse_count(value: Any) -> int:
+    """Return a count from a file."""
+    if type(value) is not int or not 0 <= value < 2**62:
+        raise InvalidProblem(
+            ErrorCode.FILE_CORRUPT, "a stored count is {value!r}; it must be a whole number from 0", value=value
+        )
+    return value

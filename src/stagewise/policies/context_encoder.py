@@ -1,0 +1,144 @@
+"""Encode a user's context: numbers and segments by name, and the eligible actions."""
+
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence, Set
+from functools import cached_property, partial
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+
+from stagewise.kernels.compile import Floats
+from stagewise.kernels.scaling import scale_to_range
+from stagewise.problem.checks import BOOL_TYPES, check_mapping, check_number, is_listing, safe_repr
+from stagewise.problem.context import Context
+from stagewise.problem.errors import ErrorCode, InvalidActions
+from stagewise.problem.formatting import suggest_name
+from stagewise.problem.naming import check_segment_name, describe_range_error, hash_segment, join_names, parse_ranges
+
+DOUBLE, NO_NUMBERS = np.dtype(np.float64), np.array(None)
+
+
+class ContextEncoder:
+    """Encodes contexts and actions that are given by name."""
+
+    actions: Sequence[str]
+    context: Sequence[str] | Mapping[str, Sequence[float]]
+
+    @property
+    @abstractmethod
+    def divisions(self) -> tuple[str, ...]:
+        """The names of the segmentations."""
+
+    @cached_property
+    def context_names(self) -> tuple[str, ...]:
+        """The names of all numbers and segments of a context."""
+        return (*self.context, *self.divisions)
+
+    @cached_property
+    def ranges(self) -> tuple[tuple[str, tuple[float, float]], ...]:
+        """The numbers of a context with their ranges."""
+        return tuple(parse_ranges(self.context).items())
+
+    @cached_property
+    def ends(self) -> Floats:
+        """The ranges of the numbers (n, 2)."""
+        return np.array([ends for _, ends in self.ranges]).reshape(-1, 2)
+
+    def encode_context(self, context: Any, only: Any = None) -> Context:
+        """Return the context of one user from a mapping by name."""
+        values = {} if context is None and not self.context and not self.divisions else context
+        if hasattr(values, "to_dict") and getattr(values, "ndim", 0) == 1:  # a row of a data frame
+            values = check_mapping(values.to_dict(), "the context", InvalidActions)
+        if not isinstance(values, Mapping):
+            raise InvalidActions(
+                ErrorCode.WRONG_TYPE,
+                "the context is {context}; it must be a mapping of {context_names}",
+                context=safe_repr(context),
+                context_names=join_names(self.context_names),
+            )
+        if len(values) != len(self.context_names) or not all(name in values for name in self.context_names):
+            self._refuse_names(values)
+        numbers = np.empty(len(self.context))
+        wrong = scale_to_range(self._values_in(values), self.ends, numbers)
+        if wrong >= 0:
+            self._refuse_value(wrong, values)
+        places = [hash_segment(check_segment_name(values[name], name)) for name in self.divisions]
+        return Context.from_checked(numbers, places, None if only is None else self.get_action_indices(only))
+
+    def _values_in(self, context_values: Mapping[str, Any]) -> Floats:
+        """Return the numbers of a context, in order: at once where all are plain, else one by one."""
+        try:
+            values = np.array(self._get_values(context_values))
+        except Exception:  # an object's own code can raise anything
+            values = NO_NUMBERS
+        if values.dtype is DOUBLE and values.ndim == 1:
+            return values
+        return np.array([check_context_number(context_values[name], name) for name in self.context], dtype=np.float64)
+
+    @cached_property
+    def _get_values(self) -> Callable[[Mapping[str, Any]], Any]:
+        """The function that gets the numbers from a context."""
+        names = tuple(self.context)
+        return itemgetter(*names) if len(names) > 1 else partial(get_values, names)
+
+    def _refuse_value(self, index: int, context: Mapping[str, Any]) -> None:
+        """Raise InvalidActions for a number outside its range."""
+        name, (low, high) = self.ranges[index]
+        value = context[name] if type(context[name]) is float else check_context_number(context[name], name)
+        raise InvalidActions(
+            ErrorCode.CONTEXT_OUT_OF_RANGE, "{problem}", problem=describe_range_error(name, value, low, high)
+        )
+
+    def _refuse_names(self, context: Mapping[Any, Any]) -> None:
+        """Raise InvalidActions for missing or unknown names."""
+        for name in context:
+            if name not in self.context_names:
+                other = suggest_name(name, self.context_names)
+                raise InvalidActions(
+                    ErrorCode.UNKNOWN_CONTEXT_FIELD,
+                    "the context has {name}, which the problem does not declare{other}",
+                    name=safe_repr(name),
+                    other=other,
+                )
+        absent = [name for name in self.context_names if name not in context]
+        raise InvalidActions(
+            ErrorCode.MISSING_CONTEXT_FIELD,
+            "the context lacks {absent}; every call needs every number and segment",
+            absent=join_names(absent),
+        )
+
+    def get_action_indices(self, only: Any) -> list[int]:
+        """Return the indices of actions given by name."""
+        if isinstance(only, str) or not (is_listing(only) or isinstance(only, Set)):
+            raise InvalidActions(
+                ErrorCode.WRONG_TYPE, "only is {only}; it must be a list of actions", only=safe_repr(only)
+            )
+        return [self.get_action_index(name) for name in only]
+
+    def get_action_index(self, name: Any) -> int:
+        """Return the index of an action."""
+        index = self._indices.get(name) if isinstance(name, str) else None
+        if index is None:
+            other = suggest_name(name, self.actions) or f"; they are {join_names(self.actions)}"
+            raise InvalidActions(
+                ErrorCode.UNKNOWN_ACTION,
+                "{name} is not an action of this problem{other}",
+                name=safe_repr(name),
+                other=other,
+            )
+        return index
+
+    @cached_property
+    def _indices(self) -> dict[str, int]:
+        return {name: index for index, name in enumerate(self.actions)}
+
+
+def get_values(names: Sequence[str], context: Mapping[str, Any]) -> list[Any]:
+    """Return the numbers of a context with at most one name."""
+    return [context[name] for name in names]
+
+
+def check_context_number(value: Any, name: str) -> float:
+    """Return a number of a context; True counts as 1 and False as 0."""
+    return 1.0 * value if isinstance(value, BOOL_TYPES) else check_number(value, repr(name), InvalidActions)

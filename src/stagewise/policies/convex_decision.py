@@ -1,0 +1,202 @@
+"""Decisions on convex sets: search for the best ray and certify the optimality gap."""
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from stagewise.kernels.bounds import CENTRE, HALF, OPTIMISTIC_REWARDS, PLAUSIBLE, STEPS
+from stagewise.kernels.compile import Floats, as_python
+from stagewise.kernels.constraints import (
+    BOUNDS_NOT_FINITE,
+    CONTRADICTED,
+    COST_SCALE,
+    SAFE_COST_UNCERTAIN,
+    compute_bonus_factors,
+    get_limit_terms,
+)
+from stagewise.models.confidence_set import LinearConfidenceSet, build_confidence_set
+from stagewise.policies.compiled_policy import RoundResult
+from stagewise.policies.cost_bounds import describe_norm_excess
+from stagewise.policies.linear_policy import LinearPolicy, check_scale
+from stagewise.policies.policy import State
+from stagewise.policies.ray_decision import build_ray_decision
+from stagewise.problem.actions import ALL
+from stagewise.problem.convex import Convex
+from stagewise.problem.errors import ErrorCode, InvalidActions
+from stagewise.records.decision import Decision
+from stagewise.records.random_key import RandomKey
+from stagewise.rules.convex_regions import Region, build_region
+from stagewise.rules.ray_search import ascend_rays, build_directions, search_rays
+from stagewise.rules.relaxation import OptimisticProblem
+
+WEIGH, TERMS = as_python(compute_bonus_factors), as_python(get_limit_terms)
+TRADES = (0.25, 0.5, 1.0, 2.0, 4.0)  # λ of the first directions θ̂ − λ μ̂
+
+
+def decide_in_convex(
+    policy: LinearPolicy, actions: Any, directions: int, bound_gap: bool, state: State, draw: RandomKey
+) -> Decision:
+    """Return the best point found on a ray from the safe action into the set."""
+    safe, convex_set = policy.safe_action.features, check_convex_set(policy, actions)
+
+    def evaluate(targets: Floats) -> RoundResult:
+        view = targets.view()
+        view.flags.writeable = False
+        return policy.play_round(policy.round_spec, state, view, ALL, draw)
+
+    def optimistic_reward(targets: Floats) -> Floats:
+        return evaluate(targets).workspace.rule[OPTIMISTIC_REWARDS, :-1]
+
+    belief = build_confidence_set(policy.layout, policy.settings, state.memory)
+    target, bound = convex_set.find_exits(safe, convex_set.support(belief.reward[np.newaxis]) - safe), -math.inf
+    result = evaluate(target)
+    if result.code not in (-SAFE_COST_UNCERTAIN, -BOUNDS_NOT_FINITE) and result.code > -CONTRADICTED:
+        regions = list(iter_regions(policy, convex_set, belief, result))
+        relaxed = [region.compute_upper_bound() for region in regions] if bound_gap else []
+        bound = max((region.bound for region in relaxed), default=math.inf)
+        points = [
+            target,
+            build_initial_points(convex_set, safe, belief, directions),
+            *(region.point[np.newaxis] for region in relaxed),
+        ]
+        best = search_rays(
+            optimistic_reward,
+            convex_set,
+            safe,
+            np.vstack(points),
+            compute_search_directions(convex_set, safe, belief),
+            bound,
+        )
+
+        compared = PLAUSIBLE if policy.optimism == "directional" else STEPS
+
+        def moves(far: Floats) -> Floats:
+            step = float(evaluate(far[np.newaxis]).workspace.rule[compared, 0])
+            points_up = [region.ascend(safe, safe + step * (far - safe)) for region in regions]
+            return np.array([point for point in points_up if point is not None]).reshape(-1, safe.size)
+
+        best = ascend_rays(optimistic_reward, convex_set, safe, best, moves, bound)
+        result, target = evaluate(best.target[np.newaxis]), best.target[np.newaxis]
+    decision = build_ray_decision(result, policy.thresholds, draw.round, "direction")
+    decision = decision._replace(optimality_gap=max(bound - decision.optimistic_reward, 0.0))
+    return policy.attach_cause(result, state, decision._with(decision._table))
+
+
+def check_convex_set(policy: LinearPolicy, actions: Any) -> Convex:
+    """Return the set in the policy's dimension; it must contain the safe action."""
+    convex_set: Convex = actions.with_dimension(policy.dimension)
+    excess = convex_set.excess(policy.safe_action.features)
+    if not convex_set.contains(policy.safe_action.features):
+        raise InvalidActions(
+            ErrorCode.SAFE_ACTION_INVALID,
+            "the safe action is outside the {name}, by {excess:.3g} of its size; a convex set must "
+            "contain the safe action",
+            name=type(convex_set).__name__,
+            excess=excess,
+        )
+    check_scale(convex_set.longest, policy.model.ridge, f"the {type(convex_set).__name__}", InvalidActions)
+    if policy.radius == "paper" and convex_set.longest > policy.action_bound * (1.0 + 1e-9):
+        raise InvalidActions(
+            ErrorCode.BOUND_EXCEEDED,
+            "the {name} has actions of norm up to {longest:.6g}, above action_bound "
+            "{action_bound:g}; raise action_bound, or use radius='joint', which needs no bound",
+            name=type(convex_set).__name__,
+            longest=convex_set.longest,
+            action_bound=policy.action_bound,
+        )
+    if convex_set.longest > policy.span:
+        raise InvalidActions(
+            ErrorCode.BOUND_EXCEEDED,
+            "{problem}",
+            problem=describe_norm_excess(
+                f"an action of the {type(convex_set).__name__}", convex_set.longest, policy.span
+            ),
+        )
+    return convex_set
+
+
+def build_initial_points(actions: Convex, safe: Floats, belief: LinearConfidenceSet, directions: int) -> Floats:
+    """Return starting points of the search: best for θ̂ − λ μ̂, along the axes of the widths, vertices, and a grid."""
+    traded = [belief.reward - trade * cost for cost in belief.costs for trade in TRADES]
+    _, axes = np.linalg.eigh(belief.reward_norm.T @ belief.reward_norm)
+    leading = np.array([*traded, *-belief.costs, *axes.T[::-1], *-axes.T[::-1]])
+    rays = build_directions(directions, safe.size, 0) @ actions.spread.T
+    points = [actions.support(leading), actions.find_exits(actions.middle, rays)]
+    return np.vstack([*points, *([actions.vertices] if actions.count else [])])
+
+
+def compute_search_directions(actions: Convex, safe: Floats, belief: LinearConfidenceSet) -> Floats:
+    """Return directions, scaled to the set's width, that may contain an optimum.
+
+    Where the set does not bind, optima lie in the span of V θ̂ and V μ̂; where the widths do not matter, in that of
+    P θ̂ and P μ̂, for a set like the ellipsoid of shape P.
+    """
+    square = belief.cost_norm.T @ belief.cost_norm
+    square += 1e-9 * (np.trace(square) or 1.0) * np.eye(safe.size)  # in one dimension the matrix can be zero
+    signals = np.vstack([belief.reward, belief.costs])
+    axes = actions.spread
+    rows = np.vstack([np.linalg.solve(square, signals.T).T, signals @ axes @ axes.T, actions.middle - safe, safe])
+    sizes = np.linalg.norm(rows, axis=1, keepdims=True)
+    hints: Floats = np.linalg.norm(axes, 2) * rows / np.where(sizes > 0.0, sizes, 1.0)
+    return hints
+
+
+def iter_regions(
+    policy: LinearPolicy, actions: Convex, belief: LinearConfidenceSet, result: RoundResult
+) -> Iterator[Region]:
+    """Yield regions that together contain every point at which a ray can be played or, if directional, compared.
+
+    A pessimistic cost is within its limit where its curve is, or where the ceiling bounds it: on the share
+    (limit − c₀)/(ceiling − c₀) of every ray. There is one region for each such share and one for the whole set.
+    """
+    safe, bounds = policy.safe_action.features, result.workspace.bounds
+    _, limits, ceilings = TERMS(policy.layout, policy.settings)
+    objective, first, scale = (
+        build_objective(policy, belief, result, limits),
+        bounds[1:, CENTRE, -1],
+        policy.settings[COST_SCALE],
+    )
+    if policy.optimism == "directional":
+        if np.any(bounds[1:, HALF, -1] != 0.0):
+            objective = linearize_limits(objective, build_region(objective, actions, safe).widest)
+        yield build_region(objective, actions, safe)
+        return
+    low = np.minimum(first + scale * bounds[1:, HALF, -1], ceilings)
+    rises = ceilings - low
+    shares = np.divide(limits - low, rises, out=np.ones(limits.size), where=rises > limits - low)
+    for share in np.unique(shares[(shares > 0.0) & (shares < 1.0)]):
+        yield build_region(objective.under(shares < share), actions, safe, float(share))
+    yield build_region(objective.under(shares < 1.0), actions, safe)
+
+
+def build_objective(
+    policy: LinearPolicy, belief: LinearConfidenceSet, result: RoundResult, limits: Floats
+) -> OptimisticProblem:
+    """Return the objective and the limits on the cost curves."""
+    factors = np.empty(limits.size)
+    WEIGH(policy.layout, policy.settings, result.workspace.bounds, factors)
+    lift = float(np.max(factors * belief.cost_radii))
+    weights = policy.settings[COST_SCALE] * belief.cost_radii
+    same = belief.reward_norm is belief.cost_norm
+    return OptimisticProblem(
+        belief.reward,
+        belief.costs,
+        (belief.cost_norm,) if same else (belief.reward_norm, belief.cost_norm),
+        np.array([belief.reward_radius + lift]) if same else np.array([belief.reward_radius, lift]),
+        -weights if policy.optimism == "directional" else weights,
+        limits,
+    )
+
+
+def linearize_limits(objective: OptimisticProblem, widest: float) -> OptimisticProblem:
+    """Return limits on the estimates alone: at most limit + ρ max ‖W x‖ at both ends of a ray, and so between them.
+
+    Where the safe cost is unknown, a ray's optimistic cost can rise above the limit and fall below it again. The ray is
+    then compared at points that violate the curved limit but not this one.
+    """
+    return objective._replace(
+        limits=objective.limits - objective.cost_norm_weights * widest,
+        cost_norm_weights=np.zeros(objective.cost_norm_weights.size),
+    )

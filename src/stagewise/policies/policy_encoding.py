@@ -1,0 +1,90 @@
+"""Encode policies as JSON values and decode them."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from stagewise import _exported
+from stagewise.policies.base_policy import BasePolicy
+from stagewise.policies.problem import Problem
+from stagewise.policies.problem_policy import ProblemPolicy
+from stagewise.problem.errors import ErrorCode, InvalidProblem
+from stagewise.problem.functions import FunctionClass
+from stagewise.problem.safe_action import SafeAction
+from stagewise.problem.signals import Limit, Reward
+from stagewise.problem.thresholds import AtLeast, RelativeToSafe
+
+WITHIN = (
+    SafeAction,
+    AtLeast,
+    RelativeToSafe,
+    FunctionClass,
+    Problem,
+    Reward,
+    Limit,
+)  # classes that settings can contain
+
+
+def get_policies() -> dict[str, Any]:
+    """Return the policies that stagewise exports, by name."""
+    return {name: kind for name, kind in _exported("policies").items() if issubclass(kind, BasePolicy)}
+
+
+def get_kinds() -> dict[str, Any]:
+    """Return all classes that a file can contain, by name."""
+    return {
+        **get_policies(),
+        "ProblemPolicy": ProblemPolicy,
+        **{kind.__name__: kind for kind in WITHIN},
+        **_exported("models"),
+    }
+
+
+def check_kind(value: Any) -> None:
+    """Raise InvalidProblem for an object that a file cannot contain."""
+    if get_kinds().get(type(value).__name__) is not type(value):
+        raise InvalidProblem(
+            ErrorCode.NOT_SERIALIZABLE,
+            "{name} cannot be saved; the classes that can are {get_kinds}",
+            name=type(value).__name__,
+            get_kinds=", ".join(get_kinds()),
+        )
+
+
+def encode_value(value: Any) -> Any:
+    """Return a value as JSON values; an object becomes its kind and its settings."""
+    if isinstance(value, FunctionClass) and value.callables:
+        raise InvalidProblem(
+            ErrorCode.NOT_SERIALIZABLE,
+            "{value!r} cannot be saved, because a file cannot hold callables; give "
+            "FunctionClass(callables, features=...), a table of their values at the actions",
+            value=value,
+        )
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        check_kind(value)
+        names = getattr(value, "SAVED", None) or [f.name for f in dataclasses.fields(value) if f.init]
+        settings = {name: encode_value(getattr(value, name)) for name in names}
+        return {"kind": type(value).__name__, "settings": settings}
+    if isinstance(value, Mapping):
+        return {"mapping": {name: encode_value(entry) for name, entry in value.items()}}
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    if isinstance(value, list | tuple):
+        return [encode_value(entry) for entry in value]
+    if isinstance(value, bool | int | float | str) or value is None:
+        return value
+    return float(value)  # an exact number, such as a Fraction
+
+
+def decode_value(value: Any) -> Any:
+    """Return the value that `encode_value` encoded."""
+    if isinstance(value, dict) and "kind" in value:
+        kind = get_kinds()[value["kind"]]
+        return kind(**{name: decode_value(entry) for name, entry in value["settings"].items()})
+    if isinstance(value, dict):
+        return {name: decode_value(entry) for name, entry in value["mapping"].items()}
+    if isinstance(value, list):
+        return [decode_value(entry) for entry in value]
+    return value

@@ -1,0 +1,101 @@
+"""Differences between two problems, and what to do about each."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import fields
+from typing import Any
+
+from stagewise.problem.formatting import safe_repr
+from stagewise.problem.limit_encoding import describe_limit
+from stagewise.problem.naming import join_names
+from stagewise.problem.signals import Limit, Reward
+
+START_ANEW = "the learned state does not apply, so start a new agent and give it the log (learn_frame)"
+INITIAL_ACTIONS = "initial_actions"  # set by `add_action`; not compared
+
+
+def diff_problems(ours: Any, theirs: Any) -> Iterator[tuple[str, str]]:
+    """Yield the differences between two problems, each with what to do."""
+    yield from diff_actions(list(ours.actions), list(theirs.actions))
+    yield from diff_except_actions(ours, theirs)
+
+
+def diff_except_actions(ours: Any, theirs: Any) -> Iterator[tuple[str, str]]:
+    """Yield the differences in everything but the actions."""
+    if ours.safe != theirs.safe:
+        yield f"safe was {ours.safe!r} and is {theirs.safe!r}", START_ANEW
+    yield from diff_settings("the range of", dict(ours.ranges), dict(theirs.ranges))
+    if list(ours.context) != list(theirs.context):
+        yield (
+            f"the context was {join_names(ours.context)} and is {join_names(theirs.context)}, in this order",
+            START_ANEW,
+        )
+    yield from diff_signal(ours.reward, theirs.reward, "the reward")
+    if list(ours.limits) != list(theirs.limits):
+        yield (
+            f"the limits were {join_names(ours.limits)} and are {join_names(theirs.limits)}, in this order",
+            START_ANEW,
+        )
+    for name, limit in ours.limits.items():
+        if name in theirs.limits:
+            yield from diff_signal(limit, theirs.limits[name], f"the limit of {name!r}")
+    if float(ours.delta) != float(theirs.delta):
+        yield f"delta was {ours.delta:g} and is {theirs.delta:g}", START_ANEW
+    our_settings, their_settings = (
+        {n: v for n, v in p.settings.items() if n != INITIAL_ACTIONS} for p in (ours, theirs)
+    )
+    yield from diff_settings("the setting", our_settings, their_settings)
+
+
+def diff_actions(ours: list[str], theirs: list[str]) -> Iterator[tuple[str, str]]:
+    """Yield the differences in the actions and their order."""
+    if ours == theirs:
+        return
+    if theirs[: len(ours)] == ours:
+        new = theirs[len(ours) :]
+        calls = " and ".join(f"agent.add_action({name!r})" for name in new[:3])
+        yield f"the actions {join_names(new)} are new", f"load it without the problem, and call {calls}"
+    elif sorted(ours) == sorted(theirs):
+        yield f"the actions are in another order, {join_names(theirs)}", f"keep theirs: {join_names(ours)}"
+    elif missing := [name for name in ours if name not in theirs]:
+        yield (
+            f"it has {join_names(missing)}, which the problem given lacks",
+            "keep the action in the problem, and exclude it with `only` if it is retired",
+        )
+    else:
+        yield f"the actions were {join_names(ours)} and are {join_names(theirs)}", "add new actions at the end"
+
+
+def diff_settings(what: str, ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the settings with different values."""
+    for name in [*ours, *(name for name in theirs if name not in ours)]:
+        our_value, their_value = ours.get(name), theirs.get(name)
+        if name in ours and name in theirs and our_value != their_value:
+            yield f"{what} {name!r} was {safe_repr(our_value)} and is {safe_repr(their_value)}", START_ANEW
+        elif what == "the setting" and (name in ours) != (name in theirs):
+            change = (
+                f"was {safe_repr(our_value)} and is left out"
+                if name in ours
+                else f"was left out and is {safe_repr(their_value)}"
+            )
+            yield f"{what} {name!r} {change}", START_ANEW
+
+
+def diff_signal(ours: Reward | Limit, theirs: Reward | Limit, what: str) -> Iterator[tuple[str, str]]:
+    """Yield the differences in the declaration of a signal."""
+    for setting in fields(ours):
+        our_value, their_value = getattr(ours, setting.name), getattr(theirs, setting.name)
+        if (
+            our_value != their_value
+            and isinstance(ours, Limit)
+            and isinstance(theirs, Limit)
+            and setting.name == "value"
+        ):
+            yield f"{what} was {describe_limit(ours)} and is {describe_limit(theirs)}", START_ANEW
+        elif our_value != their_value:
+            yield f"{setting.name} of {what} was {safe_repr(our_value)} and is {safe_repr(their_value)}", START_ANEW
+
+
+def is_extension(more: Any, fewer: Any) -> bool:
+    """Return whether a problem equals another one, possibly with actions added at the end."""
+    added = list(more.actions)[: len(fewer.actions)] == list(fewer.actions)
+    return added and not any(diff_except_actions(fewer, more))

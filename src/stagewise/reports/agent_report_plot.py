@@ -1,0 +1,149 @@
+"""Plot an agent's report, or the values of `report.to_dict()`."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from stagewise.problem.checks import safe_repr
+from stagewise.problem.errors import ErrorCode, InvalidProblem
+from stagewise.reports.plot_style import GUARDED, SAFE, STYLES, escape_label, format_axes
+
+MAX_ACTIONS = 20
+REPORT_FIELDS = ("exploring_share", "exploiting_share", "safe", "reward", "safe_reward")
+
+
+def plot_report(report: Any) -> Any:
+    """Plot a report: traffic by action, rewards, limits, and rates by segment.
+
+    Args:
+        report: `agent.report()`, or its `to_dict()`.
+
+    Returns:
+        A matplotlib figure.
+
+    Raises:
+        InvalidProblem: `report` is something else.
+
+    Example:
+        >>> import stagewise as sw
+        >>> policy = sw.OPB(arms=2, safe_action=sw.SafeAction(arm=0, reward=0.0, cost=0.0), threshold=0.5)
+        >>> agent = sw.Agent(policy)
+        >>> _ = agent.decide(sw.Arms(2))
+        >>> len(plot_report(agent.report()).axes)
+        3
+    """
+    from matplotlib.figure import Figure
+
+    values = to_values(report)
+    groups = list(dict.fromkeys((one["limit"], one["by"], one["threshold"]) for one in values["segments"]))
+    figure = Figure(figsize=(12.0, 3.6 * (1 + bool(groups))), layout="constrained")
+    rows = figure.add_gridspec(1 + bool(groups), 1)
+    top = rows[0].subgridspec(1, 3)
+    draw_traffic(figure.add_subplot(top[0]), values)
+    draw_rewards(figure.add_subplot(top[1]), values)
+    positions = top[2].subgridspec(max(len(values["limits"]), 1), 1)
+    for index, limit in enumerate(values["limits"] or [None]):  # each in its own units
+        draw_limit(figure.add_subplot(positions[index]), limit, index == 0)
+    if groups:
+        bottom = rows[1].subgridspec(1, len(groups))
+        for index, head in enumerate(groups):
+            its = [one for one in values["segments"] if one["limit"] == head[0]]
+            draw_segments(figure.add_subplot(bottom[index]), head, its)
+    return figure
+
+
+def draw_traffic(axes: Any, values: Mapping[str, Any]) -> None:
+    """Draw the share of traffic by action."""
+    actions = sorted(values["actions"], key=lambda action: -action["share"])[:MAX_ACTIONS]
+    labels = [escape_label(action["name"]) for action in actions]
+    positions = range(len(actions))
+    axes.barh(
+        [p - 0.2 for p in positions], [a["share"] for a in actions], 0.4, color=SAFE, alpha=0.5, label="of all rounds"
+    )
+    axes.barh([p + 0.2 for p in positions], [a["recent_share"] for a in actions], 0.4, color=GUARDED, label="recently")
+    format_axes(axes, format_title(values))
+    axes.set(yticks=list(positions), yticklabels=labels, xlim=(0.0, 1.0))
+    axes.xaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
+    axes.invert_yaxis()
+    axes.legend(frameon=False)
+
+
+def draw_rewards(axes: Any, values: Mapping[str, Any]) -> None:
+    """Draw the reward per round now, and that of the safe action."""
+    labels = {"reward": "now", "safe_reward": "safe action"}
+    rows = [(labels[name], values[name]) for name in labels if values[name] is not None]
+    for index, (name, one) in enumerate(rows):
+        colour = GUARDED if name == "now" else SAFE
+        axes.plot([one["low"], one["high"]], [index, index], color=colour, linewidth=3)
+        axes.plot(one["estimate"], index, "o", color=colour)
+    format_axes(axes, f"{escape_label(values['reward_name'])} of a round, beside the safe action's")
+    axes.set(yticks=range(len(rows)), yticklabels=[name for name, _ in rows])
+    axes.set_ylim(-0.6, max(len(rows), 1) - 0.4)
+
+
+def draw_limit(axes: Any, limit: Mapping[str, Any] | None, first: bool) -> None:
+    """Draw the cost of a round beside its limit."""
+    format_axes(axes, "costs of a round, estimate to upper bound" if first else "")
+    axes.set(yticks=[], ylim=(-0.8, 1.0))
+    if limit is None:
+        return
+    axes.plot([limit["estimate"], limit["pessimistic_cost"]], [0, 0], color=GUARDED, linewidth=3)
+    axes.plot(limit["estimate"], 0, "o", color=GUARDED)
+    observed = limit.get("observed_mean")
+    if observed is not None:
+        axes.plot(observed, 0, "D", color="black", fillstyle="none")
+    axes.axvline(limit["threshold"], color="black", linestyle="--", linewidth=1.2)
+    slack = limit.get("slack")
+    is_lower = (
+        None not in (slack, limit["pessimistic_cost"])
+        and slack * (limit["threshold"] - limit["pessimistic_cost"]) < 0.0
+    )
+    label = f"{escape_label(limit['name'])} {'≥' if is_lower else '≤'} {limit['threshold']:g}"
+    label += "" if observed is None else "; ◇ observed mean"
+    axes.annotate(label, (0.02, 0.97), xycoords="axes fraction", va="top", fontsize=9)
+    axes.margins(x=0.12)
+
+
+def draw_segments(axes: Any, head: tuple[str, str, float], rows: list[dict[str, Any]]) -> None:
+    """Draw the rate of every action in every segment, up to its upper bound, and the limit."""
+    known = [one for one in rows if one["rate"] is not None]
+    segments, actions = (list(dict.fromkeys(one[field] for one in known)) for field in ("segment", "action"))
+    axes.axvline(head[2], color="black", linestyle="--", linewidth=1.2, label=f"limit {head[2]:g}")
+    for k, action in enumerate(actions):
+        colour = STYLES[k % len(STYLES)][0]
+        its, shift = [one for one in known if one["action"] == action], 0.7 * ((k + 0.5) / len(actions) - 0.5)
+        positions = [segments.index(one["segment"]) + shift for one in its]
+        axes.hlines(
+            positions, [one["rate"] for one in its], [one["pessimistic_cost"] for one in its], color=colour, linewidth=2
+        )
+        axes.plot([one["rate"] for one in its], positions, "o", color=colour, markersize=4, label=escape_label(action))
+    format_axes(axes, f"{escape_label(head[0])} by {escape_label(head[1])}: observed, to the upper bound")
+    axes.set(yticks=range(len(segments)), yticklabels=[escape_label(segment) for segment in segments])
+    axes.invert_yaxis()
+    axes.legend(frameon=False, fontsize="small")
+
+
+def to_values(report: Any) -> dict[str, Any]:
+    """Return the values of a report, or reject something else."""
+    try:
+        values = dict(report if isinstance(report, Mapping) else report.to_dict())
+        limits, actions = [{**limit} for limit in values["limits"]], [{**action} for action in values["actions"]]
+        segments = [{**one} for one in values.get("segments", [])]
+        named = {
+            "reward_name": str(values.get("reward_name", "reward")),
+            "segments": segments,
+        }
+        return {**{name: values[name] for name in REPORT_FIELDS}, **named, "limits": limits, "actions": actions}
+    except Exception:  # the object's own code may raise anything
+        raise InvalidProblem(
+            ErrorCode.WRONG_TYPE,
+            "the report is {report}; it must be the result of agent.report(), or of its to_dict()",
+            report=safe_repr(report),
+        ) from None
+
+
+def format_title(values: Mapping[str, Any]) -> str:
+    """Return the shares of recent traffic."""
+    if values["exploring_share"] is None:
+        return "traffic"
+    names = ("exploring_share", "exploiting_share", "safe")
+    return ", ".join(f"{name.removesuffix('_share')} {values[name]:.0%}" for name in names)

@@ -1,0 +1,227 @@
+"""The learner: folds the log in order, publishes policy snapshots and appends ticks and stops.
+
+Any number of processes can run one. The store lets one lead at a time; another takes over when it dies.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from stagewise.problem.errors import StagewiseError
+from stagewise.server.controls import TRIP
+from stagewise.server.decision_engine import PolicySnapshot
+from stagewise.server.event_log import CONTROL, PROBLEM, TICK, AppendRequest, Event, StoredSnapshot, encode_canonical
+from stagewise.server.snapshot_seals import InvalidSeal, SnapshotSealer
+from stagewise.server.state_fold import StateFold, build_initial_snapshot, decode_snapshot, encode_snapshot
+from stagewise.server.store.base import Store, StoreUnavailable
+from stagewise.server.versions import ProblemVersion
+
+log = logging.getLogger("stagewise.server")
+
+BATCH_SIZE = 5_000  # rows folded before a snapshot is published
+MIN_PAUSE = 0.01  # seconds between two reads of a growing log; larger batches cost less and add latency
+IDLE_PAUSE = 0.05  # additional seconds between two reads of an idle log
+SHARE_INTERVAL = 0.5  # seconds between two snapshots for other processes
+SAVE_INTERVAL = 30.0  # seconds between two snapshots with the learner's state
+RETRY_DELAY = 1.0  # seconds before learning an experiment that failed is retried from its last snapshot
+TICK_INTERVAL = 1_000_000  # microseconds between two tick rows
+SERVER_ACTOR = "the server"
+
+
+class Learner:
+    """A thread that learns all experiments while it leads, and follows the leader's snapshots otherwise."""
+
+    def __init__(
+        self,
+        store: Store,
+        versions: Callable[[], dict[str, ProblemVersion]],
+        publish: Callable[[str, PolicySnapshot], None],
+        append: Callable[[list[AppendRequest]], Any],
+        *,
+        alone: bool,
+        feedback_timeout: float | None = None,
+    ) -> None:
+        self.store, self.versions, self.publish, self.append = store, versions, publish, append
+        self.alone = alone
+        """Whether no other process needs snapshots."""
+        self.feedback_timeout = feedback_timeout
+        self.folds: dict[str, StateFold] = {}
+        self.is_leader = False
+        self.down: str | None = None
+        """Why nothing is learned; None if learning works."""
+        self.failures: dict[str, str] = {}
+        """Errors of single experiments, by name."""
+        self.seals = SnapshotSealer(store)
+        self._retry_at: dict[str, float] = {}  # by experiment: time of the next attempt
+        self._shared: dict[str, tuple[int, float]] = {}  # by experiment: row and time of the last snapshot
+        self._saved: dict[str, tuple[int, float]] = {}
+        self._stop, self._wake = threading.Event(), threading.Event()
+        self._thread = threading.Thread(target=self._run, name="learner", daemon=True)
+
+    @property
+    def failed(self) -> str | None:
+        """Why learning fails, or None."""
+        messages = [f"learning {name!r} failed: {error}" for name, error in list(self.failures.items())]
+        return self.down or "; ".join(messages) or None
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Finish the current batch, save a snapshot and end the thread."""
+        self._stop.set()
+        self._wake.set()
+        if self._thread.is_alive():
+            self._thread.join(timeout=30.0)
+
+    def wake(self) -> None:
+        """Signal that the log has grown."""
+        self._wake.set()
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            try:
+                busy = self.step()
+                self.down = None
+            except StoreUnavailable as error:
+                busy, self.down, self.is_leader = False, str(error), False
+            except Exception as error:  # without learning, decisions stay safe
+                log.exception("learning failed; deciders go on with what is known")
+                busy, self.down = False, f"learning failed: {error}"
+                self.folds.clear()
+                self._stop.wait(RETRY_DELAY)
+            if not busy:
+                self._stop.wait(MIN_PAUSE)
+                self._wake.wait(IDLE_PAUSE)
+                self._wake.clear()
+        if self.is_leader and self.down is None:
+            for name, fold in self.folds.items():
+                try:
+                    self.save_snapshot(name, fold, with_learner_state=True)
+                except StoreUnavailable:
+                    break
+
+    def step(self) -> bool:
+        """Learn or follow every experiment once; return whether more rows are waiting."""
+        self.is_leader, busy = self.store.try_lead(), False
+        for name, version in self.versions().items():
+            busy |= self.try_step(name, version)
+        return busy
+
+    def try_step(self, name: str, version: ProblemVersion) -> bool:
+        """Learn or follow one experiment; after an error the others continue and it is retried soon."""
+        if time.monotonic() < self._retry_at.get(name, 0.0):
+            return False
+        try:
+            busy = self.learn(name, version) if self.is_leader else self.follow(name, version)
+        except StoreUnavailable:
+            raise
+        except Exception as error:  # an experiment that is not learned cannot stop itself: report it
+            if name not in self.failures:
+                log.exception("learning %r failed; deciders go on with what is known", name)
+            self.failures[name] = str(error) or type(error).__name__
+            self._retry_at[name] = time.monotonic() + RETRY_DELAY
+            self.folds.pop(name, None)
+            return False
+        if not busy:  # everything is learned, including what failed before
+            self.failures.pop(name, None)
+        return busy
+
+    def learn(self, name: str, version: ProblemVersion) -> bool:
+        """Fold the next rows of an experiment."""
+        fold = self.folds.get(name)
+        if fold is None or fold.version != version.number:
+            fold = self.folds[name] = self.restore_fold(name, version)
+            self._shared.pop(name, None)
+        events = self.store.events(name, fold.seq, BATCH_SIZE)
+        rows = take_before_version(version.number + 1, events)
+        if rows:
+            fold.take(rows)
+        if len(rows) < len(events):  # the other rows belong to the next version, which is read soon
+            return False
+        if len(events) < BATCH_SIZE:
+            self.publish_fold(name, fold)
+            self.append_ticks_and_stops(name, fold)
+        return len(events) == BATCH_SIZE
+
+    def restore_fold(self, name: str, version: ProblemVersion) -> StateFold:
+        """Return a fold restored from the last snapshot of this version, or a new one."""
+        fold = self.new_fold(version)
+        stored = self.store.get_latest_snapshot(name, version.number, with_learner_state=True)
+        if stored is None:
+            return fold
+        try:
+            fold.restore(self.seals.open(stored, "learner_state"))
+        except Exception as error:  # damaged, or of another version or setting: the log is enough
+            if isinstance(error, StoreUnavailable):
+                raise
+            is_expected = isinstance(error, StagewiseError)
+            message = "a snapshot of %r cannot be used (%s); its log is learned from the first row"
+            log.warning(message, name, error, exc_info=not is_expected)
+            return self.new_fold(version)
+        self._saved[name] = (fold.seq, time.monotonic())
+        return fold
+
+    def new_fold(self, version: ProblemVersion) -> StateFold:
+        """Return a fold without rows."""
+        return StateFold(version.problem, version.number, version.retired, self.feedback_timeout)
+
+    def publish_fold(self, name: str, fold: StateFold) -> None:
+        """Publish the snapshot in this process, and for other processes if it is due."""
+        last_shared = self._shared.get(name)
+        if last_shared is None or last_shared[0] != fold.seq:
+            self.publish(name, fold.build_snapshot())
+            if self.alone:
+                self._shared[name] = (fold.seq, time.monotonic())
+        now, last_saved = time.monotonic(), self._saved.get(name, (0, -SAVE_INTERVAL))
+        with_learner_state = fold.seq > last_saved[0] and now - last_saved[1] >= SAVE_INTERVAL
+        is_due = last_shared is None or now - last_shared[1] >= SHARE_INTERVAL
+        if with_learner_state or (not self.alone and is_due and (last_shared is None or last_shared[0] != fold.seq)):
+            self.save_snapshot(name, fold, with_learner_state)
+
+    def save_snapshot(self, name: str, fold: StateFold, with_learner_state: bool) -> None:
+        """Save a snapshot in the store."""
+        content = fold.encode() if with_learner_state else b""
+        stored = StoredSnapshot(name, fold.version, fold.seq, encode_snapshot(fold.build_snapshot()), content)
+        self.store.save_snapshot(self.seals.seal(stored))
+        self._shared[name] = (fold.seq, time.monotonic())
+        if with_learner_state:
+            self._saved[name] = self._shared[name]
+
+    def append_ticks_and_stops(self, name: str, fold: StateFold) -> None:
+        """Append a tick if windows close while the log is idle, and a stop if a limit is exceeded."""
+        closes, now = fold.pending_outcomes.closes(), self.store.now()
+        closed = closes is not None and closes <= now and now - fold.at >= TICK_INTERVAL
+        if closed or (fold.feedback_monitor is not None and fold.feedback_monitor.is_tick_due(now)):
+            self.append([AppendRequest(name, TICK, "", encode_canonical({}))])
+        cause = fold.circuit_breaker.find_breach() or fold.find_feedback_cause()
+        if cause is not None and not fold.circuit_breaker.is_logged(cause):
+            body = {"what": TRIP, "actor": SERVER_ACTOR, "trip": cause.reason, "details": cause.details}
+            self.append([AppendRequest(name, CONTROL, "", encode_canonical(body))])
+
+    def follow(self, name: str, version: ProblemVersion) -> bool:
+        """Publish the leader's newest snapshot."""
+        self.folds.pop(name, None)
+        last_shared = self._shared.get(name, (-1, 0.0))
+        stored = self.store.get_latest_snapshot(name, version.number, last_shared[0])
+        if stored is not None:
+            self._shared[name] = (stored.seq, time.monotonic())
+            try:
+                content = self.seals.open(stored, "content")
+            except InvalidSeal as error:
+                log.warning("a snapshot of %r cannot be used (%s); what is known stays", name, error)
+                return False
+            self.publish(name, decode_snapshot(version.problem, version.number, version.retired, content))
+        elif last_shared[0] < 0:
+            self._shared[name] = (0, time.monotonic())
+            self.publish(name, build_initial_snapshot(version.problem, version.number, version.retired))
+        return False
+
+
+def take_before_version(version: int, events: list[Event]) -> list[Event]:
+    """Return the rows before a version of the problem; later rows may have unknown actions."""
+    later = (index for index, event in enumerate(events) if event.kind == PROBLEM and int(event.key) >= version)
+    return events[: next(later, len(events))]

@@ -1,0 +1,138 @@
+"""Requests and responses of the HTTP API, as JSON (docs/reference/http.md)."""
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+
+NO_CONTROL_CHARACTERS = r"^[^\x00-\x1f\x7f]*$(?!\n)"  # not every store can hold control characters
+Id = Annotated[str, Meta(min_length=1, max_length=256, pattern=NO_CONTROL_CHARACTERS)]
+"""A client's id of a decision or an outcome."""
+ContextValue = bool | Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)] | float | Annotated[str, Meta(max_length=1000)]
+"""A context value: a number, true or false, or the name of a segment."""
+Text = Annotated[str, Meta(min_length=1, max_length=2000)]
+Mode = Literal["off", "shadow", "canary", "live"]
+MAX_BATCH_SIZE = 1000
+RESERVED_NAMES = ("experiments", "keys", "kill", "resume")
+"""Names that an experiment cannot have, because /v1/… uses them."""
+
+
+class DecisionRequest(Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """A request for a decision."""
+
+    context: dict[str, ContextValue] = {}
+    """Every number and segment that the problem declares, by name."""
+    only: Annotated[list[str], Meta(min_length=1)] | None = None
+    """The available actions, at least one; default: all."""
+    decision_id: Id | None = None
+    """The client's id; a retry with the same id gets the same answer. Default: the server creates one."""
+    dry_run: bool = False
+    """Return what would be decided; log nothing."""
+    deferred: bool = False
+    """The decision may never be carried out; nothing is learned until an outcome has `shown: true`."""
+
+
+class LimitStatus(Struct):
+    """A limit of a decision, in the problem's units."""
+
+    estimate: float | None
+    """The estimated mean cost of the sampled mixture; null if the safe action is served without asking the policy."""
+    pessimistic_cost: float
+    """The upper confidence bound of the mean cost of the sampled mixture; the lower bound for an at-least limit."""
+    threshold: float
+
+
+class DecisionResponse(Struct):
+    """A decision."""
+
+    decision_id: str
+    action: str
+    probabilities: dict[str, float]
+    """The probability of each action: propensities for off-policy evaluation."""
+    mode: str
+    """off, shadow, canary, live or killed."""
+    version: int
+    """The version of the problem."""
+    snapshot: int
+    """The last row of the log that the policy snapshot had learned."""
+    limits: dict[str, LimitStatus]
+    reason: str | None = None
+    """Why the safe action is served, as a code that never changes; null if there is no reason."""
+    message: str | None = None
+    """The reason as a sentence for people."""
+    estimated_reward: float | None = None
+    """The estimated mean reward of the sampled mixture; null if the safe action is served without asking the policy."""
+    logged: bool = True
+    """False for a dry run, or if the store could not be reached; outcomes are not accepted then."""
+
+
+class OutcomeResponse(Struct):
+    """The result of an outcome."""
+
+    decision_id: str
+    accepted: list[str]
+    """Signals that this request added to the log."""
+    duplicate: list[str] = []
+    """Signals that were in the log with the same value."""
+    late: list[str] = []
+    """Signals that arrived after their window closed; counted, not learned."""
+
+
+class ErrorResponse(Struct, omit_defaults=True):
+    """An error: its code, which never changes, and one sentence."""
+
+    code: str
+    message: str
+    decision_id: str | None = None
+
+
+class ModeResponse(Struct):
+    """The mode and kill switch after a change."""
+
+    mode: str
+    share: float
+    killed: bool
+    control: int
+    """The row of the log that has the change."""
+
+
+class ModeRequest(Struct, forbid_unknown_fields=True):
+    """A change of mode."""
+
+    mode: Mode
+    reason: Text
+    share: Annotated[float, Meta(ge=0.0, le=1.0)] | None = None
+    """In mode canary, the share of decisions that the policy makes; the others get the safe action."""
+
+
+class ReasonRequest(Struct, forbid_unknown_fields=True):
+    """A reason for turning the kill switch on or off."""
+
+    reason: Text
+
+
+class AcknowledgeRequest(Struct, forbid_unknown_fields=True):
+    """The acknowledgement of an alert."""
+
+    name: Text
+    """The name of the alert, as in the health findings."""
+    reason: Text
+
+
+class ProblemRequest(Struct, forbid_unknown_fields=True):
+    """A new version of a problem."""
+
+    problem: dict[str, Any]
+    """As in a TOML or JSON file (docs/how-to/declare-a-problem.md)."""
+    reason: Text
+
+
+OUTCOME_FIELDS = ("decision_id", "outcome_id", "shown")
+
+
+class OutcomeUpdate(msgspec.Struct):
+    """Reported signals of a decision."""
+
+    decision_id: str
+    values: dict[str, float]
+    outcome_id: str | None = None

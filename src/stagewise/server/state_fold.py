@@ -1,0 +1,348 @@
+"""The learner's state: a fold of the log, equal to the bit for any division of rows into batches."""
+
+import math
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from stagewise.kernels.compile import Floats
+from stagewise.policies.agent.guard import acknowledge_alert, check_drift, record_contradictions
+from stagewise.policies.agent.observed_costs import build_safe_cost_cause, format_safe_cost_name
+from stagewise.policies.agent.statistics import Statistics
+from stagewise.policies.context_rows import build_rows
+from stagewise.policies.policy import State
+from stagewise.policies.problem import Problem
+from stagewise.problem.errors import ErrorCode, InvalidProblem, StagewiseError
+from stagewise.problem.naming import check_segment_name, hash_segment
+from stagewise.problem.signals import scale_outcome
+from stagewise.records.random_key import FIRST
+from stagewise.records.reason import Reason, ReasonDetails
+from stagewise.server.circuit_breaker import CircuitBreaker
+from stagewise.server.controls import ACKNOWLEDGE, RESUME, TRIP
+from stagewise.server.decision_engine import PolicySnapshot
+from stagewise.server.event_log import CONTROL, DECISION, LOG, OUTCOME, PROBLEM, SHOWN, Event
+from stagewise.server.feedback_monitor import FeedbackMonitor, get_default_value
+from stagewise.server.offline_log import DECODE_PART, OfflineLogPart
+from stagewise.server.pending_outcomes import PendingOutcomes
+
+CHECK_INTERVAL = 256  # decisions between two checks of the declared assumptions
+
+
+class LoggedRequest(msgspec.Struct):
+    """The fields of a logged request that are learned."""
+
+    context: dict[str, Any]
+    deferred: bool = False
+
+
+class LoggedDecision(msgspec.Struct):
+    """The fields of a decision row that are learned."""
+
+    action: str
+    request: LoggedRequest
+    reason: str | None = None
+
+
+class LoggedOutcome(msgspec.Struct):
+    """The fields of an outcome row that are learned."""
+
+    values: dict[str, float]
+
+
+DECODE_DECISION = msgspec.json.Decoder(LoggedDecision).decode
+DECODE_OUTCOME = msgspec.json.Decoder(LoggedOutcome).decode
+
+
+class StateFold:
+    """The state after row `seq` of an experiment's log, for one version of its problem."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        version: int,
+        retired: frozenset[str] = frozenset(),
+        feedback_timeout: float | None = None,
+    ) -> None:
+        """Create the state before the first row.
+
+        Args:
+            problem: The problem of this version.
+            version: The number of the version.
+            retired: Actions that are no longer available.
+            feedback_timeout: Seconds in which signals are expected; None: feedback is not monitored.
+        """
+        self.problem, self.version, self.retired, self.feedback_timeout = problem, version, retired, feedback_timeout
+        self.policy = problem.policy()
+        self._decision_policy = problem.policy()  # used by deciding threads meanwhile
+        self.seq = self.at = 0
+        self.learned = 0
+        """Number of learned values."""
+        self.state: State = self.policy.start()
+        self.statistics = Statistics()
+        self._statistics_copy: Statistics | None = None  # a copy, until the statistics change
+        self.signs = dict(zip(problem.limits, self.policy.thresholds.signs.tolist(), strict=True))
+        self.pending_outcomes = PendingOutcomes(self.policy.width, problem.signals, self.scale_value)
+        self.circuit_breaker = CircuitBreaker(problem, self.pending_outcomes)
+        self.default_values = {name: get_default_value(signal) for name, signal in problem.signals.items()}
+        self.feedback_monitor = self.new_feedback_monitor()
+        self._due: list[tuple[int, int]] = []
+        self._log: list[tuple[Floats, Floats]] = []  # parts of an incomplete offline log
+        self._parts = 0
+
+    def take(self, events: Sequence[Event]) -> None:
+        """Apply the rows that follow `seq`."""
+        decisions = [DECODE_DECISION(event.body) for event in events if event.kind == DECISION]
+        dates, deferred = [e.at for e in events if e.kind == DECISION], [one.request.deferred for one in decisions]
+        self.pending_outcomes.stage(self.build_action_rows(decisions), dates, deferred)
+        next_decision = iter(decisions)
+        for event in events:
+            if event.seq != self.seq + 1:
+                raise InvalidProblem(
+                    ErrorCode.STORE_CORRUPT,
+                    "row {seq} of the log follows row {previous}; the rows between them are missing",
+                    seq=event.seq,
+                    previous=self.seq,
+                )
+            self.seq, self.at = event.seq, event.at
+            self.advance(event.at)
+            if event.kind == DECISION:
+                self.apply_decision(next(next_decision), event)
+            elif event.kind == OUTCOME:
+                self.apply_outcome(event)
+            elif event.kind == CONTROL:
+                self.apply_control(msgspec.json.decode(event.body))
+            elif event.kind == LOG:
+                self.apply_log_part(DECODE_PART(event.body))
+            elif event.kind == PROBLEM:
+                self.circuit_breaker.add_limits(
+                    self.pending_outcomes.end, Problem.from_dict(msgspec.json.decode(event.body)["problem"])
+                )
+        self.learn()
+        self.circuit_breaker.settle()
+
+    def advance(self, at: int) -> None:
+        """Advance the time; windows close."""
+        closed = list(self.pending_outcomes.closed)
+        self.pending_outcomes.advance(at, self._due)
+        if self.pending_outcomes.closed != closed:
+            self.circuit_breaker.close_windows(closed)
+            self.note_safe_cost_alerts()
+        if self.feedback_monitor is not None:
+            self.feedback_monitor.advance(at)
+
+    def apply_log_part(self, log_part: OfflineLogPart) -> None:
+        """Apply a part of an offline log; the last one learns all parts as one batch, as an agent does."""
+        rows = log_part.read(self.policy)
+        self._parts += 1
+        if log_part.number != self._parts:
+            raise InvalidProblem(
+                ErrorCode.STORE_CORRUPT,
+                "row {seq} of the log is part {number} of an offline log; it must be {parts}",
+                seq=self.seq,
+                number=log_part.number,
+                parts=self._parts,
+            )
+        self._log.append((np.asarray(rows.actions), rows.values))
+        if log_part.number < log_part.parts:
+            return
+        actions, values = (np.concatenate(columns) for columns in zip(*self._log, strict=True))
+        self._log = []
+        self.state = self.policy.learn_log(self.state, actions, values)
+        self.learned += values.size
+        check_drift(self.policy, self.state.memory, self.statistics, at_once=True)
+        self._statistics_copy = None
+
+    def build_action_rows(self, decisions: Sequence[LoggedDecision]) -> Floats:
+        """Return the rows that a policy learns (n, D): action, 1, context numbers, segments."""
+        problem, contexts = self.problem, [one.request.context for one in decisions]
+        columns: dict[str, list[Any]] = {name: [context[name] for context in contexts] for name in problem.context}
+        for name in problem.divisions:
+            columns[name] = [hash_segment(check_segment_name(context[name], name)) for context in contexts]
+        return build_rows(problem, [problem.get_action_index(one.action) for one in decisions], columns)
+
+    def apply_decision(self, decision: LoggedDecision, event: Event) -> None:
+        """Apply a decision; check the declared assumptions from time to time."""
+        pending = self.pending_outcomes
+        if event.decision_index != pending.end:
+            raise InvalidProblem(
+                ErrorCode.STORE_CORRUPT,
+                "decision {key!r} has index {decision_index}; it must be {end}",
+                key=event.key,
+                decision_index=event.decision_index,
+                end=pending.end,
+            )
+        row = pending.add()
+        if self.feedback_monitor is not None:
+            self.feedback_monitor.record_decision(event.decision_index, int(row[0]))
+        if decision.reason == Reason.CONTRADICTION or event.decision_index % CHECK_INTERVAL == 0:
+            self.learn()
+            self.check(row)
+            self._statistics_copy = None
+
+    def check(self, row: Floats) -> None:
+        """Record contradictions of declared assumptions; they stay until a person acknowledges them."""
+        decision = self.policy.choose(self.state, self.policy.context_in(row), FIRST)
+        if decision.reason is Reason.CONTRADICTION:
+            record_contradictions(self.policy, self.state, self.statistics, decision)
+
+    def apply_outcome(self, event: Event) -> None:
+        """Apply an outcome; late signals are not learned."""
+        values, pending = DECODE_OUTCOME(event.body).values, self.pending_outcomes
+        costs = self.circuit_breaker.get_costs(event.decision_index) if SHOWN in values else None
+        new = pending.record_outcome(event.decision_index, values, self._due)
+        if costs is None:
+            self.circuit_breaker.record_costs(event.decision_index, new)
+        else:
+            self.circuit_breaker.update_costs(event.decision_index, costs)
+        self.note_safe_cost_alerts()
+        if self.feedback_monitor is None:
+            return
+        self.feedback_monitor.record_outcome(pending.end)
+        for name in new:
+            if values[name] != self.default_values[name]:
+                action = int(pending.rows[event.decision_index - pending.base, 0])
+                self.feedback_monitor.record_signal(event.decision_index, action, pending.names.index(name))
+
+    def note_safe_cost_alerts(self) -> None:
+        """Record declared safe costs that the reported costs refute."""
+        for j, (count, mean) in self.circuit_breaker.find_refuted_costs().items():
+            name = format_safe_cost_name(self.policy, j)
+            if name not in self.statistics.alerts:
+                self.statistics.alerts[name] = build_safe_cost_cause(self.policy, j, count, mean)
+                self._statistics_copy = None
+
+    def scale_value(self, name: str, value: float) -> float:
+        """Return a value in [0, 1], signed so that lower costs are better."""
+        scaled = scale_outcome(self.problem.signals[name], name, value)
+        return float(self.signs[name]) * scaled if name in self.signs else scaled
+
+    def apply_control(self, body: Mapping[str, Any]) -> None:
+        """Apply a control; an acknowledgement changes the learned state."""
+        if body["what"] == TRIP:
+            self.circuit_breaker.mark_logged(ReasonDetails.from_json((body["trip"], body["details"])))
+        if body["what"] == RESUME:
+            self.learn()
+            self.circuit_breaker.resume()
+            self.feedback_monitor = self.new_feedback_monitor()
+        if body["what"] != ACKNOWLEDGE:
+            return
+        self.learn()
+        self._statistics_copy = None
+        with suppress(StagewiseError):  # the alert is closed, or not of this version of the problem
+            acknowledge_alert(
+                self.policy, self.state.memory, self.statistics, body["name"], f"{body['actor']}: {body['reason']}"
+            )
+
+    def learn(self) -> None:
+        """Learn all due values in order, in compiled code."""
+        due, self._due = self._due, []
+        while due:  # up to the next drift check, whatever the batch
+            now, due = due[: self.statistics.updates_until_check], due[self.statistics.updates_until_check :]
+            self.learn_all(now)
+            self.statistics.updates_until_check -= len(now)
+            if self.statistics.updates_until_check <= 0:
+                check_drift(self.policy, self.state.memory, self.statistics)
+                self._statistics_copy = None
+
+    def learn_all(self, due: Sequence[tuple[int, int]]) -> None:
+        """Learn values, each given by decision index and signal."""
+        indices, signals = np.array(due).T
+        at = indices - self.pending_outcomes.base
+        values = np.full((len(due), len(self.pending_outcomes.names)), math.nan)
+        values[np.arange(len(due)), signals] = self.pending_outcomes.values[at, signals]
+        rows = self.pending_outcomes.rows[at]
+        self.state = self.policy.learn_rows(self.state, rows, values)
+        self.learned += len(due)
+
+    def new_feedback_monitor(self) -> FeedbackMonitor | None:
+        """Return a new feedback monitor; None without a feedback timeout."""
+        if self.feedback_timeout is None:
+            return None
+        return FeedbackMonitor(
+            len(self.default_values), len(self.problem.actions), self.problem.delta, self.feedback_timeout
+        )
+
+    def find_feedback_cause(self) -> ReasonDetails | None:
+        """Return the cause if feedback stopped: all of it, or one signal."""
+        return (
+            None
+            if self.feedback_monitor is None
+            else self.feedback_monitor.find_cause(self.pending_outcomes.names, self.problem.actions)
+        )
+
+    def build_snapshot(self) -> PolicySnapshot:
+        """Return an immutable snapshot for deciders."""
+        state = State(self.state.memory.copy())
+        if self._statistics_copy is None:
+            self._statistics_copy = self.statistics.without_history()
+        return PolicySnapshot(
+            self.problem, self._decision_policy, self.version, self.retired, self.seq, state, self._statistics_copy
+        )
+
+    def encode(self) -> bytes:
+        """Encode the complete state, from which a learner continues."""
+        return msgspec.msgpack.encode(
+            {
+                "seq": self.seq,
+                "at": self.at,
+                "learned": self.learned,
+                "memory": self.state.memory.tobytes(),
+                "statistics": self.statistics.to_dict(),
+                "pending_outcomes": self.pending_outcomes.to_dict(),
+                "feedback_timeout": self.feedback_timeout,
+                "log": [[actions.tobytes(), values.tobytes()] for actions, values in self._log],
+                "parts": self._parts,
+                "feedback_monitor": None if self.feedback_monitor is None else self.feedback_monitor.to_dict(),
+                "circuit_breaker": self.circuit_breaker.to_dict(),
+            }
+        )
+
+    def restore(self, content: bytes) -> None:
+        """Restore the state that `encode` returned."""
+        state = msgspec.msgpack.decode(content)
+        if state["feedback_timeout"] != self.feedback_timeout:
+            raise InvalidProblem(
+                ErrorCode.STATE_MISMATCH,
+                "the snapshot was saved with --feedback-timeout {saved}; the server has {feedback_timeout}",
+                saved=state["feedback_timeout"],
+                feedback_timeout=self.feedback_timeout,
+            )
+        self.state = self.policy.check_state(State(np.frombuffer(state["memory"]).copy()))
+        self.seq, self.at, self.learned = state["seq"], state["at"], state["learned"]
+        self._statistics_copy = None
+        self.statistics = Statistics.from_dict(state["statistics"])
+        self.pending_outcomes.restore(state["pending_outcomes"])
+        if self.feedback_monitor is not None:
+            self.feedback_monitor.restore(state["feedback_monitor"])
+        self.circuit_breaker.restore(state["circuit_breaker"])
+        self._parts = state["parts"]
+        width, signals = self.policy.width, len(self.problem.signals)
+        self._log = [
+            (np.frombuffer(actions).reshape(-1, width), np.frombuffer(values).reshape(-1, signals))
+            for actions, values in state["log"]
+        ]
+
+
+def encode_snapshot(snapshot: PolicySnapshot) -> bytes:
+    """Encode what a decider in another process needs besides the problem."""
+    return msgspec.msgpack.encode(
+        {"seq": snapshot.seq, "memory": snapshot.state.memory.tobytes(), "statistics": snapshot.statistics.to_dict()}
+    )
+
+
+def decode_snapshot(problem: Problem, version: int, retired: frozenset[str], content: bytes) -> PolicySnapshot:
+    """Decode what `encode_snapshot` returned."""
+    decoded, policy = msgspec.msgpack.decode(content), problem.policy()
+    state = policy.check_state(State(np.frombuffer(decoded["memory"]).copy()))
+    return PolicySnapshot(
+        problem, policy, version, retired, decoded["seq"], state, Statistics.from_dict(decoded["statistics"])
+    )
+
+
+def build_initial_snapshot(problem: Problem, version: int, retired: frozenset[str]) -> PolicySnapshot:
+    """Return the snapshot before any row is learned."""
+    policy = problem.policy()
+    return PolicySnapshot(problem, policy, version, retired, 0, policy.start(), Statistics())

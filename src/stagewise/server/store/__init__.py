@@ -1,0 +1,1 @@
+"""Stores of the log: a SQLite file or PostgreSQL."""

@@ -1,0 +1,184 @@
+"""Versions of a problem: what may change while the log continues.
+
+Confidence sets are declared before their data and hold for all rounds together, whatever the limits and available
+actions are. So limits and actions may change, and the complete log is still learned. What defines the sets (δ,
+ranges, models, windows, the declared safe costs) cannot change after data were seen.
+"""
+
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from typing import Any, NamedTuple
+
+import msgspec
+
+from stagewise.policies.problem import Problem
+from stagewise.problem.errors import ErrorCode, InvalidProblem
+from stagewise.problem.limit_encoding import describe_limit, encode_limit, encode_signal
+from stagewise.problem.signals import Limit
+from stagewise.server.confidence_intervals import get_threshold
+from stagewise.server.event_log import Event
+
+VERSION_RULE = "a value chosen after seeing outcomes voids the guarantee; create a new experiment for it"
+
+
+INHERITED_SETTINGS = ("initial_actions", "reference_rates")  # settings that later versions inherit
+
+
+class ProblemVersion(NamedTuple):
+    """A version of a problem with the actions of all versions so far; some are retired."""
+
+    number: int
+    problem: Problem
+    retired: frozenset[str]
+
+
+def build_first_version(problem: Problem) -> ProblemVersion:
+    """Return the first version."""
+    return ProblemVersion(1, problem, frozenset())
+
+
+def build_version(before: ProblemVersion | None, event: Event) -> ProblemVersion:
+    """Return the version that a problem row starts; `before` is None for the first one."""
+    new_problem = Problem.from_dict(msgspec.json.decode(event.body)["problem"])
+    return build_first_version(new_problem) if before is None else build_next_version(before, new_problem)
+
+
+def build_next_version(before: ProblemVersion, new_problem: Problem) -> ProblemVersion:
+    """Return the next version. Raises InvalidProblem if something changes that must not."""
+    current, new_problem = before.problem, match_order(before.problem, new_problem)
+    compared: tuple[tuple[str, Any, Any], ...] = (
+        ("safe", current.safe, new_problem.safe),
+        ("delta", current.delta, new_problem.delta),
+        ("context", current.ranges, new_problem.ranges),
+        ("reward", encode_signal(current.reward), encode_signal(new_problem.reward)),
+        ("names of limits", tuple(current.limits), tuple(new_problem.limits)),
+    )
+    for field, old, new in compared:
+        if old != new:
+            raise InvalidProblem(
+                ErrorCode.CHANGE_NOT_ALLOWED,
+                "{field} cannot change from {old!r} to {new!r}: {version_rule}",
+                field=field,
+                old=old,
+                new=new,
+                version_rule=VERSION_RULE,
+            )
+    for name, limit in current.limits.items():
+        check_limit(name, limit, new_problem.limits[name])
+    settings = get_inherited_settings(current)
+    check_settings(settings, new_problem.settings)
+    more = [name for name in new_problem.actions if name not in current.actions]
+    problem = replace(current, actions=[*current.actions, *more], limits=dict(new_problem.limits), settings=settings)
+    return ProblemVersion(before.number + 1, problem, frozenset(current.actions) - frozenset(new_problem.actions))
+
+
+def get_inherited_settings(current: Problem) -> dict[str, Any]:
+    """Return the settings of every later version; what defines confidence sets stays as in the first.
+
+    A limit without a reference rate has sets around its threshold; later versions keep that value.
+    """
+    declared = current.settings.get("reference_rates") or {}
+    return {
+        **current.settings,
+        "initial_actions": current.settings.get("initial_actions", len(current.actions)),
+        "reference_rates": {name: declared.get(name, get_threshold(limit)) for name, limit in current.limits.items()},
+    }
+
+
+def check_settings(first_settings: Mapping[str, Any], new_settings: Mapping[str, Any]) -> None:
+    """Reject settings that differ from the first version's; inherited settings may be left out."""
+    rates = new_settings.get("reference_rates") or {}
+    same = {
+        "initial_actions": new_settings.get("initial_actions", first_settings["initial_actions"])
+        == first_settings["initial_actions"],
+        "reference_rates": all(first_settings["reference_rates"].get(name) == value for name, value in rates.items()),
+    }
+    for name in INHERITED_SETTINGS:
+        if not same[name]:
+            raise InvalidProblem(
+                ErrorCode.CHANGE_NOT_ALLOWED,
+                "{field} cannot change from {old!r} to {new!r}: {version_rule}",
+                field=f"settings.{name}",
+                old=first_settings[name],
+                new=new_settings[name],
+                version_rule=VERSION_RULE,
+            )
+    before, after = (
+        {name: value for name, value in one.items() if name not in INHERITED_SETTINGS}
+        for one in (first_settings, new_settings)
+    )
+    if before != after:
+        raise InvalidProblem(
+            ErrorCode.CHANGE_NOT_ALLOWED,
+            "{field} cannot change from {old!r} to {new!r}: {version_rule}",
+            field="settings",
+            old=before,
+            new=after,
+            version_rule=VERSION_RULE,
+        )
+
+
+def describe_loosening(before: ProblemVersion, after: ProblemVersion) -> str | None:
+    """Describe what a version allows that the one before does not; None if nothing.
+
+    >>> problem = {"actions": ["a", "b"], "safe": "a", "reward": {"name": "r"}, "limits": {"c": {"at_most": 0.1}}}
+    >>> looser = {**problem, "limits": {"c": {"at_most": 0.2}}}
+    >>> one = build_first_version(Problem.from_dict(problem))
+    >>> describe_loosening(one, build_next_version(one, Problem.from_dict(looser)))
+    "'c' at most 0.2 where it is at most 0.1"
+    """
+    for name, old in before.problem.limits.items():
+        new = after.problem.limits[name]
+        if get_threshold(new) < get_threshold(old) if old.at_least else get_threshold(new) > get_threshold(old):
+            return f"{name!r} {describe_limit(new)} where it is {describe_limit(old)}"
+    added = [
+        name for name in get_declared_problem(after)["actions"] if name not in get_declared_problem(before)["actions"]
+    ]
+    return f"the action {added[0]!r}, which is not on offer" if added else None
+
+
+def match_order(current: Problem, new_problem: Problem) -> Problem:
+    """Return a problem with names in the order of an earlier one; JSON objects have no order."""
+    ranges, limits = dict(new_problem.ranges), dict(new_problem.limits)
+    if ranges.keys() == set(current.context):
+        ranges = {name: ranges[name] for name in current.context}
+    if limits.keys() == current.limits.keys():
+        limits = {name: limits[name] for name in current.limits}
+    return replace(new_problem, context=ranges, limits=limits)
+
+
+def get_declared_problem(version: ProblemVersion) -> dict[str, Any]:
+    """Return the problem of a version as a user declares it, without inherited settings."""
+    content = version.problem.to_dict()
+    actions = [name for name in content["actions"] if name not in version.retired]
+    return {
+        **content,
+        "actions": actions,
+        "settings": {k: v for k, v in content["settings"].items() if k not in INHERITED_SETTINGS},
+    }
+
+
+def check_limit(name: str, old: Limit, new: Limit) -> None:
+    """Reject any change of a limit except its value."""
+    before, after = encode_limit(old), encode_limit(new)
+    changed = [f.name for f in fields(Limit) if f.name != "value" and getattr(old, f.name) != getattr(new, f.name)]
+    if changed:
+        raise InvalidProblem(
+            ErrorCode.CHANGE_NOT_ALLOWED,
+            "{field} of {name!r} cannot change from {old!r} to {new!r}: {version_rule}",
+            field=changed[0],
+            name=name,
+            old=before.get(changed[0]),
+            new=after.get(changed[0]),
+            version_rule=VERSION_RULE,
+        )
+    if old.at_least != new.at_least:
+        raise InvalidProblem(
+            ErrorCode.CHANGE_NOT_ALLOWED,
+            "the direction of {name!r} cannot change from {old} to {new}: {version_rule}",
+            field="at_least",
+            name=name,
+            old=describe_limit(old),
+            new=describe_limit(new),
+            version_rule=VERSION_RULE,
+        )

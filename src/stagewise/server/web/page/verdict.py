@@ -1,0 +1,171 @@
+"""The verdict on an experiment: is it safe, is it learning, is it worth it."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from stagewise.server.decision_rows import exceeds_limit
+from stagewise.server.web.page.value_format import amount, count, duration, format_gain, format_gain_interval, percent
+
+FINE, WAIT, BAD, OFF = "fine", "wait", "bad", "off"
+STALE_SECONDS = 60.0
+MARKS = {FINE: "✓", WAIT: "…", BAD: "!", OFF: "■"}
+
+
+class VerdictItem(NamedTuple):
+    """The answer to one of the three questions."""
+
+    question: str
+    level: str
+    word: str
+    """One or two words."""
+    message: str
+
+    @property
+    def mark(self) -> str:
+        """The symbol of the level, for readers who do not see colours."""
+        return MARKS[self.level]
+
+
+class Verdict(NamedTuple):
+    """The three answers and their summary."""
+
+    level: str
+    line: str
+    answers: tuple[VerdictItem, ...]
+
+    @property
+    def mark(self) -> str:
+        """The symbol of the level."""
+        return MARKS[self.level]
+
+
+def build_verdict(figures: Mapping[str, Any]) -> Verdict:
+    """Return the verdict of figures."""
+    safety, learning, value = answers = tuple(
+        mark_incomplete(answer) if figures.get("lag_rows") else answer
+        for answer in (assess_safety(figures), assess_learning(figures), assess_value(figures))
+    )
+    if figures.get("killed"):
+        return Verdict(OFF, f"Stopped. Only {format_safe_action(figures)} is served.", answers)
+    if safety.level == BAD:
+        alert = f"Alert. Only {format_safe_action(figures)} is served until somebody acknowledges it."
+        return Verdict(BAD, alert if figures.get("alerts") else f"{safety.word}.", answers)
+    if figures.get("lag_rows"):
+        line = f"Reading the log: {count(figures['lag_rows'])} rows are not in these figures yet."
+        return Verdict(WAIT, line, answers)
+    if not figures["decisions"]:
+        return Verdict(WAIT, "Ready. There are no decisions yet.", answers)
+    if figures.get("mode") in ("off", "shadow"):
+        return Verdict(OFF, f"In {figures['mode']} mode: only {format_safe_action(figures)} is served.", answers)
+    if safety.level == WAIT:
+        return Verdict(WAIT, f"{safety.word}.", answers)
+    if learning.level == BAD:
+        return Verdict(WAIT, f"Within its limits, and {lower_first(learning.word)}.", answers)
+    return Verdict(FINE if value.level != BAD else WAIT, f"Within its limits, and {lower_first(value.word)}.", answers)
+
+
+def mark_incomplete(answer: VerdictItem) -> VerdictItem:
+    """Return an answer as undecided: the figures lack the newest rows."""
+    return answer._replace(level=WAIT, word="Reading the log") if answer.level == FINE else answer
+
+
+def lower_first(text: str) -> str:
+    """Return text with a lower-case first letter."""
+    return text[:1].lower() + text[1:]
+
+
+def format_safe_action(figures: Mapping[str, Any]) -> str:
+    """Return the safe action, quoted."""
+    problem = figures.get("problem")
+    return "the safe action" if problem is None else f"“{problem['safe']}”"
+
+
+def assess_safety(figures: Mapping[str, Any]) -> VerdictItem:
+    """Judge safety by pessimistic and observed costs."""
+    question = "Is it safe?"
+    if figures.get("killed"):
+        reason = str(figures["killed"])
+        return VerdictItem(question, OFF, "Stopped", f"{reason[:1].upper()}{reason[1:].rstrip('.')}.")
+    for name, limit in figures["limits"].items():
+        bound = limit["low"] if limit["at_most"] else limit["high"]
+        if limit["observed_mean"] is not None and is_beyond_limit(bound, limit):
+            return VerdictItem(question, BAD, f"{name} is over its limit", describe_violation(name, limit))
+    alerts = figures.get("alerts") or []
+    if alerts:
+        message = f"The data contradict {len(alerts)} declared value{'s' * (len(alerts) != 1)}: see Alerts."
+        return VerdictItem(question, BAD, "Alert", message)
+    if not figures["decisions"]:
+        return VerdictItem(question, WAIT, "No decisions yet", "There is nothing to judge.")
+    if any(
+        limit["pessimistic_cost"] is not None and is_beyond_limit(limit["pessimistic_cost"], limit)
+        for limit in figures["limits"].values()
+    ):
+        message = "Its pessimistic cost is over the limit."
+        return VerdictItem(question, BAD, "A decision was over its limit", message)
+    unknown = [name for name, limit in figures["limits"].items() if limit["safe_cost_unknown"]]
+    if unknown:
+        safe = format_safe_action(figures)
+        message = f"The cost of {safe} ({', '.join(unknown)}) was not declared: {safe} is served until it is known."
+        return VerdictItem(question, WAIT, "Learning the safe action’s cost", message)
+    message = "The pessimistic cost of every recent decision is within every limit."
+    return VerdictItem(question, FINE, "Within limits", message)
+
+
+def describe_violation(name: str, limit: Mapping[str, Any]) -> str:
+    """Return the sentence on a limit that the observed cost is beyond."""
+    keys = ("observed_mean", "low", "high", "threshold")
+    observed, low, high, threshold = (amount(limit[key], limit["least"], limit["most"]) for key in keys)
+    return f"The observed {name} is {observed} ({low} to {high}); its limit is {threshold}."
+
+
+def is_beyond_limit(value: float, limit: Mapping[str, Any]) -> bool:
+    """Return whether a value violates a limit by more than rounding."""
+    return exceeds_limit(value, limit["threshold"], limit["at_most"])
+
+
+def assess_learning(figures: Mapping[str, Any]) -> VerdictItem:
+    """Judge whether outcomes reach the decisions."""
+    question, age = "Is it learning?", figures.get("snapshot_age_s")
+    if not figures["decisions"]:
+        return VerdictItem(question, WAIT, "Not yet", "It learns from the outcomes of decisions.")
+    if figures.get("failed"):
+        message = f"Learning fails: {figures['failed']}. Decisions stay safe; automatic stops are off."
+        return VerdictItem(question, BAD, "Not learning", message)
+    if age is not None and age > figures.get("max_age_s", STALE_SECONDS):
+        message = f"The policy snapshot is {duration(age)} old. Decisions stay safe and do not improve."
+        return VerdictItem(question, BAD, "Not learning", message)
+    reward = figures["reward"]
+    if not reward or not reward["now"]["count"] + reward["safe"]["count"]:
+        message = f"{count(figures['pending_count'])} decisions have pending outcomes."
+        return VerdictItem(question, WAIT, "Waiting for outcomes", message)
+    if figures.get("mode") == "shadow" and figures["shadow"]:
+        first = max(figures["actions"], key=lambda action: action["shadow"])
+        share = f"the policy would serve “{first['name']}” in {percent(first['shadow'])} of decisions."
+        message = f"{format_safe_action(figures)} is served; {share}"
+        return VerdictItem(question, WAIT, "In shadow", message[:1].upper() + message[1:])
+    series = figures["series"][-10:]
+    total = sum(interval["decisions"] for interval in series)
+    exploring = sum(interval["exploring"] * interval["decisions"] for interval in series) / total
+    others = [action for action in figures["actions"] if not action["safe"] and action["recent"] > 0.0]
+    message = f"{percent(exploring)} of recent decisions explore"
+    if not others:
+        message = f"{message}; {format_safe_action(figures)} is served until more is known."
+        return VerdictItem(question, WAIT, "Cautious", message)
+    first = max(others, key=lambda action: action["recent"])
+    message = f"{message}; “{first['name']}” has {percent(first['recent'])} of the traffic."
+    return VerdictItem(question, FINE, "Learning", message)
+
+
+def assess_value(figures: Mapping[str, Any]) -> VerdictItem:
+    """Judge whether the reward is higher than the safe action's."""
+    question, reward = "Is it worth it?", figures["reward"]
+    if not reward or reward["gain"] is None:
+        return VerdictItem(question, WAIT, "Too early to tell", "There are no rewards to compare yet.")
+    gain, ends = reward["gain"], (reward["least"], reward["most"])
+    difference = f"{format_gain(gain['mean'], *ends)} ({format_gain_interval(gain['low'], gain['high'], *ends)})"
+    message = f"{reward['name']}: {difference} per decision, compared with {format_safe_action(figures)}."
+    if gain["low"] > 0.0:
+        return VerdictItem(question, FINE, "Worth it", message)
+    if gain["high"] < 0.0:
+        return VerdictItem(question, BAD, "Not worth it", message)
+    return VerdictItem(question, WAIT, "Too early to tell", message)

@@ -1,1 +1,0 @@
-"""The desk: a decision service that keeps its limits, and a log that proves it."""

@@ -1,1 +1,0 @@
-"""Where the log lies: SQLite in a file, or PostgreSQL."""

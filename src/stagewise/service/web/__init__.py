@@ -1,1 +1,0 @@
-"""The desk by HTTP."""

@@ -1,0 +1,129 @@
+"""The interface of worlds that simulations use, with defaults for worlds of your own."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from stagewise.problem.action_set import ActionSet
+from stagewise.problem.checks import Floats
+from stagewise.problem.errors import ErrorCode, InvalidProblem
+from stagewise.problem.safe_action import SafeAction
+from stagewise.records.outcome import Outcome
+from stagewise.records.random_key import RandomKey
+
+
+class BaseWorld(ABC):
+    """The interface that simulations use, so that they need not know the class of a world."""
+
+    assumed: ClassVar[bool] = True  # the safe action must keep the limits; False: violations are counted
+    theorems: ClassVar[tuple[str, ...]] = ()  # the regret theorems that apply to this world (see `policy.theorem`)
+    outcomes: Any = None  # the name of the outcome distribution; None: unknown
+
+    @property
+    @abstractmethod
+    def costs(self) -> int:
+        """The number of costs m."""
+
+    @abstractmethod
+    def means(self, action: Any) -> Floats:
+        """Return the expected reward and costs (1 + m,) of an action, or raise for an unknown action."""
+
+    @abstractmethod
+    def actions_in(self, draw: RandomKey) -> Any:
+        """Return the actions of a round."""
+
+    @abstractmethod
+    def outcome(self, action: Any, draw: RandomKey) -> Outcome:
+        """Return the outcome of an action that is played in this round."""
+
+    @property
+    def type_name(self) -> str:
+        """The name of its class for messages."""
+        return type(self).__name__
+
+    @property
+    def is_builtin(self) -> bool:
+        """Whether the class is one of stagewise, unmodified."""
+        return False
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether every outcome lies in [0, 1]."""
+        return self.outcomes in ("bernoulli", "clipped-gaussian")
+
+    @property
+    def names_safe(self) -> bool:
+        """Whether every round's set names its own safe action."""
+        return False
+
+    @property
+    def has_fixed_actions(self) -> bool:
+        """Whether every round offers the same actions."""
+        return False
+
+    @property
+    def offers_rays(self) -> bool:
+        """Whether points between the safe action and the listed ones can be played."""
+        return False
+
+    @property
+    def has_linear_means(self) -> bool:
+        """Whether means are linear in the features, by `parameters` (1 + m, d)."""
+        return False
+
+    @property
+    def plain_users(self) -> Any:
+        """The users, if actions are identified by index and context; else None."""
+        return None
+
+    @property
+    def norms(self) -> Floats | None:
+        """The norms (1 + m,) of the parameters of every signal; None if there are none."""
+        return None
+
+    @abstractmethod
+    def check(self, policy: Any) -> None:
+        """Raise if runs cannot be scored by the means, or the policy does not fit."""
+
+    def reorder_costs(self, names: Sequence[str]) -> Self:
+        """Return the world with its costs in the order of limits of these names."""
+        return self
+
+    def get_safe_action(self, safe: SafeAction | None) -> Any:
+        """Return the safe action as it is played: features or an arm; None if there is none."""
+        if safe is None:
+            return None
+        return safe.features if safe.arm is None else safe.arm
+
+    def max_at_safe(self, signs: Floats) -> Floats:
+        """Return the largest signed means (1 + m,) of the rounds' own safe actions (see `names_safe`)."""
+        raise NotImplementedError
+
+    def mean_at_safe(self) -> Floats:
+        """Return the means (1 + m,) of the rounds' own safe actions, averaged over rounds."""
+        raise NotImplementedError
+
+    def means_at(self, index: int, actions: Any) -> Floats:
+        """Return the means (1 + m,) of the action with this index."""
+        return self.means(actions.at(index))
+
+    def means_played(self, index: int, action: Any, actions: Any) -> Floats:
+        """Return the means (1 + m,) of a played action; its index is −1 if it is not listed."""
+        return self.means(action)
+
+    def outcome_played(self, index: int, action: Any, actions: Any, draw: RandomKey) -> Outcome:
+        """Return the outcome of a played action; its index is −1 if it is not listed."""
+        return self.outcome(action, draw)
+
+    def truths(self, actions: Any) -> Floats:
+        """Return the means (1 + m, K) of all listed actions."""
+        if not isinstance(actions, ActionSet) or not actions.is_list:
+            raise InvalidProblem(
+                ErrorCode.UNSUPPORTED_ACTIONS,
+                "the world's actions are {name}; a custom world must list them as Arms, FiniteSet or Rays, "
+                "since regret is measured against the best mixture of listed actions",
+                name=type(actions).__name__,
+            )
+        return np.column_stack([self.means_at(index, actions) for index in range(actions.count)])

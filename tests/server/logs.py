@@ -1,0 +1,70 @@
+"""Logs of a small experiment, written by hand."""
+
+from typing import Any
+
+import numpy as np
+
+import stagewise as sw
+from stagewise.server.event_log import Event, encode_canonical
+
+MINUTE = 60 * 10**6
+DAY = 24 * 60 * MINUTE
+
+
+def problem(**changes: Any) -> sw.Problem:
+    """Return three messages with two limits, of which one holds in every country."""
+    told: dict[str, Any] = {
+        "actions": ["nothing", "digest", "offer"],
+        "safe": "nothing",
+        "context": {"age": (0, 100), "tenure": (-1, 1)},
+        "reward": sw.Reward("click"),
+        "limits": {
+            "opt_out": sw.Limit(0.05, safe=0.001, window="7d"),
+            "complaint": sw.Limit(0.04, safe=0.0, window="7d", by="country"),
+        },
+    }
+    return sw.Problem(**{**told, **changes})
+
+
+class Log:
+    """Rows that follow each other."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+        self.decisions = 0
+
+    def add(self, kind: Any, body: Any, at: int, place: int = -1) -> None:
+        """Add a row of whatever kind."""
+        seq = len(self.events) + 1
+        self.events.append(Event(seq, at, kind, str(seq), place, encode_canonical(body), b""))
+
+    def decide(self, action: str, at: int, reason: str | None = None, country: str = "NZ", age: float = 40.0) -> int:
+        """Add a decision; return its place."""
+        context = {"age": age, "tenure": 0.25, "country": country}
+        self.add("decision", {"action": action, "request": {"context": context}, "reason": reason}, at, self.decisions)
+        self.decisions += 1
+        return self.decisions - 1
+
+    def tell(self, place: int, at: int, **values: float) -> None:
+        """Add an outcome."""
+        self.add("outcome", {"decision_id": str(place), "values": values}, at, place)
+
+
+def month(users: int, seed: int = 0) -> Log:
+    """Return a log of users from more and more countries: outcomes in any order, some of them never."""
+    rng, log, late = np.random.default_rng(seed), Log(), []
+    for user in range(users):
+        at = user * 60 * MINUTE
+        action = str(rng.choice(["nothing", "digest", "offer"]))
+        place = log.decide(action, at, country=f"C{rng.integers(1 + user // 20)}", age=float(rng.integers(101)))
+        if rng.random() < 0.9:
+            late.append((place, {"click": float(rng.random() < 0.2)}))
+        if rng.random() < 0.05:
+            late.append((place, {"opt_out": 1.0, "complaint": float(rng.random() < 0.5)}))
+        if rng.random() < 0.05:
+            log.tell(place, at, shown=0.0)
+        while late and rng.random() < 0.6:
+            where, values = late.pop(int(rng.integers(len(late))))
+            log.tell(where, at + 1, **values)
+    log.add("tick", {}, users * 60 * MINUTE + 8 * DAY)
+    return log

@@ -1,0 +1,40 @@
+"""A log by hand: rows in their order, at moments in seconds."""
+
+from typing import Any
+
+import msgspec
+
+import stagewise as sw
+from stagewise.server.event_log import Event
+
+
+class Log:
+    """Rows of one experiment."""
+
+    def __init__(self, problem: sw.Problem | None = None, at: float = 0.0) -> None:
+        self.events: list[Event] = []
+        self.places: dict[str, int] = {}
+        if problem is not None:
+            self.row("problem", at, {"version": 1, "problem": problem.to_dict(), "actor": "ada", "reason": "a start"})
+
+    def row(self, kind: Any, at: float, body: dict[str, Any], key: str = "", place: int = -1) -> None:
+        seq = len(self.events) + 1
+        self.events.append(Event(seq, round(1e6 * at), kind, key or str(seq), place, msgspec.json.encode(body), b""))
+
+    def decision(self, at: float, key: str, action: str, **body: Any) -> None:
+        self.places[key] = len(self.places)
+        body = {"mode": "live", "reason": None, "details": {}, "probabilities": {action: 1.0}, "limits": {}, **body}
+        self.row("decision", at, {"action": action, **body}, key, self.places[key])
+
+    def outcome(self, at: float, of: str, **values: float) -> None:
+        self.row("outcome", at, {"decision_id": of, "values": values}, "", self.places[of])
+
+    def control(self, at: float, what: str, actor: str, reason: str, **more: Any) -> None:
+        self.row("control", at, {"what": what, "actor": actor, "reason": reason, **more})
+
+    def tick(self, at: float) -> None:
+        self.row("tick", at, {})
+
+
+def feared(**pessimistic_cost: float) -> dict[str, dict[str, float]]:
+    return {name: {"pessimistic_cost": value, "threshold": 0.02} for name, value in pessimistic_cost.items()}

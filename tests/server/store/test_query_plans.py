@@ -1,0 +1,83 @@
+"""Every query goes by its index from the first row on, also where the engine has not yet looked at its tables.
+
+A planner that takes another way is quick in a test and takes seconds a batch in an hour: so the way itself is held.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.server.store.append_requests import control, decision, outcome
+
+from stagewise.server.store import queries
+from stagewise.server.store.sqlite import SqliteStore
+from stagewise.server.store.sqlite_batch import SELECT_EXISTING_ANSWERS, SELECT_EXISTING_ROWS
+
+READS: list[tuple[str, tuple[Any, ...], str]] = [
+    (queries.SELECT_EVENTS, ("mail", 100, 10), "by seq"),
+    (queries.SELECT_EVENT, ("mail", "decision", "d1"), "by key"),
+    (queries.SELECT_EVENTS_OF_KIND[True], ("mail", "decision", 5, 10), "by seq"),
+    (queries.SELECT_EVENTS_OF_KIND[False], ("mail", "outcome", 0, 10), "by kind"),
+    (queries.SELECT_ANSWERS, ("mail", 1), "answers"),
+    (queries.SELECT_LATEST_SNAPSHOT, ("mail", 1, -1), "snapshots"),
+]
+SQLITE = {
+    "by seq": "events USING PRIMARY KEY (experiment=? AND seq>?)",
+    "by key": "events USING INDEX events_by_key (experiment=? AND kind=? AND key=?)",
+    "by kind": "events USING INDEX events_by_kind (experiment=? AND kind=? AND seq>?)",
+    "answers": "answers USING PRIMARY KEY (experiment=? AND decision_index=?)",
+    "snapshots": "snapshots USING INDEX sqlite_autoindex_snapshots_1 (experiment=? AND problem=? AND seq>?)",
+}
+POSTGRES = {"by seq": "events_pkey", "by key": "events_by_key", "by kind": "events_by_kind", "answers": "answers_pkey"}
+POSTGRES["snapshots"] = "snapshots_pkey"
+
+ROWS = [control(), *(decision(f"d{n}") for n in range(1500)), *(outcome(f"d{n}", click=1.0) for n in range(1500))]
+
+
+@pytest.fixture
+def sqlite(tmp_path: Path) -> Iterator[SqliteStore]:
+    store = SqliteStore(tmp_path / "server.db")
+    store.append(ROWS)
+    yield store
+    store.close()
+
+
+def test_sqlite(sqlite: SqliteStore) -> None:
+    held = [
+        (SELECT_EXISTING_ROWS.format(rows="(?, ?, ?), (?, ?, ?)"), ("mail", "decision", "d1") * 2, "by key"),
+        (SELECT_EXISTING_ANSWERS.format(rows="(?, ?), (?, ?)"), ("mail", 1) * 2, "answers"),
+    ]
+    for sql, values, way in [*READS, *held]:
+        plan = " ".join(row[3] for row in sqlite._all(f"EXPLAIN QUERY PLAN {sql}", *values))
+        assert SQLITE[way].partition(" ")[2] in plan, sql
+        assert "TEMP B-TREE" not in plan
+
+
+def test_postgres(postgres: str) -> None:
+    pytest.importorskip("psycopg")
+    from stagewise.server.store.postgres import (
+        SELECT_EXISTING_ANSWERS,
+        SELECT_EXISTING_ROWS,
+        SELECT_HEADS,
+        PostgresStore,
+    )
+
+    store = PostgresStore(postgres)
+    store.append(ROWS)
+    wanted = [(f"d{n}", f"x{n}") for n in range(500)]
+    keys = [key for pair in wanted for key in pair]
+    mails, kinds = ["mail"] * len(keys), ["decision"] * len(keys)
+    batch = [(SELECT_EXISTING_ROWS, (mails, kinds, keys), "by key"), (SELECT_EXISTING_ANSWERS, (mails, keys), "by key")]
+    for sql, values, way in [*READS, *batch]:
+        plan = "\n".join(row[0] for row in store._all(f"EXPLAIN {sql}", *values))
+        assert f"using {POSTGRES[way]} on" in plan, sql
+        assert not any(word in plan for word in ("Seq Scan", "Bitmap", "Sort", "Hash", "Materialize")), plan
+    looked_up = [
+        line for line in store._all(f"EXPLAIN {SELECT_EXISTING_ROWS}", mails, kinds, keys) if "Index Cond" in line[0]
+    ]
+    assert all(f"({name} = w.{name})" in looked_up[0][0] for name in ("experiment", "kind", "key")), looked_up
+    answers = "\n".join(row[0] for row in store._all(f"EXPLAIN {SELECT_EXISTING_ANSWERS}", mails, keys))
+    assert "decision_index = events.decision_index" in answers
+    assert "heads_pkey" in str(store._all(f"EXPLAIN {SELECT_HEADS}", ["mail"]))
+    store.close()

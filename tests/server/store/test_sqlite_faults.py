@@ -1,0 +1,370 @@
+"""A file that cannot be written for a while: nothing acknowledged is lost, and it goes on when the cause is gone."""
+
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from tests.problem.refusal import refused
+from tests.server.servers import small_disk
+from tests.server.store.append_requests import decision, log_of, outcome, sound
+
+from stagewise.problem.errors import ErrorCode
+from stagewise.server.event_log import AppendRequest, encode_canonical
+from stagewise.server.store.base import StoreUnavailable
+from stagewise.server.store.sqlite import SqliteStore
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[SqliteStore]:
+    store = SqliteStore(tmp_path / "server.db")
+    store.append([decision("before"), outcome("before", click=1.0)])
+    yield store
+    store.close()
+    again = SqliteStore(tmp_path / "server.db")
+    sound(again)
+    again.close()
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of four megabytes."""
+    with small_disk(tmp_path / "disk", "4m") as place:
+        yield place
+
+
+def large(key: str) -> AppendRequest:
+    return AppendRequest("mail", "decision", key, encode_canonical({"filling": "x" * 50_000}))
+
+
+def until_down(store: SqliteStore, message: str) -> list[str]:
+    """Append until the store is down; return what it acknowledged."""
+    taken: list[str] = []
+    with refused(StoreUnavailable, ErrorCode.STORE_UNAVAILABLE, message):
+        for n in range(1000):
+            assert store.append([large(f"d{n}")])[0].status == "new"
+            taken.append(f"d{n}")
+    return taken
+
+
+def goes_on(store: SqliteStore, taken: list[str]) -> None:
+    """Hold the store to having exactly what it acknowledged, and to taking the rest now."""
+    assert [row.key for row in store.events_of_kind("mail", "decision")] == ["before", *taken]
+    keys = [*taken, f"d{len(taken)}"]
+    assert [each.status for each in store.append([large(key) for key in keys])] == ["duplicate"] * len(taken) + ["new"]
+    sound(store)
+
+
+def test_a_full_disk(disk: Path) -> None:
+    store = SqliteStore(disk / "server.db")
+    store.append([decision("before")])
+    (disk / "filling").write_bytes(bytes(1_500_000))
+    taken = until_down(store, "full")
+    assert taken
+    for _ in range(3):
+        with refused(StoreUnavailable, ErrorCode.STORE_UNAVAILABLE):
+            store.append([large("more"), large("and more")])
+    assert len(log_of(store, "mail")) == len(taken) + 1, "reading goes on"
+    (disk / "filling").unlink()
+    goes_on(store, taken)
+    store.close()
+
+
+def test_no_more_pages(store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same from inside: the file may not grow."""
+    opened = store._open
+
+    def bounded(mode: str) -> sqlite3.Connection:
+        connection = opened(mode)
+        connection.execute("PRAGMA max_page_count = 200")
+        return connection
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "_open", bounded)
+        store._writer = None
+        taken = until_down(store, "full")
+        assert taken
+    goes_on(store, taken)
+
+
+LIMITED = """
+import resource, sys
+from pathlib import Path
+from tests.server.servers import small_disk
+from tests.server.store.append_requests import decision
+from tests.server.store.test_sqlite_faults import goes_on, until_down
+from stagewise.server.store.sqlite import SqliteStore
+store = SqliteStore(Path(sys.argv[1]))
+store.append([decision("before")])
+_, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, hard))
+taken = until_down(store, "")
+assert taken
+resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
+goes_on(store, taken)
+store.close()
+print("well")
+"""
+
+
+def test_a_file_that_may_not_grow(tmp_path: Path) -> None:
+    """The system refuses to write beyond a size, in a process of its own."""
+    paths = os.pathsep.join([str(ROOT), str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])
+    told = [sys.executable, "-c", LIMITED, str(tmp_path / "server.db")]
+    done = subprocess.run(told, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": paths}, check=False)
+    assert (done.stdout, done.returncode) == ("well\n", 0), done.stderr
+
+
+def test_a_disk_for_reading_only(disk: Path) -> None:
+    store = SqliteStore(disk / "server.db")
+    store.append([decision("a")])
+    store.close()
+    subprocess.run(["mount", "-o", "remount,ro", disk], check=True)
+    with refused(StoreUnavailable, ErrorCode.STORE_UNAVAILABLE):
+        SqliteStore(disk / "server.db")
+    reader = SqliteStore(disk / "server.db", read_only=True)
+    assert sound(reader) == 1
+    reader.close()
+    subprocess.run(["mount", "-o", "remount,rw", disk], check=True)
+    SqliteStore(disk / "server.db").close()
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everything; the read-only disk is tested instead")
+def test_a_file_for_reading_only(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "server.db")
+    store.append([decision("a")])
+    store.close()
+    (tmp_path / "server.db").chmod(0o444)
+    with refused(StoreUnavailable, "server.db", "Permission denied"):
+        SqliteStore(tmp_path / "server.db")
+    reader = SqliteStore(tmp_path / "server.db", read_only=True)
+    assert sound(reader) == 1
+    reader.close()
+
+
+def test_a_connection_that_may_not_write(store: SqliteStore) -> None:
+    """Whatever makes SQLite say that it is read-only, it is said, and the next connection is a new one."""
+    assert store._writer is not None
+    store._writer.execute("PRAGMA query_only = on")
+    with refused(StoreUnavailable, ErrorCode.STORE_UNAVAILABLE):
+        store.append([decision("a")])
+    assert store.append([decision("a")])[0].status == "new"
+
+
+def test_a_file_that_somebody_else_locks(store: SqliteStore) -> None:
+    store.timeout = 0.05
+    store._writer = None
+    other = sqlite3.connect(store.path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    with refused(StoreUnavailable, ErrorCode.STORE_UNAVAILABLE):
+        store.append([decision("a")])
+    assert store.find("mail", "decision", "before") is not None, "reading goes on"
+    other.execute("ROLLBACK")
+    other.close()
+    assert store.append([decision("a")])[0].status == "new"
+
+
+def test_a_file_that_goes_away_and_comes_back(store: SqliteStore, tmp_path: Path) -> None:
+    away = tmp_path / "away"
+    store.path.rename(away)
+    for _ in range(2):
+        with refused(StoreUnavailable, ErrorCode.FILE_CHANGED):
+            store.append([decision("a")])
+    away.rename(store.path)
+    assert store.append([decision("a")])[0].status == "new"
+
+
+def test_a_file_that_is_replaced(tmp_path: Path) -> None:
+    """Rows would go into a file that no name leads to."""
+    store = SqliteStore(tmp_path / "server.db")
+    store.append([decision("a")])
+    shutil.copy(tmp_path / "server.db", tmp_path / "copy")
+    os.replace(tmp_path / "copy", tmp_path / "server.db")
+    with refused(StoreUnavailable, ErrorCode.FILE_CHANGED):
+        store.append([decision("b")])
+    store.close()
+
+
+def test_two_servers_on_one_file(store: SqliteStore, tmp_path: Path) -> None:
+    (tmp_path / "link.db").symlink_to(store.path)
+    for path in (store.path, tmp_path / "link.db"):
+        with refused(StoreUnavailable, ErrorCode.STORE_LOCKED):
+            SqliteStore(path)
+    assert store.append([decision("a")])[0].status == "new"
+    assert store.try_lead()
+
+
+OPEN = """
+import sys
+from pathlib import Path
+from stagewise.server.store.sqlite import SqliteStore
+try:
+    SqliteStore(Path(sys.argv[1]))
+except ValueError as error:
+    print(error)
+"""
+
+
+def opened_elsewhere(path: Path) -> str:
+    """Return what another process says that opens a store to write it; empty: it could."""
+    paths = os.pathsep.join([str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])
+    told = [sys.executable, "-c", OPEN, str(path)]
+    return subprocess.run(
+        told, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": paths}, check=True
+    ).stdout
+
+
+def test_two_servers_on_one_file_by_a_hard_link(store: SqliteStore, tmp_path: Path) -> None:
+    """Each would have a journal of its own, and neither would find what the other acknowledged."""
+    (tmp_path / "other").mkdir()
+    other = tmp_path / "other" / "server.db"
+    os.link(store.path, other)
+    assert "another server has" in opened_elsewhere(other)
+    with refused(StoreUnavailable, ErrorCode.STORE_LOCKED):
+        SqliteStore(other)
+    assert store.append([decision("a")])[0].status == "new"
+    assert "another server has" in opened_elsewhere(other), "a refusal lets go of nothing"
+    store.close()
+    os.remove(other)
+    assert opened_elsewhere(store.path) == ""
+
+
+def journal_of(store: SqliteStore) -> list[Path]:
+    return [store.path.with_name(store.path.name + end) for end in ("-wal", "-shm")]
+
+
+KILLED = """
+import os, signal, sys, time
+from pathlib import Path
+from stagewise.server.store.sqlite import SqliteStore
+from tests.server.store.append_requests import decision
+store = SqliteStore(Path(sys.argv[1]))
+names = [Path(sys.argv[1] + end) for end in sys.argv[2].split(",")]
+assert store.append([decision(f"before{n}") for n in range(20)])[-1].status == "new"
+for name in names:
+    name.unlink()
+if sys.argv[3] == "idle":  # nothing is written any more: the thread that watches puts it into the file
+    until = time.monotonic() + 20.0
+    while not all(name.exists() for name in names) and time.monotonic() < until:
+        time.sleep(0.01)
+else:
+    for n in range(20):
+        assert store.append([decision(f"after{n}")])[0].status == "new"
+        if n % 7 == 3:
+            names[0].unlink()
+        assert store.find("mail", "decision", f"after{n}") is not None
+print("acknowledged", flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("what", ["-wal", "-shm", "-wal,-shm"])
+@pytest.mark.parametrize("then", ["busy", "idle"])
+def test_a_journal_that_is_removed_takes_nothing_acknowledged_with_it(tmp_path: Path, what: str, then: str) -> None:
+    """`rm server.db-wal` under a running server, and `kill -9` after that."""
+    paths = os.pathsep.join([str(ROOT), str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])
+    told = [sys.executable, "-c", KILLED, str(tmp_path / "server.db"), what, then]
+    done = subprocess.run(told, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": paths}, check=False)
+    assert done.stdout == "acknowledged\n", done.stderr
+    store = SqliteStore(tmp_path / "server.db")
+    keys = [f"before{n}" for n in range(20)] + [f"after{n}" for n in range(20 if then == "busy" else 0)]
+    assert [row.key for row in store.events_of_kind("mail", "decision")] == keys
+    assert sound(store) == len(keys)
+    store.close()
+
+
+def test_a_journal_that_is_removed_during_a_commit(store: SqliteStore) -> None:
+    """It is there when the transaction begins and gone when it ends: then it is put into the file first."""
+    log, _ = journal_of(store)
+    finish = store.begin([decision("a")])
+    assert finish is not None
+    log.unlink()
+    assert finish()[0].status == "new"
+    assert log.exists()
+    assert store.append([decision("b")])[0].status == "new"
+    assert [row.key for row in store.events_of_kind("mail", "decision")] == ["before", "a", "b"]
+    sound(store)
+
+
+def test_a_journal_that_is_replaced_is_not_read(store: SqliteStore, tmp_path: Path) -> None:
+    """Nothing goes on beside a journal of somebody else; what was acknowledged is in the file."""
+    log, _ = journal_of(store)
+    store.append([decision("a")])
+    (tmp_path / "foreign").write_bytes(log.read_bytes())
+    store.append([decision("b")])
+    os.replace(tmp_path / "foreign", log)
+    for _ in range(2):
+        with refused(StoreUnavailable, ErrorCode.FILE_CHANGED):
+            store.append([decision("c")])
+    shutil.copy(store.path, tmp_path / "alone.db")
+    alone = SqliteStore(tmp_path / "alone.db", read_only=True)
+    assert [row.key for row in alone.events_of_kind("mail", "decision")] == ["before", "a", "b"]
+    alone.close()
+    log.unlink()
+    assert store.append([decision("c")])[0].status == "new"
+    assert [row.key for row in store.events_of_kind("mail", "decision")] == ["before", "a", "b", "c"]
+    sound(store)
+
+
+def test_a_journal_is_renewed_while_others_read(store: SqliteStore) -> None:
+    """Readers of this process go on by the new journal, and none sees less than was there."""
+    seen: list[int] = []
+    done = threading.Event()
+
+    def read() -> None:
+        last = 0
+        while not done.is_set():
+            count = len(store.events_of_kind("mail", "decision"))
+            assert count >= last
+            last = count
+        seen.append(last)
+
+    threads = [threading.Thread(target=read) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for n in range(30):
+        if n % 5 == 0:
+            journal_of(store)[0].unlink()
+        assert store.append([decision(f"d{n}")])[0].status == "new"
+    done.set()
+    for thread in threads:
+        thread.join()
+    assert len(seen) == 3
+    assert len(store.events_of_kind("mail", "decision")) == 31
+    sound(store)
+
+
+def test_two_processes_on_one_file(store: SqliteStore) -> None:
+    assert f"(process {os.getpid()})" in opened_elsewhere(store.path)
+    store.close()
+    assert opened_elsewhere(store.path) == ""
+
+
+def test_every_commit_is_flushed(store: SqliteStore) -> None:
+    store.append([decision("a")])
+    assert store._writer is not None
+    told: Callable[[str], int] = lambda name: store._writer.execute(f"PRAGMA {name}").fetchone()[0]  # noqa: E731
+    assert told("synchronous") == 2
+    assert told("journal_mode") == "wal"
+
+
+def test_a_mistake_within_a_batch_changes_nothing(store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error that is none of the file's: it is raised as it is, and the next batch begins anew."""
+    from stagewise.server.store import sqlite_batch
+
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(sqlite_batch, "write_batch", broken)
+        with pytest.raises(ZeroDivisionError):
+            store.append([decision("a")])
+    assert store.append([decision("a")])[0].status == "new"

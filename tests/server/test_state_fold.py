@@ -1,0 +1,228 @@
+"""The learner's state is a fold of the log: the same however it is cut, and the same as an agent's."""
+
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from tests.problem.refusal import refused
+from tests.server.logs import DAY, Log, month, problem
+
+import stagewise as sw
+from stagewise.policies.agent.health import check_health
+from stagewise.policies.agent.seeding import derive_id_prefix
+from stagewise.problem.errors import ErrorCode, InvalidProblem
+from stagewise.records.decision import Decision
+from stagewise.records.reason import ReasonDetails
+from stagewise.server.event_log import Event
+from stagewise.server.state_fold import DECODE_DECISION, StateFold, decode_snapshot, encode_snapshot
+
+
+def folded(log: Log, sizes: tuple[int, ...], told: sw.Problem | None = None) -> StateFold:
+    fold, done, turn = StateFold(problem() if told is None else told, 1), 0, 0
+    while done < len(log.events):
+        fold.take(log.events[done : done + sizes[turn % len(sizes)]])
+        done, turn = done + sizes[turn % len(sizes)], turn + 1
+    return fold
+
+
+def test_a_fold_does_not_depend_on_how_the_log_is_cut() -> None:
+    log = month(300)
+    whole = folded(log, (10_000,))
+    assert whole.learned > 500
+    assert folded(log, (1,)).encode() == whole.encode()
+    assert folded(log, (7, 3, 150)).encode() == whole.encode()
+
+
+def test_what_deciders_are_told_does_not_depend_on_how_the_log_is_cut() -> None:
+    log, told = Log(), StateFold(problem(), 1)
+    for i in range(40):
+        log.tell(log.decide("offer", i), i, click=0.0, opt_out=0.0, complaint=0.0)
+    for event in log.events:
+        told.take([event])
+        told.build_snapshot()  # as a learner publishes it
+    assert encode_snapshot(told.build_snapshot()) == encode_snapshot(folded(log, (10_000,)).build_snapshot())
+
+
+def test_a_fold_goes_on_from_a_snapshot_to_the_bit() -> None:
+    log = month(300)
+    half = StateFold(problem(), 1)
+    half.take(log.events[:250])
+    again = StateFold(problem(), 1)
+    again.restore(half.encode())
+    again.take(log.events[250:])
+    assert again.encode() == folded(log, (10_000,)).encode()
+
+
+def test_a_fold_learns_what_an_agent_learns_that_is_told_the_same() -> None:
+    log = month(300)
+    shown = [
+        event for event in log.events if b"shown" not in event.body
+    ]  # agents know no decisions that were not shown
+    log.events = [event._replace(seq=i + 1) for i, event in enumerate(shown)]
+    fold = folded(log, (64,))
+    agent = sw.Agent(problem(), seed=1)
+    for event in log.events:
+        tell(agent, event)
+    assert agent.state.memory.tobytes() == fold.state.memory.tobytes()
+
+
+ROWS = StateFold(problem(), 1)
+
+
+def tell(agent: sw.Agent, event: Event) -> None:
+    """Give an agent a row of the log."""
+    nothing = np.empty(0)
+    if event.kind == "decision":
+        row = ROWS.build_action_rows([DECODE_DECISION(event.body)])[0]
+        made = Decision(row, int(row[0]), 1.0, None, 0.0, nothing, nothing, None, event.decision_index)
+        agent.register(made._with_mark(derive_id_prefix(agent.seed, "", "server")), now=event.at / 1e6)
+    elif event.kind == "outcome":
+        with suppress(sw.InvalidOutcome):  # it came after its window
+            agent.learn(event.decision_index, now=event.at / 1e6, **msgspec.json.decode(event.body)["values"])
+    else:
+        agent.expire_pending(event.at / 1e6)
+
+
+@pytest.mark.long
+def test_an_agent_and_a_fold_that_learn_the_same_find_a_drift_after_the_same_row() -> None:
+    log = moving()
+    whole = folded(log, (10_000,))
+    assert folded(log, (1,)).encode() == whole.encode()
+    fold, agent, found = StateFold(problem(), 1), sw.Agent(problem(), seed=1), []
+    for event in log.events:
+        fold.take([event])
+        tell(agent, event)
+        doubts = {name: words for name, words in agent._statistics.open_alerts.items() if name != "limit of opt_out"}
+        assert (
+            doubts == fold.statistics.open_alerts
+        )  # beyond its limit a server stops itself (trips), and doubts nothing
+        found.append("drift of opt_out" in fold.statistics.open_alerts)
+    assert 1200 < found.index(True) < len(found)
+    assert fold.build_snapshot().statistics.open_alerts == fold.statistics.open_alerts
+    assert (
+        agent.health()["drift of opt_out"] == check_health(fold.policy, fold.state, fold.statistics)["drift of opt_out"]
+    )
+    assert fold.statistics.tracks["opt_out"].to_dict() == whole.statistics.tracks["opt_out"].to_dict()
+
+
+def test_what_is_missing_counts_as_declared_when_its_window_closes() -> None:
+    log = Log()
+    place = log.decide("offer", 0)
+    log.tell(place, 1, click=1.0)
+    fold = folded(log, (10,))
+    assert fold.learned == 1
+    assert fold.pending_outcomes.pending_count == [0, 1, 1]
+    log.add("tick", {}, 7 * DAY)
+    fold.take(log.events[2:])
+    assert fold.learned == 3
+    log.tell(place, 7 * DAY + 1, opt_out=1.0)
+    fold.take(log.events[3:])
+    assert fold.learned == 3
+    assert fold.pending_outcomes.late == [0, 1, 0]
+
+
+def test_a_decision_that_was_not_shown_is_not_learned_from_and_holds_nothing_back() -> None:
+    log = Log()
+    first, second = log.decide("offer", 0), log.decide("digest", 1)
+    log.tell(second, 2, click=1.0)
+    log.tell(first, 3, shown=0.0)
+    fold = folded(log, (1,))
+    assert fold.learned == 1
+    assert fold.pending_outcomes.heads == [2, 1, 1]
+
+
+def test_rows_that_are_missing_are_refused() -> None:
+    log = month(20)
+    with refused(InvalidProblem, ErrorCode.STORE_CORRUPT):
+        StateFold(problem(), 1).take([*log.events[:5], *log.events[6:]])
+
+
+def tripped(fold: StateFold) -> ReasonDetails:
+    """Return why the server should stop."""
+    found = fold.circuit_breaker.find_breach()
+    assert found is not None
+    return found
+
+
+def trip(fold: StateFold) -> dict[str, Any]:
+    """Return the same as a control holds it."""
+    return {"trip": tripped(fold).reason, "details": tripped(fold).details}
+
+
+def test_costs_far_above_a_limit_trip_the_server() -> None:
+    log = Log()
+    for user in range(200):
+        log.tell(log.decide("offer", user), user, click=0.0, opt_out=float(user % 2), complaint=0.0)
+    fold = folded(log, (50,))
+    assert tripped(fold).details["limit"] == "opt_out"
+    assert tripped(fold).details["mean"] >= 0.5
+
+
+def test_a_trip_in_the_log_is_known_by_its_reason() -> None:
+    log = Log()
+    for user in range(200):
+        log.tell(log.decide("offer", user), user, click=0.0, opt_out=float(user % 2), complaint=0.0)
+    fold = folded(log, (50,))
+    assert not fold.circuit_breaker.is_logged(tripped(fold))
+    log.add("control", {"what": "trip", "actor": "the server", **trip(fold)}, 201)
+    fold.take(log.events[-1:])
+    assert fold.circuit_breaker.is_logged(tripped(fold))
+
+
+def moving() -> Log:
+    """Return the log of 1,100 users, of whom every third opts out from the 600th on."""
+    log = Log()
+    for user in range(1100):
+        left = float(user > 600 and user % 3 == 0)
+        log.tell(log.decide("offer", user), user, click=0.0, opt_out=left, complaint=0.0)
+    return log
+
+
+def test_a_mean_that_moved_is_in_doubt() -> None:
+    fold = folded(moving(), (200,))
+    assert fold.statistics.open_alerts["drift of opt_out"].details["found"] == "drift"
+
+
+def test_a_contradicted_declaration_stays_in_doubt_until_a_person_acknowledges_it() -> None:
+    log = Log()
+    for user in range(600):  # the safe action is declared to cost .001, and costs .04
+        log.tell(log.decide("nothing", user), user, click=0.0, opt_out=float(user % 25 == 0), complaint=0.0)
+    fold = folded(log, (50,))
+    assert list(fold.statistics.open_alerts) == ["safe cost of opt_out"]
+    known = decode_snapshot(problem(), 1, frozenset(), encode_snapshot(fold.build_snapshot()))
+    assert known.statistics.open_alerts == fold.statistics.open_alerts
+    log.add("control", {"what": "acknowledge", "name": "safe cost of opt_out", "actor": "ada", "reason": "known"}, 700)
+    fold.take(log.events[-1:])
+    assert fold.statistics.open_alerts == {}
+
+
+def test_rows_that_are_learned_are_those_that_were_decided_on() -> None:
+    told, rng = problem(), np.random.default_rng(3)
+    policy, fold = told.policy(), StateFold(told, 1)
+    for _ in range(200):
+        context = {"age": float(rng.uniform(0, 100)), "tenure": float(rng.uniform(-1, 1)), "country": "NZ"}
+        decision = policy.decide(policy.start(), context)
+        asked = {"action": decision.name, "request": {"context": context}}
+        row = fold.build_action_rows([DECODE_DECISION(msgspec.json.encode(asked))])[0]
+        assert row.tobytes() == decision.action.tobytes()
+
+
+def test_a_revived_server_is_watched_anew() -> None:
+    log = Log()
+    for user in range(100):
+        log.tell(log.decide("offer", user), user, click=0.0, opt_out=float(user % 2), complaint=0.0)
+    fold = folded(log, (50,))
+    assert fold.circuit_breaker.find_breach() is not None
+    log.add("control", {"what": "trip", "actor": "the server", **trip(fold)}, 100)
+    log.add("control", {"what": "resume", "actor": "ada", "reason": "the feed was wrong"}, 101)
+    for user in range(100):
+        log.tell(log.decide("offer", 200 + user), 200 + user, click=0.0, opt_out=0.0, complaint=0.0)
+    fold.take(log.events[fold.seq :])
+    assert fold.circuit_breaker.find_breach() is None
+    for user in range(100):
+        log.tell(log.decide("offer", 400 + user), 400 + user, click=0.0, opt_out=1.0, complaint=0.0)
+    fold.take(log.events[fold.seq :])
+    assert fold.circuit_breaker.find_breach() is not None
+    assert not fold.circuit_breaker.is_logged(tripped(fold))

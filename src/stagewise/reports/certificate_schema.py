@@ -10,6 +10,7 @@ from pydantic import AfterValidator, ConfigDict, Field, ValidationError, conlist
 from stagewise.problem.checks import safe_repr
 from stagewise.problem.errors import ErrorCode, InvalidFile
 from stagewise.reports.evidence import FORMAT, VERSION
+from stagewise.reports.regret_bound import RegretTheorem
 from stagewise.reports.run_statistics import BARS, LEVELS
 
 REREAD_HINT = "read it with the stagewise that wrote it, or certify again"
@@ -47,6 +48,7 @@ SHARE: Any = Annotated[float, Field(ge=0.0, le=1.0)]
 SECONDS: Any = Annotated[float, Field(ge=0.0, le=1e12)]
 NAME: Any = Annotated[str, Field(min_length=1, max_length=200)]
 DAY: Any = Annotated[str, Field(pattern="^[0-9]{4}-[0-9]{2}-[0-9]{2}$")]
+THEOREM: Any = Literal[tuple(str(code) for code in RegretTheorem)]
 DIGEST: Any = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 NUMBERS, BETWEEN = conlist(NUMBER), conlist(SHARE, min_length=2, max_length=2)
 CUTS = build_quantiles_type(NUMBER)
@@ -58,7 +60,7 @@ CURVES = build_table_model(
     {
         "rounds": conlist(POSITIVE, min_length=1),
         "quantiles": build_quantiles_type(NUMBERS),
-        **{"bound": NUMBERS | None, "above": COUNT | None, "theorem": str, "failure": NUMBER | None},
+        **{"bound": NUMBERS | None, "above": COUNT | None, "theorem": THEOREM, "failure": NUMBER | None},
     }
 )
 MARGIN = build_table_model(

@@ -3,6 +3,7 @@
 from typing import Any
 
 from stagewise.reports.evidence import REFUTED, SUPPORTED
+from stagewise.reports.regret_bound import THEOREMS, RegretTheorem
 
 MAX_TITLE_LIMITS = 3  # limits that a title names
 ROUNDING = 1e-9  # below it numbers are rounding
@@ -114,11 +115,12 @@ def describe_regret(content: dict[str, Any]) -> str:
         f"Against an oracle, the median run lost {format_number(last['0.5'])} in all, one run of a hundred "
         f"{format_number(last['0.99'])} or more, and the worst {format_number(last['1'])}."
     ]
+    theorem = THEOREMS[RegretTheorem(evidence["theorem"])]
     if evidence["bound"] is None:
-        text.append(f"There is no bound to compare with: {evidence['theorem']}.")
+        text.append(f"There is no bound to compare with: {theorem}.")
     else:
         text.append(
-            f"The theorem ({evidence['theorem']}) allows {format_number(evidence['bound'][-1])}, with probability "
+            f"The theorem ({theorem}) allows {format_number(evidence['bound'][-1])}, with probability "
             f"{format_percent(1.0 - evidence['failure'])}; {evidence['above']:,} runs were above it in a recorded "
             "round."
         )

@@ -1,6 +1,7 @@
 """The regret bound of a theorem, for a policy's settings."""
 
 import math
+from enum import StrEnum
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,46 +14,78 @@ from stagewise.worlds.custom_world import as_world
 MAX_PULLS = 10**7  # pulls of an arm that are summed
 
 
+class RegretTheorem(StrEnum):
+    """The theorem that bounds a policy's regret, or why there is none: codes, which certificates hold."""
+
+    RAYS = "rays"
+    MIXTURES = "mixtures"
+    ARMS = "arms"
+    NO_CONSTANTS = "no_constants"
+    SOLVER_GAPS = "solver_gaps"
+    CONVEX_SET = "convex_set"
+    PER_ROUND_SAFE_ACTION = "per_round_safe_action"
+    UNKNOWN_SAFE_ACTION = "unknown_safe_action"
+    REWARD_SCALE_TOO_SMALL = "reward_scale_too_small"
+    OTHER_WORLD = "other_world"
+    TOO_MANY_PULLS = "too_many_pulls"
+
+
+THEOREMS = {
+    RegretTheorem.RAYS: "docs/theory/rays.md, Corollary 7",
+    RegretTheorem.MIXTURES: "docs/theory/tractable-oplb.md, the sum over rounds",
+    RegretTheorem.ARMS: "docs/explanation/how-certificates-work.md, the regret of OPB",
+    RegretTheorem.NO_CONSTANTS: "no theorem with explicit constants is known for this policy",
+    RegretTheorem.SOLVER_GAPS: "the regret of the theorem is that of the linear program, without the gaps of a solver",
+    RegretTheorem.CONVEX_SET: "on a convex set the regret of the theorem also has the gaps of all rounds",
+    RegretTheorem.PER_ROUND_SAFE_ACTION: "the theorems need a safe action that is the same in every round",
+    RegretTheorem.UNKNOWN_SAFE_ACTION: "the theorems need a safe action whose reward and costs are known",
+    RegretTheorem.REWARD_SCALE_TOO_SMALL: "reward_scale is smaller than the theorem needs",
+    RegretTheorem.OTHER_WORLD: "the theorem needs a world of its own kind, with mean rewards of at most 1",
+    RegretTheorem.TOO_MANY_PULLS: f"the sum is not computed for more than {MAX_PULLS:,} pulls of an arm",
+}
+"""The sentence of each code."""
+
+
 class RegretBound(NamedTuple):
     """A bound on regret after every recorded round, and where it comes from."""
 
     values: Floats  # (R,)
-    theorem: str
+    theorem: RegretTheorem
     failure: float  # probability that the bound fails, intervals included
 
 
-def compute_regret_bound(policy: Any, world: Any, rounds: Ints) -> RegretBound | str:
+def compute_regret_bound(policy: Any, world: Any, rounds: Ints) -> RegretBound | RegretTheorem:
     """Return the bound after these rounds, or why there is none."""
     theorem, adapter = getattr(policy, "theorem", ""), as_world(world)
     if not theorem:
-        return f"no theorem with explicit constants is known for {type(policy).__name__}"
+        return RegretTheorem.NO_CONSTANTS
     if getattr(policy, "method", "lp") != "lp":
-        return "the theorem's regret is then that of the linear program plus the gaps of all rounds"
+        return RegretTheorem.SOLVER_GAPS
     if adapter.has_linear_means and not world.actions.is_list:
-        return "on a convex set the theorem's regret also holds the gaps of all rounds"
+        return RegretTheorem.CONVEX_SET
     if policy.safe_action.is_per_round:
-        return "the theorems with explicit constants are for a safe action that is the same in every round"
+        return RegretTheorem.PER_ROUND_SAFE_ACTION
     if (policy.safe_action.reward is None and not policy.safe_action.is_origin) or policy.thresholds.safe is None:
-        return "the theorems with explicit constants are for a safe action whose reward and costs are known"
+        return RegretTheorem.UNKNOWN_SAFE_ACTION
     slack = float(np.min(policy.thresholds.signs * (policy.thresholds.values - policy.thresholds.safe)))
     lift = compute_cost_weight(policy, slack)
     if lift is None:
-        return "reward_scale is smaller than the theorem asks for"
+        return RegretTheorem.REWARD_SCALE_TOO_SMALL
     if theorem == "arms":
         if not adapter.is_builtin or theorem not in adapter.theorems or world.most[0] > 1.0:
-            return "the theorem is for mean rewards of at most 1"
+            return RegretTheorem.OTHER_WORLD
         if int(rounds[-1]) // policy.arms > MAX_PULLS:
-            return f"the theorem's sum is not computed for more than {MAX_PULLS:,} pulls of an arm"
+            return RegretTheorem.TOO_MANY_PULLS
         return compute_arms_bound(policy, lift, rounds)
     if not adapter.is_builtin or theorem not in adapter.theorems or world.most[0] > 1.0 + 1e-9:
-        return "the theorem is for linear worlds with mean rewards of at most 1"
+        return RegretTheorem.OTHER_WORLD
     return compute_linear_bound(policy, world, lift, rounds, theorem == "mixtures")
 
 
 def compute_bound_values(policy: Any, world: Any, rounds: Ints) -> Floats:
     """Return the bound after these rounds; NaN: there is none."""
     bound = compute_regret_bound(policy, world, rounds)
-    return np.full(rounds.size, math.nan) if isinstance(bound, str) else bound.values
+    return np.full(rounds.size, math.nan) if isinstance(bound, RegretTheorem) else bound.values
 
 
 def compute_cost_weight(policy: Any, slack: float) -> float | None:
@@ -83,7 +116,7 @@ def compute_linear_bound(policy: LinearPolicy, world: Any, lift: float, rounds: 
         if mixes:
             widths += largest * math.sqrt(0.5 * count * math.log(1.0 / policy.delta))
         values[index] = (2.0 + lift) * float(policy.model.radii(d, log_det, float(count)).max()) * widths
-    source = "docs/theory/tractable-oplb.md, the sum over rounds" if mixes else "docs/theory/rays.md, Corollary 7"
+    source = RegretTheorem.MIXTURES if mixes else RegretTheorem.RAYS
     return RegretBound(values, source, get_interval_failure(policy) + (policy.delta if mixes else 0.0))
 
 
@@ -105,7 +138,7 @@ def compute_arms_bound(policy: OPB, lift: float, rounds: Ints) -> RegretBound:
     total = policy.arms * sums[each] + rest * (sums[each + 1] - sums[each])
     return RegretBound(
         (2.0 + lift) * (total + azuma),
-        "docs/explanation/how-certificates-work.md, the regret of OPB",
+        RegretTheorem.ARMS,
         get_interval_failure(policy) + policy.delta,
     )
 

@@ -15,7 +15,7 @@ from stagewise.problem.formatting import suggest_percent
 from stagewise.reports.certificate import Certificate
 from stagewise.reports.evidence import ClaimTerms, add_batch, is_decided, summarize_evidence
 from stagewise.reports.output_folder import check_folder
-from stagewise.reports.regret_bound import compute_regret_bound
+from stagewise.reports.regret_bound import RegretTheorem, compute_regret_bound
 from stagewise.reports.result import Result, merge_results
 from stagewise.reports.run_statistics import compute_totals, summarize_runs
 from stagewise.simulation.certificate_claim import build_terms, describe_setting
@@ -201,10 +201,10 @@ def build_content(
     """
     counts, ends = reduce(add_batch, batches, list[int]()), compute_recorded_rounds(plan["rounds"], POINTS)
     bound = compute_regret_bound(*pairs(0), ends)
-    theorem, failure = (bound, None) if isinstance(bound, str) else (bound.theorem, bound.failure)
+    theorem, failure = (bound, None) if isinstance(bound, RegretTheorem) else (bound.theorem, bound.failure)
     summary: dict[str, Any] = (
         {"regret": {"rounds": ends.tolist()}} if result is None else summarize_runs(result, terms.names[1:])
     )
-    summary["regret"] |= {"theorem": theorem, "failure": failure}
+    summary["regret"] |= {"theorem": str(theorem), "failure": failure}
     evidence = summarize_evidence(counts, terms, complete=counts[0] == plan["runs"])
     return {**evidence, **summary, **describe_setting(pairs, plan), "batches": batches}

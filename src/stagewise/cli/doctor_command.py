@@ -35,7 +35,9 @@ def doctor(
         bool, typer.Option("--no-holdout", help="For a proposal: use all rows and a smaller delta.")
     ] = False,
     alpha: Annotated[float, typer.Option(help="Probability that a correct log raises any alarm.")] = 0.001,
-    accept: Annotated[list[str] | None, typer.Option(help="Check that may fail; repeatable.")] = None,
+    accept: Annotated[
+        list[str] | None, typer.Option(help="Check whose failure does not change the exit code; repeatable.")
+    ] = None,
 ) -> None:
     """Check a log against a problem, or propose a problem. Exit code 1 if the log contradicts the problem.
 

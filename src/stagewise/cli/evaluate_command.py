@@ -18,13 +18,13 @@ def evaluate(
     candidate: Annotated[
         str | None,
         typer.Option(
-            help="Action, probabilities offer=0.5,digest=0.5, column prefix or saved agent; default: the log's policy."
+            help="Action, probabilities (offer=0.5,digest=0.5), column prefix or saved agent; default: log's policy."
         ),
     ] = None,
     propensity: Annotated[
         str | None,
         typer.Option(
-            help="0.25 (uniform trial), offer=0.5,nothing=0.5 (by action), or frequencies; default: the log's column."
+            help="Logged probabilities: 0.25 (uniform), offer=0.5,nothing=0.5 or frequencies; default: log's column."
         ),
     ] = None,
     columns: ColumnsOption = None,

@@ -23,7 +23,7 @@ def forecast(
     runs: Annotated[int, typer.Option(help="Number of simulated campaigns; bands need at least 38.")] = 100,
     warm_start: Annotated[
         str,
-        typer.Option(help="What the policy learns before the launch: all, half (the later), nothing, or another log."),
+        typer.Option(help="Rows learned before the launch: all, half (the later half), nothing, or another log."),
     ] = "all",
     columns: ColumnsOption = None,
     seed: Annotated[int, typer.Option(help="Seed of the random numbers.")] = 0,

@@ -8,7 +8,7 @@ from stagewise.problem.errors import ErrorCode
 
 ColumnsOption = Annotated[
     list[str] | None,
-    typer.Option(help="Column mapping, name=column; repeatable."),
+    typer.Option(help="Column that holds a name of the problem, such as click=clicked; repeatable."),
 ]
 
 

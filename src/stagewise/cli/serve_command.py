@@ -24,7 +24,7 @@ def serve(
         list[Path] | None,
         typer.Argument(
             metavar="FILE",
-            help="TOML files, each with one problem: an experiment named after the file. Default: those in the store.",
+            help="TOML files, one experiment each, named after the file. Default: the experiments in the store.",
         ),
     ] = None,
     store: Annotated[str, typer.Option(help="Store: a file, or postgresql://… for several machines.")] = "server.db",
@@ -44,7 +44,10 @@ def serve(
         typer.Option(help="Log of another policy (.csv, .parquet, .jsonl) to learn before the first decision."),
     ] = None,
     columns: ColumnsOption = None,
-    accept: Annotated[list[str] | None, typer.Option(help="With --log: a check that may fail; repeatable.")] = None,
+    accept: Annotated[
+        list[str] | None,
+        typer.Option(help="With --log: a check whose failure does not prevent the start; repeatable."),
+    ] = None,
     now: Annotated[
         str | None,
         typer.Option(
@@ -64,7 +67,9 @@ def serve(
         str | None, typer.Option(help="Address of the web page behind TLS, such as https://stagewise.example.")
     ] = None,
     rate: Annotated[float | None, typer.Option(help="Maximum calls per second for each key; default: 20000.")] = None,
-    revert: Annotated[bool, typer.Option("--revert", help="Allow a file with an earlier, looser problem.")] = False,
+    revert: Annotated[
+        bool, typer.Option("--revert", help="Allow a file that returns to an earlier, less strict version.")
+    ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Log only failed requests.")] = False,
 ) -> None:
     """Serve decisions over HTTP, with a web page and an audit log, until Ctrl+C.
@@ -114,7 +119,7 @@ def add_key(
 
 @keys_app.command("revoke")
 def revoke_key(store: StoreArgument, name: KeyNameArgument) -> None:
-    """Revoke a key; a running server rejects it within a second.
+    """Revoke a key. Servers on PostgreSQL reject it within a second; with SQLite, stop the server first.
 
     Example: stagewise keys revoke server.db dashboard
     """

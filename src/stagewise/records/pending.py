@@ -18,9 +18,9 @@ class PendingSignal(NamedTuple):
 class Pending:
     """One line per signal; `str` is a table.
 
-    >>> print(Pending([PendingSignal("click", 2, "7c1f-000000000003", 5, 0, "held behind 7c1f-000000000003")]))
-    signal  missing  oldest             held  late  why
-    click         2  7c1f-000000000003     5     0  held behind 7c1f-000000000003
+    >>> print(Pending([PendingSignal("click", 2, "7c1f-000000000003", 5, 0, "behind 7c1f-000000000003")]))
+    signal  missing  oldest             buffered  late  why
+    click         2  7c1f-000000000003         5     0  behind 7c1f-000000000003
     """
 
     def __init__(self, lines: Any) -> None:
@@ -45,10 +45,10 @@ class Pending:
     def __str__(self) -> str:
         first = max([6, *(len(line.signal) for line in self.lines)])
         second = max([6, *(len(line.oldest or "") for line in self.lines)])
-        heads = f"{'signal':<{first}}  missing  {'oldest':<{second}}  held  late  why"
+        heads = f"{'signal':<{first}}  missing  {'oldest':<{second}}  buffered  late  why"
         rows = [
-            f"{name:<{first}}  {missing:>7}  {oldest or '':<{second}}  {held:>4}  {late:>4}  {why}".rstrip()
-            for name, missing, oldest, held, late, why in self.lines
+            f"{name:<{first}}  {missing:>7}  {oldest or '':<{second}}  {buffered:>8}  {late:>4}  {why}".rstrip()
+            for name, missing, oldest, buffered, late, why in self.lines
         ]
         return "\n".join([heads, *rows])
 

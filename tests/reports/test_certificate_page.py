@@ -165,6 +165,7 @@ def test_no_word_of_a_certificate_becomes_a_part_of_the_page(family: str, folder
     hostile = poisoned(content)
     for words in (content, hostile):
         words["verdict"] = words["violations"]["verdict"] = "supported"
+        words["regret"]["theorem"] = content["regret"]["theorem"]  # codes, which a file that has others is refused for
         words["world"].update(family=family, name="drawn" if words is content else HOSTILE)
     told = render_page(hostile)
     assert Outline(told).parts == Outline(render_page(content)).parts

@@ -217,7 +217,7 @@ def test_a_part_of_the_runs_says_what_it_leaves_open(tmp_path: Path) -> None:
         lambda c: c.update(first_violation=dict.fromkeys(c["margins"]["cost"]["quantiles"], 1.0)),
         lambda c: c["first_near_optimal_round"].update(never=81),
         lambda c: c["optimism"].update(runs=81, rounds=81),
-        lambda c: c["regret"].update(theorem="proved by everyone"),
+        lambda c: c["regret"].update(theorem="arms"),
         lambda c: c["regret"].update(failure=0.0),
         lambda c: c["regret"]["rounds"].__setitem__(0, 2),
     ],

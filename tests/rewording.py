@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from stagewise.policies.agent import health_findings
+from stagewise.agent import health_findings
 from stagewise.problem import errors
 from stagewise.records import reason
 

@@ -73,11 +73,11 @@ def test_kernels_in_folders_of_their_room_are_among_them() -> None:
 @pytest.mark.parametrize(
     "source",
     [
-        "from stagewise.policies.agent import MOST\n\n@kernel\ndef f() -> int:\n    return MOST",
+        "from stagewise.agent import MOST\n\n@kernel\ndef f() -> int:\n    return MOST",
         "from stagewise.policies import agent\n\n@kernel\ndef f() -> int:\n    return agent.MOST",
-        "from stagewise.policies.agent import MOST\n\n@called\ndef f() -> int:\n    return MOST",
-        "from stagewise.policies.agent import MOST\n\nTWICE = 2 * MOST",
-        "from stagewise.policies.agent import MOST\n\ndef g():\n    @kernel\n    def f() -> int:\n        return MOST",
+        "from stagewise.agent import MOST\n\n@called\ndef f() -> int:\n    return MOST",
+        "from stagewise.agent import MOST\n\nTWICE = 2 * MOST",
+        "from stagewise.agent import MOST\n\ndef g():\n    @kernel\n    def f() -> int:\n        return MOST",
     ],
 )
 def test_the_sieve_catches_strangers(source: str) -> None:

@@ -1,14 +1,14 @@
 from typing import Any
 
+from stagewise.agent.agent import Agent as Agent
+from stagewise.agent.replica import Replica as Replica
+from stagewise.agent.snapshot import Snapshot as Snapshot
 from stagewise.launch.doctor.doctor import doctor as doctor
 from stagewise.launch.evaluation.evaluate import evaluate as evaluate
 from stagewise.launch.forecast.forecast import forecast as forecast
 from stagewise.models.kernel_model import RBF as RBF
 from stagewise.models.kernel_model import LinearKernel as LinearKernel
 from stagewise.models.kernel_model import Matern as Matern
-from stagewise.policies.agent.agent import Agent as Agent
-from stagewise.policies.agent.replica import Replica as Replica
-from stagewise.policies.agent.snapshot import Snapshot as Snapshot
 from stagewise.policies.always_safe import AlwaysSafe as AlwaysSafe
 from stagewise.policies.arms_caps import ArmsCAPS as ArmsCAPS
 from stagewise.policies.caps import CAPS as CAPS

@@ -30,7 +30,7 @@ from stagewise import (
     RelativeToSafe,
     SafeAction,
 )
-from stagewise.policies.agent import agent_file
+from stagewise.agent import agent_file
 from stagewise.problem.errors import ErrorCode
 
 LINEAR = LCLUCB(safe_action=SafeAction(features=[0.3, 0.4], reward=0.1, cost=0.1), threshold=0.5, noise=0.1)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stagewise.policies.agent.e_process import BLOCK, ODDS, EProcess, RowReader
+from stagewise.agent.e_process import BLOCK, ODDS, EProcess, RowReader
 
 
 class Told:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import stagewise as sw
-from stagewise.policies.agent.decision_analysis import compute_estimates
+from stagewise.agent.decision_analysis import compute_estimates
 from stagewise.policies.batch_decisions import choose_batch
 from stagewise.policies.problem import Problem
 

@@ -10,8 +10,8 @@ import pytest
 from tests.problem.refusal import refused
 
 import stagewise as sw
-from stagewise.policies.agent import drift_test
-from stagewise.policies.agent.health_findings import Check, Verdict
+from stagewise.agent import drift_test
+from stagewise.agent.health_findings import Check, Verdict
 from stagewise.problem.errors import ErrorCode
 
 ARMS = sw.Arms(3)

@@ -11,8 +11,8 @@ from tests.policies.kernel_reading import read_bounds, read_sums
 from tests.problem.refusal import refused
 
 import stagewise as sw
+from stagewise.agent.agent_file import compute_digest
 from stagewise.kernels.layout import CACHED, CAPACITY, FIRST_OFFSET
-from stagewise.policies.agent.agent_file import compute_digest
 from stagewise.problem.errors import ErrorCode
 
 SAFE = [0.4, -0.3, 0.2]

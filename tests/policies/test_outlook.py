@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog  # type: ignore[import-untyped]
 
-from stagewise.policies.agent.decision_analysis import find_best_mixture, find_best_ray
+from stagewise.agent.decision_analysis import find_best_mixture, find_best_ray
 
 
 def instance(seed: int, m: int) -> tuple[Any, Any, Any]:

@@ -34,8 +34,8 @@ from stagewise import (
     SafeAction,
     Snapshot,
 )
+from stagewise.agent.seeding import derive_stream
 from stagewise.kernels.layout import CACHED
-from stagewise.policies.agent.seeding import derive_stream
 from stagewise.policies.policy import PlayedAction
 from stagewise.problem.errors import ErrorCode
 

@@ -10,8 +10,8 @@ from tests.policies.refusals import refused_with
 from tests.problem.refusal import refused
 
 import stagewise as sw
+from stagewise.agent.problem_frames import read_problem_actions
 from stagewise.launch.decision_log import Log
-from stagewise.policies.agent.problem_frames import read_problem_actions
 from stagewise.problem.errors import ErrorCode
 from stagewise.problem.naming import check_segment_name, hash_segment
 

@@ -12,7 +12,7 @@ from tests.chance import allowed
 from tests.policies.test_drift import has_drifted
 
 import stagewise as sw
-from stagewise.policies.agent import drift_test
+from stagewise.agent import drift_test
 
 pytestmark = pytest.mark.compiled
 

@@ -15,7 +15,7 @@ from tests.server.logs import Log
 from tests.sizes import sized
 
 import stagewise as sw
-from stagewise.policies.agent.e_process import EProcess
+from stagewise.agent.e_process import EProcess
 from stagewise.server.state_fold import StateFold
 
 pytestmark = pytest.mark.compiled

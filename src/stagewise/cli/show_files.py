@@ -23,8 +23,8 @@ def get_format(path: Path) -> str:
 
 def describe_agent(path: Path) -> str | None:
     """Describe a saved agent."""
+    from stagewise.agent.agent_file import FORMAT, decode_agent
     from stagewise.files.paths import read_file
-    from stagewise.policies.agent.agent_file import FORMAT, decode_agent
 
     if get_format(path) != FORMAT:
         return None
@@ -43,7 +43,7 @@ def describe_agent(path: Path) -> str | None:
 
 def describe_snapshot(path: Path) -> str | None:
     """Describe a policy snapshot."""
-    from stagewise.policies.agent.snapshot import FORMAT
+    from stagewise.agent.snapshot import FORMAT
 
     if get_format(path) != FORMAT:
         return None

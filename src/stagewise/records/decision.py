@@ -84,9 +84,7 @@ class Decision(DecisionFields):
     _saved_estimates: Estimates | None = None  # the estimates of a decision without a table
     _offered: Floats | None = None  # (M, d) the candidates that a state can cache
     _uncached: bool = False  # the state that decided had not cached them
-    _round_result: Any = (
-        None  # the bounds of the candidates, where they are few (see `policies.agent.decision_analysis`)
-    )
+    _round_result: Any = None  # the bounds of the candidates, where they are few (see `agent.decision_analysis`)
     _safe: Any = None  # the safe action of the round, where the round has its own
     _by: str = ""  # the prefix of the id: who decided
     _new_candidates: Floats | None = None  # candidates that the learner has not cached

@@ -9,8 +9,8 @@ from typing import Any
 
 import msgspec
 
-from stagewise.policies.agent.health import OUTCOMES, Health, check_health
-from stagewise.policies.agent.observed_costs import add_observed_costs
+from stagewise.agent.health import OUTCOMES, Health, check_health
+from stagewise.agent.observed_costs import add_observed_costs
 from stagewise.problem.checks import safe_repr
 from stagewise.problem.errors import ErrorCode
 from stagewise.server.admin_service import AdminService

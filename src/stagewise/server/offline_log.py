@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from stagewise.policies.agent.log_frames import ColumnNames, LogRows, read_rows
+from stagewise.agent.log_frames import ColumnNames, LogRows, read_rows
 from stagewise.policies.problem import Problem
 from stagewise.problem.errors import ErrorCode, InvalidOutcome
 from stagewise.problem.formatting import format_count, safe_repr

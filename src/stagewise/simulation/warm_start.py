@@ -3,7 +3,7 @@
 from hashlib import sha256
 from typing import Any, NamedTuple
 
-from stagewise.policies.agent.agent import Agent
+from stagewise.agent.agent import Agent
 from stagewise.policies.base_policy import BasePolicy
 from stagewise.policies.policy import State
 from stagewise.policies.policy_encoding import encode_value

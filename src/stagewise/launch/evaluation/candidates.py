@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from stagewise.agent.agent import Agent
+from stagewise.agent.replica import Replica
 from stagewise.kernels.compile import Flags, Floats
 from stagewise.launch.decision_log import Log
 from stagewise.launch.evaluation.logging_propensities import SUM_TOLERANCE
-from stagewise.policies.agent.agent import Agent
-from stagewise.policies.agent.replica import Replica
 from stagewise.policies.problem import Problem
 from stagewise.problem.checks import check_array
 from stagewise.problem.columns import get_numeric_column, list_column_names

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from stagewise.agent.agent import Agent
 from stagewise.files.paths import parse_path
 from stagewise.launch.decision_log import resolve_problem
 from stagewise.launch.forecast.case_forecast import CaseForecast, summarize_case
@@ -18,7 +19,6 @@ from stagewise.launch.forecast.forecast_log import ForecastLog, WarmStart, get_u
 from stagewise.launch.forecast.forecast_runs import Horizon, TrainedPolicy, simulate_runs
 from stagewise.launch.forecast.prediction_bands import LEVEL
 from stagewise.launch.notes import Note, NoteCode
-from stagewise.policies.agent.agent import Agent
 from stagewise.policies.problem import Problem
 from stagewise.problem.checks import check_bool, check_integer, check_seed
 from stagewise.problem.errors import ErrorCode, InvalidProblem

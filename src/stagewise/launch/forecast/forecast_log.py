@@ -8,11 +8,11 @@ from typing import Any, Self
 
 import numpy as np
 
+from stagewise.agent.log_frames import ColumnNames, read_rows
 from stagewise.kernels.compile import Floats, Ints
 from stagewise.launch.decision_log import UNKNOWN_ACTION, Log
 from stagewise.launch.learnable_rows import select_learnable
 from stagewise.launch.notes import Note
-from stagewise.policies.agent.log_frames import ColumnNames, read_rows
 from stagewise.policies.problem import Problem
 from stagewise.problem.checks import check_positive
 from stagewise.problem.errors import ErrorCode, InvalidProblem

@@ -5,9 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats
-from stagewise.kernels.layout import SAFE_INDEX
-from stagewise.policies.agent.decision_analysis import (
+from stagewise.agent.decision_analysis import (
     DecisionAnalysis,
     analyze_decision,
     classify_round,
@@ -15,9 +13,11 @@ from stagewise.policies.agent.decision_analysis import (
     count_learned,
     estimate_plays_needed,
 )
-from stagewise.policies.agent.observed_costs import LIMIT, ObservedCosts
-from stagewise.policies.agent.segment_summary import SegmentSummary, summarize_segments
-from stagewise.policies.agent.statistics import Statistics
+from stagewise.agent.observed_costs import LIMIT, ObservedCosts
+from stagewise.agent.segment_summary import SegmentSummary, summarize_segments
+from stagewise.agent.statistics import Statistics
+from stagewise.kernels.compile import Floats
+from stagewise.kernels.layout import SAFE_INDEX
 from stagewise.policies.policy import State
 from stagewise.problem.columns import list_names_once
 from stagewise.problem.errors import ErrorCode, InvalidProblem

@@ -3,8 +3,8 @@
 import math
 from collections.abc import Callable
 
-from stagewise.policies.agent.deadlines import Deadlines
-from stagewise.policies.agent.outcome_queue import BUFFERED, MISSING, OutcomeQueue
+from stagewise.agent.deadlines import Deadlines
+from stagewise.agent.outcome_queue import BUFFERED, MISSING, OutcomeQueue
 from stagewise.records.pending import Pending, PendingSignal
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from stagewise.agent.duplicate_logs import LearnedRows
 from stagewise.models.diagnostics import count_outcomes
-from stagewise.policies.agent.duplicate_logs import LearnedRows
 from stagewise.problem.errors import ErrorCode, InvalidProblem
 from stagewise.records.decision import Decision
 from stagewise.records.reason import ReasonDetails

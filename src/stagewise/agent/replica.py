@@ -3,10 +3,10 @@
 from threading import Lock
 from typing import Any
 
-from stagewise.policies.agent.action_restriction import restrict_actions
-from stagewise.policies.agent.guard import apply_guard
-from stagewise.policies.agent.seeding import check_name, derive_id_prefix, derive_stream
-from stagewise.policies.agent.snapshot import Snapshot
+from stagewise.agent.action_restriction import restrict_actions
+from stagewise.agent.guard import apply_guard
+from stagewise.agent.seeding import check_name, derive_id_prefix, derive_stream
+from stagewise.agent.snapshot import Snapshot
 from stagewise.policies.base_policy import BasePolicy
 from stagewise.policies.policy_encoding import encode_value
 from stagewise.policies.problem_diff import is_extension

@@ -6,6 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from stagewise.agent.drift_test import find_drift, get_signal_sums
+from stagewise.agent.health_findings import Check, format_finding_name
+from stagewise.agent.statistics import DriftTrack, Statistics
 from stagewise.kernels.bounds import CENTRE, HALF
 from stagewise.kernels.compile import Floats, as_python
 from stagewise.kernels.constraints import (
@@ -23,9 +26,6 @@ from stagewise.kernels.layout import PER_ROUND_SAFE, SAFE_INDEX, get_round_safe_
 from stagewise.kernels.layout import SAFE_COST_DECLARED as BOUNDED
 from stagewise.models.diagnostics import get_diagnostics
 from stagewise.models.model_block import iter_model_blocks
-from stagewise.policies.agent.drift_test import find_drift, get_signal_sums
-from stagewise.policies.agent.health_findings import Check, format_finding_name
-from stagewise.policies.agent.statistics import DriftTrack, Statistics
 from stagewise.policies.base_policy import BasePolicy
 from stagewise.policies.compiled_policy import CompiledPolicy, RoundResult
 from stagewise.policies.contradictions import build_cause, decode_subject

@@ -6,14 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats
-from stagewise.kernels.constraints import ALARM
-from stagewise.kernels.layout import ModelBlock
-from stagewise.models.diagnostics import Evidence, get_diagnostics
-from stagewise.models.model_block import iter_model_blocks
-from stagewise.policies.agent.drift_test import iter_signals
-from stagewise.policies.agent.guard import TERMS, acknowledge_alert
-from stagewise.policies.agent.health_findings import (
+from stagewise.agent.drift_test import iter_signals
+from stagewise.agent.guard import TERMS, acknowledge_alert
+from stagewise.agent.health_findings import (
     Check,
     HealthFinding,
     Verdict,
@@ -21,10 +16,15 @@ from stagewise.policies.agent.health_findings import (
     build_finding,
     identify_alert,
 )
-from stagewise.policies.agent.health_findings import (
+from stagewise.agent.health_findings import (
     Health as Health,
 )
-from stagewise.policies.agent.statistics import DriftTrack, Statistics
+from stagewise.agent.statistics import DriftTrack, Statistics
+from stagewise.kernels.compile import Floats
+from stagewise.kernels.constraints import ALARM
+from stagewise.kernels.layout import ModelBlock
+from stagewise.models.diagnostics import Evidence, get_diagnostics
+from stagewise.models.model_block import iter_model_blocks
 from stagewise.policies.base_policy import BasePolicy
 from stagewise.policies.compiled_policy import CompiledPolicy
 from stagewise.policies.contradictions import build_contradiction, build_noise_cause, build_safe_cost_cause

@@ -6,12 +6,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from stagewise.agent.deadlines import Deadlines, build_signal_windows
+from stagewise.agent.observed_costs import ObservedCosts, build_observed_costs
+from stagewise.agent.outcome_queue import BUFFERED, DONE, HEADS_DIFFER, OutcomeQueue, QueuedRow
+from stagewise.agent.outcome_values import ABSENT, parse_values
+from stagewise.agent.registered import IntervalSet, RegisteredDecisions
 from stagewise.kernels.models.ridge import ELSEWHERE
-from stagewise.policies.agent.deadlines import Deadlines, build_signal_windows
-from stagewise.policies.agent.observed_costs import ObservedCosts, build_observed_costs
-from stagewise.policies.agent.outcome_queue import BUFFERED, DONE, HEADS_DIFFER, OutcomeQueue, QueuedRow
-from stagewise.policies.agent.outcome_values import ABSENT, parse_values
-from stagewise.policies.agent.registered import IntervalSet, RegisteredDecisions
 from stagewise.policies.base_policy import BasePolicy
 from stagewise.policies.policy import PlayedAction
 from stagewise.problem.checks import check_integer, check_number

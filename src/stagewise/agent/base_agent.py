@@ -8,17 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from stagewise.policies.agent.action_restriction import restrict_actions
-from stagewise.policies.agent.agent_identity import Identity
-from stagewise.policies.agent.deadlines import build_deadlines
-from stagewise.policies.agent.guard import apply_guard, check_drift
-from stagewise.policies.agent.observed_costs import Values, build_observed_costs
-from stagewise.policies.agent.outcome_queue import ORDERS, Order, OutcomeQueue
-from stagewise.policies.agent.outcome_values import ABSENT, check_action
-from stagewise.policies.agent.ownership import Ownership
-from stagewise.policies.agent.partial_outcomes import copy_outcome, ignore_signals, parse_outcome, select_on_time
-from stagewise.policies.agent.registered import RegisteredDecisions
-from stagewise.policies.agent.statistics import Statistics
+from stagewise.agent.action_restriction import restrict_actions
+from stagewise.agent.agent_identity import Identity
+from stagewise.agent.deadlines import build_deadlines
+from stagewise.agent.guard import apply_guard, check_drift
+from stagewise.agent.observed_costs import Values, build_observed_costs
+from stagewise.agent.outcome_queue import ORDERS, Order, OutcomeQueue
+from stagewise.agent.outcome_values import ABSENT, check_action
+from stagewise.agent.ownership import Ownership
+from stagewise.agent.partial_outcomes import copy_outcome, ignore_signals, parse_outcome, select_on_time
+from stagewise.agent.registered import RegisteredDecisions
+from stagewise.agent.statistics import Statistics
 from stagewise.policies.base_policy import BasePolicy
 from stagewise.policies.policy import PlayedAction, Policy, check_policy_protocol
 from stagewise.policies.problem import Problem

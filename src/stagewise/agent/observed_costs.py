@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from stagewise.agent.e_process import BLOCK, EProcess, RowReader
+from stagewise.agent.health_findings import Check, Health, HealthFinding, Verdict, format_finding_name
+from stagewise.agent.outcome_queue import MISSING, OutcomeQueue
+from stagewise.agent.statistics import Statistics
 from stagewise.kernels.compile import Floats, as_python
 from stagewise.kernels.constraints import has_switch
 from stagewise.kernels.layout import PER_ROUND_SAFE, SAFE_INDEX
-from stagewise.policies.agent.e_process import BLOCK, EProcess, RowReader
-from stagewise.policies.agent.health_findings import Check, Health, HealthFinding, Verdict, format_finding_name
-from stagewise.policies.agent.outcome_queue import MISSING, OutcomeQueue
-from stagewise.policies.agent.statistics import Statistics
 from stagewise.policies.base_policy import BasePolicy
 from stagewise.policies.contradictions import build_contradiction
 from stagewise.policies.settings import FALSE_ALARMS

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from stagewise.policies.agent.deadlines import Deadlines
-from stagewise.policies.agent.outcome_queue import OutcomeQueue
-from stagewise.policies.agent.outcome_values import ABSENT, check_action, parse_values
+from stagewise.agent.deadlines import Deadlines
+from stagewise.agent.outcome_queue import OutcomeQueue
+from stagewise.agent.outcome_values import ABSENT, check_action, parse_values
 from stagewise.policies.base_policy import BasePolicy
 from stagewise.problem.checks import copy_value
 from stagewise.problem.errors import ErrorCode, InvalidOutcome

@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from stagewise.policies.agent.base_agent import BaseAgent
-from stagewise.policies.agent.pending_summary import build_pending
+from stagewise.agent.base_agent import BaseAgent
+from stagewise.agent.pending_summary import build_pending
 from stagewise.problem.checks import safe_repr
 from stagewise.problem.errors import ErrorCode, InvalidOutcome
 from stagewise.records.decision import Decision

@@ -7,15 +7,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from stagewise.agent.agent_file_pending import PendingState, decode_pending, encode_pending, parse_count
+from stagewise.agent.drift_test import check_marks
+from stagewise.agent.outcome_queue import ORDERS
+from stagewise.agent.seeding import check_name
+from stagewise.agent.segment_summary import list_segment_names
+from stagewise.agent.statistics import Statistics
 from stagewise.files.atomic_write import compute_sha256
 from stagewise.files.paths import format_error, format_path
 from stagewise.kernels.compile import Floats
-from stagewise.policies.agent.agent_file_pending import PendingState, decode_pending, encode_pending, parse_count
-from stagewise.policies.agent.drift_test import check_marks
-from stagewise.policies.agent.outcome_queue import ORDERS
-from stagewise.policies.agent.seeding import check_name
-from stagewise.policies.agent.segment_summary import list_segment_names
-from stagewise.policies.agent.statistics import Statistics
 from stagewise.policies.base_policy import BasePolicy
 from stagewise.policies.policy import check_policy_protocol
 from stagewise.policies.policy_encoding import check_kind, decode_value, encode_value

@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from stagewise.policies.agent.outcome_values import ABSENT, parse_values
+from stagewise.agent.outcome_values import ABSENT, parse_values
 from stagewise.policies.base_policy import BasePolicy
 from stagewise.problem.errors import ErrorCode, InvalidOutcome, InvalidProblem
 from stagewise.problem.window import OutcomeWindow, check_windows

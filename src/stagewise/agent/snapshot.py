@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from stagewise.agent.agent_file import parse_memory
+from stagewise.agent.seeding import check_name
+from stagewise.agent.statistics import Statistics, parse_contradiction
 from stagewise.files.paths import format_error
-from stagewise.policies.agent.agent_file import parse_memory
-from stagewise.policies.agent.seeding import check_name
-from stagewise.policies.agent.statistics import Statistics, parse_contradiction
 from stagewise.policies.base_policy import BasePolicy
 from stagewise.policies.policy import State
 from stagewise.policies.policy_encoding import decode_value, encode_value

@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from stagewise.policies.agent.registered import RegisteredDecisions
-from stagewise.policies.agent.seeding import check_name, derive_id_prefix, derive_stream
+from stagewise.agent.registered import RegisteredDecisions
+from stagewise.agent.seeding import check_name, derive_id_prefix, derive_stream
 from stagewise.problem.checks import safe_repr
 from stagewise.problem.errors import ErrorCode, InvalidOutcome, InvalidProblem
 from stagewise.records.decision import Decision

@@ -6,21 +6,21 @@ from copy import copy
 from pathlib import Path
 from typing import Any
 
+from stagewise.agent.agent_file import SavedAgent, check_same_policy, decode_agent, encode_agent
+from stagewise.agent.agent_file_pending import PendingState
+from stagewise.agent.agent_identity import Identity
+from stagewise.agent.agent_report import Report, build_report
+from stagewise.agent.delayed_feedback import DelayedFeedbackAgent
+from stagewise.agent.duplicate_logs import check_not_learned, compute_fingerprint, remember_log
+from stagewise.agent.health import acknowledge, check_health
+from stagewise.agent.health_findings import Health
+from stagewise.agent.log_arrays import parse_log
+from stagewise.agent.log_frames import ColumnNames, read_rows
+from stagewise.agent.observed_costs import add_observed_health
+from stagewise.agent.ownership import Ownership
+from stagewise.agent.registered import check_unregistered, parse_decision
+from stagewise.agent.snapshot import Snapshot
 from stagewise.files.paths import parse_path, read_file
-from stagewise.policies.agent.agent_file import SavedAgent, check_same_policy, decode_agent, encode_agent
-from stagewise.policies.agent.agent_file_pending import PendingState
-from stagewise.policies.agent.agent_identity import Identity
-from stagewise.policies.agent.agent_report import Report, build_report
-from stagewise.policies.agent.delayed_feedback import DelayedFeedbackAgent
-from stagewise.policies.agent.duplicate_logs import check_not_learned, compute_fingerprint, remember_log
-from stagewise.policies.agent.health import acknowledge, check_health
-from stagewise.policies.agent.health_findings import Health
-from stagewise.policies.agent.log_arrays import parse_log
-from stagewise.policies.agent.log_frames import ColumnNames, read_rows
-from stagewise.policies.agent.observed_costs import add_observed_health
-from stagewise.policies.agent.ownership import Ownership
-from stagewise.policies.agent.registered import check_unregistered, parse_decision
-from stagewise.policies.agent.snapshot import Snapshot
 from stagewise.policies.base_policy import BasePolicy
 from stagewise.policies.policy import PlayedAction, Policy, State
 from stagewise.policies.policy_encoding import check_kind

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from stagewise.agent.statistics import LOOK_AFTER, NEVER, DriftTrack, Statistics
 from stagewise.kernels.compile import Floats
 from stagewise.kernels.layout import ModelBlock
 from stagewise.models.diagnostics import MeanChange, Sums, count_outcomes, get_diagnostics, subtract_sums
 from stagewise.models.model_block import iter_model_blocks
-from stagewise.policies.agent.statistics import LOOK_AFTER, NEVER, DriftTrack, Statistics
 from stagewise.policies.settings import FALSE_ALARMS
 from stagewise.problem.errors import ErrorCode, InvalidProblem
 from stagewise.problem.naming import get_segment_name

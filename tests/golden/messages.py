@@ -27,10 +27,20 @@ def iter_codes(node: ast.expr) -> Iterator[str]:
             yield inner.attr
 
 
+def get_text(node: ast.expr) -> str:
+    """Return the text of an argument; one that is made when the error is raised is shown as its code."""
+    return node.value if isinstance(node, ast.Constant) else ast.unparse(node)
+
+
 def iter_templates(tree: ast.AST) -> Iterator[tuple[str, str, str]]:
     """Yield the code, the exception class and the template of every error that a module raises."""
     for node in ast.walk(tree):
         if not isinstance(node, ast.Call):
+            continue
+        if isinstance(node.func, ast.Attribute) and node.func.attr == "must_be":
+            code, subject, _, rule = node.args
+            for name in iter_codes(code):
+                yield name, get_name(node.func.value), f"{get_text(subject)} is {{value}}; it must be {get_text(rule)}"
             continue
         for first, second in zip(node.args, node.args[1:], strict=False):
             texts = [

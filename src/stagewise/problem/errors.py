@@ -1,9 +1,9 @@
 """Exceptions with a code, data and one sentence. An operation that raises one has changed nothing."""
 
 from enum import StrEnum
-from typing import Any
+from typing import Any, Self
 
-from stagewise.problem.formatting import LONGEST, fit_line, make_sentence
+from stagewise.problem.formatting import LONGEST, fit_line, make_sentence, safe_repr
 
 
 class ErrorCode(StrEnum):
@@ -228,6 +228,12 @@ class StagewiseError(ValueError):
     def __init__(self, code: ErrorCode, template: str, /, **details: Any) -> None:
         super().__init__(fit_line(make_sentence(template, details), LONGEST))
         self.code, self.template, self.details = code, template, details
+
+    @classmethod
+    def must_be(cls, code: ErrorCode, subject: str, value: Any, rule: str, /) -> Self:
+        """Return the error "<subject> is <value>; it must be <rule>"."""
+        text = f"{value:g}" if isinstance(value, float) else safe_repr(value)
+        return cls(code, "{subject} is {value}; it must be {rule}", subject=subject, value=text, rule=rule)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return restore_error, (type(self), self.code, self.template, self.details)

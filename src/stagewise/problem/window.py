@@ -85,19 +85,13 @@ def parse_seconds(length: Any) -> float:
     if isinstance(length, str):
         match = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([smhdw])\s*", length)
         if match is None:
-            raise InvalidProblem(
-                ErrorCode.INVALID_TIME,
-                "the length of a window is {length}; it must be a number and a unit, such as '90s', "
-                "'15m', '12h', '7d' or '2w', or a number of seconds",
-                length=safe_repr(length),
-            )
+            rule = "a number and a unit, such as '90s', '15m', '12h', '7d' or '2w', or a number of seconds"
+            raise InvalidProblem.must_be(ErrorCode.INVALID_TIME, "the length of a window", length, rule)
         return check_positive(float(match[1]) * UNITS[match[2]], "the length of a window")
     seconds = check_number(length, "the length of a window")
     if not seconds > 0.0:
-        raise InvalidProblem(
-            ErrorCode.OUT_OF_RANGE,
-            "the length of a window is {seconds:g} seconds; it must be greater than 0",
-            seconds=seconds,
+        raise InvalidProblem.must_be(
+            ErrorCode.OUT_OF_RANGE, "the length of a window", seconds, "greater than 0 seconds"
         )
     return seconds
 
@@ -159,10 +153,7 @@ def parse_timestamp(value: Any) -> float:
 def check_clock(value: Any) -> Callable[[], float]:
     """Return a clock function."""
     if not callable(value):
-        raise InvalidProblem(
-            ErrorCode.WRONG_TYPE,
-            "clock is {value}; it must be a function that returns seconds, such as time.time",
-            value=safe_repr(value),
-        )
+        rule = "a function that returns seconds, such as time.time"
+        raise InvalidProblem.must_be(ErrorCode.WRONG_TYPE, "clock", value, rule)
     clock: Callable[[], float] = value
     return clock

@@ -17,7 +17,7 @@ from stagewise.policies.problem_policy import ProblemPolicy
 from stagewise.policies.settings import check_probability
 from stagewise.problem.checks import check_mapping, safe_repr
 from stagewise.problem.errors import ErrorCode, InvalidProblem
-from stagewise.problem.formatting import suggest_name
+from stagewise.problem.formatting import join_names, suggest_name
 from stagewise.problem.limit_encoding import (
     check_limits,
     describe_limit,
@@ -27,7 +27,7 @@ from stagewise.problem.limit_encoding import (
     parse_signal,
     scale_limit,
 )
-from stagewise.problem.naming import check_unique_names, join_names, parse_ranges
+from stagewise.problem.naming import check_unique_names, parse_ranges
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.signals import Limit, Reward, StrictSettings, scale_outcome
 from stagewise.problem.window import OutcomeWindow

@@ -25,7 +25,8 @@ from stagewise.problem.action_set import ALL
 from stagewise.problem.actions import build_mask
 from stagewise.problem.context import Context
 from stagewise.problem.errors import ErrorCode, InvalidActions
-from stagewise.problem.naming import check_segment_name, hash_segment, join_names
+from stagewise.problem.formatting import join_names
+from stagewise.problem.naming import check_segment_name, hash_segment
 from stagewise.problem.thresholds import Thresholds
 from stagewise.records.random_key import RandomKey
 from stagewise.records.reason import Reason, ReasonDetails

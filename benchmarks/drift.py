@@ -19,7 +19,7 @@ from stagewise.kernels.loop.round import RoundSpec
 from stagewise.kernels.models.ridge import ELSEWHERE, LOG_DET, learn_ridge
 from stagewise.kernels.random_streams import ACTIONS, uniform
 from stagewise.models.linear_model import LinearModel
-from stagewise.policies.arrays import assemble_arrays
+from stagewise.policies.rounds import assemble_arrays
 
 D = 10
 MEMORY_KERNELS, PART_OF = build_memory_kernels(*RoundSpec(ridge=1).models), as_python(get_model_block)

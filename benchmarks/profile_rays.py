@@ -20,7 +20,7 @@ from stagewise.kernels.models.ridge import update_root
 from stagewise.kernels.rules.ray import choose_ray, finish_ray
 from stagewise.kernels.trace import record_round
 from stagewise.kernels.world_outcomes import fill_means, fill_outcome
-from stagewise.policies.compiled_policy import with_sizes
+from stagewise.policies.rounds import with_sizes
 from stagewise.simulation.compiled_run import CompiledRun
 from stagewise.simulation.oracle import build_oracle
 from stagewise.simulation.recording import compute_recorded_rounds, empty_trace

@@ -12,7 +12,7 @@ from stagewise.kernels.loop.round import RoundSpec
 from stagewise.kernels.models.ridge import ELSEWHERE, learn_ridge
 from stagewise.kernels.models.ridge_bounds import bounds_work_size, compute_cached_ridge_bounds, compute_ridge_bounds
 from stagewise.models.linear_model import LinearModel
-from stagewise.policies.arrays import assemble_arrays
+from stagewise.policies.rounds import assemble_arrays
 
 PART_OF, SAFE = as_python(get_model_block), as_python(get_known_actions)
 MEMORY_KERNELS = build_memory_kernels(*RoundSpec(ridge=1).models)

@@ -21,8 +21,7 @@ from stagewise.agent.ownership import Ownership
 from stagewise.agent.registered import check_unregistered, parse_decision
 from stagewise.agent.snapshot import Snapshot
 from stagewise.files.paths import parse_path, read_file
-from stagewise.policies.base_policy import BasePolicy
-from stagewise.policies.policy import PlayedAction, Policy, State
+from stagewise.policies.policy import BasePolicy, PlayedAction, Policy, State
 from stagewise.policies.policy_encoding import check_kind
 from stagewise.policies.problem import Problem
 from stagewise.problem.checks import check_bool

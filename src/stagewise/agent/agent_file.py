@@ -16,8 +16,7 @@ from stagewise.agent.statistics import Statistics
 from stagewise.files.atomic_write import compute_sha256
 from stagewise.files.paths import format_error
 from stagewise.kernels.compile import Floats
-from stagewise.policies.base_policy import BasePolicy
-from stagewise.policies.policy import check_policy_protocol
+from stagewise.policies.policy import BasePolicy, check_policy_protocol
 from stagewise.policies.policy_encoding import check_kind, decode_value, encode_value
 from stagewise.policies.problem_diff import diff_problems
 from stagewise.problem.checks import check_choice, check_seed, safe_repr

@@ -12,8 +12,7 @@ from stagewise.agent.outcome_queue import BUFFERED, DONE, HEADS_DIFFER, OutcomeQ
 from stagewise.agent.outcome_values import ABSENT, parse_values
 from stagewise.agent.registered import IntervalSet, RegisteredDecisions
 from stagewise.kernels.models.ridge import ELSEWHERE
-from stagewise.policies.base_policy import BasePolicy
-from stagewise.policies.policy import PlayedAction
+from stagewise.policies.policy import BasePolicy, PlayedAction
 from stagewise.problem.checks import check_integer, check_number
 from stagewise.problem.errors import ErrorCode, InvalidProblem
 from stagewise.problem.round_safe_action import decode_round_safe_action, encode_round_safe_action

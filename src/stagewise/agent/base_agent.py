@@ -19,8 +19,7 @@ from stagewise.agent.ownership import Ownership
 from stagewise.agent.partial_outcomes import copy_outcome, ignore_signals, parse_outcome, select_on_time
 from stagewise.agent.registered import RegisteredDecisions
 from stagewise.agent.statistics import Statistics
-from stagewise.policies.base_policy import BasePolicy
-from stagewise.policies.policy import PlayedAction, Policy, check_policy_protocol
+from stagewise.policies.policy import BasePolicy, PlayedAction, Policy, check_policy_protocol
 from stagewise.policies.problem import Problem
 from stagewise.problem.checks import check_choice, check_seed
 from stagewise.problem.errors import ErrorCode, InvalidOutcome, InvalidProblem

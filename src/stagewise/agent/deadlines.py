@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from stagewise.agent.outcome_values import ABSENT, parse_values
-from stagewise.policies.base_policy import BasePolicy
+from stagewise.policies.policy import BasePolicy
 from stagewise.problem.errors import ErrorCode, InvalidOutcome, InvalidProblem
 from stagewise.problem.window import OutcomeWindow, check_windows
 

@@ -13,7 +13,7 @@ from stagewise.kernels.loop.round_optimum import compute_optimal_mixture_value
 from stagewise.kernels.rules.ray import safe_step
 from stagewise.models.diagnostics import get_diagnostics
 from stagewise.models.model_block import iter_model_blocks
-from stagewise.policies.compiled_policy import RoundResult
+from stagewise.policies.rounds import RoundResult
 from stagewise.records.decision import Decision
 
 TERMS, BEST_MIXTURE, SAFE_STEP = (

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from stagewise.policies.base_policy import BasePolicy
+from stagewise.policies.policy import BasePolicy
 from stagewise.problem.checks import as_array, check_outcome_array, is_listing, list_entries, safe_repr
 from stagewise.problem.errors import ErrorCode, InvalidOutcome
 from stagewise.problem.named_values import get_named_values

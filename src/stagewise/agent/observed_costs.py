@@ -17,8 +17,8 @@ from stagewise.agent.statistics import Statistics
 from stagewise.kernels.compile import Floats, as_python
 from stagewise.kernels.constraints import has_switch
 from stagewise.kernels.layout import PER_ROUND_SAFE, SAFE_INDEX
-from stagewise.policies.base_policy import BasePolicy
 from stagewise.policies.contradictions import build_contradiction
+from stagewise.policies.policy import BasePolicy
 from stagewise.policies.settings import FALSE_ALARMS
 from stagewise.problem.checks import check_integer
 from stagewise.problem.errors import ErrorCode, InvalidProblem

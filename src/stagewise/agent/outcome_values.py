@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from stagewise.policies.base_policy import BasePolicy
+from stagewise.policies.policy import BasePolicy
 from stagewise.problem.checks import LARGEST, check_outcome, safe_repr
 from stagewise.problem.errors import ErrorCode, InvalidOutcome
 from stagewise.problem.formatting import suggest_name

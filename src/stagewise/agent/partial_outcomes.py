@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from stagewise.agent.deadlines import Deadlines
 from stagewise.agent.outcome_queue import OutcomeQueue
 from stagewise.agent.outcome_values import ABSENT, check_action, parse_values
-from stagewise.policies.base_policy import BasePolicy
+from stagewise.policies.policy import BasePolicy
 from stagewise.problem.checks import copy_value
 from stagewise.problem.errors import ErrorCode, InvalidOutcome
 from stagewise.records.decision import Decision

@@ -18,9 +18,9 @@ import numpy as np
 from stagewise.agent.guard import get_unwatched, record_contradictions
 from stagewise.agent.statistics import Statistics
 from stagewise.kernels.compile import Ints
-from stagewise.policies.batch_decisions import choose_batch, get_plain_numbers
 from stagewise.policies.policy import State
 from stagewise.policies.problem import Problem
+from stagewise.policies.problem_policy import choose_batch, get_plain_numbers
 from stagewise.problem.action_set import ALL
 from stagewise.problem.actions import build_mask
 from stagewise.problem.context import Context

@@ -11,8 +11,8 @@ from stagewise.kernels.layout import CACHED, CAPACITY, LIMITS, MODEL_BLOCKS
 from stagewise.kernels.loop.round import ALWAYS_SAFE, REWARD, RoundSpec, scratch_size
 from stagewise.kernels.loop.round_loop import LoopSpec, World, build_loop, optimum_work_size
 from stagewise.kernels.trace import Trace
-from stagewise.policies.arrays import allocate_aligned, with_sizes
 from stagewise.policies.policy import State
+from stagewise.policies.rounds import allocate_aligned, with_sizes
 from stagewise.problem.errors import ErrorCode, InvalidProblem
 from stagewise.records.random_key import RandomKey
 from stagewise.simulation.oracle import Oracle

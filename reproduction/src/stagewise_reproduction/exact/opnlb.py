@@ -5,8 +5,8 @@ from typing import Any, ClassVar
 
 from stagewise.kernels.compile import Floats, Ints
 from stagewise.models.function_class_model import FunctionClassModel
+from stagewise.policies.function_mixture import RoundActions
 from stagewise.policies.opnlb import OPNLB
-from stagewise.policies.safe_mixture import RoundActions
 from stagewise.problem.checks import check_choice, check_integer_at_least, safe_repr
 from stagewise.problem.errors import ErrorCode, InvalidActions, InvalidProblem
 from stagewise.rules.function_class_program import Vertex

@@ -75,7 +75,7 @@ class CAPS(CertificateSettings, PerCandidateBounds):
         action_bound: L ≥ ‖x‖; used only by radius="paper" and by the inflation "theory" of SafeLTS.
         ridge: λ: the ridge of the regressions; None: the largest d R²/S² of the signals. The paper has 1.
         radius: The kind of confidence radius (docs/theory/joint-radius.md).
-        separate_signals: Learn each signal when it arrives, without waiting for the others, in a regression of its own.
+        separate_models: Learn each signal when it arrives, without waiting for the others, in a regression of its own.
         dimension: d, where every round names its safe action; otherwise the safe action's features determine it.
         posterior_scale: ν: the scale of posterior samples, in posterior standard deviations; 0: greedy.
         certificate_factor: C ≥ 1: the largest certified regret of a proposal, in units of its uncertainty.
@@ -106,7 +106,7 @@ class CAPS(CertificateSettings, PerCandidateBounds):
     """Costs lie in [0, 1] and are rarely above 0, as complaints are; for features that do not recur."""
     blocks: int = 1
     """With `rare_costs`: the number of feature blocks of equal length; an action uses one (template × user)."""
-    share_delta: bool = field(init=False, default=True)
+    split_delta: bool = field(init=False, default=True)
     per_action_bounds: bool = field(init=False, default=True)
 
     round_spec: ClassVar[RoundSpec] = RoundSpec(ridge=1, per_candidate=1, rule=RAYS, sampled=EVERY)

@@ -40,26 +40,6 @@ class OPB(ArmsPolicy, SafePolicy):
     (docs/theory/arms.md). With `noise`, outcomes can be any R-sub-Gaussian numbers ("hoeffding"); "paper" assumes that
     they are 1-sub-Gaussian. Without a horizon the intervals hold for all rounds.
 
-    Args:
-        safe_action: The action that is known to be safe before learning.
-        threshold: The limits on every round's expected costs: a number, one per constraint, or a mapping by name.
-        arms: The number of arms.
-        delta: The guarantee holds with probability 1 − δ.
-        optimism: Raise optimistic rewards where costs are uncertain ("inflated"), or use optimistic costs
-            ("directional").
-        reward_confidence_scale: α_r of inflated optimism: α_r − 1 cost radii are added to the optimistic reward; None:
-            the theorem's choice.
-        check_assumptions: Test the declared assumptions online; a contradiction plays the safe action
-            (docs/theory/watch.md).
-        cost_bound: A-priori bound on mean costs, or one for each; "unit": 1, which is checked; None: no bound.
-        cost_confidence_scale: α_c: the number of radii added to costs.
-        split_delta: Share δ among the reward and the constraints; otherwise each has its own δ.
-        horizon: The number of rounds for which the intervals hold; None: all rounds.
-        noise: R: outcomes are R-sub-Gaussian around their means, for all signals or for each; None: they lie in [0, 1].
-        radius: The kind of confidence interval of an arm (docs/theory/arms.md). None: the default for outcomes in [0,
-            1], or "hoeffding" with `noise`.
-        separate_models: Learn each signal when it arrives, without waiting for the others, in a model of its own.
-
     Raises:
         InvalidProblem: A setting is invalid or conflicts with another.
 

@@ -54,20 +54,6 @@ class OPNLB(SafeBasePolicy):
     `method="pointwise"` bounds every action and solves one linear program. `"rows"` bounds the expected cost under
     every plausible function, which allows more mixtures (docs/theory/function-classes.md).
 
-    Args:
-        safe_action: The action that is known to be safe before learning.
-        threshold: The limits on every round's expected costs: a number, one per constraint, or a mapping by name.
-        reward_class: The class of the mean reward: a FunctionClass, a table (F, K) over arms, or callables.
-        cost_class: The class of the mean costs: one for all, or one for each as a list or a mapping by name.
-        delta: The guarantee holds with probability 1 − δ.
-        optimism: Raise optimistic rewards where costs are uncertain ("inflated"), or use optimistic costs
-            ("directional").
-        reward_confidence_scale: α_r of inflated optimism, bonus per unit of the costs' width; None: (1 − r₀)/(τ − c₀).
-        check_assumptions: Test the declared assumptions online; a contradiction plays the safe action
-            (docs/theory/watch.md).
-        noise: R: outcomes are R-sub-Gaussian around their means, for all signals or for each; None: they lie in [0, 1].
-        method: How costs are bounded, see above.
-
     Raises:
         InvalidProblem: A setting is invalid or conflicts with another.
 
@@ -236,6 +222,6 @@ def check_choices(policy: OPNLB) -> None:
     ):
         raise InvalidProblem(
             ErrorCode.OUT_OF_RANGE,
-            "reward_confidence_scale is {reward_confidence_scale}; it must be at least 0, since it widens the bound",
+            "reward_confidence_scale is {reward_confidence_scale}; it must be at least 0, since it widens the optimistic reward",
             reward_confidence_scale=policy.reward_confidence_scale,
         )

@@ -66,15 +66,6 @@ class ModelChoice(NamedTuple):
 class Problem(ContextEncoder, StrictSettings):
     """A decision problem, used by agents, simulations, certificates and the server.
 
-    Args:
-        actions: The names of the actions.
-        safe: The action that is known to be safe, such as the current one.
-        reward: The signal to maximise.
-        limits: The limits on every round's expected costs, by name.
-        context: Numbers about a user, each in [−1, 1]; a mapping gives other ranges, such as {"age": (18, 99)}.
-        delta: The guarantee holds with probability 1 − δ.
-        settings: Settings of the policy that override its defaults.
-
     Raises:
         InvalidProblem: A value is invalid or conflicts with another.
 

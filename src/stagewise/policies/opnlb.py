@@ -222,6 +222,6 @@ def check_choices(policy: OPNLB) -> None:
     ):
         raise InvalidProblem(
             ErrorCode.OUT_OF_RANGE,
-            "reward_confidence_scale is {reward_confidence_scale}; it must be at least 0, since it widens the optimistic reward",
+            "reward_confidence_scale is {reward_confidence_scale}; it must be at least 0, since it widens the bound",
             reward_confidence_scale=policy.reward_confidence_scale,
         )

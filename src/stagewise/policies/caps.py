@@ -83,7 +83,7 @@ class CAPS(CertificateSettings, PerCandidateBounds):
     """Costs lie in [0, 1] and are rarely above 0, as complaints are; for features that do not recur."""
     blocks: int = 1
     """With `rare_costs`: the number of feature blocks of equal length; an action uses one (template × user)."""
-    share_delta: bool = field(init=False, default=True)
+    split_delta: bool = field(init=False, default=True)
     per_action_bounds: bool = field(init=False, default=True)
 
     round_spec: ClassVar[RoundSpec] = RoundSpec(ridge=1, per_candidate=1, rule=RAYS, sampled=EVERY)

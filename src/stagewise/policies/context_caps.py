@@ -77,14 +77,14 @@ class ContextCAPS(CertificateSettings, ContextPolicy, SafePolicy):
     """The number of actions when learning began; later actions share a reserved part of δ."""
     reference_rates: Mapping[str, float] | None = None
     """The rate at which a cost's confidence sets are sharpest, by name; None: its limit (the first one)."""
-    share_delta: bool = field(init=False, default=True)
+    split_delta: bool = field(init=False, default=True)
 
     decision_type: ClassVar[type[Decision]] = Decision  # the class of its decisions
     round_spec: ClassVar[RoundSpec] = RoundSpec(
-        per_action_ridge=1, segment_rates=1, rule=MIXTURE, sampled=EVERY, separate_signals=1
+        per_action_ridge=1, segment_rates=1, rule=MIXTURE, sampled=EVERY, separate_models=1
     )  # one for all models
     mixes: ClassVar[bool] = True
-    separate_signals: ClassVar[bool] = True  # type: ignore[misc]  # every signal has a model of its own
+    separate_models: ClassVar[bool] = True  # type: ignore[misc]  # every signal has a model of its own
     requires_unit_range: ClassVar[bool] = True  # outcomes must lie in [0, 1]
 
     def __post_init__(self) -> None:

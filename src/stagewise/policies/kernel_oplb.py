@@ -117,7 +117,7 @@ class KernelOPLB(SafePolicy):
         model = self.build_model(safe, thresholds)
         ceilings = compute_ceilings(thresholds, self.cost_bound)
         constraints = build_constraint_settings(
-            thresholds, ceilings, self.reward_scale, self.cost_scale, self.check_assumptions
+            thresholds, ceilings, self.reward_confidence_scale, self.cost_confidence_scale, self.check_assumptions
         )
         span = compute_max_action_norm(self.cost_bound, ceilings, model.norm_bound[1:])
         if size > span and not (self.kernel.is_linear and thresholds.safe is not None):
@@ -132,7 +132,7 @@ class KernelOPLB(SafePolicy):
         """Return the model of the signals."""
         names = ("reward", *thresholds.names)
         share = check_probability(self.delta, "delta") / (
-            len(names) if check_bool(self.share_delta, "share_delta") else 1
+            len(names) if check_bool(self.split_delta, "split_delta") else 1
         )
         novelty = check_number(self.novelty, "novelty")
         if not SMALLEST_NOVELTY <= novelty < 1.0:

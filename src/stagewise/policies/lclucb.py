@@ -24,7 +24,7 @@ class LCLUCB(PerCandidateBounds):
         pessimistic_cost(x) = <x, μ̂> + α_c β_c ‖x‖
 
     With `per_action_bounds` every width is that of the tightest confidence set (docs/theory/rays.md). On a Ball,
-    Ellipsoid, Box or Polytope the policy searches for the best ray, and `decision.optimality_gap` bounds the error of
+    Ellipsoid, Box or Polytope the policy searches for the best ray, and `decision.solver_gap` bounds the error of
     the search (docs/theory/convex-sets.md).
 
     Raises:
@@ -42,7 +42,7 @@ class LCLUCB(PerCandidateBounds):
     directions: int = 64
     """On a convex set: the number of initial directions of the search."""
     bound_gap: bool = True
-    """On a convex set: bound `decision.optimality_gap` by a small conic program; otherwise it is infinite."""
+    """On a convex set: bound `decision.solver_gap` by a small conic program; otherwise it is infinite."""
 
     theorem: ClassVar[str] = "rays"
 
@@ -54,11 +54,11 @@ class LCLUCB(PerCandidateBounds):
     def choose(self, state: State, actions: Any, draw: RandomKey) -> Decision:
         if isinstance(actions, ActionSet) and not actions.is_list:
             self.get_round_safe_action(actions)
-            if self.separate_signals and self.thresholds.values.size > 1:
+            if self.separate_models and self.thresholds.values.size > 1:
                 raise InvalidActions(
                     ErrorCode.UNSUPPORTED_ACTIONS,
-                    "the actions are {name}, with separate_signals=True and several limits; leave "
-                    "separate_signals out or list the actions, since a convex search uses one matrix for all "
+                    "the actions are {name}, with separate_models=True and several limits; leave "
+                    "separate_models out or list the actions, since a convex search uses one matrix for all "
                     "costs",
                     name=type(actions).__name__,
                 )

@@ -4,7 +4,12 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from stagewise.kernels.compile import Floats
-from stagewise.kernels.constraints import BOUNDS_NOT_FINITE, CONTRADICTED, NO_SAFE_ACTION, SAFE_COST_UNCERTAIN
+from stagewise.kernels.constraints import (
+    BOUNDS_NOT_FINITE,
+    CONTRADICTED,
+    NO_CERTIFIED_ACTION,
+    SAFE_ACTION_COST_UNCERTAIN,
+)
 from stagewise.kernels.loop.round import MIXTURE, RoundSpec
 from stagewise.kernels.random_streams import POLICY, uniform
 from stagewise.policies.compiled_policy import RoundResult
@@ -30,7 +35,7 @@ class OPLB(PerCandidateBounds):
     then mixes with the safe action until the pessimistic costs are within the limits.
 
     `method="socp"` bounds the cost of the mixture's mean action instead of the mean of the actions' bounds, which
-    allows more mixtures and solves one second-order cone program per round. `decision.optimality_gap` bounds the error
+    allows more mixtures and solves one second-order cone program per round. `decision.solver_gap` bounds the error
     of the solver (docs/theory/oplb-in-three-grades.md).
 
     Raises:
@@ -78,11 +83,11 @@ class OPLB(PerCandidateBounds):
                 method=self.method,
             )
 
-        if self.separate_signals and self.method != "lp" and self.thresholds.values.size > 1:
+        if self.separate_models and self.method != "lp" and self.thresholds.values.size > 1:
             raise InvalidProblem(
                 ErrorCode.CONFLICTING_SETTINGS,
-                "method is {method!r} with separate_signals=True and {size} limits; leave "
-                "separate_signals out or use method 'lp', since the cone program has one matrix for all "
+                "method is {method!r} with separate_models=True and {size} limits; leave "
+                "separate_models out or use method 'lp', since the cone program has one matrix for all "
                 "costs",
                 method=self.method,
                 size=self.thresholds.values.size,
@@ -98,7 +103,7 @@ class OPLB(PerCandidateBounds):
         result, blend = self.play_round(self.round_spec, state, listed.features, listed.eligible, draw, of_round), None
         if (
             self.method != "lp"
-            and -result.code not in (SAFE_COST_UNCERTAIN, NO_SAFE_ACTION, BOUNDS_NOT_FINITE)
+            and -result.code not in (SAFE_ACTION_COST_UNCERTAIN, NO_CERTIFIED_ACTION, BOUNDS_NOT_FINITE)
             and result.code > -CONTRADICTED
         ):
             blend = self.refine(result, state.memory)

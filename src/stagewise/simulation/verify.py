@@ -85,8 +85,8 @@ def verify_certificate(
 
     Every statement is compared with the totals, the policy and the world, and the totals of every replayed batch with
     its runs: to the bit if backend, versions and machine are those of the certificate, else within a tolerance.
-    Statements about all runs together (quantiles, histograms, curves) are compared only with `replay_fraction=1.0`; else
-    they must be possible, and `unconfirmed` lists them.
+    Statements about all runs together (quantiles, histograms, curves) are compared only with `replay_fraction=1.0`;
+    else they must be possible, and `unconfirmed` lists them.
 
     Args:
         path: The certificate's file or folder.

@@ -44,8 +44,8 @@ class ContextWorld(UserWorld):
         features: "crossed": action a has the features e_a ⊗ u (K d), in which all means are linear. "plain": its index
             and then u, for policies with one model for each action.
         segments: The shares (G,) of segments; every user belongs to one.
-        segment_offsets: What a segment adds to the mean of every signal and action, (1 + m, K, G). Crossed features then
-            end with a one-hot vector of the user's segment, plain ones with its index.
+        segment_offsets: What a segment adds to the mean of every signal and action, (1 + m, K, G). Crossed features
+            then end with a one-hot vector of the user's segment, plain ones with its index.
 
     Raises:
         InvalidProblem: Shapes do not agree, a mean is out of range, or a setting is invalid.

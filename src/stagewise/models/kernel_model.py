@@ -9,8 +9,8 @@ import numpy as np
 
 from stagewise.kernels.compile import Floats
 from stagewise.kernels.layout import KERNEL_RIDGE
-from stagewise.kernels.models import similarity as reproducing
 from stagewise.kernels.models.radius import JOINT
+from stagewise.kernels.models.similarity import LINEAR_KIND, MATERN_12, MATERN_32, MATERN_52, RBF_KIND, evaluate_kernel
 from stagewise.models.diagnostics import register
 from stagewise.models.model_block import ModelBlockSpec, RegressionModel, build_known_values, split_regressions
 from stagewise.models.regression_diagnostics import KernelRidgeDiagnostics
@@ -19,7 +19,7 @@ from stagewise.problem.errors import ErrorCode, InvalidProblem
 
 register(KERNEL_RIDGE, KernelRidgeDiagnostics())
 SHORTEST = 1e-50  # below it, squared distances in lengthscales may overflow
-SMOOTHNESS = {0.5: reproducing.MATERN_12, 1.5: reproducing.MATERN_32, 2.5: reproducing.MATERN_52}
+SMOOTHNESS = {0.5: MATERN_12, 1.5: MATERN_32, 2.5: MATERN_52}
 
 
 def check_lengthscale(value: Any) -> float:
@@ -54,7 +54,7 @@ class RBF:
     lengthscale: float
     """ℓ, in the units of the features."""
 
-    kind: ClassVar[int] = reproducing.RBF  # its number in compiled code
+    kind: ClassVar[int] = RBF_KIND  # its number in compiled code
     is_linear: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
@@ -113,7 +113,7 @@ class LinearKernel:
         5.0
     """
 
-    kind: ClassVar[int] = reproducing.LINEAR
+    kind: ClassVar[int] = LINEAR_KIND
     lengthscale: ClassVar[float] = 1.0  # not used by the linear kernel
     is_linear: ClassVar[bool] = True  # its functions are linear, so that features may be too long for the ridge
 
@@ -127,7 +127,7 @@ def similarity(kernel: Kernel, one: Floats, other: Floats) -> float:
     >>> similarity(RBF(lengthscale=2.0), np.array([0.0, 0.0]), np.array([0.0, 2.0])) == math.exp(-0.5)
     True
     """
-    return float(reproducing.similarity(kernel.kind, kernel.lengthscale, one, other))
+    return float(evaluate_kernel(kernel.kind, kernel.lengthscale, one, other))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -17,7 +17,7 @@ CHECK_RARE_EVENTS = as_python(check_rare_events)
 TABLE = 2048  # capacity of a cost's event table before its events are folded
 SCALES = 16  # σ = S, S/2, S/4, … share the weight of the prior
 RADII_TRIED = (0.5, 0.7, 0.9)  # radii around the fit, in units of an event's mean
-NEWTON = 24
+FIT_STEPS = 24
 
 
 class RareEventsDiagnostics(ModelDiagnostics):
@@ -101,7 +101,7 @@ def compute_linear_loss(features: Floats, outcomes: Floats, bound: float, guess:
 def fit_likelihood(rows: Floats, values: Floats, sums: Floats, rate: float, scale: float) -> Floats:
     """Return the maximum-likelihood fit by Newton steps, with means clipped to a range around the rate."""
     points, fit = np.full(len(rows), rate), np.zeros(sums.size)
-    for _ in range(NEWTON):
+    for _ in range(FIT_STEPS):
         matrix = np.eye(sums.size) / scale**2 + (rows * (values / points**2)[:, None]).T @ rows
         fit = np.linalg.solve(matrix, rows.T @ (2.0 * values / points) - sums)
         points = np.clip(rows @ fit, 0.1 * rate, 10.0 * rate)

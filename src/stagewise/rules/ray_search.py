@@ -14,7 +14,7 @@ from stagewise.problem.convex import Convex
 KEPT, TRIED, ROUNDS = 8, 32, 12  # directions refined in parallel, candidates per direction in a round, rounds
 WIDEST, NARROWEST, SHRINK = 0.5, 1e-6, 0.4  # distance, as a share of the set; shrinks without improvement
 ASCENTS = 6  # at most, from the best direction
-CLOSE = 0.9  # directions with a larger cosine are neighbours
+NEIGHBOUR = 0.9  # directions with a larger cosine are neighbours
 ENOUGH = 1e-7  # a smaller relative gap counts as none
 STREAM = 20250801  # random stream of the fixed directions, independent of any user's seed
 
@@ -95,7 +95,7 @@ def select_distant(directions: Floats, rewards: Floats, first: int) -> list[int]
     units = directions / np.maximum(np.linalg.norm(directions, axis=1, keepdims=True), 1e-300)
     left, chosen = np.where(np.isfinite(rewards), rewards, -np.inf), [first]
     while len(chosen) < KEPT:
-        left = np.where(units @ units[chosen[-1]] > CLOSE, -np.inf, left)
+        left = np.where(units @ units[chosen[-1]] > NEIGHBOUR, -np.inf, left)
         best = int(np.argmax(left))
         if left[best] == -np.inf:
             break

@@ -30,7 +30,7 @@ from stagewise.kernels.models.similarity import (
     compute_residual_covariance,
     compute_residual_norm,
     compute_safe_covariance,
-    similarity,
+    evaluate_kernel,
 )
 
 ROUNDING = 1e-14  # of k(x, x): a point this near to the span lies in it within double precision
@@ -196,7 +196,7 @@ def learn_kernel_ridge(
     errors = others[3 * n : 3 * n + k]
     cached_index, norm = (
         find_candidate(action, actions),
-        similarity(covariance.kind, covariance.lengthscale, action, action),
+        evaluate_kernel(covariance.kind, covariance.lengthscale, action, action),
     )
     if cached_index >= 0:
         residual = basis.residuals[cached_index]

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from stagewise.kernels.compile import Floats, kernel
 from stagewise.kernels.layout import ModelBlock, get_similarity_kind
 
-LINEAR, RBF, MATERN_12, MATERN_32, MATERN_52 = 0, 1, 2, 3, 4
+LINEAR_KIND, RBF_KIND, MATERN_12, MATERN_32, MATERN_52 = 0, 1, 2, 3, 4
 INFINITE_RANK = 2**62
 
 
@@ -21,21 +21,21 @@ class Covariance(NamedTuple):
 
 
 @kernel
-def similarity(kind: int, lengthscale: float, one: Floats, other: Floats) -> float:
+def evaluate_kernel(kind: int, lengthscale: float, one: Floats, other: Floats) -> float:
     """Return k(x, y): <x, y>, or with r = ‖x − y‖/ℓ
 
     RBF: exp(−r²/2).  Matérn 1/2: e⁻ʳ,  3/2: (1 + s) e⁻ˢ with s = √3 r,  5/2: (1 + s + s²/3) e⁻ˢ with s = √5 r
     (Rasmussen and Williams 2006, section 4.2).
     """
     total = 0.0
-    if kind == LINEAR:
+    if kind == LINEAR_KIND:
         for i in range(one.size):
             total += one[i] * other[i]
         return total
     for i in range(one.size):
         gap = (one[i] - other[i]) / lengthscale
         total += gap * gap
-    if kind == RBF:
+    if kind == RBF_KIND:
         return math.exp(-0.5 * total)
     if kind == MATERN_12:
         return math.exp(-math.sqrt(total))
@@ -51,8 +51,8 @@ def build_covariance(block: ModelBlock, settings: Floats, safe: Floats) -> Covar
     """Return the reproducing kernel of a block (see `kernel_ridge` for its settings)."""
     kind, lengthscale, norm, rank = get_similarity_kind(block), settings[block.settings + 2], 0.0, INFINITE_RANK
     if block.anchored == 1:
-        norm = similarity(kind, lengthscale, safe, safe)
-    if kind == LINEAR:
+        norm = evaluate_kernel(kind, lengthscale, safe, safe)
+    if kind == LINEAR_KIND:
         rank = safe.size - 1 if norm > 0.0 else safe.size
     return Covariance(kind, lengthscale, safe, norm, rank)
 
@@ -62,7 +62,7 @@ def compute_safe_covariance(covariance: Covariance, action: Floats) -> float:
     """Return k(x₀, x), or 0 where the value at x₀ is unknown."""
     if covariance.safe_norm == 0.0:
         return 0.0
-    return similarity(covariance.kind, covariance.lengthscale, covariance.safe, action)
+    return evaluate_kernel(covariance.kind, covariance.lengthscale, covariance.safe, action)
 
 
 @kernel
@@ -74,7 +74,7 @@ def compute_known_share(covariance: Covariance, safe_covariance: float) -> float
 @kernel
 def compute_residual_norm(covariance: Covariance, action: Floats, safe_covariance: float) -> float:
     """Return k₀(x, x) ≥ 0."""
-    square = similarity(covariance.kind, covariance.lengthscale, action, action)
+    square = evaluate_kernel(covariance.kind, covariance.lengthscale, action, action)
     return max(square - compute_known_share(covariance, safe_covariance) * safe_covariance, 0.0)
 
 
@@ -83,4 +83,4 @@ def compute_residual_covariance(
     covariance: Covariance, action: Floats, share: float, point: Floats, safe_covariance: float
 ) -> float:
     """Return k₀(x, p) from the share of x and k(x₀, p): exactly 0 at x = x₀, whose share is 1."""
-    return similarity(covariance.kind, covariance.lengthscale, action, point) - share * safe_covariance
+    return evaluate_kernel(covariance.kind, covariance.lengthscale, action, point) - share * safe_covariance

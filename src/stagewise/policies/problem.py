@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from stagewise.engine.compile import Floats
 from stagewise.files.paths import parse_path
 from stagewise.files.toml_files import read_toml
-from stagewise.kernels.compile import Floats
 from stagewise.policies.context_caps import ContextCAPS
 from stagewise.policies.context_encoder import ContextEncoder
 from stagewise.policies.problem_policy import ProblemPolicy

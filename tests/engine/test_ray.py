@@ -16,7 +16,7 @@ from stagewise.engine.compile import Floats
 from stagewise.engine.limits import safe_step
 from stagewise.engine.workspace import CENTRE, HALF, STEPS, Workspace
 from stagewise.policies.policy import PlayedAction
-from stagewise.problem.action_set import ALL
+from stagewise.problem.actions import ALL
 from stagewise.rules.ray import (
     compute_clipped_width_along,
     compute_width_along,

@@ -12,7 +12,7 @@ from stagewise.engine.layout import (
     build_layout_reader,
     get_safe_action,
 )
-from stagewise.engine.limits import SAFE_COST_UNCERTAIN, has_switch
+from stagewise.engine.limits import SAFE_ACTION_COST_UNCERTAIN, has_switch
 from stagewise.engine.mixture_program import (
     compute_mixture_mean,
     compute_optimal_mixture_value,
@@ -197,7 +197,7 @@ def build_loop(round_spec: RoundSpec, loop_spec: LoopSpec) -> Callable[..., None
             if audited:
                 audit_round(trace.audit, t, best, world.truths[0, count], values if mixes else means, world.thresholds)
                 if not always_safe:
-                    if code != -SAFE_COST_UNCERTAIN:
+                    if code != -SAFE_ACTION_COST_UNCERTAIN:
                         optimistic_reward = answer[OPTIMISTIC_REWARD]
                         if mixes and has_switch(fixed, DIRECTIONAL):  # the optimistic value before mixing back
                             m = fixed[LIMITS]

@@ -22,9 +22,9 @@ from stagewise.engine.layout import FIRST_THRESHOLD, LIMITS, SAFE_INDEX, get_cer
 from stagewise.engine.limits import (
     BOUNDS_NOT_FINITE,
     NO_BETTER_ACTION,
-    NO_SAFE_ACTION,
+    NO_CERTIFIED_ACTION,
     SAFE_ACTION_DRAWN,
-    SAFE_COST_UNCERTAIN,
+    SAFE_ACTION_COST_UNCERTAIN,
     clip_upper_bound,
     compute_bonus_factors,
     compute_safe_cost,
@@ -203,7 +203,7 @@ def choose_certified_ray(
         swap_crosses(bounds, rule)
         steps[:] = 0.0
         optimistic[:] = safe_optimistic
-        return -contradiction if contradiction > 0 else -SAFE_COST_UNCERTAIN
+        return -contradiction if contradiction > 0 else -SAFE_ACTION_COST_UNCERTAIN
     clip_draws(layout, settings, bounds)
     proposal = propose_ray(layout, settings, bounds, eligible, rule[PLAUSIBLE])
     swap_crosses(bounds, rule)
@@ -247,7 +247,7 @@ def certify_ray(
         if not compute_pessimistic_cost(layout, settings, bounds, j, chosen, steps[chosen]) <= get_threshold(
             layout, settings, j
         ):
-            return -NO_SAFE_ACTION
+            return -NO_CERTIFIED_ACTION
     return chosen
 
 
@@ -367,7 +367,7 @@ def choose_certified_mixture(
     fill_costs(layout, settings, bounds, COSTS, 1.0, rule)
     fill_optimistic_rows(layout, settings, bounds, eligible, rule)
     safe_optimistic = rule[OPTIMISTIC_REWARDS, safe]
-    code, value = -contradiction if contradiction > 0 else (0 if certain else -SAFE_COST_UNCERTAIN), safe_optimistic
+    code, value = -contradiction if contradiction > 0 else (0 if certain else -SAFE_ACTION_COST_UNCERTAIN), safe_optimistic
     if code == 0:
         solve_mixture(rule, COSTS + m, limits, basis, shares, indices)
         value = compute_mixture_mean(rule[OPTIMISTIC_REWARDS], shares, indices)
@@ -407,7 +407,7 @@ def certify_mixture(
         mix_back(m, rule, limits, shares, indices)
     for j in range(m):
         if not compute_mixture_mean(rule[COSTS + j], shares, indices) <= get_threshold(layout, settings, j):
-            return -NO_SAFE_ACTION
+            return -NO_CERTIFIED_ACTION
     return 0 if compute_unsafe_share(shares, indices) > 0.0 else -NO_BETTER_ACTION
 
 

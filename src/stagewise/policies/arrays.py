@@ -19,7 +19,7 @@ from stagewise.engine.layout import (
 from stagewise.engine.memory import build_memory_kernels
 from stagewise.engine.round import RoundSpec, build_round, scratch_size, work_size
 from stagewise.engine.workspace import answer_size
-from stagewise.files.machine import GIB, get_total_memory
+from stagewise.files.paths import GIB, get_total_memory
 from stagewise.models.model_block import ModelBlockSpec
 from stagewise.problem.errors import ErrorCode, InvalidProblem
 

@@ -23,8 +23,8 @@ from stagewise.engine.limits import (
     BOUNDS_NOT_FINITE,
     NO_BETTER_ACTION,
     NO_CERTIFIED_ACTION,
-    SAFE_ACTION_DRAWN,
     SAFE_ACTION_COST_UNCERTAIN,
+    SAFE_ACTION_DRAWN,
     clip_upper_bound,
     compute_bonus_factors,
     compute_safe_cost,
@@ -367,7 +367,8 @@ def choose_certified_mixture(
     fill_costs(layout, settings, bounds, COSTS, 1.0, rule)
     fill_optimistic_rows(layout, settings, bounds, eligible, rule)
     safe_optimistic = rule[OPTIMISTIC_REWARDS, safe]
-    code, value = -contradiction if contradiction > 0 else (0 if certain else -SAFE_ACTION_COST_UNCERTAIN), safe_optimistic
+    value, code = safe_optimistic, 0 if certain else -SAFE_ACTION_COST_UNCERTAIN
+    code = -contradiction if contradiction > 0 else code
     if code == 0:
         solve_mixture(rule, COSTS + m, limits, basis, shares, indices)
         value = compute_mixture_mean(rule[OPTIMISTIC_REWARDS], shares, indices)

@@ -18,8 +18,8 @@ from tests.server.server_helpers import NAME, learned, played, serve_problem, us
 from stagewise.policies.policy import State
 from stagewise.problem.errors import ErrorCode
 from stagewise.server.access_keys import AccessKeys
-from stagewise.server.audit.replay_log import Replay
-from stagewise.server.audit.verify_log import verify_store
+from stagewise.server.audit.replay import Replay
+from stagewise.server.audit.verify import verify_store
 from stagewise.server.decision_server import DecisionServer
 from stagewise.server.event_log import GLOBAL, AppendRequest, StoredSnapshot, encode_canonical
 from stagewise.server.experiment import Experiment

@@ -30,8 +30,9 @@ from stagewise.problem.actions import Arms as Arms
 from stagewise.problem.actions import FiniteSet as FiniteSet
 from stagewise.problem.actions import Rays as Rays
 from stagewise.problem.context import Context as Context
-from stagewise.problem.ellipsoid import Ball as Ball
-from stagewise.problem.ellipsoid import Ellipsoid as Ellipsoid
+from stagewise.problem.convex import Ball as Ball
+from stagewise.problem.convex import Box as Box
+from stagewise.problem.convex import Ellipsoid as Ellipsoid
 from stagewise.problem.errors import ErrorCode as ErrorCode
 from stagewise.problem.errors import InvalidActions as InvalidActions
 from stagewise.problem.errors import InvalidFile as InvalidFile
@@ -39,7 +40,6 @@ from stagewise.problem.errors import InvalidOutcome as InvalidOutcome
 from stagewise.problem.errors import InvalidProblem as InvalidProblem
 from stagewise.problem.errors import StagewiseError as StagewiseError
 from stagewise.problem.functions import FunctionClass as FunctionClass
-from stagewise.problem.polytope import Box as Box
 from stagewise.problem.polytope import Polytope as Polytope
 from stagewise.problem.safe_action import SafeAction as SafeAction
 from stagewise.problem.signals import Limit as Limit
@@ -63,13 +63,13 @@ from stagewise.simulation.verify import verify as verify
 from stagewise.worlds.arms_world import ArmsWorld as ArmsWorld
 from stagewise.worlds.context_world import ContextWorld as ContextWorld
 from stagewise.worlds.linear_world import LinearWorld as LinearWorld
-from stagewise.worlds.logged_world import LoggedWorld as LoggedWorld
 from stagewise.worlds.random_actions import RandomFiniteSet as RandomFiniteSet
 from stagewise.worlds.random_actions import RandomRays as RandomRays
 from stagewise.worlds.table_world import TableWorld as TableWorld
+from stagewise.worlds.user_table_world import UserTableWorld as UserTableWorld
 from stagewise.worlds.world import World as World
 from stagewise.worlds.world_families import ArmsWorldFamily as ArmsWorldFamily
-from stagewise.worlds.world_families import SphereWorldFamily as SphereWorldFamily
+from stagewise.worlds.world_families import LinearWorldFamily as LinearWorldFamily
 
 __version__: str
 

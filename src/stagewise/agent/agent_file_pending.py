@@ -16,7 +16,7 @@ from stagewise.policies.base_policy import BasePolicy
 from stagewise.policies.policy import PlayedAction
 from stagewise.problem.checks import check_integer, check_number
 from stagewise.problem.errors import ErrorCode, InvalidProblem
-from stagewise.problem.round_safe_action import decode_round_safe_action, encode_round_safe_action
+from stagewise.problem.safe_action import decode_round_safe_action, encode_round_safe_action
 from stagewise.problem.window import OutcomeWindow, check_windows
 
 
@@ -60,7 +60,7 @@ def encode_deadlines(deadlines: Deadlines, names: tuple[str, ...]) -> dict[str, 
 
 def decode_pending(policy: BasePolicy, content: dict[str, Any], order: str, end: int) -> PendingState:
     """Return the pending state that `encode_pending` wrote, checked."""
-    outcome_queue = OutcomeQueue(policy.signal_names, policy.separate_signals, order == "arrival")
+    outcome_queue = OutcomeQueue(policy.signal_names, policy.separate_models, order == "arrival")
     outcome_queue.open = {
         parse_count(int(r), "round", end): parse_played(policy, *entry) for r, entry in content["pending"].items()
     }

@@ -87,7 +87,7 @@ class Replay:
                     differences[seq] = difference
                 else:
                     matching += 1
-                    failed += msgspec.json.decode(event.body).get("reason") == Reason.FAILED
+                    failed += msgspec.json.decode(event.body).get("reason") == Reason.DECISION_FAILED
         first = differences[min(differences)] if differences else None
         return ReplayResult(len(origins), matching, failed, states, first)
 
@@ -127,7 +127,7 @@ class Replay:
         controls, request = self.controls[own_row], msgspec.convert(body["request"], DecisionRequest)
         replayed = make_decision(snapshot, controls, self.everywhere[global_row], self.key, event.key, request)
         cause = decode_cause(body)
-        missing = (Reason.FAILED, Reason.SERVER_NOT_READY)  # what failed or was missing there need not be here
+        missing = (Reason.DECISION_FAILED, Reason.SERVER_NOT_READY)  # what failed or was missing there need not be here
         if cause is not None and cause.reason in missing and replayed["reason"] != cause.reason:
             replayed = {**replayed, **build_safe_body(snapshot, cause)}
             replayed.pop("choice", None)

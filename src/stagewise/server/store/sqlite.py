@@ -14,8 +14,9 @@ from typing import Any
 
 import msgspec
 
-from stagewise.files.paths import format_path, get_os_reason
+from stagewise.files.paths import get_os_reason
 from stagewise.problem.errors import ErrorCode
+from stagewise.problem.formatting import format_path
 from stagewise.server.event_log import AppendRequest, AppendResult, LogHead
 from stagewise.server.store.append_batch import (
     StoreState,

@@ -104,6 +104,7 @@ class Store(ABC):
 
     def begin(self, requests: Sequence[AppendRequest]) -> Any:
         """Return None: nothing was begun, `append` must be used."""
+        return None
 
     @abstractmethod
     def test_write(self) -> None:

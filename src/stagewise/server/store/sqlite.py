@@ -50,10 +50,13 @@ PRAGMA wal_autocheckpoint = 4000;
 PRAGMA journal_size_limit = 67108864;
 """
 # One statement for many rows: each statement releases the GIL, which takes long while the event loop is busy.
-_KEY = "ON e.experiment = w.value ->> 0 AND e.kind = w.value ->> 1 AND e.key = w.value ->> 2"
-SELECT_EXISTING_ROWS = f"SELECT e.experiment, {EVENT_COLUMNS} FROM json_each(?) AS w CROSS JOIN events AS e {_KEY}"
+_WANTED_EVENTS = """
+FROM (SELECT value AS wanted FROM json_each(?)) CROSS JOIN events AS e ON e.experiment = json_extract(wanted, '$[0]')
+AND e.kind = json_extract(wanted, '$[1]') AND e.key = json_extract(wanted, '$[2]')
+"""
+SELECT_EXISTING_ROWS = f"SELECT experiment, {EVENT_COLUMNS} {_WANTED_EVENTS}"
 SELECT_EXISTING_ANSWERS = f"""
-SELECT a.experiment, a.decision_index, a.signal, a.value FROM json_each(?) AS w CROSS JOIN events AS e {_KEY}
+SELECT a.experiment, a.decision_index, a.signal, a.value {_WANTED_EVENTS}
 CROSS JOIN answers AS a ON a.experiment = e.experiment AND a.decision_index = e.decision_index
 """
 INSERT_EVENTS = f"INSERT INTO events (experiment, {EVENT_COLUMNS}) VALUES "
@@ -69,7 +72,7 @@ SAVE_JOURNAL = "PRAGMA wal_checkpoint(TRUNCATE)"
 MIGRATIONS = "CREATE TABLE IF NOT EXISTS migrations (number INTEGER PRIMARY KEY, name TEXT NOT NULL) STRICT"
 APPLY_MIGRATION = "BEGIN IMMEDIATE;\n{sql};\nINSERT INTO migrations VALUES ({number}, '{name}');\nCOMMIT;"
 VERSION = "SELECT coalesce(max(number), 0) FROM migrations"
-MIN_SQLITE_VERSION = (3, 38, 0)  # strict tables, and JSON with ->>
+MIN_SQLITE_VERSION = (3, 37, 0)  # strict tables
 
 FileIdentity = tuple[int, int]
 _locked_files: set[FileIdentity] = set()  # files locked by this process
@@ -98,7 +101,7 @@ class SqliteStore(Store):
         if sqlite3.sqlite_version_info < MIN_SQLITE_VERSION:
             raise StoreUnavailable(
                 ErrorCode.MISSING_DEPENDENCY,
-                "SQLite is {sqlite_version}; a store needs SQLite 3.38 or newer",
+                "SQLite is {sqlite_version}; a store needs SQLite 3.37 or newer",
                 sqlite_version=sqlite3.sqlite_version,
             )
         self.path, self.clock, self.read_only = Path(os.path.realpath(path)), clock, read_only

@@ -59,7 +59,7 @@ from stagewise.server.client import Client as Client
 from stagewise.simulation.certify import certify as certify
 from stagewise.simulation.simulate import simulate as simulate
 from stagewise.simulation.sweep import sweep as sweep
-from stagewise.simulation.verify import verify as verify
+from stagewise.simulation.verify import verify_certificate as verify_certificate
 from stagewise.worlds.arms_world import ArmsWorld as ArmsWorld
 from stagewise.worlds.context_world import ContextWorld as ContextWorld
 from stagewise.worlds.linear_world import LinearWorld as LinearWorld

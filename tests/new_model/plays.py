@@ -84,7 +84,7 @@ def on_rays(runs: int, rounds: int) -> dict[str, Any]:
 
 def count_coverage(runs: int, rounds: int, **changed: Any) -> dict[str, Any]:
     """Count the runs in which an interval of the cost ever missed its rate, and those that violated the limit."""
-    options: dict[str, Any] = {"rounds": rounds, "runs": runs, "record": 4, "audit": True, "progress": False}
+    options: dict[str, Any] = {"rounds": rounds, "runs": runs, "record_points": 4, "audit": True, "progress": False}
     played = sw.simulate(oplb(**changed), WORLD, **options)
     missed, reward = np.asarray((played.audit or {})["missed"]), played.reward.mean(axis=0)
     return {
@@ -103,7 +103,7 @@ def certify(folder: str) -> dict[str, Any]:
         cause = cause or decision.reason_details
         agent.learn(decision, reward=0.2, cost=1.0)
     assert cause is not None
-    return {"stands": sw.verify(folder).stands, "reason": cause.reason, "details": dict(cause.details)}
+    return {"stands": sw.verify_certificate(folder).stands, "reason": cause.reason, "details": dict(cause.details)}
 
 
 def watch_rates(before: float, after: float) -> dict[str, Any]:

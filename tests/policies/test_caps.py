@@ -399,5 +399,7 @@ def test_regret_levels_off_on_rays_from_an_action_of_unknown_value() -> None:
     truth = sw.LinearWorld(reward=theta, cost=mu, actions=sw.Rays(targets), noise=0.1)
     safe = sw.SafeAction(features=[0.5, 0.0, 0.0, 0.0])
     policy = sw.CAPS(safe_action=safe, threshold=0.45, noise=0.1, cost_bound=1.0)
-    regret = sw.simulate(policy, truth, rounds=800_000, runs=2, seed=5, record=2, progress=False).regret.mean(axis=0)
+    regret = sw.simulate(policy, truth, rounds=800_000, runs=2, seed=5, record_points=2, progress=False).regret.mean(
+        axis=0
+    )
     assert regret[1] - regret[0] < 0.5 * regret[0]

@@ -219,7 +219,7 @@ print(json.dumps({
     "played": sw.simulate(policy, world, rounds=5, progress=False).regret[0].tolist(),
     "command": sw.Result.load("kept").regret[0].tolist(),
     "goes on": [one.decide(diamond).action.tolist() for one in (agent, sw.Agent.load("agent.json"))],
-    "stands": sw.verify("certificate", seed=0, fraction=1.0).stands,
+    "stands": sw.verify_certificate("certificate", seed=0, replay_fraction=1.0).stands,
 }))
 """
 

@@ -38,7 +38,7 @@ RAY: dict[str, Any] = {"safe_action": sw.SafeAction(features=[0.0, 0.0]), "thres
 def test_no_run_loses_more(policy: Any, world: Any) -> None:
     bound = compute_regret_bound(policy, world, ROUNDS)
     assert isinstance(bound, RegretBound)
-    result = sw.simulate(policy, world, rounds=3000, runs=5, record=30)
+    result = sw.simulate(policy, world, rounds=3000, runs=5, record_points=30)
     assert (result.regret[:, [0, 9, 29]] <= bound.values).all()
     assert np.all(np.diff(bound.values) > 0)
 

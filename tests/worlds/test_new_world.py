@@ -67,7 +67,7 @@ print(json.dumps({
     "played": [one.regret[0].tolist() for one in results],
     "optimum": results[0].optimum[0, -1],
     "assumed": [row["assumption"] for row in check_assumptions(policy, world)],
-    "stands": sw.verify("certificate", seed=0, fraction=1.0).stands,
+    "stands": sw.verify_certificate("certificate", seed=0, replay_fraction=1.0).stands,
 }))
 """
 

@@ -103,7 +103,7 @@ class FittedWorlds:
             cost=np.stack(tables[1:]),
             noise=self.noise,
             safe=self.safe,
-            divisions=self.divisions,
+            segment_columns=self.divisions,
         )
 
     @cached_property

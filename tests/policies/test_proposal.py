@@ -8,7 +8,7 @@ import pytest
 from tests.problem.refusal import refused
 
 import stagewise as sw
-from stagewise.kernels.compile import Floats
+from stagewise.engine.compile import Floats
 from stagewise.policies.caps import Intervals, get_intervals
 from stagewise.problem.errors import ErrorCode
 
@@ -82,7 +82,9 @@ def test_no_round_costs_more_than_patience_times_what_is_unknown(
     plain, agent, overruled, followed = policy_of(sw.CAPS, mixtures=mixtures), sw.Agent(policy, seed=1), 0, 0
     best = sw.simulate(plain, world(), rounds=1, progress=False).optimum[0, 0]
     for t in range(250):
-        seen = policy.rounds.play(agent.state.memory, TARGETS, np.empty(0, dtype=bool), sw.RandomKey(1, 0, t))
+        seen = policy.play_round(
+            policy.round_spec, agent.state, TARGETS, np.empty(0, dtype=bool), sw.RandomKey(1, 0, t)
+        )
         known = get_intervals(seen)
         decision = agent.decide(TARGETS)
         proposal = policy.propose(known, sw.RandomKey(1, 0, t))
@@ -115,7 +117,7 @@ def world() -> sw.LinearWorld:
 def test_limits_hold_and_the_worst_proposal_is_overruled_more_and_more(mixtures: bool, known: bool) -> None:
     """Whatever is known of the safe action; simulated as it is played by hand."""
     policy = policy_of(Worst, known, mixtures=mixtures)
-    result = sw.simulate(policy, world(), rounds=600, runs=1, seed=4, backend="python", record=3, progress=False)
+    result = sw.simulate(policy, world(), rounds=600, runs=1, seed=4, backend="python", record_points=3, progress=False)
     assert not result.violations.any()
     grown = np.diff(np.concatenate([[0.0], result.regret[0]]))
     assert grown[-1] < 0.7 * grown[0]

@@ -6,8 +6,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats, Ints
-from stagewise.kernels.loop.round import RoundSpec
+from stagewise.engine.compile import Floats, Ints
+from stagewise.engine.round import RoundSpec
 from stagewise.policies.decisions import SafeActionBasis
 from stagewise.policies.policy import NOTHING, BasePolicy, PlayedAction, State
 from stagewise.policies.rounds import assemble_arrays

@@ -7,21 +7,24 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats, Ints, as_python
-from stagewise.kernels.constraints import HORIZON_OVER
-from stagewise.kernels.layout import ENFORCES_LIMITS, OFFERS_SAFE, SAFE_INDEX
-from stagewise.kernels.loop.round import EVERY, MIXTURE, RoundSpec
-from stagewise.kernels.models.arm_means import RATES, get_arm_means, get_kept_intervals, tighten_arm
-from stagewise.models.arms_model import (
+from stagewise.engine.compile import Floats, Ints, as_python
+from stagewise.engine.layout import ENFORCES_LIMITS, OFFERS_SAFE, SAFE_INDEX
+from stagewise.engine.limits import HORIZON_EXCEEDED
+from stagewise.engine.round import EVERY, MIXTURE, RoundSpec
+from stagewise.models.arms import (
     RADII,
     RANGED,
+    RATES,
     ArmRadius,
     ArmsModel,
     build_rate_ends,
     compute_confidence,
     compute_lows,
+    get_arm_means,
     get_interval_kind,
+    get_kept_intervals,
     split_delta,
+    tighten_arm,
 )
 from stagewise.models.model_block import iter_model_blocks
 from stagewise.policies.decisions import attach_round, build_mixture_decision
@@ -75,7 +78,7 @@ class ArmsPolicy(SafePolicy):
     radius: ArmRadius | None = None
     """The kind of confidence interval of an arm (docs/theory/arms.md). None: the default for outcomes in [0, 1], or
     "hoeffding" with `noise`."""
-    separate_signals: bool = False
+    separate_models: bool = False
     """Learn each signal when it arrives, without waiting for the others, in a model of its own."""
 
     model: ArmsModel = field(init=False, repr=False)
@@ -96,7 +99,7 @@ class ArmsPolicy(SafePolicy):
 
     def __post_init__(self) -> None:
         copy_settings(self)
-        separate_signals = check_bool(self.separate_signals, "separate_signals")
+        separate_models = check_bool(self.separate_models, "separate_models")
         set_derived(self, radius=resolve_radius(self, self.default_radius))
         safe = require_arm(self.safe_action, check_size(self.arms, "arms"))
         thresholds = resolve_thresholds(self.threshold, safe)
@@ -107,11 +110,11 @@ class ArmsPolicy(SafePolicy):
             raise InvalidProblem.must_be(ErrorCode.MISSING_VALUE, "cost_bound", None, rule)
         if self.requires_unit_range:
             check_safe_range(safe, thresholds, "rescale, or give `noise`")
-        signals = count_shares(len(thresholds.names), check_bool(self.share_delta, "share_delta"))
+        signals = count_shares(len(thresholds.names), check_bool(self.split_delta, "split_delta"))
         values = safe.reward, thresholds.signed_safe
         model = build_arms_model(self, thresholds, signals, max(1.0, *bounds), *values)
-        model = replace(model, separate_signals=separate_signals)
-        spec = self.round_spec._replace(separate_signals=int(separate_signals))
+        model = replace(model, separate_models=separate_models)
+        spec = self.round_spec._replace(separate_models=int(separate_models))
         set_derived(self, model=model, round_spec=spec)
         set_rounds(
             self, spec, thresholds, ceilings, tuple(model.build_blocks()),
@@ -121,7 +124,7 @@ class ArmsPolicy(SafePolicy):
     @property
     def interval_shares(self) -> tuple[float, ...]:
         m, delta = self.thresholds.values.size, float(self.delta)
-        signals = count_shares(m, self.share_delta)
+        signals = count_shares(m, self.split_delta)
         if self.radius != "rates":
             return (delta / signals,) * (1 + m)
         upper, other = split_delta(signals - 1)
@@ -135,7 +138,7 @@ class ArmsPolicy(SafePolicy):
         eligible, safe_index = check_arms(actions, self.arms), self.layout.item(SAFE_INDEX)
         if self.horizon is not None and count_most_pulls(self.layout, state.memory) >= self.horizon:
             offer = RoundActions(self.arms, eligible, safe_index, safe_index, None)  # the radii hold up to the horizon
-            return build_safe_decision(offer, self.thresholds, draw.round, CAUSES[HORIZON_OVER])
+            return build_safe_decision(offer, self.thresholds, draw.round, CAUSES[HORIZON_EXCEEDED])
         result = self.rounds.play(state.memory, list_arms(self.arms), eligible, draw)
         arm = result.code if result.code >= 0 else safe_index
         decision = build_mixture_decision(result, arm, self.thresholds, draw.round)
@@ -211,8 +214,8 @@ class ArmsCAPS(ArmsPolicy):
     reward_bound: float = 1.0
     """An upper bound on all mean rewards."""
     optimism: Optimism = field(init=False, default="inflated")
-    reward_scale: float | None = field(init=False, default=None)
-    cost_scale: float = field(init=False, default=1.0)
+    reward_confidence_scale: float | None = field(init=False, default=None)
+    cost_confidence_scale: float = field(init=False, default=1.0)
 
     round_spec: ClassVar[RoundSpec] = RoundSpec(arms=1, rule=MIXTURE, sampled=EVERY)
     default_radius: ClassVar[ArmRadius] = "rates"
@@ -272,9 +275,9 @@ def build_arms_model(
     )
 
 
-def count_shares(costs: int, share_delta: bool) -> int:
+def count_shares(costs: int, is_split: bool) -> int:
     """Return the number of signals that share δ; without sharing, as for one cost."""
-    return 1 + (costs if share_delta else 1)
+    return 1 + (costs if is_split else 1)
 
 
 def explain_unit_range(policy: Any) -> str:

@@ -6,19 +6,14 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from stagewise.kernels.answer import OPTIMISTIC_REWARD, SAFE_OPTIMISTIC_REWARD
-from stagewise.kernels.bounds import CENTRE, HALF
-from stagewise.kernels.compile import Flags, Floats, as_python
-from stagewise.kernels.constraints import BOUNDS_NOT_FINITE, CONTRADICTED, SAFE_COST_UNCERTAIN
-from stagewise.kernels.loop.round import EVERY, MIXTURE, RAYS, RoundSpec
-from stagewise.kernels.random_streams import POLICY, uniform
-from stagewise.kernels.rules.certified_mixture import certify_mixture, finish_mixture
-from stagewise.kernels.rules.certified_ray import certify_ray
-from stagewise.kernels.rules.mixture import mix_back
-from stagewise.kernels.rules.ray import finish_ray
-from stagewise.kernels.rules.tie import tie_floor
-from stagewise.models.linear_model import LinearModel
+from stagewise.engine.compile import Flags, Floats, as_python
+from stagewise.engine.limits import BOUNDS_NOT_FINITE, CONTRADICTED, SAFE_ACTION_COST_UNCERTAIN
+from stagewise.engine.pair import tie_floor
+from stagewise.engine.random import POLICY, uniform
+from stagewise.engine.round import EVERY, MIXTURE, RAYS, RoundSpec
+from stagewise.engine.workspace import CENTRE, HALF, OPTIMISTIC_REWARD, SAFE_OPTIMISTIC_REWARD
 from stagewise.models.model_block import iter_model_blocks
+from stagewise.models.ridge import LinearModel
 from stagewise.policies.decisions import (
     GET_PER_LIMIT,
     PROPOSED,
@@ -52,12 +47,16 @@ from stagewise.policies.settings import (
     set_derived,
 )
 from stagewise.problem.actions import Listed
-from stagewise.problem.checks import check_bool, check_integer_at_least, safe_repr
+from stagewise.problem.checks import check_bool, check_integer_at_least
 from stagewise.problem.errors import ErrorCode, InvalidActions, InvalidProblem
+from stagewise.problem.formatting import safe_repr
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import Thresholds
 from stagewise.records.decision import Decision
 from stagewise.records.random_key import RandomKey
+from stagewise.rules.certified import certify_mixture, certify_ray, finish_mixture
+from stagewise.rules.mixture import mix_back
+from stagewise.rules.ray import finish_ray
 
 CERTIFY_RAY, FINISH_RAY, MIX_BACK = as_python(certify_ray), as_python(finish_ray), as_python(mix_back)
 CERTIFY_MIXTURE, FINISH_MIXTURE = as_python(certify_mixture), as_python(finish_mixture)
@@ -112,9 +111,9 @@ class CAPS(LinearPolicy):
     blocks: int = 1
     """With `rare_costs`: the number of feature blocks of equal length; an action uses one (template × user)."""
     optimism: Optimism = field(init=False, default="inflated")
-    reward_scale: float | None = field(init=False, default=None)
-    cost_scale: float = field(init=False, default=1.0)
-    share_delta: bool = field(init=False, default=True)
+    reward_confidence_scale: float | None = field(init=False, default=None)
+    cost_confidence_scale: float = field(init=False, default=1.0)
+    split_delta: bool = field(init=False, default=True)
     per_action_bounds: bool = field(init=False, default=True)
 
     round_spec: ClassVar[RoundSpec] = RoundSpec(ridge=1, per_candidate=1, rule=RAYS, sampled=EVERY)
@@ -227,7 +226,7 @@ class CAPS(LinearPolicy):
 
     def apply_proposal(self, result: RoundResult, draw: RandomKey, safe: Floats) -> RoundResult:
         """Return the round with the subclass's proposal, if it makes one; `safe` is the safe action."""
-        if -result.code in (SAFE_COST_UNCERTAIN, BOUNDS_NOT_FINITE) or result.code <= -CONTRADICTED:
+        if -result.code in (SAFE_ACTION_COST_UNCERTAIN, BOUNDS_NOT_FINITE) or result.code <= -CONTRADICTED:
             return result  # only the safe action can be played
         intervals, count = get_intervals(result), len(result.features)
         proposal = self.propose(intervals, draw)

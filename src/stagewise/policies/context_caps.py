@@ -8,20 +8,14 @@ from typing import Any, ClassVar, NamedTuple, get_args
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats, Ints, as_python
-from stagewise.kernels.layout import CACHE_DISABLED, CACHED, CAPACITY, SAFE_COST_DECLARED, SAFE_INDEX
-from stagewise.kernels.loop.memory import copy_to_more_actions
-from stagewise.kernels.loop.outcome_totals import fill_totals
-from stagewise.kernels.loop.round import EVERY, MIXTURE, RoundSpec
-from stagewise.kernels.models.segment_rates import (
-    add_segments,
-    are_slots_valid,
-    count_rows_before_full,
-    get_most_segments,
-)
-from stagewise.models.arms_model import compute_lows, split_delta
-from stagewise.models.context_model import NOISE, Signal, SignalModel, compute_action_shares
+from stagewise.engine.compile import Floats, Ints, as_python
+from stagewise.engine.layout import CACHE_DISABLED, CACHED, CAPACITY, SAFE_COST_DECLARED, SAFE_INDEX
+from stagewise.engine.memory import copy_to_more_actions
+from stagewise.engine.round import EVERY, MIXTURE, RoundSpec
+from stagewise.models.arms import compute_lows, split_delta
+from stagewise.models.context import NOISE, Signal, SignalModel, compute_action_shares, fill_totals
 from stagewise.models.model_block import ModelBlockSpec
+from stagewise.models.segment_rates import add_segments, are_slots_valid, count_rows_before_full, get_most_segments
 from stagewise.policies.decisions import attach_round, build_mixture_decision, copy_action
 from stagewise.policies.linear_policy import compute_ridge
 from stagewise.policies.policy import State
@@ -39,8 +33,7 @@ from stagewise.policies.settings import (
     set_derived,
     set_rounds,
 )
-from stagewise.problem.action_set import ALL, Flags
-from stagewise.problem.actions import FiniteSet
+from stagewise.problem.actions import ALL, FiniteSet, Flags
 from stagewise.problem.checks import (
     MANY,
     MOST,
@@ -50,11 +43,10 @@ from stagewise.problem.checks import (
     check_number,
     check_positive,
     check_size,
-    safe_repr,
 )
 from stagewise.problem.context import LARGEST_SEGMENT, Context
 from stagewise.problem.errors import ErrorCode, InvalidActions, InvalidProblem
-from stagewise.problem.formatting import format_count
+from stagewise.problem.formatting import format_count, safe_repr
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import Thresholds, get_safe_costs, resolve_thresholds
 from stagewise.records.decision import Decision
@@ -136,17 +128,17 @@ class ContextCAPS(SafePolicy):
     reward_bound: float = 1.0
     """An upper bound on all mean rewards."""
     optimism: Optimism = field(init=False, default="inflated")
-    reward_scale: float | None = field(init=False, default=None)
-    cost_scale: float = field(init=False, default=1.0)
-    share_delta: bool = field(init=False, default=True)
+    reward_confidence_scale: float | None = field(init=False, default=None)
+    cost_confidence_scale: float = field(init=False, default=1.0)
+    split_delta: bool = field(init=False, default=True)
 
     decision_type: ClassVar[type[Decision]] = Decision  # the class of its decisions
     log_hint: ClassVar[str] = ""  # added to the error about a log's shape
     round_spec: ClassVar[RoundSpec] = RoundSpec(
-        per_action_ridge=1, segment_rates=1, rule=MIXTURE, sampled=EVERY, separate_signals=1
+        per_action_ridge=1, segment_rates=1, rule=MIXTURE, sampled=EVERY, separate_models=1
     )  # one for all models
     mixes: ClassVar[bool] = True
-    separate_signals: ClassVar[bool] = True  # type: ignore[misc]  # every signal has a model of its own
+    separate_models: ClassVar[bool] = True  # type: ignore[misc]  # every signal has a model of its own
     why_unit_range: ClassVar[str] = "every outcome must lie there, so rescale"  # type: ignore[misc]
 
     def __post_init__(self) -> None:

@@ -5,45 +5,39 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stagewise.kernels.answer import (
-    OPTIMISTIC_REWARD,
-    STEP,
-    UNCACHED,
-    fill_probabilities,
-    get_action,
-    get_pessimistic_costs,
-)
-from stagewise.kernels.bounds import OPTIMISTIC_REWARDS, SAMPLED, STEPS, get_per_limit, get_pessimistic_cost_rows
-from stagewise.kernels.compile import Flags, Floats, Ints, as_python
-from stagewise.kernels.constraints import (
+from stagewise.engine.compile import Flags, Floats, Ints, as_python
+from stagewise.engine.layout import CERTIFIED, DIRECTIONAL, ENFORCES_LIMITS, LIMITS, OFFERS_SAFE, SAFE_INDEX, SWITCHES
+from stagewise.engine.limits import (
     CONTRADICTED,
     NO_BETTER_ACTION,
     SAFE_ACTION_DRAWN,
     compute_safe_cost,
     get_limit_terms,
 )
-from stagewise.kernels.layout import (
-    CERTIFIED,
-    DIRECTIONAL,
-    ENFORCES_LIMITS,
-    LIMITS,
-    OFFERS_SAFE,
-    SAFE_INDEX,
-    SWITCHES,
+from stagewise.engine.mixture_program import compute_mixture_mean
+from stagewise.engine.workspace import (
+    OPTIMISTIC_REWARD,
+    OPTIMISTIC_REWARDS,
+    SAMPLED,
+    STEP,
+    STEPS,
+    UNCACHED,
+    fill_probabilities,
+    get_action,
+    get_per_limit,
+    get_pessimistic_cost_rows,
+    get_pessimistic_costs,
 )
-from stagewise.kernels.rules.certified_mixture import propose_mixture
-from stagewise.kernels.rules.certified_ray import propose_ray, swap_crosses
-from stagewise.kernels.rules.mixture import compute_mixture_mean
-from stagewise.kernels.rules.ray import compute_pessimistic_cost
 from stagewise.policies.contradictions import build_cause
 from stagewise.policies.rounds import GET_DECISION_VIEWS, NEW, RoundResult
 from stagewise.policies.settings import CAUSES
-from stagewise.problem.action_set import ActionSet
-from stagewise.problem.actions import FiniteSet, Listed, Rays
-from stagewise.problem.round_safe_action import RoundSafeAction
+from stagewise.problem.actions import ActionSet, FiniteSet, Listed, Rays
+from stagewise.problem.safe_action import RoundSafeAction
 from stagewise.problem.thresholds import Thresholds
 from stagewise.records.decision import Decision
 from stagewise.records.explanation import Estimates, Row, Table
+from stagewise.rules.certified import propose_mixture, propose_ray, swap_crosses
+from stagewise.rules.ray import compute_pessimistic_cost
 
 MAX_ROWS = 5  # of the leading candidates in a table
 MAX_KEPT_CANDIDATES = 512  # the bounds of more are not kept with a decision
@@ -249,7 +243,7 @@ class BoundedMixture(NamedTuple):
     probabilities: Floats  # (K + 1,) of the listed actions, then of the safe action beside the list
     optimistic_reward: float
     pessimistic_cost: Floats  # (m,) signed
-    optimality_gap: float
+    solver_gap: float
 
 
 def read_mixture(result: RoundResult) -> BoundedMixture:
@@ -296,7 +290,7 @@ def build_mixture_decision(
     if code < 0:
         index, cause = result.layout.item(SAFE_INDEX), None if code == -SAFE_ACTION_DRAWN else CAUSES.get(-code)
     costs, values = thresholds.to_user_units(played.pessimistic_cost), thresholds.values
-    reward, gap = span[0] + span[1] * played.optimistic_reward, span[1] * played.optimality_gap
+    reward, gap = span[0] + span[1] * played.optimistic_reward, span[1] * played.solver_gap
     decision = NEW(kind, (action, index, 1.0, played.probabilities, reward, costs, values, cause, round_, gap))
     decision._table = NEW(MixtureBasis, (result, played, blend is None, thresholds, why, names, span))
     if features.shape[1]:

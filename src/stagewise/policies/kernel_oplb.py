@@ -6,13 +6,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats, Ints, as_python
-from stagewise.kernels.layout import CACHED, CAPACITY, ENFORCES_LIMITS, OFFERS_SAFE
-from stagewise.kernels.loop.memory import get_most_basis_points
-from stagewise.kernels.loop.round import MIXTURE, RoundSpec
-from stagewise.kernels.models.kernel_ridge import get_basis_points
-from stagewise.models.kernel_model import Kernel, KernelModel, similarity
+from stagewise.engine.compile import Floats, Ints, as_python
+from stagewise.engine.layout import CACHED, CAPACITY, ENFORCES_LIMITS, OFFERS_SAFE
+from stagewise.engine.memory import get_most_basis_points
+from stagewise.engine.round import MIXTURE, RoundSpec
+from stagewise.models.kernel_ridge import KernelModel, get_basis_points
 from stagewise.models.model_block import iter_model_blocks
+from stagewise.models.similarity import Kernel, similarity
 from stagewise.policies.decisions import attach_round, build_mixture_decision, copy_action, parse_listed_actions
 from stagewise.policies.linear_policy import check_features, check_scale, check_span
 from stagewise.policies.policy import State
@@ -31,8 +31,7 @@ from stagewise.policies.settings import (
     set_derived,
     set_rounds,
 )
-from stagewise.problem.action_set import ActionSet
-from stagewise.problem.actions import FiniteSet, Listed
+from stagewise.problem.actions import ActionSet, FiniteSet, Listed
 from stagewise.problem.checks import (
     MANY,
     PerSignal,

@@ -4,14 +4,14 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar
 
-from stagewise.kernels.loop.round import MIXTURE, RoundSpec
+from stagewise.engine.round import MIXTURE, RoundSpec
 from stagewise.policies.convex_decision import decide_in_convex
 from stagewise.policies.decisions import OPTIMISTIC_COSTS, attach_round, build_mixture_decision, copy_action
 from stagewise.policies.linear_policy import LinearPolicy
 from stagewise.policies.policy import State
 from stagewise.policies.rounds import GET_DECISION_VIEWS, Rounds
 from stagewise.policies.settings import Optimism
-from stagewise.problem.action_set import ActionSet
+from stagewise.problem.actions import ActionSet
 from stagewise.problem.checks import check_bool, check_integer_at_least
 from stagewise.problem.errors import ErrorCode, InvalidActions
 from stagewise.records.decision import Decision
@@ -30,10 +30,10 @@ def choose_point(policy: Any, state: State, actions: Any, draw: RandomKey) -> De
         return LinearPolicy.choose(policy, state, actions, draw)
     policy.get_round_safe_action(actions)
     name = type(actions).__name__
-    if policy.separate_signals and policy.thresholds.values.size > 1:
+    if policy.separate_models and policy.thresholds.values.size > 1:
         raise InvalidActions(
             ErrorCode.UNSUPPORTED_ACTIONS,
-            f"the actions are {name}, with separate_signals=True and several limits; leave separate_signals out or "
+            f"the actions are {name}, with separate_models=True and several limits; leave separate_models out or "
             "list the actions, since a convex search uses one matrix for all costs",
         )
     if policy.per_action_bounds:
@@ -55,7 +55,7 @@ class LCLUCB(LinearPolicy):
         pessimistic_cost(x) = <x, μ̂> + α_c β_c ‖x‖
 
     With `per_action_bounds` every width is that of the tightest confidence set (docs/theory/rays.md). On a Ball,
-    Ellipsoid, Box or Polytope the policy searches for the best ray, and `decision.optimality_gap` bounds the error of
+    Ellipsoid, Box or Polytope the policy searches for the best ray, and `decision.solver_gap` bounds the error of
     the search (docs/theory/convex-sets.md).
 
     Raises:
@@ -73,7 +73,7 @@ class LCLUCB(LinearPolicy):
     directions: int = 64
     """On a convex set: the number of initial directions of the search."""
     bound_gap: bool = True
-    """On a convex set: bound `decision.optimality_gap` by a small conic program; otherwise it is infinite."""
+    """On a convex set: bound `decision.solver_gap` by a small conic program; otherwise it is infinite."""
 
     theorem: ClassVar[str] = "rays"
 
@@ -107,7 +107,7 @@ class ROFUL(LinearPolicy):
     directions: int = 64
     """On a convex set: the number of initial directions of the search."""
     bound_gap: bool = True
-    """On a convex set: bound `decision.optimality_gap` by a small conic program; otherwise it is infinite."""
+    """On a convex set: bound `decision.solver_gap` by a small conic program; otherwise it is infinite."""
     optimism: Optimism = field(init=False, default="directional")
 
     theorem: ClassVar[str] = "rays"
@@ -144,7 +144,7 @@ class DOSLB(LinearPolicy):
     directions: int = 64
     """On a convex set: the number of initial directions of the search."""
     bound_gap: bool = True
-    """On a convex set: bound `decision.optimality_gap` by a small conic program; otherwise it is infinite."""
+    """On a convex set: bound `decision.solver_gap` by a small conic program; otherwise it is infinite."""
     optimism: Optimism = field(init=False, default="directional")
     per_action_bounds: bool = field(init=False, default=False)
 

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats, Ints, as_python
-from stagewise.kernels.layout import (
+from stagewise.engine.compile import Floats, Ints, as_python
+from stagewise.engine.layout import (
     ENFORCES_LIMITS,
     OFFERS_SAFE,
     PER_ROUND_SAFE,
@@ -18,13 +18,12 @@ from stagewise.kernels.layout import (
     UNIT_RANGE,
     set_round_safe_action,
 )
-from stagewise.kernels.loop.round import RAYS, RoundSpec
-from stagewise.kernels.models.per_candidate import compute_edge, get_candidate_sets, tighten_by_ellipsoid
-from stagewise.kernels.models.radius import RADII, Radius
-from stagewise.kernels.models.sampling import THEORY
-from stagewise.models.arms_model import compute_lows
-from stagewise.models.linear_model import LinearModel
+from stagewise.engine.round import RAYS, RoundSpec
+from stagewise.models.arms import compute_lows
 from stagewise.models.model_block import iter_model_blocks
+from stagewise.models.per_candidate import compute_edge, get_candidate_sets, tighten_by_ellipsoid
+from stagewise.models.regression import RADII, Radius
+from stagewise.models.ridge import THEORY, LinearModel
 from stagewise.policies.decisions import attach_round, build_ray_decision, parse_rays
 from stagewise.policies.policy import State
 from stagewise.policies.rounds import NOTHING
@@ -55,11 +54,10 @@ from stagewise.problem.checks import (
     check_per_signal,
     check_positive,
     check_size,
-    safe_repr,
 )
 from stagewise.problem.errors import ErrorCode, InvalidActions, InvalidOutcome, InvalidProblem
-from stagewise.problem.round_safe_action import RoundSafeAction
-from stagewise.problem.safe_action import SafeAction
+from stagewise.problem.formatting import safe_repr
+from stagewise.problem.safe_action import RoundSafeAction, SafeAction
 from stagewise.problem.thresholds import Thresholds, resolve_thresholds
 from stagewise.records.decision import Decision
 from stagewise.records.random_key import RandomKey
@@ -89,7 +87,7 @@ class LinearPolicy(SafePolicy):
     """λ: the ridge of the regressions; None: the largest d R²/S² of the signals. The paper has 1."""
     radius: Radius = "joint"
     """The kind of confidence radius (docs/theory/joint-radius.md)."""
-    separate_signals: bool = False
+    separate_models: bool = False
     """Learn each signal when it arrives, without waiting for the others, in a regression of its own."""
     dimension: int | None = None
     """d, where every round names its safe action; otherwise the safe action's features determine it."""
@@ -124,7 +122,7 @@ class LinearPolicy(SafePolicy):
 
     def __post_init__(self) -> None:
         copy_settings(self)
-        check_bool(self.separate_signals, "separate_signals")
+        check_bool(self.separate_models, "separate_models")
         per_round_safe = parse_safe_action(self.safe_action).is_per_round
         self.check_per_action_bounds(per_round_safe)
         safe = self.resolve_safe_action(per_round_safe)
@@ -137,7 +135,7 @@ class LinearPolicy(SafePolicy):
             check_norm("the safe action", compute_max_row_norm(safe.features[np.newaxis]), span, InvalidProblem)
         spec = self.round_spec._replace(
             per_candidate=int(self.has_per_action_bounds),
-            separate_signals=int(self.separate_signals),
+            separate_models=int(self.separate_models),
             per_round_safe=int(per_round_safe),
         )
         set_derived(self, dimension=safe.dimension, span=span, model=model, round_spec=spec)
@@ -157,9 +155,9 @@ class LinearPolicy(SafePolicy):
         if is_given and per_round_safe and any(one.name == "per_action_bounds" for one in get_settings(self)):
             remedy = "leave per_action_bounds out, since it needs actions that recur"
             raise InvalidProblem.conflict("per_action_bounds", True, "every round names its own safe action", remedy)
-        if self.per_action_bounds and not check_bool(self.share_delta, "share_delta"):
-            remedy = "leave share_delta out, since per-action bounds hold only with a shared δ"
-            raise InvalidProblem.conflict("per_action_bounds", True, "share_delta is False", remedy)
+        if self.per_action_bounds and not check_bool(self.split_delta, "split_delta"):
+            remedy = "leave split_delta out, since per-action bounds hold only with a shared δ"
+            raise InvalidProblem.conflict("per_action_bounds", True, "split_delta is False", remedy)
 
     def resolve_safe_action(self, per_round_safe: bool) -> SafeAction:
         """Return the safe action with features; where every round names its own, a placeholder."""
@@ -169,9 +167,9 @@ class LinearPolicy(SafePolicy):
                 reason = f"the features of the safe action determine it, and it has {safe.dimension}"
                 raise InvalidProblem.unused("dimension", self.dimension, reason)
             return fill_zero_reward(safe) if safe.is_origin else safe
-        if check_number(self.cost_scale, "cost_scale") != 1.0:
+        if check_number(self.cost_confidence_scale, "cost_confidence_scale") != 1.0:
             reason = "every round names its safe action, whose declared cost is already a bound"
-            raise InvalidProblem.unused("cost_scale", self.cost_scale, reason)
+            raise InvalidProblem.unused("cost_confidence_scale", self.cost_confidence_scale, reason)
         if self.dimension is None:
             raise InvalidProblem(
                 ErrorCode.MISSING_VALUE,
@@ -209,7 +207,7 @@ class LinearPolicy(SafePolicy):
             ridge=compute_ridge(self.ridge, safe.features.size, noise, bound),
             confidence=np.full(len(names), confidence),
             radius=radius,
-            separate_signals=self.separate_signals,
+            separate_models=self.separate_models,
         )
         if not self.has_per_action_bounds:
             return model

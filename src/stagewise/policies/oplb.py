@@ -6,18 +6,18 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from stagewise.kernels.bounds import CENTRE, OPTIMISTIC_REWARDS
-from stagewise.kernels.compile import Flags, Floats, Ints
-from stagewise.kernels.constraints import (
+from stagewise.engine.compile import Flags, Floats, Ints
+from stagewise.engine.limits import (
     BOUNDS_NOT_FINITE,
     CONTRADICTED,
     COST_SCALE,
-    NO_SAFE_ACTION,
-    SAFE_COST_UNCERTAIN,
+    NO_CERTIFIED_ACTION,
+    SAFE_ACTION_COST_UNCERTAIN,
 )
-from stagewise.kernels.loop.round import MIXTURE, RoundSpec
-from stagewise.kernels.random_streams import POLICY, uniform
-from stagewise.models.confidence_set import LinearConfidenceSet, build_confidence_set
+from stagewise.engine.random import POLICY, uniform
+from stagewise.engine.round import MIXTURE, RoundSpec
+from stagewise.engine.workspace import CENTRE, OPTIMISTIC_REWARDS
+from stagewise.models.ridge import LinearConfidenceSet, build_confidence_set
 from stagewise.policies.decisions import (
     GET_COST_ROWS,
     TERMS,
@@ -38,7 +38,11 @@ from stagewise.records.decision import Decision
 from stagewise.records.random_key import RandomKey
 from stagewise.rules.cone_program import Columns, compute_pessimistic_costs, find_best_mixture_in_cone
 
-UNSOLVED = SAFE_COST_UNCERTAIN, NO_SAFE_ACTION, BOUNDS_NOT_FINITE  # codes of rounds that play only the safe action
+UNSOLVED = (
+    SAFE_ACTION_COST_UNCERTAIN,
+    NO_CERTIFIED_ACTION,
+    BOUNDS_NOT_FINITE,
+)  # codes of rounds that play only the safe action
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -52,7 +56,7 @@ class OPLB(LinearPolicy):
     then mixes with the safe action until the pessimistic costs are within the limits.
 
     `method="socp"` bounds the cost of the mixture's mean action instead of the mean of the actions' bounds, which
-    allows more mixtures and solves one second-order cone program per round. `decision.optimality_gap` bounds the error
+    allows more mixtures and solves one second-order cone program per round. `decision.solver_gap` bounds the error
     of the solver (docs/theory/oplb-in-three-grades.md).
 
     Raises:
@@ -77,7 +81,7 @@ class OPLB(LinearPolicy):
     def __post_init__(self) -> None:
         check_method(self.method, self.methods, "ExactOPLB")
         super().__post_init__()
-        several = self.separate_signals and self.thresholds.values.size > 1
+        several = self.separate_models and self.thresholds.values.size > 1
         conflicts = {
             "every round names its own safe action": (self.safe_action.is_per_round, "uses the declared cost"),
             "optimism is 'directional'": (
@@ -85,7 +89,7 @@ class OPLB(LinearPolicy):
                 "allows directional optimism",
             ),
             "per_action_bounds is True": (self.per_action_bounds, "uses more than the ellipsoid"),
-            "separate_signals is True, with several limits": (several, "has a matrix for each cost"),
+            "separate_models is True, with several limits": (several, "has a matrix for each cost"),
         }
         for fact, (is_set, ability) in conflicts.items():
             if is_set and self.method != "lp":
@@ -128,7 +132,7 @@ class ActionBounds(NamedTuple):
     belief: LinearConfidenceSet
     limits: Floats  # (m,)
     ceilings: Floats  # (m,)
-    cost_scale: float
+    cost_confidence_scale: float
 
     @property
     def binding(self) -> Flags:
@@ -184,7 +188,7 @@ def build_columns(listing: ActionBounds, at_ceiling: Ints) -> tuple[Columns, Int
     columns = Columns(
         np.column_stack([listing.costs[bind], ceilings]),
         np.column_stack([images, np.zeros((len(images), at_ceiling.size))]),
-        listing.cost_scale * listing.belief.cost_radii[bind],
+        listing.cost_confidence_scale * listing.belief.cost_radii[bind],
         listing.limits[bind],
         listing.places.size - 1,
     )
@@ -231,14 +235,10 @@ def refine_mixture(
     The solver is not called where no constraint binds. The optimistic reward of a mixture is at most the largest of a
     single action, by Jensen's inequality.
     """
-    linear = linear._replace(
-        optimality_gap=max(float(np.max(listing.optimistic_reward)) - linear.optimistic_reward, 0.0)
-    )
-    if linear.optimality_gap == 0.0 or not listing.binding.any() or not listing.finite:
+    linear = linear._replace(solver_gap=max(float(np.max(listing.optimistic_reward)) - linear.optimistic_reward, 0.0))
+    if linear.solver_gap == 0.0 or not listing.binding.any() or not listing.finite:
         return linear
     blend = solve(listing)
     if blend.optimistic_reward >= linear.optimistic_reward:
         return blend
-    return linear._replace(
-        optimality_gap=max(blend.optimistic_reward + blend.optimality_gap - linear.optimistic_reward, 0.0)
-    )
+    return linear._replace(solver_gap=max(blend.optimistic_reward + blend.solver_gap - linear.optimistic_reward, 0.0))

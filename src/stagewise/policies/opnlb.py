@@ -7,12 +7,11 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats, Ints
-from stagewise.kernels.constraints import ALARM, NOISE, SAFE_COST, encode_contradiction
-from stagewise.kernels.layout import ENFORCES_LIMITS, OFFERS_SAFE
-from stagewise.kernels.models.assumption_tests import compute_least_noise, compute_max_deviation
-from stagewise.models.diagnostics import Evidence
-from stagewise.models.function_class_model import FunctionClassModel, FunctionOutcome
+from stagewise.engine.compile import Floats, Ints
+from stagewise.engine.layout import ENFORCES_LIMITS, OFFERS_SAFE
+from stagewise.engine.limits import ALARM, NOISE, SAFE_COST, encode_contradiction
+from stagewise.models.diagnostics import Evidence, compute_least_noise, compute_max_deviation
+from stagewise.models.function_class import FunctionClassModel, FunctionOutcome
 from stagewise.policies.arms import check_arms, check_logged_arms
 from stagewise.policies.contradictions import build_cause_from_evidence
 from stagewise.policies.decisions import parse_listed_actions
@@ -77,11 +76,11 @@ class OPNLB(SafePolicy):
     """R: outcomes are R-sub-Gaussian around their means, for all signals or for each; None: they lie in [0, 1]."""
     method: Literal["pointwise", "rows"] = "pointwise"
     """How costs are bounded: see above."""
-    reward_scale: float | None = None
+    reward_confidence_scale: float | None = None
     """α_r of inflated optimism, the bonus per unit of the costs' width; None: (1 − r₀)/(τ − c₀)."""
     cost_bound: CostBound = field(init=False, default=None)
-    cost_scale: float = field(init=False, default=1.0)
-    share_delta: bool = field(init=False, default=True)
+    cost_confidence_scale: float = field(init=False, default=1.0)
+    split_delta: bool = field(init=False, default=True)
 
     functions: "ConsistentFunctions" = field(init=False, repr=False)
     model: FunctionClassModel = field(init=False, repr=False)
@@ -98,9 +97,14 @@ class OPNLB(SafePolicy):
         if self.optimism == "directional" and self.method != "pointwise":
             remedy = "use method 'pointwise', the only one with directional bounds"
             raise InvalidProblem.conflict("method", self.method, "optimism is 'directional'", remedy)
-        if self.reward_scale is not None and not check_number(self.reward_scale, "reward_scale") >= 0.0:
+        if (
+            self.reward_confidence_scale is not None
+            and not check_number(self.reward_confidence_scale, "reward_confidence_scale") >= 0.0
+        ):
             rule = "at least 0, since it widens the optimistic reward"
-            raise InvalidProblem.must_be(ErrorCode.OUT_OF_RANGE, "reward_scale", self.reward_scale, rule)
+            raise InvalidProblem.must_be(
+                ErrorCode.OUT_OF_RANGE, "reward_confidence_scale", self.reward_confidence_scale, rule
+            )
         # As an arm, since only a linear function must be 0 at the origin.
         baseline = SafeAction(arm=0, cost=parse_safe_action(self.safe_action).cost)
         thresholds = resolve_thresholds(self.threshold, baseline)
@@ -110,7 +114,7 @@ class OPNLB(SafePolicy):
         functions = select_consistent_functions(reward, self.cost_class, self.safe_action, thresholds)
         noise = check_per_signal(0.5 if self.noise is None else self.noise, names, "noise")
         model = self.build_model(functions.sizes, noise, math.log(len(names) / check_probability(self.delta, "delta")))
-        scale = None if self.reward_scale is None else 1.0 + 2.0 * float(self.reward_scale)
+        scale = None if self.reward_confidence_scale is None else 1.0 + 2.0 * float(self.reward_confidence_scale)
         ceilings = np.full(m, math.inf)
         numbers = build_constraint_settings(thresholds, ceilings, scale, 1.0, self.check_assumptions)
         over_arms = functions.table is not None

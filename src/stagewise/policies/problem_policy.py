@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from stagewise.kernels.compile import Flags, Floats, Ints, get_batch_rows
-from stagewise.kernels.constraints import CONTRADICTED, SAFE_ACTION_DRAWN
-from stagewise.kernels.layout import SAFE_INDEX
-from stagewise.kernels.loop.user_batch import OUT_OF_RANGE, build_batch_decider
+from stagewise.engine.batch import OUT_OF_RANGE, build_batch_decider
+from stagewise.engine.compile import Flags, Floats, Ints, get_batch_rows
+from stagewise.engine.layout import SAFE_INDEX
+from stagewise.engine.limits import CONTRADICTED, SAFE_ACTION_DRAWN
 from stagewise.policies.context_caps import ContextCAPS
 from stagewise.policies.policy import State
 from stagewise.policies.settings import CAUSES, set_derived

@@ -6,11 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stagewise.files.machine import GIB, get_total_memory
-from stagewise.kernels.answer import answer_size, get_decision_views
-from stagewise.kernels.bounds import Workspace, fill_estimates, get_workspace
-from stagewise.kernels.compile import Flags, Floats, Ints, as_python, get_batch_rows
-from stagewise.kernels.layout import (
+from stagewise.engine.batch import build_log_learner
+from stagewise.engine.compile import Flags, Floats, Ints, as_python, get_batch_rows
+from stagewise.engine.layout import (
     CACHE_DISABLED,
     CACHED,
     CAPACITY,
@@ -20,9 +18,10 @@ from stagewise.kernels.layout import (
     is_memory_header_valid,
     memory_size,
 )
-from stagewise.kernels.loop.log_learner import build_log_learner
-from stagewise.kernels.loop.memory import build_memory_kernels
-from stagewise.kernels.loop.round import RoundSpec, build_round, scratch_size, work_size
+from stagewise.engine.memory import build_memory_kernels
+from stagewise.engine.round import RoundSpec, build_round, scratch_size, work_size
+from stagewise.engine.workspace import Workspace, answer_size, fill_estimates, get_decision_views, get_workspace
+from stagewise.files.paths import GIB, get_total_memory
 from stagewise.models.model_block import ModelBlockSpec
 from stagewise.problem.errors import ErrorCode, InvalidProblem
 from stagewise.records.random_key import RandomKey

@@ -9,19 +9,19 @@ from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats
-from stagewise.kernels.constraints import (
+from stagewise.engine.compile import Floats
+from stagewise.engine.layout import CERTIFIED, DIRECTIONAL, ENFORCES_LIMITS, INFLATED, OFFERS_SAFE
+from stagewise.engine.limits import (
     BOUNDS_NOT_FINITE,
-    HORIZON_OVER,
+    HORIZON_EXCEEDED,
     NO_BETTER_ACTION,
+    NO_CERTIFIED_ACTION,
     NO_PLAUSIBLE_FUNCTION,
-    NO_SAFE_ACTION,
-    SAFE_COST_UNCERTAIN,
+    SAFE_ACTION_COST_UNCERTAIN,
     SAFE_SHARE_TOO_SMALL,
     SOLVER_FAILED,
 )
-from stagewise.kernels.layout import CERTIFIED, DIRECTIONAL, ENFORCES_LIMITS, INFLATED, OFFERS_SAFE
-from stagewise.kernels.loop.round import RoundSpec
+from stagewise.engine.round import RoundSpec
 from stagewise.models.model_block import ModelBlockSpec
 from stagewise.policies.policy import REWARD, BasePolicy
 from stagewise.policies.rounds import NOTHING, Growth, Rounds, assemble_arrays
@@ -34,12 +34,11 @@ from stagewise.problem.checks import (
     copy_value,
     is_listing,
     list_entries,
+    order_by_name,
 )
 from stagewise.problem.errors import ErrorCode, InvalidActions, InvalidProblem
 from stagewise.problem.formatting import suggest_percent
-from stagewise.problem.named_values import order_by_name
-from stagewise.problem.round_safe_action import RoundSafeAction
-from stagewise.problem.safe_action import SafeAction
+from stagewise.problem.safe_action import RoundSafeAction, SafeAction
 from stagewise.problem.thresholds import NO_THRESHOLDS, Threshold, Thresholds, resolve_thresholds
 from stagewise.records.reason import Reason, ReasonDetails
 
@@ -52,12 +51,12 @@ FALSE_ALARMS = 1e-6  # significance level of the tests of declared values; not p
 CERTIFICATE = OFFERS_SAFE | ENFORCES_LIMITS | CERTIFIED  # switches of a rule whose choices are certified
 CAUSES = {  # by kernel code; for contradictions see `contradictions`
     NO_BETTER_ACTION: ReasonDetails(Reason.NO_BETTER_ACTION),
-    SAFE_COST_UNCERTAIN: ReasonDetails(Reason.SAFE_COST_UNCERTAIN),
-    NO_SAFE_ACTION: ReasonDetails(Reason.NO_SAFE_ACTION),
+    SAFE_ACTION_COST_UNCERTAIN: ReasonDetails(Reason.SAFE_ACTION_COST_UNCERTAIN),
+    NO_CERTIFIED_ACTION: ReasonDetails(Reason.NO_CERTIFIED_ACTION),
     BOUNDS_NOT_FINITE: ReasonDetails(Reason.BOUNDS_NOT_FINITE),
     NO_PLAUSIBLE_FUNCTION: ReasonDetails(Reason.NO_PLAUSIBLE_FUNCTION),
     SOLVER_FAILED: ReasonDetails(Reason.SOLVER_FAILED),
-    HORIZON_OVER: ReasonDetails(Reason.HORIZON_OVER),
+    HORIZON_EXCEEDED: ReasonDetails(Reason.HORIZON_EXCEEDED),
     SAFE_SHARE_TOO_SMALL: ReasonDetails(Reason.EXPLORATION_WEIGHT_TOO_SMALL),
 }
 
@@ -74,15 +73,15 @@ class SafePolicy(BasePolicy):
     """The guarantee holds with probability 1 − δ."""
     optimism: Optimism = "inflated"
     """Raise optimistic rewards where costs are uncertain ("inflated"), or use optimistic costs ("directional")."""
-    reward_scale: float | None = None
+    reward_confidence_scale: float | None = None
     """α_r of inflated optimism: α_r − 1 cost radii are added to the optimistic reward; None: the theorem's choice."""
     check_assumptions: bool = True
     """Test the declared assumptions online; a contradiction plays the safe action (docs/theory/watch.md)."""
     cost_bound: CostBound = UNIT
     """A-priori bound on mean costs, or one for each; "unit": 1, which is checked; None: no bound."""
-    cost_scale: float = 1.0
+    cost_confidence_scale: float = 1.0
     """α_c: the number of radii added to costs."""
-    share_delta: bool = True
+    split_delta: bool = True
     """Share δ among the reward and the constraints; otherwise each has its own δ."""
 
     thresholds: Thresholds = field(init=False, repr=False)
@@ -147,7 +146,7 @@ def set_rounds(
     caches: bool = True,
 ) -> None:
     """Set the thresholds and the rounds of a policy that keeps limits."""
-    scales = policy.reward_scale, policy.cost_scale, policy.check_assumptions
+    scales = policy.reward_confidence_scale, policy.cost_confidence_scale, policy.check_assumptions
     constraints = build_constraint_settings(thresholds, ceilings, *scales)
     head = switches, sampling, safe_index
     layout, settings = assemble_arrays(head, constraints, safe, blocks, declared, last)
@@ -161,18 +160,31 @@ def build_unconstrained_rounds(spec: RoundSpec, blocks: Sequence[ModelBlockSpec]
 
 
 def build_constraint_settings(
-    thresholds: Thresholds, ceilings: Floats, reward_scale: float | None, cost_scale: float, watch: Any = False
+    thresholds: Thresholds,
+    ceilings: Floats,
+    reward_confidence_scale: float | None,
+    cost_confidence_scale: float,
+    watch: Any = False,
 ) -> Floats:
     """Return the first numbers of the settings: α_r, α_c, log 1/a | thresholds | limits | ceilings, all signed."""
-    if reward_scale is not None and not check_number(reward_scale, "reward_scale") >= 1.0:
+    if (
+        reward_confidence_scale is not None
+        and not check_number(reward_confidence_scale, "reward_confidence_scale") >= 1.0
+    ):
         rule = "at least 1, or upper confidence bounds of the reward are not optimistic"
-        raise InvalidProblem.must_be(ErrorCode.OUT_OF_RANGE, "reward_scale", reward_scale, rule)
-    if not check_number(cost_scale, "cost_scale") >= 1.0:
+        raise InvalidProblem.must_be(ErrorCode.OUT_OF_RANGE, "reward_confidence_scale", reward_confidence_scale, rule)
+    if not check_number(cost_confidence_scale, "cost_confidence_scale") >= 1.0:
         rule = "at least 1, or costs could exceed their bounds"
-        raise InvalidProblem.must_be(ErrorCode.OUT_OF_RANGE, "cost_scale", cost_scale, rule)
+        raise InvalidProblem.must_be(ErrorCode.OUT_OF_RANGE, "cost_confidence_scale", cost_confidence_scale, rule)
     signed = thresholds.signs * thresholds.values
     alarm = math.log(1.0 / FALSE_ALARMS) if check_bool(watch, "check_assumptions") else math.inf
-    scales = np.array([0.0 if reward_scale is None else float(reward_scale), float(cost_scale), alarm])
+    scales = np.array(
+        [
+            0.0 if reward_confidence_scale is None else float(reward_confidence_scale),
+            float(cost_confidence_scale),
+            alarm,
+        ]
+    )
     return np.concatenate([scales, signed, thresholds.limits, ceilings])
 
 
@@ -191,17 +203,17 @@ def check_probability(value: Any, name: str) -> float:
 def compute_confidence(policy: Any, signals: int) -> float:
     """Return log 1/δ' of each of these signals, which share δ or have one each."""
     delta = check_probability(policy.delta, "delta")
-    return math.log(1.0 / (delta / (signals if check_bool(policy.share_delta, "share_delta") else 1)))
+    return math.log(1.0 / (delta / (signals if check_bool(policy.split_delta, "split_delta") else 1)))
 
 
 def get_optimism_switch(policy: Any) -> int:
-    """Return the switch of a policy's optimism, 0 if it samples; raise InvalidProblem for an unused reward_scale."""
+    """Return the switch of a policy's optimism, 0 if it samples; check `reward_confidence_scale`."""
     optimism = check_choice(policy.optimism, get_args(Optimism), "optimism")
     inflates = optimism == "inflated" and policy.inflates
-    if policy.reward_scale is not None and not inflates:
+    if policy.reward_confidence_scale is not None and not inflates:
         instead = "optimism is directional" if optimism == "directional" else "optimism is sampled"
         reason = f"it scales inflated optimism, and here {instead}"
-        raise InvalidProblem.unused("reward_scale", policy.reward_scale, reason)
+        raise InvalidProblem.unused("reward_confidence_scale", policy.reward_confidence_scale, reason)
     return DIRECTIONAL if optimism == "directional" else INFLATED if inflates else 0
 
 

@@ -7,11 +7,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats, Ints
-from stagewise.kernels.loop.round import RAYS, RoundSpec
-from stagewise.kernels.models.radius import RADII, Radius
-from stagewise.models.arms_model import ArmRadius
-from stagewise.models.linear_model import LinearModel
+from stagewise.engine.compile import Floats, Ints
+from stagewise.engine.round import RAYS, RoundSpec
+from stagewise.models.arms import ArmRadius
+from stagewise.models.regression import RADII, Radius
+from stagewise.models.ridge import LinearModel
 from stagewise.policies.arms import (
     build_arms_model,
     check_arms,

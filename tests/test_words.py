@@ -244,7 +244,7 @@ def find_names_of_example(code: str, before: int) -> Iterator[tuple[int, str, st
 
 
 def find_spans(text: str) -> Iterator[tuple[int, str, str]]:
-    """Yield the names that stand alone between backticks: `agent.pending()`, `--columns`, `"message"`."""
+    """Yield the names that stand alone between backticks: `agent.pending_summary()`, `--columns`, `"message"`."""
     for number, line in enumerate(text.splitlines(), 1):
         for span in re.findall(r"`([^`]+)`", line):
             for name in re.findall(r"^(?:[\w.]+\.)?\"?-{0,2}([A-Za-z_][\w-]*)\"?(?:\(.*\))?=?$", span):

@@ -63,13 +63,13 @@ from stagewise.simulation.verify import verify as verify
 from stagewise.worlds.arms_world import ArmsWorld as ArmsWorld
 from stagewise.worlds.context_world import ContextWorld as ContextWorld
 from stagewise.worlds.linear_world import LinearWorld as LinearWorld
-from stagewise.worlds.logged_world import LoggedWorld as LoggedWorld
 from stagewise.worlds.random_actions import RandomFiniteSet as RandomFiniteSet
 from stagewise.worlds.random_actions import RandomRays as RandomRays
 from stagewise.worlds.table_world import TableWorld as TableWorld
+from stagewise.worlds.user_table_world import UserTableWorld as UserTableWorld
 from stagewise.worlds.world import World as World
 from stagewise.worlds.world_families import ArmsWorldFamily as ArmsWorldFamily
-from stagewise.worlds.world_families import SphereWorldFamily as SphereWorldFamily
+from stagewise.worlds.world_families import LinearWorldFamily as LinearWorldFamily
 
 __version__: str
 

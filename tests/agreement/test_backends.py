@@ -53,7 +53,7 @@ KINDS: dict[str, tuple[Any, dict[str, Any]]] = {
     "LC-LUCB": (sw.LCLUCB, {}),
     "LC-LUCB, paper": (
         sw.LCLUCB,
-        {"radius": "paper", "cost_bound": None, "share_delta": False, "action_bound": 2.0},
+        {"radius": "paper", "cost_bound": None, "split_delta": False, "action_bound": 2.0},
     ),
     "ROFUL": (sw.ROFUL, {"radius": "logdet"}),
     "Safe-LTS": (sw.SafeLTS, {}),

@@ -96,7 +96,7 @@ threshold = {spend = 0.5}
 noise = [0.1, 0.2]
 delta = 0.05
 radius = "joint"
-share_delta = true
+split_delta = true
 directions = 8
 
 [sweep]

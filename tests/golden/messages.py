@@ -27,9 +27,39 @@ def iter_codes(node: ast.expr) -> Iterator[str]:
             yield inner.attr
 
 
+FORMS = {  # constructors of errors with one sentence: their arguments, and the sentence
+    "must_be": (("code", "subject", "value", "rule"), "{subject} is {value}; it must be {rule}"),
+    "must_be_one_of": (("code", "subject", "value", "names"), "{subject} is {value}; it must be one of {names}"),
+    "must_agree": (
+        ("code", "subject", "size", "other", "other_size"),
+        "{subject} is {size} and {other} is {other_size}; they must be equal",
+    ),
+    "conflict": (("subject", "value", "fact", "remedy"), "{subject} is {value} and {fact}; {remedy}"),
+    "unused": (("subject", "value", "reason"), "{subject} is {value}; leave it out, since {reason}"),
+    "cannot_be": (("code", "path", "verb", "reason"), "{path} cannot be {verb}: {reason}"),
+}
+FIXED_CODES = {"conflict": "CONFLICTING_SETTINGS", "unused": "UNUSED_SETTING"}
+VALUES = ("value", "size", "other_size", "path", "names")  # arguments that are shown as fields
+
+
 def get_text(node: ast.expr) -> str:
-    """Return the text of an argument; one that is made when the error is raised is shown as its code."""
-    return node.value if isinstance(node, ast.Constant) else ast.unparse(node)
+    """Return the text of an argument; what is computed when the error is raised is shown as a field."""
+    if isinstance(node, ast.Constant):
+        return str(node.value)
+    if isinstance(node, ast.JoinedStr):
+        return "".join(str(part.value) if isinstance(part, ast.Constant) else "{…}" for part in node.values)
+    return f"{{{ast.unparse(node)}}}"
+
+
+def iter_forms(call: ast.Call, form: str) -> Iterator[tuple[str, str, str]]:
+    """Yield the code, the exception class and the sentence of an error made by one of the forms."""
+    names, sentence = FORMS[form]
+    arguments = dict(zip(names, call.args, strict=True))
+    texts = {name: f"{{{name}}}" if name in VALUES else get_text(node) for name, node in arguments.items()}
+    codes = [FIXED_CODES[form]] if form in FIXED_CODES else iter_codes(arguments["code"])
+    assert isinstance(call.func, ast.Attribute)
+    for code in codes:
+        yield code, get_name(call.func.value), sentence.format_map(texts)
 
 
 def iter_templates(tree: ast.AST) -> Iterator[tuple[str, str, str]]:
@@ -37,18 +67,16 @@ def iter_templates(tree: ast.AST) -> Iterator[tuple[str, str, str]]:
     for node in ast.walk(tree):
         if not isinstance(node, ast.Call):
             continue
-        if isinstance(node.func, ast.Attribute) and node.func.attr == "must_be":
-            code, subject, _, rule = node.args
-            for name in iter_codes(code):
-                yield name, get_name(node.func.value), f"{get_text(subject)} is {{value}}; it must be {get_text(rule)}"
+        if isinstance(node.func, ast.Attribute) and node.func.attr in FORMS:
+            yield from iter_forms(node, node.func.attr)
             continue
         for first, second in zip(node.args, node.args[1:], strict=False):
-            texts = [
+            parts = [
                 part for part in ast.walk(second) if isinstance(part, ast.Constant) and isinstance(part.value, str)
             ]
+            texts = [get_text(second)] if isinstance(second, ast.JoinedStr) else [str(part.value) for part in parts]
             if isinstance(second, ast.Constant | ast.IfExp | ast.JoinedStr):
-                for code in iter_codes(first):
-                    yield from ((code, get_name(node.func), text.value) for text in texts)
+                yield from ((code, get_name(node.func), text) for code in iter_codes(first) for text in texts)
 
 
 def collect_errors() -> list[dict[str, str]]:

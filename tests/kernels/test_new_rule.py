@@ -16,7 +16,7 @@ import math
 from stagewise.kernels.answer import SAFE_OPTIMISTIC_REWARD
 from stagewise.kernels.bounds import CENTRE, OPTIMISTIC_REWARDS, STEPS
 from stagewise.kernels.compile import Flags, Floats, Ints, kernel
-from stagewise.kernels.constraints import NO_BETTER_ACTION, SAFE_COST_UNCERTAIN, compute_bonus_factors
+from stagewise.kernels.constraints import NO_BETTER_ACTION, SAFE_ACTION_COST_UNCERTAIN, compute_bonus_factors
 from stagewise.kernels.rules.ray import fill_safe_steps
 from stagewise.kernels.rules.tie import first_best, tie_floor
 
@@ -33,7 +33,7 @@ def choose_greedy(
     rewards[:], steps[:] = safe_reward, 0.0
     answer[SAFE_OPTIMISTIC_REWARD] = safe_reward
     if contradiction > 0 or not certain:
-        return -contradiction if contradiction > 0 else -SAFE_COST_UNCERTAIN
+        return -contradiction if contradiction > 0 else -SAFE_ACTION_COST_UNCERTAIN
     fill_safe_steps(layout, settings, bounds, steps)
     for ray in range(safe):
         rewards[ray] = safe_reward + steps[ray] * (bounds[0, CENTRE, ray] - safe_reward)
@@ -93,7 +93,7 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     insert(
         round_, "from stagewise.kernels.rules.ray", after="from stagewise.kernels.rules.greedy import choose_greedy\n"
     )
-    insert(round_, "    mixes, rays, separate_signals = ", after="    greedy = int(round_spec.rule == GREEDY)\n")
+    insert(round_, "    mixes, rays, separate_models = ", after="    greedy = int(round_spec.rule == GREEDY)\n")
     insert(round_, "        if rays:", before=BRANCH)
     assert changed(package) == {"kernels/rules/greedy.py", "kernels/loop/round.py"}
     (package / "policies/greedy.py").write_text(POLICY, encoding="utf-8")

@@ -55,7 +55,7 @@ def add_model(package: Path) -> None:
         insert(path, "from stagewise.kernels.models.arm_means", before=f"{imports} {names}\n")
         insert(path, "from stagewise.kernels.layout", before="from stagewise.kernels.layout import LOGISTIC\n")
     insert(round_, "    rule: int = ALWAYS_SAFE", before="    logistic: int = 0\n")
-    insert(round_, "    mixes, rays, separate_signals =", after="    logistic = round_spec.logistic\n")
+    insert(round_, "    mixes, rays, separate_models =", after="    logistic = round_spec.logistic\n")
     branch = "            if logistic and {}.kind == LOGISTIC:\n                {}\n"
     bounds_call = "compute_logistic_bounds(block, features, safe, settings, memory, bounds, work)"
     insert(round_, "            contradiction = found", before=branch.format("block", bounds_call))
@@ -125,14 +125,14 @@ def test_on_rays_the_rate_of_every_point_keeps_its_limit(interpreted: Any) -> No
 
 def test_certificates_and_contradictions_know_it(interpreted: Any) -> None:
     assert interpreted["certificate"]["stands"]
-    assert interpreted["certificate"]["reason"] == Reason.CONTRADICTION
+    assert interpreted["certificate"]["reason"] == Reason.ASSUMPTION_CONTRADICTED
     assert interpreted["certificate"]["details"]["found"] == Contradiction.COST_BOUND
 
 
 def test_the_watch_sees_its_rates_move_and_only_where_they_do(interpreted: Any) -> None:
     moved, steady = interpreted["watched"]["moved"], interpreted["watched"]["steady"]
     assert moved["verdict"] == "contradicted"
-    assert moved["reason"] == Reason.CONTRADICTION
+    assert moved["reason"] == Reason.ASSUMPTION_CONTRADICTED
     assert moved["details"]["found"] == Contradiction.DRIFT
     assert steady["verdict"] == "fine"
     assert steady["reason"] is None

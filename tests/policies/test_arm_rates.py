@@ -83,7 +83,7 @@ def test_a_file_says_which_radius_it_was_made_with_and_is_continued_with_it(radi
 def test_all_ends_together_take_what_is_promised(costs: int, share: bool, known: bool) -> None:
     safe = sw.SafeAction(arm=0, reward=0.1, cost=[0.01] * costs) if known else sw.SafeAction(arm=0)
     told: dict[str, Any] = {"arms": 5, "safe_action": safe, "threshold": [0.1] * costs, "delta": 0.08}
-    policy = sw.ArmsCAPS(**told, share_delta=share)
+    policy = sw.ArmsCAPS(**told, split_delta=share)
     assert policy.model.ends is not None
     listed, (_, lower, upper) = 4 if known else 5, np.exp(-policy.model.ends)
     np.testing.assert_allclose(listed * (lower + upper), policy.interval_shares)

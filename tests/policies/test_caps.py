@@ -157,7 +157,7 @@ def test_every_decision_is_the_one_of_the_page(baseline: str, m: int, mixtures: 
             np.testing.assert_allclose(seen[:, SAMPLED], draws, atol=CLOSE)
         decision = policy.decide(state, listed, draw)
         if not known.warm:
-            assert decision.reason is Reason.SAFE_COST_UNCERTAIN
+            assert decision.reason is Reason.SAFE_ACTION_COST_UNCERTAIN
         elif mixtures:
             held_mixture(problem, decision, known, draws)
         else:
@@ -314,7 +314,9 @@ def test_a_safe_action_worth_more_than_anything_can_be_is_refused() -> None:
         sw.ArmsCAPS(arms=2, safe_action=sw.SafeAction(arm=0, reward=0.5, cost=0.1), threshold=0.5, reward_bound=0.4)
 
 
-@pytest.mark.parametrize("name", ["optimism", "reward_scale", "cost_scale", "share_delta", "method", "inflation"])
+@pytest.mark.parametrize(
+    "name", ["optimism", "reward_confidence_scale", "cost_confidence_scale", "split_delta", "method", "inflation"]
+)
 def test_settings_of_other_policies_are_not_taken(name: str) -> None:
     with pytest.raises(TypeError, match=name):
         sw.CAPS(**SETTINGS | {name: 1.0})

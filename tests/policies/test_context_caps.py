@@ -157,7 +157,7 @@ def test_without_a_declared_cost_the_safe_action_is_learned_first() -> None:
     made = policy(safe_action=sw.SafeAction(arm=0), threshold={"opt_out": 0.2, "spend": 0.4})
     agent = sw.Agent(made, seed=1)
     first = made.decide(made.start(), sw.Context([0.0, 0.0]))
-    assert first.reason is sw.Reason.SAFE_COST_UNCERTAIN
+    assert first.reason is sw.Reason.SAFE_ACTION_COST_UNCERTAIN
     for _ in range(400):
         decision = agent.decide(sw.Context([0.0, 0.0]))
         agent.learn(decision, reward=0.1 + 0.4 * (decision.action_index > 0), cost=[0.0, 0.0])

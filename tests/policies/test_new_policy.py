@@ -23,7 +23,7 @@ from stagewise.policies.lclucb import LCLUCB
 class Timid(LCLUCB):
     """LC-LUCB whose costs are taken twice as uncertain as they are."""
 
-    cost_scale: float = field(init=False, default=2.0)
+    cost_confidence_scale: float = field(init=False, default=2.0)
 '''
 FILE = """
 [simulation]

@@ -78,11 +78,11 @@ def test_it_is_decided_in_like_the_polytope_that_it_is(name: str, kind: Any) -> 
         ours, witness = policy.decide(state, actions), policy.decide(state, polytope(actions))
         rays = policy.decide(state, dense_rays(actions, instance.safe, 2000))
         assert ours.optimistic_reward == pytest.approx(witness.optimistic_reward, rel=1e-5)
-        assert ours.optimistic_reward + ours.optimality_gap == pytest.approx(
-            witness.optimistic_reward + witness.optimality_gap, rel=1e-5
+        assert ours.optimistic_reward + ours.solver_gap == pytest.approx(
+            witness.optimistic_reward + witness.solver_gap, rel=1e-5
         )
         assert ours.optimistic_reward >= rays.optimistic_reward - 1e-4
-        assert ours.optimistic_reward + ours.optimality_gap >= rays.optimistic_reward
+        assert ours.optimistic_reward + ours.solver_gap >= rays.optimistic_reward
         assert np.all(ours.pessimistic_cost <= ours.thresholds)
         assert actions.contains(ours.action)
 
@@ -93,7 +93,7 @@ def test_without_a_hull_of_its_own_it_is_as_safe_and_its_bound_still_holds(kind:
     policy, state = learned(kind, instance)
     ours = policy.decide(state, around(instance.safe, Rounded))
     exact = policy.decide(state, around(instance.safe))
-    assert ours.optimistic_reward + ours.optimality_gap >= exact.optimistic_reward
+    assert ours.optimistic_reward + ours.solver_gap >= exact.optimistic_reward
     assert ours.optimistic_reward >= exact.optimistic_reward - 1e-3
     assert np.all(ours.pessimistic_cost <= ours.thresholds)
     assert around(instance.safe).contains(ours.action)
@@ -108,8 +108,7 @@ def test_it_is_optimistic_where_every_confidence_set_holds_the_truth(kind: Any) 
         decision = policy.decide(state, around(instance.safe))
         truth = (instance.signals[0].truth, instance.costs, instance.thresholds)
         assert (
-            decision.optimistic_reward + decision.optimality_gap
-            >= compute_best_value(around(instance.safe), *truth) - 1e-9
+            decision.optimistic_reward + decision.solver_gap >= compute_best_value(around(instance.safe), *truth) - 1e-9
         )
 
 

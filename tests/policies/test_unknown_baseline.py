@@ -19,7 +19,7 @@ from stagewise.kernels.compile import Floats
 from stagewise.records.reason import Reason
 
 SEED = 20260802
-WARMING = Reason.SAFE_COST_UNCERTAIN
+WARMING = Reason.SAFE_ACTION_COST_UNCERTAIN
 PATIENCE = 2.0  # P = 1 + α_c: how many half-widths of slack must be certain
 LINEAR = [LCLUCB, ROFUL, SafeLTS, OPLB, CAPS]
 NOISE, RIDGE, DELTA = 0.1, 0.1, 0.05

@@ -28,5 +28,16 @@ def test_the_scan_finds_calls_with_a_code_and_a_template() -> None:
     assert list(iter_templates(ast.parse(source))) == rows
 
 
+def test_the_scan_finds_the_forms_of_an_error() -> None:
+    import ast
+
+    source = "InvalidProblem.conflict('noise', 1, f'radius is {x}', 'leave it out')\nE.must_be(ErrorCode.A, s, 1, 'b')"
+    rows = [
+        ("CONFLICTING_SETTINGS", "InvalidProblem", "noise is {value} and radius is {…}; leave it out"),
+        ("A", "E", "{s} is {value}; it must be b"),
+    ]
+    assert list(iter_templates(ast.parse(source))) == rows
+
+
 def test_every_code_of_the_golden_file_exists() -> None:
     assert {row["code"] for row in read()["errors"]} <= set(ErrorCode.__members__)

@@ -102,7 +102,7 @@ def test_no_interval_is_longer_than_its_longest_half(radius: str) -> None:
     [
         (sw.SafeLTS(**RAY), RAYS, RegretTheorem.NO_CONSTANTS),
         (sw.DOSLB(**RAY), RAYS, RegretTheorem.NO_CONSTANTS),
-        (sw.LCLUCB(**RAY, reward_scale=1.5), RAYS, RegretTheorem.REWARD_SCALE_TOO_SMALL),
+        (sw.LCLUCB(**RAY, reward_confidence_scale=1.5), RAYS, RegretTheorem.REWARD_SCALE_TOO_SMALL),
         (
             sw.LCLUCB(**(RAY | {"safe_action": sw.SafeAction(features=[0.1, 0.0])})),
             RAYS,
@@ -120,9 +120,9 @@ def test_where_there_is_no_theorem_it_says_so(policy: Any, world: Any, code: Reg
     ("policy", "world", "failure"),
     [
         (sw.LCLUCB(**RAY), RAYS, 0.05),
-        (sw.LCLUCB(**RAY, share_delta=False), RAYS, 0.1),
+        (sw.LCLUCB(**RAY, split_delta=False), RAYS, 0.1),
         (sw.OPLB(**RAY), RAYS, 0.1),
-        (sw.OPLB(**RAY, share_delta=False), RAYS, 0.15),
+        (sw.OPLB(**RAY, split_delta=False), RAYS, 0.15),
         (sw.OPB(**ARM), ARMS, 0.1),
     ],
 )

@@ -227,11 +227,11 @@ async def test_what_is_asked_in_vain_changes_nothing(tmp_path: Path) -> None:
 @played
 async def test_a_batch_answers_each_by_itself(tmp_path: Path) -> None:
     async with serve_problem(tmp_path) as server:
-        made = await server.decide_all(NAME, [user("a"), user("b", age=400.0), user("a"), user("c")])
+        made = await server.decide_many(NAME, [user("a"), user("b", age=400.0), user("a"), user("c")])
         assert isinstance(made[1], ErrorResponse)
         assert made[0] == made[2]
         assert server.store.head(NAME).decision_count == 2
-        told = await server.learn_all(NAME, [OutcomeUpdate("a", {"click": 1}), OutcomeUpdate("x", {"click": 1})])
+        told = await server.learn_many(NAME, [OutcomeUpdate("a", {"click": 1}), OutcomeUpdate("x", {"click": 1})])
         assert isinstance(told[1], ErrorResponse)
         assert (told[1].code, told[1].decision_id) == ("unknown_decision", "x")
 
@@ -255,7 +255,7 @@ async def test_a_canary_serves_the_policy_to_its_share_alone(tmp_path: Path) -> 
     async with serve_problem(tmp_path) as server:
         await server.set_mode(NAME, "canary", 0.25, "ada", "carefully")
         made = [await server.decide(NAME, user(f"u-{i}")) for i in range(200)]
-        held_back = [one for one in made if one.reason == "canary"]
+        held_back = [one for one in made if one.reason == "outside_canary"]
         assert 120 < len(held_back) < 180
         assert {one.action for one in held_back} == {"nothing"}
 
@@ -297,7 +297,7 @@ async def test_a_store_that_cannot_be_written_gives_the_safe_action_and_says_so(
             patched.setattr(server.store, "append", fail)
             made = await server.decide(NAME, user("u-1"))
             assert (made.action, made.logged) == ("nothing", False)
-            assert made.reason == "not_logged"
+            assert made.reason == "log_write_failed"
             with pytest.raises(StoreUnavailable):
                 await server.learn(NAME, OutcomeUpdate("u-1", {"click": 1}))
         assert (await server.decide(NAME, user("u-1"))).logged
@@ -309,7 +309,7 @@ async def test_deciding_that_fails_gives_the_safe_action(tmp_path: Path, monkeyp
         monkeypatch.setattr("stagewise.server.decision_engine.apply_policy", lambda *_: 1 / 0)
         made = await server.decide(NAME, user("u-1"))
         assert (made.action, made.logged) == ("nothing", True)
-        assert made.reason == "failed"
+        assert made.reason == "decision_failed"
 
 
 @played
@@ -369,13 +369,13 @@ async def test_a_contradiction_stops_exploration_until_a_person_acknowledges_it(
         await learned(server)
         made = await server.decide(NAME, asked("x"))
         assert made.action == "nothing"
-        assert made.reason == "contradiction"
+        assert made.reason == "assumption_contradicted"
         with refused(InvalidOutcome, ErrorCode.NO_OPEN_ALERT):
             await server.acknowledge(NAME, "the weather", "ada", "no")
         await server.acknowledge(NAME, "safe cost of opt_out", "ada", "we know")
         await learned(server)
         made = await server.decide(NAME, asked("y"))
-        assert made.reason != "contradiction"
+        assert made.reason != "assumption_contradicted"
 
 
 @played
@@ -412,7 +412,7 @@ async def test_events_that_are_told_stop_a_server_and_are_seen_before_their_wind
         figures = server.figures(NAME)
         killed = server.experiment(NAME).killed
         assert killed is not None
-        assert (killed.details["trip"], killed.details["details"]["limit"]) == ("limit_exceeded", "opt_out")
+        assert (killed.details["trip"], killed.details["details"]["limit"]) == ("observed_cost_above_limit", "opt_out")
         limit = figures["limits"]["opt_out"]
         assert (limit["observed_mean"], limit["count"], limit["open"]) == (0.25, 200, 200)
         assert limit["threshold"] < limit["low"]

@@ -63,7 +63,7 @@ def test_what_its_folder_holds_is_not_played_again(launches: list[list[int]], tm
 
 def test_a_family_is_refused(launches: list[list[int]]) -> None:
     with refused(sw.InvalidProblem, ErrorCode.UNSUPPORTED_BACKEND):
-        sw.simulate(POLICY, sw.SphereWorldFamily(FIXED), rounds=60, runs=3, backend="cuda")
+        sw.simulate(POLICY, sw.LinearWorldFamily(FIXED), rounds=60, runs=3, backend="cuda")
 
 
 @pytest.mark.long

@@ -80,7 +80,7 @@ def test_a_family_that_describes_itself_is_played_on_from_its_folder(
     calls = counted(monkeypatch)
     assert_same(played("sphere", out=tmp_path), played("sphere"))
     assert calls == [2, 3, 0, 1, 2, 3]
-    other = sw.SphereWorldFamily(FIXED, seed=5)
+    other = sw.LinearWorldFamily(FIXED, seed=5)
     with refused(sw.InvalidFile, ErrorCode.FILE_EXISTS):
         sw.simulate(POLICY, other, rounds=100, runs=4, record=10, seed=3, out=tmp_path)
 
@@ -96,7 +96,7 @@ def test_nothing_is_taken_from_a_folder_for_worlds_that_no_file_can_tell_apart(t
 
 def test_a_sweep_goes_through_families_too() -> None:
     found = sw.sweep(
-        policies={"one": POLICY}, worlds={"drawn": sw.SphereWorldFamily(FIXED, seed=4)}, rounds=100, runs=4
+        policies={"one": POLICY}, worlds={"drawn": sw.LinearWorldFamily(FIXED, seed=4)}, rounds=100, runs=4
     )
     (result,) = found.values()
     assert_same(result, sw.simulate(*DRAWN["sphere"], rounds=100, runs=4))

@@ -35,11 +35,11 @@ def learned(seed: int = 5) -> sw.Agent:
     return agent
 
 
-def users() -> sw.LoggedWorld:
+def users() -> sw.UserTableWorld:
     rng = np.random.default_rng(6)
     segments = rng.integers(0, 4, N).astype(float)  # all new beside those of the log
     costs = np.stack([rng.uniform(0.0, 0.08, (N, K)), rng.uniform(0.0, 0.15, (N, K))])
-    return sw.LoggedWorld(
+    return sw.UserTableWorld(
         users=np.column_stack([rng.uniform(-1, 1, N), segments]),
         reward=rng.uniform(0.1, 0.6, (N, K)),
         cost=costs,

@@ -108,7 +108,7 @@ def test_nothing_of_its_parent_is_said_of_a_subclass() -> None:
 
 def test_a_family_is_not_drawn_from_a_subclass() -> None:
     with refused(sw.InvalidProblem, ErrorCode.WORLD_MISMATCH):
-        sw.SphereWorldFamily(Flattering(**LINEAR))
+        sw.LinearWorldFamily(Flattering(**LINEAR))
 
 
 def test_a_subclass_with_other_means_is_refused() -> None:

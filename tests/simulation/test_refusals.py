@@ -28,7 +28,7 @@ def test_a_seed_is_a_whole_number_of_64_bits(seed: Any) -> None:
     with refused(sw.InvalidProblem, code):
         sw.sweep(policies={"one": POLICY}, worlds={"here": LINEAR}, rounds=5, seeds=[seed])
     with refused(sw.InvalidProblem, code):
-        sw.SphereWorldFamily(LINEAR, seed=seed)
+        sw.LinearWorldFamily(LINEAR, seed=seed)
 
 
 @pytest.mark.parametrize("runs", [None, 1.5, "12", [0.5], [np.nan], [-1], [2**32], [None], [[0]]])

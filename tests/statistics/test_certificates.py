@@ -20,12 +20,12 @@ COIN = sw.ArmsWorld(reward=tight_arms(0, True).truth[0], cost=tight_arms(0, True
 
 def told(share: float) -> sw.LCLUCB:
     return sw.LCLUCB(
-        safe_action=ZERO, threshold=0.6, noise=share, share_delta=False, cost_bound=None, check_assumptions=False
+        safe_action=ZERO, threshold=0.6, noise=share, split_delta=False, cost_bound=None, check_assumptions=False
     )
 
 
 def coins(**settings: Any) -> sw.OPB:
-    return arm_policy(tight_arms(0, True), True, share_delta=False, check_assumptions=False, **settings)
+    return arm_policy(tight_arms(0, True), True, split_delta=False, check_assumptions=False, **settings)
 
 
 def test_a_broken_run_is_one_whose_interval_failed() -> None:

@@ -84,7 +84,7 @@ def tight(kind: Any, share: float, **settings: Any) -> tuple[Any, sw.ContextWorl
         reward=[[0.0], [0.9]], cost=[[[0.0], [0.7]], [[0.0], [0.1]]], outcomes="gaussian", noise=1.0
     )
     options = {"safe_action": sw.SafeAction(cost=[0.0, 0.0]), "threshold": [0.6, 0.6], "noise": share, "dimension": 2}
-    return kind(**{**options, "cost_bound": None, "check_assumptions": False, "share_delta": False, **settings}), world
+    return kind(**{**options, "cost_bound": None, "check_assumptions": False, "split_delta": False, **settings}), world
 
 
 def broken(policy: Any, world: Any, size: tuple[int, int]) -> Any:

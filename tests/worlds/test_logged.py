@@ -15,9 +15,9 @@ REWARD = np.array([[0.1, 0.2], [0.3, 0.4], [0.5, 0.6]])
 COST = REWARD / 10
 
 
-def world(**settings: Any) -> sw.LoggedWorld:
+def world(**settings: Any) -> sw.UserTableWorld:
     told: dict[str, Any] = {"users": USERS, "reward": REWARD, "cost": COST, "divisions": 1}
-    return sw.LoggedWorld(**told | settings)
+    return sw.UserTableWorld(**told | settings)
 
 
 def test_every_row_comes_as_often_with_its_own_means() -> None:

@@ -60,7 +60,7 @@ def encode_deadlines(deadlines: Deadlines, names: tuple[str, ...]) -> dict[str, 
 
 def decode_pending(policy: BasePolicy, content: dict[str, Any], order: str, end: int) -> PendingState:
     """Return the pending state that `encode_pending` wrote, checked."""
-    outcome_queue = OutcomeQueue(policy.signal_names, policy.separate_signals, order == "arrival")
+    outcome_queue = OutcomeQueue(policy.signal_names, policy.separate_models, order == "arrival")
     outcome_queue.open = {
         parse_count(int(r), "round", end): parse_played(policy, *entry) for r, entry in content["pending"].items()
     }

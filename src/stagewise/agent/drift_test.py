@@ -136,7 +136,7 @@ def build_drift_cause(policy: Any, signal: int, moved: MeanChange) -> ReasonDeta
     names, several_means = (policy.reward_name, *policy.thresholds.names), moved.means is not None and moved.cells > 1
     early, late = moved.means or (math.nan, math.nan)
     return ReasonDetails.of(
-        Reason.CONTRADICTION,
+        Reason.ASSUMPTION_CONTRADICTED,
         found=Contradiction.DRIFT,
         limit=names[signal],
         action=None if moved.action < 0 else policy.describe_action(moved.action, moved.word),

@@ -126,7 +126,7 @@ def apply_guard(
 
     `again` decides with another policy in the same round.
     """
-    contradicted = decision.reason is Reason.CONTRADICTION
+    contradicted = decision.reason is Reason.ASSUMPTION_CONTRADICTED
     if contradicted:
         record_contradictions(policy, state, statistics, decision)
     open_alerts = statistics.open_alerts
@@ -169,7 +169,7 @@ def play_safe(policy: Any, decision: Decision, actions: Any, cause: ReasonDetail
     label = "safe action" if policy.names is None else f"{policy.names[index]} (safe)"
     safe_decision = decision._replace(
         action=action, action_index=index, step_size=step, probabilities=probabilities, optimistic_reward=reward,
-        pessimistic_cost=limits.at_safe, reason_details=cause, optimality_gap=0.0,
+        pessimistic_cost=limits.at_safe, reason_details=cause, solver_gap=0.0,
     )  # fmt: skip
     basis = SafeActionBasis(limits, label, reward, cause.message)
     return safe_decision._with(basis, decision._offered, decision._uncached)

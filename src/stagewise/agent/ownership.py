@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from stagewise.files.atomic_write import compute_sha256, write_bytes
-from stagewise.files.paths import format_path
 from stagewise.problem.errors import ErrorCode, InvalidFile
+from stagewise.problem.formatting import format_path
 
 
 class Ownership:

@@ -98,7 +98,7 @@ class Replica:
             if only is not None:
                 offered = restrict_actions(policy, actions, only)
             decision = policy.choose(state, offered, draw)
-            if statistics.alerts or decision.reason is Reason.CONTRADICTION:
+            if statistics.alerts or decision.reason is Reason.ASSUMPTION_CONTRADICTED:
                 decision = apply_guard(
                     policy, state, statistics, decision, offered, lambda other: other.choose(state, offered, draw)
                 )

@@ -111,7 +111,7 @@ class UserStream:
         problem, first = self.population.problem, self.number
         self.number += users
         contexts = [self.population.user(first + i)[0] for i in range(users)]
-        for number, decision in enumerate(self.client.decide_all(contexts), first):
+        for number, decision in enumerate(self.client.decide_many(contexts), first):
             if isinstance(decision, DecisionResponse) and decision.logged:
                 outcome = self.population.outcome(problem.get_action_index(decision.action), number)
                 self.schedule_outcomes(decision.decision_id, outcome, now)
@@ -119,7 +119,7 @@ class UserStream:
         while self.scheduled and self.scheduled[0][0] <= now:
             due.append(heapq.heappop(self.scheduled)[2])
         if due:
-            self.client.learn_all(due)
+            self.client.learn_many(due)
 
     def schedule_outcomes(self, id_: str, outcome: Mapping[str, float], now: float) -> None:
         """Schedule the reports of a decision's outcome."""

@@ -2,10 +2,11 @@
 
 from pathlib import Path
 
-from stagewise.files.paths import format_path, parse_path
+from stagewise.files.paths import parse_path
 from stagewise.files.toml_files import read_toml
 from stagewise.policies.problem import Problem
 from stagewise.problem.errors import ErrorCode, InvalidFile, InvalidProblem, StagewiseError
+from stagewise.problem.formatting import format_path
 
 
 def load_problem_file(path: Path) -> Problem:

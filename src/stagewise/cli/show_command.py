@@ -47,8 +47,9 @@ def show(
 
 def describe_path(path: Path) -> str:
     """Return the description of a path."""
-    from stagewise.files.paths import format_path, get_irregular_kind, get_os_reason, parse_path
+    from stagewise.files.paths import get_irregular_kind, get_os_reason, parse_path
     from stagewise.problem.errors import InvalidFile
+    from stagewise.problem.formatting import format_path
 
     path = parse_path(path)
     try:

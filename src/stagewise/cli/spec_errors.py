@@ -6,8 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from stagewise.problem.formatting import safe_repr, suggest_name
-from stagewise.problem.naming import join_names
+from stagewise.problem.formatting import join_names, safe_repr, suggest_name
 
 SINGULARS = {"worlds": "world", "policies": "policy"}  # tables that a file has once, or several by name
 HELP_HINT = "`stagewise help cli` lists the keys"

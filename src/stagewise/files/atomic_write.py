@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from stagewise.files.paths import format_path, get_irregular_kind, get_os_reason
+from stagewise.files.paths import get_irregular_kind, get_os_reason
 from stagewise.problem.errors import ErrorCode, InvalidFile
+from stagewise.problem.formatting import format_path
 
 try:
     import fcntl

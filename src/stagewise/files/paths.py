@@ -7,7 +7,7 @@ from typing import Any
 
 from stagewise.files.machine import GIB, get_total_memory
 from stagewise.problem.errors import ErrorCode, InvalidFile, StagewiseError
-from stagewise.problem.formatting import safe_repr
+from stagewise.problem.formatting import format_path, safe_repr
 
 MAX_PATH_LETTERS = 160  # of a path in a message
 MAX_NAME_BYTES, MAX_PATH_BYTES = 255, 4095  # limits of common file systems
@@ -57,17 +57,6 @@ def parse_path(value: Any, name: str = "path") -> Path:
             max_path_bytes=MAX_PATH_BYTES,
         )
     return Path(text)
-
-
-def format_path(path: Path) -> str:
-    """Return a path for a message: in one line, and only the end of a long one.
-
-    >>> format_path(Path("agent.json"))
-    'agent.json'
-    """
-    text = str(path)
-    text = text if text.isprintable() else repr(text)
-    return text if len(text) <= MAX_PATH_LETTERS else f"…{text[-MAX_PATH_LETTERS:]}"
 
 
 def format_error(error: BaseException) -> str:

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from stagewise.files.paths import format_error, format_path, parse_path, read_file
+from stagewise.files.paths import format_error, parse_path, read_file
 from stagewise.problem.columns import read_columns
 from stagewise.problem.errors import ErrorCode, InvalidFile
-from stagewise.problem.formatting import safe_repr
+from stagewise.problem.formatting import format_path, safe_repr
 from stagewise.problem.named_values import get_labels
 
 MAGIC = b"PAR1"

@@ -5,8 +5,9 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from stagewise.files.paths import format_path, get_irregular_kind, read_file
+from stagewise.files.paths import get_irregular_kind, read_file
 from stagewise.problem.errors import ErrorCode, InvalidFile
+from stagewise.problem.formatting import format_path
 
 MAX_BYTES = 64 * 2**20  # settings fit into a thousandth of it
 MIB = 2**20

@@ -27,17 +27,17 @@ from stagewise.kernels.layout import (
 
 # Reason codes for playing the safe action (see `stagewise.records.reason`). Codes from CONTRADICTED on encode which
 # assumption of which cost the data contradict (see `encode_contradiction`). Policies set three codes themselves:
-# HORIZON_OVER, NO_PLAUSIBLE_FUNCTION and SOLVER_FAILED.
+# HORIZON_EXCEEDED, NO_PLAUSIBLE_FUNCTION and SOLVER_FAILED.
 (
     NO_BETTER_ACTION,
-    SAFE_COST_UNCERTAIN,
-    NO_SAFE_ACTION,
+    SAFE_ACTION_COST_UNCERTAIN,
+    NO_CERTIFIED_ACTION,
     BOUNDS_NOT_FINITE,
     SAFE_ACTION_DRAWN,
     SAFE_SHARE_TOO_SMALL,
     CONTRADICTED,
 ) = 1, 2, 3, 4, 5, 13, 16
-HORIZON_OVER, NO_PLAUSIBLE_FUNCTION, SOLVER_FAILED = 6, 11, 12
+HORIZON_EXCEEDED, NO_PLAUSIBLE_FUNCTION, SOLVER_FAILED = 6, 11, 12
 COST_BOUND, SAFE_COST, NOISE, UNSAFE = 0, 1, 2, 3  # kinds of contradiction: bound, value at x₀, noise, x₀ unsafe,
 MODEL = 4  # or the model itself
 CONTRADICTION_KINDS = 5

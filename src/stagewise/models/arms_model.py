@@ -38,12 +38,12 @@ class ArmsModel:
     reward: float | None  # at the safe arm; None: unknown
     costs: Floats | None  # (m,) at the safe arm; None: unknown
     ends: Floats | None = None  # for RATES (3, 1 + m): reference rates, log 1/δ' of lower and of upper ends
-    separate_signals: bool = False  # whether every signal has a block of its own
+    separate_models: bool = False  # whether every signal has a block of its own
 
     def build_blocks(self) -> Iterator[ModelBlockSpec]:
         """Yield the blocks: one, or one each for reward and costs if only one of them is known at the safe arm."""
         known = self.reward is not None, self.costs is not None
-        for first, last, anchored in split_regressions(self.signals, *known, self.separate_signals):
+        for first, last, anchored in split_regressions(self.signals, *known, self.separate_models):
             yield self.build_block(first, last, anchored)
 
     def build_block(self, first: int, last: int, known: bool) -> ModelBlockSpec:

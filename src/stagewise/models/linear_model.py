@@ -25,12 +25,12 @@ class LinearModel(RegressionModel):
     radius: str
     per_candidate: int = 0  # kind of per-candidate sets (`kernels.layout`); 0: none
     per_candidate_ends: Floats | None = None  # (3, 1 + m) their settings (`kernels.models.per_candidate`)
-    separate_signals: bool = False  # whether every signal has a regression of its own
+    separate_models: bool = False  # whether every signal has a regression of its own
 
     def build_blocks(self) -> Iterator[ModelBlockSpec]:
         """Yield the regressions."""
         known = self.reward is not None, self.costs is not None
-        for first, last, anchored in split_regressions(len(self.names), *known, self.separate_signals):
+        for first, last, anchored in split_regressions(len(self.names), *known, self.separate_models):
             yield self.build_block(first, last, anchored)
 
     def build_block(self, first: int, last: int, known: bool) -> ModelBlockSpec:

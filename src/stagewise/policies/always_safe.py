@@ -27,10 +27,6 @@ from stagewise.records.reason import Reason, ReasonDetails
 class AlwaysSafe(BasePolicy):
     """Play the safe action in every round and learn nothing: the baseline for every learner.
 
-    Args:
-        safe_action: The action that is played.
-        threshold: The limits on expected costs: a number, one per constraint, or a mapping by name.
-
     Raises:
         InvalidProblem: A setting is invalid or conflicts with another.
 

@@ -30,7 +30,7 @@ class BasePolicy:
 
     thresholds: Thresholds
     delta: float
-    share_delta: bool = True  # δ is divided among the signals
+    split_delta: bool = True  # δ is divided among the signals
 
     # Read by simulations, certificates and theorems.
     mixes: ClassVar[bool] = False  # its limits hold for mixtures, and regret is relative to the best mixture
@@ -43,7 +43,7 @@ class BasePolicy:
     reward_name: str = "reward"
     reward_span: tuple[float, float] = (0.0, 1.0)  # the low end and the length of its range, in the user's units
     names: Sequence[str] | None = None  # names of the actions, or None
-    separate_signals: bool = False  # every signal has its own model; NaN stands for signals that have not arrived
+    separate_models: bool = False  # every signal has its own model; NaN stands for signals that have not arrived
     problem: Any = None  # the `Problem` that it plays, or None
     has_parts: ClassVar[bool] = False  # its memory consists of model blocks with diagnostics (`models.diagnostics`)
 
@@ -59,7 +59,7 @@ class BasePolicy:
         if self.learns != EVERY:
             return (float(self.delta),) if self.learns == REWARD else ()
         signals = 1 + int(self.thresholds.values.size)
-        return (float(self.delta) / (signals if self.share_delta else 1),) * signals
+        return (float(self.delta) / (signals if self.split_delta else 1),) * signals
 
     @abstractmethod
     def start(self) -> State:

@@ -20,8 +20,8 @@ class CertificateSettings:
     reward_bound: float = 1.0
     """An upper bound on all mean rewards."""
     optimism: Optimism = field(init=False, default="inflated")
-    reward_scale: float | None = field(init=False, default=None)
-    cost_scale: float = field(init=False, default=1.0)
+    reward_confidence_scale: float | None = field(init=False, default=None)
+    cost_confidence_scale: float = field(init=False, default=1.0)
 
     @property
     def switches(self) -> int:

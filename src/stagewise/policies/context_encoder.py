@@ -13,8 +13,8 @@ from stagewise.kernels.scaling import scale_to_range
 from stagewise.problem.checks import BOOL_TYPES, check_mapping, check_number, is_listing, safe_repr
 from stagewise.problem.context import Context
 from stagewise.problem.errors import ErrorCode, InvalidActions
-from stagewise.problem.formatting import suggest_name
-from stagewise.problem.naming import check_segment_name, describe_range_error, hash_segment, join_names, parse_ranges
+from stagewise.problem.formatting import join_names, suggest_name
+from stagewise.problem.naming import check_segment_name, describe_range_error, hash_segment, parse_ranges
 
 DOUBLE, NO_NUMBERS = np.dtype(np.float64), np.array(None)
 

@@ -85,4 +85,4 @@ def build_safe_cost_cause(thresholds: Thresholds, j: int, declared: float, evide
 def build_contradiction(found: Contradiction, thresholds: Thresholds, constraint: int, **numbers: Any) -> ReasonDetails:
     """Return the cause for a contradicted value of a cost."""
     name, at_most = thresholds.names[constraint], bool(thresholds.signs[constraint] > 0.0)
-    return ReasonDetails.of(Reason.CONTRADICTION, found=found, limit=name, at_most=at_most, **numbers)
+    return ReasonDetails.of(Reason.ASSUMPTION_CONTRADICTED, found=found, limit=name, at_most=at_most, **numbers)

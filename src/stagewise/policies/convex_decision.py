@@ -12,7 +12,7 @@ from stagewise.kernels.constraints import (
     BOUNDS_NOT_FINITE,
     CONTRADICTED,
     COST_SCALE,
-    SAFE_COST_UNCERTAIN,
+    SAFE_ACTION_COST_UNCERTAIN,
     compute_bonus_factors,
     get_limit_terms,
 )
@@ -52,7 +52,7 @@ def decide_in_convex(
     belief = build_confidence_set(policy.layout, policy.settings, state.memory)
     target, bound = convex_set.find_exits(safe, convex_set.support(belief.reward[np.newaxis]) - safe), -math.inf
     result = evaluate(target)
-    if result.code not in (-SAFE_COST_UNCERTAIN, -BOUNDS_NOT_FINITE) and result.code > -CONTRADICTED:
+    if result.code not in (-SAFE_ACTION_COST_UNCERTAIN, -BOUNDS_NOT_FINITE) and result.code > -CONTRADICTED:
         regions = list(iter_regions(policy, convex_set, belief, result))
         relaxed = [region.compute_upper_bound() for region in regions] if bound_gap else []
         bound = max((region.bound for region in relaxed), default=math.inf)
@@ -80,7 +80,7 @@ def decide_in_convex(
         best = ascend_rays(optimistic_reward, convex_set, safe, best, moves, bound)
         result, target = evaluate(best.target[np.newaxis]), best.target[np.newaxis]
     decision = build_ray_decision(result, policy.thresholds, draw.round, "direction")
-    decision = decision._replace(optimality_gap=max(bound - decision.optimistic_reward, 0.0))
+    decision = decision._replace(solver_gap=max(bound - decision.optimistic_reward, 0.0))
     return policy.attach_cause(result, state, decision._with(decision._table))
 
 

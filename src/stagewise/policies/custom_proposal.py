@@ -7,7 +7,7 @@ import numpy as np
 from stagewise.kernels.answer import OPTIMISTIC_REWARD, SAFE_OPTIMISTIC_REWARD
 from stagewise.kernels.bounds import CENTRE, HALF, get_per_limit
 from stagewise.kernels.compile import Flags, Floats, as_python
-from stagewise.kernels.constraints import BOUNDS_NOT_FINITE, CONTRADICTED, SAFE_COST_UNCERTAIN, get_limit_terms
+from stagewise.kernels.constraints import BOUNDS_NOT_FINITE, CONTRADICTED, SAFE_ACTION_COST_UNCERTAIN, get_limit_terms
 from stagewise.kernels.random_streams import POLICY, uniform
 from stagewise.kernels.rules.certified_mixture import certify_mixture, finish_mixture
 from stagewise.kernels.rules.certified_ray import certify_ray
@@ -54,7 +54,7 @@ def get_intervals(result: RoundResult) -> Intervals:
 
 def is_open_to_proposal(result: RoundResult) -> bool:
     """Return whether a round can play something other than the safe action, so that it needs a proposal."""
-    return -result.code not in (SAFE_COST_UNCERTAIN, BOUNDS_NOT_FINITE) and result.code > -CONTRADICTED
+    return -result.code not in (SAFE_ACTION_COST_UNCERTAIN, BOUNDS_NOT_FINITE) and result.code > -CONTRADICTED
 
 
 def check_proposal(proposal: Any, intervals: Intervals) -> int:

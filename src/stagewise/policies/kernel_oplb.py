@@ -64,27 +64,6 @@ class KernelOPLB(SafePolicy):
     With u basis points, memory is O(u²), plus O(K u) for K actions that recur in every round; such a round takes
     O(K u) time, and a round with new actions O(K u²).
 
-    Args:
-        safe_action: The action that is known to be safe before learning.
-        threshold: The limits on every round's expected costs: a number, one per constraint, or a mapping by name.
-        kernel: The kernel: RBF(...), Matern(...) or LinearKernel().
-        noise: R: outcomes are R-sub-Gaussian around their means; one number, or one for the reward and one per cost.
-        norm_bound: B ≥ ‖f‖ in the kernel's Hilbert space: one number, or one for the reward and one per cost.
-        delta: The guarantee holds with probability 1 − δ.
-        optimism: Raise optimistic rewards where costs are uncertain ("inflated"), or use optimistic costs
-            ("directional").
-        reward_scale: α_r of inflated optimism: α_r − 1 cost radii are added to the optimistic reward; None: the
-            theorem's choice.
-        check_assumptions: Test the declared assumptions online; a contradiction plays the safe action
-            (docs/theory/watch.md).
-        cost_bound: A-priori bound on mean costs, or one for each; "unit": 1, which is checked; None: no bound.
-        cost_scale: α_c: the number of radii added to costs.
-        share_delta: Share δ among the reward and the constraints; otherwise each has its own δ.
-        ridge: λ: the ridge of the regressions.
-        novelty: A point joins the basis if its squared distance from the span of the others exceeds this share of k(x,
-            x).
-        capacity: The largest number of basis points.
-
     Raises:
         InvalidProblem: A setting is invalid or conflicts with another.
 
@@ -139,7 +118,7 @@ class KernelOPLB(SafePolicy):
         model = self.build_model(safe, thresholds)
         ceilings = compute_ceilings(thresholds, self.cost_bound)
         constraints = build_constraint_settings(
-            thresholds, ceilings, self.reward_scale, self.cost_scale, self.check_assumptions
+            thresholds, ceilings, self.reward_confidence_scale, self.cost_confidence_scale, self.check_assumptions
         )
         span = compute_max_action_norm(self.cost_bound, ceilings, model.norm_bound[1:])
         if size > span and not (self.kernel.is_linear and thresholds.safe is not None):
@@ -154,7 +133,7 @@ class KernelOPLB(SafePolicy):
         """Return the model of the signals."""
         names = ("reward", *thresholds.names)
         share = check_probability(self.delta, "delta") / (
-            len(names) if check_bool(self.share_delta, "share_delta") else 1
+            len(names) if check_bool(self.split_delta, "split_delta") else 1
         )
         novelty = check_number(self.novelty, "novelty")
         if not SMALLEST_NOVELTY <= novelty < 1.0:

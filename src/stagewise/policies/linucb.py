@@ -33,16 +33,6 @@ class LinUCB(UnconstrainedPolicy):
 
     `threshold` only measures the violations of its runs. Of rays it plays the targets.
 
-    Args:
-        noise: R: rewards are R-sub-Gaussian around their means.
-        safe_action: The safe action that a relative `threshold` refers to; the policy does not use it.
-        threshold: The limits that measure the violations of its runs; the policy ignores them.
-        delta: The confidence sets hold with probability 1 − δ.
-        norm_bound: S ≥ ‖θ*‖.
-        action_bound: L ≥ ‖x‖; used only by radius="paper".
-        ridge: λ of the regression; None: d R²/S².
-        radius: The kind of confidence radius (docs/theory/joint-radius.md).
-
     Raises:
         InvalidProblem: A setting is invalid or conflicts with another.
 

@@ -55,7 +55,7 @@ class BoundedMixture(NamedTuple):
     probabilities: Floats  # (K + 1,) of the listed actions, then of the safe action beside the list
     optimistic_reward: float
     pessimistic_cost: Floats  # (m,) signed
-    optimality_gap: float
+    solver_gap: float
 
 
 class MixtureBasis(NamedTuple):
@@ -130,7 +130,7 @@ def build_mixture_decision(
         thresholds.to_user_units(played.pessimistic_cost),
         thresholds.values,
     )
-    optimistic_reward, gap = span[0] + span[1] * played.optimistic_reward, span[1] * played.optimality_gap
+    optimistic_reward, gap = span[0] + span[1] * played.optimistic_reward, span[1] * played.solver_gap
     fields = (action, index, 1.0, odds, optimistic_reward, pessimistic_cost, values, cause, round_, gap)
     decision = NEW(kind, fields)
     decision._table = NEW(MixtureBasis, (result, played, blend is None, thresholds, why, names, span))

@@ -48,10 +48,10 @@ class PerCandidateBounds(LinearPolicy):
                 "per_action_bounds is True and every round names its own safe action; leave "
                 "per_action_bounds out, since it needs actions that recur",
             )
-        if self.per_action_bounds and not check_bool(self.share_delta, "share_delta"):
+        if self.per_action_bounds and not check_bool(self.split_delta, "split_delta"):
             raise InvalidProblem(
                 ErrorCode.CONFLICTING_SETTINGS,
-                "per_action_bounds is True and share_delta is False; leave share_delta out, since "
+                "per_action_bounds is True and split_delta is False; leave split_delta out, since "
                 "per-action bounds hold only with a shared δ",
             )
         super().__post_init__()

@@ -17,7 +17,7 @@ from stagewise.policies.problem_policy import ProblemPolicy
 from stagewise.policies.settings import check_probability
 from stagewise.problem.checks import check_mapping, safe_repr
 from stagewise.problem.errors import ErrorCode, InvalidProblem
-from stagewise.problem.formatting import suggest_name
+from stagewise.problem.formatting import join_names, suggest_name
 from stagewise.problem.limit_encoding import (
     check_limits,
     describe_limit,
@@ -27,7 +27,7 @@ from stagewise.problem.limit_encoding import (
     parse_signal,
     scale_limit,
 )
-from stagewise.problem.naming import check_unique_names, join_names, parse_ranges
+from stagewise.problem.naming import check_unique_names, parse_ranges
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.signals import Limit, Reward, StrictSettings, scale_outcome
 from stagewise.problem.window import OutcomeWindow
@@ -65,15 +65,6 @@ class ModelChoice(NamedTuple):
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Problem(ContextEncoder, StrictSettings):
     """A decision problem, used by agents, simulations, certificates and the server.
-
-    Args:
-        actions: The names of the actions.
-        safe: The action that is known to be safe, such as the current one.
-        reward: The signal to maximise.
-        limits: The limits on every round's expected costs, by name.
-        context: Numbers about a user, each in [−1, 1]; a mapping gives other ranges, such as {"age": (18, 99)}.
-        delta: The guarantee holds with probability 1 − δ.
-        settings: Settings of the policy that override its defaults.
 
     Raises:
         InvalidProblem: A value is invalid or conflicts with another.

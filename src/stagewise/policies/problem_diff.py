@@ -4,9 +4,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from typing import Any
 
-from stagewise.problem.formatting import safe_repr
+from stagewise.problem.formatting import join_names, safe_repr
 from stagewise.problem.limit_encoding import describe_limit
-from stagewise.problem.naming import join_names
 from stagewise.problem.signals import Limit, Reward
 
 START_ANEW = "the learned state does not apply, so start a new agent and give it the log (learn_frame)"

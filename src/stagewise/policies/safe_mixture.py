@@ -12,7 +12,7 @@ from stagewise.kernels.constraints import (
     BOUNDS_NOT_FINITE,
     NO_BETTER_ACTION,
     NO_PLAUSIBLE_FUNCTION,
-    SAFE_COST_UNCERTAIN,
+    SAFE_ACTION_COST_UNCERTAIN,
     SOLVER_FAILED,
     compute_bonus_factors,
     get_limit_terms,
@@ -74,7 +74,7 @@ def decide_mixture(
     if bounds is None:
         return build_safe_decision(offer, rule.thresholds, draw.round, CAUSES[NO_PLAUSIBLE_FUNCTION])
     result, blend = solve_by_bounds(offer, bounds, rule, draw), None
-    if solve is not None and result.code not in (-SAFE_COST_UNCERTAIN, -BOUNDS_NOT_FINITE):
+    if solve is not None and result.code not in (-SAFE_ACTION_COST_UNCERTAIN, -BOUNDS_NOT_FINITE):
         lottery = uniform(draw.seed, draw.run, draw.round, POLICY, 0)
         code, blend = solve_by_functions(result, bounds, offer, solve, lottery)
         result = result._replace(code=code)

@@ -2,11 +2,13 @@
 
 import reprlib
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Any
 
 LONGEST_VALUE = 120  # characters of a value in a message
+LONGEST_PATH = 160  # characters of a path in a message
 LONGEST = 399  # characters of a message
 
 
@@ -64,6 +66,27 @@ def safe_repr(value: Any) -> str:
     except Exception:
         text = f"a {type(value).__name__} that cannot be shown"
     return fit_line(text, LONGEST_VALUE)
+
+
+def show(value: Any) -> str:
+    """Return a value as text for a sentence: a float in short, anything else as its repr."""
+    return f"{value:g}" if isinstance(value, float) else safe_repr(value)
+
+
+def join_names(names: Iterable[Any]) -> str:
+    """Return names as text, at most eight of them."""
+    names = list(names)
+    return ", ".join(map(repr, names[:8])) + (", …" if len(names) > 8 else "") if names else "nothing"
+
+
+def format_path(path: Path) -> str:
+    """Return a path for a message: in one line, and only the end of a long one.
+
+    >>> format_path(Path("agent.json"))
+    'agent.json'
+    """
+    text = str(path) if str(path).isprintable() else repr(str(path))
+    return text if len(text) <= LONGEST_PATH else f"…{text[-LONGEST_PATH:]}"
 
 
 def suggest_name(name: Any, names: Sequence[str]) -> str:

@@ -7,8 +7,7 @@ from typing import Any
 
 from stagewise.problem.checks import check_mapping, check_number, safe_repr
 from stagewise.problem.errors import ErrorCode, InvalidProblem
-from stagewise.problem.formatting import suggest_name, suggest_percent
-from stagewise.problem.naming import join_names
+from stagewise.problem.formatting import join_names, suggest_name, suggest_percent
 from stagewise.problem.signals import Limit, Reward, check_name
 from stagewise.problem.thresholds import AtLeast, RelativeToSafe
 

@@ -19,12 +19,6 @@ FLOATS = (float, np.floating)
 NOTHINGS = ("NAType", "NaTType")
 
 
-def join_names(names: Any) -> str:
-    """Return names as text."""
-    names = list(names)
-    return ", ".join(map(repr, names[:8])) + (", …" if len(names) > 8 else "") if names else "nothing"
-
-
 def check_unique_names(value: Any, what: str) -> tuple[str, ...]:
     """Return different names."""
     if isinstance(value, str) or not isinstance(value, Sequence):

@@ -4,8 +4,9 @@ import os
 from pathlib import Path
 
 from stagewise.files.atomic_write import write_bytes, write_text
-from stagewise.files.paths import format_path, get_os_reason, parse_path
+from stagewise.files.paths import get_os_reason, parse_path
 from stagewise.problem.errors import ErrorCode, InvalidFile
+from stagewise.problem.formatting import format_path
 
 __all__ = ["make_folder", "check_folder", "write_bytes", "write_text"]
 

@@ -25,7 +25,8 @@ from stagewise.problem.action_set import ALL
 from stagewise.problem.actions import build_mask
 from stagewise.problem.context import Context
 from stagewise.problem.errors import ErrorCode, InvalidActions
-from stagewise.problem.naming import check_segment_name, hash_segment, join_names
+from stagewise.problem.formatting import join_names
+from stagewise.problem.naming import check_segment_name, hash_segment
 from stagewise.problem.thresholds import Thresholds
 from stagewise.records.random_key import RandomKey
 from stagewise.records.reason import Reason, ReasonDetails
@@ -142,11 +143,11 @@ def get_override_cause(controls: Controls, everywhere: Controls, id_: str) -> Re
     if killed is not None:
         return killed
     if controls.mode == "off":
-        return ReasonDetails(Reason.OFF)
+        return ReasonDetails(Reason.EXPERIMENT_OFF)
     if controls.mode == "shadow":
         return ReasonDetails(Reason.SHADOW)
     if controls.mode == "canary" and not is_in_canary(id_, controls.share):
-        return ReasonDetails.of(Reason.CANARY, share=controls.share)
+        return ReasonDetails.of(Reason.OUTSIDE_CANARY, share=controls.share)
     return None
 
 
@@ -200,11 +201,11 @@ def make_decision(
         result = apply_policy(snapshot, context, compute_draw(key, id_)) if asks_policy else None
     except Exception:  # whatever failed, the client needs a safe action
         log.exception("deciding failed; the safe action is served")
-        result, cause = None, cause or ReasonDetails(Reason.FAILED)
+        result, cause = None, cause or ReasonDetails(Reason.DECISION_FAILED)
     body = (
         result
         if result is not None and cause is None
-        else build_safe_body(snapshot, cause or ReasonDetails(Reason.FAILED))
+        else build_safe_body(snapshot, cause or ReasonDetails(Reason.DECISION_FAILED))
     )
     if cause is not None and result is not None:
         copied = ("action", "probabilities", "limits", "estimated_reward", "reason", "details")
@@ -283,7 +284,7 @@ def apply_policy(snapshot: PolicySnapshot, context: Context, draw: RandomKey) ->
     """Return the policy's decision, or the safe action if there is an open alert."""
     policy, statistics = snapshot.policy, snapshot.statistics
     decision = policy.choose(snapshot.state, context, draw)
-    if decision.reason is Reason.CONTRADICTION:
+    if decision.reason is Reason.ASSUMPTION_CONTRADICTED:
         statistics = statistics.clone()
         record_contradictions(policy, snapshot.state, statistics, decision)
         if not statistics.open_alerts:

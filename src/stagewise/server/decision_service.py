@@ -141,7 +141,7 @@ class DecisionService(ServiceBase):
                 return build_decision_response(request.decision_id, msgspec.json.decode(result.event.body))
         return None
 
-    async def decide_all(
+    async def decide_many(
         self, name: str, requests: Sequence[DecisionRequest]
     ) -> list[DecisionResponse | ErrorResponse]:
         """Decide for several users; an item that fails is answered with its error."""
@@ -172,9 +172,11 @@ class DecisionService(ServiceBase):
     def build_unlogged(self, pending: PendingDecision, error: str) -> DecisionResponse:
         """Return the safe action with `logged` false."""
         response = pending.response
-        safe = build_safe_body(pending.experiment.policy_snapshot, ReasonDetails.of(Reason.NOT_LOGGED, error=error))
+        safe = build_safe_body(
+            pending.experiment.policy_snapshot, ReasonDetails.of(Reason.LOG_WRITE_FAILED, error=error)
+        )
         body = {**safe, "mode": response.mode, "problem": response.version, "snapshot": response.snapshot}
-        self.counters.decisions[pending.experiment.name, body["action"], response.mode, Reason.NOT_LOGGED] += 1
+        self.counters.decisions[pending.experiment.name, body["action"], response.mode, Reason.LOG_WRITE_FAILED] += 1
         return build_decision_response(response.decision_id, body, logged=False)
 
 

@@ -59,7 +59,7 @@ class OutcomeService(ServiceBase):
         self.counters.outcomes[experiment.name, kind] += 1
         return OutcomeResponse(outcome.decision_id, list(result.accepted), list(result.duplicate), late)
 
-    async def learn_all(self, name: str, outcomes: Sequence[OutcomeUpdate]) -> list[OutcomeResponse | ErrorResponse]:
+    async def learn_many(self, name: str, outcomes: Sequence[OutcomeUpdate]) -> list[OutcomeResponse | ErrorResponse]:
         """Accept several outcomes; an item that fails is answered with its error."""
         self.experiment(name)
         responses = await asyncio.gather(*(self.learn(name, one) for one in outcomes), return_exceptions=True)

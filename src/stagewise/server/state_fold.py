@@ -177,7 +177,7 @@ class StateFold:
         row = pending.add()
         if self.feedback_monitor is not None:
             self.feedback_monitor.record_decision(event.decision_index, int(row[0]))
-        if decision.reason == Reason.CONTRADICTION or event.decision_index % CHECK_INTERVAL == 0:
+        if decision.reason == Reason.ASSUMPTION_CONTRADICTED or event.decision_index % CHECK_INTERVAL == 0:
             self.learn()
             self.check(row)
             self._statistics_copy = None
@@ -185,7 +185,7 @@ class StateFold:
     def check(self, row: Floats) -> None:
         """Record contradictions of declared assumptions; they stay until a person acknowledges them."""
         decision = self.policy.choose(self.state, self.policy.context_in(row), FIRST)
-        if decision.reason is Reason.CONTRADICTION:
+        if decision.reason is Reason.ASSUMPTION_CONTRADICTED:
             record_contradictions(self.policy, self.state, self.statistics, decision)
 
     def apply_outcome(self, event: Event) -> None:
@@ -241,13 +241,13 @@ class StateFold:
         due, self._due = self._due, []
         while due:  # up to the next drift check, whatever the batch
             now, due = due[: self.statistics.updates_until_check], due[self.statistics.updates_until_check :]
-            self.learn_all(now)
+            self.learn_many(now)
             self.statistics.updates_until_check -= len(now)
             if self.statistics.updates_until_check <= 0:
                 check_drift(self.policy, self.state.memory, self.statistics)
                 self._statistics_copy = None
 
-    def learn_all(self, due: Sequence[tuple[int, int]]) -> None:
+    def learn_many(self, due: Sequence[tuple[int, int]]) -> None:
         """Learn values, each given by decision index and signal."""
         indices, signals = np.array(due).T
         at = indices - self.pending_outcomes.base

@@ -7,8 +7,7 @@ from typing import Any
 from stagewise.policies.problem import Problem
 from stagewise.problem.checks import check_mapping, check_number, copy_value, is_listing, safe_repr
 from stagewise.problem.errors import ErrorCode, InvalidProblem
-from stagewise.problem.formatting import suggest_name
-from stagewise.problem.naming import join_names
+from stagewise.problem.formatting import join_names, suggest_name
 from stagewise.problem.threshold_list import list_thresholds
 from stagewise.problem.thresholds import AtLeast, parse_threshold
 

@@ -41,9 +41,9 @@ class PythonRun:
             if self.trace.audit.size:
                 safe = float(oracle.safe_means_in(actions)[0])
                 audit_round(self.trace.audit, round_, self.best, safe, means, oracle.limits)
-                if decision.reason is not Reason.SAFE_COST_UNCERTAIN:
+                if decision.reason is not Reason.SAFE_ACTION_COST_UNCERTAIN:
                     count_optimism_failure(
-                        self.trace.audit, self.best, decision.optimistic_reward + decision.optimality_gap
+                        self.trace.audit, self.best, decision.optimistic_reward + decision.solver_gap
                     )
             outcome = world.outcome_played(decision.action_index, decision.action, actions, draw)
             self.state = self.policy.learn(self.state, decision, outcome)

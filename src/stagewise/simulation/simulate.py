@@ -50,7 +50,7 @@ def simulate(
 
     Args:
         policy: A policy, a `Problem`, or any object with start, decide and learn; None if `world` draws policies too.
-        world: A world; or a function from a run number to its world (such as `sw.SphereWorldFamily`), or to its
+        world: A world; or a function from a run number to its world (such as `sw.LinearWorldFamily`), or to its
             policy and world.
         rounds: The number of rounds of a run.
         runs: The number of runs, or the run numbers.

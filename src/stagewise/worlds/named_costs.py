@@ -7,9 +7,8 @@ import numpy as np
 
 from stagewise.problem.checks import Floats, check_array, check_mapping, check_per_signal, safe_repr
 from stagewise.problem.errors import ErrorCode, InvalidProblem
-from stagewise.problem.formatting import suggest_name, suggest_percent
+from stagewise.problem.formatting import join_names, suggest_name, suggest_percent
 from stagewise.problem.named_values import order_by_name
-from stagewise.problem.naming import join_names
 from stagewise.problem.signals import check_name
 
 Names = tuple[str, ...]

@@ -75,7 +75,7 @@ def list_stopped_rounds(tracks: Sequence[Track]) -> list[int]:
 
 def list_contradictions(tracks: Sequence[Track]) -> list[tuple[int, str]]:
     """Return the first contradiction of each run with one: its round and its message."""
-    found = [(track.fallbacks or {}).get(Reason.CONTRADICTION) for track in tracks]
+    found = [(track.fallbacks or {}).get(Reason.ASSUMPTION_CONTRADICTED) for track in tracks]
     return [one for one in found if one is not None]
 
 

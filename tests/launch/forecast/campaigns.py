@@ -58,13 +58,13 @@ class Truth:
         self.noise = 0.4 if kind == "amounts" else 1.0
         self.table = np.stack([reward, opt_out, complaint[self.country]])
 
-    def world(self) -> sw.LoggedWorld:
+    def world(self) -> sw.UserTableWorld:
         """Return it as a simulation plays it."""
         divided = bool(self.problem.divisions)
         segments = np.array([hash_segment(name) for name in COUNTRIES], dtype=float)[self.country]
         users = np.column_stack([self.context, segments]) if divided else self.context
         noise = [self.noise, 1.0, 1.0]
-        return sw.LoggedWorld(
+        return sw.UserTableWorld(
             users=users, reward=self.table[0], cost=self.table[1:], divisions=int(divided), noise=noise
         )
 

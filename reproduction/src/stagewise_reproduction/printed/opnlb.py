@@ -94,7 +94,7 @@ class PrintedOPNLB:
             thresholds=np.array([self.threshold]),
             reason_details=None,
             round=draw.round,
-            optimality_gap=max(0.0, vertex.bound - vertex.value),
+            solver_gap=max(0.0, vertex.bound - vertex.value),
         )
 
     def learn(self, state: LeastSquaresState, decision: Decision, outcome: Outcome) -> LeastSquaresState:

@@ -84,7 +84,7 @@ class RoundSpec(NamedTuple):
     several: int = 0  # 1: a mixture has more than one limit
     single: int = 0  # 1: there is one limit
     block_count: int = 1  # number of model blocks
-    separate_signals: int = 0  # 1: every signal has a block of its own, and may be missing (NaN) in an outcome
+    separate_models: int = 0  # 1: every signal has a block of its own, and may be missing (NaN) in an outcome
     per_round_safe: int = 0  # 1: every round has its own safe action, and nothing is cached
 
     @property
@@ -186,7 +186,11 @@ def build_round(round_spec: RoundSpec) -> Round:
         build_layout_reader(round_spec.block_count, round_spec.single),
         int(round_spec.sampled == EVERY),
     )
-    mixes, rays, separate_signals = int(round_spec.mixes), int(round_spec.rule == RAYS), round_spec.separate_signals
+    mixes, rays, separate_models = (
+        int(round_spec.mixes),
+        int(round_spec.rule == RAYS),
+        round_spec.separate_models,
+    )
     clips = int(round_spec.per_candidate == 1 and round_spec.sampled != EVERY)  # CAPS clips at ceilings itself
 
     @kernel
@@ -345,12 +349,12 @@ def build_round(round_spec: RoundSpec) -> Round:
     ) -> None:  # fmt: skip
         """Learn the reward and the costs (1 + m,) of a candidate; `cached_index`: its index in the cache.
 
-        With `separate_signals`, a NaN signal has not arrived yet, and its block is unchanged.
+        With `separate_models`, a NaN signal has not arrived yet, and its block is unchanged.
         """
         at_safe = is_same_action(action, get_safe_action(layout, settings).features)
         for block in blocks:
             observed = values[block.first : block.first + block.signals]
-            if separate_signals:  # noqa: SIM102 - nested, so that it is not compiled where it is off
+            if separate_models:  # noqa: SIM102 - nested, so that it is not compiled where it is off
                 if math.isnan(observed[0]):
                     continue
             if ridge and block.kind == RIDGE:

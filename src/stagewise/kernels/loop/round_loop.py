@@ -7,7 +7,7 @@ from stagewise.kernels.answer import OPTIMISTIC_REWARD, STEP, get_decision_views
 from stagewise.kernels.audit import audit_round, count_interval_misses, count_optimism_failure
 from stagewise.kernels.bounds import COSTS, OPTIMISTIC_REWARDS, get_workspace, per_limit_size
 from stagewise.kernels.compile import Flags, Floats, Ints, factory, kernel
-from stagewise.kernels.constraints import SAFE_COST_UNCERTAIN, has_switch
+from stagewise.kernels.constraints import SAFE_ACTION_COST_UNCERTAIN, has_switch
 from stagewise.kernels.layout import DIRECTIONAL, FIRST_THRESHOLD, LIMITS, SAFE_INDEX, get_safe_action
 from stagewise.kernels.loop.fixed_layout import build_layout_reader
 from stagewise.kernels.loop.mixture_means import fill_mixture_means
@@ -178,7 +178,7 @@ def build_loop(round_spec: RoundSpec, loop_spec: LoopSpec) -> Callable[..., None
             if audited:
                 audit_round(trace.audit, t, best, world.truths[0, count], values if mixes else means, world.thresholds)
                 if not always_safe:
-                    if code != -SAFE_COST_UNCERTAIN:
+                    if code != -SAFE_ACTION_COST_UNCERTAIN:
                         optimistic_reward = answer[OPTIMISTIC_REWARD]
                         if mixes and has_switch(fixed, DIRECTIONAL):  # the optimistic value before mixing back
                             m = fixed[LIMITS]

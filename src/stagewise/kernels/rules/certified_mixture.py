@@ -8,9 +8,9 @@ from stagewise.kernels.compile import Flags, Floats, Ints, kernel
 from stagewise.kernels.constraints import (
     BOUNDS_NOT_FINITE,
     NO_BETTER_ACTION,
-    NO_SAFE_ACTION,
+    NO_CERTIFIED_ACTION,
+    SAFE_ACTION_COST_UNCERTAIN,
     SAFE_ACTION_DRAWN,
-    SAFE_COST_UNCERTAIN,
     compute_bonus_factors,
     get_ceiling,
     get_limit,
@@ -150,7 +150,10 @@ def choose_certified_mixture(
     fill_costs(layout, settings, bounds, COSTS, 1.0, rule)
     fill_optimistic_rows(layout, settings, bounds, eligible, rule)
     safe_optimistic = rule[OPTIMISTIC_REWARDS, safe]
-    code, value = -contradiction if contradiction > 0 else (0 if certain else -SAFE_COST_UNCERTAIN), safe_optimistic
+    code, value = (
+        -contradiction if contradiction > 0 else (0 if certain else -SAFE_ACTION_COST_UNCERTAIN),
+        safe_optimistic,
+    )
     if code == 0:
         solve_mixture(rule, COSTS + m, limits, basis, shares, indices)
         value = compute_mixture_mean(rule[OPTIMISTIC_REWARDS], shares, indices)
@@ -190,7 +193,7 @@ def certify_mixture(
         mix_back(m, rule, limits, shares, indices)
     for j in range(m):
         if not compute_mixture_mean(rule[COSTS + j], shares, indices) <= get_threshold(layout, settings, j):
-            return -NO_SAFE_ACTION
+            return -NO_CERTIFIED_ACTION
     return 0 if compute_unsafe_share(shares, indices) > 0.0 else -NO_BETTER_ACTION
 
 

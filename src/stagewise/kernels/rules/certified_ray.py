@@ -8,8 +8,8 @@ from stagewise.kernels.compile import Flags, Floats, Ints, kernel
 from stagewise.kernels.constraints import (
     BOUNDS_NOT_FINITE,
     NO_BETTER_ACTION,
-    NO_SAFE_ACTION,
-    SAFE_COST_UNCERTAIN,
+    NO_CERTIFIED_ACTION,
+    SAFE_ACTION_COST_UNCERTAIN,
     compute_bonus_factors,
     get_ceiling,
     get_limit,
@@ -135,7 +135,7 @@ def choose_certified_ray(
         swap_crosses(bounds, rule)
         steps[:] = 0.0
         optimistic[:] = safe_optimistic
-        return -contradiction if contradiction > 0 else -SAFE_COST_UNCERTAIN
+        return -contradiction if contradiction > 0 else -SAFE_ACTION_COST_UNCERTAIN
     clip_draws(layout, settings, bounds)
     proposal = propose_ray(layout, settings, bounds, eligible, rule[PLAUSIBLE])
     swap_crosses(bounds, rule)
@@ -179,5 +179,5 @@ def certify_ray(
         if not compute_pessimistic_cost(layout, settings, bounds, j, chosen, steps[chosen]) <= get_threshold(
             layout, settings, j
         ):
-            return -NO_SAFE_ACTION
+            return -NO_CERTIFIED_ACTION
     return chosen

@@ -9,9 +9,9 @@ from stagewise.kernels.constraints import (
     BOUNDS_NOT_FINITE,
     COST_SCALE,
     NO_BETTER_ACTION,
-    NO_SAFE_ACTION,
+    NO_CERTIFIED_ACTION,
+    SAFE_ACTION_COST_UNCERTAIN,
     SAFE_ACTION_DRAWN,
-    SAFE_COST_UNCERTAIN,
     SAFE_SHARE_TOO_SMALL,
     compute_bonus_factors,
     compute_safe_cost,
@@ -152,7 +152,7 @@ def choose_mixture(
     for action in range(eligible.size):
         if not eligible[action]:
             rule[OPTIMISTIC_REWARDS, action] = -math.inf
-    code = -contradiction if contradiction > 0 else (0 if certain else -SAFE_COST_UNCERTAIN)
+    code = -contradiction if contradiction > 0 else (0 if certain else -SAFE_ACTION_COST_UNCERTAIN)
     if code == 0:
         code = fill_best_mixture(layout, settings, rule, basis, shares, indices)
     if code < 0:
@@ -183,7 +183,7 @@ def fill_best_mixture(
     for j in range(m):
         within = compute_mixture_mean(rule[COSTS + j], shares, indices) <= get_threshold(layout, settings, j)
         if has_switch(layout, ENFORCES_LIMITS) and not within:
-            return -NO_SAFE_ACTION
+            return -NO_CERTIFIED_ACTION
     if compute_unsafe_share(shares, indices) != 0.0:
         return 0
     return -SAFE_SHARE_TOO_SMALL if has_better_action(rule[OPTIMISTIC_REWARDS]) else -NO_BETTER_ACTION

@@ -9,8 +9,8 @@ from stagewise.kernels.constraints import (
     BOUNDS_NOT_FINITE,
     COST_SCALE,
     NO_BETTER_ACTION,
-    NO_SAFE_ACTION,
-    SAFE_COST_UNCERTAIN,
+    NO_CERTIFIED_ACTION,
+    SAFE_ACTION_COST_UNCERTAIN,
     compute_bonus_factors,
     compute_safe_cost,
     compute_safe_optimistic_reward,
@@ -216,7 +216,7 @@ def choose_ray(
     if not certain:
         steps[:] = 0.0
         optimistic[:] = safe_optimistic
-        return -contradiction if contradiction > 0 else -SAFE_COST_UNCERTAIN
+        return -contradiction if contradiction > 0 else -SAFE_ACTION_COST_UNCERTAIN
     fill_safe_steps(layout, settings, bounds, steps)
     if has_switch(layout, DIRECTIONAL):
         fill_plausible_steps(layout, settings, bounds, rule[PLAUSIBLE])
@@ -241,7 +241,7 @@ def choose_ray(
             if not compute_pessimistic_cost(layout, settings, bounds, j, best, steps[best]) <= get_threshold(
                 layout, settings, j
             ):
-                return -NO_SAFE_ACTION
+                return -NO_CERTIFIED_ACTION
     return best
 
 

@@ -5,8 +5,7 @@ from enum import StrEnum
 from string import Formatter
 from typing import Any, NamedTuple
 
-from stagewise.problem.formatting import format_count, safe_repr, suggest_name
-from stagewise.problem.naming import join_names
+from stagewise.problem.formatting import format_count, join_names, safe_repr, suggest_name
 
 Details = Mapping[str, Any]
 TIME_SCALES = {1e3: "milliseconds", 1e6: "microseconds", 1e9: "nanoseconds"}

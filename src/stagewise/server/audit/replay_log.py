@@ -73,7 +73,7 @@ class Replay:
                     differences.append((event.seq, difference))
                     continue
                 matching += 1
-                failed += msgspec.json.decode(event.body).get("reason") == Reason.FAILED
+                failed += msgspec.json.decode(event.body).get("reason") == Reason.DECISION_FAILED
         first = min(differences, default=(0, None))
         return ReplayResult(decisions, matching, failed, states, first[1])
 
@@ -147,7 +147,7 @@ class Replay:
             snapshot, controls, everywhere, self.key, id_, msgspec.convert(body["request"], DecisionRequest)
         )
         cause = decode_cause(body)
-        missing = cause is not None and cause.reason in (Reason.FAILED, Reason.SERVER_NOT_READY)
+        missing = cause is not None and cause.reason in (Reason.DECISION_FAILED, Reason.SERVER_NOT_READY)
         if (
             cause is not None and missing and replayed["reason"] != cause.reason
         ):  # what failed or was missing there need not be here

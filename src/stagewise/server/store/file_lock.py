@@ -5,8 +5,9 @@ import threading
 from contextlib import suppress
 from pathlib import Path
 
-from stagewise.files.paths import format_path, get_os_reason
+from stagewise.files.paths import get_os_reason
 from stagewise.problem.errors import ErrorCode
+from stagewise.problem.formatting import format_path
 from stagewise.server.store.base import StoreUnavailable
 
 try:

@@ -16,8 +16,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from stagewise.files.paths import format_path
 from stagewise.problem.errors import ErrorCode
+from stagewise.problem.formatting import format_path
 from stagewise.server.store.base import StoreUnavailable
 
 CHECKPOINT_ROWS = 2000  # rows between two checkpoints

@@ -12,8 +12,8 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from stagewise.files.paths import format_path
 from stagewise.problem.errors import ErrorCode
+from stagewise.problem.formatting import format_path
 from stagewise.server.event_log import AppendRequest, AppendResult, Event, LogHead
 from stagewise.server.store.base import Store, StoreUnavailable
 from stagewise.server.store.file_lock import FileLock

@@ -115,7 +115,7 @@ def build_rays_call(policy: Any, inputs: LoopInputs) -> Call | None:
         FILL_COORDINATES(block, settings, inputs.features[ray], coordinates[ray])
     each = np.column_stack([declared.noise, declared.bound, declared.confidence, declared.known])
     ridge = GET_FRAME(block, settings).ridge
-    rest = (getattr(policy, "cost_scale", 1.0), ridge, policy.action_bound**2)
+    rest = (getattr(policy, "cost_confidence_scale", 1.0), ridge, policy.action_bound**2)
     scalars = [float(value) for value in (*each.flat, *np.ravel(limits), *rest)]
     form = unrolled_rays.RaysForm(
         count, costs, inputs.world.noise.size, not block.reflected, HAS_SWITCH(layout, DIRECTIONAL),
@@ -171,7 +171,7 @@ def build_arms_call(policy: Any, inputs: LoopInputs) -> Call | None:
         return None
     _, ceiling, factor = limits[0]
     numbers = (*noise, policy.model.confidence, widths[0], *bounds[:, CENTRE, -1], GET_LIMIT(layout, settings, 0))
-    scalars = [float(value) for value in (*numbers, ceiling, factor, policy.cost_scale)]
+    scalars = [float(value) for value in (*numbers, ceiling, factor, policy.cost_confidence_scale)]
     form = unrolled_arms.ArmsForm(
         count, int(layout[SAFE_INDEX]), int(block.radius), inputs.world.outcomes, bool(inputs.loop.audited)
     )

@@ -7,7 +7,7 @@ from stagewise.kernels.random_streams import POLICY
 from stagewise.simulation.gpu.unrolled import list_world_names, write_loop, write_outcome, write_record
 
 MODEL_SCALARS = ["noise_0", "noise_1", "confidence", "width"]
-LIMIT_SCALARS = ["start_0", "start_1", "limit", "ceiling", "factor", "cost_scale"]
+LIMIT_SCALARS = ["start_0", "start_1", "limit", "ceiling", "factor", "cost_confidence_scale"]
 
 
 class ArmsForm(NamedTuple):
@@ -24,7 +24,7 @@ def write_bounds(form: ArmsForm, i: int) -> list[str]:
     """Return the lines for the bounds of an arm and, if audited, their comparison with the truth."""
     lines = [
         f"h_{i} = r_{i} + (noise_0 + factor * noise_1) * w_{i}",
-        f"d_{i} = lesser(c_{i} + cost_scale * noise_1 * w_{i}, ceiling)",
+        f"d_{i} = lesser(c_{i} + cost_confidence_scale * noise_1 * w_{i}, ceiling)",
     ]
     for k, mean in enumerate(["r", "c"] if form.audited else []):
         miss = f"abs({mean}_{i} - sign_{k} * truth[{k}, {i}]) > noise_{k} * w_{i} + {ROUNDING}"

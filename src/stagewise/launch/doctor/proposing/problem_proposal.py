@@ -22,7 +22,7 @@ from stagewise.launch.doctor.proposing.problem_draft import choose_names, draft_
 from stagewise.launch.doctor.proposing.roles import Roles
 from stagewise.launch.doctor.proposing.safe_rates import set_safe_rate
 from stagewise.policies.problem import Problem
-from stagewise.problem.naming import join_names
+from stagewise.problem.formatting import join_names
 from stagewise.problem.signals import Limit
 
 READING_SHARE = 0.2  # share of delta for what is estimated from the rows and relied on, such as the safe action's rates

@@ -15,8 +15,7 @@ from stagewise.launch.doctor.proposing.numeric_columns import describe_non_numbe
 from stagewise.problem.checks import check_mapping, check_number, is_listing, list_entries
 from stagewise.problem.columns import suggest_column
 from stagewise.problem.errors import ErrorCode, InvalidOutcome
-from stagewise.problem.formatting import safe_repr
-from stagewise.problem.naming import join_names
+from stagewise.problem.formatting import join_names, safe_repr
 
 ACTION_NAMES = ("action", "arm", "template", "variant", "treatment", "message", "offer", "choice")
 REWARD_NAMES = ("click", "clicked", "reward", "conversion", "converted", "purchase", "bought", "success", "revenue")

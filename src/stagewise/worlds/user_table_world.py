@@ -66,7 +66,7 @@ class ListedUsers(UserActions):
         return f"ListedUsers({self.count} actions, {len(self.table)} users)"
 
 
-class LoggedWorld(UserWorld):
+class UserTableWorld(UserWorld):
     """A simulated world with one of n users in every round, uniformly drawn, and known means of K actions for each
     user.
 
@@ -83,10 +83,10 @@ class LoggedWorld(UserWorld):
         InvalidProblem: Shapes do not agree, or a value is out of range.
 
     Example:
-        >>> world = LoggedWorld(users=[[0.5], [-0.5]], reward=[[0.1, 0.5], [0.1, 0.2]], cost=[[0.0, 0.02], [0.0, 0.01]])
+        >>> world = UserTableWorld(users=[[0.5], [-0.5]], reward=[[0.1, 0.5]] * 2, cost=[[0.0, 0.02]] * 2)
         >>> offered = world.actions_in(RandomKey(seed=1))
         >>> offered.features[1], world.action_means(1, offered.features[1])
-        (array([ 1. ,  1. , -0.5]), array([0.2 , 0.01]))
+        (array([ 1. ,  1. , -0.5]), array([0.5 , 0.02]))
     """
 
     actions: ListedUsers
@@ -148,7 +148,7 @@ class LoggedWorld(UserWorld):
     def from_description(cls, described: dict[str, Any]) -> Self:
         raise InvalidFile(
             ErrorCode.NOT_SERIALIZABLE,
-            "the world has kind 'LoggedWorld', which cannot be rebuilt from a file, because its tables are not stored",
+            "the world has kind 'UserTableWorld', which cannot be rebuilt from a file: its tables are not stored",
         )
 
     @property

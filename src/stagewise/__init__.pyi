@@ -30,8 +30,9 @@ from stagewise.problem.actions import Arms as Arms
 from stagewise.problem.actions import FiniteSet as FiniteSet
 from stagewise.problem.actions import Rays as Rays
 from stagewise.problem.context import Context as Context
-from stagewise.problem.ellipsoid import Ball as Ball
-from stagewise.problem.ellipsoid import Ellipsoid as Ellipsoid
+from stagewise.problem.convex import Ball as Ball
+from stagewise.problem.convex import Box as Box
+from stagewise.problem.convex import Ellipsoid as Ellipsoid
 from stagewise.problem.errors import ErrorCode as ErrorCode
 from stagewise.problem.errors import InvalidActions as InvalidActions
 from stagewise.problem.errors import InvalidFile as InvalidFile
@@ -39,7 +40,6 @@ from stagewise.problem.errors import InvalidOutcome as InvalidOutcome
 from stagewise.problem.errors import InvalidProblem as InvalidProblem
 from stagewise.problem.errors import StagewiseError as StagewiseError
 from stagewise.problem.functions import FunctionClass as FunctionClass
-from stagewise.problem.polytope import Box as Box
 from stagewise.problem.polytope import Polytope as Polytope
 from stagewise.problem.safe_action import SafeAction as SafeAction
 from stagewise.problem.signals import Limit as Limit

@@ -22,7 +22,7 @@ from stagewise.kernels.rules.curve import (
 )
 from stagewise.kernels.rules.ray import safe_step
 from stagewise.policies.policy import PlayedAction
-from stagewise.problem.action_set import ALL
+from stagewise.problem.actions import ALL
 
 SEEDS = range(6)
 

@@ -7,8 +7,7 @@ from stagewise.kernels.bounds import CENTRE, HALF
 from stagewise.kernels.compile import Floats, as_python
 from stagewise.kernels.layout import get_model_block
 from stagewise.kernels.models.kernel_ridge import get_basis_points
-from stagewise.problem.action_set import ALL
-from stagewise.problem.actions import FiniteSet
+from stagewise.problem.actions import ALL, FiniteSet
 from stagewise.records.random_key import FIRST
 
 

@@ -229,7 +229,7 @@ def test_in_the_package_it_is_two_files_and_commands_files_and_certificates_know
     text = f'"""An l1 ball."""\n\n{HEAD}{inspect.getsource(Diamond)}'
     (package / "problem/diamond.py").write_text(text, encoding="utf-8")
     export = "from stagewise.problem.diamond import Diamond as Diamond\n"
-    insert(package / "__init__.pyi", "from stagewise.problem.ellipsoid import Ball", before=export)
+    insert(package / "__init__.pyi", "from stagewise.problem.convex import Ball", before=export)
     assert changed(package) == {"problem/diamond.py", "__init__.pyi"}
     (tmp_path / "diamond.toml").write_text(FILE, encoding="utf-8")
     told = json.loads(ran(package, "-c", ASK, folder=tmp_path, NUMBA_DISABLE_JIT="1").splitlines()[-1])

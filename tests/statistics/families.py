@@ -10,7 +10,7 @@ from stagewise.kernels.answer import answer_size
 from stagewise.kernels.compile import Floats
 from stagewise.kernels.loop.round import scratch_size, work_size
 from stagewise.policies.arrays import with_sizes
-from stagewise.problem.action_set import ALL
+from stagewise.problem.actions import ALL
 
 SEED = 20260803
 DELTA = 0.05

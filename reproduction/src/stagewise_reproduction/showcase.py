@@ -18,7 +18,7 @@ from stagewise.policies.oplb import OPLB
 from stagewise.policies.opnlb import OPNLB
 from stagewise.policies.safe_lts import SafeLTS
 from stagewise.policies.ucb import UCB
-from stagewise.problem.ellipsoid import Ball
+from stagewise.problem.convex import Ball
 from stagewise.problem.safe_action import SafeAction
 from stagewise.reports.evidence import REFUTED, SUPPORTED
 from stagewise.worlds.arms_world import ArmsWorld

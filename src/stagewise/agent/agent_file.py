@@ -20,10 +20,10 @@ from stagewise.policies.base_policy import BasePolicy
 from stagewise.policies.policy import check_policy_protocol
 from stagewise.policies.policy_encoding import check_kind, decode_value, encode_value
 from stagewise.policies.problem_diff import diff_problems
-from stagewise.problem.checks import check_choice, check_seed, safe_repr
+from stagewise.problem.checks import check_choice, check_seed
+from stagewise.problem.context import hash_segment
 from stagewise.problem.errors import ErrorCode, InvalidFile, InvalidProblem, StagewiseError
-from stagewise.problem.formatting import format_path
-from stagewise.problem.naming import hash_segment
+from stagewise.problem.formatting import format_path, safe_repr
 
 FORMAT, VERSION = "stagewise-agent", 5
 

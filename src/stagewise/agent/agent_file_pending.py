@@ -16,7 +16,7 @@ from stagewise.policies.base_policy import BasePolicy
 from stagewise.policies.policy import PlayedAction
 from stagewise.problem.checks import check_integer, check_number
 from stagewise.problem.errors import ErrorCode, InvalidProblem
-from stagewise.problem.round_safe_action import decode_round_safe_action, encode_round_safe_action
+from stagewise.problem.safe_action import decode_round_safe_action, encode_round_safe_action
 from stagewise.problem.window import OutcomeWindow, check_windows
 
 

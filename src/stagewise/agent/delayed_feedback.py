@@ -6,8 +6,8 @@ import numpy as np
 
 from stagewise.agent.base_agent import BaseAgent
 from stagewise.agent.pending_summary import build_pending
-from stagewise.problem.checks import safe_repr
 from stagewise.problem.errors import ErrorCode, InvalidOutcome
+from stagewise.problem.formatting import safe_repr
 from stagewise.records.decision import Decision
 from stagewise.records.pending import Pending
 

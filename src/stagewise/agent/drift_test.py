@@ -17,8 +17,8 @@ from stagewise.kernels.layout import ModelBlock
 from stagewise.models.diagnostics import MeanChange, Sums, count_outcomes, get_diagnostics, subtract_sums
 from stagewise.models.model_block import iter_model_blocks
 from stagewise.policies.settings import FALSE_ALARMS
+from stagewise.problem.context import get_segment_name
 from stagewise.problem.errors import ErrorCode, InvalidProblem
-from stagewise.problem.naming import get_segment_name
 from stagewise.records.reason import Contradiction, Reason, ReasonDetails
 
 MIN_OUTCOMES = 32  # before the first mark

@@ -10,7 +10,7 @@ from stagewise.kernels.layout import ModelBlock
 from stagewise.kernels.models.segment_rates import get_lowest_value
 from stagewise.models.diagnostics import get_diagnostics
 from stagewise.models.model_block import iter_model_blocks
-from stagewise.problem.naming import get_segment_name
+from stagewise.problem.context import get_segment_name
 
 LEAST = as_python(get_lowest_value)
 MAX_SEGMENTS = 12  # segments of a limit in a report: those with most outcomes

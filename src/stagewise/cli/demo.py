@@ -21,8 +21,7 @@ import numpy as np
 
 from stagewise.policies.problem import Problem
 from stagewise.problem.errors import StagewiseError
-from stagewise.problem.limit_encoding import scale_limit
-from stagewise.problem.signals import scale_outcome
+from stagewise.problem.signals import scale_limit, scale_outcome
 from stagewise.problem.thresholds import parse_threshold
 from stagewise.records.random_key import RandomKey
 from stagewise.server.client import Client, DecisionResponse, RequestRejected

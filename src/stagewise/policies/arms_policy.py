@@ -27,15 +27,9 @@ from stagewise.policies.compiled_policy import CompiledPolicy
 from stagewise.policies.policy import PlayedAction, State
 from stagewise.policies.settings import check_probability, set_derived
 from stagewise.problem.actions import ALL, Arms, Flags
-from stagewise.problem.checks import (
-    PerSignal,
-    as_array,
-    check_choice,
-    check_integer_at_least,
-    check_per_signal,
-    safe_repr,
-)
+from stagewise.problem.checks import PerSignal, as_array, check_choice, check_integer_at_least, check_per_signal
 from stagewise.problem.errors import ErrorCode, InvalidActions, InvalidProblem
+from stagewise.problem.formatting import safe_repr
 from stagewise.problem.thresholds import Thresholds
 
 ARM_MEANS, KEPT_INTERVALS, TIGHTEN_ARM = as_python(get_arm_means), as_python(get_kept_intervals), as_python(tighten_arm)

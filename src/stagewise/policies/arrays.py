@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stagewise.files.machine import GIB, get_total_memory
+from stagewise.files.paths import GIB, get_total_memory
 from stagewise.kernels.answer import answer_size
 from stagewise.kernels.compile import Floats, Ints, as_python
 from stagewise.kernels.layout import (

@@ -11,9 +11,10 @@ import numpy as np
 from stagewise.kernels.compile import Floats, Ints
 from stagewise.kernels.models.ridge import ELSEWHERE
 from stagewise.policies.policy import PlayedAction, State
-from stagewise.problem.checks import LARGEST, check_integer_at_least, check_number, check_outcome, safe_repr
+from stagewise.problem.checks import LARGEST, check_integer_at_least, check_number, check_outcome
 from stagewise.problem.errors import ErrorCode, InvalidActions, InvalidOutcome, InvalidProblem
-from stagewise.problem.round_safe_action import RoundSafeAction
+from stagewise.problem.formatting import safe_repr
+from stagewise.problem.safe_action import RoundSafeAction
 from stagewise.problem.thresholds import Thresholds
 from stagewise.records.decision import Decision
 from stagewise.records.outcome import Outcome

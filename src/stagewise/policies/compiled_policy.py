@@ -31,7 +31,7 @@ from stagewise.policies.contradictions import build_cause
 from stagewise.policies.policy import PlayedAction, State
 from stagewise.problem.checks import MANY
 from stagewise.problem.errors import ErrorCode, InvalidProblem
-from stagewise.problem.round_safe_action import RoundSafeAction
+from stagewise.problem.safe_action import RoundSafeAction
 from stagewise.problem.thresholds import Thresholds
 from stagewise.records.decision import Decision
 from stagewise.records.random_key import RandomKey

@@ -26,16 +26,9 @@ from stagewise.policies.policy import State
 from stagewise.policies.ray_decision import copy_action
 from stagewise.policies.safe_policy import SafePolicy
 from stagewise.policies.settings import build_constraint_settings, check_probability, copy_settings, set_derived
-from stagewise.problem.checks import (
-    MOST,
-    check_choice,
-    check_integer,
-    check_number,
-    check_positive,
-    check_size,
-    safe_repr,
-)
+from stagewise.problem.checks import MOST, check_choice, check_integer, check_number, check_positive, check_size
 from stagewise.problem.errors import ErrorCode, InvalidProblem
+from stagewise.problem.formatting import safe_repr
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import Thresholds, get_safe_costs, resolve_thresholds
 from stagewise.records.decision import Decision

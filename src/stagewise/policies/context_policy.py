@@ -19,12 +19,11 @@ from stagewise.policies.arrays import MEMORY_SIZE, allocate_aligned, fits_layout
 from stagewise.policies.compiled_policy import CompiledPolicy
 from stagewise.policies.context_rows import ACTION, FIRST_NUMBER, ONE
 from stagewise.policies.policy import State
-from stagewise.problem.action_set import ALL, Flags
-from stagewise.problem.actions import FiniteSet
-from stagewise.problem.checks import MOST, check_array, safe_repr
+from stagewise.problem.actions import ALL, FiniteSet, Flags
+from stagewise.problem.checks import MOST, check_array
 from stagewise.problem.context import LARGEST_SEGMENT, Context
 from stagewise.problem.errors import ErrorCode, InvalidActions
-from stagewise.problem.formatting import format_count
+from stagewise.problem.formatting import format_count, safe_repr
 from stagewise.records.decision import Decision
 
 GROW, IN_ORDER = as_python(copy_to_more_actions), as_python(are_slots_valid)

@@ -16,8 +16,8 @@ from stagewise.kernels.rules.ray import finish_ray
 from stagewise.kernels.rules.tie import tie_floor
 from stagewise.policies.compiled_policy import RoundResult
 from stagewise.policies.mixture_decision import GET_DECISION_VIEWS
-from stagewise.problem.checks import safe_repr
 from stagewise.problem.errors import ErrorCode, InvalidProblem
+from stagewise.problem.formatting import safe_repr
 from stagewise.records.random_key import RandomKey
 
 CERTIFY_RAY, FINISH_RAY, MIX_BACK, TERMS = (

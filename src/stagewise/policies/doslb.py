@@ -9,7 +9,7 @@ from stagewise.policies.mixture_decision import GET_DECISION_VIEWS, OPTIMISTIC_C
 from stagewise.policies.policy import State
 from stagewise.policies.ray_decision import copy_action
 from stagewise.policies.settings import Optimism
-from stagewise.problem.action_set import ActionSet
+from stagewise.problem.actions import ActionSet
 from stagewise.records.decision import Decision
 from stagewise.records.random_key import RandomKey
 

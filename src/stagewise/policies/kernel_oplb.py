@@ -29,8 +29,7 @@ from stagewise.policies.settings import (
     get_optimism_switch,
     set_derived,
 )
-from stagewise.problem.action_set import ActionSet
-from stagewise.problem.actions import FiniteSet, Listed
+from stagewise.problem.actions import ActionSet, FiniteSet, Listed
 from stagewise.problem.checks import (
     MANY,
     PerSignal,
@@ -39,9 +38,9 @@ from stagewise.problem.checks import (
     check_number,
     check_per_signal,
     check_positive,
-    safe_repr,
 )
 from stagewise.problem.errors import ErrorCode, InvalidActions, InvalidProblem
+from stagewise.problem.formatting import safe_repr
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import Thresholds, resolve_thresholds
 from stagewise.records.decision import Decision

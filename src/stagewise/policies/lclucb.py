@@ -7,7 +7,7 @@ from stagewise.policies.convex_decision import decide_in_convex
 from stagewise.policies.per_candidate_bounds import PerCandidateBounds
 from stagewise.policies.policy import State
 from stagewise.policies.settings import Optimism
-from stagewise.problem.action_set import ActionSet
+from stagewise.problem.actions import ActionSet
 from stagewise.problem.checks import check_bool, check_integer_at_least
 from stagewise.problem.errors import ErrorCode, InvalidActions
 from stagewise.records.decision import Decision

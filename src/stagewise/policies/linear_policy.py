@@ -32,16 +32,9 @@ from stagewise.policies.settings import (
     set_derived,
 )
 from stagewise.problem.actions import FiniteSet, Listed, Rays
-from stagewise.problem.checks import (
-    PerSignal,
-    check_bool,
-    check_choice,
-    check_number,
-    check_per_signal,
-    check_positive,
-    safe_repr,
-)
+from stagewise.problem.checks import PerSignal, check_bool, check_choice, check_number, check_per_signal, check_positive
 from stagewise.problem.errors import ErrorCode, InvalidActions, InvalidProblem, StagewiseError
+from stagewise.problem.formatting import safe_repr
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import Thresholds, resolve_thresholds
 from stagewise.records.decision import Decision

@@ -14,8 +14,7 @@ from stagewise.policies.compiled_policy import NEW, RoundResult
 from stagewise.policies.leading_actions import count_hidden, select_leading
 from stagewise.policies.sampled_choice import get_sampled_rays
 from stagewise.policies.settings import CAUSES
-from stagewise.problem.action_set import ActionSet
-from stagewise.problem.actions import FiniteSet, Listed, Rays
+from stagewise.problem.actions import ActionSet, FiniteSet, Listed, Rays
 from stagewise.problem.thresholds import Thresholds
 from stagewise.records.decision import Decision
 from stagewise.records.explanation import Estimates, Row, Table

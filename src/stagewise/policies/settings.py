@@ -18,9 +18,9 @@ from stagewise.kernels.constraints import (
     SOLVER_FAILED,
 )
 from stagewise.kernels.layout import DIRECTIONAL, INFLATED
-from stagewise.problem.checks import check_bool, check_choice, check_number, copy_value, safe_repr
+from stagewise.problem.checks import check_bool, check_choice, check_number, copy_value
 from stagewise.problem.errors import ErrorCode, InvalidProblem
-from stagewise.problem.formatting import suggest_percent
+from stagewise.problem.formatting import safe_repr, suggest_percent
 from stagewise.problem.thresholds import Thresholds
 from stagewise.records.reason import Reason, ReasonDetails
 

@@ -419,3 +419,50 @@ def check_per_signal(value: Any, names: Sequence[str], what: str) -> Floats:
             names=", ".join(names),
         )
     return np.array([check_positive(entry, f"{what} of {name}") for entry, name in zip(entries, names, strict=True)])
+
+
+def check_name(value: Any, what: str) -> str:
+    """Return a valid name."""
+    if not isinstance(value, str) or not value.strip() or not value.isprintable() or len(value) > 100:
+        raise InvalidProblem(
+            ErrorCode.INVALID_NAME,
+            "{what} is {value}; it must be a name: text of 1 to 100 printable characters",
+            what=what,
+            value=safe_repr(value),
+        )
+    return value
+
+
+def check_unique_names(value: Any, what: str) -> tuple[str, ...]:
+    """Return different names."""
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        raise InvalidProblem(
+            ErrorCode.WRONG_TYPE, "{what} are {value}; they must be a list of names", what=what, value=safe_repr(value)
+        )
+    names = tuple(check_name(name, f"one of the {what}") for name in value)
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise InvalidProblem(
+            ErrorCode.DUPLICATE_NAME,
+            "{twice!r} occurs twice in the {what}; every name must be unique",
+            twice=twice,
+            what=what,
+        )
+    return names
+
+
+def order_by_name(
+    values: Mapping[Any, Any], names: Sequence[str], what: str, error: type[StagewiseError] = InvalidProblem
+) -> list[Any]:
+    """Return the values in the order of the constraints; the names must be equal."""
+    if set(values) != set(names):
+        hint = next((found for name in values if name not in names and (found := suggest_name(name, names))), "")
+        raise error(
+            ErrorCode.UNKNOWN_NAME,
+            "{what} names {values}; the constraints are {names}{hint}",
+            what=what,
+            values=safe_repr(list(values)),
+            names=safe_repr(list(names)),
+            hint=hint,
+        )
+    return [values[name] for name in names]

@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from stagewise.problem.checks import LARGEST, Floats, check_unmasked, is_listing
+from stagewise.problem.checks import LARGEST, Floats, check_mapping, check_unmasked, is_listing
 from stagewise.problem.errors import ErrorCode, InvalidOutcome, StagewiseError
 from stagewise.problem.formatting import safe_repr, suggest_name
-from stagewise.problem.named_values import get_labels
 
 FORMS = "a data frame of pandas or polars, an Arrow table, or a mapping from names to columns"
 NUMBERS = (bool, int, float, np.bool_, np.integer, np.floating)
@@ -329,3 +328,67 @@ def find_missing_rows(at: str, absent: npt.NDArray[np.bool_]) -> str:
         f"{at} has no value in row{'s' if rows.size > 1 else ''} {listed} of {absent.size:,}, counted from 0; fill in "
         "the missing values, and remove a row only if that does not depend on its outcome"
     )
+
+
+def get_named_values(value: Any, what: str, error: type[StagewiseError] = InvalidOutcome) -> dict[Any, Any] | None:
+    """Return the entries of a mapping, the columns of a data frame or the values of a labelled row; None: no names.
+
+    Nothing is imported for it: Arrow tables tell their `column_names`, frames of pandas and polars their `columns`, and
+    a row of a pandas frame has `keys`. A series whose labels are mere positions has no names.
+
+    >>> get_named_values({"opt_out": 0.1}, "the cost"), get_named_values([0.1], "the cost")
+    ({'opt_out': 0.1}, None)
+    """
+    if isinstance(value, Mapping):
+        return check_mapping(value, what, error)
+    if isinstance(value, list | tuple | float | int | str | type):  # the most common types have no names
+        return None
+    try:
+        names = get_labels(value)
+        return None if names is None else {name: value[name] for name in names}
+    except Exception:  # an object's own code can raise anything
+        raise error(
+            ErrorCode.WRONG_TYPE,
+            "{what} is {value}; its columns cannot be read by their names",
+            what=what,
+            value=safe_repr(value),
+        ) from None
+
+
+def get_labels(value: Any) -> list[Any] | None:
+    """Return the names of a table or a row, in order."""
+    for member in ("column_names", "columns"):
+        if hasattr(value, member):
+            return list(getattr(value, member))
+    if not hasattr(value, "keys") or not hasattr(value, "__getitem__"):
+        return None
+    names = list(value.keys())
+    return names if any(isinstance(name, str) for name in names) else None
+
+
+Hashes = npt.NDArray[np.uint64]
+
+
+def extend_hashes(before: Hashes, column: Hashes) -> Hashes:
+    """Return the hashes (n,) of rows with one more column (FNV multiplication, SplitMix64 finaliser)."""
+    z = before * np.uint64(0x100000001B3) + column + np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.asarray(z ^ (z >> np.uint64(31)))
+
+
+def convert_to_bits(numbers: npt.NDArray[np.generic]) -> Hashes:
+    """Return numbers (n,) as 64 bits each, the same for equal numbers: 0.0 and -0.0 are equal.
+
+    >>> bool(convert_to_bits(np.array([0.0]))[0] == convert_to_bits(np.array([-0.0]))[0])
+    True
+    """
+    return np.ascontiguousarray(numbers.astype(np.float64) + 0.0).view(np.uint64)
+
+
+def hash_rows(rows: npt.NDArray[np.float64]) -> Hashes:
+    """Return the hash (n,) of every row of numbers (n, d)."""
+    hashes = np.zeros(len(rows), dtype=np.uint64)
+    for column in rows.T:
+        hashes = extend_hashes(hashes, convert_to_bits(column))
+    return hashes

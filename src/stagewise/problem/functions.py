@@ -15,10 +15,10 @@ from stagewise.problem.checks import (
     check_table,
     copy_read_only,
     is_listing,
-    safe_repr,
+    order_by_name,
 )
 from stagewise.problem.errors import ErrorCode, InvalidActions, InvalidProblem, StagewiseError
-from stagewise.problem.named_values import order_by_name
+from stagewise.problem.formatting import safe_repr
 
 CACHE_SIZE = 10_000  # actions whose values are cached
 

@@ -15,12 +15,12 @@ from stagewise.problem.checks import (
     copy_read_only,
     is_listing,
     list_entries,
-    safe_repr,
+    order_by_name,
 )
+from stagewise.problem.columns import get_named_values
 from stagewise.problem.errors import ErrorCode, InvalidOutcome, InvalidProblem, StagewiseError
-from stagewise.problem.named_values import get_named_values, order_by_name
+from stagewise.problem.formatting import safe_repr
 from stagewise.problem.safe_action import SafeAction
-from stagewise.problem.threshold_list import list_thresholds
 
 # Relative safety margin below a threshold, against rounding.
 MARGIN = 1e-14
@@ -228,3 +228,44 @@ def resolve_value(entry: ThresholdParts, name: str, cost: float, moving: bool) -
             name=name,
         )
     return check_number(factor * cost, f"the threshold of {name!r}, {factor:g} times the safe action's,")
+
+
+def list_thresholds(threshold: Any) -> tuple[list[Any], tuple[str, ...]]:
+    """Return the thresholds and their names."""
+    if threshold is None:
+        raise InvalidProblem(
+            ErrorCode.MISSING_VALUE, "threshold is missing; it is the limit on every round's expected cost"
+        )
+    if isinstance(threshold, Mapping):
+        threshold = check_mapping(threshold, "threshold")
+        if not threshold:
+            raise InvalidProblem(ErrorCode.MISSING_VALUE, "threshold is empty; it must have at least one constraint")
+        if not all(isinstance(name, str) for name in threshold):
+            raise InvalidProblem(
+                ErrorCode.INVALID_NAME,
+                "threshold is {threshold}; the name of every constraint must be a string",
+                threshold=safe_repr(threshold),
+            )
+        return list(threshold.values()), tuple(threshold)
+    if isinstance(threshold, str | bytes):
+        raise InvalidProblem(
+            ErrorCode.WRONG_TYPE,
+            "threshold is {threshold}; it must be a number, or one for each constraint, with two "
+            "percent written as 0.02",
+            threshold=safe_repr(threshold),
+        )
+    if is_listing(threshold):
+        entries = list_entries(threshold, "threshold")
+        if not entries:
+            raise InvalidProblem(ErrorCode.MISSING_VALUE, "threshold is empty; it must have at least one constraint")
+        return entries, build_default_names(len(entries))
+    return [threshold], build_default_names(1)
+
+
+def build_default_names(count: int) -> tuple[str, ...]:
+    """Return the default names of constraints.
+
+    >>> build_default_names(1), build_default_names(2)
+    (('cost',), ('cost 1', 'cost 2'))
+    """
+    return ("cost",) if count == 1 else tuple(f"cost {i}" for i in range(1, count + 1))

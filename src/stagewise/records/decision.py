@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from stagewise.problem.checks import safe_repr
 from stagewise.problem.errors import ErrorCode, InvalidOutcome
-from stagewise.problem.round_safe_action import decode_round_safe_action
+from stagewise.problem.formatting import safe_repr
+from stagewise.problem.safe_action import decode_round_safe_action
 from stagewise.records.decision_id import format_decision_id, parse_decision_id
 from stagewise.records.explanation import Basis, Estimates, Explanation, format_table
 from stagewise.records.reason import Reason, ReasonDetails

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from stagewise.problem.checks import safe_repr
 from stagewise.problem.errors import ErrorCode, InvalidProblem
+from stagewise.problem.formatting import safe_repr
 from stagewise.reports.plot_style import GUARDED, SAFE, STYLES, escape_label, format_axes
 
 MAX_ACTIONS = 20

@@ -8,8 +8,8 @@ import numpy as np
 
 from stagewise.files.paths import parse_path
 from stagewise.kernels.compile import Floats, Ints
-from stagewise.problem.checks import safe_repr
 from stagewise.problem.errors import ErrorCode, InvalidFile
+from stagewise.problem.formatting import safe_repr
 from stagewise.reports.manifest_files import (
     RESTORE_HINT,
     from_parquet,

@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 
 from stagewise.policies.problem import Problem
-from stagewise.problem.checks import safe_repr
+from stagewise.problem.checks import check_name
 from stagewise.problem.errors import ErrorCode, InvalidOutcome, InvalidProblem
-from stagewise.problem.signals import check_name
+from stagewise.problem.formatting import safe_repr
 from stagewise.server.controls import ACKNOWLEDGE, KILL, MODE, RESUME, parse_mode
 from stagewise.server.event_log import CONFLICT, CONTROL, GLOBAL, PROBLEM, AppendRequest, encode_canonical
 from stagewise.server.messages import OUTCOME_FIELDS, RESERVED_NAMES, ModeResponse

@@ -21,12 +21,10 @@ from stagewise.kernels.compile import Ints
 from stagewise.policies.batch_decisions import choose_batch, get_plain_numbers
 from stagewise.policies.policy import State
 from stagewise.policies.problem import Problem
-from stagewise.problem.action_set import ALL
-from stagewise.problem.actions import build_mask
-from stagewise.problem.context import Context
+from stagewise.problem.actions import ALL, build_mask
+from stagewise.problem.context import Context, check_segment_name, hash_segment
 from stagewise.problem.errors import ErrorCode, InvalidActions
 from stagewise.problem.formatting import join_names
-from stagewise.problem.naming import check_segment_name, hash_segment
 from stagewise.problem.thresholds import Thresholds
 from stagewise.records.random_key import RandomKey
 from stagewise.records.reason import Reason, ReasonDetails

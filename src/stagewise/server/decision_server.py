@@ -11,8 +11,8 @@ import msgspec
 
 from stagewise.agent.health import OUTCOMES, Health, check_health
 from stagewise.agent.observed_costs import add_observed_costs
-from stagewise.problem.checks import safe_repr
 from stagewise.problem.errors import ErrorCode
+from stagewise.problem.formatting import safe_repr
 from stagewise.server.admin_service import AdminService
 from stagewise.server.decision_engine import PolicySnapshot, decode_cause
 from stagewise.server.decision_service import DecisionService

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from stagewise.problem.checks import safe_repr
 from stagewise.problem.errors import ErrorCode, InvalidActions
+from stagewise.problem.formatting import safe_repr
 from stagewise.records.reason import Reason, ReasonDetails
 from stagewise.server.controls import Controls
 from stagewise.server.decision_engine import (

@@ -3,9 +3,8 @@
 from typing import Any
 
 from stagewise.policies.problem import Problem
-from stagewise.problem.checks import safe_repr
 from stagewise.problem.errors import ErrorCode, InvalidOutcome
-from stagewise.problem.formatting import suggest_name
+from stagewise.problem.formatting import safe_repr, suggest_name
 from stagewise.problem.signals import scale_outcome
 from stagewise.server.event_log import SHOWN, AppendResult
 

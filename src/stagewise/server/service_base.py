@@ -7,9 +7,8 @@ import time
 from collections.abc import Iterator
 from itertools import takewhile
 
-from stagewise.problem.checks import safe_repr
 from stagewise.problem.errors import ErrorCode
-from stagewise.problem.formatting import suggest_name
+from stagewise.problem.formatting import safe_repr, suggest_name
 from stagewise.server.controls import Controls, fold_controls
 from stagewise.server.decision_engine import PolicySnapshot
 from stagewise.server.event_log import CONTROL, GLOBAL, LOG, PROBLEM, Event, Kind

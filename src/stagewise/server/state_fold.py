@@ -15,8 +15,8 @@ from stagewise.kernels.compile import Floats
 from stagewise.policies.context_rows import build_rows
 from stagewise.policies.policy import State
 from stagewise.policies.problem import Problem
+from stagewise.problem.context import check_segment_name, hash_segment
 from stagewise.problem.errors import ErrorCode, InvalidProblem, StagewiseError
-from stagewise.problem.naming import check_segment_name, hash_segment
 from stagewise.problem.signals import scale_outcome
 from stagewise.records.random_key import FIRST
 from stagewise.records.reason import Reason, ReasonDetails

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from stagewise.files.paths import parse_path
-from stagewise.problem.checks import check_bool, check_number, safe_repr
+from stagewise.problem.checks import check_bool, check_number
 from stagewise.problem.errors import ErrorCode, InvalidProblem
-from stagewise.problem.formatting import suggest_percent
+from stagewise.problem.formatting import safe_repr, suggest_percent
 from stagewise.reports.certificate import Certificate
 from stagewise.reports.evidence import ClaimTerms, add_batch, is_decided, summarize_evidence
 from stagewise.reports.output_folder import check_folder

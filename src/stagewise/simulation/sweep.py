@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from stagewise.files.paths import parse_path
-from stagewise.problem.checks import check_mapping, check_seed, safe_repr
+from stagewise.problem.checks import check_mapping, check_seed
 from stagewise.problem.errors import ErrorCode, InvalidProblem
+from stagewise.problem.formatting import safe_repr
 from stagewise.reports.result import Result
 from stagewise.simulation.executors import Workers
 from stagewise.simulation.jobs import Backend, resolve_cuda

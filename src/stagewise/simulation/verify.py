@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from stagewise.policies.policy_encoding import decode_value
-from stagewise.problem.checks import check_choice, check_number, check_seed, safe_repr
+from stagewise.problem.checks import check_choice, check_number, check_seed
 from stagewise.problem.errors import ErrorCode, InvalidFile, InvalidProblem, StagewiseError
-from stagewise.problem.formatting import suggest_percent
+from stagewise.problem.formatting import safe_repr, suggest_percent
 from stagewise.reports.certificate import Certificate
 from stagewise.reports.certificate_comparison import (
     AGGREGATE_SECTIONS,

@@ -16,9 +16,9 @@ from stagewise.problem.checks import (
     check_integer,
     check_vector,
     copy_read_only,
-    safe_repr,
 )
 from stagewise.problem.errors import ErrorCode, InvalidActions, InvalidProblem
+from stagewise.problem.formatting import safe_repr
 from stagewise.worlds.linear_world import NOISES, compute_linear_means
 from stagewise.worlds.named_costs import check_probabilities, encode_signals, order_by_signal, parse_means, parse_noise
 from stagewise.worlds.user_actions import Users

@@ -19,9 +19,9 @@ from stagewise.problem.checks import (
     check_per_signal,
     check_vector,
     copy_read_only,
-    safe_repr,
 )
 from stagewise.problem.errors import ErrorCode, InvalidActions, InvalidFile, InvalidProblem
+from stagewise.problem.formatting import safe_repr
 from stagewise.records.random_key import RandomKey
 from stagewise.worlds.named_costs import parse_means
 from stagewise.worlds.user_actions import UserActions

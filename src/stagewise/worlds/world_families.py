@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 
 from stagewise.kernels.random_streams import INSTANCE, fill_normal, fill_uniform, to_signed_seed
-from stagewise.problem.checks import check_integer, check_number, check_seed, safe_repr
+from stagewise.problem.checks import check_integer, check_number, check_seed
 from stagewise.problem.errors import ErrorCode, InvalidFile, InvalidProblem
+from stagewise.problem.formatting import safe_repr
 from stagewise.worlds.arms_world import ArmsWorld
 from stagewise.worlds.linear_world import LinearWorld
 from stagewise.worlds.world import check_run

@@ -12,7 +12,7 @@ import numpy as np
 
 import stagewise as sw
 from stagewise.kernels.compile import Floats, Ints
-from stagewise.problem.action_set import Flags
+from stagewise.problem.actions import Flags
 
 ROUNDING = 1e-9  # of sums of probabilities
 

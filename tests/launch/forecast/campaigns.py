@@ -17,7 +17,7 @@ import stagewise as sw
 from stagewise.launch.forecast.forecast import Forecast, forecast, train_policy
 from stagewise.launch.forecast.forecast_log import ForecastLog
 from stagewise.launch.forecast.forecast_runs import DailyRuns, Horizon, compute_safe_days, simulate_run
-from stagewise.problem.naming import hash_segment
+from stagewise.problem.context import hash_segment
 
 ACTIONS = ("today", "short", "long", "offer")
 COUNTRIES = ("NZ", "AU", "FJ")

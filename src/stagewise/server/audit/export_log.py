@@ -10,9 +10,9 @@ import msgspec
 
 from stagewise.files.atomic_write import write_bytes
 from stagewise.policies.problem import Problem
+from stagewise.problem.context import check_segment_name
 from stagewise.problem.errors import ErrorCode, InvalidFile
 from stagewise.problem.formatting import safe_repr
-from stagewise.problem.naming import check_segment_name
 from stagewise.server.audit.log_reader import check_experiment, read_versions, was_shown
 from stagewise.server.decision_engine import decode_cause
 from stagewise.server.event_log import DECISION, SHOWN, Event

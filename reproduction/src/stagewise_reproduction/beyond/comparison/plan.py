@@ -22,7 +22,7 @@ from stagewise.policies.opnlb import OPNLB
 from stagewise.policies.safe_lts import SafeLTS
 from stagewise.policies.ucb import UCB
 from stagewise.problem.actions import FiniteSet
-from stagewise.problem.ellipsoid import Ball
+from stagewise.problem.convex import Ball
 from stagewise.problem.safe_action import SafeAction
 from stagewise.worlds.arms_world import ArmsWorld
 from stagewise.worlds.linear_world import LinearWorld

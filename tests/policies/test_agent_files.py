@@ -30,7 +30,7 @@ from stagewise import (
     RelativeToSafe,
     SafeAction,
 )
-from stagewise.agent import agent_file
+from stagewise.agent import storage
 from stagewise.problem.errors import ErrorCode
 
 LINEAR = LCLUCB(safe_action=SafeAction(features=[0.3, 0.4], reward=0.1, cost=0.1), threshold=0.5, noise=0.1)
@@ -59,7 +59,7 @@ def rewritten(path: Path, change: Callable[[dict[str, Any]], Any], signed: bool 
     replaced = change(content)
     content = content if replaced is None else replaced
     if signed and isinstance(content, dict) and "digest" in content:
-        content["digest"] = agent_file.compute_digest(content)
+        content["digest"] = storage.compute_digest(content)
     path.write_text(json.dumps(content), encoding="utf-8")
     return path
 

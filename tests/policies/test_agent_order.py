@@ -13,7 +13,7 @@ from tests.policies.test_agent import ThreeVerbs
 from tests.problem.refusal import refused
 
 from stagewise import Agent, InvalidFile, InvalidOutcome, InvalidProblem, Outcome, State
-from stagewise.agent.agent_file import compute_digest
+from stagewise.agent.storage import compute_digest
 from stagewise.problem.errors import ErrorCode
 
 SEVERAL = {"LCLUCB": ONE, "OPB": PULLS, "SafeLTS": WITH_ONE_COST["SafeLTS"], "three verbs": ThreeVerbs()}

@@ -34,7 +34,7 @@ from stagewise import (
     SafeAction,
     Snapshot,
 )
-from stagewise.agent.seeding import derive_stream
+from stagewise.agent.identity import derive_stream
 from stagewise.kernels.layout import CACHED
 from stagewise.policies.policy import PlayedAction
 from stagewise.problem.errors import ErrorCode

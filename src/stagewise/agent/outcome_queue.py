@@ -113,6 +113,11 @@ class OutcomeQueue:
         """The first decision that may still change: one that is not over, or one with an open window."""
         return min([self.oldest, *(self.closed[window.signal] for window in self.windows)])
 
+    @property
+    def is_full(self) -> bool:
+        """Whether the next `add` leaves out rows or enlarges the tables."""
+        return self.end - self.base == len(self.dates)
+
     def reserve(self, count: int) -> None:
         """Make room for more decisions: leave out blocks that are over, then enlarge the tables."""
         capacity, low = len(self.dates), self.settled - self.settled % BLOCK
@@ -163,6 +168,10 @@ class OutcomeQueue:
         """Return whether the window of a decision's signal is closed."""
         return index < self.closed[signal]
 
+    def is_open(self, index: int) -> bool:
+        """Return whether all signals of a decision are missing."""
+        return index in self.played and not any(self.status[index - self.base].tolist())
+
     def is_next(self, index: int) -> bool:
         """Return whether a complete outcome of a decision would be learned at once."""
         return not self.in_order or self.heads.count(index) == len(self.heads)
@@ -191,14 +200,14 @@ class OutcomeQueue:
             signals = range(len(row)) if signals is None else signals
             self._change(index, [k for k in signals if row[k] != DONE], DROPPED)
 
-    def drop_missing(self, before: int) -> list[tuple[int, list[int]]]:
-        """Drop the missing signals of all decisions below `before`; return these decisions and signals."""
+    def drop_missing(self, before: int) -> Iterator[tuple[int, list[int]]]:
+        """Drop the missing signals of all decisions below `before`; yield each of them and its signals."""
         start = self.oldest
         missing = self.status[start - self.base : max(before, start) - self.base] == MISSING
-        found = [(start + i, np.flatnonzero(missing[i]).tolist()) for i in np.flatnonzero(missing.any(axis=1)).tolist()]
-        for index, signals in found:
-            self._change(index, signals, DROPPED)
-        return found
+        for i in np.flatnonzero(missing.any(axis=1)).tolist():
+            signals = np.flatnonzero(missing[i]).tolist()
+            self._change(start + i, signals, DROPPED)
+            yield start + i, signals
 
     def confirm(self, index: int) -> None:
         """Note that a deferred decision was carried out."""

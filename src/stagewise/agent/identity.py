@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from stagewise.kernels.random_streams import to_signed_seed
+from stagewise.engine.random import to_signed_seed
 from stagewise.problem.checks import check_integer, check_mapping
 from stagewise.problem.errors import ErrorCode, InvalidOutcome, InvalidProblem
 from stagewise.problem.formatting import show

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats, Ints
+from stagewise.engine.compile import Floats, Ints
 from stagewise.problem.errors import ErrorCode, InvalidProblem
 
 MISSING, BUFFERED, DROPPED, DONE = 0, 1, 2, 3

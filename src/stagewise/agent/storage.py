@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from stagewise.engine.compile import Floats
 from stagewise.files.atomic_write import compute_sha256, write_bytes
 from stagewise.files.paths import format_error
-from stagewise.kernels.compile import Floats
-from stagewise.kernels.models.ridge import ELSEWHERE
+from stagewise.models.regression import ELSEWHERE
 from stagewise.policies.base_policy import BasePolicy
 from stagewise.policies.policy import PlayedAction, check_policy_protocol
 from stagewise.policies.policy_encoding import check_kind, encode_value

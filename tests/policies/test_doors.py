@@ -168,7 +168,7 @@ def test_frames(policy: Any, frame: dict[str, Any], told: dict[str, Any], kind: 
 @pytest.mark.parametrize("count", [-1, 0.5, True, "3"])
 def test_a_count_of_a_file_that_is_none(count: Any, tmp_path: Path) -> None:
     def change(content: dict[str, Any]) -> None:
-        content["statistics"]["safe_rounds"] = count
+        content["statistics"]["safe_only_rounds"] = count
 
     with refused(InvalidFile, ErrorCode.FILE_INVALID):
         Agent.load(rewritten(written(tmp_path), change))

@@ -440,7 +440,7 @@ class Agent(BaseAgent):
             agent = cls._from_fields(content, clock)
         except StagewiseError as error:
             raise InvalidFile(
-                ErrorCode.STATE_MISMATCH if error.code is ErrorCode.STATE_MISMATCH else ErrorCode.FILE_INVALID,
+                ErrorCode.STATE_MISMATCH if isinstance(error, InvalidFile) else ErrorCode.FILE_INVALID,
                 "{path} holds invalid settings: {error}; start a new agent and give it the log (learn_log)",
                 path=format_path(source),
                 error=format_error(error),
@@ -468,7 +468,7 @@ class Agent(BaseAgent):
             raise InvalidProblem(ErrorCode.WRONG_TYPE, "the stored policy is not a policy of stagewise")
         memory, seed = parse_memory(content["memory"]), check_seed(content["seed"])
         if not policy.fits(memory) or not np.isfinite(memory).all():
-            raise InvalidProblem(ErrorCode.STATE_MISMATCH, "the stored state does not match its policy")
+            raise InvalidFile(ErrorCode.STATE_MISMATCH, "the stored state does not match its policy")
         windows = {str(signal): OutcomeWindow(*entry) for signal, entry in content["windows"].items()}
         order: Any = check_choice(content["order"], ORDERS, "order")
         agent = cls(policy, seed, order, name=check_name(content["name"], "name"), windows=windows, clock=clock)

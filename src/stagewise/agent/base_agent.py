@@ -52,6 +52,11 @@ def restrict_actions(policy: Any, actions: Any, only: Any) -> Any:
     return actions.only(only)
 
 
+def copy_outcome(reward: Any, cost: Any) -> Outcome:
+    """Return an outcome that does not share lists with the caller."""
+    return Outcome(copy_value(reward), None if cost is ABSENT else copy_value(cost))
+
+
 class BaseAgent:
     """A policy with its memory and its pending decisions."""
 
@@ -248,10 +253,13 @@ class BaseAgent:
             played = queue.played[index]
             if isinstance(decision, Decision):
                 check_action(decision, played)
-            queue.learn_whole(index, values)
-            if self._observed_costs is not None:
-                self._observe_costs(index, range(1, len(values)))
-            self._learn_values(played, values)
+            if self._base_policy is None:
+                self._learn_values(played, values)  # first, as it may raise
+                queue.learn_whole(index, 0.0)
+            else:
+                queue.learn_whole(index, values)
+                self._observe_costs(index, range(1, len(queue.names)))
+                self._learn_values(played, values)
             if queue.buffered_count or self._identity.rounds_by_id:
                 self._learn_due()
 
@@ -259,7 +267,7 @@ class BaseAgent:
         """Return the values of a complete outcome; None where it is partial or needs the slower checks."""
         ours = self._base_policy
         if ours is None:
-            return None
+            return None if signals or reward is ABSENT else copy_outcome(reward, cost)
         if signals:
             is_alone = reward is ABSENT and cost is ABSENT and len(signals) == len(self._queue.names)
             return ours.encode_outcome(signals) if is_alone else None
@@ -284,8 +292,7 @@ class BaseAgent:
                     "cost=",
                 )
             else:
-                outcome = Outcome(copy_value(reward), None if cost is ABSENT else copy_value(cost))
-                values, given = [0.0], [0]
+                outcome, values, given = copy_outcome(reward, cost), [0.0], [0]
         except InvalidOutcome:
             self._statistics.refused += 1
             raise

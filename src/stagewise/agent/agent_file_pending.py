@@ -47,7 +47,7 @@ def encode_pending(policy: BasePolicy, pending: PendingState) -> dict[str, Any]:
 
 def encode_deadlines(deadlines: Deadlines, names: tuple[str, ...]) -> dict[str, Any]:
     """Return windows and dates as JSON holds them."""
-    lengths = {name: (window.length, window.missing) for name, window in deadlines.windows.items()}
+    lengths = {name: (window.duration, window.missing) for name, window in deadlines.windows.items()}
     return {
         "windows": {n: [x.total_seconds() if isinstance(x, timedelta) else x, y] for n, (x, y) in lengths.items()},
         "latest": deadlines.latest if deadlines.latest > -math.inf else None,

@@ -53,7 +53,7 @@ def on_rays(kind: type, d: int, run: int, rounds: int, actions: object) -> Playe
     )
     best = build_oracle(policy, ball).best(ball.actions)
     result = sw.simulate(
-        policy, world_with(actions, parameters), rounds=rounds, runs=[run], seed=SEED, record=1, progress=False
+        policy, world_with(actions, parameters), rounds=rounds, runs=[run], seed=SEED, record_points=1, progress=False
     )
     spent = result.manifest["seconds"] / rounds * 1e6
     return Played(rounds * (best - float(result.reward[0, 0])), spent, int(result.violations[0]), np.nan)

@@ -52,7 +52,7 @@ def table(*chosen: int) -> sw.TableWorld:
 
 
 def played(policy: Any, world: Any, **settings: Any) -> sw.Result:
-    given: dict[str, Any] = {"rounds": ROUNDS, "runs": [3], "seed": 11, "record": ROUNDS}
+    given: dict[str, Any] = {"rounds": ROUNDS, "runs": [3], "seed": 11, "record_points": ROUNDS}
     return sw.simulate(policy, world, **(given | settings))
 
 

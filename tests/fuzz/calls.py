@@ -258,11 +258,11 @@ CONSTRUCTORS: dict[str, Call] = {
     "ContextWorld": Call(
         sw.ContextWorld,
         {"reward": EYE, "cost": [EYE], "noise": 0.1, "outcomes": "gaussian", "safe": 0, "features": "plain"}
-        | {"segments": [0.5, 0.5], "offsets": [[[0.0, 0.1], [0.0, 0.1]]] * 2},
+        | {"segments": [0.5, 0.5], "segment_offsets": [[[0.0, 0.1], [0.0, 0.1]]] * 2},
     ),
     "UserTableWorld": Call(
         sw.UserTableWorld,
-        {"users": EYE, "reward": EYE, "cost": EYE, "noise": 0.1, "safe": 0, "divisions": 0},
+        {"users": EYE, "reward": EYE, "cost": EYE, "noise": 0.1, "safe": 0, "segment_columns": 0},
     ),
     "FiniteSet that names its safe action": Call(
         sw.FiniteSet, {"features": EYE, "safe": 0, "safe_cost": [0.1], "safe_reward": 0.1}
@@ -309,12 +309,12 @@ QUESTIONS: dict[str, Call] = {  # asked of objects that no question changes
 SIMULATIONS: dict[str, Call] = {
     "simulate": Call(
         sw.simulate,
-        {"policy": PULLS, "world": ARMS, "runs": 1, "record": 2, "audit": False, **PLAYED},
+        {"policy": PULLS, "world": ARMS, "runs": 1, "record_points": 2, "audit": False, **PLAYED},
         patient=("rounds", "runs"),
     ),
     "simulate on rays": Call(
         sw.simulate,
-        {"policy": RAYS, "world": LINEAR, "runs": [0, 3], "record": 2, "audit": False, **PLAYED},
+        {"policy": RAYS, "world": LINEAR, "runs": [0, 3], "record_points": 2, "audit": False, **PLAYED},
         patient=("rounds", "runs"),
     ),
     "certify": Call(
@@ -330,7 +330,7 @@ SIMULATIONS: dict[str, Call] = {
             "thresholds": [0.5],
             "seeds": [0],
             "runs": 1,
-            "record": 2,
+            "record_points": 2,
             "audit": False,
             **{name: value for name, value in PLAYED.items() if name != "seed"},
         },

@@ -10,10 +10,10 @@ from tests.policies.caps_witness import Known, Line, Play, Stated, drawn, fits_n
 from tests.problem.refusal import refused
 
 import stagewise as sw
-from stagewise.kernels.bounds import CENTRE, HALF, SAMPLED
-from stagewise.kernels.compile import Floats, as_python
-from stagewise.kernels.layout import CACHE_DISABLED, CACHED, get_model_block
-from stagewise.kernels.models.per_candidate import get_candidate_sets
+from stagewise.engine.compile import Floats, as_python
+from stagewise.engine.layout import CACHE_DISABLED, CACHED, get_model_block
+from stagewise.engine.workspace import CENTRE, HALF, SAMPLED
+from stagewise.models.per_candidate import get_candidate_sets
 from stagewise.policies.policy import PlayedAction
 from stagewise.problem.errors import ErrorCode
 from stagewise.records.reason import Reason
@@ -399,5 +399,7 @@ def test_regret_levels_off_on_rays_from_an_action_of_unknown_value() -> None:
     truth = sw.LinearWorld(reward=theta, cost=mu, actions=sw.Rays(targets), noise=0.1)
     safe = sw.SafeAction(features=[0.5, 0.0, 0.0, 0.0])
     policy = sw.CAPS(safe_action=safe, threshold=0.45, noise=0.1, cost_bound=1.0)
-    regret = sw.simulate(policy, truth, rounds=800_000, runs=2, seed=5, record=2, progress=False).regret.mean(axis=0)
+    regret = sw.simulate(policy, truth, rounds=800_000, runs=2, seed=5, record_points=2, progress=False).regret.mean(
+        axis=0
+    )
     assert regret[1] - regret[0] < 0.5 * regret[0]

@@ -17,7 +17,7 @@ from stagewise import OPLB, Agent, Box, FiniteSet, InvalidActions, LinearWorld, 
 from stagewise.problem.checks import Floats, copy_read_only
 from stagewise.problem.convex import Convex, build_hull
 from stagewise.problem.errors import ErrorCode
-from stagewise.rules.convex_optimum import compute_best_value
+from stagewise.rules.convex import compute_best_value
 from stagewise.simulation.oracle import build_oracle
 
 
@@ -219,7 +219,7 @@ print(json.dumps({
     "played": sw.simulate(policy, world, rounds=5, progress=False).regret[0].tolist(),
     "command": sw.Result.load("kept").regret[0].tolist(),
     "goes on": [one.decide(diamond).action.tolist() for one in (agent, sw.Agent.load("agent.json"))],
-    "stands": sw.verify("certificate", seed=0, fraction=1.0).stands,
+    "stands": sw.verify_certificate("certificate", seed=0, replay_fraction=1.0).stands,
 }))
 """
 

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 import stagewise as sw
-from stagewise.kernels.models.interval import compute_bernstein_interval, compute_kl_interval
-from stagewise.kernels.models.rate_interval import compute_rate_interval
+from stagewise.models.intervals import compute_bernstein_interval, compute_kl_interval, compute_rate_interval
 from stagewise.reports.regret_bound import RegretBound, RegretTheorem, bound_width_sum, compute_regret_bound
 
 ROUNDS = np.array([100, 1000, 3000])
@@ -38,7 +37,7 @@ RAY: dict[str, Any] = {"safe_action": sw.SafeAction(features=[0.0, 0.0]), "thres
 def test_no_run_loses_more(policy: Any, world: Any) -> None:
     bound = compute_regret_bound(policy, world, ROUNDS)
     assert isinstance(bound, RegretBound)
-    result = sw.simulate(policy, world, rounds=3000, runs=5, record=30)
+    result = sw.simulate(policy, world, rounds=3000, runs=5, record_points=30)
     assert (result.regret[:, [0, 9, 29]] <= bound.values).all()
     assert np.all(np.diff(bound.values) > 0)
 

@@ -30,7 +30,7 @@ ALONE: dict[str, Any] = {"cost_bound": None, "check_assumptions": False}  # the 
 
 def test_the_runs_are_those_that_simulate_plays() -> None:
     certificate = certified(runs=60, stop_early=False)
-    result = sw.simulate(POLICY, FIXED, rounds=ROUNDS, runs=60, record=20, audit=True)
+    result = sw.simulate(POLICY, FIXED, rounds=ROUNDS, runs=60, record_points=20, audit=True)
     assert result.audit is not None
     found = certificate.content
     assert found["violations"]["occurrences"] == (result.violations > 0).sum()

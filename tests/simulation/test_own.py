@@ -91,7 +91,7 @@ class Closing(sw.LinearWorld):
 
 
 def test_a_subclass_that_offers_other_actions_later_is_judged_by_those() -> None:
-    optimum = sw.simulate(POLICY, Closing(**LINEAR), rounds=3, record=3).optimum[0]
+    optimum = sw.simulate(POLICY, Closing(**LINEAR), rounds=3, record_points=3).optimum[0]
     assert optimum == pytest.approx([0.8 * 0.3 / 0.6, 0.6 * 0.3 / 0.8, 0.6 * 0.3 / 0.8])
 
 

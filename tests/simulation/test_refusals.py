@@ -63,8 +63,8 @@ def test_more_than_the_generator_counts_is_refused(count: int) -> None:
         {"rounds": 5, "runs": 2**32},
         {"rounds": 5, "runs": range(2**32)},
         {"rounds": 5, "runs": range(10**30)},
-        {"rounds": 2**32, "record": 2**32},
-        {"rounds": 10**6, "runs": 10**6, "record": 10**6},
+        {"rounds": 2**32, "record_points": 2**32},
+        {"rounds": 10**6, "runs": 10**6, "record_points": 10**6},
     ],
     ids=str,
 )

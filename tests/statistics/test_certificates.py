@@ -29,7 +29,7 @@ def coins(**settings: Any) -> sw.OPB:
 
 
 def test_a_broken_run_is_one_whose_interval_failed() -> None:
-    result = sw.simulate(told(0.6), RAY, rounds=300, runs=200, record=1, audit=True)
+    result = sw.simulate(told(0.6), RAY, rounds=300, runs=200, record_points=1, audit=True)
     assert result.audit is not None
     broken, missed = result.violations > 0, result.audit["missed"][:, 1] > 0
     assert broken.sum() > 10

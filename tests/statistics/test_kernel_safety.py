@@ -62,7 +62,7 @@ def violating(problem: Any, runs: int, rounds: int, **settings: Any) -> int:
     violations, daring = 0, 0
     for run in range(runs):
         policy, world = problem(run, **settings)
-        result = sw.simulate(policy, world, rounds=rounds, runs=[run], seed=SEED, record=rounds, backend="cpu")
+        result = sw.simulate(policy, world, rounds=rounds, runs=[run], seed=SEED, record_points=rounds, backend="cpu")
         violations += int(result.violations[0] > 0)
         daring += int(np.count_nonzero(result.reward != policy.safe_action.reward) > rounds // 10)
     assert daring >= runs // 2

@@ -74,7 +74,7 @@ class Population:
             safe=safe,
             features="plain",
             segments=list(SEGMENT_SHARES.values()) if has_segments else None,
-            offsets=np.zeros((1 + len(cost), len(reward), len(SEGMENT_SHARES))) if has_segments else None,
+            segment_offsets=np.zeros((1 + len(cost), len(reward), len(SEGMENT_SHARES))) if has_segments else None,
         )
 
     def user(self, number: int) -> tuple[dict[str, Any], Any]:

@@ -46,7 +46,7 @@ class SimulationTable(StrictModel):
     rounds: PositiveInt
     runs: PositiveInt = 1
     seed: int = Field(default=0, ge=0, lt=2**64)
-    record: PositiveInt = 1000
+    record_points: PositiveInt = 1000
     backend: Literal["auto", "cpu", "python", "cuda"] = "auto"
     audit: bool = False
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from stagewise.kernels.compile import Flags
+from stagewise.engine.compile import Flags
 from stagewise.launch.decision_log import UNKNOWN_ACTION, Log
 from stagewise.launch.notes import Note, NoteCode
 from stagewise.problem.errors import ErrorCode, InvalidOutcome

@@ -7,12 +7,11 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats, Ints
-from stagewise.kernels.constraints import ALARM, NOISE, SAFE_COST, encode_contradiction
-from stagewise.kernels.layout import ENFORCES_LIMITS, OFFERS_SAFE
-from stagewise.kernels.models.assumption_tests import compute_least_noise, compute_max_deviation
-from stagewise.models.diagnostics import Evidence
-from stagewise.models.function_class_model import FunctionClassModel, FunctionOutcome
+from stagewise.engine.compile import Floats, Ints
+from stagewise.engine.layout import ENFORCES_LIMITS, OFFERS_SAFE
+from stagewise.engine.limits import ALARM, NOISE, SAFE_COST, encode_contradiction
+from stagewise.models.diagnostics import Evidence, compute_least_noise, compute_max_deviation
+from stagewise.models.function_class import FunctionClassModel, FunctionOutcome
 from stagewise.policies.arms_policy import eligible_arms, logged_arms
 from stagewise.policies.arrays import assemble_arrays
 from stagewise.policies.base_policy import check_unit_range

@@ -68,7 +68,7 @@ def sweep(
     seeds: Iterable[int] = (0,),
     rounds: int,
     runs: int | Iterable[int] = 1,
-    record: int = 1000,
+    record_points: int = 1000,
     backend: Backend = "auto",
     audit: bool = False,
     executor: Workers = None,
@@ -88,7 +88,7 @@ def sweep(
         seeds: The seeds.
         rounds: As for `simulate`.
         runs: As for `simulate`.
-        record: As for `simulate`.
+        record_points: As for `simulate`.
         backend: As for `simulate`.
         audit: As for `simulate`.
         executor: As for `simulate`.
@@ -141,7 +141,7 @@ def sweep(
             lists=lists,
             origins=safe_repr(origins),
         )
-    settings: dict[str, Any] = {"rounds": rounds, "record": record, "backend": backend, "audit": audit}
+    settings: dict[str, Any] = {"rounds": rounds, "record_points": record_points, "backend": backend, "audit": audit}
     simulations = {
         cell: build_simulation(
             replace_limits(replace_threshold(players[cell.policy], cell.threshold), cell.limits),

@@ -8,9 +8,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from stagewise.kernels.loop.round_loop import LOGGED
-from stagewise.kernels.user_context import fill_logged_features
-from stagewise.kernels.world_outcomes import SHRUNK
+from stagewise.engine.loop import LOGGED
+from stagewise.engine.world_draws import SHRUNK, fill_logged_features
 from stagewise.problem.checks import (
     Floats,
     PerSignal,
@@ -77,7 +76,7 @@ class UserTableWorld(UserWorld):
         noise: The scale of the noise, for all signals or for each: with 1 outcomes are 0 or 1; s has s² of that
             variance.
         safe: The index of the safe action. It may violate a limit for some users; such rounds are counted.
-        divisions: The number of columns of `users` that are segments.
+        segment_columns: The number of columns of `users` that are segments.
 
     Raises:
         InvalidProblem: Shapes do not agree, or a value is out of range.
@@ -102,7 +101,7 @@ class UserTableWorld(UserWorld):
         cost: ArrayLike,
         noise: PerSignal = 1.0,
         safe: int = 0,
-        divisions: int = 0,
+        segment_columns: int = 0,
     ) -> None:
         means, contexts = parse_means(reward, check_array(cost, "cost"), "n, K")[0], check_array(users, "users")
         _, n, count = means.shape
@@ -114,7 +113,9 @@ class UserTableWorld(UserWorld):
                 n=n,
             )
         width = contexts.shape[1]
-        segment_count = check_integer(divisions, "divisions", f"from 0 to {width}, the columns of users", 0, width)
+        segment_count = check_integer(
+            segment_columns, "segment_columns", f"from 0 to {width}, the columns of users", 0, width
+        )
         numbers, segments = contexts[:, : width - segment_count], contexts[:, width - segment_count :]
         if not (np.all(np.abs(numbers) <= 1.0) and np.all((segments >= 0.0) & (segments == np.floor(segments)))):
             raise InvalidProblem(
@@ -198,7 +199,7 @@ class UserTableWorld(UserWorld):
             "kind": type(self).__name__,
             "users": len(users.table),
             "actions": users.count,
-            "divisions": users.divisions,
+            "segment_columns": users.divisions,
             "digest": sha256(users.table.tobytes() + self.parameters.tobytes()).hexdigest(),
             "noise": self.noise.tolist(),
             "safe": users.safe,

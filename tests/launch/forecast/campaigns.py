@@ -65,7 +65,7 @@ class Truth:
         users = np.column_stack([self.context, segments]) if divided else self.context
         noise = [self.noise, 1.0, 1.0]
         return sw.UserTableWorld(
-            users=users, reward=self.table[0], cost=self.table[1:], divisions=int(divided), noise=noise
+            users=users, reward=self.table[0], cost=self.table[1:], segment_columns=int(divided), noise=noise
         )
 
     def log(self, rows: int) -> dict[str, Any]:

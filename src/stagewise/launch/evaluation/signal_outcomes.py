@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from stagewise.kernels.compile import Floats
+from stagewise.engine.compile import Floats
 from stagewise.launch.decision_log import Log
 from stagewise.launch.notes import Note, NoteCode
 from stagewise.problem.errors import ErrorCode, InvalidOutcome

@@ -177,7 +177,7 @@ def build_counted_play(policy: Any, world: Any, rounds: int, audit: bool) -> Pla
 
     def play(run: int) -> Any:
         player = CountingPolicy(policy) if isinstance(policy, PrintedLCLUCB) else policy
-        settings: dict[str, Any] = {"seed": SEED, "record": RECORD, "progress": False, "audit": audit}
+        settings: dict[str, Any] = {"seed": SEED, "record_points": RECORD, "progress": False, "audit": audit}
         result = simulate(player, world, rounds=rounds, runs=[run], **settings)
         result.manifest["empty"] = getattr(player, "empty", 0)
         return result

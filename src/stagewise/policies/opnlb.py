@@ -30,8 +30,7 @@ from stagewise.policies.settings import (
     get_optimism_switch,
     set_derived,
 )
-from stagewise.problem.actions import check_action_table
-from stagewise.problem.checks import PerSignal, check_number, check_per_signal
+from stagewise.problem.checks import PerSignal, check_number, check_per_signal, check_table
 from stagewise.problem.errors import ErrorCode, InvalidActions, InvalidProblem
 from stagewise.problem.functions import GivenClass, parse_function_class, parse_function_classes
 from stagewise.problem.safe_action import SafeAction
@@ -192,7 +191,7 @@ class OPNLB(SafeBasePolicy):
     def check_logged_actions(self, actions: Any) -> Floats | Ints:
         if self.functions.table is not None:
             return logged_arms(actions, self.functions.table.shape[1])
-        features = check_action_table(actions)[0]
+        features = check_table(actions, "the actions", InvalidActions)[0]
         self.check_dimension(features)
         self.functions.at(features)
         return features

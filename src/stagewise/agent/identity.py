@@ -16,7 +16,7 @@ import numpy as np
 from stagewise.engine.random import to_signed_seed
 from stagewise.problem.checks import check_integer, check_mapping
 from stagewise.problem.errors import ErrorCode, InvalidOutcome, InvalidProblem
-from stagewise.problem.formatting import show
+from stagewise.problem.formatting import safe_repr
 from stagewise.problem.safe_action import decode_round_safe_action
 from stagewise.records.decision import Decision
 from stagewise.records.decision_id import format_decision_id, parse_decision_id
@@ -116,7 +116,7 @@ class Identity:
             raise InvalidProblem(
                 ErrorCode.DUPLICATE_NAME,
                 "name is {name}; this agent had that name before, so decision ids would repeat",
-                name=show(name),
+                name=safe_repr(name),
             )
         if other.id_prefix == self.id_prefix:
             return self
@@ -150,7 +150,7 @@ class Identity:
         raise InvalidOutcome(
             ErrorCode.UNKNOWN_DECISION,
             "the outcome is for {what}, which this agent did not make; give a decision, its id or its round",
-            what=f"round {what}" if is_round else f"{show(what)}, a decision",
+            what=f"round {what}" if is_round else f"{safe_repr(what)}, a decision",
         )
 
     def _find_by_id(self, id_: str) -> int:
@@ -166,7 +166,7 @@ class Identity:
         raise InvalidOutcome(
             ErrorCode.UNKNOWN_DECISION,
             "the outcome is for {id}; {why}",
-            id=show(id_),
+            id=safe_repr(id_),
             why="its outcome was given already, and once is all it counts, or it was forgotten"
             if self._is_registered(id_)
             else "this agent did not make it, and has not adopted it; decisions are adopted before they are answered",

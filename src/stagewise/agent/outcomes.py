@@ -101,7 +101,7 @@ def reject_late(queue: OutcomeQueue, windows: Mapping[str, OutcomeWindow], index
         "counted as late, not learned",
         name=queue.names[late[0]],
         round=index,
-        length_text=window.length_text,
+        length_text=window.duration_text,
         counts="the row was left out" if window.drops else f"what was missing counts as {window.missing:g}",
     )
 
@@ -139,7 +139,7 @@ def to_microseconds(seconds: float) -> int:
 def encode_windows(windows: Mapping[str, OutcomeWindow]) -> dict[str, Any]:
     """Return windows as JSON holds them."""
     lengths = {
-        name: window.length.total_seconds() if isinstance(window.length, timedelta) else window.length
+        name: window.duration.total_seconds() if isinstance(window.duration, timedelta) else window.duration
         for name, window in windows.items()
     }
     return {name: [lengths[name], window.missing] for name, window in windows.items()}

@@ -24,7 +24,7 @@ from stagewise.policies.policy_encoding import check_kind, encode_value
 from stagewise.policies.problem_diff import diff_problems
 from stagewise.problem.checks import check_integer, check_number
 from stagewise.problem.errors import ErrorCode, InvalidFile, InvalidProblem
-from stagewise.problem.formatting import format_path, show
+from stagewise.problem.formatting import format_path, safe_repr
 from stagewise.problem.safe_action import decode_round_safe_action, encode_round_safe_action
 
 FORMAT, VERSION = "stagewise-agent", 6
@@ -124,7 +124,7 @@ def decode_file(path: Path, raw: bytes) -> dict[str, Any]:
             "{path} has version {version}; this stagewise reads version {supported}, so use the "
             "stagewise that wrote it, or start a new agent and give it the log (learn_log)",
             path=format_path(path),
-            version=show(version),
+            version=safe_repr(version),
             supported=VERSION,
         )
     if "digest" not in content:
@@ -190,13 +190,13 @@ def check_same_policy(path: Path, saved: BasePolicy, given: Any) -> None:
                 "with {name} = {saved}, and the given policy has {given}; its state does not carry over, so start a "
                 "new agent and give it the log (learn_log)",
                 name=name,
-                saved=show(getattr(saved, name)),
-                given=show(getattr(given, name)),
+                saved=safe_repr(getattr(saved, name)),
+                given=safe_repr(getattr(given, name)),
             )
     if ours.names != theirs.names:
         raise mismatch(
             "with limits in the order {names}, and the given policy has {given}; keep the order, since costs are "
             "given by position",
-            names=show(list(ours.names)),
-            given=show(list(theirs.names)),
+            names=safe_repr(list(ours.names)),
+            given=safe_repr(list(theirs.names)),
         )

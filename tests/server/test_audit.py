@@ -15,7 +15,7 @@ from stagewise.problem.errors import ErrorCode, InvalidFile
 from stagewise.server.audit.replay_log import Replay
 from stagewise.server.audit.verify_log import Receipt, VerificationResult, verify_store
 from stagewise.server.event_log import Event, compute_chain, encode_canonical
-from stagewise.server.server_errors import UnknownExperiment
+from stagewise.server.messages import UnknownExperiment
 from stagewise.server.store.base import Store
 from stagewise.server.store.factory import open_store
 

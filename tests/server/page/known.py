@@ -9,7 +9,7 @@ import stagewise as sw
 from stagewise.problem.errors import ErrorCode
 from stagewise.server.figures import build_figures
 from stagewise.server.log_statistics import LogStatistics
-from stagewise.server.server_errors import UnknownDecision, UnknownExperiment
+from stagewise.server.messages import UnknownDecision, UnknownExperiment
 from stagewise.server.store.base import StoreUnavailable
 
 ACTIONS = ("nothing", "digest", "offer", "reminder")

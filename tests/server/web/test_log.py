@@ -21,7 +21,7 @@ SECRET = "ada@example.org"
 FAILING = f"""
 import logging, sys, threading
 from pathlib import Path
-import stagewise.server.decision_engine as engine
+import stagewise.server.decide as engine
 from stagewise.server.decision_server import DecisionServer
 from stagewise.server.web.app import HttpSettings
 from stagewise.server.web.http_server import serve
@@ -30,7 +30,7 @@ from tests.server.web.real import Real
 def failing(*args, **kwargs):
     raise ValueError("line one {SECRET}\\nline two {SECRET}")
 
-engine.apply_policy = engine.compute_draws = failing
+engine.choose = failing
 DecisionServer.explain = failing
 there = Real(Path(sys.argv[1]), settings=HttpSettings(log=sys.argv[2] == "log"))
 def on_start(address):

@@ -9,10 +9,9 @@ from stagewise.policies.problem import Problem
 from stagewise.problem.errors import ErrorCode
 from stagewise.problem.formatting import safe_repr
 from stagewise.server.audit.replay_log import DecisionOrigin, Replay
-from stagewise.server.decision_engine import PolicySnapshot, build_context, compute_draw
+from stagewise.server.decide import PolicySnapshot, compute_draw, describe_decision, encode_context, format_time
 from stagewise.server.event_log import DECISION, OUTCOME, SHOWN, Event
-from stagewise.server.responses import describe_decision, format_time
-from stagewise.server.server_errors import UnknownDecision
+from stagewise.server.messages import DecisionRequest, UnknownDecision
 from stagewise.server.store.base import Store
 
 
@@ -58,7 +57,7 @@ def describe_snapshot_time(store: Store, experiment: str, row: int) -> str:
 
 def describe_bounds(snapshot: PolicySnapshot, key: bytes, id_: str, body: Any) -> Iterator[str]:
     """Yield the policy's table of the available actions."""
-    context = build_context(snapshot, body["request"]["context"], body["request"].get("only"))
+    context = encode_context(snapshot, msgspec.convert(body["request"], DecisionRequest))
     decision = snapshot.policy.choose(snapshot.state, context, compute_draw(key, id_))
     yield "Estimates, bounds and probability of each action:"
     table = decision.explain().splitlines()[1:]

@@ -6,7 +6,7 @@ decides with the same random numbers; the body must be equal.
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
@@ -16,10 +16,11 @@ from stagewise.records.reason import Reason
 from stagewise.server.audit.effective_controls import decode_basis, read_effective_controls
 from stagewise.server.audit.log_reader import check_experiment, read_controls, read_versions
 from stagewise.server.controls import Controls
-from stagewise.server.decision_engine import PolicySnapshot, build_safe_body, decode_cause, make_decision
+from stagewise.server.decide import DecisionRecord, PolicySnapshot, build_safe_record, decide, decode_decision
 from stagewise.server.event_log import DECISION, GLOBAL, Event, encode_canonical
 from stagewise.server.messages import DecisionRequest
-from stagewise.server.state_fold import StateFold, build_initial_snapshot
+from stagewise.server.snapshots import build_initial_snapshot
+from stagewise.server.state_fold import StateFold
 from stagewise.server.store.base import Store, StoreUnavailable
 from stagewise.server.versions import ProblemVersion
 
@@ -126,31 +127,34 @@ class Replay:
         error = self.effective_controls.find_error(event.seq, decode_basis(event.body))
         if error is not None:
             return f"{where}: {error}"
-        replayed = self.replay_body(snapshot, controls, everywhere, event.key, body)
-        if encode_canonical(replayed) == event.body:
-            return None
-        names = [
-            name
-            for name in sorted({*replayed, *body})
-            if encode_canonical(replayed.get(name)) != encode_canonical(body.get(name))
-        ]
-        name = (names or ["body"])[0]
-        return (
-            f"{where}: {name} is {safe_repr(body.get(name))} in the log and {safe_repr(replayed.get(name))} by replay"
-        )
+        replayed = self.replay_decision(snapshot, controls, everywhere, event)
+        if isinstance(replayed, DecisionRecord):
+            encoded = encode_canonical(replayed)
+            if encoded == event.body:
+                return None
+            now = msgspec.json.decode(encoded)
+            names = [
+                name
+                for name in sorted({*now, *body})
+                if encode_canonical(now.get(name)) != encode_canonical(body.get(name))
+            ]
+            name = (names or ["body"])[0]
+            return f"{where}: {name} is {safe_repr(body.get(name))} in the log and {safe_repr(now.get(name))} by replay"
+        return f"{where}: the request is invalid by replay: {replayed}"
 
-    def replay_body(
-        self, snapshot: PolicySnapshot, controls: Controls, everywhere: Controls, id_: str, body: Any
-    ) -> dict[str, Any]:
-        """Return the replayed body of a decision."""
-        replayed = make_decision(
-            snapshot, controls, everywhere, self.key, id_, msgspec.convert(body["request"], DecisionRequest)
-        )
-        cause = decode_cause(body)
-        missing = cause is not None and cause.reason in (Reason.FAILED, Reason.SERVER_NOT_READY)
-        if (
-            cause is not None and missing and replayed["reason"] != cause.reason
-        ):  # what failed or was missing there need not be here
-            replayed = {**replayed, **build_safe_body(snapshot, cause)}
-            replayed.pop("choice", None)
-        return replayed
+    def replay_decision(
+        self, snapshot: PolicySnapshot, controls: Controls, everywhere: Controls, event: Event
+    ) -> DecisionRecord | Exception:
+        """Decide again; what failed or was missing at the time is taken from the log."""
+        logged = decode_decision(event.body)
+        request = msgspec.convert(logged.request, DecisionRequest)
+        (replayed,) = decide(snapshot, controls, everywhere, self.key, [(event.key, request)])
+        cause = logged.cause
+        if cause is None or cause.reason not in (Reason.FAILED, Reason.SERVER_NOT_READY):
+            return replayed
+        if isinstance(replayed, Exception) or replayed.reason == cause.reason:
+            return replayed
+        safe = build_safe_record(snapshot, cause)
+        safe.control, safe.mode, safe.problem = replayed.control, replayed.mode, replayed.problem
+        safe.request, safe.snapshot = replayed.request, replayed.snapshot
+        return safe

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import msgspec
 
 from stagewise.server.event_log import StoredSnapshot
-from stagewise.server.snapshot_seals import SEAL_BYTES
-from stagewise.server.state_fold import StateFold, encode_snapshot
+from stagewise.server.snapshots import SEAL_BYTES, encode_snapshot
+from stagewise.server.state_fold import StateFold
 from stagewise.server.store.base import Store
 from stagewise.server.versions import ProblemVersion
 

@@ -147,12 +147,10 @@ class DecisionServer(Experiments):
         """Decide, write and answer; requests whose controls changed meanwhile are decided again."""
         left, why = list(batch), "the controls changed again and again while it was made"
         for _ in range(MAX_ATTEMPTS):
-            left, records = self._reject_invalid(left, self._decide(experiment, experiment.key, left))
-            if not left:
-                return
-            pairs = zip(left, records, strict=True)
+            records = self._decide(experiment, experiment.key, left)
+            requests = [build_append_request(experiment.name, *pair) for pair in zip(left, records, strict=True)]
             try:
-                results = await self.writer.append_all([build_append_request(experiment.name, *pair) for pair in pairs])
+                results = await self.writer.append_all(requests)
             except StoreUnavailable as error:
                 why = str(error)
                 break
@@ -164,20 +162,11 @@ class DecisionServer(Experiments):
                 else:
                     set_answer(one, self._build_answer(experiment, one, record, result))
             left = stale
-            if left:
-                await asyncio.to_thread(self.refresh)
+            if not left:
+                return
+            await asyncio.to_thread(self.refresh)
         for one, record in zip(left, self._decide(experiment, experiment.key, left), strict=True):
             set_answer(one, self._build_unlogged(experiment, one, record, why))
-
-    def _reject_invalid(
-        self, batch: list[WaitingRequest], records: list[Any]
-    ) -> tuple[list[WaitingRequest], list[Any]]:
-        """Answer invalid requests, except those with a client's id: they may be retries of valid ones."""
-        for one, record in zip(batch, records, strict=True):
-            if isinstance(record, Exception) and one.request.decision_id is None:
-                set_answer(one, record)
-        left = [i for i, one in enumerate(batch) if not one.answer.done()]
-        return [batch[i] for i in left], [records[i] for i in left]
 
     def _decide(self, experiment: Experiment, key: bytes, batch: Sequence[WaitingRequest]) -> list[Any]:
         """Return a record or an error for each request.
@@ -357,7 +346,7 @@ def build_append_request(name: str, one: WaitingRequest, record: DecisionRecord 
     )
     if isinstance(record, DecisionRecord):
         return AppendRequest(name, DECISION, one.id_, encode_canonical(record), digest, record.control)
-    return AppendRequest(name, DECISION, one.id_, b"", digest, (0, 0))  # controls that are always stale
+    return AppendRequest(name, DECISION, one.id_, b"", digest, (0, 0))  # always stale, so never written
 
 
 def build_outcome_request(experiment: Experiment, outcome: OutcomeUpdate) -> AppendRequest:

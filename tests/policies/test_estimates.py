@@ -88,7 +88,7 @@ def test_they_travel_with_a_decision() -> None:
     agent, decision = taught()
     copy = pickle.loads(pickle.dumps(decision))
     replica = sw.Replica(agent.snapshot(), name="pod")
-    for one in (copy, decision._replace(optimality_gap=0.1)):
+    for one in (copy, decision._replace(solver_gap=0.1)):
         assert (one.estimated_reward, one.estimated_cost) == (decision.estimated_reward, decision.estimated_cost)
         assert one.explain() == decision.explain()
     assert replica.decide({"age": 40.0, "country": "NZ"}).estimated_reward is not None

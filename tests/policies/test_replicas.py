@@ -35,7 +35,7 @@ from stagewise import (
     Snapshot,
 )
 from stagewise.agent.seeding import derive_stream
-from stagewise.kernels.layout import CACHED
+from stagewise.engine.layout import CACHED
 from stagewise.policies.policy import PlayedAction
 from stagewise.problem.errors import ErrorCode
 
@@ -352,7 +352,7 @@ def test_the_learners_own_decisions_and_adopted_ones_are_in_one_order() -> None:
     agent.learn(other.id, reward=0.1, cost=0.1)
     agent.learn(last, reward=0.1, cost=0.1)
     assert agent.buffered_count == 2
-    assert agent.pending()["cost"].oldest == one.id
+    assert agent.pending_summary()["cost"].oldest == one.id
     agent.learn(one.id, reward=0.1, cost=0.1)
     assert (agent.buffered_count, agent.pending_count) == (0, 0)
 
@@ -376,7 +376,7 @@ def test_what_waits_is_told_by_the_replicas_ids() -> None:
     decision = Replica(agent.snapshot(), name="a").decide(np.eye(2))
     agent.register(decision)
     agent.decide(np.eye(2))
-    assert agent.pending()["cost"].oldest == decision.id
+    assert agent.pending_summary()["cost"].oldest == decision.id
 
 
 def test_outcomes_of_a_decision_that_was_not_adopted_are_refused() -> None:
@@ -526,7 +526,7 @@ def test_a_copy_adopts_by_itself() -> None:
 
 
 def test_names_that_are_apart_go_through_replicas_too() -> None:
-    policy = OPB(arms=3, safe_action=SafeAction(arm=0, cost=[0.0, 0.0]), threshold=NAMED, separate_signals=True)
+    policy = OPB(arms=3, safe_action=SafeAction(arm=0, cost=[0.0, 0.0]), threshold=NAMED, separate_models=True)
     agent = Agent(policy, seed=2)
     made = [Replica(agent.snapshot(), name=name).decide(Arms(3)) for name in "ab"]
     for decision in made:

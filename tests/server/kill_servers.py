@@ -41,7 +41,7 @@ def killed_at(statement: int, store: Any) -> None:
     if hasattr(store, "_open"):
         trace_file(store, traced)
     else:
-        trace_server(store._sessions, traced)
+        trace_server(store, traced)
 
 
 def trace_file(store: Any, traced: Callable[..., None]) -> None:
@@ -56,8 +56,8 @@ def trace_file(store: Any, traced: Callable[..., None]) -> None:
     store._open = opens
 
 
-def trace_server(sessions: Any, traced: Callable[..., None]) -> None:
-    connect = sessions.connect
+def trace_server(store: Any, traced: Callable[..., None]) -> None:
+    connect = store._connect
 
     def connects() -> Any:
         connection = connect()
@@ -70,8 +70,8 @@ def trace_server(sessions: Any, traced: Callable[..., None]) -> None:
         connection.execute = executes
         return connection
 
-    sessions.connect = connects
-    sessions._forget_idle()
+    store._connect = connects
+    store._close_idle()
 
 
 async def play(server: DecisionServer, turn: int, out: int, rng: random.Random) -> None:

@@ -14,7 +14,7 @@ from tests.server.server_helpers import NAME, drop_snapshots, learned, played, s
 
 import stagewise as sw
 from stagewise.problem.errors import ErrorCode, InvalidActions, InvalidOutcome, InvalidProblem
-from stagewise.server.audit.replay_log import Replay
+from stagewise.server.audit.replay import Replay
 from stagewise.server.decision_server import DecisionServer
 from stagewise.server.event_log import GLOBAL, AppendRequest, encode_canonical
 from stagewise.server.messages import (
@@ -223,11 +223,11 @@ async def test_what_is_asked_in_vain_changes_nothing(tmp_path: Path) -> None:
 @played
 async def test_a_batch_answers_each_by_itself(tmp_path: Path) -> None:
     async with serve_problem(tmp_path) as server:
-        made = await server.decide_all(NAME, [user("a"), user("b", age=400.0), user("a"), user("c")])
+        made = await server.decide_many(NAME, [user("a"), user("b", age=400.0), user("a"), user("c")])
         assert isinstance(made[1], ErrorResponse)
         assert made[0] == made[2]
         assert server.store.head(NAME).decision_count == 2
-        told = await server.learn_all(NAME, [OutcomeUpdate("a", {"click": 1}), OutcomeUpdate("x", {"click": 1})])
+        told = await server.learn_many(NAME, [OutcomeUpdate("a", {"click": 1}), OutcomeUpdate("x", {"click": 1})])
         assert isinstance(told[1], ErrorResponse)
         assert (told[1].code, told[1].decision_id) == ("unknown_decision", "x")
 
@@ -293,7 +293,7 @@ async def test_a_store_that_cannot_be_written_gives_the_safe_action_and_says_so(
             patched.setattr(server.store, "append", fail)
             made = await server.decide(NAME, user("u-1"))
             assert (made.action, made.logged) == ("nothing", False)
-            assert made.reason == "not_logged"
+            assert made.reason == "log_write_failed"
             with pytest.raises(StoreUnavailable):
                 await server.learn(NAME, OutcomeUpdate("u-1", {"click": 1}))
         assert (await server.decide(NAME, user("u-1"))).logged
@@ -408,7 +408,7 @@ async def test_events_that_are_told_stop_a_server_and_are_seen_before_their_wind
         figures = server.figures(NAME)
         killed = server.experiment(NAME).killed
         assert killed is not None
-        assert (killed.details["trip"], killed.details["details"]["limit"]) == ("limit_exceeded", "opt_out")
+        assert (killed.details["trip"], killed.details["details"]["limit"]) == ("observed_cost_above_limit", "opt_out")
         limit = figures["limits"]["opt_out"]
         assert (limit["observed_mean"], limit["count"], limit["open"]) == (0.25, 200, 200)
         assert limit["threshold"] < limit["low"]

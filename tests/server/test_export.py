@@ -15,8 +15,8 @@ from tests.server.server_helpers import NAME
 import stagewise as sw
 from stagewise.problem.errors import ErrorCode, InvalidFile
 from stagewise.records.reason import ReasonDetails
-from stagewise.server.audit.explain_decision import explain_logged_decision
-from stagewise.server.audit.export_log import build_columns, export_log
+from stagewise.server.audit.export import build_columns, export_log
+from stagewise.server.audit.replay import explain_logged_decision
 from stagewise.server.messages import UnknownDecision, UnknownExperiment
 from stagewise.server.store.base import Store
 from stagewise.server.store.factory import open_store

@@ -188,7 +188,9 @@ def test_what_was_deferred_counts_once_it_was_shown() -> None:
 def test_who_changed_what_and_why() -> None:
     log = small_log()
     log.control(6.0, "mode", "ada", "looks fine", mode="canary", share=0.1)
-    why = ReasonDetails.of(Reason.LIMIT_EXCEEDED, limit="opt_out", at_most=True, count=400, mean=0.5, level=0.05)
+    why = ReasonDetails.of(
+        Reason.OBSERVED_COST_ABOVE_LIMIT, limit="opt_out", at_most=True, count=400, mean=0.5, level=0.05
+    )
     log.row("control", 7.0, {"what": "trip", "actor": "server", "trip": why.reason, "details": why.details})
     told = build_figures(tallied(log), 8_000_000, mode="canary", killed="tripped")
     assert [one["what"] for one in told["controls"]] == ["trip", "mode", "version 1 of the problem"]

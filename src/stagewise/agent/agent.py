@@ -207,7 +207,7 @@ class Agent(DelayedFeedbackAgent):
             >>> finding.check.value, finding.signal, finding.verdict.value, round(finding.details["mean"], 3)
             ('safe_cost', 'opt_out', 'contradicted', 0.5)
             >>> agent.decide(sw.Arms(2)).reason.value
-            'contradiction'
+            'assumption_contradicted'
         """
         with self._lock:
             return add_observed_health(

@@ -13,17 +13,17 @@ from stagewise.agent.outcome_queue import ORDERS
 from stagewise.agent.seeding import check_name
 from stagewise.agent.segment_summary import list_segment_names
 from stagewise.agent.statistics import Statistics
+from stagewise.engine.compile import Floats
 from stagewise.files.atomic_write import compute_sha256
 from stagewise.files.paths import format_error
-from stagewise.kernels.compile import Floats
 from stagewise.policies.base_policy import BasePolicy
 from stagewise.policies.policy import check_policy_protocol
 from stagewise.policies.policy_encoding import check_kind, decode_value, encode_value
 from stagewise.policies.problem_diff import diff_problems
-from stagewise.problem.checks import check_choice, check_seed, safe_repr
+from stagewise.problem.checks import check_choice, check_seed
+from stagewise.problem.context import hash_segment
 from stagewise.problem.errors import ErrorCode, InvalidFile, InvalidProblem, StagewiseError
-from stagewise.problem.formatting import format_path
-from stagewise.problem.naming import hash_segment
+from stagewise.problem.formatting import format_path, safe_repr
 
 FORMAT, VERSION = "stagewise-agent", 5
 

@@ -6,8 +6,8 @@ import numpy as np
 
 from stagewise.agent.registered import RegisteredDecisions
 from stagewise.agent.seeding import check_name, derive_id_prefix, derive_stream
-from stagewise.problem.checks import safe_repr
 from stagewise.problem.errors import ErrorCode, InvalidOutcome, InvalidProblem
+from stagewise.problem.formatting import safe_repr
 from stagewise.records.decision import Decision
 from stagewise.records.decision_id import DIGITS, format_decision_id, parse_decision_id
 

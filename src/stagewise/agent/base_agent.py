@@ -69,7 +69,7 @@ class BaseAgent:
         self._update_count = 0  # the number of updates of the memory
         ours = policy if isinstance(policy, BasePolicy) else None
         names = ("outcome",) if ours is None else ours.signal_names
-        self._queue = OutcomeQueue(names, ours is not None and ours.separate_signals, self.order == "arrival")
+        self._queue = OutcomeQueue(names, ours is not None and ours.separate_models, self.order == "arrival")
         self._deadlines = build_deadlines(ours, windows)
         if self._deadlines is not None and self.order == "arrival":
             raise InvalidProblem(
@@ -173,7 +173,7 @@ class BaseAgent:
             if ours is not None and (statistics.alerts or (cause is not None and cause.contradicts)):
                 decision = self._apply_guard(ours, decision, actions, draw)
             elif cause is not None:
-                statistics.safe_action_rounds += 1
+                statistics.safe_only_rounds += 1
             index, plays = decision.action_index, statistics.plays
             plays[index] = plays.get(index, 0) + 1
             if decision._round_result is not None:
@@ -202,7 +202,7 @@ class BaseAgent:
         decision = apply_guard(
             ours, state, self._statistics, decision, actions, lambda policy: policy.choose(state, actions, draw)
         )
-        self._statistics.safe_action_rounds += decision.reason_details is not None
+        self._statistics.safe_only_rounds += decision.reason_details is not None
         return decision
 
     def learn(

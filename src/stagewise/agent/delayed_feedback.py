@@ -6,8 +6,8 @@ import numpy as np
 
 from stagewise.agent.base_agent import BaseAgent
 from stagewise.agent.pending_summary import build_pending
-from stagewise.problem.checks import safe_repr
 from stagewise.problem.errors import ErrorCode, InvalidOutcome
+from stagewise.problem.formatting import safe_repr
 from stagewise.records.decision import Decision
 from stagewise.records.pending import Pending
 
@@ -15,7 +15,7 @@ from stagewise.records.pending import Pending
 class DelayedFeedbackAgent(BaseAgent):
     """An agent whose outcomes may be late or never arrive."""
 
-    def pending(self) -> Pending:
+    def pending_summary(self) -> Pending:
         """Return, for each signal, how many outcomes are missing and buffered, since which decision, and why.
 
         Returns:

@@ -49,9 +49,9 @@ class QueuedRow:
 class OutcomeQueue:
     """Pending decisions and buffered outcomes; complete outcomes in order use only `open` and `oldest`."""
 
-    def __init__(self, names: Sequence[str], separate_signals: bool, at_once: bool) -> None:
+    def __init__(self, names: Sequence[str], separate_models: bool, at_once: bool) -> None:
         self.names = tuple(names)
-        self.queues = tuple((k,) for k in range(len(names))) if separate_signals else (tuple(range(len(names))),)
+        self.queues = tuple((k,) for k in range(len(names))) if separate_models else (tuple(range(len(names))),)
         self.at_once = at_once  # order="arrival"
         self.open: dict[int, Any] = {}  # by round: the played action, if no outcome is known
         self.rows: dict[int, QueuedRow] = {}  # by round: decisions with some signals that are not all learned

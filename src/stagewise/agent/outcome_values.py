@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from stagewise.policies.base_policy import BasePolicy
-from stagewise.problem.checks import LARGEST, check_outcome, safe_repr
+from stagewise.problem.checks import LARGEST, check_outcome
 from stagewise.problem.errors import ErrorCode, InvalidOutcome
-from stagewise.problem.formatting import suggest_name
+from stagewise.problem.formatting import safe_repr, suggest_name
 
 
 class Absent:

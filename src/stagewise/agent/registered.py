@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from stagewise.problem.checks import check_mapping, safe_repr
+from stagewise.problem.checks import check_mapping
 from stagewise.problem.errors import ErrorCode, InvalidOutcome
-from stagewise.problem.round_safe_action import decode_round_safe_action
+from stagewise.problem.formatting import safe_repr
+from stagewise.problem.safe_action import decode_round_safe_action
 from stagewise.records.decision import Decision
 from stagewise.records.decision_id import parse_decision_id
 

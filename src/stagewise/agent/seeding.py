@@ -9,9 +9,9 @@ import hashlib
 import json
 from typing import Any
 
-from stagewise.kernels.random_streams import to_signed_seed
-from stagewise.problem.checks import safe_repr
+from stagewise.engine.random import to_signed_seed
 from stagewise.problem.errors import ErrorCode, InvalidProblem
+from stagewise.problem.formatting import safe_repr
 
 MAX_NAME_LENGTH = 200  # characters of a name
 

@@ -14,8 +14,9 @@ from stagewise.files.paths import format_error
 from stagewise.policies.base_policy import BasePolicy
 from stagewise.policies.policy import State
 from stagewise.policies.policy_encoding import decode_value, encode_value
-from stagewise.problem.checks import check_integer_at_least, check_seed, safe_repr
+from stagewise.problem.checks import check_integer_at_least, check_seed
 from stagewise.problem.errors import ErrorCode, InvalidFile, StagewiseError
+from stagewise.problem.formatting import safe_repr
 from stagewise.records.reason import ReasonDetails
 
 FORMAT, VERSION = "stagewise-snapshot", 1

@@ -71,7 +71,7 @@ class Statistics:
 
     def __init__(self) -> None:
         self.plays: dict[int, int] = {}  # by the decision's index; −1: the safe action beside a list
-        self.safe_action_rounds = 0  # rounds in which only the safe action could be played
+        self.safe_only_rounds = 0  # rounds in which only the safe action could be played
         self.refused = 0  # rejected outcomes
         self.cancelled = 0  # decisions that were not carried out; `plays` no longer counts them
         self.alerts: dict[str, ReasonDetails] = {}  # contradictions, by the name of the finding
@@ -125,7 +125,7 @@ class Statistics:
         """Return the statistics as JSON holds them."""
         return {
             "plays": {str(index): count for index, count in self.plays.items()},
-            "safe_rounds": self.safe_action_rounds,
+            "safe_rounds": self.safe_only_rounds,
             "refused": self.refused,
             "cancelled": self.cancelled,
             "alerts": {name: encode_cause(cause) for name, cause in self.alerts.items()},

@@ -16,10 +16,10 @@ from stagewise import __version__
 from stagewise.cli.log_import import build_offline_log, check_log, read_log
 from stagewise.cli.problem_file import load_problem_file
 from stagewise.cli.server_settings import build_settings
-from stagewise.files.table_reader import read_table
+from stagewise.files.tables import read_table
 from stagewise.policies.problem import Problem
+from stagewise.problem.checks import check_name
 from stagewise.problem.errors import ErrorCode, InvalidProblem, StagewiseError
-from stagewise.problem.signals import check_name
 from stagewise.server.access_keys import AccessKeys
 from stagewise.server.audit.log_reader import count_offline_rows
 from stagewise.server.controls import parse_mode

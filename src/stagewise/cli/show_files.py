@@ -130,7 +130,7 @@ def read_column_names(path: Path) -> list[str]:
 
 def describe_toml(path: Path) -> str | None:
     """Describe a TOML file: a problem or a simulation."""
-    from stagewise.files.toml_files import read_toml
+    from stagewise.files.paths import read_toml
 
     if path.suffix.lower() != ".toml" or not path.is_file():
         return None

@@ -11,8 +11,8 @@ from typing import Any, NoReturn, Self
 import numpy as np
 import numpy.typing as npt
 
-from stagewise.files.table_reader import read_table
-from stagewise.kernels.compile import Flags, Floats, Ints
+from stagewise.engine.compile import Flags, Floats, Ints
+from stagewise.files.tables import read_table
 from stagewise.policies.problem import Problem
 from stagewise.problem.checks import check_mapping, check_number
 from stagewise.problem.columns import (
@@ -24,9 +24,9 @@ from stagewise.problem.columns import (
     parse_object_numbers,
     suggest_column,
 )
+from stagewise.problem.context import FLOATS
 from stagewise.problem.errors import ErrorCode, InvalidFile, InvalidOutcome, InvalidProblem, StagewiseError
 from stagewise.problem.formatting import safe_repr, suggest_name
-from stagewise.problem.naming import FLOATS
 from stagewise.problem.window import parse_timestamp
 
 Texts = npt.NDArray[np.object_]

@@ -5,10 +5,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stagewise.kernels.compile import Flags, get_batch_rows
-from stagewise.kernels.constraints import CONTRADICTED, SAFE_ACTION_DRAWN
-from stagewise.kernels.layout import SAFE_INDEX
-from stagewise.kernels.loop.user_batch import build_batch_decider
+from stagewise.engine.batch import build_batch_decider
+from stagewise.engine.compile import Flags, get_batch_rows
+from stagewise.engine.layout import SAFE_INDEX
+from stagewise.engine.limits import CONTRADICTED, SAFE_ACTION_DRAWN
 from stagewise.policies.arrays import with_sizes
 from stagewise.policies.policy import State
 from stagewise.policies.problem_policy import ProblemPolicy

@@ -133,7 +133,7 @@ def decide(
         if len(requests) > 1:
             return [decide(snapshot, controls, everywhere, key, [one])[0] for one in requests]
         log.exception("deciding failed; the safe action is served")
-        records = [records[0] or build_safe_record(snapshot, ReasonDetails(Reason.FAILED))]
+        records = [records[0] or build_safe_record(snapshot, ReasonDetails(Reason.DECISION_FAILED))]
     else:
         for i, record in zip(asked, chosen, strict=True):
             if i in causes:
@@ -182,11 +182,11 @@ def get_override_cause(controls: Controls, everywhere: Controls, id_: str) -> Re
     if killed is not None:
         return killed
     if controls.mode == "off":
-        return ReasonDetails(Reason.OFF)
+        return ReasonDetails(Reason.EXPERIMENT_OFF)
     if controls.mode == "shadow":
         return ReasonDetails(Reason.SHADOW)
     if controls.mode == "canary" and not is_in_canary(id_, controls.share):
-        return ReasonDetails.of(Reason.CANARY, share=controls.share)
+        return ReasonDetails.of(Reason.OUTSIDE_CANARY, share=controls.share)
     return None
 
 
@@ -205,7 +205,7 @@ def choose(snapshot: PolicySnapshot, contexts: Sequence[Context], draws: Sequenc
         records.append(
             build_record(snapshot, decision)
             if cause is None and decision is not None
-            else build_safe_record(snapshot, cause or ReasonDetails(Reason.FAILED))
+            else build_safe_record(snapshot, cause or ReasonDetails(Reason.DECISION_FAILED))
         )
     return records
 

@@ -111,7 +111,7 @@ class DecisionServer(Experiments):
         """Decide for one user. The response is in the log unless `logged` is false."""
         return await self._ask(self.experiment(name), request)
 
-    async def decide_all(
+    async def decide_many(
         self, name: str, requests: Sequence[DecisionRequest]
     ) -> list[DecisionResponse | ErrorResponse]:
         """Decide for several users; an item that fails is answered with its error."""
@@ -198,9 +198,9 @@ class DecisionServer(Experiments):
         """Return the safe action with `logged` false."""
         if isinstance(record, Exception):
             return record
-        safe = build_safe_record(experiment.policy_snapshot, ReasonDetails.of(Reason.NOT_LOGGED, error=error))
+        safe = build_safe_record(experiment.policy_snapshot, ReasonDetails.of(Reason.LOG_WRITE_FAILED, error=error))
         safe.mode, safe.problem, safe.snapshot = record.mode, record.problem, record.snapshot
-        self.counters.decisions[experiment.name, safe.action, safe.mode, Reason.NOT_LOGGED] += 1
+        self.counters.decisions[experiment.name, safe.action, safe.mode, Reason.LOG_WRITE_FAILED] += 1
         return safe.to_response(one.id_, logged=False)
 
     async def learn(self, name: str, outcome: OutcomeUpdate) -> OutcomeResponse:
@@ -210,7 +210,7 @@ class DecisionServer(Experiments):
             raise answer
         return answer
 
-    async def learn_all(self, name: str, outcomes: Sequence[OutcomeUpdate]) -> list[OutcomeResponse | ErrorResponse]:
+    async def learn_many(self, name: str, outcomes: Sequence[OutcomeUpdate]) -> list[OutcomeResponse | ErrorResponse]:
         """Accept several outcomes; an item that fails is answered with its error."""
         answers = await self._learn(self.experiment(name), outcomes)
         return [to_response(answer, one.decision_id) for answer, one in zip(answers, outcomes, strict=True)]

@@ -13,9 +13,9 @@ from typing import Any
 import msgspec
 
 from stagewise.policies.problem import Problem
+from stagewise.problem.checks import check_name
 from stagewise.problem.errors import ErrorCode, InvalidOutcome, InvalidProblem
 from stagewise.problem.formatting import safe_repr, suggest_name
-from stagewise.problem.signals import check_name
 from stagewise.records.reason import ReasonDetails
 from stagewise.server.controls import ACKNOWLEDGE, KILL, MODE, RESUME, Controls, fold_controls, parse_mode
 from stagewise.server.decide import PolicySnapshot

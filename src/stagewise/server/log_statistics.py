@@ -32,12 +32,12 @@ from stagewise.server.time_series import TimeBucket, TimeSeries, update_extremes
 RECENT_DECISIONS = 64  # number of recent decisions, as in an agent's report
 MAX_LAST_DECISIONS, MAX_CHANGES = 20, 50  # maximum numbers in the figures
 MAX_LAGS = 501
-PLANNED_REASONS = (Reason.OFF, Reason.SHADOW, Reason.CANARY)
+PLANNED_REASONS = (Reason.EXPERIMENT_OFF, Reason.SHADOW, Reason.OUTSIDE_CANARY)
 NON_POLICY_REASONS = (
     *PLANNED_REASONS,
     *STOP_REASONS,
-    Reason.FAILED,
-    Reason.NOT_LOGGED,
+    Reason.DECISION_FAILED,
+    Reason.LOG_WRITE_FAILED,
     Reason.SERVER_NOT_READY,
 )
 ROW_WIDTH = 2  # of a pending decision: the index of its action, and whether the policy chose it

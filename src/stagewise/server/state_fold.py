@@ -11,12 +11,12 @@ import numpy as np
 from stagewise.agent.guard import acknowledge_alert, check_drift, record_contradictions
 from stagewise.agent.observed_costs import build_safe_cost_cause, format_safe_cost_name
 from stagewise.agent.statistics import Statistics
-from stagewise.kernels.compile import Floats
+from stagewise.engine.compile import Floats
 from stagewise.policies.context_rows import build_rows
 from stagewise.policies.policy import State
 from stagewise.policies.problem import Problem
+from stagewise.problem.context import check_segment_name, hash_segment
 from stagewise.problem.errors import ErrorCode, InvalidProblem, StagewiseError
-from stagewise.problem.naming import check_segment_name, hash_segment
 from stagewise.problem.signals import scale_outcome
 from stagewise.records.random_key import FIRST
 from stagewise.records.reason import Reason, ReasonDetails
@@ -164,7 +164,7 @@ class StateFold:
         row = pending.add()
         if self.feedback_monitor is not None:
             self.feedback_monitor.record_decision(event.decision_index, int(row[0]))
-        if decision.reason == Reason.CONTRADICTION or event.decision_index % CHECK_INTERVAL == 0:
+        if decision.reason == Reason.ASSUMPTION_CONTRADICTED or event.decision_index % CHECK_INTERVAL == 0:
             self.learn()
             self.check(row)
             self._statistics_copy = None
@@ -172,7 +172,7 @@ class StateFold:
     def check(self, row: Floats) -> None:
         """Record contradictions of declared assumptions; they stay until a person acknowledges them."""
         decision = self.policy.choose(self.state, self.policy.context_in(row), FIRST)
-        if decision.reason is Reason.CONTRADICTION:
+        if decision.reason is Reason.ASSUMPTION_CONTRADICTED:
             record_contradictions(self.policy, self.state, self.statistics, decision)
 
     def apply_outcome(self, event: Event) -> None:
@@ -228,13 +228,13 @@ class StateFold:
         due, self._due = self._due, []
         while due:  # up to the next drift check, whatever the batch
             now, due = due[: self.statistics.updates_until_check], due[self.statistics.updates_until_check :]
-            self.learn_all(now)
+            self.learn_many(now)
             self.statistics.updates_until_check -= len(now)
             if self.statistics.updates_until_check <= 0:
                 check_drift(self.policy, self.state.memory, self.statistics)
                 self._statistics_copy = None
 
-    def learn_all(self, due: Sequence[tuple[int, int]]) -> None:
+    def learn_many(self, due: Sequence[tuple[int, int]]) -> None:
         """Learn values, each given by decision index and signal."""
         indices, signals = np.array(due).T
         at = indices - self.pending_outcomes.base

@@ -58,7 +58,7 @@ def campaign(decisions: int = 4000, problem: sw.Problem = PROBLEM, start: float 
         body: dict[str, Any] = {"probabilities": dict(zip(names, weights.tolist(), strict=True)), "limits": limits}
         if i < decisions * 0.2 and rng.random() < 0.9:
             name = names[0]
-            body.update(reason="canary", mode="canary", details={"share": 0.1})
+            body.update(reason="outside_canary", mode="canary", details={"share": 0.1})
         elif name == names[0] and rng.random() < 0.04:
             body.update(reason="no_better_action")
         log.decision(at, f"u-{i:05}", name, **body)

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from stagewise.files.table_reader import read_table
+from stagewise.files.tables import read_table
 from stagewise.launch.decision_log import RESERVED_NAMES, ColumnFinder, Log, resolve_problem
 from stagewise.launch.doctor.checks.registry import CHECK_NAMES, TEST_COUNT, run_checks
 from stagewise.launch.doctor.finding import CheckName, Finding, FindingVerdict
@@ -16,10 +16,10 @@ from stagewise.launch.doctor.proposing.problem_proposal import propose_problem
 from stagewise.launch.doctor.proposing.roles import assign_roles
 from stagewise.policies.problem import Problem
 from stagewise.policies.settings import check_probability
-from stagewise.problem.checks import check_mapping, is_listing, list_entries, safe_repr
+from stagewise.problem.checks import check_mapping, is_listing, list_entries
 from stagewise.problem.columns import get_column, list_column_names
 from stagewise.problem.errors import ErrorCode, InvalidFile, InvalidOutcome, InvalidProblem
-from stagewise.problem.formatting import suggest_name
+from stagewise.problem.formatting import safe_repr, suggest_name
 
 ALPHA = 0.001
 

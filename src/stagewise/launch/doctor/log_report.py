@@ -4,7 +4,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from stagewise.files.table_writer import format_table
+from stagewise.files.tables import format_table
 from stagewise.launch.decision_log import Log
 from stagewise.launch.doctor.finding import CheckName, Finding, FindingVerdict
 from stagewise.launch.doctor.finding_messages import format_number

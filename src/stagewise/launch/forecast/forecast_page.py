@@ -14,7 +14,7 @@ from stagewise.launch.forecast.forecast_text import (
     format_warm_start,
     list_remarks,
 )
-from stagewise.problem.limit_encoding import describe_limit
+from stagewise.problem.signals import describe_limit
 from stagewise.reports.pages import render_document, render_image, render_table
 from stagewise.reports.plot_style import to_data_uri
 

@@ -24,7 +24,7 @@ async def _post_batch(call: RouteRequest) -> RouteResponse:
     """Decide for a list: an item that cannot be parsed is an error, and the others are decided."""
     items = [_parse_item(item) for item in split_items(call)]
     requests = [item for item in items if isinstance(item, DecisionRequest)]
-    decisions = iter(await call.server.decide_all(call.path_params[0], requests))
+    decisions = iter(await call.server.decide_many(call.path_params[0], requests))
     answers = [item if isinstance(item, ErrorResponse) else next(decisions) for item in items]
     has_failed = any(
         isinstance(answer, DecisionResponse)

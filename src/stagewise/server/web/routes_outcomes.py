@@ -30,7 +30,7 @@ async def post_outcomes(call: RouteRequest) -> RouteResponse:
 async def _post_batch(call: RouteRequest) -> RouteResponse:
     items = [_parse_item(item) for item in split_items(call)]
     outcomes = [item for item in items if isinstance(item, OutcomeUpdate)]
-    answers = iter(await call.server.learn_all(call.path_params[0], outcomes))
+    answers = iter(await call.server.learn_many(call.path_params[0], outcomes))
     return json_response([item if isinstance(item, ErrorResponse) else next(answers) for item in items])
 
 

@@ -7,13 +7,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from stagewise.kernels.compile import Floats, Ints
+from stagewise.engine.compile import Floats, Ints
 from stagewise.launch.decision_log import TIME_COLUMNS, holds_times
 from stagewise.launch.doctor.finding import Finding, select_most_severe
 from stagewise.launch.doctor.finding_messages import FindingCode
 from stagewise.launch.doctor.log_profile import LogProfile
 from stagewise.launch.doctor.permutation_tests import Flags
-from stagewise.problem.row_hash import Hashes, convert_to_bits, extend_hashes
+from stagewise.problem.columns import Hashes, convert_to_bits, extend_hashes
 
 # Names of columns that identify a row; a session or a user has several rows.
 ID_PATTERN = re.compile(r"(decision|request|event|row|message|impression|log)?_?(id|uuid|key)", re.IGNORECASE)

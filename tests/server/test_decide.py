@@ -51,8 +51,8 @@ def users(count: int) -> list[tuple[str, DecisionRequest]]:
     [
         (LIVE, NOWHERE, set()),
         (LIVE._replace(mode="shadow"), NOWHERE, {"shadow"}),
-        (LIVE._replace(mode="canary", share=0.5), NOWHERE, {"canary"}),
-        (LIVE._replace(mode="off"), NOWHERE, {"off"}),
+        (LIVE._replace(mode="canary", share=0.5), NOWHERE, {"outside_canary"}),
+        (LIVE._replace(mode="off"), NOWHERE, {"experiment_off"}),
         (LIVE._replace(killed=KILLED), NOWHERE, {"killed"}),
         (LIVE, NOWHERE._replace(killed=KILLED), {"killed"}),
     ],
@@ -80,7 +80,7 @@ def test_many_are_as_one_by_one(
     found = {one.reason for one in made}
     assert found >= reasons
     if known in ("contradiction", "alert") and not reasons:
-        assert found == {"contradiction"}
+        assert found == {"assumption_contradicted"}
     if "shadow" in reasons:
         assert all(one.policy_choice for one in made)
 

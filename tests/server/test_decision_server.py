@@ -133,6 +133,8 @@ async def test_an_answer_has_the_estimates_of_what_was_drawn_from(tmp_path: Path
             assert dry.limits[name].estimate is not None
         assert dry.estimated_reward is not None
         assert await server.decide(NAME, user("u-1")) == made
+        server_words = server.explain(NAME, "u-1")["description"]
+        assert f"click: estimated at {made.estimated_reward:.6g}." in server_words
 
 
 @played
@@ -251,7 +253,7 @@ async def test_a_canary_serves_the_policy_to_its_share_alone(tmp_path: Path) -> 
     async with serve_problem(tmp_path) as server:
         await server.set_mode(NAME, "canary", 0.25, "ada", "carefully")
         made = [await server.decide(NAME, user(f"u-{i}")) for i in range(200)]
-        held_back = [one for one in made if one.reason == "canary"]
+        held_back = [one for one in made if one.reason == "outside_canary"]
         assert 120 < len(held_back) < 180
         assert {one.action for one in held_back} == {"nothing"}
 
@@ -305,7 +307,7 @@ async def test_deciding_that_fails_gives_the_safe_action(tmp_path: Path, monkeyp
         monkeypatch.setattr("stagewise.server.decide.choose", lambda *_: 1 / 0)
         made = await server.decide(NAME, user("u-1"))
         assert (made.action, made.logged) == ("nothing", True)
-        assert made.reason == "failed"
+        assert made.reason == "decision_failed"
 
 
 @played
@@ -365,13 +367,13 @@ async def test_a_contradiction_stops_exploration_until_a_person_acknowledges_it(
         await learned(server)
         made = await server.decide(NAME, asked("x"))
         assert made.action == "nothing"
-        assert made.reason == "contradiction"
+        assert made.reason == "assumption_contradicted"
         with refused(InvalidOutcome, ErrorCode.NO_OPEN_ALERT):
             await server.acknowledge(NAME, "the weather", "ada", "no")
         await server.acknowledge(NAME, "safe cost of opt_out", "ada", "we know")
         await learned(server)
         made = await server.decide(NAME, asked("y"))
-        assert made.reason != "contradiction"
+        assert made.reason != "assumption_contradicted"
 
 
 @played

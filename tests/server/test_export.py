@@ -96,7 +96,7 @@ def test_chances_sum_to_one_and_the_propensity_is_one_of_them(table: dict[str, l
 
 def test_names_of_the_problem_that_are_ours_too_are_told_apart() -> None:
     told = problem(context={"mode": (0, 1), "at": (0, 1)}, reward=sw.Reward("snapshot"))
-    names = [field.name for field, _ in build_columns(told)]
+    names = [name for name, *_ in build_columns(told)]
     assert len(names) == len(set(names))
     assert {"context.mode", "context.at", "signal.snapshot", "mode", "at", "snapshot"} < set(names)
 

@@ -127,15 +127,15 @@ class DecisionServer(Experiments):
             is_decided = isinstance(record, DecisionRecord)
             set_answer(waiting, record.to_response(waiting.id_, logged=False) if is_decided else record)
             return waiting.answer
-        experiment.waiting.append(waiting)
+        experiment.pending_requests.append(waiting)
         if experiment.deciding is None:
             experiment.deciding = asyncio.create_task(self._decide_waiting(experiment))
         return waiting.answer
 
     async def _decide_waiting(self, experiment: Experiment) -> None:
         """Decide for all that wait, write, answer; then for those that arrived meanwhile."""
-        while batch := experiment.waiting[:MAX_BATCH_SIZE]:
-            del experiment.waiting[: len(batch)]
+        while batch := experiment.pending_requests[:MAX_BATCH_SIZE]:
+            del experiment.pending_requests[: len(batch)]
             try:
                 await self._decide_batch(experiment, batch)
             except Exception as error:  # a bug: nobody may wait for ever

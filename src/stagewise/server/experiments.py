@@ -57,7 +57,7 @@ class Experiment:
         self.name, self.key = name, key
         self.controls = Controls()
         self.snapshot_time = time.monotonic()
-        self.waiting: list[Any] = []
+        self.pending_requests: list[Any] = []
         """Requests that wait to be decided together."""
         self.deciding: asyncio.Task[None] | None = None
         self.set_version(version, has_unread_rows)

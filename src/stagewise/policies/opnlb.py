@@ -31,9 +31,8 @@ from stagewise.policies.settings import (
     reject_round_safe_action,
     set_derived,
 )
-from stagewise.problem.actions import check_action_table
-from stagewise.problem.checks import PerSignal, check_number, check_per_signal
-from stagewise.problem.errors import ErrorCode, InvalidProblem
+from stagewise.problem.checks import PerSignal, check_number, check_per_signal, check_table
+from stagewise.problem.errors import ErrorCode, InvalidActions, InvalidProblem
 from stagewise.problem.functions import FunctionClass, GivenClass, parse_function_class, parse_function_classes
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import Thresholds, resolve_thresholds
@@ -201,7 +200,7 @@ class OPNLB(SafePolicy):
     def check_logged_actions(self, actions: Any) -> Floats | Ints:
         if self.functions.table is not None:
             return check_logged_arms(actions, self.functions.table.shape[1])
-        features = check_action_table(actions)[0]
+        features = check_table(actions, "the actions", InvalidActions)[0]
         check_dimension(features, self.safe_action.dimension)
         self.functions.at(features)
         return features

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from stagewise.engine.batch import OUT_OF_RANGE, build_batch_decider
-from stagewise.engine.compile import Flags, Floats, Ints, get_batch_rows
+from stagewise.engine.batch import build_batch_decider
+from stagewise.engine.compile import Flags, Floats, get_batch_rows
 from stagewise.engine.layout import SAFE_INDEX
 from stagewise.engine.limits import CONTRADICTED, SAFE_ACTION_DRAWN
 from stagewise.policies.context_caps import ContextCAPS
@@ -25,8 +25,6 @@ from stagewise.records.reason import ReasonDetails
 
 if TYPE_CHECKING:
     from stagewise.policies.problem import Problem
-
-NUMBER_TYPES = {float, int}  # types of context numbers that need no further check
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,29 +151,27 @@ class BatchDecision(NamedTuple):
     estimated_cost: list[float]
 
 
-def get_plain_numbers(problem: "Problem", context: Mapping[str, Any]) -> list[Any] | None:
-    """Return the context numbers of a user; None where the context needs the single-user path."""
-    if len(context) != len(problem.context_names) or not all(map(context.__contains__, problem.context_names)):
-        return None
-    values = [context[name] for name in problem.context]
-    return values if NUMBER_TYPES.issuperset(map(type, values)) else None
-
-
 def choose_batch(
-    policy: ProblemPolicy,
-    state: State,
-    numbers: Sequence[Any],
-    segments: Sequence[Any],
-    eligible: Flags,
-    draws: Sequence[RandomKey] | Ints,
+    policy: ProblemPolicy, state: State, contexts: Sequence[Context], draws: Sequence[RandomKey]
 ) -> list[BatchDecision | None]:
-    """Decide for users with these numbers (n, c) and segments (n, g), bitwise equal to one by one.
+    """Decide for many users, bitwise equal to one by one; None where the data contradict a declared value."""
+    decisions = list[BatchDecision | None]([None] * len(contexts))
+    masks = [context.get_eligible(policy.actions) for context in contexts]
+    for mask in {mask.tobytes(): mask for mask in masks}.values():
+        users = [i for i, one in enumerate(masks) if one.tobytes() == mask.tobytes()]
+        made = decide_eligible(policy, state, [contexts[i] for i in users], mask, [draws[i] for i in users])
+        for i, decision in zip(users, made, strict=True):
+            decisions[i] = decision
+    return decisions
 
-    None: use the single-user path, where a number is outside its range, or the data contradict a declared value.
-    """
+
+def decide_eligible(
+    policy: ProblemPolicy, state: State, contexts: Sequence[Context], eligible: Flags, draws: Sequence[RandomKey]
+) -> list[BatchDecision | None]:
+    """Decide for users with the same eligible actions."""
     count, actions, m, memory = len(draws), policy.actions, policy.thresholds.values.size, state.memory
-    values = np.array(numbers, dtype=np.float64).reshape(count, policy.context)
-    keys_of_users = np.array(segments, dtype=np.float64).reshape(count, policy.segments)
+    numbers = np.array([context.features for context in contexts]).reshape(count, policy.context)
+    segments = np.array([context.segments for context in contexts]).reshape(count, policy.segments)
     codes, bounds, estimates = np.empty(count, dtype=np.int64), np.empty((count, 1 + m)), np.empty((count, 1 + m))
     odds, keys, done = np.empty((count, actions + 1)), np.array(draws, dtype=np.int64), 0
     decide_users = build_batch_decider(policy.rounds.sized_spec)
@@ -183,9 +179,9 @@ def choose_batch(
     while done < count:
         rows = slice(done, min(done + get_batch_rows(decide_users), count))
         decide_users(
-            values[rows], policy.problem.ends, keys_of_users[rows], keys[rows], policy._template.copy(), eligible,
-            policy.layout, policy.settings, memory, codes[rows], bounds[rows], estimates[rows], odds[rows],
-            np.empty(needs.answer), np.empty(policy.context), np.empty(needs.scratch),
+            numbers[rows], segments[rows], keys[rows], policy._template.copy(), eligible, policy.layout,
+            policy.settings, memory, codes[rows], bounds[rows], estimates[rows], odds[rows],
+            np.empty(needs.answer), np.empty(needs.scratch),
         )  # fmt: skip
         done = rows.stop
     (low, length), to_units = policy.reward_span, policy.display_thresholds.to_user_units
@@ -193,7 +189,7 @@ def choose_batch(
     means, mean_costs = (low + length * estimates[:, 0]).tolist(), to_units(estimates[:, 1:]).tolist()
     safe_index, chances = policy.layout.item(SAFE_INDEX), odds[:, :-1].tolist()
     return [
-        None if code <= -CONTRADICTED or code == OUT_OF_RANGE else BatchDecision(
+        None if code <= -CONTRADICTED else BatchDecision(
             code if code >= 0 else safe_index, chances[i], rewards[i], costs[i],
             None if code >= 0 or code == -SAFE_ACTION_DRAWN else CAUSES.get(-code), means[i], mean_costs[i],
         )

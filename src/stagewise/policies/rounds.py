@@ -13,6 +13,7 @@ from stagewise.engine.layout import (
     CACHED,
     CAPACITY,
     FIRST_OFFSET,
+    LIMITS,
     MODEL_BLOCKS,
     get_known_actions,
     is_memory_header_valid,
@@ -165,7 +166,7 @@ class Rounds:
     @property
     def sizes(self) -> tuple[int, int]:
         """The number of limits and of model blocks."""
-        return int(self.layout[0]), int(self.layout[MODEL_BLOCKS])
+        return int(self.layout[LIMITS]), int(self.layout[MODEL_BLOCKS])
 
     def start(self) -> Floats:
         """Return the memory before any outcome."""

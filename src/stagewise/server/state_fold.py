@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from stagewise.agent.guard import acknowledge_alert, check_drift, record_contradictions
+from stagewise.agent.monitor import acknowledge_alert, check_drift, record_contradictions
 from stagewise.agent.observed_costs import build_safe_cost_cause, format_safe_cost_name
 from stagewise.agent.statistics import Statistics
 from stagewise.engine.compile import Floats

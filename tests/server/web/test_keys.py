@@ -9,7 +9,7 @@ from tests.server.web.real import SwitchStore
 
 from stagewise.problem.errors import ErrorCode
 from stagewise.server.access_keys import ROLES, AccessKeys, InvalidKey, KeyHolder, UnknownKey
-from stagewise.server.server_errors import Conflict
+from stagewise.server.messages import Conflict
 
 
 @pytest.fixture

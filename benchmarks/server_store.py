@@ -49,10 +49,9 @@ from stagewise.server.learner import BATCH_SIZE
 from stagewise.server.messages import DecisionRequest
 from stagewise.server.snapshot_seals import SnapshotSealer
 from stagewise.server.state_fold import StateFold, build_initial_snapshot, encode_snapshot
-from stagewise.server.store.base import Store
+from stagewise.server.store.base import Store, wall_clock
 from stagewise.server.store.factory import open_store
 from stagewise.server.store.migrate import FOLDER, to_postgres_sql
-from stagewise.server.store.queries import wall_clock
 from stagewise.server.store.sqlite import SqliteStore
 from stagewise.server.versions import build_first_version as first_version
 from stagewise.server.warmup import warm_up

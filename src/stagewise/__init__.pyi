@@ -6,9 +6,9 @@ from stagewise.agent.snapshot import Snapshot as Snapshot
 from stagewise.launch.doctor.doctor import doctor as doctor
 from stagewise.launch.evaluation.evaluate import evaluate as evaluate
 from stagewise.launch.forecast.forecast import forecast as forecast
-from stagewise.models.kernel_model import RBF as RBF
-from stagewise.models.kernel_model import LinearKernel as LinearKernel
-from stagewise.models.kernel_model import Matern as Matern
+from stagewise.models.similarity import RBF as RBF
+from stagewise.models.similarity import LinearKernel as LinearKernel
+from stagewise.models.similarity import Matern as Matern
 from stagewise.policies.always_safe import AlwaysSafe as AlwaysSafe
 from stagewise.policies.arms_caps import ArmsCAPS as ArmsCAPS
 from stagewise.policies.caps import CAPS as CAPS

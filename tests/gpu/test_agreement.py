@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import stagewise as sw
-from stagewise.kernels.philox import philox
-from stagewise.kernels.rules.tie import TIE
+from stagewise.engine.pair import TIE
+from stagewise.engine.random import philox
 from stagewise_reproduction.instances import at_zero, shifted
 
 pytestmark = pytest.mark.gpu

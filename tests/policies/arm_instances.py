@@ -7,7 +7,7 @@ import numpy as np
 from tests.policies.witness import best_mixture
 
 from stagewise import OPB, Agent, Arms, SafeAction
-from stagewise.kernels.compile import Floats, Ints
+from stagewise.engine.compile import Floats, Ints
 from stagewise.records.decision import Decision
 
 

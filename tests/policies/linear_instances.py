@@ -6,7 +6,7 @@ import numpy as np
 from tests.policies.witness import Belief, Signal, believed, best_mixture, best_on_rays, unlucky
 
 from stagewise import Agent, SafeAction
-from stagewise.kernels.compile import Floats
+from stagewise.engine.compile import Floats
 from stagewise.records.decision import Decision
 
 

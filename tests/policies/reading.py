@@ -4,10 +4,10 @@ import pickle
 from typing import Any, NamedTuple
 
 import numpy as np
-from tests.kernels.textbook import Fit, fitted, radius_of, unit_rows
+from tests.engine.textbook import Fit, fitted, radius_of, unit_rows
 
 from stagewise import RandomKey, SafeAction, State
-from stagewise.kernels.compile import Floats
+from stagewise.engine.compile import Floats
 from stagewise.policies.policy import PlayedAction
 from stagewise.records.decision import Decision
 

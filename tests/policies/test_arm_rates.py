@@ -10,12 +10,11 @@ import pytest
 from tests.problem.refusal import refused
 
 import stagewise as sw
-from stagewise.kernels.bounds import CENTRE, HALF
-from stagewise.kernels.compile import as_python
-from stagewise.kernels.layout import get_model_block
-from stagewise.kernels.models.arm_means import RATES, get_arms_assumptions, get_kept_intervals
-from stagewise.kernels.models.rate_interval import compute_rate_interval
-from stagewise.models.arms_model import UPPER_SHARE
+from stagewise.engine.compile import as_python
+from stagewise.engine.layout import get_model_block
+from stagewise.engine.workspace import CENTRE, HALF
+from stagewise.models.arms import RATES, UPPER_SHARE, get_arms_assumptions, get_kept_intervals
+from stagewise.models.intervals import compute_rate_interval
 from stagewise.policies.policy import PlayedAction
 from stagewise.problem.errors import ErrorCode
 

@@ -7,7 +7,7 @@ import pytest
 from tests.sizes import sized
 
 from stagewise import OPB, Agent, Arms, AtLeast, RandomKey, SafeAction
-from stagewise.kernels.rules.pair import find_best_pair
+from stagewise.engine.pair import find_best_pair
 from stagewise.policies.policy import PlayedAction
 
 SAFE = SafeAction(arm=0, reward=0.1, cost=0.05)

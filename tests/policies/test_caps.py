@@ -10,10 +10,10 @@ from tests.policies.caps_witness import Known, Line, Play, Stated, drawn, fits_n
 from tests.problem.refusal import refused
 
 import stagewise as sw
-from stagewise.kernels.bounds import CENTRE, HALF, SAMPLED
-from stagewise.kernels.compile import Floats, as_python
-from stagewise.kernels.layout import CACHE_DISABLED, CACHED, get_model_block
-from stagewise.kernels.models.per_candidate import get_candidate_sets
+from stagewise.engine.compile import Floats, as_python
+from stagewise.engine.layout import CACHE_DISABLED, CACHED, get_model_block
+from stagewise.engine.workspace import CENTRE, HALF, SAMPLED
+from stagewise.models.per_candidate import get_candidate_sets
 from stagewise.policies.policy import PlayedAction
 from stagewise.problem.errors import ErrorCode
 from stagewise.records.reason import Reason

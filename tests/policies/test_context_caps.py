@@ -9,11 +9,11 @@ from scipy.special import betaln, xlog1py, xlogy
 from tests.problem.refusal import refuses
 
 import stagewise as sw
-from stagewise.kernels.bounds import CENTRE, HALF
-from stagewise.kernels.layout import CAPACITY
-from stagewise.kernels.models.rate_interval import REST, SHAPE
-from stagewise.models.arms_model import split_delta
-from stagewise.models.context_model import compute_action_shares
+from stagewise.engine.layout import CAPACITY
+from stagewise.engine.workspace import CENTRE, HALF
+from stagewise.models.arms import split_delta
+from stagewise.models.context import compute_action_shares
+from stagewise.models.intervals import REST, SHAPE
 from stagewise.policies.context_caps import ContextCAPS
 from stagewise.policies.policy import PlayedAction, State
 from stagewise.problem.errors import ErrorCode

@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 from tests.cli.commands import called, spec
-from tests.kernels.highs import Program, best_value, quiet_solver
+from tests.engine.highs import Program, best_value, quiet_solver
 from tests.policies.linear_instances import KNOWN, UNKNOWN, Case, Instance, random_instance
 from tests.problem.refusal import refused
 from tests.sizes import sized
 
 import stagewise as sw
-from stagewise.kernels.bounds import COSTS, OPTIMISTIC_REWARDS
-from stagewise.kernels.compile import Floats
+from stagewise.engine.compile import Floats
+from stagewise.engine.workspace import COSTS, OPTIMISTIC_REWARDS
 from stagewise.problem.errors import ErrorCode
-from stagewise.rules import solver_pool
+from stagewise.rules import cone_program as solver_pool
 
 CASES = {**KNOWN, **UNKNOWN}
 ROUNDING = 1e-9

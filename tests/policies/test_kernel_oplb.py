@@ -12,7 +12,7 @@ from tests.problem.refusal import refused
 
 import stagewise as sw
 from stagewise.agent.agent_file import compute_digest
-from stagewise.kernels.layout import CACHED, CAPACITY, FIRST_OFFSET
+from stagewise.engine.layout import CACHED, CAPACITY, FIRST_OFFSET
 from stagewise.problem.errors import ErrorCode
 
 SAFE = [0.4, -0.3, 0.2]

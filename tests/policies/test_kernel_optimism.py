@@ -8,7 +8,7 @@ from tests.policies.kernel_reading import read_bounds
 from tests.policies.witness import best_mixture
 
 from stagewise import RBF, Agent, KernelOPLB, Matern, SafeAction
-from stagewise.kernels.compile import Floats
+from stagewise.engine.compile import Floats
 
 pytestmark = pytest.mark.compiled
 

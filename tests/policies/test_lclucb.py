@@ -12,7 +12,7 @@ from tests.problem.refusal import refused
 from tests.sizes import sized
 
 from stagewise import LCLUCB, ROFUL, AtLeast, InvalidActions, InvalidProblem, Outcome, RandomKey, Rays, SafeAction
-from stagewise.kernels.compile import Floats
+from stagewise.engine.compile import Floats
 from stagewise.policies.policy import PlayedAction
 from stagewise.problem.errors import ErrorCode
 from stagewise.records.reason import Reason

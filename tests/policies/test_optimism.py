@@ -15,7 +15,7 @@ from tests.policies.witness import Signal, believed, best_mixture, best_on_rays,
 from tests.sizes import sized
 
 from stagewise import LCLUCB, OPB, OPLB, ROFUL, Agent, Arms, FiniteSet, Rays, SafeAction
-from stagewise.kernels.compile import Floats
+from stagewise.engine.compile import Floats
 
 SEED = 20260801
 ROUNDING = 1e-9

@@ -9,8 +9,8 @@ from tests.policies.test_caps import BASELINES, CLOSE, Problem, some_problem
 from tests.problem.refusal import refused
 
 import stagewise as sw
-from stagewise.kernels.bounds import CENTRE, HALF
-from stagewise.kernels.compile import Floats
+from stagewise.engine.compile import Floats
+from stagewise.engine.workspace import CENTRE, HALF
 from stagewise.policies.policy import PlayedAction
 from stagewise.problem.errors import ErrorCode
 from stagewise.records.reason import Reason

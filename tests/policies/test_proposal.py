@@ -8,7 +8,7 @@ import pytest
 from tests.problem.refusal import refused
 
 import stagewise as sw
-from stagewise.kernels.compile import Floats
+from stagewise.engine.compile import Floats
 from stagewise.policies.custom_proposal import Intervals, get_intervals
 from stagewise.problem.errors import ErrorCode
 

@@ -35,7 +35,7 @@ from stagewise import (
     Snapshot,
 )
 from stagewise.agent.seeding import derive_stream
-from stagewise.kernels.layout import CACHED
+from stagewise.engine.layout import CACHED
 from stagewise.policies.policy import PlayedAction
 from stagewise.problem.errors import ErrorCode
 

@@ -79,9 +79,9 @@ def test_what_an_action_needs_is_what_it_takes() -> None:
 
 def agent_mean(agent: sw.Agent, arm: int) -> float:
     """Return the mean opt-outs that were seen of an arm."""
-    from stagewise.kernels.compile import as_python
-    from stagewise.kernels.layout import get_model_block
-    from stagewise.kernels.models.arm_means import get_arm_means
+    from stagewise.engine.compile import as_python
+    from stagewise.engine.layout import get_model_block
+    from stagewise.models.arms import get_arm_means
 
     policy: Any = agent.policy
     memory = agent.state.memory

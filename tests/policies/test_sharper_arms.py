@@ -10,8 +10,8 @@ from tests.problem.refusal import refused
 from tests.sizes import sized
 
 from stagewise import OPB, UCB, Agent, Arms, AtLeast, InvalidOutcome, InvalidProblem, SafeAction
-from stagewise.kernels.compile import Floats
-from stagewise.kernels.models.interval import compute_bernstein_interval, compute_kl_interval
+from stagewise.engine.compile import Floats
+from stagewise.models.intervals import compute_bernstein_interval, compute_kl_interval
 from stagewise.problem.errors import ErrorCode
 
 ARMS, DELTA = 5, 0.1

@@ -15,7 +15,7 @@ from tests.policies.linear_instances import UNKNOWN, Instance, direction, random
 from tests.policies.witness import Belief, Signal, believed, unlucky
 
 from stagewise import CAPS, LCLUCB, OPB, OPLB, ROFUL, Agent, Arms, FiniteSet, Rays, SafeAction, SafeLTS
-from stagewise.kernels.compile import Floats
+from stagewise.engine.compile import Floats
 from stagewise.records.reason import Reason
 
 SEED = 20260802

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 import stagewise as sw
-from stagewise.kernels.models.interval import compute_bernstein_interval, compute_kl_interval
-from stagewise.kernels.models.rate_interval import compute_rate_interval
+from stagewise.models.intervals import compute_bernstein_interval, compute_kl_interval, compute_rate_interval
 from stagewise.reports.regret_bound import RegretBound, RegretTheorem, bound_width_sum, compute_regret_bound
 
 ROUNDS = np.array([100, 1000, 3000])

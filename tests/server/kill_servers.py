@@ -42,7 +42,7 @@ def killed_at(statement: int, store: Any) -> None:
     if hasattr(store, "_open"):
         trace_file(store, traced)
     else:
-        trace_server(store._sessions, traced)
+        trace_server(store, traced)
 
 
 def trace_file(store: Any, traced: Callable[..., None]) -> None:
@@ -57,8 +57,8 @@ def trace_file(store: Any, traced: Callable[..., None]) -> None:
     store._open = opens
 
 
-def trace_server(sessions: Any, traced: Callable[..., None]) -> None:
-    connect = sessions.connect
+def trace_server(store: Any, traced: Callable[..., None]) -> None:
+    connect = store._connect
 
     def connects() -> Any:
         connection = connect()
@@ -71,8 +71,8 @@ def trace_server(sessions: Any, traced: Callable[..., None]) -> None:
         connection.execute = executes
         return connection
 
-    sessions.connect = connects
-    sessions._forget_idle()
+    store._connect = connects
+    store._close_idle()
 
 
 async def long(server: DecisionServer, wanted: DecisionRequest) -> DecisionResponse:

@@ -12,7 +12,7 @@ from tests.server.contending.line import Line
 from tests.server.web.live import Live, counted, live
 
 import stagewise as sw
-from stagewise.server.audit.replay_log import Replay
+from stagewise.server.audit.replay import Replay
 from stagewise.server.warmup import warm_up
 
 CLIENTS = 64

@@ -14,7 +14,7 @@ from tests.server.server_helpers import NAME, drop_snapshots, learned, played, s
 
 import stagewise as sw
 from stagewise.problem.errors import ErrorCode, InvalidActions, InvalidOutcome, InvalidProblem
-from stagewise.server.audit.replay_log import Replay
+from stagewise.server.audit.replay import Replay
 from stagewise.server.decision_engine import encode_body, make_decision, make_decisions
 from stagewise.server.decision_server import DecisionServer
 from stagewise.server.event_log import GLOBAL, AppendRequest, encode_canonical

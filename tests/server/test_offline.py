@@ -16,10 +16,10 @@ from stagewise.cli.log_import import build_offline_log, read_log
 from stagewise.problem.errors import ErrorCode
 from stagewise.records.random_key import RandomKey
 from stagewise.server.audit import verify_log
-from stagewise.server.audit.export_log import export_log
+from stagewise.server.audit.export import export_log
 from stagewise.server.audit.log_reader import count_offline_rows
-from stagewise.server.audit.replay_log import Replay
-from stagewise.server.audit.verify_log import verify_store
+from stagewise.server.audit.replay import Replay
+from stagewise.server.audit.verify import verify_store
 from stagewise.server.decision_server import DecisionServer
 from stagewise.server.event_log import CONFLICT, DECISION, DUPLICATE, LOG, NEW, AppendRequest
 from stagewise.server.messages import OutcomeUpdate

@@ -9,7 +9,7 @@ from tests.server.logs import problem
 from tests.server.server_helpers import NAME, drop_snapshots, learned, played, serve_problem, user
 
 import stagewise as sw
-from stagewise.server.audit.replay_log import Replay
+from stagewise.server.audit.replay import Replay
 from stagewise.server.decision_engine import PolicySnapshot
 from stagewise.server.decision_server import DecisionServer
 from stagewise.server.event_log import (

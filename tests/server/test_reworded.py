@@ -9,7 +9,7 @@ from tests.rewording import draw_word, reword
 from tests.server.reworded import campaign
 from tests.server.server_helpers import NAME, check_fold, learned, played, serve_problem, soon, user
 
-from stagewise.server.audit.replay_log import Replay
+from stagewise.server.audit.replay import Replay
 from stagewise.server.log_statistics import LogStatistics
 from stagewise.server.messages import OutcomeUpdate
 from stagewise.server.state_fold import StateFold

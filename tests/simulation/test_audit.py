@@ -10,7 +10,7 @@ import pytest
 from tests.problem.refusal import refused
 
 import stagewise as sw
-from stagewise.kernels.bounds import CENTRE, HALF
+from stagewise.engine.workspace import CENTRE, HALF
 from stagewise.problem.errors import ErrorCode
 
 D, ROUNDS, SEED, RUN = 3, 150, 11, 2

@@ -8,7 +8,7 @@ from tests.problem.refusal import refused
 from tests.simulation.certified import FIXED, POLICY, certified
 
 import stagewise as sw
-from stagewise.kernels.loop.round_loop import build_loop
+from stagewise.engine.loop import build_loop
 from stagewise.problem.errors import ErrorCode
 from stagewise.reports.certificate_text import describe_margins
 from stagewise.simulation.closeness import measure_closeness

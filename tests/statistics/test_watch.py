@@ -8,8 +8,8 @@ import pytest
 from scipy.stats import binom
 
 import stagewise as sw
-from stagewise.kernels.constraints import ALARM
-from stagewise.kernels.models.assumption_tests import compute_least_noise, compute_max_deviation
+from stagewise.engine.limits import ALARM
+from stagewise.models.diagnostics import compute_least_noise, compute_max_deviation
 
 pytestmark = pytest.mark.compiled
 

@@ -7,7 +7,7 @@ import pytest
 from tests.problem.refusal import refused
 
 import stagewise as sw
-from stagewise.kernels.user_context import fill_row_indices
+from stagewise.engine.world_draws import fill_row_indices
 from stagewise.problem.errors import ErrorCode
 
 USERS = np.array([[0.1, 7.0], [-0.2, 9.0], [0.3, 7.0]])

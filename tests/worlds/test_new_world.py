@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from tests.grown import changed, copied, insert, ran
 
-from stagewise.kernels.world_outcomes import BERNOULLI
+from stagewise.engine.world_draws import BERNOULLI
 from stagewise.problem.actions import FiniteSet
 from stagewise.problem.checks import Floats, copy_read_only
 from stagewise.worlds.world import NoisyWorld
@@ -42,7 +42,7 @@ HEAD = """from typing import Any
 
 import numpy as np
 
-from stagewise.kernels.world_outcomes import BERNOULLI
+from stagewise.engine.world_draws import BERNOULLI
 from stagewise.problem.actions import FiniteSet
 from stagewise.problem.checks import Floats, copy_read_only
 from stagewise.worlds.world import NoisyWorld

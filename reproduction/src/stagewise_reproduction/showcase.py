@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from stagewise.models.kernel_model import LinearKernel
+from stagewise.models.similarity import LinearKernel
 from stagewise.policies.always_safe import AlwaysSafe
 from stagewise.policies.arms_caps import ArmsCAPS
 from stagewise.policies.caps import CAPS

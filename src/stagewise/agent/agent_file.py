@@ -13,9 +13,9 @@ from stagewise.agent.outcome_queue import ORDERS
 from stagewise.agent.seeding import check_name
 from stagewise.agent.segment_summary import list_segment_names
 from stagewise.agent.statistics import Statistics
+from stagewise.engine.compile import Floats
 from stagewise.files.atomic_write import compute_sha256
 from stagewise.files.paths import format_error
-from stagewise.kernels.compile import Floats
 from stagewise.policies.base_policy import BasePolicy
 from stagewise.policies.policy import check_policy_protocol
 from stagewise.policies.policy_encoding import check_kind, decode_value, encode_value

@@ -11,7 +11,7 @@ from stagewise.agent.observed_costs import ObservedCosts, build_observed_costs
 from stagewise.agent.outcome_queue import BUFFERED, DONE, HEADS_DIFFER, OutcomeQueue, QueuedRow
 from stagewise.agent.outcome_values import ABSENT, parse_values
 from stagewise.agent.registered import IntervalSet, RegisteredDecisions
-from stagewise.kernels.models.ridge import ELSEWHERE
+from stagewise.models.regression import ELSEWHERE
 from stagewise.policies.base_policy import BasePolicy
 from stagewise.policies.policy import PlayedAction
 from stagewise.problem.checks import check_integer, check_number
@@ -47,7 +47,7 @@ def encode_pending(policy: BasePolicy, pending: PendingState) -> dict[str, Any]:
 
 def encode_deadlines(deadlines: Deadlines, names: tuple[str, ...]) -> dict[str, Any]:
     """Return windows and dates as JSON holds them."""
-    lengths = {name: (window.length, window.missing) for name, window in deadlines.windows.items()}
+    lengths = {name: (window.duration, window.missing) for name, window in deadlines.windows.items()}
     return {
         "windows": {n: [x.total_seconds() if isinstance(x, timedelta) else x, y] for n, (x, y) in lengths.items()},
         "latest": deadlines.latest if deadlines.latest > -math.inf else None,

@@ -16,8 +16,8 @@ from stagewise.agent.decision_analysis import (
 from stagewise.agent.observed_costs import LIMIT, ObservedCosts
 from stagewise.agent.segment_summary import SegmentSummary, summarize_segments
 from stagewise.agent.statistics import Statistics
-from stagewise.kernels.compile import Floats
-from stagewise.kernels.layout import SAFE_INDEX
+from stagewise.engine.compile import Floats
+from stagewise.engine.layout import SAFE_INDEX
 from stagewise.policies.policy import State
 from stagewise.problem.columns import list_names_once
 from stagewise.problem.errors import ErrorCode, InvalidProblem

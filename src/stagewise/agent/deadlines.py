@@ -82,7 +82,7 @@ class Deadlines:
             "{counts} since, and it is counted as late, not learned",
             names=names[late[0]],
             round=round_,
-            length_text=window.length_text,
+            length_text=window.duration_text,
             counts=counts,
         )
 

@@ -15,7 +15,7 @@ from stagewise.records.pending import Pending
 class DelayedFeedbackAgent(BaseAgent):
     """An agent whose outcomes may be late or never arrive."""
 
-    def pending(self) -> Pending:
+    def pending_summary(self) -> Pending:
         """Return, for each signal, how many outcomes are missing and buffered, since which decision, and why.
 
         Returns:

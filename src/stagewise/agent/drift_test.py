@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from stagewise.agent.statistics import LOOK_AFTER, NEVER, DriftTrack, Statistics
-from stagewise.kernels.compile import Floats
-from stagewise.kernels.layout import ModelBlock
+from stagewise.engine.compile import Floats
+from stagewise.engine.layout import ModelBlock
 from stagewise.models.diagnostics import MeanChange, Sums, count_outcomes, get_diagnostics, subtract_sums
 from stagewise.models.model_block import iter_model_blocks
 from stagewise.policies.settings import FALSE_ALARMS

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stagewise.kernels.compile import Ints
+from stagewise.engine.compile import Ints
 from stagewise.problem.checks import check_bool
 from stagewise.problem.columns import Hashes, hash_rows
 from stagewise.problem.errors import ErrorCode, InvalidOutcome

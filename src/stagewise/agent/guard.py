@@ -9,9 +9,10 @@ import numpy as np
 from stagewise.agent.drift_test import find_drift, get_signal_sums
 from stagewise.agent.health_findings import Check, format_finding_name
 from stagewise.agent.statistics import DriftTrack, Statistics
-from stagewise.kernels.bounds import CENTRE, HALF
-from stagewise.kernels.compile import Floats, as_python
-from stagewise.kernels.constraints import (
+from stagewise.engine.compile import Floats, as_python
+from stagewise.engine.layout import PER_ROUND_SAFE, SAFE_INDEX, get_round_safe_action
+from stagewise.engine.layout import SAFE_COST_DECLARED as BOUNDED
+from stagewise.engine.limits import (
     CONTRADICTED,
     COST_BOUND,
     MODEL,
@@ -22,8 +23,7 @@ from stagewise.kernels.constraints import (
     get_limit_terms,
     has_switch,
 )
-from stagewise.kernels.layout import PER_ROUND_SAFE, SAFE_INDEX, get_round_safe_action
-from stagewise.kernels.layout import SAFE_COST_DECLARED as BOUNDED
+from stagewise.engine.workspace import CENTRE, HALF
 from stagewise.models.diagnostics import get_diagnostics
 from stagewise.models.model_block import iter_model_blocks
 from stagewise.policies.base_policy import BasePolicy

@@ -14,9 +14,9 @@ from stagewise.agent.e_process import BLOCK, EProcess, RowReader
 from stagewise.agent.health_findings import Check, Health, HealthFinding, Verdict, format_finding_name
 from stagewise.agent.outcome_queue import MISSING, OutcomeQueue
 from stagewise.agent.statistics import Statistics
-from stagewise.kernels.compile import Floats, as_python
-from stagewise.kernels.constraints import has_switch
-from stagewise.kernels.layout import PER_ROUND_SAFE, SAFE_INDEX
+from stagewise.engine.compile import Floats, as_python
+from stagewise.engine.layout import PER_ROUND_SAFE, SAFE_INDEX
+from stagewise.engine.limits import has_switch
 from stagewise.policies.base_policy import BasePolicy
 from stagewise.policies.contradictions import build_contradiction
 from stagewise.policies.settings import FALSE_ALARMS

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats
+from stagewise.engine.compile import Floats
 from stagewise.policies.context_rows import build_rows
 from stagewise.policies.problem_policy import ProblemPolicy
 from stagewise.problem.checks import check_mapping

@@ -9,7 +9,7 @@ import hashlib
 import json
 from typing import Any
 
-from stagewise.kernels.random_streams import to_signed_seed
+from stagewise.engine.random import to_signed_seed
 from stagewise.problem.errors import ErrorCode, InvalidProblem
 from stagewise.problem.formatting import safe_repr
 

@@ -11,8 +11,8 @@ from typing import Any, NoReturn, Self
 import numpy as np
 import numpy.typing as npt
 
+from stagewise.engine.compile import Flags, Floats, Ints
 from stagewise.files.tables import read_table
-from stagewise.kernels.compile import Flags, Floats, Ints
 from stagewise.policies.problem import Problem
 from stagewise.problem.checks import check_mapping, check_number
 from stagewise.problem.columns import (

@@ -3,7 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 
-from stagewise.kernels.compile import Floats
+from stagewise.engine.compile import Floats
 
 Bits = npt.NDArray[np.uint64]
 GOLDEN_GAMMA = 0x9E3779B97F4A7C15

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats, Ints, as_python
-from stagewise.kernels.layout import MODEL_BLOCKS, ModelBlock, get_model_block
+from stagewise.engine.compile import Floats, Ints, as_python
+from stagewise.engine.layout import MODEL_BLOCKS, ModelBlock, get_model_block
 from stagewise.problem.errors import ErrorCode, InvalidProblem
 
 GET_MODEL_BLOCK = as_python(get_model_block)

@@ -6,8 +6,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats, Ints
-from stagewise.kernels.loop.round import RoundSpec
+from stagewise.engine.compile import Floats, Ints
+from stagewise.engine.round import RoundSpec
 from stagewise.policies.arrays import assemble_arrays
 from stagewise.policies.base_policy import NOTHING, BasePolicy
 from stagewise.policies.baseline import get_round_safe_action, parse_safe_action

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from stagewise.kernels.loop.round import EVERY, MIXTURE, RoundSpec
-from stagewise.models.arms_model import ArmRadius
+from stagewise.engine.round import EVERY, MIXTURE, RoundSpec
+from stagewise.models.arms import ArmRadius
 from stagewise.policies.certificate_settings import CertificateSettings
 from stagewise.policies.opb import OPB
 

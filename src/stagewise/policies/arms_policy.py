@@ -8,18 +8,21 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats, Ints, as_python
-from stagewise.kernels.loop.round import RoundSpec
-from stagewise.kernels.models.arm_means import RATES, get_arm_means, get_kept_intervals, tighten_arm
-from stagewise.models.arms_model import (
+from stagewise.engine.compile import Floats, Ints, as_python
+from stagewise.engine.round import RoundSpec
+from stagewise.models.arms import (
     RADII,
     RANGED,
+    RATES,
     ArmRadius,
     ArmsModel,
     build_rate_ends,
     compute_confidence,
     compute_lows,
+    get_arm_means,
     get_interval_kind,
+    get_kept_intervals,
+    tighten_arm,
 )
 from stagewise.models.model_block import iter_model_blocks
 from stagewise.policies.base_policy import check_unit_range

@@ -5,10 +5,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stagewise.kernels.compile import Flags, Ints, get_batch_rows
-from stagewise.kernels.constraints import CONTRADICTED, SAFE_ACTION_DRAWN
-from stagewise.kernels.layout import SAFE_INDEX
-from stagewise.kernels.loop.user_batch import OUT_OF_RANGE, build_batch_decider
+from stagewise.engine.batch import OUT_OF_RANGE, build_batch_decider
+from stagewise.engine.compile import Flags, Ints, get_batch_rows
+from stagewise.engine.layout import SAFE_INDEX
+from stagewise.engine.limits import CONTRADICTED, SAFE_ACTION_DRAWN
 from stagewise.policies.arrays import with_sizes
 from stagewise.policies.policy import State
 from stagewise.policies.problem import Problem

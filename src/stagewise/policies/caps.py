@@ -6,10 +6,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats
-from stagewise.kernels.loop.round import EVERY, MIXTURE, RAYS, RoundSpec
-from stagewise.models.linear_model import LinearModel
+from stagewise.engine.compile import Floats
+from stagewise.engine.round import EVERY, MIXTURE, RAYS, RoundSpec
 from stagewise.models.model_block import iter_model_blocks
+from stagewise.models.ridge import LinearModel
 from stagewise.policies.base_policy import check_unit_range
 from stagewise.policies.baseline import check_safe_range, parse_safe_action
 from stagewise.policies.certificate_settings import CertificateSettings

@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass, field
 
-from stagewise.kernels.layout import CERTIFIED, ENFORCES_LIMITS, OFFERS_SAFE
+from stagewise.engine.layout import CERTIFIED, ENFORCES_LIMITS, OFFERS_SAFE
 from stagewise.policies.settings import Optimism
 from stagewise.problem.checks import LARGEST, check_number, check_positive
 from stagewise.problem.errors import ErrorCode, InvalidProblem

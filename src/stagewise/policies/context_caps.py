@@ -8,11 +8,11 @@ from typing import Any, ClassVar, get_args
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats
-from stagewise.kernels.layout import SAFE_COST_DECLARED, SAFE_INDEX
-from stagewise.kernels.loop.round import EVERY, MIXTURE, RoundSpec
-from stagewise.models.arms_model import compute_lows, split_delta
-from stagewise.models.context_model import NOISE, Signal, SignalModel, compute_action_shares
+from stagewise.engine.compile import Floats
+from stagewise.engine.layout import SAFE_COST_DECLARED, SAFE_INDEX
+from stagewise.engine.round import EVERY, MIXTURE, RoundSpec
+from stagewise.models.arms import compute_lows, split_delta
+from stagewise.models.context import NOISE, Signal, SignalModel, compute_action_shares
 from stagewise.models.model_block import ModelBlockSpec
 from stagewise.policies.arrays import assemble_arrays
 from stagewise.policies.base_policy import check_unit_range

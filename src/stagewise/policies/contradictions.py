@@ -3,9 +3,9 @@
 import math
 from typing import Any
 
-from stagewise.kernels.bounds import CENTRE, HALF
-from stagewise.kernels.compile import Floats, Ints, as_python
-from stagewise.kernels.constraints import (
+from stagewise.engine.compile import Floats, Ints, as_python
+from stagewise.engine.layout import PER_ROUND_SAFE, SAFE_COST_DECLARED, SAFE_INDEX, get_round_safe_action
+from stagewise.engine.limits import (
     CONTRADICTED,
     CONTRADICTION_KINDS,
     COST_BOUND,
@@ -15,7 +15,7 @@ from stagewise.kernels.constraints import (
     get_ceiling,
     has_switch,
 )
-from stagewise.kernels.layout import PER_ROUND_SAFE, SAFE_COST_DECLARED, SAFE_INDEX, get_round_safe_action
+from stagewise.engine.workspace import CENTRE, HALF
 from stagewise.models.diagnostics import Evidence, get_diagnostics
 from stagewise.models.model_block import iter_model_blocks
 from stagewise.problem.thresholds import Thresholds

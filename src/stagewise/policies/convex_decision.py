@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from stagewise.kernels.bounds import CENTRE, HALF, OPTIMISTIC_REWARDS, PLAUSIBLE, STEPS
-from stagewise.kernels.compile import Floats, as_python
-from stagewise.kernels.constraints import (
+from stagewise.engine.compile import Floats, as_python
+from stagewise.engine.limits import (
     BOUNDS_NOT_FINITE,
     CONTRADICTED,
     COST_SCALE,
@@ -16,7 +15,8 @@ from stagewise.kernels.constraints import (
     compute_bonus_factors,
     get_limit_terms,
 )
-from stagewise.models.confidence_set import LinearConfidenceSet, build_confidence_set
+from stagewise.engine.workspace import CENTRE, HALF, OPTIMISTIC_REWARDS, PLAUSIBLE, STEPS
+from stagewise.models.ridge import LinearConfidenceSet, build_confidence_set
 from stagewise.policies.compiled_policy import RoundResult
 from stagewise.policies.cost_bounds import describe_norm_excess
 from stagewise.policies.linear_policy import LinearPolicy, check_scale
@@ -27,8 +27,7 @@ from stagewise.problem.convex import Convex
 from stagewise.problem.errors import ErrorCode, InvalidActions
 from stagewise.records.decision import Decision
 from stagewise.records.random_key import RandomKey
-from stagewise.rules.convex_regions import Region, build_region
-from stagewise.rules.ray_search import ascend_rays, build_directions, search_rays
+from stagewise.rules.convex import Region, ascend_rays, build_directions, build_region, search_rays
 from stagewise.rules.relaxation import OptimisticProblem
 
 WEIGH, TERMS = as_python(compute_bonus_factors), as_python(get_limit_terms)

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats
+from stagewise.engine.compile import Floats
 from stagewise.problem.checks import check_positive, is_listing, list_entries, order_by_name
 from stagewise.problem.errors import ErrorCode, InvalidProblem
 from stagewise.problem.formatting import safe_repr, suggest_percent

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from stagewise.kernels.loop.round import MIXTURE, RoundSpec
+from stagewise.engine.round import MIXTURE, RoundSpec
 from stagewise.policies.lclucb import LCLUCB
 from stagewise.policies.mixture_decision import GET_DECISION_VIEWS, OPTIMISTIC_COSTS, build_mixture_decision
 from stagewise.policies.policy import State

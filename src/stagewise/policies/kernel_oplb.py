@@ -6,13 +6,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats, Ints, as_python
-from stagewise.kernels.layout import CACHED, CAPACITY, ENFORCES_LIMITS, OFFERS_SAFE
-from stagewise.kernels.loop.memory import build_memory_kernels, get_most_basis_points
-from stagewise.kernels.loop.round import MIXTURE, RoundSpec
-from stagewise.kernels.models.kernel_ridge import get_basis_points
-from stagewise.models.kernel_model import Kernel, KernelModel, similarity
+from stagewise.engine.compile import Floats, Ints, as_python
+from stagewise.engine.layout import CACHED, CAPACITY, ENFORCES_LIMITS, OFFERS_SAFE
+from stagewise.engine.memory import build_memory_kernels, get_most_basis_points
+from stagewise.engine.round import MIXTURE, RoundSpec
+from stagewise.models.kernel_ridge import KernelModel, get_basis_points
 from stagewise.models.model_block import iter_model_blocks
+from stagewise.models.similarity import Kernel, similarity
 from stagewise.policies.arrays import MEMORY_SIZE, assemble_arrays, fits_layout
 from stagewise.policies.baseline import fill_zero_reward, reject_round_safe_action, require_features
 from stagewise.policies.compiled_policy import GET_KNOWN_ACTIONS

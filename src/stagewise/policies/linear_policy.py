@@ -6,12 +6,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats
-from stagewise.kernels.layout import ENFORCES_LIMITS, OFFERS_SAFE, PER_ROUND_SAFE
-from stagewise.kernels.loop.round import RAYS, RoundSpec
-from stagewise.kernels.models.radius import RADII, Radius
-from stagewise.kernels.models.sampling import THEORY
-from stagewise.models.linear_model import LinearModel
+from stagewise.engine.compile import Floats
+from stagewise.engine.layout import ENFORCES_LIMITS, OFFERS_SAFE, PER_ROUND_SAFE
+from stagewise.engine.round import RAYS, RoundSpec
+from stagewise.models.regression import RADII, Radius
+from stagewise.models.ridge import THEORY, LinearModel
 from stagewise.policies.arrays import NOTHING, assemble_arrays
 from stagewise.policies.baseline import fill_zero_reward, parse_safe_action, require_features
 from stagewise.policies.cost_bounds import (

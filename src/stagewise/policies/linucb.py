@@ -7,11 +7,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats, Ints
-from stagewise.kernels.layout import ENFORCES_LIMITS, FEATURES
-from stagewise.kernels.loop.round import RAYS, RoundSpec
-from stagewise.kernels.models.radius import RADII, Radius
-from stagewise.models.linear_model import LinearModel
+from stagewise.engine.compile import Floats, Ints
+from stagewise.engine.layout import ENFORCES_LIMITS, FEATURES
+from stagewise.engine.round import RAYS, RoundSpec
+from stagewise.models.regression import RADII, Radius
+from stagewise.models.ridge import LinearModel
 from stagewise.policies.arrays import assemble_arrays, fits_layout
 from stagewise.policies.base_policy import REWARD
 from stagewise.policies.linear_policy import check_bound_read, check_features, compute_ridge

@@ -5,10 +5,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from stagewise.kernels.constraints import HORIZON_EXCEEDED
-from stagewise.kernels.layout import ENFORCES_LIMITS, OFFERS_SAFE, SAFE_INDEX
-from stagewise.kernels.loop.round import MIXTURE, RoundSpec
-from stagewise.models.arms_model import ArmsModel, split_delta
+from stagewise.engine.layout import ENFORCES_LIMITS, OFFERS_SAFE, SAFE_INDEX
+from stagewise.engine.limits import HORIZON_EXCEEDED
+from stagewise.engine.round import MIXTURE, RoundSpec
+from stagewise.models.arms import ArmsModel, split_delta
 from stagewise.policies.arms_policy import ArmsPolicy, eligible_arms, most_pulls
 from stagewise.policies.arrays import NOTHING, assemble_arrays
 from stagewise.policies.baseline import check_safe_range, require_arm

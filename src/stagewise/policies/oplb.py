@@ -3,15 +3,10 @@
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from stagewise.kernels.compile import Floats
-from stagewise.kernels.constraints import (
-    BOUNDS_NOT_FINITE,
-    CONTRADICTED,
-    NO_CERTIFIED_ACTION,
-    SAFE_ACTION_COST_UNCERTAIN,
-)
-from stagewise.kernels.loop.round import MIXTURE, RoundSpec
-from stagewise.kernels.random_streams import POLICY, uniform
+from stagewise.engine.compile import Floats
+from stagewise.engine.limits import BOUNDS_NOT_FINITE, CONTRADICTED, NO_CERTIFIED_ACTION, SAFE_ACTION_COST_UNCERTAIN
+from stagewise.engine.random import POLICY, uniform
+from stagewise.engine.round import MIXTURE, RoundSpec
 from stagewise.policies.compiled_policy import RoundResult
 from stagewise.policies.mixture_decision import BoundedMixture, build_mixture_decision, read_mixture, sample_code
 from stagewise.policies.per_candidate_bounds import PerCandidateBounds

@@ -7,12 +7,11 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats, Ints
-from stagewise.kernels.constraints import ALARM, NOISE, SAFE_COST, encode_contradiction
-from stagewise.kernels.layout import ENFORCES_LIMITS, OFFERS_SAFE
-from stagewise.kernels.models.assumption_tests import compute_least_noise, compute_max_deviation
-from stagewise.models.diagnostics import Evidence
-from stagewise.models.function_class_model import FunctionClassModel, FunctionOutcome
+from stagewise.engine.compile import Floats, Ints
+from stagewise.engine.layout import ENFORCES_LIMITS, OFFERS_SAFE
+from stagewise.engine.limits import ALARM, NOISE, SAFE_COST, encode_contradiction
+from stagewise.models.diagnostics import Evidence, compute_least_noise, compute_max_deviation
+from stagewise.models.function_class import FunctionClassModel, FunctionOutcome
 from stagewise.policies.arms_policy import eligible_arms, logged_arms
 from stagewise.policies.arrays import assemble_arrays
 from stagewise.policies.base_policy import check_unit_range
@@ -31,8 +30,7 @@ from stagewise.policies.settings import (
     get_optimism_switch,
     set_derived,
 )
-from stagewise.problem.actions import check_action_table
-from stagewise.problem.checks import PerSignal, check_number, check_per_signal
+from stagewise.problem.checks import PerSignal, check_number, check_per_signal, check_table
 from stagewise.problem.errors import ErrorCode, InvalidActions, InvalidProblem
 from stagewise.problem.functions import GivenClass, parse_function_class, parse_function_classes
 from stagewise.problem.safe_action import SafeAction
@@ -193,7 +191,7 @@ class OPNLB(SafeBasePolicy):
     def check_logged_actions(self, actions: Any) -> Floats | Ints:
         if self.functions.table is not None:
             return logged_arms(actions, self.functions.table.shape[1])
-        features = check_action_table(actions)[0]
+        features = check_table(actions, "the actions", InvalidActions)[0]
         self.check_dimension(features)
         self.functions.at(features)
         return features

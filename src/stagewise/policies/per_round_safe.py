@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats, Ints, as_python
-from stagewise.kernels.layout import SAFE_INDEX, set_round_safe_action
+from stagewise.engine.compile import Floats, Ints, as_python
+from stagewise.engine.layout import SAFE_INDEX, set_round_safe_action
 from stagewise.policies.baseline import get_round_safe_action, reject_round_safe_action
 from stagewise.policies.compiled_policy import CompiledPolicy
 from stagewise.problem.checks import check_number, check_size

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from stagewise.engine.compile import Floats
 from stagewise.files.paths import parse_path, read_toml
-from stagewise.kernels.compile import Floats
 from stagewise.policies.context_caps import ContextCAPS
 from stagewise.policies.context_encoder import ContextEncoder
 from stagewise.policies.problem_policy import ProblemPolicy

@@ -3,8 +3,8 @@
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
-from stagewise.kernels.loop.round import RAYS, RoundSpec
-from stagewise.kernels.models.sampling import AUTHORS, PLAIN, THEORY
+from stagewise.engine.round import RAYS, RoundSpec
+from stagewise.models.ridge import AUTHORS, PLAIN, THEORY
 from stagewise.policies.linear_policy import LinearPolicy
 from stagewise.policies.settings import Optimism
 from stagewise.problem.checks import check_choice

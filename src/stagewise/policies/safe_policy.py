@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from stagewise.kernels.compile import Floats, Ints
+from stagewise.engine.compile import Floats, Ints
 from stagewise.policies.base_policy import BasePolicy
 from stagewise.policies.compiled_policy import CompiledPolicy
 from stagewise.policies.cost_bounds import UNIT, CostBound

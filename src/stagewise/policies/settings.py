@@ -6,8 +6,9 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats
-from stagewise.kernels.constraints import (
+from stagewise.engine.compile import Floats
+from stagewise.engine.layout import DIRECTIONAL, INFLATED
+from stagewise.engine.limits import (
     BOUNDS_NOT_FINITE,
     HORIZON_EXCEEDED,
     NO_BETTER_ACTION,
@@ -17,7 +18,6 @@ from stagewise.kernels.constraints import (
     SAFE_SHARE_TOO_SMALL,
     SOLVER_FAILED,
 )
-from stagewise.kernels.layout import DIRECTIONAL, INFLATED
 from stagewise.problem.checks import check_bool, check_choice, check_number, copy_value
 from stagewise.problem.errors import ErrorCode, InvalidProblem
 from stagewise.problem.formatting import safe_repr, suggest_percent

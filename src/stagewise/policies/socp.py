@@ -5,11 +5,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stagewise.kernels.bounds import CENTRE, OPTIMISTIC_REWARDS, get_pessimistic_cost_rows
-from stagewise.kernels.compile import Flags, Floats, Ints, as_python
-from stagewise.kernels.constraints import COST_SCALE, get_limit_terms
-from stagewise.kernels.layout import get_known_actions
-from stagewise.models.confidence_set import LinearConfidenceSet, build_confidence_set
+from stagewise.engine.compile import Flags, Floats, Ints, as_python
+from stagewise.engine.layout import get_known_actions
+from stagewise.engine.limits import COST_SCALE, get_limit_terms
+from stagewise.engine.workspace import CENTRE, OPTIMISTIC_REWARDS, get_pessimistic_cost_rows
+from stagewise.models.ridge import LinearConfidenceSet, build_confidence_set
 from stagewise.policies.compiled_policy import RoundResult
 from stagewise.policies.mixture_decision import BoundedMixture
 from stagewise.rules.cone_program import Columns, compute_pessimistic_costs, find_best_mixture_in_cone

@@ -5,9 +5,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats, Ints
-from stagewise.kernels.layout import ENFORCES_LIMITS
-from stagewise.kernels.loop.round import RAYS, RoundSpec
+from stagewise.engine.compile import Floats, Ints
+from stagewise.engine.layout import ENFORCES_LIMITS
+from stagewise.engine.round import RAYS, RoundSpec
 from stagewise.policies.arms_policy import ArmsPolicy, eligible_arms
 from stagewise.policies.arrays import assemble_arrays
 from stagewise.policies.base_policy import REWARD

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats
+from stagewise.engine.compile import Floats
 from stagewise.reports.evidence import get_column
 from stagewise.reports.result import Result
 

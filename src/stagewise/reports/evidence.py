@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats, Ints
-from stagewise.kernels.models.interval import Interval, compute_kl_interval, compute_kl_upper
+from stagewise.engine.compile import Floats, Ints
+from stagewise.models.intervals import Interval, compute_kl_interval, compute_kl_upper
 from stagewise.reports.result import Result
 
 SUPPORTED, REFUTED, UNDECIDED = "supported", "refuted", "undecided"

@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
+from stagewise.engine.compile import Floats
 from stagewise.files.atomic_write import write_bytes
-from stagewise.kernels.compile import Floats
 
 # Okabe and Ito's palette, each with its own dashes so that a grey print can still be read.
 STYLES: list[tuple[str, Any]] = [

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats, Ints
+from stagewise.engine.compile import Floats, Ints
 from stagewise.policies.linear_policy import LinearPolicy
 from stagewise.policies.opb import OPB
 from stagewise.worlds.custom_world import as_world

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from stagewise.engine.compile import Floats, Ints
 from stagewise.files.paths import parse_path
-from stagewise.kernels.compile import Floats, Ints
 from stagewise.problem.errors import ErrorCode, InvalidFile
 from stagewise.problem.formatting import safe_repr
 from stagewise.reports.output_files import (

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from stagewise.agent.e_process import EProcess, RowReader
-from stagewise.kernels.compile import Floats
+from stagewise.engine.compile import Floats
 from stagewise.policies.problem import Problem
 from stagewise.policies.settings import FALSE_ALARMS
 from stagewise.records.reason import Reason, ReasonDetails

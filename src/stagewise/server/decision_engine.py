@@ -17,7 +17,7 @@ import numpy as np
 
 from stagewise.agent.guard import get_unwatched, record_contradictions
 from stagewise.agent.statistics import Statistics
-from stagewise.kernels.compile import Ints
+from stagewise.engine.compile import Ints
 from stagewise.policies.batch_decisions import choose_batch, get_plain_numbers
 from stagewise.policies.policy import State
 from stagewise.policies.problem import Problem

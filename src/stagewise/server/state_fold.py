@@ -11,7 +11,7 @@ import numpy as np
 from stagewise.agent.guard import acknowledge_alert, check_drift, record_contradictions
 from stagewise.agent.observed_costs import build_safe_cost_cause, format_safe_cost_name
 from stagewise.agent.statistics import Statistics
-from stagewise.kernels.compile import Floats
+from stagewise.engine.compile import Floats
 from stagewise.policies.context_rows import build_rows
 from stagewise.policies.policy import State
 from stagewise.policies.problem import Problem

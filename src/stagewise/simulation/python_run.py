@@ -2,8 +2,15 @@
 
 from typing import Any
 
-from stagewise.kernels.audit import INTERVAL_MISSES, OPTIMISM_FAILURES, UNKNOWN, audit_round, count_optimism_failure
-from stagewise.kernels.trace import Trace, record_round
+from stagewise.engine.trace import (
+    INTERVAL_MISSES,
+    OPTIMISM_FAILURES,
+    UNKNOWN,
+    Trace,
+    audit_round,
+    count_optimism_failure,
+    record_round,
+)
 from stagewise.policies.policy import State
 from stagewise.records.random_key import RandomKey
 from stagewise.records.reason import Reason

@@ -7,10 +7,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stagewise.kernels.audit import FIRST_NEAR_OPTIMAL_ROUND, FIRST_VIOLATION, INTERVAL_MISSES, OPTIMISM_FAILURES
-from stagewise.kernels.compile import Floats, Ints
-from stagewise.kernels.random_streams import to_signed_seed
-from stagewise.kernels.trace import VIOLATIONS, Trace
+from stagewise.engine.compile import Floats, Ints
+from stagewise.engine.random import to_signed_seed
+from stagewise.engine.trace import (
+    FIRST_NEAR_OPTIMAL_ROUND,
+    FIRST_VIOLATION,
+    INTERVAL_MISSES,
+    OPTIMISM_FAILURES,
+    VIOLATIONS,
+    Trace,
+)
 from stagewise.policies.policy import State
 from stagewise.problem.errors import ErrorCode, InvalidProblem
 from stagewise.reports.regret_bound import compute_bound_values

@@ -6,8 +6,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from stagewise.kernels.loop.round_loop import CROSSED, PLAIN
-from stagewise.kernels.user_context import fill_user_means
+from stagewise.engine.loop import CROSSED, PLAIN
+from stagewise.engine.world_draws import fill_user_means
 from stagewise.problem.checks import (
     Floats,
     PerSignal,

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from stagewise.kernels.world_outcomes import BERNOULLI, GAUSSIAN, RADEMACHER, UNIFORM, fill_means
+from stagewise.engine.world_draws import BERNOULLI, GAUSSIAN, RADEMACHER, UNIFORM, fill_means
 from stagewise.problem.actions import ActionSet
 from stagewise.problem.checks import Floats, PerSignal, check_array, check_choice, copy_read_only
 from stagewise.problem.errors import ErrorCode, InvalidActions, InvalidFile, InvalidProblem

@@ -4,7 +4,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from stagewise.kernels.world_outcomes import fill_directions, fill_round_safe_action
+from stagewise.engine.world_draws import fill_directions, fill_round_safe_action
 from stagewise.problem.actions import ActionSet, FiniteSet, Listed, Rays
 from stagewise.problem.checks import MOST, Floats, check_positive, check_size
 from stagewise.problem.errors import ErrorCode, InvalidProblem

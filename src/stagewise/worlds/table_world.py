@@ -6,7 +6,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from stagewise.kernels.world_outcomes import BERNOULLI, CLIPPED, GAUSSIAN
+from stagewise.engine.world_draws import BERNOULLI, CLIPPED, GAUSSIAN
 from stagewise.problem.actions import FiniteSet
 from stagewise.problem.checks import Floats, PerSignal, check_array, check_choice, copy_read_only
 from stagewise.problem.errors import ErrorCode, InvalidActions, InvalidProblem

@@ -4,7 +4,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from stagewise.kernels.user_context import fill_crossed_features, fill_plain_features
+from stagewise.engine.world_draws import fill_crossed_features, fill_plain_features
 from stagewise.problem.actions import ActionSet, FiniteSet
 from stagewise.problem.checks import Floats
 from stagewise.problem.safe_action import RoundSafeAction

@@ -8,9 +8,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from stagewise.kernels.loop.round_loop import LOGGED
-from stagewise.kernels.user_context import fill_logged_features
-from stagewise.kernels.world_outcomes import SHRUNK
+from stagewise.engine.loop import LOGGED
+from stagewise.engine.world_draws import SHRUNK, fill_logged_features
 from stagewise.problem.checks import (
     Floats,
     PerSignal,

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from stagewise.kernels.random_streams import INSTANCE, fill_normal, fill_uniform, to_signed_seed
+from stagewise.engine.random import INSTANCE, fill_normal, fill_uniform, to_signed_seed
 from stagewise.problem.checks import check_integer, check_number, check_seed
 from stagewise.problem.errors import ErrorCode, InvalidFile, InvalidProblem
 from stagewise.problem.formatting import safe_repr

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats, Ints
+from stagewise.engine.compile import Floats, Ints
 from stagewise.records.reason import Reason
 from stagewise_studies.replay import People, StudyPolicy, Track, is_over_limit
 from stagewise_studies.study import DRAWN, GUARDED, SAFE, TODAY

@@ -5,10 +5,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from stagewise.kernels.bounds import CENTRE
-from stagewise.kernels.compile import Floats, Ints, as_python
-from stagewise.kernels.constraints import compute_bonus_factors
-from stagewise.models.confidence_set import LinearConfidenceSet
+from stagewise.engine.compile import Floats, Ints, as_python
+from stagewise.engine.limits import compute_bonus_factors
+from stagewise.engine.workspace import CENTRE
+from stagewise.models.ridge import LinearConfidenceSet
 from stagewise.policies.compiled_policy import RoundResult
 from stagewise.policies.mixture_decision import BoundedMixture, read_mixture
 from stagewise.policies.oplb import OPLB

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from stagewise.kernels.compile import Floats, Ints
-from stagewise.models.function_class_model import FunctionClassModel
+from stagewise.engine.compile import Floats, Ints
+from stagewise.models.function_class import FunctionClassModel
 from stagewise.policies.opnlb import OPNLB
 from stagewise.policies.safe_mixture import RoundActions
 from stagewise.problem.checks import check_choice, check_integer_at_least

@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats
+from stagewise.engine.compile import Floats
 from stagewise.records.decision import Decision
 from stagewise.records.random_key import RandomKey
 from stagewise.records.reason import Reason, ReasonDetails

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats, Ints
+from stagewise.engine.compile import Floats, Ints
 from stagewise.launch.doctor.linear_fits import LinearFits, compute_cell_rates
 from stagewise.launch.doctor.log_profile import KL_INTERVAL, LogProfile
 

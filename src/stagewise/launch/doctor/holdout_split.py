@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats
+from stagewise.engine.compile import Floats
 from stagewise.launch.doctor.permutation_tests import Flags
 from stagewise.launch.splitmix import uniform_hash
 from stagewise.problem.checks import check_number

@@ -5,7 +5,7 @@ from functools import cached_property
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats, Ints
+from stagewise.engine.compile import Floats, Ints
 from stagewise.launch.doctor.log_profile import LogProfile
 from stagewise.launch.doctor.permutation_tests import Flags
 

@@ -6,12 +6,12 @@ from functools import cached_property
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats, Ints, as_python
-from stagewise.kernels.models.interval import Interval, compute_kl_interval
+from stagewise.engine.compile import Floats, Ints, as_python
 from stagewise.launch.decision_log import Log, Texts, to_texts
 from stagewise.launch.doctor.holdout_split import DEFAULT_FRACTION, split_rows
 from stagewise.launch.doctor.permutation_tests import Flags, compute_ranks
 from stagewise.launch.splitmix import uniform_hash
+from stagewise.models.intervals import Interval, compute_kl_interval
 from stagewise.problem.signals import Limit
 
 KL_INTERVAL = as_python(compute_kl_interval)

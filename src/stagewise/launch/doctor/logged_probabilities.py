@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats
+from stagewise.engine.compile import Floats
 from stagewise.launch.doctor.log_profile import LogProfile
 
 

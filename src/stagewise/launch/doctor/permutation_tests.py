@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from stagewise.kernels.compile import Floats, Ints
+from stagewise.engine.compile import Floats, Ints
 
 Flags = npt.NDArray[np.bool_]
 MAX_CELLS = 2_000  # groups times strata that are tested one by one

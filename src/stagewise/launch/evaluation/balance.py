@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats
+from stagewise.engine.compile import Floats
 from stagewise.launch.evaluation.confidence_sequence import compute_radius
 from stagewise.launch.evaluation.weights import NEGLIGIBLE_MASS, Weights
 from stagewise.launch.notes import NoteCode

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import gammainc, gammaln  # type: ignore[import-untyped]
 
-from stagewise.kernels.compile import Floats, Ints
+from stagewise.engine.compile import Floats, Ints
 
 MIXTURE_SHAPE = 2.0  # ρ of the mixture, fixed before any data: nearly best where the squares add up to 1 to 100
 BISECTION_STEPS = 50

@@ -6,7 +6,7 @@ taken, `expected` (n,) the prediction for the candidate, Σₐ π(a|xₜ) q(xₜ
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats
+from stagewise.engine.compile import Floats
 
 
 def ips_terms(weights: Floats, outcomes: Floats) -> Floats:

@@ -6,7 +6,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from stagewise.kernels.compile import Flags
+from stagewise.engine.compile import Flags
 from stagewise.launch.decision_log import Log, resolve_problem
 from stagewise.launch.evaluation.candidates import needs_context, resolve_candidate
 from stagewise.launch.evaluation.evaluation_report import Evaluation

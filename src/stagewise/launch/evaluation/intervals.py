@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri  # type: ignore[import-untyped]
 
-from stagewise.kernels.compile import Floats, Ints
+from stagewise.engine.compile import Floats, Ints
 from stagewise.launch.decision_log import UNKNOWN_ACTION
 from stagewise.launch.evaluation.balance import Balance
 from stagewise.launch.evaluation.confidence_sequence import ConfidenceSequence, choose_log_spaced, compute_sequence

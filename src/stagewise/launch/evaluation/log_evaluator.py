@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from stagewise.kernels.compile import Floats, Ints
+from stagewise.engine.compile import Floats, Ints
 from stagewise.launch.decision_log import Log
 from stagewise.launch.evaluation.balance import Balance
 from stagewise.launch.evaluation.estimate import Estimate, LimitVerdict, Validity

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats
+from stagewise.engine.compile import Floats
 from stagewise.launch.decision_log import UNKNOWN_ACTION, Log
 from stagewise.problem.checks import check_number
 from stagewise.problem.columns import list_unique_names

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats, Ints
+from stagewise.engine.compile import Floats, Ints
 from stagewise.launch.decision_log import Log
 from stagewise.launch.splitmix import hash_row_numbers
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from stagewise.kernels.compile import Flags, Ints
+from stagewise.engine.compile import Flags, Ints
 from stagewise.launch.decision_log import Log
 from stagewise.launch.evaluation.logging_propensities import Propensities
 from stagewise.launch.notes import Note, NoteCode

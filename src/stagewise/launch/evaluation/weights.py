@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats
+from stagewise.engine.compile import Floats
 from stagewise.launch.decision_log import UNKNOWN_ACTION, Log
 from stagewise.launch.evaluation.logging_propensities import Propensities
 from stagewise.problem.checks import check_positive

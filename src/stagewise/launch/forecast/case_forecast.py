@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats
+from stagewise.engine.compile import Floats
 from stagewise.launch.forecast.cases import Case
 from stagewise.launch.forecast.forecast_runs import DailyRuns
 from stagewise.launch.forecast.prediction_bands import Band, compute_band

@@ -7,7 +7,7 @@ fitted, its slope would be the prior's, and an action that was never clicked wou
 
 import numpy as np
 
-from stagewise.kernels.compile import Flags, Floats, Ints
+from stagewise.engine.compile import Flags, Floats, Ints
 from stagewise.launch.forecast.forecast_log import ForecastLog
 from stagewise.launch.notes import Note, NoteCode
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats
-from stagewise.kernels.random_streams import INSTANCE, fill_normal, fill_uniform, to_signed_seed
+from stagewise.engine.compile import Floats
+from stagewise.engine.random import INSTANCE, fill_normal, fill_uniform, to_signed_seed
 from stagewise.launch.forecast.forecast_log import ForecastLog
 from stagewise.launch.forecast.linear_posterior import LinearPosterior
 from stagewise.launch.forecast.rate_posterior import RatePosterior

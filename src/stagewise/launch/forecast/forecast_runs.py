@@ -5,9 +5,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats
-from stagewise.kernels.random_streams import to_signed_seed
-from stagewise.kernels.user_context import fill_row_indices
+from stagewise.engine.compile import Floats
+from stagewise.engine.random import to_signed_seed
+from stagewise.engine.world_draws import fill_row_indices
 from stagewise.policies.action_totals import compute_totals
 from stagewise.policies.context_caps import ContextCAPS
 from stagewise.policies.policy import State

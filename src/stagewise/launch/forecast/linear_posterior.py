@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtr  # type: ignore[import-untyped]
 
-from stagewise.kernels.compile import Flags, Floats, Ints
+from stagewise.engine.compile import Flags, Floats, Ints
 from stagewise.launch.forecast.constant_features import find_constant_features
 from stagewise.launch.forecast.shrinkage import draw_common_prior
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import betainc  # type: ignore[import-untyped]
 
-from stagewise.kernels.compile import Floats
+from stagewise.engine.compile import Floats
 
 LEVEL = 0.9
 CONFIDENCE = 0.9  # that a band contains LEVEL of all runs

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import betaincinv, ndtri  # type: ignore[import-untyped]
 
-from stagewise.kernels.compile import Floats, Ints
+from stagewise.engine.compile import Floats, Ints
 from stagewise.launch.forecast.shrinkage import draw_common_prior
 
 JEFFREYS = 0.5

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import gammaincinv  # type: ignore[import-untyped]
 
-from stagewise.kernels.compile import Floats
+from stagewise.engine.compile import Floats
 
 MIN_ACTIONS = 2  # to compare
 MIN_VARIANCE = 1e-10

@@ -2,8 +2,8 @@
 
 from typing import NamedTuple
 
-from stagewise.kernels.audit import ROUNDING
-from stagewise.kernels.random_streams import POLICY
+from stagewise.engine.random import POLICY
+from stagewise.engine.trace import ROUNDING
 from stagewise.simulation.gpu.unrolled import list_world_names, write_loop, write_outcome, write_record
 
 MODEL_SCALARS = ["noise_0", "noise_1", "confidence", "width"]
@@ -15,7 +15,7 @@ class ArmsForm(NamedTuple):
 
     arms: int  # K
     safe: int
-    radius: int  # kind (see kernels/models/arm_means.py)
+    radius: int  # kind (see models/arms.py)
     kind: int  # of the outcomes
     audited: bool
 
@@ -57,7 +57,7 @@ def write_scan(others: list[int]) -> list[str]:
 
 
 def write_search(form: ArmsForm, others: list[int]) -> list[str]:
-    """Return the lines that find the best mixture of two arms: kernels/rules/pair.py, unrolled."""
+    """Return the lines that find the best mixture of two arms: engine/pair.py, unrolled."""
     return [
         "price, value, alone = 0.0, -math.inf, False",
         "cheap, kept_cheap, cheap_reward, cheap_cost = -1, -1, start_0, start_1",

@@ -7,7 +7,7 @@ With G = Z V⁻¹ Zᵀ of the rays' ends, ŷ = Z θ̂ and the chosen ray a at st
 
 from typing import NamedTuple
 
-from stagewise.kernels.audit import ROUNDING
+from stagewise.engine.trace import ROUNDING
 from stagewise.simulation.gpu.unrolled import list_world_names, write_loop, write_outcome, write_record
 
 
@@ -20,7 +20,7 @@ class RaysForm(NamedTuple):
     origin: bool  # the safe action is 0, so that estimates have no known part
     directional: bool
     offers_safe: bool
-    radius: int  # kind (see kernels/models/radius.py)
+    radius: int  # kind (see models/regression.py)
     size: int  # n: learned coordinates
     kind: int  # of the noise
     judged: bool  # there are thresholds

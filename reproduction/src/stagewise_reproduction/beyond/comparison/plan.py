@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats
-from stagewise.models.kernel_model import RBF, LinearKernel, Matern
+from stagewise.engine.compile import Floats
+from stagewise.models.similarity import RBF, LinearKernel, Matern
 from stagewise.policies.always_safe import AlwaysSafe
 from stagewise.policies.arms_caps import ArmsCAPS
 from stagewise.policies.caps import CAPS

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from stagewise.kernels.compile import Floats, Ints
+from stagewise.engine.compile import Floats, Ints
 from stagewise.launch.decision_log import TIME_COLUMNS, holds_times
 from stagewise.launch.doctor.finding import Finding, select_most_severe
 from stagewise.launch.doctor.finding_messages import FindingCode

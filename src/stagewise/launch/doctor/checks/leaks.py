@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats, Ints
+from stagewise.engine.compile import Floats, Ints
 from stagewise.launch.doctor.binary_outcomes import find_events, is_binary
 from stagewise.launch.doctor.finding import Finding, select_most_severe
 from stagewise.launch.doctor.finding_messages import FindingCode, format_number

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from stagewise.kernels.compile import Ints
+from stagewise.engine.compile import Ints
 from stagewise.launch.doctor.binary_outcomes import find_events
 from stagewise.launch.doctor.calibration import assign_deciles
 from stagewise.launch.doctor.finding import Finding, select_most_severe

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats, Ints
+from stagewise.engine.compile import Floats, Ints
 from stagewise.launch.doctor.binary_outcomes import find_events
 from stagewise.launch.doctor.calibration import GROUP_COUNT, assign_deciles
 from stagewise.launch.doctor.finding import Finding, select_most_severe

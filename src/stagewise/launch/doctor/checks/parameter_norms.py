@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stagewise.kernels.compile import Ints
+from stagewise.engine.compile import Ints
 from stagewise.launch.doctor.finding import Finding, select_most_severe
 from stagewise.launch.doctor.finding_messages import FindingCode
 from stagewise.launch.doctor.linear_fits import LinearFits

@@ -2,7 +2,7 @@
 
 from typing import Any, NamedTuple
 
-from stagewise.kernels.compile import Ints
+from stagewise.engine.compile import Ints
 from stagewise.launch.decision_log import TIME_COLUMNS, to_texts
 from stagewise.launch.doctor.binary_outcomes import find_events
 from stagewise.launch.doctor.checks.model_form import SELECTION_LEVEL

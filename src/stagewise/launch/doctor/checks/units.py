@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats
+from stagewise.engine.compile import Floats
 from stagewise.launch.doctor.finding import Finding, select_most_severe
 from stagewise.launch.doctor.finding_messages import TIME_SCALES, FindingCode
 from stagewise.launch.doctor.log_profile import LogProfile, get_threshold

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from stagewise.kernels.compile import Ints
+from stagewise.engine.compile import Ints
 from stagewise.launch.decision_log import to_text
 from stagewise.launch.doctor.checks.leaks import describe_leak, estimate_group_auc
 from stagewise.launch.doctor.checks.segments import find_text_columns

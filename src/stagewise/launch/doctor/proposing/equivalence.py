@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from stagewise.kernels.compile import Ints
+from stagewise.engine.compile import Ints
 from stagewise.launch.doctor.finding_messages import format_number
 from stagewise.launch.doctor.log_profile import LogProfile
 from stagewise.problem.signals import Limit

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from stagewise.kernels.compile import Floats
+from stagewise.engine.compile import Floats
 from stagewise.launch.decision_log import to_text
 from stagewise.problem.columns import NOTHINGS, describe_non_number, find_non_number
 from stagewise.problem.errors import ErrorCode, InvalidOutcome

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from stagewise.kernels.compile import Floats
+from stagewise.engine.compile import Floats
 from stagewise.launch.decision_log import TIME_COLUMNS, holds_times, to_text
 from stagewise.launch.doctor.checks.duplicates import ID_PATTERN
 from stagewise.launch.doctor.proposing.numeric_columns import describe_non_numbers, parse_numbers, parse_outcomes

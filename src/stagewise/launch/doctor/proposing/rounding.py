@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats
+from stagewise.engine.compile import Floats
 
 PADDING = 0.05  # of the observed range, on either side, for users who are not in the log
 

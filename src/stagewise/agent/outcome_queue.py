@@ -109,7 +109,7 @@ class OutcomeQueue:
         return min(self.heads if self.in_order else self.played, default=self.end)
 
     @property
-    def settled(self) -> int:
+    def first_changeable(self) -> int:
         """The first decision that may still change: one that is not over, or one with an open window."""
         return min([self.oldest, *(self.closed[window.signal] for window in self.windows)])
 
@@ -120,7 +120,7 @@ class OutcomeQueue:
 
     def reserve(self, count: int) -> None:
         """Make room for more decisions: leave out blocks that are over, then enlarge the tables."""
-        capacity, low = len(self.dates), self.settled - self.settled % BLOCK
+        capacity, low = len(self.dates), self.first_changeable - self.first_changeable % BLOCK
         if self.end - self.base + count <= capacity:
             return
         start, remaining = low - self.base, self.end - low
@@ -302,7 +302,7 @@ class OutcomeQueue:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the state as JSON holds it, without `played`; `restore` reads it."""
-        low = max(self.settled - self.settled % BLOCK, self.base)
+        low = max(self.first_changeable - self.first_changeable % BLOCK, self.base)
         part = slice(low - self.base, self.end - self.base)
         tables = {name: base64.b64encode(getattr(self, name)[part].tobytes()).decode() for name in TABLES}
         counts = {"base": low, "end": self.end, "heads": self.heads, "closed": self.closed, "late": self.late}

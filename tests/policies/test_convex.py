@@ -109,7 +109,7 @@ def test_the_first_decision_takes_the_longest_safe_step() -> None:
 def test_without_a_certificate_the_gap_is_endless_and_the_decision_as_good() -> None:
     instance = instance_of("safe action elsewhere", 1)
     certain, state = learned(LCLUCB, instance)
-    quick, _ = learned(LCLUCB, instance, bound_gap=False)
+    quick, _ = learned(LCLUCB, instance, bounds_solver_gap=False)
     actions = set_around("ellipsoid", instance.safe, 1)
     assert quick.decide(state, actions).solver_gap == math.inf
     assert quick.decide(state, actions).optimistic_reward == pytest.approx(
@@ -246,7 +246,7 @@ def test_the_number_of_starts_is_checked(directions: Any) -> None:
 
 def test_whether_to_certify_is_checked() -> None:
     with refused(InvalidProblem, ErrorCode.WRONG_TYPE):
-        decided(LCLUCB, Ball(1.0), bound_gap="always")
+        decided(LCLUCB, Ball(1.0), bounds_solver_gap="always")
 
 
 @pytest.mark.parametrize("kind", [LCLUCB, ROFUL])

@@ -73,7 +73,8 @@ class KernelOPLB(SafePolicy):
 
     The bounds f̂(x) ± β σ(x)/√λ are those of kernel ridge regression, conditioned on the declared values of the safe
     action (docs/theory/kernels.md). An observed point joins the basis of the regression if its distance from the span
-    of the others exceeds `novelty_threshold` and the basis has fewer than `max_points`; the radius accounts for the rest.
+    of the others exceeds `novelty_threshold` and the basis has fewer than `max_points`; the radius accounts for the
+    rest.
     With u basis points, memory is O(u²), plus O(K u) for K actions that recur in every round; such a round takes
     O(K u) time, and a round with new actions O(K u²).
 

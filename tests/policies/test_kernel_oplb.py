@@ -219,16 +219,3 @@ def test_a_file_with_another_memory_is_refused(tmp_path: Path) -> None:
     (tmp_path / "other.json").write_text(json.dumps(content))
     with refused(sw.InvalidFile, ErrorCode.STATE_MISMATCH):
         sw.Agent.load(tmp_path / "other.json")
-
-
-@pytest.mark.parametrize(
-    "kernel", [sw.RBF(lengthscale=0.3), sw.Matern(lengthscale=0.3, smoothness=1.5), sw.LinearKernel()]
-)
-def test_settings_are_saved(kernel: Any, tmp_path: Path) -> None:
-    policy = rbf(kernel=kernel, safe_action=sw.SafeAction(features=[0.3, 0.4], reward=0.1, cost=0.2), max_points=7)
-    sw.Agent(policy).save(tmp_path / "agent.json")
-    loaded = sw.Agent.load(tmp_path / "agent.json").policy
-    assert loaded.kernel == kernel
-    assert loaded.max_points == 7
-    assert np.array_equal(loaded.settings, policy.settings)
-    assert np.array_equal(loaded.layout, policy.layout)

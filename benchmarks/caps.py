@@ -233,7 +233,13 @@ def on_one_ray() -> None:
     for name, more in {"noise ½": {}, "bounded_outcomes": {"bounded_outcomes": True}}.items():
         rounds = 20_000 if more else 400_000
         result = sw.simulate(
-            sw.CAPS(**options, **more), world, rounds=rounds, runs=20, seed=SEED, record=rounds // 10, progress=False
+            sw.CAPS(**options, **more),
+            world,
+            rounds=rounds,
+            runs=20,
+            seed=SEED,
+            record_points=rounds // 10,
+            progress=False,
         )
         full = result.reward >= 0.5 * (1.0 - 1e-9)
         first = [int(result.rounds[row.argmax()]) if row.any() else rounds for row in full]
@@ -289,7 +295,7 @@ def broken(runs: int, backend: str) -> None:
         plays[f"{name}, {kind.__name__}"] = (kind(**alone, per_action_bounds=True), world)
     for name, (policy, world) in plays.items():
         result = sw.simulate(
-            policy, world, rounds=10_000, runs=runs, seed=SEED, backend=backend, record=1, progress=False
+            policy, world, rounds=10_000, runs=runs, seed=SEED, backend=backend, record_points=1, progress=False
         )
         print(f"| {name} | {int((result.violations > 0).sum())} of {runs:,} |", flush=True)
 

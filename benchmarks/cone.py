@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import stagewise as sw
-from stagewise.kernels.compile import Floats
+from stagewise.engine.compile import Floats
 from stagewise.policies import socp
 from stagewise.rules.cone_program import Columns, Mixture, find_best_mixture_in_cone
 

@@ -31,7 +31,7 @@ class Played(NamedTuple):
     regret: float  # against the ball
     microseconds: float  # a round
     violations: int
-    optimality_gap: float  # mean over the rounds; not a number where there is none
+    solver_gap: float  # mean over the rounds; not a number where there is none
 
 
 def truth(d: int, run: int) -> tuple[np.ndarray, float]:
@@ -53,7 +53,7 @@ def on_rays(kind: type, d: int, run: int, rounds: int, actions: object) -> Playe
     )
     best = build_oracle(policy, ball).best(ball.actions)
     result = sw.simulate(
-        policy, world_with(actions, parameters), rounds=rounds, runs=[run], seed=SEED, record=1, progress=False
+        policy, world_with(actions, parameters), rounds=rounds, runs=[run], seed=SEED, record_points=1, progress=False
     )
     spent = result.manifest["seconds"] / rounds * 1e6
     return Played(rounds * (best - float(result.reward[0, 0])), spent, int(result.violations[0]), np.nan)
@@ -74,7 +74,7 @@ def in_ball(kind: type, d: int, run: int, rounds: int) -> Played:
         decision = policy.decide(state, world.actions, draw)
         spent += time.perf_counter() - started
         reward, cost = world.means(decision.action)
-        regret, broken, gaps = regret + best - reward, broken + (cost > threshold), gaps + decision.optimality_gap
+        regret, broken, gaps = regret + best - reward, broken + (cost > threshold), gaps + decision.solver_gap
         outcome = world.outcome(decision.action, draw)
         started = time.perf_counter()
         state = policy.learn(state, decision, outcome)
@@ -116,7 +116,7 @@ def main() -> None:
                 regret = np.array([one.regret for one in played])
                 deviation = regret.std(ddof=1) / len(regret) ** 0.5 if len(regret) > 1 else np.nan
                 spent = np.mean([one.microseconds for one in played])
-                broken, gap = sum(one.violations for one in played), np.mean([one.optimality_gap for one in played])
+                broken, gap = sum(one.violations for one in played), np.mean([one.solver_gap for one in played])
                 print(
                     f"d={d:<3}{name:<9}{label:<20}{regret.mean():>10,.1f} ± {deviation:>6,.1f}{spent:>10,.1f}"
                     f"{broken:>12}{gap:>10.2g}",

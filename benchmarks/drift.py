@@ -12,13 +12,13 @@ import math
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats, Ints, as_python, kernel
-from stagewise.kernels.layout import ModelBlock, get_model_block, memory_size
-from stagewise.kernels.loop.memory import build_memory_kernels
-from stagewise.kernels.loop.round import RoundSpec
-from stagewise.kernels.models.ridge import ELSEWHERE, LOG_DET, learn_ridge
-from stagewise.kernels.random_streams import ACTIONS, uniform
-from stagewise.models.linear_model import LinearModel
+from stagewise.engine.compile import Floats, Ints, as_python, kernel
+from stagewise.engine.layout import ModelBlock, get_model_block, memory_size
+from stagewise.engine.memory import build_memory_kernels
+from stagewise.engine.random import ACTIONS, uniform
+from stagewise.engine.round import RoundSpec
+from stagewise.models.regression import ELSEWHERE, LOG_DET, learn_ridge
+from stagewise.models.ridge import LinearModel
 from stagewise.policies.arrays import assemble_arrays
 
 D = 10

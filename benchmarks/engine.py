@@ -15,7 +15,7 @@ import numba
 import numpy as np
 
 import stagewise as sw
-from stagewise.kernels.random_streams import ACTIONS, fill_normal
+from stagewise.engine.random import ACTIONS, fill_normal
 from stagewise.simulation.oracle import build_oracle
 from stagewise.simulation.run import RunSettings, play_run
 from witness.witness import compiler, library

@@ -69,7 +69,7 @@ def quickest(play: Callable[[], Any], times: int = 3) -> float:
 
 def on(backend: str, policy: Any, world: Any, rounds: int, runs: int) -> Callable[[], Any]:
     """Return a call that simulates."""
-    settings: dict[str, Any] = {"rounds": rounds, "runs": runs, "seed": 1, "record": 1, "progress": False}
+    settings: dict[str, Any] = {"rounds": rounds, "runs": runs, "seed": 1, "record_points": 1, "progress": False}
     settings["audit"] = ASKED.audit
     return lambda: sw.simulate(policy, world, backend=backend, **settings)
 

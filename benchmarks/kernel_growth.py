@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 import stagewise as sw
-from stagewise.kernels.compile import as_python
-from stagewise.kernels.layout import get_model_block
-from stagewise.kernels.models.kernel_ridge import count_basis_points, get_neglected_norm
+from stagewise.engine.compile import as_python
+from stagewise.engine.layout import get_model_block
+from stagewise.models.kernel_ridge import count_basis_points, get_neglected_norm
 
 COUNT, ROUNDS, SHOWN = 50, 10_000, (100, 1000, 3000, 10_000)
 SAFE = np.array([0.5, 0.5])

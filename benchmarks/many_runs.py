@@ -44,12 +44,12 @@ def memory(rounds: int, runs: int) -> None:
     """Print the largest memory of the process and of its workers."""
     policy, world = problem()
     started = time.perf_counter()
-    result = sw.simulate(policy, world, rounds=rounds, runs=runs, record=1000)
+    result = sw.simulate(policy, world, rounds=rounds, runs=runs, record_points=1000)
     own, workers = (
         resource.getrusage(who).ru_maxrss / 1024 for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
     )
     print(
-        f"{runs} runs of {rounds:,} rounds, record=1000: {time.perf_counter() - started:.0f} s; "
+        f"{runs} runs of {rounds:,} rounds, record_points=1000: {time.perf_counter() - started:.0f} s; "
         f"this process {own:.0f} MB, the largest worker {workers:.0f} MB (bar 500 MB); "
         f"violations {int(result.violations.sum())}"
     )

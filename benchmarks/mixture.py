@@ -17,9 +17,9 @@ from typing import NamedTuple
 import highspy
 import numpy as np
 
-from stagewise.kernels.compile import Floats, Ints, kernel
-from stagewise.kernels.rules.pair import any_exceeds, find_best_pair
-from stagewise.kernels.rules.simplex import find_best_mixture, scratch_shape
+from stagewise.engine.compile import Floats, Ints, kernel
+from stagewise.engine.pair import any_exceeds, find_best_pair
+from stagewise.engine.simplex import find_best_mixture, scratch_shape
 
 SAFE_REWARD, SAFE_COST, LIMIT = 0.1, 0.05, 0.5
 

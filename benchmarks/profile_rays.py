@@ -11,16 +11,14 @@ import numba
 import numpy as np
 
 import stagewise as sw
-from stagewise.kernels.answer import STEP, get_decision_views
-from stagewise.kernels.bounds import get_workspace
-from stagewise.kernels.layout import get_known_actions, get_model_block
-from stagewise.kernels.loop.fixed_layout import build_layout_reader
-from stagewise.kernels.loop.round import build_round
-from stagewise.kernels.models.ridge import update_root
-from stagewise.kernels.rules.ray import choose_ray, finish_ray
-from stagewise.kernels.trace import record_round
-from stagewise.kernels.world_outcomes import fill_means, fill_outcome
+from stagewise.engine.layout import build_layout_reader, get_known_actions, get_model_block
+from stagewise.engine.round import build_round
+from stagewise.engine.trace import record_round
+from stagewise.engine.workspace import STEP, get_decision_views, get_workspace
+from stagewise.engine.world_draws import fill_means, fill_outcome
+from stagewise.models.regression import update_root
 from stagewise.policies.compiled_policy import with_sizes
+from stagewise.rules.ray import choose_ray, finish_ray
 from stagewise.simulation.compiled_run import CompiledRun
 from stagewise.simulation.oracle import build_oracle
 from stagewise.simulation.recording import compute_recorded_rounds, empty_trace

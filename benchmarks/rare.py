@@ -18,7 +18,7 @@ import numpy as np
 from scipy.optimize import brentq, linprog  # type: ignore[import-untyped]
 
 import stagewise as sw
-from stagewise.models.rare_events_model import compute_log_loss, fit_likelihood
+from stagewise.models.rare_events import compute_log_loss, fit_likelihood
 from stagewise.policies.policy import PlayedAction
 
 SEED, USERS, DELTA, TEMPLATES, WIDE = 20261117, 500, 0.05, 6, 9

@@ -42,7 +42,7 @@ def pulls(name: str) -> int | None:
 def rounds(name: str) -> list[int]:
     """Return for each run the first round in which the arm is played alone; ROUNDS where it never was."""
     world = sw.ArmsWorld(reward=[0.0, 0.5], cost=[0.0, COST])
-    result = sw.simulate(policy(name), world, rounds=ROUNDS, runs=RUNS, seed=1, record=ROUNDS, progress=False)
+    result = sw.simulate(policy(name), world, rounds=ROUNDS, runs=RUNS, seed=1, record_points=ROUNDS, progress=False)
     alone = result.cost[:, :, 0] == COST
     return [int(np.argmax(row)) + 1 if row.any() else ROUNDS for row in alone]
 

@@ -32,7 +32,7 @@ SWAP = """
 import time
 import numpy as np
 import stagewise as sw
-from stagewise.kernels.background import COMPILER
+from stagewise.engine.background import COMPILER
 
 problem = sw.Problem(
     actions=["nothing", "digest", "offer"], safe="nothing", context=["age", "opens"], reward=sw.Reward("click"),

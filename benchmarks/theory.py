@@ -8,7 +8,7 @@ import math
 import numpy as np
 
 import stagewise as sw
-from stagewise.kernels.rules.pair import find_best_pair
+from stagewise.engine.pair import find_best_pair
 
 DELTA = 0.01
 

@@ -11,7 +11,7 @@ import stagewise as sw
 from stagewise.records.reason import Reason
 
 ROUNDS, SEEDS, NOISE = 20_000, 10, 0.5
-WAITING = Reason.SAFE_COST_UNCERTAIN
+WAITING = Reason.SAFE_ACTION_COST_UNCERTAIN
 
 
 def waited(policy: Any, dimension: int, seed: int) -> int:

@@ -25,7 +25,9 @@ def main() -> None:
             continue
         for watch in (False, True):
             policy = dataclasses.replace(case.policy, check_assumptions=watch)
-            result = sw.simulate(policy, case.world, rounds=asked.rounds, runs=asked.runs, record=1, progress=False)
+            result = sw.simulate(
+                policy, case.world, rounds=asked.rounds, runs=asked.runs, record_points=1, progress=False
+            )
             over = result.violations
             print(f"| {case.name} | {watch} | {(over > 0).mean():.1%} | {over.mean():.2f} |")
 

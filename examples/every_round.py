@@ -110,7 +110,7 @@ def rewards(axes: Any, earned: dict[str, Any], best: Any, rounds: Any) -> None:
 def main(path: str = "results/gallery/every_round.png", rounds: int = 10_000) -> None:
     """Play each in the same world with the same seed, every round kept, and draw them."""
     played = {
-        who: sw.simulate(policy, WORLD, rounds=rounds, runs=1, record=rounds, seed=1, progress=False)
+        who: sw.simulate(policy, WORLD, rounds=rounds, runs=1, record_points=rounds, seed=1, progress=False)
         for who, policy in POLICIES.items()
     }
     from matplotlib.figure import Figure

@@ -30,7 +30,7 @@ def plan(rounds: int = 200_000, runs: int = 4) -> None:
     unguarded = sw.UCB(arms=len(MESSAGES), safe_action=POLICY.safe_action, threshold={"opt_out": 0.02})
     best = 0.12
     for name, policy in [("guarded", POLICY), ("unguarded", unguarded)]:
-        result = sw.simulate(policy, GUESS, rounds=rounds, runs=runs, record=20, progress=False)
+        result = sw.simulate(policy, GUESS, rounds=rounds, runs=runs, record_points=20, progress=False)
         clicks = best - result.regret[:, -1].mean() / rounds
         above = f"{result.violations.mean():,.0f} rounds above 2 %"
         print(f"{name:>10}: {clicks:.3f} clicks a user of {best} possible; {above}")

@@ -23,7 +23,7 @@ POLICIES = {
 def main(path: str = "results/gallery/own_policy.png", rounds: int = 5_000) -> None:
     """Play each in the same world, every round kept, and draw them."""
     played = {
-        name: sw.simulate(policy, WORLD, rounds=rounds, runs=1, record=rounds, progress=False)
+        name: sw.simulate(policy, WORLD, rounds=rounds, runs=1, record_points=rounds, progress=False)
         for name, policy in POLICIES.items()
     }
     earned = {name: result.reward[0] for name, result in played.items()}

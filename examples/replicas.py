@@ -17,7 +17,7 @@ POLICY = sw.OPB(
     safe_action=sw.SafeAction(arm=0, reward=0.0, cost=0.0),
     threshold={"opt_out": 0.02},
     radius="kl",
-    separate_signals=True,  # clicks are learned when they come, long before it is known who left
+    separate_models=True,  # clicks are learned when they come, long before it is known who left
 )
 
 

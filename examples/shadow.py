@@ -33,14 +33,14 @@ def main(path: str = "results/gallery/shadow.png", users: int = 12_000) -> None:
         for stage in STAGES.values():
             change(**stage)
             for _ in range(users // len(STAGES) // 50):
-                decisions, outcomes = client.decide_all([{}] * 50), []
+                decisions, outcomes = client.decide_many([{}] * 50), []
                 for decision in decisions:
                     sent = NAMES.index(decision.action)
                     click, left = people.random(2) < (CLICKS[sent], OPT_OUTS[sent])
                     outcomes.append({"decision_id": decision.decision_id, "click": bool(click), "opt_out": bool(left)})
                     shares = [decision.probabilities.get(name, 0.0) for name in NAMES]
                     expected.append((shares @ CLICKS, shares @ OPT_OUTS))
-                client.learn_all(outcomes)
+                client.learn_many(outcomes)
     clicks, opt_outs = np.array(expected).T
     earned, paid = {"guarded": clicks}, {"guarded": opt_outs}
     figure, (left, _) = two_panels(earned, paid, ("opt_out", 0.05), reward="expected clicks a user", round_="user")

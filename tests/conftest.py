@@ -10,7 +10,7 @@ import pytest
 from _pytest.doctest import DoctestItem
 from tests.rewording import draw_word, reword
 
-# A kernel is compiled at its first call, in the test's process; `tests/kernels/test_interpreted.py` is the exception.
+# A kernel is compiled at its first call, in the test's process; `tests/engine/test_interpreted.py` is the exception.
 os.environ.setdefault("STAGEWISE_COMPILE", "always")
 
 # A shell that runs the tests in the background makes them, and every command that they start, ignore Ctrl+C.

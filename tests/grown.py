@@ -6,9 +6,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.kernels.processes import copied, files
+from tests.engine.processes import copied, files
 
-from stagewise.kernels import code_cache
+from stagewise.engine import cache as code_cache
 
 __all__ = ["changed", "copied", "insert", "ran"]
 

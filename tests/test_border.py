@@ -1,4 +1,4 @@
-"""Check that only the kernels package uses offsets in its flat arrays, and that only it makes kernels."""
+"""Check that only the packages of kernels use offsets in flat arrays, and that only they make kernels."""
 
 import ast
 from collections.abc import Collection, Iterator
@@ -10,8 +10,8 @@ import stagewise
 from stagewise.simulation.gpu import unrolled, unrolled_arms, unrolled_rays
 
 PACKAGE = Path(stagewise.__file__).parent
-ROOM = PACKAGE / "kernels"
-OUTSIDE = sorted(path for path in PACKAGE.rglob("*.py") if ROOM not in path.parents)
+KERNELS = ("engine", "models", "rules")
+OUTSIDE = sorted(path for path in PACKAGE.rglob("*.py") if path.relative_to(PACKAGE).parts[0] not in KERNELS)
 MARKS = {"kernel", "called"}
 FLAT = {"layout", "settings", "memory", "answer", "scratch", "per_limit", "tally", "basis", "at_safe"}
 RECORDS = {"running", "audit"}  # records of runs, read at a named index or an offset from one
@@ -22,7 +22,12 @@ PARTS = {"learned", "sets"}  # arrays of a block that only kernels index
 def list_index_names(tree: ast.AST) -> set[str]:
     """Return the constants that a file imports from the kernels."""
     imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
-    ours = [alias for node in imports if (node.module or "").startswith("stagewise.kernels.") for alias in node.names]
+    ours = [
+        alias
+        for node in imports
+        if (node.module or "").startswith(tuple(f"stagewise.{name}." for name in KERNELS))
+        for alias in node.names
+    ]
     return {alias.asname or alias.name for alias in ours if alias.name.isupper()}
 
 
@@ -63,7 +68,7 @@ def makes_kernels(source: str) -> bool:
     marks = [ast.unparse(mark) for node in ast.walk(ast.parse(source)) for mark in getattr(node, "decorator_list", [])]
     imports = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ImportFrom)]
     return not MARKS.isdisjoint(marks) or any(
-        alias.name in MARKS for node in imports if node.module == "stagewise.kernels.compile" for alias in node.names
+        alias.name in MARKS for node in imports if node.module == "stagewise.engine.compile" for alias in node.names
     )
 
 
@@ -86,12 +91,12 @@ def test_the_texts_of_gpu_loops_know_none() -> None:
 
 
 def test_nobody_else_makes_kernels() -> None:
-    """Machine code is cached under a digest of the kernels package; a kernel elsewhere could be out of date."""
+    """Machine code is cached under a digest of these packages; a kernel elsewhere could be out of date."""
     assert [get_relative_path(path) for path in OUTSIDE if makes_kernels(path.read_text(encoding="utf-8"))] == []
 
 
 def test_there_are_files_to_look_at() -> None:
-    assert {"policies/compiled_policy.py", "models/confidence_set.py", "simulation/compiled_run.py"} <= {
+    assert {"policies/compiled_policy.py", "agent/drift_test.py", "simulation/compiled_run.py"} <= {
         get_relative_path(path) for path in OUTSIDE
     }
 
@@ -124,8 +129,8 @@ def test_there_are_files_to_look_at() -> None:
     ],
 )
 def test_the_sieve_catches_offsets(line: str) -> None:
-    assert list(find_offsets(f"from stagewise.kernels.layout import FIRST_MODEL_BLOCK\n\nOWN = 3\n{line}"))
-    assert list(find_offsets(f"from stagewise.kernels.layout import FIRST_MODEL_BLOCK\n\nOWN = 3\n{line} = 1.0"))
+    assert list(find_offsets(f"from stagewise.engine.layout import FIRST_MODEL_BLOCK\n\nOWN = 3\n{line}"))
+    assert list(find_offsets(f"from stagewise.engine.layout import FIRST_MODEL_BLOCK\n\nOWN = 3\n{line} = 1.0"))
 
 
 @pytest.mark.parametrize(
@@ -145,7 +150,7 @@ def test_the_sieve_catches_offsets(line: str) -> None:
     ],
 )
 def test_the_sieve_lets_named_places_pass(line: str) -> None:
-    assert list(find_offsets(f"from stagewise.kernels.layout import CACHED\n\n{line}")) == []
+    assert list(find_offsets(f"from stagewise.engine.layout import CACHED\n\n{line}")) == []
 
 
 @pytest.mark.parametrize(
@@ -153,7 +158,7 @@ def test_the_sieve_lets_named_places_pass(line: str) -> None:
     [
         "@kernel\ndef f() -> int:\n    return 1",
         "def g():\n    @kernel\n    def f() -> int:\n        return 1\n    return f",
-        "from stagewise.kernels.compile import Floats, kernel\n\nf = kernel(g)",
+        "from stagewise.engine.compile import Floats, kernel\n\nf = kernel(g)",
     ],
 )
 def test_the_sieve_catches_who_makes_kernels(source: str) -> None:
@@ -161,4 +166,4 @@ def test_the_sieve_catches_who_makes_kernels(source: str) -> None:
 
 
 def test_the_sieve_lets_who_calls_kernels_pass() -> None:
-    assert not makes_kernels("from stagewise.kernels.compile import Floats, as_python\n\nRADIUS = as_python(radius)")
+    assert not makes_kernels("from stagewise.engine.compile import Floats, as_python\n\nRADIUS = as_python(radius)")

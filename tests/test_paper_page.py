@@ -92,8 +92,8 @@ def test_every_file_that_the_page_names_exists() -> None:
 
 
 @pytest.mark.parametrize(
-    "reference", [("kernels/no.py", "ridge"), ("kernels/layout.py", "no"), ("kernels/layout.py", "ModelBlock.no")]
+    "reference", [("engine/no.py", "ridge"), ("engine/layout.py", "no"), ("engine/layout.py", "ModelBlock.no")]
 )
 def test_a_missing_name_is_found(reference: tuple[str, str]) -> None:
     assert missing(*reference)
-    assert not missing("kernels/layout.py", "ModelBlock")
+    assert not missing("engine/layout.py", "ModelBlock")

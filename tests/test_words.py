@@ -92,23 +92,23 @@ ENGLISH_NAMES = (
 LIMITED = (
     ("answers", "src/stagewise", ("class", "file")),
     ("ask", "src/stagewise", ("class",)),
-    ("cells", "src/stagewise/kernels", ("file",)),
-    ("events", "src/stagewise/kernels", ("file",)),
+    ("cells", "src/stagewise/models", ("file",)),
+    ("events", "src/stagewise/models", ("file",)),
     ("expected", "src/stagewise/policies", ("attribute", "parameter", "key")),  # of outcomes: `reference_rates`
     ("expected", "src/stagewise/problem", ("attribute", "parameter", "key")),
     ("form", "src/stagewise", ("class",)),
     ("kept", "src/stagewise", ("class",)),
     ("learning", "src/stagewise", ("class",)),
     ("notes", "src/stagewise/policies", ("class", "file", "attribute", "parameter", "key")),  # `statistics`
-    ("own", "src/stagewise/kernels", ("file",)),
+    ("own", "src/stagewise/models", ("file",)),
     ("parts", "src/stagewise/policies", ("file",)),
     ("renamed", "src/stagewise", ("file",)),
     ("rest", "src/stagewise/cli", ("parameter", "key")),  # of a log: `holdout`
     ("rest", "src/stagewise/launch", ("parameter", "key")),
     ("service", "src/stagewise", ("file",)),
     ("shown", "src/stagewise", ("function", "class", "file")),  # a decision is shown or not; a value has a `safe_repr`
-    ("signals", "src/stagewise/kernels", ("file",)),
-    ("space", "src/stagewise/kernels", ("file",)),
+    ("signals", "src/stagewise/models", ("file",)),
+    ("space", "src/stagewise/models", ("file",)),
     ("spread", "src/stagewise/policies", ("attribute", "parameter", "key")),  # of the posterior: `posterior_scale`
     ("spread", "docs/certificates", ("key",)),
     ("state", "src/stagewise/server", ("key",)),  # the number of a snapshot: `snapshot`
@@ -244,7 +244,7 @@ def find_names_of_example(code: str, before: int) -> Iterator[tuple[int, str, st
 
 
 def find_spans(text: str) -> Iterator[tuple[int, str, str]]:
-    """Yield the names that stand alone between backticks: `agent.pending()`, `--columns`, `"message"`."""
+    """Yield the names that stand alone between backticks: `agent.pending_summary()`, `--columns`, `"message"`."""
     for number, line in enumerate(text.splitlines(), 1):
         for span in re.findall(r"`([^`]+)`", line):
             for name in re.findall(r"^(?:[\w.]+\.)?\"?-{0,2}([A-Za-z_][\w-]*)\"?(?:\(.*\))?=?$", span):

@@ -51,7 +51,7 @@ GROUPS = {
         "Policies",
         "Algorithms, with their settings; each has the methods of `Policy`. "
         "[Which policy](../../explanation/policies.md) compares them.",
-        ("policies.", "models.kernel_model", "problem.functions"),
+        ("policies.", "models.similarity", "problem.functions"),
         (),
     ),
     "actions": Group(

@@ -98,9 +98,15 @@ def test_on_points_only_points_are_played() -> None:
 
 
 def test_the_printed_bonus_is_above_ours_and_no_setting_restores_it() -> None:
-    """Decision 1: an unknown reward with a `reward_scale` regresses in all directions, and keeps our bonus."""
+    """An unknown reward with a `reward_confidence_scale` regresses in all directions, and keeps our bonus."""
     printed, alpha = PrintedLCLUCB(safe_action=KNOWN, **TOLD), 4.0
-    same: dict[str, Any] = {**TOLD, "radius": "paper", "share_delta": False, "cost_bound": None, "reward_scale": alpha}
+    same: dict[str, Any] = {
+        **TOLD,
+        "radius": "paper",
+        "split_delta": False,
+        "cost_bound": None,
+        "reward_confidence_scale": alpha,
+    }
     free = sw.LCLUCB(safe_action=sw.SafeAction(features=SAFE, cost=KNOWN.cost), **same)
     actions = sw.Rays(TARGETS[:1])
     theirs = printed.choose_best(printed.start_sums(), alpha, 1.0, actions, sw.RandomKey())
@@ -119,7 +125,7 @@ def test_the_printed_bonus_is_above_ours_and_no_setting_restores_it() -> None:
 def test_at_the_origin_our_bonus_is_the_printed_one_and_only_the_cost_s_radius_differs() -> None:
     settings = {**TOLD, "safe_action": sw.SafeAction(features=np.zeros(3), reward=0.0, cost=0.0)}
     printed = PrintedLCLUCB(**settings)
-    ours = sw.LCLUCB(**settings, radius="paper", share_delta=False, cost_bound=None)
+    ours = sw.LCLUCB(**settings, radius="paper", split_delta=False, cost_bound=None)
     one, other = (policy.decide(policy.start(), sw.Rays(TARGETS[:1])) for policy in (printed, ours))
     assert other.optimistic_reward / other.step_size == pytest.approx(one.optimistic_reward / one.step_size)
     assert other.step_size * printed.radius(0, 3) == pytest.approx(one.step_size * printed.radius(0, 2)), (
@@ -162,7 +168,7 @@ def test_oplb_is_worth_what_a_search_over_mixtures_finds() -> None:
     means = shares @ TARGETS + (1.0 - shares.sum(axis=1))[:, None] * SAFE
     optimistic, pessimistic = values(means, 60, True, scale)
     best = optimistic[pessimistic <= 0.4].max()
-    assert decision.optimistic_reward + decision.optimality_gap >= best - 1e-9
+    assert decision.optimistic_reward + decision.solver_gap >= best - 1e-9
     assert decision.optimistic_reward <= optimistic.max() + 1e-9
     mean = decision.probabilities @ np.vstack([TARGETS, SAFE])
     own = values(mean[None], 60, True, scale)

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tests.kernels.processes import asked
+from tests.engine.processes import asked
 from tests.test_kernels_plain import faults
 
 import stagewise as sw

@@ -6,9 +6,9 @@ from stagewise.agent.snapshot import Snapshot as Snapshot
 from stagewise.launch.doctor.doctor import doctor as doctor
 from stagewise.launch.evaluation.evaluate import evaluate as evaluate
 from stagewise.launch.forecast.forecast import forecast as forecast
-from stagewise.models.kernel_model import RBF as RBF
-from stagewise.models.kernel_model import LinearKernel as LinearKernel
-from stagewise.models.kernel_model import Matern as Matern
+from stagewise.models.similarity import RBF as RBF
+from stagewise.models.similarity import LinearKernel as LinearKernel
+from stagewise.models.similarity import Matern as Matern
 from stagewise.policies.always_safe import AlwaysSafe as AlwaysSafe
 from stagewise.policies.arms_caps import ArmsCAPS as ArmsCAPS
 from stagewise.policies.caps import CAPS as CAPS
@@ -30,8 +30,9 @@ from stagewise.problem.actions import Arms as Arms
 from stagewise.problem.actions import FiniteSet as FiniteSet
 from stagewise.problem.actions import Rays as Rays
 from stagewise.problem.context import Context as Context
-from stagewise.problem.ellipsoid import Ball as Ball
-from stagewise.problem.ellipsoid import Ellipsoid as Ellipsoid
+from stagewise.problem.convex import Ball as Ball
+from stagewise.problem.convex import Box as Box
+from stagewise.problem.convex import Ellipsoid as Ellipsoid
 from stagewise.problem.errors import ErrorCode as ErrorCode
 from stagewise.problem.errors import InvalidActions as InvalidActions
 from stagewise.problem.errors import InvalidFile as InvalidFile
@@ -39,7 +40,6 @@ from stagewise.problem.errors import InvalidOutcome as InvalidOutcome
 from stagewise.problem.errors import InvalidProblem as InvalidProblem
 from stagewise.problem.errors import StagewiseError as StagewiseError
 from stagewise.problem.functions import FunctionClass as FunctionClass
-from stagewise.problem.polytope import Box as Box
 from stagewise.problem.polytope import Polytope as Polytope
 from stagewise.problem.safe_action import SafeAction as SafeAction
 from stagewise.problem.signals import Limit as Limit
@@ -59,17 +59,17 @@ from stagewise.server.client import Client as Client
 from stagewise.simulation.certify import certify as certify
 from stagewise.simulation.simulate import simulate as simulate
 from stagewise.simulation.sweep import sweep as sweep
-from stagewise.simulation.verify import verify as verify
+from stagewise.simulation.verify import verify_certificate as verify_certificate
 from stagewise.worlds.arms_world import ArmsWorld as ArmsWorld
 from stagewise.worlds.context_world import ContextWorld as ContextWorld
 from stagewise.worlds.linear_world import LinearWorld as LinearWorld
-from stagewise.worlds.logged_world import LoggedWorld as LoggedWorld
 from stagewise.worlds.random_actions import RandomFiniteSet as RandomFiniteSet
 from stagewise.worlds.random_actions import RandomRays as RandomRays
 from stagewise.worlds.table_world import TableWorld as TableWorld
+from stagewise.worlds.user_table_world import UserTableWorld as UserTableWorld
 from stagewise.worlds.world import World as World
 from stagewise.worlds.world_families import ArmsWorldFamily as ArmsWorldFamily
-from stagewise.worlds.world_families import SphereWorldFamily as SphereWorldFamily
+from stagewise.worlds.world_families import LinearWorldFamily as LinearWorldFamily
 
 __version__: str
 

@@ -53,7 +53,7 @@ KINDS: dict[str, tuple[Any, dict[str, Any]]] = {
     "LC-LUCB": (sw.LCLUCB, {}),
     "LC-LUCB, paper": (
         sw.LCLUCB,
-        {"radius": "paper", "cost_bound": None, "share_delta": False, "action_bound": 2.0},
+        {"radius": "paper", "cost_bound": None, "split_delta": False, "action_bound": 2.0},
     ),
     "ROFUL": (sw.ROFUL, {"radius": "logdet"}),
     "Safe-LTS": (sw.SafeLTS, {}),
@@ -173,7 +173,7 @@ def test_an_agent_by_hand_plays_the_compiled_run() -> None:
         rewards.append(world.means(decision.action)[0])
         outcome = world.outcome(decision.action, sw.RandomKey(11, 0, t))
         agent.learn(decision, reward=outcome.reward, cost=outcome.cost)
-    result = sw.simulate(policy, world, rounds=ROUNDS, runs=1, seed=11, record=ROUNDS)
+    result = sw.simulate(policy, world, rounds=ROUNDS, runs=1, seed=11, record_points=ROUNDS)
     assert np.array_equal(result.reward[0], rewards)
 
 

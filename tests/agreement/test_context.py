@@ -15,7 +15,7 @@ RNG = np.random.default_rng(9)
 K, D, M = 3, 3, 2
 THETA = RNG.uniform(0.0, 0.15, size=(1 + M, K, D))
 THETA[1:, 0] *= 0.2
-SEGMENTS = {"segments": [0.3, 0.7], "offsets": RNG.uniform(0.0, 0.1, size=(1 + M, K, 2))}
+SEGMENTS = {"segments": [0.3, 0.7], "segment_offsets": RNG.uniform(0.0, 0.1, size=(1 + M, K, 2))}
 SAFE = sw.SafeAction(cost=[0.3, 0.3])
 LIMITS = [0.35, 0.35]
 ROUNDS = 60
@@ -93,7 +93,7 @@ def test_an_agent_by_hand_plays_the_compiled_run() -> None:
         rewards.append(world.means(decision.action)[0])
         outcome = world.outcome(decision.action, sw.RandomKey(11, 0, t))
         agent.learn(decision, reward=outcome.reward, cost=outcome.cost)
-    result = sw.simulate(policy, world, rounds=ROUNDS, runs=1, seed=11, record=ROUNDS, audit=True)
+    result = sw.simulate(policy, world, rounds=ROUNDS, runs=1, seed=11, record_points=ROUNDS, audit=True)
     assert np.array_equal(result.reward[0], rewards)
 
 

@@ -28,7 +28,7 @@ def policy(**settings: Any) -> sw.ContextCAPS:
 
 
 def users(segmented: bool) -> sw.ContextWorld:
-    options: dict[str, Any] = {"segments": SHARES, "offsets": OFFSETS} if segmented else {}
+    options: dict[str, Any] = {"segments": SHARES, "segment_offsets": OFFSETS} if segmented else {}
     return sw.ContextWorld(reward=CLICKS, cost=COSTS, features="plain", **options)
 
 
@@ -56,7 +56,7 @@ def test_a_problem_is_simulated_as_its_policy_is() -> None:
 
 def test_a_problem_goes_on_from_an_agent_and_from_a_log_among_listed_users() -> None:
     """Its rounds are those of the segmented run above, so that only the loop is compiled anew."""
-    plan: dict[str, Any] = {"rounds": 400, "runs": [0, 3], "seed": 5, "record": 40}
+    plan: dict[str, Any] = {"rounds": 400, "runs": [0, 3], "seed": 5, "record_points": 40}
     agent = learned()
     runs = [
         sw.simulate(PROBLEM, listed(), warm_start=started, backend=backend, **plan)

@@ -52,7 +52,7 @@ def table(*chosen: int) -> sw.TableWorld:
 
 
 def played(policy: Any, world: Any, **settings: Any) -> sw.Result:
-    given: dict[str, Any] = {"rounds": ROUNDS, "runs": [3], "seed": 11, "record": ROUNDS}
+    given: dict[str, Any] = {"rounds": ROUNDS, "runs": [3], "seed": 11, "record_points": ROUNDS}
     return sw.simulate(policy, world, **(given | settings))
 
 
@@ -122,7 +122,7 @@ def test_a_folder_of_some_actions_does_not_answer_for_others(policy: Any, make: 
 
 
 def test_families_offer_what_their_world_offers() -> None:
-    sphere = sw.SphereWorldFamily(linear(sw.Rays(TARGETS).only(CHOSEN)), seed=2)
+    sphere = sw.LinearWorldFamily(linear(sw.Rays(TARGETS).only(CHOSEN)), seed=2)
     assert np.flatnonzero(sphere(3).actions.eligible).tolist() == CHOSEN
     drawn = sw.ArmsWorldFamily(arms(1, 2), seed=2)
     assert np.flatnonzero(drawn(3).actions.eligible).tolist() == [1, 2]

@@ -51,7 +51,7 @@ def test_all_ways_to_play_agree_from_the_first_round(kind: Any, settings: dict[s
         world, given = random_world(random, d)
         policy = kind(**given, **settings)
         runs = [
-            sw.simulate(policy, world, rounds=ROUNDS, runs=1, seed=problem, record=ROUNDS, backend=backend)
+            sw.simulate(policy, world, rounds=ROUNDS, runs=1, seed=problem, record_points=ROUNDS, backend=backend)
             for backend in ("cpu", "python")
         ]
         ways = [(run.reward[0].tolist(), run.cost[0, :, 0].tolist()) for run in runs]

@@ -11,7 +11,7 @@ from tests.contracts import test_kernel_policies, test_policies, test_rare_costs
 from tests.contracts.policy import Case
 
 import stagewise as sw
-from stagewise.kernels.compile import as_python
+from stagewise.engine.compile import as_python
 from stagewise.policies import compiled_policy
 
 pytestmark = pytest.mark.compiled

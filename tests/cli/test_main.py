@@ -90,7 +90,7 @@ def test_dollars_in_names_are_drawn_as_they_are(name: str, tmp_path: Path) -> No
         ('kind = "rays"', 'kind = "random-rays"', ["'world.actions.features'", "'random-rays' has count, dimension"]),
         ("[[1.0, 0.0], [0.0, 1.0]]", "[[1.0], [0.0]]", ["1 features", "reward has 2"]),
         ('kind = "LCLUCB"', 'kind = "Magic"', ["policy.kind", "'Magic'", "LCLUCB"]),
-        ("threshold = 0.3", "threshold = 0.3\nalpha = 2", ["'policy.alpha'", "2", "cost_scale"]),
+        ("threshold = 0.3", "threshold = 0.3\nalpha = 2", ["'policy.alpha'", "2", "cost_confidence_scale"]),
         ("threshold = 0.3", "threshold = 0.0", ["0.0", "threshold"]),
         ("threshold = 0.3", "", ["threshold", "missing"]),
         ("safe_action = { features = [0.0, 0.0] }", "safe_action = 3", ["policy.safe_action", "3", "table"]),

@@ -114,7 +114,7 @@ def test_a_world_can_be_built_again_from_what_it_says_of_itself() -> None:
         noise={"b": 0.2, "a": 0.1, "reward": 0.3},
         outcomes="gaussian",
         segments=[0.5, 0.5],
-        offsets={"reward": zeros, "b": zeros, "a": [[0.0, 0.1], [0.0, 0.0]]},
+        segment_offsets={"reward": zeros, "b": zeros, "a": [[0.0, 0.1], [0.0, 0.0]]},
     )
     again = build_world(world.description())
     assert again.description() == world.description()

@@ -201,25 +201,9 @@ class StoreContract:
         store.append([AppendRequest("mail", "tick", "", b"{}", at=later), decision("a")])
         assert [row.at for row in store.events("mail")] == [later, later]
 
-    @pytest.mark.parametrize("name", ["a\0b", "x" * 257, "\ud800", "#7"])
-    def test_ids_that_no_log_holds(self, store: Store, name: str) -> None:
-        store.append([decision("a")])
-        settled = store.append([decision(name), outcome("a", key=name, click=1.0), decision("b")])
-        assert [each.status for each in settled] == ["conflict", "conflict", "new"]
-        assert all(each.message for each in settled[:2])
-        assert verdicts(store, outcome(name, click=1.0)) == ["unknown"]
-        if name != "#7":
-            assert verdicts(store, decision("b", name), outcome("a", **{name: 1.0})) == ["conflict", "conflict"]
-        assert store.find("mail", "decision", name) is None
-        assert store.events(name) == []
-
-    @pytest.mark.parametrize("value", [float("nan"), float("inf")])
-    def test_signals_are_numbers(self, store: Store, value: float) -> None:
-        assert verdicts(store, decision("a"), outcome("a", click=value)) == ["new", "conflict"]
-
-    def test_only_controls_hold_everywhere(self, store: Store) -> None:
-        assert verdicts(store, decision("a", GLOBAL), control(GLOBAL)) == ["conflict", "new"]
-        assert store.experiments() == []
+    def test_ids_that_the_store_makes_are_reserved(self, store: Store) -> None:
+        asks = [decision("a"), decision("#7"), outcome("a", key="#7", click=1.0), control(key="7"), decision("b")]
+        assert verdicts(store, *asks) == ["new", "conflict", "conflict", "conflict", "new"]
 
     def test_strange_names_are_names(self, store: Store) -> None:
         names = ["'; DROP TABLE events; --", "<b>é\n", "😀", "%s", "?", " ", "A", "a", "\\", "x" * 200]

@@ -88,7 +88,7 @@ class TestConvex(RaysContract):
                 assert decision.step_size * far == pytest.approx(1.0, rel=1e-6)
 
     def test_the_gap_is_certified_and_not_negative(self, case: Case) -> None:
-        assert all(0.0 <= one.decision.optimality_gap < np.inf for one in case.rounds)
+        assert all(0.0 <= one.decision.solver_gap < np.inf for one in case.rounds)
 
     def test_something_is_dared(self, case: Case) -> None:
         assert sum(one.decision.message is None for one in case.rounds) >= ROUNDS // 2

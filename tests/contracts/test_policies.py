@@ -104,7 +104,9 @@ class TestLCLUCB(RaysContract):
     pass
 
 
-@cases(LCLUCB, linear_problems(finite=False), FEW, radius="paper", reward_scale=2.0, cost_scale=1.2)
+@cases(
+    LCLUCB, linear_problems(finite=False), FEW, radius="paper", reward_confidence_scale=2.0, cost_confidence_scale=1.2
+)
 class TestLCLUCBOfThePaper(RaysContract):
     pass
 

@@ -55,5 +55,5 @@ def test_a_page_shows_methods_and_settings(pages: dict[str, str]) -> None:
 
 def test_a_module_without_a_group_is_an_error(generator: Any) -> None:
     assert generator.find_group("stagewise.policies.caps") == "policies"
-    with pytest.raises(LookupError, match=r"stagewise\.kernels\.layout"):
-        generator.find_group("stagewise.kernels.layout")
+    with pytest.raises(LookupError, match=r"stagewise\.engine\.layout"):
+        generator.find_group("stagewise.engine.layout")

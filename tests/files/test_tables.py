@@ -6,7 +6,7 @@ import pytest
 from tests.problem.refusal import refused
 
 import stagewise as sw
-from stagewise.files.table_reader import read_table
+from stagewise.files.tables import read_table
 from stagewise.launch.decision_log import Log
 from stagewise.problem.errors import ErrorCode
 

@@ -9,8 +9,7 @@ import pytest
 from tests.problem.refusal import refused
 
 import stagewise as sw
-from stagewise.files.table_reader import read_table
-from stagewise.files.table_writer import format_table
+from stagewise.files.tables import format_table, read_table
 from stagewise.problem.columns import get_column
 from stagewise.problem.errors import ErrorCode
 

@@ -43,12 +43,12 @@ SHARED = {
     "delta": 0.05,
     "ridge": 1.0,
     "cost_bound": 1.0,
-    "reward_scale": None,
-    "cost_scale": 1.0,
-    "share_delta": True,
+    "reward_confidence_scale": None,
+    "cost_confidence_scale": 1.0,
+    "split_delta": True,
 }
 FEATURED = {**SHARED, "norm_bound": 1.0, "action_bound": 1.0, "radius": "joint"}
-UNTAKEN = {"reward_scale", "cost_scale", "share_delta"}  # by CAPS
+UNTAKEN = {"reward_confidence_scale", "cost_confidence_scale", "split_delta"}  # by CAPS
 OPTIMISTIC = {**FEATURED, "optimism": "inflated"}
 PULLED = {
     "arms": 2,
@@ -156,9 +156,9 @@ CONSTRUCTORS: dict[str, Call] = {
             **PULLED,
             "cost_bound": 1.0,
             "optimism": "inflated",
-            "reward_scale": 1.0,
-            "cost_scale": 1.0,
-            "share_delta": True,
+            "reward_confidence_scale": 1.0,
+            "cost_confidence_scale": 1.0,
+            "split_delta": True,
         },
     ),
     "OPLB": Call(sw.OPLB, {**OPTIMISTIC, "method": "lp"}),
@@ -173,7 +173,7 @@ CONSTRUCTORS: dict[str, Call] = {
             "delta": 0.05,
             "method": "pointwise",
             "optimism": "inflated",
-            "reward_scale": 1.0,
+            "reward_confidence_scale": 1.0,
         },
     ),
     "Polytope": Call(sw.Polytope, {"vertices": [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]}),
@@ -189,7 +189,7 @@ CONSTRUCTORS: dict[str, Call] = {
     "SafeAction": Call(sw.SafeAction, {"features": [0.5, 0.5], "arm": None, "reward": 0.2, "cost": 0.1}),
     "SafeAction of an arm": Call(sw.SafeAction, {"arm": 0, "reward": 0.2, "cost": [0.1]}),
     "SafeLTS": Call(sw.SafeLTS, {**FEATURED, "inflation": "theory"}),
-    "SphereWorldFamily": Call(sw.SphereWorldFamily, {"world": LINEAR, "seed": 0}),
+    "LinearWorldFamily": Call(sw.LinearWorldFamily, {"world": LINEAR, "seed": 0}),
     "TableWorld": Call(
         sw.TableWorld,
         {"features": EYE, "reward": [0.1, 0.7], "cost": [0.0, 0.2], "noise": 0.1, "outcomes": "gaussian"},
@@ -258,11 +258,11 @@ CONSTRUCTORS: dict[str, Call] = {
     "ContextWorld": Call(
         sw.ContextWorld,
         {"reward": EYE, "cost": [EYE], "noise": 0.1, "outcomes": "gaussian", "safe": 0, "features": "plain"}
-        | {"segments": [0.5, 0.5], "offsets": [[[0.0, 0.1], [0.0, 0.1]]] * 2},
+        | {"segments": [0.5, 0.5], "segment_offsets": [[[0.0, 0.1], [0.0, 0.1]]] * 2},
     ),
-    "LoggedWorld": Call(
-        sw.LoggedWorld,
-        {"users": EYE, "reward": EYE, "cost": EYE, "noise": 0.1, "safe": 0, "divisions": 0},
+    "UserTableWorld": Call(
+        sw.UserTableWorld,
+        {"users": EYE, "reward": EYE, "cost": EYE, "noise": 0.1, "safe": 0, "segment_columns": 0},
     ),
     "FiniteSet that names its safe action": Call(
         sw.FiniteSet, {"features": EYE, "safe": 0, "safe_cost": [0.1], "safe_reward": 0.1}
@@ -296,7 +296,7 @@ QUESTIONS: dict[str, Call] = {  # asked of objects that no question changes
     "TableWorld.means": Call(TABLE.means, {"action": [1.0, 0.0]}),
     "TableWorld.outcome": Call(TABLE.outcome, {"action": [1.0, 0.0], "draw": sw.RandomKey()}),
     "RandomRays.draw": Call(sw.RandomRays(2, 2).draw, {"draw": sw.RandomKey()}),
-    "SphereWorldFamily()": Call(sw.SphereWorldFamily(LINEAR), {"run": 1}),
+    "LinearWorldFamily()": Call(sw.LinearWorldFamily(LINEAR), {"run": 1}),
     "ArmsWorldFamily()": Call(sw.ArmsWorldFamily(ARMS), {"run": 1}),
     "Ball.contains": Call(sw.Ball(1.0, [0.0, 0.0]).contains, {"point": [0.5, 0.5]}),
     "Box.contains": Call(sw.Box([0.0, 0.0], [1.0, 1.0]).contains, {"point": [0.5, 0.5]}),
@@ -309,12 +309,12 @@ QUESTIONS: dict[str, Call] = {  # asked of objects that no question changes
 SIMULATIONS: dict[str, Call] = {
     "simulate": Call(
         sw.simulate,
-        {"policy": PULLS, "world": ARMS, "runs": 1, "record": 2, "audit": False, **PLAYED},
+        {"policy": PULLS, "world": ARMS, "runs": 1, "record_points": 2, "audit": False, **PLAYED},
         patient=("rounds", "runs"),
     ),
     "simulate on rays": Call(
         sw.simulate,
-        {"policy": RAYS, "world": LINEAR, "runs": [0, 3], "record": 2, "audit": False, **PLAYED},
+        {"policy": RAYS, "world": LINEAR, "runs": [0, 3], "record_points": 2, "audit": False, **PLAYED},
         patient=("rounds", "runs"),
     ),
     "certify": Call(
@@ -330,7 +330,7 @@ SIMULATIONS: dict[str, Call] = {
             "thresholds": [0.5],
             "seeds": [0],
             "runs": 1,
-            "record": 2,
+            "record_points": 2,
             "audit": False,
             **{name: value for name, value in PLAYED.items() if name != "seed"},
         },

@@ -49,7 +49,7 @@ def calls(folder_path: Path) -> dict[str, Call]:
         "Result.load": Call(sw.Result.load, {"folder": folder_path / "result"}),
         "Certificate.save": Call(certificate.save, {"folder": "certificate"}),
         "Certificate.load": Call(sw.Certificate.load, {"path": folder_path / "certificate"}),
-        "verify": Call(sw.verify, {**again, "policy": None, "world": None}),
+        "verify": Call(sw.verify_certificate, {**again, "policy": None, "world": None}),
     }
 
 
@@ -96,7 +96,7 @@ threshold = {spend = 0.5}
 noise = [0.1, 0.2]
 delta = 0.05
 radius = "joint"
-share_delta = true
+split_delta = true
 directions = 8
 
 [sweep]
@@ -139,5 +139,5 @@ def test_counts_of_numpy_are_written_as_numbers(tmp_path: Path) -> None:
     settings = {"rounds": three, "runs": three, "seed": np.uint64(1), "backend": "python", "progress": False}
     certificate = sw.certify(PULLS, ARMS, out=tmp_path / "certificate", **settings)
     assert sw.Certificate.load(tmp_path / "certificate").content == certificate.content
-    sw.simulate(PULLS, ARMS, out=tmp_path / "result", record=np.array(2), **settings)
+    sw.simulate(PULLS, ARMS, out=tmp_path / "result", record_points=np.array(2), **settings)
     assert sw.Result.load(tmp_path / "result").manifest["seed"] == 1

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import stagewise as sw
-from stagewise.kernels.philox import philox
-from stagewise.kernels.rules.tie import TIE
+from stagewise.engine.pair import TIE
+from stagewise.engine.random import philox
 from stagewise_reproduction.instances import at_zero, shifted
 
 pytestmark = pytest.mark.gpu
@@ -77,7 +77,7 @@ CASES = {
 
 def both(name: str, record: int) -> tuple[sw.Result, sw.Result]:
     policy, world = CASES[name]
-    settings: dict[str, Any] = {"rounds": ROUNDS, "runs": RUNS, "seed": 5, "record": record, "progress": False}
+    settings: dict[str, Any] = {"rounds": ROUNDS, "runs": RUNS, "seed": 5, "record_points": record, "progress": False}
     return sw.simulate(policy, world, backend="cuda", **settings), sw.simulate(policy, world, backend="cpu", **settings)
 
 
@@ -116,7 +116,14 @@ def near_tie(name: str, run: int, round_: int) -> bool:
 def test_audits_count_what_the_cpu_counts(name: str) -> None:
     """First violations, misses, lost hopes and settling rounds, in runs whose decisions are the CPU's."""
     policy, world = CASES[name]
-    settings: dict[str, Any] = {"rounds": 300, "runs": 64, "seed": 6, "record": 300, "progress": False, "audit": True}
+    settings: dict[str, Any] = {
+        "rounds": 300,
+        "runs": 64,
+        "seed": 6,
+        "record_points": 300,
+        "progress": False,
+        "audit": True,
+    }
     device, host = (sw.simulate(policy, world, backend=backend, **settings) for backend in ("cuda", "cpu"))
     same = (np.abs(device.reward - host.reward) <= TOLERANCE).all(axis=1)
     assert same.mean() > 0.9
@@ -143,7 +150,7 @@ def test_the_random_words_are_the_cpus() -> None:
 
 def test_a_batch_is_the_same_in_any_order_and_company() -> None:
     policy, world = CASES["LC-LUCB"]
-    settings: dict[str, Any] = {"rounds": 500, "seed": 5, "record": 7, "backend": "cuda"}
+    settings: dict[str, Any] = {"rounds": 500, "seed": 5, "record_points": 7, "backend": "cuda"}
     total = sw.simulate(policy, world, runs=300, **settings)
     some = sw.simulate(policy, world, runs=[250, 3, 77], **settings)
     assert np.array_equal(some.regret, total.regret[[250, 3, 77]])

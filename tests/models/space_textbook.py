@@ -7,7 +7,7 @@ import numpy as np
 from scipy.special import gamma, kv
 
 from stagewise import RBF, LinearKernel
-from stagewise.kernels.compile import Floats
+from stagewise.engine.compile import Floats
 
 
 def matrix(kernel: Any, rows: Floats, columns: Floats) -> Floats:

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 
-from stagewise.models import rare_events_model
-from stagewise.models.rare_events_model import SCALES, compute_linear_loss, compute_log_loss, compute_rate_loss
+from stagewise.models import rare_events as rare_events_model
+from stagewise.models.rare_events import SCALES, compute_linear_loss, compute_log_loss, compute_rate_loss
 
 BOUND, GUESS = 0.5, 0.05
 

@@ -7,8 +7,8 @@ import pytest
 from tests.chance import allowed
 from tests.sizes import sized
 
-from stagewise.kernels.compile import Floats
-from stagewise.models.function_class_model import FunctionClassModel, FunctionOutcome, add_compensated, find_plausible
+from stagewise.engine.compile import Floats
+from stagewise.models.function_class import FunctionClassModel, FunctionOutcome, add_compensated, find_plausible
 
 SEED, DELTA = 20260901, 0.05
 

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.kernels.alone import start_model
-from tests.kernels.textbook import build_model
+from tests.engine.alone import start_model
+from tests.engine.textbook import build_model
 
-from stagewise.kernels.models.ridge import fill_coordinates
+from stagewise.models.regression import fill_coordinates
 from stagewise.problem.errors import ErrorCode, InvalidProblem
 
 coordinates = st.floats(-3.0, 3.0, allow_subnormal=False)

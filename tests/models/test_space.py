@@ -8,7 +8,7 @@ from tests.models.space_textbook import Signal, matrix, textbook
 from tests.policies.kernel_reading import read_bounds, read_sums
 
 from stagewise import RBF, Agent, InvalidProblem, KernelOPLB, LinearKernel, Matern, SafeAction
-from stagewise.models.kernel_model import similarity
+from stagewise.models.similarity import similarity
 
 KERNELS = {
     "rbf": RBF(lengthscale=0.4),

@@ -7,7 +7,7 @@ import numpy as np
 from tests.policies.witness import best_mixture
 
 from stagewise import OPB, Agent, Arms, SafeAction
-from stagewise.kernels.compile import Floats, Ints
+from stagewise.engine.compile import Floats, Ints
 from stagewise.records.decision import Decision
 
 
@@ -17,7 +17,7 @@ class Case(NamedTuple):
     constraints: int = 1
     noise: tuple[float, float] = (0.1, 0.1)  # of the reward and of every cost
     horizon: int | None = None
-    cost_scale: float = 1.0
+    cost_confidence_scale: float = 1.0
     reward_known: bool = True
     cost_known: bool = True
 
@@ -28,7 +28,7 @@ KNOWN = {
     "noisier costs": Case(noise=(0.05, 0.4)),
     "noisier reward": Case(noise=(0.4, 0.05), constraints=3),
     "horizon": Case(horizon=1000),
-    "scaled costs": Case(cost_scale=2.0, constraints=3),
+    "scaled costs": Case(cost_confidence_scale=2.0, constraints=3),
     "unknown reward": Case(reward_known=False),
 }
 UNKNOWN = {
@@ -36,7 +36,7 @@ UNKNOWN = {
     "unknown costs": Case(cost_known=False, constraints=3),
     "unknown noisier costs": Case(cost_known=False, noise=(0.05, 0.2)),
     "unknown reward and costs": Case(reward_known=False, cost_known=False, constraints=3),
-    "unknown scaled costs": Case(cost_known=False, cost_scale=1.5),
+    "unknown scaled costs": Case(cost_known=False, cost_confidence_scale=1.5),
 }
 DELTA = 0.2
 
@@ -108,7 +108,7 @@ def random_instance(random: np.random.Generator, case: Case) -> Instance:
         "horizon": case.horizon,
         "noise": noise,
         "delta": DELTA,
-        "cost_scale": case.cost_scale,
+        "cost_confidence_scale": case.cost_confidence_scale,
         "cost_bound": max(1.0, 1.1 * float(np.max(thresholds))),
         "check_assumptions": False,  # the data are made up to be as unfavourable as the intervals allow
     }

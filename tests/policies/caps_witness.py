@@ -7,8 +7,8 @@ import numpy as np
 from scipy.optimize import linprog
 from scipy.special import log_ndtr
 
-from stagewise.kernels.compile import Floats
-from stagewise.kernels.random_streams import POSTERIOR, fill_normal
+from stagewise.engine.compile import Floats
+from stagewise.engine.random import POSTERIOR, fill_normal
 from stagewise.records.random_key import RandomKey
 
 SCALE = 100.0  # ℓ/R²

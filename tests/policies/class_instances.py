@@ -6,7 +6,7 @@ import numpy as np
 from tests.policies.witness import best_mixture
 
 from stagewise import OPNLB, Arms, Decision, FunctionClass, SafeAction
-from stagewise.kernels.compile import Floats
+from stagewise.engine.compile import Floats
 
 SEED, INSTANCES = 20260903, 60
 

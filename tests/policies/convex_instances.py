@@ -7,7 +7,7 @@ from tests.policies import linear_instances
 from tests.policies.linear_instances import Case, Instance
 
 from stagewise import LCLUCB, ROFUL, Agent, Ball, Box, Ellipsoid, Polytope, Rays
-from stagewise.kernels.compile import Floats
+from stagewise.engine.compile import Floats
 from stagewise.policies.policy import State
 
 KINDS = [LCLUCB, ROFUL]

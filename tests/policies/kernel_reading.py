@@ -3,12 +3,11 @@
 from typing import NamedTuple
 
 from stagewise import KernelOPLB, State
-from stagewise.kernels.bounds import CENTRE, HALF
-from stagewise.kernels.compile import Floats, as_python
-from stagewise.kernels.layout import get_model_block
-from stagewise.kernels.models.kernel_ridge import get_basis_points
-from stagewise.problem.action_set import ALL
-from stagewise.problem.actions import FiniteSet
+from stagewise.engine.compile import Floats, as_python
+from stagewise.engine.layout import get_model_block
+from stagewise.engine.workspace import CENTRE, HALF
+from stagewise.models.kernel_ridge import get_basis_points
+from stagewise.problem.actions import ALL, FiniteSet
 from stagewise.records.random_key import FIRST
 
 

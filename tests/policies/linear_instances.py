@@ -6,7 +6,7 @@ import numpy as np
 from tests.policies.witness import Belief, Signal, believed, best_mixture, best_on_rays, unlucky
 
 from stagewise import Agent, SafeAction
-from stagewise.kernels.compile import Floats
+from stagewise.engine.compile import Floats
 from stagewise.records.decision import Decision
 
 
@@ -16,7 +16,7 @@ class Case(NamedTuple):
     origin: bool = False  # the safe action is the zero vector
     constraints: int = 1
     noise: tuple[float, float] = (0.02, 0.02)  # of the reward and of every cost
-    cost_scale: float = 1.0
+    cost_confidence_scale: float = 1.0
     reward_known: bool = True
     cost_known: bool = True
     radius: str = "joint"
@@ -29,8 +29,8 @@ KNOWN = {
     "three constraints": Case(constraints=3),
     "noisier costs": Case(noise=(0.01, 0.2), constraints=3),
     "noisier reward": Case(noise=(0.2, 0.01), origin=True),
-    "scaled costs": Case(cost_scale=2.0),
-    "scaled noisier costs": Case(cost_scale=1.5, origin=True, constraints=3, noise=(0.01, 0.1)),
+    "scaled costs": Case(cost_confidence_scale=2.0),
+    "scaled noisier costs": Case(cost_confidence_scale=1.5, origin=True, constraints=3, noise=(0.01, 0.1)),
     "log-det radius": Case(radius="logdet"),
     "unknown reward": Case(reward_known=False, constraints=3),
 }
@@ -38,7 +38,7 @@ UNKNOWN = {
     "unknown cost": Case(cost_known=False),
     "unknown costs": Case(cost_known=False, constraints=3),
     "unknown noisier costs": Case(cost_known=False, noise=(0.01, 0.05)),
-    "unknown scaled costs": Case(cost_known=False, cost_scale=2.0),
+    "unknown scaled costs": Case(cost_known=False, cost_confidence_scale=2.0),
     "unknown reward and cost": Case(reward_known=False, cost_known=False),
     "unknown reward and costs": Case(reward_known=False, cost_known=False, constraints=3, noise=(0.05, 0.02)),
 }
@@ -135,7 +135,7 @@ def random_instance(random: np.random.Generator, case: Case) -> Instance:
         "delta": DELTA,
         "ridge": ridge,
         "radius": case.radius,
-        "cost_scale": case.cost_scale,
+        "cost_confidence_scale": case.cost_confidence_scale,
         "cost_bound": max(1.0, 1.1 * float(thresholds.max())),
         "check_assumptions": False,  # the data are made up to be as unfavourable as the confidence sets allow
     }

@@ -4,10 +4,10 @@ import pickle
 from typing import Any, NamedTuple
 
 import numpy as np
-from tests.kernels.textbook import Fit, fitted, radius_of, unit_rows
+from tests.engine.textbook import Fit, fitted, radius_of, unit_rows
 
 from stagewise import RandomKey, SafeAction, State
-from stagewise.kernels.compile import Floats
+from stagewise.engine.compile import Floats
 from stagewise.policies.policy import PlayedAction
 from stagewise.records.decision import Decision
 
@@ -141,7 +141,14 @@ class Reading(NamedTuple):
 
 def reading_of(problem: Problem, **settings: Any) -> Reading:
     """Return what the textbook makes of a problem's data under these further settings."""
-    given = {"radius": "joint", "delta": 0.05, "cost_scale": 1.0, "share_delta": True, **problem.settings, **settings}
+    given = {
+        "radius": "joint",
+        "delta": 0.05,
+        "cost_confidence_scale": 1.0,
+        "split_delta": True,
+        **problem.settings,
+        **settings,
+    }
     safe, m = given["safe_action"].features, len(given["threshold"])
     costs = given["safe_action"].cost
     known = [given["safe_action"].reward, *(costs if costs is not None else [None] * m)]
@@ -151,7 +158,7 @@ def reading_of(problem: Problem, **settings: Any) -> Reading:
         bound, value = given["norm_bound"][k], known[k]
         if value is not None and safe.any() and given["radius"] != "paper":
             bound = np.sqrt(bound**2 - (value / np.linalg.norm(safe)) ** 2)
-        delta = given["delta"] / (1 + m if given["share_delta"] else 1)
+        delta = given["delta"] / (1 + m if given["split_delta"] else 1)
         reach = float(len(problem.actions))
         radii[k] = radius_of(given["radius"], fit, given["noise"][k], bound, given["ridge"], delta, reach)
     shortfall = 1.0 - float(fits[0].estimates(safe))
@@ -159,7 +166,9 @@ def reading_of(problem: Problem, **settings: Any) -> Reading:
         shortfall = max(0.0, shortfall + float(radii[0] * fits[0].widths(safe)))
     ceiling = np.inf if given["cost_bound"] is None else given["cost_bound"]
     ceilings = np.full(m, ceiling)
-    return Reading(safe, fits[0], fits[1:], radii, given["cost_scale"], given["threshold"], ceilings, shortfall)
+    return Reading(
+        safe, fits[0], fits[1:], radii, given["cost_confidence_scale"], given["threshold"], ceilings, shortfall
+    )
 
 
 def longest(allowed: Any, target: Floats) -> float:

@@ -31,13 +31,13 @@ from stagewise.problem.errors import ErrorCode
 SAFE_ARM = SafeAction(arm=0, reward=0.1, cost={"spend": 0.0, "wait": 0.1})
 TOLD: dict[str, Any] = {"safe_action": ORIGIN, "threshold": NAMED, "noise": 0.1}
 APART = {
-    "LCLUCB": LCLUCB(**TOLD, separate_signals=True),
-    "SafeLTS": SafeLTS(**TOLD, separate_signals=True),
-    "OPLB": OPLB(**TOLD, separate_signals=True),
-    "CAPS": CAPS(**TOLD, separate_signals=True),
-    "CAPS of mixtures": CAPS(**TOLD, separate_signals=True, mixtures=True, bounded_outcomes=True),
-    "OPB": OPB(arms=3, radius="hoeffding", safe_action=SAFE_ARM, threshold=NAMED, separate_signals=True),
-    "ArmsCAPS": ArmsCAPS(arms=3, safe_action=SAFE_ARM, threshold=NAMED, separate_signals=True),
+    "LCLUCB": LCLUCB(**TOLD, separate_models=True),
+    "SafeLTS": SafeLTS(**TOLD, separate_models=True),
+    "OPLB": OPLB(**TOLD, separate_models=True),
+    "CAPS": CAPS(**TOLD, separate_models=True),
+    "CAPS of mixtures": CAPS(**TOLD, separate_models=True, mixtures=True, bounded_outcomes=True),
+    "OPB": OPB(arms=3, radius="hoeffding", safe_action=SAFE_ARM, threshold=NAMED, separate_models=True),
+    "ArmsCAPS": ArmsCAPS(arms=3, safe_action=SAFE_ARM, threshold=NAMED, separate_models=True),
 }
 TOGETHER = {
     "OPLB": TWO,
@@ -98,7 +98,7 @@ def test_two_signals_now_and_the_third_later(policy: Any) -> None:
     agent, decisions = started(policy)
     for decision in decisions:
         tell(agent, decision, "wait", "reward")
-    assert (agent.pending_count, agent.buffered_count) == (COUNT, 0 if policy.separate_signals else COUNT)
+    assert (agent.pending_count, agent.buffered_count) == (COUNT, 0 if policy.separate_models else COUNT)
     for decision in decisions[::-1]:
         agent.learn(decision.id, spend=value_of(decision.round, "spend"))
     assert (agent.pending_count, agent.buffered_count) == (0, 0)
@@ -141,7 +141,7 @@ def test_apart_a_decision_knows_the_rewards_that_came_before_the_costs(policy: A
 def test_apart_with_whole_outcomes_decides_as_together_to_the_bit() -> None:
     chance = np.random.default_rng(8)
     for kind in (LCLUCB, OPLB, SafeLTS):
-        agents = [Agent(kind(**TOLD, separate_signals=switch), seed=3) for switch in (False, True)]
+        agents = [Agent(kind(**TOLD, separate_models=switch), seed=3) for switch in (False, True)]
         for _ in range(20):
             made = [agent.decide(np.eye(2)) for agent in agents]
             assert made[0].to_dict() == made[1].to_dict()
@@ -177,7 +177,10 @@ def test_giving_up_lets_the_rest_be_learned(policy: Any) -> None:
     for decision in decisions[1:]:
         tell(agent, decision, *SIGNALS)
     tell(agent, decisions[0], "reward", "spend")
-    assert (agent.pending_count, agent.buffered_count) == (1, COUNT if not policy.separate_signals else COUNT - 1)
+    assert (agent.pending_count, agent.buffered_count) == (
+        1,
+        COUNT if not policy.separate_models else COUNT - 1,
+    )
     assert agent.drop_pending(before=1) == 1
     assert (agent.pending_count, agent.buffered_count) == (0, 0)
     with refused(InvalidOutcome, ErrorCode.OUTCOME_ALREADY_KNOWN):
@@ -278,7 +281,7 @@ def test_what_waits_is_told_by_signal() -> None:
     for decision in decisions[1:]:
         tell(agent, decision, "reward")
     tell(agent, decisions[0], "spend")
-    pending = agent.pending()
+    pending = agent.pending_summary()
     assert pending["reward"][1:4] == (1, decisions[0].id, COUNT - 1)  # missing, oldest, buffered
     assert pending["spend"][1:4] == (COUNT - 1, decisions[1].id, 0)
     assert decisions[0].id in pending["reward"].why
@@ -294,7 +297,7 @@ def test_where_signals_are_together_the_missing_one_is_named() -> None:
     tell(agent, decisions[0], "reward", "wait")
     tell(agent, decisions[1], *SIGNALS)
     for signal in ("reward", "wait"):
-        line = agent.pending()[signal]
+        line = agent.pending_summary()[signal]
         assert line[1:4] == (COUNT - 2, decisions[2].id, 2)  # missing, oldest, buffered
         assert decisions[0].id in line.why
         assert "spend" in line.why
@@ -302,7 +305,7 @@ def test_where_signals_are_together_the_missing_one_is_named() -> None:
         for signal in SIGNALS:
             if decision.round > 1 or (decision.round == 0 and signal == "spend"):
                 tell(agent, decision, signal)
-    assert all(line[1:] == (0, None, 0, 0, "") for line in agent.pending())
+    assert all(line[1:] == (0, None, 0, 0, "") for line in agent.pending_summary())
 
 
 # Copies and files.
@@ -318,7 +321,7 @@ def test_what_is_partly_known_survives_copies_and_files(policy: Any, tmp_path: P
     others = [Agent.load(tmp_path / "agent.json"), copy.deepcopy(agent)]
     for other in others:
         assert (remembered(other), other.buffered_count) == (remembered(agent), agent.buffered_count)
-        assert other.pending().to_dict() == agent.pending().to_dict()
+        assert other.pending_summary().to_dict() == agent.pending_summary().to_dict()
         with refused(InvalidOutcome, ErrorCode.OUTCOME_ALREADY_KNOWN):
             other.learn(decisions[0].id, reward=0.3)
     rest = [(4, signal) for signal in SIGNALS]
@@ -334,13 +337,13 @@ def test_what_is_partly_known_survives_copies_and_files(policy: Any, tmp_path: P
 def test_apart_is_true_or_false(value: Any) -> None:
     for kind, settings in ((LCLUCB, TOLD), (OPB, {"arms": 3, "safe_action": SAFE_ARM, "threshold": NAMED})):
         with refused(InvalidProblem, ErrorCode.WRONG_TYPE):
-            kind(**settings, separate_signals=value)
+            kind(**settings, separate_models=value)
 
 
 def test_one_matrix_for_all_costs_is_refused_where_they_are_apart() -> None:
     with refused(InvalidProblem, ErrorCode.CONFLICTING_SETTINGS):
-        OPLB(**TOLD, separate_signals=True, method="socp")
+        OPLB(**TOLD, separate_models=True, method="socp")
     with refused(InvalidActions, ErrorCode.UNSUPPORTED_ACTIONS):
         Agent(APART["LCLUCB"]).decide(Ball(0.5))
-    one = LCLUCB(safe_action=ORIGIN, threshold=0.5, noise=0.1, separate_signals=True)
+    one = LCLUCB(safe_action=ORIGIN, threshold=0.5, noise=0.1, separate_models=True)
     assert np.array_equal(Agent(one).decide(Ball(0.5)).action, Agent(ONE).decide(Ball(0.5)).action)

@@ -10,12 +10,11 @@ import pytest
 from tests.problem.refusal import refused
 
 import stagewise as sw
-from stagewise.kernels.bounds import CENTRE, HALF
-from stagewise.kernels.compile import as_python
-from stagewise.kernels.layout import get_model_block
-from stagewise.kernels.models.arm_means import RATES, get_arms_assumptions, get_kept_intervals
-from stagewise.kernels.models.rate_interval import compute_rate_interval
-from stagewise.models.arms_model import UPPER_SHARE
+from stagewise.engine.compile import as_python
+from stagewise.engine.layout import get_model_block
+from stagewise.engine.workspace import CENTRE, HALF
+from stagewise.models.arms import RATES, UPPER_SHARE, get_arms_assumptions, get_kept_intervals
+from stagewise.models.intervals import compute_rate_interval
 from stagewise.policies.policy import PlayedAction
 from stagewise.problem.errors import ErrorCode
 
@@ -83,7 +82,7 @@ def test_a_file_says_which_radius_it_was_made_with_and_is_continued_with_it(radi
 def test_all_ends_together_take_what_is_promised(costs: int, share: bool, known: bool) -> None:
     safe = sw.SafeAction(arm=0, reward=0.1, cost=[0.01] * costs) if known else sw.SafeAction(arm=0)
     told: dict[str, Any] = {"arms": 5, "safe_action": safe, "threshold": [0.1] * costs, "delta": 0.08}
-    policy = sw.ArmsCAPS(**told, share_delta=share)
+    policy = sw.ArmsCAPS(**told, split_delta=share)
     assert policy.model.ends is not None
     listed, (_, lower, upper) = 4 if known else 5, np.exp(-policy.model.ends)
     np.testing.assert_allclose(listed * (lower + upper), policy.interval_shares)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import stagewise as sw
-from stagewise.kernels.bounds import CENTRE, HALF
+from stagewise.engine.workspace import CENTRE, HALF
 from stagewise.simulation.oracle import build_oracle
 
 ARMS, RIDGE, DELTA, ROUNDS = 4, 1e-8, 0.05, 1000

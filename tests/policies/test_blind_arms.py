@@ -7,7 +7,7 @@ import pytest
 from tests.sizes import sized
 
 from stagewise import OPB, Agent, Arms, AtLeast, RandomKey, SafeAction
-from stagewise.kernels.rules.pair import find_best_pair
+from stagewise.engine.pair import find_best_pair
 from stagewise.policies.policy import PlayedAction
 
 SAFE = SafeAction(arm=0, reward=0.1, cost=0.05)
@@ -23,7 +23,7 @@ BOUNDS = {
     "horizon": ({"horizon": 10**6, "radius": "hoeffding"}, 1.0),
     "hoeffding": ({"radius": "hoeffding"}, 1.0),
     "rates": ({"radius": "rates"}, 1.0),
-    "lax delta": ({"delta": 0.99, "share_delta": False}, 1.0),
+    "lax delta": ({"delta": 0.99, "split_delta": False}, 1.0),
     "paper": ({"radius": "paper"}, 1.0),
     "little noise": ({"noise": 1e-6}, 1.0),
     "little noise on the cost": ({"noise": [1.0, 1e-6]}, 1.0),
@@ -31,7 +31,7 @@ BOUNDS = {
     "large bound": ({"noise": 1e-6, "cost_bound": 30.0}, 30.0),
     "large bound, outcomes in [0, 1]": ({"cost_bound": 30.0}, 1.0),
     "large bound, hoeffding": ({"cost_bound": 30.0, "radius": "hoeffding"}, 30.0),
-    "scaled": ({"cost_scale": 3.0}, 1.0),
+    "scaled": ({"cost_confidence_scale": 3.0}, 1.0),
     "directional": ({"optimism": "directional", "noise": 1e-6}, 1.0),
 }
 

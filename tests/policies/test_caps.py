@@ -10,10 +10,10 @@ from tests.policies.caps_witness import Known, Line, Play, Stated, drawn, fits_n
 from tests.problem.refusal import refused
 
 import stagewise as sw
-from stagewise.kernels.bounds import CENTRE, HALF, SAMPLED
-from stagewise.kernels.compile import Floats, as_python
-from stagewise.kernels.layout import CACHE_DISABLED, CACHED, get_model_block
-from stagewise.kernels.models.per_candidate import get_candidate_sets
+from stagewise.engine.compile import Floats, as_python
+from stagewise.engine.layout import CACHE_DISABLED, CACHED, get_model_block
+from stagewise.engine.workspace import CENTRE, HALF, SAMPLED
+from stagewise.models.per_candidate import get_candidate_sets
 from stagewise.policies.policy import PlayedAction
 from stagewise.problem.errors import ErrorCode
 from stagewise.records.reason import Reason
@@ -157,7 +157,7 @@ def test_every_decision_is_the_one_of_the_page(baseline: str, m: int, mixtures: 
             np.testing.assert_allclose(seen[:, SAMPLED], draws, atol=CLOSE)
         decision = policy.decide(state, listed, draw)
         if not known.warm:
-            assert decision.reason is Reason.SAFE_COST_UNCERTAIN
+            assert decision.reason is Reason.SAFE_ACTION_COST_UNCERTAIN
         elif mixtures:
             held_mixture(problem, decision, known, draws)
         else:
@@ -314,7 +314,9 @@ def test_a_safe_action_worth_more_than_anything_can_be_is_refused() -> None:
         sw.ArmsCAPS(arms=2, safe_action=sw.SafeAction(arm=0, reward=0.5, cost=0.1), threshold=0.5, reward_bound=0.4)
 
 
-@pytest.mark.parametrize("name", ["optimism", "reward_scale", "cost_scale", "share_delta", "method", "inflation"])
+@pytest.mark.parametrize(
+    "name", ["optimism", "reward_confidence_scale", "cost_confidence_scale", "split_delta", "method", "inflation"]
+)
 def test_settings_of_other_policies_are_not_taken(name: str) -> None:
     with pytest.raises(TypeError, match=name):
         sw.CAPS(**SETTINGS | {name: 1.0})
@@ -397,5 +399,7 @@ def test_regret_levels_off_on_rays_from_an_action_of_unknown_value() -> None:
     truth = sw.LinearWorld(reward=theta, cost=mu, actions=sw.Rays(targets), noise=0.1)
     safe = sw.SafeAction(features=[0.5, 0.0, 0.0, 0.0])
     policy = sw.CAPS(safe_action=safe, threshold=0.45, noise=0.1, cost_bound=1.0)
-    regret = sw.simulate(policy, truth, rounds=800_000, runs=2, seed=5, record=2, progress=False).regret.mean(axis=0)
+    regret = sw.simulate(policy, truth, rounds=800_000, runs=2, seed=5, record_points=2, progress=False).regret.mean(
+        axis=0
+    )
     assert regret[1] - regret[0] < 0.5 * regret[0]

@@ -9,11 +9,11 @@ from scipy.special import betaln, xlog1py, xlogy
 from tests.problem.refusal import refuses
 
 import stagewise as sw
-from stagewise.kernels.bounds import CENTRE, HALF
-from stagewise.kernels.layout import CAPACITY
-from stagewise.kernels.models.rate_interval import REST, SHAPE
-from stagewise.models.arms_model import split_delta
-from stagewise.models.context_model import compute_action_shares
+from stagewise.engine.layout import CAPACITY
+from stagewise.engine.workspace import CENTRE, HALF
+from stagewise.models.arms import split_delta
+from stagewise.models.context import compute_action_shares
+from stagewise.models.intervals import REST, SHAPE
 from stagewise.policies.context_caps import ContextCAPS
 from stagewise.policies.policy import PlayedAction, State
 from stagewise.problem.errors import ErrorCode
@@ -157,7 +157,7 @@ def test_without_a_declared_cost_the_safe_action_is_learned_first() -> None:
     made = policy(safe_action=sw.SafeAction(arm=0), threshold={"opt_out": 0.2, "spend": 0.4})
     agent = sw.Agent(made, seed=1)
     first = made.decide(made.start(), sw.Context([0.0, 0.0]))
-    assert first.reason is sw.Reason.SAFE_COST_UNCERTAIN
+    assert first.reason is sw.Reason.SAFE_ACTION_COST_UNCERTAIN
     for _ in range(400):
         decision = agent.decide(sw.Context([0.0, 0.0]))
         agent.learn(decision, reward=0.1 + 0.4 * (decision.action_index > 0), cost=[0.0, 0.0])

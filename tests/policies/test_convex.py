@@ -28,7 +28,7 @@ from stagewise import (
     SafeLTS,
 )
 from stagewise.problem.errors import ErrorCode
-from stagewise.rules.convex_optimum import compute_best_value
+from stagewise.rules.convex import compute_best_value
 
 AT_ZERO = SafeAction(features=np.zeros(3))
 
@@ -46,9 +46,9 @@ def test_dense_rays_find_nothing_better_and_nothing_above_the_bound(name: str, k
     decision = policy.decide(state, actions)
     rays = policy.decide(state, dense_rays(actions, instance.safe, 200))
     slack = 1e-6 if instance.safe.size == 2 else 1e-4
-    assert decision.optimality_gap >= 0.0
+    assert decision.solver_gap >= 0.0
     assert decision.optimistic_reward >= rays.optimistic_reward - slack * max(1.0, abs(rays.optimistic_reward))
-    assert decision.optimistic_reward + decision.optimality_gap >= rays.optimistic_reward
+    assert decision.optimistic_reward + decision.solver_gap >= rays.optimistic_reward
     if decision.message is None:
         assert np.all(decision.pessimistic_cost <= decision.thresholds)
         assert actions.contains(decision.action)
@@ -72,7 +72,7 @@ def test_a_very_dense_search_stays_within_the_gap(d: int, kind: Any, shape: str)
         if round_ % 20 == 19:
             rays = policy.decide(agent.state, dense_rays(actions, np.zeros(d), 20_000, round_))
             assert decision.optimistic_reward >= rays.optimistic_reward - (1e-7 if d == 2 else 1e-5)
-            assert decision.optimistic_reward + decision.optimality_gap >= rays.optimistic_reward
+            assert decision.optimistic_reward + decision.solver_gap >= rays.optimistic_reward
         agent.learn(decision, reward, costs)
 
 
@@ -87,7 +87,7 @@ def test_optimism_on_the_event_up_to_the_gap(name: str, kind: Any, shape: str) -
     decision = policy.decide(state, actions)
     best = compute_best_value(actions, instance.signals[0].truth, instance.costs, instance.thresholds)
     if decision.message is None or CASES[name].cost_known:
-        assert decision.optimistic_reward + decision.optimality_gap >= best - 1e-9
+        assert decision.optimistic_reward + decision.solver_gap >= best - 1e-9
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -95,7 +95,7 @@ def test_the_gap_of_roful_in_a_ball_is_nothing_and_that_of_lc_lucb_moderate(kind
     instance = instance_of("zero safe action", 3)
     policy, state = learned(kind, instance)
     decision = policy.decide(state, Ball(1.0))
-    assert decision.optimality_gap <= (1e-6 if kind is ROFUL else 0.5 * decision.optimistic_reward)
+    assert decision.solver_gap <= (1e-6 if kind is ROFUL else 0.5 * decision.optimistic_reward)
 
 
 def test_the_first_decision_takes_the_longest_safe_step() -> None:
@@ -103,7 +103,7 @@ def test_the_first_decision_takes_the_longest_safe_step() -> None:
     decision = policy.decide(policy.start(), Ball(1.0))
     assert decision.step_size == pytest.approx(0.5)
     assert np.linalg.norm(decision.action) == pytest.approx(0.5)
-    assert decision.optimality_gap == pytest.approx(0.0, abs=1e-6)
+    assert decision.solver_gap == pytest.approx(0.0, abs=1e-6)
 
 
 def test_without_a_certificate_the_gap_is_endless_and_the_decision_as_good() -> None:
@@ -111,7 +111,7 @@ def test_without_a_certificate_the_gap_is_endless_and_the_decision_as_good() -> 
     certain, state = learned(LCLUCB, instance)
     quick, _ = learned(LCLUCB, instance, bound_gap=False)
     actions = set_around("ellipsoid", instance.safe, 1)
-    assert quick.decide(state, actions).optimality_gap == math.inf
+    assert quick.decide(state, actions).solver_gap == math.inf
     assert quick.decide(state, actions).optimistic_reward == pytest.approx(
         certain.decide(state, actions).optimistic_reward, rel=1e-4
     )
@@ -172,7 +172,7 @@ def test_a_policy_that_still_warms_up_plays_the_safe_action() -> None:
     policy = LCLUCB(safe_action=SafeAction(features=[0.5, 0.5]), threshold=0.5, noise=0.1)
     decision = policy.decide(policy.start(), Ball(1.0))
     assert decision.message is not None
-    assert decision.optimality_gap == 0.0
+    assert decision.solver_gap == 0.0
     assert np.array_equal(decision.action, [0.5, 0.5])
 
 

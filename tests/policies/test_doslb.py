@@ -69,7 +69,7 @@ def test_on_a_finite_set_it_is_the_directional_oplb_before_mixing_back() -> None
 def test_it_breaks_its_limit_where_roful_does_not(threshold: float) -> None:
     settings = {"safe_action": SafeAction(features=np.zeros(5)), "threshold": threshold, "noise": 1.0, "delta": 0.01}
     bold, careful = (
-        sw.simulate(kind(**settings), shifted(5), rounds=2000, runs=5, record=1) for kind in (DOSLB, ROFUL)
+        sw.simulate(kind(**settings), shifted(5), rounds=2000, runs=5, record_points=1) for kind in (DOSLB, ROFUL)
     )
     assert np.all(bold.violations > 100)
     assert careful.violations.sum() == 0

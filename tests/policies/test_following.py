@@ -7,7 +7,7 @@ import pytest
 from tests.policies.reading import BASELINES, random_problem
 
 import stagewise as sw
-from stagewise.kernels.layout import CACHE_DISABLED, CACHED
+from stagewise.engine.layout import CACHE_DISABLED, CACHED
 from stagewise.policies.policy import State
 
 KINDS = [sw.LCLUCB, sw.ROFUL, sw.OPLB]

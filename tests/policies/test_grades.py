@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 from tests.cli.commands import called, spec
-from tests.kernels.highs import Program, best_value, quiet_solver
+from tests.engine.highs import Program, best_value, quiet_solver
 from tests.policies.linear_instances import KNOWN, UNKNOWN, Case, Instance, random_instance
 from tests.problem.refusal import refused
 from tests.sizes import sized
 
 import stagewise as sw
-from stagewise.kernels.bounds import COSTS, OPTIMISTIC_REWARDS
-from stagewise.kernels.compile import Floats
+from stagewise.engine.compile import Floats
+from stagewise.engine.workspace import COSTS, OPTIMISTIC_REWARDS
 from stagewise.problem.errors import ErrorCode
-from stagewise.rules import solver_pool
+from stagewise.rules import cone_program as solver_pool
 
 CASES = {**KNOWN, **UNKNOWN}
 ROUNDING = 1e-9
@@ -34,7 +34,7 @@ class Believed:
     """What the data say of the listed actions and the safe one, by the textbook."""
 
     def __init__(self, instance: Instance, case: Case) -> None:
-        self.instance, self.scale, self.thresholds = instance, case.cost_scale, instance.thresholds
+        self.instance, self.scale, self.thresholds = instance, case.cost_confidence_scale, instance.thresholds
         self.rows, self.ceiling = np.vstack([instance.targets, instance.safe]), instance.settings["cost_bound"]
         reward, *costs = instance.beliefs
         self.rewards, self.costs = reward.estimates(self.rows), np.array([cost.estimates(self.rows) for cost in costs])
@@ -79,10 +79,10 @@ def test_the_grades_are_ordered_safe_and_optimistic_on_the_data_least_favourable
         for decision in (lp, socp):
             assert np.all(decision.pessimistic_cost <= decision.thresholds) or decision.message is not None
             if decision.message is None or case.cost_known:
-                assert decision.optimistic_reward + decision.optimality_gap >= best - ROUNDING
+                assert decision.optimistic_reward + decision.solver_gap >= best - ROUNDING
         dared += checked_costs(instance, case, socp)
-        assert lp.optimality_gap == 0.0
-        assert 0.0 <= socp.optimality_gap <= 3e-6 * max(1.0, socp.optimistic_reward)
+        assert lp.solver_gap == 0.0
+        assert 0.0 <= socp.solver_gap <= 3e-6 * max(1.0, socp.optimistic_reward)
         assert socp.optimistic_reward >= lp.optimistic_reward - ROUNDING
     assert dared >= size[1]
 
@@ -91,8 +91,8 @@ def missed_without_the_lift(kind: type[sw.OPLB], count: int, **settings: Any) ->
     """Return how often the data least favourable to optimism defeat it where widths of costs add nothing."""
     missed = 0
     for instance in instances("three constraints", count):
-        decision = instance.decided(kind, sw.FiniteSet, reward_scale=1.0, **settings)
-        missed += decision.optimistic_reward + decision.optimality_gap < instance.best_mixture() - 1e-3
+        decision = instance.decided(kind, sw.FiniteSet, reward_confidence_scale=1.0, **settings)
+        missed += decision.optimistic_reward + decision.solver_gap < instance.best_mixture() - 1e-3
     return missed
 
 
@@ -132,13 +132,13 @@ class Textbook(NamedTuple):
 
 
 def textbook(instance: Instance, case: Case) -> Textbook:
-    """Return the problem that is solved with reward_scale=1.5 and no cost_bound, from the textbook's beliefs."""
+    """The problem solved with reward_confidence_scale=1.5 and no cost_bound, from the textbook's beliefs."""
     belief = Believed(instance, case)
     lift = max(0.5 * cost.radius for cost in instance.beliefs[1:]) / instance.beliefs[1].radius
 
     def slack(p: Floats) -> Floats:
         widths = np.array([belief.width(1 + j, p) for j in range(len(belief.costs))])
-        return belief.thresholds - belief.costs @ p - case.cost_scale * widths
+        return belief.thresholds - belief.costs @ p - case.cost_confidence_scale * widths
 
     def paper(p: Floats) -> float:
         return float(belief.rewards @ p + belief.width(0, p) + lift * belief.width(1, p))
@@ -157,7 +157,7 @@ def test_the_cone_program_is_worth_what_a_search_over_mixtures_finds(name: str, 
     random, compared = np.random.default_rng(11), 0
     for instance in instances(name, size[0]):
         told = textbook(instance, CASES[name])
-        decided = instance.decided(sw.OPLB, sw.FiniteSet, method="socp", cost_bound=None, reward_scale=1.5)
+        decided = instance.decided(sw.OPLB, sw.FiniteSet, method="socp", cost_bound=None, reward_confidence_scale=1.5)
         if decided.message is None:
             found = searched(lambda p, told=told: told.single @ p, told.slack, told.single.size, random)
             assert decided.optimistic_reward == pytest.approx(found, abs=2e-6)
@@ -205,7 +205,7 @@ def worse_in_a_hurry(m: int, monkeypatch: pytest.MonkeyPatch, **settings: Any) -
             careless = policy.decide(state, table)
             solver_pool._POOL.clear()
         assert np.all(careless.pessimistic_cost <= careless.thresholds)
-        assert careless.optimistic_reward + careless.optimality_gap >= careful.optimistic_reward - ROUNDING
+        assert careless.optimistic_reward + careless.solver_gap >= careful.optimistic_reward - ROUNDING
         worse += careless.optimistic_reward < careful.optimistic_reward - 1e-6
     return worse
 
@@ -227,8 +227,8 @@ def assert_stays_linear(policy: sw.OPLB, state: sw.State, table: Floats) -> None
         decision = policy.decide(state, table)
     assert np.array_equal(decision.probabilities, plain.probabilities)
     assert np.array_equal(decision.pessimistic_cost, plain.pessimistic_cost)
-    assert decision.optimality_gap > 0.0
-    assert decision.optimistic_reward + decision.optimality_gap >= policy.decide(state, table).optimistic_reward
+    assert decision.solver_gap > 0.0
+    assert decision.optimistic_reward + decision.solver_gap >= policy.decide(state, table).optimistic_reward
 
 
 def test_a_solver_that_fails_leaves_the_linear_programs_mixture() -> None:
@@ -253,7 +253,7 @@ def test_where_everything_is_safe_nothing_is_solved(monkeypatch: pytest.MonkeyPa
     assert (
         decision.optimistic_reward == trained(threshold=15.0, cost_bound=16.0)[0].decide(state, table).optimistic_reward
     )
-    assert decision.optimality_gap == pytest.approx(0.0, abs=1e-8)
+    assert decision.solver_gap == pytest.approx(0.0, abs=1e-8)
     assert np.all(decision.pessimistic_cost <= 15.0)
 
 
@@ -342,7 +342,7 @@ def test_a_file_names_the_method(tmp_path: Path) -> None:
 def test_the_linear_program_is_what_it_was() -> None:
     policy, state, table = trained(method="lp")
     decision = policy.decide(state, table)
-    assert decision.optimality_gap == 0.0
+    assert decision.solver_gap == 0.0
     assert np.count_nonzero(decision.probabilities) <= 2
     belief = trained(method="socp")[0].decide(state, table)
     assert belief.optimistic_reward >= decision.optimistic_reward

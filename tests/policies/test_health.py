@@ -26,7 +26,7 @@ def told(agent: sw.Agent) -> dict[str, str]:
 
 def found(decision: sw.Decision) -> tuple[str, str]:
     """Return the contradiction that a decision was stopped by, and its limit."""
-    assert decision.reason is sw.Reason.CONTRADICTION
+    assert decision.reason is sw.Reason.ASSUMPTION_CONTRADICTED
     assert decision.reason_details is not None
     return decision.reason_details.details["found"], decision.reason_details.details["limit"]
 
@@ -52,7 +52,7 @@ def test_a_contradiction_stops_exploration_in_the_first_decision_after_it_is_cer
             assert decision.probabilities is not None
             assert decision.probabilities[0] == 1.0
             assert decision.reason_details is not None
-            assert decision.reason is sw.Reason.CONTRADICTION
+            assert decision.reason is sw.Reason.ASSUMPTION_CONTRADICTED
             assert decision.reason_details.details["limit"] == "opt_out"
             assert decision.reason_details.details["declared"] == 0.001
             after += 1
@@ -215,7 +215,7 @@ def test_every_policy_stops_and_goes_on(kind: Any) -> None:
         if finding.verdict == "contradicted":
             agent.acknowledge(finding.name)
     decision = agent.decide(0.8 * np.eye(2))
-    assert decision.reason is not sw.Reason.CONTRADICTION
+    assert decision.reason is not sw.Reason.ASSUMPTION_CONTRADICTED
     agent.learn(decision, 0.1, 0.1)
 
 
@@ -227,7 +227,7 @@ def test_a_class_of_functions_stops_and_goes_on() -> None:
     finding = agent.health()["declared value of cost"]
     assert (finding.check, finding.signal, finding.verdict) == (Check.DECLARED_VALUE, "cost", Verdict.CONTRADICTED)
     agent.acknowledge("declared value of cost")
-    assert agent.decide(sw.Arms(2)).reason is not sw.Reason.CONTRADICTION
+    assert agent.decide(sw.Arms(2)).reason is not sw.Reason.ASSUMPTION_CONTRADICTED
 
 
 # Means that move

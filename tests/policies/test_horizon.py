@@ -17,7 +17,7 @@ def test_opb_falls_back_once_an_arm_was_pulled_as_often_as_the_horizon() -> None
         reasons.append(decision.reason)
         agent.learn(decision, reward=0.5, cost=0.1 if decision.action else 0.0)
     assert reasons[:4] == [None] * 4
-    assert reasons[-1] is sw.Reason.HORIZON_OVER
+    assert reasons[-1] is sw.Reason.HORIZON_EXCEEDED
     assert decision.action == 0
     assert np.array_equal(decision.probabilities, [1.0, 0.0, 0.0])
 

@@ -11,7 +11,7 @@ from tests.models.space_textbook import Signal, matrix
 from tests.policies.kernel_reading import read_bounds, read_sums
 
 from stagewise import RBF, Agent, KernelOPLB, Matern, SafeAction
-from stagewise.kernels.compile import Floats
+from stagewise.engine.compile import Floats
 
 SILENT = 1e-9  # noise that is declared where there is none: the radius is then its deterministic part
 GRID = np.random.default_rng(0).uniform(-1.0, 1.0, size=(40, 2))

@@ -11,8 +11,8 @@ from tests.policies.kernel_reading import read_bounds, read_sums
 from tests.problem.refusal import refused
 
 import stagewise as sw
-from stagewise.agent.agent_file import compute_digest
-from stagewise.kernels.layout import CACHED, CAPACITY, FIRST_OFFSET
+from stagewise.agent.storage import compute_digest
+from stagewise.engine.layout import CACHED, CAPACITY, FIRST_OFFSET
 from stagewise.problem.errors import ErrorCode
 
 SAFE = [0.4, -0.3, 0.2]
@@ -100,7 +100,7 @@ def rbf(**changed: Any) -> sw.KernelOPLB:
         ({"capacity": 2.5}, ErrorCode.WRONG_TYPE),
         ({"capacity": True}, ErrorCode.WRONG_TYPE),
         ({"optimism": "blind"}, ErrorCode.INVALID_CHOICE),
-        ({"cost_scale": 0.5}, ErrorCode.OUT_OF_RANGE),
+        ({"cost_confidence_scale": 0.5}, ErrorCode.OUT_OF_RANGE),
         ({"safe_action": sw.SafeAction(arm=0)}, ErrorCode.SAFE_ACTION_INVALID),
         ({"safe_action": None}, ErrorCode.WRONG_TYPE),
         ({"safe_action": sw.SafeAction(features=[0.0], reward=0.0, cost=0.6)}, ErrorCode.SAFE_ACTION_OVER_LIMIT),

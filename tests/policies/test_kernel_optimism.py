@@ -8,7 +8,7 @@ from tests.policies.kernel_reading import read_bounds
 from tests.policies.witness import best_mixture
 
 from stagewise import RBF, Agent, KernelOPLB, Matern, SafeAction
-from stagewise.kernels.compile import Floats
+from stagewise.engine.compile import Floats
 
 pytestmark = pytest.mark.compiled
 
@@ -76,7 +76,7 @@ def test_hoped_is_at_least_the_best_mixture(known: str, m: int) -> None:
         agents = []
         for scale in (None, 1.0):
             again = np.random.default_rng([number, m, *map(ord, known)])
-            agents.append(instance(again, KNOWN[known], m, reward_scale=scale))
+            agents.append(instance(again, KNOWN[known], m, reward_confidence_scale=scale))
         (agent, listed), (plain, _) = agents
         decision, other = agent.decide(listed), plain.decide(listed)
         if decision.message is not None and not KNOWN[known][1]:

@@ -12,7 +12,7 @@ from tests.problem.refusal import refused
 from tests.sizes import sized
 
 from stagewise import LCLUCB, ROFUL, AtLeast, InvalidActions, InvalidProblem, Outcome, RandomKey, Rays, SafeAction
-from stagewise.kernels.compile import Floats
+from stagewise.engine.compile import Floats
 from stagewise.policies.policy import PlayedAction
 from stagewise.problem.errors import ErrorCode
 from stagewise.records.reason import Reason
@@ -69,7 +69,9 @@ def test_a_step_that_was_cut_cannot_be_longer(baseline: str, constraints: int) -
 
 @pytest.mark.long
 @sized(4, 40)
-@pytest.mark.parametrize("settings", [{"radius": "logdet"}, {"radius": "paper"}, {"cost_scale": 2.0}, {"delta": 1e-6}])
+@pytest.mark.parametrize(
+    "settings", [{"radius": "logdet"}, {"radius": "paper"}, {"cost_confidence_scale": 2.0}, {"delta": 1e-6}]
+)
 @pytest.mark.parametrize("baseline", BASELINES)
 def test_the_bounds_follow_the_settings(baseline: str, settings: dict[str, Any], size: int) -> None:
     for seed in range(size):
@@ -87,16 +89,16 @@ def test_the_bounds_follow_the_settings(baseline: str, settings: dict[str, Any],
 
 def test_delta_may_be_given_to_every_signal_whole() -> None:
     problem = random_problem(3, "known", 3)
-    shared, whole = decided(LCLUCB, problem), decided(LCLUCB, problem, share_delta=False)
+    shared, whole = decided(LCLUCB, problem), decided(LCLUCB, problem, split_delta=False)
     assert whole.step_size > shared.step_size
     assert whole.optimistic_reward == pytest.approx(
-        float(reading_of(problem, share_delta=False).optimistic_reward(whole.action)), rel=1e-9
+        float(reading_of(problem, split_delta=False).optimistic_reward(whole.action)), rel=1e-9
     )
 
 
 def test_a_given_scale_replaces_the_theorems() -> None:
     problem = random_problem(3, "known", 3)
-    reading, decision = reading_of(problem), decided(LCLUCB, problem, reward_scale=1.5)
+    reading, decision = reading_of(problem), decided(LCLUCB, problem, reward_confidence_scale=1.5)
     hoped = reading.optimistic_reward(decision.action, lift=0.5 * float(reading.radii[1:].max()))
     assert decision.optimistic_reward == pytest.approx(float(hoped), rel=1e-9)
 
@@ -121,7 +123,7 @@ def test_the_pessimistic_cost_is_within_its_limit_to_the_bit_at_every_size(
     problem = random_problem(seed, baseline, constraints, dimension, scale=scale)
     bound = max(0.85 * scale, 1.05 * float(np.max(problem.settings["threshold"])))
     decision = decided(kind, problem, cost_bound=bound if clipped else None)
-    assert decision.reason is not Reason.NO_SAFE_ACTION
+    assert decision.reason is not Reason.NO_CERTIFIED_ACTION
     if decision.action_index >= 0:
         assert decision.step_size > 0.0
         assert (decision.pessimistic_cost <= decision.thresholds).all()
@@ -221,7 +223,7 @@ def test_where_the_safe_cost_is_unknown_the_safe_action_is_played_until_it_is_ce
     seen = problem._replace(actions=problem.actions[: round_ + 1], values=problem.values[: round_ + 1])
     before = problem._replace(actions=problem.actions[: round_ - 1], values=problem.values[: round_ - 1])
     assert 10 < round_ < 899
-    assert all(reason is Reason.SAFE_COST_UNCERTAIN for reason in fallbacks[:-1])
+    assert all(reason is Reason.SAFE_ACTION_COST_UNCERTAIN for reason in fallbacks[:-1])
     assert is_certified(reading_of(seen))
     assert not is_certified(reading_of(before))
 
@@ -269,5 +271,5 @@ def test_the_papers_radius_refuses_a_longer_safe_action_than_it_holds_for() -> N
 def test_steps_shown_while_the_safe_cost_is_uncertain_lie_on_the_ray() -> None:
     policy = LCLUCB(safe_action=SafeAction(features=[0.5, 0.0, 0.0]), threshold=0.3, noise=0.1, cost_bound=None)
     decision = policy.decide(policy.start(), np.vstack([np.eye(3), -np.eye(3)]), RandomKey())
-    assert decision.reason is Reason.SAFE_COST_UNCERTAIN
+    assert decision.reason is Reason.SAFE_ACTION_COST_UNCERTAIN
     assert all(0.0 <= row.weight <= 1.0 for row in decision._table().rows)

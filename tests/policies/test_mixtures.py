@@ -4,10 +4,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.kernels.highs import Program, best_value, quiet_solver
+from tests.engine.highs import Program, best_value, quiet_solver
 
 import stagewise as sw
-from stagewise.kernels.bounds import COSTS, OPTIMISTIC_REWARDS
+from stagewise.engine.workspace import COSTS, OPTIMISTIC_REWARDS
 
 
 def check(decision: sw.Decision) -> None:

@@ -68,7 +68,7 @@ def test_probabilities_are_by_name_whoever_decides(tmp_path: Path) -> None:
             decision,
             copy.deepcopy(decision),
             pickle.loads(pickle.dumps(decision)),
-            decision._replace(optimality_gap=0.0),
+            decision._replace(solver_gap=0.0),
         ):
             told = [one.probabilities, one._asdict()["probabilities"], one.to_dict()["probabilities"]]
             assert told == [{"nothing": 1.0, "offer": 0.0}] * 3, who

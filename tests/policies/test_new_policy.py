@@ -23,7 +23,7 @@ from stagewise.policies.lclucb import LCLUCB
 class Timid(LCLUCB):
     """LC-LUCB whose costs are taken twice as uncertain as they are."""
 
-    cost_scale: float = field(init=False, default=2.0)
+    cost_confidence_scale: float = field(init=False, default=2.0)
 '''
 FILE = """
 [simulation]
@@ -66,7 +66,7 @@ print(json.dumps({
     "goes on": [each.decide(np.eye(2)).action.tolist() for each in (agent, other)],
     "command": sw.Result.load("kept").regret[0].tolist(),
     "certified": certificate.content["policy"]["kind"], "theorem": certificate.content["regret"]["theorem"] == "rays",
-    "stands": sw.verify("certificate", seed=0, fraction=1.0).stands,
+    "stands": sw.verify_certificate("certificate", seed=0, replay_fraction=1.0).stands,
 }))
 """
 

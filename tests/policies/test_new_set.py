@@ -17,7 +17,7 @@ from stagewise import OPLB, Agent, Box, FiniteSet, InvalidActions, LinearWorld, 
 from stagewise.problem.checks import Floats, copy_read_only
 from stagewise.problem.convex import Convex, build_hull
 from stagewise.problem.errors import ErrorCode
-from stagewise.rules.convex_optimum import compute_best_value
+from stagewise.rules.convex import compute_best_value
 from stagewise.simulation.oracle import build_oracle
 
 
@@ -78,11 +78,11 @@ def test_it_is_decided_in_like_the_polytope_that_it_is(name: str, kind: Any) -> 
         ours, witness = policy.decide(state, actions), policy.decide(state, polytope(actions))
         rays = policy.decide(state, dense_rays(actions, instance.safe, 2000))
         assert ours.optimistic_reward == pytest.approx(witness.optimistic_reward, rel=1e-5)
-        assert ours.optimistic_reward + ours.optimality_gap == pytest.approx(
-            witness.optimistic_reward + witness.optimality_gap, rel=1e-5
+        assert ours.optimistic_reward + ours.solver_gap == pytest.approx(
+            witness.optimistic_reward + witness.solver_gap, rel=1e-5
         )
         assert ours.optimistic_reward >= rays.optimistic_reward - 1e-4
-        assert ours.optimistic_reward + ours.optimality_gap >= rays.optimistic_reward
+        assert ours.optimistic_reward + ours.solver_gap >= rays.optimistic_reward
         assert np.all(ours.pessimistic_cost <= ours.thresholds)
         assert actions.contains(ours.action)
 
@@ -93,7 +93,7 @@ def test_without_a_hull_of_its_own_it_is_as_safe_and_its_bound_still_holds(kind:
     policy, state = learned(kind, instance)
     ours = policy.decide(state, around(instance.safe, Rounded))
     exact = policy.decide(state, around(instance.safe))
-    assert ours.optimistic_reward + ours.optimality_gap >= exact.optimistic_reward
+    assert ours.optimistic_reward + ours.solver_gap >= exact.optimistic_reward
     assert ours.optimistic_reward >= exact.optimistic_reward - 1e-3
     assert np.all(ours.pessimistic_cost <= ours.thresholds)
     assert around(instance.safe).contains(ours.action)
@@ -108,8 +108,7 @@ def test_it_is_optimistic_where_every_confidence_set_holds_the_truth(kind: Any) 
         decision = policy.decide(state, around(instance.safe))
         truth = (instance.signals[0].truth, instance.costs, instance.thresholds)
         assert (
-            decision.optimistic_reward + decision.optimality_gap
-            >= compute_best_value(around(instance.safe), *truth) - 1e-9
+            decision.optimistic_reward + decision.solver_gap >= compute_best_value(around(instance.safe), *truth) - 1e-9
         )
 
 
@@ -220,7 +219,7 @@ print(json.dumps({
     "played": sw.simulate(policy, world, rounds=5, progress=False).regret[0].tolist(),
     "command": sw.Result.load("kept").regret[0].tolist(),
     "goes on": [one.decide(diamond).action.tolist() for one in (agent, sw.Agent.load("agent.json"))],
-    "stands": sw.verify("certificate", seed=0, fraction=1.0).stands,
+    "stands": sw.verify_certificate("certificate", seed=0, replay_fraction=1.0).stands,
 }))
 """
 
@@ -230,7 +229,7 @@ def test_in_the_package_it_is_two_files_and_commands_files_and_certificates_know
     text = f'"""An l1 ball."""\n\n{HEAD}{inspect.getsource(Diamond)}'
     (package / "problem/diamond.py").write_text(text, encoding="utf-8")
     export = "from stagewise.problem.diamond import Diamond as Diamond\n"
-    insert(package / "__init__.pyi", "from stagewise.problem.ellipsoid import Ball", before=export)
+    insert(package / "__init__.pyi", "from stagewise.problem.convex import Ball", before=export)
     assert changed(package) == {"problem/diamond.py", "__init__.pyi"}
     (tmp_path / "diamond.toml").write_text(FILE, encoding="utf-8")
     told = json.loads(ran(package, "-c", ASK, folder=tmp_path, NUMBA_DISABLE_JIT="1").splitlines()[-1])

@@ -58,8 +58,10 @@ def assert_safe_and_optimistic(
         assert np.all(decision.pessimistic_cost <= instance.thresholds)
         dared += decision.message is None
         if decision.message is None or known[1]:
-            excesses.append(decision.optimistic_reward + decision.optimality_gap - instance.best)
-            bare.append(instance.decided(kind, method=method, reward_scale=0.0).optimistic_reward - instance.best)
+            excesses.append(decision.optimistic_reward + decision.solver_gap - instance.best)
+            bare.append(
+                instance.decided(kind, method=method, reward_confidence_scale=0.0).optimistic_reward - instance.best
+            )
     assert dared >= size // 3
     assert min(excesses) >= -ROUNDING
     assert sum(excess < -1e-3 for excess in bare) >= size // 12, "without the costs' width hope would not be enough"
@@ -98,8 +100,8 @@ def test_rows_allow_every_pointwise_mixture(constraints: int) -> None:
             assert rows.pessimistic_cost[j] == pytest.approx(np.max(table @ rows.probabilities[:-1]), abs=1e-14)
         assert rows.optimistic_reward >= pointwise.optimistic_reward - ROUNDING
         more += rows.optimistic_reward > pointwise.optimistic_reward + 1e-3
-        assert pointwise.optimality_gap == 0.0
-        assert 0.0 <= rows.optimality_gap < ROUNDING
+        assert pointwise.solver_gap == 0.0
+        assert 0.0 <= rows.solver_gap < ROUNDING
     assert more >= 5
 
 
@@ -125,7 +127,7 @@ def test_an_unknown_safe_cost_is_learned_first() -> None:
     costs = [[0.0, 0.5, 0.1], [0.25, 0.5, 0.1]]
     agent = Agent(OPNLB(**{**BASE, "cost_class": costs, "safe_action": SafeAction(arm=0), "noise": 0.1}))
     first = agent.decide(Arms(3))
-    assert first.reason is Reason.SAFE_COST_UNCERTAIN
+    assert first.reason is Reason.SAFE_ACTION_COST_UNCERTAIN
     agent.drop_pending(agent.round)
     for _ in range(5):
         agent.learn(agent.decide(Arms(3)), reward=0.1, cost=0.0)
@@ -178,7 +180,7 @@ def test_where_only_the_safe_arm_is_eligible_it_is_played(method: str) -> None:
     policy = OPNLB(**BASE, method=method)
     decision = policy.decide(policy.start(), Arms(3).only([0]))
     assert decision.probabilities.tolist() == [1.0, 0.0, 0.0, 0.0]
-    assert (decision.action, decision.optimistic_reward, decision.optimality_gap) == (0, 0.1, 0.0)
+    assert (decision.action, decision.optimistic_reward, decision.solver_gap) == (0, 0.1, 0.0)
     assert decision.reason is Reason.NO_BETTER_ACTION
 
 

@@ -35,8 +35,8 @@ from stagewise.problem.errors import ErrorCode
         ({"method": "exact"}, ErrorCode.UNSUPPORTED),
         ({"optimism": "none"}, ErrorCode.INVALID_CHOICE),
         ({"optimism": "directional", "method": "rows"}, ErrorCode.CONFLICTING_SETTINGS),
-        ({"reward_scale": -0.1}, ErrorCode.OUT_OF_RANGE),
-        ({"reward_scale": np.inf}, ErrorCode.NOT_FINITE),
+        ({"reward_confidence_scale": -0.1}, ErrorCode.OUT_OF_RANGE),
+        ({"reward_confidence_scale": np.inf}, ErrorCode.NOT_FINITE),
     ],
 )
 def test_bad_settings_are_refused_in_one_sentence(changes: dict[str, Any], words: str) -> None:

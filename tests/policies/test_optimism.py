@@ -15,7 +15,7 @@ from tests.policies.witness import Signal, believed, best_mixture, best_on_rays,
 from tests.sizes import sized
 
 from stagewise import LCLUCB, OPB, OPLB, ROFUL, Agent, Arms, FiniteSet, Rays, SafeAction
-from stagewise.kernels.compile import Floats
+from stagewise.engine.compile import Floats
 
 SEED = 20260801
 ROUNDING = 1e-9
@@ -48,7 +48,7 @@ def test_lc_lucb_hopes_for_at_least_the_best_point(name: str, size: int) -> None
     for instance in instances_on_event(linear_instances, LINEAR[name], size):
         best = instance.best_point()
         for scale, into in [(None, excesses), (1.0, bare)]:
-            decision = instance.decided(LCLUCB, Rays, reward_scale=scale)
+            decision = instance.decided(LCLUCB, Rays, reward_confidence_scale=scale)
             if decision.message is None or LINEAR[name].cost_known:
                 into.append(decision.optimistic_reward - best)
     check_optimism(excesses, bare, size)
@@ -77,7 +77,7 @@ def test_oplb_hopes_for_at_least_the_best_mixture(name: str, size: int) -> None:
     for instance in instances_on_event(linear_instances, LINEAR[name], size):
         best = instance.best_mixture()
         for scale, into in [(None, excesses), (1.0, bare)]:
-            decision = instance.decided(OPLB, FiniteSet, reward_scale=scale)
+            decision = instance.decided(OPLB, FiniteSet, reward_confidence_scale=scale)
             if decision.message is None or LINEAR[name].cost_known:
                 into.append(decision.optimistic_reward - best)
     check_optimism(excesses, bare, size)
@@ -91,7 +91,7 @@ def test_opb_hopes_for_at_least_the_best_mixture(name: str, size: int) -> None:
     for instance in instances_on_event(arm_instances, ARMS[name], size):
         best = instance.best_mixture()
         for scale, into in [(None, excesses), (1.0, bare)]:
-            decision = instance.decided(reward_scale=scale)
+            decision = instance.decided(reward_confidence_scale=scale)
             if decision.message is None or ARMS[name].cost_known:
                 into.append(decision.optimistic_reward - best)
     check_optimism(excesses, bare, size)
@@ -124,7 +124,9 @@ def test_directional_oplb_hopes_for_at_least_the_best_mixture_before_it_mixes_ba
             continue
         points = np.vstack([instance.targets, instance.safe])
         reward, costs = instance.beliefs[0], instance.beliefs[1:]
-        cheapest = np.array([b.estimates(points) - LINEAR[name].cost_scale * b.widths(points) for b in costs])
+        cheapest = np.array(
+            [b.estimates(points) - LINEAR[name].cost_confidence_scale * b.widths(points) for b in costs]
+        )
         safe_hoped = float((reward.estimates(points) + reward.widths(points))[-1])
         best = instance.best_mixture()
         hopeful = before_mixing_back(
@@ -149,7 +151,7 @@ def test_directional_opb_hopes_for_at_least_the_best_mixture_before_it_mixes_bac
         for known, rows in [(ARMS[name].reward_known, slice(0, 1)), (ARMS[name].cost_known, slice(1, None))]:
             if known:
                 half[rows, instance.safe], means[rows, instance.safe] = 0.0, instance.truth[rows, instance.safe]
-        cheapest = (means - ARMS[name].cost_scale * half)[1:, order]
+        cheapest = (means - ARMS[name].cost_confidence_scale * half)[1:, order]
         safe_hoped = float((means + half)[0, instance.safe])
         best = instance.best_mixture()
         shares = decision.probabilities[order]
@@ -159,7 +161,7 @@ def test_directional_opb_hopes_for_at_least_the_best_mixture_before_it_mixes_bac
     check_optimism(excesses, bare, size, 1e-7)
 
 
-def tightest(case: Case, cost_scale: float) -> tuple[dict[str, Any], Floats, Floats, Floats]:
+def tightest(case: Case, cost_confidence_scale: float) -> tuple[dict[str, Any], Floats, Floats, Floats]:
     """Return a policy's settings, its only target, actions and outcomes (2, n) that leave optimism no room at all.
 
     The target is worth 1, the most there is, and costs exactly τ; the truth is on the boundary of both sets.
@@ -178,22 +180,22 @@ def tightest(case: Case, cost_scale: float) -> tuple[dict[str, Any], Floats, Flo
         "delta": 0.2,
         "ridge": 0.1,
         "cost_bound": None,
-        "cost_scale": cost_scale,
+        "cost_confidence_scale": cost_confidence_scale,
         "check_assumptions": False,  # the data are made up to be as unfavourable as the confidence sets allow
     }
     return settings, target[np.newaxis], actions, np.array(observed)
 
 
 @pytest.mark.parametrize("kind", [LCLUCB, OPLB])
-@pytest.mark.parametrize("cost_scale", [1.0, 2.5])
+@pytest.mark.parametrize("cost_confidence_scale", [1.0, 2.5])
 @pytest.mark.parametrize("case", [Case(), Case(origin=True), Case(noise=(0.01, 0.3)), Case(noise=(0.3, 0.01))])
-def test_the_lift_is_exactly_as_large_as_optimism_needs(kind: Any, cost_scale: float, case: Case) -> None:
-    settings, target, actions, observed = tightest(case, cost_scale)
+def test_the_lift_is_exactly_as_large_as_optimism_needs(kind: Any, cost_confidence_scale: float, case: Case) -> None:
+    settings, target, actions, observed = tightest(case, cost_confidence_scale)
     slack = 0.5 - settings["safe_action"].cost
-    needed = (1.0 + cost_scale) / slack
+    needed = (1.0 + cost_confidence_scale) / slack
     hopes = []
     for scale in [None, 1.0 + needed, 1.0 + 0.99 * needed]:
-        agent = Agent(kind(reward_scale=scale, **settings))
+        agent = Agent(kind(reward_confidence_scale=scale, **settings))
         agent.learn_log(actions, observed[0], observed[1])
         hopes.append(agent.decide(target).optimistic_reward)
     # The bound is tight up to α_c: a pessimism beyond what is needed, α_c > 1, is paid for in full.

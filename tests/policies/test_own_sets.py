@@ -9,8 +9,8 @@ from tests.policies.test_caps import BASELINES, CLOSE, Problem, some_problem
 from tests.problem.refusal import refused
 
 import stagewise as sw
-from stagewise.kernels.bounds import CENTRE, HALF
-from stagewise.kernels.compile import Floats
+from stagewise.engine.compile import Floats
+from stagewise.engine.workspace import CENTRE, HALF
 from stagewise.policies.policy import PlayedAction
 from stagewise.problem.errors import ErrorCode
 from stagewise.records.reason import Reason
@@ -98,7 +98,7 @@ def test_every_decision_is_the_one_of_the_page(name: str, m: int, baseline: str)
         )
         decision, directional = policy.decide(state, listed, draw), policy.optimism == "directional"
         if not known.warm:
-            assert decision.reason is Reason.SAFE_COST_UNCERTAIN
+            assert decision.reason is Reason.SAFE_ACTION_COST_UNCERTAIN
         elif rays:
             fits = fits_now(told, plays)
             lines = [Line(told, fits, found, target, ray) for ray, target in enumerate(listed)]
@@ -123,7 +123,7 @@ def waits(kind: Any, **settings: Any) -> int:
     state, actions = policy.start(), np.eye(10)[1:]
     for t in range(5000):
         decision = policy.decide(state, actions, sw.RandomKey(0, 0, t))
-        if decision.reason is not Reason.SAFE_COST_UNCERTAIN:
+        if decision.reason is not Reason.SAFE_ACTION_COST_UNCERTAIN:
             return t
         state = policy.learn(state, decision, sw.Outcome(0.2, 0.1))
     return 5000
@@ -143,7 +143,7 @@ def test_the_wait_is_as_short_where_rays_are_fresh() -> None:
     for t in range(wait + 1):
         fresh = random.normal(size=(9, 10))
         decision = policy.decide(state, fresh / np.linalg.norm(fresh, axis=1, keepdims=True), sw.RandomKey(0, 0, t))
-        assert (decision.reason is Reason.SAFE_COST_UNCERTAIN) == (t < wait)
+        assert (decision.reason is Reason.SAFE_ACTION_COST_UNCERTAIN) == (t < wait)
         state = policy.learn(state, decision, sw.Outcome(0.2, 0.1))
 
 
@@ -160,7 +160,7 @@ def test_without_the_setting_nothing_is_as_it_is_with_it(kind: Any) -> None:
 def test_what_cannot_be_read_is_refused() -> None:
     told: dict[str, Any] = {"safe_action": at_zero(3), "threshold": 0.3, "noise": 0.1, "per_action_bounds": True}
     with refused(sw.InvalidProblem, ErrorCode.CONFLICTING_SETTINGS):
-        sw.LCLUCB(**told, share_delta=False)
+        sw.LCLUCB(**told, split_delta=False)
     with refused(sw.InvalidProblem, ErrorCode.CONFLICTING_SETTINGS):
         sw.OPLB(**told, method="socp")
     with refused(sw.InvalidActions, ErrorCode.UNSUPPORTED_ACTIONS):

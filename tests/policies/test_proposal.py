@@ -8,7 +8,7 @@ import pytest
 from tests.problem.refusal import refused
 
 import stagewise as sw
-from stagewise.kernels.compile import Floats
+from stagewise.engine.compile import Floats
 from stagewise.policies.custom_proposal import Intervals, get_intervals
 from stagewise.problem.errors import ErrorCode
 
@@ -117,7 +117,7 @@ def world() -> sw.LinearWorld:
 def test_limits_hold_and_the_worst_proposal_is_overruled_more_and_more(mixtures: bool, known: bool) -> None:
     """Whatever is known of the safe action; simulated as it is played by hand."""
     policy = policy_of(Worst, known, mixtures=mixtures)
-    result = sw.simulate(policy, world(), rounds=600, runs=1, seed=4, backend="python", record=3, progress=False)
+    result = sw.simulate(policy, world(), rounds=600, runs=1, seed=4, backend="python", record_points=3, progress=False)
     assert not result.violations.any()
     grown = np.diff(np.concatenate([[0.0], result.regret[0]]))
     assert grown[-1] < 0.7 * grown[0]

@@ -112,7 +112,7 @@ def test_costs_that_no_rate_explains_end_in_the_safe_action() -> None:
         decision = agent.decide(offered(seed))
         agent.learn(decision, reward=0.0, cost=1.0)
     decision = agent.decide(offered(0))
-    assert decision.reason is sw.Reason.CONTRADICTION
+    assert decision.reason is sw.Reason.ASSUMPTION_CONTRADICTED
     found = decision.reason_details.details
     assert (found["found"], found["limit"]) == (Contradiction.NO_LINEAR_MEAN, "cost")
     assert decision.probabilities[-1] == 1.0

@@ -38,8 +38,8 @@ def test_the_answers_add_up_and_hold_the_truth() -> None:
     assert [action.name for action in report.actions] == ["digest", "offer", "news", "nothing"]
     assert sum(action.share for action in report.actions) == pytest.approx(1.0)
     assert sum(action.recent_share for action in report.actions) == pytest.approx(1.0)
-    assert report.exploring_share is not None
-    assert report.exploring_share + report.exploiting_share + report.safe == pytest.approx(1.0)  # type: ignore[operator]
+    assert report.recent_exploring_share is not None
+    assert report.recent_exploring_share + report.recent_exploiting_share + report.safe == pytest.approx(1.0)  # type: ignore[operator]
     truth = sum(action.recent_share * CLICKS[NAMES.index(action.name)] for action in report.actions)
     assert report.reward is not None
     assert report.reward.low <= truth <= report.reward.high
@@ -79,9 +79,9 @@ def test_what_an_action_needs_is_what_it_takes() -> None:
 
 def agent_mean(agent: sw.Agent, arm: int) -> float:
     """Return the mean opt-outs that were seen of an arm."""
-    from stagewise.kernels.compile import as_python
-    from stagewise.kernels.layout import get_model_block
-    from stagewise.kernels.models.arm_means import get_arm_means
+    from stagewise.engine.compile import as_python
+    from stagewise.engine.layout import get_model_block
+    from stagewise.models.arms import get_arm_means
 
     policy: Any = agent.policy
     memory = agent.state.memory
@@ -100,8 +100,8 @@ def test_every_linear_policy_answers(kind: Any) -> None:
         noise = 0.1 * chance.normal(size=2)
         agent.learn(decision, *(np.array([[0.5, 0.3], [0.4, 0.1]]) @ decision.action + noise).tolist())
     report = agent.report()
-    assert report.exploring_share is not None
-    assert report.exploring_share + report.exploiting_share + report.safe == pytest.approx(1.0)  # type: ignore[operator]
+    assert report.recent_exploring_share is not None
+    assert report.recent_exploring_share + report.recent_exploiting_share + report.safe == pytest.approx(1.0)  # type: ignore[operator]
     assert sum(action.share for action in report.actions) == pytest.approx(1.0)
     assert report.limits[0].slack >= -1e-12
     assert json.loads(json.dumps(report.to_dict(), allow_nan=False))["rounds"] == 40

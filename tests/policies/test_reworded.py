@@ -118,7 +118,7 @@ CASES: dict[str, Callable[[], list[Any]]] = {
 @pytest.mark.parametrize("case", CASES)
 def test_worded_otherwise_the_same_is_played(case: str) -> None:
     plain = CASES[case]()
-    met = "safe_cost_uncertain" if case == "functions that wait" else "contradiction"
+    met = "safe_action_cost_uncertain" if case == "functions that wait" else "assumption_contradicted"
     assert any(f'"reason": "{met}"' in str(one) for one in plain)
     with pytest.MonkeyPatch.context() as patched:
         reword(patched, draw_word(5))
@@ -129,7 +129,7 @@ def test_an_agent_that_was_stopped_goes_on_from_its_file_whatever_things_are_cal
     agent = arms()
     agent.learn_log([0] * 400, [0.0] * 400, {"a": [1.0] * 400, "b": [0.0] * 400})
     decision = agent.decide(sw.Arms(3))
-    assert decision.reason is sw.Reason.CONTRADICTION
+    assert decision.reason is sw.Reason.ASSUMPTION_CONTRADICTED
     agent.save(tmp_path / "agent.json")
     with pytest.MonkeyPatch.context() as patched:
         reword(patched, word := draw_word(6))

@@ -6,7 +6,7 @@ from tests.policies.reading import BASELINES, Reading, decided, longest, random_
 from tests.sizes import sized
 
 from stagewise import LCLUCB, ROFUL, RandomKey, SafeAction
-from stagewise.kernels.compile import Floats
+from stagewise.engine.compile import Floats
 from stagewise.policies.policy import PlayedAction
 
 

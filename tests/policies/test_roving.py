@@ -244,7 +244,7 @@ def test_what_cannot_be_is_refused() -> None:
     with refused(sw.InvalidProblem, ErrorCode.UNUSED_SETTING):
         policy(sw.OPLB, safe_action=sw.SafeAction(features=np.zeros(4)), dimension=3)
     with refused(sw.InvalidProblem, ErrorCode.UNUSED_SETTING):
-        policy(sw.LCLUCB, cost_scale=2.0)
+        policy(sw.LCLUCB, cost_confidence_scale=2.0)
     with refused(sw.InvalidProblem, ErrorCode.CONFLICTING_SETTINGS):
         policy(sw.CAPS, bounded_outcomes=True)
     with refused(sw.InvalidProblem, ErrorCode.CONFLICTING_SETTINGS):

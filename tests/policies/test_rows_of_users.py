@@ -4,7 +4,7 @@ import numpy as np
 
 import stagewise as sw
 from stagewise.policies.context_rows import build_rows, scale_numbers
-from stagewise.problem.naming import hash_segment
+from stagewise.problem.context import hash_segment
 
 PROBLEM = sw.Problem(
     actions=["nothing", "offer", "sale"], safe="nothing", context={"age": (18, 99), "spent": (-1.3, 0.7)},

@@ -10,8 +10,8 @@ from tests.problem.refusal import refused
 from tests.sizes import sized
 
 from stagewise import LCLUCB, InvalidProblem, RandomKey, Rays, SafeAction, SafeLTS
-from stagewise.kernels.compile import Floats
-from stagewise.kernels.random_streams import POLICY, normal
+from stagewise.engine.compile import Floats
+from stagewise.engine.random import POLICY, normal
 from stagewise.problem.errors import ErrorCode
 from stagewise.records.decision import Decision
 

@@ -12,8 +12,8 @@ from tests.problem.refusal import refused
 import stagewise as sw
 from stagewise.agent.problem_frames import read_problem_actions
 from stagewise.launch.decision_log import Log
+from stagewise.problem.context import check_segment_name, hash_segment
 from stagewise.problem.errors import ErrorCode
-from stagewise.problem.naming import check_segment_name, hash_segment
 
 PROBLEM = sw.Problem(
     actions=["nothing", "offer"],

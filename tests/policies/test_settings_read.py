@@ -40,7 +40,7 @@ BASES: dict[str, dict[str, Any]] = {
 OTHER: dict[str, Any] = {
     "action_bound": 2.0,
     "actions": 4,
-    "separate_signals": True,
+    "separate_models": True,
     "arms": 4,
     "by": {"cost": 0},
     "blocks": 2,
@@ -54,7 +54,7 @@ OTHER: dict[str, Any] = {
     "bound_gap": False,
     "cost_bound": 0.4,
     "cost_class": [[0.1, 0.2, 0.6], [0.1, 0.3, 0.2]],
-    "cost_scale": 1.5,
+    "cost_confidence_scale": 1.5,
     "delta": 0.01,
     "dimension": 3,
     "horizon": 3,
@@ -73,10 +73,10 @@ OTHER: dict[str, Any] = {
     "reward_class": [[0.1, 0.5, 0.9], [0.1, 0.3, 0.5]],
     "radius": "logdet",
     "rare_costs": True,
-    "reward_scale": 5.0,
+    "reward_confidence_scale": 5.0,
     "ridge": 2.0,
     "safe_action": OFF,
-    "share_delta": False,
+    "split_delta": False,
     "directions": 1,
     "threshold": 0.4,
     "check_assumptions": False,
@@ -97,7 +97,7 @@ OTHER_OF: dict[tuple[str, str], Any] = {
 BESIDES: dict[tuple[str, str], dict[str, Any]] = {  # what must be set for a setting to matter
     ("LinUCB", "safe_action"): {"threshold": sw.RelativeToSafe(1.5), "safe_action": OFF},
     ("UCB", "safe_action"): {"threshold": sw.RelativeToSafe(1.5), "safe_action": sw.SafeAction(arm=0, cost=0.2)},
-    ("OPB", "share_delta"): {"threshold": [0.3, 0.4], "safe_action": sw.SafeAction(arm=0, cost=[0.1, 0.1])},
+    ("OPB", "split_delta"): {"threshold": [0.3, 0.4], "safe_action": sw.SafeAction(arm=0, cost=[0.1, 0.1])},
     ("OPB", "cost_bound"): {"radius": "hoeffding"},
     ("OPB", "check_assumptions"): {"noise": 0.01},
     ("DOSLB", "check_assumptions"): {"noise": 0.01},
@@ -106,7 +106,7 @@ BESIDES: dict[tuple[str, str], dict[str, Any]] = {  # what must be set for a set
     ("LCLUCB", "directions"): {"check_assumptions": False, "bound_gap": False, "noise": 0.3},
     ("ROFUL", "directions"): {"check_assumptions": False, "bound_gap": False, "noise": 0.3},
     ("OPNLB", "check_assumptions"): {"noise": 0.01},
-    ("SafeLTS", "cost_scale"): {"check_assumptions": False},
+    ("SafeLTS", "cost_confidence_scale"): {"check_assumptions": False},
     ("CAPS", "bounded_outcomes"): {"noise": 0.5, "check_assumptions": False},
     ("ContextCAPS", "by"): {"segments": 1, "by": {"reward": 0}, "reward_model": "rates", "check_assumptions": False},
     ("ContextCAPS", "norm_bound"): {"check_assumptions": False},
@@ -129,7 +129,7 @@ BESIDES: dict[tuple[str, str], dict[str, Any]] = {  # what must be set for a set
         "check_assumptions": False,
         "posterior_scale": 0.0,
     },
-    ("ArmsCAPS", "share_delta"): {"threshold": [0.3, 0.4], "safe_action": sw.SafeAction(arm=0, cost=[0.1, 0.1])},
+    ("ArmsCAPS", "split_delta"): {"threshold": [0.3, 0.4], "safe_action": sw.SafeAction(arm=0, cost=[0.1, 0.1])},
     ("ArmsCAPS", "check_assumptions"): {"noise": 0.01, "radius": "hoeffding"},
     ("OPB", "horizon"): {"radius": "hoeffding"},
     ("UCB", "horizon"): {"radius": "hoeffding"},
@@ -197,12 +197,12 @@ def test_a_setting_makes_a_difference_or_is_refused(name: str, setting: str) -> 
 @pytest.mark.parametrize("kind", [sw.ROFUL, sw.DOSLB, sw.SafeLTS])
 def test_a_scale_of_optimism_that_is_not_inflated_is_refused(kind: Any) -> None:
     with refused(sw.InvalidProblem, ErrorCode.UNUSED_SETTING):
-        kind(**FEATURED, reward_scale=5.0)
+        kind(**FEATURED, reward_confidence_scale=5.0)
 
 
 @pytest.mark.parametrize("name", ["LCLUCB", "OPLB", "KernelOPLB", "OPB", "OPNLB"])
 def test_a_scale_beside_directional_optimism_is_refused(name: str) -> None:
-    settings = BASES.get(name, FEATURED) | {"reward_scale": 5.0}
+    settings = BASES.get(name, FEATURED) | {"reward_confidence_scale": 5.0}
     get_policies()[name](**settings)
     with refused(sw.InvalidProblem, ErrorCode.UNUSED_SETTING):
         get_policies()[name](**settings, optimism="directional")

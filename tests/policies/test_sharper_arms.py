@@ -10,8 +10,8 @@ from tests.problem.refusal import refused
 from tests.sizes import sized
 
 from stagewise import OPB, UCB, Agent, Arms, AtLeast, InvalidOutcome, InvalidProblem, SafeAction
-from stagewise.kernels.compile import Floats
-from stagewise.kernels.models.interval import compute_bernstein_interval, compute_kl_interval
+from stagewise.engine.compile import Floats
+from stagewise.models.intervals import compute_bernstein_interval, compute_kl_interval
 from stagewise.problem.errors import ErrorCode
 
 ARMS, DELTA = 5, 0.1
@@ -78,7 +78,10 @@ def test_for_every_truth_in_the_intervals_a_decision_is_safe_and_hopes_for_the_o
             assert decision.optimistic_reward >= best - 1e-9
         assert np.all(truth[1:] @ decision.probabilities[:-1] <= thresholds + 1e-12)
         if optimism == "inflated":
-            shy += decided(radius, outcomes, known, truth, thresholds, reward_scale=1.0).optimistic_reward < best - 1e-3
+            shy += (
+                decided(radius, outcomes, known, truth, thresholds, reward_confidence_scale=1.0).optimistic_reward
+                < best - 1e-3
+            )
     assert checked >= size // 3
     assert shy >= (optimism == "inflated"), "without the bonus some decisions would hope for too little"
 

@@ -47,7 +47,7 @@ def test_opt_outs_that_are_told_stop_an_agent_long_before_their_window_closes() 
     assert (finding.details["found"], finding.details["declared"]) == ("safe_cost_so_far", 0.009)
     decision = agent.decide({}, now=200.0)
     assert (decision.name, decision.reason_details) == ("plain", finding.reason_details)
-    assert agent.pending()["opt_out"].missing > 0  # nothing of it was learned
+    assert agent.pending_summary()["opt_out"].missing > 0  # nothing of it was learned
     agent.acknowledge("safe cost of opt_out", "a test of ours")
     assert agent.health()["safe cost of opt_out"].verdict == "acknowledged"
 

@@ -15,11 +15,11 @@ from tests.policies.linear_instances import UNKNOWN, Instance, direction, random
 from tests.policies.witness import Belief, Signal, believed, unlucky
 
 from stagewise import CAPS, LCLUCB, OPB, OPLB, ROFUL, Agent, Arms, FiniteSet, Rays, SafeAction, SafeLTS
-from stagewise.kernels.compile import Floats
+from stagewise.engine.compile import Floats
 from stagewise.records.reason import Reason
 
 SEED = 20260802
-WARMING = Reason.SAFE_COST_UNCERTAIN
+WARMING = Reason.SAFE_ACTION_COST_UNCERTAIN
 PATIENCE = 2.0  # P = 1 + α_c: how many half-widths of slack must be certain
 LINEAR = [LCLUCB, ROFUL, SafeLTS, OPLB, CAPS]
 NOISE, RIDGE, DELTA = 0.1, 0.1, 0.05

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import stagewise as sw
-from stagewise.kernels.compile import as_python
-from stagewise.kernels.layout import MODEL_BLOCKS, get_model_block
-from stagewise.kernels.models.ridge import SQUARES
+from stagewise.engine.compile import as_python
+from stagewise.engine.layout import MODEL_BLOCKS, get_model_block
+from stagewise.models.regression import SQUARES
 
 ZERO = sw.SafeAction(features=[0.0, 0.0])
 OFF = sw.SafeAction(features=[0.4, 0.3], reward=0.1, cost=0.1)

@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import null_space
-from tests.kernels.highs import Program, best_value, quiet_solver
+from tests.engine.highs import Program, best_value, quiet_solver
 
-from stagewise.kernels.compile import Floats
+from stagewise.engine.compile import Floats
 
 SOLVER = quiet_solver()
 

@@ -11,9 +11,9 @@ from tests.problem.refusal import refuses
 import stagewise as sw
 from stagewise import AtLeast, Context, InvalidActions, InvalidOutcome, InvalidProblem, Limit, RelativeToSafe
 from stagewise.problem.columns import get_column, get_numeric_column, list_column_names, read_columns
+from stagewise.problem.context import parse_ranges
 from stagewise.problem.errors import ErrorCode
-from stagewise.problem.limit_encoding import encode_limit, parse_limit, parse_signal
-from stagewise.problem.naming import parse_ranges
+from stagewise.problem.signals import encode_limit, parse_limit, parse_signal
 from stagewise.problem.window import check_clock
 
 

@@ -104,7 +104,7 @@ def refusals(table: dict[str, dict[str, Any]]) -> Any:
         "ridge": NOT_POSITIVE,
         "cost_bound": NOT_POSITIVE,
         "delta": NOT_A_PROBABILITY,
-        "cost_scale": NOT_A_SCALE | NOT_NOTHING,
+        "cost_confidence_scale": NOT_A_SCALE | NOT_NOTHING,
         "radius": NOT_A_NAME,
     }
 )
@@ -118,8 +118,8 @@ def test_linear_policies_refuse_a_bad_setting(kind: Any, name: str, value: Any, 
         "noise": NOT_POSITIVE,
         "cost_bound": NOT_POSITIVE,
         "delta": NOT_A_PROBABILITY,
-        "reward_scale": NOT_A_SCALE,
-        "cost_scale": NOT_A_SCALE | NOT_NOTHING,
+        "reward_confidence_scale": NOT_A_SCALE,
+        "cost_confidence_scale": NOT_A_SCALE | NOT_NOTHING,
         "radius": NOT_A_RADIUS,
         "optimism": NOT_A_NAME,
         "horizon": NOT_A_HORIZON,
@@ -152,7 +152,7 @@ def test_linucb_refuses_a_bad_setting(name: str, value: Any, parts: list[object]
 
 
 @pytest.mark.parametrize("kind", [LCLUCB, OPLB])
-@refusals({"optimism": NOT_A_NAME, "reward_scale": NOT_A_SCALE})
+@refusals({"optimism": NOT_A_NAME, "reward_confidence_scale": NOT_A_SCALE})
 def test_a_bad_optimism_is_refused(kind: Any, name: str, value: Any, parts: list[object]) -> None:
     with refused(InvalidProblem, name, *parts):
         kind(**LINEAR_SETTINGS | {name: value})
@@ -187,9 +187,9 @@ def test_roful_has_one_optimism() -> None:
 @pytest.mark.parametrize(
     ("value", "parts"),
     [
-        ([0.5], [ErrorCode.WRONG_SHAPE, "reward, cost", "1"]),
-        ([0.5, 0.5, 0.5], [ErrorCode.WRONG_SHAPE, "reward, cost", "3"]),
-        ([], [ErrorCode.WRONG_SHAPE, "reward, cost", "0"]),
+        ([0.5], [ErrorCode.WRONG_SHAPE, "'reward', 'cost'", "1"]),
+        ([0.5, 0.5, 0.5], [ErrorCode.WRONG_SHAPE, "'reward', 'cost'", "3"]),
+        ([], [ErrorCode.WRONG_SHAPE, "'reward', 'cost'", "0"]),
         ([0.5, -0.5], [ErrorCode.OUT_OF_RANGE, "of cost", "-0.5"]),
         ([NAN, 0.5], [ErrorCode.NOT_FINITE, "of reward", "nan"]),
         (["a", 0.5], [ErrorCode.WRONG_TYPE, "of reward", "'a'"]),
@@ -347,9 +347,9 @@ def test_a_switch_is_true_or_false(value: Any) -> None:
     linear: dict[str, Any] = {"safe_action": SafeAction(features=[0.0]), "threshold": 0.3, "noise": 0.1}
     arm = SafeAction(arm=0, reward=0.1, cost=0.0)
     for make in (
-        lambda: LCLUCB(**linear, share_delta=value),
-        lambda: KernelOPLB(**linear, kernel=LinearKernel(), norm_bound=1.0, share_delta=value),
-        lambda: OPB(arms=2, safe_action=arm, threshold=0.3, share_delta=value),
+        lambda: LCLUCB(**linear, split_delta=value),
+        lambda: KernelOPLB(**linear, kernel=LinearKernel(), norm_bound=1.0, split_delta=value),
+        lambda: OPB(arms=2, safe_action=arm, threshold=0.3, split_delta=value),
     ):
         with refused(InvalidProblem, ErrorCode.WRONG_TYPE):
             make()

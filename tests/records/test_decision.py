@@ -39,7 +39,7 @@ def test_it_can_be_logged() -> None:
     more = {"id", "reason", "message", "estimated_reward", "estimated_cost"}
     assert set(content) == {*more, *sw.Decision._fields} - {"reason_details"}
     assert content["estimated_cost"] == decision.estimated_cost.tolist()
-    assert decision._replace(optimality_gap=math.inf, optimistic_reward=math.nan).to_dict()["optimality_gap"] is None
+    assert decision._replace(solver_gap=math.inf, optimistic_reward=math.nan).to_dict()["solver_gap"] is None
 
 
 def test_a_drawn_arm_can_be_logged() -> None:
@@ -57,7 +57,7 @@ def test_what_only_the_policy_needs_is_not_public() -> None:
 
 def test_a_changed_copy_explains_itself_as_well() -> None:
     decision = decide()
-    assert decision._replace(optimality_gap=0.1).explain() == decision.explain()
+    assert decision._replace(solver_gap=0.1).explain() == decision.explain()
 
 
 def test_it_cannot_be_rewritten() -> None:
@@ -95,7 +95,7 @@ def sample_decisions() -> dict[str, sw.Decision]:
         ),
         "problem": sw.Agent(problem).decide({"age": 0.5}),
         "a reason": always.decide(always.start(), sw.Arms(2)),
-        "details": decide()._replace(reason_details=sw.ReasonDetails.of(sw.Reason.CANARY, share=0.1)),
+        "details": decide()._replace(reason_details=sw.ReasonDetails.of(sw.Reason.OUTSIDE_CANARY, share=0.1)),
         "not finite": found,
     }
 

@@ -34,7 +34,11 @@ def test_the_golden_file_has_every_reason() -> None:
 
 def test_details_hold_json_values_and_incomplete_details_are_rejected() -> None:
     cause = ReasonDetails.of(
-        Reason.CONTRADICTION, found=Contradiction.SAFE_ACTION_UNSAFE, limit="x", at_most=True, threshold=float("inf")
+        Reason.ASSUMPTION_CONTRADICTED,
+        found=Contradiction.SAFE_ACTION_UNSAFE,
+        limit="x",
+        at_most=True,
+        threshold=float("inf"),
     )
     assert cause.details["threshold"] is None
     assert cause.message

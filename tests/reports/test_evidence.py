@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import binom
 from tests.chance import allowed
 
-from stagewise.kernels.models.interval import compute_kl_upper
+from stagewise.models.intervals import compute_kl_upper
 from stagewise.reports.evidence import (
     REFUTED,
     SUPPORTED,

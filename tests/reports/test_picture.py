@@ -19,7 +19,7 @@ LIMITS = {"spend $": 0.3, "kept": sw.AtLeast(0.6)}
 
 def played(kind: Any = sw.OPB) -> sw.Result:
     policy = kind(arms=3, safe_action=SAFE, threshold=LIMITS)
-    return sw.simulate(policy, WORLD, rounds=60, runs=3, record=6, progress=False)
+    return sw.simulate(policy, WORLD, rounds=60, runs=3, record_points=6, progress=False)
 
 
 def words_in(axes: Any) -> list[str]:
@@ -58,7 +58,7 @@ def test_policies_are_compared_in_the_same_panels() -> None:
 
 
 def test_the_worst_of_a_limit_from_below_is_the_least() -> None:
-    free = sw.simulate(sw.UCB(arms=3, threshold=LIMITS), WORLD, rounds=60, runs=3, record=6, progress=False)
+    free = sw.simulate(sw.UCB(arms=3, threshold=LIMITS), WORLD, rounds=60, runs=3, record_points=6, progress=False)
     assert free.max_cost.tolist() == [[0.6, 0.3]] * 3
     mixed = dataclasses.replace(free, max_cost=np.array([[0.2, 0.3], [0.6, 0.8], [0.4, 0.5]]))
     assert "| 0.6000, 0.3000 |" in format_table({"free": mixed})
@@ -81,7 +81,7 @@ def test_where_users_come_the_safe_action_is_drawn_for_the_mean_user() -> None:
         reward=[[0.1, 0.3], [0.1, 0.4]],
         cost=[[0.0, 0.01], [0.0, 0.05]],
         segments=[0.25, 0.75],
-        offsets=[[[0.1, 0.2], [0.0, 0.0]], [[0.0, 0.01], [0.0, 0.0]]],
+        segment_offsets=[[[0.1, 0.2], [0.0, 0.0]], [[0.0, 0.01], [0.0, 0.0]]],
     )
     users = [world.actions_in(RandomKey(seed=3, round=t)).features[0] for t in range(4000)]
     seen = np.mean([world.means(user) for user in users], axis=0)

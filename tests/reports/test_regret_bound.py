@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 import stagewise as sw
-from stagewise.kernels.models.interval import compute_bernstein_interval, compute_kl_interval
-from stagewise.kernels.models.rate_interval import compute_rate_interval
+from stagewise.models.intervals import compute_bernstein_interval, compute_kl_interval, compute_rate_interval
 from stagewise.reports.regret_bound import RegretBound, RegretTheorem, bound_width_sum, compute_regret_bound
 
 ROUNDS = np.array([100, 1000, 3000])
@@ -38,7 +37,7 @@ RAY: dict[str, Any] = {"safe_action": sw.SafeAction(features=[0.0, 0.0]), "thres
 def test_no_run_loses_more(policy: Any, world: Any) -> None:
     bound = compute_regret_bound(policy, world, ROUNDS)
     assert isinstance(bound, RegretBound)
-    result = sw.simulate(policy, world, rounds=3000, runs=5, record=30)
+    result = sw.simulate(policy, world, rounds=3000, runs=5, record_points=30)
     assert (result.regret[:, [0, 9, 29]] <= bound.values).all()
     assert np.all(np.diff(bound.values) > 0)
 
@@ -102,7 +101,7 @@ def test_no_interval_is_longer_than_its_longest_half(radius: str) -> None:
     [
         (sw.SafeLTS(**RAY), RAYS, RegretTheorem.NO_CONSTANTS),
         (sw.DOSLB(**RAY), RAYS, RegretTheorem.NO_CONSTANTS),
-        (sw.LCLUCB(**RAY, reward_scale=1.5), RAYS, RegretTheorem.REWARD_SCALE_TOO_SMALL),
+        (sw.LCLUCB(**RAY, reward_confidence_scale=1.5), RAYS, RegretTheorem.REWARD_SCALE_TOO_SMALL),
         (
             sw.LCLUCB(**(RAY | {"safe_action": sw.SafeAction(features=[0.1, 0.0])})),
             RAYS,
@@ -120,9 +119,9 @@ def test_where_there_is_no_theorem_it_says_so(policy: Any, world: Any, code: Reg
     ("policy", "world", "failure"),
     [
         (sw.LCLUCB(**RAY), RAYS, 0.05),
-        (sw.LCLUCB(**RAY, share_delta=False), RAYS, 0.1),
+        (sw.LCLUCB(**RAY, split_delta=False), RAYS, 0.1),
         (sw.OPLB(**RAY), RAYS, 0.1),
-        (sw.OPLB(**RAY, share_delta=False), RAYS, 0.15),
+        (sw.OPLB(**RAY, split_delta=False), RAYS, 0.15),
         (sw.OPB(**ARM), ARMS, 0.1),
     ],
 )

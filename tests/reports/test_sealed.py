@@ -20,7 +20,7 @@ POLICY = sw.OPB(arms=3, safe_action=sw.SafeAction(arm=0, reward=0.1, cost=0.0), 
 
 
 def played(**settings: Any) -> sw.Result:
-    return sw.simulate(POLICY, ARMS, **({"rounds": 40, "runs": 3, "record": 10, "audit": True} | settings))
+    return sw.simulate(POLICY, ARMS, **({"rounds": 40, "runs": 3, "record_points": 10, "audit": True} | settings))
 
 
 def same(one: sw.Result, other: sw.Result) -> bool:

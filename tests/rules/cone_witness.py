@@ -4,7 +4,7 @@ import clarabel
 import numpy as np
 from scipy.sparse import csc_matrix
 
-from stagewise.kernels.compile import Floats
+from stagewise.engine.compile import Floats
 from stagewise.rules.cone_program import Columns
 
 

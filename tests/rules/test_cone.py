@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.rules.cone_witness import best_value, random_columns
 
-from stagewise.rules import cone_program, solver_pool
+from stagewise.rules import cone_program
+from stagewise.rules import cone_program as solver_pool
 from stagewise.rules.cone_program import (
     Columns,
     compute_certified_bound,

@@ -9,10 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stagewise import Ball, Box, Ellipsoid, Polytope
-from stagewise.problem.hull import compute_faces
+from stagewise.problem.polytope import compute_faces
 from stagewise.rules import relaxation
-from stagewise.rules.convex_optimum import compute_best_value
-from stagewise.rules.convex_regions import build_region
+from stagewise.rules.convex import build_region, compute_best_value
 from stagewise.rules.relaxation import Multipliers, OptimisticProblem
 
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.rules.witness import KINDS, Problem, linear_value, random_problem
 
-from stagewise.kernels.compile import Floats
+from stagewise.engine.compile import Floats
 from stagewise.rules import function_class_program as rows_module
 from stagewise.rules.function_class_program import (
     compute_dual_bounds,

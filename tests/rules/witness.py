@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import linprog
 
-from stagewise.kernels.compile import Floats
+from stagewise.engine.compile import Floats
 
 
 class Problem(NamedTuple):

@@ -5,6 +5,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.problem.refusal import refused
@@ -12,10 +13,11 @@ from tests.server.audited import lived
 from tests.server.server_helpers import NAME
 
 from stagewise.problem.errors import ErrorCode, InvalidFile
-from stagewise.server.audit.replay_log import Replay
-from stagewise.server.audit.verify_log import Receipt, VerificationResult, verify_store
+from stagewise.server.audit.log_reader import Finding, FindingCode
+from stagewise.server.audit.replay import Replay
+from stagewise.server.audit.verify import Receipt, VerificationResult, verify_store
 from stagewise.server.event_log import Event, compute_chain, encode_canonical
-from stagewise.server.server_errors import UnknownExperiment
+from stagewise.server.messages import UnknownExperiment
 from stagewise.server.store.base import Store
 from stagewise.server.store.factory import open_store
 
@@ -52,10 +54,9 @@ def found(path: Path, *receipts: Receipt) -> list[VerificationResult]:
         store.close()
 
 
-def fault(path: Path, *receipts: Receipt) -> str:
-    faults = [one.fault for one in found(path, *receipts) if one.fault is not None]
-    assert len(faults) == 1
-    return faults[0]
+def fault(path: Path, *receipts: Receipt) -> Finding:
+    (one,) = [one.fault for one in found(path, *receipts) if one.fault is not None]
+    return one
 
 
 def test_a_log_that_nobody_touched_is_whole(made: Path) -> None:
@@ -65,56 +66,54 @@ def test_a_log_that_nobody_touched_is_whole(made: Path) -> None:
     assert found(made, everywhere.receipt, mail.receipt) == [everywhere, mail]
 
 
+ROW, SECRET, KILL = "WHERE seq = 41", "WHERE name = 'draws of mail'", "WHERE experiment = '' AND seq = 3"
+
+
 @pytest.mark.parametrize(
-    ("statement", "words"),
+    ("statement", "code", "detail"),
     [
-        ("UPDATE events SET body = CAST(body || ' ' AS BLOB) WHERE seq = 41", "row 41 ("),
-        ("UPDATE events SET at = at + 1 WHERE seq = 41", "row 41 ("),
-        ("UPDATE events SET key = 'me' WHERE seq = 41", "row 41 ("),
-        ("UPDATE events SET chain = zeroblob(32) WHERE seq = 41", "row 41 ("),
-        ("DELETE FROM events WHERE seq = 41", "row 41 is missing: row 42 follows row 40"),
-        ("DELETE FROM events WHERE seq = 1 AND experiment = 'mail'", "row 1 is missing"),
-        ("DELETE FROM events WHERE seq = (SELECT max(seq) FROM events)", "the log ends with row"),
-        ("UPDATE heads SET decision_count = decision_count + 1 WHERE experiment = 'mail'", "the store says"),
-        ("DELETE FROM heads WHERE experiment = 'mail'", "the store says row 0"),
-        ("UPDATE answers SET value = 1 - value WHERE decision_index = 7", "decision number 7 has the outcomes"),
-        ("DELETE FROM answers WHERE decision_index = 7", "decision number 7 has the outcomes {}"),
-        ("INSERT INTO answers VALUES ('mail', 9, 'opt_out', 0.0, 1)", "decision number 9 has the outcomes"),
-        ("UPDATE events SET request_digest = x'00' WHERE seq = 41", "row 41 ("),
-        ("UPDATE secrets SET content = zeroblob(32) WHERE name = 'draws of mail'", "'draws of mail' was replaced"),
-        ("DELETE FROM secrets WHERE name = 'snapshots'", "the secret 'snapshots' is missing"),
-        ("INSERT INTO secrets VALUES ('mine', x'00')", "the log does not have its digest"),
-        (
-            "UPDATE snapshots SET learner_state = CAST(substr(learner_state, 1, 99) || x'07' AS BLOB)",
-            "does not match the log",
-        ),
-        ("UPDATE snapshots SET content = CAST(content || x'00' AS BLOB)", "does not match the log"),
-        ("UPDATE snapshots SET seq = seq + 100000", "there is a snapshot of row"),
+        (f"UPDATE events SET body = CAST(body || ' ' AS BLOB) {ROW}", "row_changed", 41),
+        (f"UPDATE events SET at = at + 1 {ROW}", "row_changed", 41),
+        (f"UPDATE events SET key = 'me' {ROW}", "row_changed", 41),
+        (f"UPDATE events SET chain = zeroblob(32) {ROW}", "row_changed", 41),
+        (f"UPDATE events SET request_digest = x'00' {ROW}", "row_changed", 41),
+        (f"UPDATE events SET body = CAST(replace(body, 'kill', 'more') AS BLOB) {KILL}", "row_changed", 3),
+        (f"DELETE FROM events {ROW}", "row_missing", 41),
+        ("DELETE FROM events WHERE seq = 1 AND experiment = 'mail'", "row_missing", 1),
+        ("DELETE FROM events WHERE seq = (SELECT max(seq) FROM events)", "head_differs", None),
+        ("UPDATE heads SET decision_count = decision_count + 1 WHERE experiment = 'mail'", "head_differs", None),
+        ("DELETE FROM heads WHERE experiment = 'mail'", "head_differs", None),
+        ("UPDATE answers SET value = 1 - value WHERE decision_index = 7", "answers_differ", 7),
+        ("DELETE FROM answers WHERE decision_index = 7", "answers_differ", 7),
+        ("INSERT INTO answers VALUES ('mail', 9, 'opt_out', 0.0, 1)", "answers_differ", 9),
+        (f"UPDATE secrets SET content = zeroblob(32) {SECRET}", "secret_differs", "'draws of mail'"),
+        ("DELETE FROM secrets WHERE name = 'snapshots'", "secret_differs", "'snapshots'"),
+        ("INSERT INTO secrets VALUES ('mine', x'00')", "secret_differs", "'mine'"),
+        ("UPDATE snapshots SET learner_state = CAST(substr(learner_state, 1, 99) || x'07' AS BLOB)",
+         "snapshot_differs", None),
+        ("UPDATE snapshots SET content = CAST(content || x'00' AS BLOB)", "snapshot_differs", None),
+        ("UPDATE snapshots SET seq = seq + 100000", "snapshot_differs", None),
     ],
-)
-def test_whatever_is_changed_is_found(clone: Path, statement: str, words: str) -> None:
+)  # fmt: skip
+def test_whatever_is_changed_is_found(clone: Path, statement: str, code: str, detail: Any) -> None:
     changed(clone, statement)
-    assert words in fault(clone)
-
-
-def test_a_control_everywhere_that_was_changed_is_found(clone: Path) -> None:
-    """And so is every decision that was made after it: what it names did not hold."""
-    change = "UPDATE events SET body = CAST(replace(body, '\"kill\"', '\"resume\"') AS BLOB)"
-    changed(clone, f"{change} WHERE experiment = '' AND seq = (SELECT max(seq) FROM events WHERE experiment = '')")
-    assert "row 3 (control '3')" in fault(clone)
+    one = fault(clone)
+    assert one.code == code
+    assert detail is None or detail in one.details.values()
+    assert str(one)
 
 
 def test_an_end_that_was_put_back_is_found(clone: Path) -> None:
     first = "SELECT {} FROM events WHERE experiment = 'mail' AND seq = 1"
     values = f"seq = 1, decision_count = 0, control = 1, at = ({first.format('at')}), chain = ({first.format('chain')})"
     changed(clone, f"UPDATE heads SET {values} WHERE experiment = 'mail'")
-    assert fault(clone) == "row 2 exists, and the store says that the log ends with row 1"
+    assert fault(clone) == (FindingCode.HEAD_DIFFERS, {"row": 2, "end": 1})
 
 
 def test_rows_that_changed_places_are_found(clone: Path) -> None:
     swap = "UPDATE events SET seq = {} WHERE seq = {} AND experiment = 'mail'"
     changed(clone, swap.format(10**6, 41), swap.format(41, 44), swap.format(44, 10**6))
-    assert "row 41 (" in fault(clone)
+    assert fault(clone).code is FindingCode.ROW_CHANGED
 
 
 def test_a_log_that_was_made_anew_is_found_by_its_receipt(clone: Path) -> None:
@@ -131,18 +130,19 @@ def test_a_log_that_was_made_anew_is_found_by_its_receipt(clone: Path) -> None:
             connection.execute(change, (body, chain, event.seq))
         connection.execute("UPDATE heads SET chain = ? WHERE experiment = 'mail'", (chain,))
     assert [one.fault for one in found(clone)] == [None, None]
-    assert f"row {before.rows} has the digest {chain.hex()}" in fault(clone, before.receipt)
+    assert fault(clone, before.receipt).code is FindingCode.RECEIPT_DIFFERS
 
 
 @pytest.mark.parametrize(
-    ("kind", "later", "words"),
+    ("kind", "later", "code"),
     [
-        ("decision", 0, "is decision number"),
-        ("outcome", 0, "is an outcome of"),
-        ("outcome", -1, "older than the row before"),
+        ("decision", 0, FindingCode.WRONG_NUMBER),
+        ("outcome", 0, FindingCode.OUTCOME_OF_OTHER_DECISION),
+        ("outcome", -1, FindingCode.ROW_OUT_OF_TIME),
+        ("problem", 0, FindingCode.WRONG_NUMBER),
     ],
 )
-def test_rows_that_are_chained_and_make_no_sense_are_found(clone: Path, kind: str, later: int, words: str) -> None:
+def test_rows_that_are_chained_and_make_no_sense_are_found(clone: Path, kind: str, later: int, code: str) -> None:
     with closing(sqlite3.connect(clone)) as connection, connection:
         seq, at, chain = connection.execute("SELECT seq, at, chain FROM heads WHERE experiment = 'mail'").fetchone()
         (everywhere,) = connection.execute("SELECT control FROM heads WHERE experiment = ''").fetchone()
@@ -154,12 +154,13 @@ def test_rows_that_are_chained_and_make_no_sense_are_found(clone: Path, kind: st
         connection.execute("INSERT INTO events VALUES ('mail', ?, ?, ?, ?, ?, ?, ?, ?)", event)
         connection.execute("UPDATE heads SET seq = ?, chain = ?", (seq + 1, event.chain))
     faults = [one.fault for one in found(clone) if one.experiment == NAME]
-    assert words in str(faults[0])
+    assert faults[0].code is code
 
 
 def test_receipts_of_what_is_not_there(clone: Path) -> None:
-    assert "which is not in the store" in fault(clone, Receipt("letters", 3, "00"))
-    assert "there is a receipt of row 100000" in fault(clone, Receipt(NAME, 100000, "00"))
+    for receipt in (Receipt("letters", 3, "00"), Receipt(NAME, 100000, "00")):
+        one = fault(clone, receipt)
+        assert (one.code, one.details["receipt"]) == (FindingCode.RECEIPT_DIFFERS, receipt)
     assert Receipt.of("a:b:12:00ff") == Receipt("a:b", 12, "00ff")
     for text in ("", "mail", "mail:x:00", "mail:3:zz"):
         with refused(InvalidFile, ErrorCode.INVALID_OPTION):
@@ -181,16 +182,16 @@ def test_a_part_of_the_log_can_be_replayed(store: Store) -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "words"),
+    ("old", "new", "what"),
     [
-        ('"optimistic_reward":', '"optimistic_reward":1', "optimistic_reward is"),
-        ('"snapshot":', '"snapshot":9', "did not exist when it was made"),
-        ('"control":[', '"control":[1', "which are not rows of controls"),
-        ('"threshold":0.05', '"threshold":0.5', "limits is"),
-        ('"mode":"live"', '"mode":"shadow"', "mode is 'shadow' in the log and 'live' by replay"),
+        ('"estimated_reward":', '"estimated_reward":1', "estimated_reward"),
+        ('"snapshot":', '"snapshot":9', "snapshots"),
+        ('"control":[', '"control":[1', "controls"),
+        ('"threshold":0.05', '"threshold":0.5', "limits"),
+        ('"mode":"live"', '"mode":"shadow"', "mode"),
     ],
 )
-def test_a_decision_that_does_not_follow_is_found(clone: Path, old: str, new: str, words: str) -> None:
+def test_a_decision_that_does_not_follow_is_found(clone: Path, old: str, new: str, what: str) -> None:
     swap = f"UPDATE events SET body = CAST(replace(body, '{old}', '{new}') AS BLOB)"
     changed(clone, f"{swap} WHERE kind = 'decision' AND decision_index = 20")
     store = open_store(str(clone), read_only=True)
@@ -199,7 +200,7 @@ def test_a_decision_that_does_not_follow_is_found(clone: Path, old: str, new: st
     finally:
         store.close()
     assert told.matching == told.decisions - 1
-    assert words in str(told.first_difference)
+    assert what in told.first_difference.details.values()
 
 
 def test_outcomes_that_were_changed_change_what_follows(clone: Path) -> None:
@@ -212,4 +213,4 @@ def test_outcomes_that_were_changed_change_what_follows(clone: Path) -> None:
     finally:
         store.close()
     assert told.matching < told.decisions
-    assert "by replay" in str(told.first_difference)
+    assert told.first_difference.code is FindingCode.NOT_REPRODUCED

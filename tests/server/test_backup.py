@@ -13,8 +13,8 @@ from tests.lacking import lacking
 from tests.server.server_helpers import NAME, played, serve_problem, user
 from tests.server.servers import server
 
-from stagewise.server.audit.replay_log import Replay
-from stagewise.server.audit.verify_log import verify_store
+from stagewise.server.audit.replay import Replay
+from stagewise.server.audit.verify import verify_store
 from stagewise.server.messages import OutcomeUpdate
 from stagewise.server.store.factory import open_store
 

@@ -286,7 +286,11 @@ def test_what_is_told_stops_a_server_long_before_a_window_closes() -> None:
     assert fold.learned == 0
     why = fold.circuit_breaker.find_breach()
     assert why is not None
-    assert (why.reason, why.details["limit"], why.details["at_most"]) == (Reason.LIMIT_EXCEEDED, "opt_out", True)
+    assert (why.reason, why.details["limit"], why.details["at_most"]) == (
+        Reason.OBSERVED_COST_ABOVE_LIMIT,
+        "opt_out",
+        True,
+    )
     assert why.details["level"] == 0.05
     for _ in range(60):
         log.tell(log.decide("nothing", user), user, opt_out=1.0)

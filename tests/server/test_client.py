@@ -131,7 +131,7 @@ def test_whatever_a_desk_says_there_is_an_answer(said: Any, words: str) -> None:
         assert client.learn(decision.decision_id, click=True) == OutcomeResponse(
             decision.decision_id
         )  # nothing is sent
-        assert client.learn_all([{"decision_id": decision.decision_id, "click": 1}]) == [
+        assert client.learn_many([{"decision_id": decision.decision_id, "click": 1}]) == [
             OutcomeResponse(decision.decision_id)
         ]
         assert len(server.seen) == count
@@ -238,15 +238,15 @@ def test_many_at_once() -> None:
         return status, [*told[:-1], bad]
 
     with scripted(script) as server, client_of(server.url) as client:
-        first, second, third = client.decide_all(
+        first, second, third = client.decide_many(
             [{"age": 1}, DecisionRequest(decision_id="mine"), DecisionRequest({"age": 2}, ["x"])]
         )
         assert (first.action, second.decision_id) == ("offer", "mine")
         assert third == ErrorResponse("unknown_action", "no such action", server.seen[0][1][2]["decision_id"])
-        told = client.learn_all([{"decision_id": "a", "click": 1}, {"decision_id": "b"}])
+        told = client.learn_many([{"decision_id": "a", "click": 1}, {"decision_id": "b"}])
         assert told == [OutcomeResponse("a", ("click",)), ErrorResponse("unknown_action", "no such action", "b")]
-        assert client.decide_all([]) == []
-        assert len(client.decide_all([{}] * 1001)) == 1001
+        assert client.decide_many([]) == []
+        assert len(client.decide_many([{}] * 1001)) == 1001
     assert [len(body) for _, body in server.seen] == [3, 2, 1000, 1]
 
 
@@ -259,7 +259,7 @@ def test_some_of_a_batch_may_be_logged_and_others_not() -> None:
         return 503, [decided(body[0]), {**decided(body[1]), "logged": False, "message": "the disk is full"}]
 
     with scripted(script) as server, client_of(server.url, tries=2) as client:
-        first, second = client.decide_all([{}, {}])
+        first, second = client.decide_many([{}, {}])
         assert (first.action, first.logged, second.action, second.logged) == ("offer", True, "nothing", False)
         assert second.message == "the disk is full"
         assert waited(lambda: server.seen[-1][0].endswith("/outcomes"))
@@ -268,10 +268,10 @@ def test_some_of_a_batch_may_be_logged_and_others_not() -> None:
 
 def test_many_at_once_of_a_dead_desk_are_all_safe() -> None:
     with scripted(lambda path, body: (500, b"")) as server, client_of(server.url) as client:
-        decisions = client.decide_all([{}, {}])
+        decisions = client.decide_many([{}, {}])
         assert [(d.action, d.logged) for d in decisions] == [("nothing", False)] * 2
         with pytest.raises(ServerUnavailable) as error:
-            client.learn_all([{"decision_id": "a", "click": 1}])
+            client.learn_many([{"decision_id": "a", "click": 1}])
         assert error.value.details["count"] == 1
 
 

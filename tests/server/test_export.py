@@ -15,9 +15,9 @@ from tests.server.server_helpers import NAME
 import stagewise as sw
 from stagewise.problem.errors import ErrorCode, InvalidFile
 from stagewise.records.reason import ReasonDetails
-from stagewise.server.audit.explain_decision import explain_logged_decision
-from stagewise.server.audit.export_log import build_columns, export_log
-from stagewise.server.server_errors import UnknownDecision, UnknownExperiment
+from stagewise.server.audit.export import build_columns, export_log
+from stagewise.server.audit.replay import explain_logged_decision
+from stagewise.server.messages import UnknownDecision, UnknownExperiment
 from stagewise.server.store.base import Store
 from stagewise.server.store.factory import open_store
 
@@ -96,7 +96,7 @@ def test_chances_sum_to_one_and_the_propensity_is_one_of_them(table: dict[str, l
 
 def test_names_of_the_problem_that_are_ours_too_are_told_apart() -> None:
     told = problem(context={"mode": (0, 1), "at": (0, 1)}, reward=sw.Reward("snapshot"))
-    names = [field.name for field, _ in build_columns(told)]
+    names = [name for name, *_ in build_columns(told)]
     assert len(names) == len(set(names))
     assert {"context.mode", "context.at", "signal.snapshot", "mode", "at", "snapshot"} < set(names)
 

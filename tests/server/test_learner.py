@@ -35,7 +35,7 @@ async def test_an_experiment_that_fails_is_said_and_the_others_stop_themselves(
             await server.learn("post", OutcomeUpdate(f"b-{i}", {"click": 0, "opt_out": 1, "complaint": 0}))
         await soon(lambda: server.experiment("post").killed)
         killed = server.experiment("post").killed
-        assert (killed.reason, killed.details["trip"]) == ("tripped", "limit_exceeded")
+        assert (killed.reason, killed.details["trip"]) == ("tripped", "observed_cost_above_limit")
         assert server.ready() == (False, f"learning '{NAME}' failed: math domain error")
         assert 'stagewise_learning_failed{experiment="mail"} 1.0' in render_metrics(server)
         assert 'stagewise_learning_failed{experiment="post"} 0.0' in render_metrics(server)

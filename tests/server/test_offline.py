@@ -16,15 +16,14 @@ from stagewise.cli.log_import import build_offline_log, read_log
 from stagewise.problem.errors import ErrorCode
 from stagewise.records.random_key import RandomKey
 from stagewise.server.audit import verify_log
-from stagewise.server.audit.export_log import export_log
+from stagewise.server.audit.export import export_log
 from stagewise.server.audit.log_reader import count_offline_rows
-from stagewise.server.audit.replay_log import Replay
-from stagewise.server.audit.verify_log import verify_store
+from stagewise.server.audit.replay import Replay
+from stagewise.server.audit.verify import verify_store
 from stagewise.server.decision_server import DecisionServer
 from stagewise.server.event_log import CONFLICT, DECISION, DUPLICATE, LOG, NEW, AppendRequest
-from stagewise.server.messages import OutcomeUpdate
+from stagewise.server.messages import Conflict, OutcomeUpdate
 from stagewise.server.offline_log import PART_ROWS, OfflineLog, OfflineLogRequest, build_append_requests
-from stagewise.server.server_errors import Conflict
 from stagewise.server.state_fold import StateFold
 from stagewise.server.store import append_batch
 from stagewise.server.store.factory import open_store

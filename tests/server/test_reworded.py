@@ -9,7 +9,7 @@ from tests.rewording import draw_word, reword
 from tests.server.reworded import campaign
 from tests.server.server_helpers import NAME, check_fold, learned, played, serve_problem, soon, user
 
-from stagewise.server.audit.replay_log import Replay
+from stagewise.server.audit.replay import Replay
 from stagewise.server.log_statistics import LogStatistics
 from stagewise.server.messages import OutcomeUpdate
 from stagewise.server.state_fold import StateFold
@@ -19,9 +19,17 @@ from stagewise.server.store.factory import open_store
 @pytest.mark.parametrize("seed", [1, 2])
 def test_worded_otherwise_a_log_and_what_it_comes_to_are_the_same_to_the_bit(seed: int) -> None:
     plain = campaign()
-    assert plain.reasons >= {None, "shadow", "canary", "off", "killed", "tripped", "contradiction"}
+    assert plain.reasons >= {
+        None,
+        "shadow",
+        "outside_canary",
+        "experiment_off",
+        "killed",
+        "tripped",
+        "assumption_contradicted",
+    }
     assert {body["trip"] for body in plain.bodies("control") if "trip" in body} >= {
-        "limit_exceeded",
+        "observed_cost_above_limit",
         "feedback_stopped",
     }
     with pytest.MonkeyPatch.context() as patched:
@@ -64,7 +72,7 @@ async def test_a_log_is_replayed_to_the_bit_whatever_its_desk_called_things(tmp_
             await soon(lambda: desk.experiment(NAME).killed is not None)
             assert (await desk.decide(NAME, user("stopped"))).reason == "tripped"
             await desk.resume(NAME, "ada", "a feed was wrong")
-            assert (await desk.decide(NAME, user("again"))).reason == "contradiction"
+            assert (await desk.decide(NAME, user("again"))).reason == "assumption_contradicted"
             await learned(desk)
             trips = desk.learner.folds[NAME].circuit_breaker.to_dict()
     with pytest.MonkeyPatch.context() as patched, closing(open_store(str(tmp_path / "server.db"))) as store:

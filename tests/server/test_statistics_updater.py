@@ -42,10 +42,10 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 @played
 async def test_one_look_is_enough_to_be_up_to_date_soon_and_later(tmp_path: Path) -> None:
     async with serve_problem(tmp_path) as server:
-        await server.decide_all(NAME, [user() for _ in range(100)])
+        await server.decide_many(NAME, [user() for _ in range(100)])
         server.figures(NAME)
         assert soon(lambda: caught_up(server))
-        await server.decide_all(NAME, [user() for _ in range(100)])
+        await server.decide_many(NAME, [user() for _ in range(100)])
         assert soon(lambda: caught_up(server)), "rows that came after the look"
         told = server.figures(NAME)
         assert (told["lag_rows"], told["decisions"]) == (0, 200)
@@ -56,7 +56,7 @@ async def test_one_look_is_enough_to_be_up_to_date_soon_and_later(tmp_path: Path
 async def test_nobody_counts_where_nobody_looks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(statistics_updater, "IDLE_TIMEOUT", 0.0)
     async with serve_problem(tmp_path) as server:
-        await server.decide_all(NAME, [user() for _ in range(100)])
+        await server.decide_many(NAME, [user() for _ in range(100)])
         assert not follows(server)
         behind = server.figures(NAME)["lag_rows"]
         assert soon(lambda: not follows(server))
@@ -75,7 +75,7 @@ async def test_a_store_that_is_away_for_a_while_is_followed_again(tmp_path: Path
             raise statistics_updater.StoreUnavailable(ErrorCode.STORE_UNAVAILABLE, "the store is away")
 
         server.store.events = away  # type: ignore[method-assign, assignment]
-        await server.decide_all(NAME, [user() for _ in range(50)])
+        await server.decide_many(NAME, [user() for _ in range(50)])
         assert tried.wait(30)
         assert not caught_up(server)
         server.store.events = read  # type: ignore[method-assign]

@@ -18,14 +18,15 @@ from tests.server.server_helpers import NAME, learned, played, serve_problem, us
 from stagewise.policies.policy import State
 from stagewise.problem.errors import ErrorCode
 from stagewise.server.access_keys import AccessKeys
-from stagewise.server.audit.replay_log import Replay
-from stagewise.server.audit.verify_log import verify_store
+from stagewise.server.audit.log_reader import Finding, FindingCode
+from stagewise.server.audit.replay import Replay
+from stagewise.server.audit.verify import verify_store
 from stagewise.server.decision_server import DecisionServer
 from stagewise.server.event_log import GLOBAL, AppendRequest, StoredSnapshot, encode_canonical
-from stagewise.server.experiment import Experiment
+from stagewise.server.experiments import Experiment
 from stagewise.server.messages import OutcomeUpdate
-from stagewise.server.snapshot_seals import SEAL_BYTES
-from stagewise.server.state_fold import StateFold, encode_snapshot
+from stagewise.server.snapshots import SEAL_BYTES, encode_snapshot
+from stagewise.server.state_fold import StateFold
 from stagewise.server.store.base import Store, StoreUnavailable
 from stagewise.server.store.factory import open_store
 
@@ -42,7 +43,7 @@ def store(made: Path, tmp_path: Path) -> Iterator[Store]:
     opened.close()
 
 
-def faults(store: Store) -> list[str]:
+def faults(store: Store) -> list[Finding]:
     return [one.fault for one in verify_store(store) if one.fault is not None]
 
 
@@ -62,13 +63,11 @@ def test_a_decision_after_a_kill_by_what_held_before_it_is_found(store: Store, w
     assert faults(store) == []
     store.append([control(where, "resume"), control(where, "kill")])
     ghost(store)
-    expected = "the controls of row" if where == NAME else "of the global log"
     (fault,) = faults(store)
-    assert "decision 'ghost'" in fault
-    assert expected in fault
+    assert (fault.code, fault.details["key"]) == (FindingCode.NOT_IN_EFFECT, "'ghost'")
+    assert fault.details["what"] == ("controls" if where == NAME else "global log")
     told = Replay(store, NAME).run()
-    assert told.matching == told.decisions - 1
-    assert expected in str(told.first_difference)
+    assert (told.matching, told.first_difference) == (told.decisions - 1, fault)
 
 
 def test_a_decision_before_a_kill_everywhere_is_sound_whatever_the_clock_says(store: Store) -> None:
@@ -80,19 +79,22 @@ def test_a_decision_before_a_kill_everywhere_is_sound_whatever_the_clock_says(st
 
 
 @pytest.mark.parametrize(
-    ("changes", "words"),
-    [({"problem": 1}, "version 1, and version 2 was in effect"), ({"snapshot": 10**6}, "the snapshot of row 1000000")],
+    ("changes", "what", "found"),
+    [({"problem": 1}, "versions", 1), ({"snapshot": 10**6}, "snapshots", 10**6)],
 )
-def test_a_decision_by_another_version_or_state_is_found(store: Store, changes: dict[str, Any], words: str) -> None:
+def test_a_decision_by_another_version_or_state_is_found(
+    store: Store, changes: dict[str, Any], what: str, found: int
+) -> None:
     ghost(store, **changes)
-    assert words in faults(store)[0]
-    assert Replay(store, NAME).run().first_difference is not None
+    (fault,) = faults(store)
+    assert (fault.details["what"], fault.details["found"]) == (what, found)
+    assert Replay(store, NAME).run().first_difference == fault
 
 
 def test_a_version_that_may_not_follow_is_found(store: Store) -> None:
     wanted = {"version": 3, "problem": problem(delta=0.2).to_dict(), "actor": "eve", "reason": "more"}
     store.append([AppendRequest(NAME, "problem", "3", encode_canonical(wanted))])
-    assert "delta cannot change" in faults(store)[0]
+    assert faults(store)[0].code is FindingCode.VERSION_INVALID
 
 
 async def some(server: DecisionServer) -> None:
@@ -135,7 +137,7 @@ async def test_a_planted_snapshot_is_found_and_not_served(tmp_path: Path) -> Non
         found.append(faults(reader))
         reader.close()
     assert found[0] == []
-    assert "does not match the log" in found[1][0]
+    assert found[1][0].code is FindingCode.SNAPSHOT_DIFFERS
     async with serve_problem(tmp_path) as server:
         await learned(server)
         assert (await server.decide(NAME, user("after"))).probabilities["offer"] < 1.0
@@ -189,7 +191,8 @@ def test_a_secret_that_was_changed_is_not_used(store: Store) -> None:
     store._change(("UPDATE secrets SET content = ? WHERE name = ?", (bytes(32), f"draws of {NAME}")))
     with refused(StoreUnavailable, ErrorCode.DIGEST_MISMATCH):
         Replay(store, NAME)
-    assert "'draws of mail' was replaced" in faults(store)[0]
+    (fault,) = faults(store)
+    assert (fault.code, fault.details["name"]) == (FindingCode.SECRET_DIFFERS, "'draws of mail'")
 
 
 def test_keys_are_rows_of_the_log(store: Store) -> None:
@@ -201,7 +204,7 @@ def test_keys_are_rows_of_the_log(store: Store) -> None:
     row = store.find(GLOBAL, "control", "key viewer")
     assert row is not None
     store._change((change, (row.body.replace(b'"reader"', b'"admin"'),)))
-    assert any("key viewer" in fault for fault in faults(store))
+    assert any(fault.details.get("key") == "'key viewer'" for fault in faults(store))
     holder = AccessKeys(open_store(str(store.path), read_only=True)).holder(viewer)  # type: ignore[attr-defined]
     assert holder is not None, "it is found, not prevented"
 

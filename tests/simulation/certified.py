@@ -32,7 +32,7 @@ FAMILIES = {
     "fixed": (POLICY, FIXED),
     "function": (None, drawn),
     "function that cannot travel": (POLICY, lambda run: drawn(run)[1]),
-    "sphere": (POLICY, sw.SphereWorldFamily(FIXED, seed=4)),
+    "sphere": (POLICY, sw.LinearWorldFamily(FIXED, seed=4)),
     "arms": (
         sw.OPB(arms=3, safe_action=sw.SafeAction(arm=1, reward=0.3, cost=0.1), threshold=0.4, radius="kl"),
         sw.ArmsWorldFamily(sw.ArmsWorld(reward=[0.5, 0.3, 0.9], cost=[0.5, 0.1, 0.8]), safe=1, seed=4, spread=0.5),

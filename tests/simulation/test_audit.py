@@ -10,7 +10,7 @@ import pytest
 from tests.problem.refusal import refused
 
 import stagewise as sw
-from stagewise.kernels.bounds import CENTRE, HALF
+from stagewise.engine.workspace import CENTRE, HALF
 from stagewise.problem.errors import ErrorCode
 
 D, ROUNDS, SEED, RUN = 3, 150, 11, 2
@@ -169,7 +169,7 @@ def test_what_a_policy_says_nothing_of_is_unknown() -> None:
 
 def test_first_violation_and_settled_are_read_off_the_rounds() -> None:
     policy, world = cases()["LinUCB"]
-    result = sw.simulate(policy, world, rounds=ROUNDS, runs=4, record=ROUNDS, audit=True)
+    result = sw.simulate(policy, world, rounds=ROUNDS, runs=4, record_points=ROUNDS, audit=True)
     assert result.audit is not None
     for run in range(4):
         broken = np.flatnonzero(result.cost[run, :, 0] > 0.2)
@@ -201,7 +201,7 @@ def test_an_audit_does_not_depend_on_cut_or_worker(name: str, monkeypatch: pytes
 
 def test_an_audit_changes_nothing_else_and_is_kept(tmp_path: Path) -> None:
     policy, world = cases()["OPLB"]
-    settings: dict[str, Any] = {"rounds": ROUNDS, "runs": 3, "record": 10}
+    settings: dict[str, Any] = {"rounds": ROUNDS, "runs": 3, "record_points": 10}
     plain = sw.simulate(policy, world, **settings)
     kept = sw.simulate(policy, world, **settings, audit=True, out=tmp_path)
     loaded = sw.Result.load(tmp_path)

@@ -30,7 +30,7 @@ ALONE: dict[str, Any] = {"cost_bound": None, "check_assumptions": False}  # the 
 
 def test_the_runs_are_those_that_simulate_plays() -> None:
     certificate = certified(runs=60, stop_early=False)
-    result = sw.simulate(POLICY, FIXED, rounds=ROUNDS, runs=60, record=20, audit=True)
+    result = sw.simulate(POLICY, FIXED, rounds=ROUNDS, runs=60, record_points=20, audit=True)
     assert result.audit is not None
     found = certificate.content
     assert found["violations"]["occurrences"] == (result.violations > 0).sum()
@@ -98,10 +98,10 @@ def test_by_hand_nothing_is_said_of_intervals() -> None:
 
 
 def test_a_family_of_worlds_is_a_function_of_seed_and_run() -> None:
-    family = sw.SphereWorldFamily(FIXED, seed=4)
-    assert np.array_equal(family(7).parameters, sw.SphereWorldFamily(FIXED, seed=4)(7).parameters)
+    family = sw.LinearWorldFamily(FIXED, seed=4)
+    assert np.array_equal(family(7).parameters, sw.LinearWorldFamily(FIXED, seed=4)(7).parameters)
     assert not np.array_equal(family(7).parameters, family(8).parameters)
-    assert not np.array_equal(family(7).parameters, sw.SphereWorldFamily(FIXED, seed=5)(7).parameters)
+    assert not np.array_equal(family(7).parameters, sw.LinearWorldFamily(FIXED, seed=5)(7).parameters)
 
 
 def test_batches_are_neither_too_many_nor_too_long() -> None:

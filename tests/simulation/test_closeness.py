@@ -8,7 +8,7 @@ from tests.problem.refusal import refused
 from tests.simulation.certified import FIXED, POLICY, certified
 
 import stagewise as sw
-from stagewise.kernels.loop.round_loop import build_loop
+from stagewise.engine.loop import build_loop
 from stagewise.problem.errors import ErrorCode
 from stagewise.reports.certificate_margins import describe_margins
 from stagewise.simulation.closeness import measure_closeness
@@ -19,7 +19,7 @@ PLAN: dict[str, Any] = {"rounds": 40, "seed": 5, "backend": "cpu"}
 
 def test_rounds_at_the_limit_are_those_that_simulate_plays() -> None:
     found = measure_closeness(PolicyWorlds(POLICY, FIXED), PLAN, 150)
-    result = sw.simulate(POLICY, FIXED, rounds=40, runs=3, seed=5, record=40, progress=False)
+    result = sw.simulate(POLICY, FIXED, rounds=40, runs=3, seed=5, record_points=40, progress=False)
     left = 0.3 - result.cost[:, :, 0]
     assert (found["runs"], found["rounds"]) == (3, 120)
     assert found["limits"][0]["met"] == int((np.abs(left) < 1e-9).sum())

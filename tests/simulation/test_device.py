@@ -9,7 +9,7 @@ from tests.problem.refusal import refused
 from tests.simulation.certified import FIXED, POLICY, certified, without_times
 
 import stagewise as sw
-from stagewise.kernels.trace import Trace
+from stagewise.engine.trace import Trace
 from stagewise.problem.errors import ErrorCode
 from stagewise.simulation.gpu import play_batches as cuda
 from stagewise.simulation.run import RunSettings, play_run
@@ -40,7 +40,7 @@ def launches(monkeypatch: pytest.MonkeyPatch) -> list[list[int]]:
 
 @pytest.mark.parametrize("name", PAIRS)
 def test_its_runs_are_all_played_at_once_and_make_the_same_result(name: str, launches: list[list[int]]) -> None:
-    told: dict[str, Any] = {"rounds": 60, "runs": 5, "record": 6, "seed": 2**63 + 1, "audit": True}
+    told: dict[str, Any] = {"rounds": 60, "runs": 5, "record_points": 6, "seed": 2**63 + 1, "audit": True}
     device, host = (sw.simulate(*PAIRS[name], backend=backend, **told) for backend in ("cuda", "cpu"))
     assert launches == [[0, 1, 2, 3, 4]]
     assert device.audit is not None
@@ -52,7 +52,7 @@ def test_its_runs_are_all_played_at_once_and_make_the_same_result(name: str, lau
 
 
 def test_what_its_folder_holds_is_not_played_again(launches: list[list[int]], tmp_path: Path) -> None:
-    told: dict[str, Any] = {"rounds": 60, "record": 6, "out": tmp_path, "executor": "cuda"}
+    told: dict[str, Any] = {"rounds": 60, "record_points": 6, "out": tmp_path, "executor": "cuda"}
     first = sw.simulate(POLICY, FIXED, runs=3, **told)
     again = sw.simulate(POLICY, FIXED, runs=3, **told)
     np.testing.assert_array_equal(first.regret, again.regret)
@@ -63,7 +63,7 @@ def test_what_its_folder_holds_is_not_played_again(launches: list[list[int]], tm
 
 def test_a_family_is_refused(launches: list[list[int]]) -> None:
     with refused(sw.InvalidProblem, ErrorCode.UNSUPPORTED_BACKEND):
-        sw.simulate(POLICY, sw.SphereWorldFamily(FIXED), rounds=60, runs=3, backend="cuda")
+        sw.simulate(POLICY, sw.LinearWorldFamily(FIXED), rounds=60, runs=3, backend="cuda")
 
 
 @pytest.mark.long
@@ -73,5 +73,5 @@ def test_a_certificate_says_the_same(launches: list[list[int]], tmp_path: Path) 
     for name in ("verdict", "violations", "coverage", "margins", "regret", "first_near_optimal_round"):
         assert without_times(device)[name] == without_times(host)[name]
     device.save(tmp_path)
-    assert sw.verify(tmp_path, fraction=1.0).faults == ()
-    assert sw.verify(tmp_path, fraction=1.0, backend="cpu").faults == ()
+    assert sw.verify_certificate(tmp_path, replay_fraction=1.0).faults == ()
+    assert sw.verify_certificate(tmp_path, replay_fraction=1.0, backend="cpu").faults == ()

@@ -31,7 +31,7 @@ WORLDS = {"one": RAYS, "other": OTHER}
 
 
 def swept(**settings: Any) -> dict[Any, sw.Result]:
-    given = {"thresholds": [0.2, 0.4], "seeds": [1, 2], "rounds": 40, "runs": 2, "record": 10}
+    given = {"thresholds": [0.2, 0.4], "seeds": [1, 2], "rounds": 40, "runs": 2, "record_points": 10}
     return sw.sweep(policies=POLICIES, worlds=WORLDS, **(given | settings))
 
 
@@ -48,7 +48,7 @@ def test_every_cell_is_what_simulate_plays() -> None:
     for cell, result in results.items():
         kind = type(POLICIES[cell.policy])
         policy = kind(safe_action=SAFE, threshold=cell.threshold, noise=0.1)
-        alone = sw.simulate(policy, WORLDS[cell.world], rounds=40, runs=2, seed=cell.seed, record=10)
+        alone = sw.simulate(policy, WORLDS[cell.world], rounds=40, runs=2, seed=cell.seed, record_points=10)
         assert np.array_equal(result.regret, alone.regret)
 
 

@@ -17,7 +17,7 @@ DRAWN = {name: pair for name, pair in FAMILIES.items() if name != "fixed"}
 
 
 def played(name: str, **settings: Any) -> sw.Result:
-    given = {"rounds": 100, "runs": 4, "record": 10, "seed": 3, "progress": False}
+    given = {"rounds": 100, "runs": 4, "record_points": 10, "seed": 3, "progress": False}
     return sw.simulate(*DRAWN[name], **(given | settings))
 
 
@@ -32,7 +32,7 @@ def test_every_run_is_the_run_of_its_own_world(name: str) -> None:
     for run in range(4):
         found = family(run)
         own = found if isinstance(found, tuple) else (policy, found)
-        alone = sw.simulate(*own, rounds=100, runs=[run], record=10, seed=3)
+        alone = sw.simulate(*own, rounds=100, runs=[run], record_points=10, seed=3)
         for field in FIELDS:
             np.testing.assert_array_equal(getattr(result, field)[run], getattr(alone, field)[0])
     assert not np.array_equal(result.optimum[0], result.optimum[1])
@@ -80,9 +80,9 @@ def test_a_family_that_describes_itself_is_played_on_from_its_folder(
     calls = counted(monkeypatch)
     assert_same(played("sphere", out=tmp_path), played("sphere"))
     assert calls == [2, 3, 0, 1, 2, 3]
-    other = sw.SphereWorldFamily(FIXED, seed=5)
+    other = sw.LinearWorldFamily(FIXED, seed=5)
     with refused(sw.InvalidFile, ErrorCode.FILE_EXISTS):
-        sw.simulate(POLICY, other, rounds=100, runs=4, record=10, seed=3, out=tmp_path)
+        sw.simulate(POLICY, other, rounds=100, runs=4, record_points=10, seed=3, out=tmp_path)
 
 
 def test_nothing_is_taken_from_a_folder_for_worlds_that_no_file_can_tell_apart(tmp_path: Path) -> None:
@@ -96,7 +96,7 @@ def test_nothing_is_taken_from_a_folder_for_worlds_that_no_file_can_tell_apart(t
 
 def test_a_sweep_goes_through_families_too() -> None:
     found = sw.sweep(
-        policies={"one": POLICY}, worlds={"drawn": sw.SphereWorldFamily(FIXED, seed=4)}, rounds=100, runs=4
+        policies={"one": POLICY}, worlds={"drawn": sw.LinearWorldFamily(FIXED, seed=4)}, rounds=100, runs=4
     )
     (result,) = found.values()
     assert_same(result, sw.simulate(*DRAWN["sphere"], rounds=100, runs=4))

@@ -52,7 +52,7 @@ def test_a_refuted_certificate_cannot_be_forged_into_a_supported_one(fraction: f
     assert content["verdict"] == "supported"
     path = saved(content, tmp_path)
     assert sw.Certificate.load(path).holds
-    found = sw.verify(path, fraction=fraction)
+    found = sw.verify_certificate(path, replay_fraction=fraction)
     assert not found.stands
     assert any("give other numbers when replayed" in words for words in found.faults)
 
@@ -91,7 +91,7 @@ def with_change(content: dict[str, Any], path: tuple[Any, ...]) -> dict[str, Any
 def stands(content: dict[str, Any], folder: Path) -> bool:
     """Say whether a certificate is read, and stands when all of its runs are played again."""
     try:
-        return sw.verify(saved(content, folder), fraction=1.0).stands
+        return sw.verify_certificate(saved(content, folder), replay_fraction=1.0).stands
     except sw.StagewiseError:
         return False
 
@@ -178,7 +178,7 @@ def test_what_playing_again_cannot_show_is_marked_on_the_page(
 ) -> None:
     content = copy.deepcopy(honest[0])
     content["made"].update(day="1999-12-31", machine="abacus")
-    assert sw.verify(saved(content, tmp_path), fraction=1.0).stands
+    assert sw.verify_certificate(saved(content, tmp_path), replay_fraction=1.0).stands
     sw.Certificate.load(tmp_path).save(tmp_path)
     page = (tmp_path / "certificate.html").read_text(encoding="utf-8")
     told_only = page[page.index("Not verified by simulation") :]
@@ -194,15 +194,15 @@ def test_runs_that_end_where_the_plan_does_not_do_not_stand(tmp_path: Path) -> N
     for early in (False, True):
         content["plan"]["stop_early"] = early
         summed_up(content, terms)
-        found = sw.verify(saved(content, tmp_path))
+        found = sw.verify_certificate(saved(content, tmp_path))
         assert any("do not end where the plan does" in words for words in found.faults)
 
 
 def test_a_part_of_the_runs_says_what_it_leaves_open(tmp_path: Path) -> None:
     content = sw.certify(POLICY, FIXED, rounds=20, runs=80, stop_early=False, progress=False).content
     path = saved(content, tmp_path)
-    assert sw.verify(path, fraction=1.0).unconfirmed == ()
-    assert "regret" in sw.verify(path, fraction=0.1).unconfirmed
+    assert sw.verify_certificate(path, replay_fraction=1.0).unconfirmed == ()
+    assert "regret" in sw.verify_certificate(path, replay_fraction=0.1).unconfirmed
 
 
 @pytest.mark.parametrize(
@@ -224,6 +224,6 @@ def test_a_part_of_the_runs_says_what_it_leaves_open(tmp_path: Path) -> None:
 )
 def test_what_is_left_open_must_be_possible(change: Any, tmp_path: Path) -> None:
     content = sw.certify(POLICY, FIXED, rounds=20, runs=80, stop_early=False, progress=False).content
-    assert sw.verify(saved(content, tmp_path), fraction=0.1).stands
+    assert sw.verify_certificate(saved(content, tmp_path), replay_fraction=0.1).stands
     change(content)
-    assert not sw.verify(saved(content, tmp_path), fraction=0.1).stands
+    assert not sw.verify_certificate(saved(content, tmp_path), replay_fraction=0.1).stands

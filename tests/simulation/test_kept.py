@@ -96,7 +96,7 @@ def test_a_certificate_of_other_runs_takes_no_part_of_a_batch(
     again = certified(runs=after, stop_early=False, out=tmp_path)
     assert [batch["runs"] for batch in again.content["batches"]] == [min(10, after - n) for n in range(0, after, 10)]
     assert without_times(again) == without_times(certified(runs=after, stop_early=False))
-    assert sw.verify(tmp_path, fraction=1.0).faults == ()
+    assert sw.verify_certificate(tmp_path, replay_fraction=1.0).faults == ()
 
 
 def interrupted(*_: Any) -> None:

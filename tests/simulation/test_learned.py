@@ -35,20 +35,20 @@ def learned(seed: int = 5) -> sw.Agent:
     return agent
 
 
-def users() -> sw.LoggedWorld:
+def users() -> sw.UserTableWorld:
     rng = np.random.default_rng(6)
     segments = rng.integers(0, 4, N).astype(float)  # all new beside those of the log
     costs = np.stack([rng.uniform(0.0, 0.08, (N, K)), rng.uniform(0.0, 0.15, (N, K))])
-    return sw.LoggedWorld(
+    return sw.UserTableWorld(
         users=np.column_stack([rng.uniform(-1, 1, N), segments]),
         reward=rng.uniform(0.1, 0.6, (N, K)),
         cost=costs,
-        divisions=1,
+        segment_columns=1,
         noise=[0.5, 1.0, 1.0],
     )
 
 
-PLAN: dict[str, Any] = {"rounds": 120, "runs": [0, 2], "seed": 5, "record": 120, "audit": True}
+PLAN: dict[str, Any] = {"rounds": 120, "runs": [0, 2], "seed": 5, "record_points": 120, "audit": True}
 
 
 def agree(policy: Any, world: Any, begun: Any, **plan: Any) -> sw.Result:
@@ -79,7 +79,7 @@ def test_an_agent_by_hand_goes_on_as_the_run_does() -> None:
         rewards.append(sum(p * mean for p, mean in zip(chances, means, strict=False)))
         seen = world.action_outcome(decision.action_index, rows.features[decision.action_index], sw.RandomKey(5, 0, t))
         agent.learn(decision, **dict(zip(names, [seen.reward, *seen.cost], strict=True)))
-    result = sw.simulate(PROBLEM, world, warm_start=begun, rounds=60, record=60, seed=5)
+    result = sw.simulate(PROBLEM, world, warm_start=begun, rounds=60, record_points=60, seed=5)
     np.testing.assert_allclose(result.reward[0], rewards, rtol=1e-12)
 
 
@@ -110,7 +110,7 @@ def test_arms() -> None:
 
 
 def test_a_folder_is_of_what_was_learned(tmp_path: Any) -> None:
-    plan = {**PLAN, "rounds": 5, "record": 5, "runs": 1}
+    plan = {**PLAN, "rounds": 5, "record_points": 5, "runs": 1}
     sw.simulate(PROBLEM, users(), warm_start=learned(), out=tmp_path, **plan)
     sw.simulate(PROBLEM, users(), warm_start=FRAME, out=tmp_path / "other", **plan)
     with refused(sw.InvalidFile, ErrorCode.FILE_EXISTS):

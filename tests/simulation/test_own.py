@@ -91,7 +91,7 @@ class Closing(sw.LinearWorld):
 
 
 def test_a_subclass_that_offers_other_actions_later_is_judged_by_those() -> None:
-    optimum = sw.simulate(POLICY, Closing(**LINEAR), rounds=3, record=3).optimum[0]
+    optimum = sw.simulate(POLICY, Closing(**LINEAR), rounds=3, record_points=3).optimum[0]
     assert optimum == pytest.approx([0.8 * 0.3 / 0.6, 0.6 * 0.3 / 0.8, 0.6 * 0.3 / 0.8])
 
 
@@ -108,7 +108,7 @@ def test_nothing_of_its_parent_is_said_of_a_subclass() -> None:
 
 def test_a_family_is_not_drawn_from_a_subclass() -> None:
     with refused(sw.InvalidProblem, ErrorCode.WORLD_MISMATCH):
-        sw.SphereWorldFamily(Flattering(**LINEAR))
+        sw.LinearWorldFamily(Flattering(**LINEAR))
 
 
 def test_a_subclass_with_other_means_is_refused() -> None:

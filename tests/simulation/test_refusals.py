@@ -28,7 +28,7 @@ def test_a_seed_is_a_whole_number_of_64_bits(seed: Any) -> None:
     with refused(sw.InvalidProblem, code):
         sw.sweep(policies={"one": POLICY}, worlds={"here": LINEAR}, rounds=5, seeds=[seed])
     with refused(sw.InvalidProblem, code):
-        sw.SphereWorldFamily(LINEAR, seed=seed)
+        sw.LinearWorldFamily(LINEAR, seed=seed)
 
 
 @pytest.mark.parametrize("runs", [None, 1.5, "12", [0.5], [np.nan], [-1], [2**32], [None], [[0]]])
@@ -63,8 +63,8 @@ def test_more_than_the_generator_counts_is_refused(count: int) -> None:
         {"rounds": 5, "runs": 2**32},
         {"rounds": 5, "runs": range(2**32)},
         {"rounds": 5, "runs": range(10**30)},
-        {"rounds": 2**32, "record": 2**32},
-        {"rounds": 10**6, "runs": 10**6, "record": 10**6},
+        {"rounds": 2**32, "record_points": 2**32},
+        {"rounds": 10**6, "runs": 10**6, "record_points": 10**6},
     ],
     ids=str,
 )

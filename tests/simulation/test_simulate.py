@@ -46,7 +46,7 @@ def test_results_do_not_depend_on_the_executor(pool: Any) -> None:
 
 
 def test_recording_changes_nothing_but_the_record() -> None:
-    fine, coarse = played(record=400), played(record=40)
+    fine, coarse = played(record_points=400), played(record_points=40)
     np.testing.assert_array_equal(fine.regret[:, 9::10], coarse.regret)
     np.testing.assert_allclose(fine.reward.reshape(3, 40, 10).mean(axis=2), coarse.reward, rtol=1e-12)
     for field in ("max_cost", "violations"):
@@ -59,7 +59,7 @@ def test_other_seeds_give_other_runs() -> None:
 
 def test_every_round_counts_for_costs_and_violations() -> None:
     free = sw.LinUCB(noise=0.1, threshold=0.3, safe_action=SAFE)
-    result = sw.simulate(free, WORLD, rounds=50, runs=2, seed=1, record=50)
+    result = sw.simulate(free, WORLD, rounds=50, runs=2, seed=1, record_points=50)
     np.testing.assert_array_equal(result.max_cost[:, 0], result.cost[:, :, 0].max(axis=1))
     np.testing.assert_array_equal(result.violations, (result.cost[:, :, 0] > 0.3).sum(axis=1))
     assert result.violations.min() > 0
@@ -99,7 +99,7 @@ def test_a_folder_that_is_no_result_is_refused(tmp_path: Path) -> None:
         ({"runs": [0.5]}, ErrorCode.WRONG_TYPE),
         ({"runs": "all"}, ErrorCode.WRONG_TYPE),
         ({"rounds": 2**70}, ErrorCode.OUT_OF_RANGE),
-        ({"record": 0}, ErrorCode.OUT_OF_RANGE),
+        ({"record_points": 0}, ErrorCode.OUT_OF_RANGE),
         ({"seed": -1}, ErrorCode.OUT_OF_RANGE),
         ({"seed": 2**64}, ErrorCode.OUT_OF_RANGE),
         ({"seed": 1.5}, ErrorCode.WRONG_TYPE),
@@ -207,7 +207,7 @@ SPOILED: dict[str, tuple[Callable[[Path], Any], str]] = {
 
 @pytest.mark.parametrize(("spoil", "message"), SPOILED.values(), ids=SPOILED)
 def test_a_spoiled_result_is_refused_for_what_is_wrong_with_it(spoil: Any, message: str, tmp_path: Path) -> None:
-    played(record=20).save(tmp_path)
+    played(record_points=20).save(tmp_path)
     spoil(tmp_path)
     with refused(sw.InvalidFile, ErrorCode.DIGEST_MISMATCH):
         sw.Result.load(tmp_path)
@@ -217,7 +217,7 @@ def test_a_spoiled_result_is_refused_for_what_is_wrong_with_it(spoil: Any, messa
 
 def test_tables_that_were_written_again_with_digests_that_fit_are_read(tmp_path: Path) -> None:
     """Else all the spoiled ones would be refused for their digests."""
-    played(record=20).save(tmp_path)
+    played(record_points=20).save(tmp_path)
     told(RUNS, lambda rows: {**rows, "violations": rows["violations"] + 7})(tmp_path)
     assert sw.Result.load(vouched(tmp_path)).violations.tolist() == [7, 7, 7]
 
@@ -233,7 +233,7 @@ def test_tables_that_were_written_again_with_digests_that_fit_are_read(tmp_path:
     ids=["no table", "a list", "half a manifest", "a manifest of nothing"],
 )
 def test_a_result_that_lacks_a_part_is_refused(name: str, text: str | None, message: str, tmp_path: Path) -> None:
-    played(record=20).save(tmp_path)
+    played(record_points=20).save(tmp_path)
     if text is None:
         (tmp_path / name).unlink()
     else:
@@ -257,7 +257,7 @@ def test_a_world_where_the_safe_action_is_not_safe_is_refused() -> None:
 def test_a_saved_result_is_plain_parquet(tmp_path: Path) -> None:
     import duckdb
 
-    result = played(record=20)
+    result = played(record_points=20)
     result.save(tmp_path)
     rows = duckdb.sql(
         f"select run, round, regret, cost_1 from '{tmp_path}/curves.parquet' order by run, round"
@@ -270,7 +270,7 @@ def test_a_saved_result_is_plain_parquet(tmp_path: Path) -> None:
 @pytest.mark.parametrize("reader", ["pandas", "polars"])
 def test_other_readers_find_the_same_columns(reader: str, tmp_path: Path) -> None:
     module = pytest.importorskip(reader)
-    result = played(record=20)
+    result = played(record_points=20)
     result.save(tmp_path)
     table = module.read_parquet(tmp_path / "curves.parquet")
     assert list(table["regret"]) == result.regret.ravel().tolist()
@@ -282,9 +282,9 @@ def test_other_readers_find_the_same_columns(reader: str, tmp_path: Path) -> Non
 @pytest.mark.parametrize("kind", ["rays", "sampled", "mixtures", "fresh", "arms", "many arms"])
 def test_a_run_does_not_depend_on_how_it_is_cut(kind: str, stretch: int, monkeypatch: pytest.MonkeyPatch) -> None:
     policy, world = cut(kind)
-    whole = sw.simulate(policy, world, rounds=70, runs=1, seed=3, record=7)
+    whole = sw.simulate(policy, world, rounds=70, runs=1, seed=3, record_points=7)
     monkeypatch.setattr("stagewise.simulation.run.CHUNK_ROUNDS", stretch)
-    pieces = sw.simulate(policy, world, rounds=70, runs=1, seed=3, record=7)
+    pieces = sw.simulate(policy, world, rounds=70, runs=1, seed=3, record_points=7)
     for field in ("regret", "reward", "cost", "max_cost", "violations"):
         assert np.array_equal(getattr(whole, field), getattr(pieces, field))
 

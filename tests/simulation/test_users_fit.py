@@ -29,7 +29,7 @@ def world(actions: int = 3, width: int = 3, **told: Any) -> sw.ContextWorld:
         world(actions=2),
         world(actions=4),
         world(width=2),
-        world(segments=[0.5, 0.5], offsets=np.zeros((2, 3, 2))),
+        world(segments=[0.5, 0.5], segment_offsets=np.zeros((2, 3, 2))),
         world(safe=1),
         world(features="crossed"),
         sw.ArmsWorld(reward=[0.1] * 3, cost=[0.0] * 3),

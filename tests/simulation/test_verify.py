@@ -26,12 +26,12 @@ def test_a_certificate_can_be_played_again(name: str, tmp_path: Path) -> None:
     path, content = tmp_path / "certificate.json", certified(policy, world, runs=60, rounds=5).content
     path.write_text(json.dumps(content), encoding="utf-8")
     given = {"policy": policy, "world": world} if "function" in name else {}
-    found = sw.verify(path, fraction=0.2, **given)
+    found = sw.verify_certificate(path, replay_fraction=0.2, **given)
     assert found.stands
     assert found.equal == found.batches > 1
     if given:
         with refused(sw.InvalidProblem, ErrorCode.MISSING_VALUE):
-            sw.verify(tmp_path)
+            sw.verify_certificate(tmp_path)
 
 
 @pytest.mark.long
@@ -58,7 +58,7 @@ def test_a_certificate_that_was_tampered_with_does_not_stand(
     path, content = tmp_path / "certificate.json", json.loads(text)
     change(content)
     path.write_text(json.dumps(content), encoding="utf-8")
-    found = sw.verify(path, fraction=1.0)
+    found = sw.verify_certificate(path, replay_fraction=1.0)
     assert not found.stands
     assert any(fault in words for words in found.faults)
 
@@ -70,10 +70,10 @@ def test_another_version_is_compared_within_a_tolerance(text: str, tmp_path: Pat
         batch["digest"] = "0" * 64
         batch["regret"] *= 1.0 + 1e-9
     path.write_text(json.dumps(content), encoding="utf-8")
-    assert sw.verify(path, fraction=1.0).stands
+    assert sw.verify_certificate(path, replay_fraction=1.0).stands
     content["batches"][0]["regret"] *= 1.01
     path.write_text(json.dumps(content), encoding="utf-8")
-    assert not sw.verify(path, fraction=1.0).stands
+    assert not sw.verify_certificate(path, replay_fraction=1.0).stands
 
 
 @pytest.mark.parametrize(
@@ -92,25 +92,25 @@ def test_a_certificate_that_cannot_be_played_is_refused(change: Any, text: str, 
     change(content)
     path.write_text(json.dumps(content), encoding="utf-8")
     with pytest.raises(sw.StagewiseError):
-        sw.verify(path)
+        sw.verify_certificate(path)
 
 
 def test_the_part_is_chosen_by_a_seed(text: str, tmp_path: Path) -> None:
     (tmp_path / "certificate.json").write_text(text, encoding="utf-8")
     with refused(sw.InvalidProblem, ErrorCode.OUT_OF_RANGE):
-        sw.verify(tmp_path, seed=-1)
+        sw.verify_certificate(tmp_path, seed=-1)
 
 
 @pytest.mark.parametrize("fraction", [0.0, 1.5, float("nan")])
 def test_a_part_must_be_a_share(fraction: float, text: str, tmp_path: Path) -> None:
     (tmp_path / "certificate.json").write_text(text, encoding="utf-8")
     with refused_with(sw.InvalidProblem, ErrorCode.OUT_OF_RANGE, ErrorCode.NOT_FINITE):
-        sw.verify(tmp_path, fraction=fraction)
+        sw.verify_certificate(tmp_path, replay_fraction=fraction)
 
 
 def test_what_is_no_certificate_is_refused(tmp_path: Path) -> None:
     (tmp_path / "certificate.json").write_text("{}", encoding="utf-8")
     with refused(sw.InvalidFile, ErrorCode.FILE_OF_OTHER_VERSION):
-        sw.verify(tmp_path)
+        sw.verify_certificate(tmp_path)
     with refused(sw.InvalidFile, ErrorCode.FILE_UNREADABLE):
-        sw.verify(tmp_path / "nowhere.json")
+        sw.verify_certificate(tmp_path / "nowhere.json")

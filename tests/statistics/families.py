@@ -6,11 +6,11 @@ import numpy as np
 from tests.statistics.loops import build_loop
 
 from stagewise import OPB, SafeAction
-from stagewise.kernels.answer import answer_size
-from stagewise.kernels.compile import Floats
-from stagewise.kernels.loop.round import scratch_size, work_size
+from stagewise.engine.compile import Floats
+from stagewise.engine.round import scratch_size, work_size
+from stagewise.engine.workspace import answer_size
 from stagewise.policies.arrays import with_sizes
-from stagewise.problem.action_set import ALL
+from stagewise.problem.actions import ALL
 
 SEED = 20260803
 DELTA = 0.05

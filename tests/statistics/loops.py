@@ -4,11 +4,11 @@ import math
 from collections.abc import Callable
 from functools import cache
 
-from stagewise.kernels.answer import STEP, get_decision_views
-from stagewise.kernels.compile import Flags, Floats, Ints, kernel
-from stagewise.kernels.loop.round import MIXTURE, RoundSpec, build_round
-from stagewise.kernels.random_streams import OUTCOME, normal, uniform
-from stagewise.kernels.rules.mixture import compute_mixture_mean
+from stagewise.engine.compile import Flags, Floats, Ints, kernel
+from stagewise.engine.mixture_program import compute_mixture_mean
+from stagewise.engine.random import OUTCOME, normal, uniform
+from stagewise.engine.round import MIXTURE, RoundSpec, build_round
+from stagewise.engine.workspace import STEP, get_decision_views
 
 
 @cache

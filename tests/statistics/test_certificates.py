@@ -20,16 +20,16 @@ COIN = sw.ArmsWorld(reward=tight_arms(0, True).truth[0], cost=tight_arms(0, True
 
 def told(share: float) -> sw.LCLUCB:
     return sw.LCLUCB(
-        safe_action=ZERO, threshold=0.6, noise=share, share_delta=False, cost_bound=None, check_assumptions=False
+        safe_action=ZERO, threshold=0.6, noise=share, split_delta=False, cost_bound=None, check_assumptions=False
     )
 
 
 def coins(**settings: Any) -> sw.OPB:
-    return arm_policy(tight_arms(0, True), True, share_delta=False, check_assumptions=False, **settings)
+    return arm_policy(tight_arms(0, True), True, split_delta=False, check_assumptions=False, **settings)
 
 
 def test_a_broken_run_is_one_whose_interval_failed() -> None:
-    result = sw.simulate(told(0.6), RAY, rounds=300, runs=200, record=1, audit=True)
+    result = sw.simulate(told(0.6), RAY, rounds=300, runs=200, record_points=1, audit=True)
     assert result.audit is not None
     broken, missed = result.violations > 0, result.audit["missed"][:, 1] > 0
     assert broken.sum() > 10

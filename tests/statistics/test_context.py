@@ -23,7 +23,7 @@ DELTA = 0.1
 )
 def test_a_limit_is_broken_in_no_more_runs_than_delta_allows(settings: dict[str, Any], size: int) -> None:
     built, world = policy(delta=DELTA, **settings), users("by" in settings)
-    result = sw.simulate(built, world, rounds=600, runs=size, seed=5, audit=True, record=2, progress=False)
+    result = sw.simulate(built, world, rounds=600, runs=size, seed=5, audit=True, record_points=2, progress=False)
     assert (result.violations > 0).sum() <= allowed(size, DELTA)
     assert result.regret[:, -1].mean() < 0.9 * sw_safe_regret(world, built)  # it dares something
 
@@ -32,7 +32,9 @@ def sw_safe_regret(world: Any, built: Any) -> float:
     """Return the regret of always doing what is safe."""
     safe = sw.AlwaysSafe(safe_action=sw.SafeAction(cost=[0.06, 0.04]), threshold=built.threshold)
     return float(
-        sw.simulate(safe, world, rounds=600, runs=20, seed=5, audit=True, record=2, progress=False).regret[:, -1].mean()
+        sw.simulate(safe, world, rounds=600, runs=20, seed=5, audit=True, record_points=2, progress=False)
+        .regret[:, -1]
+        .mean()
     )
 
 
@@ -42,10 +44,10 @@ def test_rates_that_ignore_what_a_cost_depends_on_break_it() -> None:
     offsets[2, 1:, 2] = 0.5
     world = sw.ContextWorld(
         reward=users(True).parameters[0].reshape(4, -1)[:, :3], cost=COSTS, features="plain", segments=SHARES,
-        offsets=offsets,
+        segment_offsets=offsets,
     )  # fmt: skip
     built = policy(delta=DELTA, segments=1, by={"opt_out": 0})
-    result = sw.simulate(built, world, rounds=6_000, runs=50, seed=5, audit=True, record=2, progress=False)
+    result = sw.simulate(built, world, rounds=6_000, runs=50, seed=5, audit=True, record_points=2, progress=False)
     assert (result.violations > 0).sum() > allowed(50, DELTA)
 
 

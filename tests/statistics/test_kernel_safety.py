@@ -52,7 +52,7 @@ def tight_problem(run: int, declared: float = 1.0, **settings: Any) -> tuple[sw.
     norm = 0.9 / math.sqrt(1.0 - math.exp(-2.0) ** 2)  # of the smallest function that is 0 at x₀ and 0.9 at x₁
     world = sw.TableWorld(features=features, reward=[0.0, 0.9], cost=[0.0, 0.9], noise=1.0)
     safe = sw.SafeAction(features=[0.0], reward=0.0, cost=0.0)
-    more = {"share_delta": False, "cost_bound": None, "norm_bound": norm, "noise": declared, "delta": DELTA}
+    more = {"split_delta": False, "cost_bound": None, "norm_bound": norm, "noise": declared, "delta": DELTA}
     more["check_assumptions"] = declared == 1.0
     return sw.KernelOPLB(kernel=kernel, safe_action=safe, threshold=0.6, **{**more, **settings}), world
 
@@ -62,7 +62,7 @@ def violating(problem: Any, runs: int, rounds: int, **settings: Any) -> int:
     violations, daring = 0, 0
     for run in range(runs):
         policy, world = problem(run, **settings)
-        result = sw.simulate(policy, world, rounds=rounds, runs=[run], seed=SEED, record=rounds, backend="cpu")
+        result = sw.simulate(policy, world, rounds=rounds, runs=[run], seed=SEED, record_points=rounds, backend="cpu")
         violations += int(result.violations[0] > 0)
         daring += int(np.count_nonzero(result.reward != policy.safe_action.reward) > rounds // 10)
     assert daring >= runs // 2

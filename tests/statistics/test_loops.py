@@ -17,8 +17,8 @@ from tests.statistics.families import (
 )
 
 from stagewise import LCLUCB, OPLB, ROFUL, Arms, FiniteSet, Outcome, RandomKey, Rays, SafeLTS
-from stagewise.kernels.compile import Floats
-from stagewise.kernels.random_streams import OUTCOME, normal, uniform
+from stagewise.engine.compile import Floats
+from stagewise.engine.random import OUTCOME, normal, uniform
 
 pytestmark = [pytest.mark.compiled, pytest.mark.slow]  # minutes of compiling
 

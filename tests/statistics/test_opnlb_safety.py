@@ -14,7 +14,7 @@ from tests.statistics.counting import ROUNDING, violating
 from tests.statistics.families import DELTA, Result
 
 from stagewise import OPNLB, Agent, Arms, RandomKey, SafeAction
-from stagewise.kernels.compile import Floats
+from stagewise.engine.compile import Floats
 from stagewise.policies.policy import PlayedAction
 
 pytestmark = pytest.mark.compiled

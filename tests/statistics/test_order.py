@@ -58,7 +58,7 @@ class Trap(NamedTuple):
 def rays() -> Trap:
     """One ray: a step is too long exactly when the slope's upper bound is below the slope."""
     safe = SafeAction(features=[0.0], reward=0.0, cost=0.0)
-    settings = {"ridge": 0.25, "share_delta": False, "delta": DELTA}
+    settings = {"ridge": 0.25, "split_delta": False, "delta": DELTA}
     policy, slope = LCLUCB(safe_action=safe, threshold=LIMIT, noise=1.0, **settings), 0.9
     return Trap(
         policy,

@@ -82,7 +82,7 @@ class Replicas:
 def apart_rays() -> Trap:
     """The trap on a ray, for a policy with a part for each signal; at x₀ = 0 both are known, so δ is the same."""
     safe = SafeAction(features=[0.0], reward=0.0, cost=0.0)
-    told: dict[str, Any] = {"ridge": 0.25, "share_delta": False, "delta": DELTA, "separate_signals": True}
+    told: dict[str, Any] = {"ridge": 0.25, "split_delta": False, "delta": DELTA, "separate_models": True}
     return rays()._replace(policy=LCLUCB(safe_action=safe, threshold=LIMIT, noise=1.0, **told))
 
 
@@ -127,7 +127,7 @@ CLICKS = OPB(
     threshold=CAP,
     delta=DELTA,
     radius="kl",
-    separate_signals=True,
+    separate_models=True,
 )
 
 

@@ -13,18 +13,18 @@ from tests.chance import allowed
 from tests.sizes import sized
 
 import stagewise as sw
-from stagewise.kernels.compile import Floats, as_python, kernel
-from stagewise.kernels.layout import ModelBlock, get_model_block
-from stagewise.kernels.models.rare_events import (
+from stagewise.engine.compile import Floats, as_python, kernel
+from stagewise.engine.layout import ModelBlock, get_model_block
+from stagewise.engine.random import OUTCOME, uniform
+from stagewise.models.rare_events import (
     LOSS,
     compute_forecast,
     compute_highest_mean,
     compute_rate,
     get_feature_block,
     get_rare_events_assumptions,
+    learn_rare_events,
 )
-from stagewise.kernels.models.rare_events_fit import learn_rare_events
-from stagewise.kernels.random_streams import OUTCOME, uniform
 from stagewise.policies.rare_costs import learn_events_log
 
 PART_OF, BLOCK_OF = as_python(get_model_block), as_python(get_feature_block)

@@ -84,12 +84,12 @@ def tight(kind: Any, share: float, **settings: Any) -> tuple[Any, sw.ContextWorl
         reward=[[0.0], [0.9]], cost=[[[0.0], [0.7]], [[0.0], [0.1]]], outcomes="gaussian", noise=1.0
     )
     options = {"safe_action": sw.SafeAction(cost=[0.0, 0.0]), "threshold": [0.6, 0.6], "noise": share, "dimension": 2}
-    return kind(**{**options, "cost_bound": None, "check_assumptions": False, "share_delta": False, **settings}), world
+    return kind(**{**options, "cost_bound": None, "check_assumptions": False, "split_delta": False, **settings}), world
 
 
 def broken(policy: Any, world: Any, size: tuple[int, int]) -> Any:
     runs, rounds = size
-    return sw.simulate(policy, world, rounds=rounds, runs=runs, record=1, seed=SEED, audit=True, progress=False)
+    return sw.simulate(policy, world, rounds=rounds, runs=runs, record_points=1, seed=SEED, audit=True, progress=False)
 
 
 def check(result: sw.Result, runs: int) -> None:
@@ -145,7 +145,14 @@ def mistold(watch: bool) -> tuple[Any, sw.ContextWorld]:
 
 
 def test_a_declared_cost_below_the_truth_stops_the_exploration_and_unseen_it_breaks_limits() -> None:
-    plan: dict[str, Any] = {"rounds": 2000, "runs": 200, "record": 20, "seed": SEED, "audit": True, "progress": False}
+    plan: dict[str, Any] = {
+        "rounds": 2000,
+        "runs": 200,
+        "record_points": 20,
+        "seed": SEED,
+        "audit": True,
+        "progress": False,
+    }
     watched, blind = (sw.simulate(*mistold(watch), **plan) for watch in (True, False))
     assert np.allclose(watched.reward[:, -1], 0.1, atol=1e-12), "all rounds of the end play the safe action"
     assert np.count_nonzero(blind.violations) > 100

@@ -66,7 +66,7 @@ PROMISED = {
     "CAPS over arms, kl": among_arms(arm_world, radius="kl", kind=ArmsCAPS),
     "OPB, rates": among_arms(arm_world, radius="rates"),
     "CAPS over arms, unknown baseline": among_arms(arm_world, known=False, kind=ArmsCAPS),
-    "CAPS over arms, tight": among_arms(tight_arms, share_delta=False, kind=ArmsCAPS),
+    "CAPS over arms, tight": among_arms(tight_arms, split_delta=False, kind=ArmsCAPS),
     "OPB": among_arms(arm_world, radius="hoeffding"),
     "directional OPB": among_arms(arm_world, optimism="directional"),
     "OPB, kl": among_arms(arm_world, radius="kl"),
@@ -79,8 +79,8 @@ PROMISED = {
     "LC-LUCB, tight": among(tight_world, LCLUCB, **TIGHT),
     "Safe-LTS, tight": among(tight_world, SafeLTS, **TIGHT),
     "OPLB, tight": among(tight_world, OPLB, **TIGHT),
-    "OPB, tight": among_arms(tight_arms, share_delta=False, radius="hoeffding"),
-    "OPB, kl, tight": among_arms(tight_arms, share_delta=False, radius="kl"),
+    "OPB, tight": among_arms(tight_arms, split_delta=False, radius="hoeffding"),
+    "OPB, kl, tight": among_arms(tight_arms, split_delta=False, radius="kl"),
 }
 OVERCONFIDENT = {
     "LC-LUCB told a tenth of the noise": among(linear_world, LCLUCB, declared=0.1),
@@ -102,9 +102,9 @@ OVERCONFIDENT = {
     "Safe-LTS told six tenths, tight": among(tight_world, SafeLTS, declared=0.6, **TIGHT),
     "OPLB told six tenths, tight": among(tight_world, OPLB, declared=0.6, **TIGHT),
     "CAPS over arms told four tenths, tight": among_arms(
-        tight_arms, noise=0.2, radius="hoeffding", share_delta=False, check_assumptions=False, kind=ArmsCAPS
+        tight_arms, noise=0.2, radius="hoeffding", split_delta=False, check_assumptions=False, kind=ArmsCAPS
     ),
-    "OPB told four tenths, tight": among_arms(tight_arms, noise=0.2, share_delta=False, check_assumptions=False),
+    "OPB told four tenths, tight": among_arms(tight_arms, noise=0.2, split_delta=False, check_assumptions=False),
 }
 
 

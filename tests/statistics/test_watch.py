@@ -8,8 +8,8 @@ import pytest
 from scipy.stats import binom
 
 import stagewise as sw
-from stagewise.kernels.constraints import ALARM
-from stagewise.kernels.models.assumption_tests import compute_least_noise, compute_max_deviation
+from stagewise.engine.limits import ALARM
+from stagewise.models.diagnostics import compute_least_noise, compute_max_deviation
 
 pytestmark = pytest.mark.compiled
 
@@ -93,7 +93,7 @@ def test_where_the_noise_is_mistold_the_watch_ends_what_breaks_limits(
     kind: Any, settings: dict[str, Any], world: Any
 ) -> None:
     """Nothing can be known before anything was seen; after a few rounds no limit is broken any more."""
-    plan: dict[str, Any] = {"rounds": 1000, "runs": 200, "record": 1, "progress": False}
+    plan: dict[str, Any] = {"rounds": 1000, "runs": 200, "record_points": 1, "progress": False}
     blind = sw.simulate(kind(**settings, check_assumptions=False), world, **plan)
     watched = sw.simulate(kind(**settings), world, **plan)
     assert blind.violations.mean() > 30.0

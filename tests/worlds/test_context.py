@@ -17,7 +17,7 @@ SHARES, OFFSETS = [0.2, 0.5, 0.3], RNG.uniform(0.0, 0.2, size=(1 + M, K, 3))
 
 
 def world(features: Any = "crossed", segmented: bool = True, **settings: Any) -> sw.ContextWorld:
-    told = {"segments": SHARES, "offsets": OFFSETS} if segmented else {}
+    told = {"segments": SHARES, "segment_offsets": OFFSETS} if segmented else {}
     return sw.ContextWorld(reward=THETA[0], cost=THETA[1:], features=features, **told, **settings)
 
 
@@ -80,7 +80,7 @@ def test_what_is_no_world_of_users_is_refused() -> None:
     with refused(sw.InvalidProblem, ErrorCode.CONFLICTING_SETTINGS):
         sw.ContextWorld(reward=THETA[0], cost=THETA[1:], segments=SHARES)
     with refused(sw.InvalidProblem, ErrorCode.INVALID_PROBABILITY):
-        sw.ContextWorld(reward=THETA[0], cost=THETA[1:], segments=[0.5, 0.4, 0.2], offsets=OFFSETS)
+        sw.ContextWorld(reward=THETA[0], cost=THETA[1:], segments=[0.5, 0.4, 0.2], segment_offsets=OFFSETS)
     with refused(sw.InvalidProblem, ErrorCode.OUT_OF_RANGE):
         world(safe=4)
     with refused(sw.InvalidActions, ErrorCode.UNSUPPORTED):

@@ -54,7 +54,7 @@ def test_the_safe_arm_of_a_family_is_one_of_its_arms(safe: Any) -> None:
         sw.ArmsWorldFamily(ARMS, safe=safe)
 
 
-@pytest.mark.parametrize("family", [sw.SphereWorldFamily, sw.ArmsWorldFamily])
+@pytest.mark.parametrize("family", [sw.LinearWorldFamily, sw.ArmsWorldFamily])
 def test_a_family_is_drawn_around_a_world_of_its_kind(family: Any) -> None:
     with refused(sw.InvalidProblem, ErrorCode.WORLD_MISMATCH):
         family(TABLE)

@@ -32,7 +32,7 @@ def test_a_list_that_holds_itself_is_refused_before_numpy_follows_it() -> None:
     pair: list[object] = [(loop, loop), [loop, loop]]
     for value in (loop, pair):
         with refused(sw.InvalidProblem, ErrorCode.WORLD_MISMATCH):
-            sw.SphereWorldFamily(value)
+            sw.LinearWorldFamily(value)
         with refused(sw.InvalidProblem, ErrorCode.WRONG_SHAPE):
             sw.LinearWorld(reward=value, cost=[0.1], actions=sw.Rays([[1.0]]), noise=0.1)
         with refused(sw.InvalidActions, ErrorCode.WRONG_SHAPE):

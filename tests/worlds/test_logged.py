@@ -7,7 +7,7 @@ import pytest
 from tests.problem.refusal import refused
 
 import stagewise as sw
-from stagewise.kernels.user_context import fill_row_indices
+from stagewise.engine.world_draws import fill_row_indices
 from stagewise.problem.errors import ErrorCode
 
 USERS = np.array([[0.1, 7.0], [-0.2, 9.0], [0.3, 7.0]])
@@ -15,9 +15,9 @@ REWARD = np.array([[0.1, 0.2], [0.3, 0.4], [0.5, 0.6]])
 COST = REWARD / 10
 
 
-def world(**settings: Any) -> sw.LoggedWorld:
-    told: dict[str, Any] = {"users": USERS, "reward": REWARD, "cost": COST, "divisions": 1}
-    return sw.LoggedWorld(**told | settings)
+def world(**settings: Any) -> sw.UserTableWorld:
+    told: dict[str, Any] = {"users": USERS, "reward": REWARD, "cost": COST, "segment_columns": 1}
+    return sw.UserTableWorld(**told | settings)
 
 
 def test_every_row_comes_as_often_with_its_own_means() -> None:
@@ -53,7 +53,7 @@ def test_a_description_tells_tables_apart_without_listing_them() -> None:
 def test_a_safe_action_over_its_limit_is_counted_and_not_refused() -> None:
     limits = {"opt_out": sw.Limit(0.04, safe=0.01, by="country")}
     problem = sw.Problem(actions=["a", "b"], safe="a", context=["x"], reward=sw.Reward("click"), limits=limits)
-    result = sw.simulate(problem, world(), rounds=50, record=50)
+    result = sw.simulate(problem, world(), rounds=50, record_points=50)
     assert 0 < result.violations[0] < 50
 
 
@@ -65,7 +65,7 @@ def test_what_is_no_table_of_users_is_refused() -> None:
     with refused(sw.InvalidProblem, ErrorCode.OUT_OF_RANGE):
         world(reward=REWARD + 1.0)
     with refused(sw.InvalidProblem, ErrorCode.CONTEXT_OUT_OF_RANGE):
-        world(divisions=0)
+        world(segment_columns=0)
     with refused(sw.InvalidProblem, ErrorCode.OUT_OF_RANGE):
         world(noise=1.5)
     with refused(sw.InvalidActions, ErrorCode.UNSUPPORTED):

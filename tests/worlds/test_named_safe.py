@@ -75,7 +75,7 @@ class Own:
 
 def test_a_world_of_ones_own_may_name_them_too() -> None:
     policy = sw.OPLB(safe_action=sw.SafeAction(), threshold=0.4, noise=0.1, dimension=2)
-    result = sw.simulate(policy, Own(), rounds=30, runs=1, record=30)
+    result = sw.simulate(policy, Own(), rounds=30, runs=1, record_points=30)
     assert result.violations[0] == 0
     best = [max(Own().actions_in(sw.RandomKey(0, 0, t)).features[:, 0]) for t in range(30)]
     assert result.optimum[0] == pytest.approx(best), "no limit binds there"
@@ -97,7 +97,7 @@ def test_a_policy_of_ones_own_is_judged_from_the_rounds_safe_action() -> None:
             return None
 
     policy = sw.AlwaysSafe(safe_action=sw.SafeAction(cost=0.3), threshold=0.4)
-    one, other = (sw.simulate(each, Own(), rounds=20, runs=1, record=20) for each in (Stays(), policy))
+    one, other = (sw.simulate(each, Own(), rounds=20, runs=1, record_points=20) for each in (Stays(), policy))
     assert np.array_equal(one.reward, other.reward)
     assert np.array_equal(one.regret, other.regret)
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from tests.grown import changed, copied, insert, ran
 
-from stagewise.kernels.world_outcomes import BERNOULLI
+from stagewise.engine.world_draws import BERNOULLI
 from stagewise.problem.actions import FiniteSet
 from stagewise.problem.checks import Floats, copy_read_only
 from stagewise.worlds.world import NoisyWorld
@@ -42,7 +42,7 @@ HEAD = """from typing import Any
 
 import numpy as np
 
-from stagewise.kernels.world_outcomes import BERNOULLI
+from stagewise.engine.world_draws import BERNOULLI
 from stagewise.problem.actions import FiniteSet
 from stagewise.problem.checks import Floats, copy_read_only
 from stagewise.worlds.world import NoisyWorld
@@ -67,7 +67,7 @@ print(json.dumps({
     "played": [one.regret[0].tolist() for one in results],
     "optimum": results[0].optimum[0, -1],
     "assumed": [row["assumption"] for row in check_assumptions(policy, world)],
-    "stands": sw.verify("certificate", seed=0, fraction=1.0).stands,
+    "stands": sw.verify_certificate("certificate", seed=0, replay_fraction=1.0).stands,
 }))
 """
 

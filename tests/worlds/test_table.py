@@ -43,7 +43,7 @@ def test_bad_tables_are_refused(changes: dict[str, object], code: ErrorCode) -> 
 
 def test_a_run_is_judged_by_the_best_mixture_of_the_table() -> None:
     safe = sw.SafeAction(features=FEATURES[0], cost=0.0)
-    result = sw.simulate(sw.AlwaysSafe(safe_action=safe, threshold=0.3), world(), rounds=10, record=1)
+    result = sw.simulate(sw.AlwaysSafe(safe_action=safe, threshold=0.3), world(), rounds=10, record_points=1)
     mixed = max(0.4 + (0.3 - 0.1) / (0.6 - 0.1) * (0.9 - 0.4), 0.1 + 0.5 * 0.8)
     assert result.optimum[0, 0] == pytest.approx(mixed, abs=1e-12)
     assert result.regret[0, -1] == pytest.approx(10 * (mixed - 0.1), abs=1e-9)

@@ -44,7 +44,7 @@ def build_play(make: Callable[[int], tuple[Any, Any]], rounds: int) -> Play:
 
     def play(run: int) -> Result:
         policy, world = make(run)
-        return simulate(policy, world, rounds=rounds, runs=[run], seed=SEED, record=RECORD, progress=False)
+        return simulate(policy, world, rounds=rounds, runs=[run], seed=SEED, record_points=RECORD, progress=False)
 
     return play
 

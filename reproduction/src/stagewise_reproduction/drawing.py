@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats, Ints
+from stagewise.engine.compile import Floats, Ints
 from stagewise.reports import plot_style
 from stagewise.reports.plot_style import STYLES, format_count, write_figure
 from stagewise.reports.result import Result

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from stagewise.kernels.compile import Flags, Floats
+from stagewise.engine.compile import Flags, Floats
 
 
 def compute_squared_differences(table: Floats) -> Floats:

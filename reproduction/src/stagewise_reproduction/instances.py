@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats
+from stagewise.engine.compile import Floats
 from stagewise.policies.lclucb import LCLUCB, ROFUL
 from stagewise.policies.safe_lts import SafeLTS
 from stagewise.problem.actions import Rays

@@ -8,15 +8,14 @@ offers them.
 
 import math
 
-from stagewise.kernels.compile import Floats, Ints, kernel
-from stagewise.kernels.layout import ModelBlock, get_model_block
-from stagewise.kernels.models.ridge import LOG_DET, learn_ridge
-from stagewise.kernels.random_streams import OUTCOME, POLICY, fill_normal, normal_pair, uniform
-from stagewise.kernels.rules.pair import find_best_pair
-from stagewise.kernels.rules.ray import safe_step
-from stagewise.kernels.rules.tie import first_best
-from stagewise.kernels.trace import Trace, record_round
-from stagewise.kernels.world_outcomes import fill_outcome
+from stagewise.engine.compile import Floats, Ints, kernel
+from stagewise.engine.layout import ModelBlock, get_model_block
+from stagewise.engine.limits import safe_step
+from stagewise.engine.pair import find_best_pair, first_best
+from stagewise.engine.random import OUTCOME, POLICY, fill_normal, normal_pair, uniform
+from stagewise.engine.trace import Trace, record_round
+from stagewise.engine.world_draws import fill_outcome
+from stagewise.models.regression import LOG_DET, learn_ridge
 
 RIDGE = 0.1
 LOGGED_EVERY = 100

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from stagewise.models.kernel_model import LinearKernel
+from stagewise.models.similarity import LinearKernel
 from stagewise.policies.always_safe import AlwaysSafe
 from stagewise.policies.arms_caps import ArmsCAPS
 from stagewise.policies.caps import CAPS
@@ -18,7 +18,7 @@ from stagewise.policies.oplb import OPLB
 from stagewise.policies.opnlb import OPNLB
 from stagewise.policies.safe_lts import SafeLTS
 from stagewise.policies.ucb import UCB
-from stagewise.problem.ellipsoid import Ball
+from stagewise.problem.convex import Ball
 from stagewise.problem.safe_action import SafeAction
 from stagewise.reports.evidence import REFUTED, SUPPORTED
 from stagewise.worlds.arms_world import ArmsWorld

@@ -3,7 +3,7 @@
 import numpy as np
 from tests.rules.cone_witness import best_value
 
-from stagewise.kernels.compile import Floats
+from stagewise.engine.compile import Floats
 from stagewise.rules.cone_program import Columns
 from stagewise_reproduction.exact.norms import Norms
 

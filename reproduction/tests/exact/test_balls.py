@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tests.models.test_functions import DELTA, SEED, history, model_of
 
-from stagewise.models.function_class_model import FunctionOutcome
+from stagewise.models.function_class import FunctionOutcome
 from stagewise_reproduction.exact.balls import BallsModel, find_in_ball
 
 

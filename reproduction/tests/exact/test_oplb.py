@@ -51,8 +51,8 @@ def test_it_is_safe_and_optimistic_and_hopes_for_no_more_than_the_cone_program(n
         exact = instance.decided(ExactOPLB, sw.FiniteSet, budget=60, tolerance=1e-2)
         assert np.all(exact.pessimistic_cost <= exact.thresholds) or exact.message is not None
         if exact.message is None or case.cost_known:
-            assert exact.optimistic_reward + exact.optimality_gap >= instance.best_mixture() - ROUNDING
-        assert exact.optimistic_reward <= socp.optimistic_reward + socp.optimality_gap + ROUNDING
+            assert exact.optimistic_reward + exact.solver_gap >= instance.best_mixture() - ROUNDING
+        assert exact.optimistic_reward <= socp.optimistic_reward + socp.solver_gap + ROUNDING
         dared += checked_costs(instance, case, exact)
     assert dared >= 3
 
@@ -66,13 +66,13 @@ def test_it_is_worth_what_a_search_over_mixtures_finds(name: str) -> None:
     random, compared = np.random.default_rng(11), 0
     for instance in instances(name, 5):
         options = textbook(instance, CASES[name])
-        settings = {"cost_bound": None, "reward_scale": 1.5, "tolerance": 1e-4, "budget": 3000}
+        settings = {"cost_bound": None, "reward_confidence_scale": 1.5, "tolerance": 1e-4, "budget": 3000}
         decided = instance.decided(ExactOPLB, sw.FiniteSet, **settings)
         if decided.message is None:
             found = searched(options.paper, options.slack, options.single.size, random)
             assert decided.optimistic_reward == pytest.approx(options.paper(decided.probabilities), abs=1e-9)
-            assert decided.optimality_gap <= 1e-4
-            assert decided.optimistic_reward + decided.optimality_gap >= found - 1e-6
+            assert decided.solver_gap <= 1e-4
+            assert decided.optimistic_reward + decided.solver_gap >= found - 1e-6
             compared += 1
     assert compared >= 2
 
@@ -93,9 +93,9 @@ def test_an_early_end_of_the_search_is_told() -> None:
         policies = [trained(rounds, kind=ExactOPLB, budget=budget) for budget in (1, 5, 30, 1000)]
         *short, long = [policy.decide(state, table) for policy, state, table in policies]
         for decision in short:
-            assert decision.optimistic_reward <= long.optimistic_reward + long.optimality_gap + ROUNDING
-            assert decision.optimistic_reward + decision.optimality_gap >= long.optimistic_reward - ROUNDING
-        assert long.optimality_gap <= 1e-3
+            assert decision.optimistic_reward <= long.optimistic_reward + long.solver_gap + ROUNDING
+            assert decision.optimistic_reward + decision.solver_gap >= long.optimistic_reward - ROUNDING
+        assert long.solver_gap <= 1e-3
 
 
 def test_where_everything_is_safe_nothing_is_solved(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,7 +105,7 @@ def test_where_everything_is_safe_nothing_is_solved(monkeypatch: pytest.MonkeyPa
     assert (
         decision.optimistic_reward == trained(threshold=15.0, cost_bound=16.0)[0].decide(state, table).optimistic_reward
     )
-    assert decision.optimality_gap == pytest.approx(0.0, abs=1e-8)
+    assert decision.solver_gap == pytest.approx(0.0, abs=1e-8)
 
 
 def test_small_problems_are_no_trouble() -> None:

@@ -43,7 +43,7 @@ def test_it_hopes_for_less_than_row_by_row(constraints: int) -> None:
     for instance in instances(constraints):
         rows, exact = instance.decided(method="rows"), instance.decided(ExactOPNLB)
         assert exact.optimistic_reward <= rows.optimistic_reward + ROUNDING
-        assert 0.0 <= exact.optimality_gap < ROUNDING
+        assert 0.0 <= exact.solver_gap < ROUNDING
         less += exact.optimistic_reward < rows.optimistic_reward - 1e-3
     assert less >= 5
 
@@ -64,7 +64,7 @@ def test_where_only_the_safe_arm_is_eligible_it_is_played() -> None:
     policy = ExactOPNLB(**BASE)
     decision = policy.decide(policy.start(), sw.Arms(3).only([0]))
     assert decision.probabilities.tolist() == [1.0, 0.0, 0.0, 0.0]
-    assert (decision.action, decision.optimistic_reward, decision.optimality_gap) == (0, 0.1, 0.0)
+    assert (decision.action, decision.optimistic_reward, decision.solver_gap) == (0, 0.1, 0.0)
 
 
 @pytest.mark.parametrize("order", ["reversed", 1, 2, 3])

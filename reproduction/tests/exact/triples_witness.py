@@ -6,7 +6,7 @@ import highspy
 import numpy as np
 from tests.rules.witness import Problem, linear_value
 
-from stagewise.kernels.compile import Floats
+from stagewise.engine.compile import Floats
 
 
 def over_all_triples(problem: Problem) -> float:

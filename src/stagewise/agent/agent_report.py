@@ -16,8 +16,8 @@ from stagewise.agent.decision_analysis import (
 from stagewise.agent.observed_costs import LIMIT, ObservedCosts
 from stagewise.agent.segment_summary import SegmentSummary, summarize_segments
 from stagewise.agent.statistics import Statistics
-from stagewise.kernels.compile import Floats
-from stagewise.kernels.layout import SAFE_INDEX
+from stagewise.engine.compile import Floats
+from stagewise.engine.layout import SAFE_INDEX
 from stagewise.policies.policy import State
 from stagewise.problem.columns import list_names_once
 from stagewise.problem.errors import ErrorCode, InvalidProblem
@@ -66,9 +66,9 @@ class Report(NamedTuple):
 
     rounds: int
     recent: int  # the number of recent decisions
-    safe_action_rounds: int  # rounds in which only the safe action could be played
-    exploring_share: float | None  # shares of the recent rounds
-    exploiting_share: float | None
+    safe_only_rounds: int  # rounds in which only the safe action could be played
+    recent_exploring_share: float | None  # shares of the recent rounds
+    recent_exploiting_share: float | None
     safe: float | None
     reward: Interval | None
     safe_reward: Interval | None
@@ -147,7 +147,7 @@ def build_report(
     return Report(
         rounds,
         len(recent),
-        statistics.safe_action_rounds,
+        statistics.safe_only_rounds,
         shares[0],
         shares[1],
         shares[2],
@@ -302,10 +302,14 @@ def format_header(report: Report) -> list[str]:
     """Return the sentences above a report's tables."""
     cancelled = f", {report.cancelled:,} not carried out" if report.cancelled else ""
     rounds = format_count(report.rounds, "round")
-    first = f"{rounds} decided, {report.safe_action_rounds:,} of them the safe action alone{cancelled}"
+    first = f"{rounds} decided, {report.safe_only_rounds:,} of them the safe action alone{cancelled}"
     if not report.recent:
         return [first, "no recent decision: none since the agent was created or loaded, or of too many actions"]
-    named = {"exploring": report.exploring_share, "exploiting": report.exploiting_share, "safe": report.safe}
+    named = {
+        "exploring": report.recent_exploring_share,
+        "exploiting": report.recent_exploiting_share,
+        "safe": report.safe,
+    }
     shares = [f"{name} {share:.1%}" for name, share in named.items()]
     return [first, f"of the last {format_count(report.recent, 'round')}: {', '.join(shares)}"]
 

@@ -5,12 +5,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stagewise.kernels.bounds import CENTRE, HALF, per_limit_size
-from stagewise.kernels.compile import Floats, as_python
-from stagewise.kernels.constraints import COST_SCALE, get_limit_terms
-from stagewise.kernels.layout import LIMITS, SAFE_INDEX
-from stagewise.kernels.loop.round_optimum import compute_optimal_mixture_value
-from stagewise.kernels.rules.ray import safe_step
+from stagewise.engine.compile import Floats, as_python
+from stagewise.engine.layout import LIMITS, SAFE_INDEX
+from stagewise.engine.limits import COST_SCALE, get_limit_terms, safe_step
+from stagewise.engine.mixture_program import compute_optimal_mixture_value
+from stagewise.engine.workspace import CENTRE, HALF, per_limit_size
 from stagewise.models.diagnostics import get_diagnostics
 from stagewise.models.model_block import iter_model_blocks
 from stagewise.policies.compiled_policy import RoundResult

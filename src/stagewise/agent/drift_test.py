@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 
 from stagewise.agent.statistics import LOOK_AFTER, NEVER, DriftTrack, Statistics
-from stagewise.kernels.compile import Floats
-from stagewise.kernels.layout import ModelBlock
+from stagewise.engine.compile import Floats
+from stagewise.engine.layout import ModelBlock
 from stagewise.models.diagnostics import MeanChange, Sums, count_outcomes, get_diagnostics, subtract_sums
 from stagewise.models.model_block import iter_model_blocks
 from stagewise.policies.settings import FALSE_ALARMS
+from stagewise.problem.context import get_segment_name
 from stagewise.problem.errors import ErrorCode, InvalidProblem
-from stagewise.problem.naming import get_segment_name
 from stagewise.records.reason import Contradiction, Reason, ReasonDetails
 
 MIN_OUTCOMES = 32  # before the first mark
@@ -136,7 +136,7 @@ def build_drift_cause(policy: Any, signal: int, moved: MeanChange) -> ReasonDeta
     names, several_means = (policy.reward_name, *policy.thresholds.names), moved.means is not None and moved.cells > 1
     early, late = moved.means or (math.nan, math.nan)
     return ReasonDetails.of(
-        Reason.CONTRADICTION,
+        Reason.ASSUMPTION_CONTRADICTED,
         found=Contradiction.DRIFT,
         limit=names[signal],
         action=None if moved.action < 0 else policy.describe_action(moved.action, moved.word),

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stagewise.kernels.compile import Ints
+from stagewise.engine.compile import Ints
 from stagewise.problem.checks import check_bool
+from stagewise.problem.columns import Hashes, hash_rows
 from stagewise.problem.errors import ErrorCode, InvalidOutcome
-from stagewise.problem.row_hash import Hashes, hash_rows
 
 MAX_LOGS = 10_000  # logs that are remembered, the latest
 MAX_ROWS = 1 << 14  # hashes of rows that are remembered

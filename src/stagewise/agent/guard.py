@@ -9,9 +9,10 @@ import numpy as np
 from stagewise.agent.drift_test import find_drift, get_signal_sums
 from stagewise.agent.health_findings import Check, format_finding_name
 from stagewise.agent.statistics import DriftTrack, Statistics
-from stagewise.kernels.bounds import CENTRE, HALF
-from stagewise.kernels.compile import Floats, as_python
-from stagewise.kernels.constraints import (
+from stagewise.engine.compile import Floats, as_python
+from stagewise.engine.layout import PER_ROUND_SAFE, SAFE_INDEX, get_round_safe_action
+from stagewise.engine.layout import SAFE_COST_DECLARED as BOUNDED
+from stagewise.engine.limits import (
     CONTRADICTED,
     COST_BOUND,
     MODEL,
@@ -22,8 +23,7 @@ from stagewise.kernels.constraints import (
     get_limit_terms,
     has_switch,
 )
-from stagewise.kernels.layout import PER_ROUND_SAFE, SAFE_INDEX, get_round_safe_action
-from stagewise.kernels.layout import SAFE_COST_DECLARED as BOUNDED
+from stagewise.engine.workspace import CENTRE, HALF
 from stagewise.models.diagnostics import get_diagnostics
 from stagewise.models.model_block import iter_model_blocks
 from stagewise.policies.base_policy import BasePolicy
@@ -126,7 +126,7 @@ def apply_guard(
 
     `again` decides with another policy in the same round.
     """
-    contradicted = decision.reason is Reason.CONTRADICTION
+    contradicted = decision.reason is Reason.ASSUMPTION_CONTRADICTED
     if contradicted:
         record_contradictions(policy, state, statistics, decision)
     open_alerts = statistics.open_alerts
@@ -169,7 +169,7 @@ def play_safe(policy: Any, decision: Decision, actions: Any, cause: ReasonDetail
     label = "safe action" if policy.names is None else f"{policy.names[index]} (safe)"
     safe_decision = decision._replace(
         action=action, action_index=index, step_size=step, probabilities=probabilities, optimistic_reward=reward,
-        pessimistic_cost=limits.at_safe, reason_details=cause, optimality_gap=0.0,
+        pessimistic_cost=limits.at_safe, reason_details=cause, solver_gap=0.0,
     )  # fmt: skip
     basis = SafeActionBasis(limits, label, reward, cause.message)
     return safe_decision._with(basis, decision._offered, decision._uncached)

@@ -20,9 +20,9 @@ from stagewise.agent.health_findings import (
     Health as Health,
 )
 from stagewise.agent.statistics import DriftTrack, Statistics
-from stagewise.kernels.compile import Floats
-from stagewise.kernels.constraints import ALARM
-from stagewise.kernels.layout import ModelBlock
+from stagewise.engine.compile import Floats
+from stagewise.engine.layout import ModelBlock
+from stagewise.engine.limits import ALARM
 from stagewise.models.diagnostics import Evidence, get_diagnostics
 from stagewise.models.model_block import iter_model_blocks
 from stagewise.policies.base_policy import BasePolicy

@@ -130,7 +130,7 @@ class HealthFinding(NamedTuple):
     def reason_details(self) -> ReasonDetails | None:
         """The cause of the decisions that this finding stops; None if it stops none."""
         stops = self.verdict in (Verdict.CONTRADICTED, Verdict.ACKNOWLEDGED) and "found" in self.details
-        return ReasonDetails(Reason.CONTRADICTION, self.details) if stops else None
+        return ReasonDetails(Reason.ASSUMPTION_CONTRADICTED, self.details) if stops else None
 
     def blocks_decisions(self, policy: Any) -> bool:
         """Return whether the safe action is played because of this finding."""

@@ -3,9 +3,10 @@
 from typing import Any
 
 from stagewise.policies.base_policy import BasePolicy
-from stagewise.problem.checks import as_array, check_outcome_array, is_listing, list_entries, safe_repr
+from stagewise.problem.checks import as_array, check_outcome_array, is_listing, list_entries
+from stagewise.problem.columns import get_named_values
 from stagewise.problem.errors import ErrorCode, InvalidOutcome
-from stagewise.problem.named_values import get_named_values
+from stagewise.problem.formatting import safe_repr
 
 
 def parse_log(policy: BasePolicy, features: Any, rewards: Any, costs: Any) -> tuple[Any, list[Any]]:

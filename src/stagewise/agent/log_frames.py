@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from stagewise.agent.problem_frames import read_problem_actions, read_problem_values
-from stagewise.files.table_reader import read_table
-from stagewise.kernels.compile import Floats, Ints
+from stagewise.engine.compile import Floats, Ints
+from stagewise.files.tables import read_table
 from stagewise.policies.base_policy import BasePolicy
 from stagewise.problem.checks import check_mapping, is_listing
 from stagewise.problem.columns import (

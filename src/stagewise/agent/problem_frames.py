@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats
+from stagewise.engine.compile import Floats
 from stagewise.policies.context_rows import build_rows
 from stagewise.policies.problem_policy import ProblemPolicy
 from stagewise.problem.checks import check_mapping
 from stagewise.problem.columns import get_column, get_numeric_column, list_unique_names, map_unique
+from stagewise.problem.context import check_segment_name, describe_range_error, hash_segment
 from stagewise.problem.errors import ErrorCode, InvalidActions, InvalidOutcome
 from stagewise.problem.formatting import safe_repr, suggest_name
-from stagewise.problem.naming import check_segment_name, describe_range_error, hash_segment
 from stagewise.problem.signals import Limit, Reward, scale_outcome
 
 

@@ -3,15 +3,16 @@
 from threading import Lock
 from typing import Any
 
-from stagewise.agent.action_restriction import restrict_actions
+from stagewise.agent.base_agent import restrict_actions
 from stagewise.agent.guard import apply_guard
-from stagewise.agent.seeding import check_name, derive_id_prefix, derive_stream
+from stagewise.agent.identity import check_name, derive_id_prefix, derive_stream
 from stagewise.agent.snapshot import Snapshot
 from stagewise.policies.base_policy import BasePolicy
 from stagewise.policies.policy_encoding import encode_value
 from stagewise.policies.problem_diff import is_extension
-from stagewise.problem.checks import check_integer_at_least, safe_repr
+from stagewise.problem.checks import check_integer_at_least
 from stagewise.problem.errors import ErrorCode, InvalidProblem
+from stagewise.problem.formatting import safe_repr
 from stagewise.problem.window import parse_timestamp
 from stagewise.records.decision import Decision
 from stagewise.records.random_key import RandomKey
@@ -98,7 +99,7 @@ class Replica:
             if only is not None:
                 offered = restrict_actions(policy, actions, only)
             decision = policy.choose(state, offered, draw)
-            if statistics.alerts or decision.reason is Reason.CONTRADICTION:
+            if statistics.alerts or decision.reason is Reason.ASSUMPTION_CONTRADICTED:
                 decision = apply_guard(
                     policy, state, statistics, decision, offered, lambda other: other.choose(state, offered, draw)
                 )

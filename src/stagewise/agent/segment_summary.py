@@ -5,12 +5,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats, as_python
-from stagewise.kernels.layout import ModelBlock
-from stagewise.kernels.models.segment_rates import get_lowest_value
+from stagewise.engine.compile import Floats, as_python
+from stagewise.engine.layout import ModelBlock
 from stagewise.models.diagnostics import get_diagnostics
 from stagewise.models.model_block import iter_model_blocks
-from stagewise.problem.naming import get_segment_name
+from stagewise.models.segment_rates import get_lowest_value
+from stagewise.problem.context import get_segment_name
 
 LEAST = as_python(get_lowest_value)
 MAX_SEGMENTS = 12  # segments of a limit in a report: those with most outcomes

@@ -49,7 +49,7 @@ def verify(
     """
     is_intact, rows = True, 0
     with open_existing_store(store) as opened:
-        from stagewise.server.audit.verify_log import Receipt, verify_store
+        from stagewise.server.audit.verify import Receipt, verify_store
 
         for found in verify_store(opened, [Receipt.of(text) for text in receipt or []]):
             rows += found.rows
@@ -81,7 +81,7 @@ def explain(
     Example: stagewise audit explain server.db notifications DECISION
     """
     with open_existing_store(store) as opened:
-        from stagewise.server.audit.explain_decision import explain_logged_decision
+        from stagewise.server.audit.replay import explain_logged_decision
 
         typer.echo(explain_logged_decision(opened, experiment, decision))
 
@@ -98,7 +98,7 @@ def replay(
     Example: stagewise audit replay server.db notifications
     """
     with open_existing_store(store) as opened:
-        from stagewise.server.audit.replay_log import Replay
+        from stagewise.server.audit.replay import Replay
 
         result = Replay(opened, experiment).run(after, until)
     failed = f"; {result.failed:,} failed inside the server and were the safe action" if result.failed else ""
@@ -122,7 +122,7 @@ def export(
     Example: stagewise audit export server.db notifications log.parquet
     """
     with open_existing_store(store) as opened:
-        from stagewise.server.audit.export_log import export_log
+        from stagewise.server.audit.export import export_log
         from stagewise.server.audit.log_reader import count_offline_rows
 
         count, rows = export_log(opened, experiment, out), count_offline_rows(opened, experiment)
@@ -140,7 +140,7 @@ def copy(
     Example: stagewise audit copy server.db postgresql://user@host/database
     """
     with handle_errors():
-        from stagewise.server.audit.copy_log import copy_and_verify
+        from stagewise.server.audit.copy import copy_and_verify
 
         for found in copy_and_verify(store, to):
             if found.rows:

@@ -7,7 +7,7 @@ from stagewise.cli.spec import read_spec
 from stagewise.reports.certificate import Certificate
 from stagewise.reports.certificate_text import format_headline
 from stagewise.simulation.certify import certify
-from stagewise.simulation.verify import verify
+from stagewise.simulation.verify import verify_certificate
 from stagewise.worlds.world_families import build_family
 
 
@@ -33,7 +33,7 @@ def run_certify(spec: Path, out: Path, **settings: Any) -> tuple[bool, str]:
 
 def run_verify(path: Path, fraction: float, seed: int | None, executor: str | None) -> tuple[bool, str]:
     """Repeat a fraction of a certificate's runs and compare them."""
-    found = verify(path, fraction=fraction, seed=seed, executor=executor)
+    found = verify_certificate(path, replay_fraction=fraction, seed=seed, executor=executor)
     batches = "1 batch" if found.batches == 1 else f"{found.batches} batches"
     repeated = f"{found.runs:,} runs in {batches} were repeated, {found.equal} of them bit for bit"
     if found.stands:

@@ -21,8 +21,7 @@ import numpy as np
 
 from stagewise.policies.problem import Problem
 from stagewise.problem.errors import StagewiseError
-from stagewise.problem.limit_encoding import scale_limit
-from stagewise.problem.signals import scale_outcome
+from stagewise.problem.signals import scale_limit, scale_outcome
 from stagewise.problem.thresholds import parse_threshold
 from stagewise.records.random_key import RandomKey
 from stagewise.server.client import Client, DecisionResponse, RequestRejected
@@ -75,7 +74,7 @@ class Population:
             safe=safe,
             features="plain",
             segments=list(SEGMENT_SHARES.values()) if has_segments else None,
-            offsets=np.zeros((1 + len(cost), len(reward), len(SEGMENT_SHARES))) if has_segments else None,
+            segment_offsets=np.zeros((1 + len(cost), len(reward), len(SEGMENT_SHARES))) if has_segments else None,
         )
 
     def user(self, number: int) -> tuple[dict[str, Any], Any]:
@@ -111,7 +110,7 @@ class UserStream:
         problem, first = self.population.problem, self.number
         self.number += users
         contexts = [self.population.user(first + i)[0] for i in range(users)]
-        for number, decision in enumerate(self.client.decide_all(contexts), first):
+        for number, decision in enumerate(self.client.decide_many(contexts), first):
             if isinstance(decision, DecisionResponse) and decision.logged:
                 outcome = self.population.outcome(problem.get_action_index(decision.action), number)
                 self.schedule_outcomes(decision.decision_id, outcome, now)
@@ -119,7 +118,7 @@ class UserStream:
         while self.scheduled and self.scheduled[0][0] <= now:
             due.append(heapq.heappop(self.scheduled)[2])
         if due:
-            self.client.learn_all(due)
+            self.client.learn_many(due)
 
     def schedule_outcomes(self, id_: str, outcome: Mapping[str, float], now: float) -> None:
         """Schedule the reports of a decision's outcome."""

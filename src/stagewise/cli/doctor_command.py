@@ -44,7 +44,7 @@ def doctor(
     Example: stagewise doctor log.csv --limit opt_out=0.02 --out problem.toml
     """
     with handle_errors():
-        from stagewise.files.table_writer import WRITERS
+        from stagewise.files.tables import WRITERS
         from stagewise.launch.doctor.doctor import doctor as run_doctor
         from stagewise.problem.errors import InvalidFile
         from stagewise.reports.output_folder import write_bytes, write_text

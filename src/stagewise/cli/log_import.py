@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from stagewise.files.table_reader import read_table
+from stagewise.files.tables import read_table
 from stagewise.launch.decision_log import Log, select_learnable
 from stagewise.launch.doctor.doctor import doctor
 from stagewise.policies.problem import Problem

@@ -2,8 +2,7 @@
 
 from pathlib import Path
 
-from stagewise.files.paths import parse_path
-from stagewise.files.toml_files import read_toml
+from stagewise.files.paths import parse_path, read_toml
 from stagewise.policies.problem import Problem
 from stagewise.problem.errors import ErrorCode, InvalidFile, InvalidProblem, StagewiseError
 from stagewise.problem.formatting import format_path

@@ -10,14 +10,12 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError
 
 from stagewise import _exported
 from stagewise.cli.spec_errors import format_unknown_key, format_validation_error
-from stagewise.files.paths import parse_path
-from stagewise.files.toml_files import read_toml
+from stagewise.files.paths import parse_path, read_toml
 from stagewise.policies.policy_encoding import get_policies
 from stagewise.policies.problem import Problem
 from stagewise.problem.actions import Rays
-from stagewise.problem.checks import safe_repr
 from stagewise.problem.errors import ErrorCode, InvalidFile, StagewiseError
-from stagewise.problem.formatting import suggest_name
+from stagewise.problem.formatting import safe_repr, suggest_name
 from stagewise.problem.functions import FunctionClass
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import AtLeast, RelativeToSafe
@@ -48,7 +46,7 @@ class SimulationTable(StrictModel):
     rounds: PositiveInt
     runs: PositiveInt = 1
     seed: int = Field(default=0, ge=0, lt=2**64)
-    record: PositiveInt = 1000
+    record_points: PositiveInt = 1000
     backend: Literal["auto", "cpu", "python", "cuda"] = "auto"
     audit: bool = False
 

@@ -11,8 +11,8 @@ from typing import Any, NoReturn, Self
 import numpy as np
 import numpy.typing as npt
 
-from stagewise.files.table_reader import read_table
-from stagewise.kernels.compile import Flags, Floats, Ints
+from stagewise.engine.compile import Flags, Floats, Ints
+from stagewise.files.tables import read_table
 from stagewise.launch.notes import Note, NoteCode
 from stagewise.policies.problem import Problem
 from stagewise.problem.checks import check_mapping, check_number
@@ -25,9 +25,9 @@ from stagewise.problem.columns import (
     parse_object_numbers,
     suggest_column,
 )
+from stagewise.problem.context import FLOATS
 from stagewise.problem.errors import ErrorCode, InvalidFile, InvalidOutcome, InvalidProblem, StagewiseError
 from stagewise.problem.formatting import format_count, safe_repr, suggest_name
-from stagewise.problem.naming import FLOATS
 from stagewise.problem.window import parse_timestamp
 
 Texts = npt.NDArray[np.object_]
@@ -419,10 +419,10 @@ def select_closed_rows(log: Log, now: Any = None) -> tuple[Flags, list[Note]]:
             "{rows}; give a longer log, or the time of its export as now=...",
             rows=format_count(log.rows, "row"),
             name=name,
-            length_text=window.length_text,
+            length_text=window.duration_text,
         )
     count = int(np.count_nonzero(~closed))
-    return closed, [Note.of(NoteCode.ROWS_WITH_OPEN_WINDOWS, name=name, count=count, window=window.length_text)]
+    return closed, [Note.of(NoteCode.ROWS_WITH_OPEN_WINDOWS, name=name, count=count, window=window.duration_text)]
 
 
 def fill_missing(log: Log) -> tuple[Log, list[Note]]:

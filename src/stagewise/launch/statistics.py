@@ -19,9 +19,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import betainc, gammainc, gammaincinv, gammaln  # type: ignore[import-untyped]
 
-from stagewise.kernels.compile import Flags, Floats, Ints, as_python
-from stagewise.kernels.models.interval import compute_kl_interval
-from stagewise.problem.row_hash import GOLDEN_GAMMA, Hashes, finalize_bits
+from stagewise.engine.compile import Flags, Floats, Ints, as_python
+from stagewise.models.intervals import compute_kl_interval
+from stagewise.problem.columns import GOLDEN_GAMMA, Hashes, finalize_bits
 
 # OPB's "kl" interval (rows, mean, log 1/error): for outcomes in [0, 1], all numbers of rows, and every logging policy.
 KL_INTERVAL = as_python(compute_kl_interval)

@@ -3,15 +3,44 @@
 Each `models/*_model.py` registers the diagnostics of its kind. What a model's diagnostics do not cover is not tested.
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats, Ints
-from stagewise.kernels.constraints import ALARM
-from stagewise.kernels.layout import ModelBlock
-from stagewise.kernels.models.assumption_tests import compute_max_deviation
+from stagewise.engine.compile import Floats, Ints, kernel
+from stagewise.engine.layout import ModelBlock
+from stagewise.engine.limits import ALARM
+
+FEW, SOME, MANY = 0.9, 0.3, 0.05  # values of s at which squared residuals are tested against the noise
+SPENT = math.log(3.0)
+LEAST_RATIO = 1.025  # −log(1 − s) ≥ 1.025 s at all three: mean squares below 1.025 R² cannot contradict R
+PER_FEW, PER_SOME, PER_MANY = -math.log1p(-FEW), -math.log1p(-SOME), -math.log1p(-MANY)
+
+
+@kernel
+def compute_max_squares(count: float, alarm: float) -> float:
+    """Return an upper bound on the sum of squares of n numbers, in units of R²: min_s (2 log(3/a) − n log(1 − s))/s."""
+    spent = 2.0 * (alarm + SPENT)
+    few, some = (spent + count * PER_FEW) / FEW, (spent + count * PER_SOME) / SOME
+    return min(few, some, (spent + count * PER_MANY) / MANY)
+
+
+@kernel
+def compute_least_noise(squares: float, count: float, alarm: float) -> float:
+    """Return the least R for which n R-sub-Gaussian numbers may have squares that add up to Q or more.
+
+    R² ≥ s Q/(2 log(3/a) − n log(1 − s)) for s = .9, .3 and .05 and all n at once, with probability 1 − a.
+    """
+    return math.sqrt(max(squares, 0.0) / compute_max_squares(count, alarm))
+
+
+@kernel
+def compute_max_deviation(count: float, noise: float, alarm: float) -> float:
+    """Return a bound on |Σ of n R-sub-Gaussian numbers|: R √((n + 1)(log(n + 1) + 2 log 1/a)), for all n at once."""
+    return noise * math.sqrt((count + 1.0) * (math.log1p(count) + 2.0 * alarm))
+
 
 Sums = dict[str, Any]  # sums at some time, by name; names of outcome counts begin with "outcomes"
 Marks = Sequence[Sums]  # sums at several times, the last of which is now

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats, Ints, as_python
-from stagewise.kernels.layout import MODEL_BLOCKS, ModelBlock, get_model_block
+from stagewise.engine.compile import Floats, Ints, as_python
+from stagewise.engine.layout import MODEL_BLOCKS, ModelBlock, get_model_block
 from stagewise.problem.errors import ErrorCode, InvalidProblem
 
 GET_MODEL_BLOCK = as_python(get_model_block)
@@ -71,19 +71,19 @@ class RegressionModel:
 
 
 def split_regressions(
-    signals: int, reward_known: bool, costs_known: bool, separate_signals: bool = False
+    signals: int, reward_known: bool, costs_known: bool, separate_models: bool = False
 ) -> list[tuple[int, int, bool]]:
     """Return the signals `first` to `last` of each regression, and whether their values at x₀ are known.
 
-    Reward and costs share one if both are known there, or both unknown; with `separate_signals` every signal has its
+    Reward and costs share one if both are known there, or both unknown; with `separate_models` every signal has its
     own.
 
     >>> split_regressions(3, True, True), split_regressions(3, True, False)
     ([(0, 3, True)], [(0, 1, True), (1, 3, False)])
-    >>> split_regressions(3, True, False, separate_signals=True)
+    >>> split_regressions(3, True, False, separate_models=True)
     [(0, 1, True), (1, 2, False), (2, 3, False)]
     """
-    if separate_signals:
+    if separate_models:
         return [(i, i + 1, costs_known if i else reward_known) for i in range(signals)]
     if signals == 1 or reward_known == costs_known:
         return [(0, signals, reward_known)]

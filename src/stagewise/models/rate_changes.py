@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats, Ints
+from stagewise.engine.compile import Floats, Ints
 
 RATIOS = 2.0 ** np.arange(-5.0, 2.5, 0.5)  # of later to earlier outcomes, up to which stakes are placed
 RISES = np.array([(k, k * r, i) for k in 2.0 ** np.arange(-3, 3) for i, r in enumerate(RATIOS) if k * r <= 0.95])

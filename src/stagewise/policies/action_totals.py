@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats
-from stagewise.kernels.loop.outcome_totals import fill_totals
+from stagewise.engine.compile import Floats
+from stagewise.models.context import fill_totals
 from stagewise.policies.context_caps import ContextCAPS
 from stagewise.policies.policy import State
 

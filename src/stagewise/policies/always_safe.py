@@ -6,8 +6,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats, Ints
-from stagewise.kernels.loop.round import RoundSpec
+from stagewise.engine.compile import Floats, Ints
+from stagewise.engine.round import RoundSpec
 from stagewise.policies.arrays import assemble_arrays
 from stagewise.policies.base_policy import NOTHING, BasePolicy
 from stagewise.policies.baseline import get_round_safe_action, parse_safe_action
@@ -26,10 +26,6 @@ from stagewise.records.reason import Reason, ReasonDetails
 @dataclass(frozen=True, kw_only=True, eq=False)
 class AlwaysSafe(BasePolicy):
     """Play the safe action in every round and learn nothing: the baseline for every learner.
-
-    Args:
-        safe_action: The action that is played.
-        threshold: The limits on expected costs: a number, one per constraint, or a mapping by name.
 
     Raises:
         InvalidProblem: A setting is invalid or conflicts with another.

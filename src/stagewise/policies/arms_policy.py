@@ -8,18 +8,21 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats, Ints, as_python
-from stagewise.kernels.loop.round import RoundSpec
-from stagewise.kernels.models.arm_means import RATES, get_arm_means, get_kept_intervals, tighten_arm
-from stagewise.models.arms_model import (
+from stagewise.engine.compile import Floats, Ints, as_python
+from stagewise.engine.round import RoundSpec
+from stagewise.models.arms import (
     RADII,
     RANGED,
+    RATES,
     ArmRadius,
     ArmsModel,
     build_rate_ends,
     compute_confidence,
     compute_lows,
+    get_arm_means,
     get_interval_kind,
+    get_kept_intervals,
+    tighten_arm,
 )
 from stagewise.models.model_block import iter_model_blocks
 from stagewise.policies.base_policy import check_unit_range
@@ -27,15 +30,9 @@ from stagewise.policies.compiled_policy import CompiledPolicy
 from stagewise.policies.policy import PlayedAction, State
 from stagewise.policies.settings import check_probability, set_derived
 from stagewise.problem.actions import ALL, Arms, Flags
-from stagewise.problem.checks import (
-    PerSignal,
-    as_array,
-    check_choice,
-    check_integer_at_least,
-    check_per_signal,
-    safe_repr,
-)
+from stagewise.problem.checks import PerSignal, as_array, check_choice, check_integer_at_least, check_per_signal
 from stagewise.problem.errors import ErrorCode, InvalidActions, InvalidProblem
+from stagewise.problem.formatting import safe_repr
 from stagewise.problem.thresholds import Thresholds
 
 ARM_MEANS, KEPT_INTERVALS, TIGHTEN_ARM = as_python(get_arm_means), as_python(get_kept_intervals), as_python(tighten_arm)

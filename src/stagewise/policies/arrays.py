@@ -6,10 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stagewise.files.machine import GIB, get_total_memory
-from stagewise.kernels.answer import answer_size
-from stagewise.kernels.compile import Floats, Ints, as_python
-from stagewise.kernels.layout import (
+from stagewise.engine.compile import Floats, Ints, as_python
+from stagewise.engine.layout import (
     CACHE_DISABLED,
     CACHED,
     CAPACITY,
@@ -18,8 +16,10 @@ from stagewise.kernels.layout import (
     is_memory_header_valid,
     memory_size,
 )
-from stagewise.kernels.loop.memory import build_memory_kernels
-from stagewise.kernels.loop.round import RoundSpec, build_round, scratch_size, work_size
+from stagewise.engine.memory import build_memory_kernels
+from stagewise.engine.round import RoundSpec, build_round, scratch_size, work_size
+from stagewise.engine.workspace import answer_size
+from stagewise.files.paths import GIB, get_total_memory
 from stagewise.models.model_block import ModelBlockSpec
 from stagewise.problem.errors import ErrorCode, InvalidProblem
 

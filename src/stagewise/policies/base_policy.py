@@ -8,12 +8,13 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats, Ints
-from stagewise.kernels.models.ridge import ELSEWHERE
+from stagewise.engine.compile import Floats, Ints
+from stagewise.models.regression import ELSEWHERE
 from stagewise.policies.policy import PlayedAction, State
-from stagewise.problem.checks import LARGEST, check_integer_at_least, check_number, check_outcome, safe_repr
+from stagewise.problem.checks import LARGEST, check_integer_at_least, check_number, check_outcome
 from stagewise.problem.errors import ErrorCode, InvalidActions, InvalidOutcome, InvalidProblem
-from stagewise.problem.round_safe_action import RoundSafeAction
+from stagewise.problem.formatting import safe_repr
+from stagewise.problem.safe_action import RoundSafeAction
 from stagewise.problem.thresholds import Thresholds
 from stagewise.records.decision import Decision
 from stagewise.records.outcome import Outcome
@@ -30,7 +31,7 @@ class BasePolicy:
 
     thresholds: Thresholds
     delta: float
-    share_delta: bool = True  # δ is divided among the signals
+    split_delta: bool = True  # δ is divided among the signals
 
     # Read by simulations, certificates and theorems.
     mixes: ClassVar[bool] = False  # its limits hold for mixtures, and regret is relative to the best mixture
@@ -43,7 +44,7 @@ class BasePolicy:
     reward_name: str = "reward"
     reward_span: tuple[float, float] = (0.0, 1.0)  # the low end and the length of its range, in the user's units
     names: Sequence[str] | None = None  # names of the actions, or None
-    separate_signals: bool = False  # every signal has its own model; NaN stands for signals that have not arrived
+    separate_models: bool = False  # every signal has its own model; NaN stands for signals that have not arrived
     problem: Any = None  # the `Problem` that it plays, or None
     has_parts: ClassVar[bool] = False  # its memory consists of model blocks with diagnostics (`models.diagnostics`)
 
@@ -59,7 +60,7 @@ class BasePolicy:
         if self.learns != EVERY:
             return (float(self.delta),) if self.learns == REWARD else ()
         signals = 1 + int(self.thresholds.values.size)
-        return (float(self.delta) / (signals if self.share_delta else 1),) * signals
+        return (float(self.delta) / (signals if self.split_delta else 1),) * signals
 
     @abstractmethod
     def start(self) -> State:

@@ -2,10 +2,9 @@
 
 from typing import Any
 
-from stagewise.problem.checks import safe_repr
 from stagewise.problem.errors import ErrorCode, InvalidActions, InvalidProblem
-from stagewise.problem.round_safe_action import RoundSafeAction
-from stagewise.problem.safe_action import SafeAction
+from stagewise.problem.formatting import safe_repr
+from stagewise.problem.safe_action import RoundSafeAction, SafeAction
 from stagewise.problem.thresholds import Thresholds
 
 

@@ -6,10 +6,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats
-from stagewise.kernels.loop.round import EVERY, MIXTURE, RAYS, RoundSpec
-from stagewise.models.linear_model import LinearModel
+from stagewise.engine.compile import Floats
+from stagewise.engine.round import EVERY, MIXTURE, RAYS, RoundSpec
 from stagewise.models.model_block import iter_model_blocks
+from stagewise.models.ridge import LinearModel
 from stagewise.policies.base_policy import check_unit_range
 from stagewise.policies.baseline import check_safe_range, parse_safe_action
 from stagewise.policies.certificate_settings import CertificateSettings
@@ -63,29 +63,6 @@ class CAPS(CertificateSettings, PerCandidateBounds):
     that recur have confidence sets of their own beside the ellipsoid, so that the bounds of actions that are played
     often do not depend on the dimension.
 
-    Args:
-        safe_action: The action that is known to be safe before learning.
-        threshold: The limits on every round's expected costs: a number, one per constraint, or a mapping by name.
-        noise: R: outcomes are R-sub-Gaussian around their means; one number, or one for the reward and one per cost.
-        delta: The guarantee holds with probability 1 − δ.
-        check_assumptions: Test the declared assumptions online; a contradiction plays the safe action
-            (docs/theory/watch.md).
-        cost_bound: A-priori bound on mean costs, or one for each; "unit": 1, which is checked; None: no bound.
-        norm_bound: S ≥ ‖θ*‖, ‖μ*‖: one number, or one for the reward and one per cost.
-        action_bound: L ≥ ‖x‖; used only by radius="paper" and by the inflation "theory" of SafeLTS.
-        ridge: λ: the ridge of the regressions; None: the largest d R²/S² of the signals. The paper has 1.
-        radius: The kind of confidence radius (docs/theory/joint-radius.md).
-        separate_signals: Learn each signal when it arrives, without waiting for the others, in a regression of its own.
-        dimension: d, where every round names its safe action; otherwise the safe action's features determine it.
-        posterior_scale: ν: the scale of posterior samples, in posterior standard deviations; 0: greedy.
-        certificate_factor: C ≥ 1: the largest certified regret of a proposal, in units of its uncertainty.
-        reward_bound: An upper bound on all mean rewards.
-        mixtures: Sample from mixtures of the listed actions instead of playing points on rays; limits hold for the
-            mixture.
-        bounded_outcomes: Every outcome lies in [0, 1], as clicks do; rare outcomes are then learned faster.
-        rare_costs: Costs lie in [0, 1] and are rarely above 0, as complaints are; for features that do not recur.
-        blocks: With `rare_costs`: the number of feature blocks of equal length; an action uses one (template × user).
-
     Raises:
         InvalidProblem: A setting is invalid or conflicts with another.
 
@@ -106,7 +83,7 @@ class CAPS(CertificateSettings, PerCandidateBounds):
     """Costs lie in [0, 1] and are rarely above 0, as complaints are; for features that do not recur."""
     blocks: int = 1
     """With `rare_costs`: the number of feature blocks of equal length; an action uses one (template × user)."""
-    share_delta: bool = field(init=False, default=True)
+    split_delta: bool = field(init=False, default=True)
     per_action_bounds: bool = field(init=False, default=True)
 
     round_spec: ClassVar[RoundSpec] = RoundSpec(ridge=1, per_candidate=1, rule=RAYS, sampled=EVERY)

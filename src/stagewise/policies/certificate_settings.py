@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass, field
 
-from stagewise.kernels.layout import CERTIFIED, ENFORCES_LIMITS, OFFERS_SAFE
+from stagewise.engine.layout import CERTIFIED, ENFORCES_LIMITS, OFFERS_SAFE
 from stagewise.policies.settings import Optimism
 from stagewise.problem.checks import LARGEST, check_number, check_positive
 from stagewise.problem.errors import ErrorCode, InvalidProblem
@@ -20,8 +20,8 @@ class CertificateSettings:
     reward_bound: float = 1.0
     """An upper bound on all mean rewards."""
     optimism: Optimism = field(init=False, default="inflated")
-    reward_scale: float | None = field(init=False, default=None)
-    cost_scale: float = field(init=False, default=1.0)
+    reward_confidence_scale: float | None = field(init=False, default=None)
+    cost_confidence_scale: float = field(init=False, default=1.0)
 
     @property
     def switches(self) -> int:

@@ -9,14 +9,14 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from stagewise.kernels.bounds import Workspace, fill_estimates, get_workspace
-from stagewise.kernels.compile import Flags, Floats, Ints, as_python, get_batch_rows
-from stagewise.kernels.constraints import CONTRADICTED
-from stagewise.kernels.layout import CACHE_DISABLED, CACHED, CAPACITY, MODEL_BLOCKS, get_known_actions
-from stagewise.kernels.loop.log_learner import build_log_learner
-from stagewise.kernels.loop.memory import build_memory_kernels
-from stagewise.kernels.loop.round import RoundSpec
-from stagewise.kernels.models.ridge import ELSEWHERE
+from stagewise.engine.batch import build_log_learner
+from stagewise.engine.compile import Flags, Floats, Ints, as_python, get_batch_rows
+from stagewise.engine.layout import CACHE_DISABLED, CACHED, CAPACITY, MODEL_BLOCKS, get_known_actions
+from stagewise.engine.limits import CONTRADICTED
+from stagewise.engine.memory import build_memory_kernels
+from stagewise.engine.round import RoundSpec
+from stagewise.engine.workspace import Workspace, fill_estimates, get_workspace
+from stagewise.models.regression import ELSEWHERE
 from stagewise.policies.arrays import (
     MEMORY_SIZE,
     RoundResources,
@@ -31,7 +31,7 @@ from stagewise.policies.contradictions import build_cause
 from stagewise.policies.policy import PlayedAction, State
 from stagewise.problem.checks import MANY
 from stagewise.problem.errors import ErrorCode, InvalidProblem
-from stagewise.problem.round_safe_action import RoundSafeAction
+from stagewise.problem.safe_action import RoundSafeAction
 from stagewise.problem.thresholds import Thresholds
 from stagewise.records.decision import Decision
 from stagewise.records.random_key import RandomKey

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats, Ints
+from stagewise.engine.compile import Floats, Ints
 from stagewise.problem.errors import ErrorCode, InvalidProblem
 from stagewise.problem.functions import FunctionClass
 from stagewise.problem.safe_action import SafeAction

@@ -8,11 +8,11 @@ from typing import Any, ClassVar, get_args
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats
-from stagewise.kernels.layout import SAFE_COST_DECLARED, SAFE_INDEX
-from stagewise.kernels.loop.round import EVERY, MIXTURE, RoundSpec
-from stagewise.models.arms_model import compute_lows, split_delta
-from stagewise.models.context_model import NOISE, Signal, SignalModel, compute_action_shares
+from stagewise.engine.compile import Floats
+from stagewise.engine.layout import SAFE_COST_DECLARED, SAFE_INDEX
+from stagewise.engine.round import EVERY, MIXTURE, RoundSpec
+from stagewise.models.arms import compute_lows, split_delta
+from stagewise.models.context import NOISE, Signal, SignalModel, compute_action_shares
 from stagewise.models.model_block import ModelBlockSpec
 from stagewise.policies.arrays import assemble_arrays
 from stagewise.policies.base_policy import check_unit_range
@@ -26,16 +26,9 @@ from stagewise.policies.policy import State
 from stagewise.policies.ray_decision import copy_action
 from stagewise.policies.safe_policy import SafePolicy
 from stagewise.policies.settings import build_constraint_settings, check_probability, copy_settings, set_derived
-from stagewise.problem.checks import (
-    MOST,
-    check_choice,
-    check_integer,
-    check_number,
-    check_positive,
-    check_size,
-    safe_repr,
-)
+from stagewise.problem.checks import MOST, check_choice, check_integer, check_number, check_positive, check_size
 from stagewise.problem.errors import ErrorCode, InvalidProblem
+from stagewise.problem.formatting import safe_repr
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import Thresholds, get_safe_costs, resolve_thresholds
 from stagewise.records.decision import Decision
@@ -50,28 +43,6 @@ class ContextCAPS(CertificateSettings, ContextPolicy, SafePolicy):
     every user, its `reward` a lower bound on its mean reward. Every outcome lies in [0, 1]. Every signal has its own
     model: linear in the context with parameters for every action, or a rate for every action, by segment where `by`
     says so (docs/theory/context-models.md).
-
-    Args:
-        safe_action: The action that is known to be safe before learning.
-        threshold: The limits on every round's expected costs: a number, one per constraint, or a mapping by name.
-        actions: The number of actions, including the safe one.
-        delta: The guarantee holds with probability 1 − δ.
-        check_assumptions: Test the declared assumptions online; a contradiction plays the safe action
-            (docs/theory/watch.md).
-        cost_bound: A-priori bound on mean costs, or one for each; "unit": 1, which is checked; None: no bound.
-        posterior_scale: ν: the scale of posterior samples, in posterior standard deviations; 0: greedy.
-        certificate_factor: C ≥ 1: the largest certified regret of a proposal, in units of its uncertainty.
-        reward_bound: An upper bound on all mean rewards.
-        context: The number of context features of a user, each in [−1, 1]; a constant is added.
-        segments: The number of segmentations of users; `by` names a signal for each.
-        by: The segmentation of a signal's rates; other signals have one rate for each action.
-        reward_model: The model of the mean reward: "linear" in the context or "rates" by action.
-        cost_model: The model of mean costs: one for all, or one for each by name.
-        norm_bound: S: an upper bound on the norm of every action's parameter; only for linear signals.
-        ridge: λ of the regressions; None: n R²/S².
-        initial_actions: The number of actions when learning began; later actions share a reserved part of δ.
-        reference_rates: The rate at which a cost's confidence sets are sharpest, by name; None: its limit (the first
-            one).
 
     Raises:
         InvalidProblem: A setting is invalid or conflicts with another.
@@ -106,14 +77,14 @@ class ContextCAPS(CertificateSettings, ContextPolicy, SafePolicy):
     """The number of actions when learning began; later actions share a reserved part of δ."""
     reference_rates: Mapping[str, float] | None = None
     """The rate at which a cost's confidence sets are sharpest, by name; None: its limit (the first one)."""
-    share_delta: bool = field(init=False, default=True)
+    split_delta: bool = field(init=False, default=True)
 
     decision_type: ClassVar[type[Decision]] = Decision  # the class of its decisions
     round_spec: ClassVar[RoundSpec] = RoundSpec(
-        per_action_ridge=1, segment_rates=1, rule=MIXTURE, sampled=EVERY, separate_signals=1
+        per_action_ridge=1, segment_rates=1, rule=MIXTURE, sampled=EVERY, separate_models=1
     )  # one for all models
     mixes: ClassVar[bool] = True
-    separate_signals: ClassVar[bool] = True  # type: ignore[misc]  # every signal has a model of its own
+    separate_models: ClassVar[bool] = True  # type: ignore[misc]  # every signal has a model of its own
     requires_unit_range: ClassVar[bool] = True  # outcomes must lie in [0, 1]
 
     def __post_init__(self) -> None:

@@ -8,13 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats
-from stagewise.kernels.scaling import scale_to_range
-from stagewise.problem.checks import BOOL_TYPES, check_mapping, check_number, is_listing, safe_repr
-from stagewise.problem.context import Context
+from stagewise.engine.batch import scale_to_range
+from stagewise.engine.compile import Floats
+from stagewise.problem.checks import BOOL_TYPES, check_mapping, check_number, is_listing
+from stagewise.problem.context import Context, check_segment_name, describe_range_error, hash_segment, parse_ranges
 from stagewise.problem.errors import ErrorCode, InvalidActions
-from stagewise.problem.formatting import join_names, suggest_name
-from stagewise.problem.naming import check_segment_name, describe_range_error, hash_segment, parse_ranges
+from stagewise.problem.formatting import join_names, safe_repr, suggest_name
 
 DOUBLE, NO_NUMBERS = np.dtype(np.float64), np.array(None)
 

@@ -5,26 +5,20 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats, Ints, as_python
-from stagewise.kernels.layout import CACHE_DISABLED, CACHED, CAPACITY, SAFE_INDEX
-from stagewise.kernels.loop.memory import build_memory_kernels, copy_to_more_actions
-from stagewise.kernels.loop.round import RoundSpec
-from stagewise.kernels.models.segment_rates import (
-    add_segments,
-    are_slots_valid,
-    count_rows_before_full,
-    get_most_segments,
-)
+from stagewise.engine.compile import Floats, Ints, as_python
+from stagewise.engine.layout import CACHE_DISABLED, CACHED, CAPACITY, SAFE_INDEX
+from stagewise.engine.memory import build_memory_kernels, copy_to_more_actions
+from stagewise.engine.round import RoundSpec
+from stagewise.models.segment_rates import add_segments, are_slots_valid, count_rows_before_full, get_most_segments
 from stagewise.policies.arrays import MEMORY_SIZE, allocate_aligned, fits_layout, get_initializer
 from stagewise.policies.compiled_policy import CompiledPolicy
 from stagewise.policies.context_rows import ACTION, FIRST_NUMBER, ONE
 from stagewise.policies.policy import State
-from stagewise.problem.action_set import ALL, Flags
-from stagewise.problem.actions import FiniteSet
-from stagewise.problem.checks import MOST, check_array, safe_repr
+from stagewise.problem.actions import ALL, FiniteSet, Flags
+from stagewise.problem.checks import MOST, check_array
 from stagewise.problem.context import LARGEST_SEGMENT, Context
 from stagewise.problem.errors import ErrorCode, InvalidActions
-from stagewise.problem.formatting import format_count
+from stagewise.problem.formatting import format_count, safe_repr
 from stagewise.records.decision import Decision
 
 GROW, IN_ORDER = as_python(copy_to_more_actions), as_python(are_slots_valid)

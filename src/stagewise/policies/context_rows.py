@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats
+from stagewise.engine.compile import Floats
 from stagewise.policies.context_encoder import ContextEncoder
 
 ACTION, ONE, FIRST_NUMBER = 0, 1, 2  # columns of a row; the segments follow the numbers

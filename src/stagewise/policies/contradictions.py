@@ -3,9 +3,9 @@
 import math
 from typing import Any
 
-from stagewise.kernels.bounds import CENTRE, HALF
-from stagewise.kernels.compile import Floats, Ints, as_python
-from stagewise.kernels.constraints import (
+from stagewise.engine.compile import Floats, Ints, as_python
+from stagewise.engine.layout import PER_ROUND_SAFE, SAFE_COST_DECLARED, SAFE_INDEX, get_round_safe_action
+from stagewise.engine.limits import (
     CONTRADICTED,
     CONTRADICTION_KINDS,
     COST_BOUND,
@@ -15,7 +15,7 @@ from stagewise.kernels.constraints import (
     get_ceiling,
     has_switch,
 )
-from stagewise.kernels.layout import PER_ROUND_SAFE, SAFE_COST_DECLARED, SAFE_INDEX, get_round_safe_action
+from stagewise.engine.workspace import CENTRE, HALF
 from stagewise.models.diagnostics import Evidence, get_diagnostics
 from stagewise.models.model_block import iter_model_blocks
 from stagewise.problem.thresholds import Thresholds
@@ -85,4 +85,4 @@ def build_safe_cost_cause(thresholds: Thresholds, j: int, declared: float, evide
 def build_contradiction(found: Contradiction, thresholds: Thresholds, constraint: int, **numbers: Any) -> ReasonDetails:
     """Return the cause for a contradicted value of a cost."""
     name, at_most = thresholds.names[constraint], bool(thresholds.signs[constraint] > 0.0)
-    return ReasonDetails.of(Reason.CONTRADICTION, found=found, limit=name, at_most=at_most, **numbers)
+    return ReasonDetails.of(Reason.ASSUMPTION_CONTRADICTED, found=found, limit=name, at_most=at_most, **numbers)

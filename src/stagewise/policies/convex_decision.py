@@ -6,17 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from stagewise.kernels.bounds import CENTRE, HALF, OPTIMISTIC_REWARDS, PLAUSIBLE, STEPS
-from stagewise.kernels.compile import Floats, as_python
-from stagewise.kernels.constraints import (
+from stagewise.engine.compile import Floats, as_python
+from stagewise.engine.limits import (
     BOUNDS_NOT_FINITE,
     CONTRADICTED,
     COST_SCALE,
-    SAFE_COST_UNCERTAIN,
+    SAFE_ACTION_COST_UNCERTAIN,
     compute_bonus_factors,
     get_limit_terms,
 )
-from stagewise.models.confidence_set import LinearConfidenceSet, build_confidence_set
+from stagewise.engine.workspace import CENTRE, HALF, OPTIMISTIC_REWARDS, PLAUSIBLE, STEPS
+from stagewise.models.ridge import LinearConfidenceSet, build_confidence_set
 from stagewise.policies.compiled_policy import RoundResult
 from stagewise.policies.cost_bounds import describe_norm_excess
 from stagewise.policies.linear_policy import LinearPolicy, check_scale
@@ -27,8 +27,7 @@ from stagewise.problem.convex import Convex
 from stagewise.problem.errors import ErrorCode, InvalidActions
 from stagewise.records.decision import Decision
 from stagewise.records.random_key import RandomKey
-from stagewise.rules.convex_regions import Region, build_region
-from stagewise.rules.ray_search import ascend_rays, build_directions, search_rays
+from stagewise.rules.convex import Region, ascend_rays, build_directions, build_region, search_rays
 from stagewise.rules.relaxation import OptimisticProblem
 
 WEIGH, TERMS = as_python(compute_bonus_factors), as_python(get_limit_terms)
@@ -52,7 +51,7 @@ def decide_in_convex(
     belief = build_confidence_set(policy.layout, policy.settings, state.memory)
     target, bound = convex_set.find_exits(safe, convex_set.support(belief.reward[np.newaxis]) - safe), -math.inf
     result = evaluate(target)
-    if result.code not in (-SAFE_COST_UNCERTAIN, -BOUNDS_NOT_FINITE) and result.code > -CONTRADICTED:
+    if result.code not in (-SAFE_ACTION_COST_UNCERTAIN, -BOUNDS_NOT_FINITE) and result.code > -CONTRADICTED:
         regions = list(iter_regions(policy, convex_set, belief, result))
         relaxed = [region.compute_upper_bound() for region in regions] if bound_gap else []
         bound = max((region.bound for region in relaxed), default=math.inf)
@@ -80,7 +79,7 @@ def decide_in_convex(
         best = ascend_rays(optimistic_reward, convex_set, safe, best, moves, bound)
         result, target = evaluate(best.target[np.newaxis]), best.target[np.newaxis]
     decision = build_ray_decision(result, policy.thresholds, draw.round, "direction")
-    decision = decision._replace(optimality_gap=max(bound - decision.optimistic_reward, 0.0))
+    decision = decision._replace(solver_gap=max(bound - decision.optimistic_reward, 0.0))
     return policy.attach_cause(result, state, decision._with(decision._table))
 
 

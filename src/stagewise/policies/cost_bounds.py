@@ -6,11 +6,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats
-from stagewise.problem.checks import check_positive, is_listing, list_entries, safe_repr
+from stagewise.engine.compile import Floats
+from stagewise.problem.checks import check_positive, is_listing, list_entries, order_by_name
 from stagewise.problem.errors import ErrorCode, InvalidProblem
-from stagewise.problem.formatting import suggest_percent
-from stagewise.problem.named_values import order_by_name
+from stagewise.problem.formatting import safe_repr, suggest_percent
 from stagewise.problem.thresholds import Thresholds
 
 CostBound = float | Sequence[float | None] | Mapping[str, float | None] | Floats | Literal["unit"] | None

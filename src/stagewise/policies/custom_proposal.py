@@ -4,21 +4,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stagewise.kernels.answer import OPTIMISTIC_REWARD, SAFE_OPTIMISTIC_REWARD
-from stagewise.kernels.bounds import CENTRE, HALF, get_per_limit
-from stagewise.kernels.compile import Flags, Floats, as_python
-from stagewise.kernels.constraints import BOUNDS_NOT_FINITE, CONTRADICTED, SAFE_COST_UNCERTAIN, get_limit_terms
-from stagewise.kernels.random_streams import POLICY, uniform
-from stagewise.kernels.rules.certified_mixture import certify_mixture, finish_mixture
-from stagewise.kernels.rules.certified_ray import certify_ray
-from stagewise.kernels.rules.mixture import mix_back
-from stagewise.kernels.rules.ray import finish_ray
-from stagewise.kernels.rules.tie import tie_floor
+from stagewise.engine.compile import Flags, Floats, as_python
+from stagewise.engine.limits import BOUNDS_NOT_FINITE, CONTRADICTED, SAFE_ACTION_COST_UNCERTAIN, get_limit_terms
+from stagewise.engine.pair import tie_floor
+from stagewise.engine.random import POLICY, uniform
+from stagewise.engine.workspace import CENTRE, HALF, OPTIMISTIC_REWARD, SAFE_OPTIMISTIC_REWARD, get_per_limit
 from stagewise.policies.compiled_policy import RoundResult
 from stagewise.policies.mixture_decision import GET_DECISION_VIEWS
-from stagewise.problem.checks import safe_repr
 from stagewise.problem.errors import ErrorCode, InvalidProblem
+from stagewise.problem.formatting import safe_repr
 from stagewise.records.random_key import RandomKey
+from stagewise.rules.certified import certify_mixture, certify_ray, finish_mixture
+from stagewise.rules.mixture import mix_back
+from stagewise.rules.ray import finish_ray
 
 CERTIFY_RAY, FINISH_RAY, MIX_BACK, TERMS = (
     as_python(certify_ray),
@@ -54,7 +52,7 @@ def get_intervals(result: RoundResult) -> Intervals:
 
 def is_open_to_proposal(result: RoundResult) -> bool:
     """Return whether a round can play something other than the safe action, so that it needs a proposal."""
-    return -result.code not in (SAFE_COST_UNCERTAIN, BOUNDS_NOT_FINITE) and result.code > -CONTRADICTED
+    return -result.code not in (SAFE_ACTION_COST_UNCERTAIN, BOUNDS_NOT_FINITE) and result.code > -CONTRADICTED
 
 
 def check_proposal(proposal: Any, intervals: Intervals) -> int:

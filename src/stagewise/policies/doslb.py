@@ -3,13 +3,13 @@
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from stagewise.kernels.loop.round import MIXTURE, RoundSpec
+from stagewise.engine.round import MIXTURE, RoundSpec
 from stagewise.policies.lclucb import LCLUCB
 from stagewise.policies.mixture_decision import GET_DECISION_VIEWS, OPTIMISTIC_COSTS, build_mixture_decision
 from stagewise.policies.policy import State
 from stagewise.policies.ray_decision import copy_action
 from stagewise.policies.settings import Optimism
-from stagewise.problem.action_set import ActionSet
+from stagewise.problem.actions import ActionSet
 from stagewise.records.decision import Decision
 from stagewise.records.random_key import RandomKey
 
@@ -24,27 +24,6 @@ class DOSLB(LCLUCB):
     cost that is plausibly within its threshold is treated as if it were. Its authors bound the sum of its violations
     by the order of √T; it can violate a limit in every round (docs/explanation/comparison.md). Its regret is small or
     negative, since it does not pay for safety.
-
-    Args:
-        safe_action: The action that is known to be safe before learning.
-        threshold: The limits on every round's expected costs: a number, one per constraint, or a mapping by name.
-        noise: R: outcomes are R-sub-Gaussian around their means; one number, or one for the reward and one per cost.
-        delta: The guarantee holds with probability 1 − δ.
-        reward_scale: α_r of inflated optimism: α_r − 1 cost radii are added to the optimistic reward; None: the
-            theorem's choice.
-        check_assumptions: Test the declared assumptions online; a contradiction plays the safe action
-            (docs/theory/watch.md).
-        cost_bound: A-priori bound on mean costs, or one for each; "unit": 1, which is checked; None: no bound.
-        cost_scale: α_c: the number of radii added to costs.
-        share_delta: Share δ among the reward and the constraints; otherwise each has its own δ.
-        norm_bound: S ≥ ‖θ*‖, ‖μ*‖: one number, or one for the reward and one per cost.
-        action_bound: L ≥ ‖x‖; used only by radius="paper" and by the inflation "theory" of SafeLTS.
-        ridge: λ: the ridge of the regressions; None: the largest d R²/S² of the signals. The paper has 1.
-        radius: The kind of confidence radius (docs/theory/joint-radius.md).
-        separate_signals: Learn each signal when it arrives, without waiting for the others, in a regression of its own.
-        dimension: d, where every round names its safe action; otherwise the safe action's features determine it.
-        directions: On a convex set: the number of initial directions of the search.
-        bound_gap: On a convex set: bound `decision.optimality_gap` by a small conic program; otherwise it is infinite.
 
     Raises:
         InvalidProblem: A setting is invalid or conflicts with another.

@@ -6,13 +6,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats, Ints, as_python
-from stagewise.kernels.layout import CACHED, CAPACITY, ENFORCES_LIMITS, OFFERS_SAFE
-from stagewise.kernels.loop.memory import build_memory_kernels, get_most_basis_points
-from stagewise.kernels.loop.round import MIXTURE, RoundSpec
-from stagewise.kernels.models.kernel_ridge import get_basis_points
-from stagewise.models.kernel_model import Kernel, KernelModel, similarity
+from stagewise.engine.compile import Floats, Ints, as_python
+from stagewise.engine.layout import CACHED, CAPACITY, ENFORCES_LIMITS, OFFERS_SAFE
+from stagewise.engine.memory import build_memory_kernels, get_most_basis_points
+from stagewise.engine.round import MIXTURE, RoundSpec
+from stagewise.models.kernel_ridge import KernelModel, get_basis_points
 from stagewise.models.model_block import iter_model_blocks
+from stagewise.models.similarity import Kernel, similarity
 from stagewise.policies.arrays import MEMORY_SIZE, assemble_arrays, fits_layout
 from stagewise.policies.baseline import fill_zero_reward, reject_round_safe_action, require_features
 from stagewise.policies.compiled_policy import GET_KNOWN_ACTIONS
@@ -29,8 +29,7 @@ from stagewise.policies.settings import (
     get_optimism_switch,
     set_derived,
 )
-from stagewise.problem.action_set import ActionSet
-from stagewise.problem.actions import FiniteSet, Listed
+from stagewise.problem.actions import ActionSet, FiniteSet, Listed
 from stagewise.problem.checks import (
     MANY,
     PerSignal,
@@ -39,9 +38,9 @@ from stagewise.problem.checks import (
     check_number,
     check_per_signal,
     check_positive,
-    safe_repr,
 )
 from stagewise.problem.errors import ErrorCode, InvalidActions, InvalidProblem
+from stagewise.problem.formatting import safe_repr
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import Thresholds, resolve_thresholds
 from stagewise.records.decision import Decision
@@ -63,27 +62,6 @@ class KernelOPLB(SafePolicy):
     of the others exceeds `novelty` and the basis has fewer than `capacity` points; the radius accounts for the rest.
     With u basis points, memory is O(u²), plus O(K u) for K actions that recur in every round; such a round takes
     O(K u) time, and a round with new actions O(K u²).
-
-    Args:
-        safe_action: The action that is known to be safe before learning.
-        threshold: The limits on every round's expected costs: a number, one per constraint, or a mapping by name.
-        kernel: The kernel: RBF(...), Matern(...) or LinearKernel().
-        noise: R: outcomes are R-sub-Gaussian around their means; one number, or one for the reward and one per cost.
-        norm_bound: B ≥ ‖f‖ in the kernel's Hilbert space: one number, or one for the reward and one per cost.
-        delta: The guarantee holds with probability 1 − δ.
-        optimism: Raise optimistic rewards where costs are uncertain ("inflated"), or use optimistic costs
-            ("directional").
-        reward_scale: α_r of inflated optimism: α_r − 1 cost radii are added to the optimistic reward; None: the
-            theorem's choice.
-        check_assumptions: Test the declared assumptions online; a contradiction plays the safe action
-            (docs/theory/watch.md).
-        cost_bound: A-priori bound on mean costs, or one for each; "unit": 1, which is checked; None: no bound.
-        cost_scale: α_c: the number of radii added to costs.
-        share_delta: Share δ among the reward and the constraints; otherwise each has its own δ.
-        ridge: λ: the ridge of the regressions.
-        novelty: A point joins the basis if its squared distance from the span of the others exceeds this share of k(x,
-            x).
-        capacity: The largest number of basis points.
 
     Raises:
         InvalidProblem: A setting is invalid or conflicts with another.
@@ -139,7 +117,7 @@ class KernelOPLB(SafePolicy):
         model = self.build_model(safe, thresholds)
         ceilings = compute_ceilings(thresholds, self.cost_bound)
         constraints = build_constraint_settings(
-            thresholds, ceilings, self.reward_scale, self.cost_scale, self.check_assumptions
+            thresholds, ceilings, self.reward_confidence_scale, self.cost_confidence_scale, self.check_assumptions
         )
         span = compute_max_action_norm(self.cost_bound, ceilings, model.norm_bound[1:])
         if size > span and not (self.kernel.is_linear and thresholds.safe is not None):
@@ -154,7 +132,7 @@ class KernelOPLB(SafePolicy):
         """Return the model of the signals."""
         names = ("reward", *thresholds.names)
         share = check_probability(self.delta, "delta") / (
-            len(names) if check_bool(self.share_delta, "share_delta") else 1
+            len(names) if check_bool(self.split_delta, "split_delta") else 1
         )
         novelty = check_number(self.novelty, "novelty")
         if not SMALLEST_NOVELTY <= novelty < 1.0:

@@ -7,7 +7,7 @@ from stagewise.policies.convex_decision import decide_in_convex
 from stagewise.policies.per_candidate_bounds import PerCandidateBounds
 from stagewise.policies.policy import State
 from stagewise.policies.settings import Optimism
-from stagewise.problem.action_set import ActionSet
+from stagewise.problem.actions import ActionSet
 from stagewise.problem.checks import check_bool, check_integer_at_least
 from stagewise.problem.errors import ErrorCode, InvalidActions
 from stagewise.records.decision import Decision
@@ -24,32 +24,8 @@ class LCLUCB(PerCandidateBounds):
         pessimistic_cost(x) = <x, μ̂> + α_c β_c ‖x‖
 
     With `per_action_bounds` every width is that of the tightest confidence set (docs/theory/rays.md). On a Ball,
-    Ellipsoid, Box or Polytope the policy searches for the best ray, and `decision.optimality_gap` bounds the error of
+    Ellipsoid, Box or Polytope the policy searches for the best ray, and `decision.solver_gap` bounds the error of
     the search (docs/theory/convex-sets.md).
-
-    Args:
-        safe_action: The action that is known to be safe before learning.
-        threshold: The limits on every round's expected costs: a number, one per constraint, or a mapping by name.
-        noise: R: outcomes are R-sub-Gaussian around their means; one number, or one for the reward and one per cost.
-        delta: The guarantee holds with probability 1 − δ.
-        optimism: Raise optimistic rewards where costs are uncertain ("inflated"), or use optimistic costs
-            ("directional").
-        reward_scale: α_r of inflated optimism: α_r − 1 cost radii are added to the optimistic reward; None: the
-            theorem's choice.
-        check_assumptions: Test the declared assumptions online; a contradiction plays the safe action
-            (docs/theory/watch.md).
-        cost_bound: A-priori bound on mean costs, or one for each; "unit": 1, which is checked; None: no bound.
-        cost_scale: α_c: the number of radii added to costs.
-        share_delta: Share δ among the reward and the constraints; otherwise each has its own δ.
-        norm_bound: S ≥ ‖θ*‖, ‖μ*‖: one number, or one for the reward and one per cost.
-        action_bound: L ≥ ‖x‖; used only by radius="paper" and by the inflation "theory" of SafeLTS.
-        ridge: λ: the ridge of the regressions; None: the largest d R²/S² of the signals. The paper has 1.
-        radius: The kind of confidence radius (docs/theory/joint-radius.md).
-        separate_signals: Learn each signal when it arrives, without waiting for the others, in a regression of its own.
-        dimension: d, where every round names its safe action; otherwise the safe action's features determine it.
-        per_action_bounds: Keep a confidence set for each candidate; pays off where actions are the same in every round.
-        directions: On a convex set: the number of initial directions of the search.
-        bound_gap: On a convex set: bound `decision.optimality_gap` by a small conic program; otherwise it is infinite.
 
     Raises:
         InvalidProblem: A setting is invalid or conflicts with another.
@@ -66,7 +42,7 @@ class LCLUCB(PerCandidateBounds):
     directions: int = 64
     """On a convex set: the number of initial directions of the search."""
     bound_gap: bool = True
-    """On a convex set: bound `decision.optimality_gap` by a small conic program; otherwise it is infinite."""
+    """On a convex set: bound `decision.solver_gap` by a small conic program; otherwise it is infinite."""
 
     theorem: ClassVar[str] = "rays"
 
@@ -78,11 +54,11 @@ class LCLUCB(PerCandidateBounds):
     def choose(self, state: State, actions: Any, draw: RandomKey) -> Decision:
         if isinstance(actions, ActionSet) and not actions.is_list:
             self.get_round_safe_action(actions)
-            if self.separate_signals and self.thresholds.values.size > 1:
+            if self.separate_models and self.thresholds.values.size > 1:
                 raise InvalidActions(
                     ErrorCode.UNSUPPORTED_ACTIONS,
-                    "the actions are {name}, with separate_signals=True and several limits; leave "
-                    "separate_signals out or list the actions, since a convex search uses one matrix for all "
+                    "the actions are {name}, with separate_models=True and several limits; leave "
+                    "separate_models out or list the actions, since a convex search uses one matrix for all "
                     "costs",
                     name=type(actions).__name__,
                 )
@@ -105,28 +81,6 @@ class ROFUL(LCLUCB):
 
     Compare rays at their longest plausible step, then play the longest safe step on the best. It has the same safety
     guarantee and no scale to set.
-
-    Args:
-        safe_action: The action that is known to be safe before learning.
-        threshold: The limits on every round's expected costs: a number, one per constraint, or a mapping by name.
-        noise: R: outcomes are R-sub-Gaussian around their means; one number, or one for the reward and one per cost.
-        delta: The guarantee holds with probability 1 − δ.
-        reward_scale: α_r of inflated optimism: α_r − 1 cost radii are added to the optimistic reward; None: the
-            theorem's choice.
-        check_assumptions: Test the declared assumptions online; a contradiction plays the safe action
-            (docs/theory/watch.md).
-        cost_bound: A-priori bound on mean costs, or one for each; "unit": 1, which is checked; None: no bound.
-        cost_scale: α_c: the number of radii added to costs.
-        share_delta: Share δ among the reward and the constraints; otherwise each has its own δ.
-        norm_bound: S ≥ ‖θ*‖, ‖μ*‖: one number, or one for the reward and one per cost.
-        action_bound: L ≥ ‖x‖; used only by radius="paper" and by the inflation "theory" of SafeLTS.
-        ridge: λ: the ridge of the regressions; None: the largest d R²/S² of the signals. The paper has 1.
-        radius: The kind of confidence radius (docs/theory/joint-radius.md).
-        separate_signals: Learn each signal when it arrives, without waiting for the others, in a regression of its own.
-        dimension: d, where every round names its safe action; otherwise the safe action's features determine it.
-        per_action_bounds: Keep a confidence set for each candidate; pays off where actions are the same in every round.
-        directions: On a convex set: the number of initial directions of the search.
-        bound_gap: On a convex set: bound `decision.optimality_gap` by a small conic program; otherwise it is infinite.
 
     Raises:
         InvalidProblem: A setting is invalid or conflicts with another.

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stagewise.kernels.compile import Flags, Floats
+from stagewise.engine.compile import Flags, Floats
 from stagewise.problem.thresholds import Thresholds
 from stagewise.records.explanation import Estimates, Row, Table
 

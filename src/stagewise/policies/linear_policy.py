@@ -6,12 +6,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats
-from stagewise.kernels.layout import ENFORCES_LIMITS, OFFERS_SAFE, PER_ROUND_SAFE
-from stagewise.kernels.loop.round import RAYS, RoundSpec
-from stagewise.kernels.models.radius import RADII, Radius
-from stagewise.kernels.models.sampling import THEORY
-from stagewise.models.linear_model import LinearModel
+from stagewise.engine.compile import Floats
+from stagewise.engine.layout import ENFORCES_LIMITS, OFFERS_SAFE, PER_ROUND_SAFE
+from stagewise.engine.round import RAYS, RoundSpec
+from stagewise.models.regression import RADII, Radius
+from stagewise.models.ridge import THEORY, LinearModel
 from stagewise.policies.arrays import NOTHING, assemble_arrays
 from stagewise.policies.baseline import fill_zero_reward, parse_safe_action, require_features
 from stagewise.policies.cost_bounds import (
@@ -32,16 +31,9 @@ from stagewise.policies.settings import (
     set_derived,
 )
 from stagewise.problem.actions import FiniteSet, Listed, Rays
-from stagewise.problem.checks import (
-    PerSignal,
-    check_bool,
-    check_choice,
-    check_number,
-    check_per_signal,
-    check_positive,
-    safe_repr,
-)
+from stagewise.problem.checks import PerSignal, check_bool, check_choice, check_number, check_per_signal, check_positive
 from stagewise.problem.errors import ErrorCode, InvalidActions, InvalidProblem, StagewiseError
+from stagewise.problem.formatting import safe_repr
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import Thresholds, resolve_thresholds
 from stagewise.records.decision import Decision
@@ -65,7 +57,7 @@ class LinearPolicy(PerRoundSafePolicy, SafePolicy):
     """λ: the ridge of the regressions; None: the largest d R²/S² of the signals. The paper has 1."""
     radius: Radius = "joint"
     """The kind of confidence radius (docs/theory/joint-radius.md)."""
-    separate_signals: bool = False
+    separate_models: bool = False
     """Learn each signal when it arrives, without waiting for the others, in a regression of its own."""
     dimension: int | None = None
     """d, where every round names its safe action; otherwise the safe action's features determine it."""
@@ -89,8 +81,8 @@ class LinearPolicy(PerRoundSafePolicy, SafePolicy):
 
     def __post_init__(self) -> None:
         copy_settings(self)
-        if check_bool(self.separate_signals, "separate_signals"):
-            set_derived(self, round_spec=self.round_spec._replace(separate_signals=1))
+        if check_bool(self.separate_models, "separate_models"):
+            set_derived(self, round_spec=self.round_spec._replace(separate_models=1))
         per_round_safe = parse_safe_action(self.safe_action).is_per_round
         safe = self.resolve_safe_action(per_round_safe)
         thresholds = resolve_thresholds(self.threshold, self.safe_action)
@@ -98,7 +90,7 @@ class LinearPolicy(PerRoundSafePolicy, SafePolicy):
         check_scale(np.abs(safe.features).max(), model.ridge, "the safe action", InvalidProblem)
         ceilings = compute_ceilings(thresholds, self.cost_bound)
         constraints = build_constraint_settings(
-            thresholds, ceilings, self.reward_scale, self.cost_scale, self.check_assumptions
+            thresholds, ceilings, self.reward_confidence_scale, self.cost_confidence_scale, self.check_assumptions
         )
         span, size = (
             compute_max_action_norm(self.cost_bound, ceilings, model.norm_bound[1:]),
@@ -139,7 +131,7 @@ class LinearPolicy(PerRoundSafePolicy, SafePolicy):
         radius = check_choice(self.radius, RADII, "radius")
         check_bound_read(self.action_bound, radius == "paper" or self.sampling == THEORY)
         share = check_probability(self.delta, "delta") / (
-            len(names) if check_bool(self.share_delta, "share_delta") else 1
+            len(names) if check_bool(self.split_delta, "split_delta") else 1
         )
         size = float(np.linalg.norm(safe.features))
         if radius == "paper" and size > check_positive(self.action_bound, "action_bound") * (1.0 + 1e-9):
@@ -165,7 +157,7 @@ class LinearPolicy(PerRoundSafePolicy, SafePolicy):
             ridge=compute_ridge(self.ridge, safe.features.size, noise, bound),
             confidence=np.full(len(names), math.log(1.0 / share)),
             radius=radius,
-            separate_signals=self.separate_signals,
+            separate_models=self.separate_models,
         )
 
     def get_round_spec(self, actions: Any) -> RoundSpec | None:
@@ -196,12 +188,12 @@ def build_unknown_safe_action(d: int, m: int) -> tuple[Floats, Floats]:
 
 def check_per_round_safe(policy: Any) -> None:
     """Raise InvalidProblem for settings that need one safe action for all rounds."""
-    if check_number(policy.cost_scale, "cost_scale") != 1.0:
+    if check_number(policy.cost_confidence_scale, "cost_confidence_scale") != 1.0:
         raise InvalidProblem(
             ErrorCode.UNUSED_SETTING,
-            "cost_scale is {cost_scale}; leave it out where every round names its safe action, whose "
+            "cost_confidence_scale is {cost_confidence_scale}; omit it where every round names its safe action, whose "
             "declared cost is already a bound",
-            cost_scale=safe_repr(policy.cost_scale),
+            cost_confidence_scale=safe_repr(policy.cost_confidence_scale),
         )
 
 

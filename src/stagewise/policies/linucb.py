@@ -7,11 +7,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats, Ints
-from stagewise.kernels.layout import ENFORCES_LIMITS, FEATURES
-from stagewise.kernels.loop.round import RAYS, RoundSpec
-from stagewise.kernels.models.radius import RADII, Radius
-from stagewise.models.linear_model import LinearModel
+from stagewise.engine.compile import Floats, Ints
+from stagewise.engine.layout import ENFORCES_LIMITS, FEATURES
+from stagewise.engine.round import RAYS, RoundSpec
+from stagewise.models.regression import RADII, Radius
+from stagewise.models.ridge import LinearModel
 from stagewise.policies.arrays import assemble_arrays, fits_layout
 from stagewise.policies.base_policy import REWARD
 from stagewise.policies.linear_policy import check_bound_read, check_features, compute_ridge
@@ -32,16 +32,6 @@ class LinUCB(UnconstrainedPolicy):
     """The unconstrained linear learner (OFUL): play the action with the largest <x, θ̂> + β ‖x‖. It ignores limits.
 
     `threshold` only measures the violations of its runs. Of rays it plays the targets.
-
-    Args:
-        noise: R: rewards are R-sub-Gaussian around their means.
-        safe_action: The safe action that a relative `threshold` refers to; the policy does not use it.
-        threshold: The limits that measure the violations of its runs; the policy ignores them.
-        delta: The confidence sets hold with probability 1 − δ.
-        norm_bound: S ≥ ‖θ*‖.
-        action_bound: L ≥ ‖x‖; used only by radius="paper".
-        ridge: λ of the regression; None: d R²/S².
-        radius: The kind of confidence radius (docs/theory/joint-radius.md).
 
     Raises:
         InvalidProblem: A setting is invalid or conflicts with another.

@@ -5,18 +5,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stagewise.kernels.answer import (
+from stagewise.engine.compile import Floats, as_python
+from stagewise.engine.layout import CERTIFIED, LIMITS, SAFE_INDEX, SWITCHES
+from stagewise.engine.limits import NO_BETTER_ACTION, SAFE_ACTION_DRAWN
+from stagewise.engine.mixture_program import compute_mixture_mean
+from stagewise.engine.workspace import (
     OPTIMISTIC_REWARD,
+    OPTIMISTIC_REWARDS,
     UNCACHED,
     fill_probabilities,
     get_decision_views,
+    get_pessimistic_cost_rows,
     get_pessimistic_costs,
 )
-from stagewise.kernels.bounds import OPTIMISTIC_REWARDS, get_pessimistic_cost_rows
-from stagewise.kernels.compile import Floats, as_python
-from stagewise.kernels.constraints import NO_BETTER_ACTION, SAFE_ACTION_DRAWN
-from stagewise.kernels.layout import CERTIFIED, LIMITS, SAFE_INDEX, SWITCHES
-from stagewise.kernels.rules.mixture import compute_mixture_mean
 from stagewise.policies.compiled_policy import NEW, RoundResult
 from stagewise.policies.leading_actions import count_hidden, select_leading
 from stagewise.policies.sampled_choice import SampledMixture, get_sampled_mixture
@@ -55,7 +56,7 @@ class BoundedMixture(NamedTuple):
     probabilities: Floats  # (K + 1,) of the listed actions, then of the safe action beside the list
     optimistic_reward: float
     pessimistic_cost: Floats  # (m,) signed
-    optimality_gap: float
+    solver_gap: float
 
 
 class MixtureBasis(NamedTuple):
@@ -130,7 +131,7 @@ def build_mixture_decision(
         thresholds.to_user_units(played.pessimistic_cost),
         thresholds.values,
     )
-    optimistic_reward, gap = span[0] + span[1] * played.optimistic_reward, span[1] * played.optimality_gap
+    optimistic_reward, gap = span[0] + span[1] * played.optimistic_reward, span[1] * played.solver_gap
     fields = (action, index, 1.0, odds, optimistic_reward, pessimistic_cost, values, cause, round_, gap)
     decision = NEW(kind, fields)
     decision._table = NEW(MixtureBasis, (result, played, blend is None, thresholds, why, names, span))

@@ -5,10 +5,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from stagewise.kernels.constraints import HORIZON_OVER
-from stagewise.kernels.layout import ENFORCES_LIMITS, OFFERS_SAFE, SAFE_INDEX
-from stagewise.kernels.loop.round import MIXTURE, RoundSpec
-from stagewise.models.arms_model import ArmsModel, split_delta
+from stagewise.engine.layout import ENFORCES_LIMITS, OFFERS_SAFE, SAFE_INDEX
+from stagewise.engine.limits import HORIZON_EXCEEDED
+from stagewise.engine.round import MIXTURE, RoundSpec
+from stagewise.models.arms import ArmsModel, split_delta
 from stagewise.policies.arms_policy import ArmsPolicy, eligible_arms, most_pulls
 from stagewise.policies.arrays import NOTHING, assemble_arrays
 from stagewise.policies.baseline import check_safe_range, require_arm
@@ -40,26 +40,6 @@ class OPB(ArmsPolicy, SafePolicy):
     (docs/theory/arms.md). With `noise`, outcomes can be any R-sub-Gaussian numbers ("hoeffding"); "paper" assumes that
     they are 1-sub-Gaussian. Without a horizon the intervals hold for all rounds.
 
-    Args:
-        safe_action: The action that is known to be safe before learning.
-        threshold: The limits on every round's expected costs: a number, one per constraint, or a mapping by name.
-        arms: The number of arms.
-        delta: The guarantee holds with probability 1 − δ.
-        optimism: Raise optimistic rewards where costs are uncertain ("inflated"), or use optimistic costs
-            ("directional").
-        reward_scale: α_r of inflated optimism: α_r − 1 cost radii are added to the optimistic reward; None: the
-            theorem's choice.
-        check_assumptions: Test the declared assumptions online; a contradiction plays the safe action
-            (docs/theory/watch.md).
-        cost_bound: A-priori bound on mean costs, or one for each; "unit": 1, which is checked; None: no bound.
-        cost_scale: α_c: the number of radii added to costs.
-        share_delta: Share δ among the reward and the constraints; otherwise each has its own δ.
-        horizon: The number of rounds for which the intervals hold; None: all rounds.
-        noise: R: outcomes are R-sub-Gaussian around their means, for all signals or for each; None: they lie in [0, 1].
-        radius: The kind of confidence interval of an arm (docs/theory/arms.md). None: the default for outcomes in [0,
-            1], or "hoeffding" with `noise`.
-        separate_signals: Learn each signal when it arrives, without waiting for the others, in a model of its own.
-
     Raises:
         InvalidProblem: A setting is invalid or conflicts with another.
 
@@ -71,7 +51,7 @@ class OPB(ArmsPolicy, SafePolicy):
         array([0.8, 0.2, 0. , 0. ])
     """
 
-    separate_signals: bool = False
+    separate_models: bool = False
     """Learn each signal when it arrives, without waiting for the others, in a model of its own."""
 
     model: ArmsModel = field(init=False, repr=False)
@@ -82,8 +62,8 @@ class OPB(ArmsPolicy, SafePolicy):
 
     def __post_init__(self) -> None:
         copy_settings(self)
-        if check_bool(self.separate_signals, "separate_signals"):
-            set_derived(self, round_spec=self.round_spec._replace(separate_signals=1))
+        if check_bool(self.separate_models, "separate_models"):
+            set_derived(self, round_spec=self.round_spec._replace(separate_models=1))
         self.set_default_radius()
         safe = require_arm(self.safe_action, check_size(self.arms, "arms"))
         thresholds = resolve_thresholds(self.threshold, safe)
@@ -98,11 +78,11 @@ class OPB(ArmsPolicy, SafePolicy):
         if self.requires_unit_range:
             check_safe_range(safe, thresholds, "rescale, or give `noise`")
         constraints = build_constraint_settings(
-            thresholds, ceilings, self.reward_scale, self.cost_scale, self.check_assumptions
+            thresholds, ceilings, self.reward_confidence_scale, self.cost_confidence_scale, self.check_assumptions
         )
-        signals = count_shares(len(thresholds.names), check_bool(self.share_delta, "share_delta"))
+        signals = count_shares(len(thresholds.names), check_bool(self.split_delta, "split_delta"))
         assumptions = (thresholds, signals, max(1.0, *bounds), safe.reward, thresholds.signed_safe)
-        model = replace(self.build_model(*assumptions), separate_signals=self.separate_signals)
+        model = replace(self.build_model(*assumptions), separate_models=self.separate_models)
         head, blocks = (self.switches, 0, int(safe.arm or 0)), tuple(model.build_blocks())
         set_derived(self, thresholds=thresholds, model=model)
         layout, settings = assemble_arrays(head, constraints, NOTHING, blocks, last=self.last_numbers())
@@ -116,7 +96,7 @@ class OPB(ArmsPolicy, SafePolicy):
     @property
     def interval_shares(self) -> tuple[float, ...]:
         m, delta = self.thresholds.values.size, float(self.delta)
-        signals = count_shares(m, self.share_delta)
+        signals = count_shares(m, self.split_delta)
         if self.radius != "rates":
             return (delta / signals,) * (1 + m)
         upper, other = split_delta(signals - 1)
@@ -130,12 +110,12 @@ class OPB(ArmsPolicy, SafePolicy):
         eligible, safe_index = eligible_arms(actions, self.arms), int(self.layout[SAFE_INDEX])
         if self.horizon is not None and most_pulls(self.layout, state.memory) >= self.horizon:
             offer = RoundActions(self.arms, eligible, safe_index, safe_index, None)  # the radii hold up to the horizon
-            return build_safe_decision(offer, self.thresholds, draw.round, CAUSES[HORIZON_OVER])
+            return build_safe_decision(offer, self.thresholds, draw.round, CAUSES[HORIZON_EXCEEDED])
         result = self.play_round(self.round_spec, state, self.no_features, eligible, draw)
         arm = result.code if result.code >= 0 else safe_index
         return self.attach_cause(result, state, build_mixture_decision(result, arm, self.thresholds, draw.round))
 
 
-def count_shares(costs: int, share_delta: bool) -> int:
+def count_shares(costs: int, split_delta: bool) -> int:
     """Return the number of signals that share δ; without sharing, as for one cost."""
-    return 1 + (costs if share_delta else 1)
+    return 1 + (costs if split_delta else 1)

@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from stagewise.kernels.compile import Floats
-from stagewise.kernels.constraints import BOUNDS_NOT_FINITE, CONTRADICTED, NO_SAFE_ACTION, SAFE_COST_UNCERTAIN
-from stagewise.kernels.loop.round import MIXTURE, RoundSpec
-from stagewise.kernels.random_streams import POLICY, uniform
+from stagewise.engine.compile import Floats
+from stagewise.engine.limits import BOUNDS_NOT_FINITE, CONTRADICTED, NO_CERTIFIED_ACTION, SAFE_ACTION_COST_UNCERTAIN
+from stagewise.engine.random import POLICY, uniform
+from stagewise.engine.round import MIXTURE, RoundSpec
 from stagewise.policies.compiled_policy import RoundResult
 from stagewise.policies.mixture_decision import BoundedMixture, build_mixture_decision, read_mixture, sample_code
 from stagewise.policies.per_candidate_bounds import PerCandidateBounds
@@ -30,31 +30,8 @@ class OPLB(PerCandidateBounds):
     then mixes with the safe action until the pessimistic costs are within the limits.
 
     `method="socp"` bounds the cost of the mixture's mean action instead of the mean of the actions' bounds, which
-    allows more mixtures and solves one second-order cone program per round. `decision.optimality_gap` bounds the error
+    allows more mixtures and solves one second-order cone program per round. `decision.solver_gap` bounds the error
     of the solver (docs/theory/oplb-in-three-grades.md).
-
-    Args:
-        safe_action: The action that is known to be safe before learning.
-        threshold: The limits on every round's expected costs: a number, one per constraint, or a mapping by name.
-        noise: R: outcomes are R-sub-Gaussian around their means; one number, or one for the reward and one per cost.
-        delta: The guarantee holds with probability 1 − δ.
-        optimism: Raise optimistic rewards where costs are uncertain ("inflated"), or use optimistic costs
-            ("directional").
-        reward_scale: α_r of inflated optimism: α_r − 1 cost radii are added to the optimistic reward; None: the
-            theorem's choice.
-        check_assumptions: Test the declared assumptions online; a contradiction plays the safe action
-            (docs/theory/watch.md).
-        cost_bound: A-priori bound on mean costs, or one for each; "unit": 1, which is checked; None: no bound.
-        cost_scale: α_c: the number of radii added to costs.
-        share_delta: Share δ among the reward and the constraints; otherwise each has its own δ.
-        norm_bound: S ≥ ‖θ*‖, ‖μ*‖: one number, or one for the reward and one per cost.
-        action_bound: L ≥ ‖x‖; used only by radius="paper" and by the inflation "theory" of SafeLTS.
-        ridge: λ: the ridge of the regressions; None: the largest d R²/S² of the signals. The paper has 1.
-        radius: The kind of confidence radius (docs/theory/joint-radius.md).
-        separate_signals: Learn each signal when it arrives, without waiting for the others, in a regression of its own.
-        dimension: d, where every round names its safe action; otherwise the safe action's features determine it.
-        per_action_bounds: Keep a confidence set for each candidate; pays off where actions are the same in every round.
-        method: The program that finds the mixture, see above.
 
     Raises:
         InvalidProblem: A setting is invalid or conflicts with another.
@@ -101,11 +78,11 @@ class OPLB(PerCandidateBounds):
                 method=self.method,
             )
 
-        if self.separate_signals and self.method != "lp" and self.thresholds.values.size > 1:
+        if self.separate_models and self.method != "lp" and self.thresholds.values.size > 1:
             raise InvalidProblem(
                 ErrorCode.CONFLICTING_SETTINGS,
-                "method is {method!r} with separate_signals=True and {size} limits; leave "
-                "separate_signals out or use method 'lp', since the cone program has one matrix for all "
+                "method is {method!r} with separate_models=True and {size} limits; leave "
+                "separate_models out or use method 'lp', since the cone program has one matrix for all "
                 "costs",
                 method=self.method,
                 size=self.thresholds.values.size,
@@ -121,7 +98,7 @@ class OPLB(PerCandidateBounds):
         result, blend = self.play_round(self.round_spec, state, listed.features, listed.eligible, draw, of_round), None
         if (
             self.method != "lp"
-            and -result.code not in (SAFE_COST_UNCERTAIN, NO_SAFE_ACTION, BOUNDS_NOT_FINITE)
+            and -result.code not in (SAFE_ACTION_COST_UNCERTAIN, NO_CERTIFIED_ACTION, BOUNDS_NOT_FINITE)
             and result.code > -CONTRADICTED
         ):
             blend = self.refine(result, state.memory)

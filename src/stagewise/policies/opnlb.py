@@ -7,12 +7,11 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats, Ints
-from stagewise.kernels.constraints import ALARM, NOISE, SAFE_COST, encode_contradiction
-from stagewise.kernels.layout import ENFORCES_LIMITS, OFFERS_SAFE
-from stagewise.kernels.models.assumption_tests import compute_least_noise, compute_max_deviation
-from stagewise.models.diagnostics import Evidence
-from stagewise.models.function_class_model import FunctionClassModel, FunctionOutcome
+from stagewise.engine.compile import Floats, Ints
+from stagewise.engine.layout import ENFORCES_LIMITS, OFFERS_SAFE
+from stagewise.engine.limits import ALARM, NOISE, SAFE_COST, encode_contradiction
+from stagewise.models.diagnostics import Evidence, compute_least_noise, compute_max_deviation
+from stagewise.models.function_class import FunctionClassModel, FunctionOutcome
 from stagewise.policies.arms_policy import eligible_arms, logged_arms
 from stagewise.policies.arrays import assemble_arrays
 from stagewise.policies.base_policy import check_unit_range
@@ -31,8 +30,7 @@ from stagewise.policies.settings import (
     get_optimism_switch,
     set_derived,
 )
-from stagewise.problem.actions import check_action_table
-from stagewise.problem.checks import PerSignal, check_number, check_per_signal
+from stagewise.problem.checks import PerSignal, check_number, check_per_signal, check_table
 from stagewise.problem.errors import ErrorCode, InvalidActions, InvalidProblem
 from stagewise.problem.functions import GivenClass, parse_function_class, parse_function_classes
 from stagewise.problem.safe_action import SafeAction
@@ -54,20 +52,6 @@ class OPNLB(SafeBasePolicy):
     `method="pointwise"` bounds every action and solves one linear program. `"rows"` bounds the expected cost under
     every plausible function, which allows more mixtures (docs/theory/function-classes.md).
 
-    Args:
-        safe_action: The action that is known to be safe before learning.
-        threshold: The limits on every round's expected costs: a number, one per constraint, or a mapping by name.
-        reward_class: The class of the mean reward: a FunctionClass, a table (F, K) over arms, or callables.
-        cost_class: The class of the mean costs: one for all, or one for each as a list or a mapping by name.
-        delta: The guarantee holds with probability 1 − δ.
-        optimism: Raise optimistic rewards where costs are uncertain ("inflated"), or use optimistic costs
-            ("directional").
-        reward_scale: α_r of inflated optimism, the bonus per unit of the costs' width; None: (1 − r₀)/(τ − c₀).
-        check_assumptions: Test the declared assumptions online; a contradiction plays the safe action
-            (docs/theory/watch.md).
-        noise: R: outcomes are R-sub-Gaussian around their means, for all signals or for each; None: they lie in [0, 1].
-        method: How costs are bounded, see above.
-
     Raises:
         InvalidProblem: A setting is invalid or conflicts with another.
 
@@ -88,7 +72,7 @@ class OPNLB(SafeBasePolicy):
     """R: outcomes are R-sub-Gaussian around their means, for all signals or for each; None: they lie in [0, 1]."""
     method: Literal["pointwise", "rows"] = "pointwise"
     """How costs are bounded: see above."""
-    reward_scale: float | None = None
+    reward_confidence_scale: float | None = None
     """α_r of inflated optimism, the bonus per unit of the costs' width; None: (1 − r₀)/(τ − c₀)."""
 
     functions: ConsistentFunctions = field(init=False, repr=False)
@@ -114,7 +98,7 @@ class OPNLB(SafeBasePolicy):
         functions = select_consistent_functions(reward, costs, self.safe_action, thresholds)
         noise = check_per_signal(0.5 if self.noise is None else self.noise, names, "noise")
         model = self.build_model(functions.sizes, noise, math.log(len(names) / check_probability(self.delta, "delta")))
-        scale = None if self.reward_scale is None else 1.0 + 2.0 * float(self.reward_scale)
+        scale = None if self.reward_confidence_scale is None else 1.0 + 2.0 * float(self.reward_confidence_scale)
         numbers = build_constraint_settings(
             thresholds, np.full(thresholds.values.size, math.inf), scale, 1.0, self.check_assumptions
         )
@@ -207,7 +191,7 @@ class OPNLB(SafeBasePolicy):
     def check_logged_actions(self, actions: Any) -> Floats | Ints:
         if self.functions.table is not None:
             return logged_arms(actions, self.functions.table.shape[1])
-        features = check_action_table(actions)[0]
+        features = check_table(actions, "the actions", InvalidActions)[0]
         self.check_dimension(features)
         self.functions.at(features)
         return features
@@ -230,9 +214,12 @@ def check_choices(policy: OPNLB) -> None:
             "one with directional bounds",
             method=policy.method,
         )
-    if policy.reward_scale is not None and not check_number(policy.reward_scale, "reward_scale") >= 0.0:
+    if (
+        policy.reward_confidence_scale is not None
+        and not check_number(policy.reward_confidence_scale, "reward_confidence_scale") >= 0.0
+    ):
         raise InvalidProblem(
             ErrorCode.OUT_OF_RANGE,
-            "reward_scale is {reward_scale}; it must be at least 0, since it widens the optimistic reward",
-            reward_scale=policy.reward_scale,
+            "reward_confidence_scale is {reward_confidence_scale}; it must be at least 0, since it widens the bound",
+            reward_confidence_scale=policy.reward_confidence_scale,
         )

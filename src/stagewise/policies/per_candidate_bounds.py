@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats, as_python
-from stagewise.kernels.layout import SUB_GAUSSIAN, UNIT_RANGE
-from stagewise.kernels.models.per_candidate import compute_edge, get_candidate_sets, tighten_by_ellipsoid
-from stagewise.models.arms_model import compute_lows
-from stagewise.models.linear_model import LinearModel
+from stagewise.engine.compile import Floats, as_python
+from stagewise.engine.layout import SUB_GAUSSIAN, UNIT_RANGE
+from stagewise.models.arms import compute_lows
 from stagewise.models.model_block import iter_model_blocks
+from stagewise.models.per_candidate import compute_edge, get_candidate_sets, tighten_by_ellipsoid
+from stagewise.models.ridge import LinearModel
 from stagewise.policies.baseline import parse_safe_action
 from stagewise.policies.linear_policy import LinearPolicy
 from stagewise.policies.policy import State
@@ -48,10 +48,10 @@ class PerCandidateBounds(LinearPolicy):
                 "per_action_bounds is True and every round names its own safe action; leave "
                 "per_action_bounds out, since it needs actions that recur",
             )
-        if self.per_action_bounds and not check_bool(self.share_delta, "share_delta"):
+        if self.per_action_bounds and not check_bool(self.split_delta, "split_delta"):
             raise InvalidProblem(
                 ErrorCode.CONFLICTING_SETTINGS,
-                "per_action_bounds is True and share_delta is False; leave share_delta out, since "
+                "per_action_bounds is True and split_delta is False; leave split_delta out, since "
                 "per-action bounds hold only with a shared δ",
             )
         super().__post_init__()

@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats, Ints, as_python
-from stagewise.kernels.layout import SAFE_INDEX, set_round_safe_action
+from stagewise.engine.compile import Floats, Ints, as_python
+from stagewise.engine.layout import SAFE_INDEX, set_round_safe_action
 from stagewise.policies.baseline import get_round_safe_action, reject_round_safe_action
 from stagewise.policies.compiled_policy import CompiledPolicy
-from stagewise.problem.checks import check_number, check_size, safe_repr
+from stagewise.problem.checks import check_number, check_size
 from stagewise.problem.errors import ErrorCode, InvalidActions, InvalidOutcome, InvalidProblem
-from stagewise.problem.round_safe_action import RoundSafeAction
-from stagewise.problem.safe_action import SafeAction
+from stagewise.problem.formatting import safe_repr
+from stagewise.problem.safe_action import RoundSafeAction, SafeAction
 from stagewise.problem.thresholds import Thresholds
 from stagewise.records.decision import Decision
 

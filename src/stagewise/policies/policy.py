@@ -2,11 +2,12 @@
 
 from typing import Any, NamedTuple, Protocol
 
-from stagewise.kernels.compile import Floats
-from stagewise.kernels.models.ridge import ELSEWHERE
-from stagewise.problem.checks import find_missing_attributes, safe_repr
+from stagewise.engine.compile import Floats
+from stagewise.models.regression import ELSEWHERE
+from stagewise.problem.checks import find_missing_attributes
 from stagewise.problem.errors import ErrorCode, InvalidProblem
-from stagewise.problem.round_safe_action import RoundSafeAction
+from stagewise.problem.formatting import safe_repr
+from stagewise.problem.safe_action import RoundSafeAction
 from stagewise.records.decision import Decision
 from stagewise.records.outcome import Outcome
 from stagewise.records.random_key import FIRST, RandomKey

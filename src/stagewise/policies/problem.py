@@ -8,17 +8,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stagewise.files.paths import parse_path
-from stagewise.files.toml_files import read_toml
-from stagewise.kernels.compile import Floats
+from stagewise.engine.compile import Floats
+from stagewise.files.paths import parse_path, read_toml
 from stagewise.policies.context_caps import ContextCAPS
 from stagewise.policies.context_encoder import ContextEncoder
 from stagewise.policies.problem_policy import ProblemPolicy
 from stagewise.policies.settings import check_probability
-from stagewise.problem.checks import check_mapping, safe_repr
+from stagewise.problem.checks import check_mapping, check_unique_names
+from stagewise.problem.context import parse_ranges
 from stagewise.problem.errors import ErrorCode, InvalidProblem
-from stagewise.problem.formatting import join_names, suggest_name
-from stagewise.problem.limit_encoding import (
+from stagewise.problem.formatting import join_names, safe_repr, suggest_name
+from stagewise.problem.safe_action import SafeAction
+from stagewise.problem.signals import (
+    Limit,
+    Reward,
+    StrictSettings,
     check_limits,
     describe_limit,
     encode_limit,
@@ -26,10 +30,8 @@ from stagewise.problem.limit_encoding import (
     parse_limit,
     parse_signal,
     scale_limit,
+    scale_outcome,
 )
-from stagewise.problem.naming import check_unique_names, parse_ranges
-from stagewise.problem.safe_action import SafeAction
-from stagewise.problem.signals import Limit, Reward, StrictSettings, scale_outcome
 from stagewise.problem.window import OutcomeWindow
 
 RESERVED_NAMES = (
@@ -65,15 +67,6 @@ class ModelChoice(NamedTuple):
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Problem(ContextEncoder, StrictSettings):
     """A decision problem, used by agents, simulations, certificates and the server.
-
-    Args:
-        actions: The names of the actions.
-        safe: The action that is known to be safe, such as the current one.
-        reward: The signal to maximise.
-        limits: The limits on every round's expected costs, by name.
-        context: Numbers about a user, each in [−1, 1]; a mapping gives other ranges, such as {"age": (18, 99)}.
-        delta: The guarantee holds with probability 1 − δ.
-        settings: Settings of the policy that override its defaults.
 
     Raises:
         InvalidProblem: A value is invalid or conflicts with another.

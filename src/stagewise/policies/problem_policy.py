@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats
+from stagewise.engine.compile import Floats
 from stagewise.policies.context_caps import ContextCAPS
 from stagewise.policies.policy import State
 from stagewise.policies.settings import set_derived

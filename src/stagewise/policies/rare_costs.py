@@ -2,18 +2,21 @@
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats, as_python
-from stagewise.kernels.layout import ModelBlock, count_feature_blocks, get_table_capacity, rare_events_size
-from stagewise.kernels.models.rare_events import (
+from stagewise.engine.compile import Floats, as_python
+from stagewise.engine.layout import ModelBlock, count_feature_blocks, get_table_capacity, rare_events_size
+from stagewise.models.rare_events import (
     LOSS,
+    RareEventsModel,
+    compute_log_loss,
     copy_rare_events,
+    fold_events,
     get_event_table,
     get_feature_block,
     get_rare_events_assumptions,
+    record_rows,
+    refit,
 )
-from stagewise.kernels.models.rare_events_fit import fold_events, record_rows, refit
-from stagewise.models.linear_model import LinearModel
-from stagewise.models.rare_events_model import RareEventsModel, compute_log_loss
+from stagewise.models.ridge import LinearModel
 from stagewise.problem.errors import ErrorCode, InvalidProblem, StagewiseError
 from stagewise.problem.thresholds import Thresholds
 

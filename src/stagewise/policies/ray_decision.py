@@ -4,21 +4,27 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stagewise.kernels.answer import OPTIMISTIC_REWARD, STEP, UNCACHED, get_action, get_pessimistic_costs
-from stagewise.kernels.bounds import OPTIMISTIC_REWARDS, STEPS
-from stagewise.kernels.compile import Floats, as_python
-from stagewise.kernels.constraints import compute_safe_cost
-from stagewise.kernels.layout import CERTIFIED, DIRECTIONAL, ENFORCES_LIMITS, OFFERS_SAFE, SWITCHES
-from stagewise.kernels.rules.ray import compute_pessimistic_cost
+from stagewise.engine.compile import Floats, as_python
+from stagewise.engine.layout import CERTIFIED, DIRECTIONAL, ENFORCES_LIMITS, OFFERS_SAFE, SWITCHES
+from stagewise.engine.limits import compute_safe_cost
+from stagewise.engine.workspace import (
+    OPTIMISTIC_REWARD,
+    OPTIMISTIC_REWARDS,
+    STEP,
+    STEPS,
+    UNCACHED,
+    get_action,
+    get_pessimistic_costs,
+)
 from stagewise.policies.compiled_policy import NEW, RoundResult
 from stagewise.policies.leading_actions import count_hidden, select_leading
 from stagewise.policies.sampled_choice import get_sampled_rays
 from stagewise.policies.settings import CAUSES
-from stagewise.problem.action_set import ActionSet
-from stagewise.problem.actions import FiniteSet, Listed, Rays
+from stagewise.problem.actions import ActionSet, FiniteSet, Listed, Rays
 from stagewise.problem.thresholds import Thresholds
 from stagewise.records.decision import Decision
 from stagewise.records.explanation import Estimates, Row, Table
+from stagewise.rules.ray import compute_pessimistic_cost
 
 PROPOSED_RAY = (
     "the proposed ray if its regret is certified, otherwise the ray with the highest optimistic reward; at its longest "

@@ -3,8 +3,8 @@
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
-from stagewise.kernels.loop.round import RAYS, RoundSpec
-from stagewise.kernels.models.sampling import AUTHORS, PLAIN, THEORY
+from stagewise.engine.round import RAYS, RoundSpec
+from stagewise.models.ridge import AUTHORS, PLAIN, THEORY
 from stagewise.policies.linear_policy import LinearPolicy
 from stagewise.policies.settings import Optimism
 from stagewise.problem.checks import check_choice
@@ -20,26 +20,6 @@ class SafeLTS(LinearPolicy):
     Play the longest safe step on the ray that is best for a sampled θ̃ ~ N(θ̂, (inflation · β_r)² V⁻¹). The inflation is
     "theory" (1 + 2LS/(τ − c₀), as in its authors' regret proof, for x₀ = 0 and equal noises), "none" (1; equally safe,
     without a regret proof, often better) or "authors" (√n/min(1, τ), as in the authors' public code).
-
-    Args:
-        safe_action: The action that is known to be safe before learning.
-        threshold: The limits on every round's expected costs: a number, one per constraint, or a mapping by name.
-        noise: R: outcomes are R-sub-Gaussian around their means; one number, or one for the reward and one per cost.
-        delta: The guarantee holds with probability 1 − δ.
-        reward_scale: α_r of inflated optimism: α_r − 1 cost radii are added to the optimistic reward; None: the
-            theorem's choice.
-        check_assumptions: Test the declared assumptions online; a contradiction plays the safe action
-            (docs/theory/watch.md).
-        cost_bound: A-priori bound on mean costs, or one for each; "unit": 1, which is checked; None: no bound.
-        cost_scale: α_c: the number of radii added to costs.
-        share_delta: Share δ among the reward and the constraints; otherwise each has its own δ.
-        norm_bound: S ≥ ‖θ*‖, ‖μ*‖: one number, or one for the reward and one per cost.
-        action_bound: L ≥ ‖x‖; used only by radius="paper" and by the inflation "theory" of SafeLTS.
-        ridge: λ: the ridge of the regressions; None: the largest d R²/S² of the signals. The paper has 1.
-        radius: The kind of confidence radius (docs/theory/joint-radius.md).
-        separate_signals: Learn each signal when it arrives, without waiting for the others, in a regression of its own.
-        dimension: d, where every round names its safe action; otherwise the safe action's features determine it.
-        inflation: The scale of the samples of θ̃, in radii, see above.
 
     Raises:
         InvalidProblem: A setting is invalid or conflicts with another.

@@ -5,21 +5,27 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stagewise.kernels.answer import UNCACHED, answer_size
-from stagewise.kernels.bounds import CENTRE, HALF, OPTIMISTIC_REWARDS, get_per_limit, workspace_size
-from stagewise.kernels.compile import Flags, Floats, Ints, as_python
-from stagewise.kernels.constraints import (
+from stagewise.engine.compile import Flags, Floats, Ints, as_python
+from stagewise.engine.limits import (
     BOUNDS_NOT_FINITE,
     NO_BETTER_ACTION,
     NO_PLAUSIBLE_FUNCTION,
-    SAFE_COST_UNCERTAIN,
+    SAFE_ACTION_COST_UNCERTAIN,
     SOLVER_FAILED,
     compute_bonus_factors,
     get_limit_terms,
 )
-from stagewise.kernels.random_streams import POLICY, uniform
-from stagewise.kernels.rules.mixture import choose_mixture
-from stagewise.models.function_class_model import FunctionBounds
+from stagewise.engine.random import POLICY, uniform
+from stagewise.engine.workspace import (
+    CENTRE,
+    HALF,
+    OPTIMISTIC_REWARDS,
+    UNCACHED,
+    answer_size,
+    get_per_limit,
+    workspace_size,
+)
+from stagewise.models.function_class import FunctionBounds
 from stagewise.policies.compiled_policy import GET_WORKSPACE, RoundResult
 from stagewise.policies.mixture_decision import GET_DECISION_VIEWS, BoundedMixture, build_mixture_decision, sample_code
 from stagewise.policies.ray_decision import copy_action
@@ -29,6 +35,7 @@ from stagewise.records.decision import Decision
 from stagewise.records.random_key import RandomKey
 from stagewise.records.reason import ReasonDetails
 from stagewise.rules.function_class_program import Vertex, compute_pessimistic_costs
+from stagewise.rules.mixture import choose_mixture
 
 WEIGH, TERMS, GET_PER_LIMIT = as_python(compute_bonus_factors), as_python(get_limit_terms), as_python(get_per_limit)
 # Optimistic rewards, the plausible functions of each signal, and the bonus per unit of each cost's width.
@@ -74,7 +81,7 @@ def decide_mixture(
     if bounds is None:
         return build_safe_decision(offer, rule.thresholds, draw.round, CAUSES[NO_PLAUSIBLE_FUNCTION])
     result, blend = solve_by_bounds(offer, bounds, rule, draw), None
-    if solve is not None and result.code not in (-SAFE_COST_UNCERTAIN, -BOUNDS_NOT_FINITE):
+    if solve is not None and result.code not in (-SAFE_ACTION_COST_UNCERTAIN, -BOUNDS_NOT_FINITE):
         lottery = uniform(draw.seed, draw.run, draw.round, POLICY, 0)
         code, blend = solve_by_functions(result, bounds, offer, solve, lottery)
         result = result._replace(code=code)

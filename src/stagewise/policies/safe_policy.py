@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from stagewise.kernels.compile import Floats, Ints
+from stagewise.engine.compile import Floats, Ints
 from stagewise.policies.base_policy import BasePolicy
 from stagewise.policies.compiled_policy import CompiledPolicy
 from stagewise.policies.cost_bounds import UNIT, CostBound
@@ -23,7 +23,7 @@ class SafeBasePolicy(BasePolicy):
     """The guarantee holds with probability 1 − δ."""
     optimism: Optimism = "inflated"
     """Raise optimistic rewards where costs are uncertain ("inflated"), or use optimistic costs ("directional")."""
-    reward_scale: float | None = None
+    reward_confidence_scale: float | None = None
     """α_r of inflated optimism: α_r − 1 cost radii are added to the optimistic reward; None: the theorem's choice."""
     check_assumptions: bool = True
     """Test the declared assumptions online; a contradiction plays the safe action (docs/theory/watch.md)."""
@@ -37,9 +37,9 @@ class SafePolicy(SafeBasePolicy, CompiledPolicy):
 
     cost_bound: CostBound = UNIT
     """A-priori bound on mean costs, or one for each; "unit": 1, which is checked; None: no bound."""
-    cost_scale: float = 1.0
+    cost_confidence_scale: float = 1.0
     """α_c: the number of radii added to costs."""
-    share_delta: bool = True
+    split_delta: bool = True
     """Share δ among the reward and the constraints; otherwise each has its own δ."""
 
     layout: Ints = field(init=False, repr=False)

@@ -4,13 +4,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stagewise.kernels.answer import get_decision_views
-from stagewise.kernels.bounds import OPTIMISTIC_REWARDS, SAMPLED, get_per_limit
-from stagewise.kernels.compile import Floats, Ints, as_python
-from stagewise.kernels.constraints import SAFE_ACTION_DRAWN, get_limit_terms
-from stagewise.kernels.rules.certified_mixture import propose_mixture
-from stagewise.kernels.rules.certified_ray import propose_ray, swap_crosses
+from stagewise.engine.compile import Floats, Ints, as_python
+from stagewise.engine.limits import SAFE_ACTION_DRAWN, get_limit_terms
+from stagewise.engine.workspace import OPTIMISTIC_REWARDS, SAMPLED, get_decision_views, get_per_limit
 from stagewise.policies.compiled_policy import RoundResult
+from stagewise.rules.certified import propose_mixture, propose_ray, swap_crosses
 
 GET_DECISION_VIEWS, GET_PER_LIMIT, TERMS = (
     as_python(get_decision_views),

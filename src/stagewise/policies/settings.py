@@ -6,21 +6,21 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats
-from stagewise.kernels.constraints import (
+from stagewise.engine.compile import Floats
+from stagewise.engine.layout import DIRECTIONAL, INFLATED
+from stagewise.engine.limits import (
     BOUNDS_NOT_FINITE,
-    HORIZON_OVER,
+    HORIZON_EXCEEDED,
     NO_BETTER_ACTION,
+    NO_CERTIFIED_ACTION,
     NO_PLAUSIBLE_FUNCTION,
-    NO_SAFE_ACTION,
-    SAFE_COST_UNCERTAIN,
+    SAFE_ACTION_COST_UNCERTAIN,
     SAFE_SHARE_TOO_SMALL,
     SOLVER_FAILED,
 )
-from stagewise.kernels.layout import DIRECTIONAL, INFLATED
-from stagewise.problem.checks import check_bool, check_choice, check_number, copy_value, safe_repr
+from stagewise.problem.checks import check_bool, check_choice, check_number, copy_value
 from stagewise.problem.errors import ErrorCode, InvalidProblem
-from stagewise.problem.formatting import suggest_percent
+from stagewise.problem.formatting import safe_repr, suggest_percent
 from stagewise.problem.thresholds import Thresholds
 from stagewise.records.reason import Reason, ReasonDetails
 
@@ -29,12 +29,12 @@ SMALLEST_PROBABILITY = 1e-100  # smaller probabilities of failure cannot be divi
 FALSE_ALARMS = 1e-6  # significance level of the tests of declared values; not part of δ
 CAUSES = {  # by kernel code; for contradictions see `contradictions`
     NO_BETTER_ACTION: ReasonDetails(Reason.NO_BETTER_ACTION),
-    SAFE_COST_UNCERTAIN: ReasonDetails(Reason.SAFE_COST_UNCERTAIN),
-    NO_SAFE_ACTION: ReasonDetails(Reason.NO_SAFE_ACTION),
+    SAFE_ACTION_COST_UNCERTAIN: ReasonDetails(Reason.SAFE_ACTION_COST_UNCERTAIN),
+    NO_CERTIFIED_ACTION: ReasonDetails(Reason.NO_CERTIFIED_ACTION),
     BOUNDS_NOT_FINITE: ReasonDetails(Reason.BOUNDS_NOT_FINITE),
     NO_PLAUSIBLE_FUNCTION: ReasonDetails(Reason.NO_PLAUSIBLE_FUNCTION),
     SOLVER_FAILED: ReasonDetails(Reason.SOLVER_FAILED),
-    HORIZON_OVER: ReasonDetails(Reason.HORIZON_OVER),
+    HORIZON_EXCEEDED: ReasonDetails(Reason.HORIZON_EXCEEDED),
     SAFE_SHARE_TOO_SMALL: ReasonDetails(Reason.EXPLORATION_WEIGHT_TOO_SMALL),
 }
 
@@ -75,15 +75,15 @@ def check_probability(value: Any, name: str) -> float:
 
 
 def get_optimism_switch(policy: Any) -> int:
-    """Return the switch of a policy's optimism, 0 if it samples; raise InvalidProblem for an unused reward_scale."""
+    """Return the switch of a policy's optimism, 0 if it samples; reject an unused reward_confidence_scale."""
     optimism = check_choice(policy.optimism, get_args(Optimism), "optimism")
     inflates = optimism == "inflated" and getattr(policy, "inflates", True)
-    if policy.reward_scale is not None and not inflates:
+    if policy.reward_confidence_scale is not None and not inflates:
         instead = "optimism is directional" if optimism == "directional" else "optimism is sampled"
         raise InvalidProblem(
             ErrorCode.UNUSED_SETTING,
-            "reward_scale is {reward_scale}; leave it out, since it scales inflated optimism, and here {instead}",
-            reward_scale=safe_repr(policy.reward_scale),
+            "reward_confidence_scale is {reward_confidence_scale}; leave it out: it scales inflation, and {instead}",
+            reward_confidence_scale=safe_repr(policy.reward_confidence_scale),
             instead=instead,
         )
     return DIRECTIONAL if optimism == "directional" else INFLATED if inflates else 0
@@ -103,23 +103,36 @@ def check_method(method: Any, methods: tuple[str, ...], exact: str) -> None:
 
 
 def build_constraint_settings(
-    thresholds: Thresholds, ceilings: Floats, reward_scale: float | None, cost_scale: float, watch: Any = False
+    thresholds: Thresholds,
+    ceilings: Floats,
+    reward_confidence_scale: float | None,
+    cost_confidence_scale: float,
+    watch: Any = False,
 ) -> Floats:
     """Return the first numbers of the settings: α_r, α_c, log 1/a | thresholds | limits | ceilings, all signed."""
-    if reward_scale is not None and not check_number(reward_scale, "reward_scale") >= 1.0:
+    if (
+        reward_confidence_scale is not None
+        and not check_number(reward_confidence_scale, "reward_confidence_scale") >= 1.0
+    ):
         raise InvalidProblem(
             ErrorCode.OUT_OF_RANGE,
-            "reward_scale is {reward_scale}; it must be at least 1, or upper confidence bounds of "
+            "reward_confidence_scale is {reward_confidence_scale}; it must be at least 1, or bounds of "
             "the reward are not optimistic",
-            reward_scale=reward_scale,
+            reward_confidence_scale=reward_confidence_scale,
         )
-    if not check_number(cost_scale, "cost_scale") >= 1.0:
+    if not check_number(cost_confidence_scale, "cost_confidence_scale") >= 1.0:
         raise InvalidProblem(
             ErrorCode.OUT_OF_RANGE,
-            "cost_scale is {cost_scale}; it must be at least 1, or costs could exceed their bounds",
-            cost_scale=cost_scale,
+            "cost_confidence_scale is {cost_confidence_scale}; it must be at least 1, or costs exceed their bounds",
+            cost_confidence_scale=cost_confidence_scale,
         )
     signed = thresholds.signs * thresholds.values
     alarm = math.log(1.0 / FALSE_ALARMS) if check_bool(watch, "check_assumptions") else math.inf
-    scales = np.array([0.0 if reward_scale is None else float(reward_scale), float(cost_scale), alarm])
+    scales = np.array(
+        [
+            0.0 if reward_confidence_scale is None else float(reward_confidence_scale),
+            float(cost_confidence_scale),
+            alarm,
+        ]
+    )
     return np.concatenate([scales, signed, thresholds.limits, ceilings])

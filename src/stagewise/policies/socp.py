@@ -5,11 +5,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stagewise.kernels.bounds import CENTRE, OPTIMISTIC_REWARDS, get_pessimistic_cost_rows
-from stagewise.kernels.compile import Flags, Floats, Ints, as_python
-from stagewise.kernels.constraints import COST_SCALE, get_limit_terms
-from stagewise.kernels.layout import get_known_actions
-from stagewise.models.confidence_set import LinearConfidenceSet, build_confidence_set
+from stagewise.engine.compile import Flags, Floats, Ints, as_python
+from stagewise.engine.layout import get_known_actions
+from stagewise.engine.limits import COST_SCALE, get_limit_terms
+from stagewise.engine.workspace import CENTRE, OPTIMISTIC_REWARDS, get_pessimistic_cost_rows
+from stagewise.models.ridge import LinearConfidenceSet, build_confidence_set
 from stagewise.policies.compiled_policy import RoundResult
 from stagewise.policies.mixture_decision import BoundedMixture
 from stagewise.rules.cone_program import Columns, compute_pessimistic_costs, find_best_mixture_in_cone
@@ -32,7 +32,7 @@ class ActionBounds(NamedTuple):
     belief: LinearConfidenceSet
     limits: Floats  # (m,)
     ceilings: Floats  # (m,)
-    cost_scale: float
+    cost_confidence_scale: float
 
     @property
     def binding(self) -> Flags:
@@ -88,7 +88,7 @@ def build_columns(listing: ActionBounds, at_ceiling: Ints) -> tuple[Columns, Int
     columns = Columns(
         np.column_stack([listing.costs[bind], ceilings]),
         np.column_stack([images, np.zeros((len(images), at_ceiling.size))]),
-        listing.cost_scale * listing.belief.cost_radii[bind],
+        listing.cost_confidence_scale * listing.belief.cost_radii[bind],
         listing.limits[bind],
         listing.places.size - 1,
     )
@@ -135,14 +135,10 @@ def refine_mixture(
     The solver is not called where no constraint binds. The optimistic reward of a mixture is at most the largest of a
     single action, by Jensen's inequality.
     """
-    linear = linear._replace(
-        optimality_gap=max(float(np.max(listing.optimistic_reward)) - linear.optimistic_reward, 0.0)
-    )
-    if linear.optimality_gap == 0.0 or not listing.binding.any() or not listing.finite:
+    linear = linear._replace(solver_gap=max(float(np.max(listing.optimistic_reward)) - linear.optimistic_reward, 0.0))
+    if linear.solver_gap == 0.0 or not listing.binding.any() or not listing.finite:
         return linear
     blend = solve(listing)
     if blend.optimistic_reward >= linear.optimistic_reward:
         return blend
-    return linear._replace(
-        optimality_gap=max(blend.optimistic_reward + blend.optimality_gap - linear.optimistic_reward, 0.0)
-    )
+    return linear._replace(solver_gap=max(blend.optimistic_reward + blend.solver_gap - linear.optimistic_reward, 0.0))

@@ -5,9 +5,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats, Ints
-from stagewise.kernels.layout import ENFORCES_LIMITS
-from stagewise.kernels.loop.round import RAYS, RoundSpec
+from stagewise.engine.compile import Floats, Ints
+from stagewise.engine.layout import ENFORCES_LIMITS
+from stagewise.engine.round import RAYS, RoundSpec
 from stagewise.policies.arms_policy import ArmsPolicy, eligible_arms
 from stagewise.policies.arrays import assemble_arrays
 from stagewise.policies.base_policy import REWARD
@@ -26,16 +26,6 @@ class UCB(ArmsPolicy, UnconstrainedPolicy):
     """The unconstrained learner over arms: play the largest mean plus radius. It ignores limits.
 
     `threshold` only measures the violations of its runs.
-
-    Args:
-        arms: The number of arms.
-        safe_action: The safe action that a relative `threshold` refers to; the policy does not use it.
-        threshold: The limits that measure the violations of its runs; the policy ignores them.
-        horizon: The number of rounds for which the intervals hold; None: all rounds.
-        noise: R: outcomes are R-sub-Gaussian around their means, for all signals or for each; None: they lie in [0, 1].
-        delta: The guarantee holds with probability 1 − δ.
-        radius: The kind of confidence interval of an arm (docs/theory/arms.md). None: the default for outcomes in [0,
-            1], or "hoeffding" with `noise`.
 
     Raises:
         InvalidProblem: A setting is invalid or conflicts with another.

@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from stagewise.policies.compiled_policy import CompiledPolicy
-from stagewise.problem.checks import safe_repr
 from stagewise.problem.errors import ErrorCode, InvalidProblem
+from stagewise.problem.formatting import safe_repr
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import NO_THRESHOLDS, Threshold, Thresholds, resolve_thresholds
 

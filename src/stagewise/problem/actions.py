@@ -1,72 +1,126 @@
-"""Listed actions of a round: rays, a finite set, or arms."""
+"""Action sets of a round: their base, rays, finite sets and arms."""
 
-from typing import Any, Self
+from copy import copy
+from typing import Any, ClassVar, Self
 
 import numpy as np
+import numpy.typing as npt
 from numpy.typing import ArrayLike
 
-from stagewise.problem.action_set import ALL as ALL
-from stagewise.problem.action_set import ActionSet
-from stagewise.problem.action_set import Flags as Flags
 from stagewise.problem.checks import Floats, as_array, check_size, check_table, copy_read_only
 from stagewise.problem.errors import ErrorCode, InvalidActions
-from stagewise.problem.round_safe_action import RoundSafeAction, build_round_safe_action
-from stagewise.problem.safe_action import Cost
+from stagewise.problem.safe_action import Cost, RoundSafeAction, build_round_safe_action
+
+Flags = npt.NDArray[np.bool_]
+
+ALL: Flags = np.empty(0, dtype=np.bool_)
+ALL.flags.writeable = False
+
+
+class ActionSet:
+    """The actions of a round; the safe action is always available too.
+
+    A new kind of set subclasses `Listed` (rows of features) or `Convex` (a geometry).
+    """
+
+    __slots__ = ()
+
+    is_list: ClassVar[bool] = True  # a list; False: all points of a convex set
+    between: bool = False  # points between the safe action and a member can be played
+    eligible: Flags = ALL  # which members are eligible; empty: all
+    fresh: ClassVar[bool] = False  # it is sampled in every round
+    round_safe_action: RoundSafeAction | None = None  # the safe action of this round, where the set names it
+
+    @property
+    def names_safe(self) -> bool:
+        """Whether the set of every round names the round's own safe action."""
+        return self.round_safe_action is not None
+
+    @property
+    def dimension(self) -> int | None:
+        """The number of features; 0: none, None: any."""
+        return 0
+
+    @property
+    def count(self) -> int:
+        """The number of listed actions or vertices; 0: infinitely many."""
+        raise NotImplementedError
+
+    def at(self, index: int) -> Any:
+        """Return the arm or the features at an index."""
+        raise NotImplementedError
+
+    def most(self, directions: Floats) -> Floats:
+        """Return the largest <x, v> over the set, for each direction v (M, d)."""
+        raise NotImplementedError
+
+    def max_at_safe(self, directions: Floats) -> Floats:
+        """Return the largest <x₀, v> over the safe actions of all rounds, for each direction v (M, d)."""
+        safe = self.round_safe_action
+        return np.zeros(len(directions)) if safe is None else np.asarray(directions @ safe.features)
+
+    def mean_at_safe(self, directions: Floats) -> Floats:
+        """Return the mean of <x₀, v> over rounds, for each direction v (M, d)."""
+        return self.max_at_safe(directions)  # the same in every round, unless it is sampled
+
+    def as_rays(self) -> "Listed":
+        """Return the set as rays, or raise InvalidActions."""
+        raise self._unsupported("have no features", "Rays")
+
+    def as_list(self) -> "Listed":
+        """Return the extreme points, of which every action is a mixture, or raise InvalidActions."""
+        raise self._unsupported("have no features", "FiniteSet or Rays")
+
+    def _unsupported(self, why: str, needed: str) -> InvalidActions:
+        """Return the error of a policy that cannot use this kind of set."""
+        template = "the actions are {kind}, which {why}; this policy needs {needed}"
+        data = {"kind": type(self).__name__, "why": why, "needed": needed}
+        return InvalidActions(ErrorCode.UNSUPPORTED_ACTIONS, template, **data)
+
+    def with_dimension(self, dimension: int) -> "ActionSet":
+        """Return the set in this dimension."""
+        return self
+
+    def draw(self, draw: Any) -> "ActionSet":
+        """Return the set of one round: itself, unless it is sampled in every round."""
+        return self
+
+    def description(self) -> Any:
+        """Return the set as JSON values for `from_description`."""
+        raise NotImplementedError
+
+    @classmethod
+    def from_description(cls, description: Any) -> Self:
+        """Return the set of a description."""
+        return cls(description)  # type: ignore[call-arg]
 
 
 def build_mask(chosen: Any, count: int) -> Flags:
     """Return a mask over `count` actions from indices or a mask; at least one action must remain."""
-    indices = as_array(chosen, "the eligible actions", InvalidActions, "one list of indices or one mask")
+    what, must_be = "the eligible actions", InvalidActions.must_be
+    indices = as_array(chosen, what, InvalidActions, "one list of indices or one mask")
     if indices.dtype.kind == "b":
         if indices.shape != (count,):
-            raise InvalidActions(
-                ErrorCode.WRONG_SHAPE,
-                "the mask has shape {shape}; it needs one entry for each of the {count} actions",
-                shape=indices.shape,
-                count=count,
-            )
+            raise must_be(ErrorCode.WRONG_SHAPE, "the shape of the mask", indices.shape, f"({count},), one per action")
         mask: Flags = indices.copy()
     else:
         if indices.size and indices.dtype.kind not in "iu":
-            raise InvalidActions(
-                ErrorCode.WRONG_TYPE,
-                "the eligible actions have type {dtype}; give indices or a boolean mask",
-                dtype=indices.dtype,
-            )
+            raise must_be(ErrorCode.WRONG_TYPE, f"the type of {what}", indices.dtype.name, "integer or boolean")
         if indices.ndim > 1:
-            raise InvalidActions(
-                ErrorCode.WRONG_SHAPE,
-                "the eligible actions have shape {shape}; they must be one list of indices",
-                shape=indices.shape,
-            )
-        outside = indices[(indices < 0) | (indices >= count)] if indices.size else indices
-        if outside.size:
-            first = np.ravel(outside)[0]
-            raise InvalidActions(
-                ErrorCode.UNKNOWN_ACTION,
-                "the eligible actions hold {first}; they must be indices from 0 to {count}",
-                first=first,
-                count=count - 1,
-            )
+            raise must_be(ErrorCode.WRONG_SHAPE, f"the shape of {what}", indices.shape, "that of one list of indices")
+        for index in indices[(indices < 0) | (indices >= count)].ravel() if indices.size else ():
+            rule = f"an index from 0 to {count - 1}"
+            raise must_be(ErrorCode.UNKNOWN_ACTION, f"one of {what}", index, rule)
         if indices.shape == (count,) and indices.max() <= 1 and np.unique(indices).size < count:
-            raise InvalidActions(
-                ErrorCode.WRONG_TYPE,
-                "the eligible actions look like a mask of 0 and 1; give booleans for a mask, or a list "
-                "with each index once",
-            )
+            rule = "booleans for a mask, or a list with each index once"
+            raise must_be(ErrorCode.WRONG_TYPE, what, indices.tolist(), rule)
         mask = np.zeros(count, dtype=np.bool_)
         mask[indices.astype(np.int64)] = True
     if not mask.any():
-        raise InvalidActions(
-            ErrorCode.INVALID_ACTION_SET, "no action is eligible; there must be at least one besides the safe action"
-        )
+        problem = "no action is eligible; there must be at least one besides the safe action"
+        raise InvalidActions(ErrorCode.INVALID_ACTION_SET, problem)
     mask.flags.writeable = False
     return mask
-
-
-def check_action_table(features: Any) -> tuple[Floats, float]:
-    """Return a table (K, d) of actions and its largest absolute feature."""
-    return check_table(features, "the actions", InvalidActions)
 
 
 class Listed(ActionSet):
@@ -98,9 +152,9 @@ class Listed(ActionSet):
         """Return actions that share the array, for one decision."""
         listed = cls.__new__(cls)
         table, listed.largest = check_table(features, "the actions", InvalidActions)
-        listed.features, listed.eligible, listed.longest, listed.round_safe_action = table.view(), ALL, None, safe
-        listed.fits = None
+        listed.features, listed.eligible, listed.longest, listed.fits = table.view(), ALL, None, None
         listed.features.flags.writeable = False  # kernels are compiled once, for read-only arrays
+        listed.round_safe_action = safe
         return listed
 
     def only(self, chosen: ArrayLike) -> Self:
@@ -115,13 +169,8 @@ class Listed(ActionSet):
         Raises:
             InvalidActions: No action is eligible, or an index does not exist.
         """
-        listed = self.__class__.__new__(self.__class__)
-        listed.features, listed.largest, listed.longest = self.features, self.largest, self.longest
-        listed.eligible, listed.round_safe_action, listed.fits = (
-            build_mask(chosen, len(self)),
-            self.round_safe_action,
-            self.fits,
-        )
+        listed = copy(self)
+        listed.eligible = build_mask(chosen, len(self))
         return listed
 
     @property
@@ -147,8 +196,8 @@ class Listed(ActionSet):
         if of_round is None:
             return features
         safe = of_round.features.tolist() if of_round.safe_index < 0 else of_round.safe_index
-        fields = {"features": features, "safe": safe, "safe_cost": of_round.cost, "safe_reward": of_round.reward}
-        return {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in fields.items()}
+        cost = of_round.cost.tolist() if isinstance(of_round.cost, np.ndarray) else of_round.cost
+        return {"features": features, "safe": safe, "safe_cost": cost, "safe_reward": of_round.reward}
 
     @classmethod
     def from_description(cls, description: Any) -> Self:
@@ -161,14 +210,11 @@ class Listed(ActionSet):
         return len(self.features)
 
     def __repr__(self) -> str:
-        count = "" if self.eligible.size == 0 else f", {int(self.eligible.sum())} eligible"
+        some = "" if self.eligible.size == 0 else f", {int(self.eligible.sum())} eligible"
         if self.round_safe_action is not None:
-            count += (
-                ", a safe point"
-                if self.round_safe_action.safe_index < 0
-                else f", {self.round_safe_action.safe_index} safe"
-            )
-        return f"{type(self).__name__}({len(self)} actions, {self.features.shape[1]} features{count})"
+            index = self.round_safe_action.safe_index
+            some += ", a safe point" if index < 0 else f", {index} safe"
+        return f"{type(self).__name__}({len(self)} actions, {self.features.shape[1]} features{some})"
 
 
 class Rays(Listed):
@@ -234,11 +280,8 @@ class FiniteSet(Listed):
 
     def as_rays(self) -> Listed:
         """Raise InvalidActions: only the rows can be played."""
-        raise InvalidActions(
-            ErrorCode.UNSUPPORTED_ACTIONS,
-            "the actions are a FiniteSet, which has no points between its members; use Rays for "
-            "safe steps, or a policy that mixes actions (OPLB)",
-        )
+        needed = "Rays for safe steps; a policy that mixes actions, such as OPLB, takes this set"
+        raise self._unsupported("has no points between its members", needed)
 
 
 class Arms(ActionSet):

@@ -1,14 +1,26 @@
-"""Contexts: features and segments of a user."""
+"""Contexts: the numbers and segments of a user, with their names and ranges."""
 
+import math
+from collections.abc import Mapping, Sequence
+from copy import copy
+from functools import lru_cache
+from hashlib import sha256
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from stagewise.problem.action_set import ALL, ActionSet, Flags
-from stagewise.problem.actions import build_mask
-from stagewise.problem.checks import Floats, as_array, check_array_and_max, copy_read_only, safe_repr
-from stagewise.problem.errors import ErrorCode, InvalidActions
+from stagewise.problem.actions import ALL, ActionSet, Flags, build_mask
+from stagewise.problem.checks import (
+    Floats,
+    as_array,
+    check_array_and_max,
+    check_mapping,
+    check_unique_names,
+    copy_read_only,
+)
+from stagewise.problem.errors import ErrorCode, InvalidActions, InvalidProblem
+from stagewise.problem.signals import check_range
 
 NO_SEGMENTS: Floats = np.empty(0)
 LARGEST_SEGMENT = 2**52  # integers up to it are exact floats
@@ -20,7 +32,7 @@ class Context(ActionSet):
     Args:
         features: The numbers about the user, each in [−1, 1].
         segments: The key of each segment of the user, whole numbers from 0.
-        only: The eligible actions (indices or a mask); None: all.
+        allowed: The eligible actions (indices or a mask); None: all.
 
     Raises:
         InvalidActions: The features or segments have the wrong shape or type.
@@ -37,21 +49,14 @@ class Context(ActionSet):
     chosen: Any  # the eligible actions; None: all
     inside: bool  # the numbers were checked to lie in [−1, 1]
 
-    def __init__(self, features: ArrayLike = (), segments: ArrayLike = (), *, only: ArrayLike | None = None) -> None:
+    def __init__(self, features: ArrayLike = (), segments: ArrayLike = (), *, allowed: ArrayLike | None = None) -> None:
         values = as_array(features, "the context", InvalidActions)
         numbers, _ = check_array_and_max(values if values.size else np.empty(0), "the context", InvalidActions)
         if numbers.ndim != 1:
-            raise InvalidActions(
-                ErrorCode.WRONG_SHAPE,
-                "the context has shape {shape}; it must be one list of numbers",
-                shape=numbers.shape,
-            )
-        self.features, self.segments, self.chosen = (
-            copy_read_only(numbers),
-            copy_read_only(check_segments(segments)),
-            only,
-        )
-        self.inside = False
+            rule = "that of one list of numbers"
+            raise InvalidActions.must_be(ErrorCode.WRONG_SHAPE, "the shape of the context", numbers.shape, rule)
+        self.features, self.segments = copy_read_only(numbers), copy_read_only(check_segments(segments))
+        self.chosen, self.inside = allowed, False
 
     @classmethod
     def from_checked(cls, features: Floats, segments: list[int], only: list[int] | None) -> "Context":
@@ -74,9 +79,8 @@ class Context(ActionSet):
             >>> Context([0.3]).only([0, 2]).get_eligible(3).tolist()
             [True, False, True]
         """
-        context = Context.__new__(Context)
-        context.features, context.segments, context.chosen = self.features, self.segments, chosen
-        context.inside = self.inside
+        context = copy(self)
+        context.chosen = chosen
         return context
 
     def get_eligible(self, actions: int) -> Flags:
@@ -93,9 +97,88 @@ def check_segments(value: Any) -> Floats:
     keys = as_array(value, "the segments", InvalidActions)
     is_integer = keys.size == 0 or keys.dtype.kind in "iu"
     if keys.ndim != 1 or not is_integer or (keys.size and not (keys.min() >= 0 and keys.max() < LARGEST_SEGMENT)):
-        raise InvalidActions(
-            ErrorCode.WRONG_TYPE,
-            "the segments are {value}; they must be a list of whole numbers from 0 to 2**52 - 1",
-            value=safe_repr(value),
-        )
+        rule = "whole numbers from 0 to 2**52 - 1, in one list"
+        raise InvalidActions.must_be(ErrorCode.WRONG_TYPE, "the list of segments", value, rule)
     return keys.astype(np.float64)
+
+
+SEGMENTS: dict[int, str] = {}  # names of segments by key
+MOST_SEGMENTS = 1_000_000
+LONGEST_SEGMENT = 200  # characters
+FLOATS = (float, np.floating)
+NOTHINGS = ("NAType", "NaTType")
+
+
+def parse_ranges(value: Any) -> dict[str, tuple[float, float]]:
+    """Return the range of every number about a user."""
+    if not isinstance(value, Mapping):
+        return dict.fromkeys(check_unique_names(value, "numbers of the context"), (-1.0, 1.0))
+    mapping = check_mapping(value, "the context")
+    ranges = {}
+    for name in check_unique_names(tuple(mapping), "numbers of the context"):
+        ends = mapping[name]
+        if not isinstance(ends, Sequence) or isinstance(ends, str) or len(ends) != 2:
+            raise InvalidProblem.must_be(ErrorCode.WRONG_TYPE, f"the range of {name!r}", ends, "(low, high)")
+        low, high = ends
+        ranges[name] = check_range(low, high, repr(name))
+    return ranges
+
+
+def describe_range_error(name: str, value: float, low: float, high: float) -> str:
+    """Return the message for a context number outside its range."""
+    if math.isnan(value):
+        return (
+            f"{name!r} is NaN; every call needs every number of the context, so fill in a value for missing ones, "
+            "such as the middle of the range"
+        )
+    percent = " (was it a percentage?)" if (low, high) == (0.0, 1.0) and 1.0 < value <= 100.0 else ""
+    return (
+        f"{name!r} is {value:.15g}, outside its range [{low:g}, {high:g}]{percent}; if that value is valid, declare a "
+        f"wider range in the problem's context: {{{name!r}: (low, high)}}"
+    )
+
+
+@lru_cache(maxsize=65536)
+def hash_segment(segment: str) -> int:
+    """Return the key of a segment's name: 52 bits of its SHA-256, the same in every process.
+
+    >>> hash_segment("NZ") == hash_segment("NZ") < 2**52
+    True
+    """
+    number = int.from_bytes(sha256(segment.encode()).digest()[:8]) >> 12
+    if len(SEGMENTS) < MOST_SEGMENTS:
+        SEGMENTS[number] = segment
+    return number
+
+
+def get_segment_name(number: int) -> str:
+    """Return the name of a key that this process has hashed.
+
+    >>> get_segment_name(hash_segment("NZ")), get_segment_name(3)
+    ('NZ', 'segment 3')
+    """
+    return SEGMENTS.get(number, f"segment {number}")
+
+
+def check_segment_name(value: Any, division: str) -> str:
+    """Return the name of a segment, as decisions, logs, files and the server use it.
+
+    A text is its own name, a whole number its digits (also 1.0, which pandas uses beside missing values), and booleans
+    are "True" and "False". So 1 and True are two segments, and 1 and "1" are one.
+
+    >>> [check_segment_name(value, "plan") for value in (1, "1", 1.0, np.int64(1), True, np.True_, "True")]
+    ['1', '1', '1', '1', 'True', 'True', 'True']
+    """
+    if type(value) is str and 0 < len(value) <= LONGEST_SEGMENT:
+        return value
+    is_nan = isinstance(value, FLOATS) and value != value
+    if value is None or is_nan or type(value).__name__ in NOTHINGS or (isinstance(value, str) and not value):
+        template = "{division!r} is missing; every user needs a segment, so give unknown users one such as 'unknown'"
+        raise InvalidActions(ErrorCode.MISSING_CONTEXT_FIELD, template, division=division)
+    if isinstance(value, FLOATS) and float(value).is_integer():
+        value = int(value)
+    name = str(value) if isinstance(value, str | int | np.integer | np.bool_) else ""
+    if not name or len(name) > LONGEST_SEGMENT:
+        rule = "a segment: a short text, a whole number, True or False"
+        raise InvalidActions.must_be(ErrorCode.WRONG_TYPE, repr(division), value, rule)
+    return name

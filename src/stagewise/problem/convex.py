@@ -1,4 +1,4 @@
-"""Base of the convex action sets: balls, ellipsoids, boxes and polytopes."""
+"""Convex action sets: their base, ellipsoids, balls and boxes."""
 
 from abc import ABC, abstractmethod
 from functools import cached_property
@@ -7,12 +7,12 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from stagewise.problem.action_set import ActionSet
-from stagewise.problem.actions import FiniteSet, Listed
-from stagewise.problem.checks import Floats, check_vector
+from stagewise.problem.actions import ActionSet, FiniteSet, Listed
+from stagewise.problem.checks import Floats, check_array, check_positive, check_vector, copy_read_only
 from stagewise.problem.errors import ErrorCode, InvalidActions
 
 ROUNDING = 1e-9  # relative tolerance of `contains`
+MOST_HALVED = 14  # largest dimension of a box whose 2^d corners are listed
 
 
 class Hull(NamedTuple):
@@ -67,12 +67,7 @@ class Convex(ActionSet, ABC):
     def vertices(self) -> Floats:
         """The extreme points (N, d), where they can be listed."""
         if not self.count:
-            raise InvalidActions(
-                ErrorCode.UNSUPPORTED_ACTIONS,
-                "the actions are a {name}, which has infinitely many extreme points; this policy needs "
-                "FiniteSet, Rays, Box or Polytope",
-                name=type(self).__name__,
-            )
+            raise self._unsupported("has infinitely many extreme points", "FiniteSet, Rays, Box or Polytope")
         return self.hull.points
 
     @property
@@ -87,11 +82,7 @@ class Convex(ActionSet, ABC):
 
     def as_rays(self) -> Listed:
         """Raise InvalidActions: there are infinitely many rays."""
-        raise InvalidActions(
-            ErrorCode.UNSUPPORTED_ACTIONS,
-            "the actions are a {name}, and this policy needs Rays; use LCLUCB or ROFUL for convex sets",
-            name=type(self).__name__,
-        )
+        raise self._unsupported("has infinitely many rays", "Rays; LCLUCB and ROFUL take convex sets")
 
     def as_list(self) -> Listed:
         """Return the vertices: every other point is a mixture of them."""
@@ -149,13 +140,7 @@ class Convex(ActionSet, ABC):
         """
         vector = check_vector(point, "the point", InvalidActions)
         if self.dimension not in (None, vector.size):
-            raise InvalidActions(
-                ErrorCode.DIMENSION_MISMATCH,
-                "the point has {size} features and the {name} has {dimension}; they must agree",
-                size=vector.size,
-                name=type(self).__name__,
-                dimension=self.dimension,
-            )
+            self._check_dimension("the point", vector.size)
         return self.excess(vector) <= ROUNDING
 
     def find_exits(self, start: Floats, directions: Floats) -> Floats:
@@ -170,15 +155,211 @@ class Convex(ActionSet, ABC):
     def with_dimension(self, dimension: int) -> "Convex":
         """Return the set, or raise InvalidActions for another dimension."""
         if self.dimension != dimension:
-            raise InvalidActions(
-                ErrorCode.DIMENSION_MISMATCH,
-                "the actions are a {name} with {dimension} features and the safe action has "
-                "{dimension_2}; they must agree",
-                name=type(self).__name__,
-                dimension=self.dimension,
-                dimension_2=dimension,
-            )
+            self._check_dimension("the safe action", dimension)
         return self
+
+    def _check_dimension(self, other: str, dimension: int) -> None:
+        subject = f"the number of features of the {type(self).__name__}"
+        code = ErrorCode.DIMENSION_MISMATCH
+        raise InvalidActions.must_agree(code, subject, self.dimension, f"that of {other}", dimension)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.dimension or 'any number of'} features)"
+
+
+class Ellipsoid(Convex):
+    """The points x with (x − c)ᵀ P⁻¹ (x − c) ≤ 1.
+
+    The half-axes are the square roots of P's eigenvalues, along its eigenvectors.
+
+    Args:
+        shape: P (d, d), symmetric and positive definite.
+        center: c (d,); None: the origin.
+
+    Raises:
+        InvalidActions: P is not symmetric and positive definite, or the dimensions differ.
+
+    Example:
+        >>> Ellipsoid([[4.0, 0.0], [0.0, 1.0]]).support(np.array([[1.0, 0.0]]))
+        array([[2., 0.]])
+    """
+
+    shape: Floats
+    """P (d, d)."""
+    center: Floats | None
+    """c (d,); None: the origin, in any dimension."""
+
+    def __init__(self, shape: ArrayLike, center: ArrayLike | None = None) -> None:
+        matrix, what = check_array(shape, "the ellipsoid's shape", InvalidActions), "the ellipsoid's shape"
+        if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.size == 0:
+            raise InvalidActions.must_be(ErrorCode.WRONG_SHAPE, what, matrix.shape, "a square matrix (d, d)")
+        if not np.abs(matrix - matrix.T).max() <= 1e-12 * np.abs(matrix).max():
+            rule = "symmetric, the P of (x − c)ᵀ P⁻¹ (x − c) ≤ 1"
+            raise InvalidActions.must_be(ErrorCode.INVALID_ACTION_SET, what, matrix.tolist(), rule)
+        smallest, largest = np.linalg.eigvalsh(matrix)[[0, -1]]
+        if not smallest > 1e-13 * largest:
+            rule = "greater than 0, the matrix being positive definite"
+            raise InvalidActions.must_be(ErrorCode.INVALID_ACTION_SET, f"an eigenvalue of {what}", smallest, rule)
+        self.shape = copy_read_only(matrix)
+        self.middle = copy_read_only(
+            np.zeros(len(matrix)) if center is None else check_vector(center, "the ellipsoid's center", InvalidActions)
+        )
+        if self.middle.size != len(matrix):
+            raise InvalidActions.must_agree(
+                ErrorCode.DIMENSION_MISMATCH,
+                "the size of the center",
+                self.middle.size,
+                "that of the shape",
+                len(matrix),
+            )
+        self.center = self.middle
+        self._factor = copy_read_only(np.asarray(np.linalg.cholesky(matrix)))  # F, P = FFᵀ: c + F v, ‖v‖ ≤ 1
+        self._inverse = copy_read_only(np.asarray(np.linalg.inv(self._factor)))
+        self._measure(self._factor, float(np.linalg.norm(self._factor, 2)))
+
+    def _measure(self, factor: Floats, axis: float) -> None:
+        """Set the size of the set from F (d, d) and the longest half-axis."""
+        self.spread, self.longest = factor, float(np.linalg.norm(self.middle)) + axis
+        self.hull = Hull(np.empty((0, self.middle.size)), self.middle, factor, True)
+
+    @property
+    def dimension(self) -> int | None:
+        return None if self.center is None else int(self.center.size)
+
+    def excess(self, point: Floats) -> float:
+        """Return ‖F⁻¹(x − c)‖ − 1."""
+        return float(np.linalg.norm(np.dot(self._inverse, point - self.middle))) - 1.0
+
+    def reach(self, start: Floats, directions: Floats) -> Floats:
+        """Return the larger root t of ‖w + t v‖² = 1, where w = F⁻¹(start − c) and v is F⁻¹ times the direction.
+
+        a t² + 2b t − c = 0  with  a = ‖v‖²,  b = <v, w>,  c = 1 − ‖w‖² ≥ 0
+        """
+        w, v = np.dot(self._inverse, start - self.middle), np.dot(directions, self._inverse.T)
+        a, b, c = np.einsum("ij,ij->i", v, v), v @ w, max(1.0 - float(w @ w), 0.0)
+        root = np.sqrt(b * b + a * c)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            t = np.where(b > 0.0, c / (b + root), (root - b) / a)  # the form without cancellation
+        return np.where(a > 0.0, t, 0.0)
+
+    def support(self, directions: Floats) -> Floats:
+        """Return c + P v/√(vᵀPv); any boundary point where v is zero."""
+        turned = np.dot(directions, self._factor)
+        sizes, first = np.linalg.norm(turned, axis=1, keepdims=True), np.zeros_like(turned)
+        first[:, 0] = 1.0
+        units = np.divide(turned, sizes, out=first, where=sizes > 0.0)
+        best: Floats = self.middle + np.dot(units, self._factor.T)
+        return best
+
+    def description(self) -> dict[str, Any]:
+        return {"kind": "ellipsoid", "shape": self.shape.tolist(), "center": self.middle.tolist()}
+
+
+class Ball(Ellipsoid):
+    """The points within a radius of a center.
+
+    Args:
+        radius: The radius, greater than 0.
+        center: The center (d,); None: the origin, in any dimension.
+
+    Raises:
+        InvalidActions: The radius is not a positive number, or the center is not a vector.
+
+    Example:
+        >>> Ball(2.0).with_dimension(2).reach(np.zeros(2), np.array([[0.0, 4.0]]))
+        array([0.5])
+    """
+
+    radius: float
+    """The radius."""
+
+    def __init__(self, radius: float, center: ArrayLike | None = None) -> None:
+        self.radius = check_positive(radius, "the ball's radius", InvalidActions)
+        self.center = None
+        if center is not None:
+            self.center = copy_read_only(check_vector(center, "the ball's center", InvalidActions))
+        self.middle = np.zeros(()) if self.center is None else self.center
+        self._factor, self._inverse = np.array(self.radius), np.array(1.0 / self.radius)  # of any dimension
+        self._measure(self.radius * np.eye(self.middle.size), self.radius)
+
+    def with_dimension(self, dimension: int) -> Convex:
+        return Ball(self.radius, np.zeros(dimension)) if self.center is None else super().with_dimension(dimension)
+
+    def description(self) -> dict[str, Any]:
+        return {"kind": "ball", "radius": self.radius, "center": None if self.center is None else self.center.tolist()}
+
+
+class Box(Convex):
+    """The points x with low ≤ x ≤ high in every feature.
+
+    Args:
+        low: The smallest value of each feature (d,).
+        high: The largest value of each feature (d,).
+
+    Raises:
+        InvalidActions: `low` is not below `high`, or their lengths differ.
+
+    Example:
+        >>> Box([0.0, 0.0], [1.0, 2.0]).vertices.tolist()
+        [[0.0, 0.0], [0.0, 2.0], [1.0, 0.0], [1.0, 2.0]]
+    """
+
+    low: Floats
+    """The smallest value of each feature (d,)."""
+    high: Floats
+    """The largest value of each feature (d,)."""
+
+    def __init__(self, low: ArrayLike, high: ArrayLike) -> None:
+        self.low = copy_read_only(check_vector(low, "the box's low", InvalidActions))
+        self.high = copy_read_only(check_vector(high, "the box's high", InvalidActions))
+        if self.low.shape != self.high.shape:
+            raise InvalidActions.must_agree(
+                ErrorCode.DIMENSION_MISMATCH, "the size of low", self.low.size, "that of high", self.high.size
+            )
+        for i in np.flatnonzero(self.low >= self.high):
+            subject, rule = f"the box's low in feature {i}", f"below its high, {self.high[i]}"
+            raise InvalidActions.must_be(ErrorCode.INVALID_ACTION_SET, subject, self.low[i], rule)
+        self.sides, self.middle = (self.low, self.high), copy_read_only(0.5 * (self.low + self.high))
+
+    @property
+    def dimension(self) -> int:
+        return int(self.low.size)
+
+    @cached_property
+    def hull(self) -> Hull:
+        """The 2^d corners; where they are too many, the ellipsoid around them."""
+        d = self.dimension
+        if d > MOST_HALVED:
+            return super().hull
+        bits = (np.arange(1 << d)[:, np.newaxis] >> np.arange(d)[::-1]) & 1
+        return build_hull(copy_read_only(np.where(bits == 1, self.high, self.low)))
+
+    @property
+    def vertices(self) -> Floats:
+        """The 2^d corners (2^d, d)."""
+        if self.dimension > MOST_HALVED:
+            rule = f"at most {MOST_HALVED} to list the 2^d corners"
+            raise InvalidActions.must_be(ErrorCode.TOO_LARGE, "the dimension of the box", self.dimension, rule)
+        return super().vertices
+
+    def reach(self, start: Floats, directions: Floats) -> Floats:
+        """Return the distance to the first side met."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            times = np.where(directions > 0.0, self.high - start, self.low - start) / directions
+        times = np.where(directions == 0.0, np.inf, np.maximum(times, 0.0)).min(axis=1)
+        return np.where(np.isfinite(times), times, 0.0)
+
+    def find_exits(self, start: Floats, directions: Floats) -> Floats:
+        """Return where rays leave the box, without rounding beyond its sides."""
+        return np.clip(super().find_exits(start, directions), self.low, self.high)
+
+    def support(self, directions: Floats) -> Floats:
+        """Return the corner on the side of each direction."""
+        return np.where(directions > 0.0, self.high, self.low)
+
+    def retract(self, points: Floats) -> Floats:
+        """Return the nearest points of the box."""
+        return np.clip(points, self.low, self.high)
+
+    def description(self) -> dict[str, Any]:
+        return {"kind": "box", "low": self.low.tolist(), "high": self.high.tolist()}

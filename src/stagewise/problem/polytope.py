@@ -1,106 +1,16 @@
-"""Boxes and polytopes."""
+"""Polytopes, by vertices or by half-spaces, with Qhull and HiGHS."""
 
-from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 from numpy.typing import ArrayLike
 
-from stagewise.problem.checks import Floats, check_array, check_table, check_vector, copy_read_only
-from stagewise.problem.convex import Convex, Hull, build_hull
+from stagewise.problem.checks import Floats, check_array, check_table, copy_read_only
+from stagewise.problem.convex import Convex, build_hull
 from stagewise.problem.errors import ErrorCode, InvalidActions
-from stagewise.problem.hull import compute_faces, enumerate_vertices
 
-MOST_HALVED = 14  # largest dimension of a box whose 2^d corners are listed
-
-
-class Box(Convex):
-    """The points x with low ≤ x ≤ high in every feature.
-
-    Args:
-        low: The smallest value of each feature (d,).
-        high: The largest value of each feature (d,).
-
-    Raises:
-        InvalidActions: `low` is not below `high`, or their lengths differ.
-
-    Example:
-        >>> Box([0.0, 0.0], [1.0, 2.0]).vertices.tolist()
-        [[0.0, 0.0], [0.0, 2.0], [1.0, 0.0], [1.0, 2.0]]
-    """
-
-    low: Floats
-    """The smallest value of each feature (d,)."""
-    high: Floats
-    """The largest value of each feature (d,)."""
-
-    def __init__(self, low: ArrayLike, high: ArrayLike) -> None:
-        self.low = copy_read_only(check_vector(low, "the box's low", InvalidActions))
-        self.high = copy_read_only(check_vector(high, "the box's high", InvalidActions))
-        if self.low.shape != self.high.shape:
-            raise InvalidActions(
-                ErrorCode.DIMENSION_MISMATCH,
-                "the box's low has {size} features and its high has {size_2}; they must agree",
-                size=self.low.size,
-                size_2=self.high.size,
-            )
-        if not np.all(self.low < self.high):
-            i = int(np.argmin(self.low < self.high))
-            raise InvalidActions(
-                ErrorCode.INVALID_ACTION_SET,
-                "the box ranges from {low} to {high} in feature {i}; low must be below high in every feature",
-                low=self.low[i],
-                high=self.high[i],
-                i=i,
-            )
-        self.sides, self.middle = (self.low, self.high), copy_read_only(0.5 * (self.low + self.high))
-
-    @property
-    def dimension(self) -> int:
-        return int(self.low.size)
-
-    @cached_property
-    def hull(self) -> Hull:
-        """The 2^d corners; where they are too many, the ellipsoid around them."""
-        d = self.dimension
-        if d > MOST_HALVED:
-            return super().hull
-        bits = (np.arange(1 << d)[:, np.newaxis] >> np.arange(d)[::-1]) & 1
-        return build_hull(copy_read_only(np.where(bits == 1, self.high, self.low)))
-
-    @property
-    def vertices(self) -> Floats:
-        """The 2^d corners (2^d, d)."""
-        if self.dimension > MOST_HALVED:
-            raise InvalidActions(
-                ErrorCode.TOO_LARGE,
-                "the box has 2^{dimension} corners; at most {value} can be listed",
-                dimension=self.dimension,
-                value=1 << MOST_HALVED,
-            )
-        return super().vertices
-
-    def reach(self, start: Floats, directions: Floats) -> Floats:
-        """Return the distance to the first side met."""
-        with np.errstate(divide="ignore", invalid="ignore"):
-            times = np.where(directions > 0.0, self.high - start, self.low - start) / directions
-        times = np.where(directions == 0.0, np.inf, np.maximum(times, 0.0)).min(axis=1)
-        return np.where(np.isfinite(times), times, 0.0)
-
-    def find_exits(self, start: Floats, directions: Floats) -> Floats:
-        """Return where rays leave the box, without rounding beyond its sides."""
-        return np.clip(super().find_exits(start, directions), self.low, self.high)
-
-    def support(self, directions: Floats) -> Floats:
-        """Return the corner on the side of each direction."""
-        return np.where(directions > 0.0, self.high, self.low)
-
-    def retract(self, points: Floats) -> Floats:
-        """Return the nearest points of the box."""
-        return np.clip(points, self.low, self.high)
-
-    def description(self) -> dict[str, Any]:
-        return {"kind": "box", "low": self.low.tolist(), "high": self.high.tolist()}
+FLAT = 1e-10  # relative tolerance of zero singular values
 
 
 class Polytope(Convex):
@@ -127,10 +37,8 @@ class Polytope(Convex):
         self, vertices: ArrayLike | None = None, *, A: ArrayLike | None = None, b: ArrayLike | None = None
     ) -> None:
         if (vertices is None) == (A is None) or (A is None) != (b is None):
-            raise InvalidActions(
-                ErrorCode.CONFLICTING_SETTINGS,
-                "a polytope has either vertices, or A and b of A x ≤ b; give exactly one of the two",
-            )
+            problem = "a polytope has either vertices, or A and b of A x ≤ b; give exactly one of the two"
+            raise InvalidActions(ErrorCode.CONFLICTING_SETTINGS, problem)
         if vertices is None:
             points = enumerate_vertices(*check_halfspaces(A, b))
         else:
@@ -180,20 +88,107 @@ class Polytope(Convex):
 
 def check_halfspaces(matrix: Any, limits: Any) -> tuple[Floats, Floats]:
     """Return A (f, d) and b (f,) of A x ≤ b."""
-    rows, ends = (
-        check_array(matrix, "the polytope's A", InvalidActions),
-        check_array(limits, "the polytope's b", InvalidActions),
-    )
+    rows = check_array(matrix, "the polytope's A", InvalidActions)
+    ends = check_array(limits, "the polytope's b", InvalidActions)
     if rows.ndim != 2 or rows.size == 0 or ends.shape != rows.shape[:1]:
-        raise InvalidActions(
-            ErrorCode.WRONG_SHAPE,
-            "the polytope's A has shape {shape} and its b has {shape_2}; they must be (faces, d) and (faces,)",
-            shape=rows.shape,
-            shape_2=ends.shape,
-        )
-    if not np.linalg.norm(rows, axis=1).all():
-        i = int(np.argmin(np.linalg.norm(rows, axis=1)))
-        raise InvalidActions(
-            ErrorCode.INVALID_ACTION_SET, "row {i} of the polytope's A is zero; every half-space needs a direction", i=i
-        )
+        shapes, rule = (rows.shape, ends.shape), "(faces, d) and (faces,)"
+        raise InvalidActions.must_be(ErrorCode.WRONG_SHAPE, "the shape of the polytope's A and b", shapes, rule)
+    for i in np.flatnonzero(np.linalg.norm(rows, axis=1) == 0.0):
+        raise degenerate(f"has a zero in row {i} of A, where a direction is needed")
     return rows, ends
+
+
+class Faces(NamedTuple):
+    """A polytope in its affine hull: x = origin + basis y with normals y ≤ offsets."""
+
+    origin: Floats  # (d,)
+    basis: Floats  # (d, k) orthonormal
+    normals: Floats  # (f, k) of length 1
+    offsets: Floats  # (f,)
+    size: float  # the largest distance of a vertex from the origin
+
+
+def compute_faces(points: Floats) -> tuple[Faces, npt.NDArray[np.intp]]:
+    """Return the faces of the smallest polytope around the points, and which of these are its vertices."""
+    from scipy.spatial import ConvexHull, QhullError  # type: ignore[import-untyped]
+
+    origin = points.mean(axis=0)
+    _, sizes, axes = np.linalg.svd(points - origin, full_matrices=False)
+    rank = int(np.sum(sizes > FLAT * max(sizes[0], FLAT * float(np.abs(points).max()))))
+    if rank == 0:
+        raise degenerate("is a single point; it must have at least two different vertices")
+    basis = np.eye(points.shape[1]) if rank == points.shape[1] else axes[:rank].T
+    within = (points - origin) @ basis
+    size = float(np.linalg.norm(within, axis=1).max())
+    if rank == 1:
+        ends = np.array([np.argmin(within[:, 0]), np.argmax(within[:, 0])])
+        normals, offsets = np.array([[-1.0], [1.0]]), np.array([-within[ends[0], 0], within[ends[1], 0]])
+        return Faces(origin, basis, normals, offsets, size), ends
+    try:
+        hull = ConvexHull(within)
+    except QhullError as error:
+        raise degenerate(f"has {len(points)} vertices, whose faces cannot be found: {get_reason(error)}") from None
+    equations = np.unique(hull.equations, axis=0)
+    faces = Faces(origin, basis, equations[:, :-1].copy(), -equations[:, -1], size)
+    return faces, np.sort(hull.vertices)
+
+
+def degenerate(problem: str) -> InvalidActions:
+    """Return the error of a polytope that cannot be an action set."""
+    return InvalidActions(ErrorCode.INVALID_ACTION_SET, "the polytope {problem}", problem=problem)
+
+
+def get_reason(error: Exception) -> str:
+    """Return the first line of Qhull's message."""
+    return str(error).strip().splitlines()[0]
+
+
+def enumerate_vertices(rows: Floats, ends: Floats) -> Floats:
+    """Return the vertices of {x: A x ≤ b}; raise InvalidActions for an empty, flat or unbounded set."""
+    from scipy.spatial import HalfspaceIntersection, QhullError
+
+    norms = np.linalg.norm(rows, axis=1)
+    units, reaches = rows / norms[:, np.newaxis], ends / norms
+    check_halfspaces_bounded(units)
+    center, radius = find_chebyshev_ball(units, reaches)
+    if rows.shape[1] == 1:
+        return np.array([[np.max(reaches[units[:, 0] < 0.0] * -1.0)], [np.min(reaches[units[:, 0] > 0.0])]])
+    try:
+        found = HalfspaceIntersection(np.column_stack([units, -reaches]), center).intersections
+    except QhullError as error:
+        raise degenerate(f"has half-spaces whose vertices cannot be found: {get_reason(error)}") from None
+    _, first = np.unique(np.round((found - center) / radius, 9), axis=0, return_index=True)
+    vertices: Floats = found[np.sort(first)]
+    return vertices
+
+
+def check_halfspaces_bounded(units: Floats) -> None:
+    """Raise InvalidActions where A v ≤ 0 for some v ≠ 0.
+
+    There is no such v exactly when A has full rank and Aᵀw = 0 for some w > 0.
+    """
+    from scipy.optimize import linprog  # type: ignore[import-untyped]
+
+    count, d = units.shape
+    spanning = np.linalg.matrix_rank(units) == d
+    balanced = linprog(np.ones(count), A_eq=units.T, b_eq=np.zeros(d), bounds=(1.0, None), method="highs")
+    if not spanning or balanced.status != 0:
+        problem = f"is unbounded with its {count} half-spaces; add the missing ones, since an action set is bounded"
+        raise degenerate(problem)
+
+
+def find_chebyshev_ball(units: Floats, reaches: Floats) -> tuple[Floats, float]:
+    """Return the centre and the radius of the largest ball in {x: A x ≤ b}, for rows of length 1 (Chebyshev)."""
+    from scipy.optimize import linprog
+
+    count, d = units.shape
+    cost = np.zeros(d + 1)
+    cost[-1] = -1.0
+    bounds = [(None, None)] * d + [(0.0, None)]
+    found = linprog(cost, A_ub=np.column_stack([units, np.ones(count)]), b_ub=reaches, bounds=bounds, method="highs")
+    if found.status != 0:
+        raise degenerate(f"is empty: its {count} half-spaces have no point in common")
+    radius = float(found.x[-1])
+    if not radius > 1e-9 * max(1.0, float(np.abs(reaches).max())):
+        raise degenerate(f"is flat, containing no ball of radius above {radius:.3g}; give its vertices instead")
+    return found.x[:-1], radius

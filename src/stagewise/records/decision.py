@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from stagewise.problem.checks import safe_repr
 from stagewise.problem.errors import ErrorCode, InvalidOutcome
-from stagewise.problem.round_safe_action import decode_round_safe_action
+from stagewise.problem.formatting import safe_repr
+from stagewise.problem.safe_action import decode_round_safe_action
 from stagewise.records.decision_id import format_decision_id, parse_decision_id
 from stagewise.records.explanation import Basis, Estimates, Explanation, format_table
 from stagewise.records.reason import Reason, ReasonDetails
@@ -50,7 +50,7 @@ class DecisionFields(NamedTuple):
     thresholds: Floats  # (m,)
     reason_details: ReasonDetails | None  # why only the safe action is played; None: another action can be played
     round: int
-    optimality_gap: float = 0.0  # certified bound on what the solver's `optimistic_reward` lacks; 0: closed form
+    solver_gap: float = 0.0  # certified bound on what the solver's `optimistic_reward` lacks; 0: closed form
 
 
 class Decision(DecisionFields):
@@ -70,7 +70,7 @@ class Decision(DecisionFields):
         thresholds: The limits (m,).
         reason_details: The reason with its data where only the safe action is played, or None.
         round: The round, counted from 0.
-        optimality_gap: Certified bound on how far `optimistic_reward` is below its maximum; 0 in closed form.
+        solver_gap: Certified bound on how far `optimistic_reward` is below its maximum; 0 in closed form.
 
     Example:
         >>> import stagewise as sw
@@ -193,7 +193,7 @@ class Decision(DecisionFields):
             to_floats(content["thresholds"]),
             None if reason is None else ReasonDetails.from_json((reason, content.get("details", {}))),
             round_,
-            to_float(content["optimality_gap"]),
+            to_float(content["solver_gap"]),
         )
         if content["estimated_cost"] is not None:
             costs = to_floats(content["estimated_cost"])

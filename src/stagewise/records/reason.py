@@ -20,9 +20,9 @@ class Reason(StrEnum):
 
     NO_BETTER_ACTION = "no_better_action"
     """The safe action has the highest upper confidence bound."""
-    SAFE_COST_UNCERTAIN = "safe_cost_uncertain"
+    SAFE_ACTION_COST_UNCERTAIN = "safe_action_cost_uncertain"
     """The cost of the safe action is still being estimated."""
-    NO_SAFE_ACTION = "no_safe_action"
+    NO_CERTIFIED_ACTION = "no_certified_action"
     """No action of the list is certified safe."""
     BOUNDS_NOT_FINITE = "bounds_not_finite"
     """The confidence bounds are not finite."""
@@ -30,7 +30,7 @@ class Reason(StrEnum):
     """No function of a class explains the data."""
     SOLVER_FAILED = "solver_failed"
     """The solver found no mixture."""
-    HORIZON_OVER = "horizon_over"
+    HORIZON_EXCEEDED = "horizon_exceeded"
     """The horizon that the bounds were made for has passed."""
     EXPLORATION_WEIGHT_TOO_SMALL = "exploration_weight_too_small"
     """The safe weight of every better action is below floating-point precision."""
@@ -38,27 +38,27 @@ class Reason(StrEnum):
     """The policy plays only the safe action."""
     CUSTOM = "custom"
     """A custom policy gives its own sentence as `message`."""
-    CONTRADICTION = "contradiction"
+    ASSUMPTION_CONTRADICTED = "assumption_contradicted"
     """The data contradict a declared value; `found` is a `Contradiction`, `limit` the limit concerned."""
     KILLED = "killed"
     """A person stopped the experiment."""
     TRIPPED = "tripped"
     """The server stopped the experiment; `trip` is the code of the reason."""
-    OFF = "off"
+    EXPERIMENT_OFF = "experiment_off"
     """The experiment is off."""
     SHADOW = "shadow"
     """The policy's choice is logged and not played."""
-    CANARY = "canary"
+    OUTSIDE_CANARY = "outside_canary"
     """The decision is outside the canary's share."""
     SERVER_NOT_READY = "server_not_ready"
     """The server has not read its log yet."""
-    FAILED = "failed"
+    DECISION_FAILED = "decision_failed"
     """The server failed to decide because of a bug."""
-    NOT_LOGGED = "not_logged"
+    LOG_WRITE_FAILED = "log_write_failed"
     """The store could not be written to."""
     SERVER_UNAVAILABLE = "server_unavailable"
     """The client got no usable answer."""
-    LIMIT_EXCEEDED = "limit_exceeded"
+    OBSERVED_COST_ABOVE_LIMIT = "observed_cost_above_limit"
     """Observed outcomes exceed a limit; the deviation is statistically significant."""
     FEEDBACK_STOPPED = "feedback_stopped"
     """No outcomes arrive any more."""
@@ -110,7 +110,7 @@ class ReasonDetails(NamedTuple):
         details: The data of the sentence, as JSON holds them.
 
     Example:
-        >>> cause = ReasonDetails.of(Reason.CANARY, share=0.1)
+        >>> cause = ReasonDetails.of(Reason.OUTSIDE_CANARY, share=0.1)
         >>> cause.message
         'canary: outside the 0.1 of decisions that the policy makes'
         >>> ReasonDetails.from_json(cause.to_json()) == cause
@@ -152,7 +152,7 @@ class ReasonDetails(NamedTuple):
                 another type).
 
         Example:
-            >>> ReasonDetails.from_json(["off", {}]).reason is Reason.OFF
+            >>> ReasonDetails.from_json(["experiment_off", {}]).reason is Reason.EXPERIMENT_OFF
             True
         """
         reason, details = content
@@ -168,7 +168,7 @@ class ReasonDetails(NamedTuple):
     @property
     def contradicts(self) -> bool:
         """Whether the data contradict a declared value."""
-        return self.reason is Reason.CONTRADICTION
+        return self.reason is Reason.ASSUMPTION_CONTRADICTED
 
     def to_json(self) -> list[Any]:
         """Return the code and its data as JSON holds them.
@@ -177,8 +177,8 @@ class ReasonDetails(NamedTuple):
             A list of two: the code as text and a dictionary of the data.
 
         Example:
-            >>> ReasonDetails.of(Reason.CANARY, share=0.1).to_json()
-            ['canary', {'share': 0.1}]
+            >>> ReasonDetails.of(Reason.OUTSIDE_CANARY, share=0.1).to_json()
+            ['outside_canary', {'share': 0.1}]
         """
         return [str(self.reason), dict(self.details)]
 
@@ -195,7 +195,7 @@ def to_json_scalar(value: Any) -> Any:
 def build_message(reason: Reason, details: Details) -> str:
     """Return the sentence of a code and its data; no other function makes one.
 
-    >>> build_message(Reason.OFF, {})
+    >>> build_message(Reason.EXPERIMENT_OFF, {})
     'the experiment is off'
     """
     message = MESSAGES[reason]
@@ -358,31 +358,33 @@ def describe_signal_stopped(details: Details) -> str:
 
 MESSAGES: dict[Reason, str | Callable[[Details], str]] = {
     Reason.NO_BETTER_ACTION: "the safe action has the highest upper confidence bound",
-    Reason.SAFE_COST_UNCERTAIN: "the safe action is played to estimate its own cost, which is still uncertain",
-    Reason.NO_SAFE_ACTION: "no listed action is certified safe",
+    Reason.SAFE_ACTION_COST_UNCERTAIN: "the safe action is played to estimate its own cost, which is still uncertain",
+    Reason.NO_CERTIFIED_ACTION: "no listed action is certified safe",
     Reason.BOUNDS_NOT_FINITE: "the confidence bounds are not finite",
     Reason.NO_PLAUSIBLE_FUNCTION: (
         "no function of a class explains the data: the class lacks the true function, or the noise is larger than "
         "declared"
     ),
     Reason.SOLVER_FAILED: "the solver found no mixture",
-    Reason.HORIZON_OVER: "the horizon has passed, so the confidence radii are no longer valid",
+    Reason.HORIZON_EXCEEDED: "the horizon has passed, so the confidence radii are no longer valid",
     Reason.EXPLORATION_WEIGHT_TOO_SMALL: "the safe weight of every better action is below floating-point precision",
     Reason.ALWAYS_SAFE: "this policy always plays the safe action",
     Reason.CUSTOM: lambda details: str(details["message"]),
-    Reason.CONTRADICTION: describe_contradiction,
+    Reason.ASSUMPTION_CONTRADICTED: describe_contradiction,
     Reason.KILLED: lambda details: f"killed by {details['actor']}: {details['note']}",
     Reason.TRIPPED: describe_tripped,
-    Reason.OFF: "the experiment is off",
+    Reason.EXPERIMENT_OFF: "the experiment is off",
     Reason.SHADOW: "shadow mode: the safe action is served and the policy's choice is logged",
-    Reason.CANARY: lambda details: f"canary: outside the {details['share']:.4g} of decisions that the policy makes",
+    Reason.OUTSIDE_CANARY: lambda details: (
+        f"canary: outside the {details['share']:.4g} of decisions that the policy makes"
+    ),
     Reason.SERVER_NOT_READY: "the server has not read its log yet; the safe action is served until then",
-    Reason.FAILED: "the server failed to decide (see its log); the safe action is served",
-    Reason.NOT_LOGGED: lambda details: (
+    Reason.DECISION_FAILED: "the server failed to decide (see its log); the safe action is served",
+    Reason.LOG_WRITE_FAILED: lambda details: (
         f"the decision could not be logged, so the safe action is served: {details['error']}"
     ),
     Reason.SERVER_UNAVAILABLE: lambda details: str(details["error"]),
-    Reason.LIMIT_EXCEEDED: describe_limit_exceeded,
+    Reason.OBSERVED_COST_ABOVE_LIMIT: describe_limit_exceeded,
     Reason.FEEDBACK_STOPPED: describe_feedback_stopped,
     Reason.SIGNAL_STOPPED: describe_signal_stopped,
 }

@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
-from stagewise.problem.checks import safe_repr
 from stagewise.problem.errors import ErrorCode, InvalidProblem
+from stagewise.problem.formatting import safe_repr
 from stagewise.reports.plot_style import GUARDED, SAFE, STYLES, escape_label, format_axes
 
 MAX_ACTIONS = 20
-REPORT_FIELDS = ("exploring_share", "exploiting_share", "safe", "reward", "safe_reward")
+REPORT_FIELDS = ("recent_exploring_share", "recent_exploiting_share", "safe", "reward", "safe_reward")
 
 
 def plot_report(report: Any) -> Any:
@@ -143,7 +143,7 @@ def to_values(report: Any) -> dict[str, Any]:
 
 def format_title(values: Mapping[str, Any]) -> str:
     """Return the shares of recent traffic."""
-    if values["exploring_share"] is None:
+    if values["recent_exploring_share"] is None:
         return "traffic"
-    names = ("exploring_share", "exploiting_share", "safe")
+    names = ("recent_exploring_share", "recent_exploiting_share", "safe")
     return ", ".join(f"{name.removesuffix('_share')} {values[name]:.0%}" for name in names)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats
+from stagewise.engine.compile import Floats
 from stagewise.reports.result import Result
 from stagewise.reports.run_statistics import get_column
 

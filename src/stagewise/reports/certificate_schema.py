@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, ConfigDict, Field, ValidationError, conlist, create_model
 
-from stagewise.problem.checks import safe_repr
 from stagewise.problem.errors import ErrorCode, InvalidFile
+from stagewise.problem.formatting import safe_repr
 from stagewise.reports.evidence import FORMAT, VERSION
 from stagewise.reports.regret_bound import RegretTheorem
 from stagewise.reports.run_statistics import BARS, LEVELS

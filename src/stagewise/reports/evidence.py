@@ -3,7 +3,7 @@
 import math
 from typing import Any, NamedTuple
 
-from stagewise.kernels.models.interval import Interval, compute_kl_interval, compute_kl_upper
+from stagewise.models.intervals import Interval, compute_kl_interval, compute_kl_upper
 
 SUPPORTED, REFUTED, UNDECIDED = "supported", "refuted", "undecided"
 MAX_RUNS = 2**50  # more runs are not feasible

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats, Ints
+from stagewise.engine.compile import Floats, Ints
 from stagewise.policies.linear_policy import LinearPolicy
 from stagewise.policies.opb import OPB
 from stagewise.worlds.custom_world import as_world
@@ -39,7 +39,7 @@ THEOREMS = {
     RegretTheorem.CONVEX_SET: "on a convex set the regret of the theorem also has the gaps of all rounds",
     RegretTheorem.PER_ROUND_SAFE_ACTION: "the theorems need a safe action that is the same in every round",
     RegretTheorem.UNKNOWN_SAFE_ACTION: "the theorems need a safe action whose reward and costs are known",
-    RegretTheorem.REWARD_SCALE_TOO_SMALL: "reward_scale is smaller than the theorem needs",
+    RegretTheorem.REWARD_SCALE_TOO_SMALL: "reward_confidence_scale is smaller than the theorem needs",
     RegretTheorem.OTHER_WORLD: "the theorem needs a world of its own kind, with mean rewards of at most 1",
     RegretTheorem.TOO_MANY_PULLS: f"the sum is not computed for more than {MAX_PULLS:,} pulls of an arm",
 }
@@ -93,13 +93,13 @@ def compute_cost_weight(policy: Any, slack: float) -> float | None:
 
     Inflated: (1 + α_c)(1 − r₀)/slack, or α_r − 1 if that is larger. Directional: 2α_c (1 − r₀)/slack.
     """
-    shortfall, scale = 1.0 - (policy.safe_action.reward or 0.0), float(policy.cost_scale)
+    shortfall, scale = 1.0 - (policy.safe_action.reward or 0.0), float(policy.cost_confidence_scale)
     if policy.optimism == "directional":
         return 2.0 * scale * shortfall / slack
     needed: float = (1.0 + scale) * shortfall / slack
-    if policy.reward_scale is None:
+    if policy.reward_confidence_scale is None:
         return needed
-    given = float(policy.reward_scale) - 1.0
+    given = float(policy.reward_confidence_scale) - 1.0
     return None if given < needed else given
 
 
@@ -144,8 +144,8 @@ def compute_arms_bound(policy: OPB, lift: float, rounds: Ints) -> RegretBound:
 
 
 def get_interval_failure(policy: Any) -> float:
-    """Return the probability that some interval fails: δ, or more if `share_delta` is off."""
-    return float(policy.delta) if policy.share_delta else math.fsum(policy.interval_shares)
+    """Return the probability that some interval fails: δ, or more if `split_delta` is off."""
+    return float(policy.delta) if policy.split_delta else math.fsum(policy.interval_shares)
 
 
 def get_max_norm(world: Any) -> float:

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from stagewise.engine.compile import Floats, Ints
 from stagewise.files.paths import parse_path
-from stagewise.kernels.compile import Floats, Ints
-from stagewise.problem.checks import safe_repr
 from stagewise.problem.errors import ErrorCode, InvalidFile
+from stagewise.problem.formatting import safe_repr
 from stagewise.reports.manifest_files import (
     RESTORE_HINT,
     from_parquet,
@@ -50,7 +50,7 @@ class Result:
     Example:
         >>> import stagewise as sw
         >>> policy = sw.UCB(arms=2, threshold=0.2)
-        >>> result = sw.simulate(policy, sw.ArmsWorld(reward=[0.1, 0.7], cost=[0.0, 0.5]), rounds=100, record=4)
+        >>> result = sw.simulate(policy, sw.ArmsWorld(reward=[0.1, 0.7], cost=[0.0, 0.5]), rounds=100, record_points=4)
         >>> result.rounds.tolist(), result.max_cost.tolist(), result.regret.shape
         ([25, 50, 75, 100], [[0.5]], (1, 4))
     """

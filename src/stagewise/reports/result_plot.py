@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from stagewise.kernels.compile import Floats
+from stagewise.engine.compile import Floats
 from stagewise.reports import plot_style
 from stagewise.reports.plot_style import escape_label
 from stagewise.reports.result import Result

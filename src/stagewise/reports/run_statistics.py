@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats, Ints
+from stagewise.engine.compile import Floats, Ints
 from stagewise.reports.result import Result
 
 # What a digest hashes: columns in this order, each under a label. The labels are a file format: certificates hold

@@ -1,13 +1,161 @@
-"""The best mixture when the costs' uncertainty is that of the mixture: a second-order cone program."""
+"""Reused Clarabel solvers for small conic programs, by the shape of their data.
+
+A small conic program, built row by row and solved by Clarabel.
+
+The best mixture when the costs' uncertainty is that of the mixture: a second-order cone program.
+"""
 
 import math
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from stagewise.kernels.compile import Flags, Floats
-from stagewise.rules.solver_pool import ConicProblem, solve_conic
+from stagewise.engine.compile import Flags, Floats, Ints
+
+# Without refinement further iterations do not help, and constraint violations are repaired afterwards.
+GAP, RESIDUAL = 3e-6, 1e-3
+MAX_SOLVERS = 16  # number of shapes whose solvers are kept
+_POOL: dict[tuple[int, ...], tuple[Any, Ints]] = {}
+
+
+class ConicProblem(NamedTuple):
+    """minimise <q, x> subject to Ax + s = b, s in a product of an orthant and one second-order cone."""
+
+    objective: Floats  # (v,) q
+    matrix: Floats  # (rows, v) A
+    right: Floats  # (rows,) b
+    filled: Flags  # (rows, v) mask of A's entries that may be nonzero
+    orthant: int  # rows of the orthant; the cone's follow
+    refined: bool  # whether every iteration is refined
+    key: tuple[int, ...]  # the sizes that determine `filled` and the cones
+
+
+class PrimalDual(NamedTuple):
+    """The solver's result, which callers certify before they use it."""
+
+    point: Floats  # (v,) x
+    multipliers: Floats  # (rows,) z
+    finished: bool  # whether the solver reports success
+
+
+def solve_conic(conic: ConicProblem) -> PrimalDual:
+    """Return a nearly optimal primal-dual pair.
+
+    A solver is kept for each shape, because building one takes as long as a small solve. It carries nothing from one
+    problem to the next: no warm start, and no equilibration, whose scaling would be that of the first problem. So a
+    reused solver gives the same bits as a new one. It is removed from the pool while it is in use, which makes it
+    thread-safe.
+    """
+    key = (int(conic.refined), *conic.key)
+    solver, positions = _POOL.pop(key, (None, None))
+    if solver is None or positions is None:
+        solver, positions = build_solver(conic)
+    else:
+        numbers = conic.matrix.T.ravel()[positions]
+        solver.update(q=conic.objective.tolist(), A=numbers.tolist(), b=conic.right.tolist())  # quicker than as arrays
+    answer = solver.solve()
+    while len(_POOL) >= MAX_SOLVERS:
+        _POOL.pop(next(iter(_POOL)), None)
+    _POOL[key] = solver, positions
+    finished = str(answer.status) in ("Solved", "AlmostSolved")
+    return PrimalDual(np.array(answer.x), np.array(answer.z), finished)
+
+
+def build_solver(conic: ConicProblem) -> tuple[Any, Ints]:
+    """Return a solver for problems of this shape, and the positions of its entries in the transposed matrix."""
+    import clarabel  # type: ignore[import-untyped]
+    from scipy.sparse import csc_matrix  # type: ignore[import-untyped]
+
+    rows, size = conic.matrix.shape
+    positions = np.flatnonzero(conic.filled.T)
+    starts = np.concatenate([[0], np.cumsum(conic.filled.sum(axis=0))])
+    matrix = csc_matrix((conic.matrix.T.ravel()[positions], positions % rows, starts), shape=(rows, size))
+    cones = [clarabel.NonnegativeConeT(conic.orthant), clarabel.SecondOrderConeT(rows - conic.orthant)]
+    nothing = csc_matrix((size, size))
+    return clarabel.DefaultSolver(
+        nothing, conic.objective, matrix, conic.right, cones, settings(conic.refined)
+    ), positions
+
+
+@cache
+def settings(refined: bool) -> Any:
+    """Return the settings of Clarabel."""
+    import clarabel
+
+    chosen = clarabel.DefaultSettings()
+    chosen.verbose = False
+    chosen.max_threads = 1
+    chosen.presolve_enable = False
+    chosen.equilibrate_enable = False
+    chosen.iterative_refinement_enable = refined
+    if not refined:
+        chosen.tol_gap_abs = chosen.tol_gap_rel = GAP
+        chosen.tol_feas = RESIDUAL
+    return chosen
+
+
+class SolverResult(NamedTuple):
+    """The solution that the solver returned."""
+
+    point: Floats
+    dual: Floats  # one multiplier per row, rows in the order of their cones: ≥ 0 first, then the norms
+
+
+class ConicProgram:
+    """Minimise <cost, x> subject to rows that lie in cones."""
+
+    def __init__(self, variables: int) -> None:
+        self.cost = np.zeros(variables)
+        self.blocks: list[tuple[str, Floats, Floats]] = []  # kind, G, g: G x + g lies in the cone
+
+    def add_nonnegative(self, rows: Floats, constants: Floats) -> None:
+        """Add the constraint G x + g ≥ 0."""
+        self.blocks.append(("nonnegative", rows, constants))
+
+    def add_norm_bound(self, rows: Floats, constants: Floats) -> None:
+        """Add the constraint ‖(G x + g)[1:]‖ ≤ (G x + g)[0]."""
+        self.blocks.append(("second-order", rows, constants))
+
+    def add_product(self, slope: Floats, constant: float, first: Floats, second: Floats) -> None:
+        """Add the constraint (<slope, x> + constant)² ≤ 4 <first, x> <second, x>, both factors at least 0."""
+        self.add_norm_bound(np.array([first + second, first - second, slope]), np.array([0.0, 0.0, constant]))
+
+    def add_semidefinite(self, matrices: Floats, constant: Floats) -> None:
+        """Add the constraint Σ x_i M_i + M₀ ⪰ 0; the upper triangles (variables, n, n) are read."""
+        above = np.triu_indices(constant.shape[0])
+        order = np.lexsort((above[0], above[1]))  # Clarabel stacks columns of the upper triangle
+        i, j = above[0][order], above[1][order]
+        scale = np.where(i == j, 1.0, math.sqrt(2.0))
+        self.blocks.append(("semidefinite", (matrices[:, i, j] * scale).T, constant[i, j] * scale))
+
+    def solve(self) -> SolverResult | None:
+        """Return a solution, possibly of reduced accuracy; None: the solver found none."""
+        import clarabel
+        from scipy import sparse  # type: ignore[import-untyped]
+
+        order = {"nonnegative": 0, "second-order": 1, "semidefinite": 2}
+        blocks = sorted(self.blocks, key=lambda block: order[block[0]])
+        cones: list[Any] = []
+        for kind, _, constants in blocks:
+            if kind == "nonnegative":
+                cones.append(clarabel.NonnegativeConeT(constants.size))
+            elif kind == "second-order":
+                cones.append(clarabel.SecondOrderConeT(constants.size))
+            else:
+                side = (math.isqrt(8 * constants.size + 1) - 1) // 2
+                cones.append(clarabel.PSDTriangleConeT(side))
+        rows = sparse.csc_matrix(-np.vstack([block[1] for block in blocks]))
+        ends = np.concatenate([block[2] for block in blocks])
+        settings = clarabel.DefaultSettings()
+        settings.verbose = False
+        settings.max_threads = 1
+        nothing = sparse.csc_matrix((self.cost.size, self.cost.size))
+        solution = clarabel.DefaultSolver(nothing, self.cost, rows, ends, cones, settings).solve()
+        answer = SolverResult(np.array(solution.x), np.array(solution.z))
+        usable = str(solution.status) in ("Solved", "AlmostSolved", "InsufficientProgress")
+        return answer if usable and np.isfinite(answer.point).all() and np.isfinite(answer.dual).all() else None
+
 
 ACCURACY = 1e-6  # of a value, relative if it is above one
 NEGLIGIBLE = 1e-8  # smaller shares are solver tolerance

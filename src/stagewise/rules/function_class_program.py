@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats, as_python
-from stagewise.kernels.rules.simplex import OPTIMAL, find_best_mixture, get_limit_price, scratch_shape
+from stagewise.engine.compile import Floats, as_python
+from stagewise.engine.simplex import OPTIMAL, find_best_mixture, get_limit_price, scratch_shape
 
 GET_LIMIT_PRICE = as_python(get_limit_price)
 SHARE_TOLERANCE = 1e-12  # smaller shares are rounding

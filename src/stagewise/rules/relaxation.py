@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stagewise.kernels.compile import Flags, Floats
-from stagewise.kernels.rules.tie import TIE
-from stagewise.rules.conic_program import ConicProgram
+from stagewise.engine.compile import Flags, Floats
+from stagewise.engine.pair import TIE
+from stagewise.rules.cone_program import ConicProgram
 
 # Values of γ that are tried: above the solver's, which only approximates the least one; and above the least, in units
 # of ‖h‖, because the best is at most half of it.

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from stagewise.agent.e_process import EProcess, RowReader
-from stagewise.kernels.compile import Floats
+from stagewise.engine.compile import Floats
 from stagewise.policies.problem import Problem
 from stagewise.policies.settings import FALSE_ALARMS
 from stagewise.records.reason import Reason, ReasonDetails
@@ -154,7 +154,12 @@ class CircuitBreaker:
                 count, total = test.rejection
                 mean = total / count if sign > 0 else 1.0 - total / count
                 return ReasonDetails.of(
-                    Reason.LIMIT_EXCEEDED, limit=name, at_most=sign > 0, count=count, mean=mean, level=test.level
+                    Reason.OBSERVED_COST_ABOVE_LIMIT,
+                    limit=name,
+                    at_most=sign > 0,
+                    count=count,
+                    mean=mean,
+                    level=test.level,
                 )
         return None
 

@@ -142,7 +142,7 @@ class Client:
             return self._parse_decision(response.content, request)
         return self._build_safe_decision(request, response)
 
-    def decide_all(
+    def decide_many(
         self, requests: Iterable[Mapping[str, Any] | DecisionRequest]
     ) -> list[DecisionResponse | ErrorResponse]:
         """Return the actions for many users, in requests of up to 1000 items.
@@ -158,7 +158,7 @@ class Client:
 
         Example:
             >>> with Client("http://127.0.0.1:9", "-", "messages", safe="nothing", timeout=0.1) as client:
-            ...     [decision.action for decision in client.decide_all([{"age": 34}, {"age": 50}])]
+            ...     [decision.action for decision in client.decide_many([{"age": 34}, {"age": 50}])]
             ['nothing', 'nothing']
         """
         items = [build_request(one if isinstance(one, DecisionRequest) else DecisionRequest(one)) for one in requests]
@@ -210,7 +210,7 @@ class Client:
             )
         return parse_outcome_response(response.content)
 
-    def learn_all(self, outcomes: Iterable[Mapping[str, Any]]) -> list[OutcomeResponse | ErrorResponse]:
+    def learn_many(self, outcomes: Iterable[Mapping[str, Any]]) -> list[OutcomeResponse | ErrorResponse]:
         """Report many outcomes, in requests of up to 1000 items.
 
         Args:
@@ -225,7 +225,7 @@ class Client:
 
         Example:
             >>> client = Client("http://127.0.0.1:9", "-", "messages", safe="nothing", timeout=0.1)
-            >>> client.learn_all([{"decision_id": client.decide().decision_id, "click": True}])[0].accepted
+            >>> client.learn_many([{"decision_id": client.decide().decision_id, "click": True}])[0].accepted
             ()
         """
         items = [dict(outcome) for outcome in outcomes]

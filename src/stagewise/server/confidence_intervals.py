@@ -4,11 +4,9 @@ import math
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from stagewise.kernels.compile import as_python
-from stagewise.kernels.models.interval import compute_kl_interval
-from stagewise.kernels.models.rate_interval import compute_rate_interval
-from stagewise.problem.limit_encoding import scale_limit
-from stagewise.problem.signals import Limit, Reward
+from stagewise.engine.compile import as_python
+from stagewise.models.intervals import compute_kl_interval, compute_rate_interval
+from stagewise.problem.signals import Limit, Reward, scale_limit
 
 KL, RATE_INTERVAL = as_python(compute_kl_interval), as_python(compute_rate_interval)
 TOLERANCE = 1e-12

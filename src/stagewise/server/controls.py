@@ -6,8 +6,9 @@ from typing import Any, NamedTuple, get_args
 
 import msgspec
 
-from stagewise.problem.checks import check_choice, check_number, safe_repr
+from stagewise.problem.checks import check_choice, check_number
 from stagewise.problem.errors import ErrorCode, InvalidProblem
+from stagewise.problem.formatting import safe_repr
 from stagewise.records.reason import Reason, ReasonDetails
 from stagewise.server.event_log import CONTROL, Event
 from stagewise.server.messages import Mode

@@ -36,14 +36,14 @@ def get_interval_shares(policy: Any, signals: int) -> tuple[float | None, ...]:
 
 
 def infer_interval_shares(policy: Any, signals: int) -> tuple[float, ...]:
-    """Return the shares of a policy of your own from its `delta` and `share_delta`."""
-    inferred = EVERY if hasattr(policy, "share_delta") else REWARD if hasattr(policy, "delta") else NOTHING
+    """Return the shares of a policy of your own from its `delta` and `split_delta`."""
+    inferred = EVERY if hasattr(policy, "split_delta") else REWARD if hasattr(policy, "delta") else NOTHING
     learned = getattr(policy, "learns", inferred)
     if learned == NOTHING:
         return ()
     if learned == REWARD:
         return (float(policy.delta),)
-    return (float(policy.delta) / (signals if getattr(policy, "share_delta", True) else 1),) * signals
+    return (float(policy.delta) / (signals if getattr(policy, "split_delta", True) else 1),) * signals
 
 
 def describe_setting(pairs: PolicyWorlds, plan: dict[str, Any]) -> dict[str, Any]:

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from stagewise.files.paths import parse_path
-from stagewise.problem.checks import check_bool, check_number, safe_repr
+from stagewise.problem.checks import check_bool, check_number
 from stagewise.problem.errors import ErrorCode, InvalidProblem
-from stagewise.problem.formatting import suggest_percent
+from stagewise.problem.formatting import safe_repr, suggest_percent
 from stagewise.reports.certificate import Certificate
 from stagewise.reports.evidence import ClaimTerms, add_batch, is_decided, summarize_evidence
 from stagewise.reports.output_folder import check_folder
@@ -131,7 +131,7 @@ def compile_loop(job: Job) -> float:
     """Play one round, so that the loop is compiled, and return the seconds."""
     start = time.perf_counter()
     if job.settings.backend != "python":
-        play(job.pairs, job.settings._replace(rounds=1, record=1, bound=None), [0])
+        play(job.pairs, job.settings._replace(rounds=1, record_points=1, bound=None), [0])
     return time.perf_counter() - start
 
 
@@ -149,7 +149,7 @@ def check_title(name: Any) -> str:
 
 def build_audited_job(policy: Any, world: Family, rounds: Any, seed: Any, backend: Any, out: Path | None = None) -> Job:
     """Return the runs of a certificate; batches are saved below `out` if the policy and the world can be described."""
-    job = build_job(policy, world, rounds=rounds, seed=seed, record=POINTS, backend=backend, audit=True)
+    job = build_job(policy, world, rounds=rounds, seed=seed, record_points=POINTS, backend=backend, audit=True)
     folder = None if out is None else check_folder(out)  # before hours of play, not after
     kind = job.pairs.description().get("world", {}).get("kind")  # None if a function draws the worlds
     is_described = get_world_kind(kind) is not None and isinstance(job.plan["policy"]["settings"], dict)

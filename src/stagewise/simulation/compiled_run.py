@@ -4,13 +4,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stagewise.kernels.answer import answer_size
-from stagewise.kernels.audit import INTERVAL_MISSES, OPTIMISM_FAILURES, UNKNOWN
-from stagewise.kernels.compile import Flags, Floats, Ints, as_python, compile_eagerly
-from stagewise.kernels.layout import CACHED, CAPACITY, LIMITS, MODEL_BLOCKS
-from stagewise.kernels.loop.round import ALWAYS_SAFE, REWARD, RoundSpec, scratch_size
-from stagewise.kernels.loop.round_loop import LoopSpec, World, build_loop, optimum_work_size
-from stagewise.kernels.trace import Trace
+from stagewise.engine.compile import Flags, Floats, Ints, as_python, compile_eagerly
+from stagewise.engine.layout import CACHED, CAPACITY, LIMITS, MODEL_BLOCKS
+from stagewise.engine.loop import LoopSpec, World, build_loop, optimum_work_size
+from stagewise.engine.round import ALWAYS_SAFE, REWARD, RoundSpec, scratch_size
+from stagewise.engine.trace import INTERVAL_MISSES, OPTIMISM_FAILURES, UNKNOWN, Trace
+from stagewise.engine.workspace import answer_size
 from stagewise.policies.arrays import allocate_aligned, with_sizes
 from stagewise.policies.policy import State
 from stagewise.problem.errors import ErrorCode, InvalidProblem

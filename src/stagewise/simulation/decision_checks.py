@@ -4,9 +4,10 @@ from typing import Any
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats
-from stagewise.problem.checks import check_integer, check_number, safe_repr
+from stagewise.engine.compile import Floats
+from stagewise.problem.checks import check_integer, check_number
 from stagewise.problem.errors import ErrorCode, InvalidProblem
+from stagewise.problem.formatting import safe_repr
 from stagewise.records.decision import Decision
 from stagewise.simulation.oracle import Oracle
 

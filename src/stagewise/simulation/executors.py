@@ -14,10 +14,9 @@ from signal import SIG_IGN, SIGINT, signal
 from threading import Thread
 from typing import Any, TypeVar
 
-from stagewise.files.machine import GIB, get_total_memory
-from stagewise.problem.checks import safe_repr
+from stagewise.files.paths import GIB, get_total_memory
 from stagewise.problem.errors import ErrorCode, InvalidProblem
-from stagewise.problem.formatting import suggest_name
+from stagewise.problem.formatting import safe_repr, suggest_name
 
 MIN_PARALLEL_ROUNDS = 2_000_000  # rounds from which a process pool is worth its start
 BYTES_PER_PROCESS = 2**27  # bytes that a worker needs at least, with NumPy and Numba loaded

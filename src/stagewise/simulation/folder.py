@@ -11,7 +11,15 @@ from stagewise.problem.errors import ErrorCode, InvalidFile
 from stagewise.reports.output_folder import check_folder, make_folder, write_text
 from stagewise.reports.result import Result, load_if_present
 
-PLAN_KEYS = ("policy", "world", "rounds", "record", "seed", "audit", "warm_start")  # the same for all runs of a plan
+PLAN_KEYS = (
+    "policy",
+    "world",
+    "rounds",
+    "record_points",
+    "seed",
+    "audit",
+    "warm_start",
+)  # the same for all runs of a plan
 
 
 class Folder:

@@ -58,7 +58,7 @@ def build_job(
     *,
     rounds: Any,
     seed: Any,
-    record: Any,
+    record_points: Any,
     backend: Any,
     audit: Any = False,
     warm_start: Any = None,
@@ -67,7 +67,7 @@ def build_job(
 ) -> Job:
     """Return a job, or raise if it cannot be played; `single`: a GPU plays all runs in one batch."""
     origin, audited = check_seed(seed), check_bool(audit, "audit")
-    length, points = check_count(rounds, "rounds"), check_count(record, "record")
+    length, points = check_count(rounds, "rounds"), check_count(record_points, "record_points")
     pairs = PolicyWorlds(policy, world)
     player, first_world = pairs(0)
     check_memory(1, min(length, points), 0)
@@ -87,7 +87,7 @@ def build_job(
         "world": description["world"] if description["family"] == "fixed" else description,
         "thresholds": dict(zip(limits.names, limits.values.tolist(), strict=True)),
         "rounds": length,
-        "record": points,
+        "record_points": points,
         "seed": origin,
         "backend": chosen,
         "versions": get_versions(),

@@ -5,11 +5,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from stagewise.policies.problem import Problem
-from stagewise.problem.checks import check_mapping, check_number, copy_value, is_listing, safe_repr
+from stagewise.problem.checks import check_mapping, check_number, copy_value, is_listing
 from stagewise.problem.errors import ErrorCode, InvalidProblem
-from stagewise.problem.formatting import join_names, suggest_name
-from stagewise.problem.threshold_list import list_thresholds
-from stagewise.problem.thresholds import AtLeast, parse_threshold
+from stagewise.problem.formatting import join_names, safe_repr, suggest_name
+from stagewise.problem.thresholds import AtLeast, list_thresholds, parse_threshold
 
 NamedLimits = tuple[tuple[str, Any], ...]  # limits by name
 

@@ -5,16 +5,16 @@ from typing import Any
 
 import numpy as np
 
-from stagewise.kernels.bounds import per_limit_size
-from stagewise.kernels.compile import Floats, as_python
-from stagewise.kernels.loop.round_optimum import compute_optimal_mixture_value, compute_optimal_value_on_rays
+from stagewise.engine.compile import Floats, as_python
+from stagewise.engine.mixture_program import compute_optimal_mixture_value, compute_optimal_value_on_rays
+from stagewise.engine.workspace import per_limit_size
 from stagewise.policies.context_caps import ContextCAPS
 from stagewise.policies.policy import check_policy_protocol
 from stagewise.problem.errors import ErrorCode, InvalidProblem
 from stagewise.problem.formatting import format_count, suggest_percent
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import NO_THRESHOLDS, Thresholds, resolve_thresholds
-from stagewise.rules.convex_optimum import compute_best_value
+from stagewise.rules.convex import compute_best_value
 from stagewise.simulation.context_checks import check_users
 from stagewise.worlds.base_world import BaseWorld
 from stagewise.worlds.custom_world import as_world

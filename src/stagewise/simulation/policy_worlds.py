@@ -5,8 +5,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from stagewise.policies.problem import Problem
-from stagewise.problem.checks import find_missing_attributes, safe_repr
+from stagewise.problem.checks import find_missing_attributes
 from stagewise.problem.errors import ErrorCode, InvalidProblem, StagewiseError
+from stagewise.problem.formatting import safe_repr
 from stagewise.simulation.oracle import get_thresholds
 from stagewise.worlds.world import NoisyWorld, World
 

@@ -2,8 +2,15 @@
 
 from typing import Any
 
-from stagewise.kernels.audit import INTERVAL_MISSES, OPTIMISM_FAILURES, UNKNOWN, audit_round, count_optimism_failure
-from stagewise.kernels.trace import Trace, record_round
+from stagewise.engine.trace import (
+    INTERVAL_MISSES,
+    OPTIMISM_FAILURES,
+    UNKNOWN,
+    Trace,
+    audit_round,
+    count_optimism_failure,
+    record_round,
+)
 from stagewise.policies.policy import State
 from stagewise.records.random_key import RandomKey
 from stagewise.records.reason import Reason
@@ -41,9 +48,9 @@ class PythonRun:
             if self.trace.audit.size:
                 safe = float(oracle.safe_means_in(actions)[0])
                 audit_round(self.trace.audit, round_, self.best, safe, means, oracle.limits)
-                if decision.reason is not Reason.SAFE_COST_UNCERTAIN:
+                if decision.reason is not Reason.SAFE_ACTION_COST_UNCERTAIN:
                     count_optimism_failure(
-                        self.trace.audit, self.best, decision.optimistic_reward + decision.optimality_gap
+                        self.trace.audit, self.best, decision.optimistic_reward + decision.solver_gap
                     )
             outcome = world.outcome_played(decision.action_index, decision.action, actions, draw)
             self.state = self.policy.learn(self.state, decision, outcome)

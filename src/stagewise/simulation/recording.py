@@ -2,9 +2,8 @@
 
 import numpy as np
 
-from stagewise.kernels.audit import audit_size
-from stagewise.kernels.compile import Ints
-from stagewise.kernels.trace import Trace, running_size
+from stagewise.engine.compile import Ints
+from stagewise.engine.trace import Trace, audit_size, running_size
 
 
 def compute_recorded_rounds(rounds: int, points: int) -> Ints:

@@ -7,10 +7,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stagewise.kernels.audit import FIRST_NEAR_OPTIMAL_ROUND, FIRST_VIOLATION, INTERVAL_MISSES, OPTIMISM_FAILURES
-from stagewise.kernels.compile import Floats, Ints
-from stagewise.kernels.random_streams import to_signed_seed
-from stagewise.kernels.trace import VIOLATIONS, Trace
+from stagewise.engine.compile import Floats, Ints
+from stagewise.engine.random import to_signed_seed
+from stagewise.engine.trace import (
+    FIRST_NEAR_OPTIMAL_ROUND,
+    FIRST_VIOLATION,
+    INTERVAL_MISSES,
+    OPTIMISM_FAILURES,
+    VIOLATIONS,
+    Trace,
+)
 from stagewise.policies.policy import State
 from stagewise.problem.errors import ErrorCode, InvalidProblem
 from stagewise.reports.regret_bound import compute_bound_values
@@ -33,7 +39,7 @@ class RunSettings(NamedTuple):
     """How runs are played, for any policy and world."""
 
     rounds: int
-    record: int  # points kept of each
+    record_points: int  # points kept of each
     seed: int
     backend: str
     audit: bool
@@ -44,13 +50,13 @@ class RunSettings(NamedTuple):
     @property
     def points(self) -> int:
         """The number of recorded points."""
-        return min(self.rounds, self.record)
+        return min(self.rounds, self.record_points)
 
 
 def play_run(policy: Any, oracle: Oracle, settings: RunSettings, run: int) -> Trace:
     """Return the trace of one run; it depends only on these arguments."""
     rounds = settings.rounds
-    trace = empty_trace(compute_recorded_rounds(rounds, settings.record), oracle.world.costs, settings.audit)
+    trace = empty_trace(compute_recorded_rounds(rounds, settings.record_points), oracle.world.costs, settings.audit)
     kind = CompiledRun if settings.backend == "cpu" else PythonRun
     player = kind(policy, oracle, trace, to_signed_seed(settings.seed), run, settings.warm_start)
     for first in range(0, rounds, CHUNK_ROUNDS):
@@ -99,7 +105,7 @@ def play_on_device(pairs: PolicyWorlds, settings: RunSettings, runs: Sequence[in
         )
     policy, world = pairs(0)
     oracle, numbers = build_oracle(policy, world), np.array(runs, dtype=np.int64)
-    how = (settings.rounds, settings.record, to_signed_seed(settings.seed), numbers, settings.audit)
+    how = (settings.rounds, settings.record_points, to_signed_seed(settings.seed), numbers, settings.audit)
     return build_result(oracle, compute_bound(policy, world, settings), gpu.play(policy, oracle, *how), numbers)
 
 
@@ -107,7 +113,7 @@ def compute_bound(policy: Any, world: Any, settings: RunSettings) -> Floats | No
     """Return the regret bound of a theorem at the recorded rounds; None without an audit."""
     if not settings.audit or settings.bound is not None:
         return settings.bound
-    return compute_bound_values(policy, world, compute_recorded_rounds(settings.rounds, settings.record))
+    return compute_bound_values(policy, world, compute_recorded_rounds(settings.rounds, settings.record_points))
 
 
 def build_result(oracle: Oracle, bound: Floats | None, rows: Trace, runs: Ints) -> Result:

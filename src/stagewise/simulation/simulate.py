@@ -35,7 +35,7 @@ def simulate(
     rounds: int,
     runs: int | Iterable[int] = 1,
     seed: int = 0,
-    record: int = 1000,
+    record_points: int = 1000,
     backend: Backend = "auto",
     executor: Workers = None,
     progress: bool = True,
@@ -50,12 +50,12 @@ def simulate(
 
     Args:
         policy: A policy, a `Problem`, or any object with start, decide and learn; None if `world` draws policies too.
-        world: A world; or a function from a run number to its world (such as `sw.SphereWorldFamily`), or to its
+        world: A world; or a function from a run number to its world (such as `sw.LinearWorldFamily`), or to its
             policy and world.
         rounds: The number of rounds of a run.
         runs: The number of runs, or the run numbers.
         seed: The seed.
-        record: The number of points that are recorded of each run.
+        record_points: The number of points that are recorded of each run.
         backend: "cpu" is the compiled loop, "cuda" the same on a GPU, for ten thousand runs and more. "python" plays
             any object with start, decide and learn. "auto" uses "cpu" where it can.
         executor: A concurrent.futures.Executor, "processes:N", "dask:ADDRESS", "dask:local" or "cuda"; by default a
@@ -83,7 +83,13 @@ def simulate(
     """
     backend, executor = resolve_cuda(backend, executor)
     folder = None if out is None else parse_path(out, "out")
-    settings: dict[str, Any] = {"rounds": rounds, "seed": seed, "record": record, "backend": backend, "audit": audit}
+    settings: dict[str, Any] = {
+        "rounds": rounds,
+        "seed": seed,
+        "record_points": record_points,
+        "backend": backend,
+        "audit": audit,
+    }
     settings["warm_start"] = warm_start
     return run_simulations({"": build_simulation(policy, world, runs, out=folder, **settings)}, executor, progress)[""]
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from stagewise.files.machine import GIB, get_total_memory
-from stagewise.problem.checks import check_integer, safe_repr, unwrap_scalar
+from stagewise.files.paths import GIB, get_total_memory
+from stagewise.problem.checks import check_integer, unwrap_scalar
 from stagewise.problem.errors import ErrorCode, InvalidProblem
-from stagewise.problem.formatting import format_count
+from stagewise.problem.formatting import format_count, safe_repr
 
 MAX_COUNT = 2**32  # rounds, and runs: each is one word of the counter that random numbers are made from
 BYTES_PER_RUN = 1000  # bytes of a run besides its curves: its task, its place in line, its totals

@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from stagewise.files.paths import parse_path
-from stagewise.problem.checks import check_mapping, check_seed, safe_repr
+from stagewise.problem.checks import check_mapping, check_seed
 from stagewise.problem.errors import ErrorCode, InvalidProblem
+from stagewise.problem.formatting import safe_repr
 from stagewise.reports.result import Result
 from stagewise.simulation.executors import Workers
 from stagewise.simulation.jobs import Backend, resolve_cuda
@@ -67,7 +68,7 @@ def sweep(
     seeds: Iterable[int] = (0,),
     rounds: int,
     runs: int | Iterable[int] = 1,
-    record: int = 1000,
+    record_points: int = 1000,
     backend: Backend = "auto",
     audit: bool = False,
     executor: Workers = None,
@@ -87,7 +88,7 @@ def sweep(
         seeds: The seeds.
         rounds: As for `simulate`.
         runs: As for `simulate`.
-        record: As for `simulate`.
+        record_points: As for `simulate`.
         backend: As for `simulate`.
         audit: As for `simulate`.
         executor: As for `simulate`.
@@ -140,7 +141,7 @@ def sweep(
             lists=lists,
             origins=safe_repr(origins),
         )
-    settings: dict[str, Any] = {"rounds": rounds, "record": record, "backend": backend, "audit": audit}
+    settings: dict[str, Any] = {"rounds": rounds, "record_points": record_points, "backend": backend, "audit": audit}
     simulations = {
         cell: build_simulation(
             replace_limits(replace_threshold(players[cell.policy], cell.threshold), cell.limits),

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from stagewise.policies.policy_encoding import decode_value
-from stagewise.problem.checks import check_choice, check_number, check_seed, safe_repr
+from stagewise.problem.checks import check_choice, check_number, check_seed
 from stagewise.problem.errors import ErrorCode, InvalidFile, InvalidProblem, StagewiseError
-from stagewise.problem.formatting import suggest_percent
+from stagewise.problem.formatting import safe_repr, suggest_percent
 from stagewise.reports.certificate import Certificate
 from stagewise.reports.certificate_comparison import (
     AGGREGATE_SECTIONS,
@@ -71,10 +71,10 @@ class Verification(NamedTuple):
         return not self.faults
 
 
-def verify(
+def verify_certificate(
     path: str | Path,
     *,
-    fraction: float = 0.05,
+    replay_fraction: float = 0.05,
     seed: int | None = None,
     policy: Any = None,
     world: Any = None,
@@ -85,12 +85,12 @@ def verify(
 
     Every statement is compared with the totals, the policy and the world, and the totals of every replayed batch with
     its runs: to the bit if backend, versions and machine are those of the certificate, else within a tolerance.
-    Statements about all runs together (quantiles, histograms, curves) are compared only with `fraction=1.0`; else they
-    must be possible, and `unconfirmed` lists them.
+    Statements about all runs together (quantiles, histograms, curves) are compared only with `replay_fraction=1.0`;
+    else they must be possible, and `unconfirmed` lists them.
 
     Args:
         path: The certificate's file or folder.
-        fraction: The fraction of the runs that is replayed.
+        replay_fraction: The fraction of the runs that is replayed.
         seed: The seed of the choice of runs; random by default.
         policy: The policy, if the certificate's was a function or your own.
         world: The world, if the certificate's was a function or your own.
@@ -109,11 +109,13 @@ def verify(
         >>> policy = sw.OPB(arms=2, safe_action=sw.SafeAction(arm=0, reward=0.1, cost=0.0), threshold=0.2)
         >>> world, folder = sw.ArmsWorld(reward=[0.1, 0.7], cost=[0.0, 0.5]), tempfile.mkdtemp()
         >>> certificate = sw.certify(policy, world, rounds=5, runs=4, progress=False, out=folder)
-        >>> verify(folder, fraction=1.0).stands
+        >>> verify_certificate(folder, replay_fraction=1.0).stands
         True
     """
     content = Certificate.load(path).content
-    batches = choose_batches(content, check_number(fraction, "fraction"), None if seed is None else check_seed(seed))
+    batches = choose_batches(
+        content, check_number(replay_fraction, "replay_fraction"), None if seed is None else check_seed(seed)
+    )
     plan, made = content["plan"], content["made"]
     player = plan["backend"] if backend is None else check_choice(backend, BACKENDS, "backend")
     machine = describe_machine().split(",")[0]
@@ -222,7 +224,7 @@ def rebuild_pair(content: dict[str, Any], policy: Any, world: Any) -> tuple[Any,
             raise InvalidProblem(
                 ErrorCode.MISSING_VALUE,
                 "the worlds of this certificate were drawn by {told_of}; give that function, and the "
-                "policy, to stagewise.verify",
+                "policy, to stagewise.verify_certificate",
                 told_of=safe_repr(described["name"]),
             )
         return policy, world
@@ -230,7 +232,7 @@ def rebuild_pair(content: dict[str, Any], policy: Any, world: Any) -> tuple[Any,
         if not isinstance(content["policy"]["settings"], dict):
             raise InvalidProblem(
                 ErrorCode.MISSING_VALUE,
-                "{content} is not a policy of stagewise; give the policy to stagewise.verify",
+                "{content} is not a policy of stagewise; give the policy to stagewise.verify_certificate",
                 content=content["policy"]["kind"],
             )
         policy = decode_value(content["policy"])
@@ -245,7 +247,7 @@ def choose_batches(content: dict[str, Any], fraction: float, seed: int | None) -
     if not 0.0 < fraction <= 1.0:
         raise InvalidProblem(
             ErrorCode.OUT_OF_RANGE,
-            "fraction is {fraction:g}; it must be a share of the runs, above 0 and at most 1{fraction_2}",
+            "replay_fraction is {fraction:g}; it must be a share of the runs, above 0 and at most 1{fraction_2}",
             fraction=fraction,
             fraction_2=suggest_percent(fraction),
         )

@@ -8,8 +8,8 @@ from stagewise.policies.base_policy import BasePolicy
 from stagewise.policies.policy import State
 from stagewise.policies.policy_encoding import encode_value
 from stagewise.policies.problem import Problem
-from stagewise.problem.checks import safe_repr
 from stagewise.problem.errors import ErrorCode, InvalidProblem
+from stagewise.problem.formatting import safe_repr
 
 
 class WarmStart(NamedTuple):

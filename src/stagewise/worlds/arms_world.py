@@ -6,8 +6,9 @@ from typing import Any, ClassVar, Self
 from numpy.typing import ArrayLike
 
 from stagewise.problem.actions import Arms
-from stagewise.problem.checks import Floats, PerSignal, check_integer, safe_repr
+from stagewise.problem.checks import Floats, PerSignal, check_integer
 from stagewise.problem.errors import ErrorCode, InvalidActions, InvalidProblem
+from stagewise.problem.formatting import safe_repr
 from stagewise.problem.safe_action import SafeAction
 from stagewise.worlds.table_world import BaseTableWorld, Outcomes
 from stagewise.worlds.world import select_eligible

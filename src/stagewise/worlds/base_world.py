@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from stagewise.problem.action_set import ActionSet
+from stagewise.problem.actions import ActionSet
 from stagewise.problem.checks import Floats
 from stagewise.problem.errors import ErrorCode, InvalidProblem
 from stagewise.problem.safe_action import SafeAction

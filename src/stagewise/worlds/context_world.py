@@ -6,8 +6,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from stagewise.kernels.loop.round_loop import CROSSED, PLAIN
-from stagewise.kernels.user_context import fill_user_means
+from stagewise.engine.loop import CROSSED, PLAIN
+from stagewise.engine.world_draws import fill_user_means
 from stagewise.problem.checks import (
     Floats,
     PerSignal,
@@ -16,9 +16,9 @@ from stagewise.problem.checks import (
     check_integer,
     check_vector,
     copy_read_only,
-    safe_repr,
 )
 from stagewise.problem.errors import ErrorCode, InvalidActions, InvalidProblem
+from stagewise.problem.formatting import safe_repr
 from stagewise.worlds.linear_world import NOISES, compute_linear_means
 from stagewise.worlds.named_costs import check_probabilities, encode_signals, order_by_signal, parse_means, parse_noise
 from stagewise.worlds.user_actions import Users
@@ -44,8 +44,8 @@ class ContextWorld(UserWorld):
         features: "crossed": action a has the features e_a ⊗ u (K d), in which all means are linear. "plain": its index
             and then u, for policies with one model for each action.
         segments: The shares (G,) of segments; every user belongs to one.
-        offsets: What a segment adds to the mean of every signal and action, (1 + m, K, G). Crossed features then end
-            with a one-hot vector of the user's segment, plain ones with its index.
+        segment_offsets: What a segment adds to the mean of every signal and action, (1 + m, K, G). Crossed features
+            then end with a one-hot vector of the user's segment, plain ones with its index.
 
     Raises:
         InvalidProblem: Shapes do not agree, a mean is out of range, or a setting is invalid.
@@ -71,10 +71,12 @@ class ContextWorld(UserWorld):
         safe: int = 0,
         features: FeatureForm = "crossed",
         segments: ArrayLike | None = None,
-        offsets: ArrayLike | Mapping[str, ArrayLike] | None = None,
+        segment_offsets: ArrayLike | Mapping[str, ArrayLike] | None = None,
     ) -> None:
         table, self.names = parse_means(reward, cost, "K, d")
-        shares, added = parse_segments(segments, order_by_signal(offsets, self.names, "offsets"), table.shape[:2])
+        shares, added = parse_segments(
+            segments, order_by_signal(segment_offsets, self.names, "segment_offsets"), table.shape[:2]
+        )
         (_, count, d), signals = table.shape, get_signal_names(len(table) - 1, self.names)
         self.parameters = copy_read_only(
             np.concatenate([table, added], axis=2).reshape(len(table), -1)
@@ -142,7 +144,7 @@ class ContextWorld(UserWorld):
         form = "crossed" if users.crossed else "plain"
         description = {**self.describe_rows(table), "safe": users.safe, "features": form}
         if users.ends.size:
-            description |= {"segments": self.shares.tolist(), "offsets": encode_signals(added, self.names)}
+            description |= {"segments": self.shares.tolist(), "segment_offsets": encode_signals(added, self.names)}
         return description
 
 
@@ -157,10 +159,10 @@ def parse_segments(segments: Any, offsets: Any, shape: tuple[int, ...]) -> tuple
         if segments is not offsets:
             raise InvalidProblem(
                 ErrorCode.CONFLICTING_SETTINGS,
-                "segments and offsets must be given together, the shares of the segments and their offsets",
+                "segments and segment_offsets must be given together, the shares of the segments and their offsets",
             )
         return np.empty(0), np.empty((*shape, 0))
-    shares, added = check_vector(segments, "segments", InvalidProblem), check_array(offsets, "offsets")
+    shares, added = check_vector(segments, "segments", InvalidProblem), check_array(offsets, "segment_offsets")
     hint = "; 60 % is 0.6" if abs(float(shares.sum()) - 100.0) <= 1e-6 else ""
     if not (np.all(shares > 0.0) and abs(float(shares.sum()) - 1.0) <= TOLERANCE):
         raise InvalidProblem(
@@ -172,7 +174,7 @@ def parse_segments(segments: Any, offsets: Any, shape: tuple[int, ...]) -> tuple
     if added.shape != (*shape, shares.size):
         raise InvalidProblem(
             ErrorCode.WRONG_SHAPE,
-            "offsets has shape {shape}; it must be {value}: signals, actions and segments",
+            "segment_offsets has shape {shape}; it must be {value}: signals, actions and segments",
             shape=added.shape,
             value=(*shape, shares.size),
         )

@@ -6,10 +6,11 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from stagewise.kernels.world_outcomes import BERNOULLI, GAUSSIAN, RADEMACHER, UNIFORM, fill_means
-from stagewise.problem.action_set import ActionSet
-from stagewise.problem.checks import Floats, PerSignal, check_array, check_choice, copy_read_only, safe_repr
+from stagewise.engine.world_draws import BERNOULLI, GAUSSIAN, RADEMACHER, UNIFORM, fill_means
+from stagewise.problem.actions import ActionSet
+from stagewise.problem.checks import Floats, PerSignal, check_array, check_choice, copy_read_only
 from stagewise.problem.errors import ErrorCode, InvalidActions, InvalidFile, InvalidProblem
+from stagewise.problem.formatting import safe_repr
 from stagewise.problem.safe_action import SafeAction
 from stagewise.worlds.named_costs import parse_means, parse_noise
 from stagewise.worlds.world import NoisyWorld, describe_eligible, get_signal_names, select_eligible

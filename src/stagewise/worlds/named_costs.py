@@ -5,11 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from stagewise.problem.checks import Floats, check_array, check_mapping, check_per_signal, safe_repr
+from stagewise.problem.checks import Floats, check_array, check_mapping, check_name, check_per_signal, order_by_name
 from stagewise.problem.errors import ErrorCode, InvalidProblem
-from stagewise.problem.formatting import join_names, suggest_name, suggest_percent
-from stagewise.problem.named_values import order_by_name
-from stagewise.problem.signals import check_name
+from stagewise.problem.formatting import join_names, safe_repr, suggest_name, suggest_percent
 
 Names = tuple[str, ...]
 DEFAULT_NOISE = 0.1  # standard deviation of gaussian outcomes

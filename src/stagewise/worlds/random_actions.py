@@ -4,12 +4,11 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from stagewise.kernels.world_outcomes import fill_directions, fill_round_safe_action
-from stagewise.problem.action_set import ActionSet
-from stagewise.problem.actions import FiniteSet, Listed, Rays
+from stagewise.engine.world_draws import fill_directions, fill_round_safe_action
+from stagewise.problem.actions import ActionSet, FiniteSet, Listed, Rays
 from stagewise.problem.checks import MOST, Floats, check_positive, check_size
 from stagewise.problem.errors import ErrorCode, InvalidProblem
-from stagewise.problem.round_safe_action import RoundSafeAction
+from stagewise.problem.safe_action import RoundSafeAction
 from stagewise.records.random_key import RandomKey
 from stagewise.worlds.world import check_draw
 

@@ -6,10 +6,11 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from stagewise.kernels.world_outcomes import BERNOULLI, CLIPPED, GAUSSIAN
+from stagewise.engine.world_draws import BERNOULLI, CLIPPED, GAUSSIAN
 from stagewise.problem.actions import FiniteSet
-from stagewise.problem.checks import Floats, PerSignal, check_array, check_choice, copy_read_only, safe_repr
+from stagewise.problem.checks import Floats, PerSignal, check_array, check_choice, copy_read_only
 from stagewise.problem.errors import ErrorCode, InvalidActions, InvalidProblem
+from stagewise.problem.formatting import safe_repr
 from stagewise.problem.safe_action import SafeAction
 from stagewise.worlds.named_costs import check_probabilities, parse_means, parse_noise
 from stagewise.worlds.world import NoisyWorld, describe_eligible, get_signal_names, select_eligible

@@ -4,11 +4,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from stagewise.kernels.user_context import fill_crossed_features, fill_plain_features
-from stagewise.problem.action_set import ActionSet
-from stagewise.problem.actions import FiniteSet
+from stagewise.engine.world_draws import fill_crossed_features, fill_plain_features
+from stagewise.problem.actions import ActionSet, FiniteSet
 from stagewise.problem.checks import Floats
-from stagewise.problem.round_safe_action import RoundSafeAction
+from stagewise.problem.safe_action import RoundSafeAction
 from stagewise.records.random_key import RandomKey
 from stagewise.worlds.world import check_draw
 

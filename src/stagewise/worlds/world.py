@@ -7,11 +7,12 @@ from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 
-from stagewise.kernels.loop.round_loop import DIRECTIONS
-from stagewise.kernels.world_outcomes import fill_outcome
-from stagewise.problem.checks import Floats, check_integer, check_per_signal, copy_read_only, safe_repr
+from stagewise.engine.loop import DIRECTIONS
+from stagewise.engine.world_draws import fill_outcome
+from stagewise.problem.checks import Floats, check_integer, check_per_signal, copy_read_only
 from stagewise.problem.errors import ErrorCode, InvalidProblem
-from stagewise.problem.threshold_list import build_default_names
+from stagewise.problem.formatting import safe_repr
+from stagewise.problem.thresholds import build_default_names
 from stagewise.records.outcome import Outcome
 from stagewise.records.random_key import RandomKey
 from stagewise.worlds.base_world import BaseWorld

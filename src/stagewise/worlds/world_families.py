@@ -5,9 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from stagewise.kernels.random_streams import INSTANCE, fill_normal, fill_uniform, to_signed_seed
-from stagewise.problem.checks import check_integer, check_number, check_seed, safe_repr
+from stagewise.engine.random import INSTANCE, fill_normal, fill_uniform, to_signed_seed
+from stagewise.problem.checks import check_integer, check_number, check_seed
 from stagewise.problem.errors import ErrorCode, InvalidFile, InvalidProblem
+from stagewise.problem.formatting import safe_repr
 from stagewise.worlds.arms_world import ArmsWorld
 from stagewise.worlds.linear_world import LinearWorld
 from stagewise.worlds.world import check_run
@@ -15,7 +16,7 @@ from stagewise.worlds.world_kinds import get_world_kind
 
 
 @dataclass(frozen=True)
-class SphereWorldFamily:
+class LinearWorldFamily:
     """A family of linear worlds: every run has its own θ* and μ*, uniform on the spheres through those of `world`.
 
     Everything else is as in `world`. A safe action that is the zero vector is safe in all of them.
@@ -26,7 +27,7 @@ class SphereWorldFamily:
     Example:
         >>> from stagewise.problem.actions import Rays
         >>> base = LinearWorld(reward=[3.0, 4.0], cost=[0.6, 0.8], actions=Rays([[1.0, 0.0]]), noise=0.1)
-        >>> np.linalg.norm(SphereWorldFamily(base, seed=1)(run=7).parameters, axis=1).round(12).tolist()
+        >>> np.linalg.norm(LinearWorldFamily(base, seed=1)(run=7).parameters, axis=1).round(12).tolist()
         [5.0, 1.0]
     """
 
@@ -132,7 +133,7 @@ def build_family(name: str, world: Any, safe: int, seed: int, spread: float | No
     if name == "fixed":
         return world
     if name == "random-sphere":
-        return SphereWorldFamily(world, seed)
+        return LinearWorldFamily(world, seed)
     if name == "random-arms":
         return ArmsWorldFamily(world, safe, seed, spread)
     raise InvalidProblem(

@@ -3,7 +3,7 @@
 from typing import Any
 
 from stagewise import _exported
-from stagewise.problem.action_set import ActionSet
+from stagewise.problem.actions import ActionSet
 from stagewise.worlds.base_world import BaseWorld
 
 

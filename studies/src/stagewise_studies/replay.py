@@ -11,8 +11,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 import stagewise as sw
-from stagewise.kernels.compile import Floats, Ints
-from stagewise.problem.action_set import Flags
+from stagewise.engine.compile import Floats, Ints
+from stagewise.problem.actions import Flags
 
 ROUNDING = 1e-9  # of sums of probabilities
 

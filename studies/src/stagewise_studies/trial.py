@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 import stagewise as sw
-from stagewise.kernels.compile import Floats, Ints
+from stagewise.engine.compile import Floats, Ints
 from stagewise_studies import tally
 from stagewise_studies.replay import FixedPolicy, Learner, OutcomeFunction, People, StudyPolicy, always, find_best_under
 from stagewise_studies.study import DRAWN, GUARDED, POSSIBLE, SAFE, TODAY, UNGUARDED, Size

@@ -17,7 +17,7 @@ import stagewise as sw
 from stagewise.launch.forecast.forecast import Forecast, forecast, train_policy
 from stagewise.launch.forecast.forecast_log import ForecastLog
 from stagewise.launch.forecast.forecast_runs import DailyRuns, Horizon, compute_safe_days, simulate_run
-from stagewise.problem.naming import hash_segment
+from stagewise.problem.context import hash_segment
 
 ACTIONS = ("today", "short", "long", "offer")
 COUNTRIES = ("NZ", "AU", "FJ")
@@ -58,14 +58,14 @@ class Truth:
         self.noise = 0.4 if kind == "amounts" else 1.0
         self.table = np.stack([reward, opt_out, complaint[self.country]])
 
-    def world(self) -> sw.LoggedWorld:
+    def world(self) -> sw.UserTableWorld:
         """Return it as a simulation plays it."""
         divided = bool(self.problem.divisions)
         segments = np.array([hash_segment(name) for name in COUNTRIES], dtype=float)[self.country]
         users = np.column_stack([self.context, segments]) if divided else self.context
         noise = [self.noise, 1.0, 1.0]
-        return sw.LoggedWorld(
-            users=users, reward=self.table[0], cost=self.table[1:], divisions=int(divided), noise=noise
+        return sw.UserTableWorld(
+            users=users, reward=self.table[0], cost=self.table[1:], segment_columns=int(divided), noise=noise
         )
 
     def log(self, rows: int) -> dict[str, Any]:

@@ -116,7 +116,7 @@ class Remembered:
     def __init__(self, action: str) -> None:
         self.action, self.asked, self.told = action, list[Any](), list[Any]()
 
-    def decide_all(self, contexts: Any) -> list[Any]:
+    def decide_many(self, contexts: Any) -> list[Any]:
         self.asked += contexts
         first = len(self.asked) - len(contexts)
         return [
@@ -124,7 +124,7 @@ class Remembered:
             for i in range(len(contexts))
         ]
 
-    def learn_all(self, outcomes: Any) -> None:
+    def learn_many(self, outcomes: Any) -> None:
         self.told += outcomes
 
 

@@ -22,7 +22,6 @@ from stagewise.server.event_log import (
 )
 from stagewise.server.store.append_batch import (
     BatchResult,
-    LogRow,
     StoreState,
     get_request_digest,
     get_touched_experiments,
@@ -55,16 +54,18 @@ class Memory:
     """A store that is two lists: what it holds for a batch is looked up, as a real one does."""
 
     def __init__(self) -> None:
-        self.rows: list[LogRow] = []
+        self.rows: list[Any] = []
         self.heads: dict[str, LogHead] = {}
         self.told: dict[tuple[str, int], dict[str, float]] = {}
 
     def append(self, asks: list[AppendRequest], now: int) -> BatchResult:
-        found = [row for row in self.rows if (row.experiment, row.event.kind, row.event.key) in get_wanted_rows(asks)]
-        places = {(row.experiment, row.event.decision_index) for row in found if row.event.kind == DECISION}
+        wanted = set(get_wanted_rows(asks))
+        rows = {(name, event[2], event[3]): Event(*event) for name, *event in self.rows}
+        found = {key: event for key, event in rows.items() if key in wanted}
+        places = {(name, event.decision_index) for (name, kind, _), event in found.items() if kind == DECISION}
         held = StoreState(
             {name: self.heads.get(name, LogHead()) for name in get_touched_experiments(asks)},
-            {(row.experiment, row.event.kind, row.event.key): row for row in found},
+            found,
             {place: dict(told) for place, told in self.told.items() if place in places},
             {name: head.seq for name, head in self.heads.items() if name} if has_global_request(asks) else {},
         )
@@ -72,13 +73,14 @@ class Memory:
         self.rows += batch.rows
         self.heads |= batch.heads
         for answer in batch.answers:
-            signals = self.told.setdefault((answer.experiment, answer.decision_index), {})
-            assert answer.signal not in signals
-            signals[answer.signal] = answer.value
+            experiment, decision_index, signal, value, _ = answer
+            signals = self.told.setdefault((experiment, decision_index), {})
+            assert signal not in signals
+            signals[signal] = value
         return batch
 
     def log(self, experiment: str) -> list[Event]:
-        return [row.event for row in self.rows if row.experiment == experiment]
+        return [Event(*event) for name, *event in self.rows if name == experiment]
 
 
 class Line(NamedTuple):
@@ -146,11 +148,11 @@ def test_every_ask_is_settled_as_the_model_says(batches: list[list[AppendRequest
         expected = [model.ask(ask) for ask in asks]
         assert [plain(settled) for settled in batch.results] == expected
         assert all((settled.message == "") == (settled.status in ("new", "duplicate")) for settled in batch.results)
-        rows = [row.event for row in batch.rows]
+        rows = [Event(*event) for _, *event in batch.rows]
         assert [settled.event for settled in batch.results if settled.status == "new"] == [
             row for row in rows if row.kind != OUTCOME or msgspec.json.decode(row.body)["values"]
         ]
-        assert all(row.event.at >= max(now, 0) for row in batch.rows)
+        assert all(row.at >= max(now, 0) for row in rows)
     for experiment in [GLOBAL, *EXPERIMENTS]:
         rows = memory.log(experiment)
         sound_log(experiment, rows, memory.heads.get(experiment, LogHead()))
@@ -193,7 +195,7 @@ def test_what_the_body_says_besides_its_values_stays() -> None:
 def test_only_what_a_batch_touches_is_read() -> None:
     asks = [decision("a"), outcome("b", "push", click=1.0), outcome("c", key="o1", click=1.0), control()]
     assert get_touched_experiments(asks) == {GLOBAL, "mail", "push"}
-    assert get_wanted_rows(asks) == {
+    assert set(get_wanted_rows(asks)) == {
         ("mail", "decision", "a"),
         ("push", "decision", "b"),
         ("mail", "decision", "c"),

@@ -32,7 +32,7 @@ def test_a_file(form: str, tmp_path: Path) -> None:
 def test_what_draws_and_sessions_are_made_with_is_for_the_owner_alone(tmp_path: Path) -> None:
     store = open_store(str(tmp_path / "server.db"))
     store.append([decision("a")])
-    found = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir() if path.suffix != ".lock"}
+    found = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}
     store.close()
     assert found == dict.fromkeys(["server.db", "server.db-wal", "server.db-shm"], 0o600)
 

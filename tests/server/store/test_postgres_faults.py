@@ -327,7 +327,7 @@ def test_a_pooler_that_shares_sessions_is_refused(postgres: str, monkeypatch: py
 def test_a_log_that_somebody_holds(opened: Callable[..., PostgresStore], postgres: str) -> None:
     store = opened()
     store.append([decision("a")])
-    with store._sessions.one() as connection:
+    with store._lend() as connection:
         connection.execute("SET lock_timeout = '50ms'")
     with psycopg.connect(postgres) as other:
         other.execute("SELECT * FROM heads FOR UPDATE")

@@ -10,15 +10,14 @@ from typing import Any
 import pytest
 from tests.server.store.append_requests import control, decision, outcome
 
-from stagewise.server.store import queries
-from stagewise.server.store.sqlite import SqliteStore
-from stagewise.server.store.sqlite_batch import SELECT_EXISTING_ANSWERS, SELECT_EXISTING_ROWS
+from stagewise.server.store import base as queries
+from stagewise.server.store.sqlite import SELECT_EXISTING_ANSWERS, SELECT_EXISTING_ROWS, SqliteStore
 
 READS: list[tuple[str, tuple[Any, ...], str]] = [
     (queries.SELECT_EVENTS, ("mail", 100, 10), "by seq"),
     (queries.SELECT_EVENT, ("mail", "decision", "d1"), "by key"),
-    (queries.SELECT_EVENTS_OF_KIND[True], ("mail", "decision", 5, 10), "by seq"),
-    (queries.SELECT_EVENTS_OF_KIND[False], ("mail", "outcome", 0, 10), "by kind"),
+    (queries.SELECT_DECISIONS, ("mail", "decision", 5, 10), "by seq"),
+    (queries.SELECT_RARE_EVENTS, ("mail", "outcome", 0, 10), "by kind"),
     (queries.SELECT_ANSWERS, ("mail", 1), "answers"),
     (queries.SELECT_LATEST_SNAPSHOT, ("mail", 1, -1), "snapshots"),
 ]
@@ -45,8 +44,9 @@ def sqlite(tmp_path: Path) -> Iterator[SqliteStore]:
 
 def test_sqlite(sqlite: SqliteStore) -> None:
     held = [
-        (SELECT_EXISTING_ROWS.format(rows="(?, ?, ?), (?, ?, ?)"), ("mail", "decision", "d1") * 2, "by key"),
-        (SELECT_EXISTING_ANSWERS.format(rows="(?, ?), (?, ?)"), ("mail", 1) * 2, "answers"),
+        (SELECT_EXISTING_ROWS, ('[["mail", "decision", "d1"]]',), "by key"),
+        (SELECT_EXISTING_ANSWERS, ('[["mail", "decision", "d1"]]',), "by key"),
+        (SELECT_EXISTING_ANSWERS, ('[["mail", "decision", "d1"]]',), "answers"),
     ]
     for sql, values, way in [*READS, *held]:
         plan = " ".join(row[3] for row in sqlite._all(f"EXPLAIN QUERY PLAN {sql}", *values))
@@ -68,7 +68,10 @@ def test_postgres(postgres: str) -> None:
     wanted = [(f"d{n}", f"x{n}") for n in range(500)]
     keys = [key for pair in wanted for key in pair]
     mails, kinds = ["mail"] * len(keys), ["decision"] * len(keys)
-    batch = [(SELECT_EXISTING_ROWS, (mails, kinds, keys), "by key"), (SELECT_EXISTING_ANSWERS, (mails, keys), "by key")]
+    batch = [
+        (SELECT_EXISTING_ROWS, (mails, kinds, keys), "by key"),
+        (SELECT_EXISTING_ANSWERS, (mails, kinds, keys), "by key"),
+    ]
     for sql, values, way in [*READS, *batch]:
         plan = "\n".join(row[0] for row in store._all(f"EXPLAIN {sql}", *values))
         assert f"using {POSTGRES[way]} on" in plan, sql
@@ -77,7 +80,7 @@ def test_postgres(postgres: str) -> None:
         line for line in store._all(f"EXPLAIN {SELECT_EXISTING_ROWS}", mails, kinds, keys) if "Index Cond" in line[0]
     ]
     assert all(f"({name} = w.{name})" in looked_up[0][0] for name in ("experiment", "kind", "key")), looked_up
-    answers = "\n".join(row[0] for row in store._all(f"EXPLAIN {SELECT_EXISTING_ANSWERS}", mails, keys))
+    answers = "\n".join(row[0] for row in store._all(f"EXPLAIN {SELECT_EXISTING_ANSWERS}", mails, kinds, keys))
     assert "decision_index = events.decision_index" in answers
     assert "heads_pkey" in str(store._all(f"EXPLAIN {SELECT_HEADS}", ["mail"]))
     store.close()

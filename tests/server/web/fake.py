@@ -10,6 +10,7 @@ import stagewise as sw
 from stagewise.problem.errors import ErrorCode
 from stagewise.server.event_log import SHOWN, Event, KeyRow, encode_canonical
 from stagewise.server.messages import (
+    Conflict,
     DecisionRequest,
     DecisionResponse,
     ErrorResponse,
@@ -17,9 +18,10 @@ from stagewise.server.messages import (
     ModeResponse,
     OutcomeResponse,
     OutcomeUpdate,
+    UnknownDecision,
+    UnknownExperiment,
 )
 from stagewise.server.offline_log import OfflineLogRequest, OfflineLogResponse
-from stagewise.server.server_errors import Conflict, UnknownDecision, UnknownExperiment
 from stagewise.server.store.base import StoreUnavailable
 from stagewise.server.versions import build_first_version
 
@@ -135,7 +137,7 @@ class FakeDesk:
         self.counters.decisions[(name, decided.action, decided.mode, "")] += 1
         return decided
 
-    async def decide_all(self, name: str, asked: list[DecisionRequest]) -> list[DecisionResponse | ErrorResponse]:
+    async def decide_many(self, name: str, asked: list[DecisionRequest]) -> list[DecisionResponse | ErrorResponse]:
         self.experiment(name)
         return [await self._item(self.decide(name, one), one.decision_id) for one in asked]
 
@@ -161,7 +163,7 @@ class FakeDesk:
         self.told.setdefault(known, {}).update(new)
         return OutcomeResponse(known, list(new), [s for s in outcome.values if s not in new])
 
-    async def learn_all(self, name: str, outcomes: list[OutcomeUpdate]) -> list[OutcomeResponse | ErrorResponse]:
+    async def learn_many(self, name: str, outcomes: list[OutcomeUpdate]) -> list[OutcomeResponse | ErrorResponse]:
         self.experiment(name)
         return [await self._item(self.learn(name, one), one.decision_id) for one in outcomes]
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stagewise.kernels.compile import as_python
-from stagewise.kernels.normal import quantile_pair
+from stagewise.engine.compile import as_python
+from stagewise.engine.random import quantile_pair
 from stagewise.simulation.gpu import lockstep
 from stagewise.simulation.gpu.registers import TABLES
 

@@ -11,7 +11,7 @@ from tests.problem.refusal import refused
 from tests.simulation.gpu import thread
 
 import stagewise as sw
-from stagewise.kernels.layout import SWITCHES
+from stagewise.engine.layout import SWITCHES
 from stagewise.problem.errors import ErrorCode
 from stagewise.simulation.compiled_run import CompiledRun, LoopInputs, build_inputs
 from stagewise.simulation.gpu import general, play_batches, registers

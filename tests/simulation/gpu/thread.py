@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from stagewise.kernels.compile import as_python
+from stagewise.engine.compile import as_python
 from stagewise.simulation.gpu import lockstep
 
 

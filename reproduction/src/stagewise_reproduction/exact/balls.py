@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from stagewise.kernels.compile import Flags, Floats
-from stagewise.models.function_class_model import FunctionClassModel, FunctionOutcome
+from stagewise.engine.compile import Flags, Floats
+from stagewise.models.function_class import FunctionClassModel, FunctionOutcome
 
 
 class BallsModel(FunctionClassModel):

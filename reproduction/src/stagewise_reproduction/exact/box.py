@@ -6,9 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stagewise.kernels.compile import Flags, Floats
-from stagewise.rules.cone_program import Columns, clean_shares, fill_cone, project_prices
-from stagewise.rules.solver_pool import ConicProblem, solve_conic
+from stagewise.engine.compile import Flags, Floats
+from stagewise.rules.cone_program import Columns, ConicProblem, clean_shares, fill_cone, project_prices, solve_conic
 from stagewise_reproduction.exact.norms import Norms, compute_bonuses, compute_value
 
 FAR = 1e6

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats
+from stagewise.engine.compile import Floats
 from stagewise.rules.cone_program import Columns, Mixture, build_safe_shares, find_best_mixture_in_cone, solve_dual
 from stagewise_reproduction.exact.box import Box, bound_in_box
 from stagewise_reproduction.exact.norms import Norms, compute_slope, compute_value

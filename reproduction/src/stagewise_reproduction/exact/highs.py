@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import highspy
 import numpy as np
 
-from stagewise.kernels.compile import Floats
+from stagewise.engine.compile import Floats
 from stagewise.rules.function_class_program import scale_rows
 
 TIGHTEST = 1e-10  # the smallest tolerance that HiGHS accepts

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats
+from stagewise.engine.compile import Floats
 
 
 class Norms(NamedTuple):

@@ -5,10 +5,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from stagewise.kernels.bounds import CENTRE
-from stagewise.kernels.compile import Floats, Ints, as_python
-from stagewise.kernels.constraints import compute_bonus_factors
-from stagewise.models.confidence_set import LinearConfidenceSet
+from stagewise.engine.compile import Floats, Ints, as_python
+from stagewise.engine.limits import compute_bonus_factors
+from stagewise.engine.workspace import CENTRE
+from stagewise.models.ridge import LinearConfidenceSet
 from stagewise.policies.compiled_policy import RoundResult
 from stagewise.policies.mixture_decision import BoundedMixture, read_mixture
 from stagewise.policies.oplb import OPLB
@@ -33,13 +33,13 @@ class ExactOPLB(OPLB):
 
     Algorithm 2 exactly as printed, with the printed radii and bonus, is `printed.oplb.PrintedOPLB`.
 
-    The search ends when value and bound are within `tolerance`, or after `budget` programs; `decision.optimality_gap`
+    The search ends when value and bound are within `tolerance`, or after `budget` programs; `decision.solver_gap`
     bounds what may be missing (docs/theory/oplb-in-three-grades.md).
 
     >>> import stagewise as sw
     >>> policy = ExactOPLB(safe_action=sw.SafeAction(features=[0.0, 0.0]), threshold=0.5, noise=0.1, ridge=1.0)
     >>> decision = policy.decide(policy.start(), np.eye(2))
-    >>> round(decision.optimistic_reward, 3), decision.optimality_gap < 1e-3
+    >>> round(decision.optimistic_reward, 3), decision.solver_gap < 1e-3
     (2.591, True)
     """
 

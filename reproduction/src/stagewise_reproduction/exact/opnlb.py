@@ -3,12 +3,13 @@
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from stagewise.kernels.compile import Floats, Ints
-from stagewise.models.function_class_model import FunctionClassModel
+from stagewise.engine.compile import Floats, Ints
+from stagewise.models.function_class import FunctionClassModel
 from stagewise.policies.opnlb import OPNLB
 from stagewise.policies.safe_mixture import RoundActions
-from stagewise.problem.checks import check_choice, check_integer_at_least, safe_repr
+from stagewise.problem.checks import check_choice, check_integer_at_least
 from stagewise.problem.errors import ErrorCode, InvalidActions, InvalidProblem
+from stagewise.problem.formatting import safe_repr
 from stagewise.rules.function_class_program import Vertex
 from stagewise_reproduction.exact.balls import BallsModel
 from stagewise_reproduction.exact.triples import find_best_triple

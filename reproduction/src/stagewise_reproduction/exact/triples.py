@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats
+from stagewise.engine.compile import Floats
 from stagewise.rules.function_class_program import Vertex, build_shares, compute_dual_bounds, mix_back_to_safe
 from stagewise_reproduction.exact.highs import build_solver, keep_maximal, select_rows, solve_program
 

@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats
+from stagewise.engine.compile import Floats
 from stagewise.records.decision import Decision
 from stagewise.records.random_key import RandomKey
 from stagewise.records.reason import Reason, ReasonDetails
@@ -33,7 +33,7 @@ class PrintedLCLUCB(PrintedRegression):
     (0, 0.412, 2.683)
     """
 
-    cost_scale: ClassVar[float] = 1.0
+    cost_confidence_scale: ClassVar[float] = 1.0
 
     def decide(self, state: Any, actions: Any, draw: RandomKey = RandomKey()) -> Decision:  # noqa: B008 (a draw cannot change)
         """Return lines 3 and 4 of the algorithm."""
@@ -42,18 +42,25 @@ class PrintedLCLUCB(PrintedRegression):
     def scales(self) -> tuple[float, float]:
         """Return α_r = 1 + (1 + α_c)(1 − r₀)/(τ − c₀), the smallest that the lemma on optimism allows, and α_c."""
         reward, cost = self.safe_action.reward or 0.0, float(self.known_cost @ self.safe)
-        return 1.0 + (1.0 + self.cost_scale) * (1.0 - reward) / (self.threshold - cost), self.cost_scale
+        return 1.0 + (1.0 + self.cost_confidence_scale) * (1.0 - reward) / (
+            self.threshold - cost
+        ), self.cost_confidence_scale
 
     def choose_best(
-        self, sums: RegressionSums, reward_scale: float, cost_scale: float, actions: Any, draw: RandomKey
+        self,
+        sums: RegressionSums,
+        reward_confidence_scale: float,
+        cost_confidence_scale: float,
+        actions: Any,
+        draw: RandomKey,
     ) -> Decision:
         """Return the action with the largest optimistic reward among those whose pessimistic cost is within τ."""
         fit, targets = self.estimates(sums), np.asarray(actions.features)
-        radius = cost_scale * fit.cost_radius
+        radius = cost_confidence_scale * fit.cost_radius
         steps = self.compute_steps(fit, radius, targets) if actions.between else np.tile([0.0, 1.0], (len(targets), 1))
         points = self.safe + steps[:, :, np.newaxis] * (targets - self.safe)[:, np.newaxis]
         costs = points @ fit.cost + radius * compute_widths(points, fit.cost_inverse)
-        values = points @ fit.reward + reward_scale * fit.reward_radius * compute_widths(points, fit.inverse)
+        values = points @ fit.reward + reward_confidence_scale * fit.reward_radius * compute_widths(points, fit.inverse)
         values[costs > self.threshold + ROUNDING * max(1.0, abs(self.threshold))] = -np.inf
         ray, end = divmod(int(np.argmax(values)), values.shape[1])
         empty = bool(values[ray, end] == -np.inf)

@@ -19,7 +19,7 @@ class PrintedOPLB(PrintedLCLUCB):
     """Maximise ⟨x_π, θ̂⟩ + α_r β_t(δ, d) ‖x_π‖ over the mixtures whose pessimistic cost (32) is at most τ.
 
     The problem is a convex maximum: the search ends when value and bound are within `tolerance`, or after `budget` cone
-    programs; `decision.optimality_gap` bounds what may be missing.
+    programs; `decision.solver_gap` bounds what may be missing.
     """
 
     tolerance: float = 1e-2
@@ -29,13 +29,13 @@ class PrintedOPLB(PrintedLCLUCB):
 
     def decide(self, state: Any, actions: Any, draw: RandomKey = RandomKey()) -> Decision:  # noqa: B008 (a draw cannot change)
         """Return lines 3 to 7 of the algorithm."""
-        fit, (reward_scale, cost_scale) = self.estimates(state), self.scales()
+        fit, (reward_confidence_scale, cost_confidence_scale) = self.estimates(state), self.scales()
         points = np.vstack([actions.features, self.safe])
-        rewards, bonus = points @ fit.reward, reward_scale * fit.reward_radius
+        rewards, bonus = points @ fit.reward, reward_confidence_scale * fit.reward_radius
         norms = Norms(rewards, np.linalg.cholesky(fit.inverse).T @ points.T, bonus, np.zeros((1, self.safe.size)), 0.0)
         within = self.basis.T @ fit.cost_inverse @ self.basis
         images = np.linalg.cholesky(within).T @ (points @ self.basis).T
-        costs, radii = (points @ fit.cost)[np.newaxis], np.array([cost_scale * fit.cost_radius])
+        costs, radii = (points @ fit.cost)[np.newaxis], np.array([cost_confidence_scale * fit.cost_radius])
         columns = Columns(costs, images, radii, np.array([self.threshold]), len(points) - 1)
         best = find_best_by_norms(
             columns, rewards + bonus * compute_widths(points, fit.inverse), norms, self.tolerance, self.budget
@@ -54,5 +54,5 @@ class PrintedOPLB(PrintedLCLUCB):
             thresholds=np.array([self.threshold]),
             reason_details=None,
             round=draw.round,
-            optimality_gap=max(0.0, best.bound - best.value),
+            solver_gap=max(0.0, best.bound - best.value),
         )

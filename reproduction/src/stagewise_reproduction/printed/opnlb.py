@@ -7,7 +7,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from stagewise.kernels.compile import Flags, Floats
+from stagewise.engine.compile import Flags, Floats
 from stagewise.problem.safe_action import SafeAction
 from stagewise.records.decision import Decision
 from stagewise.records.outcome import Outcome
@@ -94,7 +94,7 @@ class PrintedOPNLB:
             thresholds=np.array([self.threshold]),
             reason_details=None,
             round=draw.round,
-            optimality_gap=max(0.0, vertex.bound - vertex.value),
+            solver_gap=max(0.0, vertex.bound - vertex.value),
         )
 
     def learn(self, state: LeastSquaresState, decision: Decision, outcome: Outcome) -> LeastSquaresState:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats
+from stagewise.engine.compile import Floats
 from stagewise.problem.safe_action import SafeAction
 from stagewise.records.decision import Decision
 from stagewise.records.outcome import Outcome

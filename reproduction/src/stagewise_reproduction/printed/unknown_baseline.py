@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stagewise.kernels.constraints import SAFE_COST_UNCERTAIN
+from stagewise.engine.limits import SAFE_ACTION_COST_UNCERTAIN
 from stagewise.policies.settings import CAUSES
 from stagewise.records.decision import Decision
 from stagewise.records.outcome import Outcome
@@ -55,7 +55,9 @@ class PrintedUnknownBaseline(PrintedLCLUCB):
     def decide_warm_up(self, draw: RandomKey) -> Decision:
         """Return a round of the warm-up."""
         limit, nothing = np.array([self.threshold]), -math.inf
-        return Decision(self.safe.copy(), -1, 0.0, None, nothing, limit, limit, CAUSES[SAFE_COST_UNCERTAIN], draw.round)
+        return Decision(
+            self.safe.copy(), -1, 0.0, None, nothing, limit, limit, CAUSES[SAFE_ACTION_COST_UNCERTAIN], draw.round
+        )
 
     def learn(self, state: Any, decision: Decision, outcome: Outcome) -> State:
         """Return the state after a round."""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from stagewise.kernels.compile import Floats
+from stagewise.engine.compile import Floats
 from stagewise.launch.decision_log import TIME_COLUMNS, holds_times, to_text
 from stagewise.launch.doctor.row_checks import is_id
 from stagewise.problem.checks import check_mapping, check_number, is_listing, list_entries

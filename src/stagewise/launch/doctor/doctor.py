@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from stagewise.files.table_reader import read_table
+from stagewise.files.tables import read_table
 from stagewise.launch.decision_log import RESERVED_NAMES, ColumnFinder, Log, resolve_problem
 from stagewise.launch.doctor import number_checks, rate_checks, row_checks
 from stagewise.launch.doctor.column_roles import assign_roles

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stagewise.kernels.compile import Flags, Floats, Ints
+from stagewise.engine.compile import Flags, Floats, Ints
 from stagewise.launch.decision_log import Log, Texts, to_texts
 from stagewise.launch.statistics import KL_INTERVAL, compute_ranks, uniform_hash
 from stagewise.problem.checks import check_number

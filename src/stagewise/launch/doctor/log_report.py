@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from stagewise.files.table_writer import format_table
+from stagewise.files.tables import format_table
 from stagewise.launch.decision_log import Log
 from stagewise.launch.doctor.finding import Finding
 from stagewise.launch.doctor.finding_messages import CheckName, FindingVerdict, format_number

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import chdtrc  # type: ignore[import-untyped]
 
-from stagewise.kernels.compile import Flags, Floats, Ints
+from stagewise.engine.compile import Flags, Floats, Ints
 from stagewise.launch.doctor.finding import Finding
 from stagewise.launch.doctor.finding_messages import FORMATTER, FindingCode, format_number
 from stagewise.launch.doctor.log_profile import DECILES, LogProfile, Signal, assign_deciles

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from stagewise.kernels.compile import Floats, Ints
+from stagewise.engine.compile import Floats, Ints
 from stagewise.launch.decision_log import Log, to_text
 from stagewise.launch.doctor.column_roles import OF_ACTION, Roles
 from stagewise.launch.doctor.finding import Finding, select_most_severe

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stagewise.kernels.compile import Flags, Ints
+from stagewise.engine.compile import Flags, Ints
 from stagewise.launch.decision_log import TIME_COLUMNS, to_texts
 from stagewise.launch.doctor.finding import Finding
 from stagewise.launch.doctor.finding_messages import FindingCode

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from stagewise.kernels.compile import Flags, Floats, Ints
+from stagewise.engine.compile import Flags, Floats, Ints
 from stagewise.launch.decision_log import TIME_COLUMNS, holds_times
 from stagewise.launch.doctor.finding import Finding
 from stagewise.launch.doctor.finding_messages import TIME_SCALES, FindingCode, FindingVerdict, MissingPattern
@@ -26,7 +26,7 @@ from stagewise.launch.statistics import (
     measure_group_shifts,
     measure_shift,
 )
-from stagewise.problem.row_hash import Hashes, convert_to_bits, extend_hashes
+from stagewise.problem.columns import Hashes, convert_to_bits, extend_hashes
 
 MIN_PERCENT_RANGE = 50.0  # a range at least so long is not one of fractions
 MIN_ROWS = 100  # rows that show which values occur
@@ -396,9 +396,9 @@ def check_missing_outcomes(signal: Signal, missing: Flags, alpha: float) -> Find
     if values.size == 1 and values[0] > low and not has_default:
         return Finding.of(FindingCode.ONLY_EVENTS_REPORTED, **details, value=float(values[0]), low=low)
     if window is not None and is_open.all():
-        return Finding.of(FindingCode.ALL_WINDOWS_OPEN, **details, window=window.length_text)
+        return Finding.of(FindingCode.ALL_WINDOWS_OPEN, **details, window=window.duration_text)
     if window is not None and is_open.any():
-        details |= {"open_rows": int(is_open.sum()), "window": window.length_text}
+        details |= {"open_rows": int(is_open.sum()), "window": window.duration_text}
     missing = missing & ~is_open
     if window is not None and has_default and not (logged[~is_open] == window.missing).any():
         details |= {"filled": int(missing.sum()), "default": window.missing, "has_times": log.at is not None}

@@ -8,7 +8,7 @@ import numpy as np
 
 from stagewise.agent.agent import Agent
 from stagewise.agent.replica import Replica
-from stagewise.kernels.compile import Flags, Floats
+from stagewise.engine.compile import Flags, Floats
 from stagewise.launch.decision_log import Log
 from stagewise.launch.evaluation.propensities import SUM_TOLERANCE
 from stagewise.policies.problem import Problem

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from scipy.special import ndtri  # type: ignore[import-untyped]
 
-from stagewise.kernels.compile import Flags, Floats, Ints
+from stagewise.engine.compile import Flags, Floats, Ints
 from stagewise.launch.decision_log import UNKNOWN_ACTION, Log
 from stagewise.launch.evaluation.propensities import NEGLIGIBLE_MASS, Balance, Weights
 from stagewise.launch.statistics import ConfidenceSequence, choose_log_spaced, compute_sequence, hash_row_numbers

@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
-from stagewise.kernels.compile import Flags, Floats, Ints
+from stagewise.engine.compile import Flags, Floats, Ints
 from stagewise.launch.decision_log import Log, resolve_problem
 from stagewise.launch.evaluation.candidates import needs_context, resolve_candidate
 from stagewise.launch.evaluation.estimators import (
@@ -34,8 +34,8 @@ from stagewise.launch.statistics import hash_row_numbers
 from stagewise.policies.problem import Problem
 from stagewise.policies.settings import check_probability
 from stagewise.problem.checks import check_choice, check_integer, list_entries
+from stagewise.problem.columns import GOLDEN_GAMMA, Hashes, finalize_bits
 from stagewise.problem.errors import ErrorCode, InvalidOutcome
-from stagewise.problem.row_hash import GOLDEN_GAMMA, Hashes, finalize_bits
 
 Estimator = Literal["ips", "snips", "dr"]
 ESTIMATORS: tuple[Estimator, ...] = get_args(Estimator)
@@ -253,7 +253,7 @@ def get_outcomes(log: Log, name: str, now: Any, notes: list[Note]) -> SignalOutc
     column, open_rows = log.fill_closed_windows(is_open)[:, index], is_open[:, index]
     known, absent = ~np.isnan(column), np.isnan(log.values[:, index]) & ~open_rows
     if window is not None and open_rows.any():
-        details = {"name": name, "count": int(open_rows.sum()), "window": window.length_text}
+        details = {"name": name, "count": int(open_rows.sum()), "window": window.duration_text}
         notes.append(Note.of(NoteCode.ROWS_WITH_OPEN_WINDOWS, **details))
     count = int(absent.sum())
     if count and window is not None and not window.drops:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats
+from stagewise.engine.compile import Floats
 from stagewise.launch.decision_log import UNKNOWN_ACTION, Log
 from stagewise.launch.notes import NoteCode
 from stagewise.launch.statistics import compute_radius

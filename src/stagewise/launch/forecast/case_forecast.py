@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats
+from stagewise.engine.compile import Floats
 from stagewise.launch.forecast.forecast_runs import DailyRuns
 from stagewise.launch.statistics import Band, compute_band
 from stagewise.policies.problem import Problem

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from scipy.special import betaincinv, ndtr, ndtri  # type: ignore[import-untyped]
 
-from stagewise.kernels.compile import Flags, Floats, Ints
-from stagewise.kernels.random_streams import INSTANCE, fill_normal, fill_uniform, to_signed_seed
+from stagewise.engine.compile import Flags, Floats, Ints
+from stagewise.engine.random import INSTANCE, fill_normal, fill_uniform, to_signed_seed
 from stagewise.launch.forecast.forecast_log import ForecastLog
 from stagewise.launch.statistics import draw_common_prior
-from stagewise.worlds.logged_world import LoggedWorld
+from stagewise.worlds.user_table_world import UserTableWorld
 from stagewise.worlds.world import check_run
 
 MAX_USERS = 20_000  # users of a world, drawn from the log
@@ -248,7 +248,7 @@ class FittedWorlds:
     groups: dict[int, Any]  # segment codes (n,) by division
     signals: list[RatePosterior | LinearPosterior]
     by: list[int | None]  # the division of each signal's rates
-    noise: Floats  # (1 + m,) as for `LoggedWorld`
+    noise: Floats  # (1 + m,) as for `UserTableWorld`
     divisions: int
     safe: int
     seed: int
@@ -301,7 +301,7 @@ class FittedWorlds:
         segments = np.zeros(len(rows), dtype=np.int64) if division is None else self.groups[division][rows]
         return np.asarray(table[segments])
 
-    def __call__(self, run: int) -> LoggedWorld:
+    def __call__(self, run: int) -> UserTableWorld:
         """Return the world of a run."""
         key, number = to_signed_seed(self.seed), check_run(run)
         uniforms = np.empty(min(len(self.users), MAX_USERS))
@@ -314,13 +314,13 @@ class FittedWorlds:
             kind(drawn, key, number, MEANS, INSTANCE)
             tables.append(self.means(index, drawn[first : first + model.sample_size], rows))
             first += model.sample_size
-        return LoggedWorld(
+        return UserTableWorld(
             users=self.users[rows, 1:],
             reward=tables[0],
             cost=np.stack(tables[1:]),
             noise=self.noise,
             safe=self.safe,
-            divisions=self.divisions,
+            segment_columns=self.divisions,
         )
 
     @cached_property

@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from stagewise.agent.log_frames import ColumnNames, read_rows
-from stagewise.kernels.compile import Floats, Ints
+from stagewise.engine.compile import Floats, Ints
 from stagewise.launch.decision_log import UNKNOWN_ACTION, Log, select_learnable
 from stagewise.launch.notes import Note
 from stagewise.policies.problem import Problem

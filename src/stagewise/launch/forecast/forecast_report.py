@@ -10,7 +10,7 @@ from stagewise.launch.forecast.case_forecast import MARGIN, CaseForecast, GainVe
 from stagewise.launch.forecast.forecast_log import WarmStart
 from stagewise.launch.statistics import Band
 from stagewise.problem.formatting import format_count
-from stagewise.problem.limit_encoding import describe_limit
+from stagewise.problem.signals import describe_limit
 from stagewise.reports.pages import render_document, render_image, render_table
 from stagewise.reports.plot_style import (
     GUARDED,

@@ -5,9 +5,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats
-from stagewise.kernels.random_streams import to_signed_seed
-from stagewise.kernels.user_context import fill_row_indices
+from stagewise.engine.compile import Floats
+from stagewise.engine.random import to_signed_seed
+from stagewise.engine.world_draws import fill_row_indices
 from stagewise.policies.action_totals import compute_totals
 from stagewise.policies.context_caps import ContextCAPS
 from stagewise.policies.policy import State
@@ -16,7 +16,7 @@ from stagewise.simulation.executors import RestartingPool, Workers, open_executo
 from stagewise.simulation.oracle import build_oracle
 from stagewise.simulation.progress import progress_bar
 from stagewise.simulation.recording import compute_recorded_rounds, empty_trace
-from stagewise.worlds.logged_world import LoggedWorld
+from stagewise.worlds.user_table_world import UserTableWorld
 
 TASKS_PER_PROCESS = 4  # so that no process waits long
 DECIMALS = 9  # sums from running means have rounding errors
@@ -102,7 +102,7 @@ def simulate_some(
     return [concatenate_runs(each) for each in by_player]
 
 
-def compute_safe_days(world: LoggedWorld, run: int, horizon: Horizon) -> Floats:
+def compute_safe_days(world: UserTableWorld, run: int, horizon: Horizon) -> Floats:
     """Return the safe action's means with the users of every day (days, 1 + m)."""
     users, rows = world.actions, np.empty(horizon.rounds, dtype=np.int64)
     fill_row_indices(rows, len(users.table), to_signed_seed(horizon.seed), run, 0)
@@ -110,7 +110,7 @@ def compute_safe_days(world: LoggedWorld, run: int, horizon: Horizon) -> Floats:
     return np.asarray(means.reshape(len(means), horizon.days, horizon.users).mean(axis=2).T)
 
 
-def simulate_run(player: TrainedPolicy, world: LoggedWorld, safe: Floats, run: int, horizon: Horizon) -> DailyRuns:
+def simulate_run(player: TrainedPolicy, world: UserTableWorld, safe: Floats, run: int, horizon: Horizon) -> DailyRuns:
     """Simulate one run."""
     policy, oracle = player.policy, build_oracle(player.policy, world)
     trace = empty_trace(compute_recorded_rounds(horizon.rounds, horizon.days), world.costs)

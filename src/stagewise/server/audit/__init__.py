@@ -1,1 +1,1 @@
-"""Audit of a log: verify its chain, replay its decisions, explain and export them."""
+"""Audit of a log: verify its chain, replay its decisions, explain, export and copy them."""

@@ -1,17 +1,154 @@
-"""Versions, controls and counts that audits read from a log."""
+"""What audits read from a log, and what they can find: a code and its data."""
 
+from bisect import bisect_left
 from collections.abc import Mapping
+from enum import StrEnum
 from itertools import accumulate
-from typing import Any
+from typing import Any, NamedTuple
 
+import msgspec
+
+from stagewise.problem import formatting
 from stagewise.problem.errors import ErrorCode
 from stagewise.problem.formatting import safe_repr, suggest_name
 from stagewise.server.controls import Controls
-from stagewise.server.event_log import CONTROL, LOG, PROBLEM, SHOWN
+from stagewise.server.event_log import CONTROL, GLOBAL, LOG, PROBLEM, SHOWN, Event
+from stagewise.server.messages import UnknownExperiment
 from stagewise.server.offline_log import DECODE_SIZE
-from stagewise.server.server_errors import UnknownExperiment
 from stagewise.server.store.base import Store
 from stagewise.server.versions import ProblemVersion, build_version
+
+
+class FindingCode(StrEnum):
+    """What is wrong with a log. The codes never change; the sentences may."""
+
+    ROW_MISSING = "row_missing"
+    ROW_CHANGED = "row_changed"
+    ROW_OUT_OF_TIME = "row_out_of_time"
+    ROW_REPEATED = "row_repeated"
+    ROW_MALFORMED = "row_malformed"
+    WRONG_NUMBER = "wrong_number"
+    HEAD_DIFFERS = "head_differs"
+    RECEIPT_DIFFERS = "receipt_differs"
+    NOT_IN_EFFECT = "not_in_effect"
+    VERSION_INVALID = "version_invalid"
+    OUTCOME_OF_OTHER_DECISION = "outcome_of_other_decision"
+    OUTCOME_REPEATED = "outcome_repeated"
+    OFFLINE_LOG_INVALID = "offline_log_invalid"
+    ANSWERS_DIFFER = "answers_differ"
+    SECRET_DIFFERS = "secret_differs"
+    SNAPSHOT_DIFFERS = "snapshot_differs"
+    NOT_REPRODUCED = "not_reproduced"
+
+
+TEMPLATES: dict[FindingCode, str] = {
+    FindingCode.ROW_MISSING: "row {row} is missing: row {found} follows row {before}",
+    FindingCode.ROW_CHANGED: "row {row} ({kind} {key}) was changed or moved",
+    FindingCode.ROW_OUT_OF_TIME: "row {row} is older than the row before it",
+    FindingCode.ROW_REPEATED: "row {row} repeats {kind} {key}",
+    FindingCode.ROW_MALFORMED: "row {row} is not a valid {kind}",
+    FindingCode.WRONG_NUMBER: "row {row} is {kind} number {found}; the next is {expected}",
+    FindingCode.HEAD_DIFFERS: "the log has row {row}, and the store says that it ends with row {end}",
+    FindingCode.RECEIPT_DIFFERS: "the log does not contain the receipt {receipt}: there it has {found}",
+    FindingCode.NOT_IN_EFFECT: (
+        "row {row} is decision {key}: it names row {found} of the {what}, and row {expected} was in effect"
+    ),
+    FindingCode.VERSION_INVALID: "row {row} is not a valid version of the problem: {error}",
+    FindingCode.OUTCOME_OF_OTHER_DECISION: "row {row} is an outcome of {key}, which is not decision number {found}",
+    FindingCode.OUTCOME_REPEATED: "row {row} repeats {signal} of {key}",
+    FindingCode.OFFLINE_LOG_INVALID: (
+        "row {row} is part {part} of an offline log that comes after decisions, or whose parts or digest do not match"
+    ),
+    FindingCode.ANSWERS_DIFFER: "decision number {decision} has the outcomes {found}, and the log says {expected}",
+    FindingCode.SECRET_DIFFERS: "the secret {name} has the digest {found}, and the log says {expected}",
+    FindingCode.SNAPSHOT_DIFFERS: (
+        "the snapshot of row {row} does not match the log: another release or another program wrote it"
+    ),
+    FindingCode.NOT_REPRODUCED: "row {row}, decision {key}: {field} is {found} in the log and {replayed} by replay",
+}
+
+
+class Finding(NamedTuple):
+    """A code and the data of its sentence."""
+
+    code: FindingCode
+    details: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, code: FindingCode, /, **details: Any) -> "Finding":
+        """Build a finding from its data."""
+        return cls(code, details)
+
+    def __str__(self) -> str:
+        return formatting.make_sentence(TEMPLATES[self.code], self.details)
+
+
+class DecisionBasis(msgspec.Struct):
+    """The fields of a decision row that say how it was made."""
+
+    problem: int
+    """The version of the problem."""
+    snapshot: int
+    """The last learned row."""
+    control: tuple[int, int]
+    """The last control or version row of the experiment, and the last row of the global log."""
+
+
+decode_basis = msgspec.json.Decoder(DecisionBasis).decode
+
+
+class EffectiveControls(NamedTuple):
+    """The rows of versions and controls of an experiment, and their order with the global log.
+
+    Rows of one log are ordered. Each row of the global log has the last row of every other log before it (`ends`).
+    """
+
+    versions: list[int]
+    controls: list[int]
+    everywhere: list[tuple[int, int]]
+    """The last row of the experiment before a global control, and the row of that control."""
+
+    def find_error(self, event: Event) -> Finding | None:
+        """Return what a decision names that was not in effect at its row."""
+        seq, basis = event.seq, decode_basis(event.body)
+        before = bisect_left(self.everywhere, (seq, 0))
+        own_row, global_row = basis.control
+        for what, found, expected in (
+            ("versions", basis.problem, bisect_left(self.versions, seq)),
+            ("controls", own_row, [0, *self.controls][bisect_left(self.controls, seq)]),
+            ("global log", global_row, self.everywhere[before - 1][1] if before else 0),
+            ("snapshots", basis.snapshot, min(max(basis.snapshot, 0), seq - 1)),
+        ):
+            if found != expected:
+                details = {"row": seq, "key": safe_repr(event.key), "what": what, "found": found, "expected": expected}
+                return Finding(FindingCode.NOT_IN_EFFECT, details)
+        return None
+
+
+def read_effective_controls(store: Store, experiment: str) -> EffectiveControls:
+    """Read the versions and controls of an experiment."""
+    versions = [event.seq for event in store.iter_events_of_kind(experiment, PROBLEM)]
+    controls = [event.seq for event in store.iter_events_of_kind(experiment, CONTROL)]
+    everywhere: list[tuple[int, int]] = []
+    for event in store.iter_events_of_kind(GLOBAL, CONTROL):
+        end = msgspec.json.decode(event.body).get("ends", {}).get(experiment, 0)
+        everywhere.append((max(end, everywhere[-1][0] if everywhere else 0), event.seq))
+    return EffectiveControls(versions, sorted([*versions, *controls]), everywhere)
+
+
+def read_controls(store: Store, experiment: str) -> dict[int, Controls]:
+    """Return the controls after each control or problem row."""
+    events = sorted([*store.iter_events_of_kind(experiment, CONTROL), *store.iter_events_of_kind(experiment, PROBLEM)])
+    return {controls.row: controls for controls in accumulate(events, Controls.apply, initial=Controls())}
+
+
+def read_versions(store: Store, experiment: str) -> dict[int, ProblemVersion]:
+    """Return all versions of an experiment's problem by number."""
+    versions: dict[int, ProblemVersion] = {}
+    for event in store.iter_events_of_kind(experiment, PROBLEM):
+        version = build_version(versions.get(len(versions)), event)
+        versions[version.number] = version
+    return versions
 
 
 def check_experiment(store: Store, name: str) -> str:
@@ -28,15 +165,6 @@ def check_experiment(store: Store, name: str) -> str:
     return name
 
 
-def read_versions(store: Store, experiment: str) -> dict[int, ProblemVersion]:
-    """Return all versions of an experiment's problem by number."""
-    versions: dict[int, ProblemVersion] = {}
-    for event in store.iter_events_of_kind(experiment, PROBLEM):
-        version = build_version(versions.get(len(versions)), event)
-        versions[version.number] = version
-    return versions
-
-
 def count_offline_rows(store: Store, experiment: str) -> int:
     """Return the number of offline log rows of an experiment."""
     first = store.find(experiment, LOG, "1")
@@ -46,9 +174,3 @@ def count_offline_rows(store: Store, experiment: str) -> int:
 def was_shown(body: Mapping[str, Any], answers: Mapping[str, float]) -> bool:
     """Return whether a decision was carried out: by default yes, for a deferred one only if reported."""
     return answers.get(SHOWN, 0.0 if body["request"].get("deferred") else 1.0) != 0.0
-
-
-def read_controls(store: Store, experiment: str) -> dict[int, Controls]:
-    """Return the controls after each control or problem row."""
-    events = sorted([*store.iter_events_of_kind(experiment, CONTROL), *store.iter_events_of_kind(experiment, PROBLEM)])
-    return {controls.row: controls for controls in accumulate(events, Controls.apply, initial=Controls())}

@@ -13,7 +13,6 @@ from stagewise.server.store.base import StoreUnavailable
 
 FOLDER = Path(__file__).parent / "migrations"
 POSTGRES_TYPES = {"TEXT": 'text COLLATE "C"', "INTEGER": "bigint", "BLOB": "bytea", "REAL": "double precision"}
-FILE_NAME = re.compile(r"(\d{4})_[a-z0-9_]+\.sql")
 
 
 class Migration(NamedTuple):
@@ -30,16 +29,13 @@ def read_migrations(folder: Path) -> list[Migration]:
     >>> [step.name for step in read_migrations(FOLDER)][:1]
     ['0001_log.sql']
     """
-    files = sorted(folder.glob("*.sql"))
-    matches = [FILE_NAME.fullmatch(file.name) for file in files]
-    numbers = [int(match[1]) if match else 0 for match in matches]
-    if numbers != list(range(1, len(files) + 1)):
-        names = ", ".join(file.name for file in files)
-        raise ValueError(f"{folder} holds {names}; its files are 0001_what.sql, 0002_what.sql, … without a gap")
-    return [
-        Migration(number, file.name, file.read_text(encoding="utf-8"))
-        for number, file in zip(numbers, files, strict=True)
+    steps = [
+        Migration(int(file.name[:4]), file.name, file.read_text(encoding="utf-8"))
+        for file in sorted(folder.glob("*.sql"))
     ]
+    if [step.number for step in steps] != list(range(1, len(steps) + 1)):
+        raise ValueError(f"the files of {folder} must be 0001_what.sql, 0002_what.sql, … without a gap")
+    return steps
 
 
 def to_postgres_sql(sql: str) -> str:
@@ -53,28 +49,19 @@ def to_postgres_sql(sql: str) -> str:
 
 
 def get_pending_migrations(steps: list[Migration], version: int, where: str, *, read_only: bool) -> list[Migration]:
-    """Return the migrations that a store still needs; a reader may not apply them.
-
-    >>> steps = [Migration(1, "a", ""), Migration(2, "b", "")]
-    >>> [step.number for step in get_pending_migrations(steps, 1, "server.db", read_only=False)]
-    [2]
-    """
-    if version > len(steps):
-        raise StoreUnavailable(
-            ErrorCode.FILE_OF_OTHER_VERSION,
-            "{where} has version {version}, and this stagewise reads versions up to {steps_count}; "
-            "open it with the newer stagewise that wrote it",
-            where=where,
-            version=version,
-            steps_count=len(steps),
+    """Return the migrations that a store still needs; a reader may not apply them."""
+    if version > len(steps) or (read_only and version < len(steps)):
+        hint = (
+            "open it with the newer stagewise that wrote it"
+            if version > len(steps)
+            else "a reader does not upgrade it: open it once with `stagewise serve`"
         )
-    if read_only and version < len(steps):
         raise StoreUnavailable(
             ErrorCode.FILE_OF_OTHER_VERSION,
-            "{where} has version {version} of {steps_count}, and a reader does not upgrade it; open "
-            "it once with `stagewise serve`",
+            "{where} has version {version}, and this stagewise reads version {latest}; {hint}",
             where=where,
             version=version,
-            steps_count=len(steps),
+            latest=len(steps),
+            hint=hint,
         )
     return steps[version:]

@@ -3,50 +3,87 @@
 The journal is in WAL mode and flushed at every commit (synchronous = FULL): an acknowledged row is on disk.
 """
 
-import logging
 import os
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
+from stagewise.files.paths import get_os_reason
 from stagewise.problem.errors import ErrorCode
 from stagewise.problem.formatting import format_path
-from stagewise.server.event_log import AppendRequest, AppendResult, Event, LogHead
-from stagewise.server.store.base import Store, StoreUnavailable
-from stagewise.server.store.file_lock import FileLock
-from stagewise.server.store.journal import Journal, get_file_identity
-from stagewise.server.store.migrate import FOLDER, Migration, get_pending_migrations, read_migrations
-from stagewise.server.store.queries import Statement, wall_clock
-from stagewise.server.store.recent_events import RecentEvents
-from stagewise.server.store.sqlite_batch import MAX_CACHED_SIZES, begin_immediate, resolve_and_write
+from stagewise.server.event_log import AppendRequest, AppendResult, LogHead
+from stagewise.server.store.append_batch import (
+    StoreState,
+    get_outcome_decisions,
+    get_touched_experiments,
+    get_wanted_rows,
+    has_global_request,
+    resolve_batch,
+)
+from stagewise.server.store.base import (
+    EVENT_COLUMNS,
+    HEAD_COLUMNS,
+    SELECT_HEAD,
+    SELECT_LOG_ENDS,
+    Statement,
+    Store,
+    StoreUnavailable,
+    wall_clock,
+)
+from stagewise.server.store.migrate import FOLDER, get_pending_migrations, read_migrations
 
-log = logging.getLogger("stagewise.server")
+try:
+    import fcntl
+except ImportError:  # Windows: a second process fails at its first write
+    fcntl = None  # type: ignore[assignment]
 
 SETTINGS = """
 PRAGMA synchronous = FULL;
 PRAGMA cache_size = -65536;
-PRAGMA wal_autocheckpoint = 16000;
+PRAGMA wal_autocheckpoint = 4000;
 PRAGMA journal_size_limit = 67108864;
 """
+# One statement for many rows: each statement releases the GIL, which takes long while the event loop is busy.
+_WANTED_EVENTS = """
+FROM (SELECT value AS wanted FROM json_each(?)) CROSS JOIN events AS e ON e.experiment = json_extract(wanted, '$[0]')
+AND e.kind = json_extract(wanted, '$[1]') AND e.key = json_extract(wanted, '$[2]')
+"""
+SELECT_EXISTING_ROWS = f"SELECT experiment, {EVENT_COLUMNS} {_WANTED_EVENTS}"
+SELECT_EXISTING_ANSWERS = f"""
+SELECT a.experiment, a.decision_index, a.signal, a.value {_WANTED_EVENTS}
+CROSS JOIN answers AS a ON a.experiment = e.experiment AND a.decision_index = e.decision_index
+"""
+INSERT_EVENTS = f"INSERT INTO events (experiment, {EVENT_COLUMNS}) VALUES "
+INSERT_ANSWERS = "INSERT INTO answers (experiment, decision_index, signal, value, seq) VALUES "
+REPLACE_HEAD = f"INSERT OR REPLACE INTO heads (experiment, {HEAD_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)"
+MAX_STATEMENT_ROWS = 256
+
 TEST_WRITE = "PRAGMA user_version = 0"  # writes a page of the journal each time
-DISABLE_BUSY_TIMEOUT = "PRAGMA busy_timeout = 0"  # writers have timeouts of their own
+TEST_TIMEOUT = 1.0  # seconds that a write test waits
+OPEN_JOURNAL = "SELECT count(*) FROM sqlite_master"
+SAVE_JOURNAL = "PRAGMA wal_checkpoint(TRUNCATE)"
 
 MIGRATIONS = "CREATE TABLE IF NOT EXISTS migrations (number INTEGER PRIMARY KEY, name TEXT NOT NULL) STRICT"
 APPLY_MIGRATION = "BEGIN IMMEDIATE;\n{sql};\nINSERT INTO migrations VALUES ({number}, '{name}');\nCOMMIT;"
 VERSION = "SELECT coalesce(max(number), 0) FROM migrations"
-
-TEST_TIMEOUT = 1.0  # seconds that a write test waits
 MIN_SQLITE_VERSION = (3, 37, 0)  # strict tables
+
+FileIdentity = tuple[int, int]
+_locked_files: set[FileIdentity] = set()  # files locked by this process
+_lock = threading.Lock()
 
 
 class SqliteStore(Store):
     """A store in a file.
 
     Attributes:
-        path: The file; its journal and the lock of its writer are next to it.
+        path: The file; its journal is next to it.
         clock: Returns the time; the times of rows never decrease.
         timeout: Seconds to wait while another program locks the file.
     """
@@ -68,200 +105,138 @@ class SqliteStore(Store):
                 sqlite_version=sqlite3.sqlite_version,
             )
         self.path, self.clock, self.read_only = Path(os.path.realpath(path)), clock, read_only
-        self._name = str(self.path)
-        self._write_lock = threading.Lock()  # one thread writes at a time
-        self._heads: dict[str, LogHead] = {}  # ends of logs that were written: no other process writes this file
-        self._recent, self._journal = (
-            RecentEvents(),
-            Journal(self.path, lambda: self._open("rw"), self._renew_if_removed),
-        )
+        self._where, self._journal = format_path(self.path), f"{self.path}-wal"
+        self._turn = threading.Lock()  # one thread writes at a time
         self._writer: sqlite3.Connection | None = None
-        self._reading = threading.Condition()  # the journal is renewed while nobody reads
-        self._lent, self._renewing = 0, False  # readers in use; whether new readers must wait
-        self._idle: list[sqlite3.Connection] = []  # idle readers
+        self._anchor: sqlite3.Connection | None = None  # keeps the journal open, so that its file stays the same
+        self._idle: list[sqlite3.Connection] = []  # readers
         self._closed = False
+        self._descriptor: int | None = None
         if read_only and not self.path.exists():
-            raise StoreUnavailable(ErrorCode.FILE_NOT_FOUND, "{path} does not exist", path=format_path(self.path))
-        self._owner = None if read_only else FileLock(self.path)
+            raise StoreUnavailable(ErrorCode.FILE_NOT_FOUND, "{path} does not exist", path=self._where)
         try:
-            self._migrate(read_migrations(migrations))
             if not read_only:
-                with self._errors("opened"):
-                    self._journal.open()
+                self._descriptor = lock_file(self.path)
+            self._migrate(migrations)
         except BaseException:
             self.close()
             raise
 
     def append(self, requests: Sequence[AppendRequest]) -> list[AppendResult]:
-        """Append all rows that can be appended in one durable transaction. Raises StoreUnavailable."""
-        with self._appending(requests, self.timeout) as results:
-            pass
-        return results
-
-    def begin(self, requests: Sequence[AppendRequest]) -> Callable[[], list[AppendResult]] | None:
-        """Append without the flush; return a function that flushes, or None if `append` must be used."""
-        transaction = ExitStack()
-        try:
-            results = transaction.enter_context(self._appending(requests, 0.0))
-        except Exception:  # append raises it again
-            return None
-
-        def finish() -> list[AppendResult]:
-            transaction.close()
-            return results
-
-        return finish
-
-    @contextmanager
-    def _appending(self, requests: Sequence[AppendRequest], timeout: float) -> Iterator[list[AppendResult]]:
-        """Write rows in a transaction that is committed at the end."""
-        with self._writing(timeout) as connection:
-            state, (results, rows, *_) = resolve_and_write(connection, requests, self._heads, self.now())
-            ends = {name: head for name, head in state.heads.items() if head.seq or not name}
-            del state
-            yield results
-            self._commit(connection)
-            self._heads |= ends
-            self._recent.add(rows)
-            self._journal.count(len(rows))
-
-    def events(self, experiment: str, after: int = 0, limit: int = 10_000) -> list[Event]:
-        """Return rows after row `after`, in order; the last ones come from memory."""
-        recent = self._recent.after(experiment, after, limit)
-        return super().events(experiment, after, limit) if recent is None or self._closed else recent
+        """Append all rows that can be appended in one durable transaction; return one result for each request."""
+        with self._writing(self.timeout) as connection:
+            batch = resolve_batch(requests, read_state(connection, requests), self.now())
+            insert_rows(connection, INSERT_EVENTS, batch.rows)
+            insert_rows(connection, INSERT_ANSWERS, batch.answers)
+            for name, head in batch.heads.items():
+                connection.execute(REPLACE_HEAD, (name, *head))
+        return batch.results
 
     def test_write(self) -> None:
         """Test a durable write that changes nothing; waits at most a second for other writers."""
-        with self._writing(TEST_TIMEOUT, turn=TEST_TIMEOUT) as connection:
+        with self._writing(TEST_TIMEOUT, TEST_TIMEOUT) as connection:
             connection.execute(TEST_WRITE)
-            self._commit(connection)
-            self._journal.count(1)
 
     def try_lead(self) -> bool:
         """Return whether this process leads: the one that holds the file does."""
-        return self._owner is not None and not self._closed
+        return self._descriptor is not None and not self._closed
 
     def now(self) -> int:
         """Return the time of this machine."""
         return self.clock()
 
     def close(self) -> None:
-        """Close all connections and release the file; checkpoint the journal if possible."""
-        self._journal.stop()
-        with self._write_lock:
+        """Close all connections and release the file; SQLite saves the journal with the last connection."""
+        with self._turn:
             self._closed = True
-            self._forget_all()
-            if self._owner is not None:
-                self._owner.release()
-
-    def _all(self, sql: str, *values: Any) -> list[Any]:
-        journal = self._journal.number
-        try:
-            return self._read(sql, values)
-        except StoreUnavailable:
-            if self.read_only or self._closed or (self._journal.number == journal and self._journal.is_intact()):
-                raise
-        self._renew_if_removed()  # a reader that came while the journal was missing found an empty one
-        return self._read(sql, values)
-
-    def _read(self, sql: str, values: Sequence[Any]) -> list[Any]:
-        with self._errors("read"), self._lend() as connection:
-            return connection.execute(sql, values).fetchall()
-
-    @contextmanager
-    def _lend(self) -> Iterator[sqlite3.Connection]:
-        """Lend a connection for reading; after an error it is closed."""
-        with self._reading:
-            self._reading.wait_for(lambda: not self._renewing)
-            self._lent += 1
-            connection = self._idle.pop() if self._idle else None
-        try:
-            connection = connection or self._open("ro")
-            yield connection
-        except BaseException:
-            if connection is not None:
+            for connection in (*self._idle, self._writer, self._anchor):
                 close_quietly(connection)
-            connection = None
-            raise
-        finally:
-            with self._reading:
-                self._lent -= 1
-                if connection is not None and not self._closed:
-                    self._idle.append(connection)
-                elif connection is not None:
-                    close_quietly(connection)
-                self._reading.notify_all()
+            self._idle, self._writer, self._anchor = [], None, None
+            if self._descriptor is not None:  # after all connections: SQLite's own locks end with any descriptor
+                unlock_file(self._descriptor)
+                self._descriptor = None
 
-    def _change(self, *statements: Statement) -> int:
+    def _all(self, query: str, *values: Any) -> list[Any]:
+        with self._errors("read"):
+            connection = self._idle.pop() if self._idle else self._open("ro")
+            try:
+                rows = connection.execute(query, values).fetchall()
+            except BaseException:
+                close_quietly(connection)
+                raise
+            if self._closed:
+                close_quietly(connection)
+            else:
+                self._idle.append(connection)
+            return rows
+
+    def _change(self, *statements: Statement) -> None:
         with self._writing(self.timeout) as connection:
             for sql, values in statements:
-                changed = connection.execute(sql, values).rowcount
-            self._commit(connection)
-        return changed
+                connection.execute(sql, values)
 
     @contextmanager
     def _writing(self, timeout: float, turn: float = -1.0) -> Iterator[sqlite3.Connection]:
         """Lend the writing connection in a transaction and commit it; after an error a new connection is opened.
 
-        With `timeout` 0 nothing waits, neither for other threads nor for other programs. `turn` is how long to wait
-        for other threads; −1: without limit.
+        Waits for `timeout` seconds for other programs, and for `turn` seconds for other threads (−1: without limit).
         """
-        if not self._write_lock.acquire(timeout=turn if timeout else 0.0):
+        if not self._turn.acquire(timeout=turn):
             raise StoreUnavailable(
-                ErrorCode.STORE_BUSY,
-                "another program is writing to {path}; try again later",
-                path=format_path(self.path),
+                ErrorCode.STORE_BUSY, "another program is writing to {path}; try again later", path=self._where
             )
         try:
             with self._errors("written"):
-                self._check_same_file()
-                if not self._journal.is_intact():
-                    self._renew(timeout)
-                if self._writer is None and not timeout:
-                    raise StoreUnavailable(
-                        ErrorCode.STORE_UNAVAILABLE,
-                        "{path} is not open; open the store first",
-                        path=format_path(self.path),
-                    )
-                connection, journal = self._writer or self._open("rw"), self._journal.number
-                self._writer = None
+                self._check_files()
+                connection, self._writer = self._writer or self._open("rw"), None
                 try:
-                    begin_immediate(connection, timeout)
+                    connection.execute(f"PRAGMA busy_timeout = {round(1000 * timeout)}")
+                    connection.execute("BEGIN IMMEDIATE")
                     yield connection
+                    connection.execute("COMMIT")
+                    self._check_files()  # only then is a row acknowledged
                 except BaseException:
                     close_quietly(connection)
                     raise
-                if self._journal.number == journal:
-                    self._writer = connection
-                else:  # it was closed with all connections to the old journal
-                    close_quietly(connection)
-        except BaseException:
-            self._heads = {}  # after an error no head is certain
-            raise
+                self._writer = connection
         finally:
-            self._write_lock.release()
+            self._turn.release()
+
+    def _check_files(self) -> None:
+        """Reject a file or a journal that was removed or replaced: its rows would not be found again.
+
+        What is in a removed journal is saved to the file by the connection that still has it.
+        """
+        identity = get_identity(self.path)
+        if identity != self._identity:
+            problem = (
+                "was removed; put the file back"
+                if identity is None
+                else "was replaced by another file; restart the server to use the new file"
+            )
+            raise StoreUnavailable(ErrorCode.FILE_CHANGED, "{path} {problem}", path=self._where, problem=problem)
+        if self._anchor is not None and get_identity(self._journal) != self._journal_identity:
+            self._anchor.execute(SAVE_JOURNAL).fetchone()
+            raise StoreUnavailable(
+                ErrorCode.FILE_CHANGED,
+                "the journal of {path} was removed or replaced; its rows are saved in the file: remove the journal if "
+                "there is another one, and restart the server",
+                path=self._where,
+            )
 
     @contextmanager
     def _errors(self, what: str) -> Iterator[None]:
         """Raise every error of SQLite as StoreUnavailable."""
-        if self._closed:
-            raise StoreUnavailable(
-                ErrorCode.STORE_UNAVAILABLE,
-                "{path} is closed; nothing can be {what}",
-                path=format_path(self.path),
-                what=what,
-            )
-        if what == "written" and self.read_only:
-            raise StoreUnavailable(
-                ErrorCode.STORE_UNAVAILABLE, "{path} is open for reading only", path=format_path(self.path)
-            )
+        problem = "is closed" if self._closed else "is open for reading only"
+        if self._closed or (what == "written" and self.read_only):
+            raise StoreUnavailable(ErrorCode.STORE_UNAVAILABLE, "{path} {problem}", path=self._where, problem=problem)
         try:
             yield
         except sqlite3.Error as error:
             raise StoreUnavailable(
                 ErrorCode.STORE_UNAVAILABLE,
                 "{path} cannot be {what}: {error}",
-                path=format_path(self.path),
+                path=self._where,
                 what=what,
                 error=error,
             ) from None
@@ -269,125 +244,121 @@ class SqliteStore(Store):
     def _open(self, mode: str) -> sqlite3.Connection:
         """Open a connection; threads take turns with it."""
         uri = f"{self.path.as_uri()}?mode={mode}"
-        if mode == "ro" and is_checkpointed(self.path):
-            uri += "&immutable=1"
-        connection = sqlite3.connect(
-            uri,
-            self.timeout,
-            isolation_level=None,
-            check_same_thread=False,
-            uri=True,
-            cached_statements=4 * MAX_CACHED_SIZES,
-        )
-        if mode != "ro":
-            try:
+        if mode == "ro" and not os.path.exists(self._journal) and not os.access(self.path.parent, os.W_OK):
+            uri += "&immutable=1"  # all rows are in the file, and on a read-only disk there can be no journal
+        connection = sqlite3.connect(uri, self.timeout, isolation_level=None, check_same_thread=False, uri=True)
+        try:
+            if mode != "ro":
                 (journal,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
                 if journal != "wal":
                     raise sqlite3.OperationalError(f"the journal is {journal!r}, and WAL is not to be had there")
                 connection.executescript(SETTINGS)
-                if mode == "rw":
-                    connection.execute(DISABLE_BUSY_TIMEOUT)
-            except BaseException:
-                close_quietly(connection)
-                raise
+        except BaseException:
+            close_quietly(connection)
+            raise
         return connection
 
-    def _check_same_file(self) -> None:
-        """Reject a file that was removed or replaced: its rows would not be found again."""
-        identity = get_file_identity(self._name)
-        if identity is None:
-            raise StoreUnavailable(
-                ErrorCode.FILE_CHANGED, "{path} was removed; put the file back", path=format_path(self.path)
-            )
-        if identity != self._inode:
-            raise StoreUnavailable(
-                ErrorCode.FILE_CHANGED,
-                "{path} was replaced by another file; restart the server to use the new file",
-                path=format_path(self.path),
-            )
-
-    def _commit(self, connection: sqlite3.Connection) -> None:
-        """Commit, then check that the files are still the ones that were opened; only then acknowledge."""
-        connection.execute("COMMIT")
-        self._check_same_file()
-        if not self._journal.is_intact():
-            self._renew(self.timeout, connection)
-
-    def _renew(self, timeout: float, *connections: sqlite3.Connection) -> None:
-        """Create a new journal after the old one was removed and its content saved. Raises StoreUnavailable.
-
-        The caller is the writer; its `connections` are closed. No connection to the old journal may remain beside one
-        to the new.
-        """
-        if not timeout:
-            raise StoreUnavailable(
-                ErrorCode.FILE_CHANGED,
-                "the journal of {path} was removed; the store must create it again first",
-                path=format_path(self.path),
-            )
-        with self._reading:
-            self._renewing = True
-            try:
-                if not self._reading.wait_for(lambda: not self._lent, timeout):
-                    raise StoreUnavailable(
-                        ErrorCode.FILE_CHANGED,
-                        "the journal of {path} was removed, and other programs still read it",
-                        path=format_path(self.path),
-                    )
-                self._journal.save()
-                for connection in connections:
-                    close_quietly(connection)
-                self._forget_all()
-                self._journal.check_alone()
-                self._journal.open()
-            finally:
-                self._renewing = False
-                self._reading.notify_all()
-        log.warning(
-            "the journal of %s was removed while the server ran; its rows are in the file, a new one is created",
-            format_path(self.path),
-        )
-
-    def _renew_if_removed(self) -> None:
-        """Create a new journal if it was removed and nothing is being written."""
-        if self._write_lock.acquire(timeout=TEST_TIMEOUT):
-            try:
-                with self._errors("written"):
-                    self._check_same_file()
-                    if not self._journal.is_intact():
-                        self._renew(self.timeout)
-            finally:
-                self._write_lock.release()
-
-    def _forget_all(self) -> None:
-        """Close every idle connection."""
-        for connection in [*self._idle, *filter(None, [self._writer])]:
-            close_quietly(connection)
-        self._idle, self._writer = [], None
-        self._journal.release()
-
-    def _migrate(self, steps: list[Migration]) -> None:
-        """Apply migrations to the file."""
-        where = format_path(self.path)
+    def _migrate(self, folder: Path) -> None:
+        """Apply migrations to the file, and keep its journal open from then on."""
+        steps = read_migrations(folder)
         with self._errors("opened"):
-            connection = self._open("ro" if self.read_only else "rwc")
+            connection = self._open("ro" if self.read_only else "rw")
             try:
                 if not self.read_only:
                     connection.execute(MIGRATIONS)
                 (version,) = connection.execute(VERSION).fetchone()
-                for step in get_pending_migrations(steps, version, where, read_only=self.read_only):
+                for step in get_pending_migrations(steps, version, self._where, read_only=self.read_only):
                     connection.executescript(APPLY_MIGRATION.format(sql=step.sql, number=step.number, name=step.name))
-            finally:
+                connection.execute(OPEN_JOURNAL).fetchall()
+            except BaseException:
                 close_quietly(connection)
-            self._inode = get_file_identity(self._name)
+                raise
+            self._identity, self._journal_identity = get_identity(self.path), get_identity(self._journal)
+            if self.read_only:
+                self._idle.append(connection)
+            else:
+                self._anchor = connection
 
 
-def is_checkpointed(path: Path) -> bool:
-    """Return whether all rows are in the file, and no journal can be created next to it (a read-only disk)."""
-    return not path.with_name(path.name + "-wal").exists() and not os.access(path.parent, os.W_OK)
+def read_state(connection: sqlite3.Connection, requests: Sequence[AppendRequest]) -> StoreState:
+    """Return the state that a batch needs."""
+    state = StoreState({})
+    for name in get_touched_experiments(requests):
+        head = connection.execute(SELECT_HEAD, (name,)).fetchone()
+        state.heads[name] = LogHead() if head is None else LogHead(*head)
+    if has_global_request(requests):
+        state.ends.update(connection.execute(SELECT_LOG_ENDS).fetchall())
+    wanted, decisions = get_wanted_rows(requests), sorted(get_outcome_decisions(requests))
+    rows = connection.execute(SELECT_EXISTING_ROWS, (msgspec.json.encode(wanted).decode(),)).fetchall()
+    answers = connection.execute(SELECT_EXISTING_ANSWERS, (msgspec.json.encode(decisions).decode(),)).fetchall()
+    state.add(rows, answers)
+    return state
 
 
-def close_quietly(connection: sqlite3.Connection) -> None:
+def insert_rows(connection: sqlite3.Connection, insert: str, rows: Sequence[tuple[Any, ...]]) -> None:
+    """Insert rows in chunks whose sizes are powers of two, so that few statements are prepared."""
+    done = 0
+    while done < len(rows):
+        size = min(MAX_STATEMENT_ROWS, 1 << ((len(rows) - done).bit_length() - 1))
+        row = f"({', '.join('?' * len(rows[0]))})"
+        values = tuple(chain.from_iterable(rows[done : done + size]))
+        connection.execute(f"{insert}{', '.join([row] * size)}", values)
+        done += size
+
+
+def close_quietly(connection: sqlite3.Connection | None) -> None:
     """Close a connection in any state; what was not committed is rolled back."""
-    with suppress(sqlite3.Error):
-        connection.close()
+    if connection is not None:
+        with suppress(sqlite3.Error):
+            connection.close()
+
+
+def get_identity(path: str | Path) -> FileIdentity | None:
+    """Return the device and inode of a path; None if there is no file."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def lock_file(path: Path) -> int:
+    """Lock a file for one writing process, under all of its names; return the descriptor that holds the lock.
+
+    The system releases the lock when the process ends. It is a `flock`, which on a local disk is independent of
+    SQLite's locks. A new file is readable only by its owner, because it has secrets.
+    """
+    with _lock:
+        is_locked = get_identity(path) in _locked_files  # opening and closing it again would release SQLite's locks
+        try:
+            descriptor = -1 if is_locked else os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            if fcntl is not None and not is_locked:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            is_locked = True
+        except OSError as error:
+            raise StoreUnavailable(
+                ErrorCode.STORE_UNAVAILABLE,
+                "{store} cannot be opened for writing: {error}",
+                store=format_path(path),
+                error=get_os_reason(error),
+            ) from None
+        if is_locked:
+            raise StoreUnavailable(
+                ErrorCode.STORE_LOCKED,
+                "another server has {path} open; only one server can write to a SQLite file, several need a "
+                "PostgreSQL store",
+                path=format_path(path),
+            )
+        found = os.fstat(descriptor)
+        _locked_files.add((found.st_dev, found.st_ino))
+    return descriptor
+
+
+def unlock_file(descriptor: int) -> None:
+    """Release the lock of `lock_file`, after all connections to the file are closed."""
+    with _lock:
+        found = os.fstat(descriptor)
+        _locked_files.discard((found.st_dev, found.st_ino))
+        os.close(descriptor)

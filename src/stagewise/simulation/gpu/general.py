@@ -8,11 +8,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stagewise.kernels.audit import audit_size
-from stagewise.kernels.loop.memory import copy_values
-from stagewise.kernels.loop.round import RoundSpec
-from stagewise.kernels.loop.round_loop import LoopSpec, World, build_loop
-from stagewise.kernels.trace import Trace
+from stagewise.engine.layout import copy_values
+from stagewise.engine.loop import LoopSpec, World, build_loop
+from stagewise.engine.round import RoundSpec
+from stagewise.engine.trace import Trace, audit_size
 from stagewise.problem.errors import ErrorCode, InvalidProblem
 from stagewise.simulation.compiled_run import LoopInputs
 

@@ -12,7 +12,7 @@ from llvmlite import ir
 from numba import cuda, types
 from numba.cuda.extending import intrinsic
 
-from stagewise.kernels.normal import CENTRE, FAR, NEAR, polynomial
+from stagewise.engine.random import CENTRE, FAR, NEAR, polynomial
 
 device = cuda.jit(device=True, forceinline=True)
 SMALLEST = 1e-300  # replaces 0, whose inverse root is infinite
@@ -67,7 +67,7 @@ def ratio(numerator: float, denominator: float) -> float:
 
 @device
 def quantile(probability: float, tables: Any) -> float:
-    """Return Φ⁻¹(p) as kernels/normal.py does, to the bit, with one division; `tables`: its (A, B), (C, D), (E, F)."""
+    """Return Φ⁻¹(p) as engine/random.py does, to the bit, with one division; `tables`: its (A, B), (C, D), (E, F)."""
     offset = probability - 0.5
     depth = CENTRE * CENTRE - offset * offset
     numerator, denominator = offset * polynomial(tables[0][0], depth), polynomial(tables[0][1], depth)

@@ -5,10 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from stagewise.kernels.audit import UNKNOWN, audit_size
-from stagewise.kernels.compile import Ints
-from stagewise.kernels.layout import LIMITS
-from stagewise.kernels.trace import Trace, running_size
+from stagewise.engine.compile import Ints
+from stagewise.engine.layout import LIMITS
+from stagewise.engine.trace import UNKNOWN, Trace, audit_size, running_size
 from stagewise.problem.errors import ErrorCode, InvalidProblem
 from stagewise.simulation.compiled_run import LoopInputs, build_inputs, can_play, mark_unknown
 from stagewise.simulation.gpu.general import CPU_HINT, build_kernel, get_shared_arrays, get_sizes

@@ -7,11 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stagewise.kernels import normal
-from stagewise.kernels.bounds import CENTRE, HALF
-from stagewise.kernels.compile import Floats, as_python
-from stagewise.kernels.constraints import compute_bonus_factors, get_ceiling, get_limit, has_switch
-from stagewise.kernels.layout import (
+from stagewise.engine import random as normal
+from stagewise.engine.compile import Floats, as_python
+from stagewise.engine.layout import (
     DIRECTIONAL,
     ENFORCES_LIMITS,
     INFLATED,
@@ -21,16 +19,20 @@ from stagewise.kernels.layout import (
     SAFE_INDEX,
     get_model_block,
 )
-from stagewise.kernels.loop.round import MIXTURE, RAYS, RoundSpec
-from stagewise.kernels.models.arm_means import compute_arm_bounds, get_arms_assumptions, is_ranged, unit_radius
-from stagewise.kernels.models.radius import radius
-from stagewise.kernels.models.ridge import fill_coordinates, get_coordinate_frame, get_ridge_assumptions
-from stagewise.kernels.models.ridge_bounds import compute_cached_ridge_bounds
-from stagewise.kernels.random_streams import uniform, uniform_pair
-from stagewise.kernels.rules.pair import safe_share
-from stagewise.kernels.rules.ray import safe_step
-from stagewise.kernels.rules.tie import tie_floor
-from stagewise.kernels.world_outcomes import noisy
+from stagewise.engine.limits import compute_bonus_factors, get_ceiling, get_limit, has_switch, safe_step
+from stagewise.engine.pair import safe_share, tie_floor
+from stagewise.engine.random import uniform, uniform_pair
+from stagewise.engine.round import MIXTURE, RAYS, RoundSpec
+from stagewise.engine.workspace import CENTRE, HALF
+from stagewise.engine.world_draws import noisy
+from stagewise.models.arms import compute_arm_bounds, get_arms_assumptions, is_ranged, unit_radius
+from stagewise.models.regression import (
+    compute_cached_ridge_bounds,
+    fill_coordinates,
+    get_coordinate_frame,
+    get_ridge_assumptions,
+    radius,
+)
 from stagewise.reports.assumptions import check_assumptions
 from stagewise.simulation.compiled_run import LoopInputs
 from stagewise.simulation.gpu import unrolled_arms, unrolled_rays
@@ -115,7 +117,7 @@ def build_rays_call(policy: Any, inputs: LoopInputs) -> Call | None:
         FILL_COORDINATES(block, settings, inputs.features[ray], coordinates[ray])
     each = np.column_stack([declared.noise, declared.bound, declared.confidence, declared.known])
     ridge = GET_FRAME(block, settings).ridge
-    rest = (getattr(policy, "cost_scale", 1.0), ridge, policy.action_bound**2)
+    rest = (getattr(policy, "cost_confidence_scale", 1.0), ridge, policy.action_bound**2)
     scalars = [float(value) for value in (*each.flat, *np.ravel(limits), *rest)]
     form = unrolled_rays.RaysForm(
         count, costs, inputs.world.noise.size, not block.reflected, HAS_SWITCH(layout, DIRECTIONAL),
@@ -171,7 +173,7 @@ def build_arms_call(policy: Any, inputs: LoopInputs) -> Call | None:
         return None
     _, ceiling, factor = limits[0]
     numbers = (*noise, policy.model.confidence, widths[0], *bounds[:, CENTRE, -1], GET_LIMIT(layout, settings, 0))
-    scalars = [float(value) for value in (*numbers, ceiling, factor, policy.cost_scale)]
+    scalars = [float(value) for value in (*numbers, ceiling, factor, policy.cost_confidence_scale)]
     form = unrolled_arms.ArmsForm(
         count, int(layout[SAFE_INDEX]), int(block.radius), inputs.world.outcomes, bool(inputs.loop.audited)
     )

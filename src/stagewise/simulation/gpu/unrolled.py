@@ -9,17 +9,18 @@ rays and over arms share.
 
 from textwrap import indent
 
-from stagewise.kernels.audit import (
+from stagewise.engine.random import OUTCOME
+from stagewise.engine.trace import (
     FIRST_NEAR_OPTIMAL_ROUND,
     FIRST_VIOLATION,
     INTERVAL_MISSES,
     NEAR_OPTIMAL_SHARE,
     OPTIMISM_FAILURES,
+    REGRET,
     ROUNDING,
+    VIOLATIONS,
 )
-from stagewise.kernels.random_streams import OUTCOME
-from stagewise.kernels.trace import REGRET, VIOLATIONS
-from stagewise.kernels.world_outcomes import CLIPPED, GAUSSIAN
+from stagewise.engine.world_draws import CLIPPED, GAUSSIAN
 
 TRACE = "regret, reward, cost, bests, largest, running, audit"
 RECORD_INDICES = {  # indices in a record, by their names in the source text

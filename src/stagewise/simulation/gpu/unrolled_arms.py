@@ -2,12 +2,12 @@
 
 from typing import NamedTuple
 
-from stagewise.kernels.audit import ROUNDING
-from stagewise.kernels.random_streams import POLICY
+from stagewise.engine.random import POLICY
+from stagewise.engine.trace import ROUNDING
 from stagewise.simulation.gpu.unrolled import list_world_names, write_loop, write_outcome, write_record
 
 MODEL_SCALARS = ["noise_0", "noise_1", "confidence", "width"]
-LIMIT_SCALARS = ["start_0", "start_1", "limit", "ceiling", "factor", "cost_scale"]
+LIMIT_SCALARS = ["start_0", "start_1", "limit", "ceiling", "factor", "cost_confidence_scale"]
 
 
 class ArmsForm(NamedTuple):
@@ -15,7 +15,7 @@ class ArmsForm(NamedTuple):
 
     arms: int  # K
     safe: int
-    radius: int  # kind (see kernels/models/arm_means.py)
+    radius: int  # kind (see models/arms.py)
     kind: int  # of the outcomes
     audited: bool
 
@@ -24,7 +24,7 @@ def write_bounds(form: ArmsForm, i: int) -> list[str]:
     """Return the lines for the bounds of an arm and, if audited, their comparison with the truth."""
     lines = [
         f"h_{i} = r_{i} + (noise_0 + factor * noise_1) * w_{i}",
-        f"d_{i} = lesser(c_{i} + cost_scale * noise_1 * w_{i}, ceiling)",
+        f"d_{i} = lesser(c_{i} + cost_confidence_scale * noise_1 * w_{i}, ceiling)",
     ]
     for k, mean in enumerate(["r", "c"] if form.audited else []):
         miss = f"abs({mean}_{i} - sign_{k} * truth[{k}, {i}]) > noise_{k} * w_{i} + {ROUNDING}"
@@ -57,7 +57,7 @@ def write_scan(others: list[int]) -> list[str]:
 
 
 def write_search(form: ArmsForm, others: list[int]) -> list[str]:
-    """Return the lines that find the best mixture of two arms: kernels/rules/pair.py, unrolled."""
+    """Return the lines that find the best mixture of two arms: engine/pair.py, unrolled."""
     return [
         "price, value, alone = 0.0, -math.inf, False",
         "cheap, kept_cheap, cheap_reward, cheap_cost = -1, -1, start_0, start_1",

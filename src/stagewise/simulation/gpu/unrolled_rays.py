@@ -7,7 +7,7 @@ With G = Z V⁻¹ Zᵀ of the rays' ends, ŷ = Z θ̂ and the chosen ray a at st
 
 from typing import NamedTuple
 
-from stagewise.kernels.audit import ROUNDING
+from stagewise.engine.trace import ROUNDING
 from stagewise.simulation.gpu.unrolled import list_world_names, write_loop, write_outcome, write_record
 
 
@@ -20,7 +20,7 @@ class RaysForm(NamedTuple):
     origin: bool  # the safe action is 0, so that estimates have no known part
     directional: bool
     offers_safe: bool
-    radius: int  # kind (see kernels/models/radius.py)
+    radius: int  # kind (see models/regression.py)
     size: int  # n: learned coordinates
     kind: int  # of the noise
     judged: bool  # there are thresholds
@@ -36,7 +36,7 @@ def list_scalar_names(form: RaysForm) -> list[str]:
     """Return the names of the scalars of a policy on rays."""
     each = [[f"noise_{k}", f"bound_{k}", f"confidence_{k}", f"start_{k}"] for k in range(1 + form.costs)]
     limits = [[f"slack_{j}", f"ceiling_{j}", f"factor_{j}"] for j in range(1, 1 + form.costs)]
-    return [*(name for names in [*each, *limits] for name in names), "cost_scale", "ridge", "length_squared"]
+    return [*(name for names in [*each, *limits] for name in names), "cost_confidence_scale", "ridge", "length_squared"]
 
 
 def write_estimate(form: RaysForm, k: int, i: int | str) -> str:
@@ -67,7 +67,7 @@ def write_radii(form: RaysForm) -> list[str]:
     assumptions = [f"noise_{k}, bound_{k}, ridge, confidence_{k}" for k in range(1 + form.costs)]
     return [
         *(f"beta_{k} = radius({form.radius}, {declared}, {data})" for k, declared in enumerate(assumptions)),
-        *(f"cost_radius_{j} = cost_scale * beta_{j}" for j in costs),
+        *(f"cost_radius_{j} = cost_confidence_scale * beta_{j}" for j in costs),
         "bonus = 0.0",
         *(f"bonus = larger(bonus, factor_{j} * beta_{j})" for j in costs),
     ]

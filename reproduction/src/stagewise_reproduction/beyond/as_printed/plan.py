@@ -74,7 +74,7 @@ def build_linear_settings() -> tuple[dict[str, Any], dict[str, Any]]:
     """Return settings for a safe action (0.2, 0, 0) with known values, and the same with the paper's sets."""
     safe = SafeAction(features=[0.2, 0.0, 0.0], reward=0.2 * REWARD[0], cost=0.2 * COST[0])
     settings: dict[str, Any] = {"safe_action": safe, "threshold": 0.5, "noise": 0.1, "delta": DELTA, "ridge": 0.1}
-    return settings, {**settings, "radius": "paper", "share_delta": False, "cost_bound": None}
+    return settings, {**settings, "radius": "paper", "split_delta": False, "cost_bound": None}
 
 
 def build_warm_up_problem() -> Problem:
@@ -177,7 +177,7 @@ def build_counted_play(policy: Any, world: Any, rounds: int, audit: bool) -> Pla
 
     def play(run: int) -> Any:
         player = CountingPolicy(policy) if isinstance(policy, PrintedLCLUCB) else policy
-        settings: dict[str, Any] = {"seed": SEED, "record": RECORD, "progress": False, "audit": audit}
+        settings: dict[str, Any] = {"seed": SEED, "record_points": RECORD, "progress": False, "audit": audit}
         result = simulate(player, world, rounds=rounds, runs=[run], **settings)
         result.manifest["empty"] = getattr(player, "empty", 0)
         return result

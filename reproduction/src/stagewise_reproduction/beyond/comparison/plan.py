@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats
-from stagewise.models.kernel_model import RBF, LinearKernel, Matern
+from stagewise.engine.compile import Floats
+from stagewise.models.similarity import RBF, LinearKernel, Matern
 from stagewise.policies.always_safe import AlwaysSafe
 from stagewise.policies.arms_caps import ArmsCAPS
 from stagewise.policies.caps import CAPS
@@ -22,7 +22,7 @@ from stagewise.policies.opnlb import OPNLB
 from stagewise.policies.safe_lts import SafeLTS
 from stagewise.policies.ucb import UCB
 from stagewise.problem.actions import FiniteSet
-from stagewise.problem.ellipsoid import Ball
+from stagewise.problem.convex import Ball
 from stagewise.problem.safe_action import SafeAction
 from stagewise.worlds.arms_world import ArmsWorld
 from stagewise.worlds.linear_world import LinearWorld

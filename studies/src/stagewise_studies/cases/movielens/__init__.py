@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import stagewise as sw
-from stagewise.kernels.compile import Ints
+from stagewise.engine.compile import Ints
 from stagewise_studies import drawing, tally
 from stagewise_studies.cases.movielens.ratings import Ratings, build_ratings
 from stagewise_studies.columns import parse_text

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats, Ints
+from stagewise.engine.compile import Floats, Ints
 from stagewise_studies.columns import Columns
 
 LIKED, DISLIKED = 4.0, 2.0  # a rating from here up; a rating from here down

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from stagewise.kernels.compile import Floats
+from stagewise.engine.compile import Floats
 from stagewise_studies.columns import Columns
 
 Text = NDArray[np.str_]

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stagewise.kernels.compile import Floats
+from stagewise.engine.compile import Floats
 from stagewise_studies.cases.warfarin.patients import Patients, clinical, pharmacogenetic
 from stagewise_studies.replay import People
 from stagewise_studies.tally import encode_groups

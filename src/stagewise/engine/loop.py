@@ -1,0 +1,236 @@
+"""The simulation loop: any model with any rule in any world, round after round."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from stagewise.engine.compile import Flags, Floats, Ints, factory, kernel
+from stagewise.engine.layout import (
+    DIRECTIONAL,
+    FIRST_THRESHOLD,
+    LIMITS,
+    SAFE_INDEX,
+    build_layout_reader,
+    get_safe_action,
+)
+from stagewise.engine.limits import SAFE_ACTION_COST_UNCERTAIN, has_switch
+from stagewise.engine.mixture_program import (
+    compute_mixture_mean,
+    compute_optimal_mixture_value,
+    compute_optimal_value_on_rays,
+    fill_mixture_means,
+    solve_mixture,
+)
+from stagewise.engine.round import ALWAYS_SAFE, RoundSpec, build_block_reader, build_round
+from stagewise.engine.trace import Trace, audit_round, count_interval_misses, count_optimism_failure, record_round
+from stagewise.engine.workspace import (
+    COSTS,
+    OPTIMISTIC_REWARD,
+    OPTIMISTIC_REWARDS,
+    STEP,
+    get_decision_views,
+    get_workspace,
+    per_limit_size,
+)
+from stagewise.engine.world_draws import (
+    fill_crossed_features,
+    fill_directions,
+    fill_logged_features,
+    fill_logged_means,
+    fill_means,
+    fill_plain_features,
+    fill_round_safe_action,
+    fill_signed_outcome,
+    fill_user_means,
+)
+from stagewise.models.arms import get_arm_table
+from stagewise.models.regression import ELSEWHERE
+
+DIRECTIONS, CROSSED, PLAIN, LOGGED = 1, 2, 3, 4  # what every round draws: actions, or a user in one of three forms
+
+
+class World(NamedTuple):
+    """The true parameters of a run, known only to the loop; costs are signed so that less is better."""
+
+    parameters: Floats  # (1 + m, d) of linear signals; (1 + m, n K) the means for logged users; else empty
+    truths: Floats  # (1 + m, K + 1) the mean of every candidate and, last, of the safe action
+    noise: Floats  # (1 + m,) scale of each signal's noise
+    signs: Floats  # (1 + m,) −1 for a cost whose threshold is from below
+    thresholds: Floats  # (m,); none: nothing limits the optimum
+    outcomes: int  # how outcomes are drawn (see `world_outcomes.noisy`)
+    best: float  # the optimum, where the actions are always the same
+    safe: int  # index of the safe action where every round has its own; −1: a separate point
+    drawn: Floats  # distance of that point from 0, or (G,) cumulative shares of segments, or logged users (n w,)
+
+
+class LoopSpec(NamedTuple):
+    """What a loop is compiled for, besides the round."""
+
+    fresh: int  # every round has its own actions: DIRECTIONS, CROSSED, PLAIN or LOGGED; 0: they are cached
+    audited: int  # 1: the trace has an audit
+    blended: int  # 1: regret is measured against the best mixture
+    points: int  # 1: points between the candidates are played, so their means are computed from features
+    limited: int  # 1: more than one threshold limits the optimum
+    moving: int = 0  # 1: every round has its own safe action
+    begun: int = 0  # 1: the initial memory has already been offered these actions
+
+
+@kernel
+def optimum_work_size(m: int, count: int) -> int:
+    """Return the length of the scratch array for the optimum of a round."""
+    return (3 + 2 * m) * (count + 1) + per_limit_size(m) + 2 * (m + 2)
+
+
+@factory
+def build_loop(round_spec: RoundSpec, loop_spec: LoopSpec) -> Callable[..., None]:
+    """Return the loop for one form of round and one kind of world."""
+    compute_bounds, choose, learn_at = (
+        build_round(round_spec).compute_bounds,
+        build_round(round_spec).choose,
+        build_round(round_spec).learn_at,
+    )
+    mixes, always_safe = int(round_spec.mixes), int(round_spec.rule == ALWAYS_SAFE)
+    read_blocks, read_layout = (
+        build_block_reader(round_spec.block_count),
+        build_layout_reader(0 if always_safe else round_spec.block_count, round_spec.single),
+    )
+    sampled, several, arms, per_round_safe = (
+        round_spec.sampled,
+        round_spec.several,
+        round_spec.arms,
+        round_spec.per_round_safe,
+    )
+    fresh, audited, blended, points, limited, moving, begun = loop_spec
+    directions, crossed, plain_features = int(fresh == DIRECTIONS), int(fresh == CROSSED), int(fresh == PLAIN)
+    logged, uncached_round = int(fresh == LOGGED), -1 if begun else 0  # the round whose actions are not cached yet
+    fresh, moving = int(fresh > 0), int(moving > 0 and fresh > 0)
+    uncached = int(fresh > 0 or per_round_safe > 0)  # what is offered is not cached
+    blended, limited = blended and fresh, limited and blended and fresh  # else the optimum is given
+
+    @kernel
+    def optimum(world: World, optimum_work: Floats, mixture: Ints) -> float:
+        """Return the largest expected reward that this round's actions allow."""
+        if blended:
+            m, row = world.thresholds.size, world.truths.shape[1]
+            end, per_limit = (3 + 2 * m) * row, (3 + 2 * m) * row + per_limit_size(m)
+            rule, shares = optimum_work[:end].reshape(3 + 2 * m, row), optimum_work[per_limit : per_limit + m + 2]
+            if limited:
+                return compute_optimal_mixture_value(
+                    world.truths, world.thresholds, rule, optimum_work[end + m : per_limit], shares, mixture
+                )
+            return compute_optimal_mixture_value(world.truths, world.thresholds, rule, None, shares, mixture)
+        return compute_optimal_value_on_rays(world.truths, world.thresholds)
+
+    @kernel
+    def draw(features: Floats, safe: Floats, world: World, means: Floats, seed: int, run: int, t: int) -> None:
+        """Write the actions of a round, the safe action if the round has its own, and the means of all."""
+        count, segment = features.shape[0], 0
+        if directions:
+            fill_directions(features, seed, run, t)
+        if crossed:
+            segment = fill_crossed_features(features, world.drawn, seed, run, t)
+        if plain_features:
+            segment = fill_plain_features(features, world.drawn, seed, run, t)
+        if logged:
+            fill_logged_means(world.parameters, fill_logged_features(features, world.drawn, seed, run, t), world.truths)
+        else:
+            for candidate in range(count):
+                if directions:
+                    fill_means(world.parameters, features[candidate], means)
+                else:
+                    width = world.parameters.shape[1] // count
+                    user = features[0, 1:] if plain_features else features[0]
+                    fill_user_means(world.parameters, candidate, width, world.drawn.size, user, segment, means)
+                for signal in range(means.size):
+                    world.truths[signal, candidate] = means[signal]
+        if moving:
+            if directions:
+                fill_round_safe_action(safe, features.size, world.drawn[0], seed, run, t)
+                fill_means(world.parameters, safe, means)
+                for signal in range(means.size):
+                    world.truths[signal, count] = means[signal]
+            else:
+                for i in range(safe.size):
+                    safe[i] = features[world.safe, i]
+                for signal in range(means.size):
+                    world.truths[signal, count] = world.truths[signal, world.safe]
+
+    @kernel
+    def play(
+        features: Floats, eligible: Flags, layout: Ints, settings: Floats, memory: Floats, answer: Floats,
+        scratch: Floats, optimum_work: Floats, mixture: Ints, means: Floats, values: Floats, world: World, trace: Trace,
+        seed: int, run: int, first: int, last: int,
+    ) -> None:  # fmt: skip
+        """Play the rounds from `first` to `last`, counted from 0."""
+        fixed = read_layout(layout)
+        workspace, count, best = get_workspace(fixed, features.shape[0], scratch), features.shape[0], world.best
+        bounds, rule, per_limit, work = workspace.bounds, workspace.rule, workspace.per_limit, workspace.work
+        views = get_decision_views(fixed, answer)
+        action, shares, indices = views.action, views.shares, views.places
+        safe_index, safe = (
+            fixed[SAFE_INDEX] if fixed[SAFE_INDEX] >= 0 else count,
+            get_safe_action(fixed, settings).features,
+        )
+        code = -1
+        if not always_safe:
+            blocks = read_blocks(fixed, memory)
+        for t in range(first, last):
+            if fresh:
+                draw(features, safe, world, means, seed, run, t)
+                best = optimum(world, optimum_work, mixture)
+            if not always_safe:
+                contradiction = compute_bounds(features, not uncached, blocks, fixed, settings, memory, bounds, work)
+                code = choose(
+                    features, not uncached, eligible, contradiction, blocks, fixed, settings, memory, bounds, rule,
+                    per_limit, work, answer, seed, run, t,
+                )  # fmt: skip
+            index = code if code >= 0 else safe_index
+            if points:
+                fill_means(world.parameters, action, means)
+            else:
+                for signal in range(means.size):
+                    means[signal] = world.truths[signal, index]
+            if mixes:
+                fill_mixture_means(world.truths, safe_index, shares, indices, values)
+                record_round(trace, t, best, values, world.thresholds)
+            else:
+                record_round(trace, t, best, means, world.thresholds)
+            if audited:
+                audit_round(trace.audit, t, best, world.truths[0, count], values if mixes else means, world.thresholds)
+                if not always_safe:
+                    if code != -SAFE_ACTION_COST_UNCERTAIN:
+                        optimistic_reward = answer[OPTIMISTIC_REWARD]
+                        if mixes and has_switch(fixed, DIRECTIONAL):  # the optimistic value before mixing back
+                            m = fixed[LIMITS]
+                            limits = settings[FIRST_THRESHOLD + m : FIRST_THRESHOLD + 2 * m]
+                            if several:
+                                solve_mixture(rule, COSTS + m, limits, per_limit[m:], shares, indices)
+                            else:
+                                solve_mixture(rule, COSTS + m, limits, None, shares, indices)
+                            optimistic_reward = compute_mixture_mean(rule[OPTIMISTIC_REWARDS], shares, indices)
+                        count_optimism_failure(trace.audit, best, optimistic_reward)
+                    if sampled:  # sampling has overwritten the bounds
+                        compute_bounds(features, not uncached, blocks, fixed, settings, memory, bounds, work)
+                    if arms:
+                        pulls = get_arm_table(blocks[0], memory).table[:count]
+                        count_interval_misses(trace.audit, bounds, world.truths, pulls)
+                    else:
+                        count_interval_misses(trace.audit, bounds, world.truths, per_limit[:0])
+            if not always_safe:
+                fill_signed_outcome(world.outcomes, means, world.noise, world.signs, seed, run, t, values)
+                is_uncached = bool(uncached) or t == uncached_round  # the first offer is not cached yet
+                cached_index = ELSEWHERE if is_uncached else max(code, -1)
+                learn_at(
+                    blocks,
+                    action,
+                    code,
+                    cached_index,
+                    answer[STEP],
+                    not uncached,
+                    values,
+                    fixed,
+                    settings,
+                    memory,
+                    work,
+                )
+
+    return play

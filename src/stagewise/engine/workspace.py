@@ -1,0 +1,177 @@
+"""Bounds of every candidate and, last, of the safe action, in one table (1 + m, 4, K + 1).
+
+    bounds[signal, CENTRE, candidate] ± bounds[signal, HALF, candidate]        contains the true mean
+
+CROSS curves the bounds along a ray whose start is uncertain: β² <x, V⁻¹x₀>. For x₀ itself it is β² ‖x₀‖², which
+exceeds the square of its half-width where x₀ is known better than by the ellipsoid (see
+`curve.compute_clipped_width_along`). A half-width of 0 means that the value is known. Rules read only this table.
+ESTIMATE is for reports and is not read by rules. PER_ACTION_RIDGE and SEGMENT_RATES write it, because their intervals
+are clipped or asymmetric; for other models the centre is the estimate.
+
+The answer of a decision as one flat array.
+
+Layout: step, optimistic reward, optimistic reward of the safe action, uncached flag | pessimistic costs (m,) |
+shares (m + 2,) | candidate indices (m + 2,) | action (d,). Index −1 is the safe action.
+"""
+
+from typing import NamedTuple
+
+from stagewise.engine.compile import INDEX_TYPE, Floats, Ints, kernel
+from stagewise.engine.layout import (
+    FEATURES,
+    FIRST_MODEL_BLOCK,
+    LIMITS,
+    MODEL_BLOCK_FIELDS,
+    MODEL_BLOCKS,
+    PER_ACTION_RIDGE,
+    SAFE_INDEX,
+    SEGMENT_RATES,
+    ModelBlock,
+    pad_to_vector,
+)
+
+CENTRE, HALF, CROSS, ESTIMATE = 0, 1, 2, 3
+SAMPLED = CROSS  # row that holds posterior draws; rules that read it treat bounds as straight lines
+OPTIMISTIC_REWARDS, STEPS, PLAUSIBLE, COSTS = 0, 1, 2, 3  # rows of `Workspace.rule`
+
+
+class Workspace(NamedTuple):
+    """Scratch arrays of a round, as views of one array that the caller owns."""
+
+    bounds: Floats  # (1 + m, 4, K + 1)
+    rule: Floats  # (3 + 2m, K + 1) optimistic rewards, steps, plausible steps, pessimistic costs, optimistic costs
+    per_limit: Floats  # (2m + (m + 3)(m + 1),) bonus factors, safe costs, basis of a linear program
+    work: Floats  # the rest, for the models
+
+
+class PerLimit(NamedTuple):
+    """Per-limit scratch of a rule, as views of the workspace."""
+
+    factors: Floats  # (m,) how much a cost's half-width adds to the optimistic reward, or its price
+    basis: Floats  # safe costs and basis of a linear program
+
+
+@kernel
+def per_limit_size(m: int) -> int:
+    """Return the length of a rule's per-limit scratch."""
+    return 2 * m + (m + 3) * (m + 1)
+
+
+@kernel
+def workspace_size(m: int, count: int) -> int:
+    """Return the length of the workspace before the models' scratch, padded so that the latter is aligned."""
+    return pad_to_vector((4 * (1 + m) + 3 + 2 * m) * (count + 1) + per_limit_size(m))
+
+
+@kernel
+def get_workspace(layout: Ints, count: int, scratch: Floats) -> Workspace:
+    """Split the scratch array into the parts of the workspace for `count` candidates."""
+    m, row = layout[LIMITS], count + 1
+    bounds, rule = 4 * (1 + m) * row, (3 + 2 * m) * row
+    per_limit = bounds + rule
+    return Workspace(
+        scratch[:bounds].reshape(1 + m, 4, row),
+        scratch[bounds:per_limit].reshape(3 + 2 * m, row),
+        scratch[per_limit : per_limit + per_limit_size(m)],
+        scratch[pad_to_vector(per_limit + per_limit_size(m)) :],
+    )
+
+
+@kernel
+def get_per_limit(layout: Ints, per_limit: Floats) -> PerLimit:
+    """Split the per-limit scratch into its two parts."""
+    return PerLimit(per_limit[: layout[LIMITS]], per_limit[layout[LIMITS] :])
+
+
+@kernel
+def get_pessimistic_cost_rows(layout: Ints, rule: Floats) -> Floats:
+    """Return the pessimistic costs (m, K + 1) among the rows of a mixture rule."""
+    return rule[COSTS : COSTS + layout[LIMITS]]
+
+
+@kernel
+def fill_estimates(layout: Ints, bounds: Floats, estimates: Floats) -> None:
+    """Write the estimate of every signal (1 + m, K + 1): row ESTIMATE where the model writes it, else the centre."""
+    for signal in range(bounds.shape[0]):
+        for candidate in range(bounds.shape[2]):
+            estimates[signal, candidate] = bounds[signal, CENTRE, candidate]
+    for index in range(layout[MODEL_BLOCKS]):
+        offset = FIRST_MODEL_BLOCK + MODEL_BLOCK_FIELDS * index
+        if layout[offset] in (PER_ACTION_RIDGE, SEGMENT_RATES):
+            for signal in range(layout[offset + 1], layout[offset + 1] + layout[offset + 2]):
+                for candidate in range(bounds.shape[2]):
+                    estimates[signal, candidate] = bounds[signal, ESTIMATE, candidate]
+
+
+STEP, OPTIMISTIC_REWARD, SAFE_OPTIMISTIC_REWARD, UNCACHED, FIRST_COST = 0, 1, 2, 3, 4
+
+
+@kernel
+def answer_size(m: int, d: int) -> int:
+    """Return the length of an answer."""
+    return FIRST_COST + m + 2 * (m + 2) + d
+
+
+@kernel
+def get_pessimistic_costs(answer: Floats, m: int) -> Floats:
+    """Return the pessimistic costs (m,)."""
+    return answer[FIRST_COST : FIRST_COST + m]
+
+
+@kernel
+def get_action(answer: Floats, d: int) -> Floats:
+    """Return the action that is played (d,)."""
+    return answer[answer.size - d :]
+
+
+class DecisionViews(NamedTuple):
+    """The array parts of an answer, as views of it."""
+
+    shares: Floats  # (m + 2,) probabilities of the mixture
+    places: Ints  # (m + 2,) index of the candidate that each share belongs to
+    action: Floats  # (d,) the action that is played
+
+
+@kernel
+def get_decision_views(layout: Ints, answer: Floats) -> DecisionViews:
+    """Return the mixture and the action in an answer, as views of it."""
+    m = layout[LIMITS]
+    shares, indices = FIRST_COST + m, FIRST_COST + 2 * m + 2
+    return DecisionViews(
+        answer[shares:indices],
+        answer[indices : indices + m + 2].view(INDEX_TYPE),
+        answer[answer.size - layout[FEATURES] :],
+    )
+
+
+@kernel
+def fill_probabilities(layout: Ints, answer: Floats, probabilities: Floats) -> None:
+    """Write the probability of every candidate; last, that of a safe action that is not listed."""
+    views, safe_index, last = get_decision_views(layout, answer), layout[SAFE_INDEX], probabilities.size - 1
+    for i in range(probabilities.size):
+        probabilities[i] = 0.0
+    for k in range(views.shares.size):
+        index = views.places[k]
+        if index < 0:
+            index = safe_index if safe_index >= 0 else last
+        probabilities[index] += views.shares[k]
+
+
+@kernel
+def clip_to_bounds(block: ModelBlock, bounds: Floats) -> None:
+    """Clip every draw to the bounds."""
+    for signal in range(block.first, block.first + block.signals):
+        centre, half, drawn = bounds[signal, CENTRE], bounds[signal, HALF], bounds[signal, SAMPLED]
+        for candidate in range(drawn.size):
+            drawn[candidate] = min(
+                max(drawn[candidate], centre[candidate] - half[candidate]), centre[candidate] + half[candidate]
+            )
+
+
+BLOCK = 128  # candidates per chunk: enough for full vector registers, small enough for the L1 cache
+
+
+@kernel
+def bounds_work_size(size: int, count: int) -> int:
+    """Return the length of the scratch array for the bounds of `count` candidates."""
+    return 2 * (count + 1) + (size + 3) * BLOCK + 2 * size

@@ -1,0 +1,273 @@
+"""Tables in CSV, Parquet and JSON-lines files."""
+
+import csv
+import io
+import json
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from stagewise.files.paths import format_error, parse_path, read_file
+from stagewise.problem.columns import get_labels, read_columns
+from stagewise.problem.errors import ErrorCode, InvalidFile
+from stagewise.problem.formatting import format_path, safe_repr
+
+MAGIC = b"PAR1"
+SUPPORTED_FILES = "a .csv, .parquet or .jsonl file"
+SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}  # of tables that are not CSV
+NESTED = {"probabilities": "probability.", "context": "", "outcome": ""}  # nested objects in a line, and their prefix
+
+
+def read_table(source: Any) -> Mapping[Any, Any]:
+    """Return the columns of a file or a frame by name.
+
+    >>> sorted(read_table({"action": ["offer"], "click": [1]}))
+    ['action', 'click']
+    """
+    if not isinstance(source, str | Path):
+        return flatten_decisions(read_columns(check_unique_columns(source, "the frame")))
+    path = parse_path(source, "the log")
+    readers = {".csv": parse_csv, ".parquet": parse_parquet, ".jsonl": parse_json_lines, ".ndjson": parse_json_lines}
+    read = readers.get(path.suffix.lower())
+    if read is None:
+        raise InvalidFile(
+            ErrorCode.FILE_WRONG_KIND,
+            "{path} ends in {suffix!r}; a log must be {supported_files}",
+            path=format_path(path),
+            suffix=path.suffix,
+            supported_files=SUPPORTED_FILES,
+        )
+    content = read_file(path)
+    if not content:
+        raise InvalidFile(
+            ErrorCode.LOG_EMPTY,
+            "{path} is empty; a log must be {supported_files}",
+            path=format_path(path),
+            supported_files=SUPPORTED_FILES,
+        )
+    try:
+        return read(content)
+    except (InvalidFile, KeyboardInterrupt, SystemExit, MemoryError):
+        raise
+    except BaseException as error:  # a panic of the reader is not an Exception
+        raise InvalidFile(
+            ErrorCode.FILE_INVALID,
+            "{path} cannot be read as {suffix}: {error}",
+            path=format_path(path),
+            suffix=path.suffix[1:],
+            error=format_error(error),
+        ) from None
+
+
+def parse_csv(content: bytes) -> Mapping[Any, Any]:
+    """Return the columns of a CSV file whose first line names them."""
+    from arro3.io import infer_csv_schema, read_csv
+
+    schema = infer_csv_schema(io.BytesIO(content), has_header=True)
+    names = list(schema.names)
+    other = next((sign for sign in SEPARATORS if len(names) == 1 and sign in names[0]), None)
+    if other is not None:
+        raise InvalidFile(
+            ErrorCode.FILE_INVALID,
+            "the first line of the log has one column, {name}, and seems to be separated by "
+            "{separator}; a .csv file must use commas between columns and points in numbers",
+            name=safe_repr(names[0]),
+            separator=SEPARATORS[other],
+        )
+    return read_columns(
+        check_unique_columns(read_csv(io.BytesIO(content), schema, has_header=True).read_all(), "the log")
+    )
+
+
+def check_unique_columns(table: Any, what: str) -> Any:
+    """Return a table, or reject one with duplicate column names."""
+    try:
+        names = None if isinstance(table, Mapping) else get_labels(table)
+        duplicates = [name for name, count in Counter(names or []).items() if count > 1]
+    except Exception:  # its own code may raise anything; reading its columns reports it
+        return table
+    if duplicates:
+        raise InvalidFile(
+            ErrorCode.DUPLICATE_NAME,
+            "two columns of {what} have the name {name}; rename one of them",
+            what=what,
+            name=safe_repr(duplicates[0]),
+        )
+    return table
+
+
+def flatten_decisions(columns: Mapping[Any, Any]) -> Mapping[Any, Any]:
+    """Return columns of decisions flattened as in a JSON-lines file: the action is its name."""
+    try:
+        first = next(iter(columns["action"])) if "action" in columns and "name" in columns else None
+        if not isinstance(first, list | tuple) and getattr(first, "ndim", 0) != 1:
+            return columns
+        rows = zip(*(list(columns[name]) for name in columns), strict=True)
+        return rows_to_columns([flatten_line(dict(zip(columns, row, strict=True))) for row in rows])
+    except InvalidFile:
+        raise
+    except Exception:  # reading the column reports it
+        return columns
+
+
+def parse_parquet(content: bytes) -> Mapping[Any, Any]:
+    """Return the columns of a Parquet file."""
+    from arro3.io import read_parquet
+
+    if content[:4] != MAGIC or content[-4:] != MAGIC:  # the reader would panic
+        raise ValueError("it does not begin and end like a Parquet file")
+    return read_columns(check_unique_columns(read_parquet(io.BytesIO(content)).read_all(), "the log"))
+
+
+def parse_json_lines(content: bytes) -> Mapping[Any, Any]:
+    """Return the columns of JSON lines, such as `decision.to_dict()` with context and outcome."""
+    return rows_to_columns(
+        [
+            flatten_line(json.loads(line, object_pairs_hook=check_unique_keys))
+            for line in content.splitlines()
+            if line.strip()
+        ]
+    )
+
+
+def check_unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return a JSON object, or reject one with duplicate keys."""
+    duplicate = next((name for name, count in Counter(name for name, _ in pairs).items() if count > 1), None)
+    if duplicate is not None:
+        raise InvalidFile(
+            ErrorCode.DUPLICATE_NAME,
+            "a line has the key {name!r:.60} twice; every key must occur once",
+            name=duplicate,
+        )
+    return dict(pairs)
+
+
+def rows_to_columns(rows: list[dict[str, Any]]) -> Mapping[Any, Any]:
+    """Return rows as columns, with None for missing values."""
+    names = dict.fromkeys(name for row in rows for name in row)
+    return {name: [row.get(name) for row in rows] for name in names}
+
+
+def flatten_line(line: Any) -> dict[str, Any]:
+    """Return one line as values by column: the action is its name, and nested objects are flattened.
+
+    >>> flatten_line({"action": [0.0, 1.0], "name": "offer", "probabilities": {"offer": 1.0}, "context": {"age": 30}})
+    {'action': 'offer', 'probability.offer': 1.0, 'age': 30}
+    """
+    if not isinstance(line, dict):
+        raise InvalidFile(
+            ErrorCode.FILE_INVALID, "a line holds {line!r:.40}; every line must be a JSON object", line=line
+        )
+    values: dict[str, Any] = {}
+    for name, value in line.items():
+        if isinstance(value, dict) and name in NESTED:
+            values |= {f"{NESTED[name]}{inner}": one for inner, one in value.items()}
+        elif not isinstance(value, dict | list | tuple) and not getattr(value, "ndim", 0):
+            values[name] = value
+    if "action" in line and "action" not in values and "name" in values:
+        values["action"] = values.pop("name")
+    return {"action": values.pop("action"), **values} if "action" in values else values
+
+
+Columns = Mapping[str, Any]  # arrays (n,) by name
+
+
+def format_csv(columns: Columns) -> bytes:
+    r"""Return columns as CSV, with empty fields for missing values.
+
+    >>> format_csv({"action": np.array(["offer", None], dtype=object), "age": np.array([30.0, math.nan])}).decode()
+    'action,age\noffer,30.0\n,\n'
+    """
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    fields = [["" if is_missing(entry) else entry for entry in column.tolist()] for column in columns.values()]
+    writer.writerows(zip(*fields, strict=True))
+    return text.getvalue().encode()
+
+
+def format_json_lines(columns: Columns) -> bytes:
+    r"""Return columns as JSON lines, with null for missing values.
+
+    >>> format_json_lines({"action": np.array(["offer"]), "age": np.array([30])}).decode()
+    '{"action": "offer", "age": 30}\n'
+    """
+    names = list(columns)
+    rows = zip(*(map(to_json_value, column.tolist()) for column in columns.values()), strict=True)
+    return "".join(f"{json.dumps(dict(zip(names, row, strict=True)))}\n" for row in rows).encode()
+
+
+def format_parquet(columns: Columns) -> bytes:
+    """Return columns as the content of a Parquet file."""
+    from arro3.core import Table
+    from arro3.io import write_parquet
+
+    arrays = [to_arrow(name, np.ascontiguousarray(column)) for name, column in columns.items()]
+    buffer = io.BytesIO()
+    write_parquet(Table.from_arrays(arrays, names=list(map(str, columns))), buffer, compression="zstd(3)")
+    return buffer.getvalue()
+
+
+def to_arrow(name: str, column: Any) -> Any:
+    """Return a column as an Arrow array of one type."""
+    from arro3.core import Array, DataType
+
+    if column.dtype.kind != "O":
+        return Array.from_numpy(column) if column.dtype.kind != "U" else Array(column.tolist(), DataType.string())
+    entries = [None if is_missing(entry) else to_json_value(entry) for entry in column.tolist()]
+    kinds = {type(entry) for entry in entries if entry is not None}
+    types = {str: DataType.string(), bool: DataType.bool(), int: DataType.int64(), float: DataType.float64()}
+    kind = float if kinds == {int, float} else next(iter(kinds), str)
+    if len(kinds) > 1 and kinds != {int, float}:
+        type_names = " and ".join(sorted(one.__name__ for one in kinds))
+        raise InvalidFile(
+            ErrorCode.COLUMN_WRONG_TYPE,
+            "the column {name} holds values of several types, {types}; a Parquet column has one type, "
+            "so write a .csv or .jsonl file",
+            name=safe_repr(name),
+            types=type_names,
+        )
+    return Array([entry if entry is None else kind(entry) for entry in entries], types[kind])
+
+
+def is_missing(entry: Any) -> bool:
+    """Say whether a value is missing: None, NaN, or a missing value of pandas."""
+    return entry is None or type(entry).__name__ in ("NAType", "NaTType") or entry != entry
+
+
+def to_json_value(entry: Any) -> Any:
+    """Return a value for JSON; times as text."""
+    if is_missing(entry):
+        return None
+    if isinstance(entry, np.generic):
+        entry = entry.item()
+    if isinstance(entry, datetime):
+        return entry.isoformat()
+    if isinstance(entry, float) and not math.isfinite(entry):
+        return str(entry)
+    return entry if isinstance(entry, str | bool | int | float) else str(entry)
+
+
+WRITERS: dict[str, Callable[[Columns], bytes]] = {
+    ".csv": format_csv,
+    ".parquet": format_parquet,
+    ".jsonl": format_json_lines,
+    ".ndjson": format_json_lines,
+}
+
+
+def format_table(columns: Columns, suffix: str) -> bytes:
+    """Return the content of a file with this suffix."""
+    write = WRITERS.get(suffix.lower())
+    if write is None:
+        raise InvalidFile(
+            ErrorCode.FILE_WRONG_KIND,
+            "a log cannot be written as {suffix!r}; it must be a .csv, .parquet or .jsonl file",
+            suffix=suffix,
+        )
+    return write(columns)

@@ -1,0 +1,327 @@
+"""Linear signals: ridge regression of the reward and the costs on an action's features.
+
+Posterior sampling of the reward instead of optimism: Safe-LTS (Moradipari et al. 2019).
+
+Confidence sets of ridge regressions as functions of an action: linear estimates, and the norms of their widths.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from stagewise.engine.compile import Floats, Ints, as_python, distinct, kernel
+from stagewise.engine.layout import FEATURES, LIMITS, PER_ROUND_SAFE, RIDGE, SAMPLING, ModelBlock, get_reward_range
+from stagewise.engine.limits import COST_SCALE, get_limit, get_threshold, has_switch
+from stagewise.engine.random import POLICY, POSTERIOR, fill_normal
+from stagewise.engine.workspace import CENTRE, HALF, SAMPLED, clip_to_bounds
+from stagewise.models.diagnostics import Evidence, Marks, MeanChange, ModelDiagnostics, Sums, register, split_at_marks
+from stagewise.models.model_block import (
+    ModelBlockSpec,
+    RegressionModel,
+    build_known_values,
+    iter_model_blocks,
+    split_regressions,
+)
+from stagewise.models.per_round_ridge import check_round_safe_action
+from stagewise.models.regression import (
+    OBSERVATIONS,
+    PAPER,
+    RADII,
+    compute_radius,
+    fill_coordinates,
+    get_coordinate_frame,
+    get_ridge_assumptions,
+    get_ridge_statistics,
+    radius,
+)
+from stagewise.models.regression_tests import LARGEST, build_evidence, compute_regression_sums, find_regression_changes
+from stagewise.problem.errors import ErrorCode, InvalidProblem
+
+GET_ASSUMPTIONS, FRAME, GET_STATISTICS = (
+    as_python(get_ridge_assumptions),
+    as_python(get_coordinate_frame),
+    as_python(get_ridge_statistics),
+)
+HAS_SWITCH, CHECK_ROUND_SAFE_ACTION = as_python(has_switch), as_python(check_round_safe_action)
+
+
+class RegressionDiagnostics(ModelDiagnostics):
+    """Diagnostics of a ridge regression."""
+
+    checks_safe_value = True
+
+    def tests_noise(self, block: ModelBlock) -> bool:
+        return True
+
+    def get_evidence(self, block: ModelBlock, layout: Ints, settings: Floats, memory: Floats, signal: int) -> Evidence:
+        return build_evidence(block, settings, signal)
+
+    def find_contradictions(self, block: ModelBlock, layout: Ints, settings: Floats, memory: Floats) -> Iterator[int]:
+        code = int(CHECK_ROUND_SAFE_ACTION(block, settings)) if HAS_SWITCH(layout, PER_ROUND_SAFE) else 0
+        return iter([-code] if code else [])
+
+    def get_sums(self, block: ModelBlock, settings: Floats, memory: Floats, key: str) -> Sums | None:
+        return compute_regression_sums(block, settings, key) if block.size <= LARGEST else None
+
+    def count(self, block: ModelBlock, settings: Floats, memory: Floats) -> float | None:
+        return float(GET_STATISTICS(block).observations) if block.size <= LARGEST else None
+
+    def moved(
+        self, block: ModelBlock, settings: Floats, memory: Floats, marks: Marks, key: str, alarms: Sequence[float]
+    ) -> Iterator[MeanChange]:
+        for early, late, alarm in split_at_marks(marks, alarms):
+            yield from find_regression_changes(block, settings, early, late, key, alarm)
+
+
+register(RIDGE, RegressionDiagnostics())
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LinearModel(RegressionModel):
+    """The assumptions about linear signals."""
+
+    action_bound: float  # L
+    radius: str
+    per_candidate: int = 0  # kind of per-candidate sets (`kernels.layout`); 0: none
+    per_candidate_ends: Floats | None = None  # (3, 1 + m) their settings (`kernels.models.per_candidate`)
+    separate_models: bool = False  # whether every signal has a regression of its own
+
+    def build_blocks(self) -> Iterator[ModelBlockSpec]:
+        """Yield the regressions."""
+        known = self.reward is not None, self.costs is not None
+        for first, last, anchored in split_regressions(len(self.names), *known, self.separate_models):
+            yield self.build_block(first, last, anchored)
+
+    def build_block(self, first: int, last: int, known: bool) -> ModelBlockSpec:
+        """Return the regression of signals `first` to `last`."""
+        size, kind = float(np.linalg.norm(self.safe)), RADII.index(self.radius)
+        reflected = known and size > 0.0
+        n = self.safe.size - int(reflected)
+        if kind == PAPER and n < 2:
+            signal = "cost" if first else "reward"
+            raise InvalidProblem(
+                ErrorCode.UNSUPPORTED,
+                "radius='paper' needs two or more unknown directions, and the {signal} has {n} (see "
+                "`stagewise help errata`); use radius='joint' or 'logdet'",
+                signal=signal,
+                n=n,
+            )
+        reflector, unit = self.reflection(size) if reflected else (np.empty(0), 0.0)
+        values = build_known_values(self.reward, self.costs, len(self.names))
+        declared = (self.noise, self.learned_bounds(size), self.confidence, values if known else np.zeros(values.size))
+        numbers = [np.array([self.ridge, self.action_bound, unit]), reflector, *(row[first:last] for row in declared)]
+        if self.per_candidate_ends is not None:
+            numbers += [row[first:last] for row in self.per_candidate_ends]
+        return ModelBlockSpec(
+            (RIDGE, first, last - first, n, kind, int(known), int(reflected), 0, self.per_candidate),
+            np.concatenate(numbers),
+        )
+
+    def radii(self, size: int, log_det: float, count: float) -> Floats:
+        """Return β of every signal after `count` observations of n learned coordinates."""
+        kind, energy = RADII.index(self.radius), count * self.action_bound**2
+        bounds = self.learned_bounds(float(np.linalg.norm(self.safe)))
+        rows = zip(self.noise, bounds, self.confidence, strict=True)
+        return np.array([radius(kind, r, s, self.ridge, c, log_det, size, energy) for r, s, c in rows])
+
+    def reflection(self, size: float) -> tuple[Floats, float]:
+        """Return w of the reflection with H e₀ = −sign e_d, and the factor from Hx's last entry to <x, e₀>."""
+        reflector = self.safe / size
+        sign = math.copysign(1.0, reflector[-1])  # the sign that avoids cancellation
+        reflector[-1] += sign
+        reflector /= np.linalg.norm(reflector)
+        return reflector, -sign / size
+
+    def learned_bounds(self, size: float) -> Floats:
+        """Return what S leaves for the learned directions; the paper's radius uses all of it."""
+        remaining = self.compute_remaining_bounds(size, "needs a parameter of norm {}")
+        return self.norm_bound.copy() if self.radius == "paper" else remaining
+
+
+@kernel
+def draw_ridge(
+    block: ModelBlock, features: Floats, safe: Floats, known: bool, posterior_scale: float, settings: Floats,
+    bounds: Floats, seed: int, run: int, round_: int, work: Floats,
+) -> None:  # fmt: skip
+    """Write a posterior draw of every candidate's mean, and of the safe action's; `known`: the candidates are cached.
+
+    `work` is ((k + 2) n,).
+
+        <z, θ̃> = <z, θ̂> + ν R <Tz, η>,    η ~ N(0, I)
+
+    Without data T is diagonal, and the sum has the same bits whether candidates are cached or not.
+    """
+    n, k, declared, count = block.size, block.signals, get_ridge_assumptions(block, settings), bounds.shape[2]
+    draws, sampled, coordinates = work[: k * n], work[k * n : (k + 1) * n], work[(k + 1) * n : (k + 2) * n]
+    fill_normal(draws, seed, run, round_, POSTERIOR + int(block.first))
+    rows, learned, no_data = block.rows, block.learned, block.tally[OBSERVATIONS] == 0.0
+    for signal in range(k):
+        drawn, scale = bounds[block.first + signal, SAMPLED], posterior_scale * declared.noise[signal]
+        if known:
+            estimates = rows[n + signal]
+            for candidate in range(count):
+                drawn[candidate] = 0.0
+            for i in range(n):
+                row, draw = rows[i], draws[signal * n + i]
+                for candidate in range(count):
+                    drawn[candidate] += row[candidate] * draw
+            for candidate in range(count):
+                drawn[candidate] = estimates[candidate] + scale * drawn[candidate]
+        else:
+            for i in range(n):
+                sampled[i] = 0.0
+            for i in range(n):
+                for j in range(i + 1):
+                    sampled[j] += draws[signal * n + i] * learned[i, j]
+            for candidate in range(count):
+                action = features[candidate] if candidate < features.shape[0] else safe
+                share, deviation, fit = fill_coordinates(block, settings, action, coordinates), 0.0, 0.0
+                if candidate == features.shape[0] and block.anchored == 1:
+                    share = 1.0
+                    coordinates[:] = 0.0
+                for i in range(n):
+                    if no_data:
+                        deviation += learned[i, i] * coordinates[i] * draws[signal * n + i]
+                    else:
+                        deviation += coordinates[i] * sampled[i]
+                    fit += learned[n + signal, i] * coordinates[i]
+                drawn[candidate] = share * declared.known[signal] + fit + scale * deviation
+    clip_to_bounds(block, bounds)
+
+
+THEORY, PLAIN, AUTHORS = 1, 2, 3  # inflation of the sample; 0: nothing is sampled
+
+
+@kernel
+def compute_inflation(layout: Ints, settings: Floats, bounds: Floats, size: int) -> float:
+    """Return the scale of the draw, in radii.
+
+    theory:  1 + 2LS/min_j(τ_j − c₀_j);    none: 1;    authors (the code of the constraint paper): √n / min(1, τ)
+    """
+    slack, least, safe = math.inf, 1.0, bounds.shape[2] - 1
+    for j in range(layout[LIMITS]):
+        half = settings[COST_SCALE] * bounds[1 + j, HALF, safe]
+        slack = min(slack, get_limit(layout, settings, j) - bounds[1 + j, CENTRE, safe] - half)
+        least = min(least, get_threshold(layout, settings, j))
+    if layout[SAMPLING] == THEORY:
+        return 1.0 + get_reward_range(settings) / slack if slack > 0.0 else 1.0
+    return 1.0 if layout[SAMPLING] == PLAIN else math.sqrt(size) / least
+
+
+@kernel
+@distinct
+def sample_reward(
+    layout: Ints, block: ModelBlock, features: Floats, safe: Floats, known: bool, settings: Floats, memory: Floats,
+    bounds: Floats, seed: int, run: int, round_: int, work: Floats,
+) -> None:  # fmt: skip
+    """Move the rewards from θ̂ to a sampled θ̃ and treat them as known; `known`: the candidates are cached.
+
+    θ̃ = θ̂ + scale Tᵀη with η ~ N(0, I) has covariance scale² V⁻¹: <z, θ̃ − θ̂> = scale <Tz, η>.
+    """
+    n, rows = block.size, block.rows
+    draws, shift, coordinates = work[:n], work[n : 2 * n], work[2 * n : 3 * n]
+    fill_normal(draws, seed, run, round_, POLICY)
+    scale = compute_radius(block, settings, 0.0, 0) * compute_inflation(layout, settings, bounds, n)
+    for i in range(n):
+        draws[i] *= scale
+    centre, half = bounds[0, CENTRE], bounds[0, HALF]
+    if known:
+        for i in range(n):
+            draw = draws[i]
+            for candidate in range(centre.size):
+                centre[candidate] += rows[i, candidate] * draw
+    else:
+        shift[:] = 0.0
+        for i in range(n):
+            for j in range(i + 1):
+                shift[j] += draws[i] * block.learned[i, j]
+        shift_rewards(
+            block,
+            features,
+            safe,
+            settings,
+            block.learned,
+            block.tally[OBSERVATIONS] == 0.0,
+            draws,
+            shift,
+            coordinates,
+            centre,
+        )
+    for candidate in range(half.size):
+        half[candidate] = 0.0
+
+
+@kernel
+def shift_rewards(
+    block: ModelBlock, features: Floats, safe: Floats, settings: Floats, learned: Floats, no_data: bool,
+    draws: Floats, shift: Floats, coordinates: Floats, centre: Floats,
+) -> None:  # fmt: skip
+    """Move the estimated rewards by <z, shift>.
+
+    Without data T is diagonal, and <Tz, η> is summed as for cached rays, with the same bits: the first offer is not
+    cached in Python, but cached in a compiled loop.
+    """
+    for candidate in range(features.shape[0] + 1 - block.anchored):
+        action = features[candidate] if candidate < features.shape[0] else safe
+        fill_coordinates(block, settings, action, coordinates)
+        for i in range(block.size):
+            along = learned[i, i] * coordinates[i] * draws[i] if no_data else coordinates[i] * shift[i]
+            centre[candidate] += along
+
+
+class RegressionConfidenceSet(NamedTuple):
+    """The confidence set of one regression of k signals: the mean of x is within <x, e> ± β ‖W x‖."""
+
+    estimates: Floats  # (k, d) e of every signal
+    norm: Floats  # (n, d) W
+    radii: Floats  # (k,) β
+
+
+class LinearConfidenceSet(NamedTuple):
+    """The confidence sets of the reward and of the costs; one regression may serve both."""
+
+    reward: Floats  # (d,)
+    costs: Floats  # (m, d)
+    reward_norm: Floats  # (n, d)
+    cost_norm: Floats  # (n, d) the same array where one regression serves both
+    reward_radius: float
+    cost_radii: Floats  # (m,)
+
+
+def build_confidence_set(layout: Ints, settings: Floats, memory: Floats) -> LinearConfidenceSet:
+    """Return the confidence sets of a linear policy from its settings and memory."""
+    found = [
+        build_regression_set(block, settings, int(layout[FEATURES])) for block in iter_model_blocks(layout, memory)
+    ]
+    first, last = found[0], found[-1]
+    if first is last:
+        return LinearConfidenceSet(
+            first.estimates[0], first.estimates[1:], first.norm, first.norm, float(first.radii[0]), first.radii[1:]
+        )
+    return LinearConfidenceSet(
+        first.estimates[0], last.estimates, first.norm, last.norm, float(first.radii[0]), last.radii
+    )
+
+
+def build_regression_set(block: ModelBlock, settings: Floats, d: int) -> RegressionConfidenceSet:
+    """Return the confidence set of one block: with z = Z x, e = Zᵀθ̂ + the known share, and W = T Z."""
+    declared, frame, n, statistics = (
+        GET_ASSUMPTIONS(block, settings),
+        FRAME(block, settings),
+        block.size,
+        GET_STATISTICS(block),
+    )
+    root, fits = np.tril(statistics.root), statistics.fits
+    energy = statistics.observations * frame.action_bound**2
+    rows = zip(declared.noise, declared.bound, declared.confidence, strict=True)
+    radii = [radius(block.radius, r, s, frame.ridge, c, statistics.log_det, n, energy) for r, s, c in rows]
+    if not block.reflected:
+        return RegressionConfidenceSet(fits.copy(), root, np.array(radii))
+    reflection = np.eye(d) - 2.0 * np.outer(frame.reflector, frame.reflector)
+    coordinates, share = reflection[:n], reflection[n] * frame.unit
+    return RegressionConfidenceSet(
+        fits @ coordinates + np.outer(declared.known, share), root @ coordinates, np.array(radii)
+    )

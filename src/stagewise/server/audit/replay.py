@@ -1,0 +1,219 @@
+"""Makes every decision again from the log and compares it to the bit, and explains one decision.
+
+A decision row names its snapshot and its control rows. The state is folded from the log up to that snapshot and
+decides with the same random numbers; the body must be equal.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import NamedTuple
+
+import msgspec
+
+from stagewise.policies.problem import Problem
+from stagewise.problem.errors import ErrorCode
+from stagewise.problem.formatting import safe_repr
+from stagewise.records.reason import Reason
+from stagewise.server.audit.log_reader import (
+    DecisionBasis,
+    Finding,
+    FindingCode,
+    check_experiment,
+    decode_basis,
+    read_controls,
+    read_effective_controls,
+    read_versions,
+)
+from stagewise.server.decide import (
+    DecisionRecord,
+    PolicySnapshot,
+    build_safe_record,
+    compute_draw,
+    decide,
+    decode_decision,
+    describe_decision,
+    encode_context,
+    format_time,
+)
+from stagewise.server.event_log import DECISION, GLOBAL, OUTCOME, SHOWN, Event, encode_canonical
+from stagewise.server.messages import DecisionRequest, UnknownDecision
+from stagewise.server.snapshots import build_initial_snapshot
+from stagewise.server.state_fold import StateFold
+from stagewise.server.store.base import Store, StoreUnavailable
+from stagewise.server.versions import ProblemVersion
+
+FOLD_ROWS = 10_000  # rows folded at once
+
+Origin = tuple[int, int, int]
+"""The version and the snapshot that a decision was made with, and its row."""
+
+
+class ReplayResult(NamedTuple):
+    """The result of a replay."""
+
+    decisions: int
+    matching: int
+    failed: int
+    """Decisions that failed inside the server and served the safe action."""
+    states: int
+    """Number of different snapshots."""
+    first_difference: Finding | None
+
+
+class Replay:
+    """An experiment's log with its versions, controls and key."""
+
+    def __init__(self, store: Store, experiment: str) -> None:
+        self.store, self.name = store, check_experiment(store, experiment)
+        self.versions = read_versions(store, experiment)
+        self.controls, self.everywhere = read_controls(store, experiment), read_controls(store, GLOBAL)
+        self.effective_controls = read_effective_controls(store, experiment)
+        self.key = store.secret(f"draws of {experiment}", b"")
+
+    def run(self, after: int = 0, last: int | None = None) -> ReplayResult:
+        """Replay the decisions after row `after`, up to row `last`."""
+        origins: list[Origin] = []
+        for event in self.store.iter_events_of_kind(self.name, DECISION, after):
+            if last is not None and event.seq > last:
+                break
+            basis = decode_basis(event.body)
+            origins.append((basis.problem, basis.snapshot, event.seq))
+        matching = failed = states = 0
+        differences: dict[int, Finding] = {}
+        for snapshot, rows in self.iter_snapshots(sorted(origins)):
+            states += 1
+            for seq in rows:
+                event = self.store.events(self.name, seq - 1, 1)[0]
+                difference = self.find_difference(snapshot, event)
+                if difference is not None:
+                    differences[seq] = difference
+                else:
+                    matching += 1
+                    failed += msgspec.json.decode(event.body).get("reason") == Reason.DECISION_FAILED
+        first = differences[min(differences)] if differences else None
+        return ReplayResult(len(origins), matching, failed, states, first)
+
+    def iter_snapshots(self, origins: Sequence[Origin]) -> Iterator[tuple[PolicySnapshot | None, list[int]]]:
+        """Yield each snapshot with the rows of the decisions that used it; None: there was no such snapshot."""
+        for number, of_version in groupby(origins, key=lambda one: one[0]):
+            version = self.versions.get(number)
+            fold = None if version is None else StateFold(version.problem, version.number, version.retired)
+            for state, group in groupby(of_version, key=lambda one: one[1]):
+                rows = [row for _, _, row in group]
+                exists = version is not None and fold is not None and state < min(rows)
+                yield (self.build_snapshot(version, fold, state) if exists and version and fold else None), rows
+
+    def build_snapshot(self, version: ProblemVersion, fold: StateFold, row: int) -> PolicySnapshot:
+        """Return the snapshot of a version after a row."""
+        if row == 0:
+            return build_initial_snapshot(version.problem, version.number, version.retired)
+        while fold.seq < row:
+            portion = self.store.events(self.name, fold.seq, min(FOLD_ROWS, row - fold.seq))
+            if not portion:
+                raise StoreUnavailable(
+                    ErrorCode.STORE_CORRUPT,
+                    "row {seq} of {name} is missing; run `stagewise audit verify`",
+                    seq=fold.seq + 1,
+                    name=safe_repr(self.name),
+                )
+            fold.take(portion)
+        return fold.build_snapshot()
+
+    def find_difference(self, snapshot: PolicySnapshot | None, event: Event) -> Finding | None:
+        """Replay a decision and return the first difference."""
+        error = self.effective_controls.find_error(event)
+        if error is not None or snapshot is None:
+            return error
+        logged = decode_decision(event.body)
+        controls, everywhere = self.controls[logged.control[0]], self.everywhere[logged.control[1]]
+        request = msgspec.convert(logged.request, DecisionRequest)
+        (record,) = decide(snapshot, controls, everywhere, self.key, [(event.key, request)])
+        cause = logged.cause
+        missing = (Reason.DECISION_FAILED, Reason.SERVER_NOT_READY)  # what failed or was missing there need not be here
+        was_missing = cause is not None and cause.reason in missing
+        if isinstance(record, DecisionRecord) and cause is not None and was_missing and record.reason != cause.reason:
+            safe = build_safe_record(snapshot, cause)
+            safe.control, safe.mode, safe.problem = record.control, record.mode, record.problem
+            safe.request, safe.snapshot = record.request, record.snapshot
+            record = safe
+        encoded = encode_canonical(record if isinstance(record, DecisionRecord) else {"request": str(record)})
+        if encoded == event.body:
+            return None
+        body, replayed = msgspec.json.decode(event.body), msgspec.json.decode(encoded)
+        field = next((name for name in sorted({*replayed, *body}) if replayed.get(name) != body.get(name)), "body")
+        found, again = safe_repr(body.get(field)), safe_repr(replayed.get(field))
+        return Finding.of(
+            FindingCode.NOT_REPRODUCED,
+            row=event.seq,
+            key=safe_repr(event.key),
+            field=field,
+            found=found,
+            replayed=again,
+        )
+
+
+def explain_logged_decision(store: Store, experiment: str, id_: str) -> str:
+    """Explain a decision in sentences: request, bounds of each action, sample and outcomes.
+
+    The bounds are computed again from the log.
+    """
+    replay = Replay(store, experiment)
+    event = store.find(experiment, DECISION, id_)
+    if event is None:
+        raise UnknownDecision(
+            ErrorCode.UNKNOWN_DECISION,
+            "{id} is no decision of {experiment}",
+            id=safe_repr(id_),
+            experiment=safe_repr(experiment),
+        )
+    body, basis = msgspec.json.decode(event.body), decode_basis(event.body)
+    snapshot = next(snapshot for snapshot, _ in replay.iter_snapshots([(basis.problem, basis.snapshot, event.seq)]))
+    problem, request = replay.versions[basis.problem].problem, body["request"]
+    context = ", ".join(f"{name} = {value!r}" for name, value in request["context"].items())
+    only = request.get("only")
+    offer = "all actions available" if only is None else f"available: {', '.join(map(repr, only))} and the safe action"
+    lines = describe_decision(problem, event, body, format_snapshot_time(store, experiment, basis))
+    lines.append(f"Request: {context or 'no context'}; {offer}.")
+    if snapshot is not None:
+        offered = encode_context(snapshot, msgspec.convert(request, DecisionRequest))
+        decision = snapshot.policy.choose(snapshot.state, offered, compute_draw(replay.key, id_))
+        lines.append("Estimates, bounds and probability of each action:")
+        lines += [f"  {line}" for line in decision.explain().splitlines()[1:]]
+    difference = replay.find_difference(snapshot, event)
+    lines.append("Replay: identical." if difference is None else f"Replay: {difference}.")
+    return "\n".join([*lines, *describe_outcomes(store, experiment, event, problem)])
+
+
+def format_snapshot_time(store: Store, experiment: str, basis: DecisionBasis) -> str:
+    """Format the time of the last learned row."""
+    rows = store.events(experiment, basis.snapshot - 1, 1) if basis.snapshot else []
+    return f" ({format_time(rows[0].at)})" if rows else ""
+
+
+def describe_outcomes(store: Store, experiment: str, event: Event, problem: Problem) -> Iterator[str]:
+    """Yield reported and missing outcomes."""
+    reported: set[str] = set()
+    for row in store.iter_events_of_kind(experiment, OUTCOME, event.seq):
+        if row.decision_index == event.decision_index:
+            values = msgspec.json.decode(row.body)["values"]
+            reported |= set(values)
+            body = ", ".join("it was not shown" if n == SHOWN and not v else f"{n} = {v:g}" for n, v in values.items())
+            yield f"Outcome (row {row.seq}, {format_time(row.at)}, {(row.at - event.at) / 1e6:.1f} s later): {body}."
+            if values.get(SHOWN) == 0.0:
+                yield "Nothing is learned from it."
+                return
+    if msgspec.json.decode(event.body)["request"].get("deferred") and SHOWN not in reported:
+        yield "It is deferred and was not reported as shown: nothing is learned from it."
+        return
+    age = store.head(experiment).at - event.at
+    for name in problem.signals:
+        window = problem.windows.get(name)
+        if name in reported:
+            continue
+        if window is None:
+            yield f"No {name} was reported; it has no window and stays pending."
+        elif age < window.seconds * 1e6:
+            closes = format_time(event.at + round(window.seconds * 1e6))
+            yield f"No {name} was reported yet; its window closes at {closes}."
+        else:
+            yield f"No {name} was reported; {window.description}."

@@ -223,8 +223,8 @@ note outcome_missing: {missing}; this depends on no known action, number, time o
 outcome_gaps
 ok times_not_logged: the log has no times, so periods without outcomes cannot be found
 ok no_gaps: no hour, weekday or part of the log lacks outcomes
-contradicts outcomes_lost: {gap} -> {gap_remedy}
-note outcomes_may_be_lost: {gap} at the rate of the other rows; rates may be lower there -> {gap_remedy}
+contradicts outcomes_lost: {lost_outcomes} -> {gap_remedy}
+note outcomes_may_be_lost: {lost_outcomes} at the rate of the other rows; rates may be lower there -> {gap_remedy}
 
 sample_size
 ok enough_rows: every action has enough outcomes to certify its limits, in {rows:,} rows
@@ -403,8 +403,8 @@ PHRASES: dict[str, str | Callable[[Any], str]] = {
     "dependence": "{name!r}{of_action} depends on {number!r}: {low:number} {at_first} and {high:number} {at_second}",
     "differs": "{name!r} differs by {column!r}: in {segment!r} it is {plus}{difference:number} from all",
     "divide": "by = {column!r} keeps its rates, and its limit, for each group",
-    "drift": "{name!r}{of_action} averaged {before:number} in the {part} half of the log and {after:number} {in_last}",
-    "part": lambda d: choose(d.at_ends, "middle", "first"),
+    "drift": "{name!r}{of_action} averaged {before:number} in the {which_half} half of the log and {after:number} {in_last}",
+    "which_half": lambda d: choose(d.at_ends, "middle", "first"),
     "in_last": lambda d: choose(d.at_ends, "at its ends", "in the second"),
     "drift_remedy": "learn from the recent part only, and keep the agent's drift checks on",
     "expected_count": lambda d: (
@@ -413,7 +413,7 @@ PHRASES: dict[str, str | Callable[[Any], str]] = {
         else f"probabilities sum to {format_number(d.expected)}"
     ),
     "form_remedy": "add a number for it, such as a square or a product, or narrow the range; a kernel needs no form",
-    "gap": "no {signals_or} is above {threshold:number} {period}, in {rows:,} rows, where {expected:number} would be "
+    "lost_outcomes": "no {signals_or} is above {threshold:number} {period}, in {rows:,} rows, where {expected:number} would be "
     "expected",
     "gap_remedy": "check how outcomes are joined to decisions: lost or late outcomes look like zeros; leave these rows "
     "out, or their outcomes empty",

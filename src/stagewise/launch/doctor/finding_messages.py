@@ -14,51 +14,31 @@ TIME_SCALES = {1e3: "milliseconds", 1e6: "microseconds", 1e9: "nanoseconds"}
 class CheckName(StrEnum):
     """The checks of `doctor`, in the order of its report; `accept` takes these names."""
 
-    ACTIONS = "actions"
-    """Every logged action is in the problem."""
-    RANGES = "ranges"
-    """Every number is in its declared range."""
-    UNITS = "units"
-    """Declared and logged values have the same units."""
-    DUPLICATES = "duplicates"
-    """No row is in the log twice."""
-    PROPENSITIES = "propensities"
-    """Logged probabilities agree with the actions taken."""
-    MISSING_VALUES = "missing_values"
-    """Values are not missing for a reason that biases what is learned."""
-    OUTCOME_GAPS = "outcome_gaps"
-    """No period lacks outcomes."""
-    SAMPLE_SIZE = "sample_size"
-    """Every action has enough rows to certify its limits."""
-    SAFE_ACTION = "safe_action"
-    """The safe action keeps every limit."""
-    DECLARED_SAFE = "declared_safe"
-    """The declared means of the safe action agree with the log."""
-    LOOSE_LIMITS = "loose_limits"
-    """Every limit can bind."""
-    LEAKAGE = "leakage"
-    """No number or segment was recorded after the decision."""
-    MODEL_FORM = "model_form"
-    """Every signal has its declared form, linear or one rate per action."""
-    NORM_BOUND = "norm_bound"
-    """No linear parameter is longer than `norm_bound`."""
-    SEGMENTS = "segments"
-    """No group of users has other rates than all."""
-    FEATURES = "features"
-    """Every number about users has an effect."""
-    DRIFT = "drift"
-    """No mean changed over the log."""
+    ACTIONS = "actions"  # every logged action is in the problem
+    RANGES = "ranges"  # every number is in its declared range
+    UNITS = "units"  # declared and logged values have the same units
+    DUPLICATES = "duplicates"  # no row is in the log twice
+    PROPENSITIES = "propensities"  # logged probabilities agree with the actions taken
+    MISSING_VALUES = "missing_values"  # values are not missing for a reason that biases what is learned
+    OUTCOME_GAPS = "outcome_gaps"  # no period lacks outcomes
+    SAMPLE_SIZE = "sample_size"  # every action has enough rows to certify its limits
+    SAFE_ACTION = "safe_action"  # the safe action keeps every limit
+    DECLARED_SAFE = "declared_safe"  # the declared means of the safe action agree with the log
+    LOOSE_LIMITS = "loose_limits"  # every limit can bind
+    LEAKAGE = "leakage"  # no number or segment was recorded after the decision
+    MODEL_FORM = "model_form"  # every signal has its declared form, linear or one rate per action
+    NORM_BOUND = "norm_bound"  # no linear parameter is longer than `norm_bound`
+    SEGMENTS = "segments"  # no group of users has other rates than all
+    FEATURES = "features"  # every number about users has an effect
+    DRIFT = "drift"  # no mean changed over the log
 
 
 class FindingVerdict(StrEnum):
     """The verdict of a check."""
 
-    OK = "ok"
-    """Nothing was found."""
-    NOTE = "note"
-    """Something worth knowing was found."""
-    CONTRADICTS = "contradicts"
-    """The log and the problem cannot both be right."""
+    OK = "ok"  # nothing was found
+    NOTE = "note"  # something worth knowing was found
+    CONTRADICTS = "contradicts"  # the log and the problem cannot both be right
 
 
 class FindingCode(StrEnum):
@@ -403,7 +383,8 @@ PHRASES: dict[str, str | Callable[[Any], str]] = {
     "dependence": "{name!r}{of_action} depends on {number!r}: {low:number} {at_first} and {high:number} {at_second}",
     "differs": "{name!r} differs by {column!r}: in {segment!r} it is {plus}{difference:number} from all",
     "divide": "by = {column!r} keeps its rates, and its limit, for each group",
-    "drift": "{name!r}{of_action} averaged {before:number} in the {which_half} half of the log and {after:number} {in_last}",
+    "drift": "{name!r}{of_action} averaged {before:number} in the {which_half} half of the log and {after:number} "
+    "{in_last}",
     "which_half": lambda d: choose(d.at_ends, "middle", "first"),
     "in_last": lambda d: choose(d.at_ends, "at its ends", "in the second"),
     "drift_remedy": "learn from the recent part only, and keep the agent's drift checks on",
@@ -413,8 +394,8 @@ PHRASES: dict[str, str | Callable[[Any], str]] = {
         else f"probabilities sum to {format_number(d.expected)}"
     ),
     "form_remedy": "add a number for it, such as a square or a product, or narrow the range; a kernel needs no form",
-    "lost_outcomes": "no {signals_or} is above {threshold:number} {period}, in {rows:,} rows, where {expected:number} would be "
-    "expected",
+    "lost_outcomes": "no {signals_or} is above {threshold:number} {period}, in {rows:,} rows, where {expected:number} "
+    "would be expected",
     "gap_remedy": "check how outcomes are joined to decisions: lost or late outcomes look like zeros; leave these rows "
     "out, or their outcomes empty",
     "has": lambda d: choose(len(d.names) == 1, "has", "have"),

@@ -13,11 +13,15 @@ import math
 import numpy as np
 
 from stagewise.engine.compile import Floats, Ints, as_python, kernel
-from stagewise.engine.layout import ModelBlock, get_model_block, memory_size
+from stagewise.engine.layout import ModelBlock
+from stagewise.engine.layout import get_model_block
+from stagewise.engine.memory import memory_size
 from stagewise.engine.memory import build_memory_kernels
 from stagewise.engine.random import ACTIONS, uniform
-from stagewise.engine.round import RoundSpec
-from stagewise.models.regression import ELSEWHERE, LOG_DET, learn_ridge
+from stagewise.engine.model import RoundSpec
+from stagewise.engine.layout import ELSEWHERE
+from stagewise.models.regression import LOG_DET
+from stagewise.models.regression import learn_ridge
 from stagewise.models.ridge import LinearModel
 from stagewise.policies.arrays import assemble_arrays
 

@@ -5,11 +5,17 @@ from typing import NamedTuple
 import numpy as np
 
 from stagewise.engine.compile import Floats, Ints, as_python
-from stagewise.engine.layout import ModelBlock, get_known_actions, get_model_block, memory_size
+from stagewise.engine.layout import ModelBlock
+from stagewise.engine.layout import get_known_actions
+from stagewise.engine.layout import get_model_block
+from stagewise.engine.memory import memory_size
 from stagewise.engine.memory import build_memory_kernels
-from stagewise.engine.round import RoundSpec
+from stagewise.engine.model import RoundSpec
 from stagewise.engine.workspace import CENTRE, CROSS, HALF, bounds_work_size
-from stagewise.models.regression import ELSEWHERE, compute_cached_ridge_bounds, compute_ridge_bounds, learn_ridge
+from stagewise.engine.layout import ELSEWHERE
+from stagewise.models.regression import compute_cached_ridge_bounds
+from stagewise.models.regression import compute_ridge_bounds
+from stagewise.models.regression import learn_ridge
 from stagewise.models.ridge import LinearModel
 from stagewise.policies.arrays import assemble_arrays
 

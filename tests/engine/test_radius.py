@@ -14,17 +14,15 @@ from stagewise import LCLUCB, ErrorCode, InvalidProblem, SafeAction
 from stagewise.engine.compile import Floats, kernel
 from stagewise.engine.layout import ModelBlock
 from stagewise.engine.random import ACTIONS, OUTCOME, normal
-from stagewise.models.regression import (
-    ELSEWHERE,
-    JOINT,
-    LOG_DET,
-    LOGDET,
-    OBSERVATIONS,
-    PAPER,
-    RADII,
-    learn_ridge,
-    radius,
-)
+from stagewise.engine.layout import ELSEWHERE
+from stagewise.models.regression import JOINT
+from stagewise.models.regression import LOG_DET
+from stagewise.models.regression import LOGDET
+from stagewise.models.regression import OBSERVATIONS
+from stagewise.models.regression import PAPER
+from stagewise.models.regression import RADII
+from stagewise.models.regression import learn_ridge
+from stagewise.models.regression import radius
 
 RUNS = 2000
 ROUNDS = 300

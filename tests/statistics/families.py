@@ -7,7 +7,8 @@ from tests.statistics.loops import build_loop
 
 from stagewise import OPB, SafeAction
 from stagewise.engine.compile import Floats
-from stagewise.engine.round import scratch_size, work_size
+from stagewise.engine.workspace import scratch_size
+from stagewise.engine.workspace import work_size
 from stagewise.engine.workspace import answer_size
 from stagewise.policies.arrays import with_sizes
 from stagewise.problem.actions import ALL

@@ -7,7 +7,9 @@ from functools import cache
 from stagewise.engine.compile import Flags, Floats, Ints, kernel
 from stagewise.engine.mixture_program import compute_mixture_mean
 from stagewise.engine.random import OUTCOME, normal, uniform
-from stagewise.engine.round import MIXTURE, RoundSpec, build_round
+from stagewise.rules.mixture import MIXTURE
+from stagewise.engine.model import RoundSpec
+from stagewise.engine.round import build_round
 from stagewise.engine.workspace import STEP, get_decision_views
 
 

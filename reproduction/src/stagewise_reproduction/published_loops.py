@@ -23,7 +23,7 @@ LOGGED_EVERY = 100
 
 @kernel
 def fill_choice(
-    block: ModelBlock, threshold: float, sampled: bool, t: int, draws: Floats, optimistic_reward: Floats, steps: Floats
+    block: Regression, threshold: float, sampled: bool, t: int, draws: Floats, optimistic_reward: Floats, steps: Floats
 ) -> None:
     """Write every ray's step τ/U and its value there, with the published radii; `t` counts from 0, and is positive.
 

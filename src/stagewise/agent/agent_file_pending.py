@@ -11,7 +11,7 @@ from stagewise.agent.observed_costs import ObservedCosts, build_observed_costs
 from stagewise.agent.outcome_queue import BUFFERED, DONE, HEADS_DIFFER, OutcomeQueue, QueuedRow
 from stagewise.agent.outcome_values import ABSENT, parse_values
 from stagewise.agent.registered import IntervalSet, RegisteredDecisions
-from stagewise.models.regression import ELSEWHERE
+from stagewise.engine.layout import ELSEWHERE
 from stagewise.policies.base_policy import BasePolicy
 from stagewise.policies.policy import PlayedAction
 from stagewise.problem.checks import check_integer, check_number

@@ -13,24 +13,24 @@ import numpy as np
 
 from stagewise.agent.statistics import LOOK_AFTER, NEVER, DriftTrack, Statistics
 from stagewise.engine.compile import Floats
-from stagewise.engine.layout import ModelBlock
-from stagewise.models.diagnostics import MeanChange, Sums, count_outcomes, get_diagnostics, subtract_sums
-from stagewise.models.model_block import iter_model_blocks
+from stagewise.engine.model import Model
+from stagewise.models.diagnostics import MeanChange, Sums, count_outcomes, subtract_sums
 from stagewise.policies.settings import FALSE_ALARMS
 from stagewise.problem.context import get_segment_name
 from stagewise.problem.errors import ErrorCode, InvalidProblem
 from stagewise.records.reason import Contradiction, Reason, ReasonDetails
 
+Part = tuple[Model, Any]  # a model, and its block
 MIN_OUTCOMES = 32  # before the first mark
 MAX_HALF_STEP, STEP_DIVISOR = 1024, 64  # outcomes between tests: half of all, up to the first, then all over the second
 
 
-def iter_signals(policy: Any, memory: Floats) -> Iterator[tuple[str, int, int, ModelBlock]]:
-    """Yield every signal: its name, its index, the index of its model block, and the block."""
+def iter_signals(policy: Any, memory: Floats) -> Iterator[tuple[str, int, int, Part]]:
+    """Yield every signal: its name, its index, the index of its model block, and the model with the block."""
     names = (policy.reward_name, *policy.thresholds.names)
-    for which, block in enumerate(iter_model_blocks(policy.layout, memory)):
-        for signal in range(block.first, block.first + block.signals):
-            yield names[signal], signal, which, block
+    for which, part in enumerate(policy.iter_blocks(memory)):
+        for signal in range(part[1].first, part[1].first + part[1].signals):
+            yield names[signal], signal, which, part
 
 
 def find_drift(policy: Any, memory: Floats, statistics: Statistics, at_once: bool = False) -> list[str]:
@@ -43,31 +43,32 @@ def find_drift(policy: Any, memory: Floats, statistics: Statistics, at_once: boo
     if not getattr(policy, "has_parts", False) or not policy.thresholds.names:
         return found
     sums_by_part: dict[int, Sums | None] = {}
-    for name, signal, which, block in iter_signals(policy, memory):
-        count = get_diagnostics(block).count(block, policy.settings, memory)
+    for name, signal, which, (model, block) in iter_signals(policy, memory):
+        count = model.diagnostics.count(block, policy.settings, memory)
         if count is None:
             continue
         track = statistics.get_track(name)
         if at_once or count >= track.next_check:
             if which not in sums_by_part:
-                sums_by_part[which] = get_part_sums(policy, memory, which, block)
+                sums_by_part[which] = model.diagnostics.get_sums(block, policy.settings, memory, str(which))
             now = sums_by_part[which]
             if now is not None:
-                update_track(policy, memory, track, signal, which, block, now)
+                update_track(policy, memory, track, signal, which, (model, block), now)
                 found += [name] * (track.moved is not None)
         statistics.updates_until_check = min(statistics.updates_until_check, max(int(track.next_check - count), 1))
     return found
 
 
 def update_track(
-    policy: Any, memory: Floats, track: DriftTrack, signal: int, which: int, block: ModelBlock, now: Sums
+    policy: Any, memory: Floats, track: DriftTrack, signal: int, which: int, part: Part, now: Sums
 ) -> None:
     """Test a signal against all its marks, set a mark if it is time, and schedule the next test."""
-    track.moved = find_shift(policy, memory, track, signal, which, block, now)
+    track.moved = find_shift(policy, memory, track, signal, which, part, now)
     start, count = (0.0 if track.base is None else count_outcomes(track.base)), count_outcomes(now)
     last = count_outcomes(track.marks[-1]) if track.marks else start
     track.compared = (int(last - start), int(count - last)) if track.marks else None
-    kept, growth = get_diagnostics(block).kept_marks, 2.0 ** (1.0 / get_diagnostics(block).per_doubling)
+    answers = part[0].diagnostics
+    kept, growth = answers.kept_marks, 2.0 ** (1.0 / answers.per_doubling)
     if count - start >= max(growth * (last - start), MIN_OUTCOMES):
         track.marks = [*track.marks, now][-kept:]
         track.marked += 1
@@ -76,12 +77,12 @@ def update_track(
 
 
 def find_shift(
-    policy: Any, memory: Floats, track: DriftTrack, signal: int, which: int, block: ModelBlock, now: Sums
+    policy: Any, memory: Floats, track: DriftTrack, signal: int, which: int, part: Part, now: Sums
 ) -> ReasonDetails | None:
     """Return the drift of a signal since one of its marks; None if there is none."""
     if not track.marks:
         return None
-    answers = get_diagnostics(block)
+    answers, block = part[0].diagnostics, part[1]
     marks = [subtract_sums(track.base, sums) for sums in (*track.marks, now)]
     numbers = range(track.marked - len(track.marks), track.marked)
     alarms = [compute_alarm_level(number, answers.per_doubling) for number in numbers]
@@ -96,15 +97,11 @@ def compute_alarm_level(number: int, per_doubling: int) -> float:
     return math.log(per_doubling * doubling * (doubling + 1) / FALSE_ALARMS)
 
 
-def get_part_sums(policy: Any, memory: Floats, which: int, block: ModelBlock) -> Sums | None:
-    """Return the sums of a model block, such as the pulls and totals of arms; None if the model has none."""
-    return get_diagnostics(block).get_sums(block, policy.settings, memory, str(which))
-
-
 def get_signal_sums(policy: Any, memory: Floats, name: str) -> Sums | None:
     """Return the sums of a signal's model block."""
-    its = next((which, block) for one, _, which, block in iter_signals(policy, memory) if one == name)
-    return get_part_sums(policy, memory, *its)
+    which, (model, block) = next((which, part) for one, _, which, part in iter_signals(policy, memory) if one == name)
+    sums: Sums | None = model.diagnostics.get_sums(block, policy.settings, memory, str(which))
+    return sums
 
 
 def check_marks(policy: Any, memory: Floats, statistics: Statistics) -> None:

@@ -24,7 +24,6 @@ from stagewise.engine.limits import (
     has_switch,
 )
 from stagewise.engine.workspace import CENTRE, HALF
-from stagewise.models.diagnostics import get_diagnostics
 from stagewise.models.model_block import iter_model_blocks
 from stagewise.policies.base_policy import BasePolicy
 from stagewise.policies.compiled_policy import CompiledPolicy, RoundResult
@@ -55,12 +54,12 @@ def get_alert_name(code: int, policy: BasePolicy) -> str:
 def find_contradictions(policy: CompiledPolicy, round_result: RoundResult, memory: Floats) -> list[int]:
     """Return the codes of all contradictions; a kernel stops at the first."""
     layout, settings, codes = round_result.layout, round_result.settings, []
-    for part in iter_model_blocks(layout, memory):
+    for model, part in iter_model_blocks(round_result.models, layout, memory):
         for signal in range(part.signals):
             j = part.first + signal - 1
             if j < 0:
                 continue
-            arrays, answers = (part, layout, settings, memory, signal), get_diagnostics(part)
+            arrays, answers = (part, layout, settings, memory, signal), model.diagnostics
             evidence = answers.get_evidence(*arrays)
             if answers.tests_noise(part) and evidence.least > evidence.noise:
                 codes.append(-encode_contradiction(NOISE, j))
@@ -84,8 +83,8 @@ def find_declared_contradictions(policy: CompiledPolicy, round_result: RoundResu
     """Return the codes of contradicted models and of contradicted costs of this round's safe action."""
     layout, settings, codes = round_result.layout, round_result.settings, list[int]()
     safe_index = int(layout[SAFE_INDEX])
-    for part in iter_model_blocks(layout, memory):
-        codes += get_diagnostics(part).find_contradictions(part, layout, settings, memory)
+    for model, part in iter_model_blocks(round_result.models, layout, memory):
+        codes += model.diagnostics.find_contradictions(part, layout, settings, memory)
     index, bounds = safe_index if safe_index >= 0 else -1, round_result.workspace.bounds
     for j, declared_cost in enumerate(get_declared_costs(policy, round_result)):
         if bounds[1 + j, CENTRE, index] - bounds[1 + j, HALF, index] > declared_cost:
@@ -147,7 +146,13 @@ def record_contradictions(policy: Any, state: State, statistics: Statistics, dec
         return
     first = [round_result.code] if round_result.code <= -CONTRADICTED else []
     for code in [*first, *find_contradictions(policy, round_result, state.memory)]:
-        arrays = round_result.layout, round_result.settings, state.memory, round_result.workspace.bounds
+        arrays = (
+            round_result.models,
+            round_result.layout,
+            round_result.settings,
+            state.memory,
+            round_result.workspace.bounds,
+        )
         statistics.alerts[get_alert_name(code, policy)] = build_cause(code, policy.display_thresholds, *arrays)
 
 

@@ -7,8 +7,6 @@ import numpy as np
 
 from stagewise.engine.compile import Floats, as_python
 from stagewise.engine.layout import ModelBlock
-from stagewise.models.diagnostics import get_diagnostics
-from stagewise.models.model_block import iter_model_blocks
 from stagewise.models.segment_rates import get_lowest_value
 from stagewise.problem.context import get_segment_name
 
@@ -31,8 +29,8 @@ class SegmentSummary(NamedTuple):
 
 def iter_segment_parts(policy: Any, memory: Floats) -> Iterator[tuple[ModelBlock, Floats, Floats]]:
     """Yield every model block with segments: their hashes (S,), and the statistics (S, K, 3) of every action."""
-    for part in iter_model_blocks(policy.layout, memory):
-        segments = get_diagnostics(part).segments(part, memory)
+    for model, part in policy.iter_blocks(memory):
+        segments = model.diagnostics.segments(part, memory)
         if segments is not None:
             yield part, *segments
 

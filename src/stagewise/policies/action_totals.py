@@ -5,7 +5,6 @@ from typing import NamedTuple
 import numpy as np
 
 from stagewise.engine.compile import Floats
-from stagewise.models.context import fill_totals
 from stagewise.policies.context_caps import ContextCAPS
 from stagewise.policies.policy import State
 
@@ -32,5 +31,7 @@ def compute_totals(policy: ContextCAPS, state: State) -> Totals:
     """
     signs = np.append(1.0, policy.thresholds.signs)
     pulls, sums = np.zeros((2, signs.size, policy.actions))
-    fill_totals(policy.layout, policy.settings, policy.check_state(state).memory, pulls, sums)
+    memory = policy.check_state(state).memory
+    for model, block in policy.iter_blocks(memory):
+        model.diagnostics.fill_totals(block, policy.settings, memory, pulls[block.first], sums[block.first])
     return Totals(pulls, sums * signs[:, np.newaxis])

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from stagewise.engine.compile import Floats, Ints
-from stagewise.engine.round import RoundSpec
+from stagewise.engine.model import RoundSpec
 from stagewise.policies.arrays import assemble_arrays
 from stagewise.policies.base_policy import NOTHING, BasePolicy
 from stagewise.policies.baseline import get_round_safe_action, parse_safe_action

@@ -3,10 +3,11 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from stagewise.engine.round import EVERY, MIXTURE, RoundSpec
+from stagewise.engine.model import Rule
 from stagewise.models.arms import ArmRadius
 from stagewise.policies.certificate_settings import CertificateSettings
 from stagewise.policies.opb import OPB
+from stagewise.rules.certified import CERTIFIED_MIXTURE
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -30,7 +31,7 @@ class ArmsCAPS(CertificateSettings, OPB):
         array([0.2])
     """
 
-    round_spec: ClassVar[RoundSpec] = RoundSpec(arms=1, rule=MIXTURE, sampled=EVERY)
+    rule: ClassVar[Rule] = CERTIFIED_MIXTURE
     theorem: ClassVar[str] = ""
     default_radius: ClassVar[ArmRadius] = "rates"
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from stagewise.engine.compile import Floats, Ints, as_python
-from stagewise.engine.round import RoundSpec
+from stagewise.engine.model import Model, RoundSpec
 from stagewise.models.arms import (
     RADII,
     RANGED,
@@ -39,9 +39,9 @@ ARM_MEANS, KEPT_INTERVALS, TIGHTEN_ARM = as_python(get_arm_means), as_python(get
 NO_FEATURES = np.empty(0)
 
 
-def most_pulls(layout: Ints, memory: Floats) -> float:
+def most_pulls(models: Sequence[Model], layout: Ints, memory: Floats) -> float:
     """Return the largest number of pulls of an arm, by any signal."""
-    return max(float(ARM_MEANS(part, memory).pulls.max()) for part in iter_model_blocks(layout, memory))
+    return max(float(ARM_MEANS(block, memory).pulls.max()) for _, block in iter_model_blocks(models, layout, memory))
 
 
 def eligible_arms(actions: Any, arms: int) -> Flags:
@@ -175,11 +175,9 @@ class ArmsPolicy(CompiledPolicy):
         """Learn a log as one batch; with "rates" the saved intervals are tightened once, after all rows."""
         if self.radius != "rates":
             return super().learn_log(state, actions, values)
-        intervals = [
-            KEPT_INTERVALS(part, state.memory).rows.copy() for part in iter_model_blocks(self.layout, state.memory)
-        ]
+        intervals = [KEPT_INTERVALS(part, state.memory).rows.copy() for _, part in self.iter_blocks(state.memory)]
         state = super().learn_log(state, actions, values)
-        for part, before in zip(iter_model_blocks(self.layout, state.memory), intervals, strict=True):
+        for (_, part), before in zip(self.iter_blocks(state.memory), intervals, strict=True):
             KEPT_INTERVALS(part, state.memory).rows[:] = before
             for arm, signal in product(range(part.size), range(part.signals)):
                 TIGHTEN_ARM(part, arm, signal, self.settings, state.memory)

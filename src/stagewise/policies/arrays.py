@@ -2,30 +2,20 @@
 
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from stagewise.engine.compile import Floats, Ints, as_python
-from stagewise.engine.layout import (
-    CACHE_DISABLED,
-    CACHED,
-    CAPACITY,
-    FIRST_OFFSET,
-    MODEL_BLOCKS,
-    is_memory_header_valid,
-    memory_size,
-)
-from stagewise.engine.memory import build_memory_kernels
-from stagewise.engine.round import RoundSpec, build_round, scratch_size, work_size
-from stagewise.engine.workspace import answer_size
+from stagewise.engine.model import RoundSpec, Rule
+from stagewise.engine.round import build_round
+from stagewise.engine.workspace import answer_size, scratch_size, work_size
 from stagewise.files.paths import GIB, get_total_memory
 from stagewise.models.model_block import ModelBlockSpec
 from stagewise.problem.errors import ErrorCode, InvalidProblem
 
 LARGE = 2**24  # numbers; fewer fit into the memory of any machine
 NOTHING: Floats = np.empty(0)
-MEMORY_SIZE, IS_HEADER_VALID = as_python(memory_size), as_python(is_memory_header_valid)
 ANSWER_SIZE, SCRATCH_SIZE, WORK_SIZE = as_python(answer_size), as_python(scratch_size), as_python(work_size)
 
 
@@ -68,12 +58,6 @@ def assemble_arrays(
     return np.array(integers, dtype=np.int64), np.concatenate([*numbers, np.array(last, dtype=np.float64)])
 
 
-@cache
-def get_initializer(round_spec: RoundSpec) -> Any:
-    """Return the function that initialises a memory; it runs once, so it is not compiled."""
-    return as_python(build_memory_kernels(*round_spec.models).start)
-
-
 class RoundResources(NamedTuple):
     """The kernels of rounds and the sizes of their arrays."""
 
@@ -86,10 +70,10 @@ class RoundResources(NamedTuple):
 
 @cache
 def get_round_resources(
-    round_spec: RoundSpec, limits: int, block_count: int, dimension: int, count: int, coordinates: int
+    round_spec: RoundSpec, limits: int, dimension: int, count: int, coordinates: int
 ) -> RoundResources:
     """Return the kernels and array sizes of rounds with this spec and these sizes."""
-    played, sizes = build_round(with_sizes(round_spec, limits, block_count)), (limits, count, coordinates)
+    played, sizes = build_round(round_spec), (limits, count, coordinates)
     return RoundResources(
         played.decide,
         played.learn,
@@ -99,22 +83,6 @@ def get_round_resources(
     )
 
 
-def with_sizes(round_spec: RoundSpec, limits: int, block_count: int) -> RoundSpec:
-    """Return the spec of a round with this number of limits and models."""
-    return round_spec._replace(
-        several=int(round_spec.mixes and limits > 1), single=int(limits == 1), block_count=block_count
-    )
-
-
-def fits_layout(memory: Floats, layout: Ints, most_capacity: int) -> bool:
-    """Return whether a memory can belong to a policy with this layout, by its header."""
-    if memory.ndim != 1 or memory.size < FIRST_OFFSET + layout[MODEL_BLOCKS]:
-        return False
-    cached, capacity = memory[CACHED], memory[CAPACITY]
-    if not (CACHE_DISABLED <= cached <= memory.size and 0 <= capacity <= most_capacity):  # false for NaN too
-        return False
-    if cached != int(cached) or capacity != int(capacity):
-        return False
-    if memory.size != MEMORY_SIZE(layout, int(cached), int(capacity)):
-        return False
-    return bool(IS_HEADER_VALID(layout, memory))
+def build_round_spec(blocks: Sequence[ModelBlockSpec], rule: Rule, limits: int) -> RoundSpec:
+    """Return what a round with these blocks is compiled for; more than two limits are several."""
+    return RoundSpec(tuple(block.model for block in blocks), rule, min(limits, 2))

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from stagewise.engine.compile import Floats, Ints
-from stagewise.models.regression import ELSEWHERE
+from stagewise.engine.layout import ELSEWHERE
 from stagewise.policies.policy import PlayedAction, State
 from stagewise.problem.checks import LARGEST, check_integer_at_least, check_number, check_outcome
 from stagewise.problem.errors import ErrorCode, InvalidActions, InvalidOutcome, InvalidProblem

@@ -9,7 +9,6 @@ from stagewise.engine.batch import OUT_OF_RANGE, build_batch_decider
 from stagewise.engine.compile import Flags, Ints, get_batch_rows
 from stagewise.engine.layout import SAFE_INDEX
 from stagewise.engine.limits import CONTRADICTED, SAFE_ACTION_DRAWN
-from stagewise.policies.arrays import with_sizes
 from stagewise.policies.policy import State
 from stagewise.policies.problem import Problem
 from stagewise.policies.problem_policy import ProblemPolicy
@@ -60,7 +59,7 @@ def choose_batch(
     codes, bounds, odds = np.empty(count, dtype=np.int64), np.empty((count, 1 + m)), np.empty((count, actions + 1))
     estimates = np.empty((count, 1 + m))
     decide_users, keys, done = (
-        build_batch_decider(with_sizes(policy.round_spec, *policy.sizes)),
+        build_batch_decider(policy.round_spec),
         np.array(draws, dtype=np.int64),
         0,
     )

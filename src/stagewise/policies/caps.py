@@ -7,8 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from stagewise.engine.compile import Floats
-from stagewise.engine.round import EVERY, MIXTURE, RAYS, RoundSpec
-from stagewise.models.model_block import iter_model_blocks
+from stagewise.engine.model import RoundSpec, Rule
 from stagewise.models.ridge import LinearModel
 from stagewise.policies.base_policy import check_unit_range
 from stagewise.policies.baseline import check_safe_range, parse_safe_action
@@ -49,6 +48,7 @@ from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import Thresholds
 from stagewise.records.decision import Decision
 from stagewise.records.random_key import RandomKey
+from stagewise.rules.certified import CERTIFIED_MIXTURE, CERTIFIED_RAY
 
 RARE_SHARE = COST_SHARE + UPPER_SHARE  # of rare costs, which have one family of confidence sets
 
@@ -86,7 +86,7 @@ class CAPS(CertificateSettings, PerCandidateBounds):
     split_delta: bool = field(init=False, default=True)
     per_action_bounds: bool = field(init=False, default=True)
 
-    round_spec: ClassVar[RoundSpec] = RoundSpec(ridge=1, per_candidate=1, rule=RAYS, sampled=EVERY)
+    rule: ClassVar[Rule] = CERTIFIED_RAY
 
     def __post_init__(self) -> None:
         check_bool(self.mixtures, "mixtures")
@@ -97,9 +97,9 @@ class CAPS(CertificateSettings, PerCandidateBounds):
                 "it needs candidates that recur",
             )
         self.certificate_numbers(None)
-        rule, events = MIXTURE if self.mixtures else RAYS, int(check_bool(self.rare_costs, "rare_costs"))
+        check_bool(self.rare_costs, "rare_costs")
         check_blocks(check_integer_at_least(self.blocks, "blocks", 1), self.mixtures, self.rare_costs)
-        set_derived(self, mixes=self.mixtures, round_spec=self.round_spec._replace(rule=rule, rare_events=events))
+        set_derived(self, mixes=self.mixtures, rule=CERTIFIED_MIXTURE if self.mixtures else CERTIFIED_RAY)
         super().__post_init__()
 
     def last_numbers(self, model: LinearModel) -> list[float]:
@@ -130,7 +130,7 @@ class CAPS(CertificateSettings, PerCandidateBounds):
             return super().learn_log(state, actions, values)
         before = state.memory.copy()
         state = super().learn_log(state, actions, values)
-        for block in iter_model_blocks(self.layout, state.memory):
+        for _, block in self.iter_blocks(state.memory):
             if block.first > 0:  # every cost has a model of its own
                 learn_events_log(block, self.settings, before, state.memory, np.asarray(actions), np.array(values))
         return state

@@ -3,7 +3,7 @@
 A policy declares the models of its signals (model blocks) and its rule (`round_spec`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
@@ -11,20 +11,16 @@ import numpy as np
 
 from stagewise.engine.batch import build_log_learner
 from stagewise.engine.compile import Flags, Floats, Ints, as_python, get_batch_rows
-from stagewise.engine.layout import CACHE_DISABLED, CACHED, CAPACITY, MODEL_BLOCKS, get_known_actions
+from stagewise.engine.layout import CACHE_DISABLED, CACHED, CAPACITY, ELSEWHERE, get_known_actions, read_block_fields
 from stagewise.engine.limits import CONTRADICTED
-from stagewise.engine.memory import build_memory_kernels
-from stagewise.engine.round import RoundSpec
-from stagewise.engine.workspace import Workspace, fill_estimates, get_workspace
-from stagewise.models.regression import ELSEWHERE
+from stagewise.engine.memory import change_memory, fits_layout, memory_size, start_memory
+from stagewise.engine.model import Model, RoundSpec, Rule
+from stagewise.engine.workspace import CENTRE, ESTIMATE, Workspace, get_workspace
+from stagewise.models.model_block import iter_model_blocks
 from stagewise.policies.arrays import (
-    MEMORY_SIZE,
     RoundResources,
     allocate_aligned,
-    fits_layout,
-    get_initializer,
     get_round_resources,
-    with_sizes,
 )
 from stagewise.policies.base_policy import BasePolicy
 from stagewise.policies.contradictions import build_cause
@@ -38,11 +34,7 @@ from stagewise.records.random_key import RandomKey
 
 NEW = tuple.__new__  # builds named tuples in half the time of their own constructor
 MAX_KEPT_CANDIDATES = 512  # candidates; the bounds of more are not kept with a decision
-GET_WORKSPACE, GET_KNOWN_ACTIONS, FILL_ESTIMATES = (
-    as_python(get_workspace),
-    as_python(get_known_actions),
-    as_python(fill_estimates),
-)
+GET_WORKSPACE, GET_KNOWN_ACTIONS = as_python(get_workspace), as_python(get_known_actions)
 
 
 class RoundResult(NamedTuple):
@@ -55,6 +47,7 @@ class RoundResult(NamedTuple):
     settings: Floats
     features: Floats  # (K, d)
     eligible: Flags
+    models: tuple[Model, ...]
 
     @property
     def workspace(self) -> Workspace:
@@ -65,15 +58,20 @@ class RoundResult(NamedTuple):
     def estimates(self) -> Floats:
         """The signed estimates of every signal and candidate (1 + m, K + 1), the safe action last."""
         bounds = self.workspace.bounds
-        estimates = np.empty((bounds.shape[0], bounds.shape[2]))
-        FILL_ESTIMATES(self.layout, bounds, estimates)
+        estimates: Floats = bounds[:, CENTRE].copy()
+        for index, model in enumerate(self.models):
+            if model.estimates:
+                block = read_block_fields(self.layout, index)
+                signals = slice(block.first, block.first + block.signals)
+                estimates[signals] = bounds[signals, ESTIMATE]
         return estimates
 
 
 class CompiledPolicy(BasePolicy):
     """A policy whose rounds are kernels."""
 
-    round_spec: ClassVar[RoundSpec]
+    rule: ClassVar[Rule]
+    round_spec: Any  # a `RoundSpec`
     layout: Ints
     settings: Floats
     thresholds: Thresholds
@@ -121,16 +119,15 @@ class CompiledPolicy(BasePolicy):
 
     def build_memory(self, layout: Ints, settings: Floats) -> Floats:
         """Return an empty memory."""
-        memory = allocate_aligned(MEMORY_SIZE(layout, 0, self.first_capacity))
-        get_initializer(self.round_spec)(layout, settings, self.first_capacity, memory, np.empty(0))
+        memory = allocate_aligned(memory_size(self.round_spec.models, layout, 0, self.first_capacity))
+        start_memory(self.round_spec.models, layout, settings, self.first_capacity, memory)
         if self.round_spec.per_round_safe:
             memory[CACHED] = CACHE_DISABLED
         return memory
 
-    @cached_property
-    def sizes(self) -> tuple[int, int]:
-        """The number of limits and of model blocks."""
-        return self.thresholds.values.size, int(self.arrays(2)[0][MODEL_BLOCKS])
+    def iter_blocks(self, memory: Floats) -> Iterator[tuple[Model, Any]]:
+        """Yield every model with its block of a memory."""
+        return iter_model_blocks(self.round_spec.models, self.layout, memory)
 
     def coordinates(self, dimension: int, memory: Floats) -> int:
         """Return the largest number of coordinates of a model block."""
@@ -166,10 +163,12 @@ class CompiledPolicy(BasePolicy):
             size = self.coordinates(d, memory)
         if of_round is not None:
             layout, settings = self.get_round_arrays(of_round)
-        needs = self._resources.get((round_spec.rule, d, count, size)) or self.get_resources(round_spec, d, count, size)
+        needs = self._resources.get((round_spec.rule.name, d, count, size)) or self.get_resources(
+            round_spec, d, count, size
+        )
         answer, scratch = np.empty(needs.answer), np.empty(needs.scratch)
         code = needs.decide(features, eligible, layout, settings, memory, answer, scratch, *draw)
-        return NEW(RoundResult, (code, answer, scratch, layout, settings, features, eligible))
+        return NEW(RoundResult, (code, answer, scratch, layout, settings, features, eligible, round_spec.models))
 
     @cached_property
     def has_fixed_arrays(self) -> bool:
@@ -179,12 +178,12 @@ class CompiledPolicy(BasePolicy):
 
     def get_resources(self, round_spec: RoundSpec, dimension: int, count: int, coordinates: int) -> RoundResources:
         """Return the kernels and array sizes of rounds of this size, and cache them."""
-        resources = get_round_resources(round_spec, *self.sizes, dimension, count, coordinates)
-        self._resources[round_spec.rule, dimension, count, coordinates] = resources
+        resources = get_round_resources(round_spec, self.thresholds.values.size, dimension, count, coordinates)
+        self._resources[round_spec.rule.name, dimension, count, coordinates] = resources
         return resources
 
     @cached_property
-    def _resources(self) -> dict[tuple[int, ...], RoundResources]:
+    def _resources(self) -> dict[tuple[str, int, int, int], RoundResources]:
         """Cached resources by size: a policy has one spec for each rule."""
         return {}
 
@@ -211,11 +210,9 @@ class CompiledPolicy(BasePolicy):
         self, layout: Ints, settings: Floats, memory: Floats, candidates: Floats, capacity: float
     ) -> Floats:
         """Return the same memory with these cached candidates and this capacity."""
-        changed = allocate_aligned(MEMORY_SIZE(layout, len(candidates), int(capacity)))
-        work = np.empty(2 * max(candidates.shape[1], int(capacity), 1) + len(candidates) + 8)
-        build_memory_kernels(*self.round_spec.models).change(
-            candidates, layout, settings, memory, int(capacity), changed, work
-        )
+        models = self.round_spec.models
+        changed = allocate_aligned(memory_size(models, layout, len(candidates), int(capacity)))
+        change_memory(models, layout, settings, memory, candidates, int(capacity), changed)
         return changed
 
     def learn_in_place(self, state: State, played: PlayedAction, values: Floats) -> State:
@@ -231,7 +228,9 @@ class CompiledPolicy(BasePolicy):
         if played.safe is not None:
             layout, settings = self.get_round_arrays(played.safe)
         count = int(memory.item(CACHED))
-        needs = self._resources.get((round_spec.rule, d, count, size)) or self.get_resources(round_spec, d, count, size)
+        needs = self._resources.get((round_spec.rule.name, d, count, size)) or self.get_resources(
+            round_spec, d, count, size
+        )
         needs.learn(features, index, played.step, values, layout, settings, memory, np.empty(needs.work))
         return state if memory is state.memory else State(memory)
 
@@ -246,7 +245,7 @@ class CompiledPolicy(BasePolicy):
         while done < len(outcomes):
             layout, settings, memory = self.get_arrays(state, d)
             memory = self.enlarge(layout, settings, memory)
-            learn_rows = build_log_learner(with_sizes(self.round_spec, *self.sizes))
+            learn_rows = build_log_learner(self.round_spec)
             end = min(done + min(self.count_free_rows(layout, memory), get_batch_rows(learn_rows)), len(outcomes))
             needs = self.get_resources(self.round_spec, d, int(memory.item(CACHED)), self.coordinates(d, memory))
             rows = slice(done, end)
@@ -267,7 +266,7 @@ class CompiledPolicy(BasePolicy):
         return memory
 
     def fits(self, memory: Floats) -> bool:
-        return fits_layout(memory, self.layout, 0)
+        return fits_layout(self.round_spec.models, memory, self.layout, 0)
 
     def attach_cause(
         self, result: RoundResult, state: State, decision: Decision, of_round: RoundSafeAction | None = None
@@ -283,6 +282,7 @@ class CompiledPolicy(BasePolicy):
             reason_details=build_cause(
                 result.code,
                 self.display_thresholds,
+                result.models,
                 result.layout,
                 result.settings,
                 state.memory,

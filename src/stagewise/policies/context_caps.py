@@ -10,11 +10,11 @@ import numpy as np
 
 from stagewise.engine.compile import Floats
 from stagewise.engine.layout import SAFE_COST_DECLARED, SAFE_INDEX
-from stagewise.engine.round import EVERY, MIXTURE, RoundSpec
+from stagewise.engine.model import Rule
 from stagewise.models.arms import compute_lows, split_delta
 from stagewise.models.context import NOISE, Signal, SignalModel, compute_action_shares
 from stagewise.models.model_block import ModelBlockSpec
-from stagewise.policies.arrays import assemble_arrays
+from stagewise.policies.arrays import assemble_arrays, build_round_spec
 from stagewise.policies.base_policy import check_unit_range
 from stagewise.policies.baseline import check_safe_range, require_arm
 from stagewise.policies.certificate_settings import CertificateSettings
@@ -33,6 +33,7 @@ from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import Thresholds, get_safe_costs, resolve_thresholds
 from stagewise.records.decision import Decision
 from stagewise.records.random_key import RandomKey
+from stagewise.rules.certified import CERTIFIED_MIXTURE
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -80,9 +81,7 @@ class ContextCAPS(CertificateSettings, ContextPolicy, SafePolicy):
     split_delta: bool = field(init=False, default=True)
 
     decision_type: ClassVar[type[Decision]] = Decision  # the class of its decisions
-    round_spec: ClassVar[RoundSpec] = RoundSpec(
-        per_action_ridge=1, segment_rates=1, rule=MIXTURE, sampled=EVERY, separate_models=1
-    )  # one for all models
+    rule: ClassVar[Rule] = CERTIFIED_MIXTURE
     mixes: ClassVar[bool] = True
     separate_models: ClassVar[bool] = True  # type: ignore[misc]  # every signal has a model of its own
     requires_unit_range: ClassVar[bool] = True  # outcomes must lie in [0, 1]
@@ -102,7 +101,8 @@ class ContextCAPS(CertificateSettings, ContextPolicy, SafePolicy):
         blocks = self.build_models(safe, thresholds)
         head, origin = (self.switches | SAFE_COST_DECLARED, 0, int(safe.arm or 0)), np.zeros(self.width)
         layout, settings = assemble_arrays(head, constraints, origin, blocks, last=last)
-        set_derived(self, layout=layout, settings=settings)
+        spec = build_round_spec(blocks, self.rule, thresholds.values.size)
+        set_derived(self, layout=layout, settings=settings, round_spec=spec)
 
     @cached_property
     def models(self) -> dict[str, str]:

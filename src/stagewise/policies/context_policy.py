@@ -7,10 +7,18 @@ import numpy as np
 
 from stagewise.engine.compile import Floats, Ints, as_python
 from stagewise.engine.layout import CACHE_DISABLED, CACHED, CAPACITY, SAFE_INDEX
-from stagewise.engine.memory import build_memory_kernels, copy_to_more_actions
-from stagewise.engine.round import RoundSpec
-from stagewise.models.segment_rates import add_segments, are_slots_valid, count_rows_before_full, get_most_segments
-from stagewise.policies.arrays import MEMORY_SIZE, allocate_aligned, fits_layout, get_initializer
+from stagewise.engine.memory import fits_layout, memory_size, start_memory, widen_memory
+from stagewise.engine.model import RoundSpec
+from stagewise.models.per_action_ridge import widen_per_action_ridge
+from stagewise.models.segment_rates import (
+    SEGMENT_RATES,
+    add_segments,
+    are_slots_valid,
+    copy_to_more_actions,
+    count_rows_before_full,
+    get_most_segments,
+)
+from stagewise.policies.arrays import allocate_aligned
 from stagewise.policies.compiled_policy import CompiledPolicy
 from stagewise.policies.context_rows import ACTION, FIRST_NUMBER, ONE
 from stagewise.policies.policy import State
@@ -21,7 +29,7 @@ from stagewise.problem.errors import ErrorCode, InvalidActions
 from stagewise.problem.formatting import format_count, safe_repr
 from stagewise.records.decision import Decision
 
-GROW, IN_ORDER = as_python(copy_to_more_actions), as_python(are_slots_valid)
+WIDEN, IN_ORDER = as_python(widen_per_action_ridge), as_python(are_slots_valid)
 FIRST_CAPACITY = 8  # segments
 
 
@@ -42,6 +50,11 @@ class ContextPolicy(CompiledPolicy):
     def first_segment(self) -> int:
         """The column of the first segment."""
         return FIRST_NUMBER + self.context
+
+    @cached_property
+    def rate_blocks(self) -> Ints:
+        """The indices of the blocks with rates by segment."""
+        return np.array([i for i, model in enumerate(self.round_spec.models) if model is SEGMENT_RATES], dtype=np.int64)
 
     @cached_property
     def _template(self) -> Floats:
@@ -169,14 +182,14 @@ class ContextPolicy(CompiledPolicy):
         return State(memory)
 
     def fits(self, memory: Floats) -> bool:
-        if not fits_layout(memory, self.layout, MOST) or memory[CACHED] != CACHE_DISABLED:
+        if not fits_layout(self.round_spec.models, memory, self.layout, MOST) or memory[CACHED] != CACHE_DISABLED:
             return False
-        return bool(memory[CAPACITY] >= self.first_capacity) and IN_ORDER(self.layout, memory)
+        return bool(memory[CAPACITY] >= self.first_capacity) and IN_ORDER(self.layout, memory, self.rate_blocks)
 
     def enlarge(self, layout: Ints, settings: Floats, memory: Floats) -> Floats:
         """Return the memory with twice the capacity where more than half is used, so that lookups stay fast."""
         capacity = int(memory.item(CAPACITY))
-        if capacity == 0 or 2 * get_most_segments(layout, memory) < capacity:
+        if capacity == 0 or 2 * get_most_segments(layout, memory, self.rate_blocks) < capacity:
             return memory
         return self.with_capacity(memory, capacity)
 
@@ -184,13 +197,17 @@ class ContextPolicy(CompiledPolicy):
         """Return the memory with capacity for twice this number of segments, so that lookups stay fast."""
         if 2 * segments <= memory.item(CAPACITY):
             return memory
-        changed = allocate_aligned(MEMORY_SIZE(self.layout, int(CACHE_DISABLED), 2 * segments))
-        build_memory_kernels(*self.round_spec.models).widen(self.layout, memory, 2 * segments, changed)
+        changed = allocate_aligned(memory_size(self.round_spec.models, self.layout, int(CACHE_DISABLED), 2 * segments))
+        widen_memory(self.round_spec.models, self.layout, memory, 2 * segments, changed)
         return changed
 
     def with_capacity_for(self, memory: Floats, segments: int) -> Floats:
         """Return the memory with capacity for this number of additional segments."""
-        return self.with_capacity(memory, segments + get_most_segments(self.layout, memory)) if segments else memory
+        return (
+            self.with_capacity(memory, segments + get_most_segments(self.layout, memory, self.rate_blocks))
+            if segments
+            else memory
+        )
 
     def learn_rows(self, state: State, rows: Floats, values: Floats) -> State:
         """Learn rows (n, D) and values (n, 1 + m), NaN for missing signals; bitwise equal to one by one."""
@@ -198,7 +215,7 @@ class ContextPolicy(CompiledPolicy):
         while done < len(rows):
             memory = self.enlarge(self.layout, self.settings, state.memory)
             count = (
-                count_rows_before_full(self.layout, memory, rows[done:], values[done:])
+                count_rows_before_full(self.layout, memory, self.rate_blocks, rows[done:], values[done:])
                 if memory.item(CAPACITY)
                 else len(rows)
             )
@@ -212,17 +229,23 @@ class ContextPolicy(CompiledPolicy):
         memory, first = state.memory, self.first_segment
         keys_by_division = [np.unique(actions[:, first + division]) for division in range(self.segments)]
         memory = self.with_capacity(
-            memory, get_most_segments(self.layout, memory) + max((keys.size for keys in keys_by_division), default=0)
+            memory,
+            get_most_segments(self.layout, memory, self.rate_blocks)
+            + max((keys.size for keys in keys_by_division), default=0),
         )
         for division, keys in enumerate(keys_by_division):
-            add_segments(self.layout, memory, first + division, keys)
+            add_segments(self.layout, memory, self.rate_blocks, first + division, keys)
         return super().learn_log(State(memory), actions, values)
 
     def grow_state(self, fewer: "ContextPolicy", state: State) -> State:
         """Return the state of a policy with fewer actions (the first of this policy's) as a state of this policy."""
         capacity = int(fewer.check_state(state).memory[CAPACITY])
-        memory = allocate_aligned(MEMORY_SIZE(self.layout, 0, capacity))
-        get_initializer(self.round_spec)(self.layout, self.settings, capacity, memory, np.empty(0))
+        memory = allocate_aligned(memory_size(self.round_spec.models, self.layout, 0, capacity))
+        start_memory(self.round_spec.models, self.layout, self.settings, capacity, memory)
         memory[CACHED] = CACHE_DISABLED
-        GROW(fewer.layout, state.memory, self.layout, memory)
+        for (model, old), (_, new) in zip(fewer.iter_blocks(state.memory), self.iter_blocks(memory), strict=True):
+            if model is SEGMENT_RATES:
+                copy_to_more_actions(old, new, state.memory, memory)
+            else:
+                WIDEN(self.layout, old, new, state.memory, memory)
         return State(memory)

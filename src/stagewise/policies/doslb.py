@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from stagewise.engine.round import MIXTURE, RoundSpec
+from stagewise.engine.model import RoundSpec
 from stagewise.policies.lclucb import LCLUCB
 from stagewise.policies.mixture_decision import GET_DECISION_VIEWS, OPTIMISTIC_COSTS, build_mixture_decision
 from stagewise.policies.policy import State
@@ -12,8 +12,7 @@ from stagewise.policies.settings import Optimism
 from stagewise.problem.actions import ActionSet
 from stagewise.records.decision import Decision
 from stagewise.records.random_key import RandomKey
-
-MIXTURES = RoundSpec(ridge=1, rule=MIXTURE)
+from stagewise.rules.mixture import MIXTURE
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -44,14 +43,14 @@ class DOSLB(LCLUCB):
     theorem: ClassVar[str] = ""
 
     def get_round_spec(self, actions: Any) -> RoundSpec | None:
-        return self.round_spec if actions.between else MIXTURES._replace(per_round_safe=self.round_spec.per_round_safe)
+        return self.round_spec if actions.between else self.round_spec._replace(rule=MIXTURE)
 
     def choose(self, state: State, actions: Any, draw: RandomKey) -> Decision:
         if isinstance(actions, ActionSet) and not actions.between:
             listed = self.check_actions(actions.as_list())
             of_round, round_spec = (
                 self.get_round_safe_action(listed),
-                MIXTURES._replace(per_round_safe=self.round_spec.per_round_safe),
+                self.round_spec._replace(rule=MIXTURE),
             )
             result = self.play_round(round_spec, state, listed.features, listed.eligible, draw, of_round)
             action = copy_action(GET_DECISION_VIEWS(result.layout, result.answer).action)

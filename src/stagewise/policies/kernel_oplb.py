@@ -8,12 +8,11 @@ import numpy as np
 
 from stagewise.engine.compile import Floats, Ints, as_python
 from stagewise.engine.layout import CACHED, CAPACITY, ENFORCES_LIMITS, OFFERS_SAFE
-from stagewise.engine.memory import build_memory_kernels, get_most_basis_points
-from stagewise.engine.round import MIXTURE, RoundSpec
-from stagewise.models.kernel_ridge import KernelModel, get_basis_points
-from stagewise.models.model_block import iter_model_blocks
+from stagewise.engine.memory import fits_layout, memory_size, widen_memory
+from stagewise.engine.model import RoundSpec, Rule
+from stagewise.models.kernel_ridge import KernelModel, count_basis_points, get_basis_points
 from stagewise.models.similarity import Kernel, similarity
-from stagewise.policies.arrays import MEMORY_SIZE, assemble_arrays, fits_layout
+from stagewise.policies.arrays import assemble_arrays, build_round_spec
 from stagewise.policies.baseline import fill_zero_reward, reject_round_safe_action, require_features
 from stagewise.policies.compiled_policy import GET_KNOWN_ACTIONS
 from stagewise.policies.cost_bounds import compute_ceilings, compute_max_action_norm, describe_norm_excess
@@ -45,10 +44,12 @@ from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import Thresholds, resolve_thresholds
 from stagewise.records.decision import Decision
 from stagewise.records.random_key import RandomKey
+from stagewise.rules.mixture import MIXTURE
 
 SMALLEST_NOVELTY = 1e-12
 FIRST_CAPACITY = 8  # basis points; a memory grows by half
 GET_BASIS_POINTS = as_python(get_basis_points)
+COUNT_POINTS = as_python(count_basis_points)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -93,7 +94,7 @@ class KernelOPLB(SafePolicy):
     model: KernelModel = field(init=False, repr=False)
     span: float = field(init=False, repr=False)  # the largest √k(x, x) that the default of cost_bound allows
 
-    round_spec: ClassVar[RoundSpec] = RoundSpec(kernel_ridge=1, rule=MIXTURE)
+    rule: ClassVar[Rule] = MIXTURE
     mixes: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -124,9 +125,11 @@ class KernelOPLB(SafePolicy):
             raise InvalidProblem(
                 ErrorCode.BOUND_EXCEEDED, "{problem}", problem=describe_norm_excess("the safe action", size, span)
             )
-        layout, settings = assemble_arrays((switches, 0, -1), constraints, safe.features, tuple(model.build_blocks()))
+        blocks = tuple(model.build_blocks())
+        layout, settings = assemble_arrays((switches, 0, -1), constraints, safe.features, blocks)
         set_derived(self, dimension=safe.dimension, span=span, thresholds=thresholds, model=model)
-        set_derived(self, layout=layout, settings=settings)
+        spec = build_round_spec(blocks, self.rule, thresholds.values.size)
+        set_derived(self, layout=layout, settings=settings, round_spec=spec)
 
     def build_model(self, safe: SafeAction, thresholds: Thresholds) -> KernelModel:
         """Return the model of the signals."""
@@ -169,7 +172,7 @@ class KernelOPLB(SafePolicy):
         """Return the initial memory of a compiled run, with all actions cached and capacity for all of them."""
         self.check_actions(offered)  # raise the same errors as `decide`
         memory = self.start_or_copy(learned).memory
-        used = 0 if learned is None else get_most_basis_points(self.layout, memory)
+        used = 0 if learned is None else self.count_points(memory)
         capacity = max(min(self.capacity, len(features) + 1 + used), self.first_capacity)
         cached = GET_KNOWN_ACTIONS(self.layout, self.settings, memory).cached
         if memory[CACHED] != 0.0 and not np.array_equal(cached, features):
@@ -201,22 +204,26 @@ class KernelOPLB(SafePolicy):
     def enlarge(self, layout: Ints, settings: Floats, memory: Floats) -> Floats:
         """Return the memory, enlarged up to `capacity` where it has no room for another basis point."""
         capacity, cached = int(memory[CAPACITY]), int(memory[CACHED])
-        if capacity == self.capacity or get_most_basis_points(layout, memory) < capacity:
+        if capacity == self.capacity or self.count_points(memory) < capacity:
             return memory
         more = min(capacity + max(capacity // 2, FIRST_CAPACITY), self.capacity)
-        changed = np.empty(MEMORY_SIZE(layout, cached, more))
-        build_memory_kernels(*self.round_spec.models).widen(layout, memory, more, changed)
+        changed = np.empty(memory_size(self.round_spec.models, layout, cached, more))
+        widen_memory(self.round_spec.models, layout, memory, more, changed)
         return changed
+
+    def count_points(self, memory: Floats) -> int:
+        """Return the largest number of basis points that a block uses."""
+        return max(COUNT_POINTS(block, memory) for _, block in self.iter_blocks(memory))
 
     def count_free_rows(self, layout: Ints, memory: Floats) -> int:
         """Return a lower bound on the number of observations that a memory has room for; unlimited at `capacity`."""
         capacity = int(memory[CAPACITY])
-        return MANY if capacity == self.capacity else capacity - get_most_basis_points(layout, memory)
+        return MANY if capacity == self.capacity else capacity - self.count_points(memory)
 
     def fits(self, memory: Floats) -> bool:
-        if not fits_layout(memory, self.layout, self.capacity) or memory[CAPACITY] < 1:
+        if not fits_layout(self.round_spec.models, memory, self.layout, self.capacity) or memory[CAPACITY] < 1:
             return False
-        sums = [GET_BASIS_POINTS(self.layout, part, memory).sums for part in iter_model_blocks(self.layout, memory)]
+        sums = [GET_BASIS_POINTS(self.layout, part, memory).sums for _, part in self.iter_blocks(memory)]
         used, neglected = np.array(sums).T
         return bool(np.all((used % 1.0 == 0.0) & (used >= 0.0) & (used <= memory[CAPACITY]) & (neglected >= 0.0)))
 

@@ -8,10 +8,11 @@ import numpy as np
 
 from stagewise.engine.compile import Floats
 from stagewise.engine.layout import ENFORCES_LIMITS, OFFERS_SAFE, PER_ROUND_SAFE
-from stagewise.engine.round import RAYS, RoundSpec
+from stagewise.engine.model import RoundSpec, Rule
+from stagewise.models.per_round_ridge import PER_ROUND_RIDGE
 from stagewise.models.regression import RADII, Radius
-from stagewise.models.ridge import THEORY, LinearModel
-from stagewise.policies.arrays import NOTHING, assemble_arrays
+from stagewise.models.ridge import RIDGE, THEORY, LinearModel
+from stagewise.policies.arrays import NOTHING, assemble_arrays, build_round_spec
 from stagewise.policies.baseline import fill_zero_reward, parse_safe_action, require_features
 from stagewise.policies.cost_bounds import (
     compute_ceilings,
@@ -38,6 +39,7 @@ from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import Thresholds, resolve_thresholds
 from stagewise.records.decision import Decision
 from stagewise.records.random_key import RandomKey
+from stagewise.rules.ray import RAY
 
 LEAST_RIDGE, MOST_RIDGE = 1e-8, 1e50  # range of the default ridge; a smaller one would reject features of size 100
 LARGEST_SHARE = 1e6  # an action's largest feature in units of √λ (docs/decisions/0005-square-root.md)
@@ -65,7 +67,7 @@ class LinearPolicy(PerRoundSafePolicy, SafePolicy):
     model: LinearModel = field(init=False, repr=False)
     span: float = field(init=False, repr=False)  # the largest norm of an action under the default cost_bound
 
-    round_spec: ClassVar[RoundSpec] = RoundSpec(ridge=1, rule=RAYS)
+    rule: ClassVar[Rule] = RAY
     inflates: ClassVar[bool] = True  # the uncertainty of costs raises the optimistic reward
     returns: ClassVar[bool] = True  # a directional choice is cut back to a safe one
 
@@ -81,8 +83,7 @@ class LinearPolicy(PerRoundSafePolicy, SafePolicy):
 
     def __post_init__(self) -> None:
         copy_settings(self)
-        if check_bool(self.separate_models, "separate_models"):
-            set_derived(self, round_spec=self.round_spec._replace(separate_models=1))
+        check_bool(self.separate_models, "separate_models")
         per_round_safe = parse_safe_action(self.safe_action).is_per_round
         safe = self.resolve_safe_action(per_round_safe)
         thresholds = resolve_thresholds(self.threshold, self.safe_action)
@@ -106,10 +107,10 @@ class LinearPolicy(PerRoundSafePolicy, SafePolicy):
                 (head[0] | PER_ROUND_SAFE, *head[1:]),
                 *build_unknown_safe_action(safe.dimension, thresholds.values.size),
             )
-            set_derived(self, round_spec=self.round_spec._replace(per_round_safe=1))
         blocks = tuple(model.build_blocks())
         set_derived(self, dimension=safe.dimension, span=span, thresholds=thresholds, model=model)
         layout, settings = assemble_arrays(head, constraints, features, blocks, declared, self.last_numbers(model))
+        set_derived(self, round_spec=build_round_spec(blocks, self.rule, thresholds.values.size))
         set_derived(self, layout=layout, settings=settings)
 
     def resolve_safe_action(self, per_round_safe: bool) -> SafeAction:
@@ -158,6 +159,7 @@ class LinearPolicy(PerRoundSafePolicy, SafePolicy):
             confidence=np.full(len(names), math.log(1.0 / share)),
             radius=radius,
             separate_models=self.separate_models,
+            model=PER_ROUND_RIDGE if per_round_safe else RIDGE,
         )
 
     def get_round_spec(self, actions: Any) -> RoundSpec | None:

@@ -9,10 +9,11 @@ import numpy as np
 
 from stagewise.engine.compile import Floats, Ints
 from stagewise.engine.layout import ENFORCES_LIMITS, FEATURES
-from stagewise.engine.round import RAYS, RoundSpec
+from stagewise.engine.memory import fits_layout
+from stagewise.engine.model import RoundSpec
 from stagewise.models.regression import RADII, Radius
-from stagewise.models.ridge import LinearModel
-from stagewise.policies.arrays import assemble_arrays, fits_layout
+from stagewise.models.ridge import RIDGE, LinearModel
+from stagewise.policies.arrays import assemble_arrays
 from stagewise.policies.base_policy import REWARD
 from stagewise.policies.linear_policy import check_bound_read, check_features, compute_ridge
 from stagewise.policies.policy import State
@@ -25,6 +26,7 @@ from stagewise.problem.errors import ErrorCode, InvalidActions
 from stagewise.problem.thresholds import NO_THRESHOLDS
 from stagewise.records.decision import Decision
 from stagewise.records.random_key import RandomKey
+from stagewise.rules.ray import RAY
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -55,7 +57,7 @@ class LinUCB(UnconstrainedPolicy):
     radius: Radius = "joint"
     """The kind of confidence radius (docs/theory/joint-radius.md)."""
 
-    round_spec: ClassVar[RoundSpec] = RoundSpec(ridge=1, rule=RAYS)
+    round_spec: ClassVar[RoundSpec] = RoundSpec((RIDGE,), RAY)
     learns: ClassVar[str] = REWARD
 
     def __post_init__(self) -> None:
@@ -103,7 +105,7 @@ class LinUCB(UnconstrainedPolicy):
         layout, settings = self.arrays(dimension)
         if not state.memory.size:
             return layout, settings, self.build_memory(layout, settings)
-        if not fits_layout(state.memory, layout, 0):
+        if not fits_layout(self.round_spec.models, state.memory, layout, 0):
             raise InvalidActions(
                 ErrorCode.DIMENSION_MISMATCH,
                 "the actions have {layout} features, and this learner's earlier actions had {memory}; they must agree",
@@ -133,4 +135,4 @@ class LinUCB(UnconstrainedPolicy):
     def get_dimension(self, memory: Floats) -> int:
         """Return the dimension of a memory; 0: it fits none."""
         sizes = range(2 if self.radius == "paper" else 1, int(math.sqrt(memory.size)) + 1)
-        return next((d for d in sizes if fits_layout(memory, self.arrays(d)[0], 0)), 0)
+        return next((d for d in sizes if fits_layout(self.round_spec.models, memory, self.arrays(d)[0], 0)), 0)

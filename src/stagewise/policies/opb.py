@@ -7,10 +7,10 @@ import numpy as np
 
 from stagewise.engine.layout import ENFORCES_LIMITS, OFFERS_SAFE, SAFE_INDEX
 from stagewise.engine.limits import HORIZON_EXCEEDED
-from stagewise.engine.round import MIXTURE, RoundSpec
+from stagewise.engine.model import Rule
 from stagewise.models.arms import ArmsModel, split_delta
 from stagewise.policies.arms_policy import ArmsPolicy, eligible_arms, most_pulls
-from stagewise.policies.arrays import NOTHING, assemble_arrays
+from stagewise.policies.arrays import NOTHING, assemble_arrays, build_round_spec
 from stagewise.policies.baseline import check_safe_range, require_arm
 from stagewise.policies.cost_bounds import compute_ceilings, parse_cost_bounds
 from stagewise.policies.mixture_decision import build_mixture_decision
@@ -29,6 +29,7 @@ from stagewise.problem.errors import ErrorCode, InvalidProblem
 from stagewise.problem.thresholds import resolve_thresholds
 from stagewise.records.decision import Decision
 from stagewise.records.random_key import RandomKey
+from stagewise.rules.mixture import MIXTURE
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -56,14 +57,13 @@ class OPB(ArmsPolicy, SafePolicy):
 
     model: ArmsModel = field(init=False, repr=False)
 
-    round_spec: ClassVar[RoundSpec] = RoundSpec(arms=1, rule=MIXTURE)
+    rule: ClassVar[Rule] = MIXTURE
     mixes: ClassVar[bool] = True
     theorem: ClassVar[str] = "arms"
 
     def __post_init__(self) -> None:
         copy_settings(self)
-        if check_bool(self.separate_models, "separate_models"):
-            set_derived(self, round_spec=self.round_spec._replace(separate_models=1))
+        check_bool(self.separate_models, "separate_models")
         self.set_default_radius()
         safe = require_arm(self.safe_action, check_size(self.arms, "arms"))
         thresholds = resolve_thresholds(self.threshold, safe)
@@ -86,7 +86,8 @@ class OPB(ArmsPolicy, SafePolicy):
         head, blocks = (self.switches, 0, int(safe.arm or 0)), tuple(model.build_blocks())
         set_derived(self, thresholds=thresholds, model=model)
         layout, settings = assemble_arrays(head, constraints, NOTHING, blocks, last=self.last_numbers())
-        set_derived(self, layout=layout, settings=settings)
+        spec = build_round_spec(blocks, self.rule, thresholds.values.size)
+        set_derived(self, layout=layout, settings=settings, round_spec=spec)
 
     @property
     def switches(self) -> int:
@@ -108,7 +109,7 @@ class OPB(ArmsPolicy, SafePolicy):
 
     def choose(self, state: State, actions: Any, draw: RandomKey) -> Decision:
         eligible, safe_index = eligible_arms(actions, self.arms), int(self.layout[SAFE_INDEX])
-        if self.horizon is not None and most_pulls(self.layout, state.memory) >= self.horizon:
+        if self.horizon is not None and most_pulls(self.round_spec.models, self.layout, state.memory) >= self.horizon:
             offer = RoundActions(self.arms, eligible, safe_index, safe_index, None)  # the radii hold up to the horizon
             return build_safe_decision(offer, self.thresholds, draw.round, CAUSES[HORIZON_EXCEEDED])
         result = self.play_round(self.round_spec, state, self.no_features, eligible, draw)

@@ -5,8 +5,8 @@ from typing import Any, ClassVar, Literal
 
 from stagewise.engine.compile import Floats
 from stagewise.engine.limits import BOUNDS_NOT_FINITE, CONTRADICTED, NO_CERTIFIED_ACTION, SAFE_ACTION_COST_UNCERTAIN
+from stagewise.engine.model import RoundSpec, Rule
 from stagewise.engine.random import POLICY, uniform
-from stagewise.engine.round import MIXTURE, RoundSpec
 from stagewise.policies.compiled_policy import RoundResult
 from stagewise.policies.mixture_decision import BoundedMixture, build_mixture_decision, read_mixture, sample_code
 from stagewise.policies.per_candidate_bounds import PerCandidateBounds
@@ -17,6 +17,7 @@ from stagewise.policies.socp import build_action_bounds, refine_mixture, solve_s
 from stagewise.problem.errors import ErrorCode, InvalidProblem
 from stagewise.records.decision import Decision
 from stagewise.records.random_key import RandomKey
+from stagewise.rules.mixture import MIXTURE
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -44,7 +45,7 @@ class OPLB(PerCandidateBounds):
         array([0.5, 0. , 0.5])
     """
 
-    round_spec: ClassVar[RoundSpec] = RoundSpec(ridge=1, rule=MIXTURE)
+    rule: ClassVar[Rule] = MIXTURE
     mixes: ClassVar[bool] = True
     theorem: ClassVar[str] = "mixtures"
 

@@ -9,13 +9,12 @@ import numpy as np
 from stagewise.engine.compile import Floats, as_python
 from stagewise.engine.layout import SUB_GAUSSIAN, UNIT_RANGE
 from stagewise.models.arms import compute_lows
-from stagewise.models.model_block import iter_model_blocks
-from stagewise.models.per_candidate import compute_edge, get_candidate_sets, tighten_by_ellipsoid
+from stagewise.models.per_candidate import PER_CANDIDATE_RIDGE, compute_edge, get_candidate_sets, tighten_by_ellipsoid
 from stagewise.models.ridge import LinearModel
 from stagewise.policies.baseline import parse_safe_action
 from stagewise.policies.linear_policy import LinearPolicy
 from stagewise.policies.policy import State
-from stagewise.policies.settings import check_probability, set_derived
+from stagewise.policies.settings import check_probability
 from stagewise.problem.checks import check_bool
 from stagewise.problem.errors import ErrorCode, InvalidProblem
 from stagewise.problem.safe_action import SafeAction
@@ -36,12 +35,7 @@ class PerCandidateBounds(LinearPolicy):
 
     def __post_init__(self) -> None:
         per_round_safe = parse_safe_action(self.safe_action).is_per_round
-        set_derived(
-            self,
-            round_spec=self.round_spec._replace(
-                per_candidate=int(check_bool(self.per_action_bounds, "per_action_bounds") and not per_round_safe)
-            ),
-        )
+        check_bool(self.per_action_bounds, "per_action_bounds")
         if self.per_action_bounds and self.has_per_action_setting and per_round_safe:
             raise InvalidProblem(
                 ErrorCode.CONFLICTING_SETTINGS,
@@ -85,7 +79,12 @@ class PerCandidateBounds(LinearPolicy):
         candidate_ends = np.vstack([edges, compute_lows(thresholds.signs)])
         sharp = UNIT_RANGE if self.is_count_based else SUB_GAUSSIAN
         return replace(
-            model, confidence=-np.log(delta * ellipsoids), per_candidate=sharp, per_candidate_ends=candidate_ends
+            model,
+            confidence=-np.log(delta * ellipsoids),
+            model=PER_CANDIDATE_RIDGE,
+            straight=int(self.mixes),
+            per_candidate=sharp,
+            per_candidate_ends=candidate_ends,
         )
 
     @property
@@ -105,9 +104,7 @@ class PerCandidateBounds(LinearPolicy):
             return super().learn_log(state, actions, values)
         before = state.memory.copy()
         state = super().learn_log(state, actions, values)
-        for block, old in zip(
-            iter_model_blocks(self.layout, state.memory), iter_model_blocks(self.layout, before), strict=True
-        ):
+        for (_, block), (_, old) in zip(self.iter_blocks(state.memory), self.iter_blocks(before), strict=True):
             if block.per_candidate > 0:
                 ends, saved = GET_CANDIDATE_SETS(block), GET_CANDIDATE_SETS(old)
                 ends.lows[:], ends.highs[:] = saved.lows, saved.highs

@@ -3,7 +3,7 @@
 from typing import Any, NamedTuple, Protocol
 
 from stagewise.engine.compile import Floats
-from stagewise.models.regression import ELSEWHERE
+from stagewise.engine.layout import ELSEWHERE
 from stagewise.problem.checks import find_missing_attributes
 from stagewise.problem.errors import ErrorCode, InvalidProblem
 from stagewise.problem.formatting import safe_repr

@@ -7,7 +7,8 @@ import numpy as np
 
 from stagewise.engine.compile import Floats, Ints
 from stagewise.engine.layout import ENFORCES_LIMITS
-from stagewise.engine.round import RAYS, RoundSpec
+from stagewise.engine.model import RoundSpec
+from stagewise.models.arms import ARMS
 from stagewise.policies.arms_policy import ArmsPolicy, eligible_arms
 from stagewise.policies.arrays import assemble_arrays
 from stagewise.policies.base_policy import REWARD
@@ -19,6 +20,7 @@ from stagewise.problem.checks import check_size
 from stagewise.problem.thresholds import NO_THRESHOLDS
 from stagewise.records.decision import Decision
 from stagewise.records.random_key import RandomKey
+from stagewise.rules.ray import RAY
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -40,7 +42,7 @@ class UCB(ArmsPolicy, UnconstrainedPolicy):
     layout: Ints = field(init=False, repr=False)
     settings: Floats = field(init=False, repr=False)
 
-    round_spec: ClassVar[RoundSpec] = RoundSpec(arms=1, rule=RAYS)
+    round_spec: ClassVar[RoundSpec] = RoundSpec((ARMS,), RAY)
     learns: ClassVar[str] = REWARD
 
     def __post_init__(self) -> None:

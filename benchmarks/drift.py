@@ -23,7 +23,7 @@ from stagewise.engine.layout import ELSEWHERE
 from stagewise.models.regression import LOG_DET
 from stagewise.models.regression import learn_ridge
 from stagewise.models.ridge import LinearModel
-from stagewise.policies.arrays import assemble_arrays
+from stagewise.policies.rounds import assemble_arrays
 
 D = 10
 MEMORY_KERNELS, PART_OF = build_memory_kernels(*RoundSpec(ridge=1).models), as_python(get_model_block)

@@ -17,7 +17,7 @@ from stagewise.models.regression import compute_cached_ridge_bounds
 from stagewise.models.regression import compute_ridge_bounds
 from stagewise.models.regression import learn_ridge
 from stagewise.models.ridge import LinearModel
-from stagewise.policies.arrays import assemble_arrays
+from stagewise.policies.rounds import assemble_arrays
 
 PART_OF, SAFE = as_python(get_model_block), as_python(get_known_actions)
 MEMORY_KERNELS = build_memory_kernels(*RoundSpec(ridge=1).models)

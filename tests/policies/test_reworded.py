@@ -118,7 +118,7 @@ CASES: dict[str, Callable[[], list[Any]]] = {
 @pytest.mark.parametrize("case", CASES)
 def test_worded_otherwise_the_same_is_played(case: str) -> None:
     plain = CASES[case]()
-    met = "safe_action_cost_uncertain" if case == "functions that wait" else "contradiction"
+    met = "safe_action_cost_uncertain" if case == "functions that wait" else "assumption_contradicted"
     assert any(f'"reason": "{met}"' in str(one) for one in plain)
     with pytest.MonkeyPatch.context() as patched:
         reword(patched, draw_word(5))

@@ -96,7 +96,7 @@ def test_each_cost_may_have_a_bound_of_its_own() -> None:
     assert steps[:2] == pytest.approx([3.0 / 4.0] * 2)
     assert steps[2] < 0.7
     for bad, code, part in (
-        ({"a": 4.0}, ErrorCode.UNKNOWN_NAME, "['a']"),
+        ({"a": 4.0}, ErrorCode.UNKNOWN_NAME, "'b'"),
         ([4.0], ErrorCode.WRONG_SHAPE, "1"),
         ("units", ErrorCode.WRONG_TYPE, "'units'"),
         ([4.0, -1.0], ErrorCode.OUT_OF_RANGE, "-1.0"),

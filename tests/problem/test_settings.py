@@ -187,9 +187,9 @@ def test_roful_has_one_optimism() -> None:
 @pytest.mark.parametrize(
     ("value", "parts"),
     [
-        ([0.5], [ErrorCode.WRONG_SHAPE, "reward, cost", "1"]),
-        ([0.5, 0.5, 0.5], [ErrorCode.WRONG_SHAPE, "reward, cost", "3"]),
-        ([], [ErrorCode.WRONG_SHAPE, "reward, cost", "0"]),
+        ([0.5], [ErrorCode.WRONG_SHAPE, "'reward', 'cost'", "1"]),
+        ([0.5, 0.5, 0.5], [ErrorCode.WRONG_SHAPE, "'reward', 'cost'", "3"]),
+        ([], [ErrorCode.WRONG_SHAPE, "'reward', 'cost'", "0"]),
         ([0.5, -0.5], [ErrorCode.OUT_OF_RANGE, "of cost", "-0.5"]),
         ([NAN, 0.5], [ErrorCode.NOT_FINITE, "of reward", "nan"]),
         (["a", 0.5], [ErrorCode.WRONG_TYPE, "of reward", "'a'"]),

@@ -57,7 +57,7 @@ BAD_THRESHOLDS = {
     "a table of one": (np.array([[0.5]]), ["a number"]),
     "nan in a mapping": ({"spend": NAN}, [ErrorCode.NOT_FINITE, "'spend'", "nan"]),
     "nothing in a mapping": ({"spend": None}, [ErrorCode.WRONG_TYPE, "'spend'", "None"]),
-    "a number for a name": ({1: 0.5}, [ErrorCode.INVALID_NAME, "{1: 0.5}"]),
+    "a number for a name": ({1: 0.5}, [ErrorCode.INVALID_NAME, "1"]),
     "at least nothing": (AtLeast(None), [ErrorCode.WRONG_TYPE, "None"]),
     "at least nan": (AtLeast(NAN), [ErrorCode.NOT_FINITE, "nan"]),
     "at least at least": (AtLeast(AtLeast(0.1)), [ErrorCode.WRONG_TYPE, "AtLeast(value=0.1)"]),
@@ -120,21 +120,21 @@ def test_a_known_cost_without_slack_is_refused_even_where_another_is_unknown() -
 
 
 BAD_COSTS = {
-    "other names": ({"speed": 0.1}, {"spend": 0.5}, [ErrorCode.UNKNOWN_NAME, "['speed']", "['spend']"]),
+    "other names": ({"speed": 0.1}, {"spend": 0.5}, [ErrorCode.UNKNOWN_NAME, "'speed'", "'spend'"]),
     "too many names": (
         {"spend": 0.1, "wait": 0.1},
         {"spend": 0.5},
-        [ErrorCode.UNKNOWN_NAME, "['spend', 'wait']", "['spend']"],
+        [ErrorCode.UNKNOWN_NAME, "'wait'", "'spend'"],
     ),
     "too few names": (
         {"spend": 0.1},
         {"spend": 0.5, "wait": 0.5},
-        [ErrorCode.UNKNOWN_NAME, "['spend']", "['spend', 'wait']"],
+        [ErrorCode.UNKNOWN_NAME, "'wait'"],
     ),
-    "numbers for names": ({1: 0.1}, {"spend": 0.5}, [ErrorCode.UNKNOWN_NAME, "[1]", "['spend']"]),
-    "names where there are none": ({"spend": 0.1}, 0.5, [ErrorCode.UNKNOWN_NAME, "['spend']", "['cost']"]),
-    "one for two": (0.1, [0.5, 0.5], [ErrorCode.WRONG_SHAPE, "cost 1, cost 2", "1"]),
-    "three for two": ([0.1] * 3, [0.5, 0.5], [ErrorCode.WRONG_SHAPE, "cost 1, cost 2", "3"]),
+    "numbers for names": ({1: 0.1}, {"spend": 0.5}, [ErrorCode.UNKNOWN_NAME, "1", "'spend'"]),
+    "names where there are none": ({"spend": 0.1}, 0.5, [ErrorCode.UNKNOWN_NAME, "'spend'", "'cost'"]),
+    "one for two": (0.1, [0.5, 0.5], [ErrorCode.WRONG_SHAPE, "'cost 1', 'cost 2'", "1"]),
+    "three for two": ([0.1] * 3, [0.5, 0.5], [ErrorCode.WRONG_SHAPE, "'cost 1', 'cost 2'", "3"]),
     "an empty list": ([], 0.5, [ErrorCode.WRONG_SHAPE, "cost", "0"]),
     "text": ("x", 0.5, [ErrorCode.WRONG_TYPE, "'x'"]),
     "a truth value": (True, 0.5, [ErrorCode.WRONG_TYPE, "True"]),

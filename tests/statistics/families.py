@@ -10,7 +10,7 @@ from stagewise.engine.compile import Floats
 from stagewise.engine.workspace import scratch_size
 from stagewise.engine.workspace import work_size
 from stagewise.engine.workspace import answer_size
-from stagewise.policies.arrays import with_sizes
+from stagewise.policies.rounds import with_sizes
 from stagewise.problem.actions import ALL
 
 SEED = 20260803

@@ -28,7 +28,7 @@ MAX_HALF_STEP, STEP_DIVISOR = 1024, 64  # outcomes between tests: half of all, u
 def iter_signals(policy: Any, memory: Floats) -> Iterator[tuple[str, int, int, Part]]:
     """Yield every signal: its name, its index, the index of its model block, and the model with the block."""
     names = (policy.reward_name, *policy.thresholds.names)
-    for which, part in enumerate(policy.iter_blocks(memory)):
+    for which, part in enumerate(policy.rounds.iter_blocks(memory)):
         for signal in range(part[1].first, part[1].first + part[1].signals):
             yield names[signal], signal, which, part
 

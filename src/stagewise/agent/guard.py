@@ -25,11 +25,10 @@ from stagewise.engine.limits import (
 )
 from stagewise.engine.workspace import CENTRE, HALF
 from stagewise.models.model_block import iter_model_blocks
-from stagewise.policies.base_policy import BasePolicy
-from stagewise.policies.compiled_policy import CompiledPolicy, RoundResult
 from stagewise.policies.contradictions import build_cause, decode_subject
-from stagewise.policies.leading_actions import SafeActionBasis
-from stagewise.policies.policy import State
+from stagewise.policies.decisions import SafeActionBasis
+from stagewise.policies.policy import BasePolicy, State
+from stagewise.policies.rounds import RoundResult
 from stagewise.problem.errors import ErrorCode, InvalidProblem
 from stagewise.problem.formatting import safe_repr
 from stagewise.records.decision import Decision
@@ -51,7 +50,7 @@ def get_alert_name(code: int, policy: BasePolicy) -> str:
     return format_finding_name(CHECKS[kind], policy.thresholds.names[constraint])
 
 
-def find_contradictions(policy: CompiledPolicy, round_result: RoundResult, memory: Floats) -> list[int]:
+def find_contradictions(policy: BasePolicy, round_result: RoundResult, memory: Floats) -> list[int]:
     """Return the codes of all contradictions; a kernel stops at the first."""
     layout, settings, codes = round_result.layout, round_result.settings, []
     for model, part in iter_model_blocks(round_result.models, layout, memory):
@@ -79,7 +78,7 @@ def find_contradictions(policy: CompiledPolicy, round_result: RoundResult, memor
     return codes
 
 
-def find_declared_contradictions(policy: CompiledPolicy, round_result: RoundResult, memory: Floats) -> list[int]:
+def find_declared_contradictions(policy: BasePolicy, round_result: RoundResult, memory: Floats) -> list[int]:
     """Return the codes of contradicted models and of contradicted costs of this round's safe action."""
     layout, settings, codes = round_result.layout, round_result.settings, list[int]()
     safe_index = int(layout[SAFE_INDEX])
@@ -92,7 +91,7 @@ def find_declared_contradictions(policy: CompiledPolicy, round_result: RoundResu
     return codes
 
 
-def get_declared_costs(policy: CompiledPolicy, round_result: RoundResult) -> list[float]:
+def get_declared_costs(policy: BasePolicy, round_result: RoundResult) -> list[float]:
     """Return the declared signed costs of this round's safe action, if they are upper bounds."""
     if HAS(round_result.layout, PER_ROUND_SAFE):
         return [float(cost) for cost in GET_ROUND_SAFE_ACTION(round_result.layout, round_result.settings).costs]

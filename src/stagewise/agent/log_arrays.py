@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from stagewise.policies.base_policy import BasePolicy
+from stagewise.policies.policy import BasePolicy
 from stagewise.problem.checks import as_array, check_outcome_array, is_listing, list_entries
 from stagewise.problem.columns import get_named_values
 from stagewise.problem.errors import ErrorCode, InvalidOutcome

@@ -9,7 +9,7 @@ import numpy as np
 from stagewise.agent.problem_frames import read_problem_actions, read_problem_values
 from stagewise.engine.compile import Floats, Ints
 from stagewise.files.tables import read_table
-from stagewise.policies.base_policy import BasePolicy
+from stagewise.policies.policy import BasePolicy
 from stagewise.problem.checks import check_mapping, is_listing
 from stagewise.problem.columns import (
     NOTHINGS,

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from stagewise.engine.compile import Floats
-from stagewise.policies.context_rows import build_rows
+from stagewise.policies.context_encoder import build_rows
 from stagewise.policies.problem_policy import ProblemPolicy
 from stagewise.problem.checks import check_mapping
 from stagewise.problem.columns import get_column, get_numeric_column, list_unique_names, map_unique

@@ -29,7 +29,7 @@ class SegmentSummary(NamedTuple):
 
 def iter_segment_parts(policy: Any, memory: Floats) -> Iterator[tuple[ModelBlock, Floats, Floats]]:
     """Yield every model block with segments: their hashes (S,), and the statistics (S, K, 3) of every action."""
-    for model, part in policy.iter_blocks(memory):
+    for model, part in policy.rounds.iter_blocks(memory):
         segments = model.diagnostics.segments(part, memory)
         if segments is not None:
             yield part, *segments

@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from stagewise.agent.agent_file import parse_memory
-from stagewise.agent.seeding import check_name
+from stagewise.agent.identity import check_name
 from stagewise.agent.statistics import Statistics, parse_contradiction
+from stagewise.agent.storage import parse_memory
 from stagewise.files.paths import format_error
-from stagewise.policies.base_policy import BasePolicy
-from stagewise.policies.policy import State
+from stagewise.policies.policy import BasePolicy, State
 from stagewise.policies.policy_encoding import decode_value, encode_value
 from stagewise.problem.checks import check_integer_at_least, check_seed
 from stagewise.problem.errors import ErrorCode, InvalidFile, StagewiseError

@@ -23,19 +23,19 @@ def get_format(path: Path) -> str:
 
 def describe_agent(path: Path) -> str | None:
     """Describe a saved agent."""
-    from stagewise.agent.agent_file import FORMAT, decode_agent
-    from stagewise.files.paths import read_file
+    from stagewise.agent.agent import Agent
+    from stagewise.agent.storage import FORMAT
 
     if get_format(path) != FORMAT:
         return None
-    saved = decode_agent(path, read_file(path))
-    name = f" {saved.name!r}" if saved.name else ""
-    decisions, outcomes = format_count(saved.round, "decision"), format_count(saved.learned, "outcome")
-    problem = getattr(saved.policy, "problem", None)
+    agent = Agent.load(path)
+    name = f" {agent.name!r}" if agent.name else ""
+    decisions, outcomes = format_count(agent.round, "decision"), format_count(agent.snapshot().version, "outcome")
+    problem = getattr(agent.policy, "problem", None)
     return "\n".join(
         [
             f"A saved agent{name}: {decisions}, {outcomes} learned",
-            str(saved.policy if problem is None else problem),
+            str(agent.policy if problem is None else problem),
             f"In Python: sw.Agent.load({str(path)!r}) continues it",
         ]
     )

@@ -67,10 +67,10 @@ def select_closed_rows(log: Log, now: Any = None) -> tuple[Flags, list[Note]]:
             "{rows}; give a longer log, or the time of its export as now=...",
             rows=format_count(log.rows, "row"),
             name=name,
-            length_text=window.length_text,
+            length_text=window.duration_text,
         )
     count = int(np.count_nonzero(~closed))
-    return closed, [Note.of(NoteCode.ROWS_WITH_OPEN_WINDOWS, name=name, count=count, window=window.length_text)]
+    return closed, [Note.of(NoteCode.ROWS_WITH_OPEN_WINDOWS, name=name, count=count, window=window.duration_text)]
 
 
 def fill_missing(log: Log) -> tuple[Log, list[Note]]:

@@ -29,6 +29,7 @@ from stagewise.engine.layout import (
     CAPACITY,
     ELSEWHERE,
     FEATURES,
+    MODEL_BLOCKS,
     KnownActions,
     get_known_actions,
     get_model_block,
@@ -504,6 +505,14 @@ KERNEL_RIDGE = Model(
     fill_kernel_ridge_bounds, check_kernel_ridge, learn_kernel_ridge_block, change_kernel_ridge, widen_kernel_ridge,
     diagnostics=KernelRidgeDiagnostics(), capacity="points",
 )  # fmt: skip
+
+
+VIEW, COUNT_BASIS_POINTS = as_python(view_kernel_ridge), as_python(count_basis_points)
+
+
+def get_most_basis_points(layout: Ints, memory: Floats) -> int:
+    """Return the largest number of basis points that a block of this memory uses."""
+    return max(COUNT_BASIS_POINTS(VIEW(layout, memory, index), memory) for index in range(layout[MODEL_BLOCKS]))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -32,12 +32,7 @@ from stagewise.engine.model import Model
 from stagewise.engine.random import POLICY, POSTERIOR, fill_normal
 from stagewise.engine.workspace import CENTRE, HALF, SAMPLED, clip_to_bounds
 from stagewise.models.diagnostics import Evidence, Marks, MeanChange, ModelDiagnostics, Sums, split_at_marks
-from stagewise.models.model_block import (
-    ModelBlockSpec,
-    RegressionModel,
-    build_known_values,
-    split_regressions,
-)
+from stagewise.models.model_block import ModelBlockSpec, RegressionModel, build_known_values, split_regressions
 from stagewise.models.regression import (
     OBSERVATIONS,
     PAPER,

@@ -1,5 +1,6 @@
 """Action sets of a round: their base, rays, finite sets and arms."""
 
+from copy import copy
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -28,7 +29,7 @@ class ActionSet:
     between: bool = False  # points between the safe action and a member can be played
     eligible: Flags = ALL  # which members are eligible; empty: all
     fresh: ClassVar[bool] = False  # it is sampled in every round
-    round_safe_action: "RoundSafeAction | None" = None  # the safe action of this round, where the set names it
+    round_safe_action: RoundSafeAction | None = None  # the safe action of this round, where the set names it
 
     @property
     def names_safe(self) -> bool:
@@ -55,11 +56,8 @@ class ActionSet:
 
     def max_at_safe(self, directions: Floats) -> Floats:
         """Return the largest <x₀, v> over the safe actions of all rounds, for each direction v (M, d)."""
-        return (
-            np.asarray(directions @ self.round_safe_action.features)
-            if self.round_safe_action
-            else np.zeros(len(directions))
-        )
+        safe = self.round_safe_action
+        return np.zeros(len(directions)) if safe is None else np.asarray(directions @ safe.features)
 
     def mean_at_safe(self, directions: Floats) -> Floats:
         """Return the mean of <x₀, v> over rounds, for each direction v (M, d)."""
@@ -67,19 +65,17 @@ class ActionSet:
 
     def as_rays(self) -> "Listed":
         """Return the set as rays, or raise InvalidActions."""
-        raise InvalidActions(
-            ErrorCode.UNSUPPORTED_ACTIONS,
-            "the actions are {name}, which have no features; this policy needs Rays",
-            name=type(self).__name__,
-        )
+        raise self._unsupported("have no features", "Rays")
 
     def as_list(self) -> "Listed":
         """Return the extreme points, of which every action is a mixture, or raise InvalidActions."""
-        raise InvalidActions(
-            ErrorCode.UNSUPPORTED_ACTIONS,
-            "the actions are {name}, which have no features; this policy needs FiniteSet or Rays",
-            name=type(self).__name__,
-        )
+        raise self._unsupported("have no features", "FiniteSet or Rays")
+
+    def _unsupported(self, why: str, needed: str) -> InvalidActions:
+        """Return the error of a policy that cannot use this kind of set."""
+        template = "the actions are {kind}, which {why}; this policy needs {needed}"
+        data = {"kind": type(self).__name__, "why": why, "needed": needed}
+        return InvalidActions(ErrorCode.UNSUPPORTED_ACTIONS, template, **data)
 
     def with_dimension(self, dimension: int) -> "ActionSet":
         """Return the set in this dimension."""
@@ -101,57 +97,30 @@ class ActionSet:
 
 def build_mask(chosen: Any, count: int) -> Flags:
     """Return a mask over `count` actions from indices or a mask; at least one action must remain."""
-    indices = as_array(chosen, "the eligible actions", InvalidActions, "one list of indices or one mask")
+    what, must_be = "the eligible actions", InvalidActions.must_be
+    indices = as_array(chosen, what, InvalidActions, "one list of indices or one mask")
     if indices.dtype.kind == "b":
         if indices.shape != (count,):
-            raise InvalidActions(
-                ErrorCode.WRONG_SHAPE,
-                "the mask has shape {shape}; it needs one entry for each of the {count} actions",
-                shape=indices.shape,
-                count=count,
-            )
+            raise must_be(ErrorCode.WRONG_SHAPE, "the shape of the mask", indices.shape, f"({count},), one per action")
         mask: Flags = indices.copy()
     else:
         if indices.size and indices.dtype.kind not in "iu":
-            raise InvalidActions(
-                ErrorCode.WRONG_TYPE,
-                "the eligible actions have type {dtype}; give indices or a boolean mask",
-                dtype=indices.dtype,
-            )
+            raise must_be(ErrorCode.WRONG_TYPE, f"the type of {what}", indices.dtype.name, "integer or boolean")
         if indices.ndim > 1:
-            raise InvalidActions(
-                ErrorCode.WRONG_SHAPE,
-                "the eligible actions have shape {shape}; they must be one list of indices",
-                shape=indices.shape,
-            )
-        outside = indices[(indices < 0) | (indices >= count)] if indices.size else indices
-        if outside.size:
-            first = np.ravel(outside)[0]
-            raise InvalidActions(
-                ErrorCode.UNKNOWN_ACTION,
-                "the eligible actions hold {first}; they must be indices from 0 to {count}",
-                first=first,
-                count=count - 1,
-            )
+            raise must_be(ErrorCode.WRONG_SHAPE, f"the shape of {what}", indices.shape, "that of one list of indices")
+        for index in indices[(indices < 0) | (indices >= count)].ravel() if indices.size else ():
+            rule = f"an index from 0 to {count - 1}"
+            raise must_be(ErrorCode.UNKNOWN_ACTION, f"one of {what}", index, rule)
         if indices.shape == (count,) and indices.max() <= 1 and np.unique(indices).size < count:
-            raise InvalidActions(
-                ErrorCode.WRONG_TYPE,
-                "the eligible actions look like a mask of 0 and 1; give booleans for a mask, or a list "
-                "with each index once",
-            )
+            rule = "booleans for a mask, or a list with each index once"
+            raise must_be(ErrorCode.WRONG_TYPE, what, indices.tolist(), rule)
         mask = np.zeros(count, dtype=np.bool_)
         mask[indices.astype(np.int64)] = True
     if not mask.any():
-        raise InvalidActions(
-            ErrorCode.INVALID_ACTION_SET, "no action is eligible; there must be at least one besides the safe action"
-        )
+        problem = "no action is eligible; there must be at least one besides the safe action"
+        raise InvalidActions(ErrorCode.INVALID_ACTION_SET, problem)
     mask.flags.writeable = False
     return mask
-
-
-def check_action_table(features: Any) -> tuple[Floats, float]:
-    """Return a table (K, d) of actions and its largest absolute feature."""
-    return check_table(features, "the actions", InvalidActions)
 
 
 class Listed(ActionSet):
@@ -183,9 +152,9 @@ class Listed(ActionSet):
         """Return actions that share the array, for one decision."""
         listed = cls.__new__(cls)
         table, listed.largest = check_table(features, "the actions", InvalidActions)
-        listed.features, listed.eligible, listed.longest, listed.round_safe_action = table.view(), ALL, None, safe
-        listed.fits = None
+        listed.features, listed.eligible, listed.longest, listed.fits = table.view(), ALL, None, None
         listed.features.flags.writeable = False  # kernels are compiled once, for read-only arrays
+        listed.round_safe_action = safe
         return listed
 
     def only(self, chosen: ArrayLike) -> Self:
@@ -200,13 +169,8 @@ class Listed(ActionSet):
         Raises:
             InvalidActions: No action is eligible, or an index does not exist.
         """
-        listed = self.__class__.__new__(self.__class__)
-        listed.features, listed.largest, listed.longest = self.features, self.largest, self.longest
-        listed.eligible, listed.round_safe_action, listed.fits = (
-            build_mask(chosen, len(self)),
-            self.round_safe_action,
-            self.fits,
-        )
+        listed = copy(self)
+        listed.eligible = build_mask(chosen, len(self))
         return listed
 
     @property
@@ -232,8 +196,8 @@ class Listed(ActionSet):
         if of_round is None:
             return features
         safe = of_round.features.tolist() if of_round.safe_index < 0 else of_round.safe_index
-        fields = {"features": features, "safe": safe, "safe_cost": of_round.cost, "safe_reward": of_round.reward}
-        return {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in fields.items()}
+        cost = of_round.cost.tolist() if isinstance(of_round.cost, np.ndarray) else of_round.cost
+        return {"features": features, "safe": safe, "safe_cost": cost, "safe_reward": of_round.reward}
 
     @classmethod
     def from_description(cls, description: Any) -> Self:
@@ -246,14 +210,11 @@ class Listed(ActionSet):
         return len(self.features)
 
     def __repr__(self) -> str:
-        count = "" if self.eligible.size == 0 else f", {int(self.eligible.sum())} eligible"
+        some = "" if self.eligible.size == 0 else f", {int(self.eligible.sum())} eligible"
         if self.round_safe_action is not None:
-            count += (
-                ", a safe point"
-                if self.round_safe_action.safe_index < 0
-                else f", {self.round_safe_action.safe_index} safe"
-            )
-        return f"{type(self).__name__}({len(self)} actions, {self.features.shape[1]} features{count})"
+            index = self.round_safe_action.safe_index
+            some += ", a safe point" if index < 0 else f", {index} safe"
+        return f"{type(self).__name__}({len(self)} actions, {self.features.shape[1]} features{some})"
 
 
 class Rays(Listed):
@@ -319,11 +280,8 @@ class FiniteSet(Listed):
 
     def as_rays(self) -> Listed:
         """Raise InvalidActions: only the rows can be played."""
-        raise InvalidActions(
-            ErrorCode.UNSUPPORTED_ACTIONS,
-            "the actions are a FiniteSet, which has no points between its members; use Rays for "
-            "safe steps, or a policy that mixes actions (OPLB)",
-        )
+        needed = "Rays for safe steps; a policy that mixes actions, such as OPLB, takes this set"
+        raise self._unsupported("has no points between its members", needed)
 
 
 class Arms(ActionSet):

@@ -11,8 +11,7 @@ import numpy.typing as npt
 from numpy.ma import MaskedArray
 
 from stagewise.problem.errors import ErrorCode, InvalidOutcome, InvalidProblem, StagewiseError
-from stagewise.problem.formatting import safe_repr as safe_repr
-from stagewise.problem.formatting import suggest_name
+from stagewise.problem.formatting import join_names
 
 Floats = npt.NDArray[np.float64]
 PerSignal = float | Sequence[float] | Floats  # one number for all signals, or one for each
@@ -37,52 +36,22 @@ def check_number(value: Any, name: str, error: type[StagewiseError] = InvalidPro
     2.0
     """
     number = unwrap_scalar(value)
-    if isinstance(number, BOOL_TYPES):
-        raise error(
-            ErrorCode.WRONG_TYPE,
-            "{name} is {value}; it must be a number, such as 1.0 or 0.0, and not True or False",
-            name=name,
-            value=safe_repr(value),
-        )
-    if isinstance(number, NO_NUMBERS):
-        share = "; two percent are 0.02" if isinstance(number, str) and number.rstrip().endswith("%") else ""
-        raise error(
-            ErrorCode.WRONG_TYPE,
-            "{name} is {value}; it must be a number{share}",
-            name=name,
-            value=safe_repr(value),
-            share=share,
-        )
     try:
-        if getattr(number, "ndim", 0):
+        if isinstance(number, (*BOOL_TYPES, *NO_NUMBERS)) or getattr(number, "ndim", 0) != 0:
             raise TypeError
         result = float(number)
     except OverflowError:
-        raise error(
-            ErrorCode.OUT_OF_RANGE,
-            "{name} is {value}; it must be a number that a double can hold",
-            name=name,
-            value=safe_repr(value),
-        ) from None
+        raise error.must_be(ErrorCode.OUT_OF_RANGE, name, value, "a number that a double can hold") from None
     except Exception:  # an object's own code can raise anything
-        raise error(
-            ErrorCode.WRONG_TYPE, "{name} is {value}; it must be a number", name=name, value=safe_repr(value)
-        ) from None
+        is_percent = isinstance(number, str) and number.rstrip().endswith("%")
+        hint = ", such as 1.0 or 0.0, and not True or False" if isinstance(number, BOOL_TYPES) else ""
+        rule = "a number, where two percent are 0.02" if is_percent else f"a number{hint}"
+        raise error.must_be(ErrorCode.WRONG_TYPE, name, value, rule) from None
     if not math.isfinite(result):
-        raise error(
-            ErrorCode.NOT_FINITE,
-            "{name} is {result}; it must be finite, since every bound is built from it",
-            name=name,
-            result=result,
-        )
+        raise error.must_be(ErrorCode.NOT_FINITE, name, result, "finite, since every bound is built from it")
     if abs(result) > LARGEST:
-        raise error(
-            ErrorCode.OUT_OF_RANGE,
-            "{name} is {result}; it must be at most {largest:g} in size, since bounds use its square",
-            name=name,
-            result=result,
-            largest=LARGEST,
-        )
+        rule = f"at most {LARGEST:g} in size, since bounds use its square"
+        raise error.must_be(ErrorCode.OUT_OF_RANGE, name, result, rule)
     return result
 
 
@@ -94,26 +63,16 @@ def check_outcome(value: Any, name: str, error: type[StagewiseError] = InvalidOu
     """
     number = unwrap_scalar(value)
     if isinstance(number, str | bytes | type(None)):
-        raise error(
-            ErrorCode.WRONG_TYPE,
-            "{name} is {value}; it must be a number, or True or False",
-            name=name,
-            value=safe_repr(value),
-        )
+        raise error.must_be(ErrorCode.WRONG_TYPE, name, value, "a number, or True or False")
     return float(number) if isinstance(number, BOOL_TYPES) else check_number(value, name, error)
 
 
-def check_positive(value: Any, name: str) -> float:
+def check_positive(value: Any, name: str, error: type[StagewiseError] = InvalidProblem) -> float:
     """Return a finite float above zero."""
-    result = check_number(value, name)
+    result = check_number(value, name, error)
     if not 0.0 < result < LARGEST:
-        raise InvalidProblem(
-            ErrorCode.OUT_OF_RANGE,
-            "{name} is {result}; it must be greater than 0 and below {largest:g}, since bounds use its square",
-            name=name,
-            result=result,
-            largest=LARGEST,
-        )
+        rule = f"greater than 0 and below {LARGEST:g}, since bounds use its square"
+        raise error.must_be(ErrorCode.OUT_OF_RANGE, name, result, rule)
     return result
 
 
@@ -130,36 +89,15 @@ def check_integer(
         result = None if isinstance(number, BOOL_TYPES) else operator.index(number)
     except Exception:  # an object's own code can raise anything
         result = None
-    if result is None:
-        raise error(
-            ErrorCode.WRONG_TYPE,
-            "{name} is {value}; it must be a whole number {rule}",
-            name=name,
-            value=safe_repr(value),
-            rule=rule,
-        )
-    if not low <= result <= high:
-        raise error(
-            ErrorCode.OUT_OF_RANGE,
-            "{name} is {value}; it must be a whole number {rule}",
-            name=name,
-            value=safe_repr(value),
-            rule=rule,
-        )
+    if result is None or not low <= result <= high:
+        code = ErrorCode.WRONG_TYPE if result is None else ErrorCode.OUT_OF_RANGE
+        raise error.must_be(code, name, value, f"a whole number {rule}")
     return result
 
 
 def check_integer_at_least(value: Any, name: str, least: int, error: type[StagewiseError] = InvalidProblem) -> int:
     """Return an integer of at least `least`."""
-    result = check_integer(value, name, f"of at least {least}", least, math.inf, error)
-    if result >= MANY:
-        raise error(
-            ErrorCode.OUT_OF_RANGE,
-            "{name} is {value}; it must be below 2**62",
-            name=name,
-            value=safe_repr(value),
-        )
-    return result
+    return check_integer(value, name, f"of at least {least}, and below 2**62", least, MANY - 1, error)
 
 
 def check_size(value: Any, name: str, error: type[StagewiseError] = InvalidProblem) -> int:
@@ -176,9 +114,7 @@ def check_bool(value: Any, name: str) -> bool:
     """Return a boolean; other truthy values are rejected."""
     flag = unwrap_scalar(value)
     if not isinstance(flag, BOOL_TYPES):
-        raise InvalidProblem(
-            ErrorCode.WRONG_TYPE, "{name} is {value}; it must be True or False", name=name, value=safe_repr(value)
-        )
+        raise InvalidProblem.must_be(ErrorCode.WRONG_TYPE, name, value, "True or False")
     return bool(flag)
 
 
@@ -186,15 +122,7 @@ def check_choice(value: Any, choices: Sequence[str], name: str) -> str:
     """Return one of the choices."""
     choice = unwrap_scalar(value)
     if not isinstance(choice, str) or str.__str__(choice) not in choices:
-        hint = suggest_name(choice, choices)
-        raise InvalidProblem(
-            ErrorCode.INVALID_CHOICE,
-            "{name} is {value}; it must be one of {repr}{hint}",
-            name=name,
-            value=safe_repr(value),
-            repr=", ".join(map(repr, choices)),
-            hint=hint,
-        )
+        raise InvalidProblem.must_be_one_of(ErrorCode.INVALID_CHOICE, name, choice, choices)
     return str.__str__(choice)
 
 
@@ -204,7 +132,7 @@ def find_missing_attributes(value: Any, names: Sequence[str]) -> list[str]:
     def has(name: str) -> bool:
         try:
             return hasattr(value, name)
-        except Exception:
+        except Exception:  # an object's own code can raise anything
             return False
 
     return [name for name in names if not has(name)]
@@ -221,27 +149,14 @@ def as_array(
     while isinstance(inner, list | tuple) and inner and depth < DEEPEST:
         inner, depth = inner[0], depth + 1
     if depth == DEEPEST:
-        raise error(
-            ErrorCode.WRONG_SHAPE,
-            "{name} must be {rule}; its lists are nested more than {deepest} levels deep",
-            name=name,
-            rule=rule,
-            deepest=DEEPEST,
-        )
+        rule = f"{rule}, and its lists are nested more than {DEEPEST} levels deep"
+        raise error.must_be(ErrorCode.WRONG_SHAPE, name, value, rule)
     try:
         return np.asarray(value)
     except ValueError:
-        raise error(
-            ErrorCode.WRONG_SHAPE, "{name} must be {rule}; its rows differ in length", name=name, rule=rule
-        ) from None
+        raise error.must_be(ErrorCode.WRONG_SHAPE, name, value, f"{rule}, and its rows differ in length") from None
     except Exception:  # an object's own code can raise anything
-        raise error(
-            ErrorCode.WRONG_TYPE,
-            "{name} is {value}; it must be {rule}",
-            name=name,
-            rule=rule,
-            value=safe_repr(value),
-        ) from None
+        raise error.must_be(ErrorCode.WRONG_TYPE, name, value, rule) from None
 
 
 def check_array(value: Any, name: str, error: type[StagewiseError] = InvalidProblem) -> Floats:
@@ -266,12 +181,7 @@ def check_array_and_max(value: Any, name: str, error: type[StagewiseError] = Inv
         entry_name = f"an entry of {name}"
         array = np.array([check_number(entry, entry_name, error) for entry in array.ravel()]).reshape(array.shape)
     if array.dtype.kind not in "fiu":
-        raise error(
-            ErrorCode.WRONG_TYPE,
-            "{name} has values of type {dtype}; it must have real numbers",
-            dtype=array.dtype,
-            name=name,
-        )
+        raise error.must_be(ErrorCode.WRONG_TYPE, f"the type of {name}", array.dtype.name, "that of real numbers")
     if array.dtype == np.float64:
         result = np.ascontiguousarray(array)
     else:
@@ -280,14 +190,8 @@ def check_array_and_max(value: Any, name: str, error: type[StagewiseError] = Inv
     low, high = (result.min(), result.max()) if result.size else (0.0, 0.0)
     if not (low > -LARGEST and high < LARGEST):  # false for NaN too
         index = tuple(int(i) for i in np.argwhere(~(np.abs(result) < LARGEST))[0])
-        raise error(
-            ErrorCode.NOT_FINITE,
-            "{name} has {result} at {index}; every entry must be finite and below {largest:g}",
-            result=result[index],
-            name=name,
-            index=index,
-            largest=LARGEST,
-        )
+        subject, rule = f"the entry of {name} at {index}", f"finite and below {LARGEST:g}"
+        raise error.must_be(ErrorCode.NOT_FINITE, subject, float(result[index]), rule)
     return result.reshape(array.shape), max(float(high), -float(low))
 
 
@@ -295,13 +199,8 @@ def check_table(value: Any, name: str, error: type[StagewiseError], row: str = "
     """Return a table (rows, columns) that is not empty, and its largest absolute entry."""
     table, largest = check_array_and_max(value, name, error)
     if table.ndim != 2 or table.size == 0:
-        raise error(
-            ErrorCode.WRONG_SHAPE,
-            "{name} must be a table with one row per {row} and at least one; it has shape {shape}",
-            name=name,
-            row=row,
-            shape=table.shape,
-        )
+        rule = f"(rows, columns), with one row per {row} and at least one"
+        raise error.must_be(ErrorCode.WRONG_SHAPE, f"the shape of {name}", table.shape, rule)
     return table, largest
 
 
@@ -309,25 +208,16 @@ def check_vector(value: Any, name: str, error: type[StagewiseError]) -> Floats:
     """Return one vector that is not empty."""
     vector = check_array(value, name, error)
     if vector.ndim != 1 or vector.size == 0:
-        raise error(
-            ErrorCode.WRONG_SHAPE,
-            "{name} must be one vector of length d; it has shape {shape}",
-            name=name,
-            shape=vector.shape,
-        )
+        raise error.must_be(ErrorCode.WRONG_SHAPE, f"the shape of {name}", vector.shape, "(d,), that of one vector")
     return vector
 
 
 def check_unmasked(value: Any, name: str, error: type[StagewiseError] = InvalidProblem) -> Any:
     """Return the value; raise an error for masked arrays, whose masked entries NumPy would use as data."""
-    if isinstance(value, MaskedArray) or (
-        isinstance(value, list | tuple) and any(isinstance(entry, MaskedArray) for entry in value)
-    ):
-        raise error(
-            ErrorCode.MISSING_VALUE,
-            "{name} has masked values, which would be used as data; remove them or fill them in first",
-            name=name,
-        )
+    entries = value if isinstance(value, list | tuple) else (value,)
+    if any(isinstance(entry, MaskedArray) for entry in entries):
+        problem = "has masked values, which would be used as data; remove them or fill them in first"
+        raise error(ErrorCode.MISSING_VALUE, f"{name} {problem}")
     return value
 
 
@@ -368,12 +258,8 @@ def list_entries(value: Any, what: str, error: type[StagewiseError] = InvalidPro
         return list(check_unmasked(value, what, error))
     array = as_array(value, what, error)
     if array.ndim != 1:
-        raise error(
-            ErrorCode.WRONG_SHAPE,
-            "{what} has shape {shape}; it must be a number or one flat list of numbers",
-            what=what,
-            shape=array.shape,
-        )
+        rule = "that of a number or of one flat list of numbers"
+        raise error.must_be(ErrorCode.WRONG_SHAPE, f"the shape of {what}", array.shape, rule)
     return list(array)
 
 
@@ -397,10 +283,8 @@ def check_mapping(value: Mapping[Any, Any], what: str, error: type[StagewiseErro
     """Return a mapping as a dictionary; raise an error where it cannot be read."""
     try:
         return dict(value)
-    except Exception:
-        raise error(
-            ErrorCode.WRONG_TYPE, "{what} is {value}; its entries cannot be read", what=what, value=safe_repr(value)
-        ) from None
+    except Exception:  # an object's own code can raise anything
+        raise error.must_be(ErrorCode.WRONG_TYPE, what, value, "a mapping whose entries can be read") from None
 
 
 def check_per_signal(value: Any, names: Sequence[str], what: str) -> Floats:
@@ -410,44 +294,33 @@ def check_per_signal(value: Any, names: Sequence[str], what: str) -> Floats:
     array([0.1, 0.1])
     """
     entries = list_entries(value, what) if is_listing(value) else [value] * len(names)
-    if len(entries) != len(names):
-        raise InvalidProblem(
-            ErrorCode.WRONG_SHAPE,
-            "{what} has {entries_count} entries; it needs one number for all, or one for each of {names}",
-            what=what,
-            entries_count=len(entries),
-            names=", ".join(names),
-        )
+    check_length(entries, names, what)
     return np.array([check_positive(entry, f"{what} of {name}") for entry, name in zip(entries, names, strict=True)])
+
+
+def check_length(entries: Sequence[Any], names: Sequence[str], what: str) -> None:
+    """Raise InvalidProblem unless there is one entry for each name."""
+    if len(entries) != len(names):
+        rule = f"{len(names)}, one for each of {join_names(names)}"
+        raise InvalidProblem.must_be(ErrorCode.WRONG_SHAPE, f"the number of entries of {what}", len(entries), rule)
 
 
 def check_name(value: Any, what: str) -> str:
     """Return a valid name."""
     if not isinstance(value, str) or not value.strip() or not value.isprintable() or len(value) > 100:
-        raise InvalidProblem(
-            ErrorCode.INVALID_NAME,
-            "{what} is {value}; it must be a name: text of 1 to 100 printable characters",
-            what=what,
-            value=safe_repr(value),
-        )
+        raise InvalidProblem.must_be(ErrorCode.INVALID_NAME, what, value, "a text of 1 to 100 printable characters")
     return value
 
 
 def check_unique_names(value: Any, what: str) -> tuple[str, ...]:
     """Return different names."""
     if isinstance(value, str) or not isinstance(value, Sequence):
-        raise InvalidProblem(
-            ErrorCode.WRONG_TYPE, "{what} are {value}; they must be a list of names", what=what, value=safe_repr(value)
-        )
+        raise InvalidProblem.must_be(ErrorCode.WRONG_TYPE, f"the list of {what}", value, "a list of names")
     names = tuple(check_name(name, f"one of the {what}") for name in value)
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        raise InvalidProblem(
-            ErrorCode.DUPLICATE_NAME,
-            "{twice!r} occurs twice in the {what}; every name must be unique",
-            twice=twice,
-            what=what,
-        )
+    for name in names:
+        if names.count(name) > 1:
+            problem = f"{name!r} occurs twice in the {what}; every name must be unique"
+            raise InvalidProblem(ErrorCode.DUPLICATE_NAME, problem)
     return names
 
 
@@ -455,14 +328,10 @@ def order_by_name(
     values: Mapping[Any, Any], names: Sequence[str], what: str, error: type[StagewiseError] = InvalidProblem
 ) -> list[Any]:
     """Return the values in the order of the constraints; the names must be equal."""
-    if set(values) != set(names):
-        hint = next((found for name in values if name not in names and (found := suggest_name(name, names))), "")
-        raise error(
-            ErrorCode.UNKNOWN_NAME,
-            "{what} names {values}; the constraints are {names}{hint}",
-            what=what,
-            values=safe_repr(list(values)),
-            names=safe_repr(list(names)),
-            hint=hint,
-        )
+    unknown = [name for name in values if name not in names]
+    if unknown:
+        raise error.must_be_one_of(ErrorCode.UNKNOWN_NAME, f"a name in {what}", unknown[0], names)
+    if len(values) != len(names):
+        missing = join_names(name for name in names if name not in values)
+        raise error(ErrorCode.UNKNOWN_NAME, "{what} lacks {missing}", what=what, missing=missing)
     return [values[name] for name in names]

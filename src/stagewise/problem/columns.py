@@ -18,8 +18,13 @@ NOTHINGS = ("NoneType", "NAType", "NaTType")  # types of missing values in panda
 
 def read_columns(frame: Any) -> Mapping[Any, Any]:
     """Return the columns of a frame by name, all of one length."""
-    columns = fetch_columns(frame)
-    check_lengths(columns)
+    columns, first = fetch_columns(frame), None
+    for name in list_column_names(columns, InvalidOutcome):
+        size = get_length(columns, name)
+        first = (name, size) if first is None and size is not None else first
+        if first is not None and size not in (None, first[1]):  # `get_column` raises the error of an unknown length
+            subject, rule = f"the length of the column {safe_repr(name)}", f"that of {safe_repr(first[0])}, {first[1]}"
+            raise InvalidOutcome.must_be(ErrorCode.WRONG_SHAPE, subject, size, rule)
     return columns
 
 
@@ -27,50 +32,20 @@ def fetch_columns(frame: Any) -> Mapping[Any, Any]:
     """Return the columns of a frame by name."""
     if isinstance(frame, Mapping):
         return frame
-    if type(frame).__name__ == "LazyFrame":
-        raise InvalidOutcome(
-            ErrorCode.WRONG_TYPE, "the frame is a LazyFrame, which holds no rows yet; give frame.collect()"
-        )
+    hint = "; a LazyFrame holds no rows yet, so give frame.collect()" if type(frame).__name__ == "LazyFrame" else ""
     try:
         is_table = not isinstance(frame, type | str | list | tuple | np.ndarray) and getattr(frame, "ndim", 2) != 1
-        names = get_labels(frame) if is_table else None
+        names = get_labels(frame) if is_table and not hint else None
         if names is not None and not hasattr(frame, "fetchall"):  # a query has columns without data
             return Columns(frame, names)
-        if is_table and hasattr(frame, "__arrow_c_stream__"):
+        if is_table and not hint and hasattr(frame, "__arrow_c_stream__"):
             from arro3.core import Table
 
             table = Table.from_arrow(frame)
             return Columns(table, list(table.column_names))
     except Exception as error:  # an object's own code can raise anything
-        raise InvalidOutcome(
-            ErrorCode.WRONG_TYPE,
-            "the frame is {frame}, which cannot be read: {error}",
-            frame=safe_repr(frame),
-            error=safe_repr(str(error)),
-        ) from None
-    raise InvalidOutcome(
-        ErrorCode.WRONG_TYPE, "the frame is {frame}; it must be {forms}", frame=safe_repr(frame), forms=FORMS
-    )
-
-
-def check_lengths(columns: Mapping[Any, Any]) -> None:
-    """Raise InvalidOutcome for columns of different lengths."""
-    first: tuple[Any, int] | None = None
-    for name in list_column_names(columns, InvalidOutcome):
-        size = get_length(columns, name)
-        if size is None:  # `get_column` raises the error
-            continue
-        first = (name, size) if first is None else first
-        if size != first[1]:
-            raise InvalidOutcome(
-                ErrorCode.WRONG_SHAPE,
-                "the column {name} has {size:,} values, and {first} has {first_2:,}; every column needs "
-                "one value per row",
-                name=safe_repr(name),
-                size=size,
-                first=safe_repr(first[0]),
-                first_2=first[1],
-            )
+        hint = f"; reading it failed: {safe_repr(str(error))}"
+    raise InvalidOutcome.must_be(ErrorCode.WRONG_TYPE, "the frame", frame, FORMS + hint)
 
 
 def get_length(columns: Mapping[Any, Any], name: Any) -> int | None:
@@ -148,28 +123,19 @@ def get_column(
     except Exception:  # a comparison can raise anything
         exists = False
     if not exists:
-        raise error(
-            ErrorCode.COLUMN_MISSING,
-            "{what} names {name}, which is no column of the frame{name_2}; its columns are {listed}{hint}",
-            what=what,
-            name=safe_repr(name),
-            name_2=suggest_column(name, listed),
-            listed=safe_repr(listed),
-            hint=hint,
-        )
+        template = "{what} names {name}, which is no column of the frame{meant}; its columns are {listed}{hint}"
+        data = {"what": what, "name": safe_repr(name), "listed": safe_repr(listed), "hint": hint}
+        raise error(ErrorCode.COLUMN_MISSING, template, meant=suggest_column(name, listed), **data)
+    at = f"the column {safe_repr(name)}"
     try:
         content = columns[name]
     except Exception:
-        raise error(
-            ErrorCode.COLUMN_WRONG_TYPE, "the column {name} cannot be read from the frame", name=safe_repr(name)
-        ) from None
-    column = convert_to_array(check_unmasked(content, f"the column {safe_repr(name)}", error))
+        raise error(ErrorCode.COLUMN_WRONG_TYPE, "{at} cannot be read from the frame", at=at) from None
+    column = convert_to_array(check_unmasked(content, at, error))
     if column is None or column.ndim != 1:
         several = column is not None and column.ndim > 1
         why = "two columns have that name, or it is a table in itself" if several else f"it is {safe_repr(content)}"
-        raise error(
-            ErrorCode.WRONG_SHAPE, "the column {name} is not one value a row; {why}", name=safe_repr(name), why=why
-        )
+        raise error(ErrorCode.WRONG_SHAPE, "{at} is not one value a row; {why}", at=at, why=why)
     return column
 
 
@@ -186,14 +152,8 @@ def list_unique_names(entries: list[Any], at: str, error: type[StagewiseError]) 
             try:
                 dict.fromkeys(entries[: row + 1])
             except Exception:
-                raise error(
-                    ErrorCode.INVALID_NAME,
-                    "{at} has {entry} in row {row}, counted from 0, which cannot be a name; it must hold "
-                    "texts or numbers",
-                    at=at,
-                    entry=safe_repr(entry),
-                    row=row,
-                ) from None
+                subject, rule = f"row {row} of {at}, counted from 0,", "a name: a text or a number"
+                raise error.must_be(ErrorCode.INVALID_NAME, subject, entry, rule) from None
         raise
 
 
@@ -202,11 +162,8 @@ def list_column_names(columns: Mapping[Any, Any], error: type[StagewiseError]) -
     try:
         return list(columns)
     except Exception:
-        raise error(
-            ErrorCode.WRONG_TYPE,
-            "the frame is {columns}; the names of its columns cannot be read",
-            columns=safe_repr(columns),
-        ) from None
+        rule = "a frame whose column names can be read"
+        raise error.must_be(ErrorCode.WRONG_TYPE, "the frame", columns, rule) from None
 
 
 def convert_to_array(column: Any) -> npt.NDArray[Any] | None:
@@ -218,9 +175,8 @@ def convert_to_array(column: Any) -> npt.NDArray[Any] | None:
     try:
         kinds = set(map(type, column)) if isinstance(column, list | tuple) else set()
         array = np.asarray(column, dtype=object if len(kinds) > 1 and kinds & {bool, np.bool_} else None)
-        return (
-            array if array.dtype.kind not in "US" else np.array(column, dtype=object)
-        )  # NumPy would convert all entries to text
+        # NumPy would convert all entries to text
+        return np.array(column, dtype=object) if array.dtype.kind in "US" else array
     except Exception:  # such as an Arrow array with missing values or a dictionary
         try:
             entries: list[Any] = column.to_pylist()
@@ -244,28 +200,17 @@ def get_numeric_column(
         column = parse_object_numbers(column, at, error)
     if column.dtype.kind not in "bfiu":
         first = f", such as {safe_repr(column.tolist()[0])}" if column.size else ""
-        raise error(
-            ErrorCode.COLUMN_WRONG_TYPE,
-            "{at} holds values of type {dtype}{first}; it must hold numbers, or true and false",
-            at=at,
-            dtype=column.dtype,
-            first=first,
-        )
+        rule = "that of numbers, or of true and false"
+        raise error.must_be(ErrorCode.COLUMN_WRONG_TYPE, f"the type of {at}", f"{column.dtype}{first}", rule)
     with np.errstate(over="ignore"):  # numbers too large for a double become infinite, which is rejected below
         numbers = np.ascontiguousarray(column, dtype=np.float64)
     if numbers.size and not (numbers.min() > -LARGEST and numbers.max() < LARGEST):  # false for NaN too
         absent = np.isnan(numbers)
         if absent.any():
-            raise error(ErrorCode.MISSING_VALUE, "{problem}", problem=find_missing_rows(at, absent))
+            raise error(ErrorCode.MISSING_VALUE, find_missing_rows(at, absent))
         row = int(np.flatnonzero(~(np.abs(numbers) < LARGEST))[0])
-        raise error(
-            ErrorCode.NOT_FINITE,
-            "{at} holds {numbers} in row {row}; every value must be finite and below {largest:g}",
-            at=at,
-            numbers=numbers[row],
-            row=row,
-            largest=LARGEST,
-        )
+        rule = f"finite and below {LARGEST:g}"
+        raise error.must_be(ErrorCode.NOT_FINITE, f"row {row} of {at}", float(numbers[row]), rule)
     return numbers
 
 
@@ -276,16 +221,10 @@ def parse_object_numbers(column: npt.NDArray[Any], at: str, error: type[Stagewis
     absent = {kind for kind in kinds if kind.__name__ in NOTHINGS}
     strange = [kind for kind in kinds - absent if not issubclass(kind, NUMBERS) and kind.__name__ != "Decimal"]
     if strange:
-        odd = find_non_number(
-            entries
-        )  # one text in a file makes texts of a whole column: it is named, not the first row
+        odd = find_non_number(entries)  # one text in a file makes texts of a whole column: it is named
         row = next(i for i, entry in enumerate(entries) if type(entry) in strange) if odd is None else odd
-        raise error(
-            ErrorCode.COLUMN_WRONG_TYPE,
-            "{at} holds {entries}; it must hold numbers, or true and false",
-            at=at,
-            entries=describe_non_number(entries, row),
-        )
+        template = "{at} holds {entry}; it must hold numbers, or true and false"
+        raise error(ErrorCode.COLUMN_WRONG_TYPE, template, at=at, entry=describe_non_number(entries, row))
     try:
         return np.array([math.nan if type(entry) in absent else float(entry) for entry in entries])
     except OverflowError:
@@ -347,12 +286,8 @@ def get_named_values(value: Any, what: str, error: type[StagewiseError] = Invali
         names = get_labels(value)
         return None if names is None else {name: value[name] for name in names}
     except Exception:  # an object's own code can raise anything
-        raise error(
-            ErrorCode.WRONG_TYPE,
-            "{what} is {value}; its columns cannot be read by their names",
-            what=what,
-            value=safe_repr(value),
-        ) from None
+        rule = "a table whose columns can be read by their names"
+        raise error.must_be(ErrorCode.WRONG_TYPE, what, value, rule) from None
 
 
 def get_labels(value: Any) -> list[Any] | None:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from copy import copy
 from functools import lru_cache
 from hashlib import sha256
 from typing import Any
@@ -11,17 +12,15 @@ from numpy.typing import ArrayLike
 
 from stagewise.problem.actions import ALL, ActionSet, Flags, build_mask
 from stagewise.problem.checks import (
-    LARGEST,
     Floats,
     as_array,
     check_array_and_max,
     check_mapping,
-    check_number,
     check_unique_names,
     copy_read_only,
 )
 from stagewise.problem.errors import ErrorCode, InvalidActions, InvalidProblem
-from stagewise.problem.formatting import safe_repr
+from stagewise.problem.signals import check_range
 
 NO_SEGMENTS: Floats = np.empty(0)
 LARGEST_SEGMENT = 2**52  # integers up to it are exact floats
@@ -33,7 +32,7 @@ class Context(ActionSet):
     Args:
         features: The numbers about the user, each in [−1, 1].
         segments: The key of each segment of the user, whole numbers from 0.
-        only: The eligible actions (indices or a mask); None: all.
+        allowed: The eligible actions (indices or a mask); None: all.
 
     Raises:
         InvalidActions: The features or segments have the wrong shape or type.
@@ -50,21 +49,14 @@ class Context(ActionSet):
     chosen: Any  # the eligible actions; None: all
     inside: bool  # the numbers were checked to lie in [−1, 1]
 
-    def __init__(self, features: ArrayLike = (), segments: ArrayLike = (), *, only: ArrayLike | None = None) -> None:
+    def __init__(self, features: ArrayLike = (), segments: ArrayLike = (), *, allowed: ArrayLike | None = None) -> None:
         values = as_array(features, "the context", InvalidActions)
         numbers, _ = check_array_and_max(values if values.size else np.empty(0), "the context", InvalidActions)
         if numbers.ndim != 1:
-            raise InvalidActions(
-                ErrorCode.WRONG_SHAPE,
-                "the context has shape {shape}; it must be one list of numbers",
-                shape=numbers.shape,
-            )
-        self.features, self.segments, self.chosen = (
-            copy_read_only(numbers),
-            copy_read_only(check_segments(segments)),
-            only,
-        )
-        self.inside = False
+            rule = "that of one list of numbers"
+            raise InvalidActions.must_be(ErrorCode.WRONG_SHAPE, "the shape of the context", numbers.shape, rule)
+        self.features, self.segments = copy_read_only(numbers), copy_read_only(check_segments(segments))
+        self.chosen, self.inside = allowed, False
 
     @classmethod
     def from_checked(cls, features: Floats, segments: list[int], only: list[int] | None) -> "Context":
@@ -87,9 +79,8 @@ class Context(ActionSet):
             >>> Context([0.3]).only([0, 2]).get_eligible(3).tolist()
             [True, False, True]
         """
-        context = Context.__new__(Context)
-        context.features, context.segments, context.chosen = self.features, self.segments, chosen
-        context.inside = self.inside
+        context = copy(self)
+        context.chosen = chosen
         return context
 
     def get_eligible(self, actions: int) -> Flags:
@@ -106,11 +97,8 @@ def check_segments(value: Any) -> Floats:
     keys = as_array(value, "the segments", InvalidActions)
     is_integer = keys.size == 0 or keys.dtype.kind in "iu"
     if keys.ndim != 1 or not is_integer or (keys.size and not (keys.min() >= 0 and keys.max() < LARGEST_SEGMENT)):
-        raise InvalidActions(
-            ErrorCode.WRONG_TYPE,
-            "the segments are {value}; they must be a list of whole numbers from 0 to 2**52 - 1",
-            value=safe_repr(value),
-        )
+        rule = "whole numbers from 0 to 2**52 - 1, in one list"
+        raise InvalidActions.must_be(ErrorCode.WRONG_TYPE, "the list of segments", value, rule)
     return keys.astype(np.float64)
 
 
@@ -130,22 +118,9 @@ def parse_ranges(value: Any) -> dict[str, tuple[float, float]]:
     for name in check_unique_names(tuple(mapping), "numbers of the context"):
         ends = mapping[name]
         if not isinstance(ends, Sequence) or isinstance(ends, str) or len(ends) != 2:
-            raise InvalidProblem(
-                ErrorCode.WRONG_TYPE,
-                "the range of {name!r} is {ends}; it must be (low, high)",
-                name=name,
-                ends=safe_repr(ends),
-            )
-        low, high = (check_number(end, f"the range of {name!r}") for end in ends)
-        if not (low < high and high - low < LARGEST):
-            raise InvalidProblem(
-                ErrorCode.OUT_OF_RANGE,
-                "the range of {name!r} is ({low:g}, {high:g}); low must be below high",
-                name=name,
-                low=low,
-                high=high,
-            )
-        ranges[name] = low, high
+            raise InvalidProblem.must_be(ErrorCode.WRONG_TYPE, f"the range of {name!r}", ends, "(low, high)")
+        low, high = ends
+        ranges[name] = check_range(low, high, repr(name))
     return ranges
 
 
@@ -196,27 +171,14 @@ def check_segment_name(value: Any, division: str) -> str:
     """
     if type(value) is str and 0 < len(value) <= LONGEST_SEGMENT:
         return value
-    if (
-        value is None
-        or type(value).__name__ in NOTHINGS
-        or (isinstance(value, FLOATS) and value != value)
-        or (
-            isinstance(value, str) and not value  # a missing value in a CSV file
-        )
-    ):
-        raise InvalidActions(
-            ErrorCode.MISSING_CONTEXT_FIELD,
-            "{division!r} is missing; every user needs a segment, so give unknown users one such as 'unknown'",
-            division=division,
-        )
+    is_nan = isinstance(value, FLOATS) and value != value
+    if value is None or is_nan or type(value).__name__ in NOTHINGS or (isinstance(value, str) and not value):
+        template = "{division!r} is missing; every user needs a segment, so give unknown users one such as 'unknown'"
+        raise InvalidActions(ErrorCode.MISSING_CONTEXT_FIELD, template, division=division)
     if isinstance(value, FLOATS) and float(value).is_integer():
         value = int(value)
     name = str(value) if isinstance(value, str | int | np.integer | np.bool_) else ""
     if not name or len(name) > LONGEST_SEGMENT:
-        raise InvalidActions(
-            ErrorCode.WRONG_TYPE,
-            "{division!r} is {value}; a segment must be a short text, a whole number, True or False",
-            division=division,
-            value=safe_repr(value),
-        )
+        rule = "a segment: a short text, a whole number, True or False"
+        raise InvalidActions.must_be(ErrorCode.WRONG_TYPE, repr(division), value, rule)
     return name

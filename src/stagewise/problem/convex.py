@@ -8,10 +8,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from stagewise.problem.actions import ActionSet, FiniteSet, Listed
-from stagewise.problem.checks import Floats, check_array, check_number, check_vector, copy_read_only
+from stagewise.problem.checks import Floats, check_array, check_positive, check_vector, copy_read_only
 from stagewise.problem.errors import ErrorCode, InvalidActions
 
 ROUNDING = 1e-9  # relative tolerance of `contains`
+MOST_HALVED = 14  # largest dimension of a box whose 2^d corners are listed
 
 
 class Hull(NamedTuple):
@@ -66,12 +67,7 @@ class Convex(ActionSet, ABC):
     def vertices(self) -> Floats:
         """The extreme points (N, d), where they can be listed."""
         if not self.count:
-            raise InvalidActions(
-                ErrorCode.UNSUPPORTED_ACTIONS,
-                "the actions are a {name}, which has infinitely many extreme points; this policy needs "
-                "FiniteSet, Rays, Box or Polytope",
-                name=type(self).__name__,
-            )
+            raise self._unsupported("has infinitely many extreme points", "FiniteSet, Rays, Box or Polytope")
         return self.hull.points
 
     @property
@@ -86,11 +82,7 @@ class Convex(ActionSet, ABC):
 
     def as_rays(self) -> Listed:
         """Raise InvalidActions: there are infinitely many rays."""
-        raise InvalidActions(
-            ErrorCode.UNSUPPORTED_ACTIONS,
-            "the actions are a {name}, and this policy needs Rays; use LCLUCB or ROFUL for convex sets",
-            name=type(self).__name__,
-        )
+        raise self._unsupported("has infinitely many rays", "Rays; LCLUCB and ROFUL take convex sets")
 
     def as_list(self) -> Listed:
         """Return the vertices: every other point is a mixture of them."""
@@ -148,13 +140,7 @@ class Convex(ActionSet, ABC):
         """
         vector = check_vector(point, "the point", InvalidActions)
         if self.dimension not in (None, vector.size):
-            raise InvalidActions(
-                ErrorCode.DIMENSION_MISMATCH,
-                "the point has {size} features and the {name} has {dimension}; they must agree",
-                size=vector.size,
-                name=type(self).__name__,
-                dimension=self.dimension,
-            )
+            self._check_dimension("the point", vector.size)
         return self.excess(vector) <= ROUNDING
 
     def find_exits(self, start: Floats, directions: Floats) -> Floats:
@@ -169,15 +155,13 @@ class Convex(ActionSet, ABC):
     def with_dimension(self, dimension: int) -> "Convex":
         """Return the set, or raise InvalidActions for another dimension."""
         if self.dimension != dimension:
-            raise InvalidActions(
-                ErrorCode.DIMENSION_MISMATCH,
-                "the actions are a {name} with {dimension} features and the safe action has "
-                "{dimension_2}; they must agree",
-                name=type(self).__name__,
-                dimension=self.dimension,
-                dimension_2=dimension,
-            )
+            self._check_dimension("the safe action", dimension)
         return self
+
+    def _check_dimension(self, other: str, dimension: int) -> None:
+        subject = f"the number of features of the {type(self).__name__}"
+        code = ErrorCode.DIMENSION_MISMATCH
+        raise InvalidActions.must_agree(code, subject, self.dimension, f"that of {other}", dimension)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.dimension or 'any number of'} features)"
@@ -206,42 +190,30 @@ class Ellipsoid(Convex):
     """c (d,); None: the origin, in any dimension."""
 
     def __init__(self, shape: ArrayLike, center: ArrayLike | None = None) -> None:
-        matrix = check_array(shape, "the ellipsoid's shape", InvalidActions)
+        matrix, what = check_array(shape, "the ellipsoid's shape", InvalidActions), "the ellipsoid's shape"
         if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.size == 0:
-            raise InvalidActions(
-                ErrorCode.WRONG_SHAPE,
-                "the ellipsoid's shape has shape {shape}; it must be a square matrix (d, d)",
-                shape=matrix.shape,
-            )
+            raise InvalidActions.must_be(ErrorCode.WRONG_SHAPE, what, matrix.shape, "a square matrix (d, d)")
         if not np.abs(matrix - matrix.T).max() <= 1e-12 * np.abs(matrix).max():
-            raise InvalidActions(
-                ErrorCode.INVALID_ACTION_SET,
-                "the ellipsoid's shape is not symmetric; give P of (x − c)ᵀ P⁻¹ (x − c) ≤ 1",
-            )
+            rule = "symmetric, the P of (x − c)ᵀ P⁻¹ (x − c) ≤ 1"
+            raise InvalidActions.must_be(ErrorCode.INVALID_ACTION_SET, what, matrix.tolist(), rule)
         smallest, largest = np.linalg.eigvalsh(matrix)[[0, -1]]
         if not smallest > 1e-13 * largest:
-            raise InvalidActions(
-                ErrorCode.INVALID_ACTION_SET,
-                "the ellipsoid's shape has the eigenvalues {smallest:.3g} and {largest:.3g}; it must be "
-                "positive definite",
-                smallest=smallest,
-                largest=largest,
-            )
+            rule = "greater than 0, the matrix being positive definite"
+            raise InvalidActions.must_be(ErrorCode.INVALID_ACTION_SET, f"an eigenvalue of {what}", smallest, rule)
         self.shape = copy_read_only(matrix)
         self.middle = copy_read_only(
             np.zeros(len(matrix)) if center is None else check_vector(center, "the ellipsoid's center", InvalidActions)
         )
         if self.middle.size != len(matrix):
-            raise InvalidActions(
+            raise InvalidActions.must_agree(
                 ErrorCode.DIMENSION_MISMATCH,
-                "the ellipsoid's center has {size} features and its shape has {shape_size}; they must agree",
-                size=self.middle.size,
-                shape_size=len(matrix),
+                "the size of the center",
+                self.middle.size,
+                "that of the shape",
+                len(matrix),
             )
         self.center = self.middle
-        self._factor = copy_read_only(
-            np.asarray(np.linalg.cholesky(matrix))
-        )  # F with P = FFᵀ: the set is c + F v, ‖v‖ ≤ 1
+        self._factor = copy_read_only(np.asarray(np.linalg.cholesky(matrix)))  # F, P = FFᵀ: c + F v, ‖v‖ ≤ 1
         self._inverse = copy_read_only(np.asarray(np.linalg.inv(self._factor)))
         self._measure(self._factor, float(np.linalg.norm(self._factor, 2)))
 
@@ -302,14 +274,10 @@ class Ball(Ellipsoid):
     """The radius."""
 
     def __init__(self, radius: float, center: ArrayLike | None = None) -> None:
-        self.radius = check_number(radius, "the ball's radius", InvalidActions)
-        if not self.radius > 0.0:
-            raise InvalidActions(
-                ErrorCode.OUT_OF_RANGE, "the ball's radius is {radius}; it must be greater than 0", radius=self.radius
-            )
-        self.center = (
-            None if center is None else copy_read_only(check_vector(center, "the ball's center", InvalidActions))
-        )
+        self.radius = check_positive(radius, "the ball's radius", InvalidActions)
+        self.center = None
+        if center is not None:
+            self.center = copy_read_only(check_vector(center, "the ball's center", InvalidActions))
         self.middle = np.zeros(()) if self.center is None else self.center
         self._factor, self._inverse = np.array(self.radius), np.array(1.0 / self.radius)  # of any dimension
         self._measure(self.radius * np.eye(self.middle.size), self.radius)
@@ -319,9 +287,6 @@ class Ball(Ellipsoid):
 
     def description(self) -> dict[str, Any]:
         return {"kind": "ball", "radius": self.radius, "center": None if self.center is None else self.center.tolist()}
-
-
-MOST_HALVED = 14  # largest dimension of a box whose 2^d corners are listed
 
 
 class Box(Convex):
@@ -348,21 +313,12 @@ class Box(Convex):
         self.low = copy_read_only(check_vector(low, "the box's low", InvalidActions))
         self.high = copy_read_only(check_vector(high, "the box's high", InvalidActions))
         if self.low.shape != self.high.shape:
-            raise InvalidActions(
-                ErrorCode.DIMENSION_MISMATCH,
-                "the box's low has {size} features and its high has {size_2}; they must agree",
-                size=self.low.size,
-                size_2=self.high.size,
+            raise InvalidActions.must_agree(
+                ErrorCode.DIMENSION_MISMATCH, "the size of low", self.low.size, "that of high", self.high.size
             )
-        if not np.all(self.low < self.high):
-            i = int(np.argmin(self.low < self.high))
-            raise InvalidActions(
-                ErrorCode.INVALID_ACTION_SET,
-                "the box ranges from {low} to {high} in feature {i}; low must be below high in every feature",
-                low=self.low[i],
-                high=self.high[i],
-                i=i,
-            )
+        for i in np.flatnonzero(self.low >= self.high):
+            subject, rule = f"the box's low in feature {i}", f"below its high, {self.high[i]}"
+            raise InvalidActions.must_be(ErrorCode.INVALID_ACTION_SET, subject, self.low[i], rule)
         self.sides, self.middle = (self.low, self.high), copy_read_only(0.5 * (self.low + self.high))
 
     @property
@@ -382,12 +338,8 @@ class Box(Convex):
     def vertices(self) -> Floats:
         """The 2^d corners (2^d, d)."""
         if self.dimension > MOST_HALVED:
-            raise InvalidActions(
-                ErrorCode.TOO_LARGE,
-                "the box has 2^{dimension} corners; at most {value} can be listed",
-                dimension=self.dimension,
-                value=1 << MOST_HALVED,
-            )
+            rule = f"at most {MOST_HALVED} to list the 2^d corners"
+            raise InvalidActions.must_be(ErrorCode.TOO_LARGE, "the dimension of the box", self.dimension, rule)
         return super().vertices
 
     def reach(self, start: Floats, directions: Floats) -> Floats:

@@ -6,7 +6,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
-from stagewise.problem.formatting import LONGEST, fit_line, format_path, join_names, make_sentence, show, suggest_name
+from stagewise.problem.formatting import (
+    LONGEST,
+    fit_line,
+    format_path,
+    join_names,
+    make_sentence,
+    safe_repr,
+    suggest_name,
+)
 
 
 class ErrorCode(StrEnum):
@@ -146,32 +154,32 @@ class StagewiseError(ValueError):
     @classmethod
     def must_be(cls, code: ErrorCode, subject: str, value: Any, rule: str, /) -> Self:
         """Return the error "<subject> is <value>; it must be <rule>"."""
-        return cls(code, "{subject} is {value}; it must be {rule}", subject=subject, value=show(value), rule=rule)
+        return cls(code, "{subject} is {value}; it must be {rule}", subject=subject, value=safe_repr(value), rule=rule)
 
     @classmethod
     def must_be_one_of(cls, code: ErrorCode, subject: str, value: Any, names: Iterable[str], /) -> Self:
         """Return the error "<subject> is <value>; it must be one of <names>", with the name that was probably meant."""
         names = list(names)
         template, hint = "{subject} is {value}; it must be one of {names}{hint}", suggest_name(value, names)
-        return cls(code, template, subject=subject, value=show(value), names=join_names(names), hint=hint)
+        return cls(code, template, subject=subject, value=safe_repr(value), names=join_names(names), hint=hint)
 
     @classmethod
     def must_agree(cls, code: ErrorCode, subject: str, size: Any, other: str, other_size: Any, /) -> Self:
         """Return the error "<subject> is <size> and <other> is <other size>; they must be equal"."""
         template = "{subject} is {size} and {other} is {other_size}; they must be equal"
-        return cls(code, template, subject=subject, size=show(size), other=other, other_size=show(other_size))
+        return cls(code, template, subject=subject, size=safe_repr(size), other=other, other_size=safe_repr(other_size))
 
     @classmethod
     def conflict(cls, subject: str, value: Any, fact: str, remedy: str, /) -> Self:
         """Return the error "<subject> is <value> and <fact>; <remedy>", of conflicting settings."""
         template, code = "{subject} is {value} and {fact}; {remedy}", ErrorCode.CONFLICTING_SETTINGS
-        return cls(code, template, subject=subject, value=show(value), fact=fact, remedy=remedy)
+        return cls(code, template, subject=subject, value=safe_repr(value), fact=fact, remedy=remedy)
 
     @classmethod
     def unused(cls, subject: str, value: Any, reason: str, /) -> Self:
         """Return the error "<subject> is <value>; leave it out, since <reason>", of a setting without effect."""
         template, code = "{subject} is {value}; leave it out, since {reason}", ErrorCode.UNUSED_SETTING
-        return cls(code, template, subject=subject, value=show(value), reason=reason)
+        return cls(code, template, subject=subject, value=safe_repr(value), reason=reason)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return partial(type(self), self.code, self.template, **self.details), ()

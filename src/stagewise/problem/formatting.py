@@ -68,11 +68,6 @@ def safe_repr(value: Any) -> str:
     return fit_line(text, LONGEST_VALUE)
 
 
-def show(value: Any) -> str:
-    """Return a value as text for a sentence: a float in short, anything else as its repr."""
-    return f"{value:g}" if isinstance(value, float) else safe_repr(value)
-
-
 def join_names(names: Iterable[Any]) -> str:
     """Return names as text, at most eight of them."""
     names = list(names)

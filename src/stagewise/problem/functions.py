@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from stagewise.problem.checks import (
     Floats,
     as_array,
+    check_length,
     check_mapping,
     check_number,
     check_table,
@@ -29,11 +30,6 @@ class FunctionClass:
 
     Callables must be deterministic; with `features` they are evaluated once, there, and become a table. Tables can be
     saved, callables cannot. Duplicate functions count once.
-
-    Args:
-        functions: A table (F, K) with the values of F functions at K arms or listed actions, or F callables of a
-            feature vector (d,).
-        features: The listed actions (K, d) of the columns; None: arms, or callables evaluated on demand.
 
     Raises:
         InvalidProblem: The table is not rectangular and finite, or does not fit the features.
@@ -70,21 +66,18 @@ class FunctionClass:
 
     def _list_columns(self) -> None:
         if len(self.features) != self.functions.shape[1]:
-            raise InvalidProblem(
-                ErrorCode.DIMENSION_MISMATCH,
-                "the table of functions has {shape} columns and there are {features_count} listed "
-                "actions; there must be one column for each action",
-                shape=self.functions.shape[1],
-                features_count=len(self.features),
+            subject, columns, actions = (
+                "the number of columns of the table",
+                self.functions.shape[1],
+                len(self.features),
             )
+            other = "that of the listed actions"
+            raise InvalidProblem.must_agree(ErrorCode.DIMENSION_MISMATCH, subject, columns, other, actions)
         for index, row in enumerate(self.features):
             column = self._columns.setdefault(row.tobytes(), self.functions[:, index])
             if not np.array_equal(column, self.functions[:, index]):
-                raise InvalidProblem(
-                    ErrorCode.CONFLICTING_SETTINGS,
-                    "the listed actions contain {row} twice with different values; remove one of them",
-                    row=safe_repr(row.tolist()),
-                )
+                problem = f"the listed actions contain {safe_repr(row.tolist())} twice with different values"
+                raise InvalidProblem(ErrorCode.CONFLICTING_SETTINGS, problem)
 
     @property
     def callables(self) -> bool:
@@ -115,13 +108,8 @@ class FunctionClass:
         column = self._columns.get(row.tobytes())
         if column is None:
             if not self.callables:
-                raise error(
-                    ErrorCode.UNKNOWN_ACTION,
-                    "the action {row} is not among the {features_count} listed ones that the class of "
-                    "functions is a table of",
-                    row=safe_repr(row.tolist()),
-                    features_count=len(self.features),
-                )
+                rule = f"one of the {len(self.features)} listed ones that the class of functions is a table of"
+                raise error.must_be(ErrorCode.UNKNOWN_ACTION, "an action", row.tolist(), rule)
             if len(self._columns) >= CACHE_SIZE:
                 self._columns.clear()
             column = self._columns[row.tobytes()] = self._evaluate_callables(row, error)
@@ -139,21 +127,13 @@ def evaluate_function(function: Callable[[Floats], Any], row: Floats, index: int
     try:
         value = function(row)
     except Exception as reason:
-        raise error(
-            ErrorCode.CALLBACK_FAILED,
-            "function {index} of a class failed at the action {row}; it raised {name}",
-            index=index,
-            row=safe_repr(row.tolist()),
-            name=type(reason).__name__,
-        ) from reason
+        template = "function {index} of a class failed at the action {row}; it raised {name}"
+        data = {"index": index, "row": safe_repr(row.tolist()), "name": type(reason).__name__}
+        raise error(ErrorCode.CALLBACK_FAILED, template, **data) from reason
     if is_listing(value):
         shape = as_array(value, f"the answer of function {index} of a class", error).shape
-        raise error(
-            ErrorCode.WRONG_SHAPE,
-            "function {index} of a class returned an array of shape {shape}; it must return one number",
-            index=index,
-            shape=shape,
-        )
+        subject, rule = f"the shape of function {index}'s value", "that of one number"
+        raise error.must_be(ErrorCode.WRONG_SHAPE, subject, shape, rule)
     return check_number(value, f"the value of function {index} of a class at {safe_repr(row.tolist())}", error)
 
 
@@ -184,12 +164,8 @@ def parse_function_class(value: Any) -> FunctionClass:
     if isinstance(value, FunctionClass):
         return value
     if not is_listing(value):
-        raise InvalidProblem(
-            ErrorCode.WRONG_TYPE,
-            "a class of functions is {value}; it must be a FunctionClass, a table of values with one "
-            "row per function, or a list of callables",
-            value=safe_repr(value),
-        )
+        rule = "a FunctionClass, a table of values with one row per function, or a list of callables"
+        raise InvalidProblem.must_be(ErrorCode.WRONG_TYPE, "a class of functions", value, rule)
     return FunctionClass(value)
 
 
@@ -200,13 +176,7 @@ def parse_function_classes(value: Any, names: Sequence[str]) -> Any:
         return {name: parse_function_class(entry) for name, entry in zip(names, classes, strict=True)}
     if not isinstance(value, list | tuple | np.ndarray) or not len(value) or not is_class_list(value[0]):
         return parse_function_class(value)
-    if len(value) != len(names):
-        raise InvalidProblem(
-            ErrorCode.WRONG_SHAPE,
-            "cost_class has {value_count} classes; it needs one for all costs, or one for each of {names}",
-            value_count=len(value),
-            names=", ".join(names),
-        )
+    check_length(list(value), names, "cost_class")
     return [parse_function_class(entry) for entry in value]
 
 

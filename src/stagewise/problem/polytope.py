@@ -10,6 +10,8 @@ from stagewise.problem.checks import Floats, check_array, check_table, copy_read
 from stagewise.problem.convex import Convex, build_hull
 from stagewise.problem.errors import ErrorCode, InvalidActions
 
+FLAT = 1e-10  # relative tolerance of zero singular values
+
 
 class Polytope(Convex):
     """The mixtures of vertices, or the points x with A x ≤ b.
@@ -35,10 +37,8 @@ class Polytope(Convex):
         self, vertices: ArrayLike | None = None, *, A: ArrayLike | None = None, b: ArrayLike | None = None
     ) -> None:
         if (vertices is None) == (A is None) or (A is None) != (b is None):
-            raise InvalidActions(
-                ErrorCode.CONFLICTING_SETTINGS,
-                "a polytope has either vertices, or A and b of A x ≤ b; give exactly one of the two",
-            )
+            problem = "a polytope has either vertices, or A and b of A x ≤ b; give exactly one of the two"
+            raise InvalidActions(ErrorCode.CONFLICTING_SETTINGS, problem)
         if vertices is None:
             points = enumerate_vertices(*check_halfspaces(A, b))
         else:
@@ -88,26 +88,14 @@ class Polytope(Convex):
 
 def check_halfspaces(matrix: Any, limits: Any) -> tuple[Floats, Floats]:
     """Return A (f, d) and b (f,) of A x ≤ b."""
-    rows, ends = (
-        check_array(matrix, "the polytope's A", InvalidActions),
-        check_array(limits, "the polytope's b", InvalidActions),
-    )
+    rows = check_array(matrix, "the polytope's A", InvalidActions)
+    ends = check_array(limits, "the polytope's b", InvalidActions)
     if rows.ndim != 2 or rows.size == 0 or ends.shape != rows.shape[:1]:
-        raise InvalidActions(
-            ErrorCode.WRONG_SHAPE,
-            "the polytope's A has shape {shape} and its b has {shape_2}; they must be (faces, d) and (faces,)",
-            shape=rows.shape,
-            shape_2=ends.shape,
-        )
-    if not np.linalg.norm(rows, axis=1).all():
-        i = int(np.argmin(np.linalg.norm(rows, axis=1)))
-        raise InvalidActions(
-            ErrorCode.INVALID_ACTION_SET, "row {i} of the polytope's A is zero; every half-space needs a direction", i=i
-        )
+        shapes, rule = (rows.shape, ends.shape), "(faces, d) and (faces,)"
+        raise InvalidActions.must_be(ErrorCode.WRONG_SHAPE, "the shape of the polytope's A and b", shapes, rule)
+    for i in np.flatnonzero(np.linalg.norm(rows, axis=1) == 0.0):
+        raise degenerate(f"has a zero in row {i} of A, where a direction is needed")
     return rows, ends
-
-
-FLAT = 1e-10  # relative tolerance of zero singular values
 
 
 class Faces(NamedTuple):
@@ -128,9 +116,7 @@ def compute_faces(points: Floats) -> tuple[Faces, npt.NDArray[np.intp]]:
     _, sizes, axes = np.linalg.svd(points - origin, full_matrices=False)
     rank = int(np.sum(sizes > FLAT * max(sizes[0], FLAT * float(np.abs(points).max()))))
     if rank == 0:
-        raise InvalidActions(
-            ErrorCode.INVALID_ACTION_SET, "the polytope is a single point; it must have at least two different vertices"
-        )
+        raise degenerate("is a single point; it must have at least two different vertices")
     basis = np.eye(points.shape[1]) if rank == points.shape[1] else axes[:rank].T
     within = (points - origin) @ basis
     size = float(np.linalg.norm(within, axis=1).max())
@@ -141,16 +127,20 @@ def compute_faces(points: Floats) -> tuple[Faces, npt.NDArray[np.intp]]:
     try:
         hull = ConvexHull(within)
     except QhullError as error:
-        reason = str(error).strip().splitlines()[0]
-        raise InvalidActions(
-            ErrorCode.INVALID_ACTION_SET,
-            "the polytope's faces cannot be found from its {points_count} vertices: {reason}",
-            points_count=len(points),
-            reason=reason,
-        ) from None
+        raise degenerate(f"has {len(points)} vertices, whose faces cannot be found: {get_reason(error)}") from None
     equations = np.unique(hull.equations, axis=0)
     faces = Faces(origin, basis, equations[:, :-1].copy(), -equations[:, -1], size)
     return faces, np.sort(hull.vertices)
+
+
+def degenerate(problem: str) -> InvalidActions:
+    """Return the error of a polytope that cannot be an action set."""
+    return InvalidActions(ErrorCode.INVALID_ACTION_SET, "the polytope {problem}", problem=problem)
+
+
+def get_reason(error: Exception) -> str:
+    """Return the first line of Qhull's message."""
+    return str(error).strip().splitlines()[0]
 
 
 def enumerate_vertices(rows: Floats, ends: Floats) -> Floats:
@@ -166,12 +156,7 @@ def enumerate_vertices(rows: Floats, ends: Floats) -> Floats:
     try:
         found = HalfspaceIntersection(np.column_stack([units, -reaches]), center).intersections
     except QhullError as error:
-        reason = str(error).strip().splitlines()[0]
-        raise InvalidActions(
-            ErrorCode.INVALID_ACTION_SET,
-            "the polytope's vertices cannot be found from its half-spaces: {reason}",
-            reason=reason,
-        ) from None
+        raise degenerate(f"has half-spaces whose vertices cannot be found: {get_reason(error)}") from None
     _, first = np.unique(np.round((found - center) / radius, 9), axis=0, return_index=True)
     vertices: Floats = found[np.sort(first)]
     return vertices
@@ -188,12 +173,8 @@ def check_halfspaces_bounded(units: Floats) -> None:
     spanning = np.linalg.matrix_rank(units) == d
     balanced = linprog(np.ones(count), A_eq=units.T, b_eq=np.zeros(d), bounds=(1.0, None), method="highs")
     if not spanning or balanced.status != 0:
-        raise InvalidActions(
-            ErrorCode.INVALID_ACTION_SET,
-            "the polytope's {count} half-spaces leave it unbounded; add the missing half-spaces, "
-            "since an action set must be bounded",
-            count=count,
-        )
+        problem = f"is unbounded with its {count} half-spaces; add the missing ones, since an action set is bounded"
+        raise degenerate(problem)
 
 
 def find_chebyshev_ball(units: Floats, reaches: Floats) -> tuple[Floats, float]:
@@ -206,17 +187,8 @@ def find_chebyshev_ball(units: Floats, reaches: Floats) -> tuple[Floats, float]:
     bounds = [(None, None)] * d + [(0.0, None)]
     found = linprog(cost, A_ub=np.column_stack([units, np.ones(count)]), b_ub=reaches, bounds=bounds, method="highs")
     if found.status != 0:
-        raise InvalidActions(
-            ErrorCode.INVALID_ACTION_SET,
-            "the polytope's {count} half-spaces have no point in common; an action set must not be empty",
-            count=count,
-        )
+        raise degenerate(f"is empty: its {count} half-spaces have no point in common")
     radius = float(found.x[-1])
     if not radius > 1e-9 * max(1.0, float(np.abs(reaches).max())):
-        raise InvalidActions(
-            ErrorCode.INVALID_ACTION_SET,
-            "the polytope's half-spaces leave a flat set, which contains no ball of radius above "
-            "{radius:.3g}; give its vertices instead",
-            radius=radius,
-        )
+        raise degenerate(f"is flat, containing no ball of radius above {radius:.3g}; give its vertices instead")
     return found.x[:-1], radius

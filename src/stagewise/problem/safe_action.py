@@ -20,7 +20,6 @@ from stagewise.problem.checks import (
     unwrap_scalar,
 )
 from stagewise.problem.errors import ErrorCode, InvalidActions, InvalidProblem
-from stagewise.problem.formatting import safe_repr
 
 Cost = float | Sequence[float | None] | Mapping[str, float | None] | npt.NDArray[np.float64] | None
 
@@ -32,12 +31,6 @@ class SafeAction:
     Unknown means (None) are estimated by playing the safe action until its slack is certain. With neither features nor
     arm, every round's action set names its safe action: `FiniteSet(features, safe=0)`, `Rays(targets, safe=x0)`. `cost`
     is then an upper and `reward` a lower bound for all rounds (docs/theory/context.md).
-
-    Args:
-        features: Its feature vector (d,), for linear problems.
-        arm: Its index, for arms.
-        reward: Its mean reward, at most 1; None: unknown.
-        cost: Its mean cost: a number, one per constraint, or a mapping by name; None: unknown.
 
     Raises:
         InvalidProblem: Both features and arm are given, or a value is invalid.
@@ -68,31 +61,23 @@ class SafeAction:
         cost: Cost = None,
     ) -> None:
         if features is not None and arm is not None:
-            raise InvalidProblem(
-                ErrorCode.SAFE_ACTION_INVALID,
-                "a safe action has either features (linear problems) or an arm; give one, or neither if "
-                "every round names its own",
-            )
+            problem = "a safe action has features, an arm, or neither if every round names its own; give one of them"
+            raise InvalidProblem(ErrorCode.SAFE_ACTION_INVALID, problem)
         if features is not None:
             features = copy_read_only(check_vector(features, "the safe action's features", InvalidProblem))
-            if np.any(features) and not np.abs(features).max() > 1e-100:
-                raise InvalidProblem(
-                    ErrorCode.SAFE_ACTION_INVALID,
-                    "the safe action's largest feature is {features}; it must be zero, or large enough that "
-                    "its square does not underflow",
-                    features=np.abs(features).max(),
+            largest = float(np.abs(features).max())
+            if 0.0 < largest <= 1e-100:
+                rule = "0, or large enough that its square does not underflow"
+                raise InvalidProblem.must_be(
+                    ErrorCode.SAFE_ACTION_INVALID, "the safe action's largest feature", largest, rule
                 )
         elif arm is not None:
             arm = check_integer(arm, "the safe arm", "counted from 0, as arms are", 0, MANY)
         if reward is not None:
             reward = check_number(reward, "the safe action's reward")
             if reward > 1.0:
-                raise InvalidProblem(
-                    ErrorCode.OUT_OF_RANGE,
-                    "the safe action's reward is {reward}; mean rewards must be at most 1, so divide all "
-                    "rewards by a known upper bound",
-                    reward=reward,
-                )
+                rule = "at most 1, like all mean rewards; divide all rewards by a known upper bound"
+                raise InvalidProblem.must_be(ErrorCode.OUT_OF_RANGE, "the safe action's reward", reward, rule)
         for name, value in {"features": features, "arm": arm, "reward": reward, "cost": copy_value(cost)}.items():
             object.__setattr__(self, name, value)
 
@@ -127,32 +112,21 @@ def build_round_safe_action(
     """Return the safe action that a set names, by index or as a point; None: it names none."""
     if safe is None:
         if cost is not None or reward is not None:
-            raise InvalidActions(
-                ErrorCode.SAFE_ACTION_MISSING,
-                "safe_cost or safe_reward is given without safe; give safe, the round's safe action",
-            )
+            problem = "safe_cost or safe_reward is given without safe; give safe, the round's safe action"
+            raise InvalidActions(ErrorCode.SAFE_ACTION_MISSING, problem)
         return None
     count, d = features.shape
-    numbered = isinstance(unwrap_scalar(safe), int | np.integer)
-    if numbered and not member:
-        raise InvalidActions(
-            ErrorCode.SAFE_ACTION_INVALID,
-            "safe is {safe}; rays start at the safe point, so give its {d} features",
-            safe=safe_repr(safe),
-            d=d,
-        )
-    if numbered:
-        index = check_integer(
-            safe, "safe", f"from 0 to {count - 1}, being one of the actions", 0, count - 1, InvalidActions
-        )
+    if isinstance(unwrap_scalar(safe), int | np.integer):
+        if not member:
+            rule = f"{d} features, since rays start at the safe point"
+            raise InvalidActions.must_be(ErrorCode.SAFE_ACTION_INVALID, "safe", safe, rule)
+        rule = f"from 0 to {count - 1}, being one of the actions"
+        index = check_integer(safe, "safe", rule, 0, count - 1, InvalidActions)
         return RoundSafeAction(index, features[index], copy_value(cost), reward)
     point = copy_read_only(check_vector(safe, "safe", InvalidActions))
     if point.size != d:
-        raise InvalidActions(
-            ErrorCode.DIMENSION_MISMATCH,
-            "safe has {size} features and the actions have {d}; they must agree",
-            size=point.size,
-            d=d,
+        raise InvalidActions.must_agree(
+            ErrorCode.DIMENSION_MISMATCH, "the number of features of safe", point.size, "that of the actions", d
         )
     return RoundSafeAction(-1, point, copy_value(cost), reward)
 

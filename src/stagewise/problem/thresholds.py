@@ -9,6 +9,7 @@ import numpy as np
 
 from stagewise.problem.checks import (
     Floats,
+    check_length,
     check_mapping,
     check_number,
     check_outcome,
@@ -19,19 +20,17 @@ from stagewise.problem.checks import (
 )
 from stagewise.problem.columns import get_named_values
 from stagewise.problem.errors import ErrorCode, InvalidOutcome, InvalidProblem, StagewiseError
-from stagewise.problem.formatting import safe_repr
+from stagewise.problem.formatting import join_names
 from stagewise.problem.safe_action import SafeAction
 
 # Relative safety margin below a threshold, against rounding.
 MARGIN = 1e-14
+MOVING_REASON = "which differs by round and has only a cost bound; give the threshold as a number"
 
 
 @dataclass(frozen=True)
 class RelativeToSafe:
     """A threshold as a multiple of the safe action's cost.
-
-    Args:
-        factor: The threshold is this times the safe action's cost, which must be known.
 
     Example:
         >>> resolve_thresholds(RelativeToSafe(1.1), SafeAction(arm=0, cost=0.2)).values.round(6)  # at most 10 % above
@@ -45,9 +44,6 @@ class RelativeToSafe:
 @dataclass(frozen=True)
 class AtLeast:
     """A lower limit: the expected value must not fall below it.
-
-    Args:
-        value: The limit, or `RelativeToSafe(…)`.
 
     Example:
         >>> resolve_thresholds({"clicks": AtLeast(0.1)}, SafeAction(arm=0, cost=0.3)).signs
@@ -139,13 +135,8 @@ class Thresholds:
             value = order_by_name(by_name, self.names, what, error)
         entries = list_entries(value, what, error) if is_listing(value) else [value]
         if len(entries) != len(self.names):
-            raise error(
-                ErrorCode.WRONG_SHAPE,
-                "{what} is {value}; it needs one number for each of {value_2}",
-                what=what,
-                value=safe_repr(value),
-                value_2=", ".join(self.names) or "no constraint",
-            )
+            rule = f"one number for each of {join_names(self.names)}"
+            raise error.must_be(ErrorCode.WRONG_SHAPE, what, value, rule)
         return np.array([check_outcome(e, f"{what} of {n!r}", error) for e, n in zip(entries, self.names, strict=True)])
 
 
@@ -169,17 +160,16 @@ def resolve_thresholds(threshold: Any, safe_action: SafeAction) -> Thresholds:
     thresholds = Thresholds(names, copy_read_only(signs), copy_read_only(values), safe, copy_read_only(costs))
     for name, sign, cost, value, limit in zip(names, signs, costs, values, thresholds.limits, strict=True):
         if sign * cost >= limit:
-            side = "above" if sign < 0 else "below"
-            raise InvalidProblem(
-                ErrorCode.SAFE_ACTION_OVER_LIMIT,
-                "the safe action's {name!r} is {cost}, and its threshold is {value}; the safe action "
-                "must be strictly {side} the threshold, since learning needs slack",
-                name=name,
-                cost=cost,
-                value=value,
-                side=side,
-            )
+            raise slack_error(f"the safe action's {name!r}", cost, sign > 0.0, f"its threshold, {float(value)}")
     return thresholds
+
+
+def slack_error(
+    what: str, cost: float, at_most: bool, limit: str, error: type[StagewiseError] = InvalidProblem
+) -> StagewiseError:
+    """Return the error of a safe action that does not keep strictly within a limit."""
+    rule = f"strictly {'below' if at_most else 'above'} {limit}, since learning needs slack"
+    return error.must_be(ErrorCode.SAFE_ACTION_OVER_LIMIT, what, cost, rule)
 
 
 def get_safe_costs(safe_action: SafeAction, names: tuple[str, ...]) -> Floats:
@@ -189,23 +179,12 @@ def get_safe_costs(safe_action: SafeAction, names: tuple[str, ...]) -> Floats:
     listing = list_entries(entries, what) if is_listing(entries) else [entries] * (len(names) if entries is None else 1)
     if safe_action.is_origin:
         listing = [0.0 if entry is None else entry for entry in listing]
-    if len(listing) != len(names):
-        raise InvalidProblem(
-            ErrorCode.WRONG_SHAPE,
-            "{what} has {listing_count} entries; it needs one for each of {names}",
-            what=what,
-            listing_count=len(listing),
-            names=", ".join(names),
-        )
+    check_length(listing, names, what)
     named = zip(listing, names, strict=True)
     costs = np.array([np.nan if e is None else check_number(e, f"{what} of {n!r}") for e, n in named])
     if safe_action.is_origin and np.any(costs):
-        raise InvalidProblem(
-            ErrorCode.SAFE_ACTION_INVALID,
-            "the safe action is the zero vector but its cost is {costs}; a linear cost is 0 there, "
-            "so add a constant feature or subtract the cost of doing nothing",
-            costs=costs.tolist(),
-        )
+        rule = "0 at the zero vector, as all linear costs are; add a constant feature, or subtract the cost there"
+        raise InvalidProblem.must_be(ErrorCode.SAFE_ACTION_INVALID, what, costs.tolist(), rule)
     return costs
 
 
@@ -214,52 +193,31 @@ def resolve_value(entry: ThresholdParts, name: str, cost: float, moving: bool) -
     if not entry.relative:
         return check_number(entry.number, f"the threshold of {name!r}")
     factor = check_number(entry.number, f"the factor of {name!r} relative to the safe action")
-    if np.isnan(cost):
-        raise InvalidProblem(
-            ErrorCode.SAFE_COST_UNKNOWN,
-            "the threshold of {name!r} is relative to the safe action, whose cost is unknown; give that cost",
-            name=name,
-        )
-    if moving:
-        raise InvalidProblem(
-            ErrorCode.SAFE_COST_UNKNOWN,
-            "the threshold of {name!r} is relative to the safe action, which differs by round and "
-            "has only a cost bound; give the threshold as a number",
-            name=name,
-        )
+    if np.isnan(cost) or moving:
+        reason = "whose cost is unknown; give that cost" if np.isnan(cost) else MOVING_REASON
+        template = "the threshold of {name!r} is relative to the safe action, {reason}"
+        raise InvalidProblem(ErrorCode.SAFE_COST_UNKNOWN, template, name=name, reason=reason)
     return check_number(factor * cost, f"the threshold of {name!r}, {factor:g} times the safe action's,")
 
 
 def list_thresholds(threshold: Any) -> tuple[list[Any], tuple[str, ...]]:
     """Return the thresholds and their names."""
-    if threshold is None:
-        raise InvalidProblem(
-            ErrorCode.MISSING_VALUE, "threshold is missing; it is the limit on every round's expected cost"
-        )
     if isinstance(threshold, Mapping):
         threshold = check_mapping(threshold, "threshold")
-        if not threshold:
-            raise InvalidProblem(ErrorCode.MISSING_VALUE, "threshold is empty; it must have at least one constraint")
-        if not all(isinstance(name, str) for name in threshold):
-            raise InvalidProblem(
-                ErrorCode.INVALID_NAME,
-                "threshold is {threshold}; the name of every constraint must be a string",
-                threshold=safe_repr(threshold),
-            )
-        return list(threshold.values()), tuple(threshold)
-    if isinstance(threshold, str | bytes):
-        raise InvalidProblem(
-            ErrorCode.WRONG_TYPE,
-            "threshold is {threshold}; it must be a number, or one for each constraint, with two "
-            "percent written as 0.02",
-            threshold=safe_repr(threshold),
-        )
-    if is_listing(threshold):
-        entries = list_entries(threshold, "threshold")
-        if not entries:
-            raise InvalidProblem(ErrorCode.MISSING_VALUE, "threshold is empty; it must have at least one constraint")
-        return entries, build_default_names(len(entries))
-    return [threshold], build_default_names(1)
+        for name in threshold:
+            if not isinstance(name, str):
+                raise InvalidProblem.must_be(ErrorCode.INVALID_NAME, "a name in threshold", name, "a string")
+        entries, names = list(threshold.values()), tuple(threshold)
+    elif isinstance(threshold, str | bytes):
+        rule = "a number, or one for each constraint, with two percent written as 0.02"
+        raise InvalidProblem.must_be(ErrorCode.WRONG_TYPE, "threshold", threshold, rule)
+    else:
+        entries = list_entries(threshold, "threshold") if is_listing(threshold) else [threshold]
+        names = build_default_names(len(entries))
+    if threshold is None or not entries:
+        rule = "the limit on every round's expected cost, or at least one"
+        raise InvalidProblem.must_be(ErrorCode.MISSING_VALUE, "threshold", threshold, rule)
+    return entries, names
 
 
 def build_default_names(count: int) -> tuple[str, ...]:

@@ -8,7 +8,6 @@ from typing import Any, Literal
 
 from stagewise.problem.checks import check_mapping, check_number, check_outcome, check_positive, copy_value
 from stagewise.problem.errors import ErrorCode, InvalidOutcome, InvalidProblem
-from stagewise.problem.formatting import safe_repr, suggest_name
 
 DROP = "drop"
 LATEST = 1e11  # seconds since 1970
@@ -22,25 +21,21 @@ class OutcomeWindow:
     The signal is then "the outcome within the window, else `missing`", such as opt-outs within seven days. With
     `missing="drop"` the row is not learned, which is valid only if the loss of an outcome does not depend on outcomes.
 
-    Args:
-        length: "90s", "15m", "12h", "7d", "2w", a timedelta, or a number of seconds.
-        missing: The value of a missing outcome, or "drop".
-
     Raises:
-        InvalidProblem: The length is not a positive duration, or `missing` is not a number.
+        InvalidProblem: The duration is not a positive duration, or `missing` is not a number.
 
     Example:
         >>> OutcomeWindow("7d", missing=0.0).seconds
         604800.0
     """
 
-    length: str | float | timedelta
-    """The duration."""
+    duration: str | float | timedelta
+    """The duration: "90s", "15m", "12h", "7d", "2w", a timedelta, or a number of seconds."""
     missing: float | Literal["drop"]
     """The value of a missing outcome; "drop": the row is not learned."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "length", copy_value(self.length))
+        object.__setattr__(self, "duration", copy_value(self.duration))
         object.__setattr__(self, "missing", copy_value(self.missing))
         _ = self.seconds
         if not self.drops:
@@ -49,22 +44,22 @@ class OutcomeWindow:
     @property
     def seconds(self) -> float:
         """Its length in seconds."""
-        return parse_seconds(self.length)
+        return parse_seconds(self.duration)
 
     @property
     def description(self) -> str:
         """What happens to missing outcomes."""
-        return f"missing after {self.length_text} " + ("is left out" if self.drops else f"counts as {self.missing:g}")
+        return f"missing after {self.duration_text} " + ("is left out" if self.drops else f"counts as {self.missing:g}")
 
     @property
-    def length_text(self) -> str:
+    def duration_text(self) -> str:
         """Its length with its unit, as text.
 
-        >>> OutcomeWindow(7, 0.0).length_text, OutcomeWindow(timedelta(days=2), 0.0).length_text
+        >>> OutcomeWindow(7, 0.0).duration_text, OutcomeWindow(timedelta(days=2), 0.0).duration_text
         ('7s', '2d')
         """
-        if isinstance(self.length, str):
-            return self.length.strip()
+        if isinstance(self.duration, str):
+            return self.duration.strip()
         unit = next((unit for unit in "dhm" if self.seconds % UNITS[unit] == 0.0), "s")
         return f"{self.seconds / UNITS[unit]:g}{unit}"
 
@@ -80,20 +75,16 @@ def parse_seconds(length: Any) -> float:
     >>> parse_seconds("1.5h"), parse_seconds(timedelta(days=1)), parse_seconds(30)
     (5400.0, 86400.0, 30.0)
     """
+    what = "the length of a window"
     if isinstance(length, timedelta):
-        return check_positive(length.total_seconds(), "the length of a window")
+        return check_positive(length.total_seconds(), what)
     if isinstance(length, str):
         match = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([smhdw])\s*", length)
         if match is None:
             rule = "a number and a unit, such as '90s', '15m', '12h', '7d' or '2w', or a number of seconds"
-            raise InvalidProblem.must_be(ErrorCode.INVALID_TIME, "the length of a window", length, rule)
-        return check_positive(float(match[1]) * UNITS[match[2]], "the length of a window")
-    seconds = check_number(length, "the length of a window")
-    if not seconds > 0.0:
-        raise InvalidProblem.must_be(
-            ErrorCode.OUT_OF_RANGE, "the length of a window", seconds, "greater than 0 seconds"
-        )
-    return seconds
+            raise InvalidProblem.must_be(ErrorCode.INVALID_TIME, what, length, rule)
+        return check_positive(float(match[1]) * UNITS[match[2]], what)
+    return check_positive(length, what)
 
 
 def check_windows(value: Any, names: Sequence[str]) -> dict[str, OutcomeWindow]:
@@ -101,29 +92,15 @@ def check_windows(value: Any, names: Sequence[str]) -> dict[str, OutcomeWindow]:
     if value is None:
         return {}
     if not isinstance(value, Mapping):
-        raise InvalidProblem(
-            ErrorCode.WRONG_TYPE,
-            "windows is {value}; it must be a mapping from signals to sw.OutcomeWindow",
-            value=safe_repr(value),
-        )
+        rule = "a mapping from signals to sw.OutcomeWindow"
+        raise InvalidProblem.must_be(ErrorCode.WRONG_TYPE, "windows", value, rule)
     windows = check_mapping(value, "windows")
     for name, window in windows.items():
         if name not in names:
-            raise InvalidProblem(
-                ErrorCode.UNKNOWN_SIGNAL,
-                "windows names {name}; the signals are {names}{name_2}",
-                name=safe_repr(name),
-                names=", ".join(names),
-                name_2=suggest_name(name, names),
-            )
+            raise InvalidProblem.must_be_one_of(ErrorCode.UNKNOWN_SIGNAL, "a name in windows", name, names)
         if not isinstance(window, OutcomeWindow):
-            raise InvalidProblem(
-                ErrorCode.WRONG_TYPE,
-                "the window of {name!r} is {window}; it must be an OutcomeWindow, such as "
-                "sw.OutcomeWindow('7d', missing=0.0)",
-                name=name,
-                window=safe_repr(window),
-            )
+            rule = "an OutcomeWindow, such as sw.OutcomeWindow('7d', missing=0.0)"
+            raise InvalidProblem.must_be(ErrorCode.WRONG_TYPE, f"the window of {name!r}", window, rule)
     return windows
 
 
@@ -136,17 +113,12 @@ def parse_timestamp(value: Any) -> float:
     """
     if isinstance(value, datetime):
         if value.tzinfo is None:
-            raise InvalidOutcome(
-                ErrorCode.INVALID_TIME, "now is {value}; a datetime must have a time zone", value=value.isoformat()
-            )
+            raise InvalidOutcome.must_be(ErrorCode.INVALID_TIME, "now", value, "a datetime with a time zone")
         return value.timestamp()
     seconds = check_number(value, "now", InvalidOutcome)
     if abs(seconds) > LATEST:
-        raise InvalidOutcome(
-            ErrorCode.INVALID_TIME,
-            "now is {seconds:g}, a time after the year 5000; it must be in seconds, not milliseconds",
-            seconds=seconds,
-        )
+        rule = "in seconds, not milliseconds; it is after the year 5000"
+        raise InvalidOutcome.must_be(ErrorCode.INVALID_TIME, "now", seconds, rule)
     return seconds
 
 

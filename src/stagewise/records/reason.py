@@ -178,7 +178,7 @@ class ReasonDetails(NamedTuple):
 
         Example:
             >>> ReasonDetails.of(Reason.OUTSIDE_CANARY, share=0.1).to_json()
-            ['canary', {'share': 0.1}]
+            ['outside_canary', {'share': 0.1}]
         """
         return [str(self.reason), dict(self.details)]
 

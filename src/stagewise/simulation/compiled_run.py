@@ -10,8 +10,8 @@ from stagewise.engine.loop import LoopSpec, World, build_loop, optimum_work_size
 from stagewise.engine.model import REWARD, RoundSpec
 from stagewise.engine.trace import INTERVAL_MISSES, OPTIMISM_FAILURES, UNKNOWN, Trace
 from stagewise.engine.workspace import answer_size, scratch_size
-from stagewise.policies.arrays import allocate_aligned
 from stagewise.policies.policy import State
+from stagewise.policies.rounds import allocate_aligned
 from stagewise.problem.errors import ErrorCode, InvalidProblem
 from stagewise.records.random_key import RandomKey
 from stagewise.simulation.oracle import Oracle
@@ -82,11 +82,8 @@ def build_inputs(policy: Any, oracle: Oracle, audited: bool, warm_start: State |
     if form.counts_capacity_in("segments"):
         memory = policy.with_capacity_for(memory, world.plain_users.segments)
     check_outcomes(policy, world)
-    m, limits, size = (
-        world.costs,
-        int(layout[LIMITS]),
-        max(d, int(memory[CAPACITY]) if form.counts_capacity_in("points") else 0),
-    )
+    m, limits = world.costs, int(layout[LIMITS])
+    size = max(d, int(memory[CAPACITY])) if form.counts_capacity_in("points") else d
     truths = np.zeros((1 + m, count + 1))
     truths[:, count] = oracle.safe_means_in(world.actions)
     if not fresh:

@@ -34,7 +34,7 @@ def get_outcomes(log: Log, name: str, now: Any) -> SignalOutcomes:
     known, absent = ~np.isnan(column), np.isnan(log.values[:, index]) & ~open_rows
     if window is not None and open_rows.any():
         count = int(open_rows.sum())
-        notes.append(Note.of(NoteCode.ROWS_WITH_OPEN_WINDOWS, name=name, count=count, window=window.length_text))
+        notes.append(Note.of(NoteCode.ROWS_WITH_OPEN_WINDOWS, name=name, count=count, window=window.duration_text))
     count = int(absent.sum())
     if count and window is not None and not window.drops:
         default, has_times = float(window.missing), log.at is not None

@@ -45,9 +45,9 @@ def check_missing_outcomes(profile: LogProfile, signal: int, name: str, missing:
     if values.size == 1 and values[0] > low and not has_default:
         return Finding.of(FindingCode.ONLY_EVENTS_REPORTED, **details, value=float(values[0]), low=low)
     if window is not None and is_open.all():
-        return Finding.of(FindingCode.ALL_WINDOWS_OPEN, **details, window=window.length_text)
+        return Finding.of(FindingCode.ALL_WINDOWS_OPEN, **details, window=window.duration_text)
     if window is not None and is_open.any():
-        details |= {"open_rows": int(is_open.sum()), "window": window.length_text}
+        details |= {"open_rows": int(is_open.sum()), "window": window.duration_text}
     missing = missing & ~is_open
     if window is not None and has_default and not (log.values[~is_open, signal] == window.missing).any():
         return Finding.of(

@@ -19,7 +19,7 @@ import numpy as np
 import stagewise as sw
 from stagewise.engine.compile import Floats
 from stagewise.policies import socp
-from stagewise.rules.cone_program import (Columns, Mixture, find_best_mixture_in_cone)
+from stagewise.rules.cone_program import Columns, Mixture, find_best_mixture_in_cone
 
 ROUNDS = 100
 SIZES = [(4, 12, 1), (4, 12, 3), (10, 100, 1), (10, 100, 3)]

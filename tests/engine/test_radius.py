@@ -12,17 +12,9 @@ from tests.engine.textbook import build_model, unit_rows
 
 from stagewise import LCLUCB, ErrorCode, InvalidProblem, SafeAction
 from stagewise.engine.compile import Floats, kernel
-from stagewise.engine.layout import ModelBlock
+from stagewise.engine.layout import ELSEWHERE, ModelBlock
 from stagewise.engine.random import ACTIONS, OUTCOME, normal
-from stagewise.engine.layout import ELSEWHERE
-from stagewise.models.regression import JOINT
-from stagewise.models.regression import LOG_DET
-from stagewise.models.regression import LOGDET
-from stagewise.models.regression import OBSERVATIONS
-from stagewise.models.regression import PAPER
-from stagewise.models.regression import RADII
-from stagewise.models.regression import learn_ridge
-from stagewise.models.regression import radius
+from stagewise.models.regression import JOINT, LOG_DET, LOGDET, OBSERVATIONS, PAPER, RADII, learn_ridge, radius
 
 RUNS = 2000
 ROUNDS = 300

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from stagewise.models.diagnostics import (LEAST_RATIO, compute_max_squares)
+from stagewise.models.diagnostics import LEAST_RATIO, compute_max_squares
 
 
 def test_no_test_is_louder_than_what_is_passed_over() -> None:

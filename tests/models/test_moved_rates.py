@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from tests.chance import allowed
 
-from stagewise.models.rate_changes import (FALLS, RATIOS, RISES, SHORT, CellCounts, compute_log_evidence, find_shift)
+from stagewise.models.rate_changes import FALLS, RATIOS, RISES, SHORT, CellCounts, compute_log_evidence, find_shift
 
 MEANS = np.linspace(0.0, 1.0, 2001)
 

@@ -11,7 +11,13 @@ from tests.rules.cone_witness import best_value, random_columns
 
 from stagewise.rules import cone_program
 from stagewise.rules import cone_program as solver_pool
-from stagewise.rules.cone_program import (Columns, compute_certified_bound, compute_pessimistic_costs, find_best_mixture_in_cone, mix_back_to_safe)
+from stagewise.rules.cone_program import (
+    Columns,
+    compute_certified_bound,
+    compute_pessimistic_costs,
+    find_best_mixture_in_cone,
+    mix_back_to_safe,
+)
 
 SIZES = [(1, 1, 4), (2, 1, 6), (4, 1, 12), (4, 3, 12), (10, 1, 100), (10, 3, 100)]
 

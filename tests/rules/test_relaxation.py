@@ -12,7 +12,7 @@ from stagewise import Ball, Box, Ellipsoid, Polytope
 from stagewise.problem.polytope import compute_faces
 from stagewise.rules import relaxation
 from stagewise.rules.convex import build_region, compute_best_value
-from stagewise.rules.relaxation import (Multipliers, OptimisticProblem)
+from stagewise.rules.relaxation import Multipliers, OptimisticProblem
 
 
 def problem(rng: np.random.Generator, d: int, m: int, norms: int, sign: float) -> OptimisticProblem:

@@ -8,7 +8,13 @@ from tests.rules.witness import KINDS, Problem, linear_value, random_problem
 
 from stagewise.engine.compile import Floats
 from stagewise.rules import function_class_program as rows_module
-from stagewise.rules.function_class_program import (compute_dual_bounds, compute_pessimistic_costs, find_best_under_rows, mix_back_to_safe, scale_rows)
+from stagewise.rules.function_class_program import (
+    compute_dual_bounds,
+    compute_pessimistic_costs,
+    find_best_under_rows,
+    mix_back_to_safe,
+    scale_rows,
+)
 
 SEED = 20260902
 

@@ -9,7 +9,7 @@ from scipy.stats import binom
 
 import stagewise as sw
 from stagewise.engine.limits import ALARM
-from stagewise.models.diagnostics import (compute_least_noise, compute_max_deviation)
+from stagewise.models.diagnostics import compute_least_noise, compute_max_deviation
 
 pytestmark = pytest.mark.compiled
 

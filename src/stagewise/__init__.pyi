@@ -2,7 +2,7 @@ from typing import Any
 
 from stagewise.agent.agent import Agent as Agent
 from stagewise.agent.replica import Replica as Replica
-from stagewise.agent.snapshot import Snapshot as Snapshot
+from stagewise.agent.replica import Snapshot as Snapshot
 from stagewise.launch.doctor.doctor import doctor as doctor
 from stagewise.launch.evaluation.evaluate import evaluate as evaluate
 from stagewise.launch.forecast.forecast import forecast as forecast

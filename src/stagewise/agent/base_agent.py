@@ -8,8 +8,8 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from stagewise.agent.guard import apply_guard, check_drift
 from stagewise.agent.identity import Identity
+from stagewise.agent.monitor import apply_guard, check_drift
 from stagewise.agent.observed_costs import build_observed_costs
 from stagewise.agent.outcome_queue import OutcomeQueue
 from stagewise.agent.outcomes import (

@@ -44,10 +44,10 @@ def doctor(
     Example: stagewise doctor log.csv --limit opt_out=0.02 --out problem.toml
     """
     with handle_errors():
+        from stagewise.files.atomic_write import write_bytes, write_text
         from stagewise.files.tables import WRITERS
         from stagewise.launch.doctor.doctor import doctor as run_doctor
         from stagewise.problem.errors import InvalidFile
-        from stagewise.reports.output_folder import write_bytes, write_text
         from stagewise.reports.plot_style import write_figure
 
         if problem is not None and out is not None:

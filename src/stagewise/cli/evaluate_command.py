@@ -62,7 +62,8 @@ def evaluate(
         }
         result = run_evaluation(log, problem, parse_shares(candidate, "--candidate"), **settings)
         if out is not None:
-            from stagewise.reports.output_folder import make_folder, write_text
+            from stagewise.files.atomic_write import write_text
+            from stagewise.reports.output_files import make_folder
 
             make_folder(out)
             write_text(out / "evaluation.json", json.dumps(result.to_dict(), indent=1) + "\n")

@@ -88,10 +88,9 @@ def compare(
     with handle_errors(out), announce_compilation():
         from stagewise.cli.compare_command import run_compare
         from stagewise.cli.spec import read_spec
-        from stagewise.reports.output_folder import write_text
+        from stagewise.files.atomic_write import write_text
         from stagewise.reports.plot_style import write_figure
-        from stagewise.reports.result_plot import plot_results
-        from stagewise.reports.result_table import format_table
+        from stagewise.reports.result_plot import format_table, plot_results
 
         results = run_compare(read_spec(spec), out, executor, not quiet)
         write_figure(plot_results(results), out / "comparison.png")
@@ -109,8 +108,8 @@ def sweep(
     """
     with handle_errors(out), announce_compilation():
         from stagewise.cli.spec import read_spec
-        from stagewise.reports.output_folder import write_text
-        from stagewise.reports.result_table import format_table
+        from stagewise.files.atomic_write import write_text
+        from stagewise.reports.result_plot import format_table
         from stagewise.simulation.sweep import sweep as run_sweep
 
         content = read_spec(spec)

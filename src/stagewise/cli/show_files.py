@@ -7,7 +7,7 @@ from typing import Any
 
 from stagewise.cli.show_folders import read_json
 from stagewise.problem.formatting import format_count
-from stagewise.reports.manifest_files import MANIFEST
+from stagewise.reports.output_files import MANIFEST
 
 SQLITE_MAGIC = b"SQLite format 3\0"
 STORE_TABLES = {"events", "heads", "secrets"}
@@ -43,7 +43,7 @@ def describe_agent(path: Path) -> str | None:
 
 def describe_snapshot(path: Path) -> str | None:
     """Describe a policy snapshot."""
-    from stagewise.agent.snapshot import FORMAT
+    from stagewise.agent.replica import FORMAT
 
     if get_format(path) != FORMAT:
         return None
@@ -114,7 +114,7 @@ def read_column_names(path: Path) -> list[str]:
     from arro3.io import read_parquet
 
     from stagewise.files.paths import check_fits_memory
-    from stagewise.reports.manifest_files import MAGIC
+    from stagewise.reports.output_files import MAGIC
 
     check_fits_memory(path)
     content = path.read_bytes()

@@ -10,11 +10,10 @@ from stagewise.cli.show_command import write_result_plot
 from stagewise.problem.formatting import format_count
 from stagewise.reports.certificate import Certificate
 from stagewise.reports.certificate_text import format_headline
-from stagewise.reports.manifest_files import MANIFEST
+from stagewise.reports.output_files import MANIFEST
 from stagewise.reports.plot_style import write_figure
 from stagewise.reports.result import Result
-from stagewise.reports.result_plot import plot_results
-from stagewise.reports.result_table import format_table
+from stagewise.reports.result_plot import format_table, plot_results
 
 SWEEP_PATTERN = "*/*/*/*/" + MANIFEST  # policy, world, limits, seed
 TABLE_FILE = "comparison.md"

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from stagewise.agent.guard import get_unwatched, record_contradictions
+from stagewise.agent.monitor import get_unwatched, record_contradictions
 from stagewise.agent.statistics import Statistics
 from stagewise.policies.policy import State
 from stagewise.policies.problem import Problem

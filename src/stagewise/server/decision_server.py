@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from stagewise.agent.health import OUTCOMES, Health, check_health
-from stagewise.agent.observed_costs import add_observed_costs
+from stagewise.agent.health import OUTCOMES, Health, add_observed_costs, check_health
 from stagewise.policies.problem import Problem
 from stagewise.problem.errors import ErrorCode, InvalidOutcome, StagewiseError
 from stagewise.problem.formatting import safe_repr

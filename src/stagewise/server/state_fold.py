@@ -176,13 +176,13 @@ class StateFold:
             with suppress(StagewiseError):  # the alert is closed, or not of this version of the problem
                 acknowledge_alert(self.policy, self.state.memory, self.statistics, body["name"], note)
 
-    def apply_log_part(self, part: OfflineLogPart) -> None:
+    def apply_log_part(self, log_part: OfflineLogPart) -> None:
         """Apply a part of an offline log; the last one learns all parts as one batch, as an agent does."""
-        rows = part.read(self.policy)
+        rows = log_part.read(self.policy)
         self._parts += 1
-        self.check_next("part of an offline log", part.number, self._parts)
+        self.check_next("part of an offline log", log_part.number, self._parts)
         self._log.append((np.asarray(rows.actions), rows.values))
-        if part.number == part.parts:
+        if log_part.number == log_part.parts:
             actions, values = (np.concatenate(columns) for columns in zip(*self._log, strict=True))
             self._log, self._statistics_copy = [], None
             self.state = self.policy.learn_log(self.state, actions, values)

@@ -44,17 +44,17 @@ from stagewise.problem.formatting import safe_repr
 from stagewise.records.decision import Decision
 from stagewise.records.reason import Contradiction, Reason, ReasonDetails
 
-Part = tuple[Model, Any]  # a model, and its block
+Bound = tuple[Model, Any]  # a model, and its block
 MIN_OUTCOMES = 32  # before the first mark
 MAX_HALF_STEP, STEP_DIVISOR = 1024, 64  # outcomes between tests: half of all, up to the first, then all over the second
 
 
-def iter_signals(policy: Any, memory: Floats) -> Iterator[tuple[str, int, int, Part]]:
+def iter_signals(policy: Any, memory: Floats) -> Iterator[tuple[str, int, int, Bound]]:
     """Yield every signal: its name, its index, the index of its model block, and the model with the block."""
     names = (policy.reward_name, *policy.thresholds.names)
-    for which, part in enumerate(policy.rounds.iter_blocks(memory)):
-        for signal in range(part[1].first, part[1].first + part[1].signals):
-            yield names[signal], signal, which, part
+    for which, bound in enumerate(policy.rounds.iter_blocks(memory)):
+        for signal in range(bound[1].first, bound[1].first + bound[1].signals):
+            yield names[signal], signal, which, bound
 
 
 def find_drift(policy: Any, memory: Floats, statistics: Statistics, at_once: bool = False) -> list[str]:
@@ -84,14 +84,14 @@ def find_drift(policy: Any, memory: Floats, statistics: Statistics, at_once: boo
 
 
 def update_track(
-    policy: Any, memory: Floats, track: DriftTrack, signal: int, which: int, part: Part, now: Sums
+    policy: Any, memory: Floats, track: DriftTrack, signal: int, which: int, bound: Bound, now: Sums
 ) -> None:
     """Test a signal against all its marks, set a mark if it is time, and schedule the next test."""
-    track.moved = find_shift(policy, memory, track, signal, which, part, now)
+    track.moved = find_shift(policy, memory, track, signal, which, bound, now)
     start, count = (0.0 if track.base is None else count_outcomes(track.base)), count_outcomes(now)
     last = count_outcomes(track.marks[-1]) if track.marks else start
     track.compared = (int(last - start), int(count - last)) if track.marks else None
-    answers = part[0].diagnostics
+    answers = bound[0].diagnostics
     kept, growth = answers.kept_marks, 2.0 ** (1.0 / answers.per_doubling)
     if count - start >= max(growth * (last - start), MIN_OUTCOMES):
         track.marks = [*track.marks, now][-kept:]
@@ -101,12 +101,12 @@ def update_track(
 
 
 def find_shift(
-    policy: Any, memory: Floats, track: DriftTrack, signal: int, which: int, part: Part, now: Sums
+    policy: Any, memory: Floats, track: DriftTrack, signal: int, which: int, bound: Bound, now: Sums
 ) -> ReasonDetails | None:
     """Return the drift of a signal since one of its marks; None if there is none."""
     if not track.marks:
         return None
-    answers, block = part[0].diagnostics, part[1]
+    answers, block = bound[0].diagnostics, bound[1]
     marks = [subtract_sums(track.base, sums) for sums in (*track.marks, now)]
     numbers = range(track.marked - len(track.marks), track.marked)
     alarms = [compute_alarm_level(number, answers.per_doubling) for number in numbers]
@@ -123,7 +123,7 @@ def compute_alarm_level(number: int, per_doubling: int) -> float:
 
 def get_signal_sums(policy: Any, memory: Floats, name: str) -> Sums | None:
     """Return the sums of a signal's model block."""
-    which, (model, block) = next((which, part) for one, _, which, part in iter_signals(policy, memory) if one == name)
+    which, (model, block) = next((which, bound) for one, _, which, bound in iter_signals(policy, memory) if one == name)
     sums: Sums | None = model.diagnostics.get_sums(block, policy.settings, memory, str(which))
     return sums
 

@@ -158,31 +158,6 @@ def test_stopping_takes_a_keyboard_and_a_reason(browser: Any, log: Log) -> None:
         assert tab.troubles == []
 
 
-def test_names_with_markup_are_text(browser: Any) -> None:
-    problem = sw.Problem(
-        actions=["nothing", HOSTILE], safe="nothing", reward=sw.Reward("<b>click</b>"),
-        limits={HOSTILE: sw.Limit(0.02, safe=0.0)},
-    )  # fmt: skip
-    log = Log(problem, 1.8e9)
-    log.control(1.8e9, "mode", HOSTILE, HOSTILE, mode="live")
-    log.decision(1.8e9 + 1, "d/1?<b>", HOSTILE, reason="custom", details={"message": HOSTILE})
-    told = {"alerts": [{"name": HOSTILE, "message": HOSTILE}]}
-    with page_of(KnownDesk({"a<b>/c": log}, problem, **told), FakeKeys()) as address, tab_of(browser, address) as tab:
-        tab.on("dialog", lambda one: tab.troubles.append("a dialog opened"))
-        opened(tab, address, "/")
-        tab.click("text=a<b>/c")
-        tab.wait_for_selector(".legend >> text=<img")  # drawn by the script, too
-        tab.click(".decisions summary")
-        tab.wait_for_selector(".explanation >> text=<img")
-        tab.click("text=Acknowledge…")
-        assert HOSTILE in tab.inner_text("#do-acknowledge")
-        tab.fill("#acknowledge-reason", "known")
-        tab.click("#do-acknowledge button:not([type])")
-        tab.wait_for_selector("text=No alerts: the data contradict no declared value")
-        assert tab.query_selector("main img, main script") is None
-        assert tab.troubles == []
-
-
 def test_names_that_scripts_know_are_names(browser: Any) -> None:
     """An action that nobody was served in a while is not a function of every object."""
     names = ["nothing", "constructor", "__proto__", "toString"]

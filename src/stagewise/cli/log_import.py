@@ -6,9 +6,8 @@ from typing import Any
 import numpy as np
 
 from stagewise.files.tables import read_table
-from stagewise.launch.decision_log import Log
+from stagewise.launch.decision_log import Log, select_learnable
 from stagewise.launch.doctor.doctor import doctor
-from stagewise.launch.learnable_rows import select_learnable
 from stagewise.policies.problem import Problem
 from stagewise.problem.errors import ErrorCode, InvalidOutcome
 from stagewise.server.offline_log import OfflineLog

@@ -2,13 +2,10 @@
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-from tests import browser as looking
 from tests.browser import launched
-from tests.lacking import needed
 from tests.server.page.known import PROBLEM, FakeKeys, KnownDesk, campaign
 from tests.server.page.serving import page_of, tab_of
 from tests.server.rows import Log, feared
@@ -193,28 +190,6 @@ def test_a_desk_that_is_away_is_said_and_comes_back(browser: Any, log: Log) -> N
         desk.down = None
         tab.wait_for_selector("#unavailable", state="hidden")
         assert [one for one in tab.troubles if "503" not in one] == []
-
-
-def test_without_a_browser_nothing_passes_silently(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(looking, "BROWSER", None)
-    monkeypatch.setattr(looking, "NO_BROWSER", tmp_path / "no-browser")
-    failed, skipped = pytest.fail.Exception, pytest.skip.Exception
-    for ci, told, expected in (("true", False, failed), ("true", True, skipped), ("", False, skipped)):
-        monkeypatch.setenv("CI", ci)
-        if told:
-            (tmp_path / "no-browser").touch()
-        else:
-            (tmp_path / "no-browser").unlink(missing_ok=True)
-        for open_one in (launched, looking.browsing):
-            with pytest.raises(expected, match="no chromium"), open_one():
-                pass
-
-
-def test_without_a_package_nothing_passes_silently(monkeypatch: pytest.MonkeyPatch) -> None:
-    for ci, expected in (("true", pytest.fail.Exception), ("", pytest.skip.Exception)):
-        monkeypatch.setenv("CI", ci)
-        with pytest.raises(expected, match="no_such_package is not installed: no PostgreSQL"):
-            needed("no_such_package", "no PostgreSQL")
 
 
 @pytest.mark.parametrize("width", [390, 1600])

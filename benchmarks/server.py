@@ -255,9 +255,8 @@ def serve_decisions(address: str) -> None:
     """Serve decisions as `stagewise serve` does, without a request log."""
     from stagewise.policies.problem import Problem
     from stagewise.server.access_keys import AccessKeys
-    from stagewise.server.decision_server import DecisionServer
+    from stagewise.server.decision_server import DecisionServer, warm_up
     from stagewise.server.store.factory import open_store
-    from stagewise.server.warmup import warm_up
     from stagewise.server.web.app import HttpSettings
     from stagewise.server.web.http_server import serve
     from stagewise.server.web.rate_limit import RateLimit

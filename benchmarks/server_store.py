@@ -31,11 +31,13 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+import msgspec
 import numpy as np
 
 from stagewise.policies.problem import Problem
 from stagewise.server.controls import Controls
-from stagewise.server.decision_engine import make_decision
+from stagewise.server.decide import decide
+from stagewise.server.decision_server import warm_up
 from stagewise.server.event_log import (
     CONTROL,
     DECISION,
@@ -47,14 +49,13 @@ from stagewise.server.event_log import (
 )
 from stagewise.server.learner import BATCH_SIZE
 from stagewise.server.messages import DecisionRequest
-from stagewise.server.snapshot_seals import SnapshotSealer
-from stagewise.server.state_fold import StateFold, build_initial_snapshot, encode_snapshot
+from stagewise.server.snapshots import SnapshotSealer, build_initial_snapshot, encode_snapshot
+from stagewise.server.state_fold import StateFold
 from stagewise.server.store.base import Store, wall_clock
 from stagewise.server.store.factory import open_store
 from stagewise.server.store.migrate import FOLDER, to_postgres_sql
 from stagewise.server.store.sqlite import SqliteStore
 from stagewise.server.versions import build_first_version as first_version
-from stagewise.server.warmup import warm_up
 from stagewise.server.writer import Writer
 
 Insert = Callable[[list[tuple[object, ...]]], None]
@@ -211,10 +212,9 @@ def grown(address: str, count: int, days: float, problem: dict[str, Any]) -> Non
     store.append(
         [AppendRequest(NAME, CONTROL, "", encode_canonical({"what": "mode", "mode": "live", "share": 1.0, **told}))]
     )
-    body = make_decision(
-        build_initial_snapshot(played, 1, frozenset()), Controls(mode="live"), Controls(), bytes(32), "x",
-        DecisionRequest({"age": 40.0, "opens": 3.0}),
-    )  # fmt: skip
+    request, snapshot = DecisionRequest({"age": 40.0, "opens": 3.0}), build_initial_snapshot(played, 1, frozenset())
+    (record,) = decide(snapshot, Controls(mode="live"), Controls(), bytes(32), [("x", request)])
+    body = msgspec.to_builtins(record)
     for first in range(0, count, group):
         now[0] += round(days * 86_400e6 * group / count)
         asks = []

@@ -67,8 +67,7 @@ def test_many_users_at_once_have_the_same_estimates_to_the_bit() -> None:
     users = [{"age": age, "country": country} for age in (20.0, 50.5, 97.0) for country in ("NZ", "FR", "CL")]
     offers = [SAID.encode_context(user) for user in users]
     draws = [sw.RandomKey(5, 1, round_) for round_ in range(len(users))]
-    segments, numbers = [[int(x) for x in one.segments] for one in offers], [[user["age"]] for user in users]
-    together = choose_batch(policy, agent.state, numbers, segments, np.empty(0, dtype=np.bool_), draws)
+    together = choose_batch(policy, agent.state, offers, draws)
     for offer, draw, told in zip(offers, draws, together, strict=True):
         alone = policy.choose(agent.state, offer, draw)
         assert told is not None

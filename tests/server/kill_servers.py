@@ -23,8 +23,7 @@ from tests.server.server_helpers import NAME, user
 
 from stagewise.server import learner
 from stagewise.server.decision_server import DecisionServer
-from stagewise.server.event_log import NEW
-from stagewise.server.messages import DecisionRequest, DecisionResponse, OutcomeUpdate
+from stagewise.server.messages import OutcomeUpdate
 from stagewise.server.store.factory import open_store
 
 OFTEN = 0.02  # seconds between two snapshots, so that many die while they write one
@@ -75,25 +74,6 @@ def trace_server(store: Any, traced: Callable[..., None]) -> None:
     store._close_idle()
 
 
-async def long(server: DecisionServer, wanted: DecisionRequest) -> DecisionResponse:
-    """Decide as the long way of a request does."""
-    return await server.decide(NAME, wanted)
-
-
-async def short(server: DecisionServer, wanted: DecisionRequest) -> DecisionResponse:
-    """Decide as the short way does: the loop begins the transaction, the writer makes it durable."""
-    (made,) = server.prepare_all(server.experiment(NAME), [(str(wanted.decision_id), wanted)])
-    if made is None:
-        return await long(server, wanted)
-    done: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-    server.writer.append_soon([made.append_request], done.set_result)
-    settled = await done
-    server.learner.wake()
-    return (
-        server.confirm(made) if isinstance(settled, list) and settled[0].status == NEW else await long(server, wanted)
-    )
-
-
 async def play(server: DecisionServer, turn: int, out: int, rng: random.Random) -> None:
     """Decide and tell outcomes for ever, with every acknowledgement written down."""
     await server.start()
@@ -102,8 +82,7 @@ async def play(server: DecisionServer, turn: int, out: int, rng: random.Random) 
     async def client(number: int) -> None:
         for i in range(10**9):
             id_ = f"{turn}-{number}-{i}"
-            wanted = user(id_, age=float(rng.randrange(100)))
-            made = await (short if hasattr(server.store, "path") and rng.random() < 0.5 else long)(server, wanted)
+            made = await server.decide(NAME, user(id_, age=float(rng.randrange(100))))
             if not made.logged:
                 continue
             say(out, ["decision", id_, made.action, made.probabilities])

@@ -8,10 +8,11 @@ from tests.server.logs import problem
 
 import stagewise as sw
 from stagewise.server.controls import Controls
-from stagewise.server.decision_engine import make_decision
+from stagewise.server.decide import DecisionRecord, decide
 from stagewise.server.event_log import Event, Kind, encode_canonical
 from stagewise.server.messages import DecisionRequest
-from stagewise.server.state_fold import StateFold, build_initial_snapshot
+from stagewise.server.snapshots import build_initial_snapshot
+from stagewise.server.state_fold import StateFold
 
 KEY = b"a key of thirty-two bytes, or so"
 SECOND = 10**6
@@ -64,10 +65,11 @@ def campaign(users: int = 480) -> Campaign:
         asked = DecisionRequest(
             {"age": 20.0 + i % 50, "tenure": 0.25, "country": "NZ" if i % 2 else "AU"}, None, f"u-{i}"
         )
-        body = make_decision(known, controls, Controls(), KEY, f"u-{i}", asked)
+        (body,) = decide(known, controls, Controls(), KEY, [(f"u-{i}", asked)])
+        assert isinstance(body, DecisionRecord)
         write("decision", body, now, i)
         if i < 300:  # then feedback stops
-            offered, worse = body["action"] != "nothing", 100 < i < 200
+            offered, worse = body.action != "nothing", 100 < i < 200
             values = {"click": float(rng.random() < (0.6 if offered else 0.1)), "complaint": 0.0}
             write("outcome", {"values": {**values, "opt_out": float(worse and i % 4 > 0)}}, now, i)
         why = fold.circuit_breaker.find_breach() or fold.find_feedback_cause()  # as the learner does

@@ -36,5 +36,8 @@ class Log:
         self.row("tick", at, {})
 
 
-def feared(**pessimistic_cost: float) -> dict[str, dict[str, float]]:
-    return {name: {"pessimistic_cost": value, "threshold": 0.02} for name, value in pessimistic_cost.items()}
+def feared(**pessimistic_cost: float) -> dict[str, dict[str, float | None]]:
+    return {
+        name: {"estimate": None, "pessimistic_cost": value, "threshold": 0.02}
+        for name, value in pessimistic_cost.items()
+    }

@@ -86,7 +86,7 @@ def decided(asked: dict[str, Any], action: str = "offer") -> dict[str, Any]:
         "mode": "live",
         "version": 1,
         "snapshot": 7,
-        "limits": {"opt_out": {"pessimistic_cost": 0.015, "threshold": 0.02}},
+        "limits": {"opt_out": {"estimate": None, "pessimistic_cost": 0.015, "threshold": 0.02}},
         "reason": None,
         "message": None,
         "logged": True,

@@ -11,7 +11,7 @@ from tests.server.logs import problem
 import stagewise as sw
 from stagewise.server.decision_server import DecisionServer
 from stagewise.server.messages import DecisionRequest
-from stagewise.server.snapshot_seals import SnapshotSealer
+from stagewise.server.snapshots import SnapshotSealer
 from stagewise.server.state_fold import StateFold
 from stagewise.server.store.base import Store
 from stagewise.server.store.factory import open_store

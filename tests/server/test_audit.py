@@ -17,7 +17,7 @@ from stagewise.server.audit.log_reader import Finding, FindingCode
 from stagewise.server.audit.replay import Replay
 from stagewise.server.audit.verify import Receipt, VerificationResult, verify_store
 from stagewise.server.event_log import Event, compute_chain, encode_canonical
-from stagewise.server.server_errors import UnknownExperiment
+from stagewise.server.messages import UnknownExperiment
 from stagewise.server.store.base import Store
 from stagewise.server.store.factory import open_store
 

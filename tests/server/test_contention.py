@@ -9,11 +9,11 @@ import pytest
 from tests.server.contending.clients import Said, client, operator
 from tests.server.contending.explained import explain, read
 from tests.server.contending.line import Line
-from tests.server.web.live import Live, counted, live
+from tests.server.web.live import Live, live
 
 import stagewise as sw
 from stagewise.server.audit.replay import Replay
-from stagewise.server.warmup import warm_up
+from stagewise.server.decision_server import warm_up
 
 CLIENTS = 64
 
@@ -40,7 +40,6 @@ def contended(place: Path | str, seconds: float) -> None:
     """Play, and hold the answers against the log."""
     with live(place, played_problem()) as server:
         warm_up(server.desk.desk.experiment("demo").current)  # where kernels are compiled, nobody waits for that
-        short = counted(server)
         said = asyncio.run(play(server, seconds))
         store = server.desk.store
         log = read(store.events("demo", limit=10**7), store.events("", limit=10**6))
@@ -54,7 +53,6 @@ def contended(place: Path | str, seconds: float) -> None:
     modes = {body["mode"] for _, body in log.decisions.values()}
     assert modes == {"killed", "off", "shadow", "canary", "live"}
     assert any(one.late for signals in log.signals.values() for one in signals.values())
-    assert short["accepted"] > len(said) // 3, "the short way is what is tried here"
 
 
 def test_every_answer_is_explained_by_the_log_on_sqlite(tmp_path: Path) -> None:

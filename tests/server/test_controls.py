@@ -9,7 +9,7 @@ from tests.server.logs import Log
 from stagewise.problem.errors import ErrorCode, InvalidProblem
 from stagewise.records.reason import Reason, ReasonDetails
 from stagewise.server.controls import Controls, fold_controls, is_in_canary, parse_mode
-from stagewise.server.decision_engine import get_override_cause
+from stagewise.server.decide import get_override_cause
 
 
 def after(*told: dict[str, Any]) -> Controls:

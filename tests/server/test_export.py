@@ -17,7 +17,7 @@ from stagewise.problem.errors import ErrorCode, InvalidFile
 from stagewise.records.reason import ReasonDetails
 from stagewise.server.audit.export import build_columns, export_log
 from stagewise.server.audit.replay import explain_logged_decision
-from stagewise.server.server_errors import UnknownDecision, UnknownExperiment
+from stagewise.server.messages import UnknownDecision, UnknownExperiment
 from stagewise.server.store.base import Store
 from stagewise.server.store.factory import open_store
 

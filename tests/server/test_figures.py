@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.server.rows import Log, feared
+from tests.server.rows import Log, bound, feared
 
 import stagewise as sw
 from stagewise.records.reason import Reason, ReasonDetails
@@ -95,7 +95,7 @@ def test_what_recent_decisions_are_feared_to_cost_and_who_explored() -> None:
 
 def test_a_bound_that_is_not_finite_is_no_figure() -> None:
     log = small_log()
-    log.decision(3.8, "d4", "nothing", limits={"opt_out": {"pessimistic_cost": None, "threshold": 0.02}})
+    log.decision(3.8, "d4", "nothing", limits={"opt_out": bound(None, 0.02)})
     assert build_figures(tallied(log), 5_000_000)["limits"]["opt_out"]["pessimistic_cost"] == 0.018
 
 
@@ -105,7 +105,7 @@ UNDECLARED = dataclasses.replace(PROBLEM, limits={"opt_out": sw.Limit(0.02), "co
 def test_a_safe_cost_that_is_being_learned_is_no_fear_of_the_policys() -> None:
     log = Log(UNDECLARED)
     log.decision(1.0, "d0", "nothing", limits=feared(opt_out=1.0, complaint=0.0))
-    log.decision(2.0, "d1", "nothing", limits={"opt_out": {"pessimistic_cost": None, "threshold": 0.02}})
+    log.decision(2.0, "d1", "nothing", limits={"opt_out": bound(None, 0.02)})
     limits = build_figures(tallied(log), 5_000_000)["limits"]
     assert [(one["pessimistic_cost"], one["safe_cost_unknown"]) for one in limits.values()] == [
         (None, True),
@@ -221,7 +221,7 @@ def under(limit: float) -> sw.Problem:
 
 def decided(log: Log, first: int, count: int, limit: float, every: int) -> None:
     """Add decisions as dear as a limit allows, of which one in so many is opted out of at once."""
-    kept = {"limits": {"opt_out": {"pessimistic_cost": 0.98 * limit, "threshold": limit}}}
+    kept = {"limits": {"opt_out": {"estimate": None, "pessimistic_cost": 0.98 * limit, "threshold": limit}}}
     for i in range(first, first + count):
         log.decision(float(i), f"d{i}", "offer", **kept)
         log.outcome(float(i), f"d{i}", opt_out=float(i % every == 0))
@@ -294,7 +294,12 @@ def test_an_at_least_limit_in_units_of_its_own() -> None:
     )  # fmt: skip
     log = Log(problem)
     for i in range(40):
-        log.decision(i, f"d{i}", "new", limits={"stars": {"pessimistic_cost": 4.1 + 0.01 * i, "threshold": 4.0}})
+        log.decision(
+            i,
+            f"d{i}",
+            "new",
+            limits={"stars": bound(4.1 + 0.01 * i, 4.0)},
+        )
         log.outcome(i + 0.5, f"d{i}", margin=10.0, stars=5.0 if i % 2 else 4.0)
     told = build_figures(tallied(log), 50_000_000)
     limit = told["limits"]["stars"]

@@ -22,9 +22,8 @@ from stagewise.server.audit.replay import Replay
 from stagewise.server.audit.verify import verify_store
 from stagewise.server.decision_server import DecisionServer
 from stagewise.server.event_log import CONFLICT, DECISION, DUPLICATE, LOG, NEW, AppendRequest
-from stagewise.server.messages import OutcomeUpdate
+from stagewise.server.messages import Conflict, OutcomeUpdate
 from stagewise.server.offline_log import PART_ROWS, OfflineLog, OfflineLogRequest, build_append_requests
-from stagewise.server.server_errors import Conflict
 from stagewise.server.state_fold import StateFold
 from stagewise.server.store import append_batch
 from stagewise.server.store.factory import open_store

@@ -10,7 +10,7 @@ from tests.server.server_helpers import NAME, drop_snapshots, learned, played, s
 
 import stagewise as sw
 from stagewise.server.audit.replay import Replay
-from stagewise.server.decision_engine import PolicySnapshot
+from stagewise.server.decide import PolicySnapshot
 from stagewise.server.decision_server import DecisionServer
 from stagewise.server.event_log import (
     CONTROL,
@@ -22,7 +22,7 @@ from stagewise.server.event_log import (
     encode_canonical,
 )
 from stagewise.server.learner import Learner
-from stagewise.server.state_fold import build_initial_snapshot
+from stagewise.server.snapshots import build_initial_snapshot
 
 
 def version(number: int, value: float) -> AppendRequest:

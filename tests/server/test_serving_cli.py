@@ -20,10 +20,10 @@ from tests.server.server_helpers import NAME
 
 import stagewise as sw
 from stagewise.cli.server_startup import deliver_keys
-from stagewise.server.admin_service import encode_problem_row
 from stagewise.server.client import Client
 from stagewise.server.decision_server import DecisionServer
 from stagewise.server.event_log import AppendRequest
+from stagewise.server.experiments import encode_problem_row
 from stagewise.server.store.factory import open_store
 
 ROOT = Path(__file__).parents[2]

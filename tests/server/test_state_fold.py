@@ -15,8 +15,10 @@ from stagewise.agent.seeding import derive_id_prefix
 from stagewise.problem.errors import ErrorCode, InvalidProblem
 from stagewise.records.decision import Decision
 from stagewise.records.reason import ReasonDetails
+from stagewise.server.decide import decode_decision
 from stagewise.server.event_log import Event
-from stagewise.server.state_fold import DECODE_DECISION, StateFold, decode_snapshot, encode_snapshot
+from stagewise.server.snapshots import decode_snapshot, encode_snapshot
+from stagewise.server.state_fold import StateFold
 
 
 def folded(log: Log, sizes: tuple[int, ...], told: sw.Problem | None = None) -> StateFold:
@@ -75,7 +77,7 @@ def tell(agent: sw.Agent, event: Event) -> None:
     """Give an agent a row of the log."""
     nothing = np.empty(0)
     if event.kind == "decision":
-        row = ROWS.build_action_rows([DECODE_DECISION(event.body)])[0]
+        row = ROWS.build_action_rows([decode_decision(event.body)])[0]
         made = Decision(row, int(row[0]), 1.0, None, 0.0, nothing, nothing, None, event.decision_index)
         agent.register(made._with_mark(derive_id_prefix(agent.seed, "", "server")), now=event.at / 1e6)
     elif event.kind == "outcome":
@@ -205,7 +207,7 @@ def test_rows_that_are_learned_are_those_that_were_decided_on() -> None:
         context = {"age": float(rng.uniform(0, 100)), "tenure": float(rng.uniform(-1, 1)), "country": "NZ"}
         decision = policy.decide(policy.start(), context)
         asked = {"action": decision.name, "request": {"context": context}}
-        row = fold.build_action_rows([DECODE_DECISION(msgspec.json.encode(asked))])[0]
+        row = fold.build_action_rows([decode_decision(msgspec.json.encode(asked))])[0]
         assert row.tobytes() == decision.action.tobytes()
 
 

@@ -23,10 +23,10 @@ from stagewise.server.audit.replay import Replay
 from stagewise.server.audit.verify import verify_store
 from stagewise.server.decision_server import DecisionServer
 from stagewise.server.event_log import GLOBAL, AppendRequest, StoredSnapshot, encode_canonical
-from stagewise.server.experiment import Experiment
+from stagewise.server.experiments import Experiment
 from stagewise.server.messages import OutcomeUpdate
-from stagewise.server.snapshot_seals import SEAL_BYTES
-from stagewise.server.state_fold import StateFold, encode_snapshot
+from stagewise.server.snapshots import SEAL_BYTES, encode_snapshot
+from stagewise.server.state_fold import StateFold
 from stagewise.server.store.base import Store, StoreUnavailable
 from stagewise.server.store.factory import open_store
 

@@ -3,9 +3,8 @@
 import asyncio
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from tests.problem.refusal import refused
@@ -15,7 +14,7 @@ from stagewise.problem.errors import ErrorCode
 from stagewise.server.event_log import AppendRequest, AppendResult, Event
 from stagewise.server.store.base import StoreUnavailable
 from stagewise.server.store.sqlite import SqliteStore
-from stagewise.server.writer import MAX_LOOP_BLOCK, OFFLOAD_SECONDS, Writer
+from stagewise.server.writer import Writer
 
 
 class Slow:
@@ -24,12 +23,7 @@ class Slow:
     def __init__(self) -> None:
         self.gate, self.entered = threading.Event(), threading.Event()
         self.batches: list[list[str]] = []
-        self.begun: list[str] = []
         self.error: BaseException | None = None
-
-    def begin(self, asks: Sequence[AppendRequest]) -> Callable[[], list[AppendResult]]:
-        self.begun.append(threading.current_thread().name)
-        return lambda: self.append(asks)
 
     def append(self, asks: Sequence[AppendRequest]) -> list[AppendResult]:
         self.entered.set()
@@ -73,61 +67,6 @@ def test_what_waits_shares_a_transaction(slow: Slow) -> None:
 
     asyncio.run(main())
     assert [len(batch) for batch in slow.batches] == [1, 299]
-
-
-def test_who_asks_begins_where_nothing_else_is_to_be_written(slow: Slow) -> None:
-    """Then a transaction is his alone; who comes while it is made durable waits his turn, and shares the next one."""
-
-    async def main() -> None:
-        told: list[Sequence[AppendResult] | Exception] = []
-        writer = Writer(slow)
-        with refused(StoreUnavailable, ErrorCode.STORE_UNAVAILABLE):
-            writer.append_soon([decision("x")], told.append)
-        writer.start()
-        writer.append_soon([decision("0"), decision("1")], told.append)
-        later = asyncio.create_task(writer.append(decision("2")))
-        await asyncio.sleep(0)
-        assert await asyncio.to_thread(slow.entered.wait, 20)
-        writer.append_soon([decision("3")], told.append)
-        slow.gate.set()
-        assert (await later).status == "new"
-        while len(told) < 2:
-            await asyncio.sleep(0.001)
-        assert [keys(one) for one in told if not isinstance(one, Exception)] == [["0", "1"], ["3"]]
-        writer.stop()
-
-    asyncio.run(main())
-    assert slow.begun == [threading.current_thread().name]
-    assert slow.batches == [["0", "1"], ["2", "3"]]
-
-
-def test_where_it_takes_long_to_begin_the_loop_does_not_wait_again(slow: Slow, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As where pages of a large file have to be read: for a while the writer's thread begins, and then it is tried."""
-    now = [100.0]
-    monkeypatch.setattr("stagewise.server.writer.time", SimpleNamespace(monotonic=lambda: now[0]))
-    begin = slow.begin
-
-    def reading(asks: Sequence[AppendRequest]) -> Callable[[], list[AppendResult]]:
-        now[0] += 2 * MAX_LOOP_BLOCK if len(slow.begun) == 0 else 0.0
-        return begin(asks)
-
-    monkeypatch.setattr(slow, "begin", reading)
-
-    async def main() -> None:
-        told: list[Sequence[AppendResult] | Exception] = []
-        writer = Writer(slow)
-        writer.start()
-        slow.gate.set()
-        for count, later in enumerate((0.0, OFFLOAD_SECONDS / 2, OFFLOAD_SECONDS)):
-            now[0] += later
-            writer.append_soon([decision(str(count))], told.append)
-            while len(told) <= count or writer._busy:
-                await asyncio.sleep(0.001)
-        writer.stop()
-
-    asyncio.run(main())
-    assert slow.batches == [["0"], ["1"], ["2"]]
-    assert len(slow.begun) == 2, "not the second one"
 
 
 def test_a_batch_is_bounded_and_a_wish_is_never_split(slow: Slow) -> None:

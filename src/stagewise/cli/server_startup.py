@@ -21,16 +21,15 @@ from stagewise.policies.problem import Problem
 from stagewise.problem.checks import check_name
 from stagewise.problem.errors import ErrorCode, InvalidProblem, StagewiseError
 from stagewise.server.access_keys import AccessKeys
-from stagewise.server.admin_service import check_names
 from stagewise.server.audit.log_reader import count_offline_rows
 from stagewise.server.controls import parse_mode
-from stagewise.server.decision_server import DecisionServer
+from stagewise.server.decision_server import DecisionServer, warm_up
 from stagewise.server.event_log import LOG, Event
+from stagewise.server.experiments import check_names
+from stagewise.server.messages import Conflict
 from stagewise.server.offline_log import OfflineLog, check_rows, describe_log_conflict, get_log_digest
-from stagewise.server.server_errors import Conflict
 from stagewise.server.store.base import Store
 from stagewise.server.store.factory import open_store, parse_file_path
-from stagewise.server.warmup import warm_up
 from stagewise.server.web.http_server import serve
 
 STARTING_MESSAGE = "Starting; the first start compiles machine code, which takes some ten seconds"

@@ -52,9 +52,6 @@ def scale_to_range(values: Floats, ends: Floats, scaled: Floats) -> int:
     return -1
 
 
-OUT_OF_RANGE = -(2**31)  # code of a user with a number outside its range: nothing is decided
-
-
 @factory
 def build_batch_decider(round_spec: RoundSpec) -> Callable[..., None]:
     """Return a kernel that decides for many users with the same arithmetic as for one at a time."""
@@ -62,36 +59,34 @@ def build_batch_decider(round_spec: RoundSpec) -> Callable[..., None]:
 
     @kernel
     def decide_users(
-        values: Floats, ends: Floats, segments: Floats, draws: Ints, features: Floats, eligible: Flags, layout: Ints,
+        numbers: Floats, segments: Floats, draws: Ints, features: Floats, eligible: Flags, layout: Ints,
         settings: Floats, memory: Floats, codes: Ints, decision_bounds: Floats, estimates: Floats,
-        probabilities: Floats, answer: Floats, numbers: Floats, scratch: Floats,
+        probabilities: Floats, answer: Floats, scratch: Floats,
     ) -> None:  # fmt: skip
         """Write for each user the action's code, its bounds and estimates (1 + m,), and the probabilities (K + 1,).
 
-        A user is numbers in their ranges (c, 2), segments, and three integers that determine its draws. `features` (K,
-        D) are the rows of all actions; the columns after the first two are overwritten for every user.
+        A user is scaled numbers (c,), segments, and three integers that determine its draws. `features` (K, D) are the
+        rows of all actions; the columns after the first two are overwritten for every user.
         """
         workspace = get_workspace(layout, features.shape[0], scratch)
-        views = get_decision_views(layout, answer)
+        views, first_segment = get_decision_views(layout, answer), 2 + numbers.shape[1]
         for user in range(codes.size):
-            codes[user] = OUT_OF_RANGE
-            if scale_to_range(values[user], ends, numbers) < 0:
-                for action in range(features.shape[0]):
-                    for i in range(numbers.size):
-                        features[action, 2 + i] = numbers[i]
-                    for i in range(segments.shape[1]):
-                        features[action, 2 + numbers.size + i] = segments[user, i]
-                codes[user] = decide(
-                    features, eligible, layout, settings, memory, answer, scratch, int(draws[user, 0]),
-                    int(draws[user, 1]), int(draws[user, 2]),
-                )  # fmt: skip
-                decision_bounds[user, 0] = answer[OPTIMISTIC_REWARD]
-                for j in range(layout[LIMITS]):
-                    decision_bounds[user, 1 + j] = answer[FIRST_COST + j]
-                for signal in range(1 + layout[LIMITS]):
-                    estimates[user, signal] = compute_mixture_mean(
-                        workspace.bounds[signal, ESTIMATE], views.shares, views.places
-                    )
-                fill_probabilities(layout, answer, probabilities[user])
+            for action in range(features.shape[0]):
+                for i in range(numbers.shape[1]):
+                    features[action, 2 + i] = numbers[user, i]
+                for i in range(segments.shape[1]):
+                    features[action, first_segment + i] = segments[user, i]
+            codes[user] = decide(
+                features, eligible, layout, settings, memory, answer, scratch, int(draws[user, 0]),
+                int(draws[user, 1]), int(draws[user, 2]),
+            )  # fmt: skip
+            decision_bounds[user, 0] = answer[OPTIMISTIC_REWARD]
+            for j in range(layout[LIMITS]):
+                decision_bounds[user, 1 + j] = answer[FIRST_COST + j]
+            for signal in range(1 + layout[LIMITS]):
+                estimates[user, signal] = compute_mixture_mean(
+                    workspace.bounds[signal, ESTIMATE], views.shares, views.places
+                )
+            fill_probabilities(layout, answer, probabilities[user])
 
     return decide_users

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from stagewise.problem.errors import ErrorCode, StagewiseError
 from stagewise.problem.formatting import safe_repr
 from stagewise.server.event_log import KeyRow
-from stagewise.server.server_errors import Conflict
+from stagewise.server.messages import Conflict
 from stagewise.server.store.base import Store, StoreUnavailable
 
 log = logging.getLogger("stagewise.server")

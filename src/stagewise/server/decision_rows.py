@@ -1,43 +1,11 @@
 """The fields of decision rows that statistics count: actions, bounds and policy choices."""
 
 from collections.abc import Iterator
-from typing import Any
-
-import msgspec
 
 from stagewise.policies.problem import Problem
+from stagewise.server.decide import DecisionRecord, PolicyChoice
 
 TOLERANCE = 1e-9  # an excess below this fraction of the limit is rounding
-
-LimitBounds = dict[str, dict[str, float | None]]
-"""By limit: `pessimistic_cost` and `threshold`; a bound that is not finite is null in JSON."""
-
-
-class RequestFields(msgspec.Struct):
-    """The fields of a request that are counted."""
-
-    deferred: bool = False
-
-
-class PolicyChoice(msgspec.Struct):
-    """What the policy would have served, if something else was served."""
-
-    action: str
-    probabilities: dict[str, float] = {}
-    limits: LimitBounds = {}
-
-
-class DecisionRow(PolicyChoice):
-    """The fields of a decision row that are counted."""
-
-    mode: str = "live"
-    choice: PolicyChoice | None = None
-    reason: str | None = None
-    details: dict[str, Any] = {}
-    request: RequestFields = msgspec.field(default_factory=RequestFields)
-
-
-decode_decision = msgspec.json.Decoder(DecisionRow).decode
 
 
 def exceeds_limit(value: float, threshold: float, at_most: bool) -> bool:
@@ -50,7 +18,7 @@ def exceeds_limit(value: float, threshold: float, at_most: bool) -> bool:
     return over > TOLERANCE * max(abs(threshold), TOLERANCE)
 
 
-def is_safe_cost_unknown(row: PolicyChoice, name: str, problem: Problem | None) -> bool:
+def is_safe_cost_unknown(row: DecisionRecord | PolicyChoice, name: str, problem: Problem | None) -> bool:
     """Return whether a bound violates its limit because the safe action's cost is still being learned.
 
     This happens if that cost was not declared: only the safe action is served until it is known well enough.
@@ -58,20 +26,18 @@ def is_safe_cost_unknown(row: PolicyChoice, name: str, problem: Problem | None) 
     limit = None if problem is None else problem.limits.get(name)
     if problem is None or limit is None or limit.safe is not None or row.probabilities.get(problem.safe, 0.0) < 1.0:
         return False
-    pessimistic_cost, threshold = row.limits[name]["pessimistic_cost"], row.limits[name]["threshold"]
-    return (
-        pessimistic_cost is None or threshold is None or exceeds_limit(pessimistic_cost, threshold, not limit.at_least)
-    )
+    pessimistic_cost, threshold = row.limits[name].pessimistic_cost, row.limits[name].threshold
+    return pessimistic_cost is None or exceeds_limit(pessimistic_cost, threshold, not limit.at_least)
 
 
-def iter_pessimistic_costs(row: PolicyChoice, problem: Problem | None) -> Iterator[tuple[str, float]]:
+def iter_pessimistic_costs(row: DecisionRecord | PolicyChoice, problem: Problem | None) -> Iterator[tuple[str, float]]:
     """Yield the pessimistic cost of a row for each limit, except while the safe cost is unknown."""
     for name, bounds in row.limits.items():
-        if bounds["pessimistic_cost"] is not None and not is_safe_cost_unknown(row, name, problem):
-            yield name, bounds["pessimistic_cost"]
+        if bounds.pessimistic_cost is not None and not is_safe_cost_unknown(row, name, problem):
+            yield name, bounds.pessimistic_cost
 
 
-def is_exploring(row: DecisionRow, safe: str) -> bool:
+def is_exploring(row: DecisionRecord, safe: str) -> bool:
     """Return whether the served action is neither the safe one nor the most probable one."""
     if row.action == safe or not row.probabilities:
         return False

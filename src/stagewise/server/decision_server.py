@@ -4,44 +4,281 @@ It does not learn; the learner does, from the log. A server has no other state, 
 store.
 """
 
+import asyncio
 import time
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import msgspec
 
 from stagewise.agent.health import OUTCOMES, Health, check_health
 from stagewise.agent.observed_costs import add_observed_costs
-from stagewise.problem.errors import ErrorCode
-from stagewise.problem.formatting import safe_repr
-from stagewise.server.admin_service import AdminService
-from stagewise.server.decision_engine import PolicySnapshot, decode_cause
-from stagewise.server.decision_service import DecisionService
-from stagewise.server.event_log import DECISION
-from stagewise.server.experiment import Experiment
+from stagewise.policies.problem import Problem
+from stagewise.problem.errors import ErrorCode, InvalidOutcome, StagewiseError
+from stagewise.problem.formatting import safe_repr, suggest_name
+from stagewise.problem.signals import scale_outcome
+from stagewise.records.reason import Reason, ReasonDetails
+from stagewise.server.controls import Controls
+from stagewise.server.decide import (
+    DecisionRecord,
+    PolicySnapshot,
+    build_safe_record,
+    decide,
+    decode_decision,
+    derive_dry_run_key,
+    describe_decision,
+)
+from stagewise.server.event_log import (
+    CONFLICT,
+    DECISION,
+    DUPLICATE,
+    NEW,
+    OUTCOME,
+    SHOWN,
+    STALE,
+    UNKNOWN,
+    AppendRequest,
+    AppendResult,
+    Event,
+    compute_digest,
+    encode_canonical,
+)
+from stagewise.server.experiments import Experiment, Experiments
 from stagewise.server.figures import build_figures
-from stagewise.server.offline_service import OfflineLogService
-from stagewise.server.outcome_service import OutcomeService
+from stagewise.server.ids import new_id
+from stagewise.server.messages import (
+    Conflict,
+    DecisionRequest,
+    DecisionResponse,
+    ErrorResponse,
+    OutcomeResponse,
+    OutcomeUpdate,
+    UnknownDecision,
+)
+from stagewise.server.offline_log import (
+    OfflineLog,
+    OfflineLogRequest,
+    OfflineLogResponse,
+    build_append_requests,
+    check_rows,
+    describe_log_conflict,
+)
 from stagewise.server.pending_costs import compute_safe_costs
-from stagewise.server.responses import describe_decision
-from stagewise.server.server_errors import UnknownDecision
+from stagewise.server.snapshots import build_initial_snapshot
+from stagewise.server.state_fold import StateFold
+from stagewise.server.statistics_updater import StatisticsUpdater
+from stagewise.server.store.base import Store, StoreUnavailable
+from stagewise.server.versions import ProblemVersion
+
+MAX_ATTEMPTS = 8  # attempts of a decision while controls change
+MAX_BATCH_SIZE = 1000  # requests decided together
+POLL_INTERVAL = 0.01  # seconds between two checks whether an offline log is learned
+
+LogReader = Callable[[Problem, Any, Mapping[str, str], Sequence[str], Any], OfflineLog]
+"""Reads and checks a log for a problem: columns, column mapping, accepted checks, time of reading."""
 
 
-class DecisionServer(DecisionService, OutcomeService, AdminService, OfflineLogService):
+class WaitingRequest(NamedTuple):
+    """A request that waits to be decided, and its answer."""
+
+    id_: str
+    request: DecisionRequest
+    answer: "asyncio.Future[DecisionResponse]"
+
+
+class DecisionServer(Experiments):
     """All operations of a server: decisions, outcomes, offline logs, controls, figures and explanations."""
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        learn: bool = True,
+        alone: bool = True,
+        max_age: float = 60.0,
+        feedback_timeout: float | None = None,
+        read_log: LogReader | None = None,
+    ) -> None:
+        super().__init__(store, learn=learn, alone=alone, feedback_timeout=feedback_timeout)
+        self.max_age, self.read_log, self.statistics_updater = max_age, read_log, StatisticsUpdater(store)
+
+    async def stop(self) -> None:
+        """Finish pending requests, save a snapshot and close the store."""
+        await asyncio.to_thread(self.statistics_updater.stop)
+        await super().stop()
+
+    async def decide(self, name: str, request: DecisionRequest) -> DecisionResponse:
+        """Decide for one user. The response is in the log unless `logged` is false."""
+        return await self._ask(self.experiment(name), request)
+
+    async def decide_many(
+        self, name: str, requests: Sequence[DecisionRequest]
+    ) -> list[DecisionResponse | ErrorResponse]:
+        """Decide for several users; an item that fails is answered with its error."""
+        experiment = self.experiment(name)
+        answers = await asyncio.gather(*[self._ask(experiment, one) for one in requests], return_exceptions=True)
+        return [to_response(answer, one.decision_id) for answer, one in zip(answers, requests, strict=True)]
+
+    def _ask(self, experiment: Experiment, request: DecisionRequest) -> "asyncio.Future[DecisionResponse]":
+        """Have a request decided with the others that arrive before the next transaction begins."""
+        waiting = WaitingRequest(request.decision_id or new_id(), request, asyncio.get_running_loop().create_future())
+        if request.dry_run:
+            (record,) = self._decide(experiment, derive_dry_run_key(experiment.key), [waiting])
+            is_decided = isinstance(record, DecisionRecord)
+            set_answer(waiting, record.to_response(waiting.id_, logged=False) if is_decided else record)
+            return waiting.answer
+        experiment.pending_requests.append(waiting)
+        if experiment.deciding is None:
+            experiment.deciding = asyncio.create_task(self._decide_waiting(experiment))
+        return waiting.answer
+
+    async def _decide_waiting(self, experiment: Experiment) -> None:
+        """Decide for all that wait, write, answer; then for those that arrived meanwhile."""
+        while batch := experiment.pending_requests[:MAX_BATCH_SIZE]:
+            del experiment.pending_requests[: len(batch)]
+            try:
+                await self._decide_batch(experiment, batch)
+            except Exception as error:  # a bug: nobody may wait for ever
+                for one in batch:
+                    set_answer(one, error)
+        experiment.deciding = None
+
+    async def _decide_batch(self, experiment: Experiment, batch: Sequence[WaitingRequest]) -> None:
+        """Decide, write and answer; requests whose controls changed meanwhile are decided again."""
+        left, why = list(batch), "the controls changed again and again while it was made"
+        for _ in range(MAX_ATTEMPTS):
+            records = self._decide(experiment, experiment.key, left)
+            requests = [build_append_request(experiment.name, *pair) for pair in zip(left, records, strict=True)]
+            try:
+                results = await self.writer.append_all(requests)
+            except StoreUnavailable as error:
+                why = str(error)
+                break
+            self.learner.wake()
+            stale = []
+            for one, record, result in zip(left, records, results, strict=True):
+                if result.status == STALE and isinstance(record, DecisionRecord):
+                    stale.append(one)
+                else:
+                    set_answer(one, self._build_answer(experiment, one, record, result))
+            left = stale
+            if not left:
+                return
+            await asyncio.to_thread(self.refresh)
+        for one, record in zip(left, self._decide(experiment, experiment.key, left), strict=True):
+            set_answer(one, self._build_unlogged(experiment, one, record, why))
+
+    def _decide(self, experiment: Experiment, key: bytes, batch: Sequence[WaitingRequest]) -> list[Any]:
+        """Return a record or an error for each request.
+
+        Another thread may read a new version meanwhile and set the snapshot first. The snapshot is therefore read
+        last: it is never older than the controls, and if it is newer, the store rejects the row as stale.
+        """
+        controls, everywhere = experiment.controls, self.everywhere
+        requests = [(one.id_, one.request) for one in batch]
+        return list(decide(experiment.policy_snapshot, controls, everywhere, key, requests))
+
+    def _build_answer(
+        self, experiment: Experiment, one: WaitingRequest, record: DecisionRecord | Exception, result: AppendResult
+    ) -> DecisionResponse | Exception:
+        """Return the answer to a request: its new row, the earlier row of a retry, or an error."""
+        if result.status == DUPLICATE and result.event is not None:
+            return decode_decision(result.event.body).to_response(one.id_)
+        if isinstance(record, Exception):
+            return record
+        if result.status == CONFLICT:
+            problem = result.message or f"decision {safe_repr(one.id_)} was asked before with other content"
+            return Conflict(ErrorCode.CONFLICT, "{problem}", problem=problem)
+        self.counters.decisions[experiment.name, record.action, record.mode, record.reason or ""] += 1
+        return record.to_response(one.id_)
+
+    def _build_unlogged(
+        self, experiment: Experiment, one: WaitingRequest, record: DecisionRecord | Exception, error: str
+    ) -> DecisionResponse | Exception:
+        """Return the safe action with `logged` false."""
+        if isinstance(record, Exception):
+            return record
+        safe = build_safe_record(experiment.policy_snapshot, ReasonDetails.of(Reason.LOG_WRITE_FAILED, error=error))
+        safe.mode, safe.problem, safe.snapshot = record.mode, record.problem, record.snapshot
+        self.counters.decisions[experiment.name, safe.action, safe.mode, Reason.LOG_WRITE_FAILED] += 1
+        return safe.to_response(one.id_, logged=False)
+
+    async def learn(self, name: str, outcome: OutcomeUpdate) -> OutcomeResponse:
+        """Accept signals of a decision, each once; durable before it is acknowledged."""
+        (answer,) = await self._learn(self.experiment(name), [outcome])
+        if isinstance(answer, StagewiseError):
+            raise answer
+        return answer
+
+    async def learn_many(self, name: str, outcomes: Sequence[OutcomeUpdate]) -> list[OutcomeResponse | ErrorResponse]:
+        """Accept several outcomes; an item that fails is answered with its error."""
+        answers = await self._learn(self.experiment(name), outcomes)
+        return [to_response(answer, one.decision_id) for answer, one in zip(answers, outcomes, strict=True)]
+
+    async def _learn(
+        self, experiment: Experiment, outcomes: Sequence[OutcomeUpdate]
+    ) -> list[OutcomeResponse | StagewiseError]:
+        answers, requests = list[Any](outcomes), dict[int, AppendRequest]()
+        for i, outcome in enumerate(outcomes):
+            try:
+                requests[i] = build_outcome_request(experiment, outcome)
+            except InvalidOutcome as error:
+                answers[i] = error
+        results = await self.writer.append_all(list(requests.values())) if requests else []
+        for i, result in zip(requests, results, strict=True):
+            kind, answers[i] = build_outcome_answer(experiment.problem, outcomes[i], result)
+            self.counters.outcomes[experiment.name, kind] += 1
+        self.learner.wake()
+        return answers
+
+    async def learn_columns(self, name: str, request: OfflineLogRequest, actor: str) -> OfflineLogResponse:
+        """Check the columns of an offline log against the problem and learn them."""
+        problem, read = self.experiment(name).problem, self.read_log
+        if read is None:
+            raise InvalidOutcome(
+                ErrorCode.UNSUPPORTED, "this server cannot check a log; start it with `stagewise serve`"
+            )
+        log = await asyncio.to_thread(read, problem, request.columns, request.names, request.accept, request.now)
+        return await self.learn_log(name, log, actor, request.reason)
+
+    async def learn_log(self, name: str, log: OfflineLog, actor: str, reason: str) -> OfflineLogResponse:
+        """Append a checked log, once and before the first decision; the learner learns it soon."""
+        await asyncio.to_thread(check_rows, self.experiment(name).problem, log)
+        digest, requests = await asyncio.to_thread(build_append_requests, name, log, actor, reason)
+        results = await self.writer.append_all(requests)
+        first, last = results[0], results[-1]
+        if first.status == CONFLICT or last.event is None:
+            existing = None if first.event is None else first.event.body
+            problem = describe_log_conflict(name, len(log.actions), existing)
+            raise Conflict(ErrorCode.CONFLICT, "{problem}", problem=problem)
+        self.learner.wake()
+        notes = [str(note) for note in log.notes]  # msgspec encodes no subclass of str
+        return OfflineLogResponse(len(log.actions), digest.hex(), last.event.seq, first.status == NEW, notes)
+
+    async def learned(self, name: str, row: int) -> None:
+        """Wait until the policy snapshot of this process includes a row."""
+        while self.experiment(name).snapshot < row:
+            failed = self.learner.failures.get(name) or self.learner.down
+            if failed:
+                raise StagewiseError(
+                    ErrorCode.LEARNING_FAILED,
+                    "the log of {name} is stored and could not be learned: {failed}",
+                    name=safe_repr(name),
+                    failed=failed,
+                )
+            await asyncio.sleep(POLL_INTERVAL)
 
     def figures(self, name: str) -> dict[str, Any]:
         """Return the figures of an experiment, counted from its log, with its current controls."""
-        experiment, snapshot, everywhere = (
-            self.experiment(name),
-            self.experiment(name).policy_snapshot,
-            self.everywhere.killed,
+        experiment, everywhere = self.experiment(name), self.everywhere.killed
+        snapshot, killed, statistics = (
+            experiment.policy_snapshot,
+            everywhere or experiment.killed,
+            self.statistics_updater.get_statistics(name),
         )
-        killed = everywhere or experiment.killed
-        statistics = self.statistics_updater.get_statistics(name)
         findings = check_health(snapshot.policy, snapshot.state, snapshot.statistics)
-        health = [
-            one for one in findings if one.name != OUTCOMES
-        ]  # invalid outcomes are rejected before they reach the log
+        # invalid outcomes are rejected before they reach the log
+        health = [one for one in findings if one.name != OUTCOMES]
         return build_figures(
             statistics,
             self.store.now(),
@@ -75,8 +312,7 @@ class DecisionServer(DecisionService, OutcomeService, AdminService, OfflineLogSe
             raise UnknownDecision(
                 ErrorCode.UNKNOWN_DECISION, "{id} is no decision of {name}", id=safe_repr(id_), name=safe_repr(name)
             )
-        body = msgspec.json.decode(event.body)
-        cause = decode_cause(body)
+        body, cause = msgspec.json.decode(event.body), decode_decision(event.body).cause
         return {
             "decision_id": id_,
             "at": event.at / 1e6,
@@ -88,3 +324,106 @@ class DecisionServer(DecisionService, OutcomeService, AdminService, OfflineLogSe
             "outcome": self.store.answers(name, event.decision_index),
             "description": describe_decision(experiment.problem, event, body),
         }
+
+
+def set_answer(one: WaitingRequest, answer: DecisionResponse | Exception) -> None:
+    """Answer a request, unless its client hung up."""
+    if one.answer.done():
+        return
+    if isinstance(answer, Exception):
+        one.answer.set_exception(answer)
+    else:
+        one.answer.set_result(answer)
+
+
+def build_append_request(name: str, one: WaitingRequest, record: DecisionRecord | Exception) -> AppendRequest:
+    """Return the row of a decision. An invalid request only looks its id up: it may be a retry of a valid one."""
+    request = one.request
+    digest = (
+        compute_digest(encode_canonical([request.context, request.only, request.deferred]))
+        if request.decision_id is not None
+        else b""
+    )
+    if isinstance(record, DecisionRecord):
+        return AppendRequest(name, DECISION, one.id_, encode_canonical(record), digest, record.control)
+    return AppendRequest(name, DECISION, one.id_, b"", digest, (0, 0))  # always stale, so never written
+
+
+def build_outcome_request(experiment: Experiment, outcome: OutcomeUpdate) -> AppendRequest:
+    """Return the row of an outcome. Raises InvalidOutcome."""
+    values = validate_outcome(experiment.problem, outcome.values)
+    body = encode_canonical({"decision_id": outcome.decision_id, "values": values})
+    digest = compute_digest(encode_canonical([outcome.decision_id, values])) if outcome.outcome_id is not None else b""
+    return AppendRequest(
+        experiment.name, OUTCOME, outcome.outcome_id or "", body, digest,
+        decision_id=outcome.decision_id, values=values,
+    )  # fmt: skip
+
+
+def build_outcome_answer(
+    problem: Problem, outcome: OutcomeUpdate, result: AppendResult
+) -> tuple[str, OutcomeResponse | StagewiseError]:
+    """Return what became of an outcome, and its answer."""
+    if result.status == UNKNOWN:
+        return "unknown", UnknownDecision(ErrorCode.UNKNOWN_DECISION, "{problem}", problem=result.message)
+    if result.status == CONFLICT:
+        return "conflict", Conflict(ErrorCode.CONFLICT, "{problem}", problem=result.message)
+    age = 0.0 if result.event is None else (result.event.at - result.decided_at) / 1e6
+    late = [name for name in result.accepted if name in problem.windows and age >= problem.windows[name].seconds]
+    answer = OutcomeResponse(outcome.decision_id, list(result.accepted), list(result.duplicate), late)
+    return "duplicate" if result.status == DUPLICATE else "late" if late else "accepted", answer
+
+
+def validate_outcome(problem: Problem, given: Mapping[str, Any]) -> dict[str, float]:
+    """Return the validated signals of an outcome, and `shown` if it is given."""
+    values: dict[str, float] = {}
+    for name, value in given.items():
+        signal = problem.signals.get(name)
+        if name == SHOWN:
+            if not isinstance(value, bool):
+                raise InvalidOutcome.must_be(ErrorCode.WRONG_TYPE, SHOWN, value, "true or false")
+        elif signal is None:
+            names = [*problem.signals, SHOWN]
+            raise InvalidOutcome(
+                ErrorCode.UNKNOWN_SIGNAL,
+                "the outcome names {name}; the signals are {names}{suggestion}",
+                name=safe_repr(name),
+                names=", ".join(names),
+                suggestion=suggest_name(name, names),
+            )
+        else:
+            scale_outcome(signal, name, value)
+        values[name] = float(value)
+    if not values:
+        raise InvalidOutcome(
+            ErrorCode.OUTCOME_MISSING,
+            "no outcome is given; give at least one of {signals}",
+            signals=", ".join(problem.signals),
+        )
+    return values
+
+
+def to_response(result: Any, id_: str | None = None) -> Any:
+    """Return a result, or an ErrorResponse for an expected error; other errors and StoreUnavailable are raised."""
+    if isinstance(result, StagewiseError) and not isinstance(result, StoreUnavailable):
+        return ErrorResponse(result.code, str(result), id_)
+    if isinstance(result, BaseException):
+        raise result
+    return result
+
+
+def warm_up(version: ProblemVersion) -> None:
+    """Compile the kernels before the first request: decide and learn once, in memory."""
+    problem = version.problem
+    context: dict[str, Any] = {name: (low + high) / 2.0 for name, (low, high) in problem.ranges}
+    request = DecisionRequest({**context, **dict.fromkeys(problem.divisions, "warm-up")})
+    live = Controls(mode="live")
+    snapshot = build_initial_snapshot(problem, version.number, version.retired)
+    (record,) = decide(snapshot, live, live, bytes(32), [("warm-up", request)])
+    values = {name: signal.low for name, signal in problem.signals.items()}
+    StateFold(problem, version.number, version.retired).take(
+        [
+            Event(1, 0, DECISION, "warm-up", 0, encode_canonical(record), b""),
+            Event(2, 0, OUTCOME, "1", 0, encode_canonical({"decision_id": "warm-up", "values": values}), b""),
+        ]
+    )

@@ -7,7 +7,8 @@ from typing import Any
 from stagewise.policies.problem import Problem
 from stagewise.problem.signals import Limit
 from stagewise.server.confidence_intervals import RunningMean, compute_limit_interval, get_threshold
-from stagewise.server.decision_rows import PolicyChoice, is_safe_cost_unknown, iter_pessimistic_costs
+from stagewise.server.decide import DecisionRecord, PolicyChoice
+from stagewise.server.decision_rows import is_safe_cost_unknown, iter_pessimistic_costs
 from stagewise.server.log_statistics import LogStatistics
 from stagewise.server.pending_costs import PendingCosts, compute_pending_costs
 
@@ -91,7 +92,7 @@ def summarize_limit(statistics: LogStatistics, name: str, limit: Limit, pending:
     delta = 0.05 if statistics.problem is None else statistics.problem.delta
     interval = compute_limit_interval(statistics.get_signal_mean(name), pending, limit, delta)
     return {
-        "threshold": rows[-1].limits[name]["threshold"] if rows else get_threshold(limit),
+        "threshold": rows[-1].limits[name].threshold if rows else get_threshold(limit),
         "at_most": not limit.at_least,
         "pessimistic_cost": get_worst_pessimistic_cost(statistics.recent, name, statistics.problem),
         "shadow": get_worst_pessimistic_cost(statistics.recent_shadow, name, statistics.problem),
@@ -107,7 +108,9 @@ def summarize_limit(statistics: LogStatistics, name: str, limit: Limit, pending:
     }
 
 
-def get_worst_pessimistic_cost(rows: Iterable[PolicyChoice], name: str, problem: Problem | None) -> float | None:
+def get_worst_pessimistic_cost(
+    rows: Iterable[DecisionRecord | PolicyChoice], name: str, problem: Problem | None
+) -> float | None:
     """Return the worst pessimistic cost of rows; None if there is none."""
     costs = [
         pessimistic_cost

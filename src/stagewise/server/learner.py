@@ -11,10 +11,16 @@ from typing import Any
 
 from stagewise.problem.errors import StagewiseError
 from stagewise.server.controls import TRIP
-from stagewise.server.decision_engine import PolicySnapshot
+from stagewise.server.decide import PolicySnapshot
 from stagewise.server.event_log import CONTROL, PROBLEM, TICK, AppendRequest, Event, StoredSnapshot, encode_canonical
-from stagewise.server.snapshot_seals import InvalidSeal, SnapshotSealer
-from stagewise.server.state_fold import StateFold, build_initial_snapshot, decode_snapshot, encode_snapshot
+from stagewise.server.snapshots import (
+    InvalidSeal,
+    SnapshotSealer,
+    build_initial_snapshot,
+    decode_snapshot,
+    encode_snapshot,
+)
+from stagewise.server.state_fold import StateFold
 from stagewise.server.store.base import Store, StoreUnavailable
 from stagewise.server.versions import ProblemVersion
 

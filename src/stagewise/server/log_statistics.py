@@ -9,14 +9,8 @@ import msgspec
 from stagewise.policies.problem import Problem
 from stagewise.records.reason import Reason, ReasonDetails
 from stagewise.server.confidence_intervals import RecentMean, RunningMean, get_threshold
-from stagewise.server.decision_engine import STOP_REASONS
-from stagewise.server.decision_rows import (
-    DecisionRow,
-    PolicyChoice,
-    decode_decision,
-    is_exploring,
-    iter_pessimistic_costs,
-)
+from stagewise.server.decide import STOP_REASONS, DecisionRecord, PolicyChoice, decode_decision
+from stagewise.server.decision_rows import is_exploring, iter_pessimistic_costs
 from stagewise.server.event_log import (
     CONTROL,
     DECISION,
@@ -69,7 +63,7 @@ class LogStatistics:
         }  # True: of the policy; False: of the safe action
         self.lags: dict[str, deque[float]] = {}
         self.reasons: Counter[str] = Counter()
-        self.recent: deque[DecisionRow] = deque(maxlen=RECENT_DECISIONS)
+        self.recent: deque[DecisionRecord] = deque(maxlen=RECENT_DECISIONS)
         self.shadow: Counter[str] = Counter()  # policy choices in shadow mode
         self.recent_shadow: deque[PolicyChoice] = deque(maxlen=RECENT_DECISIONS)
         self.last: deque[dict[str, Any]] = deque(maxlen=MAX_LAST_DECISIONS)
@@ -130,14 +124,16 @@ class LogStatistics:
             self.recent.clear()
             self.recent_shadow.clear()
 
-    def record_decision(self, event: Event, row: DecisionRow) -> None:
+    def record_decision(self, event: Event, row: DecisionRecord) -> None:
         """Add a decision."""
         if row.action not in self.actions:
             self.names.append(row.action)
         self.actions[row.action] = self.actions.get(row.action, 0) + 1
         is_policy = row.reason not in NON_POLICY_REASONS
         self.decisions += 1
-        self.pending_outcomes.stage([[self.names.index(row.action), is_policy]], [event.at], [row.request.deferred])
+        self.pending_outcomes.stage(
+            [[self.names.index(row.action), is_policy]], [event.at], [bool(row.request.get("deferred"))]
+        )
         self.pending_outcomes.add()
         bucket = self.buckets.at(event.at)
         bucket.count += 1
@@ -145,16 +141,17 @@ class LogStatistics:
         bucket.exploring += is_exploring(row, "" if self.problem is None else self.problem.safe)
         for name, pessimistic_cost in iter_pessimistic_costs(row, self.problem):
             update_extremes(bucket.pessimistic_cost, name, pessimistic_cost, pessimistic_cost)
-        if row.choice is not None:
-            self.record_shadow_choice(bucket, row.choice)
-        cause = None if row.reason is None else ReasonDetails.from_json((row.reason, row.details))
+        choice, cause = row.policy_choice, row.cause
+        if choice is not None:
+            self.record_shadow_choice(bucket, choice)
         if cause is not None:
             bucket.with_reason += cause.reason not in PLANNED_REASONS
             self.reasons[cause.reason] += 1
         self.recent.append(row)
-        summary = {name: getattr(row, name) for name in ("action", "mode", "reason", "limits", "probabilities")}
+        summary = {name: getattr(row, name) for name in ("action", "mode", "reason", "probabilities")}
+        summary["limits"] = msgspec.to_builtins(row.limits)
         summary["message"] = None if cause is None else cause.message
-        shadow_action = None if row.choice is None else row.choice.action
+        shadow_action = None if choice is None else choice.action
         self.last.append({"decision_id": event.key, "at": event.at / 1e6, **summary, "shadow": shadow_action})
 
     def record_shadow_choice(self, bucket: TimeBucket, choice: PolicyChoice) -> None:

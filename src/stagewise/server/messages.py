@@ -1,9 +1,11 @@
-"""Requests and responses of the HTTP API, as JSON (docs/reference/http.md)."""
+"""Requests, responses and errors of the HTTP API, as JSON (docs/reference/http.md)."""
 
 from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta, Struct
+
+from stagewise.problem.errors import StagewiseError
 
 NO_CONTROL_CHARACTERS = r"^[^\x00-\x1f\x7f]*$(?!\n)"  # not every store can hold control characters
 Id = Annotated[str, Meta(min_length=1, max_length=256, pattern=NO_CONTROL_CHARACTERS)]
@@ -37,8 +39,11 @@ class LimitStatus(Struct):
 
     estimate: float | None
     """The estimated mean cost of the sampled mixture; null if the safe action is served without asking the policy."""
-    pessimistic_cost: float
-    """The upper confidence bound of the mean cost of the sampled mixture; the lower bound for an at-least limit."""
+    pessimistic_cost: float | None
+    """The upper confidence bound of the mean cost of the sampled mixture; the lower bound for an at-least limit.
+
+    Null if it is not finite.
+    """
     threshold: float
 
 
@@ -136,3 +141,15 @@ class OutcomeUpdate(msgspec.Struct):
     decision_id: str
     values: dict[str, float]
     outcome_id: str | None = None
+
+
+class UnknownExperiment(StagewiseError):
+    """The server has no experiment of this name."""
+
+
+class UnknownDecision(StagewiseError):
+    """The log has no decision with this id."""
+
+
+class Conflict(StagewiseError):
+    """The request contradicts what is stored."""

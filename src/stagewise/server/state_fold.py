@@ -22,7 +22,7 @@ from stagewise.records.random_key import FIRST
 from stagewise.records.reason import Reason, ReasonDetails
 from stagewise.server.circuit_breaker import CircuitBreaker
 from stagewise.server.controls import ACKNOWLEDGE, RESUME, TRIP
-from stagewise.server.decision_engine import PolicySnapshot
+from stagewise.server.decide import DecisionRecord, PolicySnapshot, decode_decision
 from stagewise.server.event_log import CONTROL, DECISION, LOG, OUTCOME, PROBLEM, SHOWN, Event
 from stagewise.server.feedback_monitor import FeedbackMonitor, get_default_value
 from stagewise.server.offline_log import DECODE_PART, OfflineLogPart
@@ -31,28 +31,12 @@ from stagewise.server.pending_outcomes import PendingOutcomes
 CHECK_INTERVAL = 256  # decisions between two checks of the declared assumptions
 
 
-class LoggedRequest(msgspec.Struct):
-    """The fields of a logged request that are learned."""
-
-    context: dict[str, Any]
-    deferred: bool = False
-
-
-class LoggedDecision(msgspec.Struct):
-    """The fields of a decision row that are learned."""
-
-    action: str
-    request: LoggedRequest
-    reason: str | None = None
-
-
 class LoggedOutcome(msgspec.Struct):
     """The fields of an outcome row that are learned."""
 
     values: dict[str, float]
 
 
-DECODE_DECISION = msgspec.json.Decoder(LoggedDecision).decode
 DECODE_OUTCOME = msgspec.json.Decoder(LoggedOutcome).decode
 
 
@@ -94,8 +78,11 @@ class StateFold:
 
     def take(self, events: Sequence[Event]) -> None:
         """Apply the rows that follow `seq`."""
-        decisions = [DECODE_DECISION(event.body) for event in events if event.kind == DECISION]
-        dates, deferred = [e.at for e in events if e.kind == DECISION], [one.request.deferred for one in decisions]
+        decisions = [decode_decision(event.body) for event in events if event.kind == DECISION]
+        dates, deferred = (
+            [e.at for e in events if e.kind == DECISION],
+            [bool(one.request.get("deferred")) for one in decisions],
+        )
         self.pending_outcomes.stage(self.build_action_rows(decisions), dates, deferred)
         next_decision = iter(decisions)
         for event in events:
@@ -155,15 +142,15 @@ class StateFold:
         check_drift(self.policy, self.state.memory, self.statistics, at_once=True)
         self._statistics_copy = None
 
-    def build_action_rows(self, decisions: Sequence[LoggedDecision]) -> Floats:
+    def build_action_rows(self, decisions: Sequence[DecisionRecord]) -> Floats:
         """Return the rows that a policy learns (n, D): action, 1, context numbers, segments."""
-        problem, contexts = self.problem, [one.request.context for one in decisions]
+        problem, contexts = self.problem, [one.request["context"] for one in decisions]
         columns: dict[str, list[Any]] = {name: [context[name] for context in contexts] for name in problem.context}
         for name in problem.divisions:
             columns[name] = [hash_segment(check_segment_name(context[name], name)) for context in contexts]
         return build_rows(problem, [problem.get_action_index(one.action) for one in decisions], columns)
 
-    def apply_decision(self, decision: LoggedDecision, event: Event) -> None:
+    def apply_decision(self, decision: DecisionRecord, event: Event) -> None:
         """Apply a decision; check the declared assumptions from time to time."""
         pending = self.pending_outcomes
         if event.decision_index != pending.end:
@@ -324,25 +311,3 @@ class StateFold:
             (np.frombuffer(actions).reshape(-1, width), np.frombuffer(values).reshape(-1, signals))
             for actions, values in state["log"]
         ]
-
-
-def encode_snapshot(snapshot: PolicySnapshot) -> bytes:
-    """Encode what a decider in another process needs besides the problem."""
-    return msgspec.msgpack.encode(
-        {"seq": snapshot.seq, "memory": snapshot.state.memory.tobytes(), "statistics": snapshot.statistics.to_dict()}
-    )
-
-
-def decode_snapshot(problem: Problem, version: int, retired: frozenset[str], content: bytes) -> PolicySnapshot:
-    """Decode what `encode_snapshot` returned."""
-    decoded, policy = msgspec.msgpack.decode(content), problem.policy()
-    state = policy.check_state(State(np.frombuffer(decoded["memory"]).copy()))
-    return PolicySnapshot(
-        problem, policy, version, retired, decoded["seq"], state, Statistics.from_dict(decoded["statistics"])
-    )
-
-
-def build_initial_snapshot(problem: Problem, version: int, retired: frozenset[str]) -> PolicySnapshot:
-    """Return the snapshot before any row is learned."""
-    policy = problem.policy()
-    return PolicySnapshot(problem, policy, version, retired, 0, policy.start(), Statistics())

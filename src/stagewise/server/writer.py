@@ -4,35 +4,58 @@ import asyncio
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from itertools import pairwise
 from typing import NamedTuple
 
 from stagewise.problem.errors import ErrorCode
 from stagewise.server.event_log import AppendRequest, AppendResult
 from stagewise.server.store.base import Store, StoreUnavailable
-from stagewise.server.store_health import StoreHealth
 
 MAX_BATCH_ROWS = 2_000  # rows of one transaction
 MAX_PENDING_ROWS = 50_000  # rows that may wait
-MAX_LOOP_BLOCK = 0.01  # seconds that beginning a transaction may block the event loop
-OFFLOAD_SECONDS = 1.0  # after a slow begin, the writer's thread begins transactions for this long
 STOPPING_MESSAGE = "the server is stopping and writes nothing more"
-
-WriteOutcome = list[AppendResult] | Exception
 
 
 class WriteRequest(NamedTuple):
-    """Append requests for one transaction, and the callback for their results."""
+    """Rows for one transaction, and who waits for their results."""
 
     requests: Sequence[AppendRequest]
-    callback: Callable[[WriteOutcome], None]
-    """Called in the thread of the loop, or in the writer's thread without a loop."""
+    future: "asyncio.Future[list[AppendResult]] | Future[list[AppendResult]]"
     loop: asyncio.AbstractEventLoop | None
-    finish: Callable[[], list[AppendResult]] | None = None
-    """Makes a transaction durable that has already begun."""
+    """The loop of an asyncio future."""
+
+
+class StoreHealth:
+    """Whether a store can be written: the result of the last write, or of a test if that is too old.
+
+    Attributes:
+        max_age_s: Seconds for which the result of a write is valid; later the store is tested.
+    """
+
+    max_age_s = 2.0
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self._last: tuple[float, str | None] = (-self.max_age_s, None)  # time, and the error or None
+        self._lock = threading.Lock()  # concurrent callers share one test
+
+    def record_write(self, error: str | None = None) -> None:
+        """Record a successful write, or its error."""
+        self._last = time.monotonic(), error
+
+    def get_error(self) -> str | None:
+        """Return why the store cannot be written; None if it can."""
+        with self._lock:
+            if time.monotonic() - self._last[0] >= self.max_age_s:
+                try:
+                    self.store.test_write()
+                except StoreUnavailable as error:
+                    self.record_write(str(error))
+                else:
+                    self.record_write()
+            return self._last[1]
 
 
 class Writer:
@@ -50,8 +73,6 @@ class Writer:
         self.store_health = StoreHealth(store)
         self._queue: deque[WriteRequest] = deque()
         self._rows = 0  # rows that wait
-        self._busy = False
-        self._offload_until = 0.0  # by the monotonic clock: until then no transaction begins in an event loop
         self._change = threading.Condition()
         self._thread: threading.Thread | None = None
         self._stopping = True
@@ -86,31 +107,13 @@ class Writer:
         """Append rows in one transaction; return their results once it is durable. Raises StoreUnavailable."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[list[AppendResult]] = loop.create_future()
-        self._add(WriteRequest(requests, lambda outcome: resolve_future(future, outcome), loop))
+        self._add(WriteRequest(requests, future, loop))
         return await future
-
-    def append_soon(self, requests: Sequence[AppendRequest], callback: Callable[[WriteOutcome], None]) -> None:
-        """Append rows without waiting; the running loop calls `callback`. Raises StoreUnavailable.
-
-        If nothing else is being written, the transaction begins here and the writer's thread only waits for the disk.
-        This avoids switching threads. If beginning took long, because pages had to be read, the thread begins
-        transactions for a while.
-        """
-        write = WriteRequest(requests, callback, asyncio.get_running_loop())
-        with self._change:  # one lock for all steps
-            began = time.monotonic()
-            if self._busy or self._queue or self._stopping or began < self._offload_until:
-                self._add(write)
-                return
-            finish = self.store.begin(requests)
-            if time.monotonic() - began > MAX_LOOP_BLOCK:
-                self._offload_until = began + OFFLOAD_SECONDS
-            self._add(write._replace(finish=finish))
 
     def append_now(self, requests: Sequence[AppendRequest]) -> list[AppendResult]:
         """Append rows from a thread without a loop, and wait. Raises StoreUnavailable."""
         future: Future[list[AppendResult]] = Future()
-        self._add(WriteRequest(requests, lambda outcome: resolve_future(future, outcome), None))
+        self._add(WriteRequest(requests, future, None))
         return future.result()
 
     def _add(self, write: WriteRequest) -> None:
@@ -134,92 +137,70 @@ class Writer:
         finally:  # even if the interpreter fails, nobody waits forever
             with self._change:
                 self._stopping = True
-                left = list(self._queue)
+                left, self._rows = list(self._queue), 0
                 self._queue.clear()
-                self._rows = 0
-            notify_all(
-                left,
-                [
-                    StoreUnavailable(ErrorCode.SERVER_UNAVAILABLE, "the server stopped before it wrote this row")
-                    for _ in left
-                ],
+            fail_all(
+                left, StoreUnavailable(ErrorCode.SERVER_UNAVAILABLE, "the server stopped before it wrote this row")
             )
 
     def _take(self) -> list[WriteRequest]:
         """Wait for requests and return those of one transaction; an empty list means the end."""
         with self._change:
-            self._busy = False
             while not self._queue and not self._stopping:
                 self._change.wait()
-            self._busy = True
             taken, rows = list[WriteRequest](), 0
             while self._queue and (not taken or rows + len(self._queue[0].requests) <= self.max_batch):
                 taken.append(self._queue.popleft())
                 rows += len(taken[-1].requests)
-                if taken[0].finish is not None:
-                    break
             self._rows -= rows
             return taken
 
     def _write(self, writes: list[WriteRequest]) -> bool:
-        """Write requests and call their callbacks; return False if there are none."""
+        """Write requests and resolve their futures; return False if there are none."""
         if not writes:
             return False
         try:
-            finish = writes[0].finish  # such a request is alone in its batch
-            results = (
-                finish() if finish else self.store.append([request for write in writes for request in write.requests])
-            )
-        except BaseException as error:
+            results = self.store.append([request for write in writes for request in write.requests])
+        except Exception as error:
             if isinstance(error, StoreUnavailable):
                 self.store_health.record_write(str(error))
-            notify_all(writes, [copy_error(error) for _ in writes])
-            if not isinstance(error, Exception):
-                raise
+            fail_all(writes, error)
             return True
+        except BaseException:
+            fail_all(writes, StoreUnavailable(ErrorCode.SERVER_UNAVAILABLE, "the writer was interrupted and stops"))
+            raise
         self.store_health.record_write()
-        ends = [0]
-        for write in writes:
-            ends.append(ends[-1] + len(write.requests))
-        notify_all(writes, [results[start:end] for start, end in pairwise(ends)])
+        left = iter(results)
+        resolve_all([(write, [next(left) for _ in write.requests]) for write in writes])
         return True
 
 
-def notify_all(writes: Sequence[WriteRequest], outcomes: Sequence[WriteOutcome]) -> None:
-    """Run the callbacks, with one call into each loop."""
-    by_loop: dict[asyncio.AbstractEventLoop | None, list[tuple[WriteRequest, WriteOutcome]]] = {}
-    for write, outcome in zip(writes, outcomes, strict=True):
-        by_loop.setdefault(write.loop, []).append((write, outcome))
-    for loop, pairs in by_loop.items():
+def fail_all(writes: Sequence[WriteRequest], error: Exception) -> None:
+    """Give each waiter a copy of an error of the store; a shared exception would collect their tracebacks."""
+    copies = [
+        StoreUnavailable(error.code, error.template, **error.details) if isinstance(error, StoreUnavailable) else error
+        for _ in writes
+    ]
+    resolve_all(list(zip(writes, copies, strict=True)))
+
+
+def resolve_all(outcomes: Sequence[tuple[WriteRequest, list[AppendResult] | Exception]]) -> None:
+    """Resolve futures, with one call into each loop."""
+    for loop in {write.loop for write, _ in outcomes}:
+        pairs = [(write, outcome) for write, outcome in outcomes if write.loop is loop]
         if loop is None:
-            run_callbacks(pairs)
+            resolve(pairs)
         else:
             with suppress(RuntimeError):  # the loop is closed, so nobody waits
-                loop.call_soon_threadsafe(run_callbacks, pairs)
+                loop.call_soon_threadsafe(resolve, pairs)
 
 
-def run_callbacks(pairs: Sequence[tuple[WriteRequest, WriteOutcome]]) -> None:
-    """Call each callback with its result."""
-    for write, outcome in pairs:
-        write.callback(outcome)
-
-
-def resolve_future(
-    future: "asyncio.Future[list[AppendResult]] | Future[list[AppendResult]]", outcome: WriteOutcome
-) -> None:
-    """Resolve a future unless it was cancelled."""
-    if future.done():
-        return
-    if isinstance(outcome, Exception):
-        future.set_exception(outcome)
-    else:
-        future.set_result(outcome)
-
-
-def copy_error(error: BaseException) -> Exception:
-    """Return a copy of an error for each waiter; a shared exception would collect their tracebacks."""
-    if isinstance(error, Exception) and not isinstance(error, StoreUnavailable):
-        return error  # a bug: raise it unchanged
-    if isinstance(error, StoreUnavailable):
-        return StoreUnavailable(error.code, error.template, **error.details)
-    return StoreUnavailable(ErrorCode.SERVER_UNAVAILABLE, "the writer was interrupted and stops")
+def resolve(outcomes: Sequence[tuple[WriteRequest, list[AppendResult] | Exception]]) -> None:
+    """Resolve the futures that were not cancelled."""
+    for write, outcome in outcomes:
+        if write.future.done():
+            continue
+        if isinstance(outcome, Exception):
+            write.future.set_exception(outcome)
+        else:
+            write.future.set_result(outcome)

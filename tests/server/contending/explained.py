@@ -8,8 +8,8 @@ import msgspec
 from tests.server.contending.clients import HUNG_UP, SIGNALS, Said
 
 from stagewise.server.controls import Controls, is_in_canary
+from stagewise.server.decide import decode_decision
 from stagewise.server.event_log import GENESIS_HASH, Event, compute_chain
-from stagewise.server.responses import build_decision_response
 
 WINDOW = 1_000_000  # microseconds
 HAIR = 1_000  # microseconds by which a store's clock may follow its server's meanwhile
@@ -113,7 +113,7 @@ def decided(one: Said, log: Log, _: Any) -> None:
     else:
         assert one.status == 200
         assert body["request"]["context"] == context
-        assert one.answer == msgspec.to_builtins(build_decision_response(id_, body))
+        assert one.answer == msgspec.to_builtins(decode_decision(event.body).to_response(id_))
 
 
 def told(one: Said, log: Log, by_id: dict[str, Said]) -> None:

@@ -9,7 +9,7 @@ import stagewise as sw
 from stagewise.problem.errors import ErrorCode
 from stagewise.server.figures import build_figures
 from stagewise.server.log_statistics import LogStatistics
-from stagewise.server.server_errors import UnknownDecision, UnknownExperiment
+from stagewise.server.messages import UnknownDecision, UnknownExperiment
 from stagewise.server.store.base import StoreUnavailable
 
 ACTIONS = ("nothing", "digest", "offer", "reminder")
@@ -52,7 +52,7 @@ def campaign(decisions: int = 4000, problem: sw.Problem = PROBLEM, start: float 
         name = str(rng.choice(names, p=weights))
         dearest = {"opt_out": min(0.02, 0.02 - 0.018 * max(0.3 - bold, 0.0)), "complaint": 0.005 - 0.002 * (1 - bold)}
         limits = {
-            k: {"pessimistic_cost": v, "threshold": problem.limits[k].value}
+            k: {"estimate": None, "pessimistic_cost": v, "threshold": problem.limits[k].value}
             for k, v in zip(problem.limits, dearest.values(), strict=True)
         }
         body: dict[str, Any] = {"probabilities": dict(zip(names, weights.tolist(), strict=True)), "limits": limits}

@@ -64,8 +64,8 @@ def test_it_fits_and_draws_without_a_word_in_the_console(browser: Any, log: Log,
 def test_it_shows_the_figures_of_a_known_log_and_follows_it(browser: Any) -> None:
     log = Log(PROBLEM, 1.8e9)
     limits = {
-        "opt_out": {"pessimistic_cost": 0.0125, "threshold": 0.02},
-        "complaint": {"pessimistic_cost": 0.004, "threshold": 0.005},
+        "opt_out": {"estimate": None, "pessimistic_cost": 0.0125, "threshold": 0.02},
+        "complaint": {"estimate": None, "pessimistic_cost": 0.004, "threshold": 0.005},
     }
     for i in range(4):
         action = "offer" if i else "nothing"
@@ -195,7 +195,7 @@ def test_names_that_scripts_know_are_names(browser: Any) -> None:
             1.8e9 + i,
             f"d{i}",
             names[2 * (i % 2)],
-            limits={"constructor": {"pessimistic_cost": 0.01, "threshold": 0.02}},
+            limits={"constructor": {"estimate": None, "pessimistic_cost": 0.01, "threshold": 0.02}},
         )
         log.outcome(1.8e9 + i, f"d{i}", valueOf=1.0, constructor=0.0)
     with page_of(KnownDesk({"notes": log}, problem), FakeKeys()) as address, tab_of(browser, address) as tab:

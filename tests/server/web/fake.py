@@ -10,6 +10,7 @@ import stagewise as sw
 from stagewise.problem.errors import ErrorCode
 from stagewise.server.event_log import SHOWN, Event, KeyRow, encode_canonical
 from stagewise.server.messages import (
+    Conflict,
     DecisionRequest,
     DecisionResponse,
     ErrorResponse,
@@ -17,9 +18,10 @@ from stagewise.server.messages import (
     ModeResponse,
     OutcomeResponse,
     OutcomeUpdate,
+    UnknownDecision,
+    UnknownExperiment,
 )
 from stagewise.server.offline_log import OfflineLogRequest, OfflineLogResponse
-from stagewise.server.server_errors import Conflict, UnknownDecision, UnknownExperiment
 from stagewise.server.store.base import StoreUnavailable
 from stagewise.server.versions import build_first_version
 

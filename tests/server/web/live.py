@@ -3,11 +3,10 @@
 import asyncio
 import socket
 import threading
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from tests.server.web.real import Real
 
@@ -44,17 +43,3 @@ def live(place: Path | str, played: sw.Problem | None = None) -> Iterator[Live]:
     finally:
         server.should_exit = True
         thread.join()
-
-
-def counted(desk: Live) -> Counter[str]:
-    """Return what counts the requests that go the short way."""
-    lane, count = desk.desk.app.fast_path, Counter[str]()
-    take = lane.take
-
-    def counting(*told: Any) -> bool:
-        taken = take(*told)
-        count["accepted" if taken else "left"] += 1
-        return taken
-
-    lane.take = counting  # type: ignore[method-assign]
-    return count

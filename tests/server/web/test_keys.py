@@ -7,7 +7,7 @@ from tests.server.web.fake import FakeStore
 
 from stagewise.problem.errors import ErrorCode
 from stagewise.server.access_keys import ROLES, AccessKeys, InvalidKey, KeyHolder, UnknownKey
-from stagewise.server.server_errors import Conflict
+from stagewise.server.messages import Conflict
 
 
 def test_the_first_keys_are_shown_once_and_are_nowhere_after() -> None:

@@ -21,7 +21,7 @@ SECRET = "ada@example.org"
 FAILING = f"""
 import logging, sys, threading
 from pathlib import Path
-import stagewise.server.decision_engine as engine
+import stagewise.server.decide as engine
 from stagewise.server.decision_server import DecisionServer
 from stagewise.server.web.app import HttpSettings
 from stagewise.server.web.http_server import serve
@@ -30,7 +30,7 @@ from tests.server.web.real import Real
 def failing(*args, **kwargs):
     raise ValueError("line one {SECRET}\\nline two {SECRET}")
 
-engine.apply_policy = engine.compute_draws = failing
+engine.choose = failing
 DecisionServer.explain = failing
 there = Real(Path(sys.argv[1]), settings=HttpSettings(log=sys.argv[2] == "log"))
 def on_start(address):
@@ -79,11 +79,7 @@ def test_a_desk_that_fails_inside_says_so_in_lines_without_what_was_sent(tmp_pat
         (id_, "error", "ValueError at failing") for id_ in ids[:3]
     ]
     others = {line["message"] for line in troubles} - {words}
-    assert others == {
-        "a failure in asyncio",
-        "a thread failed",
-        "a batch of requests failed; each is served separately",
-    }
+    assert others == {"a failure in asyncio", "a thread failed"}
     requests = [line for line in told if "route" in line]
     assert len(requests) == (4 if kind == "log" else 1)  # a request that failed is said in any case
     assert (requests[-1]["id"], requests[-1]["error"][:21]) == (ids[-1], "ValueError at failing")

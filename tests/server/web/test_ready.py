@@ -14,7 +14,7 @@ from tests.server.servers import Server, small_disk
 from tests.server.web.real import Real, real
 
 from stagewise.server.store.sqlite import SqliteStore
-from stagewise.server.store_health import StoreHealth
+from stagewise.server.writer import StoreHealth
 
 USER = {"context": {"age": 34}}
 DECIDE, METRICS = "/v1/demo/decisions", "/metrics"

@@ -14,8 +14,8 @@ from stagewise.policies.problem import Problem
 from stagewise.problem.context import check_segment_name
 from stagewise.problem.errors import ErrorCode, InvalidFile
 from stagewise.problem.formatting import safe_repr
+from stagewise.records.reason import ReasonDetails
 from stagewise.server.audit.log_reader import check_experiment, read_versions, was_shown
-from stagewise.server.decision_engine import decode_cause
 from stagewise.server.event_log import DECISION, SHOWN, Event
 from stagewise.server.store.base import Store
 
@@ -129,5 +129,5 @@ def build_columns(problem: Problem) -> Sequence[tuple[str, type, Callable[[Decis
 
 def get_message(body: dict[str, Any]) -> str | None:
     """Return why the safe action was served, as a sentence."""
-    cause = decode_cause(body)
-    return None if cause is None else cause.message
+    reason = body["reason"]
+    return None if reason is None else ReasonDetails.from_json((reason, body["details"])).message

@@ -13,8 +13,8 @@ from stagewise.problem.errors import ErrorCode
 from stagewise.problem.formatting import safe_repr, suggest_name
 from stagewise.server.controls import Controls
 from stagewise.server.event_log import CONTROL, GLOBAL, LOG, PROBLEM, SHOWN, Event
+from stagewise.server.messages import UnknownExperiment
 from stagewise.server.offline_log import DECODE_SIZE
-from stagewise.server.server_errors import UnknownExperiment
 from stagewise.server.store.base import Store
 from stagewise.server.versions import ProblemVersion, build_version
 

@@ -24,19 +24,21 @@ from stagewise.server.audit.log_reader import (
     read_effective_controls,
     read_versions,
 )
-from stagewise.server.decision_engine import (
+from stagewise.server.decide import (
+    DecisionRecord,
     PolicySnapshot,
-    build_context,
-    build_safe_body,
+    build_safe_record,
     compute_draw,
-    decode_cause,
-    make_decision,
+    decide,
+    decode_decision,
+    describe_decision,
+    encode_context,
+    format_time,
 )
 from stagewise.server.event_log import DECISION, GLOBAL, OUTCOME, SHOWN, Event, encode_canonical
-from stagewise.server.messages import DecisionRequest
-from stagewise.server.responses import describe_decision, format_time
-from stagewise.server.server_errors import UnknownDecision
-from stagewise.server.state_fold import StateFold, build_initial_snapshot
+from stagewise.server.messages import DecisionRequest, UnknownDecision
+from stagewise.server.snapshots import build_initial_snapshot
+from stagewise.server.state_fold import StateFold
 from stagewise.server.store.base import Store, StoreUnavailable
 from stagewise.server.versions import ProblemVersion
 
@@ -122,17 +124,22 @@ class Replay:
         error = self.effective_controls.find_error(event)
         if error is not None or snapshot is None:
             return error
-        body = msgspec.json.decode(event.body)
-        own_row, global_row = body["control"]
-        controls, request = self.controls[own_row], msgspec.convert(body["request"], DecisionRequest)
-        replayed = make_decision(snapshot, controls, self.everywhere[global_row], self.key, event.key, request)
-        cause = decode_cause(body)
+        logged = decode_decision(event.body)
+        controls, everywhere = self.controls[logged.control[0]], self.everywhere[logged.control[1]]
+        request = msgspec.convert(logged.request, DecisionRequest)
+        (record,) = decide(snapshot, controls, everywhere, self.key, [(event.key, request)])
+        cause = logged.cause
         missing = (Reason.DECISION_FAILED, Reason.SERVER_NOT_READY)  # what failed or was missing there need not be here
-        if cause is not None and cause.reason in missing and replayed["reason"] != cause.reason:
-            replayed = {**replayed, **build_safe_body(snapshot, cause)}
-            replayed.pop("choice", None)
-        if encode_canonical(replayed) == event.body:
+        was_missing = cause is not None and cause.reason in missing
+        if isinstance(record, DecisionRecord) and cause is not None and was_missing and record.reason != cause.reason:
+            safe = build_safe_record(snapshot, cause)
+            safe.control, safe.mode, safe.problem = record.control, record.mode, record.problem
+            safe.request, safe.snapshot = record.request, record.snapshot
+            record = safe
+        encoded = encode_canonical(record if isinstance(record, DecisionRecord) else {"request": str(record)})
+        if encoded == event.body:
             return None
+        body, replayed = msgspec.json.decode(event.body), msgspec.json.decode(encoded)
         field = next((name for name in sorted({*replayed, *body}) if replayed.get(name) != body.get(name)), "body")
         found, again = safe_repr(body.get(field)), safe_repr(replayed.get(field))
         return Finding.of(
@@ -168,7 +175,7 @@ def explain_logged_decision(store: Store, experiment: str, id_: str) -> str:
     lines = describe_decision(problem, event, body, format_snapshot_time(store, experiment, basis))
     lines.append(f"Request: {context or 'no context'}; {offer}.")
     if snapshot is not None:
-        offered = build_context(snapshot, request["context"], only)
+        offered = encode_context(snapshot, msgspec.convert(request, DecisionRequest))
         decision = snapshot.policy.choose(snapshot.state, offered, compute_draw(replay.key, id_))
         lines.append("Estimates, bounds and probability of each action:")
         lines += [f"  {line}" for line in decision.explain().splitlines()[1:]]

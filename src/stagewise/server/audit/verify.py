@@ -34,7 +34,7 @@ from stagewise.server.event_log import (
     compute_digest,
 )
 from stagewise.server.offline_log import DECODE_PART, OfflineLogPart, join_parts
-from stagewise.server.snapshot_seals import SEAL_BYTES
+from stagewise.server.snapshots import SEAL_BYTES
 from stagewise.server.store.base import Store, get_secret_row_key
 from stagewise.server.versions import ProblemVersion, build_version
 
@@ -256,7 +256,8 @@ def check_snapshots(store: Store, name: str, end: int) -> None:
         return
     if stored[-1].seq > last:
         raise LogFault(FindingCode.SNAPSHOT_DIFFERS, row=stored[-1].seq)
-    from stagewise.server.state_fold import StateFold, encode_snapshot  # imports the policies
+    from stagewise.server.snapshots import encode_snapshot  # these import the policies
+    from stagewise.server.state_fold import StateFold
 
     versions = read_versions(store, name)
     version = versions[len(versions)]

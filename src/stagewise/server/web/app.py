@@ -19,7 +19,6 @@ from starlette.routing import BaseRoute, Match
 from stagewise.problem.errors import ErrorCode
 from stagewise.server.access_keys import AccessKeys
 from stagewise.server.web.error_mapping import EXPECTED_ERRORS, to_http_error
-from stagewise.server.web.fast_path import FastPath
 from stagewise.server.web.http_types import HTTPError, RouteRequest, RouteResponse, error_response
 from stagewise.server.web.rate_limit import RateLimit, RateLimiter
 from stagewise.server.web.request import IncomingRequest
@@ -60,7 +59,6 @@ class App:
         self.router, self._page = Router(ROUTES), Starlette(routes=load_page_routes(server, keys, self.settings.public))
         self.rate_limiter, self._log = RateLimiter(self.settings.rate), RequestLog()
         self._id_prefix, self._count = token_hex(4), count()
-        self.fast_path = FastPath(self)
         self.start_error = ""
         """Why the server could not start."""
 
@@ -74,7 +72,7 @@ class App:
             await send({"type": "websocket.close", "code": 1000})
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
-        start, request_id = time.perf_counter(), self.next_id()
+        start, request_id = time.perf_counter(), f"{self._id_prefix}-{next(self._count):x}"
         request = IncomingRequest(scope)
         REQUEST_ID.set(request_id)
         try:
@@ -91,10 +89,6 @@ class App:
             await _send(send, response, request_id, has_body=request.method != "HEAD")
             status = response.status
         self.record(request_id, request.route_path, status, start, request.holder.name, request.fault)
-
-    def next_id(self) -> str:
-        """Return the id of the next request."""
-        return f"{self._id_prefix}-{next(self._count):x}"
 
     def record(self, request_id: str, route: str, status: int, start: float, holder: str, fault: str = "") -> None:
         """Count a request and add it to the log."""

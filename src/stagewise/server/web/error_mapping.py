@@ -5,8 +5,7 @@ import msgspec
 from stagewise.problem.errors import ErrorCode, StagewiseError
 from stagewise.problem.formatting import LONGEST, fit_line
 from stagewise.server.access_keys import UnknownKey
-from stagewise.server.messages import ErrorResponse
-from stagewise.server.server_errors import Conflict, UnknownDecision, UnknownExperiment
+from stagewise.server.messages import Conflict, ErrorResponse, UnknownDecision, UnknownExperiment
 from stagewise.server.store.base import StoreUnavailable
 from stagewise.server.web.http_types import Headers, HTTPError
 

@@ -1,17 +1,14 @@
 """Types of a route: its request, its response and its error."""
 
 import time
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
 from stagewise.problem.errors import ErrorCode
 from stagewise.problem.formatting import LONGEST, fit_line
 from stagewise.server.access_keys import AccessKeys, KeyHolder
-from stagewise.server.event_log import AppendRequest, AppendResult
 from stagewise.server.messages import ErrorResponse
-from stagewise.server.store.base import StoreUnavailable
 
 if TYPE_CHECKING:
     from stagewise.server.decision_server import DecisionServer
@@ -48,27 +45,6 @@ class RouteResponse(NamedTuple):
     body: bytes
     kind: bytes = JSON
     headers: Headers = ()
-
-
-class HasAppendRequest(Protocol):
-    """A request that appends one row to the log."""
-
-    @property
-    def append_request(self) -> AppendRequest:
-        """The row to append."""
-
-
-class FastHandler(Protocol):
-    """The fast path of a route whose requests append one row each: read each, prepare all, answer each."""
-
-    def read(self, server: "DecisionServer", path_params: tuple[str, ...], body: bytes) -> Any:
-        """Parse a request; None or any exception: use the regular path."""
-
-    def prepare(self, requests: Sequence[Any]) -> Sequence[HasAppendRequest | None]:
-        """Return the rows to append for parsed requests; None: use the regular path for that one."""
-
-    def build_response(self, prepared: Any, result: AppendResult | StoreUnavailable) -> RouteResponse | None:
-        """Return the response to a request whose row was appended or failed; None: use the regular path."""
 
 
 class HTTPError(Exception):

@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import unquote_to_bytes
 
 from stagewise.problem.errors import ErrorCode
-from stagewise.server.web.http_types import MAX_BODY_BYTES, FastHandler, HTTPError, RouteRequest, RouteResponse
+from stagewise.server.web.http_types import MAX_BODY_BYTES, HTTPError, RouteRequest, RouteResponse
 
 WILDCARD = "{}"
 CONTROL_CHARACTER = re.compile("[\\x00-\\x1f\\x7f]")
@@ -25,8 +25,6 @@ class Route:
     role: str | None
     """The role that is needed; None: no key is needed."""
     handler: Handler
-    fast_handler: FastHandler | None = None
-    """The handler of the fast path."""
     summary: str
     """One sentence for the documentation."""
     request_type: Any = None

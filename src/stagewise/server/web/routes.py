@@ -19,8 +19,8 @@ from stagewise.server.web import routes_admin, routes_read, schemas
 from stagewise.server.web.metrics import get_metrics
 from stagewise.server.web.openapi import OutcomeRequest, get_openapi
 from stagewise.server.web.router import Handler, Route
-from stagewise.server.web.routes_decisions import FastDecisions, post_decisions
-from stagewise.server.web.routes_outcomes import FastOutcomes, post_outcomes
+from stagewise.server.web.routes_decisions import post_decisions
+from stagewise.server.web.routes_outcomes import post_outcomes
 
 EXPERIMENT_PATH = "/v1/{experiment}"
 MAX_LOG_BODY_BYTES = 1 << 24
@@ -65,7 +65,6 @@ ROUTES = (
         path=f"{EXPERIMENT_PATH}/decisions",
         role=WRITER,
         handler=post_decisions,
-        fast_handler=FastDecisions(),
         request_type=DecisionRequest | list[DecisionRequest],
         responses={
             200: DecisionResponse | list[DecisionResponse | ErrorResponse],
@@ -79,7 +78,6 @@ ROUTES = (
         path=f"{EXPERIMENT_PATH}/outcomes",
         role=WRITER,
         handler=post_outcomes,
-        fast_handler=FastOutcomes(),
         request_type=OutcomeRequest | list[OutcomeRequest],
         responses={200: OutcomeResponse | list[OutcomeResponse | ErrorResponse]},
         error_statuses=WRITE_ERRORS,

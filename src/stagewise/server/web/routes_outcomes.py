@@ -1,23 +1,17 @@
 """The route for outcomes: one, or a list that is answered item by item."""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
 
 from stagewise.problem.errors import ErrorCode, InvalidOutcome, StagewiseError
 from stagewise.problem.formatting import safe_repr
-from stagewise.server.event_log import NEW, SHOWN, AppendRequest, AppendResult
-from stagewise.server.experiment import Experiment
+from stagewise.server.event_log import SHOWN
 from stagewise.server.messages import OUTCOME_FIELDS, ErrorResponse, Id, OutcomeUpdate
-from stagewise.server.store.base import StoreUnavailable
 from stagewise.server.web.error_mapping import BODY_ERRORS, build_item_error
 from stagewise.server.web.http_types import RouteRequest, RouteResponse, json_response
 from stagewise.server.web.routes_decisions import is_list, split_items
-
-if TYPE_CHECKING:
-    from stagewise.server.decision_server import DecisionServer
 
 OutcomeBody = dict[Annotated[str, Meta(max_length=200)], bool | float | str | None]
 
@@ -31,36 +25,6 @@ async def post_outcomes(call: RouteRequest) -> RouteResponse:
     return json_response(
         await call.server.learn(call.path_params[0], parse_outcome(_outcome_decoder.decode(call.body)))
     )
-
-
-class ParsedOutcome(NamedTuple):
-    """A request with one outcome."""
-
-    server: "DecisionServer"
-    experiment: Experiment
-    outcome: OutcomeUpdate
-    append_request: AppendRequest
-
-
-class FastOutcomes:
-    """The fast path of single outcomes."""
-
-    def read(self, server: "DecisionServer", path_params: tuple[str, ...], body: bytes) -> ParsedOutcome | None:
-        """Parse a request; None: it is a list."""
-        if is_list(body):
-            return None
-        experiment, outcome = server.experiment(path_params[0]), parse_outcome(_outcome_decoder.decode(body))
-        return ParsedOutcome(server, experiment, outcome, server.build_append_request(experiment, outcome))
-
-    def prepare(self, requests: Sequence[ParsedOutcome]) -> Sequence[ParsedOutcome]:
-        """Return the outcomes unchanged."""
-        return requests
-
-    def build_response(self, prepared: ParsedOutcome, result: AppendResult | StoreUnavailable) -> RouteResponse | None:
-        """Return the response to an outcome that is logged."""
-        if isinstance(result, StoreUnavailable) or result.status != NEW:
-            return None
-        return json_response(prepared.server.build_response(prepared.experiment, prepared.outcome, result))
 
 
 async def _post_batch(call: RouteRequest) -> RouteResponse:

@@ -22,7 +22,7 @@ from stagewise.server.web.schemas import (
 
 if TYPE_CHECKING:
     from stagewise.server.decision_server import DecisionServer
-    from stagewise.server.experiment import Experiment
+    from stagewise.server.experiments import Experiment
     from stagewise.server.store.base import Store
 
 DEFAULT_ROWS, MAX_ROWS = 1000, 10_000

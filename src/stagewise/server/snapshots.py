@@ -1,4 +1,4 @@
-"""Seals of snapshots: a snapshot is used only if a server of this store made it from this log.
+"""Snapshots: what deciders need, encoded, and sealed so that only a server of this store can have made them.
 
     seal = HMAC-SHA-256(key, [experiment, version, row, field] ‖ chain of that row ‖ content)
 
@@ -11,7 +11,14 @@ import hmac
 import secrets
 from typing import Literal
 
+import msgspec
+import numpy as np
+
+from stagewise.agent.statistics import Statistics
+from stagewise.policies.policy import State
+from stagewise.policies.problem import Problem
 from stagewise.problem.errors import ErrorCode, StagewiseError
+from stagewise.server.decide import PolicySnapshot
 from stagewise.server.event_log import GENESIS_HASH, StoredSnapshot, encode_canonical
 from stagewise.server.store.base import Store
 
@@ -19,6 +26,26 @@ SEAL_BYTES = 32  # bytes of a seal, before the content
 SECRET_NAME = "snapshots"
 
 SnapshotField = Literal["content", "learner_state"]
+
+
+def build_initial_snapshot(problem: Problem, version: int, retired: frozenset[str]) -> PolicySnapshot:
+    """Return the snapshot before any row is learned."""
+    policy = problem.policy()
+    return PolicySnapshot(problem, policy, version, retired, 0, policy.start(), Statistics())
+
+
+def encode_snapshot(snapshot: PolicySnapshot) -> bytes:
+    """Encode what a decider in another process needs besides the problem."""
+    return msgspec.msgpack.encode(
+        {"seq": snapshot.seq, "memory": snapshot.state.memory.tobytes(), "statistics": snapshot.statistics.to_dict()}
+    )
+
+
+def decode_snapshot(problem: Problem, version: int, retired: frozenset[str], content: bytes) -> PolicySnapshot:
+    """Decode what `encode_snapshot` returned."""
+    initial, decoded = build_initial_snapshot(problem, version, retired), msgspec.msgpack.decode(content)
+    state = initial.policy.check_state(State(np.frombuffer(decoded["memory"]).copy()))
+    return initial._replace(seq=decoded["seq"], state=state, statistics=Statistics.from_dict(decoded["statistics"]))
 
 
 class InvalidSeal(StagewiseError):

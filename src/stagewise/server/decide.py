@@ -1,0 +1,301 @@
+"""Decide for a batch of requests; one decision is a batch of one.
+
+A decision is a function of problem, policy snapshot, controls, request and id. Its random numbers are derived from the
+experiment's secret key and the decision's id: a retry never samples again, and choosing an id does not choose a sample.
+"""
+
+import hmac
+import logging
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from struct import Struct
+from typing import Any, NamedTuple
+
+import msgspec
+
+from stagewise.agent.guard import get_unwatched, record_contradictions
+from stagewise.agent.statistics import Statistics
+from stagewise.policies.batch_decisions import BatchDecision, choose_batch
+from stagewise.policies.policy import State
+from stagewise.policies.problem import Problem
+from stagewise.problem.context import Context
+from stagewise.problem.errors import ErrorCode, InvalidActions
+from stagewise.problem.formatting import join_names
+from stagewise.records.random_key import RandomKey
+from stagewise.records.reason import Reason, ReasonDetails
+from stagewise.server.controls import Controls, is_in_canary
+from stagewise.server.event_log import Event
+from stagewise.server.messages import DecisionRequest, DecisionResponse, LimitStatus
+
+log = logging.getLogger("stagewise.server")
+
+STOP_REASONS = (Reason.KILLED, Reason.TRIPPED)
+UNPACK_DRAW = Struct(">QII16x").unpack
+
+
+class PolicySnapshot(NamedTuple):
+    """A problem and the learned state of its policy after a row of the log."""
+
+    problem: Problem
+    policy: Any
+    version: int
+    """The version of the problem."""
+    retired: frozenset[str]
+    """Actions of earlier versions that are no longer available."""
+    seq: int
+    """The last learned row; 0 if none."""
+    state: State
+    statistics: Statistics
+    """Alerts and their acknowledgements."""
+    read: bool = True
+    """False if this process has not read the log yet, so that alerts may be missing."""
+
+
+class PolicyChoice(msgspec.Struct):
+    """What the policy would have served, if something else was served."""
+
+    action: str
+    details: dict[str, Any] = {}
+    estimated_reward: float | None = None
+    limits: dict[str, LimitStatus] = {}
+    probabilities: dict[str, float] = {}
+    reason: str | None = None
+
+
+class DecisionRecord(msgspec.Struct):
+    """A decision as its row of the log holds it; fields are sorted by name, as canonical JSON writes them."""
+
+    action: str
+    choice: PolicyChoice | msgspec.UnsetType = msgspec.UNSET
+    control: tuple[int, int] = (0, 0)
+    """The last control or version row of the experiment, and the last row of the global log."""
+    details: dict[str, Any] = {}
+    estimated_reward: float | None = None
+    index: int = -1
+    limits: dict[str, LimitStatus] = {}
+    mode: str = "live"
+    optimistic_reward: float | None = None
+    probabilities: dict[str, float] = {}
+    problem: int = 0
+    """The version of the problem."""
+    reason: str | None = None
+    request: dict[str, Any] = {}
+    snapshot: int = 0
+    """The last learned row."""
+
+    @property
+    def cause(self) -> ReasonDetails | None:
+        """Why the safe action was served; None if there is no reason."""
+        return None if self.reason is None else ReasonDetails.from_json((self.reason, self.details))
+
+    @property
+    def policy_choice(self) -> PolicyChoice | None:
+        """What the policy would have served, if something else was served."""
+        return None if self.choice is msgspec.UNSET else self.choice
+
+    def to_response(self, id_: str, logged: bool = True) -> DecisionResponse:
+        """Return the answer to the client."""
+        message = None if self.reason is None else ReasonDetails(Reason(self.reason), self.details).message
+        return DecisionResponse(
+            id_, self.action, self.probabilities, self.mode, self.problem, self.snapshot, self.limits, self.reason,
+            message, self.estimated_reward, logged,
+        )  # fmt: skip
+
+
+decode_decision = msgspec.json.Decoder(DecisionRecord).decode
+
+
+def decide(
+    snapshot: PolicySnapshot,
+    controls: Controls,
+    everywhere: Controls,
+    key: bytes,
+    requests: Sequence[tuple[str, DecisionRequest]],
+) -> list[DecisionRecord | InvalidActions]:
+    """Decide for requests with their ids, each as if it were alone; an invalid request gets its error."""
+    records, causes, asked = list[Any]([None] * len(requests)), dict[int, ReasonDetails](), dict[int, Context]()
+    for i, (id_, request) in enumerate(requests):
+        try:
+            context = encode_context(snapshot, request)
+        except InvalidActions as error:
+            records[i] = error
+            continue
+        cause = get_override_cause(controls, everywhere, id_)
+        if cause is None and not snapshot.read:
+            cause = ReasonDetails(Reason.SERVER_NOT_READY)
+        if cause is not None:
+            causes[i], records[i] = cause, build_safe_record(snapshot, cause)
+        if cause is None or cause.reason is Reason.SHADOW:
+            asked[i] = context
+    try:
+        chosen = choose(snapshot, list(asked.values()), [compute_draw(key, requests[i][0]) for i in asked])
+    except Exception:  # whatever failed, each client needs a safe action, and others are not to suffer from one
+        if len(requests) > 1:
+            return [decide(snapshot, controls, everywhere, key, [one])[0] for one in requests]
+        log.exception("deciding failed; the safe action is served")
+        records = [records[0] or build_safe_record(snapshot, ReasonDetails(Reason.DECISION_FAILED))]
+    else:
+        for i, record in zip(asked, chosen, strict=True):
+            if i in causes:
+                records[i].choice = PolicyChoice(
+                    record.action, record.details, record.estimated_reward, record.limits, record.probabilities,
+                    record.reason,
+                )  # fmt: skip
+            else:
+                records[i] = record
+    for record, (_, request) in zip(records, requests, strict=True):
+        if isinstance(record, DecisionRecord):
+            record.control, record.problem, record.snapshot = (
+                (controls.row, everywhere.row),
+                snapshot.version,
+                snapshot.seq,
+            )
+            record.mode = "killed" if record.reason in STOP_REASONS else controls.mode
+            record.request = {"context": request.context}
+            if request.only is not None:
+                record.request["only"] = request.only
+            if request.deferred:
+                record.request["deferred"] = True
+    return records
+
+
+def encode_context(snapshot: PolicySnapshot, request: DecisionRequest) -> Context:
+    """Validate a request and return its context with the available actions."""
+    only = request.only
+    if snapshot.retired:
+        allowed = [name for name in snapshot.problem.actions if name not in snapshot.retired]
+        retired = next((name for name in only or () if name in snapshot.retired), None)
+        if retired is not None:
+            raise InvalidActions(
+                ErrorCode.ACTION_RETIRED,
+                "{retired!r} was retired by a later version of the problem; the actions are {allowed}",
+                retired=retired,
+                allowed=join_names(allowed),
+            )
+        only = allowed if only is None else only
+    return snapshot.problem.encode_context(request.context, only)
+
+
+def get_override_cause(controls: Controls, everywhere: Controls, id_: str) -> ReasonDetails | None:
+    """Return why the safe action is served regardless of the policy; None if the policy decides."""
+    killed = everywhere.killed or controls.killed
+    if killed is not None:
+        return killed
+    if controls.mode == "off":
+        return ReasonDetails(Reason.EXPERIMENT_OFF)
+    if controls.mode == "shadow":
+        return ReasonDetails(Reason.SHADOW)
+    if controls.mode == "canary" and not is_in_canary(id_, controls.share):
+        return ReasonDetails.of(Reason.OUTSIDE_CANARY, share=controls.share)
+    return None
+
+
+def choose(snapshot: PolicySnapshot, contexts: Sequence[Context], draws: Sequence[RandomKey]) -> list[DecisionRecord]:
+    """Return the policy's decisions; the safe action while an alert is open."""
+    policy, state, statistics = snapshot.policy, snapshot.state, snapshot.statistics
+    alert, records = next(iter(statistics.open_alerts.values()), None), list[DecisionRecord]()
+    for decision, context, draw in zip(choose_batch(policy, state, contexts, draws), contexts, draws, strict=True):
+        cause = alert
+        if decision is None:  # the data contradict a declared value
+            found = statistics.clone()
+            record_contradictions(policy, state, found, policy.choose(state, context, draw))
+            cause = next(iter(found.open_alerts.values()), None)
+            if cause is None:  # all of it was acknowledged
+                (decision,) = choose_batch(get_unwatched(policy), state, [context], [draw])
+        records.append(
+            build_record(snapshot, decision)
+            if cause is None and decision is not None
+            else build_safe_record(snapshot, cause or ReasonDetails(Reason.DECISION_FAILED))
+        )
+    return records
+
+
+def build_record(snapshot: PolicySnapshot, decision: BatchDecision) -> DecisionRecord:
+    """Return the record of a policy's decision."""
+    limits, actions = snapshot.policy.display_thresholds, snapshot.problem.actions
+    statuses = map(LimitStatus, decision.estimated_cost, decision.pessimistic_cost, limits.values.tolist())
+    return DecisionRecord(
+        actions[decision.index], estimated_reward=decision.estimated_reward, index=decision.index,
+        limits=dict(zip(limits.names, statuses, strict=True)), optimistic_reward=decision.optimistic_reward,
+        probabilities=dict(zip(actions, decision.odds, strict=True)),
+        reason=None if decision.cause is None else decision.cause.reason,
+    )  # fmt: skip
+
+
+def build_safe_record(snapshot: PolicySnapshot, cause: ReasonDetails) -> DecisionRecord:
+    """Return the record of the safe action; nothing is computed, so nothing can fail."""
+    problem, limits = snapshot.problem, snapshot.policy.display_thresholds
+    costs = (limits.values if limits.safe is None else limits.safe).tolist()
+    statuses = map(LimitStatus, [None] * len(costs), costs, limits.values.tolist())
+    return DecisionRecord(
+        problem.safe, details=dict(cause.details), index=problem.get_action_index(problem.safe),
+        limits=dict(zip(limits.names, statuses, strict=True)),
+        probabilities={name: float(name == problem.safe) for name in problem.actions}, reason=cause.reason,
+    )  # fmt: skip
+
+
+def compute_draw(key: bytes, id_: str) -> RandomKey:
+    """Return the seed of a decision's random numbers."""
+    seed, run, round_ = UNPACK_DRAW(hmac.new(key, id_.encode(), "sha256").digest())
+    return RandomKey(seed >> 1, 1 + run % (2**32 - 1), round_)
+
+
+def derive_dry_run_key(key: bytes) -> bytes:
+    """Derive the key of dry runs. With the real key, a client could preview samples and choose among ids."""
+    return hmac.digest(key, b"dry runs", "sha256")
+
+
+def describe_decision(problem: Problem, event: Event, body: dict[str, Any], learned: str = "") -> list[str]:
+    """Return a decision as sentences; `learned` is the time of the last learned row."""
+    row = body["snapshot"]
+    snapshot = f"the policy had learned up to row {row}{learned}" if row else "the policy had learned no row"
+    basis = f"Version {body['problem']} of the problem; {snapshot}."
+    return [*describe_served(event, body), basis, *describe_reward(problem, body), *describe_limits(problem, body)]
+
+
+def format_time(at: int) -> str:
+    """Format a time in UTC.
+
+    >>> format_time(1_700_000_000_250_000)
+    '2023-11-14 22:13:20.250 UTC'
+    """
+    moment = datetime.fromtimestamp(at / 1e6, UTC)
+    return f"{moment:%Y-%m-%d %H:%M:%S}.{moment.microsecond // 1000:03d} UTC"
+
+
+def describe_served(event: Event, body: Any) -> Iterator[str]:
+    """Yield what was served and why."""
+    chance = body["probabilities"][body["action"]]
+    how = "with probability 1" if chance == 1.0 else f"sampled with probability {chance:.4g}"
+    served = f"{body['action']!r} was served, {how}, in mode {body['mode']}"
+    yield f"Decision {event.key} (row {event.seq}, {format_time(event.at)}): {served}."
+    cause = None if body["reason"] is None else ReasonDetails.from_json((body["reason"], body["details"]))
+    if cause is not None:
+        yield f"The safe action was served ({cause.reason}): {cause.message}."
+    if "choice" in body:
+        probabilities = format_probabilities(body["choice"]["probabilities"])
+        yield f"The policy would have sampled {body['choice']['action']!r} from {probabilities}."
+    elif chance < 1.0:
+        yield f"It was sampled from {format_probabilities(body['probabilities'])}, the best mixture under every limit."
+
+
+def format_probabilities(probabilities: dict[str, float]) -> str:
+    """Format the probabilities above zero."""
+    return ", ".join(f"{name!r} {chance:.4g}" for name, chance in probabilities.items() if chance > 0.0)
+
+
+def describe_reward(problem: Problem, body: Any) -> Iterator[str]:
+    """Yield the estimated reward."""
+    if body["estimated_reward"] is not None:
+        yield f"{problem.reward.name}: estimated at {body['estimated_reward']:.6g}."
+
+
+def describe_limits(problem: Problem, body: Any) -> Iterator[str]:
+    """Yield estimate, bound and threshold of each limit, as logged in the row."""
+    for name, limit in body["limits"].items():
+        word = "at least" if problem.limits[name].at_least else "at most"
+        pessimistic_cost = (
+            "no finite bound" if limit["pessimistic_cost"] is None else f"{limit['pessimistic_cost']:.6g}"
+        )
+        mean = "no estimate" if limit["estimate"] is None else f"estimated at {limit['estimate']:.6g}"
+        yield f"{name}: {mean}, bound {word} {pessimistic_cost}; the limit is {word} {limit['threshold']:.6g}."

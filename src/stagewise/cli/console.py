@@ -41,7 +41,7 @@ class OrderedGroup(TyperGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the names of the commands."""
-        return sorted(super().list_commands(ctx), key=lambda name: ([*COMMAND_ORDER, name].index(name)))
+        return sorted(super().list_commands(ctx), key=lambda name: [*COMMAND_ORDER, name].index(name))
 
 
 @contextmanager

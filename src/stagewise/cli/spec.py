@@ -169,7 +169,7 @@ def collect_named(content: dict[str, Any], word: str, words: str, kinds: Builder
 
 def build_from_table(table: Any, name: str, kinds: Builders, rule: str = "a table with a kind") -> Any:
     """Return the object of a table: `kind` selects the class, whose parameters are the allowed keys."""
-    if not isinstance(table, dict) or ("kind" not in table and any(isinstance(one, dict) for one in table.values())):
+    if not isinstance(table, dict) or (table and all(isinstance(entry, dict) for entry in table.values())):
         raise InvalidFile.must_be(ErrorCode.WRONG_TYPE, name, table, rule)
     kind = table.get("kind")
     if not isinstance(kind, str) or kind not in kinds:

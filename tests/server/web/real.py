@@ -9,7 +9,7 @@ from tests.server.web.client import Client, running
 from tests.server.web.fake import problem
 
 import stagewise as sw
-from stagewise.cli.log_import import read_log
+from stagewise.cli.server_startup import read_log
 from stagewise.server.access_keys import AccessKeys
 from stagewise.server.decision_server import DecisionServer
 from stagewise.server.store.factory import open_store

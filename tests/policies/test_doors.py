@@ -168,7 +168,7 @@ def test_frames(policy: Any, frame: dict[str, Any], told: dict[str, Any], kind: 
 @pytest.mark.parametrize("count", [-1, 0.5, True, "3"])
 def test_a_count_of_a_file_that_is_none(count: Any, tmp_path: Path) -> None:
     def change(content: dict[str, Any]) -> None:
-        content["statistics"]["safe_rounds"] = count
+        content["statistics"]["safe_only_rounds"] = count
 
     with refused(InvalidFile, ErrorCode.FILE_INVALID):
         Agent.load(rewritten(written(tmp_path), change))
@@ -195,7 +195,7 @@ def test_what_a_replica_played_is_learned_with_the_safe_action_of_its_round() ->
         told, mine = replica.decide(rays).to_dict(), own.decide(rays)
         stayed = {"action": [0.0, 0.1], "action_index": -1, "step_size": 0.0}
         agent.learn(agent.register({**told, **stayed}), reward=0.0, cost=0.9)
-        own._queue.open[mine.round] = PlayedAction(np.array([0.0, 0.1]), -1, 0.0, mine._safe)
+        own._queue.played[mine.round] = PlayedAction(np.array([0.0, 0.1]), -1, 0.0, mine._safe)
         own.learn(mine.round, reward=0.0, cost=0.9)
     assert np.array_equal(agent.state.memory, own.state.memory)
     assert "declared" in str(agent.decide(rays).message)

@@ -11,7 +11,7 @@ from tests.policies.kernel_reading import read_bounds, read_sums
 from tests.problem.refusal import refused
 
 import stagewise as sw
-from stagewise.agent.agent_file import compute_digest
+from stagewise.agent.storage import compute_digest
 from stagewise.engine.layout import CACHED, CAPACITY, FIRST_OFFSET
 from stagewise.problem.errors import ErrorCode
 

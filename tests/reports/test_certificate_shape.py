@@ -13,7 +13,7 @@ from tests.problem.refusal import refused
 import stagewise as sw
 from stagewise.policies.policy_encoding import get_kinds
 from stagewise.problem.errors import ErrorCode
-from stagewise.reports.run_statistics import DIGEST_LABELS, compute_digest, get_column
+from stagewise.reports.evidence import DIGEST_LABELS, compute_digest, get_column
 
 CERTIFICATES = Path(__file__).parents[2] / "docs" / "certificates"
 
@@ -118,7 +118,7 @@ def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
 
 def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "certificate.json")
-    with refused(sw.InvalidFile, ErrorCode.FILE_UNREADABLE):
+    with refused(sw.InvalidFile, ErrorCode.FILE_WRONG_KIND):
         sw.Certificate.load(tmp_path)
 
 

@@ -11,7 +11,7 @@ from tests.problem.refusal import refused
 
 import stagewise as sw
 from stagewise.problem.errors import ErrorCode
-from stagewise.reports import manifest_files
+from stagewise.reports import output_files
 
 FIELDS = ("rounds", "regret", "reward", "cost", "max_cost", "violations", "optimum", "runs")
 FILES = ("curves.parquet", "runs.parquet", "manifest.json")
@@ -124,7 +124,7 @@ def test_a_save_that_is_cut_short_leaves_nothing_to_trust(tmp_path: Path, monkey
             raise KeyboardInterrupt
         path.write_bytes(content)
 
-    monkeypatch.setattr(manifest_files, "write_bytes", stopping)
+    monkeypatch.setattr(output_files, "write_bytes", stopping)
     with pytest.raises(KeyboardInterrupt):
         played().save(tmp_path)
     with refused(sw.InvalidFile, ErrorCode.FILE_NOT_FOUND):

@@ -11,7 +11,7 @@ from tests.server.logs import DAY, Log, month, problem
 
 import stagewise as sw
 from stagewise.agent.health import check_health
-from stagewise.agent.seeding import derive_id_prefix
+from stagewise.agent.identity import derive_id_prefix
 from stagewise.problem.errors import ErrorCode, InvalidProblem
 from stagewise.records.decision import Decision
 from stagewise.records.reason import ReasonDetails

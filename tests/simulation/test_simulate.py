@@ -14,7 +14,7 @@ from tests.problem.refusal import refused
 
 import stagewise as sw
 from stagewise.problem.errors import ErrorCode
-from stagewise.reports import manifest_files
+from stagewise.reports import output_files
 
 TARGETS = np.array([[1.0, 0.0], [0.0, 1.0], [0.6, 0.8]])
 WORLD = sw.LinearWorld(reward=[0.6, 0.8], cost=[0.8, 0.6], actions=sw.Rays(TARGETS), noise=0.1)
@@ -160,9 +160,7 @@ def vouched(folder: Path) -> Path:
     """Let the manifest vouch for the tables as they are now: what is refused then is refused for what is in them."""
     manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
     del manifest["digest"], manifest["files"]
-    manifest_files.write_with_manifest(
-        folder, manifest, {name: (folder / name).read_bytes() for name in (CURVES, RUNS)}
-    )
+    output_files.write_with_manifest(folder, manifest, {name: (folder / name).read_bytes() for name in (CURVES, RUNS)})
     return folder
 
 
@@ -174,7 +172,7 @@ def holding(name: str, content: Callable[[bytes], bytes]) -> Callable[[Path], An
 def told(name: str, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Callable[[Path], Any]:
     """Return what changes the columns of a table."""
     return holding(
-        name, lambda content: manifest_files.to_parquet(change(manifest_files.from_parquet(content, Path(name))))
+        name, lambda content: output_files.to_parquet(change(output_files.from_parquet(content, Path(name))))
     )
 
 

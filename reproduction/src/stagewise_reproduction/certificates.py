@@ -6,10 +6,10 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
+from stagewise.files.atomic_write import write_text
 from stagewise.reports.certificate import Certificate
 from stagewise.reports.certificate_page import render_page
 from stagewise.reports.evidence import SUPPORTED
-from stagewise.reports.output_folder import write_text
 from stagewise.simulation.certify import certify
 from stagewise_reproduction.certificates_index import render_index
 from stagewise_reproduction.instances import make_slug

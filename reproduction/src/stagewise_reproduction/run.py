@@ -8,9 +8,10 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from stagewise.files.atomic_write import write_text
 from stagewise.problem.errors import ErrorCode, InvalidProblem
 from stagewise.problem.formatting import suggest_name
-from stagewise.reports.output_folder import check_folder, make_folder, write_text
+from stagewise.reports.output_files import check_folder, make_folder
 from stagewise.simulation.executors import open_pool, run_tasks
 from stagewise.simulation.jobs import Interrupted, report_interrupt
 from stagewise_reproduction.catalogue import CATALOGUE

@@ -6,31 +6,47 @@ from copy import copy
 from pathlib import Path
 from typing import Any
 
-from stagewise.agent.agent_file import SavedAgent, check_same_policy, decode_agent, encode_agent
-from stagewise.agent.agent_file_pending import PendingState
-from stagewise.agent.agent_identity import Identity
+import numpy as np
+
 from stagewise.agent.agent_report import Report, build_report
-from stagewise.agent.delayed_feedback import DelayedFeedbackAgent
+from stagewise.agent.base_agent import ORDERS, BaseAgent
+from stagewise.agent.drift_test import check_marks
 from stagewise.agent.duplicate_logs import check_not_learned, compute_fingerprint, remember_log
 from stagewise.agent.health import acknowledge, check_health
 from stagewise.agent.health_findings import Health
+from stagewise.agent.identity import Identity, check_name, parse_decision
 from stagewise.agent.log_arrays import parse_log
 from stagewise.agent.log_frames import ColumnNames, read_rows
 from stagewise.agent.observed_costs import add_observed_health
-from stagewise.agent.ownership import Ownership
-from stagewise.agent.registered import check_unregistered, parse_decision
+from stagewise.agent.outcome_queue import BUFFERED, MISSING
+from stagewise.agent.outcomes import encode_windows
+from stagewise.agent.segment_summary import list_segment_names
 from stagewise.agent.snapshot import Snapshot
-from stagewise.files.paths import parse_path, read_file
+from stagewise.agent.statistics import Statistics
+from stagewise.agent.storage import (
+    Ownership,
+    check_same_policy,
+    decode_file,
+    decode_played,
+    encode_file,
+    encode_played,
+    parse_count,
+    parse_memory,
+)
+from stagewise.files.paths import format_error, parse_path, read_file
 from stagewise.policies.base_policy import BasePolicy
 from stagewise.policies.policy import PlayedAction, Policy, State
-from stagewise.policies.policy_encoding import check_kind
+from stagewise.policies.policy_encoding import check_kind, decode_value, encode_value
 from stagewise.policies.problem import Problem
-from stagewise.problem.checks import check_bool
-from stagewise.problem.errors import ErrorCode, InvalidOutcome, InvalidProblem
+from stagewise.problem.checks import check_bool, check_choice, check_seed
+from stagewise.problem.context import hash_segment
+from stagewise.problem.errors import ErrorCode, InvalidFile, InvalidOutcome, InvalidProblem, StagewiseError
+from stagewise.problem.formatting import format_path
+from stagewise.problem.window import OutcomeWindow
 from stagewise.records.decision import Decision
 
 
-class Agent(DelayedFeedbackAgent):
+class Agent(BaseAgent):
     """Decide and learn with a policy or a problem, one user at a time; save and load.
 
     Outcomes may arrive late, in any order or never, as long as that does not depend on their values. They are learned
@@ -296,23 +312,17 @@ class Agent(DelayedFeedbackAgent):
         """
         parsed, policy = parse_decision(decision), self._require_base_policy("replicas are")
         with self._lock:
-            check_unregistered(parsed, self._identity, self._registered)
+            self._identity.check_unregistered(parsed)
             played = policy.check_played(
                 PlayedAction(parsed.action, parsed.action_index, parsed.step_size, parsed._safe)
             )
             if parsed._uncached:
                 policy.cache_offered(self._state, parsed)  # raises before anything changes
-            time_ = self._advance_time(now) if self._deadlines is not None or now is not None else 0.0
+            at = self._advance_time(now) if self._queue.windows or now is not None else 0
             if parsed._uncached:
                 self._state, self._update_count = policy.cache_offered(self._state, parsed), self._update_count + 1
-            round_, self._fast_path = self.round, False
-            self._registered.add(parsed.id, round_)
-            self._queue.open[round_] = PlayedAction(played.action) if parsed._uncached else played
-            if self._deadlines is not None:
-                self._deadlines.date(round_, time_)
-            if self._observed_costs is not None:
-                self._observed_costs.add(round_, played.ray, self._queue)
-            self.round = round_ + 1
+            round_ = self._add(played.ray, PlayedAction(played.action) if parsed._uncached else played, at)
+            self._identity.register(parsed.id, round_)
             return round_
 
     def snapshot(self) -> Snapshot:
@@ -361,19 +371,32 @@ class Agent(DelayedFeedbackAgent):
         check_kind(self.policy)
         with self._save_lock:
             with self._lock:
-                saved = self._build_saved_agent()
-            self._ownership.write(target, encode_agent(saved, self._ownership.stamp()), saved.round, replaces)
+                fields, round_ = self._to_fields(), self.round
+            self._ownership.write(target, encode_file(fields), round_, replaces)
 
-    def _build_saved_agent(self) -> SavedAgent:
-        """Return a copy of the agent's state that later calls do not change."""
-        policy: Any = self._base_policy
-        deadlines = None if self._deadlines is None else self._deadlines.clone()
-        costs = None if self._observed_costs is None else self._observed_costs.clone()
-        pending = PendingState(self._queue.clone(), deadlines, self._registered.clone(), costs)
-        return SavedAgent(
-            policy, self._state.memory.copy(), self.seed, self.round, self.order, pending, self._ownership.generation,
-            self.name, self._identity.former_prefixes, self._update_count, self._statistics.clone(),
-        )  # fmt: skip
+    def _to_fields(self) -> dict[str, Any]:
+        """Return the content of a file, which later calls do not change."""
+        policy, queue, identity, costs = self._base_policy, self._queue, self._identity, self._observed_costs
+        if costs is not None:
+            costs.settle()  # the file keeps only rows of decisions that are not over
+        return {
+            "policy": encode_value(policy),
+            "generation": self._ownership.generation + 1,
+            "writer": self._ownership.writer,
+            "seed": self.seed,
+            "name": self.name,
+            "former_prefixes": dict(identity.former_prefixes),
+            "learned": self._update_count,
+            "memory": self._state.memory.tolist(),
+            "order": self.order,
+            "windows": encode_windows(self._windows),
+            "queue": queue.to_dict(),
+            "played": {str(index): encode_played(played) for index, played in queue.played.items()},
+            "registered": identity.to_dict(),
+            "observed_costs": None if costs is None else costs.to_list(),
+            "statistics": self._statistics.to_dict(),
+            "segments": list_segment_names(policy, self._state.memory),
+        }
 
     @classmethod
     def load(
@@ -411,17 +434,60 @@ class Agent(DelayedFeedbackAgent):
             1
         """
         source = parse_path(path)
-        content = read_file(source)
-        saved = decode_agent(source, content)
+        raw = read_file(source)
+        content = decode_file(source, raw)
+        try:
+            agent = cls._from_fields(content, clock)
+        except StagewiseError as error:
+            raise InvalidFile(
+                ErrorCode.STATE_MISMATCH if isinstance(error, InvalidFile) else ErrorCode.FILE_INVALID,
+                "{path} holds invalid settings: {error}; start a new agent and give it the log (learn_log)",
+                path=format_path(source),
+                error=format_error(error),
+            ) from None
+        except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, MemoryError, RecursionError) as e:
+            raise InvalidFile(
+                ErrorCode.FILE_CORRUPT,
+                "{path} lacks a field or has one of the wrong type: {error}",
+                path=format_path(source),
+                error=format_error(e),
+            ) from None
         if policy is not None:
-            check_same_policy(source, saved.policy, policy.policy() if isinstance(policy, Problem) else policy)
-        agent = cls(saved.policy, saved.seed, saved.order, name=saved.name, clock=clock)
-        agent.round, agent._update_count = saved.round, saved.learned
-        agent._identity = Identity(saved.seed, saved.name, saved.former_prefixes)
-        agent._identity = agent._identity if name is None else agent._identity.with_name(name, saved.round)
-        agent._state = State(saved.memory)
-        agent._queue, agent._deadlines, agent._registered, agent._observed_costs = saved.pending
-        agent._fast_path = agent._deadlines is None and not agent._registered.seen_rounds
-        agent._ownership, agent._statistics = Ownership(saved.generation), saved.statistics
-        agent._ownership.learn(source, content, saved.round)
+            given = policy.policy() if isinstance(policy, Problem) else policy
+            check_same_policy(source, agent.policy, given)  # type: ignore[arg-type]
+        if name is not None:
+            agent._identity = agent._identity.with_name(name, agent.round)
+        agent._ownership.learn(source, raw, agent.round)
+        return agent
+
+    @classmethod
+    def _from_fields(cls, content: dict[str, Any], clock: Callable[[], float]) -> "Agent":
+        """Return the agent of a file, fully validated."""
+        policy = decode_value(content["policy"])
+        if not isinstance(policy, BasePolicy):
+            raise InvalidProblem(ErrorCode.WRONG_TYPE, "the stored policy is not a policy of stagewise")
+        memory, seed = parse_memory(content["memory"]), check_seed(content["seed"])
+        if not policy.fits(memory) or not np.isfinite(memory).all():
+            raise InvalidFile(ErrorCode.STATE_MISMATCH, "the stored state does not match its policy")
+        windows = {str(signal): OutcomeWindow(*entry) for signal, entry in content["windows"].items()}
+        order: Any = check_choice(content["order"], ORDERS, "order")
+        agent = cls(policy, seed, order, name=check_name(content["name"], "name"), windows=windows, clock=clock)
+        agent._state, agent._update_count = State(memory), parse_count(content["learned"], "learned")
+        queue, played = agent._queue, content["played"].items()
+        queue.restore(content["queue"], {int(index): decode_played(policy, *entry) for index, entry in played})
+        signals = range(len(queue.names))
+        waits = {index for k in signals for status in (MISSING, BUFFERED) for index in queue.find(k, status)}
+        if waits - queue.played.keys():
+            raise InvalidProblem(ErrorCode.FILE_CORRUPT, "a stored decision is pending without its action")
+        former = content["former_prefixes"].items()
+        former_prefixes = {str(prefix): parse_count(r, "round", queue.end + 1) for prefix, r in former}
+        agent._identity = Identity(seed, agent.name, former_prefixes)
+        agent._identity.restore(content["registered"], queue.end)
+        if agent._observed_costs is not None:
+            agent._observed_costs.restore(content["observed_costs"])
+        agent._statistics = Statistics.from_dict(content["statistics"])
+        agent._ownership = Ownership(parse_count(content["generation"], "generation"))
+        for segment in content["segments"]:
+            hash_segment(str(segment))  # registers the segment's name
+        check_marks(policy, memory, agent._statistics)
         return agent

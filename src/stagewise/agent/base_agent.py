@@ -1,45 +1,60 @@
-"""The round-by-round part of an agent: decide, and learn each outcome in the order of the decisions."""
+"""The rounds of an agent: decide, and learn each outcome in the order of the decisions."""
 
 import time
 from collections.abc import Callable, Iterable, Mapping
 from copy import copy, deepcopy
 from threading import Lock
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 
-from stagewise.agent.action_restriction import restrict_actions
-from stagewise.agent.agent_identity import Identity
-from stagewise.agent.deadlines import build_deadlines
 from stagewise.agent.guard import apply_guard, check_drift
-from stagewise.agent.observed_costs import Values, build_observed_costs
-from stagewise.agent.outcome_queue import ORDERS, Order, OutcomeQueue
-from stagewise.agent.outcome_values import ABSENT, check_action
-from stagewise.agent.ownership import Ownership
-from stagewise.agent.partial_outcomes import copy_outcome, ignore_signals, parse_outcome, select_on_time
-from stagewise.agent.registered import RegisteredDecisions
+from stagewise.agent.identity import Identity
+from stagewise.agent.observed_costs import build_observed_costs
+from stagewise.agent.outcome_queue import OutcomeQueue
+from stagewise.agent.outcomes import (
+    ABSENT,
+    MICROSECONDS,
+    check_action,
+    check_missing,
+    parse_values,
+    parse_windows,
+    reject_late,
+    summarize_pending,
+)
 from stagewise.agent.statistics import Statistics
+from stagewise.agent.storage import Ownership
 from stagewise.policies.base_policy import BasePolicy
 from stagewise.policies.policy import PlayedAction, Policy, check_policy_protocol
 from stagewise.policies.problem import Problem
-from stagewise.problem.checks import check_choice, check_seed
-from stagewise.problem.errors import ErrorCode, InvalidOutcome, InvalidProblem
+from stagewise.problem.checks import check_choice, check_seed, copy_value
+from stagewise.problem.errors import ErrorCode, InvalidActions, InvalidOutcome, InvalidProblem
 from stagewise.problem.window import OutcomeWindow, check_clock, parse_timestamp
 from stagewise.records.decision import Decision
+from stagewise.records.outcome import Outcome
+from stagewise.records.pending import Pending
 from stagewise.records.random_key import RandomKey
+from stagewise.records.reason import Reason
 
+Order = Literal["decision", "arrival"]
+ORDERS = get_args(Order)
 NEW_TUPLE = tuple.__new__  # of named tuples: their own takes twice as long, and every round makes two
-UNSAVED_FIELDS = (
-    "_base_policy",
-    "_choose",
-    "_learn_in_place",
-    "_values",
-    "_encode_outcome",
-    "_cost_signals",
-    "_has_costs",
-    "_lock",
-    "_save_lock",
-)
+UNSAVED_FIELDS = ("_base_policy", "_choose", "_learn_in_place", "_lock", "_save_lock")
+
+
+def restrict_actions(policy: Any, actions: Any, only: Any) -> Any:
+    """Return the actions restricted to `only`: by name for a problem, else by index."""
+    if hasattr(policy, "encode_context"):
+        return policy.encode_context(actions, only)
+    if not hasattr(actions, "only"):
+        rule = "left out, as the actions are no action set; give sw.FiniteSet(...).only(...)"
+        raise InvalidActions.must_be(ErrorCode.WRONG_TYPE, "only", only, rule)
+    return actions.only(only)
+
+
+def copy_outcome(reward: Any, cost: Any) -> Outcome:
+    """Return an outcome that does not share lists with the caller."""
+    return Outcome(copy_value(reward), None if cost is ABSENT else copy_value(cost))
 
 
 class BaseAgent:
@@ -63,29 +78,27 @@ class BaseAgent:
         self.order = check_choice(order, ORDERS, "order")
         self.seed = check_seed(seed.integers(2**63) if isinstance(seed, np.random.Generator) else seed)
         self.clock = check_clock(clock)
-        self.round = 0
         self._identity = Identity(self.seed, name)
         self._state: Any = policy.start()
         self._update_count = 0  # the number of updates of the memory
-        ours = policy if isinstance(policy, BasePolicy) else None
-        names = ("outcome",) if ours is None else ours.signal_names
-        self._queue = OutcomeQueue(names, ours is not None and ours.separate_models, self.order == "arrival")
-        self._deadlines = build_deadlines(ours, windows)
-        if self._deadlines is not None and self.order == "arrival":
-            raise InvalidProblem(
-                ErrorCode.CONFLICTING_SETTINGS,
-                "order is 'arrival' and there are windows; leave order out, since outcomes learned on "
-                "arrival would precede missing ones and bias the estimates",
-            )
-        self._registered = RegisteredDecisions()
-        self._fast_path = self._deadlines is None  # no windows and no registered decisions
-        self._ownership = Ownership()
-        self._statistics = Statistics()
-        self._observed_costs = build_observed_costs(ours)
         self._prepare()
+        self._windows, spans = parse_windows(self._base_policy, windows)
+        if spans and self.order == "arrival":
+            raise InvalidProblem.conflict(
+                "order", "arrival", "there are windows", "leave order out, since outcomes learned on arrival would "
+                "precede missing ones and bias the estimates",
+            )  # fmt: skip
+        ours = self._base_policy
+        names = ("outcome",) if ours is None else ours.signal_names
+        groups = [[k] for k in range(len(names))] if ours is not None and ours.separate_models else [range(len(names))]
+        self._queue = OutcomeQueue(names, groups, spans, in_order=self.order == "decision")
+        self._own_outcomes: dict[int, Outcome] = {}  # buffered outcomes of a policy of your own
+        self._observed_costs = build_observed_costs(ours, self._queue)
+        self._statistics = Statistics()
+        self._ownership = Ownership()
 
     def _prepare(self) -> None:
-        """Set the fields that are not saved: the policy's methods and the locks; `_save_lock` is acquired first."""
+        """Set the fields that are not saved; `_save_lock` is acquired first."""
         self._lock, self._save_lock = Lock(), Lock()
         self._bind_policy()
 
@@ -93,14 +106,10 @@ class BaseAgent:
         """Set the fields that follow from the policy."""
         policy = self.policy
         self._base_policy = ours = policy if isinstance(policy, BasePolicy) else None  # None: a policy of your own
-        can_choose = ours is not None and type(ours).decide is BasePolicy.decide
-        self._choose: Callable[..., Decision] = getattr(policy, "choose" if can_choose else "decide")
+        is_checked = ours is None or type(ours).decide is not BasePolicy.decide
+        self._choose: Callable[..., Decision] = policy.decide if is_checked or ours is None else ours.choose
         # in place: the agent's own state needs no checks
         self._learn_in_place: Callable[..., Any] = policy.learn if ours is None else ours.learn_in_place
-        self._values: Callable[[Any, Any], Any] = copy_outcome if ours is None else ours.values
-        self._encode_outcome: Callable[[Any], Any] = ignore_signals if ours is None else ours.encode_outcome
-        self._cost_signals = range(1, 1 if ours is None else 1 + len(ours.thresholds.names))
-        self._has_costs = len(self._cost_signals) > 0  # an outcome is incomplete without costs
 
     def __repr__(self) -> str:
         what = f"{len(names)} actions" if (names := getattr(self.policy, "names", None)) else type(self.policy).__name__
@@ -112,7 +121,10 @@ class BaseAgent:
             fields = {name: value for name, value in vars(self).items() if name not in UNSAVED_FIELDS}
             fields["policy"] = copy(self.policy)  # a policy caches some of its numbers
             fields["_state"] = deepcopy(self._state)
-            fields |= {name: value.clone() for name, value in fields.items() if hasattr(value, "clone")}
+            fields["_queue"], fields["_own_outcomes"] = self._queue.clone(), dict(self._own_outcomes)
+            fields |= {name: fields[name].clone() for name in ("_identity", "_statistics", "_ownership")}
+            if self._observed_costs is not None:
+                fields["_observed_costs"] = self._observed_costs.clone(fields["_queue"])
             return fields
 
     def __setstate__(self, fields: dict[str, Any]) -> None:
@@ -125,6 +137,11 @@ class BaseAgent:
         return self._identity.name
 
     @property
+    def round(self) -> int:
+        """The number of decisions so far."""
+        return self._queue.end
+
+    @property
     def state(self) -> Any:
         """A copy of the policy's memory."""
         with self._lock:
@@ -132,12 +149,12 @@ class BaseAgent:
 
     @property
     def pending_count(self) -> int:
-        """The number of decisions without a complete outcome; `pending` lists them by signal."""
-        return len(self._queue.open) + self._queue.missing_count
+        """The number of decisions without a complete outcome; `pending_summary` lists them by signal."""
+        return self._queue.pending_count
 
     @property
     def buffered_count(self) -> int:
-        """The number of decisions with outcomes that are known and not learned yet; `pending` says why."""
+        """The number of decisions with outcomes that are known and not learned yet; `pending_summary` says why."""
         return self._queue.buffered_count
 
     def decide(self, actions: Any = None, *, only: Any = None, now: Any = None) -> Decision:
@@ -164,46 +181,34 @@ class BaseAgent:
         if only is not None:
             actions = restrict_actions(self._base_policy, actions, only)
         with self._lock:
-            who, deadlines, round_ = self._identity, self._deadlines, self.round
-            if deadlines is not None or now is not None:
-                now = self._advance_time(now)
-            draw = NEW_TUPLE(RandomKey, (who.key, who.run, round_))
-            decision, statistics = self._choose(self._state, actions, draw), self._statistics
+            queue, identity, statistics = self._queue, self._identity, self._statistics
+            at = self._advance_time(now) if queue.windows or now is not None else 0
+            draw = NEW_TUPLE(RandomKey, (identity.key, identity.run, queue.end))
+            decision = self._choose(self._state, actions, draw)
             ours, cause = self._base_policy, decision.reason_details
-            if ours is not None and (statistics.alerts or (cause is not None and cause.contradicts)):
-                decision = self._apply_guard(ours, decision, actions, draw)
-            elif cause is not None:
-                statistics.safe_only_rounds += 1
-            index, plays = decision.action_index, statistics.plays
-            plays[index] = plays.get(index, 0) + 1
-            if decision._round_result is not None:
-                statistics.recent.append(decision)
-            decision._by = who.id_prefix
-            if ours is None:
-                self._queue.open[round_] = decision
-            elif decision._uncached:
-                self._queue.open[round_] = PlayedAction.from_decision(decision)
-                self._state = ours.cache_offered(self._state, decision)
-                self._update_count += 1
-            else:
-                self._queue.open[round_] = NEW_TUPLE(
-                    PlayedAction, (decision[0], index, decision[2], decision._safe)
-                )  # as `by`
-            if deadlines is not None:
-                deadlines.date(round_, now)
-            if self._observed_costs is not None:
-                self._observed_costs.add(round_, index, self._queue)
-            self.round = round_ + 1
+            if ours is not None and (
+                statistics.alerts or (cause is not None and cause.reason is Reason.ASSUMPTION_CONTRADICTED)
+            ):
+                decision = apply_guard(
+                    ours, self._state, statistics, decision, actions,
+                    lambda policy: policy.choose(self._state, actions, draw),
+                )  # fmt: skip
+                cause = decision.reason_details
+            decision._by = identity.id_prefix
+            statistics.record_decision(decision, cause)
+            played: Any = decision
+            if ours is not None:
+                played = PlayedAction.from_decision(decision)
+                if decision._uncached:
+                    self._state, self._update_count = ours.cache_offered(self._state, decision), self._update_count + 1
+            self._add(decision.action_index, played, at)
             return decision
 
-    def _apply_guard(self, ours: BasePolicy, decision: Decision, actions: Any, draw: RandomKey) -> Decision:
-        """Return the decision, or the safe action while an alert is open."""
-        state = self._state
-        decision = apply_guard(
-            ours, state, self._statistics, decision, actions, lambda policy: policy.choose(state, actions, draw)
-        )
-        self._statistics.safe_only_rounds += decision.reason_details is not None
-        return decision
+    def _add(self, index: int, played: Any, at: int) -> int:
+        """Add a decision to the queue; return its round."""
+        if self._observed_costs is not None and self._queue.is_full:
+            self._observed_costs.settle()  # before rows are left out
+        return self._queue.add(index, played, at)
 
     def learn(
         self,
@@ -237,104 +242,199 @@ class BaseAgent:
             0
         """
         with self._lock:
-            outcome_queue, is_decision = self._queue, isinstance(decision, Decision)
-            if is_decision and self._fast_path and decision._by == self._identity.id_prefix:  # type: ignore[union-attr]
-                round_: int = decision.round  # type: ignore[union-attr]
-            else:
-                round_ = self._identity.find_round(decision, self._registered, self.round)
-            played, values = outcome_queue.open.get(round_), None
-            if played is not None and now is None and self._fast_path:
-                if signals:
-                    alone = reward is ABSENT and cost is ABSENT and len(signals) == len(outcome_queue.names)
-                    values = self._encode_outcome(signals) if alone else None
-                elif reward is not ABSENT and not (cost is ABSENT and self._has_costs):
-                    try:
-                        values = self._values(reward, None if cost is ABSENT else cost)
-                    except InvalidOutcome:
-                        self._statistics.refused += 1
-                        raise
+            queue = self._queue
+            index = self._identity.find_round(decision, queue.end)
+            values = None
+            if now is None and not queue.windows and queue.is_next(index) and queue.is_open(index):
+                values = self._encode_complete(reward, cost, signals)
             if values is None:
-                self._learn_parts(decision, round_, reward, cost, now, signals)
+                self._learn_parts(decision, index, reward, cost, now, signals)
                 return
-            if is_decision and decision.action is not played.action:  # type: ignore[union-attr]
+            played = queue.played[index]
+            if isinstance(decision, Decision):
                 check_action(decision, played)
-            if self._observed_costs is not None:
-                self._observe_costs(round_, values.tolist(), self._cost_signals)
-            if round_ == outcome_queue.oldest or outcome_queue.at_once:
-                self._state = self._learn_in_place(self._state, played, values)
-                self._update_count += 1
-                outcome_queue.oldest = round_ + 1
-                del outcome_queue.open[round_]
-                self._statistics.updates_until_check -= 1
-                if self._statistics.updates_until_check <= 0:
-                    self._check_drift()
+            if self._base_policy is None:
+                self._learn_values(played, values)  # first, as it may raise
+                queue.learn_whole(index, 0.0)
             else:
-                self._buffer(round_, played, values)
-            if outcome_queue.rows:
+                queue.learn_whole(index, values)
+                self._observe_costs(index, range(1, len(queue.names)))
+                self._learn_values(played, values)
+            if queue.buffered_count or self._identity.rounds_by_id:
                 self._learn_due()
 
-    def _learn_parts(self, decision: Any, round_: int, reward: Any, cost: Any, now: Any, signals: Any) -> None:
-        """Learn an outcome that may be partial, late, or of a registered decision."""
-        outcome_queue, deadlines = self._queue, self._deadlines
-        if round_ >= self.round:
-            raise InvalidOutcome(
-                ErrorCode.UNKNOWN_DECISION, "the outcome is for round {round}; this agent did not make it", round=round_
-            )
+    def _encode_complete(self, reward: Any, cost: Any, signals: Any) -> Any:
+        """Return the values of a complete outcome; None where it is partial or needs the slower checks."""
+        ours = self._base_policy
+        if ours is None:
+            return None if signals or reward is ABSENT else copy_outcome(reward, cost)
+        if signals:
+            is_alone = reward is ABSENT and cost is ABSENT and len(signals) == len(self._queue.names)
+            return ours.encode_outcome(signals) if is_alone else None
+        if reward is ABSENT or (cost is ABSENT and len(self._queue.names) > 1):
+            return None
         try:
-            values, given = parse_outcome(self._base_policy, outcome_queue.names, reward, cost, signals)
+            return ours.values(reward, None if cost is ABSENT else cost)
         except InvalidOutcome:
             self._statistics.refused += 1
             raise
-        if deadlines is not None or now is not None:
+
+    def _learn_parts(self, decision: Any, index: int, reward: Any, cost: Any, now: Any, signals: Any) -> None:
+        """Learn an outcome that may be partial, late, or not next."""
+        queue, ours = self._queue, self._base_policy
+        try:
+            if ours is not None:
+                values, given = parse_values(ours, reward, cost, signals)
+            elif signals or reward is ABSENT:
+                raise InvalidOutcome(
+                    ErrorCode.UNSUPPORTED,
+                    "this policy has only start, decide and learn, so its outcomes have no names; give reward= and "
+                    "cost=",
+                )
+            else:
+                outcome, values, given = copy_outcome(reward, cost), [0.0], [0]
+        except InvalidOutcome:
+            self._statistics.refused += 1
+            raise
+        if queue.windows or now is not None:
             self._advance_time(now)
-        parts = select_on_time(outcome_queue, deadlines, decision, round_, given)
-        if self._base_policy is None:
-            self._buffer(round_, parts.played, values)
-        else:
-            outcome_queue.put(round_, values, parts.given)
-            self._observe_costs(round_, values, parts.given)
-        self._learn_due()
-        if parts.late and deadlines is not None:  # what came in time is taken
-            deadlines.reject_late(parts.late, round_, outcome_queue.names)
+        late = [k for k in given if queue.is_late(index, k)]
+        if late:  # what came in time is taken
+            given = [k for k in given if k not in late and queue.is_missing(index, k)]
+        if given or not late:
+            check_missing(queue, decision, index, given)
+            if ours is None:
+                self._learn_in_place(self._state, queue.played[index], outcome)  # dropped: only to raise errors now
+                self._own_outcomes[index] = outcome
+            queue.report(index, given, values)
+            self._observe_costs(index, given)
+            self._learn_due()
+        if late:
+            reject_late(queue, self._windows, index, late)
 
-    def _buffer(self, round_: int, played: Any, values: Any) -> None:
-        """Buffer a complete outcome."""
-        if self._base_policy is None:
-            self._learn_in_place(self._state, played, values)  # the result is dropped: only to raise errors now
-            self._queue.put_whole(round_, values)
-        else:
-            self._queue.put(round_, values.tolist(), range(len(values)))
-
-    def _observe_costs(self, round_: int, values: Values, given: Iterable[int]) -> None:
-        """Give reported costs to the sequential tests at once; NaN values are left out."""
-        if self._observed_costs is not None and self._observed_costs.observe(round_, values, given):
+    def _observe_costs(self, index: int, signals: Iterable[int]) -> None:
+        """Give costs that were just reported or dropped to the sequential tests, which do not wait."""
+        if self._observed_costs is not None and self._observed_costs.observe(index, signals):
             self._observed_costs.record_alerts(self.policy, self._statistics)
 
     def _learn_due(self) -> None:
         """Learn the buffered outcomes whose turn has come, in the order of the decisions."""
-        for played, values in self._queue.iter_due(self.round):
-            self._state = self._learn_in_place(self._state, played, values)
-            self._update_count += 1
-            self._statistics.updates_until_check -= 1
-            if self._statistics.updates_until_check <= 0:
-                self._check_drift()
-        if self._registered.rounds_by_id:
-            self._registered.discard_completed(self._queue.played, self.pending_count + self.buffered_count)
+        queue, identity = self._queue, self._identity
+        for index, group in queue.iter_due():
+            values = queue.select(index, group) if self._base_policy is not None else self._own_outcomes.pop(index)
+            self._learn_values(queue.played[index], values)
+        if identity.rounds_by_id:
+            identity.forget_completed(queue.played.__contains__, queue.pending_count + queue.buffered_count)
+
+    def _learn_values(self, played: Any, values: Any) -> None:
+        """Learn the values of a played action, and run the drift tests that are due."""
+        self._state = self._learn_in_place(self._state, played, values)
+        self._update_count += 1
+        self._statistics.updates_until_check -= 1
+        if self._statistics.updates_until_check <= 0:
+            self._check_drift()
 
     def _check_drift(self, at_once: bool = False) -> None:
         """Run the drift tests that are due."""
         memory: Any = getattr(self._state, "memory", None)  # a policy of your own may have none and is not tested
         check_drift(self._base_policy, memory, self._statistics, at_once)
 
-    def _advance_time(self, now: Any) -> float:
-        """Close the windows that have ended; return the time."""
-        time_ = parse_timestamp(self.clock() if now is None else now)
-        if self._deadlines is not None:
-            for round_, window in self._deadlines.close_windows(time_, self.round):
-                if self._queue.close(round_, window.signal, window.value):
-                    self._observe_costs(round_, {window.signal: window.value}, (window.signal,))
+    def _advance_time(self, now: Any) -> int:
+        """Close the windows that have ended; return the time as the queue counts it."""
+        at = round(parse_timestamp(self.clock() if now is None else now) * MICROSECONDS)
+        if self._queue.windows:
+            for index, signal in self._queue.advance(at):
+                self._observe_costs(index, (signal,))
             self._learn_due()
-        return time_
+        return at
+
+    def pending_summary(self) -> Pending:
+        """Return, for each signal, how many outcomes are missing and buffered, since which decision, and why.
+
+        Returns:
+            One line for each signal; `print` shows a table, `to_dict` is for JSON.
+        """
+        with self._lock:
+            return summarize_pending(self._queue, self._identity.id_at)
+
+    def expire_pending(self, now: Any = None) -> int:
+        """Close the windows that have ended. Every call that knows the time does so too.
+
+        Args:
+            now: The time, if the clock is not to be used.
+
+        Returns:
+            The number of decisions that are complete because of it.
+
+        Raises:
+            InvalidOutcome: `now` is not a time.
+        """
+        with self._lock:
+            before = self.pending_count
+            self._advance_time(now)
+            return before - self.pending_count
+
+    def drop_pending(self, before: int) -> int:
+        """Give up the missing outcomes of all rounds below `before`; outcomes buffered behind them are learned.
+
+        The bounds stay valid only if neither the outcome nor later ones decide whether it is given up: go by age.
+
+        Args:
+            before: The first round that is kept.
+
+        Returns:
+            The number of decisions that are given up.
+
+        Raises:
+            InvalidOutcome: `before` is not a round, or the agent has windows, which `expire` closes.
+        """
+        if isinstance(before, bool) or not isinstance(before, int | np.integer) or not 0 <= before <= self.round:
+            rule = f"a round from 0 to {self.round}, the next round"
+            raise InvalidOutcome.must_be(ErrorCode.OUT_OF_RANGE, "before", before, rule)
+        if self._queue.windows:
+            raise InvalidOutcome(
+                ErrorCode.UNSUPPORTED,
+                "this agent has windows, so it cannot forget; forgetting keeps only reported outcomes and biases the "
+                "estimates, so use expire, which closes windows by age",
+            )
+        count = 0
+        with self._lock:
+            for index, signals in self._queue.drop_missing(int(before)):
+                self._observe_costs(index, signals)
+                count += 1
+            self._learn_due()
+        return count
+
+    def cancel(self, decision: Decision | int | str) -> None:
+        """Cancel a decision that was not carried out: nothing is learned from it, and reports do not count it.
+
+        A message that could not be sent has no outcome; if it stayed pending, it would count as unanswered. This is
+        valid if the reason for not carrying it out does not depend on what its outcome would have been.
+
+        Args:
+            decision: The decision, its id or its round.
+
+        Raises:
+            InvalidOutcome: The decision is unknown, already complete, or part of its outcome is known.
+        """
+        with self._lock:
+            queue = self._queue
+            index = self._identity.find_round(decision, queue.end)
+            if not queue.is_open(index):
+                raise InvalidOutcome(
+                    ErrorCode.OUTCOME_ALREADY_KNOWN,
+                    "the decision of round {round} cannot be cancelled; its outcome is partly known, or it is already "
+                    "closed",
+                    round=index,
+                )
+            queue.drop(index)
+            played = queue.played.pop(index)
+            self._observe_costs(index, range(len(queue.names)))
+            if index not in self._identity.registered_rounds:
+                is_own = self._base_policy is None
+                known = decision if isinstance(decision, Decision) and not is_own else played if is_own else None
+                self._statistics.cancel_play(index, played.ray if known is None else known.action_index)
+            self._learn_due()
 
     def _require_base_policy(self, what: str) -> BasePolicy:
         """Return the policy, or raise if it is not one of stagewise."""

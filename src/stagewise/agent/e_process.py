@@ -21,9 +21,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from stagewise.agent.outcome_queue import BLOCK
 from stagewise.engine.compile import Floats
 
-BLOCK = 64  # rows between restarts of the bets
 ODDS = np.array([1.25, 1.5, 2.0, 3.0, 5.0, 10.0])  # one alternative each: ratio of the odds of a cost to the limit's
 BOUND_FRACTION = 0.999  # of 1/a: a bound above it triggers the exact computation; rounding errors are far smaller
 

@@ -6,13 +6,14 @@ earlier outcomes arrive; these tests do not wait (docs/how-to/check-health.md).
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from typing import Any
 
 import numpy as np
 
-from stagewise.agent.e_process import BLOCK, EProcess, RowReader
+from stagewise.agent.e_process import EProcess, RowReader
 from stagewise.agent.health_findings import Check, Health, HealthFinding, Verdict, format_finding_name
-from stagewise.agent.outcome_queue import MISSING, OutcomeQueue
+from stagewise.agent.outcome_queue import BLOCK, DROPPED, OutcomeQueue
 from stagewise.agent.statistics import Statistics
 from stagewise.engine.compile import Floats, as_python
 from stagewise.engine.layout import PER_ROUND_SAFE, SAFE_INDEX
@@ -20,113 +21,79 @@ from stagewise.engine.limits import has_switch
 from stagewise.policies.base_policy import BasePolicy
 from stagewise.policies.contradictions import build_contradiction
 from stagewise.policies.settings import FALSE_ALARMS
-from stagewise.problem.checks import check_integer
 from stagewise.problem.errors import ErrorCode, InvalidProblem
 from stagewise.records.reason import Contradiction, ReasonDetails
 
 HAS = as_python(has_switch)
-INITIAL_CAPACITY = 1024
 SAFE, LIMIT = "safe", "limit"
 
-Values = Sequence[float] | Mapping[int, float]
-"""Values by signal, signed as they are learned; NaN values are left out."""
+
+def read_costs(queue: OutcomeQueue, signal: int, sign: float, start: int, end: int) -> Floats:
+    """Return the reported costs of decisions in [0, 1], 0 where none is reported; NaN: dropped."""
+    rows = slice(start - queue.base, end - queue.base)
+    status, values = queue.status[rows, signal], queue.values[rows, signal]
+    is_reported = (status % 2 == 1) & (queue.deferred[rows] == 0)
+    costs: Floats = np.where(is_reported, values if sign > 0.0 else 1.0 + values, 0.0)
+    costs[status == DROPPED] = math.nan
+    return costs
 
 
 class ObservedCosts:
-    """The costs in [0, 1] of an agent's decisions, from the first pending one on, and their tests."""
+    """The tests of an agent's reported costs, which it reads from its outcome queue."""
 
-    def __init__(self, policy: Any, first: int = 0) -> None:
-        limits = policy.thresholds
+    def __init__(self, policy: Any, queue: OutcomeQueue) -> None:
+        limits, self.queue = policy.thresholds, queue
         self.signs = [float(sign) for sign in limits.signs]
         self.limits = [to_unit_cost(value, sign) for value, sign in zip(limits.values, self.signs, strict=True)]
         self.declared = [to_unit_cost(cost, sign) for cost, sign in zip(limits.declared_safe, self.signs, strict=True)]
         if HAS(policy.layout, PER_ROUND_SAFE):  # every round has a safe action of its own
             self.declared = [math.nan] * len(self.signs)
         self.safe_index = int(policy.layout[SAFE_INDEX])
-        self.tests = {(LIMIT, j): EProcess(FALSE_ALARMS, first) for j in range(len(self.signs))}
-        self.tests |= {(SAFE, j): EProcess(FALSE_ALARMS, first) for j, cost in enumerate(self.declared) if cost == cost}
-        self.base, self.end = first - first % BLOCK, first
-        self.costs = np.zeros((INITIAL_CAPACITY, len(self.signs)))
-        self.safe = np.zeros(INITIAL_CAPACITY, dtype=bool)
+        self.tests = {(LIMIT, j): EProcess(FALSE_ALARMS, queue.end) for j in range(len(self.signs))}
+        self.tests |= {(SAFE, j): EProcess(FALSE_ALARMS, queue.end) for j, c in enumerate(self.declared) if c == c}
 
-    def add(self, round_: int, index: int, outcome_queue: OutcomeQueue) -> None:
-        """Add a decision whose costs are not reported yet."""
-        if round_ - self.base >= len(self.safe):
-            self._make_room(outcome_queue)
-        self.safe[round_ - self.base] = index == self.safe_index
-        self.end = round_ + 1
-
-    def observe(self, round_: int, values: Values, given: Iterable[int]) -> bool:
-        """Add reported signals of a decision; return whether they reject a test."""
+    def observe(self, index: int, signals: Iterable[int]) -> bool:
+        """Test signals of a decision that were just reported or dropped; return whether they reject a test."""
         rejected = False
-        for k in given:
-            if k:
-                cost = values[k] if self.signs[k - 1] > 0.0 else 1.0 + values[k]
-                if cost != 0.0:  # a missing cost counts as 0
-                    rejected |= self._put(round_, k - 1, cost)
+        for j in (k - 1 for k in signals if k):
+            cost = float(read_costs(self.queue, 1 + j, self.signs[j], index, index + 1)[0])
+            if cost == 0.0:  # it counted as 0 already
+                continue
+            rejected |= self._check(LIMIT, j, index, cost, self.limits[j])
+            if (SAFE, j) in self.tests and self.queue.rows[index - self.queue.base, 0] == self.safe_index:
+                rejected |= self._check(SAFE, j, index, cost, self.declared[j])
         return rejected
 
-    def drop(self, round_: int, signals: Sequence[int]) -> bool:
-        """Exclude signals of a decision that will not arrive; return whether that rejects a test."""
-        return self.observe(round_, dict.fromkeys(signals, math.nan), signals)
-
-    def give_up(self, outcome_queue: OutcomeQueue, before: int) -> bool:
-        """Exclude all signals missing before a round; return whether that rejects a test."""
-        signals, rejected = range(len(outcome_queue.names)), False
-        for round_ in [r for r in outcome_queue.open if r < before]:
-            rejected |= self.drop(round_, signals)
-        for round_, row in [(r, row) for r, row in outcome_queue.rows.items() if r < before]:
-            rejected |= self.drop(round_, [k for k in signals if row.status[k] == MISSING])
-        return rejected
-
-    def _put(self, round_: int, j: int, cost: float) -> bool:
-        """Store a cost and update its tests; a NaN cost does not count."""
-        row = round_ - self.base
-        if row < 0:
-            return False
-        self.costs[row, j] = cost
-        rejected = self._check(LIMIT, j, round_, cost, self.limits[j])
-        if self.safe[row] and (SAFE, j) in self.tests:
-            rejected |= self._check(SAFE, j, round_, cost, self.declared[j])
-        return rejected
-
-    def _check(self, kind: str, j: int, round_: int, cost: float, limit: float) -> bool:
+    def _check(self, kind: str, j: int, index: int, cost: float, limit: float) -> bool:
         test = self.tests[kind, j]
-        if test.rejection is not None or round_ < test.first:
+        if test.rejection is not None or index < test.first:
             return False
-        test.raise_values(round_, round_ + 1, math.inf if limit <= 0.0 else limit if cost != cost else cost)
-        return test.check(self.build_row_reader(kind, j), self.end)
+        test.raise_values(index, index + 1, math.inf if limit <= 0.0 else limit if cost != cost else cost)
+        return test.check(self._build_row_reader(kind, j), self.queue.end)
 
-    def build_row_reader(self, kind: str, j: int) -> RowReader:
+    def _build_row_reader(self, kind: str, j: int) -> RowReader:
         """Return the function that reads the rows of a test."""
         limit = self.limits[j] if kind == LIMIT else self.declared[j]
 
         def rows(start: int, end: int) -> tuple[Floats, Floats]:
-            part = slice(start - self.base, end - self.base)
-            costs = self.costs[part, j] if kind == LIMIT else np.where(self.safe[part], self.costs[part, j], math.nan)
+            costs = read_costs(self.queue, 1 + j, self.signs[j], start, end)
+            if kind == SAFE:
+                played = self.queue.rows[start - self.queue.base : end - self.queue.base, 0]
+                costs = np.where(played == self.safe_index, costs, math.nan)
             return costs, np.full(end - start, limit)
 
         return rows
 
-    def _make_room(self, outcome_queue: OutcomeQueue) -> None:
-        """Drop blocks whose outcomes are complete, and enlarge the table if that is not enough."""
-        first_pending = min([*outcome_queue.open, *outcome_queue.rows], default=self.end)
+    def settle(self) -> None:
+        """Let the tests keep the sums of decisions that are over, so that the queue may leave out their rows."""
         for (kind, j), test in self.tests.items():
-            test.settle(self.build_row_reader(kind, j), first_pending, self.end)
-        low = max(first_pending - first_pending % BLOCK, self.base)
-        count, capacity = self.end - low, len(self.safe)
-        while count >= capacity // 2:
-            capacity *= 2
-        start = low - self.base
-        costs, safe = np.zeros((capacity, len(self.signs))), np.zeros(capacity, dtype=bool)
-        costs[:count], safe[:count] = self.costs[start : start + count], self.safe[start : start + count]
-        self.costs, self.safe, self.base = costs, safe, low
+            test.settle(self._build_row_reader(kind, j), self.queue.oldest, self.queue.end)
 
     def summarize(self, kind: str, j: int) -> tuple[int, float]:
         """Return the number of decisions and the mean of their reported costs, a lower bound of the final mean."""
         if (kind, j) not in self.tests:
             return 0, 0.0
-        count, total = self.tests[kind, j].count_and_total(self.build_row_reader(kind, j), self.end)
+        count, total = self.tests[kind, j].count_and_total(self._build_row_reader(kind, j), self.queue.end)
         return count, total / max(count, 1)
 
     def find_rejected(self, policy: Any) -> dict[str, ReasonDetails]:
@@ -149,54 +116,23 @@ class ObservedCosts:
             for name, cause in self.find_rejected(policy).items():
                 statistics.alerts.setdefault(name, cause)
 
-    def clone(self) -> "ObservedCosts":
-        """Return an independent copy."""
-        other = ObservedCosts.__new__(ObservedCosts)
-        vars(other).update(vars(self))
-        other.costs, other.safe = self.costs.copy(), self.safe.copy()
-        other.tests = {key: test.clone() for key, test in self.tests.items()}
+    def clone(self, queue: OutcomeQueue) -> "ObservedCosts":
+        """Return an independent copy that reads another queue."""
+        other = copy(self)
+        other.queue, other.tests = queue, {key: test.clone() for key, test in self.tests.items()}
         return other
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the costs that are not 0 and the tests as JSON holds them."""
-        count = self.end - self.base
-        nonzero = np.flatnonzero((self.costs[:count] != 0.0).any(axis=1)).tolist()
-        return {
-            "base": self.base,
-            "safe": np.flatnonzero(self.safe[:count]).tolist(),
-            "costs": {str(i): [None if c != c else c for c in self.costs[i].tolist()] for i in nonzero},
-            "tests": [[kind, j, *test.to_list()] for (kind, j), test in self.tests.items()],
-        }
+    def to_list(self) -> list[Any]:
+        """Return the tests as JSON holds them."""
+        return [[kind, j, *test.to_list()] for (kind, j), test in self.tests.items()]
 
-    @classmethod
-    def from_dict(cls, policy: Any, content: Any, end: int) -> "ObservedCosts":
-        """Return the costs that `to_dict` wrote of the rounds before `end`, checked."""
-        observed = cls(policy)
-        base = check_integer(content["base"], "base", f"from 0 to {end}", 0, end)
-        if base % BLOCK:
-            raise InvalidProblem(
-                ErrorCode.FILE_CORRUPT, "base is {base}; it must be a multiple of {block}", base=base, block=BLOCK
-            )
-        count = end - base
-        observed.base, observed.end = base, end
-        capacity, rule = max(INITIAL_CAPACITY, 2 * count), f"from 0 to {count - 1}"
-        observed.costs, observed.safe = np.zeros((capacity, len(observed.signs))), np.zeros(capacity, dtype=bool)
-        observed.safe[[check_integer(i, "a round", rule, 0, count - 1) for i in content["safe"]]] = True
-        for i, costs in content["costs"].items():
-            row = np.array([math.nan if cost is None else float(cost) for cost in costs])
-            if row.shape != (len(observed.signs),) or (row < 0.0).any() or (row > 1.0).any():
-                raise InvalidProblem(
-                    ErrorCode.FILE_CORRUPT,
-                    "the stored costs of a round are {costs!r}; there must be one in [0, 1] for each limit",
-                    costs=costs,
-                )
-            observed.costs[check_integer(int(i), "a round", rule, 0, count - 1)] = row
-        tests = {(str(kind), int(j)): numbers for kind, j, *numbers in content["tests"]}
-        for key, test in observed.tests.items():
-            test.restore(tests[key])
-            if not base <= test.base * BLOCK <= end or not test.is_valid:
+    def restore(self, content: Any) -> None:
+        """Restore the tests that `to_list` wrote."""
+        stored = {(str(kind), int(j)): numbers for kind, j, *numbers in content}
+        for key, test in self.tests.items():
+            test.restore(stored[key])
+            if not self.queue.base <= test.base * BLOCK <= self.queue.end or not test.is_valid:
                 raise InvalidProblem(ErrorCode.FILE_CORRUPT, "a stored test does not match its rounds")
-        return observed
 
 
 def to_unit_cost(value: float, sign: float) -> float:
@@ -204,10 +140,10 @@ def to_unit_cost(value: float, sign: float) -> float:
     return float(value if sign > 0.0 else 1.0 - value)
 
 
-def build_observed_costs(policy: BasePolicy | None, first: int = 0) -> ObservedCosts | None:
+def build_observed_costs(policy: BasePolicy | None, queue: OutcomeQueue) -> ObservedCosts | None:
     """Return the tests of an agent's costs; None if their range is not declared or there are no limits."""
     has_range = policy is not None and policy.has_parts and getattr(policy, "requires_unit_range", False)
-    return ObservedCosts(policy, first) if has_range and policy is not None and policy.thresholds.names else None
+    return ObservedCosts(policy, queue) if has_range and policy is not None and policy.thresholds.names else None
 
 
 def format_safe_cost_name(policy: Any, j: int) -> str:

@@ -1,178 +1,348 @@
-"""The outcome queue: decisions without a complete outcome, and outcomes whose turn has not come.
+"""The outcome queue: decisions whose outcomes are not complete, by signal, in the order of the decisions.
 
-Signals that are learned together form a queue: one for all of them, or one each if the policy learns them separately.
-In every queue, rows are learned in the order of the decisions (docs/theory/order.md).
+Signals that are learned together form a group, and each group is a queue (docs/theory/order.md): its head is the first
+decision that lacks one of its signals, and later outcomes are buffered. Learning in the order of arrival would be
+biased: clicks arrive before their absence is known.
+
+Time is an argument, in microseconds, and never runs backwards. If a clock is set back, closed windows stay closed, and
+nothing closes until the clock passes its latest time again; a decision that is made meanwhile is dated then. So a
+window may close late, but never early and never twice.
 """
 
-import math
-from collections.abc import Iterator, Sequence
-from typing import Any, Literal, get_args
+import base64
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from copy import copy
+from typing import Any, NamedTuple
 
 import numpy as np
 
-Order = Literal["decision", "arrival"]
-ORDERS = get_args(Order)
-MISSING, BUFFERED, DROPPED, DONE = 0, 1, 2, 3  # the status of a signal of a row
-HEADS_DIFFER = -1  # instead of the oldest round: the queues are at different rounds
+from stagewise.engine.compile import Floats, Ints
+from stagewise.problem.errors import ErrorCode, InvalidProblem
+
+MISSING, BUFFERED, DROPPED, DONE = 0, 1, 2, 3
+"""The status of a signal: not reported; reported, not learned yet; never learned; its turn is over. Odd: reported."""
+
+BLOCK = 64  # the table starts at a multiple of it: tests of reported costs read it block by block (`e_process`)
+INITIAL_CAPACITY = 1024
+NEVER, UNDATED = -(2**62), 2**62  # times before and after all others
+TABLES = {"rows": "<f8", "values": "<f8", "status": "|u1", "dates": "<i8", "deferred": "|u1"}
 
 
-class QueuedRow:
-    """A decision with a partly known outcome: the played action, and the value and status of each signal."""
+class SignalWindow(NamedTuple):
+    """The window of one signal."""
 
-    __slots__ = ("played", "status", "values")
-
-    def __init__(self, played: Any, values: Any, status: bytearray) -> None:
-        self.played, self.values, self.status = played, values, status
-
-    def clone(self) -> "QueuedRow":
-        """Return an independent copy."""
-        values = list(self.values) if isinstance(self.values, list) else self.values
-        return QueuedRow(self.played, values, bytearray(self.status))
-
-    def is_ready(self, signals: Sequence[int]) -> bool:
-        """Return whether none of these signals is missing."""
-        return all(self.status[k] != MISSING for k in signals)
-
-    def is_learnable(self, signals: Sequence[int]) -> bool:
-        """Return whether all of these signals are buffered."""
-        return all(self.status[k] == BUFFERED for k in signals)
-
-    def select(self, signals: Sequence[int]) -> Any:
-        """Return the values of these signals, NaN for the others."""
-        if not isinstance(self.values, list):
-            return self.values
-        if len(signals) == len(self.values):
-            return np.array(self.values)
-        return np.array([value if k in signals else math.nan for k, value in enumerate(self.values)])
+    signal: int
+    length: int  # in microseconds
+    value: float  # what a missing outcome counts as, as it is learned; NaN: it is dropped
 
 
 class OutcomeQueue:
-    """Pending decisions and buffered outcomes; complete outcomes in order use only `open` and `oldest`."""
+    """The decisions `base` to `end` − 1 in tables, with the value and the status of each signal.
 
-    def __init__(self, names: Sequence[str], separate_models: bool, at_once: bool) -> None:
-        self.names = tuple(names)
-        self.queues = tuple((k,) for k in range(len(names))) if separate_models else (tuple(range(len(names))),)
-        self.at_once = at_once  # order="arrival"
-        self.open: dict[int, Any] = {}  # by round: the played action, if no outcome is known
-        self.rows: dict[int, QueuedRow] = {}  # by round: decisions with some signals that are not all learned
-        self.oldest = 0  # the round of every queue: all before it is learned or given up; or HEADS_DIFFER
-        self.heads = [0] * len(self.queues)  # the round of each queue, while they differ
-        self.touched: list[int] = []  # rows that may be due at once
-        self.missing_count = 0  # rows with a missing signal
-        self.buffered_count = 0  # rows with a buffered signal
+    All operations take constant time, amortised. The caller learns what `iter_due` yields.
 
-    def clone(self) -> "OutcomeQueue":
-        """Return an independent copy."""
-        other = OutcomeQueue.__new__(OutcomeQueue)
-        vars(other).update(vars(self))
-        other.open, other.rows = dict(self.open), {round_: row.clone() for round_, row in self.rows.items()}
-        other.heads, other.touched = list(self.heads), list(self.touched)
-        return other
+    Args:
+        names: The names of the signals.
+        groups: The signals that are learned together, by index; every signal is in one group.
+        windows: The windows of signals; signals without one are waited for until they are dropped.
+        width: How many numbers `rows` keeps of each decision.
+        in_order: Learn in the order of decisions; otherwise a group is due when its last signal is reported.
 
-    def played(self, round_: int) -> Any:
-        """Return the played action of a pending round, or None."""
-        row = self.rows.get(round_)
-        return self.open.get(round_) if row is None else row.played
+    Attributes:
+        heads: By group: all earlier decisions are learned or dropped.
+        closed: By signal: the windows of all earlier decisions are closed.
+        late: By signal: reports that came too late; the caller counts them.
+        played: By decision, an object that the caller keeps until the decision's turn is over in every group.
+        rows: (n, width) numbers that the caller keeps of the decisions from `base` on.
+        values: (n, signals) reported values.
+        status: (n, signals).
+        deferred: (n,) 1: not confirmed as carried out, so its outcomes are not learned.
+        pending_count: Decisions with a missing signal.
+        buffered_count: Decisions with a buffered signal.
 
-    def is_missing(self, round_: int, signal: int) -> bool:
-        """Return whether a signal of a pending round is missing."""
-        row = self.rows.get(round_)
-        return round_ in self.open if row is None else row.status[signal] == MISSING
+    Example:
+        >>> queue = OutcomeQueue(["click", "opt_out"], groups=[(0,), (1,)], windows=[SignalWindow(1, 7, 0.0)])
+        >>> first, second = queue.add(at=0), queue.add(at=5)
+        >>> queue.report(second, [0, 1], [1.0, 0.0])
+        >>> queue.report(first, [0], [0.0, 0.0])
+        >>> list(queue.iter_due()), queue.pending_count, queue.buffered_count
+        ([(0, 0), (1, 0)], 1, 1)
+        >>> list(queue.advance(7)), list(queue.iter_due())
+        ([(0, 1)], [(0, 1), (1, 1)])
+    """
 
-    def put(self, round_: int, values: Sequence[float], given: Sequence[int]) -> None:
-        """Buffer the values of some missing signals."""
-        row = self.row(round_)
-        self.count(row, -1)
-        for k in given:
-            row.values[k], row.status[k] = values[k], BUFFERED
-        self.count(row, +1)
+    rows: Floats
+    values: Floats
+    status: Any
+    dates: Ints
+    deferred: Any
 
-    def put_whole(self, round_: int, outcome: Any) -> None:
-        """Buffer a complete outcome of any type."""
-        row = QueuedRow(self.open.pop(round_), outcome, bytearray([BUFFERED] * len(self.names)))
-        self.rows[round_] = row
-        self.touched.append(round_)
-        self.count(row, +1)
+    def __init__(
+        self,
+        names: Sequence[str],
+        groups: Iterable[Sequence[int]],
+        windows: Iterable[SignalWindow] = (),
+        width: int = 1,
+        in_order: bool = True,
+    ) -> None:
+        self.names, self.groups, self.windows = tuple(names), tuple(map(tuple, groups)), tuple(windows)
+        self.width, self.in_order = width, in_order
+        self.longest = max((window.length for window in self.windows), default=0)
+        self.unbounded = [k for k in range(len(names)) if all(k != window.signal for window in self.windows)]
+        self.base = self.end = 0
+        self.heads, self.closed, self.late = [0] * len(self.groups), [0] * len(names), [0] * len(names)
+        self.now = NEVER
+        self.pending_count = self.buffered_count = 0
+        self.played: dict[int, Any] = {}
+        self._touched: list[int] = []  # with in_order=False: decisions with new reports
+        self._kept = 0  # the first decision that `played` may hold
+        self._allocate(INITIAL_CAPACITY)
 
-    def close(self, round_: int, signal: int, value: float) -> bool:
-        """Buffer the value of a missing signal, or drop it if NaN; return whether it was missing."""
-        if not self.is_missing(round_, signal):
-            return False
-        row = self.row(round_)
-        self.count(row, -1)
-        row.values[signal], row.status[signal] = value, BUFFERED if value == value else DROPPED
-        self.count(row, +1)
-        return True
+    def _allocate(self, capacity: int) -> None:
+        shapes = {"rows": (self.width,), "values": (len(self.names),), "status": (len(self.names),)}
+        for name, kind in TABLES.items():
+            setattr(self, name, np.zeros((capacity, *shapes.get(name, ())), dtype=kind))
 
-    def give_up(self, before: int) -> int:
-        """Give up the missing signals of all rounds below `before`; return the number of rounds."""
-        rounds = [r for r in self.open if r < before]
-        for round_ in rounds:
-            del self.open[round_]
-        rows = [r for r, row in self.rows.items() if r < before and MISSING in row.status]
-        for round_ in rows:
-            for signal in range(len(self.names)):
-                self.close(round_, signal, math.nan)
-        return len(rounds) + len(rows)
+    @property
+    def oldest(self) -> int:
+        """The first decision whose turn is not over in every group."""
+        return min(self.heads) if self.in_order else min(self.played, default=self.end)
 
-    def cancel(self, round_: int) -> Any:
-        """Remove a round without any outcome, and return its decision; None if it has one."""
-        return self.open.pop(round_, None)
+    @property
+    def first_changeable(self) -> int:
+        """The first decision that may still change: one that is not over, or one with an open window."""
+        return min([self.oldest, *(self.closed[window.signal] for window in self.windows)])
 
-    def iter_due(self, end: int) -> Iterator[tuple[Any, Any]]:
-        """Yield played actions and outcomes to be learned now; each is done when the next one is requested."""
-        if self.at_once:
-            yield from self.iter_touched()
+    @property
+    def is_full(self) -> bool:
+        """Whether the next `add` leaves out rows or enlarges the tables."""
+        return self.end - self.base == len(self.dates)
+
+    def reserve(self, count: int) -> None:
+        """Make room for more decisions: leave out blocks that are over, then enlarge the tables."""
+        capacity, low = len(self.dates), self.first_changeable - self.first_changeable % BLOCK
+        if self.end - self.base + count <= capacity:
             return
-        if self.oldest != HEADS_DIFFER:
-            self.heads = [self.oldest] * len(self.queues)
-        self.oldest, heads = HEADS_DIFFER, self.heads
-        for queue, signals in enumerate(self.queues):
-            while heads[queue] < end and heads[queue] not in self.open:
-                row = self.rows.get(heads[queue])
-                if row is not None:
-                    if not row.is_ready(signals):
-                        break
-                    if row.is_learnable(signals):
-                        yield row.played, row.select(signals)
-                    self.finish(heads[queue], row, signals)
-                heads[queue] += 1
-        self.touched.clear()
-        if min(heads) == max(heads):
-            self.oldest = heads[0]
+        start, remaining = low - self.base, self.end - low
+        while remaining + count > capacity // 2:
+            capacity *= 2
+        before = {name: getattr(self, name)[start : start + remaining] for name in TABLES}
+        self._allocate(capacity)
+        for name, table in before.items():
+            getattr(self, name)[:remaining] = table
+        self.base = low
 
-    def iter_touched(self) -> Iterator[tuple[Any, Any]]:
-        """Yield the outcomes of rows that were touched."""
-        while self.touched:
-            row = self.rows.get(self.touched[-1])
-            for signals in self.queues if row is not None else ():
-                if row is not None and row.is_ready(signals):
-                    if row.is_learnable(signals):
-                        yield row.played, row.select(signals)
-                    self.finish(self.touched[-1], row, signals)
-            self.touched.pop()
+    def stage(self, rows: Any, dates: Sequence[int], deferred: Sequence[bool]) -> None:
+        """Write the next decisions to the tables; `add_staged` makes each one count."""
+        self.reserve(len(rows))
+        part = slice(self.end - self.base, self.end - self.base + len(rows))
+        self.rows[part], self.dates[part], self.deferred[part] = rows, dates, deferred
 
-    def finish(self, round_: int, row: QueuedRow, signals: Sequence[int]) -> None:
-        """Mark these signals of a row as done."""
-        self.count(row, -1)
-        for k in signals:
-            row.status[k] = DONE
-        if row.status.count(DONE) < len(row.status):
-            self.count(row, +1)
-        else:
-            del self.rows[round_]
-
-    def row(self, round_: int) -> QueuedRow:
-        """Return the row of a pending round."""
-        row = self.rows.get(round_)
-        if row is None:
-            size = len(self.names)
-            row = self.rows[round_] = QueuedRow(self.open.pop(round_), [math.nan] * size, bytearray(size))
-            self.missing_count += 1
-        self.touched.append(round_)
+    def add_staged(self) -> Floats:
+        """Count the next staged decision and return its row."""
+        self.end += 1
+        self.pending_count += 1
+        row: Floats = self.rows[self.end - 1 - self.base]
         return row
 
-    def count(self, row: QueuedRow, change: int) -> None:
-        """Add a row to the counts, or remove it."""
-        self.missing_count += change * (MISSING in row.status)
-        self.buffered_count += change * (BUFFERED in row.status)
+    def add(self, number: float = 0.0, played: Any = None, at: int = 0) -> int:
+        """Add a decision with the first number of its row; return its index. `advance(at)` was called before."""
+        index = self.end
+        i = index - self.base
+        if i == len(self.dates):
+            self.reserve(1)
+            i = index - self.base
+        self.rows[i, 0] = number
+        if self.windows:
+            self.dates[i] = UNDATED if at < self.now else at
+        self.played[index] = played
+        self.end = index + 1
+        self.pending_count += 1
+        return index
+
+    def is_missing(self, index: int, signal: int) -> bool:
+        """Return whether a signal of a decision is neither reported nor dropped."""
+        return self.oldest <= index < self.end and bool(self.status[index - self.base, signal] == MISSING)
+
+    def is_late(self, index: int, signal: int) -> bool:
+        """Return whether the window of a decision's signal is closed."""
+        return index < self.closed[signal]
+
+    def is_open(self, index: int) -> bool:
+        """Return whether all signals of a decision are missing."""
+        return index in self.played and not any(self.status[index - self.base].tolist())
+
+    def is_next(self, index: int) -> bool:
+        """Return whether a complete outcome of a decision would be learned at once."""
+        return not self.in_order or self.heads.count(index) == len(self.heads)
+
+    def learn_whole(self, index: int, values: Any) -> None:
+        """Count a decision as learned, whose signals were all missing and which is next."""
+        i = index - self.base
+        self.values[i], self.status[i] = values, DONE
+        self.pending_count -= 1
+        del self.played[index]
+        if self.in_order:
+            self.heads = [index + 1] * len(self.heads)
+            self._kept = index + 1
+
+    def report(self, index: int, signals: Iterable[int], values: Sequence[float]) -> None:
+        """Buffer missing signals of a decision; `values` are those of all signals."""
+        signals = list(signals)
+        for k in signals:
+            self.values[index - self.base, k] = values[k]
+        self._change(index, signals, BUFFERED)
+
+    def drop(self, index: int, signals: Iterable[int] | None = None) -> None:
+        """Drop signals of a decision whose turn is not over, all by default."""
+        if index >= self.oldest:
+            row = self.status[index - self.base].tolist()
+            signals = range(len(row)) if signals is None else signals
+            self._change(index, [k for k in signals if row[k] != DONE], DROPPED)
+
+    def drop_missing(self, before: int) -> Iterator[tuple[int, list[int]]]:
+        """Drop the missing signals of all decisions below `before`; yield each of them and its signals."""
+        start = self.oldest
+        missing = self.status[start - self.base : max(before, start) - self.base] == MISSING
+        for i in np.flatnonzero(missing.any(axis=1)).tolist():
+            signals = np.flatnonzero(missing[i]).tolist()
+            self._change(start + i, signals, DROPPED)
+            yield start + i, signals
+
+    def confirm(self, index: int) -> None:
+        """Note that a deferred decision was carried out."""
+        if index >= self.base:
+            self.deferred[index - self.base] = 0
+
+    def advance(self, now: int) -> Iterator[tuple[int, int]]:
+        """Advance the time, and close windows: a missing signal counts as declared.
+
+        A deferred decision is dropped then: a signal with its window, those without one with the longest window;
+        otherwise they would block all that follow.
+
+        Yields:
+            Each decision and signal that was missing and counts as declared from now on.
+        """
+        if now >= self.now:
+            self.now = now
+            i = self.end - self.base - 1
+            while self.windows and i >= 0 and self.dates[i] == UNDATED:
+                self.dates[i], i = now, i - 1
+        for signal, length, value in self.windows:
+            while (index := self.closed[signal]) < self.end and self.dates[index - self.base] + length <= self.now:
+                self.closed[signal] += 1
+                if self.deferred[index - self.base]:
+                    self.drop(index, [signal, *(self.unbounded if length == self.longest else ())])
+                elif self.status[index - self.base, signal] == MISSING:
+                    self.values[index - self.base, signal] = np.nan_to_num(value)
+                    self._change(index, [signal], BUFFERED if value == value else DROPPED)
+                    yield index, signal
+
+    def iter_due(self) -> Iterator[tuple[int, int]]:
+        """Yield each decision and group to be learned now, in order; it is over when the next one is requested."""
+        while self._touched:
+            index = self._touched[-1]
+            for group in range(len(self.groups)):
+                yield from self._finish(index, group)
+            if self.status[index - self.base].min() >= DROPPED:
+                self.played.pop(index, None)
+            self._touched.pop()
+        if not self.in_order:
+            return
+        for group in range(len(self.groups)):
+            while self.heads[group] < self.end and (yield from self._finish(self.heads[group], group)):
+                self.heads[group] += 1
+        for index in range(self._kept, self.oldest):
+            self.played.pop(index, None)
+        self._kept = self.oldest
+
+    def _finish(self, index: int, group: int) -> Generator[tuple[int, int], None, bool]:
+        """Yield a decision and a group if all its signals are buffered; return whether its turn is over."""
+        row, signals = self.status[index - self.base].tolist(), self.groups[group]
+        states = {row[k] for k in signals}
+        if MISSING in states or (BUFFERED in states and self.deferred[index - self.base]):
+            return False
+        if states == {BUFFERED}:
+            yield index, group
+        self._change(index, [k for k in signals if row[k] == BUFFERED], DONE)
+        return True
+
+    def _change(self, index: int, signals: Sequence[int], status: int) -> None:
+        """Set the status of signals of a decision."""
+        row = self.status[index - self.base]
+        before = row.tolist()
+        for k in signals:
+            row[k] = status
+        after = row.tolist()
+        self.pending_count += (MISSING in after) - (MISSING in before)
+        self.buffered_count += (BUFFERED in after) - (BUFFERED in before)
+        if not self.in_order and status != DONE:
+            self._touched.append(index)
+
+    def find(self, signal: int, status: int) -> list[int]:
+        """Return the decisions whose signal has this status and whose turn is not over."""
+        start = self.oldest
+        part = self.status[start - self.base : self.end - self.base, signal]
+        return (start + np.flatnonzero(part == status)).tolist()
+
+    def select(self, index: int, group: int) -> Floats:
+        """Return the values of a group's signals of a decision, NaN for the others."""
+        values, signals = np.full(len(self.names), np.nan), list(self.groups[group])
+        values[signals] = self.values[index - self.base, signals]
+        return values
+
+    def date(self, index: int) -> int:
+        """Return the time of a decision."""
+        return int(self.dates[index - self.base])
+
+    def next_closing(self) -> int | None:
+        """Return when the next window closes; None if none is open."""
+        first = ((self.closed[window.signal], window.length) for window in self.windows)
+        return min((self.date(index) + length for index, length in first if index < self.end), default=None)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the state as JSON holds it, without `played`; `restore` reads it."""
+        low = max(self.first_changeable - self.first_changeable % BLOCK, self.base)
+        part = slice(low - self.base, self.end - self.base)
+        tables = {name: base64.b64encode(getattr(self, name)[part].tobytes()).decode() for name in TABLES}
+        counts = {"base": low, "end": self.end, "heads": self.heads, "closed": self.closed, "late": self.late}
+        return {**counts, "now": self.now, **tables}
+
+    def restore(self, content: Mapping[str, Any], played: Mapping[int, Any] = {}) -> None:
+        """Restore the state that `to_dict` returned, into a queue of the same signals."""
+        low, end, self.now = (int(content[name]) for name in ("base", "end", "now"))
+        heads, closed, late = ([int(n) for n in content[name]] for name in ("heads", "closed", "late"))
+        capacity = INITIAL_CAPACITY
+        while end - low > capacity // 2:
+            capacity *= 2
+        self._allocate(capacity)
+        for name, kind in TABLES.items():
+            table: Any = getattr(self, name)
+            stored = np.frombuffer(base64.b64decode(content[name], validate=True), dtype=kind)
+            table[: end - low] = stored.reshape(end - low, *table.shape[1:])
+        lengths = len(heads), len(closed), len(late)
+        starts = [*(heads if self.in_order else []), *(closed[window.signal] for window in self.windows), *played]
+        if (
+            lengths != (len(self.groups), len(self.names), len(self.names))
+            or not 0 <= low <= end
+            or low % BLOCK
+            or not all(low <= start <= end for start in starts)
+            or min(late) < 0
+            or self.status.max() > DONE
+            or not (np.isfinite(self.values).all() and np.isfinite(self.rows).all())
+        ):
+            raise InvalidProblem(ErrorCode.FILE_CORRUPT, "the stored outcome queue is inconsistent")
+        self.base, self.end, self.heads, self.closed, self.late = low, end, heads, closed, late
+        self.played, self._kept = dict(played), min(played, default=end)
+        rows = self.status[: end - low]
+        self.pending_count = int((rows == MISSING).any(axis=1).sum())
+        self.buffered_count = int((rows == BUFFERED).any(axis=1).sum())
+
+    def clone(self) -> "OutcomeQueue":
+        """Return an independent copy that shares the objects in `played`."""
+        other = copy(self)
+        other.heads, other.closed, other.late = list(self.heads), list(self.closed), list(self.late)
+        other.played, other._touched = dict(self.played), list(self._touched)
+        for name in TABLES:
+            setattr(other, name, getattr(self, name).copy())
+        return other

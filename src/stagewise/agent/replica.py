@@ -3,9 +3,9 @@
 from threading import Lock
 from typing import Any
 
-from stagewise.agent.action_restriction import restrict_actions
+from stagewise.agent.base_agent import restrict_actions
 from stagewise.agent.guard import apply_guard
-from stagewise.agent.seeding import check_name, derive_id_prefix, derive_stream
+from stagewise.agent.identity import check_name, derive_id_prefix, derive_stream
 from stagewise.agent.snapshot import Snapshot
 from stagewise.policies.base_policy import BasePolicy
 from stagewise.policies.policy_encoding import encode_value

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from stagewise.agent.agent_file import parse_memory
-from stagewise.agent.seeding import check_name
+from stagewise.agent.identity import check_name
 from stagewise.agent.statistics import Statistics, parse_contradiction
+from stagewise.agent.storage import parse_memory
 from stagewise.files.paths import format_error
 from stagewise.policies.base_policy import BasePolicy
 from stagewise.policies.policy import State

@@ -92,6 +92,15 @@ class Statistics:
         """Return the drift track of a signal."""
         return self.tracks.setdefault(name, DriftTrack())
 
+    def record_decision(self, decision: Decision, cause: ReasonDetails | None) -> None:
+        """Count a decision."""
+        if cause is not None:
+            self.safe_only_rounds += 1
+        index = decision.action_index
+        self.plays[index] = self.plays.get(index, 0) + 1
+        if decision._round_result is not None:
+            self.recent.append(decision)
+
     def cancel_play(self, round_: int, index: int) -> None:
         """Count a decision of this agent as cancelled; `index` is used if the decision is not recent."""
         index = next((one.action_index for one in self.recent if one.round == round_), index)
@@ -125,7 +134,7 @@ class Statistics:
         """Return the statistics as JSON holds them."""
         return {
             "plays": {str(index): count for index, count in self.plays.items()},
-            "safe_rounds": self.safe_only_rounds,
+            "safe_only_rounds": self.safe_only_rounds,
             "refused": self.refused,
             "cancelled": self.cancelled,
             "alerts": {name: encode_cause(cause) for name, cause in self.alerts.items()},
@@ -141,7 +150,7 @@ class Statistics:
         """Return the statistics that `to_dict` wrote."""
         statistics = cls()
         statistics.plays = {int(index): parse_count(count) for index, count in content["plays"].items()}
-        for name in ("safe_rounds", "refused", "cancelled", "updates_until_check"):
+        for name in ("safe_only_rounds", "refused", "cancelled", "updates_until_check"):
             setattr(statistics, name, parse_count(content[name]))
         statistics.alerts = {str(name): parse_contradiction(cause) for name, cause in content["alerts"].items()}
         statistics.acknowledged = {str(name): str(note) for name, note in content["acknowledged"].items()}

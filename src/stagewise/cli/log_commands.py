@@ -53,9 +53,9 @@ def doctor(
     Example: stagewise doctor log.csv --limit opt_out=0.02 --out problem.toml
     """
     with handle_errors():
+        from stagewise.files.atomic_write import write_bytes, write_text
         from stagewise.files.tables import WRITERS
         from stagewise.launch.doctor.doctor import doctor as run_doctor
-        from stagewise.reports.output_folder import write_bytes, write_text
         from stagewise.reports.plot_style import write_figure
 
         if problem is not None and out is not None:
@@ -150,7 +150,8 @@ def evaluate(
         }
         result = run_evaluation(log, problem, parse_shares(candidate, "--candidate"), **settings)
         if out is not None:
-            from stagewise.reports.output_folder import make_folder, write_text
+            from stagewise.files.atomic_write import write_text
+            from stagewise.reports.output_files import make_folder
 
             make_folder(out)
             write_text(out / "evaluation.json", json_module.dumps(result.to_dict(), indent=1) + "\n")

@@ -9,17 +9,17 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
-from stagewise.agent import agent_file, snapshot
-from stagewise.files.paths import check_fits_memory, get_irregular_kind, parse_path, read_file, read_toml
+from stagewise.agent import snapshot, storage
+from stagewise.agent.agent import Agent
+from stagewise.files.paths import check_fits_memory, get_irregular_kind, parse_path, read_toml
 from stagewise.problem.errors import ErrorCode, InvalidFile
 from stagewise.problem.formatting import format_count, format_path
 from stagewise.reports.certificate import Certificate
 from stagewise.reports.certificate_text import format_headline
-from stagewise.reports.manifest_files import MAGIC, MANIFEST
+from stagewise.reports.output_files import MAGIC, MANIFEST
 from stagewise.reports.plot_style import write_figure
 from stagewise.reports.result import Result
-from stagewise.reports.result_plot import plot_results
-from stagewise.reports.result_table import format_table
+from stagewise.reports.result_plot import format_table, plot_results
 
 SWEEP_PATTERN = "*/*/*/*/" + MANIFEST  # policy, world, limits, seed
 CONTINUE_HINT = "run the same command again to continue"
@@ -167,14 +167,13 @@ def get_format(path: Path) -> str:
 
 def describe_agent(path: Path) -> str | None:
     """Describe a saved agent."""
-    if get_format(path) != agent_file.FORMAT:
+    if get_format(path) != storage.FORMAT:
         return None
-    saved = agent_file.decode_agent(path, read_file(path))
-    name = f" {saved.name!r}" if saved.name else ""
-    decisions, outcomes = format_count(saved.round, "decision"), format_count(saved.learned, "outcome")
-    problem = getattr(saved.policy, "problem", None)
-    title = f"A saved agent{name}: {decisions}, {outcomes} learned"
-    return f"{title}\n{problem or saved.policy}\nIn Python: sw.Agent.load({str(path)!r}) continues it"
+    agent = Agent.load(path)
+    name, count = f" {agent.name!r}" if agent.name else "", format_count(agent.snapshot().version, "outcome")
+    title = f"A saved agent{name}: {format_count(agent.round, 'decision')}, {count} learned"
+    problem = getattr(agent.policy, "problem", None) or agent.policy
+    return f"{title}\n{problem}\nIn Python: sw.Agent.load({str(path)!r}) continues it"
 
 
 def describe_snapshot(path: Path) -> str | None:

@@ -46,10 +46,9 @@ def compare(
     """
     with handle_errors(out), announce_compilation():
         from stagewise.cli.spec import read_spec
-        from stagewise.reports.output_folder import write_text
+        from stagewise.files.atomic_write import write_text
         from stagewise.reports.plot_style import write_figure
-        from stagewise.reports.result_plot import plot_results
-        from stagewise.reports.result_table import format_table
+        from stagewise.reports.result_plot import format_table, plot_results
         from stagewise.simulation.jobs import resolve_cuda
         from stagewise.simulation.simulate import build_simulation, run_simulations
 
@@ -75,8 +74,8 @@ def sweep(
     """
     with handle_errors(out), announce_compilation():
         from stagewise.cli.spec import read_spec
-        from stagewise.reports.output_folder import write_text
-        from stagewise.reports.result_table import format_table
+        from stagewise.files.atomic_write import write_text
+        from stagewise.reports.result_plot import format_table
         from stagewise.simulation.sweep import sweep as run_sweep
 
         content = read_spec(spec)

@@ -23,29 +23,20 @@ def check_assumptions(policy: Any, world: Any) -> list[dict[str, Any]]:
     rows = []
     if adapter.is_builtin and adapter.assumed:  # of custom worlds only the safe action is known
         rows = [*build_noise_rows(policy, adapter, names), *build_size_rows(policy, adapter, names)]
-    if getattr(policy, "safe_action", None) is not None:
-        rows += build_safe_rows(policy, adapter)
-    return rows
+    safe = getattr(policy, "safe_action", None)
+    if safe is None:
+        return rows
+    return rows + (build_round_rows(policy, adapter) if safe.is_per_round else build_safe_rows(policy, adapter))
 
 
-def build_row(words: str, declared: Any, real: Any, kept: Any) -> dict[str, Any]:
-    """Return one row of the table."""
-    return {
-        "assumption": words,
-        "declared": to_json_numbers(declared),
-        "real": to_json_numbers(real),
-        "kept": bool(kept),
-    }
-
-
-def build_bound_row(words: str, declared: Any, real: Any) -> dict[str, Any]:
-    """Return a row that is kept if nothing is larger than declared."""
-    return build_row(words, declared, real, np.all(real <= np.asarray(declared) + TOLERANCE))
-
-
-def to_json_numbers(values: Any) -> list[float]:
-    """Return numbers for JSON, without rounding noise."""
-    return [float(f"{value:.12g}") for value in np.atleast_1d(np.asarray(values, dtype=np.float64)).tolist()]
+def build_row(words: str, declared: Any, real: Any, kept: Any = None) -> dict[str, Any]:
+    """Return one row of the table; without `kept` it is kept if nothing is larger than declared."""
+    kept = np.all(real <= np.asarray(declared) + TOLERANCE) if kept is None else kept
+    numbers = [
+        [float(f"{value:.12g}") for value in np.atleast_1d(np.asarray(values, dtype=np.float64)).tolist()]
+        for values in (declared, real)  # without rounding noise
+    ]
+    return {"assumption": words, "declared": numbers[0], "real": numbers[1], "kept": bool(kept)}
 
 
 def build_noise_rows(policy: Any, world: Any, names: tuple[str, ...]) -> list[dict[str, Any]]:
@@ -59,7 +50,7 @@ def build_noise_rows(policy: Any, world: Any, names: tuple[str, ...]) -> list[di
     scales = check_per_signal(1.0 if declared is None else declared, names, "noise")
     is_binary = world.outcomes == "bernoulli"  # numbers in [0, 1] are ½-sub-Gaussian
     real = np.full(len(names), 0.5) if is_binary else world.noise[: len(names)]
-    rows = [build_bound_row("the noise is sub-Gaussian with at most this scale", scales, real)]
+    rows = [build_row("the noise is sub-Gaussian with at most this scale", scales, real)]
     return [*rows, within] if getattr(policy, "bounded_outcomes", False) else rows
 
 
@@ -68,21 +59,19 @@ def build_size_rows(policy: Any, world: Any, names: tuple[str, ...]) -> list[dic
     rows, largest = [], world.most[: len(names)]
     if world.norms is not None and hasattr(policy, "norm_bound") and not hasattr(policy, "kernel"):
         bounds, norms = check_per_signal(policy.norm_bound, names, "norm_bound"), world.norms[: len(names)]
-        rows.append(build_bound_row("the unknown parameter vectors are at most this long", bounds, norms))
+        rows.append(build_row("the unknown parameter vectors are at most this long", bounds, norms))
     most = float(getattr(policy, "reward_bound", 1.0))
-    rows.append(build_bound_row(f"mean rewards are at most {most:g}", most, largest[0]))
+    rows.append(build_row(f"mean rewards are at most {most:g}", most, largest[0]))
     bounds = parse_cost_bounds(getattr(policy, "cost_bound", None), names[1:])
     if largest.size > 1 and np.isfinite(bounds).any():
         bounded = np.isfinite(bounds)
-        rows.append(build_bound_row("mean costs are at most this", bounds[bounded], largest[1:][bounded]))
+        rows.append(build_row("mean costs are at most this", bounds[bounded], largest[1:][bounded]))
     return rows
 
 
 def build_safe_rows(policy: Any, world: Any) -> list[dict[str, Any]]:
-    """Return the assumptions on the safe action."""
+    """Return the assumptions on the one safe action."""
     safe, limits = policy.safe_action, policy.thresholds
-    if safe.is_per_round:
-        return build_round_rows(policy, world)
     try:
         real = world.means(safe.features if safe.arm is None else safe.arm)
     except StagewiseError:
@@ -108,12 +97,8 @@ def build_round_rows(policy: Any, world: Any) -> list[dict[str, Any]]:
     farthest = signs * world.max_at_safe(signs)
     worth, most = float(farthest[0]), farthest[1 : 1 + m]
     kept = np.all(limits.signs * most <= limits.signs * limits.safe + TOLERANCE)
+    words = "every round's safe action costs at most this (at least, where limits are from below)"
     return [
         build_row("every round's safe action is worth at least this", least, worth, worth >= least - TOLERANCE),
-        build_row(
-            "every round's safe action costs at most this (at least, where limits are from below)",
-            limits.safe,
-            most,
-            kept,
-        ),
+        build_row(words, limits.safe, most, kept),
     ]

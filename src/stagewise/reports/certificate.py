@@ -5,12 +5,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from stagewise.files.atomic_write import write_text
 from stagewise.files.paths import parse_path, read_file
 from stagewise.problem.errors import ErrorCode, InvalidFile
 from stagewise.records.html import build_page, build_table
+from stagewise.reports.certificate_schema import parse_certificate
 from stagewise.reports.certificate_text import get_interval
 from stagewise.reports.evidence import REFUTED, SUPPORTED
-from stagewise.reports.output_folder import make_folder, write_text
+from stagewise.reports.output_files import make_folder
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,21 +91,9 @@ class Certificate:
         Raises:
             InvalidFile: The file cannot be read or is not a certificate.
         """
-        from stagewise.reports.certificate_schema import parse_certificate
-
         target = parse_path(path)
+        target = target / "certificate.json" if target.is_dir() else target
         try:
-            target = target / "certificate.json" if target.is_dir() else target
-            text = read_file(target).decode()
-        except (InvalidFile, OSError) as error:
-            raise InvalidFile(
-                ErrorCode.FILE_UNREADABLE, "the certificate cannot be read: {error}", error=error
-            ) from None
+            return cls(parse_certificate(read_file(target).decode(), target))
         except UnicodeDecodeError as error:
-            raise InvalidFile(
-                ErrorCode.FILE_INVALID,
-                "{path} is not a certificate, because it is not text: {error}",
-                path=target,
-                error=error,
-            ) from None
-        return cls(parse_certificate(text, target))
+            raise InvalidFile.cannot_be(ErrorCode.FILE_INVALID, target, "read as text", error) from None

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from stagewise.engine.compile import Floats
+from stagewise.reports.evidence import get_column
 from stagewise.reports.result import Result
-from stagewise.reports.run_statistics import get_column
 
 AGGREGATE_SECTIONS = (
     "first_violation",

@@ -1,69 +1,118 @@
-"""Render a certificate as one self-contained page."""
+"""Render a certificate as one self-contained page; the pictures are plotted from its own numbers, twice for phones."""
 
 import html
 import json
-from pathlib import Path
-from string import Template
+from itertools import pairwise
 from typing import Any
 
-from stagewise.reports import certificate_plots as pictures
-from stagewise.reports import pages
-from stagewise.reports.certificate_margins import describe_margins
+from stagewise.reports import plot_style
 from stagewise.reports.certificate_text import (
-    MIXTURE_NOTE,
-    STOPPING_NOTES,
+    describe_margins,
     describe_regret,
     describe_worlds,
     format_claim,
-    format_duration,
     format_headline,
     format_number,
     format_percent,
     format_title,
     get_interval,
+    has_common_limits,
 )
 from stagewise.reports.evidence import VERIFY_COMMAND
+from stagewise.reports.pages import render_document, render_image, render_table
+from stagewise.reports.plot_style import BAD, GUARDED, escape_label
 
-TEMPLATE = Template(Path(__file__).with_name("certificate.html").read_text(encoding="utf-8"))
-PICTURES = {
-    "shares": "Shares of runs against what is allowed",
-    "margins": "The largest cost of every run, beside the limits",
-    "regret": "Regret over the rounds",
-}
+WIDE_INCHES, PHONE_INCHES = 7.4, 3.9
+MAX_BARS = 90  # thinner bars are hard to see
+LOG_SCALE_RATIO = 30  # ratio of bar heights above which the axis is logarithmic
+BODY = """<h1>{title}</h1>
+<div class='verdict {verdict}'><b>The claim is {verdict}.</b><p>{headline}</p></div>
+{shares}
+<h2>Claim</h2>
+<p>{claim}</p>
+<h2>Assumptions</h2>
+{assumptions}
+<h2>Evidence</h2>
+{events}
+<p class=small>{stopping_note}</p>
+<h3>Distance to the limits</h3>
+{margins_text}
+{margins}
+<h3>Regret</h3>
+<p>{regret_text}</p>
+{regret}
+<h2>Not tested</h2>
+<ul>
+<li>Worlds other than those simulated: other noise, sizes or shapes.</li>
+<li>Worlds that change, outcomes that arrive late or never, and outcomes that are recorded wrongly.</li>
+<li>More rounds than were simulated. The theorem covers all rounds; these runs do not.</li>
+<li>Single outcomes: a noisy outcome may be above a limit that its expectation keeps.</li>
+{mixture_note}
+</ul>
+<h2>How to verify this page</h2>
+<p>Every run is a function of the seed and its number, and the file <code>certificate.json</code> holds a digest and
+totals of every batch of runs. This simulates a random part of them again and compares everything else with the totals;
+with <code>--fraction 1</code> it simulates all of them, and compares every number on this page, also quantiles and
+plots:</p>
+<pre>{verify}</pre>
+<p>That checks the file, not this page; the page can be made again from it:
+<code>stagewise.Certificate.load("certificate.json").save("again")</code>.</p>
+<p class=small>Seed {seed}, runs 0 to {last}.</p>
+<p class=small>Not verified by simulation, but stated by its author: its name; that seed and number of runs
+({planned} planned) were chosen before looking at any{function}; when, by what and in what time: {day}{seconds};
+{packages}; {machine}.</p>
+<details class=small><summary>All settings of the policy, and the world it was tested in</summary>
+<pre>{settings}</pre></details>"""
+STOPPED_NOTE = (
+    "The runs were stopped when the verdict was clear; the interval holds at every number of runs at once, so stopping "
+    "early is valid."
+)
+COMPLETE_NOTE = "All planned runs were played, so the exact interval of Clopper and Pearson applies."
+MIXTURE_NOTE = (
+    "<li>Single actions of a mixture: the guarantee is for the expected cost of the mixture that an action is drawn "
+    "from, and a single action may cost more.</li>"
+)
 
 
 def render_page(content: dict[str, Any]) -> str:
     """Return the page."""
-    images = {}
-    for name, alt_text in PICTURES.items():
-        wide, phone = pictures.draw_both_widths(getattr(pictures, name), content)
-        images[name] = pages.render_image(wide, alt_text, phone)
+    pictures = {
+        "shares": render_picture(plot_shares, content, "Shares of runs against what is allowed"),
+        "margins": render_picture(plot_margins, content, "The largest cost of every run, beside the limits"),
+        "regret": render_picture(plot_regret, content, "Regret over the rounds"),
+    }
+    title = format_title(content)
     content = escape_values(content)
     plan, made, found, world = content["plan"], content["made"], content["violations"], content["world"]
-    return TEMPLATE.substitute(
-        images,
-        css=pages.CSS,
+    seconds = f"{made['seconds']:,} seconds"
+    compiling = made.get("compile_seconds")
+    seconds += (
+        ", compiling included" if compiling is None else f", after {compiling:,} of compiling or loading compiled code"
+    )
+    body = BODY.format(
+        **pictures,
         title=format_title(content),
         verdict=content["verdict"],
         headline=format_headline(content),
         claim=format_claim(content),
         assumptions=render_assumptions(content),
         events=render_events(content),
-        stopping_note=STOPPING_NOTES[found["exact"] is None],
+        stopping_note=STOPPED_NOTE if found["exact"] is None else COMPLETE_NOTE,
         margins_text="".join(f"<p>{text}</p>" for text in describe_margins(content)),
         regret_text=describe_regret(content),
-        mixture_note=f"<li>{MIXTURE_NOTE}</li>" if content["mixes"] else "",
+        mixture_note=MIXTURE_NOTE if content["mixes"] else "",
         verify=VERIFY_COMMAND,
         seed=plan["seed"],
         last=f"{found['runs'] - 1:,}",
         planned=f"{plan['runs']:,}",
         function=", the name of the function that drew the worlds" if world["family"] == "callable" else "",
         day=f"on {made['day']} (UTC), " if made.get("day") else "",
-        seconds=format_duration(made),
+        seconds=seconds,
         packages=", ".join(f"{name} {version}" for name, version in made["versions"].items()),
         machine=made["machine"],
         settings=json.dumps({"policy": content["policy"], "world": world, "plan": plan}, indent=1),
     )
+    return render_document(f"Safety certificate: {title} {content['verdict']}", body, narrow=True)
 
 
 def escape_values(value: Any) -> Any:
@@ -83,20 +132,19 @@ def render_assumptions(content: dict[str, Any]) -> str:
     rows = [
         [
             one["assumption"],
-            format_numbers(one["declared"]),
-            format_numbers(one["real"]),
-            f"<span class={'supported' if one['kept'] else 'refuted'}>{'yes' if one['kept'] else 'no'}</span>",
+            *(format_numbers(one[name]) for name in ("declared", "real")),
+            "<span class=supported>yes</span>" if one["kept"] else "<span class=refuted>no</span>",
         ]
         for one in content["assumptions"]
     ]
     first_run = "" if content["world"]["family"] == "fixed" else " The third column is of the first run."
-    table = pages.render_table(["assumption", "declared", "here", "kept"], rows, (1, 2))
+    table = render_table(["assumption", "declared", "here", "kept"], rows, (1, 2))
     return f"<p>{where} The guarantee holds if the following is true.{first_run}</p>{table}"
 
 
 def format_numbers(values: list[float]) -> str:
     """Return numbers separated by commas; equal ones once."""
-    return ", ".join(format_number(value) for value in (values[:1] if len(set(values)) == 1 else values))
+    return ", ".join(map(format_number, values[:1] if len(set(values)) == 1 else values))
 
 
 def render_events(content: dict[str, Any]) -> str:
@@ -113,4 +161,95 @@ def render_events(content: dict[str, Any]) -> str:
         ]
         for name, one in rows
     ]
-    return pages.render_table(["event", "occurred", "true share", "allowed", "verdict"], cells, (1, 2, 3))
+    return render_table(["event", "occurred", "true share", "allowed", "verdict"], cells, (1, 2, 3))
+
+
+def render_picture(plot: Any, content: dict[str, Any], text: str) -> str:
+    """Return a plot for a wide page and for a phone."""
+    wide, phone = (plot_style.to_data_uri(plot(content, width)) for width in (WIDE_INCHES, PHONE_INCHES))
+    return render_image(wide, text, phone)
+
+
+def plot_shares(content: dict[str, Any], width: float) -> Any:
+    """Plot every allowed probability with its interval, which must end left of the mark."""
+    rows = [("a run breaks a limit", content["violations"])]
+    rows += [(f"intervals of {escape_label(one['signal'])} fail", one) for one in content["coverage"]]
+    figure, grid = plot_style.make_figure(1, 1, width, 1.0 + 0.5 * len(rows))
+    axes = grid[0, 0]
+    for position, (name, one) in enumerate(rows):
+        low, high = one["exact"] or one["anytime"]
+        colour = BAD if low > one["allowed"] else GUARDED
+        axes.barh(position, high - low, left=low, height=0.34, color=colour, alpha=0.45)
+        axes.plot([one["occurrences"] / one["runs"]], [position], "o", color=colour, markersize=5)
+        axes.plot([one["allowed"]] * 2, [position - 0.25, position + 0.25], color="black", linewidth=2.5)
+        axes.annotate(name, (0.0, position - 0.27), fontsize=9, va="bottom")
+    key = "dot: observed; bar: confidence interval; black: allowed"
+    plot_style.format_axes(axes, x=f"share of runs ({key})" if width == WIDE_INCHES else f"share of runs\n({key})")
+    axes.xaxis.label.set_size(9)
+    axes.set(yticks=[], ylim=(len(rows) - 0.5, -0.75))
+    axes.xaxis.set_major_formatter(lambda share, _: f"{100.0 * share:g} %")
+    axes.set_xlim(left=0.0)
+    axes.spines["left"].set_visible(False)
+    return figure
+
+
+def plot_margins(content: dict[str, Any], width: float) -> Any:
+    """Plot the largest cost of every run beside the limit, or its distance if runs have their own limits."""
+    figure, grid = plot_style.make_figure(len(content["margins"]), 1, width, 2.4)
+    for axes, (name, one), limit in zip(grid[:, 0], content["margins"].items(), content["thresholds"], strict=False):
+        is_lower, label = limit["side"] == "at least", escape_label(name)
+        side, value, words = (
+            (1.0 if is_lower else -1.0),
+            limit["value"],
+            f"the limit, {label} {'≥' if is_lower else '≤'}",
+        )
+        words, x = f"{words} {value:g}", f"{'smallest' if is_lower else 'largest'} true {label} of a run"
+        if not has_common_limits(content):
+            side, value, words, x = 1.0, 0.0, "the limit", f"left to the limit of {label}"
+        draw_histogram(axes, [(side * edge + value, side * nxt + value) for edge, nxt in pairwise(one["edges"])], one)
+        axes.axvline(value, color="black", linestyle="--", linewidth=1.2)
+        axes.annotate(words, (value, 1.0), xycoords=("data", "axes fraction"), xytext=(0, 3), fontsize=8,
+                      textcoords="offset points", ha="center")  # fmt: skip
+        plot_style.format_axes(axes, x=x, y="runs")
+    return figure
+
+
+def draw_histogram(axes: Any, bars: list[tuple[float, float]], one: dict[str, Any]) -> None:
+    """Draw a histogram of runs, with counts on the bars if they are few."""
+    filled = [
+        (0.5 * (a + b), count, BAD if edge <= 0.0 else GUARDED)
+        for (a, b), count, edge in zip(bars, one["counts"], one["edges"][1:], strict=True)
+        if count
+    ]
+    positions, counts, colours = zip(*filled, strict=True)
+    ends = [end for bar in bars for end in bar]
+    low, high = min(ends), max(ends)
+    scale = max(0.5 * abs(low + high), high - low)  # includes 0, so that a limit that is met exactly has a scale
+    axes.set_xlim(low - 0.1 * scale, high + 0.1 * scale)
+    axes.bar(positions, counts, max(abs(bars[0][1] - bars[0][0]), (high - low + 0.2 * scale) / MAX_BARS), color=colours)
+    if max(counts) > LOG_SCALE_RATIO * min(counts):
+        axes.set_yscale("log")
+        axes.set_ylim(bottom=0.5)
+    for position, count, colour in filled if len(filled) <= 6 else []:
+        axes.annotate(f"{count:,}", (position, count), xytext=(-4, -1), textcoords="offset points", ha="right",
+                      va="top", fontsize=8, color=colour)  # fmt: skip
+
+
+def plot_regret(content: dict[str, Any], width: float) -> Any:
+    """Plot regret over rounds, and the theorem's bound."""
+    found = content["regret"]
+    rounds, cuts = found["rounds"], found["quantiles"]
+    figure, grid = plot_style.make_figure(1, 1, width, 3.0)
+    axes = grid[0, 0]
+    plot_style.draw_band(
+        axes, rounds, cuts["0.1"], cuts["0.5"], cuts["0.9"], GUARDED, "the median run, and eight in ten"
+    )
+    axes.plot(rounds, cuts["1"], color=GUARDED, linestyle=":", label="the worst run")
+    if found["bound"] is not None:
+        axes.plot(rounds, found["bound"], color="black", linestyle="--", label="the theorem's bound")
+        if min(cuts["0"]) > 0.0:
+            axes.set_yscale("log")
+    plot_style.format_axes(axes, y="reward lost so far")
+    plot_style.format_round_axis(axes)
+    plot_style.add_legend_below(figure, axes, 3 if width == WIDE_INCHES else 1)
+    return figure

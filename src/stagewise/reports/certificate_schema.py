@@ -1,149 +1,149 @@
-"""The schema of a certificate's file. Whether the content is true is tested by `verify`."""
+"""The schema of a certificate's file. Whether the content is true is tested by `verify_certificate`."""
 
 import json
 import math
-from collections.abc import Sequence
-from typing import Annotated, Any, Literal
-
-from pydantic import AfterValidator, ConfigDict, Field, ValidationError, conlist, create_model
+import re
+from typing import Any, NamedTuple
 
 from stagewise.problem.errors import ErrorCode, InvalidFile
 from stagewise.problem.formatting import safe_repr
-from stagewise.reports.evidence import FORMAT, VERSION
+from stagewise.reports.evidence import BARS, FORMAT, LEVELS, VERSION
 from stagewise.reports.regret_bound import RegretTheorem
-from stagewise.reports.run_statistics import BARS, LEVELS
 
 REREAD_HINT = "read it with the stagewise that wrote it, or certify again"
 
 
-def build_table_model(
-    fields: dict[str, Any], optional: Sequence[str] = (), extra: Literal["forbid", "allow"] = "forbid"
-) -> Any:
-    """Return a model with these keys, of these types, and no others."""
-    strict = ConfigDict(extra=extra, strict=True, allow_inf_nan=False)
-    given: dict[str, Any] = {name: (kind, None if name in optional else ...) for name, kind in fields.items()}
-    return create_model("Table", __config__=strict, **given)
+class Number(NamedTuple):
+    """The form of a number; a bool is none."""
+
+    low: float
+    high: float
+    kind: Any = int | float
 
 
-def build_quantiles_type(kind: Any) -> Any:
-    """Return the type of a value at every quantile."""
-    return Annotated[dict[Literal[LEVELS], kind], Field(min_length=len(LEVELS))]  # type: ignore[valid-type]
+class Rows(NamedTuple):
+    """The form of a list of entries of one form."""
+
+    entry: Any
+    least: int = 0
+    most: float = math.inf
 
 
-def check_curves(regret: Any) -> Any:
-    """Reject curves of different lengths, and an incomplete bound."""
-    curves = [*regret.quantiles.values(), *([] if regret.bound is None else [regret.bound])]
-    if any(len(curve) != len(regret.rounds) for curve in curves):
-        raise ValueError("has curves of other lengths than its rounds")
-    if len({regret.bound is None, regret.above is None, regret.failure is None}) > 1:
-        raise ValueError("has a bound, a number of runs above it or a probability of it without the others")
-    return regret
+class Table(NamedTuple):
+    """The form of a mapping from any names to values of one form."""
+
+    entry: Any
+    least: int = 0
 
 
-VERDICT = Literal["supported", "refuted", "undecided"]
-COUNT: Any = Annotated[int, Field(ge=0, lt=2**62)]
-POSITIVE: Any = Annotated[int, Field(ge=1, lt=2**62)]
-NUMBER: Any = Annotated[float, Field(ge=-1e100, le=1e100)]
-SHARE: Any = Annotated[float, Field(ge=0.0, le=1.0)]
-SECONDS: Any = Annotated[float, Field(ge=0.0, le=1e12)]
-NAME: Any = Annotated[str, Field(min_length=1, max_length=200)]
-DAY: Any = Annotated[str, Field(pattern="^[0-9]{4}-[0-9]{2}-[0-9]{2}$")]
-THEOREM: Any = Literal[tuple(str(code) for code in RegretTheorem)]
-DIGEST: Any = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
-NUMBERS, BETWEEN = conlist(NUMBER), conlist(SHARE, min_length=2, max_length=2)
-CUTS = build_quantiles_type(NUMBER)
-EVIDENCE: dict[str, Any] = {
+def find_fault(value: Any, form: Any, path: str) -> str | None:
+    """Return what is wrong with a value, or None.
+
+    A form is a `Number`, `Rows`, a `Table`, a mapping of fields ("name?" may be missing, "*" allows others), a pattern
+    of text, a set of words, a type, or a tuple (None, form), where the value may be None.
+    """
+    if isinstance(form, Number):
+        is_number = isinstance(value, form.kind) and not isinstance(value, bool)
+        rule = "" if is_number and form.low <= value <= form.high else f"a number from {form.low:g} to {form.high:g}"
+    elif isinstance(form, Rows):
+        rule = "" if isinstance(value, list) and form.least <= len(value) <= form.most else "a list of this length"
+    elif isinstance(form, Table):
+        rule = "" if isinstance(value, dict) and len(value) >= form.least else "a table that is not empty"
+    elif isinstance(form, dict):
+        rule = "" if isinstance(value, dict) else "a table"
+    elif isinstance(form, tuple):
+        return None if value is None else find_fault(value, form[1], path)
+    elif isinstance(form, str | frozenset):
+        fits = isinstance(value, str) and (value in form if isinstance(form, frozenset) else re.fullmatch(form, value))
+        rule = "" if fits else f"one of {', '.join(sorted(form))}" if isinstance(form, frozenset) else f"like {form}"
+    else:
+        rule = "" if isinstance(value, form) else "of another type"
+    if rule:
+        shown = "" if isinstance(value, dict | list) else f" is {safe_repr(value)}; it"
+        return f"{path[-80:]}{shown} must be {rule}"
+    entries: list[tuple[Any, Any, str]] = []
+    if isinstance(form, Rows):
+        entries = [(one, form.entry, f"{path}.{index}") for index, one in enumerate(value)]
+    elif isinstance(form, Table):
+        entries = [(one, form.entry, f"{path}.{name}") for name, one in value.items()]
+    elif isinstance(form, dict):
+        known, prefix = {name.rstrip("?"): name for name in form}, f"{path}." if path else ""
+        for name in [] if "*" in form else value.keys() - known.keys():
+            return f"{prefix}{name} is not a field of a certificate"
+        for name, written in known.items():
+            if name in value:
+                entries.append((value[name], form[written], prefix + name))
+            elif not written.endswith(("?", "*")):
+                return f"{prefix}{name} is missing"
+    return next((fault for entry in entries if (fault := find_fault(*entry))), None)
+
+
+VERDICT = frozenset({"supported", "refuted", "undecided"})
+COUNT, POSITIVE = Number(0, 2**62 - 1, int), Number(1, 2**62 - 1, int)
+NUMBER, SHARE, SECONDS = Number(-1e100, 1e100), Number(0.0, 1.0), Number(0.0, 1e12)
+NUMBERS, BETWEEN, CUTS = Rows(NUMBER), Rows(SHARE, 2, 2), dict.fromkeys(LEVELS, NUMBER)
+EVIDENCE = {
     **{"occurrences": COUNT, "runs": POSITIVE, "allowed": SHARE, "verdict": VERDICT},
-    **{"anytime": BETWEEN, "exact": BETWEEN | None, "runs_needed": POSITIVE | None},
+    **{"anytime": BETWEEN, "exact": (None, BETWEEN), "runs_needed": (None, POSITIVE)},
 }
-CURVES = build_table_model(
-    {
-        "rounds": conlist(POSITIVE, min_length=1),
-        "quantiles": build_quantiles_type(NUMBERS),
-        **{"bound": NUMBERS | None, "above": COUNT | None, "theorem": THEOREM, "failure": NUMBER | None},
-    }
-)
-MARGIN = build_table_model(
-    {
-        "quantiles": CUTS,
-        "counts": conlist(COUNT, min_length=BARS, max_length=BARS),
-        "edges": conlist(NUMBER, min_length=BARS + 1, max_length=BARS + 1),
-    }
-)
-BATCH = build_table_model(
-    {
-        **{"first": COUNT, "runs": POSITIVE, "violating_runs": COUNT, "missing": conlist(COUNT)},
-        **{"regret": NUMBER, "margin": NUMBERS, "digest": DIGEST},
-    }
-)
-PLAN = build_table_model(
-    {
-        **{"rounds": POSITIVE, "runs": POSITIVE, "seed": Annotated[int, Field(ge=0, lt=2**64)], "batch": POSITIVE},
-        **{"stop_early": bool, "backend": Literal["cpu", "python", "cuda"], "points": POSITIVE},
-    }
-)
-MADE = build_table_model(
-    {
-        **{"day": DAY | None, "versions": dict[str, str], "machine": str},
-        **{"name": NAME | None, "seconds": SECONDS, "compile_seconds": SECONDS | None},
+FILE: dict[str, Any] = {
+    **{"format": str, "version": COUNT, "verify": str, "mixes": bool},
+    **{"verdict": VERDICT, "coverage_verdict": VERDICT, "violations": EVIDENCE},
+    "claim": {"delta": SHARE, "confidence": Number(1e-12, 1.0 - 1e-12), "rounds": POSITIVE},
+    "coverage": Rows({"signal": str, **EVIDENCE}),
+    "first_violation": (None, CUTS),
+    "optimism": (None, {"runs": COUNT, "rounds": COUNT}),
+    "regret": {
+        **{"rounds": Rows(POSITIVE, 1), "quantiles": dict.fromkeys(LEVELS, NUMBERS)},
+        **{"bound": (None, NUMBERS), "above": (None, COUNT), "failure": (None, NUMBER)},
+        "theorem": frozenset(map(str, RegretTheorem)),
     },
-    optional=["day", "name", "compile_seconds"],
-)
-FILE = build_table_model(
-    {
-        **{
-            "format": str,
-            "version": int,
-            "verify": str,
-            "verdict": VERDICT,
-            "coverage_verdict": VERDICT,
-            "mixes": bool,
+    "margins": Table(
+        {"quantiles": CUTS, "counts": Rows(COUNT, BARS, BARS), "edges": Rows(NUMBER, BARS + 1, BARS + 1)}, 1
+    ),
+    "first_near_optimal_round": {"never": COUNT, "quantiles": (None, CUTS)},
+    "policy": {"kind": str, "settings": dict | str},
+    "thresholds": Rows({"name": str, "side": frozenset({"at most", "at least"}), "value": NUMBER}, 1),
+    "assumptions": Rows({"assumption": str, "declared": NUMBERS, "real": NUMBERS, "kept": bool}),
+    "world": {"family": str, "name?": str, "spread?": (None, SHARE), "*": object},
+    "closeness?": (None, {"runs": POSITIVE, "rounds": POSITIVE, "limits": Rows({"met": COUNT, "left": NUMBER}, 1)}),
+    "plan": {
+        **{"rounds": POSITIVE, "runs": POSITIVE, "seed": Number(0, 2**64 - 1, int), "batch": POSITIVE},
+        **{"stop_early": bool, "backend": frozenset({"cpu", "python", "cuda"}), "points": POSITIVE},
+    },
+    "batches": Rows(
+        {
+            **{"first": COUNT, "runs": POSITIVE, "violating_runs": COUNT, "missing": Rows(COUNT)},
+            **{"regret": NUMBER, "margin": NUMBERS, "digest": "[0-9a-f]{64}"},
         },
-        "claim": build_table_model(
-            {"delta": SHARE, "confidence": Annotated[float, Field(gt=0.0, lt=1.0)], "rounds": POSITIVE}
-        ),
-        "violations": build_table_model(EVIDENCE),
-        "first_violation": CUTS | None,
-        "coverage": conlist(build_table_model({"signal": str, **EVIDENCE})),
-        "optimism": build_table_model({"runs": COUNT, "rounds": COUNT}) | None,
-        "regret": Annotated[CURVES, AfterValidator(check_curves)],
-        "margins": Annotated[dict[str, MARGIN], Field(min_length=1)],  # type: ignore[valid-type]
-        "first_near_optimal_round": build_table_model({"never": COUNT, "quantiles": CUTS | None}),
-        "policy": build_table_model({"kind": str, "settings": dict[str, Any] | str}),
-        "thresholds": conlist(
-            build_table_model({"name": str, "side": Literal["at most", "at least"], "value": NUMBER}), min_length=1
-        ),
-        "assumptions": conlist(
-            build_table_model({"assumption": str, "declared": NUMBERS, "real": NUMBERS, "kept": bool})
-        ),
-        "world": build_table_model(
-            {"family": str, "name": str, "spread": SHARE | None}, optional=["name", "spread"], extra="allow"
-        ),
-        "closeness": build_table_model(
-            {
-                **{"runs": POSITIVE, "rounds": POSITIVE},
-                "limits": conlist(build_table_model({"met": COUNT, "left": NUMBER}), min_length=1),
-            }
-        )
-        | None,
-        **{"plan": PLAN, "batches": conlist(BATCH, min_length=1), "made": MADE},
+        1,
+    ),
+    "made": {
+        **{"day?": (None, "[0-9]{4}-[0-9]{2}-[0-9]{2}"), "versions": Table(str), "machine": str},
+        **{"name?": (None, ".{1,200}"), "seconds": SECONDS, "compile_seconds?": (None, SECONDS)},
     },
-    optional=["closeness"],
-)
+}
+
+
+def find_curve_fault(regret: dict[str, Any]) -> str | None:
+    """Return whether the curves of regret do not fit each other."""
+    curves = [*regret["quantiles"].values(), *([] if regret["bound"] is None else [regret["bound"]])]
+    if any(len(curve) != len(regret["rounds"]) for curve in curves):
+        return "regret has curves of other lengths than its rounds"
+    if len({regret[name] is None for name in ("bound", "above", "failure")}) > 1:
+        return "regret has a bound, a number of runs above it or a probability of it without the others"
+    return None
 
 
 def parse_certificate(text: str, path: Any) -> dict[str, Any]:
     """Return the content of a certificate, or reject the text from `path`."""
+    content: Any = None
     try:
         content = json.loads(text, parse_constant=parse_finite, parse_float=parse_finite)
+        wrong = None if isinstance(content, dict) else "it is no table"
     except (ValueError, RecursionError) as error:
-        raise InvalidFile(
-            ErrorCode.FILE_INVALID,
-            "{path} is not a certificate, because it is not valid JSON: {error}",
-            path=path,
-            error=error,
-        ) from None
-    if not isinstance(content, dict) or (content.get("format"), content.get("version")) != (FORMAT, VERSION):
+        wrong = str(error)
+    if not wrong and (content.get("format"), content.get("version")) != (FORMAT, VERSION):
         raise InvalidFile(
             ErrorCode.FILE_OF_OTHER_VERSION,
             "{path} is not a certificate of this version of stagewise ({format} {version}); {reread_hint}",
@@ -152,21 +152,11 @@ def parse_certificate(text: str, path: Any) -> dict[str, Any]:
             version=VERSION,
             reread_hint=REREAD_HINT,
         )
-    try:
-        FILE.model_validate(content)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        where = ".".join(map(str, first["loc"]))[:80]
-        given = "" if isinstance(first["input"], dict | list) else f" is {safe_repr(first['input'])}"
-        wrong = f"{where}{given}: {first['msg'][0].lower()}{first['msg'][1:160]}"
-        raise InvalidFile(
-            ErrorCode.FILE_INVALID,
-            "{path} is not a valid certificate: {wrong}; {reread_hint}",
-            path=path,
-            wrong=wrong,
-            reread_hint=REREAD_HINT,
-        ) from None
-    return content
+    wrong = wrong or find_fault(content, FILE, "") or find_curve_fault(content["regret"])
+    if wrong:
+        template = "{path} is not a valid certificate: {wrong}; {reread_hint}"
+        raise InvalidFile(ErrorCode.FILE_INVALID, template, path=path, wrong=wrong[:200], reread_hint=REREAD_HINT)
+    return dict(content)
 
 
 def parse_finite(text: str) -> float:

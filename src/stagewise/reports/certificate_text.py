@@ -1,4 +1,4 @@
-"""The sentences of a certificate's page."""
+"""The sentences of a certificate: its title, headline, claim, worlds, regret and distance to the limits."""
 
 from typing import Any
 
@@ -7,14 +7,9 @@ from stagewise.reports.regret_bound import THEOREMS, RegretTheorem
 
 MAX_TITLE_LIMITS = 3  # limits that a title names
 ROUNDING = 1e-9  # below it numbers are rounding
-STOPPING_NOTES = (  # by whether the runs were stopped before all were played
-    "All planned runs were played, so the exact interval of Clopper and Pearson applies.",
-    "The runs were stopped when the verdict was clear; the interval holds at every number of runs at once, so stopping "
-    "early is valid.",
-)
-MIXTURE_NOTE = (
-    "Single actions of a mixture: the guarantee is for the expected cost of the mixture that an action is drawn from, "
-    "and a single action may cost more."
+TIGHT_NOTE = (
+    "A limit that is met exactly is kept: the policy goes as far as the declared bounds allow, which is the limit "
+    "itself if a cost is as large as declared."
 )
 
 
@@ -105,11 +100,7 @@ def describe_worlds(world: dict[str, Any]) -> str:
 
 def describe_regret(content: dict[str, Any]) -> str:
     """Return sentences on regret, its bound, optimism and the time to become near-optimal."""
-    evidence, first_near_optimal_round, optimism = (
-        content["regret"],
-        content["first_near_optimal_round"],
-        content["optimism"],
-    )
+    evidence, near_optimal, optimism = (content[name] for name in ("regret", "first_near_optimal_round", "optimism"))
     last = {level: row[-1] for level, row in evidence["quantiles"].items()}
     text = [
         f"Against an oracle, the median run lost {format_number(last['0.5'])} in all, one run of a hundred "
@@ -131,20 +122,86 @@ def describe_regret(content: dict[str, Any]) -> str:
             f"The optimistic reward was below what was possible in {optimism['rounds']:,} rounds of "
             f"{optimism['runs']:,} runs (the theorem says: in none, while all intervals hold)."
         )
-    runs = content["violations"]["runs"]
-    if first_near_optimal_round["quantiles"] is None:
+    if near_optimal["quantiles"] is None:
         text.append("No run reached nine tenths of the possible gain in any round.")
     else:
         text.append(
             f"Nine tenths of the possible gain over the safe action were first reached in round "
-            f"{format_number(first_near_optimal_round['quantiles']['0.5'])} (median; "
-            f"{first_near_optimal_round['never']:,} of {runs:,} runs never did)."
+            f"{format_number(near_optimal['quantiles']['0.5'])} (median; "
+            f"{near_optimal['never']:,} of {content['violations']['runs']:,} runs never did)."
         )
     return " ".join(text)
 
 
-def format_duration(made: dict[str, Any]) -> str:
-    """Return the time of the simulation, and of compiling if it was measured."""
-    if made.get("compile_seconds") is None:
-        return f"{made['seconds']:,} seconds, compiling included"
-    return f"{made['seconds']:,} seconds, after {made['compile_seconds']:,} of compiling or loading compiled code"
+def has_common_limits(content: dict[str, Any]) -> bool:
+    """Say whether all runs have the same limits; policies that a function draws may differ."""
+    return not content["world"].get("draws_policies", False)
+
+
+def describe_margins(content: dict[str, Any]) -> list[str]:
+    """Return a paragraph for each limit on how close runs came to it, and one on when limits were first broken."""
+    closeness = content.get("closeness") or {"limits": []}
+    paragraphs = []
+    for index, (name, margin) in enumerate(content["margins"].items()):
+        cuts, limit = margin["quantiles"], content["thresholds"][index]
+        sentences = [
+            describe_largest_cost(name, cuts["0"], limit)
+            if has_common_limits(content)
+            else f"The smallest distance of any round to the limit of {name} was {format_number(cuts['0'])}.",
+            describe_runs(content, cuts),
+        ]
+        if index < len(closeness["limits"]):
+            sentences.append(describe_rounds(closeness, closeness["limits"][index]))
+        paragraphs.append(" ".join(sentences))
+    if any(abs(margin["quantiles"]["0.5"]) < ROUNDING for margin in content["margins"].values()):
+        paragraphs.append(TIGHT_NOTE)
+    if content["first_violation"] is not None:
+        median = format_number(content["first_violation"]["0.5"])
+        paragraphs.append(f"In runs that broke a limit, the first round to do so was {median} (median).")
+    return paragraphs
+
+
+def describe_largest_cost(name: str, left: float, limit: dict[str, Any]) -> str:
+    """Return the largest cost of all rounds, and its distance to the limit."""
+    word, sign = ("smallest", 1.0) if limit["side"] == "at least" else ("largest", -1.0)
+    text = f"The {word} true expected {name} of any round of any run was "
+    value = format_number(limit["value"])
+    if abs(left) < ROUNDING:
+        return f"{text}exactly the limit of {value}."
+    side = "inside" if left > 0.0 else "beyond"
+    cost = format_number(limit["value"] + sign * left)
+    return f"{text}{cost}, {format_number(abs(left))} {side} the limit of {value}."
+
+
+def describe_runs(content: dict[str, Any], cuts: dict[str, float]) -> str:
+    """Return the distribution over runs of the round that came closest."""
+    runs, broken = content["violations"]["runs"], content["violations"]["occurrences"]
+    exact = [level for level, left in cuts.items() if abs(left) < ROUNDING]
+    if "1" in exact and (broken == 0 or len(content["margins"]) == 1):
+        rest = f"All {runs:,} runs" if broken == 0 else f"All {runs - broken:,} runs that did not break it"
+        return f"{rest} met it exactly in the round that came closest."
+    if exact:
+        share = max(map(float, exact)) - min(map(float, exact))
+        return (
+            f"In the round that came closest, at least {format_percent(share)} of runs met it exactly; the largest "
+            f"distance was {format_number(cuts['1'])}."
+        )
+    if cuts["0.5"] < 0.0:
+        best = f"{format_number(abs(cuts['1']))} {'beyond' if cuts['1'] < 0.0 else 'inside'}"
+        return (
+            f"In its worst round the median run was {format_number(-cuts['0.5'])} beyond it, and the best run {best}."
+        )
+    return (
+        f"In the round of a run that came closest, the distance was {format_number(cuts['0.5'])} in the median run, "
+        f"{format_number(cuts['0.01'])} or less in one run of a hundred, and {format_number(cuts['0'])} in the worst."
+    )
+
+
+def describe_rounds(closeness: dict[str, Any], one: dict[str, Any]) -> str:
+    """Return in how many rounds the limit was met exactly, and the mean distance of a round."""
+    runs = "the first run" if closeness["runs"] == 1 else f"the first {closeness['runs']:,} runs"
+    share = format_percent(one["met"] / closeness["rounds"]) if one["met"] else "none"
+    return (
+        f"Of {closeness['rounds']:,} rounds of {runs}, {share} were exactly at the limit, and the mean distance to it "
+        f"was {format_number(one['left'])}."
+    )

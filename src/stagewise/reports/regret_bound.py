@@ -63,23 +63,22 @@ def compute_regret_bound(policy: Any, world: Any, rounds: Ints) -> RegretBound |
         return RegretTheorem.SOLVER_GAPS
     if adapter.has_linear_means and not world.actions.is_list:
         return RegretTheorem.CONVEX_SET
-    if policy.safe_action.is_per_round:
+    safe, limits = policy.safe_action, policy.thresholds
+    if safe.is_per_round:
         return RegretTheorem.PER_ROUND_SAFE_ACTION
-    if (policy.safe_action.reward is None and not policy.safe_action.is_origin) or policy.thresholds.safe is None:
+    if (safe.reward is None and not safe.is_origin) or limits.safe is None:
         return RegretTheorem.UNKNOWN_SAFE_ACTION
-    slack = float(np.min(policy.thresholds.signs * (policy.thresholds.values - policy.thresholds.safe)))
-    lift = compute_cost_weight(policy, slack)
+    lift = compute_cost_weight(policy, float(np.min(limits.signs * (limits.values - limits.safe))))
     if lift is None:
         return RegretTheorem.REWARD_SCALE_TOO_SMALL
-    if theorem == "arms":
-        if not adapter.is_builtin or theorem not in adapter.theorems or world.most[0] > 1.0:
-            return RegretTheorem.OTHER_WORLD
-        if int(rounds[-1]) // policy.arms > MAX_PULLS:
-            return RegretTheorem.TOO_MANY_PULLS
-        return compute_arms_bound(policy, lift, rounds)
-    if not adapter.is_builtin or theorem not in adapter.theorems or world.most[0] > 1.0 + 1e-9:
+    slight = 0.0 if theorem == "arms" else 1e-9
+    if not adapter.is_builtin or theorem not in adapter.theorems or world.most[0] > 1.0 + slight:
         return RegretTheorem.OTHER_WORLD
-    return compute_linear_bound(policy, world, lift, rounds, theorem == "mixtures")
+    if theorem != "arms":
+        return compute_linear_bound(policy, world, lift, rounds, theorem == "mixtures")
+    if int(rounds[-1]) // policy.arms > MAX_PULLS:
+        return RegretTheorem.TOO_MANY_PULLS
+    return compute_arms_bound(policy, lift, rounds)
 
 
 def compute_bound_values(policy: Any, world: Any, rounds: Ints) -> Floats:

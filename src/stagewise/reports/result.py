@@ -10,15 +10,16 @@ from stagewise.engine.compile import Floats, Ints
 from stagewise.files.paths import parse_path
 from stagewise.problem.errors import ErrorCode, InvalidFile
 from stagewise.problem.formatting import safe_repr
-from stagewise.reports.manifest_files import (
+from stagewise.reports.output_files import (
     RESTORE_HINT,
     from_parquet,
+    make_folder,
     read_manifest,
     read_verified,
+    reject_result,
     to_parquet,
     write_with_manifest,
 )
-from stagewise.reports.output_folder import make_folder
 
 FORMAT, VERSION = "stagewise-result", 2
 CURVE_FILE, RUN_FILE = "curves.parquet", "runs.parquet"
@@ -127,14 +128,12 @@ class Result:
             InvalidFile: There is no result, or it was changed.
         """
         path = parse_path(folder, "the folder")
-        try:
-            manifest = read_manifest(path)
-        except FileNotFoundError:
-            raise InvalidFile(ErrorCode.FILE_NOT_FOUND, "{problem}", problem=describe_missing(path)) from None
+        manifest = read_manifest(path)
+        if manifest is None:
+            raise InvalidFile(ErrorCode.FILE_NOT_FOUND, describe_missing(path))
         digests = manifest.pop("files", None)
-        if (manifest.pop("format", 0), manifest.pop("version", 0)) != (FORMAT, VERSION) or not isinstance(
-            digests, dict
-        ):
+        form = (manifest.pop("format", 0), manifest.pop("version", 0))
+        if form != (FORMAT, VERSION) or not isinstance(digests, dict):
             raise InvalidFile(
                 ErrorCode.FILE_OF_OTHER_VERSION,
                 "{folder} is not a result of this version of stagewise ({format} {version}); {restore_hint}",
@@ -149,14 +148,8 @@ class Result:
         try:
             return cls.from_tables(curves, totals, manifest)
         except (KeyError, ValueError, ZeroDivisionError) as error:
-            wrong = f"its tables do not fit each other, {error!r}"
-            raise InvalidFile(
-                ErrorCode.FILE_CORRUPT,
-                "{folder} is not a complete result: {wrong}; {restore_hint}",
-                folder=path,
-                wrong=wrong,
-                restore_hint=RESTORE_HINT,
-            ) from None
+            reason = f"its tables do not fit each other, {error!r}; {RESTORE_HINT}"
+            raise reject_result(ErrorCode.FILE_CORRUPT, path, reason) from None
 
     @classmethod
     def from_tables(cls, curves: dict[str, Any], totals: dict[str, Any], manifest: dict[str, Any]) -> "Result":
@@ -209,11 +202,7 @@ def get_lower_limits(result: Result) -> list[bool]:
 
 def load_if_present(folder: Path) -> Result | None:
     """Return the result of a folder; None: there is none."""
-    try:
-        read_manifest(folder)
-    except FileNotFoundError:
-        return None
-    return Result.load(folder)
+    return None if read_manifest(folder) is None else Result.load(folder)
 
 
 def describe_missing(folder: Path) -> str:

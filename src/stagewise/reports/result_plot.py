@@ -1,4 +1,4 @@
-"""Plot results: reward, costs beside limits and regret, with bands over runs."""
+"""Results as a plot (reward, costs beside limits and regret, with bands over runs) and as a table."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 from stagewise.engine.compile import Floats
 from stagewise.reports import plot_style
 from stagewise.reports.plot_style import escape_label
-from stagewise.reports.result import Result
+from stagewise.reports.result import Result, get_lower_limits, standard_error
 
 MAX_LIMITS = 24  # more panels could not be read
 TOLERANCE = 1e-12
@@ -95,3 +95,25 @@ def iterate_distinct_optima(results: dict[str, Result]) -> Iterator[tuple[Any, F
         if not any(optimum.shape == other.shape and abs(optimum - other).max() < TOLERANCE for other in kept):
             kept.append(optimum)
             yield result.rounds, optimum
+
+
+def format_table(results: dict[str, Result]) -> str:
+    """Return a Markdown table: regret with its standard error, worst costs, violations, reward at the end."""
+    lines = [
+        "| policy | regret | ± | worst cost | violating rounds | reward at the end / safe action | / optimum |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for name, result in results.items():
+        last = result.regret[:, -1]
+        error = standard_error(last)
+        worst = zip(result.max_cost.T, get_lower_limits(result), strict=True)
+        costs = ", ".join(f"{column.min() if is_lower else column.max():.4f}" for column, is_lower in worst)
+        reward, safe = result.reward[:, -1].mean(), get_safe_mean(result, 0)
+        optimum = result.optimum[:, -1].mean()
+        share = f"{reward / optimum:.3f}" if optimum else "–"  # nothing was possible
+        reward_text = f"{reward:.4g} / {safe:.4g}" if safe is not None else f"{reward:.4g}"
+        violating = int(result.violations.sum())
+        lines.append(
+            f"| {name} | {last.mean():,.1f} | {error:,.1f} | {costs} | {violating} | {reward_text} | {share} |"
+        )
+    return "\n".join(lines) + "\n"

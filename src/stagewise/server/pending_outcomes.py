@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stagewise.agent.e_process import BLOCK
+from stagewise.agent.outcome_queue import BLOCK
 from stagewise.engine.compile import Floats
 from stagewise.problem.signals import Limit, Reward
 from stagewise.server.event_log import SHOWN

@@ -13,11 +13,17 @@ from stagewise.problem.checks import check_bool, check_number
 from stagewise.problem.errors import ErrorCode, InvalidProblem
 from stagewise.problem.formatting import safe_repr, suggest_percent
 from stagewise.reports.certificate import Certificate
-from stagewise.reports.evidence import ClaimTerms, add_batch, is_decided, summarize_evidence
-from stagewise.reports.output_folder import check_folder
+from stagewise.reports.evidence import (
+    ClaimTerms,
+    add_batch,
+    compute_totals,
+    is_decided,
+    summarize_evidence,
+    summarize_runs,
+)
+from stagewise.reports.output_files import check_folder
 from stagewise.reports.regret_bound import RegretTheorem, compute_regret_bound
 from stagewise.reports.result import Result, merge_results
-from stagewise.reports.run_statistics import compute_totals, summarize_runs
 from stagewise.simulation.certificate_claim import build_terms, describe_setting
 from stagewise.simulation.closeness import measure_closeness
 from stagewise.simulation.executors import Workers

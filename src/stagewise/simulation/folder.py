@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from stagewise.files.atomic_write import write_text
 from stagewise.problem.errors import ErrorCode, InvalidFile
-from stagewise.reports.output_folder import check_folder, make_folder, write_text
+from stagewise.reports.output_files import check_folder, make_folder
 from stagewise.reports.result import Result, load_if_present
 
 PLAN_KEYS = (

@@ -18,9 +18,8 @@ from stagewise.reports.certificate_comparison import (
     find_impossible,
     is_histogram_consistent,
 )
-from stagewise.reports.evidence import ClaimTerms, add_batch, is_decided
+from stagewise.reports.evidence import ClaimTerms, add_batch, compute_totals, get_column, is_decided
 from stagewise.reports.result import Result, merge_results
-from stagewise.reports.run_statistics import compute_totals, get_column
 from stagewise.simulation.certificate_claim import build_terms
 from stagewise.simulation.certify import build_audited_job, build_content, build_plan
 from stagewise.simulation.closeness import measure_closeness

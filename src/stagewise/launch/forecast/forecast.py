@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from stagewise.agent.agent import Agent
+from stagewise.files.atomic_write import write_text
 from stagewise.files.paths import parse_path
 from stagewise.launch.decision_log import resolve_problem
 from stagewise.launch.forecast.case_forecast import CaseForecast, summarize_case
@@ -22,7 +23,7 @@ from stagewise.launch.notes import Note, NoteCode
 from stagewise.policies.problem import Problem
 from stagewise.problem.checks import check_bool, check_integer, check_seed
 from stagewise.problem.errors import ErrorCode, InvalidProblem
-from stagewise.reports.output_folder import make_folder, write_text
+from stagewise.reports.output_files import make_folder
 from stagewise.simulation.executors import Workers
 from stagewise.simulation.plan import get_versions
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from stagewise.problem.errors import ErrorCode
-from stagewise.server.web.http_types import HTTPError
+from stagewise.server.web.errors import HTTPError
 
 FORM_ACTIONS = ("kill", "resume", "mode", "acknowledge")
 MAX_REASON_LENGTH = 2000

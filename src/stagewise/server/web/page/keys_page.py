@@ -6,7 +6,7 @@ from starlette.responses import Response
 
 from stagewise.problem.errors import ErrorCode
 from stagewise.server.access_keys import ROLES, AccessKeys
-from stagewise.server.web.http_types import HTTPError
+from stagewise.server.web.errors import HTTPError
 from stagewise.server.web.page.page_responses import html_response, redirect
 from stagewise.server.web.page.render import render_template
 from stagewise.server.web.page.sessions import Session

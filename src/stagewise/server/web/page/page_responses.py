@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 
 from stagewise.problem.errors import ErrorCode
-from stagewise.server.web.http_types import HTTPError
+from stagewise.server.web.errors import HTTPError
 
 CONTENT_SECURITY_POLICY = "; ".join(
     (

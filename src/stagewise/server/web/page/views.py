@@ -10,8 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from stagewise.problem.errors import ErrorCode, StagewiseError
-from stagewise.server.web.error_mapping import to_http_error
-from stagewise.server.web.http_types import HTTPError
+from stagewise.server.web.errors import HTTPError, to_http_error
 from stagewise.server.web.page.form_actions import apply_form
 from stagewise.server.web.page.origin import Origin
 from stagewise.server.web.page.page_responses import data_response, html_response, read_form, redirect

@@ -1,0 +1,127 @@
+"""Output folders, and Parquet files with a manifest, which is written last and has a digest of each file and of itself.
+
+Parquet is encoded and decoded in memory, since the library behind it panics on a full disk and on damaged files.
+"""
+
+import io
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from stagewise.files.atomic_write import compute_sha256, write_bytes, write_text
+from stagewise.files.paths import check_fits_memory, get_os_reason, parse_path
+from stagewise.problem.errors import ErrorCode, InvalidFile
+from stagewise.problem.formatting import format_path
+
+MANIFEST = "manifest.json"
+MAGIC = b"PAR1"  # the first and last bytes of a Parquet file
+RESTORE_HINT = "restore a copy of it, or delete the folder and simulate again"
+
+
+def check_folder(folder: str | Path) -> Path:
+    """Return a folder that can be written or created; nothing is created yet."""
+    path = parse_path(folder, "the folder")
+    try:
+        existing = next(one for one in (path, *path.absolute().parents) if one.exists())
+        parent = format_path(existing)
+        reason = "" if existing.is_dir() else f"{parent} is a file; choose another path"
+        if not reason and not os.access(existing, os.W_OK | os.X_OK):
+            reason = f"{parent} is not writable"
+    except OSError as error:
+        reason = get_os_reason(error)
+    if reason:
+        raise InvalidFile.cannot_be(ErrorCode.FILE_NOT_WRITABLE, path, "used as a results folder", reason)
+    return path
+
+
+def make_folder(folder: str | Path) -> Path:
+    """Return a folder that can be written, created if needed."""
+    path = check_folder(folder)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InvalidFile.cannot_be(ErrorCode.FILE_NOT_WRITABLE, path, "created", error) from None
+    return path
+
+
+def write_with_manifest(folder: Path, manifest: dict[str, Any], files: dict[str, bytes]) -> None:
+    """Write files and their manifest; if interrupted, there is no manifest, so the files are not trusted."""
+    entries = {**manifest, "files": {name: compute_sha256(content) for name, content in files.items()}}
+    try:
+        (folder / MANIFEST).unlink(missing_ok=True)
+    except OSError as error:
+        raise InvalidFile.cannot_be(ErrorCode.FILE_NOT_WRITABLE, folder / MANIFEST, "replaced", error) from None
+    for name, content in files.items():
+        write_bytes(folder / name, content)
+    write_text(folder / MANIFEST, json.dumps({**entries, "digest": compute_manifest_digest(entries)}, indent=1))
+
+
+def compute_manifest_digest(entries: dict[str, Any]) -> str:
+    """Return the digest of a manifest's content, whatever its formatting."""
+    return compute_sha256(json.dumps(json.loads(json.dumps(entries)), sort_keys=True).encode())
+
+
+def read_manifest(folder: Path) -> dict[str, Any] | None:
+    """Return the content of a folder's manifest, or reject a changed one; None: there is none."""
+    try:
+        entries = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise InvalidFile.cannot_be(ErrorCode.FILE_NOT_FOUND, folder, "read as a results folder", error) from None
+    except (ValueError, RecursionError) as error:
+        raise reject_result(ErrorCode.FILE_CORRUPT, folder, f"its {MANIFEST} cannot be read: {error}") from None
+    if not isinstance(entries, dict):
+        raise reject_result(ErrorCode.FILE_WRONG_KIND, folder, f"its {MANIFEST} holds a {type(entries).__name__}")
+    if {"digest", "files"} & set(entries) and entries.pop("digest", None) != compute_manifest_digest(entries):
+        raise reject_result(ErrorCode.DIGEST_MISMATCH, folder, f"its {MANIFEST} was changed; {RESTORE_HINT}")
+    return entries
+
+
+def read_verified(path: Path, digest: str | None) -> bytes:
+    """Return the content of a file; reject content with another digest than in the manifest."""
+    check_fits_memory(path)
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        reason = f"{get_os_reason(error)}; {RESTORE_HINT}"
+        raise InvalidFile.cannot_be(ErrorCode.FILE_UNREADABLE, path, "read", reason) from None
+    if compute_sha256(content) != digest:
+        reason = f"it was changed, as its SHA-256 is not the one in {MANIFEST}; {RESTORE_HINT}"
+        raise reject_result(ErrorCode.DIGEST_MISMATCH, path, reason)
+    return content
+
+
+def reject_result(code: ErrorCode, path: Path, reason: str) -> InvalidFile:
+    """Return the error of a file or folder that is not a complete result."""
+    template = "{path} is not a complete result: {reason}"
+    return InvalidFile(code, template, path=format_path(path), reason=reason)
+
+
+def to_parquet(columns: dict[str, Any]) -> bytes:
+    """Return columns of numbers as the content of a Parquet file."""
+    from arro3.core import Array, Table
+    from arro3.io import write_parquet
+
+    arrays = [Array.from_numpy(np.ascontiguousarray(column)) for column in columns.values()]
+    buffer = io.BytesIO()
+    write_parquet(Table.from_arrays(arrays, names=list(columns)), buffer, compression="zstd(3)")
+    return buffer.getvalue()
+
+
+def from_parquet(content: bytes, path: Path) -> dict[str, Any]:
+    """Return the columns of a file; `path` is for messages."""
+    from arro3.io import read_parquet
+
+    if not (len(content) > 2 * len(MAGIC) and content.startswith(MAGIC) and content.endswith(MAGIC)):
+        raise reject_result(ErrorCode.FILE_CORRUPT, path, "it does not begin and end as a Parquet file does")
+    try:
+        table = read_parquet(io.BytesIO(content)).read_all()
+        return {name: table.column(name).to_numpy() for name in table.column_names}
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:  # a panic is no Exception
+        raise reject_result(ErrorCode.FILE_CORRUPT, path, f"it is no Parquet file: {error}") from None

@@ -34,7 +34,7 @@ from stagewise.server.store.base import Store
 from stagewise.server.store.factory import open_store, parse_file_path
 from stagewise.server.web.app import HttpSettings
 from stagewise.server.web.http_server import serve
-from stagewise.server.web.page.origin import parse_origin
+from stagewise.server.web.page.sessions import parse_origin
 from stagewise.server.web.requests import RateLimit
 
 STARTING_MESSAGE = "Starting; the first start compiles machine code, which takes some ten seconds"

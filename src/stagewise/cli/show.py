@@ -9,7 +9,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
-from stagewise.agent import snapshot, storage
+from stagewise.agent import replica, storage
 from stagewise.agent.agent import Agent
 from stagewise.files.paths import check_fits_memory, get_irregular_kind, parse_path, read_toml
 from stagewise.problem.errors import ErrorCode, InvalidFile
@@ -178,7 +178,7 @@ def describe_agent(path: Path) -> str | None:
 
 def describe_snapshot(path: Path) -> str | None:
     """Describe a policy snapshot."""
-    if get_format(path) != snapshot.FORMAT:
+    if get_format(path) != replica.FORMAT:
         return None
     content = read_json(path)
     kind, learned = content.get("policy", {}).get("kind"), content.get("learned")

@@ -218,7 +218,7 @@ def forecast(
     Example: stagewise forecast log.csv problem.toml --limits opt_out=0.01,0.02
     """
     from stagewise.launch.forecast.forecast import forecast as run_forecast
-    from stagewise.launch.forecast.forecast_log import ALL, LATER_HALF, NONE
+    from stagewise.launch.forecast.forecast_log import WarmStart
 
     with handle_errors(), announce_compilation():
         result = run_forecast(
@@ -229,7 +229,7 @@ def forecast(
             users=users,
             runs=runs,
             seed=seed,
-            warm_start=warm_start if warm_start in (ALL, LATER_HALF, NONE) else Path(warm_start),
+            warm_start=warm_start if warm_start in set(WarmStart) - {WarmStart.OTHER_LOG} else Path(warm_start),
             columns=parse_pairs(columns, "--columns"),
             executor=executor,
             progress=not quiet,

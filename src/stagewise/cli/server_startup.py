@@ -16,9 +16,8 @@ import typer
 from stagewise import __version__
 from stagewise.cli.problem_file import load_problem_file
 from stagewise.files.tables import read_table
-from stagewise.launch.decision_log import Log
+from stagewise.launch.decision_log import Log, select_learnable
 from stagewise.launch.doctor.doctor import doctor
-from stagewise.launch.learnable_rows import select_learnable
 from stagewise.policies.problem import Problem
 from stagewise.problem.checks import check_name
 from stagewise.problem.errors import ErrorCode, InvalidOutcome, InvalidProblem, StagewiseError

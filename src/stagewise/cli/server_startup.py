@@ -27,7 +27,7 @@ from stagewise.server.decision_server import DecisionServer, warm_up
 from stagewise.server.event_log import LOG, Event
 from stagewise.server.experiments import check_names
 from stagewise.server.messages import Conflict
-from stagewise.server.offline_log import OfflineLog, check_rows, describe_log_conflict, get_log_digest
+from stagewise.server.offline_log import DECODE_PART, OfflineLog, check_rows, describe_log_conflict
 from stagewise.server.store.base import Store
 from stagewise.server.store.factory import open_store, parse_file_path
 from stagewise.server.web.http_server import serve
@@ -143,7 +143,7 @@ def load_new_log(address: str, name: str, problem: Problem, options: LogOptions)
     first, decisions = find_learned_log(address, name)
     table = read_table(options.path)
     log = build_offline_log(problem, table, options.columns, options.now)
-    digest = None if first is None else get_log_digest(first)
+    digest = None if first is None else bytes.fromhex(DECODE_PART(first.body).log)
     if (decisions and first is None) or digest not in (None, log.digest):
         raise Conflict(
             ErrorCode.CONFLICT,

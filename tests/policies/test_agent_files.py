@@ -155,7 +155,7 @@ def test_a_file_that_was_rewritten_with_a_digest_that_fits_is_read(tmp_path: Pat
 @pytest.mark.parametrize(
     ("policy", "action", "part"),
     [
-        (LINEAR, [0.1], "1 features"),
+        (LINEAR, [0.1], "number of features"),
         (LINEAR, [0.1, float("nan")], "nan"),
         (LINEAR, [0.1, 10**400], "actions"),
         (LINEAR, None, "actions"),

@@ -31,8 +31,7 @@ from stagewise.agent.storage import (
     parse_memory,
 )
 from stagewise.files.paths import format_error, parse_path, read_file
-from stagewise.policies.base_policy import BasePolicy
-from stagewise.policies.policy import PlayedAction, Policy, State
+from stagewise.policies.policy import BasePolicy, PlayedAction, Policy, State
 from stagewise.policies.policy_encoding import check_kind, decode_value, encode_value
 from stagewise.policies.problem import Problem
 from stagewise.problem.checks import check_bool, check_choice, check_seed

@@ -10,8 +10,8 @@ import numpy as np
 
 from stagewise.engine.compile import Floats, Ints
 from stagewise.files.tables import read_table
-from stagewise.policies.base_policy import BasePolicy
-from stagewise.policies.context_rows import build_rows
+from stagewise.policies.context_encoder import build_rows
+from stagewise.policies.policy import BasePolicy
 from stagewise.policies.problem_policy import ProblemPolicy
 from stagewise.problem.checks import as_array, check_mapping, check_outcome_array, is_listing, list_entries
 from stagewise.problem.columns import (

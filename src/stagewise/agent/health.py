@@ -25,10 +25,8 @@ from stagewise.engine.layout import ModelBlock
 from stagewise.engine.limits import ALARM
 from stagewise.models.diagnostics import Evidence, get_diagnostics
 from stagewise.models.model_block import iter_model_blocks
-from stagewise.policies.base_policy import BasePolicy
-from stagewise.policies.compiled_policy import CompiledPolicy
 from stagewise.policies.contradictions import build_contradiction, build_noise_cause, build_safe_cost_cause
-from stagewise.policies.policy import State
+from stagewise.policies.policy import BasePolicy, State
 from stagewise.policies.settings import FALSE_ALARMS
 from stagewise.records.reason import Contradiction
 
@@ -53,7 +51,7 @@ def check_health(policy: Any, state: State, statistics: Statistics) -> Health:
     return Health([*by_name.values(), check_outcome_range(policy, statistics)])
 
 
-def check_declared(policy: CompiledPolicy, settings: Floats, memory: Floats) -> Iterator[HealthFinding]:
+def check_declared(policy: BasePolicy, settings: Floats, memory: Floats) -> Iterator[HealthFinding]:
     """Yield the findings about the declared noise and the declared values of the safe action."""
     for block in iter_model_blocks(policy.layout, memory):
         for signal in range(block.signals):
@@ -122,7 +120,7 @@ def check_safe_value(
     )  # fmt: skip
 
 
-def check_limits(policy: CompiledPolicy, settings: Floats) -> Iterator[HealthFinding]:
+def check_limits(policy: BasePolicy, settings: Floats) -> Iterator[HealthFinding]:
     """Yield whether mean costs can reach each limit."""
     ceilings, limits = TERMS(policy.layout, settings).ceilings, policy.display_thresholds
     rows = zip(limits.names, limits.signs, limits.values, policy.thresholds.values, ceilings, strict=True)
@@ -136,7 +134,7 @@ def check_limits(policy: CompiledPolicy, settings: Floats) -> Iterator[HealthFin
         yield build_finding(Check.LIMIT, name, verdict, threshold=value, bound=bound, at_most=bool(sign > 0))
 
 
-def check_signal_drift(policy: CompiledPolicy, memory: Floats, statistics: Statistics) -> Iterator[HealthFinding]:
+def check_signal_drift(policy: BasePolicy, memory: Floats, statistics: Statistics) -> Iterator[HealthFinding]:
     """Yield whether the mean of each signal changed, by the last drift test, which decisions use too."""
     for name, signal, _, block in sorted(iter_signals(policy, memory), key=lambda one: one[1]):
         track = statistics.tracks.get(name, DriftTrack())

@@ -32,11 +32,10 @@ from stagewise.engine.limits import (
 from stagewise.engine.workspace import CENTRE, HALF
 from stagewise.models.diagnostics import MeanChange, Sums, count_outcomes, get_diagnostics, subtract_sums
 from stagewise.models.model_block import iter_model_blocks
-from stagewise.policies.base_policy import BasePolicy
-from stagewise.policies.compiled_policy import CompiledPolicy, RoundResult
 from stagewise.policies.contradictions import build_cause, decode_subject
-from stagewise.policies.leading_actions import SafeActionBasis
-from stagewise.policies.policy import State
+from stagewise.policies.decisions import SafeActionBasis
+from stagewise.policies.policy import BasePolicy, State
+from stagewise.policies.rounds import RoundResult
 from stagewise.policies.settings import FALSE_ALARMS
 from stagewise.problem.context import get_segment_name
 from stagewise.problem.errors import ErrorCode, InvalidProblem
@@ -189,7 +188,7 @@ def get_alert_name(code: int, policy: BasePolicy) -> str:
     return format_finding_name(CHECKS[kind], policy.thresholds.names[constraint])
 
 
-def find_contradictions(policy: CompiledPolicy, round_result: RoundResult, memory: Floats) -> list[int]:
+def find_contradictions(policy: BasePolicy, round_result: RoundResult, memory: Floats) -> list[int]:
     """Return the codes of all contradictions; a kernel stops at the first."""
     layout, settings, codes = round_result.layout, round_result.settings, []
     for part in iter_model_blocks(layout, memory):
@@ -217,7 +216,7 @@ def find_contradictions(policy: CompiledPolicy, round_result: RoundResult, memor
     return codes
 
 
-def find_declared_contradictions(policy: CompiledPolicy, round_result: RoundResult, memory: Floats) -> list[int]:
+def find_declared_contradictions(policy: BasePolicy, round_result: RoundResult, memory: Floats) -> list[int]:
     """Return the codes of contradicted models and of contradicted costs of this round's safe action."""
     layout, settings, codes = round_result.layout, round_result.settings, list[int]()
     safe_index = int(layout[SAFE_INDEX])
@@ -230,7 +229,7 @@ def find_declared_contradictions(policy: CompiledPolicy, round_result: RoundResu
     return codes
 
 
-def get_declared_costs(policy: CompiledPolicy, round_result: RoundResult) -> list[float]:
+def get_declared_costs(policy: BasePolicy, round_result: RoundResult) -> list[float]:
     """Return the declared signed costs of this round's safe action, if they are upper bounds."""
     if HAS(round_result.layout, PER_ROUND_SAFE):
         return [float(cost) for cost in GET_ROUND_SAFE_ACTION(round_result.layout, round_result.settings).costs]

@@ -18,8 +18,8 @@ from stagewise.agent.statistics import Statistics
 from stagewise.engine.compile import Floats, as_python
 from stagewise.engine.layout import PER_ROUND_SAFE, SAFE_INDEX
 from stagewise.engine.limits import has_switch
-from stagewise.policies.base_policy import BasePolicy
 from stagewise.policies.contradictions import build_contradiction
+from stagewise.policies.policy import BasePolicy
 from stagewise.policies.settings import FALSE_ALARMS
 from stagewise.problem.errors import ErrorCode, InvalidProblem
 from stagewise.records.reason import Contradiction, ReasonDetails

@@ -14,8 +14,7 @@ from stagewise.agent.monitor import apply_guard
 from stagewise.agent.statistics import Statistics, parse_contradiction
 from stagewise.agent.storage import parse_memory
 from stagewise.files.paths import format_error
-from stagewise.policies.base_policy import BasePolicy
-from stagewise.policies.policy import State
+from stagewise.policies.policy import BasePolicy, State
 from stagewise.policies.policy_encoding import decode_value, encode_value
 from stagewise.policies.problem_diff import is_extension
 from stagewise.problem.checks import check_integer_at_least, check_seed

@@ -3,7 +3,7 @@
 from stagewise.problem.errors import ErrorCode, InvalidProblem
 from stagewise.server.messages import MAX_BATCH_SIZE
 from stagewise.server.web.app import HttpSettings
-from stagewise.server.web.page.origin import parse_origin
+from stagewise.server.web.page.sessions import parse_origin
 from stagewise.server.web.requests import RateLimit
 
 

@@ -12,7 +12,7 @@ from stagewise.agent.monitor import acknowledge_alert, check_drift, record_contr
 from stagewise.agent.observed_costs import build_safe_cost_cause, format_safe_cost_name
 from stagewise.agent.statistics import Statistics
 from stagewise.engine.compile import Floats
-from stagewise.policies.context_rows import build_rows
+from stagewise.policies.context_encoder import build_rows
 from stagewise.policies.policy import State
 from stagewise.policies.problem import Problem
 from stagewise.problem.context import check_segment_name, hash_segment

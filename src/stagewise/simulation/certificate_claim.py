@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from stagewise.policies.base_policy import EVERY, NOTHING, REWARD
+from stagewise.policies.policy import EVERY, NOTHING, REWARD
 from stagewise.policies.settings import check_probability
 from stagewise.problem.errors import ErrorCode, InvalidProblem
 from stagewise.reports.assumptions import check_assumptions

@@ -4,8 +4,7 @@ from hashlib import sha256
 from typing import Any, NamedTuple
 
 from stagewise.agent.agent import Agent
-from stagewise.policies.base_policy import BasePolicy
-from stagewise.policies.policy import State
+from stagewise.policies.policy import BasePolicy, State
 from stagewise.policies.policy_encoding import encode_value
 from stagewise.policies.problem import Problem
 from stagewise.problem.errors import ErrorCode, InvalidProblem

@@ -17,7 +17,7 @@ from tests.server.web.real import SwitchStore
 from stagewise.problem.errors import ErrorCode
 from stagewise.server.access_keys import AccessKeys
 from stagewise.server.store.base import StoreUnavailable
-from stagewise.server.web.page.page_routes import build_page_routes
+from stagewise.server.web.page.routes import build_page_routes
 
 SECRET = r"sw_[A-Za-z0-9-]+_[0-9a-f]{64}"
 SKIP = ["A Skip to the verdict"]  # seen by those who come to it with the keyboard

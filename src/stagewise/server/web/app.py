@@ -19,7 +19,7 @@ from starlette.routing import Match
 from stagewise.problem.errors import ErrorCode
 from stagewise.server.access_keys import AccessKeys, KeyHolder
 from stagewise.server.web.errors import EXPECTED_ERRORS, HTTPError, to_http_error
-from stagewise.server.web.page.page_routes import build_page_routes
+from stagewise.server.web.page.routes import build_page_routes
 from stagewise.server.web.request_log import REQUEST_ID, RequestLine, RequestLog, format_error_location
 from stagewise.server.web.requests import (
     Call,

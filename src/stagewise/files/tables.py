@@ -156,7 +156,8 @@ def rows_to_columns(rows: list[dict[str, Any]]) -> Mapping[Any, Any]:
 def flatten_line(line: Any) -> dict[str, Any]:
     """Return one line as values by column: the action is its name, and nested objects are flattened.
 
-    >>> flatten_line({"action": [0.0, 1.0], "action_name": "offer", "probabilities": {"offer": 1.0}, "context": {"age": 30}})
+    >>> line = {"action": [0.0, 1.0], "action_name": "offer", "probabilities": {"offer": 1.0}, "context": {"age": 30}}
+    >>> flatten_line(line)
     {'action': 'offer', 'probability.offer': 1.0, 'age': 30}
     """
     if not isinstance(line, dict):

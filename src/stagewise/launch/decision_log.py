@@ -180,10 +180,7 @@ class Log:
         if unknown is not None:
             raise error(
                 ErrorCode.UNKNOWN_ACTION,
-                "{what} names {unknown}, which is no action{unknown_2}",
-                what=what,
-                unknown=safe_repr(unknown),
-                unknown_2=suggest_name(unknown, names),
+                f"{what} names {safe_repr(unknown)}, which is no action{suggest_name(unknown, names)}",
             )
         return np.array([check_number(shares.get(name, 0.0), f"{what} for {name!r}", error) for name in names])
 
@@ -209,21 +206,14 @@ class ColumnFinder:
             if name not in known:
                 raise InvalidOutcome(
                     ErrorCode.UNKNOWN_NAME,
-                    "columns has {name}, which is not a name of the problem; it may be one of {known}{hint}{name_2}",
-                    name=safe_repr(name),
-                    known=safe_repr(list(known)),
-                    hint=hint,
-                    name_2=suggest_name(name, known),
+                    f"columns has {safe_repr(name)}, which is not a name of the problem; it may be one of "
+                    f"{safe_repr(list(known))}{hint}{suggest_name(name, known)}",
                 )
             if column not in self.column_names:
                 raise InvalidOutcome(
                     ErrorCode.COLUMN_MISSING,
-                    "columns maps {name} to {column}, which is not a column of the log{column_2}; its "
-                    "columns are {column_names}",
-                    name=safe_repr(name),
-                    column=safe_repr(column),
-                    column_2=suggest_column(column, self.column_names),
-                    column_names=safe_repr(self.column_names),
+                    f"columns maps {safe_repr(name)} to {safe_repr(column)}, which is not a column of the "
+                    f"log{suggest_column(column, self.column_names)}; its columns are {safe_repr(self.column_names)}",
                 )
 
     def resolve(self, name: str, prefix: str = "") -> Any:
@@ -239,11 +229,8 @@ class ColumnFinder:
         if column not in self.column_names:
             raise InvalidOutcome(
                 ErrorCode.COLUMN_MISSING,
-                "the log has no column {column}{column_2}; its columns are {column_names}{hint}",
-                column=safe_repr(column),
-                column_2=suggest_column(column, self.column_names),
-                column_names=safe_repr(self.column_names),
-                hint=hint,
+                f"the log has no column {safe_repr(column)}{suggest_column(column, self.column_names)}; its columns "
+                f"are {safe_repr(self.column_names)}{hint}",
             )
         return get_column(self.columns, column, "the log", hint=hint)
 
@@ -265,9 +252,7 @@ class ColumnFinder:
             first = f", such as {safe_repr(column.tolist()[0])}" if column.size else ""
             raise InvalidOutcome(
                 ErrorCode.COLUMN_WRONG_TYPE,
-                "the column {name} holds no numbers{first}",
-                name=safe_repr(self.resolve(name, prefix)),
-                first=first,
+                f"the column {safe_repr(self.resolve(name, prefix))} holds no numbers{first}",
             )
         return np.asarray(column, dtype=np.float64)
 
@@ -302,8 +287,7 @@ def resolve_problem(value: Any) -> Problem:
         return Problem.from_dict(check_mapping(value, "the problem"))
     raise InvalidProblem(
         ErrorCode.WRONG_TYPE,
-        "the problem is {value}; it must be a Problem or a file such as 'problem.toml'",
-        value=safe_repr(value),
+        f"the problem is {safe_repr(value)}; it must be a Problem or a file such as 'problem.toml'",
     )
 
 
@@ -357,9 +341,8 @@ def reject_time(value: Any, name: Any) -> NoReturn:
     """Reject a value that is not a time."""
     raise InvalidOutcome(
         ErrorCode.INVALID_TIME,
-        "the column {name} holds {value}, which is not a time; write 2026-03-01T12:00:00 or seconds",
-        name=safe_repr(name),
-        value=safe_repr(value),
+        f"the column {safe_repr(name)} holds {safe_repr(value)}, which is not a time; write 2026-03-01T12:00:00 or "
+        "seconds",
     ) from None
 
 
@@ -389,9 +372,8 @@ def select_learnable(log: Log, now: Any = None) -> tuple[Log, list[Note]]:
     if not complete.any():
         raise InvalidOutcome(
             ErrorCode.LOG_EMPTY,
-            "none of the log's {rows} is complete; every row needs an action of the problem, every "
-            "context number and every outcome",
-            rows=format_count(filled.rows, "row"),
+            f"none of the log's {format_count(filled.rows, 'row')} is complete; every row needs an action of the "
+            "problem, every context number and every outcome",
         )
     rows = filled if complete.all() else filled.take(complete)
     return rows, [*notes, *fill_notes, *describe_left_out(filled)]

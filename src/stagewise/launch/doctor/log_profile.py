@@ -381,11 +381,7 @@ class Split:
 
 
 def check_fraction(value: Any) -> float:
-    """Return the share of selection rows; None: all rows.
-
-    >>> check_fraction(0.5), check_fraction(None)
-    (0.5, 1.0)
-    """
+    """Return the share of selection rows; None: all rows."""
     if value is None:
         return 1.0
     fraction = check_number(value, "fraction", InvalidOutcome)

@@ -234,14 +234,11 @@ def check_linear_signal(signal: Signal, alpha: float) -> Iterator[Finding]:
     misfits = [*score_products(signal, scale), *score_deciles(signal, scale)]
     worst = min(misfits, key=lambda misfit: misfit.p_value, default=None)
     if worst is not None and worst.p_value * len(misfits) <= alpha:
-        yield Finding.of(
-            FindingCode.NOT_LINEAR if worst.relative_effect >= MIN_RELATIVE_EFFECT else FindingCode.SLIGHTLY_NOT_LINEAR,
-            name=signal.name,
-            action=worst.action,
-            numbers=None if worst.numbers is None else list(worst.numbers),
-            decile=worst.decile,
-            effect=worst.relative_effect,
-        )
+        certain = worst.relative_effect >= MIN_RELATIVE_EFFECT
+        numbers = None if worst.numbers is None else list(worst.numbers)
+        details = {"name": signal.name, "action": worst.action, "numbers": numbers, "decile": worst.decile}
+        code = FindingCode.NOT_LINEAR if certain else FindingCode.SLIGHTLY_NOT_LINEAR
+        yield Finding.of(code, **details, effect=worst.relative_effect)
 
 
 def score_products(signal: Signal, scale: float) -> Iterator[Misfit]:

@@ -150,8 +150,7 @@ def select_estimators(estimators: Any, primary_estimator: Any) -> list[str]:
     if not chosen:
         raise InvalidOutcome(
             ErrorCode.MISSING_VALUE,
-            "estimators is empty; it must hold some of {estimators}",
-            estimators=", ".join(ESTIMATORS),
+            f"estimators is empty; it must hold some of {', '.join(ESTIMATORS)}",
         )
     return [name for name in ESTIMATORS if name in (*chosen, primary_estimator)]
 

@@ -40,7 +40,9 @@ def test_what_nothing_can_be_proposed_from(log: dict[str, Any], arguments: dict[
 
 @pytest.mark.parametrize("users", [0.1, 1e8])
 def test_users_that_no_day_has(users: float) -> None:
-    refuses(lambda: sw.forecast(LOG, PROBLEM, days=1, users=users, runs=38), InvalidProblem, ErrorCode.OUT_OF_RANGE)
+    refuses(
+        lambda: sw.forecast(LOG, PROBLEM, days=1, users_per_day=users, runs=38), InvalidProblem, ErrorCode.OUT_OF_RANGE
+    )
 
 
 def test_a_candidate_that_fails_is_told_with_its_user() -> None:
@@ -75,7 +77,7 @@ ROWS: dict[str, Any] = {**LOG, "age": [0.2, 0.5] * 50, "country": ["NZ", "AU"] *
 DOORS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "doctor": lambda log: sw.doctor(log, WIDE),
     "evaluate": lambda log: sw.evaluate(log, WIDE, "offer"),
-    "forecast": lambda log: sw.forecast(log, WIDE, days=1, users=2, runs=38, progress=False),
+    "forecast": lambda log: sw.forecast(log, WIDE, days=1, users_per_day=2, runs=38, progress=False),
     "learn_frame": lambda log: sw.Agent(WIDE).learn_frame(log),
 }
 LONG = 10**400

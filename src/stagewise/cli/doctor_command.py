@@ -30,12 +30,12 @@ def doctor(
     ] = None,
     safe: Annotated[str | None, typer.Option(help="For a proposal: the safe action, in use today.")] = None,
     delta: Annotated[float, typer.Option(help="For a proposal: total probability of failure.")] = 0.05,
-    fraction: Annotated[float, typer.Option(help="For a proposal: fraction of rows that it uses.")] = 0.5,
+    proposal_fraction: Annotated[float, typer.Option(help="For a proposal: fraction of rows that it uses.")] = 0.5,
     no_holdout: Annotated[
         bool, typer.Option("--no-holdout", help="For a proposal: use all rows and a smaller delta.")
     ] = False,
     alpha: Annotated[float, typer.Option(help="Probability that a correct log raises any alarm.")] = 0.001,
-    accept: Annotated[
+    ignore_checks: Annotated[
         list[str] | None, typer.Option(help="Check whose failure does not change the exit code; repeatable.")
     ] = None,
 ) -> None:
@@ -65,11 +65,11 @@ def doctor(
                     ends=" or ".join(ends),
                 )
         columns_by_name = parse_pairs(columns, "--columns")
-        settings: dict[str, Any] = {"alpha": alpha, "accept": accept or [], "columns": columns_by_name}
+        settings: dict[str, Any] = {"alpha": alpha, "ignore_checks": ignore_checks or [], "columns": columns_by_name}
         if problem is None:
             limits = dict(map(parse_limit, limit)) if limit else None
             settings |= {"action": action, "reward": reward, "limits": limits, "safe": safe}
-            settings |= {"delta": delta, "fraction": None if no_holdout else fraction}
+            settings |= {"delta": delta, "proposal_fraction": None if no_holdout else proposal_fraction}
         elif action or reward or limit or safe:
             raise InvalidFile(
                 ErrorCode.CONFLICTING_OPTIONS,

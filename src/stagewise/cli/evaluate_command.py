@@ -38,7 +38,7 @@ def evaluate(
     folds: Annotated[
         int | None, typer.Option(help="Number of folds for cross-fitting; default: fit on earlier rows.")
     ] = None,
-    now: Annotated[
+    as_of: Annotated[
         str | None,
         typer.Option(help="Time the log was read, 2026-03-01T12:00Z or seconds since 1970; default: its last row's."),
     ] = None,
@@ -58,7 +58,7 @@ def evaluate(
             "folds": folds,
             "columns": parse_pairs(columns, "--columns"),
             "propensity": parse_shares(propensity, "--propensity"),
-            "now": parse_time(now),
+            "as_of": parse_time(as_of),
         }
         result = run_evaluation(log, problem, parse_shares(candidate, "--candidate"), **settings)
         if out is not None:
@@ -86,7 +86,7 @@ def parse_time(text: str | None) -> datetime | float | None:
             continue
     raise InvalidFile(
         ErrorCode.INVALID_TIME,
-        "--now is {text!r}, which is not a time; write 2026-03-01T12:00:00Z or seconds since 1970",
+        "--as-of is {text!r}, which is not a time; write 2026-03-01T12:00:00Z or seconds since 1970",
         text=text,
     )
 

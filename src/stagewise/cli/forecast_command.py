@@ -19,7 +19,7 @@ def forecast(
         typer.Option(help="Values of a limit to compare, opt_out=0.01,0.02; repeatable."),
     ] = None,
     days: Annotated[int, typer.Option(help="Number of days to simulate.")] = 60,
-    users: Annotated[float | None, typer.Option(help="Users per day; default: from the log's times.")] = None,
+    users_per_day: Annotated[float | None, typer.Option(help="Users per day; default: from the log's times.")] = None,
     runs: Annotated[int, typer.Option(help="Number of simulated campaigns; bands need at least 38.")] = 100,
     warm_start: Annotated[
         str,
@@ -48,7 +48,7 @@ def forecast(
             problem,
             limits={name: parse_values(text, name) for name, text in parse_pairs(limits, "--limits").items()},
             days=days,
-            users=users,
+            users_per_day=users_per_day,
             runs=runs,
             seed=seed,
             warm_start=warm_start if warm_start in set(WarmStart) - {WarmStart.OTHER_LOG} else Path(warm_start),

@@ -43,7 +43,7 @@ def build_offline_log(problem: Problem, source: Any, columns: Mapping[str, str],
 
 def check_log(problem: Problem, source: Any, columns: Mapping[str, str], accept: Sequence[str]) -> None:
     """Raise InvalidOutcome if a log contradicts the problem."""
-    report = doctor(source, problem, columns=columns, accept=accept)
+    report = doctor(source, problem, columns=columns, ignore_checks=accept)
     contradictions = [finding for finding in report.findings if finding.verdict == "contradicts"]
     if contradictions:
         first, others = contradictions[0], len(contradictions) - 1
@@ -51,7 +51,7 @@ def check_log(problem: Problem, source: Any, columns: Mapping[str, str], accept:
         raise InvalidOutcome(
             ErrorCode.LOG_CONTRADICTS_PROBLEM,
             "the log contradicts the problem, so no row is learned: {name}: {finding}{more}; {remedy}; "
-            "to override this check, accept {name!r}",
+            "to override this check, ignore {name!r}",
             name=str(first.check),
             finding=first.message,
             more=more,

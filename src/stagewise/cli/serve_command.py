@@ -44,11 +44,11 @@ def serve(
         typer.Option(help="Log of another policy (.csv, .parquet, .jsonl) to learn before the first decision."),
     ] = None,
     columns: ColumnsOption = None,
-    accept: Annotated[
+    ignore_checks: Annotated[
         list[str] | None,
         typer.Option(help="With --log: a check whose failure does not prevent the start; repeatable."),
     ] = None,
-    now: Annotated[
+    as_of: Annotated[
         str | None,
         typer.Option(
             help="With --log: time it was read, 2026-03-01T12:00Z or seconds since 1970; default: time of its last row."
@@ -82,7 +82,7 @@ def serve(
         options = ServeOptions(
             problems or [], store, host, port, mode, share, name, demo, key_file, quiet, feedback_timeout, max_age
         )
-        offline = LogOptions(log, parse_pairs(columns, "--columns"), accept or [], parse_time(now))
+        offline = LogOptions(log, parse_pairs(columns, "--columns"), ignore_checks or [], parse_time(as_of))
         run_server(options._replace(public_url=public_url, rate=rate, revert=revert, offline=offline))
 
 

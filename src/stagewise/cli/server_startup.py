@@ -126,7 +126,9 @@ def load_offline_logs(start: ServeOptions, problems: dict[str, Problem]) -> dict
     path, columns, accept, now = start.offline
     if path is None:
         if columns or accept or now is not None:
-            raise InvalidProblem(ErrorCode.MISSING_VALUE, "--columns, --accept and --now apply to a log; add --log")
+            raise InvalidProblem(
+                ErrorCode.MISSING_VALUE, "--columns, --ignore-checks and --as-of apply to a log; add --log"
+            )
         return {}
     if len(problems) != 1:
         raise InvalidProblem(

@@ -124,19 +124,19 @@ class Log:
         """The rows in the order of time; in the order of the file without times."""
         return np.arange(self.rows) if self.at is None else np.argsort(self.at, kind="stable")
 
-    def read_time(self, now: Any = None) -> float | None:
+    def read_time(self, as_of: Any = None) -> float | None:
         """Return when the log was read, in seconds since 1970: as given, else its last time; None: it has no times."""
-        if now is not None:
-            return parse_timestamp(now)
+        if as_of is not None:
+            return parse_timestamp(as_of)
         return None if self.at is None or np.isnan(self.at).all() else float(np.nanmax(self.at))
 
-    def open_windows(self, now: Any = None) -> Flags:
-        """Return which outcomes (n, 1 + m) have a window that was open when the log was read, at `now`.
+    def open_windows(self, as_of: Any = None) -> Flags:
+        """Return which outcomes (n, 1 + m) have a window that was open when the log was read, at `as_of`.
 
         The outcomes reported by then are a biased sample: most rare costs would still be missing and count as none. In
         a log without times no window is open.
         """
-        is_open, end = np.zeros(self.values.shape, dtype=bool), self.read_time(now)
+        is_open, end = np.zeros(self.values.shape, dtype=bool), self.read_time(as_of)
         if self.at is not None and end is not None and not np.isnan(self.at).all():
             for index, signal in enumerate(self.problem.signals.values()):
                 if signal.waits is not None:
@@ -350,8 +350,8 @@ def reject_time(value: Any, name: Any) -> NoReturn:
 # its default.
 
 
-def select_learnable(log: Log, now: Any = None) -> tuple[Log, list[Note]]:
-    """Return the complete rows of a log that was read at the time `now`, and notes on rows left out or filled in.
+def select_learnable(log: Log, as_of: Any = None) -> tuple[Log, list[Note]]:
+    """Return the complete rows of a log that was read at the time `as_of`, and notes on rows left out or filled in.
 
     A complete row has an action of the problem, a complete context and all outcomes. A row with an open window is left
     out even if it has an outcome, because early outcomes are a biased sample.
@@ -366,7 +366,7 @@ def select_learnable(log: Log, now: Any = None) -> tuple[Log, list[Note]]:
     >>> log.values.tolist(), str(notes[0].code)
     ([[1.0, 0.0]], 'rows_with_open_windows')
     """
-    closed, notes = select_closed_rows(log, now)
+    closed, notes = select_closed_rows(log, as_of)
     filled, fill_notes = fill_missing(log if closed.all() else log.take(closed))
     complete = filled.complete_rows
     if not complete.any():
@@ -387,9 +387,9 @@ def describe_left_out(log: Log) -> list[Note]:
     return [Note.of(code, count=count) for code, count in counts.items() if count]
 
 
-def select_closed_rows(log: Log, now: Any = None) -> tuple[Flags, list[Note]]:
-    """Return which rows (n,) had no open window at the time `now`, and a note on the others."""
-    closed = np.asarray(~log.open_windows(now).any(axis=1))
+def select_closed_rows(log: Log, as_of: Any = None) -> tuple[Flags, list[Note]]:
+    """Return which rows (n,) had no open window at the time `as_of`, and a note on the others."""
+    closed = np.asarray(~log.open_windows(as_of).any(axis=1))
     if closed.all():
         return closed, []
     windows = {name: signal.waits for name, signal in log.problem.signals.items() if signal.waits is not None}
@@ -398,7 +398,7 @@ def select_closed_rows(log: Log, now: Any = None) -> tuple[Flags, list[Note]]:
         raise InvalidOutcome(
             ErrorCode.LOG_TOO_SHORT,
             "the window of {name!r}, {length_text}, is still open at the end of the log for all "
-            "{rows}; give a longer log, or the time of its export as now=...",
+            "{rows}; give a longer log, or the time of its export as as_of=...",
             rows=format_count(log.rows, "row"),
             name=name,
             length_text=window.duration_text,

@@ -109,7 +109,7 @@ def test_the_file_says_why_and_is_the_problem(tmp_path):
 
 def test_rows_that_were_looked_at_are_not_left_to_learn_from():
     frame = clean(5, 4_000)
-    found = sw.doctor(frame, limits=["opt_out"], reward="click", fraction=0.3)
+    found = sw.doctor(frame, limits=["opt_out"], reward="click", proposal_fraction=0.3)
     chosen = found.log.take(found.proposal.split.selection)
     assert chosen.rows == 1_200
     assert found.holdout.rows == 2_800
@@ -127,7 +127,7 @@ def test_rows_that_were_looked_at_are_not_left_to_learn_from():
 def test_without_a_split_the_choice_is_paid_for():
     frame = clean(5, 4_000)
     frame["browser"] = np.array(["a", "b"], dtype=object)[np.arange(4_000) % 2]
-    apart, together = (sw.doctor(frame, limits=["opt_out"], fraction=share) for share in (0.5, None))
+    apart, together = (sw.doctor(frame, limits=["opt_out"], proposal_fraction=share) for share in (0.5, None))
     assert together.holdout.rows == together.log.rows == 4_000
     assert together.problem.delta == pytest.approx(apart.problem.delta / 4)  # a rate, two columns of text, or linear
 

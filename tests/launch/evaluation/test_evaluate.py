@@ -244,9 +244,9 @@ def test_an_open_window_leaves_a_row_out_even_where_it_was_answered(frame):
     found = sw.evaluate({**frame, "at": at, "opt_out": early}, told)
     assert found["opt_out"]["ips"].rows == ROWS - 60
     assert found["opt_out"]["ips"].value == pytest.approx(frame["opt_out"][: ROWS - 60].mean())
-    later = sw.evaluate({**frame, "at": at, "opt_out": early}, told, now=at[-1] + 3600.0)
+    later = sw.evaluate({**frame, "at": at, "opt_out": early}, told, as_of=at[-1] + 3600.0)
     assert later["opt_out"]["ips"].value == pytest.approx(frame["opt_out"].mean())
-    open_still = sw.evaluate({**frame, "at": at, "opt_out": early}, told, now=at[0])
+    open_still = sw.evaluate({**frame, "at": at, "opt_out": early}, told, as_of=at[0])
     assert (open_still["opt_out"]["ips"].value, open_still["opt_out"]["ips"].high) == (None, 1.0)
 
 

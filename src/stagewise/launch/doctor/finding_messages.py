@@ -12,7 +12,7 @@ TIME_SCALES = {1e3: "milliseconds", 1e6: "microseconds", 1e9: "nanoseconds"}
 
 
 class CheckName(StrEnum):
-    """The checks of `doctor`, in the order of its report; `accept` takes these names."""
+    """The checks of `doctor`, in the order of its report; `ignore_checks` takes these names."""
 
     ACTIONS = "actions"  # every logged action is in the problem
     RANGES = "ranges"  # every number is in its declared range
@@ -228,7 +228,7 @@ loose_limits
 ok limits_can_bind: every limit could bind
 contradicts limit_never_binds: {name!r} of every action is certainly at {side} {bound:number}, and its limit is
     {limit:number}, so it can never bind
-    -> check its units; if the limit is only for monitoring, accept it (accept=['loose_limits'])
+    -> check its units; if the limit is only for monitoring, ignore it (ignore_checks=['loose_limits'])
 
 leakage
 ok no_leakage: no number about users predicts outcomes suspiciously well

@@ -136,9 +136,3 @@ def test_what_is_accepted_is_noted():
     found = sw.doctor(frame, PROBLEM, ignore_checks=["ranges"])
     assert not found.contradicted
     assert found["ranges"].verdict == "note"
-
-
-@pytest.mark.slow
-def test_a_million_rows_are_looked_at():
-    found = sw.doctor(clean(1, 1_000_000), PROBLEM)
-    assert not found.contradicted

@@ -218,22 +218,6 @@ def test_columns_may_be_called_as_arguments_and_as_checks_are():
     assert again["ranges"].verdict == "ok"
 
 
-def test_texts_that_are_numbers_are_taken_for_numbers():
-    frame = world_log(2_000, np.random.default_rng(1))
-    frame["age"] = [f"{value}" for value in frame["age"]]
-    assert sw.doctor(frame, limits=["opt_out"]).problem.context["age"][0] <= 18.0
-
-
-def test_amounts_get_a_range_of_their_own():
-    frame = world_log(2_000, np.random.default_rng(1))
-    frame["spend"] = np.random.default_rng(2).gamma(2.0, 20.0, 2_000).round(2)
-    found = sw.doctor(frame, limits={"spend": 60.0}, reward="click")
-    limit = found.problem.limits["spend"]
-    assert limit.low == 0.0
-    assert limit.high >= frame["spend"].max() or found["ranges"].verdict == "ok"
-    assert limit.safe is None or limit.safe < 60.0
-
-
 def test_what_is_about_the_action_or_the_time_is_no_number_of_a_user() -> None:
     chance = np.random.default_rng(4)
     sent = chance.integers(0, 2, 400)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.launch.forecast.campaigns import Truth, covered
+from tests.launch.forecast.campaigns import covered
 from tests.problem.refusal import refused
 
 import stagewise as sw
@@ -277,11 +277,3 @@ def test_bands_of_few_small_campaigns_hold_what_happens(kind: str) -> None:
 def test_bands_hold_what_happens_in_at_least_85_of_100_campaigns(kind: str) -> None:
     counts = covered(100, kind, rows=3000, days=10, users=100, runs=100, first=1000)
     assert min(counts.values()) >= 85, counts
-
-
-def test_a_log_is_made_as_its_world_says() -> None:
-    truth = Truth("amounts", 3)
-    made = truth.log(4000)
-    assert made["spend"].max() <= 5.0
-    today = made["action"] == "today"
-    assert made["spend"][today].mean() / 5.0 == pytest.approx(truth.table[0][:, 0].mean(), abs=0.02)

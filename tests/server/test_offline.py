@@ -12,7 +12,7 @@ from tests.server.logs import problem
 from tests.server.server_helpers import NAME, drop_snapshots, learned, played, serve_problem, user
 
 import stagewise as sw
-from stagewise.cli.log_import import build_offline_log, read_log
+from stagewise.cli.server_startup import build_offline_log, read_log
 from stagewise.problem.errors import ErrorCode
 from stagewise.records.random_key import RandomKey
 from stagewise.server.audit import verify

@@ -18,8 +18,6 @@ from stagewise.agent.observed_costs import LIMIT, ObservedCosts
 from stagewise.agent.statistics import Statistics
 from stagewise.engine.compile import Floats, as_python
 from stagewise.engine.layout import SAFE_INDEX, ModelBlock
-from stagewise.models.diagnostics import get_diagnostics
-from stagewise.models.model_block import iter_model_blocks
 from stagewise.models.segment_rates import get_lowest_value
 from stagewise.policies.policy import State
 from stagewise.problem.columns import list_names_once
@@ -48,8 +46,8 @@ class SegmentSummary(NamedTuple):
 
 def iter_segment_parts(policy: Any, memory: Floats) -> Iterator[tuple[ModelBlock, Floats, Floats]]:
     """Yield every model block with segments: their hashes (S,), and the statistics (S, K, 3) of every action."""
-    for part in iter_model_blocks(policy.layout, memory):
-        segments = get_diagnostics(part).segments(part, memory)
+    for model, part in policy.rounds.iter_blocks(memory):
+        segments = model.diagnostics.segments(part, memory)
         if segments is not None:
             yield part, *segments
 

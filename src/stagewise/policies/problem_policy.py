@@ -174,7 +174,7 @@ def decide_eligible(
     segments = np.array([context.segments for context in contexts]).reshape(count, policy.segments)
     codes, bounds, estimates = np.empty(count, dtype=np.int64), np.empty((count, 1 + m)), np.empty((count, 1 + m))
     odds, keys, done = np.empty((count, actions + 1)), np.array(draws, dtype=np.int64), 0
-    decide_users = build_batch_decider(policy.rounds.sized_spec)
+    decide_users = build_batch_decider(policy.rounds.spec)
     needs = policy.rounds.get_resources(memory, policy.width, actions)
     while done < count:
         rows = slice(done, min(done + get_batch_rows(decide_users), count))

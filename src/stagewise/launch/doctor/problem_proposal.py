@@ -15,7 +15,7 @@ from stagewise.engine.compile import Floats, Ints
 from stagewise.launch.decision_log import Log, to_text
 from stagewise.launch.doctor.column_roles import OF_ACTION, Roles
 from stagewise.launch.doctor.finding import Finding, select_most_severe
-from stagewise.launch.doctor.finding_messages import FindingCode, FindingVerdict, format_number
+from stagewise.launch.doctor.finding_messages import FindingCode, FindingVerdict
 from stagewise.launch.doctor.log_profile import Cost, Groups, LogProfile, Split, get_threshold
 from stagewise.launch.doctor.number_checks import (
     describe_leak,
@@ -32,6 +32,7 @@ from stagewise.launch.doctor.rate_checks import (
     find_extreme_segment,
     find_text_columns,
 )
+from stagewise.launch.message_format import format_number
 from stagewise.policies.problem import RESERVED_NAMES, Problem
 from stagewise.problem.errors import ErrorCode, InvalidOutcome
 from stagewise.problem.formatting import join_names

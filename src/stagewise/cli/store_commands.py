@@ -1,13 +1,14 @@
-"""`stagewise audit`: verify, explain, replay, export and copy the log of a server."""
+"""`stagewise audit` and `stagewise keys`: the log and the keys of a server, in its store."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stagewise.cli.error_handling import handle_errors
+from stagewise.cli.console import handle_errors
 
 if TYPE_CHECKING:
     from stagewise.server.store.base import Store
@@ -16,6 +17,8 @@ audit_app = typer.Typer(no_args_is_help=True, help="Verify, explain, replay, exp
 StoreArgument = Annotated[
     str, typer.Argument(metavar="STORE", help="The server's store: a file such as server.db, or postgresql://…")
 ]
+keys_app = typer.Typer(no_args_is_help=True, help="List, add or revoke the keys of a server.")
+KeyNameArgument = Annotated[str, typer.Argument(help="Name of the key.")]
 ExperimentArgument = Annotated[str, typer.Argument(help="The name of an experiment.")]
 
 
@@ -146,3 +149,53 @@ def copy(
             if found.rows:
                 name = format_experiment(found.experiment)
                 typer.echo(f"{name} is copied: {found.rows:,} rows, {found.decisions:,} decisions; {found.receipt}")
+
+
+@keys_app.command("list")
+def list_keys(store: StoreArgument) -> None:
+    """List the keys: names, roles, times of creation and revocation. Secrets are not stored.
+
+    Example: stagewise keys list server.db
+    """
+    with open_existing_store(store) as opened:
+        from stagewise.server.access_keys import AccessKeys
+
+        for key in AccessKeys(opened).list_keys():
+            revoked = "" if key.revoked is None else f", revoked {format_time(key.revoked)}"
+            note = f"  {key.note}" if key.note else ""
+            typer.echo(f"{key.name:<20} {key.role:<7} created {format_time(key.made)}{revoked}{note}")
+
+
+@keys_app.command("add")
+def add_key(
+    store: StoreArgument,
+    name: KeyNameArgument,
+    role: Annotated[str, typer.Option(help="reader, writer or admin; each includes the previous ones.")] = "writer",
+    note: Annotated[str, typer.Option(help="Purpose of the key.")] = "",
+) -> None:
+    """Create a key and print it. It cannot be printed again.
+
+    Example: stagewise keys add server.db dashboard --role reader
+    """
+    with open_existing_store(store, read_only=False) as opened:
+        from stagewise.server.access_keys import AccessKeys
+
+        typer.echo(AccessKeys(opened).add(name, role, note))
+
+
+@keys_app.command("revoke")
+def revoke_key(store: StoreArgument, name: KeyNameArgument) -> None:
+    """Revoke a key. Servers on PostgreSQL reject it within a second; with SQLite, stop the server first.
+
+    Example: stagewise keys revoke server.db dashboard
+    """
+    with open_existing_store(store, read_only=False) as opened:
+        from stagewise.server.access_keys import AccessKeys
+
+        AccessKeys(opened).revoke(name)
+        typer.echo(f"the key {name!r} is revoked")
+
+
+def format_time(at: int) -> str:
+    """Return a time in microseconds as text."""
+    return f"{datetime.fromtimestamp(at / 1e6, UTC):%Y-%m-%d %H:%M}"

@@ -395,4 +395,4 @@ RECORDS = {
 }  # they hold what they are given
 PROTOCOLS = {"Policy", "World"}
 ERRORS = {"ErrorCode", "InvalidActions", "InvalidFile", "InvalidOutcome", "InvalidProblem", "StagewiseError"}
-FILES = {"verify"}  # and the verbs save and load, in test_files.py
+FILES = {"verify_certificate"}  # and the verbs save and load, in test_files.py

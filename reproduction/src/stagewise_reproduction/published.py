@@ -11,7 +11,7 @@ from stagewise.engine.trace import VIOLATIONS, Trace
 from stagewise.policies.lclucb import LCLUCB
 from stagewise.problem.safe_action import SafeAction
 from stagewise.reports.result import Result
-from stagewise.simulation.recording import compute_recorded_rounds, empty_trace
+from stagewise.simulation.run import compute_recorded_rounds, empty_trace
 from stagewise.worlds.arms_world import ArmsWorld
 from stagewise_reproduction.cell import RECORD, SEED, Play
 from stagewise_reproduction.instances import compute_optimum

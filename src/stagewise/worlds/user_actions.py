@@ -72,8 +72,8 @@ class Users(UserActions):
         return self.numbers - 1
 
     @property
-    def divisions(self) -> int:
-        """The number of divisions into segments."""
+    def segment_columns(self) -> int:
+        """The number of columns of segments."""
         return int(self.ends.size > 0)
 
     @property

@@ -31,17 +31,17 @@ from stagewise.worlds.world import get_signal_names
 class ListedUsers(UserActions):
     """K actions for one of n listed users in every round, uniformly drawn (see `kernels.user_context`)."""
 
-    __slots__ = ("context", "divisions", "segments", "table")
+    __slots__ = ("context", "segment_columns", "segments", "table")
 
-    table: Floats  # (n, 1 + context + divisions): a constant 1, numbers in [−1, 1], the numbers of segments
+    table: Floats  # (n, 1 + context + segment_columns): a constant 1, numbers in [−1, 1], the numbers of segments
     context: int
-    divisions: int
+    segment_columns: int
     segments: int  # how many segments the users of a division belong to, at most
     crossed: ClassVar[bool] = False
 
-    def __init__(self, count: int, table: Floats, divisions: int, safe: int) -> None:
-        self.count, self.table, self.divisions, self.safe = count, table, divisions, safe
-        self.context = table.shape[1] - 1 - divisions
+    def __init__(self, count: int, table: Floats, segment_columns: int, safe: int) -> None:
+        self.count, self.table, self.segment_columns, self.safe = count, table, segment_columns, safe
+        self.context = table.shape[1] - 1 - segment_columns
         segment_counts = [np.unique(column).size for column in table[:, 1 + self.context :].T]
         self.segments = max(segment_counts, default=0)
 
@@ -199,7 +199,7 @@ class UserTableWorld(UserWorld):
             "kind": type(self).__name__,
             "users": len(users.table),
             "actions": users.count,
-            "segment_columns": users.divisions,
+            "segment_columns": users.segment_columns,
             "digest": sha256(users.table.tobytes() + self.parameters.tobytes()).hexdigest(),
             "noise": self.noise.tolist(),
             "safe": users.safe,

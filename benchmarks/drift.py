@@ -19,7 +19,7 @@ from stagewise.engine.random import ACTIONS, uniform
 from stagewise.engine.round import RoundSpec
 from stagewise.models.regression import ELSEWHERE, LOG_DET, learn_ridge
 from stagewise.models.ridge import LinearModel
-from stagewise.policies.arrays import assemble_arrays
+from stagewise.policies.rounds import assemble_arrays
 
 D = 10
 MEMORY_KERNELS, PART_OF = build_memory_kernels(*RoundSpec(ridge=1).models), as_python(get_model_block)

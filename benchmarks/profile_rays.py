@@ -17,7 +17,7 @@ from stagewise.engine.trace import record_round
 from stagewise.engine.workspace import STEP, get_decision_views, get_workspace
 from stagewise.engine.world_draws import fill_means, fill_outcome
 from stagewise.models.regression import update_root
-from stagewise.policies.compiled_policy import with_sizes
+from stagewise.policies.rounds import with_sizes
 from stagewise.rules.ray import choose_ray, finish_ray
 from stagewise.simulation.compiled_run import CompiledRun
 from stagewise.simulation.oracle import build_oracle

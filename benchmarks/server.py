@@ -259,7 +259,7 @@ def serve_decisions(address: str) -> None:
     from stagewise.server.store.factory import open_store
     from stagewise.server.web.app import HttpSettings
     from stagewise.server.web.http_server import serve
-    from stagewise.server.web.rate_limit import RateLimit
+    from stagewise.server.web.requests import RateLimit
 
     store = open_store(address)
     server, keys = DecisionServer(store, alone="://" not in address), AccessKeys(store)

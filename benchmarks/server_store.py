@@ -268,9 +268,7 @@ def folded(address: str, count: int, problem: dict[str, Any]) -> None:
     took, work = time.perf_counter() - begin, time.process_time() - worked
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
     assert again.encode() == fold.encode()
-    waits = (
-        f"{max(fold.pending_outcomes.pending_count):,} decisions wait for something, {peak:.1f} GB of memory at most"
-    )
+    waits = f"{fold.queue.pending_count:,} decisions wait for something, {peak:.1f} GB of memory at most"
     took_of = f"{took:.2f} s (bar 5), {work:.2f} on a processor"
     print(f"  started from its last snapshot ({len(kept.learner_state) / 1e6:.1f} MB) in {took_of}; {waits}")
     store.close()

@@ -96,7 +96,7 @@ def test_nobody_else_makes_kernels() -> None:
 
 
 def test_there_are_files_to_look_at() -> None:
-    assert {"policies/compiled_policy.py", "agent/drift_test.py", "simulation/compiled_run.py"} <= {
+    assert {"policies/rounds.py", "agent/monitor.py", "simulation/compiled_run.py"} <= {
         get_relative_path(path) for path in OUTSIDE
     }
 

@@ -2,7 +2,7 @@ from typing import Any
 
 from stagewise.agent.agent import Agent as Agent
 from stagewise.agent.replica import Replica as Replica
-from stagewise.agent.snapshot import Snapshot as Snapshot
+from stagewise.agent.replica import Snapshot as Snapshot
 from stagewise.launch.doctor.doctor import doctor as doctor
 from stagewise.launch.evaluation.evaluate import evaluate as evaluate
 from stagewise.launch.forecast.forecast import forecast as forecast
@@ -10,22 +10,22 @@ from stagewise.models.similarity import RBF as RBF
 from stagewise.models.similarity import LinearKernel as LinearKernel
 from stagewise.models.similarity import Matern as Matern
 from stagewise.policies.always_safe import AlwaysSafe as AlwaysSafe
-from stagewise.policies.arms_caps import ArmsCAPS as ArmsCAPS
+from stagewise.policies.arms import OPB as OPB
+from stagewise.policies.arms import ArmsCAPS as ArmsCAPS
 from stagewise.policies.caps import CAPS as CAPS
 from stagewise.policies.context_caps import ContextCAPS as ContextCAPS
-from stagewise.policies.doslb import DOSLB as DOSLB
 from stagewise.policies.kernel_oplb import KernelOPLB as KernelOPLB
+from stagewise.policies.lclucb import DOSLB as DOSLB
 from stagewise.policies.lclucb import LCLUCB as LCLUCB
 from stagewise.policies.lclucb import ROFUL as ROFUL
-from stagewise.policies.linucb import LinUCB as LinUCB
-from stagewise.policies.opb import OPB as OPB
 from stagewise.policies.oplb import OPLB as OPLB
 from stagewise.policies.opnlb import OPNLB as OPNLB
 from stagewise.policies.policy import Policy as Policy
 from stagewise.policies.policy import State as State
 from stagewise.policies.problem import Problem as Problem
 from stagewise.policies.safe_lts import SafeLTS as SafeLTS
-from stagewise.policies.ucb import UCB as UCB
+from stagewise.policies.unconstrained import UCB as UCB
+from stagewise.policies.unconstrained import LinUCB as LinUCB
 from stagewise.problem.actions import Arms as Arms
 from stagewise.problem.actions import FiniteSet as FiniteSet
 from stagewise.problem.actions import Rays as Rays

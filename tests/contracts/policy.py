@@ -29,7 +29,7 @@ from stagewise import (
     Rays,
     State,
 )
-from stagewise.policies.base_policy import BasePolicy
+from stagewise.policies.policy import BasePolicy
 from stagewise.problem.errors import ErrorCode
 
 SEED, ROUNDS, LONG = 7, 60, 200

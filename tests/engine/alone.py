@@ -11,7 +11,7 @@ from stagewise.engine.round import RoundSpec
 from stagewise.engine.workspace import CENTRE, CROSS, HALF, bounds_work_size
 from stagewise.models.regression import ELSEWHERE, compute_cached_ridge_bounds, compute_ridge_bounds, learn_ridge
 from stagewise.models.ridge import LinearModel
-from stagewise.policies.arrays import assemble_arrays
+from stagewise.policies.rounds import assemble_arrays
 
 PART_OF, SAFE = as_python(get_model_block), as_python(get_known_actions)
 MEMORY_KERNELS = build_memory_kernels(*RoundSpec(ridge=1).models)

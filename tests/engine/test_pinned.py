@@ -7,7 +7,7 @@ import pytest
 
 import stagewise as sw
 from stagewise.engine.layout import build_layout_reader
-from stagewise.policies.compiled_policy import with_sizes
+from stagewise.policies.rounds import with_sizes
 
 SAFE: Any = {"safe_action": sw.SafeAction(features=np.zeros(3)), "noise": 0.1}
 ARM: Any = {"arms": 3, "safe_action": sw.SafeAction(arm=0, reward=0.1, cost=0.0), "threshold": 0.5}

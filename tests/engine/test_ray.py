@@ -30,7 +30,7 @@ SEEDS = range(6)
 def workspace_of(problem: Problem, **more: Any) -> Workspace:
     """Return what the kernel writes on all rays of a problem."""
     policy, state = problem.ready(LCLUCB, **more)
-    return policy.play_round(policy.round_spec, state, problem.targets, ALL, RandomKey()).workspace
+    return policy.rounds.play(state.memory, problem.targets, ALL, RandomKey()).workspace
 
 
 def steps_of(problem: Problem, **more: Any) -> Floats:
@@ -247,9 +247,9 @@ def test_kernels_write_only_into_their_own_arrays(
     with monkeypatch.context() as patched:
         patched.setattr(np, "empty", guarded.empty)
         if cached:
-            state = policy.cache_candidates(state, problem.targets)
+            state = state._replace(memory=policy.rounds.cache(state.memory, problem.targets))
         state = state._replace(memory=guarded.copy(state.memory))
-        policy.play_round(policy.round_spec, state, problem.targets, ALL, RandomKey(1, 2, 3))
+        policy.rounds.play(state.memory, problem.targets, ALL, RandomKey(1, 2, 3))
         policy.learn_in_place(state, PlayedAction(problem.targets[0], 0, 1.0), np.ones(4))
     assert len(guarded.given) == (6 if cached else 4)
     assert guarded.are_intact()

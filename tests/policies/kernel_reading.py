@@ -22,9 +22,7 @@ class Seen(NamedTuple):
 
 def read_bounds(policy: KernelOPLB, state: State, points: Floats) -> Seen:
     """Return what is believed of points."""
-    bounds = policy.play_round(
-        policy.round_spec, state, FiniteSet.from_view(points).features, ALL, FIRST
-    ).workspace.bounds
+    bounds = policy.rounds.play(state.memory, FiniteSet.from_view(points).features, ALL, FIRST).workspace.bounds
     centre, half = bounds[:, CENTRE], bounds[:, HALF]
     return Seen(centre[:, :-1], half[:, :-1], centre[:, -1], half[:, -1])
 

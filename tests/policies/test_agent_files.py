@@ -155,7 +155,7 @@ def test_a_file_that_was_rewritten_with_a_digest_that_fits_is_read(tmp_path: Pat
 @pytest.mark.parametrize(
     ("policy", "action", "part"),
     [
-        (LINEAR, [0.1], "1 features"),
+        (LINEAR, [0.1], "number of features"),
         (LINEAR, [0.1, float("nan")], "nan"),
         (LINEAR, [0.1, 10**400], "actions"),
         (LINEAR, None, "actions"),
@@ -300,13 +300,13 @@ def test_a_file_of_the_policy_given_is_read(tmp_path: Path) -> None:
         (dataclasses.replace(LINEAR, noise=0.2), [ErrorCode.PROBLEM_MISMATCH]),
         (
             dataclasses.replace(LINEAR, safe_action=SafeAction(features=[0.3, 0.4], cost=0.1)),
-            [ErrorCode.PROBLEM_MISMATCH, "safe_action"],
+            [ErrorCode.PROBLEM_MISMATCH],
         ),
         (
             ROFUL(safe_action=LINEAR.safe_action, threshold=0.5, noise=0.1),
-            [ErrorCode.PROBLEM_MISMATCH, "LCLUCB", "ROFUL"],
+            [ErrorCode.PROBLEM_MISMATCH],
         ),
-        (PULLS, [ErrorCode.PROBLEM_MISMATCH, "LCLUCB", "OPB"]),
+        (PULLS, [ErrorCode.PROBLEM_MISMATCH]),
     ],
     ids=["threshold", "noise", "safe action", "sister", "arms"],
 )

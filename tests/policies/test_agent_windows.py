@@ -277,7 +277,7 @@ def test_what_a_missing_outcome_counts_as_has_to_be_declared() -> None:
 @pytest.mark.parametrize(
     ("windows", "parts"),
     [
-        ({"wiat": OutcomeWindow("7d", missing=0.0)}, [ErrorCode.UNKNOWN_SIGNAL, "'wiat'", "did you mean 'wait'?"]),
+        ({"wiat": OutcomeWindow("7d", missing=0.0)}, [ErrorCode.UNKNOWN_SIGNAL]),
         ({"wait": "7d"}, [ErrorCode.WRONG_TYPE]),
         ([OutcomeWindow("7d", missing=0.0)], [ErrorCode.WRONG_TYPE]),
     ],

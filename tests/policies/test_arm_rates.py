@@ -109,8 +109,8 @@ def test_without_limits_all_of_delta_is_for_the_reward_of_every_arm() -> None:
 def test_what_is_declared_of_the_safe_arm_has_no_width_where_it_is_listed_too() -> None:
     policy = sw.ArmsCAPS(**TOLD)
     state = policy.learn_log(policy.start(), *logged(policy, 500))
-    bounds = policy.play_round(
-        policy.round_spec, state, policy.no_features, np.empty(0, bool), sw.RandomKey()
+    bounds = policy.rounds.play(
+        state.memory, np.empty((policy.arms, 0)), np.empty(0, bool), sw.RandomKey()
     ).workspace.bounds
     np.testing.assert_array_equal(bounds[:, HALF, 0], 0.0)
     np.testing.assert_array_equal(bounds[:, CENTRE, 0], [0.04, 0.004, 0.0005])

@@ -30,8 +30,7 @@ def linear_policy() -> sw.OPLB:
 
 def bounds_of(policy: Any, state: sw.State, listed: np.ndarray) -> np.ndarray:
     """Return the bounds of every candidate, the safe one last."""
-    actions = sw.Arms(ARMS) if listed.shape[1] == 0 else sw.FiniteSet(listed)
-    result = policy.play_round(policy.get_round_spec(actions), state, listed, np.empty(0, bool), sw.RandomKey())
+    result = policy.rounds.play(state.memory, listed, np.empty(0, bool), sw.RandomKey())
     return np.array(result.workspace.bounds)
 
 

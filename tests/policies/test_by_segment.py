@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import stagewise as sw
-from stagewise.problem import naming
+from stagewise.problem import context as naming
 from stagewise.records.reason import Contradiction
 
 COUNT = 300

@@ -148,7 +148,7 @@ def test_every_decision_is_the_one_of_the_page(baseline: str, m: int, mixtures: 
         followed, draw = t < 10, sw.RandomKey(7, 1, t)
         listed = problem.targets if followed else problem.others
         found = intervals(told, plays, listed, first, followed, not mixtures, t <= 10)
-        seen = policy.play_round(policy.round_spec, state, listed, np.empty(0, dtype=bool), draw).workspace.bounds
+        seen = policy.rounds.play(state.memory, listed, np.empty(0, dtype=bool), draw).workspace.bounds
         for signal, interval in enumerate(found):
             np.testing.assert_allclose(seen[signal, CENTRE] - seen[signal, HALF], interval.low, atol=CLOSE)
             np.testing.assert_allclose(seen[signal, CENTRE] + seen[signal, HALF], interval.high, atol=CLOSE)
@@ -254,9 +254,7 @@ def test_ends_that_pass_each_other_leave_the_larger_as_the_upper_one() -> None:
     own = OWN_OF(PART_OF(policy.layout, agent.state.memory, 0))
     lows, highs, decision = own.lows[8:10], own.highs[8:10], agent.decide(np.eye(2))
     assert (lows > highs).any()
-    bounds = policy.play_round(
-        policy.round_spec, agent.state, np.eye(2), np.empty(0, dtype=bool), sw.RandomKey()
-    ).workspace.bounds
+    bounds = policy.rounds.play(agent.state.memory, np.eye(2), np.empty(0, dtype=bool), sw.RandomKey()).workspace.bounds
     np.testing.assert_allclose(bounds[1, CENTRE, :2] + bounds[1, HALF, :2], np.maximum(lows, highs))
     assert decision.pessimistic_cost[0] <= 0.5
 
@@ -338,7 +336,7 @@ def test_extreme_declarations_are_played(noise: float, delta: float, mixtures: b
 def test_many_limits_have_room_for_their_draws() -> None:
     """130 limits and one look: each signal has its own row of draws."""
     policy = sw.CAPS(**SETTINGS | {"threshold": [0.5] * 130, "safe_action": sw.SafeAction(features=np.zeros(9))})
-    seen = policy.play_round(policy.round_spec, policy.start(), np.eye(9), np.empty(0, dtype=bool), sw.RandomKey())
+    seen = policy.rounds.play(policy.start().memory, np.eye(9), np.empty(0, dtype=bool), sw.RandomKey())
     assert seen.workspace.work.size >= (131 + 2) * 9
 
 

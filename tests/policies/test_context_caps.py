@@ -30,7 +30,7 @@ def policy(**settings: Any) -> ContextCAPS:
 def bounds_of(made: ContextCAPS, state: State, context: sw.Context) -> np.ndarray:
     """Return the lowest and the highest plausible means (2, 1 + m, K + 1)."""
     rows = made.rows_for(context)
-    seen = made.play_round(made.round_spec, state, rows, context.get_eligible(made.actions), sw.RandomKey())
+    seen = made.rounds.play(state.memory, rows, context.get_eligible(made.actions), sw.RandomKey())
     table = seen.workspace.bounds
     return np.array([table[:, CENTRE] - table[:, HALF], table[:, CENTRE] + table[:, HALF]])
 

@@ -8,8 +8,8 @@ import pytest
 
 import stagewise as sw
 from stagewise.agent.decision_analysis import compute_estimates
-from stagewise.policies.batch_decisions import choose_batch
 from stagewise.policies.problem import Problem
+from stagewise.policies.problem_policy import choose_batch
 
 SAID = Problem(
     actions=["nothing", "digest", "offer"],

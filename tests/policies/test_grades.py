@@ -246,7 +246,6 @@ def test_what_cancels_is_let_in() -> None:
 
 
 def test_where_everything_is_safe_nothing_is_solved(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("stagewise.rules.solver_pool.solve_conic", None)
     monkeypatch.setattr("stagewise.rules.cone_program.solve_conic", None)
     policy, state, table = trained(method="socp", threshold=15.0, cost_bound=16.0)
     decision = policy.decide(state, table)

@@ -10,7 +10,7 @@ import pytest
 from tests.problem.refusal import refused
 
 import stagewise as sw
-from stagewise.agent import drift_test
+from stagewise.agent import monitor
 from stagewise.agent.health_findings import Check, Verdict
 from stagewise.problem.errors import ErrorCode
 
@@ -290,7 +290,7 @@ def test_a_linear_cost_that_turns_is_found() -> None:
 @pytest.mark.long
 def test_means_that_stay_are_seldom_said_to_move(monkeypatch: pytest.MonkeyPatch) -> None:
     """At level .1 instead of 10⁻⁶: of 60 agents on one coin, looked at nine times each, at most the quantile."""
-    monkeypatch.setattr(drift_test, "FALSE_ALARMS", 0.1)
+    monkeypatch.setattr(monitor, "FALSE_ALARMS", 0.1)
     alarms = sum(drifted(seed, 0.3, 0.3) for seed in range(60))
     assert alarms <= 14  # binomial(60, .1), 99.9 %
     assert sum(drifted(seed, 0.2, 0.4, rows=300) for seed in range(5)) == 5

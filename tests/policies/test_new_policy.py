@@ -78,7 +78,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Any:
     package = copied(folder)
     (package / "policies/timid.py").write_text(POLICY, encoding="utf-8")
     export = "from stagewise.policies.timid import Timid as Timid\n"
-    insert(package / "__init__.pyi", "from stagewise.policies.ucb", before=export)
+    insert(package / "__init__.pyi", "from stagewise.policies.unconstrained import UCB", before=export)
     assert changed(package) == {"policies/timid.py", "__init__.pyi"}
     (folder / "timid.toml").write_text(FILE, encoding="utf-8")
     return json.loads(ran(package, "-c", ASK, folder=folder, NUMBA_DISABLE_JIT="1").splitlines()[-1])

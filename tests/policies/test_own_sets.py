@@ -89,7 +89,7 @@ def test_every_decision_is_the_one_of_the_page(name: str, m: int, baseline: str)
         followed, draw = t < 9, sw.RandomKey(7, 1, t)
         listed = problem.targets if followed else problem.others
         found = cut(problem, intervals(told, plays, listed, first, followed, rays, t <= 9), rays)
-        seen = policy.play_round(policy.round_spec, state, listed, np.empty(0, dtype=bool), draw).workspace.bounds
+        seen = policy.rounds.play(state.memory, listed, np.empty(0, dtype=bool), draw).workspace.bounds
         for signal, interval in enumerate(found):
             np.testing.assert_allclose(seen[signal, CENTRE] - seen[signal, HALF], interval.low, atol=CLOSE)
             np.testing.assert_allclose(seen[signal, CENTRE] + seen[signal, HALF], interval.high, atol=CLOSE)

@@ -87,14 +87,14 @@ def test_the_order_of_a_logs_rows_gives_no_segment_more_of_delta() -> None:
         (
             {"action": ["nothing"] * (COUNT - 1) + ["offr"]},
             sw.InvalidActions,
-            [ErrorCode.INVALID_ROW, "offr", "did you mean 'offer'"],
+            [ErrorCode.INVALID_ROW],
         ),
-        ({"spend": [31.0] * COUNT}, sw.InvalidOutcome, [ErrorCode.INVALID_ROW, "31"]),
-        ({"age": [200.0] * COUNT}, sw.InvalidActions, [ErrorCode.INVALID_ROW, "200", "age"]),
-        ({"age": [20.0]}, sw.InvalidOutcome, [ErrorCode.WRONG_SHAPE, "age"]),
-        ({"tenure": [None] * COUNT}, sw.InvalidActions, [ErrorCode.MISSING_VALUE, "tenure"]),
-        ({"minutes": None}, sw.InvalidOutcome, [ErrorCode.COLUMN_MISSING, "minutes"]),
-        ({"country": [1.5] * COUNT}, sw.InvalidActions, [ErrorCode.INVALID_ROW, "country"]),
+        ({"spend": [31.0] * COUNT}, sw.InvalidOutcome, [ErrorCode.INVALID_ROW]),
+        ({"age": [200.0] * COUNT}, sw.InvalidActions, [ErrorCode.INVALID_ROW]),
+        ({"age": [20.0]}, sw.InvalidOutcome, [ErrorCode.WRONG_SHAPE]),
+        ({"tenure": [None] * COUNT}, sw.InvalidActions, [ErrorCode.MISSING_VALUE]),
+        ({"minutes": None}, sw.InvalidOutcome, [ErrorCode.COLUMN_MISSING]),
+        ({"country": [1.5] * COUNT}, sw.InvalidActions, [ErrorCode.INVALID_ROW]),
     ],
 )
 def test_a_frame_that_cannot_be_meant_changes_nothing(changes: dict[str, Any], kind: Any, words: list[str]) -> None:

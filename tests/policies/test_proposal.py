@@ -9,7 +9,7 @@ from tests.problem.refusal import refused
 
 import stagewise as sw
 from stagewise.engine.compile import Floats
-from stagewise.policies.custom_proposal import Intervals, get_intervals
+from stagewise.policies.caps import Intervals, get_intervals
 from stagewise.problem.errors import ErrorCode
 
 REWARD, COST = np.array([0.6, 0.5, 0.2]), np.array([0.5, 0.1, 0.4])

@@ -3,7 +3,7 @@
 import numpy as np
 
 import stagewise as sw
-from stagewise.policies.context_rows import build_rows, scale_numbers
+from stagewise.policies.context_encoder import build_rows, scale_numbers
 from stagewise.problem.context import hash_segment
 
 PROBLEM = sw.Problem(

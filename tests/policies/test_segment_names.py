@@ -10,7 +10,7 @@ from tests.policies.refusals import refused_with
 from tests.problem.refusal import refused
 
 import stagewise as sw
-from stagewise.agent.problem_frames import read_problem_actions
+from stagewise.agent.frames import read_problem_actions
 from stagewise.launch.decision_log import Log
 from stagewise.problem.context import check_segment_name, hash_segment
 from stagewise.problem.errors import ErrorCode

@@ -37,7 +37,8 @@ class Log:
 
 
 def feared(**pessimistic_cost: float) -> dict[str, dict[str, float | None]]:
-    return {
-        name: {"estimate": None, "pessimistic_cost": value, "threshold": 0.02}
-        for name, value in pessimistic_cost.items()
-    }
+    return {name: bound(value, 0.02) for name, value in pessimistic_cost.items()}
+
+
+def bound(pessimistic_cost: float | None, threshold: float) -> dict[str, float | None]:
+    return {"estimate": None, "pessimistic_cost": pessimistic_cost, "threshold": threshold}

@@ -14,7 +14,7 @@ from tests.server.scripted import decided, desk, scripted, waited
 
 import stagewise as sw
 from stagewise.problem.errors import ErrorCode
-from stagewise.server import client_not_shown
+from stagewise.server import client as client_module
 from stagewise.server.client import (
     Client,
     DecisionRequest,
@@ -26,7 +26,7 @@ from stagewise.server.client import (
 
 
 def client_of(url: str, **settings: Any) -> Client:
-    return Client(url, "k.secret", "messages", safe="nothing", **{"timeout": 2.0, "pause": 0.001, **settings})
+    return Client(url, "k.secret", "messages", safe="nothing", **{"timeout": 2.0, "retry_delay": 0.001, **settings})
 
 
 def test_importing_it_loads_the_standard_library_alone() -> None:
@@ -82,13 +82,13 @@ def test_a_retry_asks_for_the_same_decision() -> None:
 
 def test_what_was_asked_again_and_answered_is_not_reported_as_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its outcomes would be refused."""
-    monkeypatch.setattr(client_not_shown, "RETRY_DELAYS", (0.3,))
+    monkeypatch.setattr(client_module, "NOT_SHOWN_DELAYS", (0.3,))
     answers = iter([(500, {"code": "internal_error", "message": "busy"})])
     with scripted(lambda path, body: next(answers, desk(path, body))) as server, client_of(server.url) as client:
         assert not client.decide({}, decision_id="mail-17").logged
         assert client.decide({}, decision_id="mail-17").logged
         client.learn("mail-17", opt_out=True)
-        assert waited(lambda: client._not_shown._thread is None)
+        assert waited(lambda: client._thread is None)
     assert not any("shown" in str(body) for _, body in server.seen)
 
 
@@ -194,12 +194,17 @@ def test_a_connection_that_hangs_leaves_time_for_another() -> None:
 
 
 def test_what_no_desk_ever_logged_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client_not_shown, "RETRY_DELAYS", (0.01, 0.01, 0.01))
-    asked: list[list[str]] = []
-    unsettled = client_not_shown.NotShownReporter(lambda ids: asked.append(list(ids)) or list(ids))  # type: ignore[func-returns-value]
-    unsettled.add("a")
-    assert waited(lambda: len(unsettled) == 0)
-    assert asked == [["a"]] * 3
+    monkeypatch.setattr(client_module, "NOT_SHOWN_DELAYS", (0.01, 0.01, 0.01))
+
+    def script(path: str, body: Any) -> Any:
+        if path.endswith("/decisions"):
+            return 500, b""
+        return 200, [{"code": "unknown_decision", "message": "unknown"} for _ in body]
+
+    with scripted(script) as server, client_of(server.url) as client:
+        client.decide({}, decision_id="a")
+        assert waited(lambda: client._thread is None)
+    assert server.seen[1:] == [("/v1/messages/outcomes", [{"decision_id": "a", "shown": False}])] * 3
 
 
 @pytest.mark.parametrize(
@@ -225,7 +230,7 @@ def test_a_rejection_has_the_code_of_the_answer(status: int, content: Any, code:
         with pytest.raises(sw.StagewiseError):
             client.learn("d1", click=1)
     assert (error.value.status, error.value.code) == (status, code)
-    assert error.value.details == {"problem": "the key is unknown really"}
+    assert error.value.details == {"problem": "the key is unknown really", "status": status}
     copy = pickle.loads(pickle.dumps(error.value))
     assert (copy.code, copy.status, copy.details) == (error.value.code, error.value.status, error.value.details)
     assert len(server.seen) == 2  # another try would not change it
@@ -258,7 +263,7 @@ def test_some_of_a_batch_may_be_logged_and_others_not() -> None:
             return desk(path, body)
         return 503, [decided(body[0]), {**decided(body[1]), "logged": False, "message": "the disk is full"}]
 
-    with scripted(script) as server, client_of(server.url, tries=2) as client:
+    with scripted(script) as server, client_of(server.url, max_attempts=2) as client:
         first, second = client.decide_many([{}, {}])
         assert (first.action, first.logged, second.action, second.logged) == ("offer", True, "nothing", False)
         assert second.message == "the disk is full"
@@ -276,10 +281,10 @@ def test_many_at_once_of_a_dead_desk_are_all_safe() -> None:
 
 
 def test_connections_that_were_closed_meanwhile_are_opened_again() -> None:
-    with scripted(desk) as server, client_of(server.url, tries=1) as client:
+    with scripted(desk) as server, client_of(server.url, max_attempts=1) as client:
         client.decide({})
-        for connection in client._pool._free:
-            connection.sock.sock.shutdown(socket.SHUT_RDWR)
+        for connection in client._connections._free:
+            connection.sock.shutdown(socket.SHUT_RDWR)
         assert client.decide({}).logged
 
 

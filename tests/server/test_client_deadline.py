@@ -88,7 +88,7 @@ def test_every_address_of_a_host_has_its_turn(monkeypatch: pytest.MonkeyPatch) -
         kind = (socket.AF_INET, socket.SOCK_STREAM, 6, "")
         found: list[Any] = [(*kind, closed), (*kind, server.server_address)]
         monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
-        with Client("http://desk.example", "k", "messages", safe="nothing", timeout=5.0, tries=1) as client:
+        with Client("http://desk.example", "k", "messages", safe="nothing", timeout=5.0, max_attempts=1) as client:
             assert client.decide({}).action == "offer"
 
 

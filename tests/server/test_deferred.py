@@ -3,6 +3,7 @@
 import msgspec
 from tests.server.logs import DAY, Log, month, problem
 
+from stagewise.agent.outcome_queue import MISSING
 from stagewise.server.event_log import Event
 from stagewise.server.log_statistics import LogStatistics
 from stagewise.server.state_fold import StateFold
@@ -40,11 +41,8 @@ def test_what_was_never_activated_is_not_learned_from_even_when_its_windows_clos
     log.add("tick", {}, 30 * DAY)
     fold = folded(log)
     assert fold.learned == 0
-    assert fold.pending_outcomes.pending_count == [
-        0,
-        0,
-        0,
-    ]  # of clicks neither, which have no window: the longest one decides
+    waiting = [len(fold.queue.find(k, MISSING)) for k in range(3)]
+    assert waiting == [0, 0, 0]  # of clicks neither, which have no window: the longest one decides
 
 
 def test_what_was_never_activated_holds_back_nothing_for_ever() -> None:
@@ -105,14 +103,14 @@ def test_the_page_counts_what_the_learner_learns() -> None:
     log.tell(first, 30 * DAY + 1, shown=1.0)  # too late: it was given up when its windows had closed
     fold, tally = folded(log), tallied(log)
     assert sum(seen.count for seen in tally.observed_mean.values()) == fold.learned == 3
-    assert (tally.pending_outcomes.heads, tally.pending_outcomes.late) == (
-        fold.pending_outcomes.heads,
-        fold.pending_outcomes.late,
+    assert (tally.queue.heads, tally.queue.late) == (
+        fold.queue.heads,
+        fold.queue.late,
     )
     long = month(300)
     fold, tally = folded(long), tallied(long)
     assert sum(seen.count for seen in tally.observed_mean.values()) == fold.learned > 500
     learned = fold.circuit_breaker.limits["opt_out"].count_and_total(
-        fold.circuit_breaker.build_row_reader(0, safe=False), fold.pending_outcomes.end
+        fold.circuit_breaker.build_row_reader(0, safe=False), fold.queue.end
     )
-    assert (tally.get_signal_mean("opt_out").count, tally.get_signal_mean("opt_out").total) == learned
+    assert (tally.since_limit_change["opt_out"].count, tally.since_limit_change["opt_out"].total) == learned

@@ -143,9 +143,9 @@ async def test_a_server_that_runs_takes_a_log_by_http(tmp_path: Path) -> None:
 async def test_rows_of_a_log_are_read_in_answers_of_bounded_size(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from stagewise.server.web import routes_read
+    from stagewise.server.web import routes
 
-    monkeypatch.setattr(routes_read, "MAX_PAGE_BYTES", 60_000)
+    monkeypatch.setattr(routes, "MAX_PAGE_BYTES", 60_000)
     async with real(tmp_path) as server:
         await server.admin.post("/v1/demo/log", {"columns": columns(5500), "reason": "last month"})
         seen, after, answers = list[int](), 0, 0

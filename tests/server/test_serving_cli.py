@@ -228,7 +228,7 @@ def test_a_log_that_was_changed_leaves_with_one(made: Path, tmp_path: Path) -> N
     assert receipt.startswith(f"{NAME}:")
     assert called("audit", "verify", made, "--receipt", receipt)[0] == 0
     code, said = called("audit", "verify", made, "--receipt", receipt[:-4] + "0000")
-    assert (code, "and its receipt has" in said) == (1, True)
+    assert (code, "does not contain the receipt" in said) == (1, True)
     assert called("audit", "verify", made, "--receipt", "x")[0] == 2
     changed = shutil.copy(made, tmp_path / "server.db")
     connection = sqlite3.connect(changed)
@@ -239,7 +239,7 @@ def test_a_log_that_was_changed_leaves_with_one(made: Path, tmp_path: Path) -> N
     code, said = called("audit", "verify", changed)
     assert (code, "row 3 (decision 'live-0')" in said) == (1, True)
     code, said = called("audit", "replay", changed, NAME)
-    assert (code, "row 3, decision 'live-0'" in said) == (1, True)
+    assert (code, "row 3 is decision 'live-0'" in said) == (1, True)
 
 
 def test_a_store_is_copied_with_everything(made: Path, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from tests.server.logs import DAY, Log, month, problem
 import stagewise as sw
 from stagewise.agent.health import check_health
 from stagewise.agent.identity import derive_id_prefix
+from stagewise.agent.outcome_queue import MISSING
 from stagewise.problem.errors import ErrorCode, InvalidProblem
 from stagewise.records.decision import Decision
 from stagewise.records.reason import ReasonDetails
@@ -115,14 +116,14 @@ def test_what_is_missing_counts_as_declared_when_its_window_closes() -> None:
     log.tell(place, 1, click=1.0)
     fold = folded(log, (10,))
     assert fold.learned == 1
-    assert fold.pending_outcomes.pending_count == [0, 1, 1]
+    assert [len(fold.queue.find(k, MISSING)) for k in range(3)] == [0, 1, 1]
     log.add("tick", {}, 7 * DAY)
     fold.take(log.events[2:])
     assert fold.learned == 3
     log.tell(place, 7 * DAY + 1, opt_out=1.0)
     fold.take(log.events[3:])
     assert fold.learned == 3
-    assert fold.pending_outcomes.late == [0, 1, 0]
+    assert fold.queue.late == [0, 1, 0]
 
 
 def test_a_decision_that_was_not_shown_is_not_learned_from_and_holds_nothing_back() -> None:
@@ -132,7 +133,7 @@ def test_a_decision_that_was_not_shown_is_not_learned_from_and_holds_nothing_bac
     log.tell(first, 3, shown=0.0)
     fold = folded(log, (1,))
     assert fold.learned == 1
-    assert fold.pending_outcomes.heads == [2, 1, 1]
+    assert fold.queue.heads == [2, 1, 1]
 
 
 def test_rows_that_are_missing_are_refused() -> None:

@@ -9,7 +9,7 @@ import pytest
 from tests.server.server_helpers import NAME, played, serve_problem, user
 
 from stagewise.problem.errors import ErrorCode
-from stagewise.server import statistics_updater
+from stagewise.server import log_statistics
 from stagewise.server.decision_server import DecisionServer
 
 
@@ -34,9 +34,9 @@ def caught_up(server: DecisionServer) -> bool:
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """One look takes in little, and the thread comes often."""
-    monkeypatch.setattr(statistics_updater, "MAX_ROWS_PER_READ", 10)
-    monkeypatch.setattr(statistics_updater, "BATCH_SIZE", 7)
-    monkeypatch.setattr(statistics_updater, "UPDATE_INTERVAL", 0.01)
+    monkeypatch.setattr(log_statistics, "MAX_ROWS_PER_READ", 10)
+    monkeypatch.setattr(log_statistics, "BATCH_SIZE", 7)
+    monkeypatch.setattr(log_statistics, "UPDATE_INTERVAL", 0.01)
 
 
 @played
@@ -54,7 +54,7 @@ async def test_one_look_is_enough_to_be_up_to_date_soon_and_later(tmp_path: Path
 
 @played
 async def test_nobody_counts_where_nobody_looks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(statistics_updater, "IDLE_TIMEOUT", 0.0)
+    monkeypatch.setattr(log_statistics, "IDLE_TIMEOUT", 0.0)
     async with serve_problem(tmp_path) as server:
         await server.decide_many(NAME, [user() for _ in range(100)])
         assert not follows(server)
@@ -72,7 +72,7 @@ async def test_a_store_that_is_away_for_a_while_is_followed_again(tmp_path: Path
 
         def away(*asked: object) -> list[object]:
             tried.set()
-            raise statistics_updater.StoreUnavailable(ErrorCode.STORE_UNAVAILABLE, "the store is away")
+            raise log_statistics.StoreUnavailable(ErrorCode.STORE_UNAVAILABLE, "the store is away")
 
         server.store.events = away  # type: ignore[method-assign, assignment]
         await server.decide_many(NAME, [user() for _ in range(50)])

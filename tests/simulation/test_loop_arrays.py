@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import stagewise as sw
-from stagewise.policies.compiled_policy import CompiledPolicy
+from stagewise.policies.rounds import Rounds
 from stagewise.simulation.compiled_run import build_inputs
 from stagewise.simulation.oracle import build_oracle
 
@@ -34,10 +34,8 @@ CASES: dict[str, tuple[Any, Any, int]] = {
 @pytest.mark.parametrize(("policy", "world", "alike"), CASES.values(), ids=CASES)
 def test_actions_are_arrays_of_one_kind(policy: Any, world: Any, alike: int, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Any] = []
-    chosen = CompiledPolicy.play_round
-    monkeypatch.setattr(
-        CompiledPolicy, "play_round", lambda self, *told: (seen.append(told[2:4]), chosen(self, *told))[1]
-    )
+    chosen = Rounds.play
+    monkeypatch.setattr(Rounds, "play", lambda self, *told: (seen.append(told[1:3]), chosen(self, *told))[1])
     policy.decide(policy.start(), world.actions.draw(sw.RandomKey()), sw.RandomKey())
     inputs = build_inputs(policy, build_oracle(policy, world), False)
     by_hand, in_the_loop = seen[0], (inputs.features, inputs.eligible)

@@ -9,7 +9,7 @@ from stagewise import OPB, SafeAction
 from stagewise.engine.compile import Floats
 from stagewise.engine.round import scratch_size, work_size
 from stagewise.engine.workspace import answer_size
-from stagewise.policies.arrays import with_sizes
+from stagewise.policies.rounds import with_sizes
 from stagewise.problem.actions import ALL
 
 SEED = 20260803

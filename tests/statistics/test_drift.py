@@ -12,7 +12,7 @@ from tests.chance import allowed
 from tests.policies.test_drift import has_drifted
 
 import stagewise as sw
-from stagewise.agent import drift_test
+from stagewise.agent import monitor
 
 pytestmark = pytest.mark.compiled
 
@@ -88,13 +88,13 @@ def test_means_that_stay_are_seldom_said_to_move(
     world: dict[str, Any], runs: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """2,000 runs of four worlds."""
-    monkeypatch.setattr(drift_test, "FALSE_ALARMS", LEVEL)
+    monkeypatch.setattr(monitor, "FALSE_ALARMS", LEVEL)
     assert sum(played(seed, **world) for seed in range(runs)) <= allowed(runs, LEVEL)
 
 
 def test_the_other_mix_is_a_drift_where_groups_are_not_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same users at the same level: their world can be told from one that stays."""
-    monkeypatch.setattr(drift_test, "FALSE_ALARMS", LEVEL)
+    monkeypatch.setattr(monitor, "FALSE_ALARMS", LEVEL)
     assert sum(played(seed, mixed, anybody, by=None) for seed in range(4)) == 4
 
 

@@ -71,7 +71,7 @@ def play_linear_run(
     means, scratch = np.ascontiguousarray(world.parameters @ features.T), np.zeros(4 * count + 4 * d + 20)
     safe, noise = SafeAction(features=np.zeros(d)), world.noise.copy()
     policy = LCLUCB(safe_action=safe, threshold=float(threshold[0]), noise=1.0, ridge=RIDGE, cost_bound=None)
-    memory = policy.cache_candidates(policy.start(), features).memory
+    memory = policy.rounds.cache(policy.start().memory, features)
     play_linear(
         policy.layout,
         policy.settings,

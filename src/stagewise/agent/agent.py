@@ -8,20 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from stagewise.agent.agent_report import Report, build_report
 from stagewise.agent.base_agent import ORDERS, BaseAgent
-from stagewise.agent.drift_test import check_marks
 from stagewise.agent.duplicate_logs import check_not_learned, compute_fingerprint, remember_log
-from stagewise.agent.health import acknowledge, check_health
+from stagewise.agent.frames import ColumnNames, parse_log, read_rows
+from stagewise.agent.health import acknowledge, add_observed_health, check_health
 from stagewise.agent.health_findings import Health
 from stagewise.agent.identity import Identity, check_name, parse_decision
-from stagewise.agent.log_arrays import parse_log
-from stagewise.agent.log_frames import ColumnNames, read_rows
-from stagewise.agent.observed_costs import add_observed_health
+from stagewise.agent.monitor import check_marks
 from stagewise.agent.outcome_queue import BUFFERED, MISSING
 from stagewise.agent.outcomes import encode_windows
-from stagewise.agent.segment_summary import list_segment_names
-from stagewise.agent.snapshot import Snapshot
+from stagewise.agent.replica import Snapshot
+from stagewise.agent.report import Report, build_report, list_segment_names
 from stagewise.agent.statistics import Statistics
 from stagewise.agent.storage import (
     Ownership,
@@ -34,8 +31,7 @@ from stagewise.agent.storage import (
     parse_memory,
 )
 from stagewise.files.paths import format_error, parse_path, read_file
-from stagewise.policies.base_policy import BasePolicy
-from stagewise.policies.policy import PlayedAction, Policy, State
+from stagewise.policies.policy import BasePolicy, PlayedAction, Policy, State
 from stagewise.policies.policy_encoding import check_kind, decode_value, encode_value
 from stagewise.policies.problem import Problem
 from stagewise.problem.checks import check_bool, check_choice, check_seed

@@ -8,8 +8,8 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from stagewise.agent.guard import apply_guard, check_drift
 from stagewise.agent.identity import Identity
+from stagewise.agent.monitor import apply_guard, check_drift
 from stagewise.agent.observed_costs import build_observed_costs
 from stagewise.agent.outcome_queue import OutcomeQueue
 from stagewise.agent.outcomes import (
@@ -24,8 +24,7 @@ from stagewise.agent.outcomes import (
 )
 from stagewise.agent.statistics import Statistics
 from stagewise.agent.storage import Ownership
-from stagewise.policies.base_policy import BasePolicy
-from stagewise.policies.policy import PlayedAction, Policy, check_policy_protocol
+from stagewise.policies.policy import BasePolicy, PlayedAction, Policy, check_policy_protocol
 from stagewise.policies.problem import Problem
 from stagewise.problem.checks import check_choice, check_seed, copy_value
 from stagewise.problem.errors import ErrorCode, InvalidActions, InvalidOutcome, InvalidProblem

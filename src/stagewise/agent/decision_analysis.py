@@ -12,7 +12,7 @@ from stagewise.engine.mixture_program import compute_optimal_mixture_value
 from stagewise.engine.workspace import CENTRE, HALF, per_limit_size
 from stagewise.models.diagnostics import get_diagnostics
 from stagewise.models.model_block import iter_model_blocks
-from stagewise.policies.compiled_policy import RoundResult
+from stagewise.policies.rounds import RoundResult
 from stagewise.records.decision import Decision
 
 TERMS, BEST_MIXTURE, SAFE_STEP = (

@@ -1,13 +1,11 @@
 """Health checks: compare each declared assumption with the data."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from stagewise.agent.drift_test import iter_signals
-from stagewise.agent.guard import TERMS, acknowledge_alert
 from stagewise.agent.health_findings import (
     Check,
     HealthFinding,
@@ -19,16 +17,16 @@ from stagewise.agent.health_findings import (
 from stagewise.agent.health_findings import (
     Health as Health,
 )
+from stagewise.agent.monitor import TERMS, acknowledge_alert, iter_signals
+from stagewise.agent.observed_costs import SAFE, ObservedCosts, to_unit_cost, to_user_units
 from stagewise.agent.statistics import DriftTrack, Statistics
 from stagewise.engine.compile import Floats
 from stagewise.engine.layout import ModelBlock
 from stagewise.engine.limits import ALARM
 from stagewise.models.diagnostics import Evidence, get_diagnostics
 from stagewise.models.model_block import iter_model_blocks
-from stagewise.policies.base_policy import BasePolicy
-from stagewise.policies.compiled_policy import CompiledPolicy
 from stagewise.policies.contradictions import build_contradiction, build_noise_cause, build_safe_cost_cause
-from stagewise.policies.policy import State
+from stagewise.policies.policy import BasePolicy, State
 from stagewise.policies.settings import FALSE_ALARMS
 from stagewise.records.reason import Contradiction
 
@@ -53,7 +51,7 @@ def check_health(policy: Any, state: State, statistics: Statistics) -> Health:
     return Health([*by_name.values(), check_outcome_range(policy, statistics)])
 
 
-def check_declared(policy: CompiledPolicy, settings: Floats, memory: Floats) -> Iterator[HealthFinding]:
+def check_declared(policy: BasePolicy, settings: Floats, memory: Floats) -> Iterator[HealthFinding]:
     """Yield the findings about the declared noise and the declared values of the safe action."""
     for block in iter_model_blocks(policy.layout, memory):
         for signal in range(block.signals):
@@ -122,7 +120,7 @@ def check_safe_value(
     )  # fmt: skip
 
 
-def check_limits(policy: CompiledPolicy, settings: Floats) -> Iterator[HealthFinding]:
+def check_limits(policy: BasePolicy, settings: Floats) -> Iterator[HealthFinding]:
     """Yield whether mean costs can reach each limit."""
     ceilings, limits = TERMS(policy.layout, settings).ceilings, policy.display_thresholds
     rows = zip(limits.names, limits.signs, limits.values, policy.thresholds.values, ceilings, strict=True)
@@ -136,7 +134,7 @@ def check_limits(policy: CompiledPolicy, settings: Floats) -> Iterator[HealthFin
         yield build_finding(Check.LIMIT, name, verdict, threshold=value, bound=bound, at_most=bool(sign > 0))
 
 
-def check_signal_drift(policy: CompiledPolicy, memory: Floats, statistics: Statistics) -> Iterator[HealthFinding]:
+def check_signal_drift(policy: BasePolicy, memory: Floats, statistics: Statistics) -> Iterator[HealthFinding]:
     """Yield whether the mean of each signal changed, by the last drift test, which decisions use too."""
     for name, signal, _, block in sorted(iter_signals(policy, memory), key=lambda one: one[1]):
         track = statistics.tracks.get(name, DriftTrack())
@@ -157,6 +155,57 @@ def check_outcome_range(policy: Any, statistics: Statistics) -> HealthFinding:
         rule = "unit" if policy.names is None else "declared"
     verdict = Verdict.DOUBTFUL if statistics.refused else Verdict.FINE if count else Verdict.UNKNOWN
     return build_finding(Check.OUTCOMES, None, verdict, range=rule, decisions=count, refused=statistics.refused)
+
+
+def add_observed_costs(
+    policy: Any, findings: Sequence[HealthFinding], reported: Mapping[str, tuple[int, float]]
+) -> list[HealthFinding]:
+    """Add the reported costs to the findings about the safe action's costs.
+
+    Args:
+        policy: The policy.
+        findings: The findings of `check_health`.
+        reported: By limit, the number of decisions for the safe action and the mean of their reported costs in [0, 1].
+    """
+    return [
+        add_observed_cost(policy, one, policy.thresholds.names.index(one.signal), reported.get(one.signal, (0, 0.0)))
+        if one.check is Check.SAFE_COST and one.verdict in (Verdict.FINE, Verdict.UNKNOWN) and one.signal is not None
+        else one
+        for one in findings
+    ]
+
+
+def add_observed_cost(policy: Any, finding: HealthFinding, j: int, reported: tuple[int, float]) -> HealthFinding:
+    """Add the reported costs to a finding about the safe action's cost, if any is reported."""
+    limits, (count, mean) = policy.display_thresholds, reported
+    if not count or mean == 0.0 or math.isnan(limits.declared_safe[j]):
+        return finding
+    sign = float(limits.signs[j])
+    details = {
+        **finding.details,
+        "declared": float(limits.declared_safe[j]),
+        "at_most": sign > 0.0,
+        "reported_count": count,
+        "reported_mean": to_user_units(policy, j, mean),
+    }
+    if finding.verdict is Verdict.UNKNOWN:
+        details["exceeds_declared"] = bool(mean > to_unit_cost(policy.thresholds.declared_safe[j], sign))
+    return finding._replace(details=details)
+
+
+def add_observed_health(policy: Any, health: Health, observed: ObservedCosts | None) -> Health:
+    """Add the tests of reported costs to an agent's findings."""
+    if observed is None:
+        return health
+    rejected = observed.find_rejected(policy)
+    findings = [
+        one._replace(verdict=Verdict.CONTRADICTED, details=rejected[one.name].details)
+        if one.name in rejected and one.verdict in (Verdict.FINE, Verdict.UNKNOWN)
+        else one
+        for one in health
+    ]
+    reported = {name: observed.summarize(SAFE, j) for j, name in enumerate(policy.thresholds.names)}
+    return Health(add_observed_costs(policy, findings, reported))
 
 
 def acknowledge(policy: BasePolicy, state: State, statistics: Statistics, name: Any, note: Any) -> None:

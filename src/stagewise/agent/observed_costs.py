@@ -5,21 +5,21 @@ earlier outcomes arrive; these tests do not wait (docs/how-to/check-health.md).
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from copy import copy
 from typing import Any
 
 import numpy as np
 
 from stagewise.agent.e_process import EProcess, RowReader
-from stagewise.agent.health_findings import Check, Health, HealthFinding, Verdict, format_finding_name
+from stagewise.agent.health_findings import Check, format_finding_name
 from stagewise.agent.outcome_queue import BLOCK, DROPPED, OutcomeQueue
 from stagewise.agent.statistics import Statistics
 from stagewise.engine.compile import Floats, as_python
 from stagewise.engine.layout import PER_ROUND_SAFE, SAFE_INDEX
 from stagewise.engine.limits import has_switch
-from stagewise.policies.base_policy import BasePolicy
 from stagewise.policies.contradictions import build_contradiction
+from stagewise.policies.policy import BasePolicy
 from stagewise.policies.settings import FALSE_ALARMS
 from stagewise.problem.errors import ErrorCode, InvalidProblem
 from stagewise.records.reason import Contradiction, ReasonDetails
@@ -173,54 +173,3 @@ def build_limit_cause(policy: Any, j: int, count: float, mean: float) -> ReasonD
     limits, mean = policy.display_thresholds, to_user_units(policy, j, mean)
     threshold = limits.values[j]
     return build_contradiction(Contradiction.LIMIT_SO_FAR, limits, j, threshold=threshold, count=count, mean=mean)
-
-
-def add_observed_costs(
-    policy: Any, findings: Sequence[HealthFinding], reported: Mapping[str, tuple[int, float]]
-) -> list[HealthFinding]:
-    """Add the reported costs to the findings about the safe action's costs.
-
-    Args:
-        policy: The policy.
-        findings: The findings of `check_health`.
-        reported: By limit, the number of decisions for the safe action and the mean of their reported costs in [0, 1].
-    """
-    return [
-        add_observed_cost(policy, one, policy.thresholds.names.index(one.signal), reported.get(one.signal, (0, 0.0)))
-        if one.check is Check.SAFE_COST and one.verdict in (Verdict.FINE, Verdict.UNKNOWN) and one.signal is not None
-        else one
-        for one in findings
-    ]
-
-
-def add_observed_cost(policy: Any, finding: HealthFinding, j: int, reported: tuple[int, float]) -> HealthFinding:
-    """Add the reported costs to a finding about the safe action's cost, if any is reported."""
-    limits, (count, mean) = policy.display_thresholds, reported
-    if not count or mean == 0.0 or math.isnan(limits.declared_safe[j]):
-        return finding
-    sign = float(limits.signs[j])
-    details = {
-        **finding.details,
-        "declared": float(limits.declared_safe[j]),
-        "at_most": sign > 0.0,
-        "reported_count": count,
-        "reported_mean": to_user_units(policy, j, mean),
-    }
-    if finding.verdict is Verdict.UNKNOWN:
-        details["exceeds_declared"] = bool(mean > to_unit_cost(policy.thresholds.declared_safe[j], sign))
-    return finding._replace(details=details)
-
-
-def add_observed_health(policy: Any, health: Health, observed: ObservedCosts | None) -> Health:
-    """Add the tests of reported costs to an agent's findings."""
-    if observed is None:
-        return health
-    rejected = observed.find_rejected(policy)
-    findings = [
-        one._replace(verdict=Verdict.CONTRADICTED, details=rejected[one.name].details)
-        if one.name in rejected and one.verdict in (Verdict.FINE, Verdict.UNKNOWN)
-        else one
-        for one in health
-    ]
-    reported = {name: observed.summarize(SAFE, j) for j, name in enumerate(policy.thresholds.names)}
-    return Health(add_observed_costs(policy, findings, reported))

@@ -106,7 +106,7 @@ class OutcomeQueue:
     @property
     def oldest(self) -> int:
         """The first decision whose turn is not over in every group."""
-        return min(self.heads) if self.in_order else min(self.played, default=self.end)
+        return min(self.heads if self.in_order else self.played, default=self.end)
 
     @property
     def first_changeable(self) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from stagewise.agent.outcome_queue import BUFFERED, MISSING, UNDATED, OutcomeQueue, SignalWindow
-from stagewise.policies.base_policy import BasePolicy
+from stagewise.policies.policy import BasePolicy
 from stagewise.problem.checks import LARGEST, check_outcome
 from stagewise.problem.errors import ErrorCode, InvalidOutcome, InvalidProblem
 from stagewise.problem.window import OutcomeWindow, check_windows

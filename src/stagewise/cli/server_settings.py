@@ -3,8 +3,8 @@
 from stagewise.problem.errors import ErrorCode, InvalidProblem
 from stagewise.server.messages import MAX_BATCH_SIZE
 from stagewise.server.web.app import HttpSettings
-from stagewise.server.web.page.origin import parse_origin
-from stagewise.server.web.rate_limit import RateLimit
+from stagewise.server.web.page.sessions import parse_origin
+from stagewise.server.web.requests import RateLimit
 
 
 def build_settings(rate: float | None, public_url: str | None, quiet: bool) -> HttpSettings:

@@ -43,7 +43,7 @@ def describe_agent(path: Path) -> str | None:
 
 def describe_snapshot(path: Path) -> str | None:
     """Describe a policy snapshot."""
-    from stagewise.agent.snapshot import FORMAT
+    from stagewise.agent.replica import FORMAT
 
     if get_format(path) != FORMAT:
         return None

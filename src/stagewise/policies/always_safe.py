@@ -8,12 +8,10 @@ import numpy as np
 
 from stagewise.engine.compile import Floats, Ints
 from stagewise.engine.round import RoundSpec
-from stagewise.policies.arrays import assemble_arrays
-from stagewise.policies.base_policy import NOTHING, BasePolicy
-from stagewise.policies.baseline import get_round_safe_action, parse_safe_action
-from stagewise.policies.leading_actions import SafeActionBasis
-from stagewise.policies.policy import PlayedAction, State
-from stagewise.policies.settings import copy_settings
+from stagewise.policies.decisions import SafeActionBasis
+from stagewise.policies.policy import NOTHING, BasePolicy, PlayedAction, State
+from stagewise.policies.rounds import assemble_arrays
+from stagewise.policies.settings import copy_settings, get_round_safe_action, parse_safe_action, set_derived
 from stagewise.problem.checks import check_array
 from stagewise.problem.errors import ErrorCode, InvalidActions
 from stagewise.problem.safe_action import SafeAction
@@ -44,39 +42,28 @@ class AlwaysSafe(BasePolicy):
     thresholds: Thresholds = field(init=False, repr=False)
 
     learns: ClassVar[str] = NOTHING
+    has_parts: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         copy_settings(self)
-        object.__setattr__(self, "thresholds", resolve_thresholds(self.threshold, parse_safe_action(self.safe_action)))
-
-    def get_round_spec(self, actions: Any) -> RoundSpec:
-        """Return how compiled loops play this policy."""
-        return RoundSpec()
-
-    def arrays(self, dimension: int) -> tuple[Ints, Floats]:
-        """Return the arrays of compiled loops: no models and no limits."""
-        return assemble_arrays((0, 0, -1), np.zeros(3), np.zeros(dimension), ())
+        set_derived(self, thresholds=resolve_thresholds(self.threshold, parse_safe_action(self.safe_action)))
 
     def start(self) -> State:
         return State(np.empty(0))
 
+    def fits(self, memory: Floats) -> bool:
+        return memory.shape == (0,)
+
     def choose(self, state: State, actions: Any, draw: RandomKey) -> Decision:
-        safe = self.safe_action
+        safe, limits = self.safe_action, self.thresholds
         features, index = safe.features, -1
         if safe.is_per_round:
             of_round = get_round_safe_action(actions, type(self).__name__)
             features, index = of_round.features, of_round.safe_index
-        return Decision(
-            features.copy() if safe.arm is None else safe.arm,
-            index if safe.arm is None else safe.arm,
-            0.0 if safe.arm is None else 1.0,
-            None,
-            1.0 if safe.reward is None else safe.reward,
-            self.thresholds.at_safe,
-            self.thresholds.values,
-            ReasonDetails(Reason.ALWAYS_SAFE),
-            draw.round,
-        )._with(self.basis)
+        action, index, step = (features.copy(), index, 0.0) if safe.arm is None else (safe.arm, safe.arm, 1.0)
+        reward, cause = self.basis.optimistic_reward, ReasonDetails(Reason.ALWAYS_SAFE)
+        fields = (action, index, step, None, reward, limits.at_safe, limits.values, cause, draw.round)
+        return Decision(*fields)._with(self.basis)
 
     @cached_property
     def basis(self) -> SafeActionBasis:
@@ -89,12 +76,23 @@ class AlwaysSafe(BasePolicy):
         """Return the logged actions; nothing is learned from them."""
         rows = check_array(actions, "the logged actions", InvalidActions)
         if rows.ndim == 0:
-            raise InvalidActions(
-                ErrorCode.WRONG_TYPE,
-                "the logged actions are {rows}; they must be a list with one action per row",
-                rows=rows,
-            )
+            rule = "a list with one action per row"
+            raise InvalidActions.must_be(ErrorCode.WRONG_TYPE, "the value of the logged actions", rows.item(), rule)
         return rows
 
     def learn_in_place(self, state: State, played: PlayedAction, values: Floats) -> State:
         return state
+
+    def learn_log(self, state: State, actions: Any, values: Any) -> State:
+        return state
+
+    def cache_offered(self, state: State, decision: Decision) -> State:
+        return state
+
+    def get_round_spec(self, actions: Any) -> RoundSpec:
+        """Return how compiled loops play this policy."""
+        return RoundSpec()
+
+    def arrays(self, dimension: int) -> tuple[Ints, Floats]:
+        """Return the arrays of compiled loops: no models and no limits."""
+        return assemble_arrays((0, 0, -1), np.zeros(3), np.zeros(dimension), ())

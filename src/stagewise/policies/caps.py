@@ -2,59 +2,80 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from stagewise.engine.compile import Floats
+from stagewise.engine.compile import Flags, Floats, as_python
+from stagewise.engine.limits import BOUNDS_NOT_FINITE, CONTRADICTED, SAFE_ACTION_COST_UNCERTAIN
+from stagewise.engine.pair import tie_floor
+from stagewise.engine.random import POLICY, uniform
 from stagewise.engine.round import EVERY, MIXTURE, RAYS, RoundSpec
+from stagewise.engine.workspace import CENTRE, HALF, OPTIMISTIC_REWARD, SAFE_OPTIMISTIC_REWARD
 from stagewise.models.model_block import iter_model_blocks
 from stagewise.models.ridge import LinearModel
-from stagewise.policies.base_policy import check_unit_range
-from stagewise.policies.baseline import check_safe_range, parse_safe_action
-from stagewise.policies.certificate_settings import CertificateSettings
-from stagewise.policies.compiled_policy import RoundResult
-from stagewise.policies.cost_bounds import compute_ceilings
-from stagewise.policies.custom_proposal import (
-    Intervals,
-    certify_proposed_mixture,
-    certify_proposed_ray,
-    check_proposal,
-    get_intervals,
-    is_open_to_proposal,
-)
-from stagewise.policies.linear_policy import compute_ridge
-from stagewise.policies.mixture_decision import PROPOSED, build_mixture_decision
-from stagewise.policies.per_candidate_bounds import (
-    COST_SHARE,
-    OTHER_SHARE,
-    REWARD_SHARE,
-    UPPER_SHARE,
-    PerCandidateBounds,
-)
-from stagewise.policies.policy import State
-from stagewise.policies.rare_costs import add_rare_costs, check_blocks, check_one_block, learn_events_log
-from stagewise.policies.ray_decision import (
+from stagewise.policies.decisions import (
+    GET_PER_LIMIT,
+    PROPOSED,
     PROPOSED_RAY,
+    TERMS,
+    attach_round,
+    build_mixture_decision,
     build_ray_decision,
     copy_action,
     parse_listed_actions,
     parse_rays,
 )
-from stagewise.policies.settings import set_derived
+from stagewise.policies.linear_policy import (
+    COST_SHARE,
+    OTHER_SHARE,
+    REWARD_SHARE,
+    UPPER_SHARE,
+    LinearPolicy,
+    compute_ridge,
+)
+from stagewise.policies.policy import State, check_unit_range
+from stagewise.policies.rare_costs import add_rare_costs, check_blocks, check_one_block, learn_events_log
+from stagewise.policies.rounds import GET_DECISION_VIEWS, RoundResult
+from stagewise.policies.settings import (
+    CERTIFICATE,
+    Optimism,
+    check_safe_range,
+    compute_ceilings,
+    compute_certificate_numbers,
+    parse_safe_action,
+    set_derived,
+)
 from stagewise.problem.actions import Listed
 from stagewise.problem.checks import check_bool, check_integer_at_least
 from stagewise.problem.errors import ErrorCode, InvalidActions, InvalidProblem
+from stagewise.problem.formatting import safe_repr
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import Thresholds
 from stagewise.records.decision import Decision
 from stagewise.records.random_key import RandomKey
+from stagewise.rules.certified import certify_mixture, certify_ray, finish_mixture
+from stagewise.rules.mixture import mix_back
+from stagewise.rules.ray import finish_ray
 
+CERTIFY_RAY, FINISH_RAY, MIX_BACK = as_python(certify_ray), as_python(finish_ray), as_python(mix_back)
+CERTIFY_MIXTURE, FINISH_MIXTURE = as_python(certify_mixture), as_python(finish_mixture)
 RARE_SHARE = COST_SHARE + UPPER_SHARE  # of rare costs, which have one family of confidence sets
 
 
+class Intervals(NamedTuple):
+    """Confidence intervals of a round's candidates, the safe action last; of costs, less is better."""
+
+    features: Floats  # (K, d) of the candidates
+    eligible: Flags  # (K,)
+    reward_low: Floats  # (K + 1,)
+    reward_high: Floats
+    cost_low: Floats  # (m, K + 1) negated where the limit is AtLeast
+    cost_high: Floats
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
-class CAPS(CertificateSettings, PerCandidateBounds):
+class CAPS(LinearPolicy):
     """Certified posterior sampling: with probability 1 − δ the expected cost of every round is within its limit.
 
     A sample from N(θ̂, ν² R² V⁻¹) of every signal proposes a ray. Its longest pessimistically safe step is played if
@@ -75,6 +96,12 @@ class CAPS(CertificateSettings, PerCandidateBounds):
         (0, 0.5)
     """
 
+    posterior_scale: float = 0.7
+    """ν: the scale of posterior samples, in posterior standard deviations; 0: greedy."""
+    certificate_factor: float = 5.0
+    """C ≥ 1: the largest certified regret of a proposal, in units of its uncertainty."""
+    reward_bound: float = 1.0
+    """An upper bound on all mean rewards."""
     mixtures: bool = False
     """Sample from mixtures of the listed actions instead of playing points on rays; limits hold for the mixture."""
     bounded_outcomes: bool = False
@@ -83,28 +110,31 @@ class CAPS(CertificateSettings, PerCandidateBounds):
     """Costs lie in [0, 1] and are rarely above 0, as complaints are; for features that do not recur."""
     blocks: int = 1
     """With `rare_costs`: the number of feature blocks of equal length; an action uses one (template × user)."""
+    optimism: Optimism = field(init=False, default="inflated")
+    reward_confidence_scale: float | None = field(init=False, default=None)
+    cost_confidence_scale: float = field(init=False, default=1.0)
     split_delta: bool = field(init=False, default=True)
     per_action_bounds: bool = field(init=False, default=True)
 
     round_spec: ClassVar[RoundSpec] = RoundSpec(ridge=1, per_candidate=1, rule=RAYS, sampled=EVERY)
 
+    @property
+    def switches(self) -> int:
+        return CERTIFICATE
+
     def __post_init__(self) -> None:
         check_bool(self.mixtures, "mixtures")
         if check_bool(self.bounded_outcomes, "bounded_outcomes") and parse_safe_action(self.safe_action).is_per_round:
-            raise InvalidProblem(
-                ErrorCode.CONFLICTING_SETTINGS,
-                "bounded_outcomes is True and every round names its own safe action; leave it out, since "
-                "it needs candidates that recur",
-            )
-        self.certificate_numbers(None)
+            fact, remedy = "every round names its own safe action", "leave it out, since it needs candidates that recur"
+            raise InvalidProblem.conflict("bounded_outcomes", True, fact, remedy)
+        compute_certificate_numbers(self, None)
         rule, events = MIXTURE if self.mixtures else RAYS, int(check_bool(self.rare_costs, "rare_costs"))
         check_blocks(check_integer_at_least(self.blocks, "blocks", 1), self.mixtures, self.rare_costs)
         set_derived(self, mixes=self.mixtures, round_spec=self.round_spec._replace(rule=rule, rare_events=events))
         super().__post_init__()
 
     def last_numbers(self, model: LinearModel) -> list[float]:
-        reward = self.safe_action.reward if model.reward is None else model.reward
-        return self.certificate_numbers(reward)
+        return compute_certificate_numbers(self, self.safe_action.reward if model.reward is None else model.reward)
 
     def build_model(self, safe: SafeAction, thresholds: Thresholds) -> LinearModel:
         if self.bounded_outcomes:
@@ -113,9 +143,8 @@ class CAPS(CertificateSettings, PerCandidateBounds):
         if not self.rare_costs:
             return model
         ridge = compute_ridge(self.ridge, model.safe.size, model.noise[0], model.norm_bound[0])  # of the reward alone
-        model = replace(model, ridge=ridge)
-        delta = RARE_SHARE * float(self.delta)
-        return add_rare_costs(model, thresholds, self.blocks, compute_ceilings(thresholds, self.cost_bound), delta)
+        ceilings, share = compute_ceilings(thresholds, self.cost_bound), RARE_SHARE * float(self.delta)
+        return add_rare_costs(replace(model, ridge=ridge), thresholds, self.blocks, ceilings, share)
 
     @property
     def interval_shares(self) -> tuple[float, ...]:
@@ -123,6 +152,33 @@ class CAPS(CertificateSettings, PerCandidateBounds):
         if not self.rare_costs:
             return super().interval_shares
         return (delta * (REWARD_SHARE + 2.0 * OTHER_SHARE / (m + 2)), *([delta * RARE_SHARE / m] * m))
+
+    @property
+    def is_count_based(self) -> bool:
+        """Whether per-candidate sets use counts; `rare_costs` does not apply to the reward."""
+        return self.bounded_outcomes
+
+    @property
+    def why_unit_range(self) -> str:  # type: ignore[override]
+        return "bounded_outcomes needs that range, so rescale or leave it out" if self.bounded_outcomes else ""
+
+    @property
+    def requires_unit_range(self) -> bool:
+        """Whether outcomes, or those of the costs, must lie in [0, 1]."""
+        return self.bounded_outcomes or self.rare_costs
+
+    def values(self, reward: Any, cost: Any) -> Floats:
+        values = super().values(reward, cost)
+        if self.rare_costs and not self.bounded_outcomes:
+            inside = np.array([0.0, *values[1:]])
+            check_unit_range(inside, self.thresholds, "rare_costs needs that range, so rescale or leave it out")
+        return values
+
+    def check_actions(self, listed: Listed) -> Listed:
+        super().check_actions(listed)
+        if self.blocks > 1:
+            check_one_block(listed.features, self.blocks, "action", InvalidActions)
+        return listed
 
     def learn_log(self, state: State, actions: Any, values: Sequence[Floats] | Floats) -> State:
         """Learn a log as one batch."""
@@ -134,35 +190,6 @@ class CAPS(CertificateSettings, PerCandidateBounds):
             if block.first > 0:  # every cost has a model of its own
                 learn_events_log(block, self.settings, before, state.memory, np.asarray(actions), np.array(values))
         return state
-
-    def get_round_spec(self, actions: Any) -> RoundSpec | None:
-        """Return the spec for mixtures, or for rays."""
-        return self.round_spec if self.mixtures or actions.between else None
-
-    @property
-    def is_count_based(self) -> bool:
-        """Whether per-candidate sets use counts; `rare_costs` does not apply to the reward."""
-        return self.bounded_outcomes
-
-    @property
-    def requires_unit_range(self) -> bool:
-        """Whether outcomes, or those of the costs, must lie in [0, 1]."""
-        return self.bounded_outcomes or self.rare_costs
-
-    def values(self, reward: Any, cost: Any) -> Floats:
-        values = super().values(reward, cost)
-        if self.bounded_outcomes:
-            check_unit_range(values, self.thresholds, "bounded_outcomes needs that range, so rescale or leave it out")
-        elif self.rare_costs:
-            inside = np.array([0.0, *values[1:]])
-            check_unit_range(inside, self.thresholds, "rare_costs needs that range, so rescale or leave it out")
-        return values
-
-    def check_actions(self, listed: Listed) -> Listed:
-        super().check_actions(listed)
-        if self.blocks > 1:
-            check_one_block(listed.features, self.blocks, "action", InvalidActions)
-        return listed
 
     def propose(self, intervals: Intervals, draw: RandomKey) -> int | None:
         """Propose a candidate to play if its regret is certified; for subclasses.
@@ -182,29 +209,69 @@ class CAPS(CertificateSettings, PerCandidateBounds):
     def choose(self, state: State, actions: Any, draw: RandomKey) -> Decision:
         listed = parse_listed_actions(actions) if self.mixtures else parse_rays(actions)
         of_round = self.check_offered(listed)
-        result = self.play_round(self.round_spec, state, listed.features, listed.eligible, draw, of_round)
+        arrays = None if of_round is None else self.get_round_arrays(of_round)
+        result = self.rounds.play(state.memory, listed.features, listed.eligible, draw, arrays)
         safe: Any = self.safe_action.features if of_round is None else of_round.features
-        if type(self).propose is not CAPS.propose and is_open_to_proposal(result):
+        proposes = type(self).propose is not CAPS.propose
+        if proposes:
             result = self.apply_proposal(result, draw, safe)
-        is_default = type(self).propose is CAPS.propose
-        if not self.mixtures:
-            on_ray = build_ray_decision(result, self.thresholds, draw.round, why=None if is_default else PROPOSED_RAY)
-            return self.attach_cause(result, state, on_ray, of_round)
-        action = copy_action(listed.features[result.code] if result.code >= 0 else safe)
-        decision = build_mixture_decision(
-            result, action, self.thresholds, draw.round, why=None if is_default else PROPOSED
-        )
-        return self.attach_cause(result, state, decision, of_round)
+        if self.mixtures:
+            action = copy_action(listed.features[result.code] if result.code >= 0 else safe)
+            why = PROPOSED if proposes else None
+            decision = build_mixture_decision(result, action, self.thresholds, draw.round, why=why)
+        else:
+            why = PROPOSED_RAY if proposes else None
+            decision = build_ray_decision(result, self.thresholds, draw.round, why=why)
+        return attach_round(decision, result, state.memory, self.thresholds, of_round)
 
     def apply_proposal(self, result: RoundResult, draw: RandomKey, safe: Floats) -> RoundResult:
         """Return the round with the subclass's proposal, if it makes one; `safe` is the safe action."""
-        intervals = get_intervals(result)
+        if -result.code in (SAFE_ACTION_COST_UNCERTAIN, BOUNDS_NOT_FINITE) or result.code <= -CONTRADICTED:
+            return result  # only the safe action can be played
+        intervals, count = get_intervals(result), len(result.features)
         proposal = self.propose(intervals, draw)
         if proposal is None:
             return result
-        index = check_proposal(proposal, intervals)
-        return (
-            certify_proposed_mixture(result, index, draw)
-            if self.mixtures
-            else certify_proposed_ray(result, index, safe)
-        )
+        is_integer = isinstance(proposal, int | np.integer) and not isinstance(proposal, bool)
+        if not is_integer or not -1 <= proposal < count or (proposal >= 0 and not intervals.eligible[proposal]):
+            raise InvalidProblem(
+                ErrorCode.INVALID_DECISION,
+                f"propose returned {safe_repr(proposal)}; it must be the index of an eligible candidate, 0 to "
+                f"{count - 1}, or -1 for the safe action",
+            )
+        certify = certify_proposed_mixture if self.mixtures else certify_proposed_ray
+        return certify(result, int(proposal), draw, safe)
+
+
+def get_intervals(result: RoundResult) -> Intervals:
+    """Return the intervals of a round."""
+    bounds, count = result.workspace.bounds, len(result.features)
+    low, high = bounds[:, CENTRE] - bounds[:, HALF], bounds[:, CENTRE] + bounds[:, HALF]
+    eligible = result.eligible.copy() if result.eligible.size else np.ones(count, dtype=np.bool_)
+    return Intervals(result.features, eligible, low[0], high[0], low[1:], high[1:])
+
+
+def certify_proposed_ray(result: RoundResult, proposal: int, draw: RandomKey, safe: Floats) -> RoundResult:
+    """Return the round with the proposed ray's longest safe step, if certified."""
+    area, arrays = result.workspace, (result.layout, result.settings)
+    prices = GET_PER_LIMIT(result.layout, area.per_limit).factors
+    code = CERTIFY_RAY(*arrays, area.bounds, result.eligible, proposal, area.rule, prices, result.answer)
+    action = GET_DECISION_VIEWS(result.layout, result.answer).action
+    FINISH_RAY(*arrays, area.bounds, area.rule, code, result.features, safe, result.answer, action)
+    return result._replace(code=code)
+
+
+def certify_proposed_mixture(result: RoundResult, proposal: int, draw: RandomKey, safe: Floats) -> RoundResult:
+    """Return the round with the largest safe weight of the proposed action, if certified."""
+    area, arrays, m = result.workspace, (result.layout, result.settings), result.workspace.bounds.shape[0] - 1
+    written, value = GET_DECISION_VIEWS(result.layout, result.answer), float(result.answer[OPTIMISTIC_REWARD])
+    shares, indices, (prices, rest) = written.shares, written.places, GET_PER_LIMIT(result.layout, area.per_limit)
+    if tie_floor(value) <= float(result.answer[SAFE_OPTIMISTIC_REWARD]):
+        return result  # no action can be better than the safe action
+    shares[:], indices[:] = 0.0, -1
+    shares[0], indices[0] = 1.0, proposal
+    MIX_BACK(m, area.rule, TERMS(*arrays).limits, shares, indices)
+    basis = rest if m > 1 else None
+    code = CERTIFY_MIXTURE(*arrays, area.bounds, result.eligible, value, area.rule, prices, basis, shares, indices)
+    lottery = uniform(draw.seed, draw.run, draw.round, POLICY, 0)
+    return result._replace(code=FINISH_MIXTURE(result.layout, code, area.rule, shares, indices, lottery, result.answer))

@@ -4,45 +4,89 @@ import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar, get_args
+from typing import Any, ClassVar, NamedTuple, get_args
 
 import numpy as np
 
-from stagewise.engine.compile import Floats
-from stagewise.engine.layout import SAFE_COST_DECLARED, SAFE_INDEX
+from stagewise.engine.compile import Floats, Ints, as_python
+from stagewise.engine.layout import CACHE_DISABLED, CACHED, CAPACITY, SAFE_COST_DECLARED, SAFE_INDEX
+from stagewise.engine.memory import copy_to_more_actions
 from stagewise.engine.round import EVERY, MIXTURE, RoundSpec
 from stagewise.models.arms import compute_lows, split_delta
-from stagewise.models.context import NOISE, Signal, SignalModel, compute_action_shares
+from stagewise.models.context import NOISE, Signal, SignalModel, compute_action_shares, fill_totals
 from stagewise.models.model_block import ModelBlockSpec
-from stagewise.policies.arrays import assemble_arrays
-from stagewise.policies.base_policy import check_unit_range
-from stagewise.policies.baseline import check_safe_range, require_arm
-from stagewise.policies.certificate_settings import CertificateSettings
-from stagewise.policies.context_policy import ContextPolicy
-from stagewise.policies.cost_bounds import compute_ceilings
+from stagewise.models.segment_rates import add_segments, are_slots_valid, count_rows_before_full, get_most_segments
+from stagewise.policies.decisions import attach_round, build_mixture_decision, copy_action
 from stagewise.policies.linear_policy import compute_ridge
-from stagewise.policies.mixture_decision import build_mixture_decision
 from stagewise.policies.policy import State
-from stagewise.policies.ray_decision import copy_action
-from stagewise.policies.safe_policy import SafePolicy
-from stagewise.policies.settings import build_constraint_settings, check_probability, copy_settings, set_derived
-from stagewise.problem.checks import MOST, check_choice, check_integer, check_number, check_positive, check_size
-from stagewise.problem.errors import ErrorCode, InvalidProblem
-from stagewise.problem.formatting import safe_repr
+from stagewise.policies.rounds import MEMORY_SIZE, NOTHING, Growth, allocate_aligned, get_initializer
+from stagewise.policies.settings import (
+    CERTIFICATE,
+    Optimism,
+    SafePolicy,
+    check_probability,
+    check_safe_range,
+    compute_ceilings,
+    compute_certificate_numbers,
+    copy_settings,
+    require_arm,
+    set_derived,
+    set_rounds,
+)
+from stagewise.problem.actions import ALL, FiniteSet, Flags
+from stagewise.problem.checks import (
+    MANY,
+    MOST,
+    check_array,
+    check_choice,
+    check_integer,
+    check_number,
+    check_positive,
+    check_size,
+)
+from stagewise.problem.context import LARGEST_SEGMENT, Context
+from stagewise.problem.errors import ErrorCode, InvalidActions, InvalidProblem
+from stagewise.problem.formatting import format_count, safe_repr
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import Thresholds, get_safe_costs, resolve_thresholds
 from stagewise.records.decision import Decision
 from stagewise.records.random_key import RandomKey
 
+ACTION, ONE, FIRST_NUMBER = 0, 1, 2  # columns of a row; the segments follow the numbers
+FIRST_CAPACITY = 8  # segments
+GROW, IN_ORDER = as_python(copy_to_more_actions), as_python(are_slots_valid)
+
+
+class Totals(NamedTuple):
+    """The number and the sum of learned outcomes by signal and action (1 + m, K), scaled to [0, 1]."""
+
+    pulls: Floats
+    sums: Floats
+
+    def since(self, earlier: "Totals") -> "Totals":
+        """Return the totals since an earlier moment."""
+        return Totals(self.pulls - earlier.pulls, self.sums - earlier.sums)
+
+
+def get_next_capacity(layout: Ints, memory: Floats, most: int) -> int:
+    """Return twice the capacity where more than half is used, so that lookups stay fast."""
+    capacity = int(memory.item(CAPACITY))
+    return 2 * capacity if capacity and 2 * get_most_segments(layout, memory) >= capacity else capacity
+
+
+def count_free_rows(layout: Ints, memory: Floats, most: int) -> int:
+    """Return the number of observations that there is room for: any, since a log's segments are added before it."""
+    return MANY
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ContextCAPS(CertificateSettings, ContextPolicy, SafePolicy):
+class ContextCAPS(SafePolicy):
     """Contextual certified posterior sampling: with probability 1 − δ the mixture of every round keeps its limits.
 
     The safe action is one of the actions, `SafeAction(arm=…)`. Its `cost` is an upper bound on its mean costs for
     every user, its `reward` a lower bound on its mean reward. Every outcome lies in [0, 1]. Every signal has its own
     model: linear in the context with parameters for every action, or a rate for every action, by segment where `by`
-    says so (docs/theory/context-models.md).
+    says so (docs/theory/context-models.md). An action is a row: its index, 1, the context, the segments.
 
     Raises:
         InvalidProblem: A setting is invalid or conflicts with another.
@@ -77,15 +121,25 @@ class ContextCAPS(CertificateSettings, ContextPolicy, SafePolicy):
     """The number of actions when learning began; later actions share a reserved part of δ."""
     reference_rates: Mapping[str, float] | None = None
     """The rate at which a cost's confidence sets are sharpest, by name; None: its limit (the first one)."""
+    posterior_scale: float = 0.7
+    """ν: the scale of posterior samples, in posterior standard deviations; 0: greedy."""
+    certificate_factor: float = 5.0
+    """C ≥ 1: the largest certified regret of a proposal, in units of its uncertainty."""
+    reward_bound: float = 1.0
+    """An upper bound on all mean rewards."""
+    optimism: Optimism = field(init=False, default="inflated")
+    reward_confidence_scale: float | None = field(init=False, default=None)
+    cost_confidence_scale: float = field(init=False, default=1.0)
     split_delta: bool = field(init=False, default=True)
 
     decision_type: ClassVar[type[Decision]] = Decision  # the class of its decisions
+    log_hint: ClassVar[str] = ""  # added to the error about a log's shape
     round_spec: ClassVar[RoundSpec] = RoundSpec(
         per_action_ridge=1, segment_rates=1, rule=MIXTURE, sampled=EVERY, separate_models=1
     )  # one for all models
     mixes: ClassVar[bool] = True
     separate_models: ClassVar[bool] = True  # type: ignore[misc]  # every signal has a model of its own
-    requires_unit_range: ClassVar[bool] = True  # outcomes must lie in [0, 1]
+    why_unit_range: ClassVar[str] = "every outcome must lie there, so rescale"  # type: ignore[misc]
 
     def __post_init__(self) -> None:
         copy_settings(self)
@@ -96,24 +150,26 @@ class ContextCAPS(CertificateSettings, ContextPolicy, SafePolicy):
         check_integer(self.segments, "segments", "from 0 to 64", 0, 64)
         check_safe_range(safe, thresholds, "rescale")
         ceilings = compute_ceilings(thresholds, self.cost_bound, 0.0)
-        constraints = build_constraint_settings(thresholds, ceilings, None, 1.0, self.check_assumptions)
         set_derived(self, thresholds=thresholds)
-        last = self.certificate_numbers(safe.reward)
-        blocks = self.build_models(safe, thresholds)
-        head, origin = (self.switches | SAFE_COST_DECLARED, 0, int(safe.arm or 0)), np.zeros(self.width)
-        layout, settings = assemble_arrays(head, constraints, origin, blocks, last=last)
-        set_derived(self, layout=layout, settings=settings)
+        last = compute_certificate_numbers(self, safe.reward)
+        first = FIRST_CAPACITY if self.segments else 0
+        growth = Growth(first, MOST, get_next_capacity, count_free_rows, False)
+        set_rounds(
+            self, self.round_spec, thresholds, ceilings, self.build_blocks(safe, thresholds),
+            switches=CERTIFICATE | SAFE_COST_DECLARED, safe=np.zeros(self.width), safe_index=int(safe.arm or 0),
+            last=last, growth=growth, caches=False,
+        )  # fmt: skip
+
+    # Its models.
 
     @cached_property
     def models(self) -> dict[str, str]:
         """The model of each signal, by name."""
-        names, kinds, cost_model = self.thresholds.names, get_args(SignalModel), self.cost_model
-        if isinstance(cost_model, Mapping):
-            cost_model = {**dict.fromkeys(names, "rates"), **parse_by_name(cost_model, names, "cost_model", "limits")}
-        models = {
-            "reward": self.reward_model,
-            **(cost_model if isinstance(cost_model, dict) else dict.fromkeys(names, cost_model)),
-        }
+        names, kinds = self.thresholds.names, get_args(SignalModel)
+        costs = dict.fromkeys(names, "rates" if isinstance(self.cost_model, Mapping) else self.cost_model)
+        if isinstance(self.cost_model, Mapping):
+            costs |= parse_by_name(self.cost_model, names, "cost_model", "limits")
+        models = {"reward": self.reward_model, **costs}
         return {name: check_choice(kind, kinds, f"the model of {name!r}") for name, kind in models.items()}
 
     @cached_property
@@ -122,23 +178,14 @@ class ContextCAPS(CertificateSettings, ContextPolicy, SafePolicy):
         divisions = parse_by_name(self.by, self.models, "by", "signals")
         for name, division in divisions.items():
             if self.models[name] != "rates":
-                raise InvalidProblem(
-                    ErrorCode.UNSUPPORTED,
-                    "by has {name!r}, which is {models}; only rates can be kept by segment",
-                    name=name,
-                    models=self.models[name],
-                )
-            check_integer(
-                division, f"the division of {name!r}", f"below segments ({self.segments})", 0, self.segments - 1
-            )
+                text = f"by has {name!r}, which is {self.models[name]}; only rates can be kept by segment"
+                raise InvalidProblem(ErrorCode.UNSUPPORTED, text)
+            rule = f"below segments ({self.segments})"
+            check_integer(division, f"the division of {name!r}", rule, 0, self.segments - 1)
         unused = next((division for division in range(self.segments) if division not in divisions.values()), None)
         if unused is not None:
-            raise InvalidProblem(
-                ErrorCode.UNUSED_SETTING,
-                "segments is {segments}, and by uses no segment {unused}; name a signal for it, or use fewer segments",
-                segments=self.segments,
-                unused=unused,
-            )
+            reason = f"by uses no segment {unused}; name a signal for it, or use fewer segments"
+            raise InvalidProblem.unused("segments", self.segments, reason)
         return {name: int(divisions.get(name, -1)) for name in self.models}
 
     @cached_property
@@ -150,25 +197,22 @@ class ContextCAPS(CertificateSettings, ContextPolicy, SafePolicy):
     @cached_property
     def shares(self) -> Floats:
         """The share of δ of every action."""
-        initial_actions = self.actions if self.initial_actions is None else self.initial_actions
-        check_integer(
-            initial_actions, "initial_actions", f"from 1 to {self.actions}, the actions there are", 1, self.actions
-        )
-        return compute_action_shares(self.actions, initial_actions)
+        initial, rule = self.initial_actions, f"from 1 to {self.actions}, the actions there are"
+        initial = self.actions if initial is None else initial
+        return compute_action_shares(self.actions, check_integer(initial, "initial_actions", rule, 1, self.actions))
 
-    def build_models(self, safe: SafeAction, thresholds: Thresholds) -> tuple[ModelBlockSpec, ...]:
+    def build_blocks(self, safe: SafeAction, thresholds: Thresholds) -> tuple[ModelBlockSpec, ...]:
         """Return the model blocks of the signals."""
         size, bound, m = 1 + self.context, check_positive(self.norm_bound, "norm_bound"), thresholds.values.size
-        ridge = compute_ridge(self.ridge, size, NOISE, bound)
-        divisions = self.divisions
-        self.check_regressions_read()
+        ridge, divisions = compute_ridge(self.ridge, size, NOISE, bound), self.divisions
+        if "linear" not in self.models.values():
+            for name, is_given in {"norm_bound": self.norm_bound != 1.0, "ridge": self.ridge is not None}.items():
+                if is_given:
+                    reason = "it applies to linear signals and all signals here are rates"
+                    raise InvalidProblem.unused(name, getattr(self, name), reason)
         delta, (high, other) = check_probability(self.delta, "delta"), split_delta(m)
-        costs = self.declared_costs
-        declared, lows, blocks = (
-            [-np.inf if safe.reward is None else safe.reward, *costs],
-            compute_lows(thresholds.signs),
-            [],
-        )
+        declared = [-np.inf if safe.reward is None else safe.reward, *self.declared_costs]
+        lows, blocks = compute_lows(thresholds.signs), []
         reference_rates = [0.5, *(thresholds.signs * self.get_reference_rates(thresholds) - lows[1:]).tolist()]
         for index, (name, kind) in enumerate(self.models.items()):
             lower, upper = -math.log(delta * other), -math.log(delta * (high if index else other))
@@ -182,59 +226,185 @@ class ContextCAPS(CertificateSettings, ContextPolicy, SafePolicy):
                 blocks.append(signal.rates(-1 if division < 0 else self.first_segment + division, self.shares))
         return tuple(blocks)
 
-    def check_regressions_read(self) -> None:
-        """Raise InvalidProblem for settings of linear models where no signal is linear."""
-        if "linear" in self.models.values():
-            return
-        settings = {"norm_bound": None if self.norm_bound == 1.0 else self.norm_bound, "ridge": self.ridge}
-        for name, value in settings.items():
-            if value is not None:
-                raise InvalidProblem(
-                    ErrorCode.UNUSED_SETTING,
-                    "{name} is {value}; leave it out, since it applies to linear signals and all signals "
-                    "here are rates",
-                    name=name,
-                    value=safe_repr(value),
-                )
-
     def get_reference_rates(self, thresholds: Thresholds) -> Floats:
         """Return the mean costs (m,) at which the confidence sets are sharpest."""
-        rates, means = (
-            parse_by_name(self.reference_rates, thresholds.names, "reference_rates", "limits"),
-            thresholds.values.copy(),
-        )
-        for name, value in rates.items():
+        rates, means = self.reference_rates, thresholds.values.copy()
+        for name, value in parse_by_name(rates, thresholds.names, "reference_rates", "limits").items():
             if self.models[name] != "rates":
-                raise InvalidProblem(
-                    ErrorCode.UNSUPPORTED,
-                    "reference_rates has {name!r}, which is {models}; only rates have a reference rate",
-                    name=name,
-                    models=self.models[name],
-                )
+                text = f"reference_rates has {name!r}, which is {self.models[name]}; only rates have a reference rate"
+                raise InvalidProblem(ErrorCode.UNSUPPORTED, text)
             mean = means[thresholds.names.index(name)] = check_number(value, f"the reference rate of {name!r}")
             if not 0.0 <= mean <= 1.0:
-                raise InvalidProblem(
-                    ErrorCode.OUT_OF_RANGE,
-                    "the reference rate of {name!r} is {mean:g}; it must be in [0, 1]",
-                    name=name,
-                    mean=mean,
-                )
+                subject = f"the reference rate of {name!r}"
+                raise InvalidProblem.must_be(ErrorCode.OUT_OF_RANGE, subject, float(mean), "in [0, 1]")
         return means
+
+    # Its actions: one row for each action and user.
+
+    @property
+    def first_segment(self) -> int:
+        """The column of the first segment."""
+        return FIRST_NUMBER + self.context
+
+    @property
+    def width(self) -> int:
+        """The number of columns of a row."""
+        return self.first_segment + self.segments
+
+    @cached_property
+    def _template(self) -> Floats:
+        """The rows of all actions, without a context."""
+        rows = np.zeros((self.actions, self.width))
+        rows[:, ACTION], rows[:, ONE] = np.arange(self.actions), 1.0
+        return rows
+
+    def rows_for(self, context: Context) -> Floats:
+        """Return the rows (K, D) of all actions for one user."""
+        if context.features.size != self.context or context.segments.size != self.segments:
+            text = f"the context is {context!r}; this policy needs {self.describe_context()}"
+            raise InvalidActions(ErrorCode.WRONG_SHAPE, text)
+        if not context.inside and not (np.abs(context.features) <= 1.0).all():
+            beyond = context.features[np.abs(context.features) > 1.0][0]
+            text = f"the context holds {beyond:.15g}; every number must lie in [-1, 1], so rescale it"
+            raise InvalidActions(ErrorCode.CONTEXT_OUT_OF_RANGE, text)
+        rows = self._template.copy()
+        rows[:, FIRST_NUMBER : self.first_segment] = context.features
+        if self.segments:
+            rows[:, self.first_segment :] = context.segments
+        return rows
+
+    def describe_context(self) -> str:
+        """Return the sizes of a context, for messages."""
+        return f"{format_count(self.context, 'number')} and {format_count(self.segments, 'segment')}"
+
+    def context_in(self, row: Floats) -> Context:
+        """Return the user of a row."""
+        segments = [int(key) for key in row[self.first_segment :]]
+        return Context.from_checked(row[FIRST_NUMBER : self.first_segment], segments, None)
+
+    def parse_offer(self, actions: Any) -> tuple[Floats, Flags]:
+        """Return the rows of all actions for this user, and which of them are eligible."""
+        if isinstance(actions, Context):
+            return self.rows_for(actions), actions.get_eligible(self.actions)
+        if actions is None:
+            return self.rows_for(Context()), ALL
+        if not isinstance(actions, FiniteSet):
+            raise InvalidActions.must_be(ErrorCode.WRONG_TYPE, "the value of the actions", actions, "a Context")
+        of_round, safe_index = actions.round_safe_action, self.layout.item(SAFE_INDEX)
+        if of_round is not None and of_round.safe_index != safe_index:
+            subject = "the index of the safe action of the rows"
+            raise InvalidActions.must_be(ErrorCode.SAFE_ACTION_INVALID, subject, of_round.safe_index, f"{safe_index}")
+        rows = self.check_logged_actions(actions.features)
+        if len(rows) != self.actions or not np.array_equal(rows[:, ACTION], self._template[:, ACTION]):
+            text = f"the rows are {safe_repr(actions)}; there must be one for each of {self.actions} actions"
+            raise InvalidActions(ErrorCode.WRONG_SHAPE, text)
+        if not np.array_equal(rows[:, ONE:], np.broadcast_to(rows[0, ONE:], rows[:, ONE:].shape)):
+            raise InvalidActions(ErrorCode.WRONG_SHAPE, "the rows describe several users; a round is for one user")
+        return rows, actions.eligible
+
+    def check_logged_actions(self, actions: Any) -> Floats:
+        """Return rows (n, 2 + context + segments): the action, 1, the context, the segments."""
+        rows, d = check_array(actions, "the logged actions", InvalidActions), self.first_segment
+        if rows.ndim != 2 or rows.shape[1] != d + self.segments:
+            raise InvalidActions(
+                ErrorCode.WRONG_SHAPE,
+                f"the logged actions have shape {rows.shape}; each row must hold the action's index, 1, "
+                f"{self.describe_context()}{self.log_hint}",
+            )
+        numbered, segments = rows[:, ACTION], rows[:, d:]
+        good = (numbered >= 0) & (numbered < self.actions) & (numbered == np.floor(numbered)) & (rows[:, ONE] == 1.0)
+        good &= (np.abs(rows[:, FIRST_NUMBER:d]) <= 1.0).all(axis=1)
+        good &= ((segments >= 0) & (segments < LARGEST_SEGMENT) & (segments == np.floor(segments))).all(axis=1)
+        if not good.all():
+            first = int(np.argmin(good))
+            raise InvalidActions(
+                ErrorCode.INVALID_ROW,
+                f"row {first} of the logged actions is {safe_repr(rows[first].tolist())}; it must hold an action from "
+                f"0 to {self.actions - 1}, 1, numbers in [-1, 1], and segments from 0",
+            )
+        return rows
 
     def choose(self, state: State, actions: Any, draw: RandomKey) -> Decision:
         rows, eligible = self.parse_offer(actions)
-        result = self.play_round(self.round_spec, state, rows, eligible, draw)
+        result = self.rounds.play(state.memory, rows, eligible, draw)
         played = copy_action(rows[result.code if result.code >= 0 else self.layout.item(SAFE_INDEX)])
         decision = build_mixture_decision(
             result, played, self.display_thresholds, draw.round,
             names=self.names, kind=self.decision_type, span=self.reward_span,
         )  # fmt: skip
-        return self.attach_cause(result, state, decision)
+        return attach_round(decision, result, state.memory, self.display_thresholds)
 
-    def values(self, reward: Any, cost: Any) -> Floats:
-        values = super().values(reward, cost)
-        check_unit_range(values, self.thresholds, "every outcome must lie there, so rescale")
-        return values
+    def get_safe_action(self, decision: Decision) -> tuple[Any, int, float]:
+        """Return the safe action for a decision's user."""
+        row, safe_index = np.array(decision.action), self.layout.item(SAFE_INDEX)
+        row[ACTION] = float(safe_index)
+        return row, safe_index, 1.0
+
+    def get_round_spec(self, actions: Any) -> RoundSpec | None:
+        """Return the spec of compiled loops, for worlds with plain features."""
+        return self.rounds.spec if getattr(actions, "crossed", None) is False else None
+
+    def build_run_memory(self, offered: Any, features: Floats, fresh: bool, learned: State | None = None) -> Floats:
+        """Return the initial memory of a compiled run."""
+        self.check_logged_actions(offered.features)  # raise the same errors as `decide`
+        return self.rounds.start_run(None if learned is None else learned.memory, features, True)
+
+    # Its memory, which grows with the segments.
+
+    def fits(self, memory: Floats) -> bool:
+        if not self.rounds.fits(memory) or memory[CACHED] != CACHE_DISABLED:
+            return False
+        return bool(memory[CAPACITY] >= self.rounds.first_capacity) and IN_ORDER(self.layout, memory)
+
+    def with_capacity_for(self, memory: Floats, segments: int) -> Floats:
+        """Return the memory with capacity for twice as many segments as it has with these additional ones."""
+        if not segments:
+            return memory
+        return self.rounds.widen(memory, 2 * (segments + get_most_segments(self.layout, memory)))
+
+    def learn_rows(self, state: State, rows: Floats, values: Floats) -> State:
+        """Learn rows (n, D) and values (n, 1 + m), NaN for missing signals; bitwise equal to one by one."""
+        memory, done = state.memory, 0
+        while done < len(rows):
+            memory, end = self.rounds.enlarge(memory), len(rows)
+            if memory.item(CAPACITY):
+                end = min(done + count_rows_before_full(self.layout, memory, rows[done:], values[done:]), end)
+            features, indices = self.locate_rows(rows[done:end])
+            memory = self.rounds.learn_rows(memory, features, indices, np.array(values[done:end]))
+            done = end
+        return State(memory)
+
+    def learn_log(self, state: State, actions: Any, values: Any) -> State:
+        """Learn a log as one batch; its segments are added in the order of their keys, so row order does not matter."""
+        first = self.first_segment
+        keys_by_division = [np.unique(actions[:, first + division]) for division in range(self.segments)]
+        memory = self.with_capacity_for(state.memory, max((keys.size for keys in keys_by_division), default=0))
+        for division, keys in enumerate(keys_by_division):
+            add_segments(self.layout, memory, first + division, keys)
+        return super().learn_log(State(memory), actions, values)
+
+    def grow_state(self, fewer: "ContextCAPS", state: State) -> State:
+        """Return the state of a policy with fewer actions (the first of this policy's) as a state of this policy."""
+        capacity = int(fewer.check_state(state).memory[CAPACITY])
+        memory = allocate_aligned(MEMORY_SIZE(self.layout, 0, capacity))
+        get_initializer(self.rounds.spec)(self.layout, self.settings, capacity, memory, NOTHING)
+        memory[CACHED] = CACHE_DISABLED
+        GROW(fewer.layout, state.memory, self.layout, memory)
+        return State(memory)
+
+    def compute_totals(self, state: State) -> Totals:
+        """Return the outcome totals of every action, over all users.
+
+        >>> safe = SafeAction(arm=0, cost=0.0)
+        >>> policy = ContextCAPS(actions=2, safe_action=safe, threshold=0.1, reward_model="rates")
+        >>> state = policy.learn_log(policy.start(), np.array([[0.0, 1.0]]), [[1.0, 0.0]])
+        >>> policy.compute_totals(state).sums.tolist()
+        [[1.0, 0.0], [0.0, 0.0]]
+        """
+        signs = np.append(1.0, self.thresholds.signs)
+        pulls, sums = np.zeros((2, signs.size, self.actions))
+        fill_totals(self.layout, self.settings, self.check_state(state).memory, pulls, sums)
+        return Totals(pulls, sums * signs[:, np.newaxis])
 
 
 def parse_by_name(value: Any, names: Collection[str], what: str, of: str) -> dict[str, Any]:
@@ -242,12 +412,6 @@ def parse_by_name(value: Any, names: Collection[str], what: str, of: str) -> dic
     if value is None:
         return {}
     if not isinstance(value, Mapping) or not all(isinstance(name, str) and name in names for name in value):
-        raise InvalidProblem(
-            ErrorCode.UNKNOWN_NAME,
-            "{what} is {value}; it must name {of}: {names}",
-            what=what,
-            value=safe_repr(value),
-            of=of,
-            names=", ".join(names),
-        )
+        text = f"{what} is {safe_repr(value)}; it must name {of}: {', '.join(names)}"
+        raise InvalidProblem(ErrorCode.UNKNOWN_NAME, text)
     return dict(value)

@@ -1,4 +1,4 @@
-"""Encode a user's context: numbers and segments by name, and the eligible actions."""
+"""Encode users by name: their numbers, their segments and the eligible actions."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence, Set
@@ -10,6 +10,7 @@ import numpy as np
 
 from stagewise.engine.batch import scale_to_range
 from stagewise.engine.compile import Floats
+from stagewise.policies.context_caps import ACTION, FIRST_NUMBER
 from stagewise.problem.checks import BOOL_TYPES, check_mapping, check_number, is_listing
 from stagewise.problem.context import Context, check_segment_name, describe_range_error, hash_segment, parse_ranges
 from stagewise.problem.errors import ErrorCode, InvalidActions
@@ -141,3 +142,27 @@ def get_values(names: Sequence[str], context: Mapping[str, Any]) -> list[Any]:
 def check_context_number(value: Any, name: str) -> float:
     """Return a number of a context; True counts as 1 and False as 0."""
     return 1.0 * value if isinstance(value, BOOL_TYPES) else check_number(value, repr(name), InvalidActions)
+
+
+def build_rows(problem: ContextEncoder, actions: Sequence[int], columns: Mapping[str, Any]) -> Floats:
+    """Return the rows (n, D) of action indices and of columns by name: numbers in the user's units, and segments.
+
+    >>> import stagewise as sw
+    >>> signals = {"reward": sw.Reward("click"), "limits": {"opt_out": sw.Limit(0.02, safe=0.0, by="country")}}
+    >>> problem = sw.Problem(actions=["nothing", "offer"], safe="nothing", context={"age": (20, 60)}, **signals)
+    >>> build_rows(problem, [0, 1], {"age": [40, 60], "country": [7, 8]})
+    array([[0., 1., 0., 7.],
+           [1., 1., 1., 8.]])
+    """
+    rows = np.ones((len(actions), FIRST_NUMBER + len(problem.context_names)))
+    rows[:, ACTION] = actions
+    for column, (name, (low, high)) in enumerate(problem.ranges, FIRST_NUMBER):
+        rows[:, column] = scale_numbers(np.asarray(columns[name], dtype=np.float64), low, high)
+    for column, name in enumerate(problem.divisions, FIRST_NUMBER + len(problem.context)):
+        rows[:, column] = columns[name]
+    return rows
+
+
+def scale_numbers(values: Floats, low: float, high: float) -> Floats:
+    """Return numbers scaled from their range to [−1, 1], bitwise equal to `kernels.scaling`."""
+    return np.asarray(np.clip((2.0 * values - (low + high)) / (high - low), -1.0, 1.0))

@@ -13,15 +13,14 @@ from stagewise.engine.limits import (
     COST_SCALE,
     SAFE_ACTION_COST_UNCERTAIN,
     compute_bonus_factors,
-    get_limit_terms,
 )
 from stagewise.engine.workspace import CENTRE, HALF, OPTIMISTIC_REWARDS, PLAUSIBLE, STEPS
 from stagewise.models.ridge import LinearConfidenceSet, build_confidence_set
-from stagewise.policies.compiled_policy import RoundResult
-from stagewise.policies.cost_bounds import describe_norm_excess
-from stagewise.policies.linear_policy import LinearPolicy, check_scale
+from stagewise.policies.decisions import TERMS, attach_round, build_ray_decision
+from stagewise.policies.linear_policy import LinearPolicy, check_length, check_scale
 from stagewise.policies.policy import State
-from stagewise.policies.ray_decision import build_ray_decision
+from stagewise.policies.rounds import RoundResult
+from stagewise.policies.settings import check_norm
 from stagewise.problem.actions import ALL
 from stagewise.problem.convex import Convex
 from stagewise.problem.errors import ErrorCode, InvalidActions
@@ -30,7 +29,7 @@ from stagewise.records.random_key import RandomKey
 from stagewise.rules.convex import Region, ascend_rays, build_directions, build_region, search_rays
 from stagewise.rules.relaxation import OptimisticProblem
 
-WEIGH, TERMS = as_python(compute_bonus_factors), as_python(get_limit_terms)
+WEIGH = as_python(compute_bonus_factors)
 TRADES = (0.25, 0.5, 1.0, 2.0, 4.0)  # λ of the first directions θ̂ − λ μ̂
 
 
@@ -43,7 +42,7 @@ def decide_in_convex(
     def evaluate(targets: Floats) -> RoundResult:
         view = targets.view()
         view.flags.writeable = False
-        return policy.play_round(policy.round_spec, state, view, ALL, draw)
+        return policy.rounds.play(state.memory, view, ALL, draw)
 
     def optimistic_reward(targets: Floats) -> Floats:
         return evaluate(targets).workspace.rule[OPTIMISTIC_REWARDS, :-1]
@@ -80,39 +79,24 @@ def decide_in_convex(
         result, target = evaluate(best.target[np.newaxis]), best.target[np.newaxis]
     decision = build_ray_decision(result, policy.thresholds, draw.round, "direction")
     decision = decision._replace(solver_gap=max(bound - decision.optimistic_reward, 0.0))
-    return policy.attach_cause(result, state, decision._with(decision._table))
+    return attach_round(decision._with(decision._table), result, state.memory, policy.thresholds)
 
 
 def check_convex_set(policy: LinearPolicy, actions: Any) -> Convex:
     """Return the set in the policy's dimension; it must contain the safe action."""
     convex_set: Convex = actions.with_dimension(policy.dimension)
-    excess = convex_set.excess(policy.safe_action.features)
+    name = type(convex_set).__name__
     if not convex_set.contains(policy.safe_action.features):
+        excess = convex_set.excess(policy.safe_action.features)
         raise InvalidActions(
             ErrorCode.SAFE_ACTION_INVALID,
-            "the safe action is outside the {name}, by {excess:.3g} of its size; a convex set must "
-            "contain the safe action",
-            name=type(convex_set).__name__,
-            excess=excess,
+            f"the safe action is outside the {name}, by {excess:.3g} of its size; a convex set must contain the safe "
+            "action",
         )
-    check_scale(convex_set.longest, policy.model.ridge, f"the {type(convex_set).__name__}", InvalidActions)
-    if policy.radius == "paper" and convex_set.longest > policy.action_bound * (1.0 + 1e-9):
-        raise InvalidActions(
-            ErrorCode.BOUND_EXCEEDED,
-            "the {name} has actions of norm up to {longest:.6g}, above action_bound "
-            "{action_bound:g}; raise action_bound, or use radius='joint', which needs no bound",
-            name=type(convex_set).__name__,
-            longest=convex_set.longest,
-            action_bound=policy.action_bound,
-        )
-    if convex_set.longest > policy.span:
-        raise InvalidActions(
-            ErrorCode.BOUND_EXCEEDED,
-            "{problem}",
-            problem=describe_norm_excess(
-                f"an action of the {type(convex_set).__name__}", convex_set.longest, policy.span
-            ),
-        )
+    check_scale(convex_set.longest, policy.model.ridge, f"the {name}", InvalidActions)
+    if policy.radius == "paper":
+        check_length(convex_set.longest, policy.action_bound, f"an action of the {name}")
+    check_norm(f"an action of the {name}", convex_set.longest, policy.span, InvalidActions)
     return convex_set
 
 

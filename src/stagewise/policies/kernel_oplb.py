@@ -8,39 +8,39 @@ import numpy as np
 
 from stagewise.engine.compile import Floats, Ints, as_python
 from stagewise.engine.layout import CACHED, CAPACITY, ENFORCES_LIMITS, OFFERS_SAFE
-from stagewise.engine.memory import build_memory_kernels, get_most_basis_points
+from stagewise.engine.memory import get_most_basis_points
 from stagewise.engine.round import MIXTURE, RoundSpec
 from stagewise.models.kernel_ridge import KernelModel, get_basis_points
 from stagewise.models.model_block import iter_model_blocks
 from stagewise.models.similarity import Kernel, similarity
-from stagewise.policies.arrays import MEMORY_SIZE, assemble_arrays, fits_layout
-from stagewise.policies.baseline import fill_zero_reward, reject_round_safe_action, require_features
-from stagewise.policies.compiled_policy import GET_KNOWN_ACTIONS
-from stagewise.policies.cost_bounds import compute_ceilings, compute_max_action_norm, describe_norm_excess
+from stagewise.policies.decisions import attach_round, build_mixture_decision, copy_action, parse_listed_actions
 from stagewise.policies.linear_policy import check_features, check_scale, check_span
-from stagewise.policies.mixture_decision import build_mixture_decision
 from stagewise.policies.policy import State
-from stagewise.policies.ray_decision import copy_action, parse_listed_actions
-from stagewise.policies.safe_policy import SafePolicy
+from stagewise.policies.rounds import GET_KNOWN_ACTIONS, Growth
 from stagewise.policies.settings import (
-    build_constraint_settings,
-    check_probability,
+    SafePolicy,
+    check_norm,
+    compute_ceilings,
+    compute_confidence,
+    compute_max_action_norm,
     copy_settings,
+    fill_zero_reward,
     get_optimism_switch,
+    reject_round_safe_action,
+    require_features,
     set_derived,
+    set_rounds,
 )
 from stagewise.problem.actions import ActionSet, FiniteSet, Listed
 from stagewise.problem.checks import (
     MANY,
     PerSignal,
-    check_bool,
     check_integer_at_least,
     check_number,
     check_per_signal,
     check_positive,
 )
 from stagewise.problem.errors import ErrorCode, InvalidActions, InvalidProblem
-from stagewise.problem.formatting import safe_repr
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import Thresholds, resolve_thresholds
 from stagewise.records.decision import Decision
@@ -49,6 +49,20 @@ from stagewise.records.random_key import RandomKey
 SMALLEST_NOVELTY = 1e-12
 FIRST_CAPACITY = 8  # basis points; a memory grows by half
 GET_BASIS_POINTS = as_python(get_basis_points)
+
+
+def get_next_capacity(layout: Ints, memory: Floats, most: int) -> int:
+    """Return the capacity, enlarged up to `most` where there is no room for another basis point."""
+    capacity = int(memory[CAPACITY])
+    if capacity == most or get_most_basis_points(layout, memory) < capacity:
+        return capacity
+    return min(capacity + max(capacity // 2, FIRST_CAPACITY), most)
+
+
+def count_free_rows(layout: Ints, memory: Floats, most: int) -> int:
+    """Return a lower bound on the number of observations that a memory has room for; unlimited at `most`."""
+    capacity = int(memory[CAPACITY])
+    return MANY if capacity == most else capacity - get_most_basis_points(layout, memory)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -99,11 +113,8 @@ class KernelOPLB(SafePolicy):
     def __post_init__(self) -> None:
         copy_settings(self)
         if not isinstance(self.kernel, Kernel):
-            raise InvalidProblem(
-                ErrorCode.WRONG_TYPE,
-                "kernel is {kernel}; it must be RBF(...), Matern(...) or LinearKernel()",
-                kernel=safe_repr(self.kernel),
-            )
+            rule = "RBF(...), Matern(...) or LinearKernel()"
+            raise InvalidProblem.must_be(ErrorCode.WRONG_TYPE, "kernel", self.kernel, rule)
         set_derived(self, capacity=check_integer_at_least(self.capacity, "capacity", 1))
         safe = require_features(self.safe_action)
         size = math.sqrt(similarity(self.kernel, safe.features, safe.features))
@@ -116,33 +127,22 @@ class KernelOPLB(SafePolicy):
         switches = OFFERS_SAFE | ENFORCES_LIMITS | get_optimism_switch(self)
         model = self.build_model(safe, thresholds)
         ceilings = compute_ceilings(thresholds, self.cost_bound)
-        constraints = build_constraint_settings(
-            thresholds, ceilings, self.reward_confidence_scale, self.cost_confidence_scale, self.check_assumptions
-        )
         span = compute_max_action_norm(self.cost_bound, ceilings, model.norm_bound[1:])
-        if size > span and not (self.kernel.is_linear and thresholds.safe is not None):
-            raise InvalidProblem(
-                ErrorCode.BOUND_EXCEEDED, "{problem}", problem=describe_norm_excess("the safe action", size, span)
-            )
-        layout, settings = assemble_arrays((switches, 0, -1), constraints, safe.features, tuple(model.build_blocks()))
-        set_derived(self, dimension=safe.dimension, span=span, thresholds=thresholds, model=model)
-        set_derived(self, layout=layout, settings=settings)
+        if not (self.kernel.is_linear and thresholds.safe is not None):
+            check_norm("the safe action", size, span, InvalidProblem)
+        set_derived(self, dimension=safe.dimension, span=span, model=model)
+        growth = Growth(min(FIRST_CAPACITY, self.capacity), self.capacity, get_next_capacity, count_free_rows, True)
+        blocks = tuple(model.build_blocks())
+        arrays = {"switches": switches, "safe": safe.features, "growth": growth}
+        set_rounds(self, self.round_spec, thresholds, ceilings, blocks, **arrays)
 
     def build_model(self, safe: SafeAction, thresholds: Thresholds) -> KernelModel:
         """Return the model of the signals."""
-        names = ("reward", *thresholds.names)
-        share = check_probability(self.delta, "delta") / (
-            len(names) if check_bool(self.split_delta, "split_delta") else 1
-        )
-        novelty = check_number(self.novelty, "novelty")
+        names, novelty = ("reward", *thresholds.names), check_number(self.novelty, "novelty")
+        confidence = compute_confidence(self, len(names))
         if not SMALLEST_NOVELTY <= novelty < 1.0:
-            raise InvalidProblem(
-                ErrorCode.OUT_OF_RANGE,
-                "novelty is {novelty}; it must be less than 1 and at least {smallest_novelty:g}, since "
-                "smaller values are below rounding error",
-                novelty=novelty,
-                smallest_novelty=SMALLEST_NOVELTY,
-            )
+            rule = f"less than 1 and at least {SMALLEST_NOVELTY:g}, since smaller values are below rounding error"
+            raise InvalidProblem.must_be(ErrorCode.OUT_OF_RANGE, "novelty", novelty, rule)
         return KernelModel(
             kernel=self.kernel,
             safe=safe.features,
@@ -152,69 +152,26 @@ class KernelOPLB(SafePolicy):
             noise=check_per_signal(self.noise, names, "noise"),
             norm_bound=check_per_signal(self.norm_bound, names, "norm_bound"),
             ridge=check_positive(self.ridge, "ridge"),
-            confidence=np.full(len(names), math.log(1.0 / share)),
+            confidence=np.full(len(names), confidence),
             novelty=novelty,
         )
-
-    @property
-    def first_capacity(self) -> int:
-        return min(FIRST_CAPACITY, self.capacity)
-
-    def get_round_spec(self, actions: Any) -> RoundSpec | None:
-        """Return the spec of compiled loops, for actions that recur."""
-        recur = actions.is_list and actions.dimension and not (actions.between or actions.fresh)
-        return self.round_spec if recur else None
-
-    def build_run_memory(self, offered: Any, features: Floats, fresh: bool, learned: State | None = None) -> Floats:
-        """Return the initial memory of a compiled run, with all actions cached and capacity for all of them."""
-        self.check_actions(offered)  # raise the same errors as `decide`
-        memory = self.start_or_copy(learned).memory
-        used = 0 if learned is None else get_most_basis_points(self.layout, memory)
-        capacity = max(min(self.capacity, len(features) + 1 + used), self.first_capacity)
-        cached = GET_KNOWN_ACTIONS(self.layout, self.settings, memory).cached
-        if memory[CACHED] != 0.0 and not np.array_equal(cached, features):
-            raise InvalidProblem(
-                ErrorCode.STATE_MISMATCH, "the state was trained on another action list; use backend='python'"
-            )
-        return self.rebuild_memory(self.layout, self.settings, memory, features, max(capacity, int(memory[CAPACITY])))
-
-    def coordinates(self, dimension: int, memory: Floats) -> int:
-        """Return the capacity in basis points."""
-        return int(memory[CAPACITY])
 
     def choose(self, state: State, actions: Any, draw: RandomKey) -> Decision:
         if isinstance(actions, ActionSet) and actions.is_list and actions.between:
             raise InvalidActions(
                 ErrorCode.UNSUPPORTED_ACTIONS,
-                "the actions are Rays, whose inner points are not mixtures of their ends under a kernel; "
-                "list the playable points as a FiniteSet",
+                "the actions are Rays, whose inner points are not mixtures of their ends under a kernel; list the "
+                "playable points as a FiniteSet",
             )
         listed = self.check_actions(parse_listed_actions(actions))
-        self.get_round_safe_action(listed)
-        result = self.play_round(self.round_spec, state, listed.features, listed.eligible, draw)
-        action = copy_action(listed.features[result.code] if result.code >= 0 else self.safe_action.features)
-        return self.attach_cause(result, state, build_mixture_decision(result, action, self.thresholds, draw.round))
-
-    def get_round_safe_action(self, listed: Any) -> None:
         reject_round_safe_action(listed, "KernelOPLB")
-
-    def enlarge(self, layout: Ints, settings: Floats, memory: Floats) -> Floats:
-        """Return the memory, enlarged up to `capacity` where it has no room for another basis point."""
-        capacity, cached = int(memory[CAPACITY]), int(memory[CACHED])
-        if capacity == self.capacity or get_most_basis_points(layout, memory) < capacity:
-            return memory
-        more = min(capacity + max(capacity // 2, FIRST_CAPACITY), self.capacity)
-        changed = np.empty(MEMORY_SIZE(layout, cached, more))
-        build_memory_kernels(*self.round_spec.models).widen(layout, memory, more, changed)
-        return changed
-
-    def count_free_rows(self, layout: Ints, memory: Floats) -> int:
-        """Return a lower bound on the number of observations that a memory has room for; unlimited at `capacity`."""
-        capacity = int(memory[CAPACITY])
-        return MANY if capacity == self.capacity else capacity - get_most_basis_points(layout, memory)
+        result = self.rounds.play(state.memory, listed.features, listed.eligible, draw)
+        action = copy_action(listed.features[result.code] if result.code >= 0 else self.safe_action.features)
+        decision = build_mixture_decision(result, action, self.thresholds, draw.round)
+        return attach_round(decision, result, state.memory, self.thresholds)
 
     def fits(self, memory: Floats) -> bool:
-        if not fits_layout(memory, self.layout, self.capacity) or memory[CAPACITY] < 1:
+        if not self.rounds.fits(memory) or memory[CAPACITY] < 1:
             return False
         sums = [GET_BASIS_POINTS(self.layout, part, memory).sums for part in iter_model_blocks(self.layout, memory)]
         used, neglected = np.array(sums).T
@@ -228,3 +185,21 @@ class KernelOPLB(SafePolicy):
         if self.kernel.is_linear:
             check_span(listed, self.span)
         return listed
+
+    def get_round_spec(self, actions: Any) -> RoundSpec | None:
+        """Return the spec of compiled loops, for actions that recur."""
+        recur = actions.is_list and actions.dimension and not (actions.between or actions.fresh)
+        return self.rounds.spec if recur else None
+
+    def build_run_memory(self, offered: Any, features: Floats, fresh: bool, learned: State | None = None) -> Floats:
+        """Return the initial memory of a compiled run, with all actions cached and capacity for all of them."""
+        self.check_actions(offered)  # raise the same errors as `decide`
+        memory = self.rounds.start_run(None if learned is None else learned.memory, features, True)
+        used = 0 if learned is None else get_most_basis_points(self.layout, memory)
+        capacity = max(min(self.capacity, len(features) + 1 + used), self.rounds.first_capacity, int(memory[CAPACITY]))
+        cached = GET_KNOWN_ACTIONS(self.layout, self.settings, memory).cached
+        if memory[CACHED] != 0.0 and not np.array_equal(cached, features):
+            raise InvalidProblem(
+                ErrorCode.STATE_MISMATCH, "the state was trained on another action list; use backend='python'"
+            )
+        return self.rounds.rebuild(memory, features, capacity)

@@ -1,11 +1,15 @@
-"""LC-LUCB and ROFUL: one safe point on a ray per round."""
+"""LC-LUCB, ROFUL and DOSLB: one point on a ray per round."""
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, ClassVar
 
+from stagewise.engine.round import MIXTURE, RoundSpec
 from stagewise.policies.convex_decision import decide_in_convex
-from stagewise.policies.per_candidate_bounds import PerCandidateBounds
+from stagewise.policies.decisions import OPTIMISTIC_COSTS, attach_round, build_mixture_decision, copy_action
+from stagewise.policies.linear_policy import LinearPolicy
 from stagewise.policies.policy import State
+from stagewise.policies.rounds import GET_DECISION_VIEWS, Rounds
 from stagewise.policies.settings import Optimism
 from stagewise.problem.actions import ActionSet
 from stagewise.problem.checks import check_bool, check_integer_at_least
@@ -14,8 +18,35 @@ from stagewise.records.decision import Decision
 from stagewise.records.random_key import RandomKey
 
 
+def check_search(policy: Any) -> None:
+    """Raise InvalidProblem for invalid settings of the search in convex sets."""
+    check_integer_at_least(policy.directions, "directions", 1)
+    check_bool(policy.bound_gap, "bound_gap")
+
+
+def choose_point(policy: Any, state: State, actions: Any, draw: RandomKey) -> Decision:
+    """Return the best ray of a list, or the best that is found in a convex set."""
+    if not isinstance(actions, ActionSet) or actions.is_list:
+        return LinearPolicy.choose(policy, state, actions, draw)
+    policy.get_round_safe_action(actions)
+    name = type(actions).__name__
+    if policy.separate_models and policy.thresholds.values.size > 1:
+        raise InvalidActions(
+            ErrorCode.UNSUPPORTED_ACTIONS,
+            f"the actions are {name}, with separate_models=True and several limits; leave separate_models out or "
+            "list the actions, since a convex search uses one matrix for all costs",
+        )
+    if policy.per_action_bounds:
+        raise InvalidActions(
+            ErrorCode.UNSUPPORTED_ACTIONS,
+            f"the actions are a {name} and per_action_bounds is True; leave per_action_bounds out, since points of a "
+            "convex set need not recur",
+        )
+    return decide_in_convex(policy, actions, policy.directions, policy.bound_gap, state, draw)
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
-class LCLUCB(PerCandidateBounds):
+class LCLUCB(LinearPolicy):
     """The paper's Algorithm 1: with probability 1 − δ the expected cost of every round is within its limit.
 
     Play the safe action or the longest pessimistically safe step on a ray, whichever has the largest optimistic reward:
@@ -48,35 +79,14 @@ class LCLUCB(PerCandidateBounds):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_integer_at_least(self.directions, "directions", 1)
-        check_bool(self.bound_gap, "bound_gap")
+        check_search(self)
 
     def choose(self, state: State, actions: Any, draw: RandomKey) -> Decision:
-        if isinstance(actions, ActionSet) and not actions.is_list:
-            self.get_round_safe_action(actions)
-            if self.separate_models and self.thresholds.values.size > 1:
-                raise InvalidActions(
-                    ErrorCode.UNSUPPORTED_ACTIONS,
-                    "the actions are {name}, with separate_models=True and several limits; leave "
-                    "separate_models out or list the actions, since a convex search uses one matrix for all "
-                    "costs",
-                    name=type(actions).__name__,
-                )
-            if self.per_action_bounds:
-                raise InvalidActions(
-                    ErrorCode.UNSUPPORTED_ACTIONS,
-                    "the actions are a {name} and per_action_bounds is True; leave per_action_bounds out, "
-                    "since points of a convex set need not recur",
-                    name=type(actions).__name__,
-                )
-            return decide_in_convex(self, actions, self.directions, self.bound_gap, state, draw)
-        return PerCandidateBounds.choose(
-            self, state, actions, draw
-        )  # faster than `super()`, which is built in every round
+        return choose_point(self, state, actions, draw)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ROFUL(LCLUCB):
+class ROFUL(LinearPolicy):
     """LC-LUCB with directional optimism (Hutchinson et al. 2024).
 
     Compare rays at their longest plausible step, then play the longest safe step on the best. It has the same safety
@@ -94,4 +104,72 @@ class ROFUL(LCLUCB):
         (0, 0.5)
     """
 
+    directions: int = 64
+    """On a convex set: the number of initial directions of the search."""
+    bound_gap: bool = True
+    """On a convex set: bound `decision.solver_gap` by a small conic program; otherwise it is infinite."""
     optimism: Optimism = field(init=False, default="directional")
+
+    theorem: ClassVar[str] = "rays"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_search(self)
+
+    def choose(self, state: State, actions: Any, draw: RandomKey) -> Decision:
+        return choose_point(self, state, actions, draw)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class DOSLB(LinearPolicy):
+    """The doubly optimistic learner (Chen, Gangrade, Saligrama 2022). **It violates its limits**: for comparison only.
+
+    On rays it is `ROFUL`, and on a finite set the directional `OPLB`, without the last step that makes those safe: a
+    cost that is plausibly within its threshold is treated as if it were. Its authors bound the sum of its violations
+    by the order of √T; it can violate a limit in every round (docs/explanation/comparison.md). Its regret is small or
+    negative, since it does not pay for safety.
+
+    Raises:
+        InvalidProblem: A setting is invalid or conflicts with another.
+
+    Example:
+        >>> import numpy as np
+        >>> from stagewise.problem.safe_action import SafeAction
+        >>> policy = DOSLB(safe_action=SafeAction(features=np.zeros(2)), threshold=0.5, noise=0.1)
+        >>> decision = policy.decide(policy.start(), np.eye(2), RandomKey())
+        >>> decision.step_size, bool(decision.pessimistic_cost[0] > 0.5)
+        (1.0, True)
+    """
+
+    directions: int = 64
+    """On a convex set: the number of initial directions of the search."""
+    bound_gap: bool = True
+    """On a convex set: bound `decision.solver_gap` by a small conic program; otherwise it is infinite."""
+    optimism: Optimism = field(init=False, default="directional")
+    per_action_bounds: bool = field(init=False, default=False)
+
+    returns: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_search(self)
+
+    @cached_property
+    def mixed_rounds(self) -> Rounds:
+        """Its rounds on a finite set."""
+        spec = RoundSpec(ridge=1, rule=MIXTURE, per_round_safe=self.rounds.spec.per_round_safe)
+        return Rounds(spec, self.layout, self.settings, caches=self.rounds.caches)
+
+    def get_round_spec(self, actions: Any) -> RoundSpec | None:
+        return (self.rounds if actions.between else self.mixed_rounds).spec
+
+    def choose(self, state: State, actions: Any, draw: RandomKey) -> Decision:
+        if not isinstance(actions, ActionSet) or actions.between:
+            return choose_point(self, state, actions, draw)
+        listed = self.check_actions(actions.as_list())
+        of_round = self.get_round_safe_action(listed)
+        arrays = None if of_round is None else self.get_round_arrays(of_round)
+        result = self.mixed_rounds.play(state.memory, listed.features, listed.eligible, draw, arrays)
+        action = copy_action(GET_DECISION_VIEWS(result.layout, result.answer).action)
+        decision = build_mixture_decision(result, action, self.thresholds, draw.round, why=OPTIMISTIC_COSTS)
+        return attach_round(decision, result, state.memory, self.thresholds, of_round)

@@ -12,37 +12,40 @@ from stagewise.engine.layout import ENFORCES_LIMITS, OFFERS_SAFE
 from stagewise.engine.limits import ALARM, NOISE, SAFE_COST, encode_contradiction
 from stagewise.models.diagnostics import Evidence, compute_least_noise, compute_max_deviation
 from stagewise.models.function_class import FunctionClassModel, FunctionOutcome
-from stagewise.policies.arms_policy import eligible_arms, logged_arms
-from stagewise.policies.arrays import assemble_arrays
-from stagewise.policies.base_policy import check_unit_range
-from stagewise.policies.baseline import parse_safe_action, reject_round_safe_action
-from stagewise.policies.consistent_functions import ConsistentFunctions, select_consistent_functions
+from stagewise.policies.arms import check_arms, check_logged_arms
 from stagewise.policies.contradictions import build_cause_from_evidence
+from stagewise.policies.decisions import parse_listed_actions
+from stagewise.policies.function_mixture import RoundActions, Rule, build_safe_decision, decide_mixture
+from stagewise.policies.linear_policy import check_dimension
 from stagewise.policies.policy import PlayedAction, State
-from stagewise.policies.ray_decision import parse_listed_actions
-from stagewise.policies.safe_mixture import RoundActions, Rule, build_safe_decision, decide_mixture
-from stagewise.policies.safe_policy import SafeBasePolicy
+from stagewise.policies.rounds import assemble_arrays
 from stagewise.policies.settings import (
+    CostBound,
+    SafePolicy,
     build_constraint_settings,
     check_method,
     check_probability,
     copy_settings,
     get_optimism_switch,
+    parse_safe_action,
+    reject_round_safe_action,
     set_derived,
 )
 from stagewise.problem.checks import PerSignal, check_number, check_per_signal, check_table
 from stagewise.problem.errors import ErrorCode, InvalidActions, InvalidProblem
-from stagewise.problem.functions import GivenClass, parse_function_class, parse_function_classes
+from stagewise.problem.functions import FunctionClass, GivenClass, parse_function_class, parse_function_classes
 from stagewise.problem.safe_action import SafeAction
-from stagewise.problem.thresholds import resolve_thresholds
+from stagewise.problem.thresholds import Thresholds, resolve_thresholds
 from stagewise.records.decision import Decision
 from stagewise.records.random_key import RandomKey
 from stagewise.records.reason import ReasonDetails
 from stagewise.rules.function_class_program import Vertex, find_best_under_rows
 
+EQUAL = 1e-9  # relative tolerance between a function and the declared value at the safe action
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class OPNLB(SafeBasePolicy):
+class OPNLB(SafePolicy):
     """The paper's Algorithm 4: with probability 1 − δ the mixture of every round keeps its limits in expectation.
 
     The mean reward is a function of `reward_class`, the mean cost one of `cost_class`: one class for all costs, or one
@@ -74,48 +77,63 @@ class OPNLB(SafeBasePolicy):
     """How costs are bounded: see above."""
     reward_confidence_scale: float | None = None
     """α_r of inflated optimism, the bonus per unit of the costs' width; None: (1 − r₀)/(τ − c₀)."""
+    cost_bound: CostBound = field(init=False, default=None)
+    cost_confidence_scale: float = field(init=False, default=1.0)
+    split_delta: bool = field(init=False, default=True)
 
-    functions: ConsistentFunctions = field(init=False, repr=False)
+    functions: "ConsistentFunctions" = field(init=False, repr=False)
     model: FunctionClassModel = field(init=False, repr=False)
     rule: Rule = field(init=False, repr=False)
 
     mixes: ClassVar[bool] = True
+    has_parts: ClassVar[bool] = False
     methods: ClassVar[tuple[str, ...]] = ("pointwise", "rows")
 
     def __post_init__(self) -> None:
         copy_settings(self)
-        check_choices(self)
+        check_method(self.method, self.methods, "ExactOPNLB")
+        switches = OFFERS_SAFE | ENFORCES_LIMITS | get_optimism_switch(self)
+        if self.optimism == "directional" and self.method != "pointwise":
+            remedy = "use method 'pointwise', the only one with directional bounds"
+            raise InvalidProblem.conflict("method", self.method, "optimism is 'directional'", remedy)
+        if (
+            self.reward_confidence_scale is not None
+            and not check_number(self.reward_confidence_scale, "reward_confidence_scale") >= 0.0
+        ):
+            rule = "at least 0, since it widens the optimistic reward"
+            raise InvalidProblem.must_be(
+                ErrorCode.OUT_OF_RANGE, "reward_confidence_scale", self.reward_confidence_scale, rule
+            )
         # As an arm, since only a linear function must be 0 at the origin.
-        thresholds = resolve_thresholds(
-            self.threshold, SafeAction(arm=0, cost=parse_safe_action(self.safe_action).cost)
-        )
-        names = ("reward", *thresholds.names)
-        reward, costs = (
-            parse_function_class(self.reward_class),
-            parse_function_classes(self.cost_class, thresholds.names),
-        )
-        set_derived(self, reward_class=reward, cost_class=costs)
-        functions = select_consistent_functions(reward, costs, self.safe_action, thresholds)
+        baseline = SafeAction(arm=0, cost=parse_safe_action(self.safe_action).cost)
+        thresholds = resolve_thresholds(self.threshold, baseline)
+        names, m = ("reward", *thresholds.names), thresholds.values.size
+        reward = parse_function_class(self.reward_class)
+        set_derived(self, reward_class=reward, cost_class=parse_function_classes(self.cost_class, thresholds.names))
+        functions = select_consistent_functions(reward, self.cost_class, self.safe_action, thresholds)
         noise = check_per_signal(0.5 if self.noise is None else self.noise, names, "noise")
         model = self.build_model(functions.sizes, noise, math.log(len(names) / check_probability(self.delta, "delta")))
         scale = None if self.reward_confidence_scale is None else 1.0 + 2.0 * float(self.reward_confidence_scale)
-        numbers = build_constraint_settings(
-            thresholds, np.full(thresholds.values.size, math.inf), scale, 1.0, self.check_assumptions
-        )
-        safe: Any = np.empty(0) if functions.table is not None else self.safe_action.features
-        safe_index = -1 if functions.table is None else int(self.safe_action.arm or 0)
-        layout, settings = assemble_arrays(
-            (OFFERS_SAFE | ENFORCES_LIMITS | get_optimism_switch(self), 0, safe_index), numbers, safe, ()
-        )
-        set_derived(
-            self, thresholds=thresholds, functions=functions, model=model, rule=Rule(layout, settings, thresholds)
-        )
+        ceilings = np.full(m, math.inf)
+        numbers = build_constraint_settings(thresholds, ceilings, scale, 1.0, self.check_assumptions)
+        over_arms = functions.table is not None
+        safe: Any = np.empty(0) if over_arms else self.safe_action.features
+        safe_index = int(self.safe_action.arm or 0) if over_arms else -1
+        rule_of_all = Rule(*assemble_arrays((switches, 0, safe_index), numbers, safe, ()), thresholds)
+        set_derived(self, thresholds=thresholds, functions=functions, model=model, rule=rule_of_all)
+
+    @property
+    def why_unit_range(self) -> str:  # type: ignore[override]
+        return "" if self.noise is not None else "outcomes must lie there, so rescale, or give `noise`"
 
     def build_model(self, sizes: tuple[int, ...], noise: Floats, confidence: float) -> FunctionClassModel:
         return FunctionClassModel(sizes=sizes, noise=noise, confidence=confidence)
 
     def start(self) -> State:
         return State(self.model.start())
+
+    def fits(self, memory: Floats) -> bool:
+        return memory.shape == self.start().memory.shape
 
     def choose(self, state: State, actions: Any, draw: RandomKey) -> Decision:
         offer, domain = self.parse_round(actions)
@@ -141,12 +159,10 @@ class OPNLB(SafeBasePolicy):
         )
         rounds, times, alarm = float(statistics.rounds[0]), float(statistics.safe_rounds[0]), self.rule.settings[ALARM]
         for j, sign in enumerate(self.thresholds.signs):
-            noise = float(self.model.noise[1 + j])
+            noise, total = float(self.model.noise[1 + j]), float(statistics.safe_sums[1 + j])
             needed = compute_least_noise(float(least[1 + j]), rounds, alarm) if self.noise is not None else 0.0
-            total = float(statistics.safe_sums[1 + j])
-            contradicts = safe is not None and abs(total - times * sign * safe[j]) > compute_max_deviation(
-                times, noise, alarm
-            )
+            deviation = 0.0 if safe is None else abs(total - times * sign * safe[j])
+            contradicts = safe is not None and deviation > compute_max_deviation(times, noise, alarm)
             if needed > noise or contradicts:
                 code = -encode_contradiction(NOISE if needed > noise else SAFE_COST, j)
                 evidence = Evidence(rounds, noise, needed, times, total / max(times, 1.0))
@@ -157,22 +173,12 @@ class OPNLB(SafeBasePolicy):
         """Return a round's actions and the arguments of the functions: arms, or features."""
         if self.functions.table is not None:
             count, arm = self.functions.table.shape[1], int(self.safe_action.arm or 0)
-            return RoundActions(count, eligible_arms(actions, count), arm, arm, None), np.arange(count)
+            return RoundActions(count, check_arms(actions, count), arm, arm, None), np.arange(count)
         listed = parse_listed_actions(actions)
-        self.check_dimension(listed.features)
+        check_dimension(listed.features, self.safe_action.dimension)
         reject_round_safe_action(listed, "OPNLB")
         safe = self.safe_action.features
         return RoundActions(len(listed), listed.eligible, safe, -1, listed.features), listed.features
-
-    def check_dimension(self, features: Floats) -> None:
-        """Raise InvalidActions for features of another dimension than the safe action's."""
-        if features.shape[1] != self.safe_action.dimension:
-            raise InvalidActions(
-                ErrorCode.DIMENSION_MISMATCH,
-                "the actions have {shape} features and the safe action has {dimension}; they must agree",
-                shape=features.shape[1],
-                dimension=self.safe_action.dimension,
-            )
 
     def learn_in_place(self, state: State, played: PlayedAction, values: Floats) -> State:
         self.model.learn(state.memory, [self.build_outcome(played.action, values)])
@@ -183,6 +189,9 @@ class OPNLB(SafeBasePolicy):
         self.model.learn(state.memory, (self.build_outcome(*row) for row in zip(actions, values, strict=True)))
         return state
 
+    def cache_offered(self, state: State, decision: Decision) -> State:
+        return state
+
     def build_outcome(self, action: Any, values: Floats) -> FunctionOutcome:
         """Return an outcome for the model, with the values of all functions at the played action."""
         safe: Any = self.safe_action.features if self.functions.table is None else self.safe_action.arm
@@ -190,36 +199,93 @@ class OPNLB(SafeBasePolicy):
 
     def check_logged_actions(self, actions: Any) -> Floats | Ints:
         if self.functions.table is not None:
-            return logged_arms(actions, self.functions.table.shape[1])
+            return check_logged_arms(actions, self.functions.table.shape[1])
         features = check_table(actions, "the actions", InvalidActions)[0]
-        self.check_dimension(features)
+        check_dimension(features, self.safe_action.dimension)
         self.functions.at(features)
         return features
 
-    def values(self, reward: Any, cost: Any) -> Floats:
-        values = super().values(reward, cost)
-        if self.noise is None:
-            check_unit_range(values, self.thresholds, "outcomes must lie there, so rescale, or give `noise`")
-        return values
+    def get_round_spec(self, actions: Any) -> None:
+        """Return None: compiled loops cannot play it."""
+        return
 
 
-def check_choices(policy: OPNLB) -> None:
-    """Raise InvalidProblem for unknown choices and conflicting settings."""
-    check_method(policy.method, policy.methods, "ExactOPNLB")
-    get_optimism_switch(policy)
-    if policy.optimism == "directional" and policy.method != "pointwise":
-        raise InvalidProblem(
-            ErrorCode.CONFLICTING_SETTINGS,
-            "optimism is 'directional' and method is {method!r}; use method 'pointwise', the only "
-            "one with directional bounds",
-            method=policy.method,
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ConsistentFunctions:
+    """The functions of the reward and of every cost that are consistent with the safe action; costs are signed."""
+
+    classes: tuple[FunctionClass, ...]  # one for each signal
+    kept: tuple[Ints, ...]  # the indices of the consistent functions of each
+    signs: Floats  # (F,) of all functions, one signal after another
+    safe: Floats  # (F,) their values at the safe action
+    table: Floats | None  # (F, K) over arms; None: of features
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The number of functions of each signal."""
+        return tuple(len(kept) for kept in self.kept)
+
+    def at(self, actions: Any) -> Floats:
+        """Return the value (F, n) of every function at arms (n,) or features (n, d)."""
+        if self.table is not None:
+            return self.table[:, actions]
+        parts = [c.evaluate(actions)[kept] for c, kept in zip(self.classes, self.kept, strict=True)]
+        return self.signs[:, None] * np.concatenate(parts)
+
+
+def select_consistent_functions(
+    reward_class: FunctionClass, cost_class: Any, safe: SafeAction, thresholds: Thresholds
+) -> ConsistentFunctions:
+    """Return the functions that are consistent with the safe action; raise InvalidProblem where a class has none."""
+    m = thresholds.values.size
+    costs = list(cost_class.values()) if isinstance(cost_class, Mapping) else cost_class
+    classes = (reward_class, *(costs if isinstance(costs, list) else [costs] * m))
+    arms = check_same_domain(classes, safe)
+    declared = [safe.reward, *([None] * m if thresholds.safe is None else thresholds.safe)]
+    kept, at_safe = [], []
+    for signal, (name, each) in enumerate(zip(("reward", *thresholds.names), classes, strict=True)):
+        values = each.functions[:, safe.arm] if arms else each.evaluate(safe.features[None], InvalidProblem)[:, 0]
+        left, known = np.ones(len(each), dtype=np.bool_), declared[signal]
+        if known is not None:
+            left = np.abs(values - known) <= EQUAL * max(1.0, abs(known))
+            check_any_left(left, name, f"is {known:g} at the safe action", values)
+            values = np.full(len(each), float(known))
+        elif signal:
+            left = thresholds.signs[signal - 1] * values < thresholds.limits[signal - 1]
+            check_any_left(left, name, "keeps the safe action strictly within its threshold", values)
+        kept.append(np.flatnonzero(left))
+        at_safe.append(values[left])
+    signs = np.repeat(np.append(1.0, thresholds.signs), [len(rows) for rows in kept])
+    safe_values, table = signs * np.concatenate(at_safe), None
+    if arms:
+        table = signs[:, None] * np.concatenate([c.functions[rows] for c, rows in zip(classes, kept, strict=True)])
+        table[:, safe.arm] = safe_values
+    return ConsistentFunctions(classes=classes, kept=tuple(kept), signs=signs, safe=safe_values, table=table)
+
+
+def check_same_domain(classes: tuple[FunctionClass, ...], safe: SafeAction) -> int | None:
+    """Return the number of arms of all classes, or None where all are functions of features."""
+    arms = {each.arms for each in classes}
+    if len(arms) > 1:
+        text = (
+            f"the classes are {', '.join(map(repr, classes))}; all must be functions of the same arms, or of features"
         )
-    if (
-        policy.reward_confidence_scale is not None
-        and not check_number(policy.reward_confidence_scale, "reward_confidence_scale") >= 0.0
-    ):
+        raise InvalidProblem(ErrorCode.CONFLICTING_SETTINGS, text)
+    (count,) = arms
+    if count is None and safe.features is None:
+        text = "the safe action is an arm, and the classes hold functions of features; give the safe action's features"
+        raise InvalidProblem(ErrorCode.SAFE_ACTION_INVALID, text)
+    if count is not None and (safe.arm is None or safe.arm >= count):
+        text = f"the classes hold functions of {count} arms; the safe action must be SafeAction(arm=...), one of them"
+        raise InvalidProblem(ErrorCode.SAFE_ACTION_INVALID, text)
+    return count
+
+
+def check_any_left(left: Any, name: str, what: str, values: Floats) -> None:
+    """Raise InvalidProblem where no function of a class is consistent."""
+    if not np.any(left):
         raise InvalidProblem(
-            ErrorCode.OUT_OF_RANGE,
-            "reward_confidence_scale is {reward_confidence_scale}; it must be at least 0, since it widens the bound",
-            reward_confidence_scale=policy.reward_confidence_scale,
+            ErrorCode.SAFE_ACTION_INVALID,
+            f"no function of the class of {name!r} {what}, and their values there lie in [{values.min():g}, "
+            f"{values.max():g}]; the class must contain the true function",
         )

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from stagewise import _exported
-from stagewise.policies.base_policy import BasePolicy
+from stagewise.policies.policy import BasePolicy
 from stagewise.policies.problem import Problem
 from stagewise.policies.problem_policy import ProblemPolicy
 from stagewise.problem.errors import ErrorCode, InvalidProblem

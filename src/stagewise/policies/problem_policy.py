@@ -1,16 +1,19 @@
-"""The policy of a `Problem`: contextual CAPS with names and the user's units."""
+"""The policy of a `Problem`: contextual CAPS with names and the user's units, for one user or for a batch."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from stagewise.engine.compile import Floats
+from stagewise.engine.batch import build_batch_decider
+from stagewise.engine.compile import Flags, Floats, get_batch_rows
+from stagewise.engine.layout import SAFE_INDEX
+from stagewise.engine.limits import CONTRADICTED, SAFE_ACTION_DRAWN
 from stagewise.policies.context_caps import ContextCAPS
 from stagewise.policies.policy import State
-from stagewise.policies.settings import set_derived
+from stagewise.policies.settings import CAUSES, set_derived
 from stagewise.problem.context import Context
 from stagewise.problem.errors import ErrorCode, InvalidOutcome
 from stagewise.problem.signals import scale_outcome
@@ -18,6 +21,7 @@ from stagewise.problem.thresholds import Thresholds
 from stagewise.records.decision import Decision
 from stagewise.records.problem_decision import ProblemDecision
 from stagewise.records.random_key import RandomKey
+from stagewise.records.reason import ReasonDetails
 
 if TYPE_CHECKING:
     from stagewise.policies.problem import Problem
@@ -62,27 +66,14 @@ class ProblemPolicy(ContextCAPS):
         set_derived(self, problem=problem)
         super().__init__(**problem.to_kwargs())
 
-    @property
+    @cached_property
     def reward_name(self) -> str:  # type: ignore[override]
         return self.problem.reward.name
 
-    @property
+    @cached_property
     def reward_span(self) -> tuple[float, float]:  # type: ignore[override]
         low, length = self.problem.spans[:, 0].tolist()
         return low, length
-
-    @property
-    def placeholder_values(self) -> list[float]:
-        return [float(low) for low in self.problem.spans[0]]
-
-    def decode_outcome(self, values: Floats) -> list[float]:
-        lows, lengths = self.problem.spans
-        unsigned = np.concatenate([values[:1], self.thresholds.to_user_units(values[1:])])
-        return [float(value) for value in lows + lengths * unsigned]
-
-    def encode_context(self, context: Any, only: Any) -> Context:
-        """Return the context of a user; `only` lists eligible actions by name."""
-        return self.problem.encode_context(context, only)
 
     @property
     def names(self) -> Sequence[str]:  # type: ignore[override]
@@ -96,15 +87,37 @@ class ProblemPolicy(ContextCAPS):
         safe = None if inner.safe is None else declared
         return RangedThresholds(inner.names, inner.signs, lows + lengths * inner.values, safe, declared, lows, lengths)
 
+    def without_watch(self) -> "ProblemPolicy":
+        return replace(self.problem, settings={**self.problem.settings, "check_assumptions": False}).policy()
+
+    def encode_context(self, context: Any, only: Any) -> Context:
+        """Return the context of a user; `only` lists eligible actions by name."""
+        return self.problem.encode_context(context, only)
+
     def choose(self, state: State, actions: Any, draw: RandomKey) -> Decision:
         """Sample an action for a user, whose context is a mapping by name."""
         offered = actions if isinstance(actions, Context) else self.problem.encode_context(actions)
-        decision: Any = super().choose(state, offered, draw)
+        decision: Any = ContextCAPS.choose(self, state, offered, draw)
         decision._actions, decision._limits = self.problem.actions, self.display_thresholds
         return decision  # type: ignore[no-any-return]
 
-    def without_watch(self) -> "ProblemPolicy":
-        return replace(self.problem, settings={**self.problem.settings, "check_assumptions": False}).policy()
+    # Outcomes, checked against the declared ranges and scaled to [0, 1].
+
+    @property
+    def placeholder_values(self) -> list[float]:
+        return [float(low) for low in self.problem.spans[0]]
+
+    def decode_outcome(self, values: Floats) -> list[float]:
+        lows, lengths = self.problem.spans
+        unsigned = np.concatenate([values[:1], self.thresholds.to_user_units(values[1:])])
+        return [float(value) for value in lows + lengths * unsigned]
+
+    @cached_property
+    def _scales(self) -> tuple[tuple[str, float, float, float], ...]:
+        """Every signal's name, the range of its outcomes, and its sign."""
+        signs = (1.0, *self.thresholds.signs.tolist())
+        signals = self.problem.signals.items()
+        return tuple((name, float(s.low), float(s.high), sign) for (name, s), sign in zip(signals, signs, strict=True))
 
     def encode_outcome(self, signals: Mapping[str, Any]) -> Floats | None:
         values = np.empty(len(self._scales))
@@ -116,25 +129,69 @@ class ProblemPolicy(ContextCAPS):
             values[k] = sign * ((float(value) - low) / (high - low))
         return values
 
-    @cached_property
-    def _scales(self) -> tuple[tuple[str, float, float, float], ...]:
-        """Every signal's name, the range of its outcomes, and its sign."""
-        signs = (1.0, *self.thresholds.signs.tolist())
-        signals = self.problem.signals.items()
-        return tuple((name, float(s.low), float(s.high), sign) for (name, s), sign in zip(signals, signs, strict=True))
-
     def values(self, reward: Any, cost: Any) -> Floats:
-        """Return an outcome as it is learned: checked against the declared ranges and scaled to [0, 1]."""
-        problem, thresholds = self.problem, self.thresholds
-        costs = self.display_thresholds.costs(cost) if cost is not None else None
-        if costs is None:
-            raise InvalidOutcome(
-                ErrorCode.OUTCOME_MISSING,
-                "the cost is missing; it is needed for {names}",
-                names=", ".join(thresholds.names),
-            )
-        values = np.empty(1 + costs.size)
-        values[0] = scale_outcome(problem.reward, problem.reward.name, reward)
-        for j, (name, limit) in enumerate(problem.limits.items()):
-            values[1 + j] = thresholds.signs[j] * scale_outcome(limit, name, float(costs[j]))
-        return values
+        if cost is None:
+            text = f"the cost is missing; it is needed for {', '.join(self.thresholds.names)}"
+            raise InvalidOutcome(ErrorCode.OUTCOME_MISSING, text)
+        outcomes, signs = [reward, *self.display_thresholds.costs(cost).tolist()], (1.0, *self.thresholds.signs)
+        signals = zip(self.problem.signals.items(), outcomes, signs, strict=True)
+        return np.array([sign * scale_outcome(signal, name, value) for (name, signal), value, sign in signals])
+
+
+class BatchDecision(NamedTuple):
+    """The decision for one user."""
+
+    index: int  # type: ignore[assignment]  # (a tuple has a method of that name)
+    odds: list[float]
+    """Of all actions, in order."""
+    optimistic_reward: float
+    pessimistic_cost: list[float]
+    cause: ReasonDetails | None
+    estimated_reward: float
+    estimated_cost: list[float]
+
+
+def choose_batch(
+    policy: ProblemPolicy, state: State, contexts: Sequence[Context], draws: Sequence[RandomKey]
+) -> list[BatchDecision | None]:
+    """Decide for many users, bitwise equal to one by one; None where the data contradict a declared value."""
+    decisions = list[BatchDecision | None]([None] * len(contexts))
+    masks = [context.get_eligible(policy.actions) for context in contexts]
+    for mask in {mask.tobytes(): mask for mask in masks}.values():
+        users = [i for i, one in enumerate(masks) if one.tobytes() == mask.tobytes()]
+        made = decide_eligible(policy, state, [contexts[i] for i in users], mask, [draws[i] for i in users])
+        for i, decision in zip(users, made, strict=True):
+            decisions[i] = decision
+    return decisions
+
+
+def decide_eligible(
+    policy: ProblemPolicy, state: State, contexts: Sequence[Context], eligible: Flags, draws: Sequence[RandomKey]
+) -> list[BatchDecision | None]:
+    """Decide for users with the same eligible actions."""
+    count, actions, m, memory = len(draws), policy.actions, policy.thresholds.values.size, state.memory
+    numbers = np.array([context.features for context in contexts]).reshape(count, policy.context)
+    segments = np.array([context.segments for context in contexts]).reshape(count, policy.segments)
+    codes, bounds, estimates = np.empty(count, dtype=np.int64), np.empty((count, 1 + m)), np.empty((count, 1 + m))
+    odds, keys, done = np.empty((count, actions + 1)), np.array(draws, dtype=np.int64), 0
+    decide_users = build_batch_decider(policy.rounds.sized_spec)
+    needs = policy.rounds.get_resources(memory, policy.width, actions)
+    while done < count:
+        rows = slice(done, min(done + get_batch_rows(decide_users), count))
+        decide_users(
+            numbers[rows], segments[rows], keys[rows], policy._template.copy(), eligible, policy.layout,
+            policy.settings, memory, codes[rows], bounds[rows], estimates[rows], odds[rows],
+            np.empty(needs.answer), np.empty(needs.scratch),
+        )  # fmt: skip
+        done = rows.stop
+    (low, length), to_units = policy.reward_span, policy.display_thresholds.to_user_units
+    rewards, costs = (low + length * bounds[:, 0]).tolist(), to_units(bounds[:, 1:]).tolist()
+    means, mean_costs = (low + length * estimates[:, 0]).tolist(), to_units(estimates[:, 1:]).tolist()
+    safe_index, chances = policy.layout.item(SAFE_INDEX), odds[:, :-1].tolist()
+    return [
+        None if code <= -CONTRADICTED else BatchDecision(
+            code if code >= 0 else safe_index, chances[i], rewards[i], costs[i],
+            None if code >= 0 or code == -SAFE_ACTION_DRAWN else CAUSES.get(-code), means[i], mean_costs[i],
+        )
+        for i, code in enumerate(codes.tolist())
+    ]  # fmt: skip

@@ -8,7 +8,7 @@ from stagewise.models.ridge import AUTHORS, PLAIN, THEORY
 from stagewise.policies.linear_policy import LinearPolicy
 from stagewise.policies.settings import Optimism
 from stagewise.problem.checks import check_choice
-from stagewise.problem.errors import ErrorCode, InvalidProblem
+from stagewise.problem.errors import InvalidProblem
 
 INFLATIONS = {"theory": THEORY, "none": PLAIN, "authors": AUTHORS}
 
@@ -36,6 +36,10 @@ class SafeLTS(LinearPolicy):
     inflation: Literal["theory", "none", "authors"] = "theory"
     """The scale of the samples of θ̃, in radii: see above."""
     optimism: Optimism = field(init=False, repr=False, default="inflated")
+    per_action_bounds: bool = field(init=False, repr=False, default=False)
+
+    round_spec: ClassVar[RoundSpec] = RoundSpec(ridge=1, rule=RAYS, sampled=1)
+    inflates: ClassVar[bool] = False  # the uncertainty of costs does not raise a sampled reward
 
     @property
     def sampling(self) -> int:
@@ -46,15 +50,8 @@ class SafeLTS(LinearPolicy):
         super().__post_init__()
         least = float((self.thresholds.signs * self.thresholds.values).min())
         if self.inflation == "authors" and not least > 0.0:
-            raise InvalidProblem(
-                ErrorCode.CONFLICTING_SETTINGS,
-                "inflation is 'authors' and a threshold is {least:g}; this inflation divides by the "
-                "threshold, so it needs upper limits greater than 0",
-                least=least,
-            )
-
-    round_spec: ClassVar[RoundSpec] = RoundSpec(ridge=1, rule=RAYS, sampled=1)
-    inflates: ClassVar[bool] = False  # the uncertainty of costs does not raise a sampled reward
+            remedy = "choose another, since this one divides by the threshold and needs upper limits greater than 0"
+            raise InvalidProblem.conflict("inflation", self.inflation, f"a threshold is {least:g}", remedy)
 
     @property
     def is_optimistic(self) -> bool:

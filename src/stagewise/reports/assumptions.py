@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from stagewise.policies.base_policy import NOTHING
-from stagewise.policies.cost_bounds import parse_cost_bounds
+from stagewise.policies.policy import NOTHING
+from stagewise.policies.settings import parse_cost_bounds
 from stagewise.problem.checks import check_per_signal
 from stagewise.problem.errors import StagewiseError
 from stagewise.worlds.custom_world import as_world

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from stagewise.engine.compile import Floats, Ints
+from stagewise.policies.arms import OPB
 from stagewise.policies.linear_policy import LinearPolicy
-from stagewise.policies.opb import OPB
 from stagewise.worlds.custom_world import as_world
 
 MAX_PULLS = 10**7  # pulls of an arm that are summed

@@ -3,46 +3,131 @@
 It needs only the standard library; importing it loads neither NumPy nor Numba.
 """
 
+import http.client
+import json
+import os
 import random
+import socket
+import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
-from urllib.parse import quote
+from typing import Any, NamedTuple, NoReturn
+from urllib.parse import quote, urlsplit
 
 from stagewise.problem.errors import ErrorCode, StagewiseError
-from stagewise.problem.formatting import safe_repr
+from stagewise.problem.formatting import fit_line, safe_repr
 from stagewise.records.reason import Reason, ReasonDetails
-from stagewise.server.client_http import ConnectionFailed, HttpConnectionPool, HttpResponse
-from stagewise.server.client_not_shown import NotShownReporter
-from stagewise.server.client_types import (
-    DecisionRequest,
-    DecisionResponse,
-    ErrorResponse,
-    OutcomeResponse,
-    RequestRejected,
-    ServerUnavailable,
-    build_request,
-    encode_json,
-    encoded_size,
-    parse_error_code,
-    parse_error_response,
-    parse_outcome_response,
-    split_batches,
-)
+from stagewise.server.ids import new_id
 
-__all__ = [
-    "DecisionResponse",
-    "ServerUnavailable",
-    "Client",
-    "RequestRejected",
-    "ErrorResponse",
-    "OutcomeResponse",
-    "DecisionRequest",
-]
-
-UNLOGGED_PREFIX = "unlogged-"  # of the id of a decision that the server did not log
-MAX_SETTING = 86_400.0  # seconds, and tries
+MAX_BATCH_SIZE, MAX_BODY_BYTES = 1000, 1_000_000  # of a list in one request
+MAX_RESPONSE_BYTES = 1 << 24
+MAX_SETTING = 86_400.0  # seconds, and attempts
 RETRY_STATUSES = (429, 503)
+UNLOGGED_PREFIX = "unlogged-"  # of the id of a decision that the server did not log
+NOT_SHOWN_BATCH_SIZE, MAX_NOT_SHOWN = 500, 100_000  # more are dropped: the server has been unavailable for very long
+NOT_SHOWN_DELAYS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0)  # seconds; an id that is unknown after the last was never logged
+
+
+class RequestRejected(StagewiseError):
+    """The server rejected a request (4xx).
+
+    Attributes:
+        code: The server's error code.
+        status: The HTTP status.
+
+    Example:
+        >>> error = RequestRejected(ErrorCode.UNKNOWN_EXPERIMENT, "no experiment {name!r}", status=404, name="mails")
+        >>> error.code, error.status, str(error)
+        (<ErrorCode.UNKNOWN_EXPERIMENT: 'unknown_experiment'>, 404, "no experiment 'mails'")
+    """
+
+    @property
+    def status(self) -> int:
+        """The HTTP status."""
+        return int(self.details["status"])
+
+
+class ServerUnavailable(StagewiseError):
+    """An outcome could not be delivered: the server did not answer in time. Report it again.
+
+    Example:
+        >>> str(ServerUnavailable(ErrorCode.SERVER_UNAVAILABLE, "{id} was not delivered", id="mail-17"))
+        'mail-17 was not delivered'
+    """
+
+
+class DecisionRequest(NamedTuple):
+    """A request for a decision.
+
+    Attributes:
+        context: Every number and segment that the problem declares, by name.
+        only: The available actions; None: all.
+        decision_id: Your id; None: the client creates one.
+    """
+
+    context: Mapping[str, Any] = {}
+    only: Sequence[str] | None = None
+    decision_id: str | None = None
+
+
+class DecisionResponse(NamedTuple):
+    """A decision.
+
+    Attributes:
+        decision_id: The id for outcomes.
+        action: The action to carry out.
+        probabilities: The probability of each action.
+        mode: The mode of the experiment; `away` if the server did not answer.
+        version: The version of the problem.
+        snapshot: The last row of the log that the policy snapshot had learned.
+        limits: By name: `estimate`, `pessimistic_cost` and `threshold`.
+        message: The reason as a sentence for people.
+        estimated_reward: The estimated mean reward.
+        logged: False: the action is the safe one, and outcomes are not accepted.
+        reason: Why the safe action is served, as a code of `stagewise.Reason`; None if there is no special reason.
+    """
+
+    decision_id: str
+    action: str
+    probabilities: dict[str, float]
+    mode: str = "away"
+    version: int = 0
+    snapshot: int = -1
+    limits: Mapping[str, Mapping[str, float | None]] = {}
+    message: str | None = None
+    estimated_reward: float | None = None
+    logged: bool = True
+    reason: str | None = None
+
+
+class ErrorResponse(NamedTuple):
+    """An item of a batch that the server rejected.
+
+    Attributes:
+        code: The error code, a value of `stagewise.ErrorCode`.
+        message: The error as a sentence for people.
+        decision_id: The id of the item, if it has one.
+    """
+
+    code: str
+    message: str
+    decision_id: str | None = None
+
+
+class OutcomeResponse(NamedTuple):
+    """The server's response to an outcome.
+
+    Attributes:
+        decision_id: The id of the decision.
+        accepted: Signals that this report added to the log.
+        duplicate: Signals that were in the log with the same value.
+        late: Signals that arrived after their window closed.
+    """
+
+    decision_id: str
+    accepted: tuple[str, ...] = ()
+    duplicate: tuple[str, ...] = ()
+    late: tuple[str, ...] = ()
 
 
 class Client:
@@ -60,8 +145,8 @@ class Client:
         safe: The safe action, returned if the server does not answer.
         timeout: The deadline of one request in seconds, with all its retries. DNS lookups are the operating system's
             and can take longer.
-        tries: How often a request is sent at most.
-        pause: Seconds before the second try; doubles with every further one.
+        max_attempts: How often a request is sent at most.
+        retry_delay: Seconds before the second attempt; doubles with every further one.
 
     Raises:
         StagewiseError: A setting is invalid.
@@ -81,36 +166,29 @@ class Client:
         safe: str,
         *,
         timeout: float = 1.0,
-        tries: int = 4,
-        pause: float = 0.02,
+        max_attempts: int = 4,
+        retry_delay: float = 0.02,
     ) -> None:
-        if not isinstance(safe, str) or not safe:
-            raise StagewiseError(
-                ErrorCode.MISSING_VALUE,
-                "safe is {safe}; it must be the name of the safe action, which the client plays when no server answers",
-                safe=safe_repr(safe),
-            )
-        if not isinstance(experiment, str) or not experiment.isprintable() or not experiment:
-            raise StagewiseError(
-                ErrorCode.INVALID_NAME,
-                "experiment is {experiment}; it must be the name of an experiment, as `serve` prints it",
-                experiment=safe_repr(experiment),
-            )
-        for name, value, least in (("timeout", timeout, 1e-3), ("tries", tries, 1), ("pause", pause, 0.0)):
-            is_number = isinstance(value, int | float) and not isinstance(value, bool)
-            if not is_number or not least <= value <= MAX_SETTING or (name == "tries" and value != int(value)):
-                raise StagewiseError(
-                    ErrorCode.OUT_OF_RANGE,
-                    "{name} is {value}; it must be a number from {least:g} to {max_setting:g}",
-                    name=name,
-                    value=safe_repr(value),
-                    least=least,
-                    max_setting=MAX_SETTING,
-                )
-        self.safe, self.timeout, self.tries, self.pause = safe, float(timeout), int(tries), float(pause)
-        self._pool = HttpConnectionPool(url, key)
-        self._path = f"{self._pool.path}/v1/{quote(experiment, safe='')}"
-        self._not_shown = NotShownReporter(self._report_not_shown)
+        for code, name, text, rule in (
+            (ErrorCode.MISSING_VALUE, "safe", safe, "the name of the safe action, for when no server answers"),
+            (ErrorCode.INVALID_NAME, "experiment", experiment, "the name of an experiment, as `serve` prints it"),
+        ):
+            if not isinstance(text, str) or not text.isprintable() or not text:
+                raise StagewiseError.must_be(code, name, text, rule)
+        for name, value, least in (
+            ("timeout", timeout, 1e-3),
+            ("max_attempts", max_attempts, 1),
+            ("retry_delay", retry_delay, 0),
+        ):
+            if not isinstance(value, int | float) or not least <= value <= MAX_SETTING:
+                rule = f"a number from {least:g} to {MAX_SETTING:g}"
+                raise StagewiseError.must_be(ErrorCode.OUT_OF_RANGE, name, value, rule)
+        self.safe, self.timeout, self.max_attempts, self.retry_delay = safe, timeout, int(max_attempts), retry_delay
+        self._connections = ConnectionPool(url, key)
+        self._experiment_path = f"/v1/{quote(experiment, safe='')}"
+        self._not_shown: dict[str, int] = {}  # ids to report as not shown, and how often the server did not know them
+        self._lock, self._stop = threading.Lock(), threading.Event()
+        self._thread: threading.Thread | None = None  # reports them; it ends when all are reported
 
     def decide(
         self,
@@ -137,10 +215,8 @@ class Client:
             'nothing'
         """
         request = build_request(DecisionRequest(context or {}, only, decision_id))
-        response = self._send_request("/decisions", request)
-        if response.status == 200 and isinstance(response.content, dict):
-            return self._parse_decision(response.content, request)
-        return self._build_safe_decision(request, response)
+        answer = self._send("/decisions", request)
+        return self._read_decision(request, answer, answer.content if answer.status == 200 else None)
 
     def decide_many(
         self, requests: Iterable[Mapping[str, Any] | DecisionRequest]
@@ -162,7 +238,14 @@ class Client:
             ['nothing', 'nothing']
         """
         items = [build_request(one if isinstance(one, DecisionRequest) else DecisionRequest(one)) for one in requests]
-        return [decision for batch in split_batches(items, encoded_size) for decision in self._decide_batch(batch)]
+        decisions: list[DecisionResponse | ErrorResponse] = []
+        for batch in split_batches(items):
+            answer = self._send("/decisions", batch)  # 503: some of them are not logged, and say so
+            contents = answer.get_list(len(batch)) if answer.status in (200, 503) else None
+            for request, content in zip(batch, contents or [None] * len(batch), strict=True):
+                error = parse_error(content)
+                decisions.append(self._read_decision(request, answer, content) if error is None else error)
+        return decisions
 
     def learn(
         self,
@@ -197,18 +280,12 @@ class Client:
         id_ = decision if isinstance(decision, str) else decision.decision_id
         if id_.startswith(UNLOGGED_PREFIX):
             return OutcomeResponse(id_)
-        content: dict[str, Any] = {"decision_id": id_, **signals}
-        content |= {} if shown is None else {"shown": shown}
-        content |= {} if outcome_id is None else {"outcome_id": outcome_id}
-        response = self._send_request("/outcomes", content)
-        if response.status != 200 or not isinstance(response.content, dict):
-            raise ServerUnavailable(
-                ErrorCode.SERVER_UNAVAILABLE,
-                "the outcome of {decision_id} was not delivered: {problem}",
-                decision_id=id_,
-                problem=response.message,
-            )
-        return parse_outcome_response(response.content)
+        optional = {"shown": shown, "outcome_id": outcome_id}
+        given = {name: value for name, value in optional.items() if value is not None}
+        answer = self._send("/outcomes", {"decision_id": id_, **signals, **given})
+        if answer.status != 200 or not isinstance(answer.content, dict):
+            raise build_undelivered(1, id_, answer)
+        return parse_outcome(answer.content)
 
     def learn_many(self, outcomes: Iterable[Mapping[str, Any]]) -> list[OutcomeResponse | ErrorResponse]:
         """Report many outcomes, in requests of up to 1000 items.
@@ -229,21 +306,19 @@ class Client:
             ()
         """
         items = [dict(outcome) for outcome in outcomes]
-        answers: list[OutcomeResponse | ErrorResponse]
-        answers = [OutcomeResponse(str(item.get("decision_id"))) for item in items]
-        logged = [i for i, item in enumerate(items) if not str(item.get("decision_id")).startswith(UNLOGGED_PREFIX)]
-        for batch in split_batches(logged, lambda i: encoded_size(items[i])):
-            response = self._send_request("/outcomes", [items[i] for i in batch])
-            if response.status != 200 or not isinstance(response.content, list) or len(response.content) != len(batch):
-                raise ServerUnavailable(
-                    ErrorCode.SERVER_UNAVAILABLE,
-                    "the outcomes of {count} decisions were not delivered: {problem}",
-                    count=len(batch),
-                    problem=response.message,
-                )
-            for i, content in zip(batch, response.content, strict=True):
-                answers[i] = parse_error_response(content) if "code" in content else parse_outcome_response(content)
-        return answers
+        is_logged = [not str(item.get("decision_id")).startswith(UNLOGGED_PREFIX) for item in items]
+        learned: list[OutcomeResponse | ErrorResponse] = []
+        for batch in split_batches([item for item, logged in zip(items, is_logged, strict=True) if logged]):
+            answer = self._send("/outcomes", batch)
+            contents = answer.get_list(len(batch)) if answer.status == 200 else None
+            if contents is None:
+                raise build_undelivered(len(batch), batch[0].get("decision_id"), answer)
+            learned += [parse_error(content) or parse_outcome(content) for content in contents]
+        left = iter(learned)
+        return [
+            next(left) if logged else OutcomeResponse(str(item.get("decision_id")))
+            for item, logged in zip(items, is_logged, strict=True)
+        ]
 
     def cancel(self, decision: "str | DecisionResponse") -> OutcomeResponse:
         """Report that a decision was not carried out, so that nothing is learned from it.
@@ -267,8 +342,10 @@ class Client:
 
     def close(self) -> None:
         """Send reports that are still pending, for at most a second, and close all connections."""
-        self._not_shown.close()
-        self._pool.close()
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join(1.0)
+        self._connections.close()
 
     def __enter__(self) -> "Client":
         return self
@@ -276,65 +353,280 @@ class Client:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _decide_batch(self, batch: Sequence[dict[str, Any]]) -> Iterator[DecisionResponse | ErrorResponse]:
-        response = self._send_request("/decisions", batch)
-        is_complete = isinstance(response.content, list) and len(response.content) == len(batch)
-        if response.status in (200, 503) and is_complete:  # 503: some of them are not logged, and say so
-            for content, request in zip(response.content, batch, strict=True):
-                is_error = isinstance(content, dict) and "code" in content
-                yield parse_error_response(content) if is_error else self._parse_decision(content, request)
-        else:
-            yield from (self._build_safe_decision(request, response) for request in batch)
-
-    def _send_request(self, route: str, content: Any) -> HttpResponse:
+    def _send(self, route: str, content: Any) -> "Answer":
         """Send a request until it gets an answer that a retry would not change; raise RequestRejected for 4xx."""
-        body = encode_json(content)
-        until = time.monotonic() + self.timeout
-        response = HttpResponse(0, None, "there was no time to send the request", sent=False)
-        sent = False
-        for turn in range(self.tries):
-            if turn:  # half of the pause is random, so that many clients do not retry at the same time
-                time.sleep(min(self.pause * 2**turn * random.uniform(0.5, 1.0), max(0.0, until - time.monotonic())))
-            if time.monotonic() >= until:
+        path, body, until = self._experiment_path + route, encode_json(content), time.monotonic() + self.timeout
+        answer, sent = Answer(0, None, "there was no time to send the request", sent=False), False
+        for turn in range(self.max_attempts):
+            if turn:  # half of the delay is random, so that many clients do not retry at the same time
+                delay = self.retry_delay * 2**turn * random.uniform(0.5, 1.0)
+                time.sleep(min(delay, max(0.0, until - time.monotonic())))
+            left = until - time.monotonic()  # an attempt that hangs leaves half of the time to the next one
+            if left <= 0.0:
                 break
-            left = until - time.monotonic()  # a try that hangs leaves half of the time to the next one
-            response = self._pool.post(self._path + route, body, until - (left / 2.0 if turn < self.tries - 1 else 0.0))
-            sent = sent or response.sent
-            if response.status and response.status not in RETRY_STATUSES:
+            answer = self._connections.post(path, body, until - (left / 2.0 if turn < self.max_attempts - 1 else 0.0))
+            sent = sent or answer.sent
+            if answer.status and answer.status not in RETRY_STATUSES:
                 break
-        if 400 <= response.status < 500 and response.status not in RETRY_STATUSES:
-            code = parse_error_code(response.content)
-            raise RequestRejected(code, "{problem}", status=response.status, problem=response.message)
-        return response._replace(sent=sent)
+        if 400 <= answer.status < 500 and answer.status not in RETRY_STATUSES:
+            try:
+                code = ErrorCode(answer.content["code"])
+            except (TypeError, KeyError, ValueError):  # of a proxy, or of a later version
+                code = ErrorCode.INVALID_REQUEST
+            raise RequestRejected(code, "{problem}", problem=answer.problem, status=answer.status)
+        return answer._replace(sent=sent)
 
-    def _parse_decision(self, content: Any, request: Mapping[str, Any]) -> DecisionResponse:
-        """Return the server's decision, or the safe action if the answer cannot be read."""
+    def _read_decision(self, request: Mapping[str, Any], answer: "Answer", content: Any) -> DecisionResponse:
+        """Return the server's decision, or the safe action if there is none that is logged and can be read.
+
+        If the server may have logged it then, it is reported as not shown.
+        """
+        problem, found = answer.problem, content if isinstance(content, dict) else {}
         try:
-            decision = DecisionResponse(**{name: content[name] for name in DecisionResponse._fields if name in content})
-        except (TypeError, KeyError):
-            decision = None
-        if decision is None or not isinstance(decision.action, str) or not isinstance(decision.probabilities, dict):
-            return self._build_safe_decision(request, HttpResponse(0, None, "the server's answer cannot be read"))
-        if not decision.logged:
-            message = decision.message or "the server did not log it"
-            answer = {"reason": decision.reason, "message": message}
-            return self._build_safe_decision(request, HttpResponse(0, answer, message))
-        self._not_shown.discard(decision.decision_id)
-        return decision
-
-    def _build_safe_decision(self, request: Mapping[str, Any], response: HttpResponse) -> DecisionResponse:
-        """Return the safe action; if the server may have logged the decision, report it as not shown."""
-        if response.sent:
-            self._not_shown.add(request["decision_id"])
-        content = response.content if isinstance(response.content, dict) else {}
-        cause = ReasonDetails.of(Reason.SERVER_UNAVAILABLE, error=response.message)
-        message, reason = content.get("message") or cause.message, content.get("reason") or str(cause.reason)
-        id_ = f"{UNLOGGED_PREFIX}{request['decision_id']}"
+            decision = DecisionResponse(**{name: found[name] for name in DecisionResponse._fields if name in found})
+            is_usable = (
+                decision.logged and isinstance(decision.action, str) and isinstance(decision.probabilities, dict)
+            )
+        except TypeError:
+            is_usable = False
+        if is_usable:
+            with self._lock:  # a retry got the decision, which is carried out now
+                self._not_shown.pop(decision.decision_id, None)
+            return decision
+        id_ = request["decision_id"]
+        if answer.sent:
+            self._report_not_shown(id_)
+        cause = ReasonDetails.of(Reason.SERVER_UNAVAILABLE, error=problem)
+        said = found or (answer.content if isinstance(answer.content, dict) else {})
+        reason, message = said.get("reason") or str(cause.reason), said.get("message") or cause.message
+        id_ = f"{UNLOGGED_PREFIX}{id_}"
         return DecisionResponse(id_, self.safe, {self.safe: 1.0}, message=message, logged=False, reason=reason)
 
-    def _report_not_shown(self, ids: Sequence[str]) -> list[str]:
-        """Report decisions as not shown; return the ids that the server does not know."""
-        response = self._send_request("/outcomes", [{"decision_id": id_, "shown": False} for id_ in ids])
-        if response.status != 200 or not isinstance(response.content, list) or len(response.content) != len(ids):
-            raise ConnectionFailed(response.message)
-        return [id_ for id_, content in zip(ids, response.content, strict=True) if "code" in content]
+    def _report_not_shown(self, id_: str) -> None:
+        """Report a decision as not shown, in a thread.
+
+        When its window closes, the server would count a missing outcome as the problem declares, and learn from a
+        decision that was never carried out.
+        """
+        with self._lock:
+            if len(self._not_shown) < MAX_NOT_SHOWN:
+                self._not_shown[id_] = 0
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run_reports, name="stagewise-not-shown", daemon=True)
+                self._thread.start()
+
+    def _run_reports(self) -> None:
+        turn, is_stopping = 0, False
+        while True:
+            is_stopping = self._stop.wait(NOT_SHOWN_DELAYS[min(turn, len(NOT_SHOWN_DELAYS) - 1)])
+            turn = 0 if self._report_batch() else turn + 1
+            with self._lock:
+                if is_stopping or not self._not_shown:
+                    self._thread = None
+                    return
+
+    def _report_batch(self) -> bool:
+        """Report a batch; return whether the server knows all of its ids."""
+        with self._lock:
+            ids = list(self._not_shown)[:NOT_SHOWN_BATCH_SIZE]
+        try:
+            responses = self.learn_many({"decision_id": id_, "shown": False} for id_ in ids)
+        except StagewiseError:  # rejected or unavailable: retry later
+            return False
+        unknown = {id_ for id_, response in zip(ids, responses, strict=True) if isinstance(response, ErrorResponse)}
+        with self._lock:
+            for id_ in ids:
+                times = self._not_shown.pop(id_, len(NOT_SHOWN_DELAYS)) + 1
+                if id_ in unknown and times < len(NOT_SHOWN_DELAYS):
+                    self._not_shown[id_] = times
+        return not unknown
+
+
+class Answer(NamedTuple):
+    """An HTTP response; status 0: there was none that could be read."""
+
+    status: int
+    content: Any
+    problem: str
+    """What is wrong, as a sentence."""
+    sent: bool = True
+    """Whether the server may have received the request."""
+
+    def get_list(self, count: int) -> list[Any] | None:
+        """Return the items of a response to a batch; None if they are not so many."""
+        return self.content if isinstance(self.content, list) and len(self.content) == count else None
+
+
+class DeadlineSocket:
+    """A mixin of sockets that read until a deadline, since a peer can send one byte within each timeout."""
+
+    until = 0.0
+
+    def recv_into(self, *args: Any) -> int:
+        """Read, within the time that is left."""
+        self.settimeout(remaining_seconds(self.until))  # type: ignore[attr-defined]
+        return super().recv_into(*args)  # type: ignore[misc, no-any-return]
+
+
+class PlainSocket(DeadlineSocket, socket.socket):
+    """A TCP socket with a deadline."""
+
+
+class ConnectionPool:
+    """Connections to one server; a request takes a free one, or opens another."""
+
+    def __init__(self, url: str, key: str) -> None:
+        try:
+            parts = urlsplit(url) if isinstance(url, str) else urlsplit("")
+            host, port = parts.hostname, parts.port
+        except ValueError:  # unbalanced brackets, or a port that is not a number
+            host = port = None
+        if not host or parts.scheme not in ("http", "https"):
+            rule = "the server's address, such as http://127.0.0.1:8000"
+            raise StagewiseError.must_be(ErrorCode.INVALID_ADDRESS, "url", url, rule)
+        if not isinstance(key, str) or not key.isascii() or not key.isprintable():
+            problem = "the key contains invalid characters; give it as `stagewise keys` printed it"
+            raise StagewiseError(ErrorCode.UNAUTHORIZED, problem)
+        self._tls: Any = None
+        if parts.scheme == "https":
+            import ssl  # optional in Python
+
+            self._tls = ssl.create_default_context()
+            self._tls.sslsocket_class = type("TLSSocket", (DeadlineSocket, ssl.SSLSocket), {})
+        self.url, self._path, self._host = url, parts.path.rstrip("/"), host
+        self._port = port or (443 if self._tls else 80)
+        self._headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
+        self._free: list[http.client.HTTPConnection] = []
+        self._process = os.getpid()
+
+    def post(self, path: str, body: bytes, until: float) -> Answer:
+        """Send a body and return the response, by the deadline `until` (of time.monotonic)."""
+        if self._process != os.getpid():  # after a fork the parent's connections are not ours
+            self._free, self._process = [], os.getpid()
+        connection, is_reused = self._take()
+        try:
+            if connection.sock is None:
+                connection.sock = self._connect(until)
+            connection.sock.until = until
+            connection.sock.settimeout(remaining_seconds(until))
+            connection.request("POST", self._path + path, body, self._headers)
+            response = connection.getresponse()
+            text = response.read(MAX_RESPONSE_BYTES + 1)
+            if len(text) > MAX_RESPONSE_BYTES:
+                raise http.client.HTTPException(f"its response is larger than {MAX_RESPONSE_BYTES} bytes")
+        except (http.client.HTTPException, OSError) as error:
+            connection.close()
+            if is_reused and isinstance(error, (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError)):
+                # most likely the server closed the idle connection; if not, the id makes the retry safe
+                return self.post(path, body, until)._replace(sent=True)
+            reason = getattr(error, "strerror", None) or fit_line(str(error), 120) or type(error).__name__
+            reason = "it did not answer in time" if isinstance(error, TimeoutError) else reason
+            sent = not isinstance(error, (ConnectionRefusedError, socket.gaierror))
+            return Answer(0, None, f"the server at {self.url} cannot be reached: {reason}", sent)
+        except BaseException:  # part of a response may be left in it
+            connection.close()
+            raise
+        if response.will_close:
+            connection.close()
+        else:
+            self._free.append(connection)
+        return parse_answer(response.status, text)
+
+    def close(self) -> None:
+        """Close the free connections."""
+        while self._free:
+            self._free.pop().close()
+
+    def _take(self) -> tuple[Any, bool]:
+        """Return a connection, and whether it is reused."""
+        try:
+            return self._free.pop(), True
+        except IndexError:
+            return http.client.HTTPConnection(self._host, self._port), False
+
+    def _connect(self, until: float) -> Any:
+        """Return a socket that is connected to the first of the host's addresses that accepts."""
+        sock = PlainSocket(fileno=socket.create_connection((self._host, self._port), remaining_seconds(until)).detach())
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        sock.settimeout(remaining_seconds(until))
+        return sock if self._tls is None else self._tls.wrap_socket(sock, server_hostname=self._host)
+
+
+def remaining_seconds(until: float) -> float:
+    """Return the seconds until a deadline; raise TimeoutError after it."""
+    seconds = until - time.monotonic()
+    if seconds <= 0.0:
+        raise TimeoutError("timed out")
+    return seconds
+
+
+def parse_answer(status: int, text: bytes) -> Answer:
+    """Return the content of a response, and the message of an error."""
+    try:
+        content = json.loads(text, parse_constant=reject_constant)
+    except (ValueError, RecursionError):
+        content = None
+    problem = f"the server answered with status {status}" if status != 200 else "the server's answer cannot be read"
+    if status != 200 and isinstance(content, dict) and isinstance(content.get("message"), str):
+        problem = content["message"]
+    return Answer(status, content, fit_line(problem, 399))
+
+
+def reject_constant(text: str) -> NoReturn:
+    """Reject NaN and infinities, which are not JSON."""
+    raise ValueError(text)
+
+
+def build_request(request: DecisionRequest) -> dict[str, Any]:
+    """Return the body of a request, with an id, so that every retry has the same one."""
+    if not isinstance(request.context, Mapping):
+        raise StagewiseError.must_be(ErrorCode.WRONG_TYPE, "the context", request.context, "a mapping by name")
+    body: dict[str, Any] = {"context": dict(request.context), "decision_id": request.decision_id or new_id()}
+    return body if request.only is None else {**body, "only": list(request.only)}
+
+
+def split_batches(items: Sequence[Any]) -> Iterator[list[Any]]:
+    """Split items into batches that the server accepts."""
+    batch, total = list[Any](), 0
+    for item in items:
+        size = len(encode_json(item)) + 1
+        if batch and (len(batch) == MAX_BATCH_SIZE or total + size > MAX_BODY_BYTES):
+            yield batch
+            batch, total = [], 0
+        batch.append(item)
+        total += size
+    if batch:
+        yield batch
+
+
+def parse_outcome(content: Mapping[str, Any]) -> OutcomeResponse:
+    """Return the response to an outcome."""
+    names = OutcomeResponse._fields[1:]
+    return OutcomeResponse(content["decision_id"], *(tuple(content.get(name, ())) for name in names))
+
+
+def parse_error(content: Any) -> ErrorResponse | None:
+    """Return the error of an item; None if it is none."""
+    if not isinstance(content, dict) or "code" not in content:
+        return None
+    return ErrorResponse(content["code"], content["message"], content.get("decision_id"))
+
+
+def build_undelivered(count: int, id_: Any, answer: Answer) -> ServerUnavailable:
+    """Return the error of outcomes that were not delivered."""
+    template = "the outcomes of {count} decisions from {decision_id} on were not delivered: {problem}"
+    details = {"count": count, "decision_id": id_, "problem": answer.problem}
+    return ServerUnavailable(ErrorCode.SERVER_UNAVAILABLE, template, **details)
+
+
+def encode_json(content: Any) -> bytes:
+    """Return content as JSON; NumPy scalars are numbers."""
+    try:
+        return json.dumps(content, allow_nan=False, default=lambda value: value.item()).encode()
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
+        raise StagewiseError(
+            ErrorCode.NOT_SERIALIZABLE,
+            "{content} cannot be sent as JSON: {error}; contexts and outcomes hold numbers, text and booleans",
+            content=safe_repr(content),
+            error=error,
+        ) from None

@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from stagewise.agent.guard import get_unwatched, record_contradictions
+from stagewise.agent.monitor import get_unwatched, record_contradictions
 from stagewise.agent.statistics import Statistics
-from stagewise.policies.batch_decisions import BatchDecision, choose_batch
 from stagewise.policies.policy import State
 from stagewise.policies.problem import Problem
+from stagewise.policies.problem_policy import BatchDecision, choose_batch
 from stagewise.problem.context import Context
 from stagewise.problem.errors import ErrorCode, InvalidActions
 from stagewise.problem.formatting import join_names

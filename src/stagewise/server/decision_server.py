@@ -11,12 +11,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from stagewise.agent.health import OUTCOMES, Health, check_health
-from stagewise.agent.observed_costs import add_observed_costs
+from stagewise.agent.health import OUTCOMES, Health, add_observed_costs, check_health
 from stagewise.policies.problem import Problem
 from stagewise.problem.errors import ErrorCode, InvalidOutcome, StagewiseError
-from stagewise.problem.formatting import safe_repr, suggest_name
-from stagewise.problem.signals import scale_outcome
+from stagewise.problem.formatting import safe_repr
 from stagewise.records.reason import Reason, ReasonDetails
 from stagewise.server.controls import Controls
 from stagewise.server.decide import (
@@ -34,7 +32,6 @@ from stagewise.server.event_log import (
     DUPLICATE,
     NEW,
     OUTCOME,
-    SHOWN,
     STALE,
     UNKNOWN,
     AppendRequest,
@@ -44,8 +41,9 @@ from stagewise.server.event_log import (
     encode_canonical,
 )
 from stagewise.server.experiments import Experiment, Experiments
-from stagewise.server.figures import build_figures
+from stagewise.server.figures import build_figures, compute_safe_costs
 from stagewise.server.ids import new_id
+from stagewise.server.log_statistics import StatisticsUpdater
 from stagewise.server.messages import (
     Conflict,
     DecisionRequest,
@@ -63,10 +61,9 @@ from stagewise.server.offline_log import (
     check_rows,
     describe_log_conflict,
 )
-from stagewise.server.pending_costs import compute_safe_costs
+from stagewise.server.outcomes import validate_outcome
 from stagewise.server.snapshots import build_initial_snapshot
 from stagewise.server.state_fold import StateFold
-from stagewise.server.statistics_updater import StatisticsUpdater
 from stagewise.server.store.base import Store, StoreUnavailable
 from stagewise.server.versions import ProblemVersion
 
@@ -372,35 +369,6 @@ def build_outcome_answer(
     late = [name for name in result.accepted if name in problem.windows and age >= problem.windows[name].seconds]
     answer = OutcomeResponse(outcome.decision_id, list(result.accepted), list(result.duplicate), late)
     return "duplicate" if result.status == DUPLICATE else "late" if late else "accepted", answer
-
-
-def validate_outcome(problem: Problem, given: Mapping[str, Any]) -> dict[str, float]:
-    """Return the validated signals of an outcome, and `shown` if it is given."""
-    values: dict[str, float] = {}
-    for name, value in given.items():
-        signal = problem.signals.get(name)
-        if name == SHOWN:
-            if not isinstance(value, bool):
-                raise InvalidOutcome.must_be(ErrorCode.WRONG_TYPE, SHOWN, value, "true or false")
-        elif signal is None:
-            names = [*problem.signals, SHOWN]
-            raise InvalidOutcome(
-                ErrorCode.UNKNOWN_SIGNAL,
-                "the outcome names {name}; the signals are {names}{suggestion}",
-                name=safe_repr(name),
-                names=", ".join(names),
-                suggestion=suggest_name(name, names),
-            )
-        else:
-            scale_outcome(signal, name, value)
-        values[name] = float(value)
-    if not values:
-        raise InvalidOutcome(
-            ErrorCode.OUTCOME_MISSING,
-            "no outcome is given; give at least one of {signals}",
-            signals=", ".join(problem.signals),
-        )
-    return values
 
 
 def to_response(result: Any, id_: str | None = None) -> Any:

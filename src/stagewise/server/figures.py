@@ -1,16 +1,34 @@
 """The figures of an experiment for the page and the API, built from the statistics of its log."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
+
+from stagewise.agent.outcome_queue import BUFFERED, DROPPED, MISSING
 from stagewise.policies.problem import Problem
 from stagewise.problem.signals import Limit
 from stagewise.server.confidence_intervals import RunningMean, compute_limit_interval, get_threshold
 from stagewise.server.decide import DecisionRecord, PolicyChoice
-from stagewise.server.decision_rows import is_safe_cost_unknown, iter_pessimistic_costs
-from stagewise.server.log_statistics import LogStatistics
-from stagewise.server.pending_costs import PendingCosts, compute_pending_costs
+from stagewise.server.log_statistics import Extremes, LogStatistics, is_safe_cost_unknown, iter_pessimistic_costs
+
+EMPTY = RunningMean()
+
+
+class PendingCosts(NamedTuple):
+    """Pending decisions of one limit with their reported costs, by several groupings.
+
+    An unreported cost counts as zero so far. The mean of these costs, and the nearer end of its interval, never exceed
+    those of all outcomes: the interval holds at all times for outcomes in the order of decisions, and each of them can
+    only raise it (docs/theory/stops.md).
+    """
+
+    all: RunningMean
+    """Since the limit last changed."""
+    actions: Mapping[str, RunningMean]
+    buckets: Mapping[int, RunningMean]
 
 
 def build_figures(statistics: LogStatistics, now: int, **overrides: Any) -> dict[str, Any]:
@@ -23,23 +41,23 @@ def build_figures(statistics: LogStatistics, now: int, **overrides: Any) -> dict
             snapshot_age_s, failed, alerts, health; each replaces the value from the statistics.
     """
     with statistics.lock:
-        problem, pending = statistics.problem, statistics.pending_outcomes
+        problem = statistics.problem
         changes = sorted(statistics.changes, key=lambda change: -change["at"])
-        delta = 0.05 if problem is None else problem.delta
+        pending = [] if problem is None else summarize_pending(statistics, problem, now)
         figures: dict[str, Any] = {
             "name": statistics.experiment,
             "now": now / 1e6,
             "version": statistics.version,
             "problem": None if problem is None else problem.to_dict(),
-            "delta": delta,
+            "delta": 0.05 if problem is None else problem.delta,
             "lag_rows": max(statistics.head - statistics.seq, 0),
             "decisions": statistics.decisions,
             "offline_log_rows": statistics.offline_log_rows,
-            "pending_count": max(pending.pending_count, default=0),
-            "buffered_count": sum(pending.buffered_count),
+            "pending_count": max((one["pending_count"] for one in pending), default=0),
+            "buffered_count": sum(one["buffered_count"] for one in pending),
             "lag_s": {name: median(lags) for name, lags in statistics.lags.items()},
-            "pending": [],
-            "bucket_s": statistics.buckets.width / 1e6,
+            "pending": pending,
+            "bucket_s": statistics.series.width / 1e6,
             "reasons": dict(statistics.reasons.most_common()),
             "controls": changes,
             "shadow": dict(statistics.shadow),
@@ -51,31 +69,62 @@ def build_figures(statistics: LogStatistics, now: int, **overrides: Any) -> dict
             "series": [],
         }
         if problem is not None:
-            figures["pending"] = summarize_pending(statistics, problem, now)
+            costs = {name: compute_pending_cost(statistics, name, limit) for name, limit in problem.limits.items()}
             figures["reward"] = summarize_reward(statistics, problem)
-            pending_costs = compute_pending_costs(statistics)
-            figures["limits"] = {
-                name: summarize_limit(statistics, name, limit, pending_costs[name].all)
-                for name, limit in problem.limits.items()
-            }
-            figures["actions"] = [
-                summarize_action(statistics, problem, name, pending_costs) for name in problem.actions
-            ]
-            figures["series"] = statistics.buckets.to_dict(
-                problem.reward.name,
-                problem.limits,
-                delta,
-                {name: costs.buckets for name, costs in pending_costs.items()},
-            )
+            figures["limits"] = {name: summarize_limit(statistics, problem, name, costs[name].all) for name in costs}
+            figures["actions"] = [summarize_action(statistics, problem, name, costs) for name in problem.actions]
+            figures["series"] = summarize_series(statistics, problem, costs)
     return {**figures, **overrides}
+
+
+def compute_pending_cost(statistics: LogStatistics, name: str, limit: Limit) -> PendingCosts:
+    """Return the pending costs of one limit."""
+    queue, k = statistics.queue, statistics.queue.names.index(name)
+    rows = slice(queue.heads[k] - queue.base, queue.end - queue.base)
+    status, indices = queue.status[rows, k], np.arange(queue.heads[k], queue.end)
+    counts = (status != DROPPED) & (queue.deferred[rows] == 0)
+    values = np.where(status == BUFFERED, queue.values[rows, k], limit.high if limit.at_least else limit.low)[counts]
+    is_current = indices[counts] >= statistics.limit_change_index.get(name, 0)
+    actions = queue.rows[rows, 0][counts].astype(np.int64)
+    moments = (queue.dates[rows][counts] - (statistics.series.origin or 0)) // statistics.series.width
+    return PendingCosts(
+        RunningMean(int(is_current.sum()), float(values[is_current].sum())),
+        {statistics.names[action]: mean for action, mean in group_means(actions, values).items()},
+        group_means(moments, values),
+    )
+
+
+def group_means(indices: Any, values: Any) -> dict[int, RunningMean]:
+    """Return counts and sums of values by index.
+
+    >>> means = group_means(np.array([2, 0, 2]), np.array([0.5, 1.0, 0.5]))
+    >>> sorted(means), means[2].count, means[2].total
+    ([0, 2], 2, 1.0)
+    """
+    if not len(indices):
+        return {}
+    counts, totals = np.bincount(indices), np.bincount(indices, weights=values)
+    return {int(index): RunningMean(int(counts[index]), float(totals[index])) for index in np.flatnonzero(counts)}
+
+
+def compute_safe_costs(statistics: LogStatistics) -> dict[str, tuple[int, float]]:
+    """Return by limit the number of safe-action decisions and their mean reported cost in [0, 1]."""
+    with statistics.lock:
+        problem, costs = statistics.problem, dict[str, tuple[int, float]]()
+        for name, limit in {} if problem is None else problem.limits.items():
+            safe = "" if problem is None else problem.safe
+            pending = compute_pending_cost(statistics, name, limit).actions.get(safe, EMPTY)
+            mean = statistics.observed_mean.get((safe, name), EMPTY).merge(pending)
+            if mean.mean is not None:
+                cost = (mean.mean - limit.low) / (limit.high - limit.low)
+                costs[name] = mean.count, 1.0 - cost if limit.at_least else cost
+        return costs
 
 
 def summarize_reward(statistics: LogStatistics, problem: Problem) -> dict[str, Any]:
     """Return the recent reward of the policy and of the safe action, and their difference, with intervals."""
-    signal = problem.reward
-    now, safe = (
-        statistics.recent_rewards[is_policy].interval(signal, problem.delta / 2.0) for is_policy in (True, False)
-    )
+    signal, delta = problem.reward, problem.delta / 2.0
+    now, safe = (statistics.recent_rewards[is_policy].interval(signal, delta) for is_policy in (True, False))
     gain = None
     if now.mean is not None and safe.mean is not None:
         gain = {"mean": now.mean - safe.mean, "low": now.low - safe.high, "high": now.high - safe.low}
@@ -83,20 +132,20 @@ def summarize_reward(statistics: LogStatistics, problem: Problem) -> dict[str, A
     return {"name": signal.name, "now": now.to_dict(), "safe": safe.to_dict(), "gain": gain, **span}
 
 
-def summarize_limit(statistics: LogStatistics, name: str, limit: Limit, pending: RunningMean) -> dict[str, Any]:
+def summarize_limit(statistics: LogStatistics, problem: Problem, name: str, pending: RunningMean) -> dict[str, Any]:
     """Return the figures of a limit: threshold, pessimistic cost of recent decisions, observed mean with interval.
 
     Reported costs of pending decisions count at once.
     """
-    rows = [row for row in statistics.recent if name in row.limits]
-    delta = 0.05 if statistics.problem is None else statistics.problem.delta
-    interval = compute_limit_interval(statistics.get_signal_mean(name), pending, limit, delta)
+    limit, rows = problem.limits[name], [row for row in statistics.recent if name in row.limits]
+    closed = statistics.since_limit_change.get(name, EMPTY)
+    interval = compute_limit_interval(closed, pending, limit, problem.delta)
     return {
         "threshold": rows[-1].limits[name].threshold if rows else get_threshold(limit),
         "at_most": not limit.at_least,
-        "pessimistic_cost": get_worst_pessimistic_cost(statistics.recent, name, statistics.problem),
-        "shadow": get_worst_pessimistic_cost(statistics.recent_shadow, name, statistics.problem),
-        "safe_cost_unknown": any(is_safe_cost_unknown(row, name, statistics.problem) for row in rows),
+        "pessimistic_cost": get_worst_pessimistic_cost(statistics.recent, name, problem),
+        "shadow": get_worst_pessimistic_cost(statistics.recent_shadow, name, problem),
+        "safe_cost_unknown": any(is_safe_cost_unknown(row, name, problem) for row in rows),
         "observed_mean": interval.mean,
         "low": interval.low,
         "high": interval.high,
@@ -109,37 +158,29 @@ def summarize_limit(statistics: LogStatistics, name: str, limit: Limit, pending:
 
 
 def get_worst_pessimistic_cost(
-    rows: Iterable[DecisionRecord | PolicyChoice], name: str, problem: Problem | None
+    rows: Iterable[DecisionRecord | PolicyChoice], name: str, problem: Problem
 ) -> float | None:
     """Return the worst pessimistic cost of rows; None if there is none."""
-    costs = [
-        pessimistic_cost
-        for row in rows
-        for limit, pessimistic_cost in iter_pessimistic_costs(row, problem)
-        if limit == name
-    ]
-    if problem is None or not costs:
-        return None
-    return min(costs) if problem.limits[name].at_least else max(costs)
+    costs = [cost for row in rows for limit, cost in iter_pessimistic_costs(row, problem) if limit == name]
+    worst = min if problem.limits[name].at_least else max
+    return worst(costs, default=None)
 
 
 def summarize_action(
     statistics: LogStatistics, problem: Problem, name: str, pending: Mapping[str, PendingCosts]
 ) -> dict[str, Any]:
     """Return the figures of an action: how often it was served or chosen in shadow, and its observed means."""
-    recent = sum(row.action == name for row in statistics.recent)
-    means = {signal: statistics.observed_mean.get((name, signal), RunningMean()) for signal in problem.signals}
+    means = {signal: statistics.observed_mean.get((name, signal), EMPTY) for signal in problem.signals}
     intervals = {problem.reward.name: means[problem.reward.name].interval(problem.reward, problem.delta)}
     for signal, limit in problem.limits.items():
-        intervals[signal] = compute_limit_interval(
-            means[signal], pending[signal].actions.get(name, RunningMean()), limit, problem.delta
-        )
+        costs = pending[signal].actions.get(name, EMPTY)
+        intervals[signal] = compute_limit_interval(means[signal], costs, limit, problem.delta)
     return {
         "name": name,
         "safe": name == problem.safe,
-        "decisions": statistics.actions.get(name, 0),
-        "share": statistics.actions.get(name, 0) / max(statistics.decisions, 1),
-        "recent": recent / max(len(statistics.recent), 1),
+        "decisions": statistics.actions[name],
+        "share": statistics.actions[name] / max(statistics.decisions, 1),
+        "recent": sum(row.action == name for row in statistics.recent) / max(len(statistics.recent), 1),
         "shadow": statistics.shadow[name] / max(statistics.shadow.total(), 1),
         "observed_mean": {signal: intervals[signal].to_dict() for signal in problem.signals},
     }
@@ -147,20 +188,71 @@ def summarize_action(
 
 def summarize_pending(statistics: LogStatistics, problem: Problem, now: int) -> list[dict[str, Any]]:
     """Return for each signal its pending and late counts and the age of the oldest pending decision."""
-    pending = statistics.pending_outcomes
-    windows = [problem.windows.get(name) for name in pending.names]
-    rows = zip(
-        pending.names, pending.pending_count, pending.buffered_count, pending.late, pending.oldest, windows, strict=True
-    )
-    return [
-        {
-            "signal": name,
-            "pending_count": pending_count,
-            "buffered_count": buffered,
-            "late": late,
-            "oldest_s": None if oldest is None else max(now - oldest, 0) / 1e6,
-            "window_s": None if window is None else window.seconds,
-            "missing": None if window is None else window.missing,
-        }
-        for name, pending_count, buffered, late, oldest, window in rows
-    ]
+    rows, queue = [], statistics.queue
+    for k, (name, head) in enumerate(zip(queue.names, queue.heads, strict=True)):
+        window, status = problem.windows.get(name), queue.status[head - queue.base : queue.end - queue.base, k]
+        rows.append(
+            {
+                "signal": name,
+                "pending_count": int((status == MISSING).sum()),
+                "buffered_count": int((status == BUFFERED).sum()),
+                "late": queue.late[k],
+                "oldest_s": max(now - queue.date(head), 0) / 1e6 if head < queue.end else None,
+                "window_s": None if window is None else window.seconds,
+                "missing": None if window is None else window.missing,
+            }
+        )
+    return rows
+
+
+def summarize_series(
+    statistics: LogStatistics, problem: Problem, pending: Mapping[str, PendingCosts]
+) -> list[dict[str, Any]]:
+    """Return the non-empty buckets in order, with the means of each limit in the bucket and up to it."""
+    series, rows = statistics.series, []
+    closed_so_far, pending_so_far = ({name: RunningMean() for name in problem.limits} for _ in range(2))
+    for index, bucket in sorted(series.buckets.items()):
+        if not bucket.count:
+            continue
+        limits = {}
+        for name, limit in problem.limits.items():
+            closed, costs = bucket.observed_mean.get(name, EMPTY), pending[name].buckets.get(index, EMPTY)
+            closed_so_far[name] = closed_so_far[name].merge(closed)
+            pending_so_far[name] = pending_so_far[name].merge(costs)
+            so_far = compute_limit_interval(closed_so_far[name], pending_so_far[name], limit, problem.delta)
+            interval = compute_limit_interval(closed, costs, limit, problem.delta)
+            limits[name] = {
+                "observed_mean": interval.mean,
+                "count": interval.outcomes,
+                "pessimistic_cost": get_worst(bucket.pessimistic_cost, name, limit),
+                "shadow": get_worst(bucket.shadow_pessimistic_cost, name, limit),
+                "so_far": so_far.mean,
+                "low": so_far.low,
+                "high": so_far.high,
+            }
+        rewards = bucket.observed_mean.get(problem.reward.name, EMPTY)
+        rows.append(
+            {
+                "at": ((series.origin or 0) + index * series.width) / 1e6,
+                "decisions": bucket.count,
+                "actions": compute_shares(bucket.actions),
+                "shadow": compute_shares(bucket.shadow),
+                "exploring": bucket.exploring / bucket.count,
+                "with_reason": bucket.with_reason / bucket.count,
+                "reward": rewards.mean,
+                "rewards": rewards.count,
+                "limits": limits,
+            }
+        )
+    return rows
+
+
+def get_worst(values: Extremes, name: str, limit: Limit) -> float | None:
+    """Return the extreme nearer to or beyond the limit; None if there is none."""
+    extremes = values.get(name)
+    return None if extremes is None else extremes[0] if limit.at_least else extremes[1]
+
+
+def compute_shares(counts: Counter[str]) -> dict[str, float]:
+    """Return the share of each count."""
+    return {name: count / counts.total() for name, count in counts.items()}

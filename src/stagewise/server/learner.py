@@ -199,7 +199,7 @@ class Learner:
 
     def append_ticks_and_stops(self, name: str, fold: StateFold) -> None:
         """Append a tick if windows close while the log is idle, and a stop if a limit is exceeded."""
-        closes, now = fold.pending_outcomes.closes(), self.store.now()
+        closes, now = fold.queue.next_closing(), self.store.now()
         closed = closes is not None and closes <= now and now - fold.at >= TICK_INTERVAL
         if closed or (fold.feedback_monitor is not None and fold.feedback_monitor.is_tick_due(now)):
             self.append([AppendRequest(name, TICK, "", encode_canonical({}))])

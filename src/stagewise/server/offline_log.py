@@ -13,14 +13,13 @@ from typing import Any
 
 import msgspec
 
-from stagewise.agent.log_frames import ColumnNames, LogRows, read_rows
+from stagewise.agent.frames import LogRows, read_rows
 from stagewise.policies.problem import Problem
 from stagewise.problem.errors import ErrorCode, InvalidOutcome
 from stagewise.problem.formatting import format_count, safe_repr
 from stagewise.server.event_log import LOG, AppendRequest, Event, encode_canonical
 from stagewise.server.messages import Text
 
-DEFAULT_COLUMNS = ColumnNames(None, None, None, None, None)  # columns are named as in the problem
 PART_ROWS = 1_000  # rows of one part
 MAX_LOG_ROWS = 1_000_000  # maximum rows of a log
 
@@ -70,7 +69,7 @@ class OfflineLogPart(msgspec.Struct):
 
     def read(self, policy: Any) -> LogRows:
         """Return the rows as a policy learns them."""
-        digests = read_rows(policy, build_frame(self.action, self.context, self.values), DEFAULT_COLUMNS)
+        digests = read_rows(policy, build_frame(self.action, self.context, self.values))
         if digests is None:
             raise InvalidOutcome(ErrorCode.LOG_EMPTY, "part {number} of an offline log has no rows", number=self.number)
         return digests
@@ -128,7 +127,7 @@ def check_rows(problem: Problem, log: OfflineLog) -> None:
             count=format_count(count, "row"),
             max_log_rows=MAX_LOG_ROWS,
         )
-    read_rows(problem.policy(), build_frame(log.actions, log.context, log.values), DEFAULT_COLUMNS)
+    read_rows(problem.policy(), build_frame(log.actions, log.context, log.values))
 
 
 def build_frame(actions: Any, context: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:

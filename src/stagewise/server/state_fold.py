@@ -8,11 +8,11 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from stagewise.agent.guard import acknowledge_alert, check_drift, record_contradictions
+from stagewise.agent.monitor import acknowledge_alert, check_drift, record_contradictions
 from stagewise.agent.observed_costs import build_safe_cost_cause, format_safe_cost_name
 from stagewise.agent.statistics import Statistics
 from stagewise.engine.compile import Floats
-from stagewise.policies.context_rows import build_rows
+from stagewise.policies.context_encoder import build_rows
 from stagewise.policies.policy import State
 from stagewise.policies.problem import Problem
 from stagewise.problem.context import check_segment_name, hash_segment
@@ -20,24 +20,14 @@ from stagewise.problem.errors import ErrorCode, InvalidProblem, StagewiseError
 from stagewise.problem.signals import scale_outcome
 from stagewise.records.random_key import FIRST
 from stagewise.records.reason import Reason, ReasonDetails
-from stagewise.server.circuit_breaker import CircuitBreaker
 from stagewise.server.controls import ACKNOWLEDGE, RESUME, TRIP
 from stagewise.server.decide import DecisionRecord, PolicySnapshot, decode_decision
 from stagewise.server.event_log import CONTROL, DECISION, LOG, OUTCOME, PROBLEM, SHOWN, Event
-from stagewise.server.feedback_monitor import FeedbackMonitor, get_default_value
+from stagewise.server.monitors import CircuitBreaker, FeedbackMonitor, get_default_value
 from stagewise.server.offline_log import DECODE_PART, OfflineLogPart
-from stagewise.server.pending_outcomes import PendingOutcomes
+from stagewise.server.outcomes import build_queue, decode_outcome, report_outcome
 
 CHECK_INTERVAL = 256  # decisions between two checks of the declared assumptions
-
-
-class LoggedOutcome(msgspec.Struct):
-    """The fields of an outcome row that are learned."""
-
-    values: dict[str, float]
-
-
-DECODE_OUTCOME = msgspec.json.Decoder(LoggedOutcome).decode
 
 
 class StateFold:
@@ -68,8 +58,8 @@ class StateFold:
         self.statistics = Statistics()
         self._statistics_copy: Statistics | None = None  # a copy, until the statistics change
         self.signs = dict(zip(problem.limits, self.policy.thresholds.signs.tolist(), strict=True))
-        self.pending_outcomes = PendingOutcomes(self.policy.width, problem.signals, self.scale_value)
-        self.circuit_breaker = CircuitBreaker(problem, self.pending_outcomes)
+        self.queue = build_queue(problem.signals, self.policy.width, self.scale_value)
+        self.circuit_breaker = CircuitBreaker(problem, self.queue)
         self.default_values = {name: get_default_value(signal) for name, signal in problem.signals.items()}
         self.feedback_monitor = self.new_feedback_monitor()
         self._due: list[tuple[int, int]] = []
@@ -83,7 +73,7 @@ class StateFold:
             [e.at for e in events if e.kind == DECISION],
             [bool(one.request.get("deferred")) for one in decisions],
         )
-        self.pending_outcomes.stage(self.build_action_rows(decisions), dates, deferred)
+        self.queue.stage(self.build_action_rows(decisions), dates, deferred)
         next_decision = iter(decisions)
         for event in events:
             if event.seq != self.seq + 1:
@@ -104,17 +94,18 @@ class StateFold:
             elif event.kind == LOG:
                 self.apply_log_part(DECODE_PART(event.body))
             elif event.kind == PROBLEM:
-                self.circuit_breaker.add_limits(
-                    self.pending_outcomes.end, Problem.from_dict(msgspec.json.decode(event.body)["problem"])
-                )
+                problem = Problem.from_dict(msgspec.json.decode(event.body)["problem"])
+                self.circuit_breaker.add_limits(self.queue.end, problem)
         self.learn()
         self.circuit_breaker.settle()
 
     def advance(self, at: int) -> None:
         """Advance the time; windows close."""
-        closed = list(self.pending_outcomes.closed)
-        self.pending_outcomes.advance(at, self._due)
-        if self.pending_outcomes.closed != closed:
+        closed = list(self.queue.closed)
+        for _ in self.queue.advance(at):  # each counts as declared from now on
+            pass
+        if self.queue.closed != closed:
+            self._due += self.queue.iter_due()
             self.circuit_breaker.close_windows(closed)
             self.note_safe_cost_alerts()
         if self.feedback_monitor is not None:
@@ -152,16 +143,15 @@ class StateFold:
 
     def apply_decision(self, decision: DecisionRecord, event: Event) -> None:
         """Apply a decision; check the declared assumptions from time to time."""
-        pending = self.pending_outcomes
-        if event.decision_index != pending.end:
+        if event.decision_index != self.queue.end:
             raise InvalidProblem(
                 ErrorCode.STORE_CORRUPT,
                 "decision {key!r} has index {decision_index}; it must be {end}",
                 key=event.key,
                 decision_index=event.decision_index,
-                end=pending.end,
+                end=self.queue.end,
             )
-        row = pending.add()
+        row = self.queue.add_staged()
         if self.feedback_monitor is not None:
             self.feedback_monitor.record_decision(event.decision_index, int(row[0]))
         if decision.reason == Reason.ASSUMPTION_CONTRADICTED or event.decision_index % CHECK_INTERVAL == 0:
@@ -177,9 +167,10 @@ class StateFold:
 
     def apply_outcome(self, event: Event) -> None:
         """Apply an outcome; late signals are not learned."""
-        values, pending = DECODE_OUTCOME(event.body).values, self.pending_outcomes
+        values, queue = decode_outcome(event.body).values, self.queue
         costs = self.circuit_breaker.get_costs(event.decision_index) if SHOWN in values else None
-        new = pending.record_outcome(event.decision_index, values, self._due)
+        new = report_outcome(queue, event.decision_index, values, self.scale_value)
+        self._due += queue.iter_due()
         if costs is None:
             self.circuit_breaker.record_costs(event.decision_index, new)
         else:
@@ -187,11 +178,11 @@ class StateFold:
         self.note_safe_cost_alerts()
         if self.feedback_monitor is None:
             return
-        self.feedback_monitor.record_outcome(pending.end)
+        self.feedback_monitor.record_outcome(queue.end)
         for name in new:
             if values[name] != self.default_values[name]:
-                action = int(pending.rows[event.decision_index - pending.base, 0])
-                self.feedback_monitor.record_signal(event.decision_index, action, pending.names.index(name))
+                action = int(queue.rows[event.decision_index - queue.base, 0])
+                self.feedback_monitor.record_signal(event.decision_index, action, queue.names.index(name))
 
     def note_safe_cost_alerts(self) -> None:
         """Record declared safe costs that the reported costs refute."""
@@ -237,11 +228,10 @@ class StateFold:
     def learn_many(self, due: Sequence[tuple[int, int]]) -> None:
         """Learn values, each given by decision index and signal."""
         indices, signals = np.array(due).T
-        at = indices - self.pending_outcomes.base
-        values = np.full((len(due), len(self.pending_outcomes.names)), math.nan)
-        values[np.arange(len(due)), signals] = self.pending_outcomes.values[at, signals]
-        rows = self.pending_outcomes.rows[at]
-        self.state = self.policy.learn_rows(self.state, rows, values)
+        at = indices - self.queue.base
+        values = np.full((len(due), len(self.queue.names)), math.nan)
+        values[np.arange(len(due)), signals] = self.queue.values[at, signals]
+        self.state = self.policy.learn_rows(self.state, self.queue.rows[at], values)
         self.learned += len(due)
 
     def new_feedback_monitor(self) -> FeedbackMonitor | None:
@@ -257,7 +247,7 @@ class StateFold:
         return (
             None
             if self.feedback_monitor is None
-            else self.feedback_monitor.find_cause(self.pending_outcomes.names, self.problem.actions)
+            else self.feedback_monitor.find_cause(self.queue.names, self.problem.actions)
         )
 
     def build_snapshot(self) -> PolicySnapshot:
@@ -278,7 +268,7 @@ class StateFold:
                 "learned": self.learned,
                 "memory": self.state.memory.tobytes(),
                 "statistics": self.statistics.to_dict(),
-                "pending_outcomes": self.pending_outcomes.to_dict(),
+                "queue": self.queue.to_dict(),
                 "feedback_timeout": self.feedback_timeout,
                 "log": [[actions.tobytes(), values.tobytes()] for actions, values in self._log],
                 "parts": self._parts,
@@ -301,7 +291,7 @@ class StateFold:
         self.seq, self.at, self.learned = state["seq"], state["at"], state["learned"]
         self._statistics_copy = None
         self.statistics = Statistics.from_dict(state["statistics"])
-        self.pending_outcomes.restore(state["pending_outcomes"])
+        self.queue.restore(state["queue"])
         if self.feedback_monitor is not None:
             self.feedback_monitor.restore(state["feedback_monitor"])
         self.circuit_breaker.restore(state["circuit_breaker"])

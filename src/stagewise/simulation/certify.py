@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from stagewise.files.paths import parse_path
-from stagewise.policies.base_policy import EVERY, NOTHING, REWARD
+from stagewise.policies.policy import EVERY, NOTHING, REWARD
 from stagewise.policies.settings import check_probability
 from stagewise.problem.checks import check_bool, check_number
 from stagewise.problem.errors import ErrorCode, InvalidProblem

@@ -10,8 +10,8 @@ from stagewise.engine.loop import LoopSpec, World, build_loop, optimum_work_size
 from stagewise.engine.round import ALWAYS_SAFE, REWARD, RoundSpec, scratch_size
 from stagewise.engine.trace import INTERVAL_MISSES, OPTIMISM_FAILURES, UNKNOWN, Trace
 from stagewise.engine.workspace import answer_size
-from stagewise.policies.arrays import allocate_aligned, with_sizes
 from stagewise.policies.policy import State
+from stagewise.policies.rounds import allocate_aligned, with_sizes
 from stagewise.problem.errors import ErrorCode, InvalidProblem
 from stagewise.records.random_key import RandomKey
 from stagewise.simulation.oracle import Oracle

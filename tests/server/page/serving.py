@@ -10,7 +10,7 @@ from typing import Any, Literal
 import uvicorn
 from starlette.applications import Starlette
 
-from stagewise.server.web.page.page_routes import build_page_routes
+from stagewise.server.web.page.routes import build_page_routes
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from html import unescape
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,12 +12,12 @@ from tests.browser import faint, launched, sticks_out
 from tests.server.page.known import KnownDesk
 from tests.server.page.serving import page_of, tab_of
 from tests.server.page.visitor import Visitor
-from tests.server.web.fake import FakeStore
+from tests.server.web.real import SwitchStore
 
 from stagewise.problem.errors import ErrorCode
 from stagewise.server.access_keys import AccessKeys
 from stagewise.server.store.base import StoreUnavailable
-from stagewise.server.web.page.page_routes import build_page_routes
+from stagewise.server.web.page.routes import build_page_routes
 
 SECRET = r"sw_[A-Za-z0-9-]+_[0-9a-f]{64}"
 SKIP = ["A Skip to the verdict"]  # seen by those who come to it with the keyboard
@@ -26,9 +27,9 @@ HOSTILE = "<script>alert(1)</script>\"'&"
 class Ring:
     """A page with real keys: one of each role."""
 
-    def __init__(self) -> None:
-        self.store = FakeStore()
-        self.keys = AccessKeys(self.store)  # type: ignore[arg-type]
+    def __init__(self, folder: Path) -> None:
+        self.store = SwitchStore(folder / "keys.db")
+        self.keys = AccessKeys(self.store)
         self.admin, self.writer, self.reader = self.keys.create_initial_keys()
         self.app = Starlette(routes=build_page_routes(KnownDesk({}), self.keys, bytes(32)))
 
@@ -37,8 +38,11 @@ class Ring:
         assert came.post("/login", data={"key": key}).status_code == 303
         return came
 
+    def row(self, name: str) -> Any:
+        return next(row for row in self.keys.list_keys() if row.name == name)
+
     def rows(self) -> list[Any]:
-        return sorted(self.store.rows.values())
+        return self.keys.list_keys()
 
 
 def token_of(visitor: Visitor) -> str:
@@ -48,8 +52,10 @@ def token_of(visitor: Visitor) -> str:
 
 
 @pytest.fixture
-def ring() -> Ring:
-    return Ring()
+def ring(tmp_path: Path) -> Iterator[Ring]:
+    ring = Ring(tmp_path)
+    yield ring
+    ring.store.close()
 
 
 def test_a_key_is_shown_once_and_lets_in(ring: Ring) -> None:
@@ -60,12 +66,12 @@ def test_a_key_is_shown_once_and_lets_in(ring: Ring) -> None:
     assert made.headers["cache-control"] == "no-store"
     (key,) = re.findall(SECRET, made.text)
     assert ring.visitor(key).get("/").status_code == 200
-    assert (ring.store.rows["wall"].role, ring.store.rows["wall"].note) == ("reader", "the screen in the hall")
+    assert (ring.row("wall").role, ring.row("wall").note) == ("reader", "the screen in the hall")
     again = came.post("/keys", data=form)  # as a browser does that loads the page again
     assert again.status_code == 409
     for page in (again.text, came.get("/keys").text, came.get("/").text):
         assert re.findall(SECRET, page) == []
-        assert ring.store.rows["wall"].digest.hex() not in page
+        assert ring.row("wall").digest.hex() not in page
 
 
 def test_a_key_that_is_revoked_is_refused_and_its_session_over(ring: Ring) -> None:
@@ -161,8 +167,7 @@ def browser() -> Iterator[Any]:
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(390, "light"), (390, "dark"), (1280, "light"), (1280, "dark")])
-def test_a_key_is_made_and_revoked_in_a_browser(browser: Any, width: int, scheme: str) -> None:
-    ring = Ring()
+def test_a_key_is_made_and_revoked_in_a_browser(browser: Any, ring: Ring, width: int, scheme: str) -> None:
     ring.keys.add("a" * 40, "reader", "n" * 200)
     with page_of(KnownDesk({}), ring.keys) as address, tab_of(browser, address, width, scheme, ring.admin) as tab:
         tab.click("a:text('Keys')")
@@ -179,6 +184,6 @@ def test_a_key_is_made_and_revoked_in_a_browser(browser: Any, width: int, scheme
         assert sticks_out(tab) == SKIP
         tab.click("dialog button.danger")
         tab.wait_for_selector("[data-name=wall]", state="detached")
-        assert ring.store.rows["wall"].revoked is not None
+        assert ring.row("wall").revoked is not None
         assert (sticks_out(tab), faint(tab)) == (SKIP, [])
         assert tab.troubles == []

@@ -10,8 +10,8 @@ from tests.server.page.visitor import Answered, Visitor
 from tests.server.rows import Log
 
 from stagewise.problem.errors import ErrorCode
-from stagewise.server.web.page.origin import InvalidAddress, parse_origin
-from stagewise.server.web.page.page_routes import build_page_routes
+from stagewise.server.web.page.routes import build_page_routes
+from stagewise.server.web.page.sessions import InvalidAddress, parse_origin
 
 ADMIN, PUBLIC = "sw_ada_secret", "https://desk.example"
 KEY = {"key": ADMIN}

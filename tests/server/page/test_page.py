@@ -12,8 +12,8 @@ from tests.server.page.visitor import Visitor
 from tests.server.rows import Log, feared
 
 import stagewise as sw
-from stagewise.server.web.page.page_routes import build_page_routes
 from stagewise.server.web.page.render import render_explanation
+from stagewise.server.web.page.routes import build_page_routes
 from stagewise.server.web.page.sessions import SESSION_HOURS, SessionManager
 from stagewise.server.web.page.verdict import build_verdict
 

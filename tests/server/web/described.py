@@ -7,8 +7,7 @@ import jsonschema_rs
 import msgspec
 
 from stagewise.server.web.openapi import build_openapi
-from stagewise.server.web.router import Router
-from stagewise.server.web.routes import ROUTES
+from stagewise.server.web.routes import ROUTES, Router
 
 TABLE, TOLD = Router(ROUTES), build_openapi(ROUTES)
 UNDESCRIBED = (405, 500)  # of a method that has no description; of a mistake of ours

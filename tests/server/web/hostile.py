@@ -5,7 +5,7 @@ import random
 from collections.abc import Iterator
 from typing import Any
 
-from tests.server.web.fake import problem
+from tests.server.web.real import problem
 
 REASON = {"reason": "a test"}
 GOOD: dict[str, dict[str, Any]] = {

@@ -1,19 +1,50 @@
-"""The real desk on a file, in this process, ready to be asked by HTTP."""
+"""A server on a file, in this process, ready to be asked by HTTP."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from tests.server.web.client import Client, running
-from tests.server.web.fake import problem
 
 import stagewise as sw
 from stagewise.cli.log_import import read_log
+from stagewise.problem.errors import ErrorCode
 from stagewise.server.access_keys import AccessKeys
 from stagewise.server.decision_server import DecisionServer
+from stagewise.server.store.base import StoreUnavailable
 from stagewise.server.store.factory import open_store
+from stagewise.server.store.sqlite import SqliteStore
 from stagewise.server.web.app import App, HttpSettings
+
+USER = {"context": {"age": 34}}
+
+
+@cache
+def problem() -> sw.Problem:
+    """Return the problem of the tests."""
+    return sw.Problem(
+        actions=["nothing", "digest", "offer"],
+        safe="nothing",
+        context={"age": (18, 99)},
+        reward=sw.Reward("click"),
+        limits={"opt_out": sw.Limit(0.02, safe=0.0, window="7d")},
+    )
+
+
+class SwitchStore(SqliteStore):
+    """A store in a file; `down`: nothing of it can be reached."""
+
+    down = False
+
+    @contextmanager
+    def _errors(self, what: str) -> Iterator[None]:
+        if self.down:
+            raise StoreUnavailable(ErrorCode.STORE_UNAVAILABLE, "the store cannot be reached")
+        with super()._errors(what):
+            yield
 
 
 class Real:
@@ -23,11 +54,12 @@ class Real:
         self, place: Path | str, played: sw.Problem | None = None, settings: HttpSettings | None = None
     ) -> None:
         self.played = played or problem()
-        self.store = open_store(str(place / "desk.db") if isinstance(place, Path) else place)
+        self.store: Any = SwitchStore(place / "desk.db") if isinstance(place, Path) else open_store(place)
         self.desk = DecisionServer(self.store, read_log=read_log)
         self.keys = AccessKeys(self.store)
         self.app = App(self.desk, self.keys, settings or HttpSettings(log=False), self.prepare)
         self.admin, self.writer, self.reader = (Client(self.app, key) for key in self.keys.create_initial_keys())
+        self.nobody = Client(self.app, "")
 
     async def prepare(self) -> None:
         """Open the experiment."""
@@ -47,3 +79,11 @@ async def real(
     there = Real(place, played, settings)
     async with running(there.app):
         yield there
+
+
+@asynccontextmanager
+async def opened(settings: HttpSettings | None = None) -> AsyncIterator[Real]:
+    """Open a desk in a folder of its own."""
+    with tempfile.TemporaryDirectory() as folder:
+        async with real(Path(folder), settings=settings) as there:
+            yield there

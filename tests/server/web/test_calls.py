@@ -5,11 +5,11 @@ import json
 from io import StringIO
 
 import pytest
-from tests.server.web.place import USER, opened
+from tests.server.web.real import USER, opened
 
 from stagewise.server.web.app import HttpSettings
-from stagewise.server.web.rate_limit import RateLimit
 from stagewise.server.web.request_log import RequestLog
+from stagewise.server.web.requests import RateLimit
 
 PATH, OUT = "/v1/demo/decisions", "/v1/demo/outcomes"
 
@@ -59,7 +59,7 @@ def test_an_outcome_is_signals_by_name_and_shown() -> None:
             await place.writer.post(PATH, {**USER, "decision_id": "a"})
             told = await place.writer.post(OUT, {"decision_id": "a", "opt_out": False, "shown": True})
             assert told.plain == {"decision_id": "a", "accepted": ["opt_out", "shown"], "duplicate": [], "late": []}
-            assert place.desk.told["a"] == {"opt_out": 0.0, "shown": True}
+            assert place.store.answers("demo", 0) == {"opt_out": 0.0, "shown": True}
             wrong = [
                 {"click": 1}, {"decision_id": 4, "click": 1}, {"decision_id": "a"},
                 {"decision_id": "a", "click": "yes"},
@@ -68,10 +68,10 @@ def test_an_outcome_is_signals_by_name_and_shown() -> None:
                 {"decision_id": "a", "clack": 1}, {"decision_id": "a", "click": 2}, {"decision_id": "", "click": 1},
                 {"decision_id": "a\n", "click": 1}, {"decision_id": "a", "outcome_id": 7, "click": 1},
             ]  # fmt: skip
-            before = place.changed()
+            before = place.rows()
             for body in wrong:
                 assert (await place.writer.post(OUT, body)).status == 422, body
-            assert place.changed() == before
+            assert place.rows() == before
 
     asyncio.run(play())
 
@@ -114,7 +114,7 @@ def test_the_log_is_read_in_pages() -> None:
                 page = (await place.reader.get("/v1/demo/log", f"after={after}&limit=3")).plain
                 pages.append([row["seq"] for row in page["rows"]])
                 after, more = page["after"], page["more"]
-            assert pages == [[1, 2, 3], [4, 5, 6], [7]]
+            assert pages == [[1, 2, 3], [4, 5, 6], [7, 8, 9]]
             assert json.loads(page["rows"][0]["body"])
             for query, code in {
                 "after=-1": "invalid_request",
@@ -136,11 +136,11 @@ def test_a_key_that_asks_too_much_waits_and_the_others_do_not() -> None:
         async with opened(HttpSettings(rate=RateLimit(per_second=1e-3, burst=4), log=False)) as place:
             assert (await place.writer.post(PATH, [USER] * 3)).status == 200
             assert (await place.writer.post(PATH, USER)).status == 200
-            before = place.changed()
+            before = place.rows()
             refused = await place.writer.post(PATH, USER)
             assert (refused.status, int(refused.headers["retry-after"]) > 900) == (429, True)
             assert refused.plain["code"] == "rate_limited"
-            assert place.changed() == before
+            assert place.rows() == before
             assert (await place.admin.post(PATH, [USER] * 5)).status == 429
             assert (await place.admin.post(PATH, USER)).status == 200
 
@@ -194,12 +194,3 @@ def test_a_request_is_one_line_of_the_log_without_bodies_and_keys(monkeypatch: p
     assert told[-1][3].startswith("KeyError at ")
     assert len({line["id"] for line in lines}) == 5
     assert [word for word in ("secret", "my-own-id", "sw_", "age") if word in stream.getvalue()] == []
-
-
-def test_the_lifespan_starts_and_stops_the_desk() -> None:
-    async def play() -> None:
-        async with opened() as place:
-            assert place.desk.running
-        assert not place.desk.running
-
-    asyncio.run(play())

@@ -7,8 +7,7 @@ import pytest
 from tests.server.server_helpers import played
 from tests.server.web.client import Answered
 from tests.server.web.hostile import bodies
-from tests.server.web.place import opened
-from tests.server.web.real import Real, real
+from tests.server.web.real import Real, opened, real
 
 PATH = "/v1/demo/decisions"
 
@@ -101,9 +100,9 @@ async def test_kinds_and_sizes_of_bodies() -> None:
 
 @played
 async def test_a_client_that_hangs_up_or_stalls_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("stagewise.server.web.request_body.BODY_TIMEOUT", 0.05)
+    monkeypatch.setattr("stagewise.server.web.requests.BODY_TIMEOUT", 0.05)
     async with opened() as place:
-        before, sent = place.changed(), list[Any]()
+        before, sent = place.rows(), list[Any]()
 
         async def ask(messages: list[dict[str, Any]]) -> None:
             import asyncio
@@ -129,4 +128,4 @@ async def test_a_client_that_hangs_up_or_stalls_leaves_nothing(monkeypatch: pyte
         assert sent == []
         await ask([dict(part)])
         assert sent[0]["status"] == 408
-        assert place.changed() == before
+        assert place.rows() == before

@@ -1,18 +1,26 @@
 """Keys: whose they are, what they may, and when they stop."""
 
 import asyncio
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
-from tests.server.web.fake import FakeStore
+from tests.server.web.real import SwitchStore
 
 from stagewise.problem.errors import ErrorCode
 from stagewise.server.access_keys import ROLES, AccessKeys, InvalidKey, KeyHolder, UnknownKey
 from stagewise.server.messages import Conflict
 
 
-def test_the_first_keys_are_shown_once_and_are_nowhere_after() -> None:
-    store = FakeStore()
-    keys = AccessKeys(store)  # type: ignore[arg-type]
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[SwitchStore]:
+    opened = SwitchStore(tmp_path / "keys.db")
+    yield opened
+    opened.close()
+
+
+def test_the_first_keys_are_shown_once_and_are_nowhere_after(store: SwitchStore) -> None:
+    keys = AccessKeys(store)
     first = keys.create_initial_keys()
     assert [keys.holder(key) for key in first] == [
         KeyHolder("admin", "admin"),
@@ -23,12 +31,12 @@ def test_the_first_keys_are_shown_once_and_are_nowhere_after() -> None:
     for key in first:
         secret = key.rpartition("_")[2]
         assert len(bytes.fromhex(secret)) == 32
-        assert secret not in repr(store.rows)
-        assert bytes.fromhex(secret) not in [row.digest for row in store.rows.values()]
+        assert secret not in repr(store.events(""))
+        assert bytes.fromhex(secret) not in [row.digest for row in AccessKeys(store).list_keys()]
 
 
-def test_what_is_no_key_opens_nothing() -> None:
-    keys = AccessKeys(FakeStore())  # type: ignore[arg-type]
+def test_what_is_no_key_opens_nothing(store: SwitchStore) -> None:
+    keys = AccessKeys(store)
     key = keys.create_initial_keys()[0]
     for wrong in (
         "",
@@ -53,8 +61,8 @@ def test_a_role_may_what_the_lower_ones_may() -> None:
 
 
 @pytest.mark.parametrize("name", ["", "a_b", "a b", "<b>", "-a", "a" * 41, "a\n"])
-def test_names_are_plain(name: str) -> None:
-    keys = AccessKeys(FakeStore())  # type: ignore[arg-type]
+def test_names_are_plain(store: SwitchStore, name: str) -> None:
+    keys = AccessKeys(store)
     with pytest.raises(InvalidKey) as error:
         keys.add(name, "reader")
     assert error.value.code is ErrorCode.INVALID_NAME
@@ -63,8 +71,8 @@ def test_names_are_plain(name: str) -> None:
     assert error.value.code is ErrorCode.INVALID_CHOICE
 
 
-def test_a_name_is_given_once() -> None:
-    keys = AccessKeys(FakeStore())  # type: ignore[arg-type]
+def test_a_name_is_given_once(store: SwitchStore) -> None:
+    keys = AccessKeys(store)
     keys.add("app", "writer")
     keys.revoke("app")
     with pytest.raises(Conflict) as error:
@@ -72,9 +80,8 @@ def test_a_name_is_given_once() -> None:
     assert error.value.code is ErrorCode.DUPLICATE_NAME
 
 
-def test_the_last_admin_stays_and_a_lost_one_is_replaced() -> None:
-    store = FakeStore()
-    keys = AccessKeys(store)  # type: ignore[arg-type]
+def test_the_last_admin_stays_and_a_lost_one_is_replaced(store: SwitchStore) -> None:
+    keys = AccessKeys(store)
     keys.create_initial_keys()
     with pytest.raises(Conflict) as error:
         keys.revoke("admin")
@@ -83,14 +90,15 @@ def test_the_last_admin_stays_and_a_lost_one_is_replaced() -> None:
         keys.revoke("nobody")
     assert unknown.value.code is ErrorCode.UNKNOWN_KEY
     store.revoke_key("admin", 1)
-    again = AccessKeys(store)  # type: ignore[arg-type]
+    again = AccessKeys(store)
     (key,) = again.create_initial_keys()
     assert again.holder(key) == KeyHolder("admin-2", "admin")
 
 
-def test_what_is_revoked_in_one_process_is_refused_in_another_within_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
-    store = FakeStore()
-    here, there = AccessKeys(store), AccessKeys(store)  # type: ignore[arg-type]
+def test_what_is_revoked_in_one_process_is_refused_in_another_within_a_second(
+    store: SwitchStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here, there = AccessKeys(store), AccessKeys(store)
     key = here.add("app", "writer")
 
     async def known(expected: KeyHolder | None) -> None:

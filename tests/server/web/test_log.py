@@ -127,4 +127,4 @@ def test_threads_and_loggers_are_as_before_when_it_is_over() -> None:
 
 
 def test_an_error_that_was_never_raised_has_no_place() -> None:
-    assert (format_error_location(None), format_error_location(ValueError(SECRET))) == ("", "ValueError")
+    assert format_error_location(ValueError(SECRET)) == "ValueError"

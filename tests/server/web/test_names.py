@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 from tests.server.server_helpers import played
 from tests.server.web.client import Client
-from tests.server.web.fake import problem
-from tests.server.web.real import real
+from tests.server.web.real import problem, real
 
 import stagewise as sw
 from stagewise.problem.errors import ErrorCode, InvalidProblem

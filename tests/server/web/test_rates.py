@@ -3,8 +3,8 @@
 import pytest
 
 from stagewise.problem.errors import ErrorCode
-from stagewise.server.web.http_types import HTTPError
-from stagewise.server.web.rate_limit import RateLimit, RateLimiter
+from stagewise.server.web.errors import HTTPError
+from stagewise.server.web.requests import RateLimit, RateLimiter
 
 
 def test_a_bucket_fills_steadily_and_never_over() -> None:

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.server.server_helpers import learned, played
-from tests.server.web.fake import problem
-from tests.server.web.real import Real, real
+from tests.server.web.real import Real, problem, real
 
 import stagewise as sw
 from stagewise.server.web.page.verdict import build_verdict

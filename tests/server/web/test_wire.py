@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tests.server.web.live import Live, live
 
-from stagewise.server.web import connection
+from stagewise.server.web import http_server
 
 TIMEOUT = 0.2
 HEAD = b"POST /v1/demo/decisions HTTP/1.1\r\nHost: a\r\n"
@@ -127,14 +127,14 @@ def test_who_never_ends_is_hung_up_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, begun: bytes, drip: bytes
 ) -> None:
     """Such a connection costs its owner nothing, takes no key, and would take a place from everybody else."""
-    monkeypatch.setattr(connection, "REQUEST_TIMEOUT", TIMEOUT)
+    monkeypatch.setattr(http_server, "REQUEST_TIMEOUT", TIMEOUT)
     with live(tmp_path) as desk, closing(opened(desk)) as one:
         one.sendall(begun)
         assert ended(one, 100 * TIMEOUT, drip)
 
 
 def test_who_asks_now_and_then_is_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "REQUEST_TIMEOUT", TIMEOUT)
+    monkeypatch.setattr(http_server, "REQUEST_TIMEOUT", TIMEOUT)
     with live(tmp_path) as desk, closing(opened(desk)) as one:
         assert statuses(one, request("a-0", desk.writer), 1) == [200]
         with closing(opened(desk)) as other:  # whose requests all go the short way

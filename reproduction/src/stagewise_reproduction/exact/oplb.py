@@ -9,10 +9,9 @@ from stagewise.engine.compile import Floats, Ints, as_python
 from stagewise.engine.limits import compute_bonus_factors
 from stagewise.engine.workspace import CENTRE
 from stagewise.models.ridge import LinearConfidenceSet
-from stagewise.policies.compiled_policy import RoundResult
-from stagewise.policies.mixture_decision import BoundedMixture, read_mixture
-from stagewise.policies.oplb import OPLB
-from stagewise.policies.socp import (
+from stagewise.policies.decisions import BoundedMixture, read_mixture
+from stagewise.policies.oplb import (
+    OPLB,
     ActionBounds,
     build_action_bounds,
     build_columns,
@@ -20,6 +19,7 @@ from stagewise.policies.socp import (
     compute_images,
     refine_mixture,
 )
+from stagewise.policies.rounds import RoundResult
 from stagewise.problem.checks import check_integer_at_least, check_positive
 from stagewise_reproduction.exact.branch import find_best_by_norms
 from stagewise_reproduction.exact.norms import Norms, compute_value

@@ -5,8 +5,8 @@ from typing import Any, ClassVar
 
 from stagewise.engine.compile import Floats, Ints
 from stagewise.models.function_class import FunctionClassModel
+from stagewise.policies.function_mixture import RoundActions
 from stagewise.policies.opnlb import OPNLB
-from stagewise.policies.safe_mixture import RoundActions
 from stagewise.problem.checks import check_choice, check_integer_at_least
 from stagewise.problem.errors import ErrorCode, InvalidActions, InvalidProblem
 from stagewise.problem.formatting import safe_repr

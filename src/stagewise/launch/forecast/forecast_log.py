@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from stagewise.agent.log_frames import ColumnNames, read_rows
+from stagewise.agent.frames import read_rows
 from stagewise.engine.compile import Floats, Ints
 from stagewise.launch.decision_log import UNKNOWN_ACTION, Log
 from stagewise.launch.learnable_rows import select_learnable
@@ -55,7 +55,7 @@ class ForecastLog:
         log, notes = select_learnable(all_rows, now)
         ordered = log.take(log.order)
         policy = problem.policy()
-        rows = read_rows(policy, ordered.frame(), ColumnNames(None, None, None, None, None))
+        rows = read_rows(policy, ordered.frame())
         assert rows is not None  # there is a complete row
         signs = np.append(1.0, policy.thresholds.signs)
         users = np.asarray(rows.actions, dtype=np.float64)[:, 1:]

@@ -8,7 +8,6 @@ import numpy as np
 from stagewise.engine.compile import Floats
 from stagewise.engine.random import to_signed_seed
 from stagewise.engine.world_draws import fill_row_indices
-from stagewise.policies.action_totals import compute_totals
 from stagewise.policies.context_caps import ContextCAPS
 from stagewise.policies.policy import State
 from stagewise.simulation.compiled_run import CompiledRun
@@ -114,10 +113,10 @@ def simulate_run(player: TrainedPolicy, world: UserTableWorld, safe: Floats, run
     policy, oracle = player.policy, build_oracle(player.policy, world)
     trace = empty_trace(compute_recorded_rounds(horizon.rounds, horizon.days), world.costs)
     simulation = CompiledRun(policy, oracle, trace, to_signed_seed(horizon.seed), run, player.warm_start)
-    before, observed, shares = compute_totals(policy, simulation.state), [], []
+    before, observed, shares = policy.compute_totals(simulation.state), [], []
     for day in range(horizon.days):
         simulation.play(day * horizon.users, (day + 1) * horizon.users)
-        after = compute_totals(policy, simulation.state)
+        after = policy.compute_totals(simulation.state)
         today = after.since(before)
         observed.append(np.round(today.sums.sum(axis=1) / horizon.users, DECIMALS) + 0.0)  # no negative zero
         shares.append(today.pulls[0] / horizon.users)

@@ -102,10 +102,6 @@ class Store(ABC):
     def append(self, requests: Sequence[AppendRequest]) -> list[AppendResult]:
         """Append all rows that can be appended in one durable transaction; return one result for each request."""
 
-    def begin(self, requests: Sequence[AppendRequest]) -> Any:
-        """Return None: nothing was begun, `append` must be used."""
-        return None
-
     @abstractmethod
     def test_write(self) -> None:
         """Test a durable write that is in no log, with a short timeout."""

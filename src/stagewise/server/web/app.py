@@ -6,32 +6,49 @@ Starlette.
 
 import asyncio
 import contextlib
+import re
 import time
-from collections.abc import Awaitable, Callable, MutableMapping
-from importlib.util import find_spec
+from collections.abc import Awaitable, Callable
 from itertools import count
 from secrets import token_hex
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from starlette.applications import Starlette
-from starlette.routing import BaseRoute, Match
+from starlette.routing import Match
 
 from stagewise.problem.errors import ErrorCode
-from stagewise.server.access_keys import AccessKeys
-from stagewise.server.web.error_mapping import EXPECTED_ERRORS, to_http_error
-from stagewise.server.web.http_types import HTTPError, RouteRequest, RouteResponse, error_response
-from stagewise.server.web.rate_limit import RateLimit, RateLimiter
-from stagewise.server.web.request import IncomingRequest
-from stagewise.server.web.request_body import ClientDisconnected, Receive, check_content_type, read_body
-from stagewise.server.web.request_log import REQUEST_ID, RequestLine, RequestLog
-from stagewise.server.web.router import Router, check_path_parameters
-from stagewise.server.web.routes import ROUTES
-from stagewise.server.web.security_headers import API_POLICY, SECURITY_HEADERS, PageSend, Send
+from stagewise.server.access_keys import AccessKeys, KeyHolder
+from stagewise.server.web.errors import EXPECTED_ERRORS, HTTPError, to_http_error
+from stagewise.server.web.page.routes import build_page_routes
+from stagewise.server.web.request_log import REQUEST_ID, RequestLine, RequestLog, format_error_location
+from stagewise.server.web.requests import (
+    Call,
+    ClientDisconnected,
+    Message,
+    RateLimit,
+    RateLimiter,
+    Receive,
+    Response,
+    Send,
+    json_response,
+    parse_query,
+    read_body,
+)
+from stagewise.server.web.routes import ROUTES, Router
 
 if TYPE_CHECKING:
     from stagewise.server.decision_server import DecisionServer
 
-Scope = MutableMapping[str, Any]
+API_POLICY = b"default-src 'none'; frame-ancestors 'none'"
+PAGE_POLICY = b"default-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+SECURITY_HEADERS = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cache-control", b"no-store"),
+)
+CONTROL_CHARACTER = re.compile("[\\x00-\\x1f\\x7f]")
+LARGE_BODY = 1 << 17  # bytes that a thread decodes, so that other requests do not wait
 
 
 class HttpSettings(NamedTuple):
@@ -45,6 +62,30 @@ class HttpSettings(NamedTuple):
     """The origin at which browsers see the page, such as https://stagewise.example; empty: that of each request."""
 
 
+class Reply:
+    """Sends a response with its request id and the security headers that it lacks, and stores the status."""
+
+    def __init__(self, send: Send, line: RequestLine) -> None:
+        self._send, self._line = send, line
+
+    async def __call__(self, message: Message) -> None:
+        """Send an ASGI message."""
+        if message["type"] == "http.response.start":
+            self._line.status, headers = message["status"], list(message["headers"])
+            present = {name.lower() for name, _ in headers}
+            policy = (b"content-security-policy", PAGE_POLICY)
+            headers += [pair for pair in (*SECURITY_HEADERS, policy) if pair[0] not in present]
+            message["headers"] = [*headers, (b"x-request-id", self._line.id.encode())]
+        await self._send(message)
+
+    async def send(self, response: Response, *, has_body: bool) -> None:
+        """Send a response of the API."""
+        kind = ((b"content-type", response.kind), (b"content-length", b"%d" % len(response.body)))
+        headers = [*(kind if response.status != 204 else ()), (b"content-security-policy", API_POLICY)]
+        await self({"type": "http.response.start", "status": response.status, "headers": [*headers, *response.headers]})
+        await self({"type": "http.response.body", "body": response.body if has_body else b""})
+
+
 class App:
     """The ASGI application of a decision server; its lifespan starts, prepares and stops the server."""
 
@@ -56,13 +97,14 @@ class App:
         prepare: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self.server, self.keys, self.settings, self._prepare = server, keys, settings or HttpSettings(), prepare
-        self.router, self._page = Router(ROUTES), Starlette(routes=load_page_routes(server, keys, self.settings.public))
-        self.rate_limiter, self._log = RateLimiter(self.settings.rate), RequestLog()
+        self._router = Router(ROUTES)
+        self._page = Starlette(routes=build_page_routes(server, keys, public=self.settings.public))
+        self._rate_limiter, self._log = RateLimiter(self.settings.rate), RequestLog()
         self._id_prefix, self._count = token_hex(4), count()
         self.start_error = ""
         """Why the server could not start."""
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Serve one request, or run the lifespan."""
         if scope["type"] == "http":
             await self._serve(scope, receive, send)
@@ -71,65 +113,80 @@ class App:
         else:
             await send({"type": "websocket.close", "code": 1000})
 
-    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
-        start, request_id = time.perf_counter(), f"{self._id_prefix}-{next(self._count):x}"
-        request = IncomingRequest(scope)
-        REQUEST_ID.set(request_id)
+    async def _serve(self, scope: Message, receive: Receive, send: Send) -> None:
+        start, line = (
+            time.perf_counter(),
+            RequestLine(time.time(), f"{self._id_prefix}-{next(self._count):x}", "", 0, 0.0),
+        )
+        REQUEST_ID.set(line.id)
+        reply, response = Reply(send, line), None
         try:
-            response = await self._respond(request, scope, receive)
+            response = await self._respond(scope, receive, line)
+            if response is None:
+                await self._page(scope, receive, reply)
         except EXPECTED_ERRORS as error:
-            response = error_response(to_http_error(error))
+            found = to_http_error(error)
+            response = json_response(found.to_message(), found.status, found.headers)
         except ClientDisconnected:
             return
         except Exception as error:
-            response = request.fail(error, request_id)
-        if response is None:
-            status = await self._serve_page(request, scope, receive, PageSend(send, request_id))
-        else:
-            await _send(send, response, request_id, has_body=request.method != "HEAD")
-            status = response.status
-        self.record(request_id, request.route_path, status, start, request.holder.name, request.fault)
-
-    def record(self, request_id: str, route: str, status: int, start: float, holder: str, fault: str = "") -> None:
-        """Count a request and add it to the log."""
-        if status >= 400:
-            self.server.counters.refused[(route, status)] += 1
-        if self.settings.log or fault:
-            ms = round((time.perf_counter() - start) * 1e3, 3)
-            line = RequestLine(time.time(), request_id, route, status, ms, holder, fault)
+            line.error = format_error_location(error)
+            if not line.status:  # else Starlette has answered 500
+                message = f"the server failed; its log has details under {line.id}"
+                response = json_response(HTTPError(500, ErrorCode.INTERNAL_ERROR, message).to_message(), 500)
+        if response is not None:
+            await reply.send(response, has_body=scope["method"] != "HEAD")
+        if line.status >= 400:
+            self.server.counters.refused[(line.route, line.status)] += 1
+        if self.settings.log or line.error:
+            line.ms = round((time.perf_counter() - start) * 1e3, 3)
             self._log.add(line, asyncio.get_running_loop().call_later)
 
-    async def _respond(self, request: IncomingRequest, scope: Scope, receive: Receive) -> RouteResponse | None:
+    async def _respond(self, scope: Message, receive: Receive, line: RequestLine) -> Response | None:
         """Return the response; None: the page has this path."""
-        routes, path_params = self.router.find(request.path)
-        route = request.route = routes.get("GET" if request.method == "HEAD" else request.method)
+        path: bytes = scope.get("raw_path") or scope["path"].encode()
+        headers: dict[bytes, bytes] = dict(scope["headers"])
+        routes, path_params = self._router.find(path)
+        route = routes.get("GET" if scope["method"] == "HEAD" else scope["method"])
         if route is None:
             if not routes and any(page.matches(scope)[0] is not Match.NONE for page in self._page.routes):
                 return None
-            request.authenticate(self.keys)
-            raise request.build_not_found(sorted(routes))
+            line.key = self._authenticate(headers).name
+            if not routes:
+                message = "no route has this path; GET /openapi.json lists the routes"
+                raise HTTPError(404, ErrorCode.NOT_FOUND, message)
+            methods = ", ".join(sorted(routes))
+            message = f"the method {scope['method'][:20]} is not allowed here; use {methods}"
+            raise HTTPError(405, ErrorCode.METHOD_NOT_ALLOWED, message, ((b"allow", methods.encode()),))
+        line.route, holder = route.path, KeyHolder("", "")
         if route.role is not None:
-            holder = request.authenticate(self.keys)
+            holder = self._authenticate(headers)
+            line.key = holder.name
             if not holder.has_role(route.role):
                 message = f"the key {holder.name!r} has the role {holder.role}; this route needs {route.role}"
                 raise HTTPError(403, ErrorCode.FORBIDDEN, message)
-            self.rate_limiter.take(holder.name, 1, time.monotonic())
-        check_path_parameters(request.path, path_params)
-        body = b""
-        if route.request_type is not None:
-            check_content_type(request.headers)
-            body = await read_body(receive, request.headers, route.max_body_bytes)
-        return await route.handler(
-            RouteRequest(self.server, self.keys, self.rate_limiter, request.holder, path_params, request.query, body)
-        )
+            self._rate_limiter.take(holder.name, 1, time.monotonic())
+        if b"%" in path and any(CONTROL_CHARACTER.search(value) for value in path_params):
+            raise HTTPError(404, ErrorCode.NOT_FOUND, "the path has control characters; no name has them")
+        query, body = parse_query(scope.get("query_string", b""), route.query_defaults), None
+        if route.decode is not None:
+            content = await read_body(receive, headers, route.max_body_bytes)
+            is_large = len(content) > LARGE_BODY
+            body = await asyncio.to_thread(route.decode, content) if is_large else route.decode(content)
+        call = Call(self.server, self.keys, self._rate_limiter, holder, path_params, query, body)
+        result = await route.handler(call)
+        return result if isinstance(result, Response) else json_response(result, route.status)
 
-    async def _serve_page(self, request: IncomingRequest, scope: Scope, receive: Receive, send: PageSend) -> int:
-        """Serve a request with the page and return the status."""
-        try:
-            await self._page(scope, receive, send)
-        except Exception as error:  # Starlette has answered 500
-            request.record(error)
-        return send.status
+    def _authenticate(self, headers: dict[bytes, bytes]) -> KeyHolder:
+        """Return the holder of a request's key."""
+        scheme, _, value = headers.get(b"authorization", b"").partition(b" ")
+        key = value if scheme.lower() == b"bearer" else b""
+        holder = self.keys.authenticate(key) if key else None
+        if holder is None:
+            problem = "the key is unknown or revoked" if key else "the request has no key"
+            message = f"{problem}; send one as Authorization: Bearer sw_..."
+            raise HTTPError(401, ErrorCode.UNAUTHORIZED, message, ((b"www-authenticate", b"Bearer"),))
+        return holder
 
     async def _run_lifespan(self, receive: Receive, send: Send) -> None:
         await receive()
@@ -152,22 +209,3 @@ class App:
         await self.server.stop()
         self._log.flush()
         await send({"type": "lifespan.shutdown.complete"})
-
-
-async def _send(send: Send, response: RouteResponse, request_id: str, *, has_body: bool) -> None:
-    length = b"%d" % len(response.body)
-    headers = [(b"content-type", response.kind), (b"content-length", length), (b"x-request-id", request_id.encode())]
-    if response.status == 204:
-        del headers[:2]
-    headers += (API_POLICY, *SECURITY_HEADERS, *response.headers)
-    await send({"type": "http.response.start", "status": response.status, "headers": headers})
-    await send({"type": "http.response.body", "body": response.body if has_body else b""})
-
-
-def load_page_routes(server: "DecisionServer", keys: AccessKeys, public: str) -> list[BaseRoute]:
-    """Return the routes of the page, if it is installed."""
-    if find_spec("stagewise.server.web.page") is None:
-        return []
-    from stagewise.server.web.page.page_routes import build_page_routes
-
-    return list(build_page_routes(server, keys, public=public))

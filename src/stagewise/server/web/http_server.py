@@ -12,11 +12,11 @@ from collections.abc import Awaitable, Callable, Iterator
 from typing import TYPE_CHECKING
 
 import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from stagewise.problem.errors import ErrorCode, StagewiseError
 from stagewise.server.access_keys import AccessKeys
 from stagewise.server.web.app import App, HttpSettings
-from stagewise.server.web.connection import Connection
 from stagewise.server.web.request_log import log_as_json
 
 if TYPE_CHECKING:
@@ -27,10 +27,68 @@ SHUTDOWN_TIMEOUT = 5  # seconds for open requests
 SWITCH_INTERVAL = 0.001  # seconds after which a thread must release the interpreter
 GC_THRESHOLDS = (20_000, 20, 20)  # allocations and collections between two garbage collections
 KEEP_ALIVE_TIMEOUT = 75  # seconds that an idle connection stays open
+MAX_HEAD_BYTES = 1 << 16  # of a request head
+REQUEST_TIMEOUT = 15.0  # seconds between two checks of an incomplete request; the second closes the connection
 
 
 class ServerStartError(StagewiseError):
     """The server could not start."""
+
+
+class Connection(HttpToolsProtocol):
+    """Closes a connection whose request head is too large or whose request does not end; neither needs a key."""
+
+    head_size = -1  # bytes of the incomplete head of the current request; -1: there is none
+    in_request = True  # a connection that never sends anything does not end a request either
+    request_count = 0
+    check_timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Start, with a periodic check for an incomplete request."""
+        super().connection_made(transport)
+        self._check_progress(-1)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stop."""
+        if self.check_timer is not None:
+            self.check_timer.cancel()
+        super().connection_lost(exc)
+
+    def _check_progress(self, previous: int) -> None:
+        """Close the connection if it is within the same request as at the last check."""
+        current = self.request_count if self.in_request else -1
+        if current >= 0 and current == previous:
+            self.transport.close()
+        else:
+            self.check_timer = self.loop.call_later(REQUEST_TIMEOUT, self._check_progress, current)
+
+    def data_received(self, data: bytes) -> None:
+        """Parse bytes, in pieces of at most the size of a head; only bytes of a head count towards its maximum."""
+        for start in range(0, len(data), MAX_HEAD_BYTES):
+            if self.parser is None or self.transport.is_closing():  # the connection is lost or was rejected
+                return
+            piece, count = data[start : start + MAX_HEAD_BYTES], self.request_count
+            super().data_received(piece)
+            if self.head_size >= 0 and count == self.request_count:  # all of the piece belongs to one head
+                self.head_size += len(piece)
+                if self.head_size > MAX_HEAD_BYTES:
+                    self.transport.close()
+
+    def on_message_begin(self) -> None:
+        """Begin a request."""
+        super().on_message_begin()
+        self.head_size, self.in_request = 0, True
+        self.request_count += 1
+
+    def on_headers_complete(self) -> None:
+        """Continue with the body of a request."""
+        self.head_size = -1
+        super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        """End a request."""
+        self.in_request = False
+        super().on_message_complete()
 
 
 class HttpServer(uvicorn.Server):
@@ -127,13 +185,8 @@ def open_listener(host: str, port: int) -> socket.socket:
             (host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET, backlog=2048
         )
     except OSError as error:
-        raise ServerStartError(
-            ErrorCode.SERVER_NOT_STARTED,
-            "the server cannot listen at {host}, port {port}: {value}",
-            host=host,
-            port=port,
-            value=error.strerror or error,
-        ) from None
+        problem = f"the server cannot listen at {host}, port {port}: {error.strerror or error}"
+        raise ServerStartError(ErrorCode.SERVER_NOT_STARTED, "{problem}", problem=problem) from None
 
 
 def format_address(listener: socket.socket) -> str:

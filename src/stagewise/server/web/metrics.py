@@ -1,12 +1,10 @@
 """Metrics in Prometheus' text format 0.0.4."""
 
-import asyncio
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from stagewise.server.store.base import StoreUnavailable
-from stagewise.server.web.http_types import RouteRequest, RouteResponse
 
 if TYPE_CHECKING:
     from stagewise.server.decision_server import DecisionServer
@@ -75,12 +73,6 @@ METRICS = (
 )  # fmt: skip
 
 Sample = tuple[Metric, tuple[Any, ...], float]
-
-
-async def get_metrics(call: RouteRequest) -> RouteResponse:
-    """Return the metrics."""
-    text = await asyncio.to_thread(render_metrics, call.server)
-    return RouteResponse(200, text.encode(), CONTENT_TYPE)
 
 
 def render_metrics(server: "DecisionServer") -> str:

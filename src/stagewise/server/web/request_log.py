@@ -95,10 +95,8 @@ def get_record_error(record: logging.LogRecord) -> str:
     return f"{kind} at {record.module}.{record.funcName}:{record.lineno}"
 
 
-def format_error_location(error: BaseException | None) -> str:
+def format_error_location(error: BaseException) -> str:
     """Return the type of an exception and its position in the code, without its text."""
-    if error is None:
-        return ""
     frame = error.__traceback__
     while frame is not None and frame.tb_next is not None:
         frame = frame.tb_next

@@ -2,9 +2,19 @@
 
 from typing import Annotated, Any, Literal
 
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
-from stagewise.server.messages import NO_CONTROL_CHARACTERS
+from stagewise.server.messages import NO_CONTROL_CHARACTERS, Id
+
+
+class OutcomeRequest(Struct):
+    """An outcome: these fields, and the problem's signals by name, each a number, true or false."""
+
+    decision_id: Id
+    outcome_id: Id | UnsetType = UNSET
+    """The client's id of this request; a retry with the same id gets the same answer."""
+    shown: bool | UnsetType = UNSET
+    """False: the decision was not carried out, and nothing is learned from it."""
 
 
 class ExperimentStatus(Struct):

@@ -10,17 +10,14 @@ import numpy as np
 from stagewise.engine.compile import Floats
 from stagewise.models.similarity import RBF, LinearKernel, Matern
 from stagewise.policies.always_safe import AlwaysSafe
-from stagewise.policies.arms_caps import ArmsCAPS
+from stagewise.policies.arms import OPB, ArmsCAPS
 from stagewise.policies.caps import CAPS
-from stagewise.policies.doslb import DOSLB
 from stagewise.policies.kernel_oplb import KernelOPLB
-from stagewise.policies.lclucb import LCLUCB, ROFUL
-from stagewise.policies.linucb import LinUCB
-from stagewise.policies.opb import OPB
+from stagewise.policies.lclucb import DOSLB, LCLUCB, ROFUL
 from stagewise.policies.oplb import OPLB
 from stagewise.policies.opnlb import OPNLB
 from stagewise.policies.safe_lts import SafeLTS
-from stagewise.policies.ucb import UCB
+from stagewise.policies.unconstrained import UCB, LinUCB
 from stagewise.problem.actions import FiniteSet
 from stagewise.problem.convex import Ball
 from stagewise.problem.safe_action import SafeAction

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from stagewise.policies.opb import OPB
-from stagewise.policies.ucb import UCB
+from stagewise.policies.arms import OPB
+from stagewise.policies.unconstrained import UCB
 from stagewise.problem.safe_action import SafeAction
 from stagewise.worlds.arms_world import ArmsWorld
 from stagewise_reproduction.beyond.lower_bound.informed import InformedPolicy

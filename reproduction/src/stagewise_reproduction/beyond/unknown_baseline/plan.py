@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
+from stagewise.policies.arms import OPB
 from stagewise.policies.lclucb import LCLUCB
-from stagewise.policies.opb import OPB
 from stagewise.policies.oplb import OPLB
 from stagewise.problem.actions import Rays
 from stagewise.problem.safe_action import SafeAction

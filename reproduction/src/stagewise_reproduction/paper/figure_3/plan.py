@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from stagewise.policies.opb import OPB
+from stagewise.policies.arms import OPB
 from stagewise.problem.safe_action import SafeAction
 from stagewise.worlds.arms_world import ArmsWorld
 from stagewise_reproduction.cell import SEED, Cell, build_play

@@ -1,6 +1,6 @@
 """OPB on the paper's four arms: Figure 4 (τ = .8, .2) and its figure in the appendix (τ = .5, .6)."""
 
-from stagewise.policies.opb import OPB
+from stagewise.policies.arms import OPB
 from stagewise.problem.safe_action import SafeAction
 from stagewise.worlds.arms_world import ArmsWorld
 from stagewise.worlds.table_world import Outcomes

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from stagewise.server.decision_rows import exceeds_limit
+from stagewise.server.log_statistics import exceeds_limit
 from stagewise.server.web.page.value_format import amount, count, duration, format_gain, format_gain_interval, percent
 
 FINE, WAIT, BAD, OFF = "fine", "wait", "bad", "off"

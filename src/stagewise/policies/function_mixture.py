@@ -13,22 +13,19 @@ from stagewise.engine.limits import (
     SAFE_ACTION_COST_UNCERTAIN,
     SOLVER_FAILED,
     compute_bonus_factors,
-    get_limit_terms,
 )
 from stagewise.engine.random import POLICY, uniform
-from stagewise.engine.workspace import (
-    CENTRE,
-    HALF,
-    OPTIMISTIC_REWARDS,
-    UNCACHED,
-    answer_size,
-    get_per_limit,
-    workspace_size,
-)
+from stagewise.engine.workspace import CENTRE, HALF, OPTIMISTIC_REWARDS, UNCACHED, answer_size, workspace_size
 from stagewise.models.function_class import FunctionBounds
-from stagewise.policies.compiled_policy import GET_WORKSPACE, RoundResult
-from stagewise.policies.mixture_decision import GET_DECISION_VIEWS, BoundedMixture, build_mixture_decision, sample_code
-from stagewise.policies.ray_decision import copy_action
+from stagewise.policies.decisions import (
+    GET_PER_LIMIT,
+    TERMS,
+    BoundedMixture,
+    build_mixture_decision,
+    copy_action,
+    sample_code,
+)
+from stagewise.policies.rounds import GET_DECISION_VIEWS, GET_WORKSPACE, RoundResult
 from stagewise.policies.settings import CAUSES
 from stagewise.problem.thresholds import Thresholds
 from stagewise.records.decision import Decision
@@ -37,7 +34,7 @@ from stagewise.records.reason import ReasonDetails
 from stagewise.rules.function_class_program import Vertex, compute_pessimistic_costs
 from stagewise.rules.mixture import choose_mixture
 
-WEIGH, TERMS, GET_PER_LIMIT = as_python(compute_bonus_factors), as_python(get_limit_terms), as_python(get_per_limit)
+WEIGH = as_python(compute_bonus_factors)
 # Optimistic rewards, the plausible functions of each signal, and the bonus per unit of each cost's width.
 Solve = Callable[[Floats, tuple[Floats, ...], Floats], Vertex]
 
@@ -109,14 +106,6 @@ def solve_by_bounds(offer: RoundActions, bounds: FunctionBounds, rule: Rule, dra
     return RoundResult(int(code), answer, scratch, rule.layout, rule.settings, features, offer.eligible)
 
 
-def compute_scales(result: RoundResult) -> Floats:
-    """Return the bonus per unit of each cost's width in the optimistic reward."""
-    area = result.workspace
-    factors = np.empty(len(area.bounds) - 1)
-    WEIGH(result.layout, result.settings, area.bounds, factors)
-    return 0.5 * factors
-
-
 def solve_by_functions(
     result: RoundResult, bounds: FunctionBounds, offer: RoundActions, solve: Solve, lottery: float
 ) -> tuple[int, BoundedMixture]:
@@ -127,7 +116,9 @@ def solve_by_functions(
     rewards = np.append(optimistic_reward[columns], optimistic_reward[-1])
     mixed = build_safe_vertex(rewards, True)
     if columns.size:
-        mixed = solve(rewards, tables, compute_scales(result))
+        factors = np.empty(len(tables) - 1)
+        WEIGH(result.layout, result.settings, result.workspace.bounds, factors)
+        mixed = solve(rewards, tables, 0.5 * factors)  # half of them: per unit of a cost's width
         mixed = mixed if np.isfinite(mixed.value) else build_safe_vertex(rewards, False)
     if mixed.shares[-1] == 1.0:  # the rest is rounding
         mixed.shares[:-1] = 0.0

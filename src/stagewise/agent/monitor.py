@@ -1,16 +1,22 @@
-"""The guard: after a contradiction every decision is the safe action, until a person acknowledges the alert."""
+"""Tests of assumptions while an agent runs: drift, and contradictions, after which the safe action is played.
 
-from collections.abc import Callable
+A mark stores the sums of a signal's model at some time. The outcomes before and after it are two samples of the same
+means; if no means explain both, they changed, except with probability a (docs/theory/watch.md, Proposition 3). Every
+signal has its own marks, set and tested by the number of its outcomes, so that an agent and a server that learn the
+same outcomes find the same.
+"""
+
+import math
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from stagewise.agent.drift_test import find_drift, get_signal_sums
 from stagewise.agent.health_findings import Check, format_finding_name
-from stagewise.agent.statistics import DriftTrack, Statistics
+from stagewise.agent.statistics import LOOK_AFTER, NEVER, DriftTrack, Statistics
 from stagewise.engine.compile import Floats, as_python
-from stagewise.engine.layout import PER_ROUND_SAFE, SAFE_INDEX, get_round_safe_action
+from stagewise.engine.layout import PER_ROUND_SAFE, SAFE_INDEX, ModelBlock, get_round_safe_action
 from stagewise.engine.layout import SAFE_COST_DECLARED as BOUNDED
 from stagewise.engine.limits import (
     CONTRADICTED,
@@ -24,17 +30,147 @@ from stagewise.engine.limits import (
     has_switch,
 )
 from stagewise.engine.workspace import CENTRE, HALF
-from stagewise.models.diagnostics import get_diagnostics
+from stagewise.models.diagnostics import MeanChange, Sums, count_outcomes, get_diagnostics, subtract_sums
 from stagewise.models.model_block import iter_model_blocks
-from stagewise.policies.base_policy import BasePolicy
-from stagewise.policies.compiled_policy import CompiledPolicy, RoundResult
 from stagewise.policies.contradictions import build_cause, decode_subject
-from stagewise.policies.leading_actions import SafeActionBasis
-from stagewise.policies.policy import State
+from stagewise.policies.decisions import SafeActionBasis
+from stagewise.policies.policy import BasePolicy, State
+from stagewise.policies.rounds import RoundResult
+from stagewise.policies.settings import FALSE_ALARMS
+from stagewise.problem.context import get_segment_name
 from stagewise.problem.errors import ErrorCode, InvalidProblem
 from stagewise.problem.formatting import safe_repr
 from stagewise.records.decision import Decision
 from stagewise.records.reason import Contradiction, Reason, ReasonDetails
+
+MIN_OUTCOMES = 32  # before the first mark
+MAX_HALF_STEP, STEP_DIVISOR = 1024, 64  # outcomes between tests: half of all, up to the first, then all over the second
+
+
+def iter_signals(policy: Any, memory: Floats) -> Iterator[tuple[str, int, int, ModelBlock]]:
+    """Yield every signal: its name, its index, the index of its model block, and the block."""
+    names = (policy.reward_name, *policy.thresholds.names)
+    for which, block in enumerate(iter_model_blocks(policy.layout, memory)):
+        for signal in range(block.first, block.first + block.signals):
+            yield names[signal], signal, which, block
+
+
+def find_drift(policy: Any, memory: Floats, statistics: Statistics, at_once: bool = False) -> list[str]:
+    """Test the signals that are due for drift, and return the names of those that drifted.
+
+    `at_once` tests all. A signal is due by the number of its outcomes; `updates_until_check` is set to the number of
+    updates before the next one is due.
+    """
+    found, statistics.updates_until_check = list[str](), NEVER
+    if not getattr(policy, "has_parts", False) or not policy.thresholds.names:
+        return found
+    sums_by_part: dict[int, Sums | None] = {}
+    for name, signal, which, block in iter_signals(policy, memory):
+        count = get_diagnostics(block).count(block, policy.settings, memory)
+        if count is None:
+            continue
+        track = statistics.get_track(name)
+        if at_once or count >= track.next_check:
+            if which not in sums_by_part:
+                sums_by_part[which] = get_part_sums(policy, memory, which, block)
+            now = sums_by_part[which]
+            if now is not None:
+                update_track(policy, memory, track, signal, which, block, now)
+                found += [name] * (track.moved is not None)
+        statistics.updates_until_check = min(statistics.updates_until_check, max(int(track.next_check - count), 1))
+    return found
+
+
+def update_track(
+    policy: Any, memory: Floats, track: DriftTrack, signal: int, which: int, block: ModelBlock, now: Sums
+) -> None:
+    """Test a signal against all its marks, set a mark if it is time, and schedule the next test."""
+    track.moved = find_shift(policy, memory, track, signal, which, block, now)
+    start, count = (0.0 if track.base is None else count_outcomes(track.base)), count_outcomes(now)
+    last = count_outcomes(track.marks[-1]) if track.marks else start
+    track.compared = (int(last - start), int(count - last)) if track.marks else None
+    kept, growth = get_diagnostics(block).kept_marks, 2.0 ** (1.0 / get_diagnostics(block).per_doubling)
+    if count - start >= max(growth * (last - start), MIN_OUTCOMES):
+        track.marks = [*track.marks, now][-kept:]
+        track.marked += 1
+    since = int(count - start)
+    track.next_check = int(count) + max(LOOK_AFTER, min(since // 2, MAX_HALF_STEP), since // STEP_DIVISOR)
+
+
+def find_shift(
+    policy: Any, memory: Floats, track: DriftTrack, signal: int, which: int, block: ModelBlock, now: Sums
+) -> ReasonDetails | None:
+    """Return the drift of a signal since one of its marks; None if there is none."""
+    if not track.marks:
+        return None
+    answers = get_diagnostics(block)
+    marks = [subtract_sums(track.base, sums) for sums in (*track.marks, now)]
+    numbers = range(track.marked - len(track.marks), track.marked)
+    alarms = [compute_alarm_level(number, answers.per_doubling) for number in numbers]
+    its = answers.moved(block, policy.settings, memory, marks, str(which), alarms)
+    found = [one for one in its if block.first + one.signal == signal]
+    return build_drift_cause(policy, signal, max(found, key=MeanChange.distance)) if found else None
+
+
+def compute_alarm_level(number: int, per_doubling: int) -> float:
+    """Return log 1/a' of a mark: those of the i-th doubling share a/i(i+1)."""
+    doubling = 1 + number // per_doubling
+    return math.log(per_doubling * doubling * (doubling + 1) / FALSE_ALARMS)
+
+
+def get_part_sums(policy: Any, memory: Floats, which: int, block: ModelBlock) -> Sums | None:
+    """Return the sums of a model block, such as the pulls and totals of arms; None if the model has none."""
+    return get_diagnostics(block).get_sums(block, policy.settings, memory, str(which))
+
+
+def get_signal_sums(policy: Any, memory: Floats, name: str) -> Sums | None:
+    """Return the sums of a signal's model block."""
+    its = next((which, block) for one, _, which, block in iter_signals(policy, memory) if one == name)
+    return get_part_sums(policy, memory, *its)
+
+
+def check_marks(policy: Any, memory: Floats, statistics: Statistics) -> None:
+    """Raise if the marks of a file do not match this policy's sums."""
+    for name, track in statistics.tracks.items():
+        marks = [*track.marks, *([track.base] if track.base is not None else [])]
+        signals = {one for one, *_ in iter_signals(policy, memory)} if marks else set()
+        now = get_signal_sums(policy, memory, name) if name in signals else None
+        if marks and (now is None or not all(is_comparable(sums, now) for sums in marks)):
+            raise InvalidProblem(
+                ErrorCode.STATE_MISMATCH, "the stored drift statistics do not match this policy's sums"
+            )
+
+
+def is_comparable(earlier: Sums, later: Sums) -> bool:
+    """Return whether sums can be of an earlier time: the same shapes, except for segments that are new since."""
+    if set(earlier) != set(later) or not all(np.isfinite(value).all() for value in earlier.values()):
+        return False
+    cells = {name for name in later if name.startswith("totals") and later[name].ndim == 1}
+    cells |= {name.replace("totals", "pulls") for name in cells}
+    return all(
+        value.shape == later[name].shape or (name in cells and value.ndim == 1 and value.size <= later[name].size)
+        for name, value in earlier.items()
+    ) and all(earlier[name].size == earlier[name.replace("totals", "pulls")].size for name in cells)
+
+
+def build_drift_cause(policy: Any, signal: int, moved: MeanChange) -> ReasonDetails:
+    """Return the cause of a drift, in the user's units."""
+    names, several_means = (policy.reward_name, *policy.thresholds.names), moved.means is not None and moved.cells > 1
+    early, late = moved.means or (math.nan, math.nan)
+    return ReasonDetails.of(
+        Reason.ASSUMPTION_CONTRADICTED,
+        found=Contradiction.DRIFT,
+        limit=names[signal],
+        action=None if moved.action < 0 else policy.describe_action(moved.action, moved.word),
+        segment=None if moved.segment is None else get_segment_name(moved.segment),
+        early=moved.early,
+        late=moved.late,
+        unit=moved.unit,
+        early_mean=policy.to_user_units(signal, early),
+        late_mean=policy.to_user_units(signal, late),
+        weighted_by=None if not several_means else moved.word if moved.action < 0 else "segment",
+    )
+
 
 TERMS, HAS, GET_ROUND_SAFE_ACTION = as_python(get_limit_terms), as_python(has_switch), as_python(get_round_safe_action)
 CHECKS = {
@@ -52,7 +188,7 @@ def get_alert_name(code: int, policy: BasePolicy) -> str:
     return format_finding_name(CHECKS[kind], policy.thresholds.names[constraint])
 
 
-def find_contradictions(policy: CompiledPolicy, round_result: RoundResult, memory: Floats) -> list[int]:
+def find_contradictions(policy: BasePolicy, round_result: RoundResult, memory: Floats) -> list[int]:
     """Return the codes of all contradictions; a kernel stops at the first."""
     layout, settings, codes = round_result.layout, round_result.settings, []
     for part in iter_model_blocks(layout, memory):
@@ -80,7 +216,7 @@ def find_contradictions(policy: CompiledPolicy, round_result: RoundResult, memor
     return codes
 
 
-def find_declared_contradictions(policy: CompiledPolicy, round_result: RoundResult, memory: Floats) -> list[int]:
+def find_declared_contradictions(policy: BasePolicy, round_result: RoundResult, memory: Floats) -> list[int]:
     """Return the codes of contradicted models and of contradicted costs of this round's safe action."""
     layout, settings, codes = round_result.layout, round_result.settings, list[int]()
     safe_index = int(layout[SAFE_INDEX])
@@ -93,7 +229,7 @@ def find_declared_contradictions(policy: CompiledPolicy, round_result: RoundResu
     return codes
 
 
-def get_declared_costs(policy: CompiledPolicy, round_result: RoundResult) -> list[float]:
+def get_declared_costs(policy: BasePolicy, round_result: RoundResult) -> list[float]:
     """Return the declared signed costs of this round's safe action, if they are upper bounds."""
     if HAS(round_result.layout, PER_ROUND_SAFE):
         return [float(cost) for cost in GET_ROUND_SAFE_ACTION(round_result.layout, round_result.settings).costs]

@@ -1,30 +1,47 @@
-"""Circuit breaker: stops an experiment whose reported costs exceed a limit.
+"""Monitors of a running experiment: realised costs above a limit, and signals that stopped.
 
-Each limit has an e-process (`e_process`) that stops the experiment when decisions cost more than the limit. Each
-declared cost of the safe action has another one that raises an alert. Both read the table of `PendingOutcomes`: a
-reported cost counts at once, an unreported cost counts as zero, whatever learning waits for. If a version of the
-problem changes a limit, each decision is tested against the limit that it was made under.
+`CircuitBreaker`: each limit has an e-process (`e_process`) that stops the experiment when decisions cost more than the
+limit. Each declared cost of the safe action has another one that raises an alert. Both read the table of the outcome
+queue: a reported cost counts at once, an unreported cost counts as zero, whatever learning waits for. If a version of
+the problem changes a limit, each decision is tested against the limit that it was made under.
+
+`FeedbackMonitor`: one feed can fail while others continue, and its costs would count as zero. A decision has a signal
+if the signal is reported in time with a value other than its default; a feed that reports only zeros counts as stopped.
+A decision counts once its time is over. After m signals in n decisions for an action and k more decisions without one,
+
+    (n/(n + k))^m ≤ a
+
+ever holds with probability at most a, whatever the constant rate is (docs/theory/server.md). The run after the m-th
+signal has the level 6α/(π²m²), so that all of them together raise a false alarm with probability at most α.
+
+Time is that of the log: at most two slots pass between two rows, each 1/16 of the timeout. So nothing expires while
+no server runs.
 """
 
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from stagewise.agent.e_process import EProcess, RowReader
+from stagewise.agent.outcome_queue import BUFFERED, DONE, DROPPED, OutcomeQueue
 from stagewise.engine.compile import Floats
 from stagewise.policies.problem import Problem
 from stagewise.policies.settings import FALSE_ALARMS
+from stagewise.problem.signals import Limit, Reward
 from stagewise.records.reason import Reason, ReasonDetails
-from stagewise.server.pending_outcomes import BUFFERED, DROPPED, PendingOutcomes
+
+SLOTS = 16
+MIN_UNANSWERED = 100  # unanswered decisions before the first alarm
 
 
 class CircuitBreaker:
     """The tests of every limit of a problem, and the stops in the log."""
 
-    def __init__(self, problem: Problem, pending_outcomes: PendingOutcomes) -> None:
-        self.problem, self.pending_outcomes, thresholds = problem, pending_outcomes, problem.policy().thresholds
+    def __init__(self, problem: Problem, queue: OutcomeQueue) -> None:
+        self.problem, self.queue, thresholds = problem, queue, problem.policy().thresholds
         self.names, self.signs = tuple(problem.limits), thresholds.signs.tolist()
         self.safe_index = problem.get_action_index(problem.safe)
         self.scaled_limits = get_scaled_thresholds(problem)
@@ -47,17 +64,17 @@ class CircuitBreaker:
 
     def get_costs(self, decision_index: int) -> list[float] | None:
         """Return the reported costs of a decision by limit; None if they are no longer in the table."""
-        if decision_index < self.pending_outcomes.base:
+        if decision_index < self.queue.base:
             return None
         return [float(self.read_costs(j, decision_index, decision_index + 1)[0]) for j in range(len(self.names))]
 
     def record_costs(self, decision_index: int, new: Sequence[str]) -> None:
         """Record the first report of signals of a decision."""
-        row = decision_index - self.pending_outcomes.base
+        row = decision_index - self.queue.base
         for name in new:
-            if name in self.limits and not self.pending_outcomes.deferred[row]:
+            if name in self.limits and not self.queue.deferred[row]:
                 j = self.names.index(name)
-                value = float(self.pending_outcomes.values[row, 1 + j])
+                value = float(self.queue.values[row, 1 + j])
                 cost = value if self.signs[j] > 0 else 1.0 + value
                 if cost != 0.0:  # zero counts already
                     self._raise_costs(j, decision_index, decision_index + 1, cost)
@@ -73,19 +90,17 @@ class CircuitBreaker:
 
     def close_windows(self, before: Sequence[int]) -> None:
         """Record that windows closed; `before` are the earlier ends of closed windows by signal."""
-        spans = {span.signal: span for span in self.pending_outcomes.spans}
-        longest = next(
-            (span for span in self.pending_outcomes.spans if span.length == self.pending_outcomes.longest), None
-        )
+        windows = {window.signal: window for window in self.queue.windows}
+        longest = next((window for window in self.queue.windows if window.length == self.queue.longest), None)
         for j, sign in enumerate(self.signs):
-            window = spans.get(1 + j)
-            span = longest if window is None else window
-            if span is None:
+            window = windows.get(1 + j)
+            last = longest if window is None else window
+            if last is None:
                 continue
-            start, end = before[span.signal], self.pending_outcomes.closed[span.signal]
+            start, end = before[last.signal], self.queue.closed[last.signal]
             cost = 0.0 if window is None else window.value if sign > 0 else 1.0 + window.value
-            base = self.pending_outcomes.base
-            has_deferred = self.pending_outcomes.deferred[start - base : end - base].any()
+            base = self.queue.base
+            has_deferred = self.queue.deferred[start - base : end - base].any()
             if start < end and (cost != 0.0 or has_deferred):
                 self._raise_costs(j, start, end, None if has_deferred or math.isnan(cost) else cost)
 
@@ -94,13 +109,13 @@ class CircuitBreaker:
         for test, rows, (least, most) in self.get_tests(j):
             if test.rejection is None and end > test.first:
                 test.raise_values(max(start, test.first), end, math.inf if least <= 0.0 else most if by is None else by)
-                test.check(rows, self.pending_outcomes.end)
+                test.check(rows, self.queue.end)
 
     def settle(self) -> None:
         """Move learned rows out of the tests; their values are final."""
         for j in range(len(self.names)):
             for test, rows, _ in self.get_tests(j):
-                test.settle(rows, self.pending_outcomes.heads[1 + j], self.pending_outcomes.end)
+                test.settle(rows, self.queue.heads[1 + j], self.queue.end)
 
     def get_tests(self, j: int) -> list[tuple[EProcess, RowReader, tuple[float, float]]]:
         """Return the tests of a limit, with their row readers and the smallest and largest limit."""
@@ -117,18 +132,18 @@ class CircuitBreaker:
             costs = self.read_costs(j, start, end)
             if not safe:
                 return costs, self.get_limits(j, start, end)
-            base = self.pending_outcomes.base
-            actions = self.pending_outcomes.rows[start - base : end - base, 0]
+            base = self.queue.base
+            actions = self.queue.rows[start - base : end - base, 0]
             return np.where(actions == self.safe_index, costs, math.nan), np.full(end - start, self.declared[j])
 
         return rows
 
     def read_costs(self, j: int, start: int, end: int) -> Floats:
         """Return the reported costs of decisions in [0, 1]; NaN: not shown or dropped."""
-        pending = self.pending_outcomes
-        rows = slice(start - pending.base, end - pending.base)
-        status, values = pending.status[rows, 1 + j], pending.values[rows, 1 + j]
-        is_reported = (status == BUFFERED) & (pending.deferred[rows] == 0)
+        queue = self.queue
+        rows = slice(start - queue.base, end - queue.base)
+        status, values = queue.status[rows, 1 + j], queue.values[rows, 1 + j]
+        is_reported = ((status == BUFFERED) | (status == DONE)) & (queue.deferred[rows] == 0)
         costs: Floats = np.where(is_reported, values if self.signs[j] > 0 else 1.0 + values, 0.0)
         costs[status == DROPPED] = math.nan
         return costs
@@ -144,7 +159,7 @@ class CircuitBreaker:
         """Restart the tests that stopped the experiment, after a person resumed it; only later decisions count."""
         for name, test in self.limits.items():
             if test.crossed:
-                self.limits[name] = EProcess(self.level, self.pending_outcomes.end)
+                self.limits[name] = EProcess(self.level, self.queue.end)
         self.logged_stops = set()
 
     def find_breach(self) -> ReasonDetails | None:
@@ -196,3 +211,103 @@ def get_scaled_thresholds(problem: Problem) -> list[float]:
     thresholds = problem.policy().thresholds
     pairs = zip(thresholds.values, thresholds.signs, strict=True)
     return [float(value if sign > 0 else 1.0 - value) for value, sign in pairs]
+
+
+class TimeSlot(msgspec.Struct):
+    """Decisions that expire together."""
+
+    number: int
+    first: int
+    """The index of the first decision."""
+    decisions: list[int]
+    """By action."""
+    observed: list[list[int]]
+    """By signal and action."""
+
+
+class FeedbackMonitor:
+    """Counts of decisions and signals by action, and the decisions whose time is not over."""
+
+    def __init__(self, signals: int, actions: int, level: float, seconds: float) -> None:
+        self.seconds, self.level = seconds, level / (signals * actions)
+        self.width = max(round(seconds * 1e6 / SLOTS), 1)
+        self.at = self.clock = 0  # of the last row, in microseconds: by the store's clock, and without pauses
+        self.pending: list[TimeSlot] = []
+        self.decisions = [0] * actions
+        self.observed = [[[0, 0] for _ in range(actions)] for _ in range(signals)]  # m, n by signal and action
+        self.answered = self.unanswered = 0  # decisions before the last outcome; expired decisions after it
+
+    def advance(self, at: int) -> None:
+        """Advance to the time of the next row."""
+        self.clock += min(at - self.at, 2 * self.width)
+        self.at = at
+        while self.pending and self.pending[0].number + SLOTS < self.clock // self.width:
+            self._count(self.pending.pop(0))
+
+    def _count(self, slot: TimeSlot) -> None:
+        """Count expired decisions; signals count for the last of them, which can only delay an alarm."""
+        for action, count in enumerate(slot.decisions):
+            self.decisions[action] += count
+        for by_action, observed in zip(self.observed, slot.observed, strict=True):
+            for action, observations in enumerate(observed):
+                if observations:
+                    by_action[action] = [by_action[action][0] + observations, self.decisions[action]]
+        if slot.first >= self.answered:
+            self.unanswered += sum(slot.decisions)
+
+    def record_decision(self, decision_index: int, action: int) -> None:
+        """Record a decision."""
+        number = self.clock // self.width
+        if not self.pending or self.pending[-1].number < number:
+            actions = len(self.decisions)
+            self.pending.append(TimeSlot(number, decision_index, [0] * actions, [[0] * actions for _ in self.observed]))
+        self.pending[-1].decisions[action] += 1
+
+    def record_signal(self, decision_index: int, action: int, signal: int) -> None:
+        """Record a signal with a value other than its default; ignored if it is late."""
+        slot = next((slot for slot in reversed(self.pending) if slot.first <= decision_index), None)
+        if slot is not None:
+            slot.observed[signal][action] += 1
+
+    def record_outcome(self, decisions: int) -> None:
+        """Record an outcome of any kind, after this many decisions."""
+        self.answered, self.unanswered = decisions, 0
+
+    def is_tick_due(self, now: int) -> bool:
+        """Return whether time has passed without a row while decisions are pending."""
+        return bool(self.pending) and now - self.at >= self.width
+
+    def find_cause(self, signals: Sequence[str], actions: Sequence[str]) -> ReasonDetails | None:
+        """Return the cause if all outcomes stopped, or one signal of an action beyond chance."""
+        if self.unanswered >= MIN_UNANSWERED:
+            return ReasonDetails.of(Reason.FEEDBACK_STOPPED, decisions=self.unanswered, seconds=self.seconds)
+        for signal, by_action in enumerate(self.observed):
+            for action, (count, before) in enumerate(by_action):
+                total = self.decisions[action]
+                if not count or before == total:
+                    continue
+                if count * math.log(before / total) <= math.log(6.0 * self.level / (math.pi * count) ** 2):
+                    return ReasonDetails.of(
+                        Reason.SIGNAL_STOPPED, signal=signals[signal], action=actions[action],
+                        decisions=total - before, seconds=self.seconds, every=before / count,
+                    )  # fmt: skip
+        return None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the state for a snapshot."""
+        names = ("seconds", "at", "clock", "decisions", "observed", "answered", "unanswered")
+        return {name: getattr(self, name) for name in names} | {"pending": msgspec.to_builtins(self.pending)}
+
+    def restore(self, content: dict[str, Any]) -> None:
+        """Restore the state that `to_dict` returned."""
+        self.at, self.clock, self.decisions, self.observed = (
+            content[k] for k in ("at", "clock", "decisions", "observed")
+        )
+        self.answered, self.unanswered = content["answered"], content["unanswered"]
+        self.pending = msgspec.convert(content["pending"], list[TimeSlot])
+
+
+def get_default_value(signal: Reward | Limit) -> float:
+    """Return the value of a signal that counts if nothing is reported."""
+    window = signal.waits
+    return signal.low if window is None or window.drops else float(window.missing)

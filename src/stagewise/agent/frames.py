@@ -1,0 +1,303 @@
+"""Logs given as arrays, or as frames with columns by name; each column is checked as a whole."""
+
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from stagewise.engine.compile import Floats, Ints
+from stagewise.files.tables import read_table
+from stagewise.policies.context_encoder import build_rows
+from stagewise.policies.policy import BasePolicy
+from stagewise.policies.problem_policy import ProblemPolicy
+from stagewise.problem.checks import as_array, check_mapping, check_outcome_array, is_listing, list_entries
+from stagewise.problem.columns import (
+    NOTHINGS,
+    find_missing_rows,
+    get_column,
+    get_named_values,
+    get_numeric_column,
+    list_names_once,
+    list_unique_names,
+    map_unique,
+    read_columns,
+    suggest_column,
+)
+from stagewise.problem.context import check_segment_name, describe_range_error, hash_segment
+from stagewise.problem.errors import ErrorCode, InvalidActions, InvalidOutcome, InvalidProblem, StagewiseError
+from stagewise.problem.formatting import safe_repr
+from stagewise.problem.signals import Limit, Reward, scale_outcome
+
+
+class LogRows(NamedTuple):
+    """A log as it is learned."""
+
+    actions: Floats | Ints  # (n, d) or (n,), as the policy's `check_logged_actions` returns them
+    values: Floats  # (n, 1 + m) rewards and signed costs
+
+
+class ColumnNames(NamedTuple):
+    """The columns of a frame; None: the names that the problem declares."""
+
+    reward: Hashable | None = None
+    action: Hashable | None = None
+    costs: Any = None
+    context: Any = None
+    names: Any = None
+
+
+AS_DECLARED = ColumnNames()
+
+
+@contextmanager
+def name_row(row: int, what: str) -> Iterator[None]:
+    """Name the row in errors."""
+    try:
+        yield
+    except (InvalidOutcome, InvalidActions) as error:
+        template = "row {row} of the {what}: {error}"
+        raise type(error)(ErrorCode.INVALID_ROW, template, row=row, what=what, error=error) from None
+
+
+def parse_log(policy: BasePolicy, features: Any, rewards: Any, costs: Any) -> LogRows:
+    """Return the rows of a log given as arrays, or raise."""
+    actions, checked_rewards = policy.check_logged_actions(features), check_outcome_array(rewards, "the logged rewards")
+    count = len(actions)
+    if checked_rewards.shape != (count,):
+        raise InvalidOutcome.must_be(
+            ErrorCode.WRONG_SHAPE, "the shape of the logged rewards", checked_rewards.shape, f"({count},)"
+        )
+    rows, values = split_cost_rows(costs, count), np.empty((count, 1 + policy.thresholds.signs.size))
+    if len(rows) != count:
+        raise InvalidOutcome.must_be(
+            ErrorCode.WRONG_SHAPE, "the number of rows of the logged costs", len(rows), f"{count}, that of the actions"
+        )
+    for i, row in enumerate(rows):
+        with name_row(i, "log"):
+            values[i] = policy.values(float(checked_rewards[i]), row)
+    return LogRows(actions, values)
+
+
+def split_cost_rows(costs: Any, count: int) -> list[Any]:
+    """Return the logged costs row by row; a mapping or a data frame has a column for each limit."""
+    if costs is None:
+        return [None] * count
+    by_name = get_named_values(costs, "the logged costs")
+    if by_name is None and not is_listing(costs):
+        rule = "one row of costs for each logged action"
+        raise InvalidOutcome.must_be(ErrorCode.WRONG_TYPE, "the value of the logged costs", costs, rule)
+    if by_name is None:
+        is_list = isinstance(costs, list | tuple)
+        return list(costs) if is_list else list(as_array(costs, "the logged costs", InvalidOutcome))
+    columns = {}
+    for name, column in by_name.items():
+        columns[name] = list_entries(column, "a logged cost", InvalidOutcome) if is_listing(column) else []
+        if not is_listing(column) or len(columns[name]) != count:
+            rule = f"a list of {count} costs, one for each logged action"
+            raise InvalidOutcome.must_be(ErrorCode.WRONG_SHAPE, f"the column {name!r} of the costs", column, rule)
+    return [{name: column[i] for name, column in columns.items()} for i in range(count)]
+
+
+def read_rows(policy: Any, frame: Any, asked: ColumnNames = AS_DECLARED) -> LogRows | None:
+    """Return the rows of a frame, or raise; None if it has none."""
+    columns = read_table(frame) if isinstance(frame, str | Path) else read_columns(frame)
+    if policy.problem is not None:
+        if asked.names is not None:
+            raise InvalidActions.unused("names", asked.names, "the actions of a problem have names")
+        actions = read_problem_actions(policy, columns, asked.action, asked.context)
+        values = read_problem_values(policy, columns, asked.reward, asked.costs)
+        return LogRows(actions, values) if len(actions) else None
+    if asked.reward is None:
+        raise InvalidOutcome(ErrorCode.MISSING_VALUE, "reward is missing; give the name of the reward column")
+    rewards = get_numeric_column(columns, asked.reward, "reward")
+    word = "costs" if asked.costs is not None else "costs, left out,"
+    costs = [get_numeric_column(columns, name, word) for name in find_cost_columns(policy, asked.costs)]
+    given = read_actions(policy, columns, asked)
+    if not len(rewards):
+        return None
+    checked, values = policy.check_logged_actions(given), np.column_stack([rewards, *costs])
+    # A policy restricts each signal to a range, so the rows with the smallest and largest values are enough.
+    for row in sorted({*values.argmin(axis=0).tolist(), *values.argmax(axis=0).tolist()}):
+        with name_row(row, "frame"):
+            policy.values(values[row, 0].item(), values[row, 1:].tolist())
+    values[:, 1:] *= policy.thresholds.signs
+    return LogRows(checked, values)
+
+
+def find_cost_columns(policy: BasePolicy, costs: Any) -> list[Any]:
+    """Return the column of each limit, in the order of the limits; matched by name, never by position."""
+    names = list(policy.thresholds.names)
+    if costs is None:
+        return names
+    if not names:
+        raise InvalidProblem.unused("costs", costs, "this policy has no limits")
+    if isinstance(costs, Mapping):
+        given = check_mapping(costs, "costs", InvalidOutcome)
+        if set(given) == set(names):
+            return [given[name] for name in names]
+        raise InvalidOutcome.must_be(
+            ErrorCode.UNKNOWN_SIGNAL, "the list of names in costs", list(given), f"that of the limits, {names}"
+        )
+    if len(names) == 1 and not is_listing(costs):
+        return [costs]
+    listed = list_names_once(costs)
+    if len(names) == len(listed) == 1:
+        return listed
+    if not listed or set(listed) != set(names):
+        rule = f"a mapping from each limit, {safe_repr(names)}, to its column, as a list could be in another order"
+        raise InvalidOutcome.must_be(ErrorCode.WRONG_TYPE, "costs", costs, rule)
+    return names
+
+
+def read_actions(policy: BasePolicy, columns: Mapping[Any, Any], asked: ColumnNames) -> Any:
+    """Return the played actions: arms (n,) from one column, or features (n, d) from several."""
+    safe: Any = getattr(policy, "safe_action", None)
+    arms = hasattr(policy, "arms") or (safe is not None and safe.arm is not None)
+    if arms and (asked.action is None or asked.context is not None):
+        fact = f"context is {safe_repr(asked.context)}, and this policy chooses among arms"
+        raise InvalidActions.conflict(
+            "action", asked.action, fact, "give the column of the played arm (action=...) and no context"
+        )
+    if arms:
+        return read_arms(policy, columns, asked.action, asked.names)
+    if asked.context is None or asked.action is not None or asked.names is not None:
+        fact = f"context is {safe_repr(asked.context)}, and this policy learns from features"
+        raise InvalidActions.conflict(
+            "action", asked.action, fact, "list the feature columns in order (context=[...]) and give no action"
+        )
+    listed = [asked.context] if isinstance(asked.context, str) else list_names_once(asked.context)
+    if not listed:
+        rule = "a list that names every feature column once"
+        raise InvalidActions.must_be(ErrorCode.WRONG_TYPE, "context", asked.context, rule)
+    return np.column_stack([get_numeric_column(columns, name, "context", InvalidActions) for name in listed])
+
+
+def read_arms(policy: BasePolicy, columns: Mapping[Any, Any], name: Any, names: Any) -> Ints:
+    """Return the arms (n,) of a column, given by index or by name."""
+    column, at = get_column(columns, name, "action", InvalidActions), f"the column {safe_repr(name)}"
+    if names is not None:
+        return match_arm_names(policy, column, at, names)
+    if column.size and column.dtype.kind not in "iu":
+        rule = "an arm's index from 0, or give names=[...], the names of all arms in order"
+        what = f"an entry of {at}, of type {column.dtype},"
+        raise InvalidActions.must_be(ErrorCode.COLUMN_WRONG_TYPE, what, column.tolist()[0], rule)
+    for row in {int(column.argmin()), int(column.argmax())} if column.size else ():
+        with name_row(row, "frame"):
+            policy.check_logged_actions(column[row : row + 1])
+    return column.astype(np.int64)
+
+
+def match_arm_names(policy: BasePolicy, column: Any, at: str, names: Any) -> Ints:
+    """Return the arms (n,) whose names a column holds."""
+    listed = list_names_once(names)
+    count = getattr(policy, "arms", max(len(listed), 1))
+    if len(listed) != count:
+        rule = f"a list of the names of {count} arms in order, each once"
+        raise InvalidActions.must_be(ErrorCode.WRONG_TYPE, "names", names, rule)
+    labels = column.tolist()
+    absent = np.array([type(label).__name__ in NOTHINGS for label in labels], dtype=np.bool_)
+    if absent.any():
+        raise InvalidActions(ErrorCode.MISSING_VALUE, "{problem}", problem=find_missing_rows(at, absent))
+    arms = {label: arm for arm, label in enumerate(listed)}
+    list_unique_names(labels, at, InvalidActions)
+    matched = [arms.get(label) for label in labels]
+    if None in matched:
+        row = matched.index(None)
+        rule = f"one of the actions {safe_repr(listed)}{suggest_column(labels[row], listed)}"
+        raise InvalidActions.must_be(ErrorCode.UNKNOWN_ACTION, f"row {row} of {at}", labels[row], rule)
+    return np.array(matched, dtype=np.int64)
+
+
+# A problem's frame: every column has the name that the problem declares.
+
+
+def map_columns(given: Any, names: Any, what: str) -> dict[str, Any]:
+    """Return the column of every name; by default its own."""
+    if given is not None and not isinstance(given, Mapping):
+        rule = "a mapping from the problem's names to columns, or None"
+        raise InvalidOutcome.must_be(ErrorCode.WRONG_TYPE, what, given, rule)
+    mapping = {} if given is None else check_mapping(given, what, InvalidOutcome)
+    for name in mapping:
+        if name not in names:
+            raise InvalidOutcome.must_be_one_of(ErrorCode.UNKNOWN_NAME, f"a name in {what}", name, names)
+    columns = {name: mapping.get(name, name) for name in names}
+    twice = [column for column in columns.values() if list(columns.values()).count(column) > 1]
+    if twice:
+        raise InvalidOutcome(
+            ErrorCode.DUPLICATE_NAME,
+            "{what} maps two names to the column {twice}; every name needs its own column",
+            what=what,
+            twice=safe_repr(twice[0]),
+        )
+    return columns
+
+
+def read_problem_values(policy: ProblemPolicy, columns: Mapping[Any, Any], reward: Any, costs: Any) -> Floats:
+    """Return the values (n, 1 + m) of all rows, scaled and signed."""
+    problem, signs = policy.problem, np.concatenate([[1.0], policy.thresholds.signs])
+    mapping = {problem.reward.name: problem.reward.name if reward is None else reward}
+    mapping |= map_columns(costs, tuple(problem.limits), "costs")
+    rows = []
+    for name, signal in problem.signals.items():
+        what, other = ("costs", f"costs={{{name!r}: ...}}") if name in problem.limits else ("reward", "reward='...'")
+        hint = f"; give {other} where it has another name"
+        rows.append(scale_column(signal, name, get_numeric_column(columns, mapping[name], what, hint=hint)))
+    return np.asarray(np.column_stack(rows) * signs)
+
+
+def scale_column(signal: Reward | Limit, name: str, values: Floats) -> Floats:
+    """Return outcomes scaled to [0, 1], or raise with the row that is out of range."""
+    beyond = ~((values >= signal.low) & (values <= signal.high))
+    if beyond.any():
+        row = int(np.argmax(beyond))
+        with name_row(row, "frame"):
+            scale_outcome(signal, name, float(values[row]))
+    return np.asarray((values - signal.low) / (signal.high - signal.low))
+
+
+def read_problem_actions(policy: ProblemPolicy, columns: Mapping[Any, Any], action: Any, context: Any) -> Floats:
+    """Return the rows (n, 2 + numbers + segments) of actions and contexts."""
+    problem = policy.problem
+    mapping = map_columns(context, problem.context_names, "context")
+
+    def read_texts(column: Any, what: str, hint: str, take: Callable[[Any], Any]) -> list[Any]:
+        """Return the parsed values of a column of names; an error names the first row."""
+        texts = get_column(columns, column, what, InvalidActions, hint).tolist()
+        list_unique_names(texts, f"the column {safe_repr(column)}", InvalidActions)
+        return map_unique(texts, partial(parse_at_row, texts, take))
+
+    column, hint = ("action", "; give action='...' where it has another name") if action is None else (action, "")
+    numbered = read_texts(column, "action", hint, problem.get_action_index)
+    contexts: dict[str, Any] = {}
+    for name, (low, high) in problem.ranges:
+        hint = f"; give context={{{name!r}: ...}} where it has another name"
+        values = get_numeric_column(columns, mapping[name], "context", InvalidActions, hint)
+        beyond = ~((values >= low) & (values <= high))
+        if beyond.any():
+            row = int(np.argmax(beyond))
+            found = describe_range_error(name, float(values[row]), low, high)
+            raise InvalidActions(ErrorCode.INVALID_ROW, "row {row} of the frame: {found}", row=row, found=found)
+        contexts[name] = values
+    for name in problem.divisions:
+        hint = f"; give context={{{name!r}: ...}} where it has another name"
+        contexts[name] = read_texts(mapping[name], "context", hint, partial(parse_segment, name))
+    return build_rows(problem, numbered, contexts)
+
+
+def parse_segment(division: str, segment: Any) -> float:
+    """Return the hash of a segment."""
+    return float(hash_segment(check_segment_name(segment, division)))
+
+
+def parse_at_row(values: list[Any], take: Callable[[Any], Any], value: Any) -> Any:
+    """Return a parsed value of a column; an error names the first row that has it."""
+    try:
+        return take(value)
+    except StagewiseError:
+        kind = type(value)
+        row = next(i for i, other in enumerate(values) if other is value or (type(other) is kind and other == value))
+        with name_row(row, "frame"):
+            return take(value)

@@ -1,0 +1,344 @@
+"""OPB and CAPS over arms: one safe mixture of arms per round; and what all policies over arms share."""
+
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property
+from itertools import product
+from typing import Any, ClassVar
+
+import numpy as np
+
+from stagewise.engine.compile import Floats, Ints, as_python
+from stagewise.engine.layout import ENFORCES_LIMITS, OFFERS_SAFE, SAFE_INDEX
+from stagewise.engine.limits import HORIZON_EXCEEDED
+from stagewise.engine.round import EVERY, MIXTURE, RoundSpec
+from stagewise.models.arms import (
+    RADII,
+    RANGED,
+    RATES,
+    ArmRadius,
+    ArmsModel,
+    build_rate_ends,
+    compute_confidence,
+    compute_lows,
+    get_arm_means,
+    get_interval_kind,
+    get_kept_intervals,
+    split_delta,
+    tighten_arm,
+)
+from stagewise.models.model_block import iter_model_blocks
+from stagewise.policies.decisions import attach_round, build_mixture_decision
+from stagewise.policies.function_mixture import RoundActions, build_safe_decision
+from stagewise.policies.policy import BasePolicy, PlayedAction, State
+from stagewise.policies.settings import (
+    CAUSES,
+    CERTIFICATE,
+    Optimism,
+    SafePolicy,
+    check_probability,
+    check_safe_range,
+    compute_ceilings,
+    compute_certificate_numbers,
+    copy_settings,
+    get_optimism_switch,
+    parse_cost_bounds,
+    require_arm,
+    set_derived,
+    set_rounds,
+)
+from stagewise.problem.actions import ALL, Arms, Flags
+from stagewise.problem.checks import (
+    PerSignal,
+    as_array,
+    check_bool,
+    check_choice,
+    check_integer_at_least,
+    check_per_signal,
+    check_size,
+)
+from stagewise.problem.errors import ErrorCode, InvalidActions, InvalidProblem
+from stagewise.problem.thresholds import Thresholds, resolve_thresholds
+from stagewise.records.decision import Decision
+from stagewise.records.random_key import RandomKey
+
+ARM_MEANS, KEPT_INTERVALS, TIGHTEN_ARM = as_python(get_arm_means), as_python(get_kept_intervals), as_python(tighten_arm)
+NO_FEATURES = np.empty(0)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ArmsPolicy(SafePolicy):
+    """The settings of a policy that plays a safe mixture of arms: actions without features, known by their index."""
+
+    arms: int
+    """The number of arms."""
+    horizon: int | None = None
+    """The number of rounds for which the intervals hold; None: all rounds."""
+    noise: PerSignal | None = None
+    """R: outcomes are R-sub-Gaussian around their means, for all signals or for each; None: they lie in [0, 1]."""
+    radius: ArmRadius | None = None
+    """The kind of confidence interval of an arm (docs/theory/arms.md). None: the default for outcomes in [0, 1], or
+    "hoeffding" with `noise`."""
+    separate_models: bool = False
+    """Learn each signal when it arrives, without waiting for the others, in a model of its own."""
+
+    model: ArmsModel = field(init=False, repr=False)
+
+    default_radius: ClassVar[ArmRadius] = "kl"
+    round_spec: ClassVar[RoundSpec] = RoundSpec(arms=1, rule=MIXTURE)
+    mixes: ClassVar[bool] = True
+
+    @property
+    def switches(self) -> int:
+        """The switches of its rule (see `kernels.constraints`)."""
+        return OFFERS_SAFE | ENFORCES_LIMITS | get_optimism_switch(self)
+
+    @property
+    def last_numbers(self) -> list[float]:
+        """The last numbers of the settings, which its rule reads."""
+        return []
+
+    def __post_init__(self) -> None:
+        copy_settings(self)
+        separate_models = check_bool(self.separate_models, "separate_models")
+        set_derived(self, radius=resolve_radius(self, self.default_radius))
+        safe = require_arm(self.safe_action, check_size(self.arms, "arms"))
+        thresholds = resolve_thresholds(self.threshold, safe)
+        ceilings = compute_ceilings(thresholds, self.cost_bound, 0.0 if self.requires_unit_range else None)
+        bounds = parse_cost_bounds(self.cost_bound, thresholds.names)
+        if not np.isfinite(bounds).all():
+            rule = "a number, since an arm without data could otherwise have any cost and would never be tried"
+            raise InvalidProblem.must_be(ErrorCode.MISSING_VALUE, "cost_bound", None, rule)
+        if self.requires_unit_range:
+            check_safe_range(safe, thresholds, "rescale, or give `noise`")
+        signals = count_shares(len(thresholds.names), check_bool(self.split_delta, "split_delta"))
+        values = safe.reward, thresholds.signed_safe
+        model = build_arms_model(self, thresholds, signals, max(1.0, *bounds), *values)
+        model = replace(model, separate_models=separate_models)
+        spec = self.round_spec._replace(separate_models=int(separate_models))
+        set_derived(self, model=model, round_spec=spec)
+        set_rounds(
+            self, spec, thresholds, ceilings, tuple(model.build_blocks()),
+            switches=self.switches, safe_index=int(safe.arm or 0), last=self.last_numbers,
+        )  # fmt: skip
+
+    @property
+    def interval_shares(self) -> tuple[float, ...]:
+        m, delta = self.thresholds.values.size, float(self.delta)
+        signals = count_shares(m, self.split_delta)
+        if self.radius != "rates":
+            return (delta / signals,) * (1 + m)
+        upper, other = split_delta(signals - 1)
+        return (delta * 2.0 * other, *([delta * (upper + other)] * m))
+
+    @cached_property
+    def why_unit_range(self) -> str:  # type: ignore[override]
+        return explain_unit_range(self)
+
+    def choose(self, state: State, actions: Any, draw: RandomKey) -> Decision:
+        eligible, safe_index = check_arms(actions, self.arms), self.layout.item(SAFE_INDEX)
+        if self.horizon is not None and count_most_pulls(self.layout, state.memory) >= self.horizon:
+            offer = RoundActions(self.arms, eligible, safe_index, safe_index, None)  # the radii hold up to the horizon
+            return build_safe_decision(offer, self.thresholds, draw.round, CAUSES[HORIZON_EXCEEDED])
+        result = self.rounds.play(state.memory, list_arms(self.arms), eligible, draw)
+        arm = result.code if result.code >= 0 else safe_index
+        decision = build_mixture_decision(result, arm, self.thresholds, draw.round)
+        return attach_round(decision, result, state.memory, self.thresholds)
+
+    def locate(self, played: PlayedAction) -> tuple[Floats, int]:
+        return locate_arm(played)
+
+    def locate_rows(self, actions: Any) -> tuple[Floats, Ints]:
+        return locate_arms(actions)
+
+    def check_logged_actions(self, actions: Any) -> Ints:
+        return check_logged_arms(actions, self.arms)
+
+    def learn_log(self, state: State, actions: Any, values: Any) -> State:
+        return learn_arms_log(self, state, actions, values)
+
+    def get_round_spec(self, actions: Any) -> RoundSpec | None:
+        return self.rounds.spec if actions.dimension == 0 else None
+
+    def build_run_memory(self, offered: Any, features: Floats, fresh: bool, learned: State | None = None) -> Floats:
+        return self.rounds.start_run(None if learned is None else learned.memory, features, True)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class OPB(ArmsPolicy):
+    """The paper's Algorithm 3: with probability 1 − δ the mixture of every round keeps its limits in expectation.
+
+    The cost of an arm that was never pulled can be as large as `cost_bound`. Outcomes lie in [0, 1] and have
+    likelihood-ratio intervals (`radius="kl"`), which are narrow where costs are rare, such as one opt-out in a hundred
+    (docs/theory/arms.md). With `noise`, outcomes can be any R-sub-Gaussian numbers ("hoeffding"); "paper" assumes that
+    they are 1-sub-Gaussian. Without a horizon the intervals hold for all rounds.
+
+    Raises:
+        InvalidProblem: A setting is invalid or conflicts with another.
+
+    Example:
+        >>> from stagewise.problem.actions import Arms
+        >>> from stagewise.problem.safe_action import SafeAction
+        >>> policy = OPB(arms=3, safe_action=SafeAction(arm=0, reward=0.1, cost=0.0), threshold=0.2)
+        >>> policy.decide(policy.start(), Arms(3), RandomKey()).probabilities
+        array([0.8, 0.2, 0. , 0. ])
+    """
+
+    theorem: ClassVar[str] = "arms"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ArmsCAPS(ArmsPolicy):
+    """Certified posterior sampling over arms: with probability 1 − δ every round's mixture keeps its limits.
+
+    A posterior sample of every arm's means proposes a safe mixture. It is played if the data certify that its regret
+    is at most C times its uncertainty; otherwise the optimistic mixture, mixed with the safe action until it is safe,
+    is played (docs/theory/caps.md). Outcomes lie in [0, 1] and have likelihood-ratio intervals, which are narrow where
+    costs are rare: `radius="rates"` is sharpest for rates near the limits and spends most of δ on the upper bounds of
+    costs. With `noise`, outcomes can be any R-sub-Gaussian numbers ("hoeffding").
+
+    Raises:
+        InvalidProblem: A setting is invalid or conflicts with another.
+
+    Example:
+        >>> from stagewise.problem.actions import Arms
+        >>> from stagewise.problem.safe_action import SafeAction
+        >>> policy = ArmsCAPS(arms=3, safe_action=SafeAction(arm=0, reward=0.1, cost=0.0), threshold=0.2)
+        >>> policy.decide(policy.start(), Arms(3)).pessimistic_cost.round(6)
+        array([0.2])
+    """
+
+    posterior_scale: float = 0.7
+    """ν: the scale of posterior samples, in posterior standard deviations; 0: greedy."""
+    certificate_factor: float = 5.0
+    """C ≥ 1: the largest certified regret of a proposal, in units of its uncertainty."""
+    reward_bound: float = 1.0
+    """An upper bound on all mean rewards."""
+    optimism: Optimism = field(init=False, default="inflated")
+    reward_confidence_scale: float | None = field(init=False, default=None)
+    cost_confidence_scale: float = field(init=False, default=1.0)
+
+    round_spec: ClassVar[RoundSpec] = RoundSpec(arms=1, rule=MIXTURE, sampled=EVERY)
+    default_radius: ClassVar[ArmRadius] = "rates"
+
+    @property
+    def switches(self) -> int:
+        return CERTIFICATE
+
+    @property
+    def last_numbers(self) -> list[float]:
+        return compute_certificate_numbers(self, self.safe_action.reward)
+
+
+# What all policies over arms share, with limits or without.
+
+
+def resolve_radius(policy: Any, default: ArmRadius) -> Any:
+    """Return the radius, or the default where none is given."""
+    if policy.radius is not None:
+        return policy.radius
+    return default if policy.noise is None else "hoeffding"
+
+
+def build_arms_model(
+    policy: Any, thresholds: Thresholds, signals: int, blind: float, reward: float | None, costs: Floats | None
+) -> ArmsModel:
+    """Return the model of the arms; δ is shared by `signals` signals."""
+    names, radius = ("reward", *thresholds.names), check_choice(policy.radius, RADII, "radius")
+    rounds = None if policy.horizon is None else check_integer_at_least(policy.horizon, "horizon", 1)
+    if radius in RANGED and policy.noise is not None:
+        fact = f"radius is {radius!r}, which needs outcomes in [0, 1] and no noise"
+        raise InvalidProblem.conflict("noise", policy.noise, fact, "leave noise out or use radius='hoeffding'")
+    if radius in RANGED and rounds is not None:
+        fact = f"radius is {radius!r}, which holds for all rounds"
+        raise InvalidProblem.conflict("horizon", rounds, fact, "leave horizon out or use radius='hoeffding'")
+    kind, lows = get_interval_kind(radius, rounds), compute_lows(thresholds.signs)
+    delta = check_probability(policy.delta, "delta")
+    confidence, ends = compute_confidence(kind, delta, policy.arms, signals, rounds), None
+    if kind == RATES:
+        safe = signals > 1  # without limits there is no safe arm
+        is_known = np.array([safe and reward is not None, *np.full(len(names) - 1, costs is not None)])
+        reference = np.array([0.5, *(thresholds.limits - lows[1:])])
+        ends = build_rate_ends(delta, signals - 1, policy.arms - is_known, reference)
+        confidence = float(ends[1:].max())
+    usual = 1.0 if radius == "paper" else 0.5  # numbers in [0, 1] are ½-sub-Gaussian
+    return ArmsModel(
+        arms=policy.arms,
+        signals=len(names),
+        noise=check_per_signal(usual if policy.noise is None else policy.noise, names, "noise"),
+        lows=lows,
+        kind=kind,
+        confidence=confidence,
+        blind=blind,
+        reward=reward,
+        costs=costs,
+        ends=ends,
+    )
+
+
+def count_shares(costs: int, is_split: bool) -> int:
+    """Return the number of signals that share δ; without sharing, as for one cost."""
+    return 1 + (costs if is_split else 1)
+
+
+def explain_unit_range(policy: Any) -> str:
+    """Return why outcomes must lie in [0, 1]; empty: they need not."""
+    if policy.noise is not None or policy.radius == "paper":
+        return ""
+    return f"the radius {policy.radius!r} needs that range, so rescale, or use radius='hoeffding' and give `noise`"
+
+
+def count_most_pulls(layout: Ints, memory: Floats) -> float:
+    """Return the largest number of pulls of an arm, by any signal."""
+    return max(float(ARM_MEANS(part, memory).pulls.max()) for part in iter_model_blocks(layout, memory))
+
+
+def check_arms(actions: Any, arms: int) -> Flags:
+    """Return which arms are eligible; the safe arm always is."""
+    if actions is None:
+        return ALL
+    if not isinstance(actions, Arms) or actions.count != arms:
+        what = f"{actions!r}" if isinstance(actions, Arms) else type(actions).__name__
+        text = f"the actions are {what}; this policy chooses among Arms({arms})"
+        raise InvalidActions(ErrorCode.UNSUPPORTED_ACTIONS, text)
+    return actions.eligible
+
+
+def check_logged_arms(actions: Any, arms: int) -> Ints:
+    """Return logged arms, one per row."""
+    rule = f"a list of whole numbers from 0 to {arms - 1}"
+    rows = as_array(actions, "the logged arms", InvalidActions, rule)
+    if rows.ndim != 1 or rows.dtype.kind not in "iu" or not np.all((rows >= 0) & (rows < arms)):
+        raise InvalidActions(ErrorCode.UNKNOWN_ACTION, f"the logged arms must be {rule}")
+    return rows.astype(np.int64)
+
+
+@cache
+def list_arms(arms: int) -> Floats:
+    """Return the arms as actions without features (K, 0)."""
+    empty = np.empty((arms, 0))
+    empty.flags.writeable = False  # as all actions are: kernels are compiled once
+    return empty
+
+
+def locate_arm(played: PlayedAction) -> tuple[Floats, int]:
+    """Return the features of a played arm, which are none, and its index."""
+    return NO_FEATURES, int(played.action)
+
+
+def locate_arms(actions: Any) -> tuple[Floats, Ints]:
+    """Return the features of logged arms, which are none, and their indices."""
+    return np.empty((len(actions), 0)), actions
+
+
+def learn_arms_log(policy: Any, state: State, actions: Any, values: Any) -> State:
+    """Learn a log as one batch; with "rates" the saved intervals are tightened once, after all rows."""
+    if policy.radius != "rates":
+        return BasePolicy.learn_log(policy, state, actions, values)
+    blocks = list(iter_model_blocks(policy.layout, state.memory))
+    intervals = [KEPT_INTERVALS(block, state.memory).rows.copy() for block in blocks]
+    state = BasePolicy.learn_log(policy, state, actions, values)
+    for block, before in zip(blocks, intervals, strict=True):
+        KEPT_INTERVALS(block, state.memory).rows[:] = before
+        for arm, signal in product(range(block.size), range(block.signals)):
+            TIGHTEN_ARM(block, arm, signal, policy.settings, state.memory)
+    return state

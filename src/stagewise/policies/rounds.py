@@ -1,0 +1,287 @@
+"""The rounds of a policy in compiled code: kernels of its models and its rule, its settings and memory as arrays."""
+
+from collections.abc import Callable, Sequence
+from functools import cache, cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from stagewise.engine.batch import build_log_learner
+from stagewise.engine.compile import Flags, Floats, Ints, as_python, get_batch_rows
+from stagewise.engine.layout import (
+    CACHE_DISABLED,
+    CACHED,
+    CAPACITY,
+    FIRST_OFFSET,
+    LIMITS,
+    MODEL_BLOCKS,
+    get_known_actions,
+    is_memory_header_valid,
+    memory_size,
+)
+from stagewise.engine.memory import build_memory_kernels
+from stagewise.engine.round import RoundSpec, build_round, scratch_size, work_size
+from stagewise.engine.workspace import Workspace, answer_size, fill_estimates, get_decision_views, get_workspace
+from stagewise.files.paths import GIB, get_total_memory
+from stagewise.models.model_block import ModelBlockSpec
+from stagewise.problem.errors import ErrorCode, InvalidProblem
+from stagewise.records.random_key import RandomKey
+
+NEW = tuple.__new__  # builds named tuples in half the time of their own constructor
+LARGE = 2**24  # numbers; fewer fit into the memory of any machine
+NOTHING: Floats = np.empty(0)
+MEMORY_SIZE, IS_HEADER_VALID = as_python(memory_size), as_python(is_memory_header_valid)
+ANSWER_SIZE, SCRATCH_SIZE, WORK_SIZE = as_python(answer_size), as_python(scratch_size), as_python(work_size)
+GET_WORKSPACE, GET_KNOWN_ACTIONS = as_python(get_workspace), as_python(get_known_actions)
+GET_DECISION_VIEWS, FILL_ESTIMATES = as_python(get_decision_views), as_python(fill_estimates)
+
+
+def allocate_aligned(size: int) -> Floats:
+    """Return zeros aligned to 64 bytes: rounds on unaligned rows take a third longer."""
+    if size > LARGE and 8 * size > get_total_memory():
+        raise InvalidProblem(
+            ErrorCode.TOO_LARGE,
+            f"the state for this many features or actions needs about {8 * size / GIB:,.0f} GiB, and this machine has "
+            f"{get_total_memory() / GIB:,.0f}; use fewer features, since a regression of d features keeps d² numbers",
+        )
+    buffer = np.empty(size + 8)
+    buffer[:] = 0.0
+    first = -buffer.ctypes.data % 64 // 8
+    return buffer[first : first + size]
+
+
+def assemble_arrays(
+    head: Sequence[int],
+    constraints: Floats,
+    safe: Floats,
+    blocks: Sequence[ModelBlockSpec],
+    declared: Floats = NOTHING,
+    last: Sequence[float] = (),
+) -> tuple[Ints, Floats]:
+    """Return the layout and the settings of a policy; `head` is switches, sampling, safe index (`kernels.layout`).
+
+    `declared` are r₀ and c₀ where every round names its safe action; `last` are the last numbers of the settings.
+    """
+    switches, sampling, safe_index = head
+    limits, offset = (constraints.size - 3) // 3, constraints.size + safe.size + declared.size
+    integers, numbers = [limits, len(blocks), switches, safe.size, sampling, safe_index], [constraints, safe, declared]
+    for block in blocks:
+        integers += [*block.integers, offset]
+        numbers.append(block.floats)
+        offset += block.floats.size
+    return np.array(integers, dtype=np.int64), np.concatenate([*numbers, np.array(last, dtype=np.float64)])
+
+
+class RoundResult(NamedTuple):
+    """The result of a round's kernel."""
+
+    code: int  # the candidate played, or minus the reason for the safe action
+    answer: Floats
+    scratch: Floats
+    layout: Ints
+    settings: Floats
+    features: Floats  # (K, d)
+    eligible: Flags
+
+    @property
+    def workspace(self) -> Workspace:
+        """The bounds of the candidates and the scores of the rule."""
+        return GET_WORKSPACE(self.layout, len(self.features), self.scratch)
+
+    @property
+    def estimates(self) -> Floats:
+        """The signed estimates of every signal and candidate (1 + m, K + 1), the safe action last."""
+        bounds = self.workspace.bounds
+        estimates = np.empty((bounds.shape[0], bounds.shape[2]))
+        FILL_ESTIMATES(self.layout, bounds, estimates)
+        return estimates
+
+
+class RoundResources(NamedTuple):
+    """The kernels of rounds and the sizes of their arrays."""
+
+    decide: Callable[..., int]
+    learn: Callable[..., None]
+    answer: int
+    scratch: int
+    work: int
+
+
+@cache
+def get_round_resources(
+    round_spec: RoundSpec, limits: int, block_count: int, dimension: int, count: int, coordinates: int
+) -> RoundResources:
+    """Return the kernels and array sizes of rounds with this spec and these sizes."""
+    played, sizes = build_round(with_sizes(round_spec, limits, block_count)), (limits, count, coordinates)
+    answer, scratch, work = ANSWER_SIZE(limits, dimension), SCRATCH_SIZE(*sizes, False), WORK_SIZE(*sizes, True)
+    return RoundResources(played.decide, played.learn, answer, scratch, work)
+
+
+def with_sizes(round_spec: RoundSpec, limits: int, block_count: int) -> RoundSpec:
+    """Return the spec of a round with this number of limits and models."""
+    several, single = int(round_spec.mixes and limits > 1), int(limits == 1)
+    return round_spec._replace(several=several, single=single, block_count=block_count)
+
+
+@cache
+def get_initializer(round_spec: RoundSpec) -> Any:
+    """Return the function that initialises a memory; it runs once, so it is not compiled."""
+    return as_python(build_memory_kernels(*round_spec.models).start)
+
+
+class Growth(NamedTuple):
+    """How a memory grows."""
+
+    first: int  # the capacity of a new memory
+    most: int  # the largest capacity
+    next_capacity: Callable[[Ints, Floats, int], int]  # what the next observation may need
+    count_free_rows: Callable[[Ints, Floats, int], int]  # observations that there is room for, at least
+    is_of_coordinates: bool  # capacity counts the coordinates of a model
+
+
+class Rounds:
+    """The rounds of a policy: which models and rule, and its layout and settings (`kernels.layout`).
+
+    A memory is one array. `growth` is None where its size is fixed; `caches` says that candidates that recur are
+    cached in it.
+    """
+
+    def __init__(
+        self, spec: RoundSpec, layout: Ints, settings: Floats, growth: Growth | None = None, caches: bool = True
+    ) -> None:
+        self.spec, self.layout, self.settings = spec, layout, settings
+        self.growth, self.caches = growth, caches
+        self.first_capacity = growth.first if growth else 0
+        self._resources: dict[tuple[int, int, int], RoundResources] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the state of a copy or a pickle, without kernels."""
+        return {name: value for name, value in vars(self).items() if name != "sized_spec"} | {"_resources": {}}
+
+    @cached_property
+    def sized_spec(self) -> RoundSpec:
+        """The spec with its number of limits and models."""
+        return with_sizes(self.spec, *self.sizes)
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """The number of limits and of model blocks."""
+        return int(self.layout[LIMITS]), int(self.layout[MODEL_BLOCKS])
+
+    def start(self) -> Floats:
+        """Return the memory before any outcome."""
+        memory = allocate_aligned(MEMORY_SIZE(self.layout, 0, self.first_capacity))
+        get_initializer(self.spec)(self.layout, self.settings, self.first_capacity, memory, NOTHING)
+        if not self.caches:
+            memory[CACHED] = CACHE_DISABLED
+        return memory
+
+    def fits(self, memory: Floats) -> bool:
+        """Return whether a memory can belong to these rounds, by its header."""
+        if memory.ndim != 1 or memory.size < FIRST_OFFSET + self.layout[MODEL_BLOCKS]:
+            return False
+        cached, capacity, most = memory[CACHED], memory[CAPACITY], self.growth.most if self.growth else 0
+        if not (CACHE_DISABLED <= cached <= memory.size and 0 <= capacity <= most):  # false for NaN too
+            return False
+        if cached != int(cached) or capacity != int(capacity):
+            return False
+        if memory.size != MEMORY_SIZE(self.layout, int(cached), int(capacity)):
+            return False
+        return bool(IS_HEADER_VALID(self.layout, memory))
+
+    def play(
+        self,
+        memory: Floats,
+        features: Floats,
+        eligible: Flags,
+        draw: RandomKey,
+        arrays: tuple[Ints, Floats] | None = None,
+    ) -> RoundResult:
+        """Run a round on these candidates (K, d); `arrays` are the layout and settings of a round of its own."""
+        layout, settings = arrays or (self.layout, self.settings)
+        needs = self.get_resources(memory, features.shape[1], len(features))
+        answer, scratch = np.empty(needs.answer), np.empty(needs.scratch)
+        code = needs.decide(features, eligible, layout, settings, memory, answer, scratch, *draw)
+        return NEW(RoundResult, (code, answer, scratch, layout, settings, features, eligible))
+
+    def learn(
+        self,
+        memory: Floats,
+        features: Floats,
+        index: int,
+        step: float,
+        values: Floats,
+        arrays: tuple[Ints, Floats] | None = None,
+    ) -> Floats:
+        """Learn the outcome of an action, in place where there is room, and return the memory."""
+        memory, (layout, settings) = self.enlarge(memory), arrays or (self.layout, self.settings)
+        needs = self.get_resources(memory, features.size, int(memory.item(CACHED)))
+        needs.learn(features, index, step, values, layout, settings, memory, np.empty(needs.work))
+        return memory
+
+    def learn_rows(self, memory: Floats, features: Floats, indices: Ints, outcomes: Floats) -> Floats:
+        """Learn rows as one batch, bitwise equal to row by row, and return the memory."""
+        learn_rows, done, growth = build_log_learner(self.sized_spec), 0, self.growth
+        while done < len(outcomes):
+            memory = self.enlarge(memory)
+            free = growth.count_free_rows(self.layout, memory, growth.most) if growth else len(outcomes)
+            end = min(done + min(free, get_batch_rows(learn_rows)), len(outcomes))
+            needs, rows = self.get_resources(memory, features.shape[1], int(memory.item(CACHED))), slice(done, end)
+            arrays = self.layout, self.settings, memory, np.empty(needs.work)
+            learn_rows(features[rows], indices[rows], outcomes[rows], *arrays)
+            done = end
+        return memory
+
+    def get_resources(self, memory: Floats, dimension: int, count: int) -> RoundResources:
+        """Return the kernels and array sizes of rounds of this size."""
+        size = int(memory.item(CAPACITY)) if self.growth and self.growth.is_of_coordinates else dimension
+        found = self._resources.get((dimension, count, size))
+        if found is None:
+            found = get_round_resources(self.spec, *self.sizes, dimension, count, size)
+            self._resources[dimension, count, size] = found
+        return found
+
+    def enlarge(self, memory: Floats) -> Floats:
+        """Return the memory, enlarged where the next observation may need it."""
+        if self.growth is None:
+            return memory
+        return self.widen(memory, self.growth.next_capacity(self.layout, memory, self.growth.most))
+
+    def widen(self, memory: Floats, capacity: int) -> Floats:
+        """Return the memory with at least this capacity."""
+        if capacity <= memory.item(CAPACITY):
+            return memory
+        changed = allocate_aligned(MEMORY_SIZE(self.layout, int(memory.item(CACHED)), capacity))
+        build_memory_kernels(*self.spec.models).widen(self.layout, memory, capacity, changed)
+        return changed
+
+    def cache(self, memory: Floats, offered: Floats) -> Floats:
+        """Return the memory with these candidates cached if they are the first; else with the cache disabled."""
+        cached = GET_KNOWN_ACTIONS(self.layout, self.settings, memory).cached
+        if memory[CACHED] == CACHE_DISABLED or np.array_equal(offered, cached):
+            return memory
+        return self.rebuild(memory, offered if len(cached) == 0 else offered[:0], int(memory[CAPACITY]))
+
+    def rebuild(self, memory: Floats, candidates: Floats, capacity: int) -> Floats:
+        """Return the same memory with these cached candidates and this capacity."""
+        changed = allocate_aligned(MEMORY_SIZE(self.layout, len(candidates), capacity))
+        work = np.empty(2 * max(candidates.shape[1], capacity, 1) + len(candidates) + 8)
+        change = build_memory_kernels(*self.spec.models).change
+        change(candidates, self.layout, self.settings, memory, capacity, changed, work)
+        return changed
+
+    def start_run(self, learned: Floats | None, features: Floats, fresh: bool) -> Floats:
+        """Return the memory that a compiled run begins with; candidates that are the same in every round are cached."""
+        if learned is None:
+            memory = self.start()
+        else:
+            memory = allocate_aligned(learned.size)
+            np.copyto(memory, learned)
+        if fresh or not self.caches:
+            return memory
+        memory = self.cache(memory, features)
+        if memory[CACHED] == CACHE_DISABLED:
+            raise InvalidProblem(
+                ErrorCode.STATE_MISMATCH, "the state was trained on another action list; use backend='python'"
+            )
+        return memory

@@ -9,7 +9,7 @@ from stagewise.policies.base_policy import NOTHING
 from stagewise.policies.cost_bounds import parse_cost_bounds
 from stagewise.problem.checks import check_per_signal
 from stagewise.problem.errors import StagewiseError
-from stagewise.worlds.custom_world import as_world
+from stagewise.worlds.world import as_world
 
 TOLERANCE = 1e-9
 

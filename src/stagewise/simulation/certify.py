@@ -42,7 +42,7 @@ from stagewise.simulation.plan import (
     get_versions,
 )
 from stagewise.simulation.run import RunSettings, compute_recorded_rounds, play_run
-from stagewise.worlds.world_kinds import get_world_kind
+from stagewise.worlds.world_families import get_world_kind
 
 POINTS = 20  # of the regret curves
 DEVICE_BATCH = 2**15  # runs that a GPU plays at once

@@ -19,9 +19,8 @@ from stagewise.problem.formatting import format_count, suggest_percent
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import NO_THRESHOLDS, Thresholds, resolve_thresholds
 from stagewise.rules.convex import compute_best_value
-from stagewise.worlds.base_world import BaseWorld
-from stagewise.worlds.custom_world import as_world
-from stagewise.worlds.world import NoisyWorld, World
+from stagewise.worlds.noisy_world import NoisyWorld
+from stagewise.worlds.world import BaseWorld, World, as_world
 
 BEST_ON_RAYS = as_python(compute_optimal_value_on_rays)
 

@@ -16,8 +16,7 @@ import stagewise
 from stagewise.agent.agent import Agent
 from stagewise.files.atomic_write import write_text
 from stagewise.files.paths import GIB, get_total_memory
-from stagewise.policies.policy import BasePolicy
-from stagewise.policies.policy import State
+from stagewise.policies.policy import BasePolicy, State
 from stagewise.policies.policy_encoding import encode_value, get_kinds
 from stagewise.policies.problem import Problem
 from stagewise.problem.checks import check_integer, unwrap_scalar

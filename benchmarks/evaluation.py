@@ -17,7 +17,7 @@ import numpy as np
 
 import stagewise as sw
 from stagewise.launch.decision_log import Log
-from stagewise.launch.evaluation.outcome_regression import assign_time_blocks, build_features, predict_outcomes
+from stagewise.launch.evaluation.estimators import assign_parts, build_features, predict_outcomes
 
 PLACES = 3
 CAMPAIGNS = {"all": 80, "men": 34, "women": 46}  # and how many items each has
@@ -57,7 +57,7 @@ def both(name: str, frame: dict[str, Any], candidate: Any) -> list[tuple[str, st
     indices = np.array([int(text.split()[1]) for text in frame["place"]]) - 1
     ours = sw.evaluate(log, problem, candidate[:, indices].T)
     expected = predict_outcomes(
-        build_features(log), log.actions, frame["click"], items, assign_time_blocks(log.rows), past=True
+        build_features(log), log.actions, frame["click"], items, assign_parts(log.rows, None), past=True
     )
     settings: dict[str, Any] = {
         "reward": frame["click"].astype(int),

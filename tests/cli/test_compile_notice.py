@@ -2,7 +2,7 @@
 
 import pytest
 
-from stagewise.cli.compile_notice import COMPILE_NOTICE, announce_compilation
+from stagewise.cli.console import COMPILE_NOTICE, announce_compilation
 
 event = pytest.importorskip("numba.core.event")
 

@@ -112,8 +112,8 @@ def test_every_option_stands_in_the_document() -> None:
 
 
 def test_every_check_stands_in_its_document() -> None:
-    from stagewise.launch.doctor.checks.registry import CHECK_NAMES
+    from stagewise.launch.doctor.finding_messages import CheckName
 
     document = (ROOT / "docs" / "how-to" / "check-a-log.md").read_text(encoding="utf-8")
-    for name in CHECK_NAMES:
+    for name in CheckName:
         assert f"| {name} |" in document, name

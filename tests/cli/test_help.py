@@ -14,7 +14,7 @@ import typer
 from tests.cli.commands import called
 
 from stagewise.cli import help_command
-from stagewise.cli.command_order import COMMAND_ORDER
+from stagewise.cli.console import COMMAND_ORDER
 from stagewise.cli.main import app
 
 ROOT = Path(__file__).parents[2]

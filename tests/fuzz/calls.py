@@ -216,7 +216,7 @@ CONSTRUCTORS: dict[str, Call] = {
             "check_assumptions": True,
         },
     ),
-    "Context": Call(sw.Context, {"features": [0.1], "segments": [1], "only": None}),
+    "Context": Call(sw.Context, {"features": [0.1], "segments": [1], "allowed": None}),
     "Reward": Call(
         sw.Reward,
         {
@@ -271,7 +271,7 @@ CONSTRUCTORS: dict[str, Call] = {
     "Agent": Call(sw.Agent, {"policy": PULLS, "seed": 0, "order": "decision", "name": "a", "windows": WINDOWS}),
     "Agent with a clock": Call(sw.Agent, {"policy": PULLS, "clock": float}),
     "Replica": Call(sw.Replica, {"snapshot": SNAPSHOT, "name": "pod-3", "round": 0}),
-    "OutcomeWindow": Call(sw.OutcomeWindow, {"length": "7d", "missing": 0.0}),
+    "OutcomeWindow": Call(sw.OutcomeWindow, {"duration": "7d", "missing": 0.0}),
     "doctor": Call(sw.doctor, {"log": LOG, "problem": LOGGED, "columns": {}, "alpha": 0.01, "accept": ["drift"]}),
     "doctor that proposes": Call(
         sw.doctor,

@@ -41,7 +41,7 @@ NAMES = (
 def calls(folder_path: Path) -> dict[str, Call]:
     agent, result = sw.Agent.load(folder_path / "agent.json"), sw.Result.load(folder_path / "result")
     certificate = sw.Certificate.load(folder_path / "certificate")
-    again = {"path": folder_path / "certificate", "fraction": 1.0, "seed": 0, "executor": None, "backend": None}
+    again = {"path": folder_path / "certificate", "replay_fraction": 1.0, "seed": 0, "executor": None, "backend": None}
     return {
         "Agent.save": Call(agent.save, {"path": "agent.json"}),
         "Agent.load": Call(sw.Agent.load, {"path": folder_path / "agent.json", "policy": PULLS}),
@@ -74,7 +74,7 @@ SPEC = """
 rounds = 3
 runs = 2
 seed = 0
-record = 2
+record_points = 2
 backend = "python"
 audit = false
 

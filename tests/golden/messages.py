@@ -54,8 +54,9 @@ def get_text(node: ast.expr) -> str:
 def iter_forms(call: ast.Call, form: str) -> Iterator[tuple[str, str, str]]:
     """Yield the code, the exception class and the sentence of an error made by one of the forms."""
     names, sentence = FORMS[form]
-    arguments = dict(zip(names, call.args, strict=True))
-    texts = {name: f"{{{name}}}" if name in VALUES else get_text(node) for name, node in arguments.items()}
+    arguments = dict(zip(names, call.args, strict=False))  # fewer where some are starred
+    texts = {name: get_text(arguments[name]) if name in arguments else f"{{{name}}}" for name in names}
+    texts |= {name: f"{{{name}}}" for name in VALUES}
     codes = [FIXED_CODES[form]] if form in FIXED_CODES else iter_codes(arguments["code"])
     assert isinstance(call.func, ast.Attribute)
     for code in codes:

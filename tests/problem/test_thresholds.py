@@ -22,7 +22,7 @@ from stagewise import (
     Reward,
     SafeAction,
 )
-from stagewise.launch.forecast.cases import build_cases
+from stagewise.launch.forecast.case_forecast import build_cases
 from stagewise.problem.errors import ErrorCode
 from stagewise.problem.thresholds import parse_threshold, resolve_thresholds
 

@@ -12,10 +12,10 @@ from tests.server.logs import problem
 from tests.server.server_helpers import NAME, drop_snapshots, learned, played, serve_problem, user
 
 import stagewise as sw
-from stagewise.cli.log_import import build_offline_log, read_log
+from stagewise.cli.server_startup import build_offline_log, read_log
 from stagewise.problem.errors import ErrorCode
 from stagewise.records.random_key import RandomKey
-from stagewise.server.audit import verify_log
+from stagewise.server.audit import verify
 from stagewise.server.audit.export import export_log
 from stagewise.server.audit.log_reader import count_offline_rows
 from stagewise.server.audit.replay import Replay
@@ -220,15 +220,16 @@ def test_a_log_that_is_not_what_it_says_is_found(tmp_path: Path, change: str, mo
     asks[1] = asks[1]._replace(body=msgspec.json.encode(body))
     if change == "late":
         monkeypatch.setattr(append_batch, "is_next_log_part", lambda *_: True)
-        monkeypatch.setattr(verify_log.LogVerifier, "decision", lambda walk, event, _: walk.answers.append(None))
+        monkeypatch.setattr(verify.LogVerifier, "_decision", lambda walk, event: walk.answers.append({}))
         store.append([AppendRequest(NAME, DECISION, "a", b"{}")])
     store.append(asks[:2] if change == "parts" else asks)
     faults = {found.experiment: found.fault for found in verify_store(store)}
     store.close()
-    assert faults[""] is None
-    said = {"digest": "another digest", "columns": "another digest", "parts": "2 of its 3 parts"}
-    said["late"] = "comes after decisions"
-    assert said[change] in str(faults[NAME])
+    found = faults[NAME]
+    assert (faults[""], found and found.code) == (
+        None,
+        "row_malformed" if change == "columns" else "offline_log_invalid",
+    )
 
 
 @played

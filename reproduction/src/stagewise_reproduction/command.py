@@ -26,7 +26,7 @@ def reproduce(
 
     Example: stagewise reproduce figure-1 --preset text --size quick
     """
-    from stagewise.cli.main import handle_errors
+    from stagewise.cli.console import handle_errors
     from stagewise_reproduction import run
     from stagewise_reproduction.catalogue import CATALOGUE
     from stagewise_reproduction.report import format_source, format_value, summarize

@@ -6,23 +6,13 @@ from typing import Annotated
 
 import typer
 
-from stagewise.cli.error_handling import handle_errors
+from stagewise.cli.console import handle_errors
 from stagewise.problem.errors import ErrorCode
 
 INSTALLED_DOCS = Path(__file__).parents[1] / "docs"  # in a wheel: pyproject.toml says which pages
 CHECKOUT_DOCS = Path(__file__).parents[3] / "docs"  # in a clone of the repository
-PAGE_FOLDERS = (
-    "tutorials",
-    "how-to",
-    "explanation",
-    "reference",
-    "theory",
-)  # in the order of the list
-EXCLUDED_PAGES = (
-    "index",
-    "api",
-    "architecture",
-)  # only useful on the documentation's website, or to developers
+PAGE_FOLDERS = ("tutorials", "how-to", "explanation", "reference", "theory")  # in the order of the list
+EXCLUDED_PAGES = ("index", "api", "architecture")  # for the documentation's website, or for developers
 
 
 def show_help(
@@ -47,13 +37,8 @@ def show_help(
 def list_pages() -> dict[str, Path]:
     """Return the pages by topic, tutorials first."""
     folder = INSTALLED_DOCS if INSTALLED_DOCS.is_dir() else CHECKOUT_DOCS
-    pages = [
-        path
-        for kind in PAGE_FOLDERS
-        for path in sorted((folder / kind).glob("*.md"))
-        if path.stem not in EXCLUDED_PAGES
-    ]
-    return {f"{path.parent.name}/{path.stem}": path for path in pages}
+    pages = [path for kind in PAGE_FOLDERS for path in sorted((folder / kind).glob("*.md"))]
+    return {f"{path.parent.name}/{path.stem}": path for path in pages if path.stem not in EXCLUDED_PAGES}
 
 
 def read_title(path: Path) -> str:

@@ -1,22 +1,12 @@
-"""`stagewise serve` and `stagewise keys`."""
+"""`stagewise serve`."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from stagewise.cli.audit_command import StoreArgument, open_existing_store
-from stagewise.cli.error_handling import handle_errors
-from stagewise.cli.evaluate_command import parse_time
-from stagewise.cli.key_values import ColumnsOption, parse_pairs
-
-if TYPE_CHECKING:
-    from stagewise.server.access_keys import AccessKeys
-
-keys_app = typer.Typer(no_args_is_help=True, help="List, add or revoke the keys of a server.")
-KeyNameArgument = Annotated[str, typer.Argument(help="Name of the key.")]
+from stagewise.cli.console import handle_errors
+from stagewise.cli.log_commands import ColumnsOption, parse_pairs, parse_time
 
 
 def serve(
@@ -77,61 +67,11 @@ def serve(
     Example: stagewise serve notifications.toml --demo
     """
     with handle_errors():
-        from stagewise.cli.server_startup import LogOptions, ServeOptions, run_server
+        from stagewise.cli.server_startup import ServeOptions, run_server
 
+        files = (log, parse_pairs(columns, "--columns"), accept or [], parse_time(now))
+        policy = (feedback_timeout, max_age, public_url, rate, revert)
         options = ServeOptions(
-            problems or [], store, host, port, mode, share, name, demo, key_file, quiet, feedback_timeout, max_age
+            problems or [], store, host, port, mode, share, name, demo, key_file, quiet, *policy, *files
         )
-        offline = LogOptions(log, parse_pairs(columns, "--columns"), accept or [], parse_time(now))
-        run_server(options._replace(public_url=public_url, rate=rate, revert=revert, offline=offline))
-
-
-@keys_app.command("list")
-def list_keys(store: StoreArgument) -> None:
-    """List the keys: names, roles, times of creation and revocation. Secrets are not stored.
-
-    Example: stagewise keys list server.db
-    """
-    with open_existing_store(store) as opened:
-        from stagewise.cli.server_startup import format_time
-        from stagewise.server.access_keys import AccessKeys
-
-        for key in AccessKeys(opened).list_keys():
-            revoked = "" if key.revoked is None else f", revoked {format_time(key.revoked)}"
-            note = f"  {key.note}" if key.note else ""
-            typer.echo(f"{key.name:<20} {key.role:<7} created {format_time(key.made)}{revoked}{note}")
-
-
-@keys_app.command("add")
-def add_key(
-    store: StoreArgument,
-    name: KeyNameArgument,
-    role: Annotated[str, typer.Option(help="reader, writer or admin; each includes the previous ones.")] = "writer",
-    note: Annotated[str, typer.Option(help="Purpose of the key.")] = "",
-) -> None:
-    """Create a key and print it. It cannot be printed again.
-
-    Example: stagewise keys add server.db dashboard --role reader
-    """
-    with open_keys(store) as keys:
-        typer.echo(keys.add(name, role, note))
-
-
-@keys_app.command("revoke")
-def revoke_key(store: StoreArgument, name: KeyNameArgument) -> None:
-    """Revoke a key. Servers on PostgreSQL reject it within a second; with SQLite, stop the server first.
-
-    Example: stagewise keys revoke server.db dashboard
-    """
-    with open_keys(store) as keys:
-        keys.revoke(name)
-        typer.echo(f"the key {name!r} is revoked")
-
-
-@contextmanager
-def open_keys(address: str) -> "Iterator[AccessKeys]":
-    """Open the keys of an existing store, to change them."""
-    with open_existing_store(address, read_only=False) as store:
-        from stagewise.server.access_keys import AccessKeys
-
-        yield AccessKeys(store)
+        run_server(options)

@@ -4,47 +4,41 @@ import asyncio
 import getpass
 import os
 import threading
-from collections.abc import Callable, Collection
-from contextlib import closing
-from datetime import UTC, datetime
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from datetime import datetime
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import numpy as np
 import typer
 
 from stagewise import __version__
-from stagewise.cli.log_import import build_offline_log, check_log, read_log
 from stagewise.cli.problem_file import load_problem_file
-from stagewise.cli.server_settings import build_settings
 from stagewise.files.tables import read_table
+from stagewise.launch.decision_log import Log, select_learnable
+from stagewise.launch.doctor.doctor import doctor
 from stagewise.policies.problem import Problem
 from stagewise.problem.checks import check_name
-from stagewise.problem.errors import ErrorCode, InvalidProblem, StagewiseError
+from stagewise.problem.errors import ErrorCode, InvalidOutcome, InvalidProblem, StagewiseError
 from stagewise.server.access_keys import AccessKeys
 from stagewise.server.audit.log_reader import count_offline_rows
 from stagewise.server.controls import parse_mode
 from stagewise.server.decision_server import DecisionServer, warm_up
 from stagewise.server.event_log import LOG, Event
 from stagewise.server.experiments import check_names
-from stagewise.server.messages import Conflict
+from stagewise.server.messages import MAX_BATCH_SIZE, Conflict
 from stagewise.server.offline_log import OfflineLog, check_rows, describe_log_conflict, get_log_digest
 from stagewise.server.store.base import Store
 from stagewise.server.store.factory import open_store, parse_file_path
+from stagewise.server.web.app import HttpSettings
 from stagewise.server.web.http_server import serve
+from stagewise.server.web.page.sessions import parse_origin
+from stagewise.server.web.requests import RateLimit
 
 STARTING_MESSAGE = "Starting; the first start compiles machine code, which takes some ten seconds"
 SLOW_SECONDS = 3.0  # seconds before the message above is printed
 EMPTY_MESSAGE = "no problem is given and the store holds no experiment; give a TOML file"
-
-
-class LogOptions(NamedTuple):
-    """The options of an offline log."""
-
-    path: Path | None
-    columns: dict[str, str]
-    accept: list[str]
-    now: datetime | float | None
-    """When it was read."""
 
 
 class ServeOptions(NamedTuple):
@@ -60,32 +54,31 @@ class ServeOptions(NamedTuple):
     demo: bool
     keys: Path | None
     quiet: bool
-    feedback_timeout: float | None = None
-    max_age: float = 60.0
-    public_url: str | None = None
-    rate: float | None = None
-    offline: LogOptions | None = None
-    revert: bool = False
+    feedback_timeout: float | None
+    max_age: float
+    public_url: str | None
+    rate: float | None
+    revert: bool
+    log: Path | None
+    columns: dict[str, str]
+    accept: list[str]
+    now: datetime | float | None
+    """When the log was read."""
 
 
 def run_server(start: ServeOptions) -> None:
     """Serve until stopped; all options are checked before anything is written."""
     problems = load_problems(start)
-    settings = build_settings(start.rate, start.public_url, start.quiet)
+    settings = HttpSettings(
+        rate=RateLimit() if start.rate is None else parse_rate(start.rate),
+        log=not start.quiet,
+        public="" if start.public_url is None else parse_origin(start.public_url),
+    )
     if start.mode is not None or start.share is not None:
         parse_mode(start.mode or "live", start.share)
-    if start.feedback_timeout is not None and not start.feedback_timeout > 0:
-        raise InvalidProblem(
-            ErrorCode.OUT_OF_RANGE,
-            "--feedback-timeout is {feedback_timeout:g}; it must be a number of seconds above 0",
-            feedback_timeout=start.feedback_timeout,
-        )
-    if not start.max_age > 0:
-        raise InvalidProblem(
-            ErrorCode.OUT_OF_RANGE,
-            "--max-age is {max_age:g}; it must be a number of seconds above 0",
-            max_age=start.max_age,
-        )
+    for option, seconds in (("--feedback-timeout", start.feedback_timeout), ("--max-age", start.max_age)):
+        if seconds is not None and not seconds > 0:
+            raise InvalidProblem.must_be(ErrorCode.OUT_OF_RANGE, option, seconds, "a number of seconds above 0")
     logs = load_offline_logs(start, problems)
     file, store = parse_file_path(start.store), open_checked_store(start, problems)
     server = DecisionServer(
@@ -109,7 +102,10 @@ def run_server(start: ServeOptions) -> None:
         deliver_keys(create_first_keys(keys), start.keys)
         print_startup(start, address, server)
         if start.demo:
-            stop_users.append(start_demo(start, address, server, keys))
+            from stagewise.cli.demo import start_demo_users
+
+            names = [start.name or path.stem for path in start.problems]
+            stop_users.append(start_demo_users(names, address, server, keys))
 
     try:
         serve(server, start.host, start.port, keys=keys, settings=settings, prepare=prepare, on_start=on_start)
@@ -119,41 +115,79 @@ def run_server(start: ServeOptions) -> None:
             stop()
 
 
+def parse_rate(per_second: float) -> RateLimit:
+    """Return the rate limit; a full batch is always allowed at once."""
+    if not 0.0 < per_second < float("inf"):
+        raise InvalidProblem.must_be(ErrorCode.OUT_OF_RANGE, "--rate", per_second, "a number of calls a second above 0")
+    return RateLimit(per_second, max(2.0 * per_second, MAX_BATCH_SIZE))
+
+
 def load_offline_logs(start: ServeOptions, problems: dict[str, Problem]) -> dict[str, OfflineLog]:
     """Return the offline log by the name of its experiment, if one is given; the doctor checks it."""
-    if start.offline is None:
-        return {}
-    path, columns, accept, now = start.offline
-    if path is None:
-        if columns or accept or now is not None:
+    if start.log is None:
+        if start.columns or start.accept or start.now is not None:
             raise InvalidProblem(ErrorCode.MISSING_VALUE, "--columns, --accept and --now apply to a log; add --log")
         return {}
     if len(problems) != 1:
-        raise InvalidProblem(
-            ErrorCode.CONFLICTING_OPTIONS,
-            "--log applies to one problem, and {problems_count} problem files are given; give one problem file",
-            problems_count=len(problems),
-        )
+        problem_count = f"--log applies to one problem, and {len(problems)} problem files are given; give one"
+        raise InvalidProblem(ErrorCode.CONFLICTING_OPTIONS, problem_count)
     ((name, problem),) = problems.items()
-    return {name: load_new_log(start.store, name, problem, start.offline)}
+    return {name: load_new_log(name, problem, start)}
 
 
-def load_new_log(address: str, name: str, problem: Problem, options: LogOptions) -> OfflineLog:
+def load_new_log(name: str, problem: Problem, start: ServeOptions) -> OfflineLog:
     """Return the rows of a log for a store; a log that the store already has is not checked again."""
-    first, decisions = find_learned_log(address, name)
-    table = read_table(options.path)
-    log = build_offline_log(problem, table, options.columns, options.now)
+    first, decisions = find_learned_log(start.store, name)
+    table = read_table(start.log)
+    log = build_offline_log(problem, table, start.columns, start.now)
     digest = None if first is None else get_log_digest(first)
     if (decisions and first is None) or digest not in (None, log.digest):
-        raise Conflict(
-            ErrorCode.CONFLICT,
-            "{problem}",
-            problem=describe_log_conflict(name, len(log.actions), None if first is None else first.body),
-        )
+        conflict = describe_log_conflict(name, len(log.actions), None if first is None else first.body)
+        raise Conflict(ErrorCode.CONFLICT, "{problem}", problem=conflict)
     if digest is None:
-        check_log(problem, table, options.columns, options.accept)
+        check_log(problem, table, start.columns, start.accept)
         check_rows(problem, log)
     return log
+
+
+def read_log(
+    problem: Problem, source: Any, columns: Mapping[str, str], accept: Sequence[str], now: Any = None
+) -> OfflineLog:
+    """Return the rows of a log that can be learned; raise InvalidOutcome if the log contradicts the problem.
+
+    Args:
+        problem: The problem of the experiment.
+        source: A file, or columns by name.
+        columns: Column mapping: names of the problem to columns of the log.
+        accept: Checks to report without failing.
+        now: When the log was read; None: at its last row. Rows whose windows were open then are left out.
+    """
+    table = read_table(source)
+    log = build_offline_log(problem, table, columns, now)
+    check_log(problem, table, columns, accept)
+    return log
+
+
+def build_offline_log(problem: Problem, source: Any, columns: Mapping[str, str], now: Any = None) -> OfflineLog:
+    """Return the rows of a log that can be learned, as the server stores them."""
+    log, notes = select_learnable(Log.of(source, problem, columns=columns), now)
+    numbers = {name: (log.numbers[:, i] + 0.0).tolist() for i, name in enumerate(problem.context)}  # no -0.0
+    segments = {name: log.segments[name].tolist() for name in problem.divisions}
+    values = {name: (log.values[:, i] + 0.0).tolist() for i, name in enumerate(problem.signals)}
+    at = None if log.at is None else [None if np.isnan(time) else float(time) for time in log.at]
+    return OfflineLog([problem.actions[i] for i in log.actions], {**numbers, **segments}, values, at, tuple(notes))
+
+
+def check_log(problem: Problem, source: Any, columns: Mapping[str, str], accept: Sequence[str]) -> None:
+    """Raise InvalidOutcome if a log contradicts the problem."""
+    report = doctor(source, problem, columns=columns, accept=accept)
+    contradictions = [finding for finding in report.findings if finding.verdict == "contradicts"]
+    if contradictions:
+        first, others = contradictions[0], len(contradictions) - 1
+        more = f" (and {others} more; `stagewise doctor` lists all)" if others else ""
+        template = "the log contradicts the problem: {name}: {finding}{more}; {remedy}, or accept {name!r}"
+        data = {"name": str(first.check), "finding": first.message, "more": more, "remedy": first.remedy}
+        raise InvalidOutcome(ErrorCode.LOG_CONTRADICTS_PROBLEM, template, **data)
 
 
 async def learn_offline_log(server: DecisionServer, name: str, log: OfflineLog) -> None:
@@ -181,27 +215,20 @@ def open_checked_store(start: ServeOptions, problems: dict[str, Problem]) -> Sto
 def check_experiments(names: Collection[str]) -> None:
     """Raise InvalidProblem if there is no experiment to serve."""
     if not names:
-        raise InvalidProblem(ErrorCode.MISSING_VALUE, "{problem}", problem=EMPTY_MESSAGE)
+        raise InvalidProblem(ErrorCode.MISSING_VALUE, EMPTY_MESSAGE)
 
 
 def load_problems(start: ServeOptions) -> dict[str, Problem]:
     """Return the problems by the names of their experiments."""
     if start.name is not None and len(start.problems) > 1:
-        raise InvalidProblem(
-            ErrorCode.CONFLICTING_OPTIONS,
-            "--name is {name!r}, and {problems_count} files are given; --name applies to one file",
-            name=start.name,
-            problems_count=len(start.problems),
-        )
+        fact = f"--name is {start.name!r}, and {len(start.problems)} files are given; --name applies to one file"
+        raise InvalidProblem(ErrorCode.CONFLICTING_OPTIONS, fact)
     found: dict[str, Problem] = {}
     for path in start.problems:
         name = start.name or path.stem
         if name in found:
-            raise InvalidProblem(
-                ErrorCode.DUPLICATE_NAME,
-                "two files have the name {name!r}; every experiment needs a unique name",
-                name=name,
-            )
+            twice = f"two files have the name {name!r}; every experiment needs a unique name"
+            raise InvalidProblem(ErrorCode.DUPLICATE_NAME, twice)
         found[name] = load_problem_file(path)
         check_new_names(check_name(name, "the experiment's name"), found[name], start.store)
     return found
@@ -212,26 +239,26 @@ def check_new_names(name: str, problem: Problem, store: str) -> None:
     try:
         check_names(name, problem)
     except InvalidProblem:
-        if name not in list_experiments(store):
-            raise
+        with open_if_exists(store) as opened:
+            if opened is None or name not in opened.experiments():
+                raise
 
 
-def list_experiments(address: str) -> list[str]:
-    """Return the experiments of a store, without creating it."""
+@contextmanager
+def open_if_exists(address: str) -> Iterator[Store | None]:
+    """Open a store, or give None where it would have to be created."""
     file = parse_file_path(address)
     if file is not None and not file.exists():
-        return []
-    with closing(open_store(address)) as store:
-        return store.experiments()
+        yield None
+    else:
+        with closing(open_store(address)) as store:
+            yield store
 
 
 def find_learned_log(address: str, name: str) -> tuple[Event | None, int]:
     """Return the first row of an experiment's offline log, or None, and its number of decisions."""
-    file = parse_file_path(address)
-    if file is not None and not file.exists():
-        return None, 0
-    with closing(open_store(address)) as store:
-        return store.find(name, LOG, "1"), store.head(name).decision_count
+    with open_if_exists(address) as store:
+        return (None, 0) if store is None else (store.find(name, LOG, "1"), store.head(name).decision_count)
 
 
 async def open_experiment(server: DecisionServer, name: str, problem: Problem, start: ServeOptions) -> None:
@@ -306,15 +333,3 @@ def deliver_keys(keys: list[str], path: Path | None) -> None:
         typer.echo("Keys, printed only once (Authorization: Bearer …, and for the page's login):")
     for key in keys:
         typer.echo(f"  {key}")
-
-
-def start_demo(start: ServeOptions, address: str, server: DecisionServer, keys: AccessKeys) -> Callable[[], None]:
-    """Start simulated users; return the function that stops them."""
-    from stagewise.cli.demo import start_demo_users
-
-    return start_demo_users([start.name or path.stem for path in start.problems], address, server, keys)
-
-
-def format_time(at: int) -> str:
-    """Return a time in microseconds as text."""
-    return f"{datetime.fromtimestamp(at / 1e6, UTC):%Y-%m-%d %H:%M}"

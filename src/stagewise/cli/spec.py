@@ -1,24 +1,24 @@
 """Reading and checking the TOML file of a simulation."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
 from inspect import signature
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
-
-from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError
+from typing import Any, NamedTuple
 
 from stagewise import _exported
-from stagewise.cli.spec_errors import format_unknown_key, format_validation_error
 from stagewise.files.paths import parse_path, read_toml
 from stagewise.policies.policy_encoding import get_policies
 from stagewise.policies.problem import Problem
 from stagewise.problem.actions import Rays
+from stagewise.problem.checks import check_bool, check_choice, check_integer_at_least, check_seed
 from stagewise.problem.errors import ErrorCode, InvalidFile, StagewiseError
-from stagewise.problem.formatting import safe_repr, suggest_name
+from stagewise.problem.formatting import format_path, join_names, safe_repr, suggest_name
 from stagewise.problem.functions import FunctionClass
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import AtLeast, RelativeToSafe
+from stagewise.simulation.jobs import BACKENDS
 from stagewise.simulation.sweep import check_names
 from stagewise.worlds.context_world import ContextWorld
 from stagewise.worlds.linear_world import LinearWorld, get_action_set_kinds
@@ -27,54 +27,53 @@ from stagewise.worlds.world import World
 
 Builders = dict[str, Callable[..., Any]]
 WORLDS: Builders = {"linear": LinearWorld, "arms": ArmsWorld, "table": TableWorld, "context": ContextWorld}
-PLURALS = (("world", "worlds"), ("policy", "policies"))
 THRESHOLD_KINDS = ("at_least", "relative_to_safe")
+PROBLEM_KEYS = ("actions", "safe", "reward", "limits", "context", "delta")
 HIDDEN_SETTINGS: dict[Any, set[str]] = {ArmsWorld: {"actions"}}  # settings that a file cannot have
 
 
-class StrictModel(BaseModel):
-    """A table of the file; other keys and types are errors."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-
-class SimulationTable(StrictModel):
+@dataclass(frozen=True)
+class SimulationTable:
     """The table [simulation]."""
 
-    rounds: PositiveInt
-    runs: PositiveInt = 1
-    seed: int = Field(default=0, ge=0, lt=2**64)
-    record_points: PositiveInt = 1000
-    backend: Literal["auto", "cpu", "python", "cuda"] = "auto"
+    rounds: int
+    runs: int = 1
+    seed: int = 0
+    record_points: int = 1000
+    backend: str = "auto"
     audit: bool = False
 
+    def __post_init__(self) -> None:
+        for name in ("rounds", "runs", "record_points"):
+            check_integer_at_least(getattr(self, name), f"simulation.{name}", 1)
+        check_seed(self.seed, "simulation.seed")
+        check_choice(self.backend, BACKENDS, "simulation.backend")
+        check_bool(self.audit, "simulation.audit")
 
-class SweepTable(StrictModel):
-    """The table [sweep]."""
+
+@dataclass(frozen=True)
+class SweepTable:
+    """The table [sweep]; `sweep` checks its values."""
 
     thresholds: list[float] | None = None
-    limits: dict[str, list[Any]] | None = None
+    limits: Any = None
     seeds: list[int] | None = None
 
 
-class CertifyTable(StrictModel):
-    """The table [certify]."""
+@dataclass(frozen=True)
+class CertifyTable:
+    """The table [certify]; `build_family` checks the spread."""
 
-    family: Literal["fixed", "random-sphere", "random-arms"] = "fixed"
+    family: str = "fixed"
     spread: float | None = None  # half-width of the means of random-arms around those of the world
 
+    def __post_init__(self) -> None:
+        check_choice(self.family, ("fixed", "random-sphere", "random-arms"), "certify.family")
 
-class SpecFile(StrictModel):
-    """The file: one or several worlds, and one or several policies."""
 
-    simulation: SimulationTable
-    world: dict[str, Any] | None = None
-    worlds: dict[str, dict[str, Any]] | None = None
-    problem: dict[str, Any] | None = None
-    policy: dict[str, Any] | None = None
-    policies: dict[str, dict[str, Any]] | None = None
-    sweep: SweepTable = SweepTable()
-    certify: CertifyTable = CertifyTable()
+TABLES: dict[str, Any] = {"simulation": SimulationTable, "sweep": SweepTable, "certify": CertifyTable}
+KEYS = {name: [one.name for one in fields(table)] for name, table in TABLES.items()}
+SECTIONS = (*TABLES, "world", "worlds", "problem", "policy", "policies")
 
 
 class Spec(NamedTuple):
@@ -89,115 +88,95 @@ class Spec(NamedTuple):
     @property
     def policy(self) -> Any:
         """The only policy."""
-        if len(self.policies) > 1:
-            raise InvalidFile(
-                ErrorCode.FILE_WRONG_KIND,
-                "the file declares {policies_count} policies; this command takes one, and `stagewise "
-                "compare` takes several",
-                policies_count=len(self.policies),
-            )
-        return next(iter(self.policies.values()))
+        return get_only(self.policies, "policies", "compare")
 
     @property
     def world(self) -> World:
         """The only world."""
-        if len(self.worlds) > 1:
-            raise InvalidFile(
-                ErrorCode.FILE_WRONG_KIND,
-                "the file declares {worlds_count} worlds; this command takes one, and `stagewise sweep` takes several",
-                worlds_count=len(self.worlds),
-            )
-        return next(iter(self.worlds.values()))
+        world: World = get_only(self.worlds, "worlds", "sweep")
+        return world
+
+
+def get_only(objects: Mapping[str, Any], words: str, command: str) -> Any:
+    """Return the only object of a file."""
+    if len(objects) > 1:
+        problem = f"the file declares {len(objects)} {words}; this command takes one, and `stagewise {command}` several"
+        raise InvalidFile(ErrorCode.FILE_WRONG_KIND, problem)
+    return next(iter(objects.values()))
 
 
 def read_spec(path: Path) -> Spec:
     """Return the content of a file, or raise InvalidFile with the key, the value and what was expected."""
     content = read_toml(parse_path(path))
     try:
-        file = SpecFile.model_validate(content)
-        policy_tables = {} if file.problem else collect_named(file.policy, file.policies, "policy", "policies")
-        if file.problem and (file.policy or file.policies):
-            raise InvalidFile(
-                ErrorCode.CONFLICTING_SETTINGS,
-                "the file declares a [problem] and a policy; give one of them, since a problem selects its own policy",
-            )
-        world_tables = collect_named(file.world, file.worlds, "world", "worlds")
-        worlds = {name: build_from_table(table, name, WORLDS) for name, table in world_tables.items()}
-        policies = {name: build_from_table(table, name, get_policies()) for name, table in policy_tables.items()}
-        if file.problem:
-            policies["problem"] = Problem.from_dict(file.problem)
-        sweep = file.sweep.model_copy(update={"limits": build_threshold(file.sweep.limits, "sweep.limits")})
-        return Spec(file.simulation, worlds, policies, sweep, file.certify)
-    except ValidationError as error:
-        raise InvalidFile(
-            ErrorCode.FILE_INVALID, "{path}: {error}", path=path, error=format_validation_error(error, SpecFile)
-        ) from None
+        check_keys(content, "", SECTIONS)
+        simulation, sweep, certify = (build_settings(content.get(name, {}), name) for name in TABLES)
+        worlds = collect_named(content, "world", "worlds", WORLDS)
+        if "problem" not in content:
+            policies = collect_named(content, "policy", "policies", get_policies())
+        elif "policy" in content or "policies" in content:
+            problem = "the file declares a [problem] and a policy; give one of them, since a problem selects its own"
+            raise InvalidFile(ErrorCode.CONFLICTING_SETTINGS, problem)
+        else:
+            policies = {"problem": Problem.from_dict(check_table(content["problem"], "problem"))}
+        return Spec(simulation, worlds, policies, sweep, certify)
     except StagewiseError as error:
-        raise InvalidFile(ErrorCode.FILE_INVALID, "{path}: {error}", path=path, error=error) from None
+        raise InvalidFile(ErrorCode.FILE_INVALID, "{path}: {error}", path=format_path(path), error=error) from None
 
 
-def collect_named(one: Any, several: dict[str, Any] | None, word: str, words: str) -> dict[str, Any]:
-    """Return the tables of a file by name, whether there is one or several."""
-    tables = several or ({word: one} if one else {})
-    if not tables or (one and several):
-        raise InvalidFile(
-            ErrorCode.CONFLICTING_SETTINGS, "give one [{word}], or several as [{words}.NAME]", word=word, words=words
-        )
-    return check_names(tables, words)
+def check_table(value: Any, name: str) -> dict[str, Any]:
+    """Return a table of the file."""
+    if not isinstance(value, dict):
+        raise InvalidFile.must_be(ErrorCode.WRONG_TYPE, name, value, "a table of settings")
+    return value
 
 
-def build_from_table(table: Any, name: str, kinds: Builders) -> Any:
+def check_keys(table: dict[str, Any], name: str, keys: Sequence[str], needed: Sequence[str] = ()) -> None:
+    """Raise InvalidFile for a key that a table of the file does not have, or for one that it lacks."""
+    for key in table:
+        if key not in keys:
+            other = next((other for other, inner in KEYS.items() if key in inner), "")
+            hint = suggest_name(key, keys) or (f"; it belongs into [{other}]" if other else "")
+            if not name and not hint and key in PROBLEM_KEYS:
+                hint = "; in a simulation, the problem is the table [problem], beside [simulation] and [world]"
+            template = "unknown key {key!r} with value {value}; there are {keys}{hint}"
+            data = {"key": f"{name}.{key}".strip("."), "value": safe_repr(table[key]), "keys": ", ".join(keys)}
+            raise InvalidFile(ErrorCode.UNKNOWN_SETTING, template, hint=hint, **data)
+    for key in needed:
+        if key not in table:
+            template, known = "the key '{name}.{key}' is missing; {name} has {keys}", ", ".join(keys)
+            raise InvalidFile(ErrorCode.MISSING_VALUE, template, name=name, key=key, keys=known)
+
+
+def build_settings(table: Any, name: str) -> Any:
+    """Return the settings of one of the TABLES."""
+    check_keys(check_table(table, name), name, KEYS[name], ("rounds",) if name == "simulation" else ())
+    limits = {"limits": build_threshold(table["limits"], "sweep.limits")} if "limits" in table else {}
+    return TABLES[name](**{**table, **limits})
+
+
+def collect_named(content: dict[str, Any], word: str, words: str, kinds: Builders) -> dict[str, Any]:
+    """Return the worlds or the policies of a file by name, whether there is one or several."""
+    if (word in content) == (words in content):
+        problem = f"give one [{word}], or several as [{words}.NAME]"
+        raise InvalidFile(ErrorCode.CONFLICTING_SETTINGS, problem)
+    tables = check_names(check_table(content[words], words) if words in content else {word: content[word]}, words)
+    rule = f"a table with a kind; write one [{word}], or several as [{words}.NAME]"
+    return {name: build_from_table(table, name, kinds, rule) for name, table in tables.items()}
+
+
+def build_from_table(table: Any, name: str, kinds: Builders, rule: str = "a table with a kind") -> Any:
     """Return the object of a table: `kind` selects the class, whose parameters are the allowed keys."""
-    if not isinstance(table, dict):
-        raise InvalidFile(
-            ErrorCode.WRONG_TYPE,
-            "{name} is {table}; it must be a table with a kind: {kinds}",
-            name=name,
-            table=safe_repr(table),
-            kinds=", ".join(map(repr, kinds)),
-        )
+    if not isinstance(table, dict) or (table and all(isinstance(entry, dict) for entry in table.values())):
+        raise InvalidFile.must_be(ErrorCode.WRONG_TYPE, name, table, rule)
     kind = table.get("kind")
     if not isinstance(kind, str) or kind not in kinds:
-        inner = next((key for key, value in table.items() if isinstance(value, dict) and "kind" in value), None)
-        if kind is None and inner is not None and name in ("world", "policy"):
-            raise InvalidFile(
-                ErrorCode.UNKNOWN_SETTING,
-                "[{name}.{inner}] is one of several tables; write [{plurals}.{inner}]",
-                name=name,
-                inner=inner,
-                plurals=dict(PLURALS)[name],
-            )
-        raise InvalidFile(
-            ErrorCode.INVALID_CHOICE,
-            "{name}.kind is {kind}; it must be one of {kinds}{hint}",
-            name=name,
-            kind=safe_repr(kind),
-            kinds=", ".join(map(repr, kinds)),
-            hint=suggest_name(kind, list(kinds)),
-        )
+        raise InvalidFile.must_be_one_of(ErrorCode.INVALID_CHOICE, f"{name}.kind", kind, kinds)
     make, settings = kinds[kind], {key: value for key, value in table.items() if key != "kind"}
-    hidden = HIDDEN_SETTINGS.get(make, ())
-    parameters = {key: one for key, one in signature(make).parameters.items() if key not in hidden}
-    for key, value in settings.items():
-        if key not in parameters:
-            raise InvalidFile(
-                ErrorCode.UNKNOWN_SETTING,
-                "{problem}",
-                problem=format_unknown_key(f"{name}.{key}", value, kind, list(parameters)),
-            )
-    for key, parameter in parameters.items():
-        if key not in settings and parameter.default is parameter.empty:
-            raise InvalidFile(
-                ErrorCode.MISSING_VALUE,
-                "the key '{name}.{key}' is missing; {kind!r} has {keys}",
-                name=name,
-                key=key,
-                kind=kind,
-                keys=", ".join(parameters),
-            )
-    return make(
-        **{key: BUILDERS[key](value, f"{name}.{key}") if key in BUILDERS else value for key, value in settings.items()}
-    )
+    parameters = {k: one for k, one in signature(make).parameters.items() if k not in HIDDEN_SETTINGS.get(make, ())}
+    check_keys(settings, name, list(parameters), [k for k, one in parameters.items() if one.default is one.empty])
+    built = {key: BUILDERS[key](value, f"{name}.{key}") for key, value in settings.items() if key in BUILDERS}
+    return make(**{**settings, **built})
 
 
 def build_actions(table: Any, name: str) -> Any:
@@ -213,24 +192,13 @@ def build_rays(features: Any, safe: Any = None, safe_cost: Any = None, safe_rewa
 
 def build_kernel(table: Any, name: str) -> Any:
     """Return a reproducing kernel; "linear" is the class LinearKernel."""
-    return build_from_table(
-        table, name, {key.removesuffix("Kernel").lower(): kind for key, kind in _exported("models").items()}
-    )
+    kinds = {key.removesuffix("Kernel").lower(): kind for key, kind in _exported("models").items()}
+    return build_from_table(table, name, kinds)
 
 
 def build_safe_action(table: Any, name: str) -> SafeAction:
     """Return the safe action."""
-    keys = ("features", "arm", "reward", "cost")
-    unknown = [key for key in table if key not in keys] if isinstance(table, dict) else [None]
-    if unknown:
-        raise InvalidFile(
-            ErrorCode.WRONG_TYPE,
-            "{name} is {table}; it must be a table with features, arm or neither, and with reward "
-            "and cost if they are known{hint}",
-            name=name,
-            table=safe_repr(table),
-            hint=suggest_name(unknown[0], keys),
-        )
+    check_keys(check_table(table, name), name, ("features", "arm", "reward", "cost"))
     return SafeAction(**table)
 
 
@@ -249,13 +217,8 @@ def build_threshold(value: Any, name: str) -> Any:
         return RelativeToSafe(value["relative_to_safe"])
     for key in value if isinstance(value, dict) else ():
         if hint := suggest_name(key, THRESHOLD_KINDS):  # as the name of a limit it would mean "at most"
-            raise InvalidFile(
-                ErrorCode.INVALID_NAME,
-                "a limit cannot have this name, because it resembles a keyword: {name} has {key}{hint}",
-                name=name,
-                key=safe_repr(key),
-                hint=hint,
-            )
+            rule = f"unlike the keywords {join_names(THRESHOLD_KINDS)}{hint}"
+            raise InvalidFile.must_be(ErrorCode.INVALID_NAME, f"a limit's name in {name}", key, rule)
     return build_each(value, build_threshold, name)
 
 

@@ -46,12 +46,8 @@ def write_bytes(path: Path, content: bytes, check: Callable[[bytes], None] | Non
                 check(target.read_bytes())
             os.replace(temporary, target)
     except OSError as error:
-        raise InvalidFile(
-            ErrorCode.FILE_NOT_WRITABLE,
-            "{path} cannot be written: {error}; free some space or choose another path",
-            path=format_path(path),
-            error=get_os_reason(error),
-        ) from None
+        reason = f"{get_os_reason(error)}; free some space or choose another path"
+        raise InvalidFile.cannot_be(ErrorCode.FILE_NOT_WRITABLE, path, "written", reason) from None
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
@@ -62,27 +58,13 @@ def resolve_target(path: Path) -> Path:
     try:
         target = Path(os.path.realpath(path))
         kind = get_irregular_kind(target)
-        if kind is not None:
-            raise InvalidFile(
-                ErrorCode.FILE_NOT_WRITABLE,
-                "{path} cannot be written, because it is {type}; choose another path",
-                path=format_path(path),
-                type=kind,
-            )
-        if not target.parent.is_dir():
-            raise InvalidFile(
-                ErrorCode.FILE_NOT_WRITABLE,
-                "{path} cannot be written, because the folder {parent} does not exist",
-                path=format_path(path),
-                parent=format_path(path.parent),
-            )
+        reason: object = f"it is {kind}; choose another path" if kind is not None else None
+        if kind is None and not target.parent.is_dir():
+            reason = f"the folder {format_path(path.parent)} does not exist"
     except OSError as error:
-        raise InvalidFile(
-            ErrorCode.FILE_NOT_WRITABLE,
-            "{path} cannot be written: {error}",
-            path=format_path(path),
-            error=get_os_reason(error),
-        ) from None
+        reason = error
+    if reason is not None:
+        raise InvalidFile.cannot_be(ErrorCode.FILE_NOT_WRITABLE, path, "written", reason)
     return target
 
 

@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from stagewise.problem.errors import ErrorCode, InvalidFile, StagewiseError
-from stagewise.problem.formatting import format_path, safe_repr
+from stagewise.problem.formatting import format_path
 
-MAX_PATH_LETTERS = 160  # of a path in a message
+MAX_ERROR_LETTERS = 160  # of an error in a message
 MAX_NAME_BYTES, MAX_PATH_BYTES = 255, 4095  # limits of common file systems
+GIB, MIB = 2**30, 2**20
+MAX_TOML_BYTES = 64 * MIB  # settings fit into a thousandth of it
 MEMORY_FACTOR = 4  # memory needed to read a file, relative to its size
 FILE_KINDS = (
     (stat.S_ISDIR, "a folder"),
@@ -35,28 +37,12 @@ def parse_path(value: Any, name: str = "path") -> Path:
     except Exception:  # not a path, or one that cannot be encoded
         text, encoded = None, b""
     if not isinstance(text, str) or not text:
-        raise InvalidFile(
-            ErrorCode.WRONG_TYPE,
-            "{name} is {value}; it must be a path, as a string or a pathlib.Path",
-            name=name,
-            value=safe_repr(value),
-        )
-    if "\0" in text:
-        raise InvalidFile(
-            ErrorCode.INVALID_NAME,
-            "{name} is {value}; a path must not contain a null character",
-            name=name,
-            value=safe_repr(value),
-        )
-    if len(encoded) > MAX_PATH_BYTES or max(map(len, encoded.split(os.sep.encode()))) > MAX_NAME_BYTES:
-        raise InvalidFile(
-            ErrorCode.INVALID_NAME,
-            "{name} is {value}; a file name has at most {max_name_bytes} bytes and a path at most {max_path_bytes}",
-            name=name,
-            value=safe_repr(value),
-            max_name_bytes=MAX_NAME_BYTES,
-            max_path_bytes=MAX_PATH_BYTES,
-        )
+        rule = "a path, as a string or a pathlib.Path"
+        raise InvalidFile.must_be(ErrorCode.WRONG_TYPE, name, value, rule)
+    is_long = len(encoded) > MAX_PATH_BYTES or max(map(len, encoded.split(os.sep.encode()))) > MAX_NAME_BYTES
+    if "\0" in text or is_long:
+        rule = f"without null characters, of at most {MAX_NAME_BYTES} bytes a name and {MAX_PATH_BYTES} in all"
+        raise InvalidFile.must_be(ErrorCode.INVALID_NAME, name, value, rule)
     return Path(text)
 
 
@@ -67,7 +53,7 @@ def format_error(error: BaseException) -> str:
     "KeyError('seed')"
     """
     text = str(error) if isinstance(error, StagewiseError) else repr(error)
-    return text if len(text) <= MAX_PATH_LETTERS else f"{text[:MAX_PATH_LETTERS]}…"
+    return text if len(text) <= MAX_ERROR_LETTERS else f"{text[:MAX_ERROR_LETTERS]}…"
 
 
 def get_os_reason(error: OSError) -> str:
@@ -92,15 +78,9 @@ def check_fits_memory(path: Path) -> None:
         return
     needed, available = MEMORY_FACTOR * size, get_total_memory()
     if needed > available:
-        raise InvalidFile(
-            ErrorCode.TOO_LARGE,
-            "{path} has {size:,.1f} GiB; reading it needs about {needed:,.0f} GiB of memory, and "
-            "this machine has {available:,.0f}",
-            path=format_path(path),
-            size=size / GIB,
-            needed=needed / GIB,
-            available=available / GIB,
-        )
+        template = "{path} has {size:,.1f} GiB; reading it needs about {needed:,.0f} GiB of memory, of {there:,.0f}"
+        data = {"size": size / GIB, "needed": needed / GIB, "there": available / GIB}
+        raise InvalidFile(ErrorCode.TOO_LARGE, template, path=format_path(path), **data)
 
 
 def read_file(path: Path) -> bytes:
@@ -108,26 +88,14 @@ def read_file(path: Path) -> bytes:
     try:
         kind = get_irregular_kind(path)
         if kind is not None:
-            raise InvalidFile(
-                ErrorCode.FILE_WRONG_KIND,
-                "{path} is {type}, which cannot be read; it must be a regular file",
-                path=format_path(path),
-                type=kind,
-            )
+            reason = f"it is {kind}, and must be a regular file"
+            raise InvalidFile.cannot_be(ErrorCode.FILE_WRONG_KIND, path, "read", reason)
         check_fits_memory(path)
         return path.read_bytes()
     except FileNotFoundError:
         raise InvalidFile(ErrorCode.FILE_NOT_FOUND, "{path} does not exist", path=format_path(path)) from None
     except OSError as error:
-        raise InvalidFile(
-            ErrorCode.FILE_UNREADABLE,
-            "{path} cannot be read: {error}",
-            path=format_path(path),
-            error=get_os_reason(error),
-        ) from None
-
-
-GIB = 2**30
+        raise InvalidFile.cannot_be(ErrorCode.FILE_UNREADABLE, path, "read", error) from None
 
 
 def get_total_memory() -> float:
@@ -138,44 +106,24 @@ def get_total_memory() -> float:
         return float("inf")
 
 
-MAX_BYTES = 64 * 2**20  # settings fit into a thousandth of it
-MIB = 2**20
-
-
 def read_toml(path: Path) -> dict[str, Any]:
     """Return the content of a TOML file, or reject it."""
     try:
         size = 0 if get_irregular_kind(path) is not None else path.stat().st_size
     except OSError:  # reported below
         size = 0
-    if size > MAX_BYTES:
-        raise InvalidFile(
-            ErrorCode.TOO_LARGE,
-            "{path} has {size:,.0f} MiB; a TOML file of settings has at most {max_bytes}, so this "
-            "may be a log or a result",
-            path=format_path(path),
-            size=size / MIB,
-            max_bytes=MAX_BYTES // MIB,
-        )
+    if size > MAX_TOML_BYTES:
+        template = "{path} has {size:,.0f} MiB; settings have at most {most}, so this may be a log or a result"
+        data = {"size": size / MIB, "most": MAX_TOML_BYTES // MIB}
+        raise InvalidFile(ErrorCode.TOO_LARGE, template, path=format_path(path), **data)
     raw = read_file(path)
     try:
         return tomllib.loads(raw.decode())
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise InvalidFile(
-            ErrorCode.FILE_INVALID,
-            "{path} is not valid TOML: {error}{path_2}",
-            path=format_path(path),
-            error=error,
-            path_2=suggest_fix(path, raw),
-        ) from None
     except RecursionError:
-        raise InvalidFile(
-            ErrorCode.FILE_INVALID, "{path} nests lists or tables too deeply", path=format_path(path)
-        ) from None
-    except ValueError as error:  # a number with too many digits
-        raise InvalidFile(
-            ErrorCode.FILE_INVALID, "{path} is not valid TOML: {error}", path=format_path(path), error=error
-        ) from None
+        reason = "it nests lists or tables too deeply"
+    except ValueError as error:  # also a number with too many digits
+        reason = f"{error}{suggest_fix(path, raw)}"
+    raise InvalidFile.cannot_be(ErrorCode.FILE_INVALID, path, "read as TOML", reason)
 
 
 def suggest_fix(path: Path, raw: bytes) -> str:

@@ -35,33 +35,19 @@ def read_table(source: Any) -> Mapping[Any, Any]:
     readers = {".csv": parse_csv, ".parquet": parse_parquet, ".jsonl": parse_json_lines, ".ndjson": parse_json_lines}
     read = readers.get(path.suffix.lower())
     if read is None:
-        raise InvalidFile(
-            ErrorCode.FILE_WRONG_KIND,
-            "{path} ends in {suffix!r}; a log must be {supported_files}",
-            path=format_path(path),
-            suffix=path.suffix,
-            supported_files=SUPPORTED_FILES,
-        )
+        rule = f"a log, which is {SUPPORTED_FILES}"
+        raise InvalidFile.must_be(ErrorCode.FILE_WRONG_KIND, "the file", format_path(path), rule)
     content = read_file(path)
     if not content:
-        raise InvalidFile(
-            ErrorCode.LOG_EMPTY,
-            "{path} is empty; a log must be {supported_files}",
-            path=format_path(path),
-            supported_files=SUPPORTED_FILES,
-        )
+        template = "{path} is empty; a log must be {rule}"
+        raise InvalidFile(ErrorCode.LOG_EMPTY, template, path=format_path(path), rule=SUPPORTED_FILES)
     try:
         return read(content)
     except (InvalidFile, KeyboardInterrupt, SystemExit, MemoryError):
         raise
     except BaseException as error:  # a panic of the reader is not an Exception
-        raise InvalidFile(
-            ErrorCode.FILE_INVALID,
-            "{path} cannot be read as {suffix}: {error}",
-            path=format_path(path),
-            suffix=path.suffix[1:],
-            error=format_error(error),
-        ) from None
+        verb = f"read as {path.suffix[1:]}"
+        raise InvalidFile.cannot_be(ErrorCode.FILE_INVALID, path, verb, format_error(error)) from None
 
 
 def parse_csv(content: bytes) -> Mapping[Any, Any]:
@@ -72,16 +58,11 @@ def parse_csv(content: bytes) -> Mapping[Any, Any]:
     names = list(schema.names)
     other = next((sign for sign in SEPARATORS if len(names) == 1 and sign in names[0]), None)
     if other is not None:
-        raise InvalidFile(
-            ErrorCode.FILE_INVALID,
-            "the first line of the log has one column, {name}, and seems to be separated by "
-            "{separator}; a .csv file must use commas between columns and points in numbers",
-            name=safe_repr(names[0]),
-            separator=SEPARATORS[other],
-        )
-    return read_columns(
-        check_unique_columns(read_csv(io.BytesIO(content), schema, has_header=True).read_all(), "the log")
-    )
+        template = "the log's first line is one column, {name}; columns need commas between them, not {separator}"
+        data = {"name": safe_repr(names[0]), "separator": SEPARATORS[other]}
+        raise InvalidFile(ErrorCode.FILE_INVALID, template, **data)
+    table = read_csv(io.BytesIO(content), schema, has_header=True).read_all()
+    return read_columns(check_unique_columns(table, "the log"))
 
 
 def check_unique_columns(table: Any, what: str) -> Any:
@@ -92,12 +73,8 @@ def check_unique_columns(table: Any, what: str) -> Any:
     except Exception:  # its own code may raise anything; reading its columns reports it
         return table
     if duplicates:
-        raise InvalidFile(
-            ErrorCode.DUPLICATE_NAME,
-            "two columns of {what} have the name {name}; rename one of them",
-            what=what,
-            name=safe_repr(duplicates[0]),
-        )
+        template, name = "two columns of {what} have the name {name}; rename one of them", safe_repr(duplicates[0])
+        raise InvalidFile(ErrorCode.DUPLICATE_NAME, template, what=what, name=name)
     return table
 
 
@@ -126,24 +103,16 @@ def parse_parquet(content: bytes) -> Mapping[Any, Any]:
 
 def parse_json_lines(content: bytes) -> Mapping[Any, Any]:
     """Return the columns of JSON lines, such as `decision.to_dict()` with context and outcome."""
-    return rows_to_columns(
-        [
-            flatten_line(json.loads(line, object_pairs_hook=check_unique_keys))
-            for line in content.splitlines()
-            if line.strip()
-        ]
-    )
+    lines = [line for line in content.splitlines() if line.strip()]
+    return rows_to_columns([flatten_line(json.loads(line, object_pairs_hook=check_unique_keys)) for line in lines])
 
 
 def check_unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return a JSON object, or reject one with duplicate keys."""
     duplicate = next((name for name, count in Counter(name for name, _ in pairs).items() if count > 1), None)
     if duplicate is not None:
-        raise InvalidFile(
-            ErrorCode.DUPLICATE_NAME,
-            "a line has the key {name!r:.60} twice; every key must occur once",
-            name=duplicate,
-        )
+        template = "a line has the key {name!r:.60} twice; every key must occur once"
+        raise InvalidFile(ErrorCode.DUPLICATE_NAME, template, name=duplicate)
     return dict(pairs)
 
 
@@ -160,9 +129,7 @@ def flatten_line(line: Any) -> dict[str, Any]:
     {'action': 'offer', 'probability.offer': 1.0, 'age': 30}
     """
     if not isinstance(line, dict):
-        raise InvalidFile(
-            ErrorCode.FILE_INVALID, "a line holds {line!r:.40}; every line must be a JSON object", line=line
-        )
+        raise InvalidFile.must_be(ErrorCode.FILE_INVALID, "a line", line, "a JSON object")
     values: dict[str, Any] = {}
     for name, value in line.items():
         if isinstance(value, dict) and name in NESTED:
@@ -224,14 +191,9 @@ def to_arrow(name: str, column: Any) -> Any:
     types = {str: DataType.string(), bool: DataType.bool(), int: DataType.int64(), float: DataType.float64()}
     kind = float if kinds == {int, float} else next(iter(kinds), str)
     if len(kinds) > 1 and kinds != {int, float}:
-        type_names = " and ".join(sorted(one.__name__ for one in kinds))
-        raise InvalidFile(
-            ErrorCode.COLUMN_WRONG_TYPE,
-            "the column {name} holds values of several types, {types}; a Parquet column has one type, "
-            "so write a .csv or .jsonl file",
-            name=safe_repr(name),
-            types=type_names,
-        )
+        types_found = " and ".join(sorted(one.__name__ for one in kinds))
+        rule = "one type for a Parquet column; write a .csv or .jsonl file"
+        raise InvalidFile.must_be(ErrorCode.COLUMN_WRONG_TYPE, f"the type of {safe_repr(name)}", types_found, rule)
     return Array([entry if entry is None else kind(entry) for entry in entries], types[kind])
 
 
@@ -265,9 +227,5 @@ def format_table(columns: Columns, suffix: str) -> bytes:
     """Return the content of a file with this suffix."""
     write = WRITERS.get(suffix.lower())
     if write is None:
-        raise InvalidFile(
-            ErrorCode.FILE_WRONG_KIND,
-            "a log cannot be written as {suffix!r}; it must be a .csv, .parquet or .jsonl file",
-            suffix=suffix,
-        )
+        raise InvalidFile.must_be_one_of(ErrorCode.FILE_WRONG_KIND, "the suffix of a log", suffix, WRITERS)
     return write(columns)

@@ -302,14 +302,19 @@ def get_labels(value: Any) -> list[Any] | None:
 
 
 Hashes = npt.NDArray[np.uint64]
+GOLDEN_GAMMA = np.uint64(0x9E3779B97F4A7C15)
+
+
+def finalize_bits(z: Hashes) -> Hashes:
+    """Return SplitMix64's finaliser of 64 bits each (n,), a bijection."""
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.asarray(z ^ (z >> np.uint64(31)))
 
 
 def extend_hashes(before: Hashes, column: Hashes) -> Hashes:
     """Return the hashes (n,) of rows with one more column (FNV multiplication, SplitMix64 finaliser)."""
-    z = before * np.uint64(0x100000001B3) + column + np.uint64(0x9E3779B97F4A7C15)
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return np.asarray(z ^ (z >> np.uint64(31)))
+    return finalize_bits(before * np.uint64(0x100000001B3) + column + GOLDEN_GAMMA)
 
 
 def convert_to_bits(numbers: npt.NDArray[np.generic]) -> Hashes:

@@ -140,7 +140,7 @@ def check_range(low: Any, high: Any, what: str) -> tuple[float, float]:
 def check_signal(signal: Reward | Limit, name: str) -> None:
     """Raise InvalidProblem for invalid or conflicting settings."""
     low, high = check_range(signal.low, signal.high, name)
-    for what, value in (("safe", signal.safe), ("missing", None if signal.missing == DROP else signal.missing)):
+    for what, value in (("safe", signal.safe), ("missing", None if is_dropped(signal.missing) else signal.missing)):
         if value is not None and not low <= check_outcome(value, f"the {what} of {name}", InvalidProblem) <= high:
             rule = f"in the range of its outcomes, [{low:g}, {high:g}]"
             hint = suggest_percent(float(value)) if high == 1.0 else ""
@@ -155,6 +155,11 @@ def check_signal(signal: Reward | Limit, name: str) -> None:
         if signal.model == "linear":
             fact = f"its rates are kept by {signal.by!r}"
             raise InvalidProblem.conflict(f"the model of {name}", "linear", fact, "leave one of them out")
+
+
+def is_dropped(missing: Any) -> bool:
+    """Return whether missing outcomes are dropped."""
+    return isinstance(missing, str) and missing == DROP
 
 
 def scale_outcome(signal: Reward | Limit, name: str, value: Any) -> float:

@@ -106,30 +106,20 @@ class AccessKeys:
     def add(self, name: str, role: str, note: str = "") -> str:
         """Create a key and return it; it cannot be read again later."""
         if not re.fullmatch("[A-Za-z0-9][A-Za-z0-9-]{0,39}", name):
-            raise InvalidKey(
-                ErrorCode.INVALID_NAME,
-                "{name} is not a valid key name; it must have 1 to 40 letters, digits and hyphens",
-                name=safe_repr(name),
+            raise InvalidKey.must_be(
+                ErrorCode.INVALID_NAME, "the name of a key", name, "1 to 40 letters, digits and hyphens"
             )
         if role not in ROLES:
-            raise InvalidKey(
-                ErrorCode.INVALID_CHOICE,
-                "{role} is not a role; the roles are {roles}",
-                role=safe_repr(role),
-                roles=", ".join(ROLES),
-            )
+            raise InvalidKey.must_be_one_of(ErrorCode.INVALID_CHOICE, "the role", role, ROLES)
         self.refresh()
         if name in self._rows:
             raise Conflict(
                 ErrorCode.DUPLICATE_NAME,
-                "a key {name!r} exists or existed; choose another name, since the audit log refers to keys by name",
-                name=name,
+                f"a key {name!r} exists or existed; choose another name, since the audit log refers to keys by name",
             )
         key = f"sw_{name}_{secrets.token_hex(32)}"
         if not self._store.add_key(KeyRow(name, compute_key_digest(key), role, note, self._store.now())):
-            raise Conflict(
-                ErrorCode.CONFLICT, "a key {name!r} was created by another client in the meantime", name=name
-            )
+            raise Conflict(ErrorCode.CONFLICT, f"a key {name!r} was created by another client in the meantime")
         self.refresh()
         return key
 
@@ -138,24 +128,23 @@ class AccessKeys:
         self.refresh()
         holder = self.get_holder(name)
         if holder is None:
-            raise UnknownKey(ErrorCode.UNKNOWN_KEY, "there is no active key {name} to revoke", name=safe_repr(name))
+            raise UnknownKey(ErrorCode.UNKNOWN_KEY, f"there is no active key {safe_repr(name)} to revoke")
         if holder.role == ADMIN and self._admins() == [name]:
-            raise Conflict(
-                ErrorCode.CONFLICT, "{name!r} is the only admin key; create another admin key first", name=name
-            )
+            raise Conflict(ErrorCode.CONFLICT, f"{name!r} is the only admin key; create another admin key first")
         self._store.revoke_key(name, self._store.now())
         self.refresh()
 
     def create_initial_keys(self) -> list[str]:
         """Create and return the first keys: one of each role, or an admin key if no admin is left."""
         missing = INITIAL_KEYS if not self._rows else () if self._admins() else INITIAL_KEYS[:1]
-        return [self.add(self._get_free_name(name), role, "created at the first start") for name, role in missing]
+        numbered = [(chain([name], (f"{name}-{i}" for i in count(2))), role) for name, role in missing]
+        return [
+            self.add(next(free for free in names if free not in self._rows), role, "created at the first start")
+            for names, role in numbered
+        ]
 
     def _admins(self) -> list[str]:
         return [row.name for row in self._rows.values() if row.role == ADMIN and row.revoked is None]
-
-    def _get_free_name(self, name: str) -> str:
-        return next(free for free in chain([name], (f"{name}-{i}" for i in count(2))) if free not in self._rows)
 
 
 def compute_key_digest(key: str) -> bytes:

@@ -6,13 +6,14 @@ Any number of processes can run one. The store lets one lead at a time; another 
 import logging
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
 
 from stagewise.problem.errors import StagewiseError
 from stagewise.server.controls import TRIP
 from stagewise.server.decide import PolicySnapshot
-from stagewise.server.event_log import CONTROL, PROBLEM, TICK, AppendRequest, Event, StoredSnapshot, encode_canonical
+from stagewise.server.event_log import CONTROL, PROBLEM, TICK, AppendRequest, StoredSnapshot, encode_canonical
 from stagewise.server.snapshots import (
     InvalidSeal,
     SnapshotSealer,
@@ -34,10 +35,17 @@ SAVE_INTERVAL = 30.0  # seconds between two snapshots with the learner's state
 RETRY_DELAY = 1.0  # seconds before learning an experiment that failed is retried from its last snapshot
 TICK_INTERVAL = 1_000_000  # microseconds between two tick rows
 SERVER_ACTOR = "the server"
+NEVER = -1, float("-inf")
 
 
 class Learner:
-    """A thread that learns all experiments while it leads, and follows the leader's snapshots otherwise."""
+    """A thread that learns all experiments while it leads, and follows the leader's snapshots otherwise.
+
+    Attributes:
+        alone: Whether no other process needs snapshots.
+        down: Why nothing is learned; None if learning works.
+        failures: Errors of single experiments, by name.
+    """
 
     def __init__(
         self,
@@ -50,19 +58,14 @@ class Learner:
         feedback_timeout: float | None = None,
     ) -> None:
         self.store, self.versions, self.publish, self.append = store, versions, publish, append
-        self.alone = alone
-        """Whether no other process needs snapshots."""
-        self.feedback_timeout = feedback_timeout
+        self.alone, self.feedback_timeout, self.seals = alone, feedback_timeout, SnapshotSealer(store)
         self.folds: dict[str, StateFold] = {}
         self.is_leader = False
         self.down: str | None = None
-        """Why nothing is learned; None if learning works."""
         self.failures: dict[str, str] = {}
-        """Errors of single experiments, by name."""
-        self.seals = SnapshotSealer(store)
-        self._retry_at: dict[str, float] = {}  # by experiment: time of the next attempt
-        self._shared: dict[str, tuple[int, float]] = {}  # by experiment: row and time of the last snapshot
-        self._saved: dict[str, tuple[int, float]] = {}
+        self._retry_at: dict[str, float] = defaultdict(float)  # by experiment: time of the next attempt
+        self._shared: dict[str, tuple[int, float]] = defaultdict(lambda: NEVER)  # row and time of the last snapshot
+        self._saved: dict[str, tuple[int, float]] = defaultdict(lambda: NEVER)  # and of the last with the state
         self._stop, self._wake = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._run, name="learner", daemon=True)
 
@@ -111,81 +114,74 @@ class Learner:
                     break
 
     def step(self) -> bool:
-        """Learn or follow every experiment once; return whether more rows are waiting."""
+        """Learn or follow every experiment once; return whether more rows are waiting.
+
+        After an error the other experiments continue, and the one that failed is retried soon.
+        """
         self.is_leader, busy = self.store.try_lead(), False
         for name, version in self.versions().items():
-            busy |= self.try_step(name, version)
-        return busy
-
-    def try_step(self, name: str, version: ProblemVersion) -> bool:
-        """Learn or follow one experiment; after an error the others continue and it is retried soon."""
-        if time.monotonic() < self._retry_at.get(name, 0.0):
-            return False
-        try:
-            busy = self.learn(name, version) if self.is_leader else self.follow(name, version)
-        except StoreUnavailable:
-            raise
-        except Exception as error:  # an experiment that is not learned cannot stop itself: report it
-            if name not in self.failures:
-                log.exception("learning %r failed; deciders go on with what is known", name)
-            self.failures[name] = str(error) or type(error).__name__
-            self._retry_at[name] = time.monotonic() + RETRY_DELAY
-            self.folds.pop(name, None)
-            return False
-        if not busy:  # everything is learned, including what failed before
-            self.failures.pop(name, None)
+            if time.monotonic() < self._retry_at[name]:
+                continue
+            try:
+                has_more = self.is_leader and self.learn(name, version)
+                if not self.is_leader:
+                    self.follow(name, version)
+            except StoreUnavailable:
+                raise
+            except Exception as error:  # an experiment that is not learned cannot stop itself: report it
+                if name not in self.failures:
+                    log.exception("learning %r failed; deciders go on with what is known", name)
+                self.failures[name] = str(error) or type(error).__name__
+                self._retry_at[name] = time.monotonic() + RETRY_DELAY
+                self.folds.pop(name, None)
+                continue
+            if not has_more:  # everything is learned, including what failed before
+                self.failures.pop(name, None)
+            busy |= has_more
         return busy
 
     def learn(self, name: str, version: ProblemVersion) -> bool:
-        """Fold the next rows of an experiment."""
+        """Fold the next rows of an experiment; return whether there are more."""
         fold = self.folds.get(name)
         if fold is None or fold.version != version.number:
             fold = self.folds[name] = self.restore_fold(name, version)
             self._shared.pop(name, None)
         events = self.store.events(name, fold.seq, BATCH_SIZE)
-        rows = take_before_version(version.number + 1, events)
+        later = (i for i, event in enumerate(events) if event.kind == PROBLEM and int(event.key) > version.number)
+        rows = events[: next(later, len(events))]  # the next version, which is read soon, may have unknown actions
         if rows:
             fold.take(rows)
-        if len(rows) < len(events):  # the other rows belong to the next version, which is read soon
-            return False
-        if len(events) < BATCH_SIZE:
+        if len(rows) == len(events) < BATCH_SIZE:
             self.publish_fold(name, fold)
             self.append_ticks_and_stops(name, fold)
-        return len(events) == BATCH_SIZE
+        return len(rows) == BATCH_SIZE
 
     def restore_fold(self, name: str, version: ProblemVersion) -> StateFold:
         """Return a fold restored from the last snapshot of this version, or a new one."""
-        fold = self.new_fold(version)
+        settings = version.problem, version.number, version.retired, self.feedback_timeout
+        fold = StateFold(*settings)
         stored = self.store.get_latest_snapshot(name, version.number, with_learner_state=True)
-        if stored is None:
-            return fold
-        try:
-            fold.restore(self.seals.open(stored, "learner_state"))
-        except Exception as error:  # damaged, or of another version or setting: the log is enough
-            if isinstance(error, StoreUnavailable):
+        if stored is not None:
+            try:
+                fold.restore(self.seals.open(stored, "learner_state"))
+            except StoreUnavailable:
                 raise
-            is_expected = isinstance(error, StagewiseError)
-            message = "a snapshot of %r cannot be used (%s); its log is learned from the first row"
-            log.warning(message, name, error, exc_info=not is_expected)
-            return self.new_fold(version)
-        self._saved[name] = (fold.seq, time.monotonic())
+            except Exception as error:  # damaged, or of another version or setting: the log is enough
+                message = "a snapshot of %r cannot be used (%s); its log is learned from the first row"
+                log.warning(message, name, error, exc_info=not isinstance(error, StagewiseError))
+                return StateFold(*settings)
+            self._saved[name] = fold.seq, time.monotonic()
         return fold
-
-    def new_fold(self, version: ProblemVersion) -> StateFold:
-        """Return a fold without rows."""
-        return StateFold(version.problem, version.number, version.retired, self.feedback_timeout)
 
     def publish_fold(self, name: str, fold: StateFold) -> None:
         """Publish the snapshot in this process, and for other processes if it is due."""
-        last_shared = self._shared.get(name)
-        if last_shared is None or last_shared[0] != fold.seq:
+        now, (shared, shared_at), (saved, saved_at) = time.monotonic(), self._shared[name], self._saved[name]
+        if shared != fold.seq:
             self.publish(name, fold.build_snapshot())
             if self.alone:
-                self._shared[name] = (fold.seq, time.monotonic())
-        now, last_saved = time.monotonic(), self._saved.get(name, (0, -SAVE_INTERVAL))
-        with_learner_state = fold.seq > last_saved[0] and now - last_saved[1] >= SAVE_INTERVAL
-        is_due = last_shared is None or now - last_shared[1] >= SHARE_INTERVAL
-        if with_learner_state or (not self.alone and is_due and (last_shared is None or last_shared[0] != fold.seq)):
+                self._shared[name] = fold.seq, now
+        with_learner_state = fold.seq > max(saved, 0) and now - saved_at >= SAVE_INTERVAL
+        if with_learner_state or (not self.alone and shared != fold.seq and now - shared_at >= SHARE_INTERVAL):
             self.save_snapshot(name, fold, with_learner_state)
 
     def save_snapshot(self, name: str, fold: StateFold, with_learner_state: bool) -> None:
@@ -193,7 +189,7 @@ class Learner:
         content = fold.encode() if with_learner_state else b""
         stored = StoredSnapshot(name, fold.version, fold.seq, encode_snapshot(fold.build_snapshot()), content)
         self.store.save_snapshot(self.seals.seal(stored))
-        self._shared[name] = (fold.seq, time.monotonic())
+        self._shared[name] = fold.seq, time.monotonic()
         if with_learner_state:
             self._saved[name] = self._shared[name]
 
@@ -208,26 +204,19 @@ class Learner:
             body = {"what": TRIP, "actor": SERVER_ACTOR, "trip": cause.reason, "details": cause.details}
             self.append([AppendRequest(name, CONTROL, "", encode_canonical(body))])
 
-    def follow(self, name: str, version: ProblemVersion) -> bool:
+    def follow(self, name: str, version: ProblemVersion) -> None:
         """Publish the leader's newest snapshot."""
         self.folds.pop(name, None)
-        last_shared = self._shared.get(name, (-1, 0.0))
-        stored = self.store.get_latest_snapshot(name, version.number, last_shared[0])
+        shared, _ = self._shared[name]
+        stored = self.store.get_latest_snapshot(name, version.number, shared)
         if stored is not None:
-            self._shared[name] = (stored.seq, time.monotonic())
+            self._shared[name] = stored.seq, time.monotonic()
             try:
                 content = self.seals.open(stored, "content")
             except InvalidSeal as error:
                 log.warning("a snapshot of %r cannot be used (%s); what is known stays", name, error)
-                return False
+                return
             self.publish(name, decode_snapshot(version.problem, version.number, version.retired, content))
-        elif last_shared[0] < 0:
-            self._shared[name] = (0, time.monotonic())
+        elif shared < 0:
+            self._shared[name] = 0, time.monotonic()
             self.publish(name, build_initial_snapshot(version.problem, version.number, version.retired))
-        return False
-
-
-def take_before_version(version: int, events: list[Event]) -> list[Event]:
-    """Return the rows before a version of the problem; later rows may have unknown actions."""
-    later = (index for index, event in enumerate(events) if event.kind == PROBLEM and int(event.key) >= version)
-    return events[: next(later, len(events))]

@@ -31,7 +31,14 @@ CHECK_INTERVAL = 256  # decisions between two checks of the declared assumptions
 
 
 class StateFold:
-    """The state after row `seq` of an experiment's log, for one version of its problem."""
+    """The state after row `seq` of an experiment's log, for one version of its problem.
+
+    Args:
+        problem: The problem of this version.
+        version: The number of the version.
+        retired: Actions that are no longer available.
+        feedback_timeout: Seconds in which signals are expected; None: feedback is not monitored.
+    """
 
     def __init__(
         self,
@@ -40,20 +47,10 @@ class StateFold:
         retired: frozenset[str] = frozenset(),
         feedback_timeout: float | None = None,
     ) -> None:
-        """Create the state before the first row.
-
-        Args:
-            problem: The problem of this version.
-            version: The number of the version.
-            retired: Actions that are no longer available.
-            feedback_timeout: Seconds in which signals are expected; None: feedback is not monitored.
-        """
         self.problem, self.version, self.retired, self.feedback_timeout = problem, version, retired, feedback_timeout
         self.policy = problem.policy()
         self._decision_policy = problem.policy()  # used by deciding threads meanwhile
-        self.seq = self.at = 0
-        self.learned = 0
-        """Number of learned values."""
+        self.seq = self.at = self.learned = 0  # of the last row; number of learned values
         self.state: State = self.policy.start()
         self.statistics = Statistics()
         self._statistics_copy: Statistics | None = None  # a copy, until the statistics change
@@ -62,27 +59,19 @@ class StateFold:
         self.circuit_breaker = CircuitBreaker(problem, self.queue)
         self.default_values = {name: get_default_value(signal) for name, signal in problem.signals.items()}
         self.feedback_monitor = self.new_feedback_monitor()
-        self._due: list[tuple[int, int]] = []
+        self._due: list[tuple[int, int]] = []  # values to learn, by decision index and signal
         self._log: list[tuple[Floats, Floats]] = []  # parts of an incomplete offline log
         self._parts = 0
 
     def take(self, events: Sequence[Event]) -> None:
         """Apply the rows that follow `seq`."""
-        decisions = [decode_decision(event.body) for event in events if event.kind == DECISION]
-        dates, deferred = (
-            [e.at for e in events if e.kind == DECISION],
-            [bool(one.request.get("deferred")) for one in decisions],
-        )
-        self.queue.stage(self.build_action_rows(decisions), dates, deferred)
+        made = [event for event in events if event.kind == DECISION]
+        decisions = [decode_decision(event.body) for event in made]
+        deferred = [bool(one.request.get("deferred")) for one in decisions]
+        self.queue.stage(self.build_action_rows(decisions), [event.at for event in made], deferred)
         next_decision = iter(decisions)
         for event in events:
-            if event.seq != self.seq + 1:
-                raise InvalidProblem(
-                    ErrorCode.STORE_CORRUPT,
-                    "row {seq} of the log follows row {previous}; the rows between them are missing",
-                    seq=event.seq,
-                    previous=self.seq,
-                )
+            self.check_next("row of the log", event.seq, self.seq + 1)
             self.seq, self.at = event.seq, event.at
             self.advance(event.at)
             if event.kind == DECISION:
@@ -99,6 +88,20 @@ class StateFold:
         self.learn()
         self.circuit_breaker.settle()
 
+    def check_next(self, what: str, number: int, expected: int) -> None:
+        """Reject a log with a gap."""
+        if number != expected:
+            subject = f"after row {self.seq} the number of the next {what}"
+            raise InvalidProblem.must_be(ErrorCode.STORE_CORRUPT, subject, number, str(expected))
+
+    def build_action_rows(self, decisions: Sequence[DecisionRecord]) -> Floats:
+        """Return the rows that a policy learns (n, D): action, 1, context numbers, segments."""
+        problem, contexts = self.problem, [one.request["context"] for one in decisions]
+        columns: dict[str, list[Any]] = {name: [context[name] for context in contexts] for name in problem.context}
+        for name in problem.divisions:
+            columns[name] = [hash_segment(check_segment_name(context[name], name)) for context in contexts]
+        return build_rows(problem, [problem.get_action_index(one.action) for one in decisions], columns)
+
     def advance(self, at: int) -> None:
         """Advance the time; windows close."""
         closed = list(self.queue.closed)
@@ -111,78 +114,40 @@ class StateFold:
         if self.feedback_monitor is not None:
             self.feedback_monitor.advance(at)
 
-    def apply_log_part(self, log_part: OfflineLogPart) -> None:
-        """Apply a part of an offline log; the last one learns all parts as one batch, as an agent does."""
-        rows = log_part.read(self.policy)
-        self._parts += 1
-        if log_part.number != self._parts:
-            raise InvalidProblem(
-                ErrorCode.STORE_CORRUPT,
-                "row {seq} of the log is part {number} of an offline log; it must be {parts}",
-                seq=self.seq,
-                number=log_part.number,
-                parts=self._parts,
-            )
-        self._log.append((np.asarray(rows.actions), rows.values))
-        if log_part.number < log_part.parts:
-            return
-        actions, values = (np.concatenate(columns) for columns in zip(*self._log, strict=True))
-        self._log = []
-        self.state = self.policy.learn_log(self.state, actions, values)
-        self.learned += values.size
-        check_drift(self.policy, self.state.memory, self.statistics, at_once=True)
-        self._statistics_copy = None
-
-    def build_action_rows(self, decisions: Sequence[DecisionRecord]) -> Floats:
-        """Return the rows that a policy learns (n, D): action, 1, context numbers, segments."""
-        problem, contexts = self.problem, [one.request["context"] for one in decisions]
-        columns: dict[str, list[Any]] = {name: [context[name] for context in contexts] for name in problem.context}
-        for name in problem.divisions:
-            columns[name] = [hash_segment(check_segment_name(context[name], name)) for context in contexts]
-        return build_rows(problem, [problem.get_action_index(one.action) for one in decisions], columns)
-
     def apply_decision(self, decision: DecisionRecord, event: Event) -> None:
-        """Apply a decision; check the declared assumptions from time to time."""
-        if event.decision_index != self.queue.end:
-            raise InvalidProblem(
-                ErrorCode.STORE_CORRUPT,
-                "decision {key!r} has index {decision_index}; it must be {end}",
-                key=event.key,
-                decision_index=event.decision_index,
-                end=self.queue.end,
-            )
+        """Apply a decision; check the declared assumptions from time to time.
+
+        Contradictions are recorded; they stay until a person acknowledges them.
+        """
+        index = event.decision_index
+        self.check_next("decision", index, self.queue.end)
         row = self.queue.add_staged()
         if self.feedback_monitor is not None:
-            self.feedback_monitor.record_decision(event.decision_index, int(row[0]))
-        if decision.reason == Reason.ASSUMPTION_CONTRADICTED or event.decision_index % CHECK_INTERVAL == 0:
+            self.feedback_monitor.record_decision(index, int(row[0]))
+        if decision.reason == Reason.ASSUMPTION_CONTRADICTED or index % CHECK_INTERVAL == 0:
             self.learn()
-            self.check(row)
+            made = self.policy.choose(self.state, self.policy.context_in(row), FIRST)
+            if made.reason is Reason.ASSUMPTION_CONTRADICTED:
+                record_contradictions(self.policy, self.state, self.statistics, made)
             self._statistics_copy = None
-
-    def check(self, row: Floats) -> None:
-        """Record contradictions of declared assumptions; they stay until a person acknowledges them."""
-        decision = self.policy.choose(self.state, self.policy.context_in(row), FIRST)
-        if decision.reason is Reason.ASSUMPTION_CONTRADICTED:
-            record_contradictions(self.policy, self.state, self.statistics, decision)
 
     def apply_outcome(self, event: Event) -> None:
         """Apply an outcome; late signals are not learned."""
-        values, queue = decode_outcome(event.body).values, self.queue
-        costs = self.circuit_breaker.get_costs(event.decision_index) if SHOWN in values else None
-        new = report_outcome(queue, event.decision_index, values, self.scale_value)
+        index, values, queue = event.decision_index, decode_outcome(event.body).values, self.queue
+        costs = self.circuit_breaker.get_costs(index) if SHOWN in values else None
+        new = report_outcome(queue, index, values, self.scale_value)
         self._due += queue.iter_due()
         if costs is None:
-            self.circuit_breaker.record_costs(event.decision_index, new)
+            self.circuit_breaker.record_costs(index, new)
         else:
-            self.circuit_breaker.update_costs(event.decision_index, costs)
+            self.circuit_breaker.update_costs(index, costs)
         self.note_safe_cost_alerts()
-        if self.feedback_monitor is None:
-            return
-        self.feedback_monitor.record_outcome(queue.end)
-        for name in new:
-            if values[name] != self.default_values[name]:
-                action = int(queue.rows[event.decision_index - queue.base, 0])
-                self.feedback_monitor.record_signal(event.decision_index, action, queue.names.index(name))
+        if self.feedback_monitor is not None:
+            self.feedback_monitor.record_outcome(queue.end)
+            for name in new:
+                if values[name] != self.default_values[name]:
+                    action = int(queue.rows[index - queue.base, 0])
+                    self.feedback_monitor.record_signal(index, action, queue.names.index(name))
 
     def note_safe_cost_alerts(self) -> None:
         """Record declared safe costs that the reported costs refute."""
@@ -201,54 +166,57 @@ class StateFold:
         """Apply a control; an acknowledgement changes the learned state."""
         if body["what"] == TRIP:
             self.circuit_breaker.mark_logged(ReasonDetails.from_json((body["trip"], body["details"])))
-        if body["what"] == RESUME:
+        elif body["what"] == RESUME:
             self.learn()
             self.circuit_breaker.resume()
             self.feedback_monitor = self.new_feedback_monitor()
-        if body["what"] != ACKNOWLEDGE:
-            return
-        self.learn()
-        self._statistics_copy = None
-        with suppress(StagewiseError):  # the alert is closed, or not of this version of the problem
-            acknowledge_alert(
-                self.policy, self.state.memory, self.statistics, body["name"], f"{body['actor']}: {body['reason']}"
-            )
+        elif body["what"] == ACKNOWLEDGE:
+            self.learn()
+            self._statistics_copy, note = None, f"{body['actor']}: {body['reason']}"
+            with suppress(StagewiseError):  # the alert is closed, or not of this version of the problem
+                acknowledge_alert(self.policy, self.state.memory, self.statistics, body["name"], note)
+
+    def apply_log_part(self, log_part: OfflineLogPart) -> None:
+        """Apply a part of an offline log; the last one learns all parts as one batch, as an agent does."""
+        rows = log_part.read(self.policy)
+        self._parts += 1
+        self.check_next("part of an offline log", log_part.number, self._parts)
+        self._log.append((np.asarray(rows.actions), rows.values))
+        if log_part.number == log_part.parts:
+            actions, values = (np.concatenate(columns) for columns in zip(*self._log, strict=True))
+            self._log, self._statistics_copy = [], None
+            self.state = self.policy.learn_log(self.state, actions, values)
+            self.learned += values.size
+            check_drift(self.policy, self.state.memory, self.statistics, at_once=True)
 
     def learn(self) -> None:
-        """Learn all due values in order, in compiled code."""
+        """Learn all due values in order, in compiled code, up to each drift check, whatever the batch."""
         due, self._due = self._due, []
-        while due:  # up to the next drift check, whatever the batch
+        while due:
             now, due = due[: self.statistics.updates_until_check], due[self.statistics.updates_until_check :]
-            self.learn_many(now)
+            indices, signals = np.array(now).T
+            at = indices - self.queue.base
+            values = np.full((len(now), len(self.queue.names)), math.nan)
+            values[np.arange(len(now)), signals] = self.queue.values[at, signals]
+            self.state = self.policy.learn_rows(self.state, self.queue.rows[at], values)
+            self.learned += len(now)
             self.statistics.updates_until_check -= len(now)
             if self.statistics.updates_until_check <= 0:
                 check_drift(self.policy, self.state.memory, self.statistics)
                 self._statistics_copy = None
 
-    def learn_many(self, due: Sequence[tuple[int, int]]) -> None:
-        """Learn values, each given by decision index and signal."""
-        indices, signals = np.array(due).T
-        at = indices - self.queue.base
-        values = np.full((len(due), len(self.queue.names)), math.nan)
-        values[np.arange(len(due)), signals] = self.queue.values[at, signals]
-        self.state = self.policy.learn_rows(self.state, self.queue.rows[at], values)
-        self.learned += len(due)
-
     def new_feedback_monitor(self) -> FeedbackMonitor | None:
         """Return a new feedback monitor; None without a feedback timeout."""
         if self.feedback_timeout is None:
             return None
-        return FeedbackMonitor(
-            len(self.default_values), len(self.problem.actions), self.problem.delta, self.feedback_timeout
-        )
+        signals, actions = len(self.default_values), len(self.problem.actions)
+        return FeedbackMonitor(signals, actions, self.problem.delta, self.feedback_timeout)
 
     def find_feedback_cause(self) -> ReasonDetails | None:
         """Return the cause if feedback stopped: all of it, or one signal."""
-        return (
-            None
-            if self.feedback_monitor is None
-            else self.feedback_monitor.find_cause(self.queue.names, self.problem.actions)
-        )
+        if self.feedback_monitor is None:
+            return None
+        return self.feedback_monitor.find_cause(self.queue.names, self.problem.actions)
 
     def build_snapshot(self) -> PolicySnapshot:
         """Return an immutable snapshot for deciders."""
@@ -289,14 +257,12 @@ class StateFold:
             )
         self.state = self.policy.check_state(State(np.frombuffer(state["memory"]).copy()))
         self.seq, self.at, self.learned = state["seq"], state["at"], state["learned"]
-        self._statistics_copy = None
-        self.statistics = Statistics.from_dict(state["statistics"])
+        self.statistics, self._statistics_copy = Statistics.from_dict(state["statistics"]), None
         self.queue.restore(state["queue"])
         if self.feedback_monitor is not None:
             self.feedback_monitor.restore(state["feedback_monitor"])
         self.circuit_breaker.restore(state["circuit_breaker"])
-        self._parts = state["parts"]
-        width, signals = self.policy.width, len(self.problem.signals)
+        self._parts, width, signals = state["parts"], self.policy.width, len(self.problem.signals)
         self._log = [
             (np.frombuffer(actions).reshape(-1, width), np.frombuffer(values).reshape(-1, signals))
             for actions, values in state["log"]

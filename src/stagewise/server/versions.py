@@ -17,9 +17,6 @@ from stagewise.problem.signals import Limit, describe_limit, encode_limit, encod
 from stagewise.server.confidence_intervals import get_threshold
 from stagewise.server.event_log import Event
 
-VERSION_RULE = "a value chosen after seeing outcomes voids the guarantee; create a new experiment for it"
-
-
 INHERITED_SETTINGS = ("initial_actions", "reference_rates")  # settings that later versions inherit
 
 
@@ -45,76 +42,60 @@ def build_version(before: ProblemVersion | None, event: Event) -> ProblemVersion
 def build_next_version(before: ProblemVersion, new_problem: Problem) -> ProblemVersion:
     """Return the next version. Raises InvalidProblem if something changes that must not."""
     current, new_problem = before.problem, match_order(before.problem, new_problem)
-    compared: tuple[tuple[str, Any, Any], ...] = (
-        ("safe", current.safe, new_problem.safe),
-        ("delta", current.delta, new_problem.delta),
-        ("context", current.ranges, new_problem.ranges),
-        ("reward", encode_signal(current.reward), encode_signal(new_problem.reward)),
-        ("names of limits", tuple(current.limits), tuple(new_problem.limits)),
-    )
-    for field, old, new in compared:
-        if old != new:
-            raise InvalidProblem(
-                ErrorCode.CHANGE_NOT_ALLOWED,
-                "{field} cannot change from {old!r} to {new!r}: {version_rule}",
-                field=field,
-                old=old,
-                new=new,
-                version_rule=VERSION_RULE,
-            )
+    check_same("safe", current.safe, new_problem.safe)
+    check_same("delta", current.delta, new_problem.delta)
+    check_same("context", current.ranges, new_problem.ranges)
+    check_same("reward", encode_signal(current.reward), encode_signal(new_problem.reward))
+    check_same("names of limits", tuple(current.limits), tuple(new_problem.limits))
     for name, limit in current.limits.items():
         check_limit(name, limit, new_problem.limits[name])
-    settings = get_inherited_settings(current)
+    # What defines confidence sets stays as in the first version: a limit without a reference rate has sets around its
+    # threshold, and later versions keep that value.
+    declared = current.settings.get("reference_rates") or {}
+    settings = {
+        **current.settings,
+        "initial_actions": current.settings.get("initial_actions", len(current.actions)),
+        "reference_rates": {name: declared.get(name, get_threshold(limit)) for name, limit in current.limits.items()},
+    }
     check_settings(settings, new_problem.settings)
     more = [name for name in new_problem.actions if name not in current.actions]
     problem = replace(current, actions=[*current.actions, *more], limits=dict(new_problem.limits), settings=settings)
     return ProblemVersion(before.number + 1, problem, frozenset(current.actions) - frozenset(new_problem.actions))
 
 
-def get_inherited_settings(current: Problem) -> dict[str, Any]:
-    """Return the settings of every later version; what defines confidence sets stays as in the first.
-
-    A limit without a reference rate has sets around its threshold; later versions keep that value.
-    """
-    declared = current.settings.get("reference_rates") or {}
-    return {
-        **current.settings,
-        "initial_actions": current.settings.get("initial_actions", len(current.actions)),
-        "reference_rates": {name: declared.get(name, get_threshold(limit)) for name, limit in current.limits.items()},
-    }
-
-
-def check_settings(first_settings: Mapping[str, Any], new_settings: Mapping[str, Any]) -> None:
-    """Reject settings that differ from the first version's; inherited settings may be left out."""
-    rates = new_settings.get("reference_rates") or {}
-    same = {
-        "initial_actions": new_settings.get("initial_actions", first_settings["initial_actions"])
-        == first_settings["initial_actions"],
-        "reference_rates": all(first_settings["reference_rates"].get(name) == value for name, value in rates.items()),
-    }
-    for name in INHERITED_SETTINGS:
-        if not same[name]:
-            raise InvalidProblem(
-                ErrorCode.CHANGE_NOT_ALLOWED,
-                "{field} cannot change from {old!r} to {new!r}: {version_rule}",
-                field=f"settings.{name}",
-                old=first_settings[name],
-                new=new_settings[name],
-                version_rule=VERSION_RULE,
-            )
-    before, after = (
-        {name: value for name, value in one.items() if name not in INHERITED_SETTINGS}
-        for one in (first_settings, new_settings)
-    )
-    if before != after:
+def check_same(field: str, old: Any, new: Any, where: str = "") -> None:
+    """Reject a change of something that must stay."""
+    if old != new:
         raise InvalidProblem(
             ErrorCode.CHANGE_NOT_ALLOWED,
-            "{field} cannot change from {old!r} to {new!r}: {version_rule}",
-            field="settings",
-            old=before,
-            new=after,
-            version_rule=VERSION_RULE,
+            "{field}{where} cannot change from {old!r} to {new!r}: a value chosen after seeing outcomes voids the "
+            "guarantee; create a new experiment for it",
+            field=field,
+            where=where,
+            old=old,
+            new=new,
         )
+
+
+def check_settings(first: Mapping[str, Any], new: Mapping[str, Any]) -> None:
+    """Reject settings that differ from the first version's; inherited settings may be left out."""
+    rates = {**first["reference_rates"], **(new.get("reference_rates") or {})}
+    check_same(
+        "settings.initial_actions", first["initial_actions"], new.get("initial_actions", first["initial_actions"])
+    )
+    check_same("settings.reference_rates", first["reference_rates"], rates)
+    before, after = ({k: v for k, v in one.items() if k not in INHERITED_SETTINGS} for one in (first, new))
+    check_same("settings", before, after)
+
+
+def check_limit(name: str, old: Limit, new: Limit) -> None:
+    """Reject any change of a limit except its value."""
+    before, after = encode_limit(old), encode_limit(new)
+    for one in fields(Limit):
+        if one.name != "value" and getattr(old, one.name) != getattr(new, one.name):
+            check_same(one.name, before.get(one.name), after.get(one.name), f" of {name!r}")
+    if old.at_least != new.at_least:
+        check_same("at_least", describe_limit(old), describe_limit(new), f" of {name!r}")
 
 
 def describe_loosening(before: ProblemVersion, after: ProblemVersion) -> str | None:
@@ -130,9 +111,8 @@ def describe_loosening(before: ProblemVersion, after: ProblemVersion) -> str | N
         new = after.problem.limits[name]
         if get_threshold(new) < get_threshold(old) if old.at_least else get_threshold(new) > get_threshold(old):
             return f"{name!r} {describe_limit(new)} where it is {describe_limit(old)}"
-    added = [
-        name for name in get_declared_problem(after)["actions"] if name not in get_declared_problem(before)["actions"]
-    ]
+    offered = get_declared_problem(before)["actions"]
+    added = [name for name in get_declared_problem(after)["actions"] if name not in offered]
     return f"the action {added[0]!r}, which is not on offer" if added else None
 
 
@@ -150,34 +130,5 @@ def get_declared_problem(version: ProblemVersion) -> dict[str, Any]:
     """Return the problem of a version as a user declares it, without inherited settings."""
     content = version.problem.to_dict()
     actions = [name for name in content["actions"] if name not in version.retired]
-    return {
-        **content,
-        "actions": actions,
-        "settings": {k: v for k, v in content["settings"].items() if k not in INHERITED_SETTINGS},
-    }
-
-
-def check_limit(name: str, old: Limit, new: Limit) -> None:
-    """Reject any change of a limit except its value."""
-    before, after = encode_limit(old), encode_limit(new)
-    changed = [f.name for f in fields(Limit) if f.name != "value" and getattr(old, f.name) != getattr(new, f.name)]
-    if changed:
-        raise InvalidProblem(
-            ErrorCode.CHANGE_NOT_ALLOWED,
-            "{field} of {name!r} cannot change from {old!r} to {new!r}: {version_rule}",
-            field=changed[0],
-            name=name,
-            old=before.get(changed[0]),
-            new=after.get(changed[0]),
-            version_rule=VERSION_RULE,
-        )
-    if old.at_least != new.at_least:
-        raise InvalidProblem(
-            ErrorCode.CHANGE_NOT_ALLOWED,
-            "the direction of {name!r} cannot change from {old} to {new}: {version_rule}",
-            field="at_least",
-            name=name,
-            old=describe_limit(old),
-            new=describe_limit(new),
-            version_rule=VERSION_RULE,
-        )
+    settings = {k: v for k, v in content["settings"].items() if k not in INHERITED_SETTINGS}
+    return {**content, "actions": actions, "settings": settings}

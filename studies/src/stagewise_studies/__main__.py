@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from stagewise.cli.error_handling import handle_errors
+from stagewise.cli.console import handle_errors
 from stagewise.problem.errors import ErrorCode
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)

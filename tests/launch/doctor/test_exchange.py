@@ -4,8 +4,14 @@ import numpy as np
 import pytest
 from scipy.stats import hypergeom
 
-from stagewise.launch.doctor.checks.leaks import chernoff_lower_bound, compute_auc, compute_max_linear_auc
-from stagewise.launch.doctor.permutation_tests import bennett_bound, compute_ranks, measure_group_shifts, measure_shift
+from stagewise.launch.doctor.number_checks import ValueCounts, compute_auc, compute_max_linear_auc
+from stagewise.launch.statistics import (
+    bennett_bound,
+    chernoff_lower_bound,
+    compute_ranks,
+    measure_group_shifts,
+    measure_shift,
+)
 
 
 @pytest.mark.parametrize("level", [0.05, 0.01])
@@ -59,7 +65,6 @@ def test_areas_are_those_of_pairs():
     pairs = np.sign(values[marked][:, None] - values[~marked][None, :])
     assert compute_auc(ones * 1.0, zeros * 1.0) == pytest.approx((pairs.mean() + 1.0) / 2.0)
     points = np.linspace(0.0, 1.0, 1001)
-    assert compute_max_linear_auc(points, np.ones(1001), 0.01) == pytest.approx(
-        2 / 3, abs=0.01
-    )  # p ∝ x, of something rare
+    rare = ValueCounts(10.01, points, np.ones(1001), np.full(1001, 0.01))
+    assert compute_max_linear_auc(rare) == pytest.approx(2 / 3, abs=0.01)  # p ∝ x
     assert chernoff_lower_bound(0.8, 1e9, 10.0) == pytest.approx(0.8, abs=1e-3)

@@ -3,26 +3,42 @@
 import numpy as np
 import pytest
 from tests.chance import allowed
-from tests.launch.doctor.jobs import ALSO, FAULTS, PROBLEM, SIZES, clean
+from tests.launch.doctor.jobs import ALSO, FAULTS, PROBLEM, SIZES, SUBTLE, clean
 
 import stagewise as sw
 from stagewise.launch.decision_log import Log
-from stagewise.launch.doctor.checks.model_form import SELECTION_LEVEL
-from stagewise.launch.doctor.checks.registry import CHECKS, TEST_COUNT
-from stagewise.launch.doctor.doctor import ALPHA
-from stagewise.launch.doctor.finding_messages import FindingCode
+from stagewise.launch.doctor.doctor import ALPHA, CHECKS, TEST_COUNT
+from stagewise.launch.doctor.finding import Finding, select_most_severe
+from stagewise.launch.doctor.finding_messages import MESSAGES, FindingCode
 from stagewise.launch.doctor.log_profile import LogProfile
+from stagewise.launch.doctor.rate_checks import SELECTION_LEVEL
 
 SUSPECTED = ("model_form", "segments")  # these note what a proposal would rely on, at its level
-RUN = {check.name: check.run for check in CHECKS}
+ROWS, MANY_ROWS = 8_000, 50_000  # the latter for faults that fewer rows do not show
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("plant", FAULTS, ids=lambda plant: plant.__name__)
-def test_a_planted_fault_is_found_by_its_check(plant):
-    frame, (name, verdict) = clean(1), FAULTS[plant]
-    problem = plant(frame, 1)
-    found = RUN[name](LogProfile(Log.of(frame, problem)), ALPHA / TEST_COUNT)
+def run(name, frame, problem) -> Finding:
+    """Return the finding of one check."""
+    return select_most_severe(CHECKS[name].run(LogProfile(Log.of(frame, problem)), ALPHA / TEST_COUNT))
+
+
+def test_every_code_has_a_message():
+    assert set(MESSAGES) == set(FindingCode)
+    assert {message.check for message in MESSAGES.values()} == set(CHECKS)
+
+
+@pytest.mark.parametrize(
+    ("plant", "rows"),
+    [
+        pytest.param(plant, MANY_ROWS, id=plant.__name__, marks=pytest.mark.long)
+        if plant in SUBTLE
+        else pytest.param(plant, ROWS, id=plant.__name__)
+        for plant in FAULTS
+    ],
+)
+def test_a_planted_fault_is_found_by_its_check(plant, rows):
+    frame, (name, verdict) = clean(1, rows), FAULTS[plant]
+    found = run(name, frame, plant(frame, 1))
     assert (found.check, found.verdict) == (name, verdict), str(found)
     assert len(str(found)) < 430
     assert found.remedy
@@ -31,7 +47,7 @@ def test_a_planted_fault_is_found_by_its_check(plant):
 def test_what_does_not_matter_is_named():
     frame = clean(2)
     problem = next(plant for plant in FAULTS if plant.__name__ == "idle_number")(frame, 2)
-    found = RUN["features"](LogProfile(Log.of(frame, problem)), ALPHA / TEST_COUNT)
+    found = run("features", frame, problem)
     assert found.code is FindingCode.FEATURES_WITHOUT_EFFECT
     assert "shoe_size" in found.details["names"]
 
@@ -51,7 +67,7 @@ def test_a_limit_that_holds_in_every_segment_takes_rows_in_every_segment(by, ver
         reward=sw.Reward("click"),
         limits={"opt_out": sw.Limit(0.02, safe=0.01, by=by)},
     )
-    found = RUN["sample_size"](LogProfile(Log.of(log, problem)), ALPHA / TEST_COUNT)
+    found = run("sample_size", log, problem)
     assert found.verdict == verdict
     if by is not None:
         assert found.code is FindingCode.TOO_FEW_ROWS
@@ -79,7 +95,7 @@ def test_how_large_a_fault_must_be(plant):
     for times in SIZES[plant]:
         logs = [(clean(seed), seed) for seed in range(20, 40)]
         asked = [(frame, plant(frame, seed, times)) for frame, seed in logs]
-        found = [RUN[name](LogProfile(Log.of(frame, problem)), ALPHA / TEST_COUNT) for frame, problem in asked]
+        found = [run(name, frame, problem) for frame, problem in asked]
         counts.append(sum(one.verdict == verdict for one in found))
         print(f"{plant.__name__}, {times:g} times: found in {counts[-1]} of 20 logs")  # pytest -rP
     assert counts[0] == max(counts)

@@ -9,20 +9,18 @@ from tests.launch.doctor.honest import drawn, problem
 
 import stagewise as sw
 from stagewise.launch.decision_log import Log
-from stagewise.launch.doctor.checks import gaps
 from stagewise.launch.doctor.log_profile import LogProfile
-
-ONES = np.zeros(9, dtype=np.int64)
+from stagewise.launch.doctor.row_checks import check_outcome_gaps
+from stagewise.launch.statistics import log_empty_probability
 
 
 def test_the_chance_of_an_empty_stretch_is_exact_where_others_are_alike_and_a_bound_where_they_are_not():
     """Against all ways to place three events in nine rows, each row with odds of its own."""
-    here, rows, marked = np.arange(9) >= 6, np.ones(9, dtype=bool), np.arange(9) < 3
     for odds in ([1.0] * 6, [0.2, 0.2, 1.0, 1.0, 1.8, 1.8], [0.01, 0.01, 0.01, 1.0, 2.0, 2.97]):
         weights = [*odds, *[0.5] * 3]
         ways = {one: np.prod([weights[place] for place in one]) for one in itertools.combinations(range(9), 3)}
         exact = sum(way for one, way in ways.items() if max(one) < 6) / sum(ways.values())
-        told = np.exp(gaps.log_probability(here, rows, marked, ONES, 0.5))
+        told = np.exp(log_empty_probability(np.array([3]), np.array([6]), np.array([3]), 0.5))
         assert told == pytest.approx(exact) if len(set(odds)) == 1 else told >= exact
 
 
@@ -40,7 +38,8 @@ def test_a_log_that_is_half_as_frequent_at_its_end_is_found_no_more_often_than_s
     level, found = 0.3, 0
     for run in range(40):
         frame = log(np.random.default_rng([61, run]), 400, 3.0, tail)
-        found += gaps.check(LogProfile(Log.of(frame, problem({}, value=0.05))), level).verdict == "contradicts"
+        profile = LogProfile(Log.of(frame, problem({}, value=0.05)))
+        found += any(finding.verdict == "contradicts" for finding in check_outcome_gaps(profile, level))
     assert found <= allowed(40, level)
 
 

@@ -7,11 +7,10 @@ from tests.launch.doctor.honest import HONEST, drawn, events_only, of_our_own, p
 
 import stagewise as sw
 from stagewise.launch.decision_log import Log
-from stagewise.launch.doctor.checks.propensities import compute_excess_p_values
 from stagewise.launch.doctor.doctor import ALPHA
 from stagewise.launch.doctor.finding_messages import FindingCode
 from stagewise.launch.doctor.log_profile import LogProfile
-from stagewise.launch.doctor.permutation_tests import freedman_bound
+from stagewise.launch.statistics import compute_excess_p_values, freedman_bound
 
 
 def alarms(frame, asked):
@@ -103,7 +102,7 @@ def test_an_outcome_that_did_not_come_counts_as_the_window_says():
     assert profile.values[late, 1].tolist().count(0.0) == 0
     assert np.isnan(profile.values[late, 1]).all()
     assert set(profile.values[~late, 1].tolist()) == {0.0, 1.0}
-    rates = [profile.rate(1, profile.log.actions == action, 0.5)[1] for action in range(3)]
+    rates = [profile.signals[1].rate(profile.log.actions == action, 0.5).mean for action in range(3)]
     assert rates == pytest.approx([0.01, 0.015, 0.02], abs=0.008)
     details = sw.doctor(told, asked)["missing_values"].details
     assert details["open_rows"] > 0

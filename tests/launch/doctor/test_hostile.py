@@ -7,7 +7,7 @@ import pytest
 from tests.launch.doctor.jobs import PROBLEM, clean
 
 import stagewise as sw
-from stagewise.launch.doctor.checks.registry import CHECK_NAMES
+from stagewise.launch.doctor.finding_messages import CheckName
 from stagewise.problem.errors import ErrorCode
 
 SMALL = sw.Problem(
@@ -73,8 +73,8 @@ DRAWN = ("three rows", "everything missing")
 @pytest.mark.parametrize("name", LOGS)
 def test_a_strange_log_gets_findings(name, tmp_path):
     found = sw.doctor(LOGS[name], SMALL)
-    assert tuple(finding.check for finding in found.findings) == CHECK_NAMES
-    assert len(str(found).splitlines()) == len(CHECK_NAMES) + 2
+    assert tuple(finding.check for finding in found.findings) == tuple(CheckName)
+    assert len(str(found).splitlines()) == len(tuple(CheckName)) + 2
     json.loads(found.to_json())
     if name in DRAWN:
         found.plot().savefig(tmp_path / "picture.png")

@@ -16,8 +16,9 @@ from tests.launch.evaluation.worlds import (
 )
 
 import stagewise as sw
-from stagewise.launch.evaluation import confidence_sequence as sequences
-from stagewise.launch.evaluation.confidence_sequence import compute_sequence
+from stagewise.launch.evaluation.estimators import SignalRows, estimate_snips
+from stagewise.launch.evaluation.propensities import Weights
+from stagewise.launch.statistics import boundary, compute_sequence
 
 LOGS, DELTA = 1000, 0.1
 CANDIDATE = np.array([0.0, 0.3, 0.7])
@@ -60,7 +61,7 @@ def test_a_radius_that_is_too_small_is_found():
 
 def test_the_boundary_is_not_much_larger_than_it_needs_to_be():
     """At a tenth of the level intervals are wider by less than a half: the level is what makes them wide."""
-    wide, narrow = sequences.boundary(np.array([50.0]), 0.005)[0], sequences.boundary(np.array([50.0]), 0.05)[0]
+    wide, narrow = boundary(np.array([50.0]), 0.005)[0], boundary(np.array([50.0]), 0.05)[0]
     assert 1.1 < wide / narrow < 1.5
 
 
@@ -84,19 +85,16 @@ def test_intervals_through_the_front_door():
 
 
 def test_a_normal_approximation_covers_where_the_log_is_large():
-    """SNIPS: of 1,000 logs of 600 rows, by the same formulas as the front door uses."""
-    from scipy.special import ndtri
-
-    from stagewise.launch.evaluation.estimators import snips, snips_standard_error
-
+    """SNIPS: of 1,000 logs of 600 rows."""
     weights, clicks, _ = lotteries(600)
-    wrong, narrow = 0, 0
+    nothing, none = np.zeros(600), np.zeros(3)
+    counts = np.zeros(2, dtype=int)
     for log in range(LOGS):
-        value, spread = snips(weights[log], clicks[log]), snips_standard_error(weights[log], clicks[log])
-        wrong += abs(value - TRUE["click"]) > ndtri(1.0 - DELTA / 2.0) * spread
-        narrow += abs(value - TRUE["click"]) > 0.8 * ndtri(1.0 - DELTA / 2.0) * spread
-    assert wrong <= allowed(LOGS, DELTA)
-    assert narrow > allowed(LOGS, DELTA)
+        drawn_weights = Weights(weights[log], None, nothing, none, 3.5, 3.5, "")
+        one = estimate_snips(SignalRows(np.zeros(600, dtype=int), clicks[log], drawn_weights, None), DELTA)
+        error = abs(one.value - TRUE["click"])
+        counts += [error > one.high - one.value, error > 0.8 * (one.high - one.value)]
+    assert counts[0] <= allowed(LOGS, DELTA) < counts[1]
 
 
 @pytest.mark.long

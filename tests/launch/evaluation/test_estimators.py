@@ -1,46 +1,27 @@
 """The estimates against their formulas, written out in fractions, row by row."""
 
-from fractions import Fraction
-
 import numpy as np
 import pytest
 from tests.launch.evaluation.worlds import NAMES, SHARES, drawn, problem
 
 import stagewise as sw
 from stagewise.launch.decision_log import Log
-from stagewise.launch.evaluation import estimators
-from stagewise.launch.evaluation.evaluate import ESTIMATORS
-from stagewise.launch.evaluation.log_evaluator import LogEvaluator
-from stagewise.launch.evaluation.outcome_regression import (
-    assign_folds,
-    assign_time_blocks,
-    build_features,
-    predict_outcomes,
-)
+from stagewise.launch.evaluation.estimators import SignalRows, assign_parts, build_features, predict_outcomes
+from stagewise.launch.evaluation.propensities import Weights
 
 
-def exact(values):
-    return [Fraction(float(value)) for value in values]
-
-
-@pytest.fixture(scope="module")
-def rows():
+def test_a_doubly_robust_term_is_its_formula():
     rng = np.random.default_rng(20261118)
-    return [exact(rng.uniform(0.0, high, 25)) for high in (4.0, 1.0, 1.0, 1.0)]
-
-
-def test_each_estimate_is_its_formula(rows):
-    w, y, done, expected = rows
-    n = len(w)
-    ips = sum(a * b for a, b in zip(w, y, strict=True)) / n
-    snips = sum(a * b for a, b in zip(w, y, strict=True)) / sum(w)
-    dr = sum(e + a * (b - q) for a, b, q, e in zip(w, y, done, expected, strict=True)) / n
-    size = sum(w) ** 2 / sum(a * a for a in w)
-    arrays = [np.array([float(value) for value in column]) for column in rows]
-    assert estimators.ips_terms(*arrays[:2]).mean() == pytest.approx(float(ips), rel=1e-13)
-    assert estimators.snips(*arrays[:2]) == pytest.approx(float(snips), rel=1e-13)
-    assert estimators.dr_terms(*arrays).mean() == pytest.approx(float(dr), rel=1e-13)
-    assert estimators.effective_sample_size(arrays[0]) == pytest.approx(float(size), rel=1e-13)
+    actions, weights, outcomes = rng.integers(0, 3, 25), rng.uniform(0.0, 4.0, 25), rng.random(25)
+    candidate, predictions = rng.dirichlet([1.0, 1.0, 1.0], 25), rng.random((25, 3))
+    rows = SignalRows(
+        actions, outcomes, Weights(weights, candidate, np.zeros(25), np.zeros(3), 4.0, 4.0, ""), predictions
+    )
+    terms = [
+        sum(candidate[row] * predictions[row]) + weights[row] * (outcomes[row] - predictions[row, actions[row]])
+        for row in range(25)
+    ]
+    assert rows.dr_terms() == pytest.approx(terms, rel=1e-13)
 
 
 def test_the_front_door_gives_the_same_numbers_as_plain_loops():
@@ -62,7 +43,7 @@ def test_a_regression_never_saw_the_row_it_speaks_of(past):
     """Changing an outcome changes no prediction of its own row, nor of an earlier one where only the past may speak."""
     rng = np.random.default_rng(2)
     log = Log.of(drawn(rng, 400), problem())
-    parts = assign_time_blocks(400) if past else assign_folds(400, 5)
+    parts = assign_parts(400, None if past else 5)
     outcomes = log.values[:, 0]
     before = predict_outcomes(build_features(log), log.actions, outcomes, 3, parts, past)
     for row in (0, 70, 250, 399):
@@ -78,7 +59,7 @@ def test_a_regression_never_saw_the_row_it_speaks_of(past):
 def test_a_regression_is_the_ridge_it_says():
     """Against normal equations of one action, solved from the rows before a stretch, one by one."""
     log = Log.of(drawn(np.random.default_rng(3), 200), problem())
-    features, outcomes, parts = build_features(log), log.values[:, 0], assign_time_blocks(200)
+    features, outcomes, parts = build_features(log), log.values[:, 0], assign_parts(200, None)
     found = predict_outcomes(features, log.actions, outcomes, 3, parts, past=True)
     last = parts == parts.max()
     for action in range(3):
@@ -115,13 +96,7 @@ def test_a_true_regression_narrows_the_interval():
 
 
 def test_folds_come_from_the_number_of_a_row_alone():
-    assert assign_folds(10, 3).tolist() == assign_folds(1000, 3)[:10].tolist()
-    counts = np.bincount(assign_folds(30_000, 5))
+    assert assign_parts(10, 3).tolist() == assign_parts(1000, 3)[:10].tolist()
+    counts = np.bincount(assign_parts(30_000, 5))
     assert counts.size == 5
     assert counts.min() > 5_700
-
-
-def test_the_board_keeps_the_order_of_estimators():
-    log = Log.of(drawn(np.random.default_rng(5), 50), problem())
-    board = LogEvaluator(log, list(ESTIMATORS), "dr", 0.05, None, None, [])
-    assert board.predict("click").shape == (50, 3)

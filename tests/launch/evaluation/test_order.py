@@ -9,10 +9,10 @@ from tests.launch.evaluation.worlds import CLICK, OPT_OUT, adapted, drawn, probl
 
 import stagewise as sw
 from stagewise.launch.decision_log import Log
-from stagewise.launch.evaluation.confidence_sequence import bound_squared_deviations, compute_running_means
+from stagewise.launch.evaluation.evaluate import hash_rows, order_rows, shuffle_rows
 from stagewise.launch.evaluation.evaluation_report import Evaluation
-from stagewise.launch.evaluation.row_order import compute_row_order, hash_rows, shuffle_rows
 from stagewise.launch.notes import NoteCode
+from stagewise.launch.statistics import bound_squared_deviations, compute_running_means
 
 RANDOM_ORDER = (NoteCode.ORDER_RANDOM, NoteCode.TIMES_TIED)
 
@@ -138,10 +138,10 @@ def test_another_row_is_another_lot() -> None:
 def test_distinct_times_are_the_order() -> None:
     frame = drawn(np.random.default_rng(5), 300) | {"at": np.random.default_rng(6).permutation(300)}
     log = Log.of(frame, problem())
-    order = compute_row_order(log, None)
-    assert (order.is_random, order.tie_count, order.make_note(None)) == (False, 0, None)
+    order, is_random, notes = order_rows(log, None)
+    assert (is_random, notes) == (False, [])
     assert log.at is not None
-    assert log.at[order.rows].tolist() == list(range(300))
+    assert log.at[order].tolist() == list(range(300))
 
 
 def test_probabilities_by_row_stay_with_their_rows() -> None:

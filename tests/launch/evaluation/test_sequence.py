@@ -9,7 +9,9 @@ from tests.launch.evaluation.worlds import drawn, problem
 
 from stagewise.launch.decision_log import Log
 from stagewise.launch.evaluation.candidates import resolve_candidate
-from stagewise.launch.evaluation.confidence_sequence import (
+from stagewise.launch.evaluation.estimators import SignalRows
+from stagewise.launch.evaluation.propensities import compute_weights, resolve_propensities
+from stagewise.launch.statistics import (
     MIXTURE_SHAPE,
     boundary,
     choose_log_spaced,
@@ -17,9 +19,6 @@ from stagewise.launch.evaluation.confidence_sequence import (
     compute_sequence,
     log_mixture,
 )
-from stagewise.launch.evaluation.intervals import SignalRows
-from stagewise.launch.evaluation.logging_propensities import resolve_propensities
-from stagewise.launch.evaluation.weights import compute_weights
 
 
 @given(st.floats(-1.0, 50.0), st.floats(0.0, 0.999))
@@ -81,10 +80,6 @@ def test_an_interval_is_the_same_however_much_came_after():
     assert choose_log_spaced(1_000_000).size <= 200
 
 
-def by_age(context):
-    return "offer" if context["age"] > 0.0 else "nothing"
-
-
 @pytest.mark.parametrize("bound", [None, 1.5, 4.0])
 @pytest.mark.parametrize(
     "candidate", ["offer", {"digest": 0.5, "nothing": 0.5}, lambda c: "offer" if c["age"] > 0 else "nothing"]
@@ -94,22 +89,13 @@ def test_no_term_leaves_the_room_it_was_given(bound, candidate, shares):
     """Whatever the outcomes and whatever the regression says, a term is no farther from a guess than `rooms` allows."""
     rng = np.random.default_rng(7)
     log = Log.of(drawn(rng, 400, np.array(shares)), problem())
-    weights = compute_weights(
-        log,
-        resolve_propensities(log),
-        resolve_candidate(candidate, log, np.ones(log.rows, dtype=bool)).probabilities,
-        0.05,
-        bound,
-    )
+    probabilities = resolve_candidate(candidate, log, np.ones(log.rows, dtype=bool))[1]
+    weights = compute_weights(log, resolve_propensities(log), probabilities, 0.05, bound)
     worst = [0.0, 0.0]
     for outcomes in (np.zeros(400), np.ones(400), rng.integers(2, size=400) * 1.0):
         for regression in (np.zeros((400, 3)), np.ones((400, 3)), rng.integers(2, size=(400, 3)) * 1.0):
-            rows = SignalRows(log.actions, outcomes, weights, regression)
-            done, expected = rows.baselines()
-            terms = expected + weights.values * (outcomes - done)
-            low, high = (
-                weights.get_ranges(regression=True) if regression.any() else weights.get_ranges(regression=False)
-            )
+            terms = SignalRows(log.actions, outcomes, weights, regression).dr_terms()
+            low, high = weights.get_ranges(regression=bool(regression.any()))
             upper = 1.0 - (terms + weights.lost_mass)
             assert (terms - compute_running_means(terms)).min() >= -low - 1e-9
             assert (upper - compute_running_means(upper)).min() >= -high - 1e-9

@@ -10,14 +10,12 @@ from tests.launch.forecast.campaigns import Truth, covered
 from tests.problem.refusal import refused
 
 import stagewise as sw
-from stagewise.launch.forecast.case_forecast import CaseForecast, GainVerdict, summarize_case
-from stagewise.launch.forecast.cases import build_cases
-from stagewise.launch.forecast.constant_features import find_constant_features
-from stagewise.launch.forecast.fitted_worlds import FittedWorlds
+from stagewise.launch.forecast.case_forecast import CaseForecast, GainVerdict, build_cases, summarize_case
+from stagewise.launch.forecast.fitted_worlds import FittedWorlds, find_constant_features
 from stagewise.launch.forecast.forecast_log import ForecastLog
 from stagewise.launch.forecast.forecast_runs import DailyRuns
-from stagewise.launch.forecast.prediction_bands import compute_band
 from stagewise.launch.notes import NoteCode
+from stagewise.launch.statistics import compute_band
 from stagewise.problem.errors import ErrorCode
 
 RNG = np.random.default_rng(2)

@@ -9,7 +9,7 @@ from tests.launch.forecast.test_forecast import PROBLEM, SIZE, log
 
 import stagewise as sw
 from stagewise.launch.forecast.forecast import Forecast
-from stagewise.launch.forecast.forecast_text import describe_costs
+from stagewise.launch.forecast.forecast_report import describe_costs, plot_forecast
 
 LONG, WORDS = "nothing at all, as we have always done it", "click-through from the mobile application"
 COST, LEAST = "opt_out_within_seven_days_of_the_message", "satisfaction"
@@ -32,8 +32,6 @@ def long() -> Forecast:
 @pytest.mark.long
 @pytest.mark.parametrize("most", [3, 1])
 def test_long_names_stay_in_the_picture_and_off_each_other(long: Forecast, most: int) -> None:
-    from stagewise.launch.forecast.forecast_plot import plot_forecast
-
     figure = plot_forecast(long, most)
     figure.draw_without_rendering()
     titles = [axes.title for axes in figure.axes]

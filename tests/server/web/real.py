@@ -10,7 +10,7 @@ from typing import Any
 from tests.server.web.client import Client, running
 
 import stagewise as sw
-from stagewise.cli.log_import import read_log
+from stagewise.cli.server_startup import read_log
 from stagewise.problem.errors import ErrorCode
 from stagewise.server.access_keys import AccessKeys
 from stagewise.server.decision_server import DecisionServer

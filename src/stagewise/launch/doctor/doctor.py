@@ -1,27 +1,57 @@
 """`doctor`: check a problem against a log, or propose a problem from one."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from stagewise.files.tables import read_table
 from stagewise.launch.decision_log import RESERVED_NAMES, ColumnFinder, Log, resolve_problem
-from stagewise.launch.doctor.checks.registry import CHECK_NAMES, TEST_COUNT, run_checks
-from stagewise.launch.doctor.finding import CheckName, Finding, FindingVerdict
-from stagewise.launch.doctor.holdout_split import DEFAULT_FRACTION, check_fraction, split_rows
-from stagewise.launch.doctor.log_profile import LogProfile
+from stagewise.launch.doctor import number_checks, rate_checks, row_checks
+from stagewise.launch.doctor.column_roles import assign_roles
+from stagewise.launch.doctor.finding import Finding, select_most_severe
+from stagewise.launch.doctor.finding_messages import CheckName, FindingVerdict
+from stagewise.launch.doctor.log_profile import DEFAULT_FRACTION, LogProfile, Split, check_fraction
 from stagewise.launch.doctor.log_report import LogReport
-from stagewise.launch.doctor.proposing.problem_proposal import propose_problem
-from stagewise.launch.doctor.proposing.roles import assign_roles
+from stagewise.launch.doctor.problem_proposal import propose_problem
 from stagewise.policies.problem import Problem
 from stagewise.policies.settings import check_probability
 from stagewise.problem.checks import check_mapping, is_listing, list_entries
 from stagewise.problem.columns import get_column, list_column_names
 from stagewise.problem.errors import ErrorCode, InvalidFile, InvalidOutcome, InvalidProblem
-from stagewise.problem.formatting import safe_repr, suggest_name
 
 ALPHA = 0.001
+
+
+class Check(NamedTuple):
+    """How a check finds, and whether it is a test, which chance can make contradict."""
+
+    run: Callable[[LogProfile, float], Iterator[Finding]]
+    is_test: bool = True
+
+
+CHECKS = {  # in the order of the report
+    CheckName.ACTIONS: Check(row_checks.check_actions, is_test=False),
+    CheckName.RANGES: Check(row_checks.check_ranges, is_test=False),
+    CheckName.UNITS: Check(row_checks.check_units, is_test=False),
+    CheckName.DUPLICATES: Check(row_checks.check_duplicates),
+    CheckName.PROPENSITIES: Check(row_checks.check_propensities),
+    CheckName.MISSING_VALUES: Check(row_checks.check_missing_values),
+    CheckName.OUTCOME_GAPS: Check(row_checks.check_outcome_gaps),
+    CheckName.SAMPLE_SIZE: Check(rate_checks.check_sample_size, is_test=False),
+    CheckName.SAFE_ACTION: Check(rate_checks.check_safe_action),
+    CheckName.DECLARED_SAFE: Check(rate_checks.check_declared_safe),
+    CheckName.LOOSE_LIMITS: Check(rate_checks.check_loose_limits),
+    CheckName.LEAKAGE: Check(number_checks.check_leakage),
+    CheckName.MODEL_FORM: Check(number_checks.check_model_form),
+    CheckName.NORM_BOUND: Check(number_checks.check_norm_bound),
+    CheckName.SEGMENTS: Check(rate_checks.check_segments),
+    CheckName.FEATURES: Check(number_checks.check_features, is_test=False),
+    CheckName.DRIFT: Check(rate_checks.check_drift),
+}
+# Checks that agree with a proposal by construction, on the rows that it is chosen from.
+HOLDOUT_CHECKS = (CheckName.SAFE_ACTION, CheckName.DECLARED_SAFE)
+TEST_COUNT = sum(check.is_test for check in CHECKS.values())
 
 
 def doctor(
@@ -87,11 +117,8 @@ def doctor(
             )
         return build_log_report(Log.of(log, resolve_problem(problem), columns=mapping), mapping, alpha, accepted)
     if check_probability(delta, "delta") >= 0.5:
-        raise InvalidProblem(
-            ErrorCode.OUT_OF_RANGE,
-            "delta is {delta:g}; it is the probability of failure, so 95 % confidence is 0.05",
-            delta=delta,
-        )
+        rule = "below 0.5: it is the probability of failure, so 95 % confidence is 0.05"
+        raise InvalidProblem.must_be(ErrorCode.OUT_OF_RANGE, "delta", delta, rule)
     share, table = check_fraction(fraction), read_table(log)
     arrays = {name: get_column(table, name, "the log") for name in list_column_names(table, InvalidFile)}
     sizes = {array.size for array in arrays.values()}
@@ -106,7 +133,7 @@ def doctor(
     )
     ignored = [mapping.get(name) for name in ("propensity", "at")]
     roles = assign_roles(arrays, mapping.get("action", action), reward, limits, safe, ignored)
-    proposal = propose_problem(arrays, roles, split_rows(max(sizes), finder.times(), share), float(delta), alpha)
+    proposal = propose_problem(arrays, roles, Split.of(max(sizes), finder.times(), share), float(delta), alpha)
     mapping = {**mapping, **proposal.columns}
     proposal = replace(proposal, columns=mapping)
     all_rows = Log.of({**arrays, **roles.numbers, **roles.outcomes}, proposal.problem, columns=mapping)
@@ -116,38 +143,44 @@ def doctor(
 
 
 def build_log_report(
-    log: Log, columns: dict[str, str], alpha: float, accepted: tuple[CheckName, ...], holdout: Log | None = None
+    log: Log, columns: dict[str, str], alpha: float, accepted: list[str], holdout: Log | None = None
 ) -> LogReport:
     """Return the report of all checks; what is declared of the safe action is checked on the holdout rows too."""
     found = run_checks(LogProfile(log, columns), alpha, None if holdout is None else LogProfile(holdout, columns))
-    findings = tuple(apply_acceptance(finding, accepted) for finding in found)
+    findings = tuple(
+        replace(finding, verdict=FindingVerdict.NOTE, accepted=True)
+        if finding.verdict is FindingVerdict.CONTRADICTS and finding.check in accepted
+        else finding
+        for finding in found
+    )
     return LogReport(findings, log.problem, log, log, alpha, TEST_COUNT, columns)
 
 
-def apply_acceptance(finding: Finding, accepted: tuple[CheckName, ...]) -> Finding:
-    """Return a finding, as a note if it contradicts and its check is accepted."""
-    if finding.verdict is not FindingVerdict.CONTRADICTS or finding.check not in accepted:
-        return finding
-    return replace(finding, verdict=FindingVerdict.NOTE, accepted=True)
+def run_checks(profile: LogProfile, alpha: float, holdout: LogProfile | None = None) -> Iterator[Finding]:
+    """Yield the finding of every check; the tests share alpha equally.
+
+    If a problem is chosen from some of the rows, the checks that agree with the choice by construction run on the
+    holdout rows too, each at half of its share.
+    """
+    share = alpha / TEST_COUNT
+    for name, check in CHECKS.items():
+        on_both = holdout is not None and name in HOLDOUT_CHECKS
+        if holdout is not None and on_both:
+            found = select_most_severe(check.run(holdout, 0.5 * share))
+            if found.verdict is FindingVerdict.CONTRADICTS:
+                yield replace(found, in_holdout=True)
+                continue
+        yield select_most_severe(check.run(profile, 0.5 * share if on_both else share))
 
 
-def parse_accepted(value: Any) -> tuple[CheckName, ...]:
+def parse_accepted(value: Any) -> list[str]:
     """Return the names of accepted checks."""
+    names = [str(name) for name in CheckName]
     if isinstance(value, str) or not is_listing(value):
-        raise InvalidOutcome(
-            ErrorCode.WRONG_TYPE,
-            "accept is {value}; it must be a list of checks, chosen from {check_names}",
-            value=safe_repr(value),
-            check_names=", ".join(CHECK_NAMES),
-        )
-    names = list_entries(value, "accept", InvalidOutcome)
-    for name in names:
-        if not isinstance(name, str) or name not in CHECK_NAMES:
-            raise InvalidOutcome(
-                ErrorCode.UNKNOWN_NAME,
-                "accept has {name}, which is not a check; the checks are {check_names}{name_2}",
-                name=safe_repr(name),
-                check_names=", ".join(CHECK_NAMES),
-                name_2=suggest_name(name, CHECK_NAMES),
-            )
-    return tuple(CheckName(name) for name in names)
+        rule = f"a list of checks, chosen from {', '.join(names)}"
+        raise InvalidOutcome.must_be(ErrorCode.WRONG_TYPE, "accept", value, rule)
+    given = list_entries(value, "accept", InvalidOutcome)
+    for name in given:
+        if not isinstance(name, str) or name not in names:
+            raise InvalidOutcome.must_be_one_of(ErrorCode.UNKNOWN_NAME, "a check in accept", name, names)
+    return given

@@ -1,68 +1,14 @@
 """Findings of the doctor: each has a check, a verdict, a code and its data; the sentences are in `finding_messages`."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 from typing import Any, Self
 
 import numpy as np
 
-from stagewise.launch.doctor.finding_messages import MESSAGES, FindingCode, FindingFormatter
+from stagewise.launch.doctor.finding_messages import FORMATTER, MESSAGES, CheckName, FindingCode, FindingVerdict
 from stagewise.problem.formatting import LONGEST, fit_line
-
-FORMATTER = FindingFormatter()
-
-
-class CheckName(StrEnum):
-    """The checks of `doctor`, in the order of its report; `accept` takes these names."""
-
-    ACTIONS = "actions"
-    """Every logged action is in the problem."""
-    RANGES = "ranges"
-    """Every number is in its declared range."""
-    UNITS = "units"
-    """Declared and logged values have the same units."""
-    DUPLICATES = "duplicates"
-    """No row is in the log twice."""
-    PROPENSITIES = "propensities"
-    """Logged probabilities agree with the actions taken."""
-    MISSING_VALUES = "missing_values"
-    """Values are not missing for a reason that biases what is learned."""
-    OUTCOME_GAPS = "outcome_gaps"
-    """No period lacks outcomes."""
-    SAMPLE_SIZE = "sample_size"
-    """Every action has enough rows to certify its limits."""
-    SAFE_ACTION = "safe_action"
-    """The safe action keeps every limit."""
-    DECLARED_SAFE = "declared_safe"
-    """The declared means of the safe action agree with the log."""
-    LOOSE_LIMITS = "loose_limits"
-    """Every limit can bind."""
-    LEAKAGE = "leakage"
-    """No number or segment was recorded after the decision."""
-    MODEL_FORM = "model_form"
-    """Every signal has its declared form, linear or one rate per action."""
-    NORM_BOUND = "norm_bound"
-    """No linear parameter is longer than `norm_bound`."""
-    SEGMENTS = "segments"
-    """No group of users has other rates than all."""
-    FEATURES = "features"
-    """Every number about users has an effect."""
-    DRIFT = "drift"
-    """No mean changed over the log."""
-
-
-class FindingVerdict(StrEnum):
-    """The verdict of a check."""
-
-    OK = "ok"
-    """Nothing was found."""
-    NOTE = "note"
-    """Something worth knowing was found."""
-    CONTRADICTS = "contradicts"
-    """The log and the problem cannot both be right."""
-
 
 SEVERITY = tuple(FindingVerdict)  # from the mildest to the most severe
 
@@ -97,13 +43,10 @@ class Finding:
     in_holdout: bool = False
 
     @classmethod
-    def of(cls, code: FindingCode, verdict: FindingVerdict | None = None, **details: Any) -> Self:
+    def of(cls, code: FindingCode, verdict: FindingVerdict | None = None, /, **details: Any) -> Self:
         """Return a finding by its code, with the usual verdict of the code unless another is given."""
-        message = MESSAGES[code]
         values = {name: value.item() if isinstance(value, np.generic) else value for name, value in details.items()}
-        return cls(
-            code, CheckName(message.check), FindingVerdict(message.verdict) if verdict is None else verdict, values
-        )
+        return cls(code, MESSAGES[code].check, MESSAGES[code].verdict if verdict is None else verdict, values)
 
     @property
     def message(self) -> str:
@@ -123,34 +66,29 @@ class Finding:
         """Return the finding as JSON values.
 
         Returns:
-            `check`, `verdict`, `code`, `details`, `message` and `remedy`.
+            `check`, `verdict`, `code`, `details` (None for NaN and infinity), `message` and `remedy`.
         """
-        return {
-            "check": str(self.check),
-            "verdict": str(self.verdict),
-            "code": str(self.code),
-            "details": {name: to_json_value(value) for name, value in self.details.items()},
-            "message": self.message,
-            "remedy": self.remedy,
+        details = {
+            name: None if isinstance(value, float) and not math.isfinite(value) else value
+            for name, value in self.details.items()
         }
+        head = {"check": str(self.check), "verdict": str(self.verdict), "code": str(self.code)}
+        return {**head, "details": details, "message": self.message, "remedy": self.remedy}
 
     def __str__(self) -> str:
         text = f"{self.message}; {self.remedy}" if self.remedy else self.message
         return f"{self.verdict:11}  {self.check}: {fit_line(text, LONGEST)}"
 
 
-def to_json_value(value: Any) -> Any:
-    """Return a detail as JSON holds it: None for NaN and infinity."""
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+def select_most_severe(findings: Iterable[Finding]) -> Finding:
+    """Return the first of the most severe findings of one check, with the number of others that were found.
 
-
-def select_most_severe(findings: Sequence[Finding], otherwise: Finding) -> Finding:
-    """Return the most severe finding of one check, with the number of the others; `otherwise` if there is none.
-
-    >>> select_most_severe([], Finding.of(FindingCode.RANGES_KEPT)).verdict
-    <FindingVerdict.OK: 'ok'>
+    >>> ok, out = Finding.of(FindingCode.RANGES_KEPT), Finding.of(FindingCode.OUT_OF_RANGE, name="age")
+    >>> worst = select_most_severe([out, out, ok])
+    >>> worst.code, worst.others
+    (<FindingCode.OUT_OF_RANGE: 'out_of_range'>, 1)
     """
-    if not findings:
-        return otherwise
-    worst = max(findings, key=lambda finding: SEVERITY.index(finding.verdict))
-    return replace(worst, others=len(findings) - 1)
+    listed = list(findings)
+    found = sum(finding.verdict is not FindingVerdict.OK for finding in listed)
+    worst = max(listed, key=lambda finding: SEVERITY.index(finding.verdict))
+    return replace(worst, others=max(found - 1, 0))

@@ -1,21 +1,46 @@
-"""Values that several checks share: known rows, groups, ranks and rates of one log."""
+"""Values that several checks share: the signals of a log, with groups, ranks, rates and linear fits."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from stagewise.engine.compile import Floats, Ints, as_python
+from stagewise.engine.compile import Flags, Floats, Ints
 from stagewise.launch.decision_log import Log, Texts, to_texts
-from stagewise.launch.doctor.holdout_split import DEFAULT_FRACTION, split_rows
-from stagewise.launch.doctor.permutation_tests import Flags, compute_ranks
-from stagewise.launch.splitmix import uniform_hash
-from stagewise.models.intervals import Interval, compute_kl_interval
+from stagewise.launch.statistics import KL_INTERVAL, compute_ranks, uniform_hash
+from stagewise.problem.checks import check_number
+from stagewise.problem.errors import ErrorCode, InvalidOutcome
 from stagewise.problem.signals import Limit
 
-KL_INTERVAL = as_python(compute_kl_interval)
 MISSING_GROUP = "(missing)"  # the group of rows without one
+DEFAULT_FRACTION = 0.5  # share of rows that a proposal is chosen from by default
+ROWS_PER_PARAMETER = 10  # of an action, before it is fitted
+DECILES = 10
+
+
+class Groups(NamedTuple):
+    """A column of text as codes (n,), with the names of the groups; missing texts are one group."""
+
+    codes: Ints
+    names: list[str]
+
+    @classmethod
+    def of(cls, texts: Texts) -> "Groups":
+        entries = texts.tolist()
+        codes = {name: index for index, name in enumerate(dict.fromkeys(entries))}
+        names = [MISSING_GROUP if name is None else name for name in codes]
+        return cls(np.array([codes[name] for name in entries], dtype=np.int64), names)
+
+
+class Rate(NamedTuple):
+    """The mean of some outcomes with its interval, in the signal's own units."""
+
+    rows: int
+    mean: float
+    low: float
+    high: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,6 +50,17 @@ class LogProfile:
     log: Log
     columns: Mapping[str, str] = field(default_factory=dict)
     """The column mapping."""
+
+    @cached_property
+    def signals(self) -> list["Signal"]:
+        """The reward and the costs."""
+        return [Signal(self, 0, self.log.problem.reward.name), *self.costs]
+
+    @cached_property
+    def costs(self) -> list["Cost"]:
+        """The costs, each with its limit."""
+        limits = self.log.problem.limits.items()
+        return [Cost(self, index, name, limit) for index, (name, limit) in enumerate(limits, start=1)]
 
     @cached_property
     def action_texts(self) -> Texts:
@@ -37,14 +73,19 @@ class LogProfile:
         return np.asarray(self.log.actions >= 0)
 
     @cached_property
-    def safe(self) -> int:
-        """The index of the safe action."""
-        return list(self.log.problem.actions).index(self.log.problem.safe)
+    def cell_actions(self) -> Ints:
+        """The index (n,) of every row's action; 0 if it is unknown."""
+        return np.asarray(np.maximum(self.log.actions, 0))
 
     @cached_property
-    def names(self) -> list[str]:
-        """The names of the signals, the reward first."""
-        return list(self.log.problem.signals)
+    def by_action(self) -> list[tuple[str, Flags]]:
+        """The name and the rows (n,) of every action."""
+        return [(name, self.log.actions == index) for index, name in enumerate(self.log.problem.actions)]
+
+    @cached_property
+    def is_safe(self) -> Flags:
+        """The rows (n,) of the safe action."""
+        return np.asarray(self.log.actions == list(self.log.problem.actions).index(self.log.problem.safe))
 
     @cached_property
     def open_windows(self) -> Flags:
@@ -60,31 +101,22 @@ class LogProfile:
         """The outcomes (n, 1 + m), with defaults for closed windows; NaN: unknown."""
         return self.log.fill_closed_windows(self.open_windows)
 
-    def observed(self, signal: int) -> Flags:
-        """Return the rows (n,) with a known action and an outcome in its range."""
-        low, high = self.ends(signal)
-        values = self.values[:, signal]
-        return np.asarray(self.known & (values >= low) & (values <= high))  # false for NaN
-
-    def ends(self, signal: int) -> tuple[float, float]:
-        """Return the declared range of a signal."""
-        declared = self.log.problem.signals[self.names[signal]]
-        return float(declared.low), float(declared.high)
-
-    def scaled(self, signal: int) -> Floats:
-        """Return a signal (n,) scaled to [0, 1]; NaN: unknown."""
-        low, high = self.ends(signal)
-        return np.asarray((self.values[:, signal] - low) / (high - low))
-
     @cached_property
     def ranks(self) -> list[Floats]:
         """The ranks (n,) of every number about users; ½ if it is missing."""
-        return [self._rank(self.log.numbers[:, index]) for index in range(self.log.numbers.shape[1])]
+        return [rank_known(column) for column in self.log.numbers.T]
 
-    def _rank(self, column: Floats) -> Floats:
-        known, ranks = np.isfinite(column), np.full(column.size, 0.5)
-        ranks[known] = compute_ranks(column[known])
-        return ranks
+    @cached_property
+    def time_ranks(self) -> Floats:
+        """The rank (n,) of every row in time, in (0, 1); ½ if its time is unknown."""
+        if self.log.at is None:
+            return np.asarray((np.arange(self.log.rows) + 0.5) / self.log.rows)
+        return rank_known(self.log.at)
+
+    @cached_property
+    def observed_ranges(self) -> Floats:
+        """The observed range (d, 2) of every number about users; NaN if a value is missing."""
+        return np.column_stack([self.log.numbers.min(axis=0), self.log.numbers.max(axis=0)])
 
     def find_swappable(self, index: int) -> list[int]:
         """Return the numbers about users that are in the range of one, while it is in theirs."""
@@ -94,30 +126,9 @@ class LogProfile:
         return [int(other) for other in np.flatnonzero(fits_theirs & fits_mine) if other != index]
 
     @cached_property
-    def observed_ranges(self) -> Floats:
-        """The observed range (d, 2) of every number about users; NaN if a value is missing."""
-        return np.column_stack([self.log.numbers.min(axis=0), self.log.numbers.max(axis=0)])
-
-    @cached_property
-    def time_ranks(self) -> Floats:
-        """The rank (n,) of every row in time, in (0, 1); ½ if its time is unknown."""
-        if self.log.at is None:
-            return np.asarray((np.arange(self.log.rows) + 0.5) / self.log.rows)
-        return self._rank(self.log.at)
-
-    @cached_property
-    def segment_codes(self) -> dict[str, tuple[Ints, list[str]]]:
-        """The segment codes (n,) and names of every division."""
-        return {name: encode_groups(texts) for name, texts in self.log.segments.items()}
-
-    def cells(self, signal: int) -> Ints:
-        """Return the cell (n,) of one rate of every row: its action, and its segment if rates are by segment."""
-        by = self.log.problem.choices[self.names[signal]].by
-        actions = np.maximum(self.log.actions, 0)
-        if by is None:
-            return np.asarray(actions)
-        groups, names = self.segment_codes[by]
-        return np.asarray(actions * len(names) + groups)
+    def segments(self) -> dict[str, Groups]:
+        """The groups of every division."""
+        return {name: Groups.of(texts) for name, texts in self.log.segments.items()}
 
     @cached_property
     def half(self) -> Flags:
@@ -127,31 +138,183 @@ class LogProfile:
     @cached_property
     def selection_half(self) -> "LogProfile":
         """The rows that a proposal would be chosen from by default."""
-        return LogProfile(
-            self.log.take(split_rows(self.log.rows, self.log.at, DEFAULT_FRACTION).selection), self.columns
-        )
+        split = Split.of(self.log.rows, self.log.at, DEFAULT_FRACTION)
+        return LogProfile(self.log.take(split.selection), self.columns)
 
-    def rate(self, signal: int, rows: Flags, p_value: float) -> tuple[int, float, Interval]:
-        """Return the number of outcomes of some rows, their mean, and an interval with error probability p_value.
+    @cached_property
+    def design(self) -> Floats:
+        """A constant and the numbers about users (n, 1 + d), scaled to [−1, 1]."""
+        ends = np.array([ends for _, ends in self.log.problem.ranges]).reshape(-1, 2)
+        scaled = (2.0 * self.log.numbers - ends.sum(axis=1)) / (ends[:, 1] - ends[:, 0])
+        return np.column_stack([np.ones(self.log.rows), scaled])
+
+    @cached_property
+    def action_probabilities(self) -> Floats | None:
+        """The probabilities (n, K) of all actions: as logged, or from propensities if each action has only one.
+
+        None if they are not known.
+        """
+        log = self.log
+        if log.probabilities is not None or log.propensities is None:
+            return log.probabilities
+        each = np.full(len(self.by_action), np.nan)
+        for index, (_, rows) in enumerate(self.by_action):
+            values = log.propensities[rows]
+            if not values.size or values.min() != values.max():  # also if one is NaN
+                return None
+            each[index] = values[0]
+        return np.tile(each, (log.rows, 1)) if abs(each.sum() - 1.0) <= 1e-3 * each.size else None
+
+
+@dataclass(frozen=True, eq=False)
+class Signal:
+    """One signal of a log."""
+
+    profile: LogProfile
+    index: int
+    name: str
+
+    @cached_property
+    def ends(self) -> tuple[float, float]:
+        """The declared range."""
+        declared = self.profile.log.problem.signals[self.name]
+        return float(declared.low), float(declared.high)
+
+    @property
+    def by(self) -> str | None:
+        """The division of its rates."""
+        return self.profile.log.problem.choices[self.name].by
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether its mean is linear in the numbers about users."""
+        return self.profile.log.problem.choices[self.name].model == "linear"
+
+    @cached_property
+    def values(self) -> Floats:
+        """The outcomes (n,); NaN: unknown."""
+        return self.profile.values[:, self.index]
+
+    @cached_property
+    def observed(self) -> Flags:
+        """The rows (n,) with a known action and an outcome in its range."""
+        low, high = self.ends
+        return np.asarray(self.profile.known & (self.values >= low) & (self.values <= high))  # false for NaN
+
+    @cached_property
+    def scaled(self) -> Floats:
+        """The outcomes (n,), scaled to [0, 1]; NaN: unknown."""
+        low, high = self.ends
+        return np.asarray((self.values - low) / (high - low))
+
+    @cached_property
+    def is_binary(self) -> bool:
+        """Whether it has at most two values in this log."""
+        values = self.values[self.observed]
+        return values.size == 0 or bool(((values == values.min()) | (values == values.max())).all())
+
+    @cached_property
+    def event_threshold(self) -> float:
+        """The threshold of an event: the lower of two outcomes, or the median."""
+        values = self.values[self.observed]
+        if not values.size:
+            return self.ends[0]
+        return float(values.min() if self.is_binary else np.median(values))
+
+    @cached_property
+    def events(self) -> Flags:
+        """The rows (n,) with the higher of two outcomes, or with one above the median."""
+        with np.errstate(invalid="ignore"):
+            return np.asarray(self.observed & (self.values > self.event_threshold))
+
+    @cached_property
+    def cells(self) -> Ints:
+        """The cell (n,) of one rate of every row: its action, and its segment if rates are by segment."""
+        if self.by is None:
+            return self.profile.cell_actions
+        groups = self.profile.segments[self.by]
+        return np.asarray(self.profile.cell_actions * len(groups.names) + groups.codes)
+
+    def rate(self, rows: Flags, p_value: float) -> Rate:
+        """Return the rate of some rows; its interval has error probability p_value.
 
         The interval is OPB's "kl": it holds for any outcomes in the declared range and for all numbers of rows at
         once, and so for every logging policy.
         """
-        low, high = self.ends(signal)
-        values = self.scaled(signal)[rows & self.observed(signal)]
+        low, high = self.ends
+        values = self.scaled[rows & self.observed]
         if not values.size:
-            return 0, float("nan"), Interval(low, high)
+            return Rate(0, float("nan"), low, high)
         mean = float(values.mean())
         scaled = KL_INTERVAL(float(values.size), mean, float(np.log(1.0 / p_value)))
-        return values.size, low + mean * (high - low), Interval(*(low + end * (high - low) for end in scaled))
+        return Rate(values.size, low + mean * (high - low), *(low + end * (high - low) for end in scaled))
+
+    def compute_change(self, before: Flags, after: Flags) -> tuple[float, float, float]:
+        """Return the means of two sets of rows, and their difference relative to the smaller, above the low end."""
+        first, second, low = self.rate(before, 0.5).mean, self.rate(after, 0.5).mean, self.ends[0]
+        return first, second, abs(second - first) / max(min(abs(second - low), abs(first - low)), 1e-12)
+
+    def compute_cell_rates(self, fit: Flags) -> Floats:
+        """Return the rate (n,) of every row's cell among some rows, scaled to [0, 1]; NaN: none."""
+        chosen = fit & self.observed
+        size = int(self.cells.max(initial=-1)) + 1
+        counts = np.bincount(self.cells[chosen], minlength=size)
+        sums = np.bincount(self.cells[chosen], self.scaled[chosen], minlength=size)
+        with np.errstate(invalid="ignore"):
+            return np.asarray((sums / counts)[self.cells])
+
+    # Linear regressions by action on a constant and the numbers about users, as a linear problem would fit them.
+
+    @cached_property
+    def fitted_rows(self) -> Flags:
+        """The rows (n,) that can be fitted: all values known and in range."""
+        inside = (np.abs(self.profile.design) <= 1.0 + 1e-9).all(axis=1)  # false for NaN
+        return np.asarray(self.observed & inside)
+
+    def get_fit_rows(self, of_action: Flags, chosen: Flags | bool = True) -> Ints:
+        """Return the indices of an action's rows; none if they are too few to fit."""
+        indices = np.flatnonzero(self.fitted_rows & chosen & of_action)
+        return indices if indices.size >= ROWS_PER_PARAMETER * self.profile.design.shape[1] else indices[:0]
+
+    def fit(self, indices: Ints) -> Floats:
+        """Return the parameter (1 + d,) of rows by least squares."""
+        design = self.profile.design[indices]
+        return np.asarray(np.linalg.lstsq(design.T @ design, design.T @ self.scaled[indices], rcond=None)[0])
+
+    def predict(self, fit: Flags | bool = True, ask: Flags | bool = True) -> Floats:
+        """Return the means (n,) that fits of some rows predict for others, by action; NaN: none."""
+        predictions = np.full(self.profile.log.rows, np.nan)
+        for _, rows in self.profile.by_action:
+            fitted, predicted = self.get_fit_rows(rows, fit), self.get_fit_rows(rows, ask)
+            if fitted.size and predicted.size:
+                predictions[predicted] = self.profile.design[predicted] @ self.fit(fitted)
+        return predictions
 
 
-def encode_groups(texts: Texts) -> tuple[Ints, list[str]]:
-    """Return texts as codes (n,) with their names; missing texts are one group."""
-    entries = texts.tolist()
-    codes = {name: index for index, name in enumerate(dict.fromkeys(entries))}
-    groups = [MISSING_GROUP if name is None else name for name in codes]
-    return np.array([codes[name] for name in entries], dtype=np.int64), groups
+@dataclass(frozen=True, eq=False)
+class Cost(Signal):
+    """A cost with its limit."""
+
+    limit: Limit
+
+    @cached_property
+    def threshold(self) -> float:
+        """The limit, in its own units."""
+        return get_threshold(self.limit)[0]
+
+    @cached_property
+    def at_least(self) -> bool:
+        """Whether it is a lower limit."""
+        return get_threshold(self.limit)[1]
+
+    @cached_property
+    def room(self) -> float:
+        """The distance of the limit from the best possible mean."""
+        return self.ends[1] - self.threshold if self.at_least else self.threshold - self.ends[0]
+
+    def is_broken(self, rate: Rate) -> bool:
+        """Say whether a whole interval is over the limit."""
+        return rate.high < self.threshold if self.at_least else rate.low > self.threshold
 
 
 def get_threshold(limit: Limit) -> tuple[float, bool]:
@@ -163,3 +326,70 @@ def get_threshold(limit: Limit) -> tuple[float, bool]:
     """
     below, relative, value = limit.parts
     return float(value * (limit.safe or 0.0) if relative else value), below
+
+
+def rank_known(column: Floats) -> Floats:
+    """Return the ranks (n,) of a column in (0, 1); ½ if a value is missing."""
+    known, ranks = np.isfinite(column), np.full(column.size, 0.5)
+    ranks[known] = compute_ranks(column[known])
+    return ranks
+
+
+def assign_deciles(values: Floats) -> Ints:
+    """Return the decile (n,) of every value, the lowest first."""
+    cuts = np.quantile(values, np.linspace(0.0, 1.0, DECILES + 1)[1:-1])
+    return np.asarray(np.searchsorted(cuts, values, side="right"))
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """Selection rows, which a proposal is chosen from, the rule that chose them, and their share.
+
+    The guarantee does not cover a problem that is chosen from the same rows that are learned: the choice depends on
+    their noise. Holdout rows are as good as new ones.
+    """
+
+    selection: Flags
+    rule: str
+    fraction: float
+
+    @classmethod
+    def of(cls, rows: int, at: Floats | None, fraction: float) -> "Split":
+        """Return a split with the earliest rows as the selection, or rows by a hash of their numbers without times.
+
+        >>> Split.of(4, np.array([3.0, 1.0, 2.0, 4.0]), 0.5).selection.tolist()
+        [False, True, True, False]
+        """
+        if fraction == 1.0:
+            return cls(np.ones(rows, dtype=bool), "all rows, without a holdout", 1.0)
+        if at is None:
+            rule = f"rows whose index has a hash below {fraction:g} (SplitMix64, launch/statistics.py)"
+            return cls(np.asarray(uniform_hash(rows) < fraction), rule, fraction)
+        first = np.zeros(rows, dtype=bool)
+        first[np.argsort(at, kind="stable")[: max(round(fraction * rows), 1)]] = True
+        return cls(first, f"the earliest {fraction:.0%} of the rows, by time", fraction)
+
+    @property
+    def holdout(self) -> Flags:
+        """The rows to learn from; all rows if there is no split."""
+        return np.ones(self.selection.size, dtype=bool) if self.fraction == 1.0 else ~self.selection
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the split as JSON values."""
+        content = {"fraction": self.fraction, "rule": self.rule, "selection_rows": int(self.selection.sum())}
+        return {**content, "holdout_rows": int(self.holdout.sum())}
+
+
+def check_fraction(value: Any) -> float:
+    """Return the share of selection rows; None: all rows.
+
+    >>> check_fraction(0.5), check_fraction(None)
+    (0.5, 1.0)
+    """
+    if value is None:
+        return 1.0
+    fraction = check_number(value, "fraction", InvalidOutcome)
+    if not 0.05 <= fraction <= 0.95:
+        rule = "from 0.05 to 0.95, the share of rows that propose the problem, or None for no holdout"
+        raise InvalidOutcome.must_be(ErrorCode.OUT_OF_RANGE, "fraction", fraction, rule)
+    return fraction

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from stagewise.agent.agent import Agent
 from stagewise.agent.replica import Replica
 from stagewise.engine.compile import Flags, Floats
 from stagewise.launch.decision_log import Log
-from stagewise.launch.evaluation.logging_propensities import SUM_TOLERANCE
+from stagewise.launch.evaluation.propensities import SUM_TOLERANCE
 from stagewise.policies.problem import Problem
 from stagewise.problem.checks import check_array
 from stagewise.problem.columns import get_numeric_column, list_column_names
@@ -20,35 +20,29 @@ from stagewise.problem.formatting import safe_repr, suggest_name
 REPLICA_NAME = "candidate"  # name of the replica that decides, which has its own random numbers
 
 
-class Candidate(NamedTuple):
-    """A policy with its probabilities in every row."""
-
-    name: str
-    probabilities: Floats  # (n, K)
-
-
-def resolve_candidate(given: Any, log: Log, kept: Flags) -> Candidate:
-    """Return a candidate's probabilities in every row (n,) of a log; rows must have the context that it uses.
+def resolve_candidate(given: Any, log: Log, kept: Flags) -> tuple[str, Floats]:
+    """Return a candidate's name, and its probabilities (n, K); rows must have the context that it uses.
 
     `kept` are the rows of the original log that these are; probabilities as an array are for all original rows.
     """
     if isinstance(given, str | Path):
-        return resolve_named_candidate(given, log)
-    if isinstance(given, Problem):
-        return Candidate("the problem's own policy at its start", compute_agent_probabilities(Agent(given), log))
-    if isinstance(given, Agent):
-        return Candidate("the agent", compute_agent_probabilities(given, log))
-    if isinstance(given, Mapping):
-        values = check_probabilities(log.parse_shares(given, "the candidate", InvalidActions), log)
-        return Candidate(describe_shares(given), np.broadcast_to(values, get_shape(log)))
-    if callable(given):
+        name, values = resolve_named_candidate(given, log)
+    elif isinstance(given, Problem):
+        name, values = "the problem's own policy at its start", compute_agent_probabilities(Agent(given), log)
+    elif isinstance(given, Agent):
+        name, values = "the agent", compute_agent_probabilities(given, log)
+    elif isinstance(given, Mapping):
+        values = log.parse_shares(given, "the candidate", InvalidActions)
+        shares = [(share, name) for name, share in given.items() if isinstance(share, int | float) and share]
+        name = " + ".join(f"{share:g} {action}" for share, action in shares)
+    elif callable(given):
         title = str(getattr(given, "__name__", "")).strip("<>")
-        return Candidate(
-            title if title not in ("", "lambda") else "the function", compute_function_probabilities(given, log)
-        )
-    values = check_array(given, "the candidate", InvalidOutcome)
-    values = check_probabilities(values[kept] if values.ndim == 2 and len(values) == kept.size else values, log)
-    return Candidate("the candidate", np.broadcast_to(values, get_shape(log)))
+        name = title if title not in ("", "lambda") else "the function"
+        values = compute_function_probabilities(given, log)
+    else:
+        name, values = "the candidate", check_array(given, "the candidate", InvalidOutcome)
+        values = values[kept] if values.ndim == 2 and len(values) == kept.size else values
+    return name, np.broadcast_to(check_probabilities(values, log), get_shape(log))
 
 
 def needs_context(given: Any, log: Log) -> bool:
@@ -62,22 +56,19 @@ def get_shape(log: Log) -> tuple[int, int]:
     return log.rows, len(log.problem.actions)
 
 
-def resolve_named_candidate(given: str | Path, log: Log) -> Candidate:
+def resolve_named_candidate(given: str | Path, log: Log) -> tuple[str, Floats]:
     """Return an action that is always taken, a saved agent, or the probabilities in columns."""
     text, names = str(given), list(log.problem.actions)
     if text in names:
-        always = np.zeros(len(names))
-        always[names.index(text)] = 1.0
-        return Candidate(f"always {text}", np.broadcast_to(always, get_shape(log)))
+        return f"always {text}", np.eye(len(names))[names.index(text)]
     if text.endswith(".json"):
-        return Candidate(Path(text).name, compute_agent_probabilities(Agent.load(given), log))
+        return Path(text).name, compute_agent_probabilities(Agent.load(given), log)
     listed = list_column_names(log.columns, InvalidOutcome)
     for prefix in (f"{text}.", text):
-        if all(f"{prefix}{name}" in listed for name in names):
-            columns = [
-                get_numeric_column(log.columns, f"{prefix}{name}", "the candidate", InvalidOutcome) for name in names
-            ]
-            return Candidate(text, check_probabilities(np.column_stack(columns), log))
+        columns = [f"{prefix}{name}" for name in names]
+        if all(column in listed for column in columns):
+            values = [get_numeric_column(log.columns, one, "the candidate", InvalidOutcome) for one in columns]
+            return text, np.column_stack(values)
     raise InvalidActions(
         ErrorCode.UNKNOWN_NAME,
         "the candidate {text} is not an action, not an agent file (.json) and not a prefix of "
@@ -88,41 +79,24 @@ def resolve_named_candidate(given: str | Path, log: Log) -> Candidate:
     )
 
 
-def describe_shares(given: Mapping[Any, Any]) -> str:
-    """Return a short name for shares."""
-    return " + ".join(f"{share:g} {name}" for name, share in given.items() if isinstance(share, int | float) and share)
-
-
 def check_probabilities(values: Floats, log: Log) -> Floats:
     """Return probabilities (n, K) or (K,) of a candidate that add up to 1, exactly."""
     if values.shape not in (get_shape(log), get_shape(log)[1:]):
-        raise InvalidOutcome(
-            ErrorCode.WRONG_SHAPE,
-            "the candidate has shape {shape}; it must give a probability to each of {actions_count} "
-            "actions in each of {rows:,} rows",
-            shape=values.shape,
-            actions_count=len(log.problem.actions),
-            rows=log.rows,
-        )
-    sums = values.sum(axis=-1)
+        rule = f"{get_shape(log)}: a probability of each action in each row"
+        raise InvalidOutcome.must_be(ErrorCode.WRONG_SHAPE, "the shape of the candidate", values.shape, rule)
+    sums = np.atleast_1d(values.sum(axis=-1))
     percent = "; 25 percent are 0.25" if np.all(np.abs(sums - 100.0) < 1.0) else ""
-    if values.size and (values.min() < 0.0 or values.max() > 1.0 + SUM_TOLERANCE):
-        wrong = values.min() if values.min() < 0.0 else values.max()
-        raise InvalidOutcome(
-            ErrorCode.INVALID_PROBABILITY,
-            "the candidate has a probability of {wrong:g}; it must lie between 0 and 1{percent}",
-            wrong=wrong,
-            percent=percent,
+    wrong = values[(values < 0.0) | (values > 1.0 + SUM_TOLERANCE)]
+    if wrong.size:
+        rule = f"between 0 and 1{percent}"
+        raise InvalidOutcome.must_be(
+            ErrorCode.INVALID_PROBABILITY, "a probability of the candidate", float(wrong[0]), rule
         )
-    off = np.atleast_1d(sums)[np.abs(np.atleast_1d(sums) - 1.0) > SUM_TOLERANCE]
+    off = sums[np.abs(sums - 1.0) > SUM_TOLERANCE]
     if off.size:
-        raise InvalidOutcome(
-            ErrorCode.INVALID_PROBABILITY,
-            "the candidate's probabilities sum to {off:g} in a row; they must sum to 1{percent}",
-            off=off[0],
-            percent=percent,
-        )
-    return np.asarray(values / sums[..., None], dtype=np.float64)
+        what = "the sum of the candidate's probabilities in a row"
+        raise InvalidOutcome.must_be(ErrorCode.INVALID_PROBABILITY, what, float(off[0]), f"1{percent}")
+    return np.asarray(values / values.sum(axis=-1)[..., None], dtype=np.float64)
 
 
 def iterate_contexts(log: Log) -> Iterator[dict[str, Any]]:
@@ -146,20 +120,7 @@ def compute_agent_probabilities(agent: Agent, log: Log) -> Floats:
         )
     replica: Any = Replica(agent.snapshot(), REPLICA_NAME)
     rows = [list(replica.decide(context or None).probabilities.values()) for context in iterate_contexts(log)]
-    return check_probabilities(np.array(rows, dtype=np.float64).reshape(get_shape(log)), log)
-
-
-def call_candidate(function: Callable[[dict[str, Any]], Any], context: dict[str, Any]) -> Any:
-    """Return a function's result for a context; an error names the context."""
-    try:
-        return function(dict(context))
-    except Exception as error:  # the caller's code may raise anything
-        raise InvalidActions(
-            ErrorCode.CALLBACK_FAILED,
-            "the candidate failed at the context {context}: {error}",
-            context=safe_repr(context),
-            error=safe_repr(str(error)),
-        ) from None
+    return np.array(rows, dtype=np.float64).reshape(get_shape(log))
 
 
 def compute_function_probabilities(function: Callable[[dict[str, Any]], Any], log: Log) -> Floats:
@@ -167,17 +128,20 @@ def compute_function_probabilities(function: Callable[[dict[str, Any]], Any], lo
     probabilities = np.zeros(get_shape(log))
     indices = {name: index for index, name in enumerate(log.problem.actions)}
     for row, context in enumerate(iterate_contexts(log)):
-        result = call_candidate(function, context)
+        try:
+            result = function(dict(context))
+        except Exception as error:  # the caller's code may raise anything
+            raise InvalidActions(
+                ErrorCode.CALLBACK_FAILED,
+                "the candidate failed at the context {context}: {error}",
+                context=safe_repr(context),
+                error=safe_repr(str(error)),
+            ) from None
         if isinstance(result, str) and result in indices:
             probabilities[row, indices[result]] = 1.0
         elif isinstance(result, Mapping):
             probabilities[row] = log.parse_shares(result, "the candidate", InvalidActions)
         else:
-            raise InvalidActions(
-                ErrorCode.CALLBACK_FAILED,
-                "the candidate returned {result} for the context {context}; it must return an action's "
-                "name, or probabilities by name",
-                result=safe_repr(result),
-                context=safe_repr(context),
-            )
-    return check_probabilities(probabilities, log)
+            rule = f"an action's name, or probabilities by name; the context is {safe_repr(context)}"
+            raise InvalidActions.must_be(ErrorCode.CALLBACK_FAILED, "the result of the candidate", result, rule)
+    return probabilities

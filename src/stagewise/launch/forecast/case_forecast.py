@@ -1,17 +1,95 @@
-"""The forecast of one case: gains and costs by day, action shares, and how often a limit is broken."""
+"""The cases of a forecast, the problem as declared and with other limits, and the summary of the runs of each."""
 
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import product
 from typing import Any
 
 import numpy as np
 
 from stagewise.engine.compile import Floats
-from stagewise.launch.forecast.cases import Case
 from stagewise.launch.forecast.forecast_runs import DailyRuns
-from stagewise.launch.forecast.prediction_bands import Band, compute_band
+from stagewise.launch.statistics import Band, compute_band
+from stagewise.policies.problem import Problem
+from stagewise.problem.checks import check_mapping, check_number, is_listing
+from stagewise.problem.errors import ErrorCode, InvalidProblem, StagewiseError
+from stagewise.problem.signals import Limit
 
+MAX_CASES = 24
 MARGIN = 0.01  # share of the safe action's reward that a gain must exceed to count as better
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """A problem with some values of its limits; `problem` is None and `error` is set if they are invalid."""
+
+    values: dict[str, float]
+    declared: bool
+    problem: Problem | None
+    error: StagewiseError | None = None
+
+
+def get_limit_value(limit: Limit) -> float:
+    """Return the number of a limit of any kind.
+
+    >>> from stagewise.problem.thresholds import AtLeast, RelativeToSafe
+    >>> get_limit_value(Limit(0.02)), get_limit_value(Limit(AtLeast(0.9))), get_limit_value(Limit(RelativeToSafe(1.1)))
+    (0.02, 0.9, 1.1)
+    """
+    return float(limit.parts.number)
+
+
+def get_permissiveness(limits: Mapping[str, Limit], values: Mapping[str, float]) -> tuple[float, ...]:
+    """Return a sort key: larger for limits that allow more, in total and then one by one."""
+    each = [-values[name] if limit.at_least else values[name] for name, limit in limits.items()]
+    return (sum(each), *each)
+
+
+def build_cases(problem: Problem, limits: Any) -> list[Case]:
+    """Return the problem as declared and every combination of the requested values, the narrowest first."""
+    requested = {} if limits is None else check_mapping(limits, "limits")
+    choices: dict[str, list[float]] = {}
+    for name, given in requested.items():
+        if name not in problem.limits:
+            raise InvalidProblem.must_be_one_of(ErrorCode.UNKNOWN_SIGNAL, "a name in limits", name, problem.limits)
+        entries = list(given) if is_listing(given) else [given]
+        choices[name] = sorted({check_limit_value(problem.limits[name], name, entry) for entry in entries})
+    own = {name: get_limit_value(limit) for name, limit in problem.limits.items()}
+    if not 1 <= math.prod(map(len, choices.values())) <= MAX_CASES:
+        rule = f"at least one value of every limit, and at most {MAX_CASES} combinations"
+        raise InvalidProblem.must_be(ErrorCode.TOO_LARGE, "limits", requested, rule)
+    combined = [own | dict(zip(choices, values, strict=True)) for values in product(*choices.values())]
+    distinct = [own, *(values for values in combined if values != own)]
+    distinct.sort(key=lambda values: get_permissiveness(problem.limits, values))
+    return [build_case(problem, values, values == own) for values in distinct]
+
+
+def check_limit_value(limit: Limit, name: str, value: Any) -> float:
+    """Return the value of a limit, or reject one that no outcome can reach."""
+    given = check_number(value, f"the limit of {name!r}")
+    if not limit.parts.relative and not limit.low <= given <= limit.high:
+        percent = "; was it a percentage?" if limit.high == 1.0 and 1.0 < given <= 100.0 else ""
+        rule = f"in the range of its outcomes, [{limit.low:g}, {limit.high:g}]{percent}"
+        raise InvalidProblem.must_be(ErrorCode.OUT_OF_RANGE, f"the limit of {name!r}", given, rule)
+    return given
+
+
+def build_case(problem: Problem, values: dict[str, float], declared: bool) -> Case:
+    """Return one case; an invalid limit, such as one that the safe action breaks, is kept as `error`."""
+    if declared:
+        return Case(values, True, problem)
+    limits = {name: limit.with_number(float(values[name])) for name, limit in problem.limits.items()}
+    try:
+        return Case(values, False, replace(problem, limits=limits))
+    except StagewiseError as error:
+        return Case(values, False, None, error)
+
+
+def find_most_permissive(cases: Sequence[Case]) -> int:
+    """Return the index of the valid case that allows most."""
+    return max(index for index, case in enumerate(cases) if case.problem is not None)
 
 
 class GainVerdict(StrEnum):
@@ -90,23 +168,26 @@ class CaseForecast:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the forecast as JSON values."""
-        names = [] if self.case.problem is None else list(self.case.problem.actions)
+        assert self.case.problem is not None
+        shares = zip(self.case.problem.actions, self.action_shares.T, strict=True)
+
+        def to_json(bands: dict[str, Band]) -> dict[str, Any]:
+            return {name: band.to_dict() for name, band in bands.items()}
+
         return {
             "limits": self.case.values,
             "declared": self.case.declared,
             "verdict": str(self.verdict),
             "by_day": {
-                "gain": self.gain.to_dict(),
-                "reward": self.reward.to_dict(),
-                "costs": {name: one.to_dict() for name, one in self.costs.items()},
-                "expected_costs": {name: one.to_dict() for name, one in self.expected_costs.items()},
-                "action_shares": {name: np.round(self.action_shares[:, k], 6).tolist() for k, name in enumerate(names)},
+                **to_json({"gain": self.gain, "reward": self.reward}),
+                "costs": to_json(self.costs),
+                "expected_costs": to_json(self.expected_costs),
+                "action_shares": {name: np.round(each, 6).tolist() for name, each in shares},
                 "non_safe_share": np.round(self.non_safe_share, 6).tolist(),
             },
             "total": {
-                "gain": self.total_gain.to_dict(),
-                "reward": self.total_reward.to_dict(),
-                "costs": {name: one.to_dict() for name, one in self.total_costs.items()},
+                **to_json({"gain": self.total_gain, "reward": self.total_reward}),
+                "costs": to_json(self.total_costs),
                 "reward_per_user": self.per_user,
                 "safe_reward_per_user": self.safe_per_user,
             },
@@ -126,35 +207,39 @@ def summarize_case(case: Case, days: DailyRuns, users: int, widest: DailyRuns | 
     """Return the forecast of a case; `widest` are the same runs under the widest limits, unless these are they."""
     problem = case.problem
     assert problem is not None
-    (low, *lows), (length, *lengths) = problem.spans.tolist()
-    gains, names = length * (days.reward - days.safe[:, :, 0]), list(problem.limits)
-    observed = low + length * days.observed[:, :, 0]
-    costs = {name: lows[j] + lengths[j] * days.observed[:, :, 1 + j] for j, name in enumerate(names)}
-    price = None if widest is None else length * (widest.reward - days.reward).mean(axis=1)
+    low, length = problem.spans
+    safe, observed, reward = low[0] + length[0] * days.safe[:, :, 0], low + length * days.observed, days.reward
+    gains, cost = length[0] * (reward - days.safe[:, :, 0]), low[1:] + length[1:] * days.cost
+    price = None if widest is None else compute_band(length[0] * (widest.reward - reward).mean(axis=1))
     over_any = days.runs_over_limit.any(axis=1)
+    is_true = ~days.safe_action_over_limit.any(axis=1) & ~days.safe_cost_underdeclared.any(axis=1)
+    gain = compute_band(gains)
+
+    def by_limit(values: Floats, summarize: Callable[[Floats], Any]) -> dict[str, Any]:
+        return {name: summarize(values[..., index]) for index, name in enumerate(problem.limits)}
+
+    def share(flags: Any) -> float:
+        return float(flags.mean())
+
     return CaseForecast(
         case=case,
-        gain=compute_band(gains),
-        reward=compute_band(observed),
-        costs={name: compute_band(values) for name, values in costs.items()},
-        expected_costs={name: compute_band(lows[j] + lengths[j] * days.cost[:, :, j]) for j, name in enumerate(names)},
+        gain=gain,
+        reward=compute_band(observed[:, :, 0]),
+        costs=by_limit(observed[:, :, 1:], compute_band),
+        expected_costs=by_limit(cost, compute_band),
         action_shares=days.action_shares.mean(axis=0),
         total_gain=compute_band(users * gains.sum(axis=1)),
-        total_reward=compute_band(users * observed.sum(axis=1)),
-        total_costs={name: compute_band(values.mean(axis=1)) for name, values in costs.items()},
-        per_user=float(low + length * days.reward.mean()),
-        safe_per_user=float(low + length * days.safe[:, :, 0].mean()),
-        better_from=find_better_from(compute_band(gains), (low + length * days.safe[:, :, 0]).mean(axis=0)),
-        runs_over_limit={name: float(days.runs_over_limit[:, j].mean()) for j, name in enumerate(names)},
-        runs_over_any_limit=float(over_any.mean()),
-        safe_action_over_limit={name: float(days.safe_action_over_limit[:, j].mean()) for j, name in enumerate(names)},
-        safe_cost_underdeclared={
-            name: float(days.safe_cost_underdeclared[:, j].mean()) for j, name in enumerate(names)
-        },
-        violations_if_assumptions_hold=float(
-            (over_any & ~days.safe_action_over_limit.any(axis=1) & ~days.safe_cost_underdeclared.any(axis=1)).mean()
-        ),
-        price=None if price is None else compute_band(price),
+        total_reward=compute_band(users * observed[:, :, 0].sum(axis=1)),
+        total_costs=by_limit(observed[:, :, 1:], lambda values: compute_band(values.mean(axis=1))),
+        per_user=float(low[0] + length[0] * reward.mean()),
+        safe_per_user=float(low[0] + length[0] * days.safe[:, :, 0].mean()),
+        better_from=find_better_from(gain, safe.mean(axis=0)),
+        runs_over_limit=by_limit(days.runs_over_limit, share),
+        runs_over_any_limit=share(over_any),
+        safe_action_over_limit=by_limit(days.safe_action_over_limit, share),
+        safe_cost_underdeclared=by_limit(days.safe_cost_underdeclared, share),
+        violations_if_assumptions_hold=share(over_any & is_true),
+        price=price,
     )
 
 

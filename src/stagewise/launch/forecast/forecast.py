@@ -1,7 +1,7 @@
 """`forecast`: simulate a campaign in worlds that are fitted to a log."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,18 +12,24 @@ from stagewise.agent.agent import Agent
 from stagewise.files.atomic_write import write_text
 from stagewise.files.paths import parse_path
 from stagewise.launch.decision_log import resolve_problem
-from stagewise.launch.forecast.case_forecast import CaseForecast, summarize_case
-from stagewise.launch.forecast.cases import Case, build_cases, find_most_permissive
-from stagewise.launch.forecast.constant_features import describe_constant_features
-from stagewise.launch.forecast.fitted_worlds import FittedWorlds
+from stagewise.launch.forecast.case_forecast import (
+    Case,
+    CaseForecast,
+    build_cases,
+    find_most_permissive,
+    summarize_case,
+)
+from stagewise.launch.forecast.fitted_worlds import FittedWorlds, find_constant_features
 from stagewise.launch.forecast.forecast_log import ForecastLog, WarmStart, get_users_per_day
+from stagewise.launch.forecast.forecast_report import format_table, plot_forecast, render_page
 from stagewise.launch.forecast.forecast_runs import Horizon, TrainedPolicy, simulate_runs
-from stagewise.launch.forecast.prediction_bands import LEVEL
 from stagewise.launch.notes import Note, NoteCode
+from stagewise.launch.statistics import BAND_LEVEL
 from stagewise.policies.problem import Problem
 from stagewise.problem.checks import check_bool, check_integer, check_seed
 from stagewise.problem.errors import ErrorCode, InvalidProblem
 from stagewise.reports.output_files import make_folder
+from stagewise.reports.plot_style import write_figure
 from stagewise.simulation.executors import Workers
 from stagewise.simulation.plan import get_versions
 
@@ -90,7 +96,7 @@ class Forecast:
             "days": self.horizon.days,
             "users_per_day": self.horizon.users,
             "runs": self.runs,
-            "level": LEVEL,
+            "level": BAND_LEVEL,
             "rows": self.rows,
             "warm_start": str(self.warm_start),
             "warm_start_rows": self.warm_start_rows,
@@ -105,8 +111,6 @@ class Forecast:
         }
 
     def __str__(self) -> str:
-        from stagewise.launch.forecast.forecast_text import format_table
-
         return format_table(self)
 
     def plot(self) -> Any:
@@ -115,8 +119,6 @@ class Forecast:
         Returns:
             A matplotlib figure.
         """
-        from stagewise.launch.forecast.forecast_plot import plot_forecast
-
         return plot_forecast(self)
 
     def save(self, folder: str | Path) -> None:
@@ -128,9 +130,6 @@ class Forecast:
         Raises:
             InvalidFile: The folder cannot be written.
         """
-        from stagewise.launch.forecast.forecast_page import render_page
-        from stagewise.reports.plot_style import write_figure
-
         target = make_folder(parse_path(folder, "the folder"))
         write_text(target / "forecast.json", json.dumps(self.to_dict(), indent=1))
         write_figure(self.plot(), target / "forecast.png")
@@ -201,16 +200,9 @@ def forecast(
     cases, show_progress = build_cases(declared, limits), check_bool(progress, "progress")
     valid = [case for case in cases if case.problem is not None]
     if run_count * horizon.rounds * len(valid) > MAX_ROUNDS:
-        raise InvalidProblem(
-            ErrorCode.TOO_LARGE,
-            "{runs:,} runs of {days:,} days with {users:,} users a day under {case_count} limits "
-            "exceed {max_rounds:,} rounds; use fewer runs, days or users a day",
-            runs=run_count,
-            days=horizon.days,
-            users=horizon.users,
-            case_count=len(valid),
-            max_rounds=MAX_ROUNDS,
-        )
+        rule = f"at most {MAX_ROUNDS:,} in all; use fewer runs, days or users a day"
+        what = f"the number of rounds of {run_count:,} runs under {len(valid)} limits"
+        raise InvalidProblem.must_be(ErrorCode.TOO_LARGE, what, run_count * horizon.rounds * len(valid), rule)
     start_rows, start = log_rows.warm_start(warm_start, columns, now)
     worlds = FittedWorlds.of(log_rows, horizon.seed)
     players = [train_policy(case, start_rows) for case in valid]
@@ -243,11 +235,25 @@ def train_policy(case: Case, rows: ForecastLog | None) -> TrainedPolicy:
     return TrainedPolicy(case.problem.build_indexed_policy(), agent.state)
 
 
-def describe_sparse_actions(log_rows: ForecastLog) -> list[Note]:
-    """Return notes on actions with few rows or none, whose bands are wide."""
+def describe_sparse_actions(log_rows: ForecastLog) -> Iterator[Note]:
+    """Yield notes on actions with few rows or none, whose bands are wide."""
     actions = log_rows.log.problem.actions
     counts = dict(zip(actions, np.bincount(log_rows.actions, minlength=len(actions)).tolist(), strict=True))
     none = [name for name, count in counts.items() if count == 0]
     few = {name: count for name, count in counts.items() if 0 < count < FEW_ROWS}
-    notes = [Note.of(NoteCode.ACTIONS_WITHOUT_ROWS, actions=none)] if none else []
-    return [*notes, *([Note.of(NoteCode.ACTIONS_WITH_FEW_ROWS, counts=few)] if few else [])]
+    if none:
+        yield Note.of(NoteCode.ACTIONS_WITHOUT_ROWS, actions=none)
+    if few:
+        yield Note.of(NoteCode.ACTIONS_WITH_FEW_ROWS, counts=few)
+
+
+def describe_constant_features(log_rows: ForecastLog) -> Iterator[Note]:
+    """Yield notes on numbers that are constant for an action, if a signal is linear in them."""
+    problem = log_rows.log.problem
+    if any(choice.model == "linear" for choice in problem.choices.values()):
+        numbers = log_rows.users[:, 1 : 1 + len(problem.context)]
+        constant = find_constant_features(log_rows.actions, numbers, len(problem.actions))
+        for action, row in zip(problem.actions, constant, strict=True):
+            names = [name for name, is_constant in zip(problem.context, row, strict=True) if is_constant]
+            if names:
+                yield Note.of(NoteCode.FEATURE_CONSTANT_FOR_ACTION, action=action, names=names)

@@ -10,13 +10,11 @@ import numpy as np
 
 from stagewise.agent.frames import read_rows
 from stagewise.engine.compile import Floats, Ints
-from stagewise.launch.decision_log import UNKNOWN_ACTION, Log
-from stagewise.launch.learnable_rows import select_learnable
+from stagewise.launch.decision_log import UNKNOWN_ACTION, Log, select_learnable
 from stagewise.launch.notes import Note
 from stagewise.policies.problem import Problem
 from stagewise.problem.checks import check_positive
 from stagewise.problem.errors import ErrorCode, InvalidProblem
-from stagewise.problem.formatting import safe_repr
 
 DAY = 86400.0
 
@@ -32,9 +30,6 @@ class WarmStart(StrEnum):
     """Nothing."""
     OTHER_LOG = "log"
     """A separate log."""
-
-
-LATER_HALF, ALL, NONE = WarmStart.LATER_HALF, WarmStart.ALL, WarmStart.NONE
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,16 +86,11 @@ class ForecastLog:
         """Return the rows that the policy starts from; None: it starts from nothing."""
         if not isinstance(warm_start, str):
             return ForecastLog.of(warm_start, self.log.problem, columns, now), WarmStart.OTHER_LOG
-        if warm_start == ALL:
-            return self, ALL
-        if warm_start == NONE:
-            return None, NONE
-        if warm_start != LATER_HALF:
-            raise InvalidProblem(
-                ErrorCode.INVALID_CHOICE,
-                "warm_start is {warm_start}; it must be 'all', 'half', 'nothing', or a separate log",
-                warm_start=safe_repr(warm_start),
-            )
+        if warm_start not in (WarmStart.ALL, WarmStart.LATER_HALF, WarmStart.NONE):
+            rule = "'all', 'half', 'nothing', or a separate log"
+            raise InvalidProblem.must_be(ErrorCode.INVALID_CHOICE, "warm_start", warm_start, rule)
+        if warm_start != WarmStart.LATER_HALF:
+            return (self if warm_start == WarmStart.ALL else None), WarmStart(warm_start)
         if self.log.at is None:
             raise InvalidProblem(
                 ErrorCode.COLUMN_MISSING,
@@ -109,14 +99,12 @@ class ForecastLog:
             )
         later = np.arange(self.log.rows) >= round(self.log.rows / 2)
         half = replace(self, log=self.log.take(later), users=self.users[later], values=self.values[later])
-        return half, LATER_HALF
+        return half, WarmStart.LATER_HALF
 
 
 def get_users_per_day(users: Any, log_rows: ForecastLog) -> int:
     """Return the number of users per day: as given, or as in the log."""
     given = log_rows.users_per_day if users is None else check_positive(users, "users")
     if not 0.5 <= given <= 10_000_000:
-        raise InvalidProblem(
-            ErrorCode.OUT_OF_RANGE, "users is {given:g} a day; it must be from 1 to 10,000,000", given=given
-        )
+        raise InvalidProblem.must_be(ErrorCode.OUT_OF_RANGE, "users", given, "from 1 to 10,000,000 a day")
     return max(round(given), 1)

@@ -159,7 +159,7 @@ class LogVerifier:
                 body = msgspec.json.decode(event.body)
                 if body.get("what") == SECRET:
                     self.secrets[body["name"]] = body["digest"]
-        except (msgspec.DecodeError, LookupError, TypeError, AttributeError):
+        except (msgspec.DecodeError, LookupError, TypeError, ValueError, AttributeError):
             raise LogFault(FindingCode.ROW_MALFORMED, row=seq, kind=kind) from None
         control = seq if kind in (CONTROL, PROBLEM) else head.control
         self.head = LogHead(seq, event.at, len(self.answers), control, event.chain)

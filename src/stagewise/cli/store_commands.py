@@ -1,0 +1,201 @@
+"""`stagewise audit` and `stagewise keys`: the log and the keys of a server, in its store."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from stagewise.cli.console import handle_errors
+
+if TYPE_CHECKING:
+    from stagewise.server.store.base import Store
+
+audit_app = typer.Typer(no_args_is_help=True, help="Verify, explain, replay, export or copy the log of a server.")
+StoreArgument = Annotated[
+    str, typer.Argument(metavar="STORE", help="The server's store: a file such as server.db, or postgresql://…")
+]
+keys_app = typer.Typer(no_args_is_help=True, help="List, add or revoke the keys of a server.")
+KeyNameArgument = Annotated[str, typer.Argument(help="Name of the key.")]
+ExperimentArgument = Annotated[str, typer.Argument(help="The name of an experiment.")]
+
+
+@contextmanager
+def open_existing_store(address: str, read_only: bool = True) -> "Iterator[Store]":
+    """Open an existing store; print an error and exit if that fails."""
+    with handle_errors():
+        from stagewise.server.store.factory import open_store
+
+        store = open_store(address, read_only=True)  # fails if the store does not exist
+        if not read_only:
+            store.close()
+            store = open_store(address)
+        try:
+            yield store
+        finally:
+            store.close()
+
+
+@audit_app.command()
+def verify(
+    store: StoreArgument,
+    receipt: Annotated[
+        list[str] | None,
+        typer.Option(help="A receipt from an earlier verify; checks that the log still contains it. Repeatable."),
+    ] = None,
+) -> None:
+    """Check that no row of the logs was changed, removed or moved. Exit code 1 if one was.
+
+    Example: stagewise audit verify server.db
+    """
+    is_intact, rows = True, 0
+    with open_existing_store(store) as opened:
+        from stagewise.server.audit.verify import Receipt, verify_store
+
+        for found in verify_store(opened, [Receipt.of(text) for text in receipt or []]):
+            rows += found.rows
+            name = format_experiment(found.experiment)
+            if found.fault is None and (found.rows or found.experiment):
+                typer.echo(f"{name} is intact: {found.rows:,} rows, {found.decisions:,} decisions; {found.receipt}")
+            elif found.fault is not None:
+                is_intact = False
+                typer.echo(f"{name} is not intact: {found.fault}")
+    if not is_intact:
+        raise typer.Exit(1)
+    if not rows:
+        typer.echo("the store has no rows: nothing was verified")
+
+
+def format_experiment(name: str) -> str:
+    """Return the name of a log."""
+    return repr(name) if name else "the log of global controls"
+
+
+@audit_app.command()
+def explain(
+    store: StoreArgument,
+    experiment: ExperimentArgument,
+    decision: Annotated[str, typer.Argument(help="The decision's id.")],
+) -> None:
+    """Print the request, bounds and outcome of a decision.
+
+    Example: stagewise audit explain server.db notifications DECISION
+    """
+    with open_existing_store(store) as opened:
+        from stagewise.server.audit.replay import explain_logged_decision
+
+        typer.echo(explain_logged_decision(opened, experiment, decision))
+
+
+@audit_app.command()
+def replay(
+    store: StoreArgument,
+    experiment: ExperimentArgument,
+    after: Annotated[int, typer.Option(min=0, help="Only decisions after this row.")] = 0,
+    until: Annotated[int | None, typer.Option(min=1, help="Only decisions up to this row.")] = None,
+) -> None:
+    """Repeat every decision from the log and compare it bit for bit. Exit code 1 if one differs.
+
+    Example: stagewise audit replay server.db notifications
+    """
+    with open_existing_store(store) as opened:
+        from stagewise.server.audit.replay import Replay
+
+        result = Replay(opened, experiment).run(after, until)
+    failed = f"; {result.failed:,} failed inside the server and were the safe action" if result.failed else ""
+    typer.echo(
+        f"{result.matching:,} of {result.decisions:,} decisions of {experiment!r} are reproduced from the log, "
+        f"bit for bit, with {result.states:,} policy snapshots{failed}"
+    )
+    if result.first_difference is not None:
+        typer.echo(f"the first difference: {result.first_difference}")
+        raise typer.Exit(1)
+
+
+@audit_app.command()
+def export(
+    store: StoreArgument,
+    experiment: ExperimentArgument,
+    out: Annotated[Path, typer.Argument(help="The Parquet file to write; its name ends in .parquet.")],
+) -> None:
+    """Write the log to a file: one row per decision, with its propensity and its outcomes.
+
+    Example: stagewise audit export server.db notifications log.parquet
+    """
+    with open_existing_store(store) as opened:
+        from stagewise.server.audit.export import export_log
+        from stagewise.server.audit.log_reader import count_offline_rows
+
+        count, rows = export_log(opened, experiment, out), count_offline_rows(opened, experiment)
+        excluded = f"; without the {rows:,} rows of its offline log" if rows else ""
+        typer.echo(f"{count:,} decisions of {experiment!r} are in {out}{excluded}")
+
+
+@audit_app.command()
+def copy(
+    store: StoreArgument,
+    to: Annotated[str, typer.Argument(metavar="STORE2", help="An empty store: a new file, or postgresql://…")],
+) -> None:
+    """Copy a store with its keys, for example from SQLite to PostgreSQL, and verify the copy. Stop the server first.
+
+    Example: stagewise audit copy server.db postgresql://user@host/database
+    """
+    with handle_errors():
+        from stagewise.server.audit.copy import copy_and_verify
+
+        for found in copy_and_verify(store, to):
+            if found.rows:
+                name = format_experiment(found.experiment)
+                typer.echo(f"{name} is copied: {found.rows:,} rows, {found.decisions:,} decisions; {found.receipt}")
+
+
+@keys_app.command("list")
+def list_keys(store: StoreArgument) -> None:
+    """List the keys: names, roles, times of creation and revocation. Secrets are not stored.
+
+    Example: stagewise keys list server.db
+    """
+    with open_existing_store(store) as opened:
+        from stagewise.server.access_keys import AccessKeys
+
+        for key in AccessKeys(opened).list_keys():
+            revoked = "" if key.revoked is None else f", revoked {format_time(key.revoked)}"
+            note = f"  {key.note}" if key.note else ""
+            typer.echo(f"{key.name:<20} {key.role:<7} created {format_time(key.made)}{revoked}{note}")
+
+
+@keys_app.command("add")
+def add_key(
+    store: StoreArgument,
+    name: KeyNameArgument,
+    role: Annotated[str, typer.Option(help="reader, writer or admin; each includes the previous ones.")] = "writer",
+    note: Annotated[str, typer.Option(help="Purpose of the key.")] = "",
+) -> None:
+    """Create a key and print it. It cannot be printed again.
+
+    Example: stagewise keys add server.db dashboard --role reader
+    """
+    with open_existing_store(store, read_only=False) as opened:
+        from stagewise.server.access_keys import AccessKeys
+
+        typer.echo(AccessKeys(opened).add(name, role, note))
+
+
+@keys_app.command("revoke")
+def revoke_key(store: StoreArgument, name: KeyNameArgument) -> None:
+    """Revoke a key. Servers on PostgreSQL reject it within a second; with SQLite, stop the server first.
+
+    Example: stagewise keys revoke server.db dashboard
+    """
+    with open_existing_store(store, read_only=False) as opened:
+        from stagewise.server.access_keys import AccessKeys
+
+        AccessKeys(opened).revoke(name)
+        typer.echo(f"the key {name!r} is revoked")
+
+
+def format_time(at: int) -> str:
+    """Return a time in microseconds as text."""
+    return f"{datetime.fromtimestamp(at / 1e6, UTC):%Y-%m-%d %H:%M}"

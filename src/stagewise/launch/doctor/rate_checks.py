@@ -1,0 +1,243 @@
+"""Checks of rates: enough rows, the safe action, limits that can bind, segments, drift.
+
+A check yields what it finds, and at last that nothing is wrong; the most severe finding is reported.
+"""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from stagewise.engine.compile import Flags, Ints
+from stagewise.launch.decision_log import TIME_COLUMNS, to_texts
+from stagewise.launch.doctor.finding import Finding
+from stagewise.launch.doctor.finding_messages import FindingCode
+from stagewise.launch.doctor.log_profile import MISSING_GROUP, Cost, Groups, LogProfile, Rate, Signal, assign_deciles
+from stagewise.launch.statistics import ExtremeGroup, compute_rows_needed, find_extreme_group, measure_shift
+
+MAX_SAFE_SEGMENTS = 200  # the first segments in which the safe action is tested
+LOOSE_FACTOR = 5.0  # a limit so many times as far away as every action's mean is loose
+MAX_CELLS = 500
+MAX_GROUPS = 1_000  # a column with more groups identifies users
+MAX_TESTED_SEGMENTS = 100
+SELECTION_LEVEL = 0.05  # probability that a proposal relies on an effect that does not exist
+MIN_RELATIVE_CHANGE = 0.1  # relative change between the halves; a smaller one is a note
+
+
+def check_sample_size(profile: LogProfile, alpha: float) -> Iterator[Finding]:
+    """Find actions with too few rows to certify a limit, even with no events; by segment if the limit is."""
+    problem = profile.log.problem
+    for cost in profile.costs:
+        p_value = problem.delta / (2 * len(problem.limits) * len(problem.actions))
+        needed = compute_rows_needed(cost.room / (cost.ends[1] - cost.ends[0]), p_value)
+        few = sorted(cell for cell in count_outcomes(cost) if cell[0] < needed)
+        if few:
+            (count, action, segment), others = few[0], len(few) - 1
+            segment = segment if cost.by is not None else None
+            details = {"name": cost.name, "action": action, "column": cost.by, "segment": segment}
+            yield Finding.of(FindingCode.TOO_FEW_ROWS, **details, count=count, needed=needed, other_cells=others)
+    yield Finding.of(FindingCode.ENOUGH_ROWS, rows=profile.log.rows)
+
+
+def count_outcomes(cost: Cost) -> Iterator[tuple[int, str, str | None]]:
+    """Yield the number of outcomes of each action, by segment if the limit is by segment, or "" without segments."""
+    one_group = Groups(np.zeros(cost.cells.size, np.int64), [""])
+    groups = one_group if cost.by is None else cost.profile.segments[cost.by]
+    for action, rows in cost.profile.by_action:
+        counts = np.bincount(groups.codes[cost.observed & rows], minlength=len(groups.names)).tolist()
+        yield from ((n, action, name) for n, name in zip(counts, groups.names, strict=True) if name != MISSING_GROUP)
+
+
+class SafeRate(NamedTuple):
+    """The rate of the safe action in one segment, or for all users."""
+
+    segment: str | None
+    rate: Rate
+
+
+def estimate_safe_rates(signal: Signal, alpha: float) -> list[SafeRate]:
+    """Return the safe action's rates by segment; all intervals hold with probability 1 − alpha."""
+    is_safe = signal.profile.is_safe
+    if signal.by is None:
+        rates = [SafeRate(None, signal.rate(is_safe, alpha))]
+    else:
+        codes, names = signal.profile.segments[signal.by]
+        level = alpha / min(len(names), MAX_SAFE_SEGMENTS) if names else alpha
+        tested = enumerate(names[:MAX_SAFE_SEGMENTS])
+        rates = [SafeRate(name, signal.rate(is_safe & (codes == index), level)) for index, name in tested]
+    return [each for each in rates if each.rate.rows]
+
+
+def check_safe_action(profile: LogProfile, alpha: float) -> Iterator[Finding]:
+    """Find a safe action whose mean cost is certainly over its limit, in a segment or on average over all."""
+    for cost in profile.costs:
+        level = alpha / len(profile.costs)
+        rates = [(each, False) for each in estimate_safe_rates(cost, level if cost.by is None else 0.5 * level)]
+        if cost.by is not None:  # a mean over the limit is over it in some segment
+            overall = cost.rate(profile.is_safe, 0.5 * level)
+            rates = [(SafeRate(None, overall), True)] * bool(overall.rows) + rates
+        for (segment, rate), all_segments in rates:
+            if cost.is_broken(rate):
+                yield Finding.of(
+                    FindingCode.SAFE_ACTION_OVER_LIMIT,
+                    name=cost.name,
+                    action=profile.log.problem.safe,
+                    column=cost.by,
+                    segment=segment,
+                    all_segments=all_segments,
+                    mean=rate.mean,
+                    bound=rate.high if cost.at_least else rate.low,
+                    limit=cost.threshold,
+                    at_least=cost.at_least,
+                )
+    yield Finding.of(FindingCode.SAFE_ACTION_NOT_OVER_LIMIT, action=profile.log.problem.safe)
+
+
+def check_declared_safe(profile: LogProfile, alpha: float) -> Iterator[Finding]:
+    """Find a declared mean of the safe action that the log contradicts."""
+    problem = profile.log.problem
+    for signal in profile.signals:
+        declared = problem.signals[signal.name].safe
+        if declared is None:
+            continue
+        at_least = not isinstance(signal, Cost) or signal.at_least
+        for segment, rate in estimate_safe_rates(signal, alpha / len(profile.signals)):
+            if (rate.high < declared) if at_least else (rate.low > declared):
+                yield Finding.of(
+                    FindingCode.SAFE_MEAN_CONTRADICTED,
+                    name=signal.name,
+                    action=problem.safe,
+                    column=signal.by,
+                    segment=segment,
+                    at_least=at_least,
+                    declared=declared,
+                    mean=rate.mean,
+                    low=rate.low,
+                    high=rate.high,
+                    bound=rate.low if at_least else rate.high,
+                )
+    yield Finding.of(FindingCode.SAFE_MEANS_AGREE)
+
+
+def check_loose_limits(profile: LogProfile, alpha: float) -> Iterator[Finding]:
+    """Find limits that every action, in every segment, certainly keeps with a fifth of the room."""
+    for cost in profile.costs:
+        used, (low, high) = np.unique(cost.cells[cost.observed]), cost.ends
+        has_all_actions = all((cost.observed & rows).any() for _, rows in profile.by_action)
+        if cost.is_linear or not has_all_actions or not 0 < used.size <= MAX_CELLS:
+            continue
+        level = alpha / (len(profile.costs) * used.size)
+        rates = [cost.rate(cost.cells == cell, level) for cell in used.tolist()]
+        largest = max(high - one.low if cost.at_least else one.high - low for one in rates)
+        if largest < cost.room / LOOSE_FACTOR:
+            bound = high - largest if cost.at_least else low + largest
+            details = {"name": cost.name, "at_least": cost.at_least, "bound": bound, "limit": cost.threshold}
+            yield Finding.of(FindingCode.LIMIT_NEVER_BINDS, **details)
+    yield Finding.of(FindingCode.LIMITS_CAN_BIND)
+
+
+def check_segments(profile: LogProfile, alpha: float) -> Iterator[Finding]:
+    """Find columns that are not in the problem and in whose groups a rate differs from the rate of all."""
+    columns, costs = find_text_columns(profile), [cost for cost in profile.costs if not cost.is_linear]
+    tests = len(columns) * len(costs)
+    for column, groups in columns.items():
+        for cost in costs:
+            extreme = find_extreme_segment(cost, groups)
+            p_value = extreme.p_value * tests
+            if p_value > max(0.5 * alpha, 0.5 * SELECTION_LEVEL):  # the level at which a proposal divides users
+                continue
+            segment = groups.names[extreme.group]
+            details = {"name": cost.name, "column": column, "segment": segment, "difference": extreme.difference}
+            broken = find_broken_segment(cost, groups, 0.5 * alpha / tests)
+            if broken is not None:
+                yield Finding.of(FindingCode.SEGMENT_OVER_LIMIT, **details, **broken)
+            else:
+                by_chance = p_value if p_value > 0.5 * alpha else None
+                yield Finding.of(FindingCode.SEGMENTS_DIFFER, **details, p_value=by_chance)
+    yield Finding.of(FindingCode.SEGMENTS_ALIKE)
+
+
+def find_extreme_segment(signal: Signal, groups: Groups) -> ExtremeGroup:
+    """Return the group in which a signal's rate differs most from the rate of its cell."""
+    rows = signal.observed
+    return find_extreme_group(signal.events[rows], groups.codes[rows], signal.cells[rows], len(groups.names))
+
+
+def find_broken_segment(cost: Cost, groups: Groups, p_value: float) -> dict[str, Any] | None:
+    """Return an action that keeps a limit on average and certainly breaks it in a segment; None: there is none."""
+    if len(groups.names) > MAX_TESTED_SEGMENTS:
+        return None
+    level = p_value / (len(groups.names) * len(cost.profile.by_action))
+    for action, rows in cost.profile.by_action:
+        mean = cost.rate(rows, 0.5).mean
+        if not ((mean >= cost.threshold) if cost.at_least else (mean <= cost.threshold)):
+            continue
+        for index, segment in enumerate(groups.names):
+            rate = cost.rate(rows & (groups.codes == index), level)
+            if cost.is_broken(rate):
+                bound = rate.high if cost.at_least else rate.low
+                return {"action": action, "limit": cost.threshold, "broken_segment": segment, "bound": bound}
+    return None
+
+
+def find_text_columns(profile: LogProfile) -> dict[str, Groups]:
+    """Return the groups of the columns of text that are not in the problem."""
+    problem = profile.log.problem
+    used = {profile.columns.get(name, name) for name in (*problem.signals, *problem.context_names, "action")}
+    columns = {}
+    for name, array in profile.log.arrays.items():
+        if isinstance(name, str) and name not in used and name not in TIME_COLUMNS and array.dtype.kind == "O":
+            groups = encode_column(array.tolist())
+            if groups is not None:
+                columns[name] = groups
+    return columns
+
+
+def encode_column(entries: list[Any]) -> Groups | None:
+    """Return the groups of a column of texts; None if it holds something else, or a name for every row."""
+    kinds = {type(entry) for entry in entries}
+    if str not in kinds or any(kind not in (str, bool, int, float, type(None)) for kind in kinds):
+        return None
+    if not 2 <= len(set(entries)) <= min(MAX_GROUPS, len(entries) // 2):
+        return None
+    return Groups.of(to_texts(entries))
+
+
+def check_drift(profile: LogProfile, alpha: float) -> Iterator[Finding]:
+    """Find signals whose mean changed, in all actions or in one: early against late, or middle against ends."""
+    ranks = profile.time_ranks
+    shapes = {"trend": ranks, "step": (ranks > 0.5) * 1.0, "ends": np.abs(ranks - 0.5)}
+    chosen: list[tuple[str | None, Flags]] = [(None, profile.known), *profile.by_action]
+    tests = 3 * len(profile.signals) * len(chosen)
+    for signal in profile.signals:
+        strata, p_values = get_strata(signal), dict[tuple[int, str], float]()
+        for index, (_, of_action) in enumerate(chosen):
+            rows = signal.observed & of_action
+            if rows.any():
+                for shape, times in shapes.items():
+                    p_values[index, shape] = measure_shift(times[rows], signal.events[rows], strata[rows]).p_value
+        if p_values:
+            (index, shape), p_value = min(p_values.items(), key=lambda one: one[1])
+            if p_value * tests <= alpha:
+                yield describe_drift(signal, *chosen[index], shape == "ends")
+    yield Finding.of(FindingCode.NO_DRIFT, has_times=profile.log.at is not None)
+
+
+def get_strata(signal: Signal) -> Ints:
+    """Return strata (n,) of rows with similar means: cells of one rate, or deciles of the linear fit by action."""
+    if not signal.is_linear:
+        return signal.cells
+    means = signal.predict()
+    groups, rows = np.zeros(means.size, dtype=np.int64), np.isfinite(means)
+    groups[rows] = 1 + assign_deciles(means[rows]) if rows.any() else 0
+    return np.asarray(signal.profile.cell_actions * 11 + groups)
+
+
+def describe_drift(signal: Signal, action: str | None, rows: Flags, at_ends: bool) -> Finding:
+    """Return the finding on a mean that changed; without times it is a note on the order of rows."""
+    ranks = signal.profile.time_ranks
+    late = np.abs(ranks - 0.5) > 0.25 if at_ends else ranks > 0.5
+    before, after, change = signal.compute_change(rows & ~late, rows & late)
+    code = FindingCode.MEAN_DRIFTED if change >= MIN_RELATIVE_CHANGE else FindingCode.MEAN_DRIFTED_SLIGHTLY
+    code = FindingCode.MEAN_DRIFTED_BY_ROW if signal.profile.log.at is None else code
+    return Finding.of(code, name=signal.name, action=action, before=before, after=after, at_ends=at_ends)

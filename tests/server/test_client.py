@@ -271,15 +271,6 @@ def test_some_of_a_batch_may_be_logged_and_others_not() -> None:
         assert server.seen[-1][1] == [{"decision_id": server.seen[0][1][1]["decision_id"], "shown": False}]
 
 
-def test_many_at_once_of_a_dead_desk_are_all_safe() -> None:
-    with scripted(lambda path, body: (500, b"")) as server, client_of(server.url) as client:
-        decisions = client.decide_many([{}, {}])
-        assert [(d.action, d.logged) for d in decisions] == [("nothing", False)] * 2
-        with pytest.raises(ServerUnavailable) as error:
-            client.learn_many([{"decision_id": "a", "click": 1}])
-        assert error.value.details["count"] == 1
-
-
 def test_connections_that_were_closed_meanwhile_are_opened_again() -> None:
     with scripted(desk) as server, client_of(server.url, max_attempts=1) as client:
         client.decide({})

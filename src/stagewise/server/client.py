@@ -431,7 +431,7 @@ class Client:
             ids = list(self._not_shown)[:NOT_SHOWN_BATCH_SIZE]
         try:
             responses = self.learn_many({"decision_id": id_, "shown": False} for id_ in ids)
-        except StagewiseError:  # rejected or unavailable: retry later
+        except Exception:  # rejected or unavailable: retry later
             return False
         unknown = {id_ for id_, response in zip(ids, responses, strict=True) if isinstance(response, ErrorResponse)}
         with self._lock:

@@ -2,13 +2,10 @@
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-from tests import browser as looking
 from tests.browser import launched
-from tests.lacking import needed
 from tests.server.page.known import PROBLEM, FakeKeys, KnownDesk, campaign
 from tests.server.page.serving import page_of, tab_of
 from tests.server.rows import Log, feared
@@ -158,31 +155,6 @@ def test_stopping_takes_a_keyboard_and_a_reason(browser: Any, log: Log) -> None:
         assert tab.troubles == []
 
 
-def test_names_with_markup_are_text(browser: Any) -> None:
-    problem = sw.Problem(
-        actions=["nothing", HOSTILE], safe="nothing", reward=sw.Reward("<b>click</b>"),
-        limits={HOSTILE: sw.Limit(0.02, safe=0.0)},
-    )  # fmt: skip
-    log = Log(problem, 1.8e9)
-    log.control(1.8e9, "mode", HOSTILE, HOSTILE, mode="live")
-    log.decision(1.8e9 + 1, "d/1?<b>", HOSTILE, reason="custom", details={"message": HOSTILE})
-    told = {"alerts": [{"name": HOSTILE, "message": HOSTILE}]}
-    with page_of(KnownDesk({"a<b>/c": log}, problem, **told), FakeKeys()) as address, tab_of(browser, address) as tab:
-        tab.on("dialog", lambda one: tab.troubles.append("a dialog opened"))
-        opened(tab, address, "/")
-        tab.click("text=a<b>/c")
-        tab.wait_for_selector(".legend >> text=<img")  # drawn by the script, too
-        tab.click(".decisions summary")
-        tab.wait_for_selector(".explanation >> text=<img")
-        tab.click("text=Acknowledge…")
-        assert HOSTILE in tab.inner_text("#do-acknowledge")
-        tab.fill("#acknowledge-reason", "known")
-        tab.click("#do-acknowledge button:not([type])")
-        tab.wait_for_selector("text=No alerts: the data contradict no declared value")
-        assert tab.query_selector("main img, main script") is None
-        assert tab.troubles == []
-
-
 def test_names_that_scripts_know_are_names(browser: Any) -> None:
     """An action that nobody was served in a while is not a function of every object."""
     names = ["nothing", "constructor", "__proto__", "toString"]
@@ -218,28 +190,6 @@ def test_a_desk_that_is_away_is_said_and_comes_back(browser: Any, log: Log) -> N
         desk.down = None
         tab.wait_for_selector("#unavailable", state="hidden")
         assert [one for one in tab.troubles if "503" not in one] == []
-
-
-def test_without_a_browser_nothing_passes_silently(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(looking, "BROWSER", None)
-    monkeypatch.setattr(looking, "NO_BROWSER", tmp_path / "no-browser")
-    failed, skipped = pytest.fail.Exception, pytest.skip.Exception
-    for ci, told, expected in (("true", False, failed), ("true", True, skipped), ("", False, skipped)):
-        monkeypatch.setenv("CI", ci)
-        if told:
-            (tmp_path / "no-browser").touch()
-        else:
-            (tmp_path / "no-browser").unlink(missing_ok=True)
-        for open_one in (launched, looking.browsing):
-            with pytest.raises(expected, match="no chromium"), open_one():
-                pass
-
-
-def test_without_a_package_nothing_passes_silently(monkeypatch: pytest.MonkeyPatch) -> None:
-    for ci, expected in (("true", pytest.fail.Exception), ("", pytest.skip.Exception)):
-        monkeypatch.setenv("CI", ci)
-        with pytest.raises(expected, match="no_such_package is not installed: no PostgreSQL"):
-            needed("no_such_package", "no PostgreSQL")
 
 
 @pytest.mark.parametrize("width", [390, 1600])

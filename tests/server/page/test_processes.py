@@ -14,14 +14,13 @@ import pytest
 from tests.browser import launched
 from tests.server.logs import problem
 from tests.server.page.serving import served, tab_of
-from tests.server.server_helpers import NAME, played, serve_problem, user
+from tests.server.server_helpers import NAME, user
 
 import stagewise as sw
 from stagewise.cli.demo import Population, UserStream, start_demo_users
 from stagewise.server.access_keys import AccessKeys
 from stagewise.server.client import Client, DecisionResponse
 from stagewise.server.decision_server import DecisionServer
-from stagewise.server.messages import OutcomeUpdate
 from stagewise.server.store.factory import open_store
 from stagewise.server.web.app import App, HttpSettings
 
@@ -90,24 +89,6 @@ def test_the_button_stops_decisions_in_another_process_too_within_a_second(place
             assert line().endswith("None\n")
         assert tab.troubles == []
     assert statistics.median(late) < 1000  # milliseconds; two of three, since the machine may be busy
-
-
-@played
-async def test_the_page_shows_what_a_real_desk_did(tmp_path: Path) -> None:
-    async with serve_problem(tmp_path) as desk:
-        for i in range(3):
-            await desk.decide(NAME, user(f"u-{i}"))
-        await desk.learn(NAME, OutcomeUpdate("u-0", {"click": 1.0, "opt_out": 0.0, "complaint": 0.0}))
-        told = desk.figures(NAME)
-        assert (told["decisions"], told["lag_rows"]) == (3, 0)
-        assert [one["decision_id"] for one in told["last"]] == ["u-2", "u-1", "u-0"]
-        assert told["reward"]["safe"]["count"] == 1
-        assert told["mode"] == "live"
-        assert {one["name"] for one in told["health"]} >= {"limit of opt_out"}
-        await desk.kill(None, "ada", "everything")
-        told = desk.figures(NAME)
-        assert told["killed_everywhere"]
-        assert told["controls"][0]["where"] == "all experiments"
 
 
 class Remembered:

@@ -1,19 +1,17 @@
 """A server that goes away: nothing acknowledged is lost or doubled, and servers go on when it is back."""
 
-import random
-import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator
 
 import pytest
 from tests.problem.refusal import refused
-from tests.server.servers import Server, small_disk
+from tests.server.servers import Server
 from tests.server.store.append_requests import control, decision, outcome, sound, tick
 from tests.server.store.proxy import Proxy
 
 from stagewise.problem.errors import ErrorCode
-from stagewise.server.event_log import GLOBAL, AppendRequest, encode_canonical
+from stagewise.server.event_log import GLOBAL, AppendRequest
 from stagewise.server.store.base import StoreUnavailable
 
 psycopg = pytest.importorskip("psycopg")
@@ -157,28 +155,6 @@ def test_a_connection_that_dies_before_the_commit(opened: Callable[..., Postgres
     proxy.close()
 
 
-def test_connections_that_are_ended_at_any_instant(opened: Callable[..., PostgresStore], postgres: str) -> None:
-    store, chance, stop = opened(), random.Random(1), threading.Event()
-
-    def end() -> None:
-        with psycopg.connect(postgres, autocommit=True) as connection:
-            while not stop.is_set():
-                time.sleep(chance.random() * 0.3)
-                connection.execute(TERMINATE)
-
-    thread = threading.Thread(target=end)
-    thread.start()
-    try:
-        for batch in range(60):
-            asks = [decision(f"{batch}-{n}") for n in range(chance.choice([1, 200]))]
-            assert set(appended(store, asks)) <= {"new", "duplicate"}
-    finally:
-        stop.set()
-        thread.join()
-    rows = store.events_of_kind("mail", "decision")
-    assert len({row.key for row in rows}) == len(rows) == store.head("mail").decision_count >= 60
-
-
 def test_one_learner_and_another_when_it_dies(opened: Callable[..., PostgresStore], postgres: str) -> None:
     first, second = opened(), opened()
     assert first.try_lead()
@@ -250,56 +226,6 @@ def test_a_kill_is_not_starved_and_nothing_older_follows_it(opened: Callable[...
     assert alive == [], "each was told that it is stale"
     assert [store.head(f"e{who}").seq for who, store in enumerate(deciders)] == ends
     assert min(ends) > 0
-
-
-def test_a_server_for_reading_only(opened: Callable[..., PostgresStore], postgres: str) -> None:
-    store = opened()
-    store.append([decision("a")])
-    name = postgres.rpartition("/")[2]
-    with psycopg.connect(postgres, autocommit=True) as connection:
-        connection.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = on")
-        connection.execute(TERMINATE)
-    with refused(StoreUnavailable, ErrorCode.STORE_UNAVAILABLE):
-        appended(store, [decision("b")], seconds=1.0)
-    assert len(store.events("mail")) == 1, "reading goes on"
-    with psycopg.connect(postgres, autocommit=True) as connection:
-        connection.execute("SET default_transaction_read_only = off")
-        connection.execute(f"ALTER DATABASE {name} RESET default_transaction_read_only")
-        connection.execute(TERMINATE)
-    assert appended(store, [decision("b")]) == ["new"]
-
-
-def test_a_full_disk(postgres_server: Server) -> None:
-    with small_disk(postgres_server.folder / "disk", "24m") as disk:
-        if postgres_server.user is not None:
-            shutil.chown(disk, postgres_server.user.pw_uid, postgres_server.user.pw_gid)
-        with psycopg.connect(postgres_server.url("postgres"), autocommit=True) as connection:
-            connection.execute(f"CREATE TABLESPACE small LOCATION '{disk}'")
-            connection.execute("CREATE DATABASE full_disk TABLESPACE small")
-        store = PostgresStore(postgres_server.url("full_disk"))
-        filling = disk / "filling"
-        filling.write_bytes(bytes(shutil.disk_usage(disk).free - 2_000_000))
-        taken: list[str] = []
-        with refused(StoreUnavailable, ErrorCode.STORE_UNAVAILABLE):
-            for n in range(1000):
-                store.append([large(f"d{n}")])
-                taken.append(f"d{n}")
-        assert taken
-        assert [row.key for row in store.events("mail")] == taken, "reading goes on"
-        filling.unlink()
-        assert appended(store, [large(taken[-1]), large(f"d{len(taken)}")]) == ["duplicate", "new"]
-        assert sound(store) == len(taken) + 1
-        store.close()
-        with psycopg.connect(postgres_server.url("postgres"), autocommit=True) as connection:
-            connection.execute("DROP DATABASE full_disk WITH (FORCE)")
-            connection.execute("DROP TABLESPACE small")
-
-
-def large(key: str) -> AppendRequest:
-    """Return a row that cannot be pressed together."""
-    return AppendRequest(
-        "mail", "decision", key, encode_canonical({"filling": random.Random(key).randbytes(30_000).hex()})
-    )
 
 
 def test_every_commit_is_flushed(postgres: str) -> None:

@@ -76,51 +76,6 @@ def test_a_full_disk(disk: Path) -> None:
     store.close()
 
 
-def test_no_more_pages(store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same from inside: the file may not grow."""
-    opened = store._open
-
-    def bounded(mode: str) -> sqlite3.Connection:
-        connection = opened(mode)
-        connection.execute("PRAGMA max_page_count = 200")
-        return connection
-
-    with monkeypatch.context() as patch:
-        patch.setattr(store, "_open", bounded)
-        store._writer = None
-        taken = until_down(store, "full")
-        assert taken
-    goes_on(store, taken)
-
-
-LIMITED = """
-import resource, sys
-from pathlib import Path
-from tests.server.servers import small_disk
-from tests.server.store.append_requests import decision
-from tests.server.store.test_sqlite_faults import goes_on, until_down
-from stagewise.server.store.sqlite import SqliteStore
-store = SqliteStore(Path(sys.argv[1]))
-store.append([decision("before")])
-_, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, hard))
-taken = until_down(store, "")
-assert taken
-resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
-goes_on(store, taken)
-store.close()
-print("well")
-"""
-
-
-def test_a_file_that_may_not_grow(tmp_path: Path) -> None:
-    """The system refuses to write beyond a size, in a process of its own."""
-    paths = os.pathsep.join([str(ROOT), str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])
-    told = [sys.executable, "-c", LIMITED, str(tmp_path / "server.db")]
-    done = subprocess.run(told, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": paths}, check=False)
-    assert (done.stdout, done.returncode) == ("well\n", 0), done.stderr
-
-
 def test_a_disk_for_reading_only(disk: Path) -> None:
     store = SqliteStore(disk / "server.db")
     store.append([decision("a")])
@@ -297,12 +252,6 @@ def test_a_journal_that_is_replaced_is_not_read(store: SqliteStore, tmp_path: Pa
     assert [row.key for row in alone.events_of_kind("mail", "decision")] == ["before", "a"]
     alone.close()
     journal.unlink()
-
-
-def test_two_processes_on_one_file(store: SqliteStore) -> None:
-    assert "another server has" in opened_elsewhere(store.path)
-    store.close()
-    assert opened_elsewhere(store.path) == ""
 
 
 def test_every_commit_is_flushed(store: SqliteStore) -> None:

@@ -14,22 +14,6 @@ from stagewise.server.web.requests import RateLimit
 PATH, OUT = "/v1/demo/decisions", "/v1/demo/outcomes"
 
 
-def test_the_same_id_again_is_answered_the_same_and_another_body_is_a_conflict() -> None:
-    async def play() -> None:
-        async with opened() as place:
-            first = await place.writer.post(PATH, {**USER, "decision_id": "a"})
-            again = await place.writer.post(PATH, {**USER, "decision_id": "a"})
-            assert (first.status, first.content) == (again.status, again.content)
-            other = await place.writer.post(PATH, {"context": {"age": 35}, "decision_id": "a"})
-            assert (other.status, other.plain["code"], list(other.plain)) == (409, "conflict", ["code", "message"])
-            for _ in range(2):
-                assert (await place.writer.post(OUT, {"decision_id": "a", "click": 1})).status == 200
-            assert (await place.writer.post(OUT, {"decision_id": "a", "click": 0})).status == 409
-            assert (await place.writer.post(OUT, {"decision_id": "b", "click": 0})).status == 404
-
-    asyncio.run(play())
-
-
 def test_a_list_is_answered_item_by_item() -> None:
     async def play() -> None:
         async with opened() as place:

@@ -1,7 +1,6 @@
 """Ready means that decisions can be written: on a real desk whose store is locked, gone, full, read-only or down."""
 
 import math
-import shutil
 import sqlite3
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, contextmanager
@@ -10,7 +9,7 @@ from typing import Any
 
 import pytest
 from tests.server.server_helpers import played
-from tests.server.servers import Server, small_disk
+from tests.server.servers import Server
 from tests.server.web.real import Real, real
 
 from stagewise.server.store.sqlite import SqliteStore
@@ -101,34 +100,6 @@ async def test_a_file_that_cannot_be_written(
         await held_to(desk, True)
 
 
-@played
-async def test_a_file_that_may_not_grow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(StoreHealth, "max_age_s", LAST_WRITE)
-    async with still(tmp_path) as desk:
-        assert isinstance(desk.store, SqliteStore)
-        await desk.writer.post(DECIDE, USER)
-        with set_by(desk.store, "PRAGMA max_page_count = 60"):
-            await desk.writer.post(DECIDE, [USER] * 200)
-            while (await desk.writer.post(DECIDE, USER)).status == 200:
-                pass
-            await held_to(desk, False, "full")
-        await desk.writer.post(DECIDE, USER)
-        await held_to(desk, True)
-
-
-@played
-async def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(StoreHealth, "max_age_s", TRY)
-    with small_disk(tmp_path / "disk", "8m") as place:
-        async with still(place) as desk:
-            await desk.writer.post(DECIDE, USER)
-            await held_to(desk, True)
-            (place / "filling").write_bytes(bytes(shutil.disk_usage(place).free))
-            await held_to(desk, False, "full")
-            (place / "filling").unlink()
-            await held_to(desk, True)
-
-
 @pytest.mark.parametrize("holds", [LAST_WRITE, TRY])
 @played
 async def test_a_server_that_is_down(
@@ -146,75 +117,4 @@ async def test_a_server_that_is_down(
         finally:
             postgres_server.start()
         assert (await desk.writer.post(DECIDE, USER)).status == 200
-        await held_to(desk, True)
-
-
-@pytest.mark.parametrize("holds", [LAST_WRITE, TRY])
-@played
-async def test_a_server_for_reading_only(postgres: str, monkeypatch: pytest.MonkeyPatch, holds: float) -> None:
-    import psycopg
-
-    monkeypatch.setattr(StoreHealth, "max_age_s", holds)
-    name, others = postgres.rpartition("/")[2], "pid <> pg_backend_pid() AND datname = current_database()"
-
-    def only(reading: str) -> None:
-        with psycopg.connect(postgres, autocommit=True) as connection:
-            connection.execute("SET default_transaction_read_only = off")
-            connection.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = {reading}")
-            connection.execute(f"SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE {others}")
-
-    async with still(postgres) as desk:
-        await desk.writer.post(DECIDE, USER)
-        only("on")
-        if holds == LAST_WRITE:
-            assert (await desk.writer.post(DECIDE, USER)).status == 503
-        await held_to(desk, False, "read-only")
-        only("off")
-        assert (await desk.writer.post(DECIDE, USER)).status == 200
-        await held_to(desk, True)
-
-
-@contextmanager
-def small_database(server: Server) -> Any:
-    """Give the address of a database on a disk of its own, and that disk."""
-    import psycopg
-
-    with (
-        small_disk(server.folder / "small", "24m") as disk,
-        psycopg.connect(server.url("postgres"), autocommit=True) as connection,
-    ):
-        if server.user is not None:
-            shutil.chown(disk, server.user.pw_uid, server.user.pw_gid)
-        connection.execute(f"CREATE TABLESPACE small_disk LOCATION '{disk}'")
-        connection.execute("CREATE DATABASE small_disk TABLESPACE small_disk")
-        yield server.url("small_disk"), disk
-        connection.execute("DROP DATABASE small_disk WITH (FORCE)")
-        connection.execute("DROP TABLESPACE small_disk")
-
-
-@played
-async def test_a_full_disk_of_a_server(postgres_server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(StoreHealth, "max_age_s", LAST_WRITE)
-    with small_database(postgres_server) as (address, disk):
-        async with still(address) as desk:
-            await desk.writer.post(DECIDE, USER)
-            (disk / "filling").write_bytes(bytes(shutil.disk_usage(disk).free))
-            while (await desk.writer.post(DECIDE, USER)).status == 200:
-                pass
-            await held_to(desk, False, "No space left on device")
-            (disk / "filling").unlink()
-            assert (await desk.writer.post(DECIDE, USER)).status == 200
-            await held_to(desk, True)
-
-
-@played
-async def test_a_table_that_somebody_else_locks(postgres: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    import psycopg
-
-    monkeypatch.setattr(StoreHealth, "max_age_s", TRY)
-    async with still(postgres) as desk:
-        await desk.writer.post(DECIDE, USER)
-        with psycopg.connect(postgres) as other:
-            other.execute("LOCK TABLE migrations IN ACCESS EXCLUSIVE MODE")
-            await held_to(desk, False, "cannot be written")
         await held_to(desk, True)

@@ -160,22 +160,6 @@ async def test_what_lacks_a_row_for_too_long_is_stale(tmp_path: Path) -> None:
 
 
 @played
-async def test_when_the_store_goes_away_and_comes_back(tmp_path: Path) -> None:
-    async with real(tmp_path) as desk:
-        await desk.writer.post(PATH, {**USER, "decision_id": "a"})
-        place = tmp_path / "desk.db"
-        place.rename(tmp_path / "elsewhere.db")
-        away = await desk.writer.post(PATH, {**USER, "decision_id": "b"})
-        assert (away.status, away.plain["action"], away.plain["logged"]) == (503, "nothing", False)
-        assert (await desk.writer.post(OUT, {"decision_id": "a", "click": 1})).status == 503
-        assert (await desk.writer.post(OUT, [{"decision_id": "a", "click": 1}])).status == 503
-        (tmp_path / "elsewhere.db").rename(place)
-        back = await desk.writer.post(PATH, {**USER, "decision_id": "b"})
-        assert (back.status, back.plain["logged"]) == (200, True)
-        assert (await desk.writer.post(OUT, {"decision_id": "a", "click": 1})).status == 200
-
-
-@played
 async def test_a_deferred_decision_is_learned_from_once_it_is_shown(tmp_path: Path) -> None:
     async with real(tmp_path) as desk:
         body = {**USER, "decision_id": "e", "deferred": True}

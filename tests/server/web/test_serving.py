@@ -153,14 +153,6 @@ def in_pieces(desk: Live, pieces: list[bytes], wanted: int) -> int:
     return told.count(b"HTTP/1.1 200")
 
 
-@pytest.mark.parametrize(
-    "content", [b"\r\n\r\n", b"GET\r\n\r\n", b"\x16\x03\x01\x02\x00\x01", b"GET / HTTP/9.9\r\n\r\n"]
-)
-def test_what_is_no_http_is_refused(desk: Live, content: bytes) -> None:
-    assert b" 200 " not in said(desk, content + b"\r\n\r\n\x00" * 20)
-    assert b" 200 " in said(desk, b"GET /livez HTTP/1.1\r\nhost: a\r\n\r\n")
-
-
 def test_a_port_that_is_taken_and_a_desk_that_does_not_start_are_said(tmp_path: Path) -> None:
     there = Real(tmp_path)
     with open_listener("127.0.0.1", 0) as taken, pytest.raises(ServerStartError) as error:

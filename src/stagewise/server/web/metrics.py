@@ -1,6 +1,6 @@
 """Metrics in Prometheus' text format 0.0.4."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,83 +13,82 @@ CONTENT_TYPE = b"text/plain; version=0.0.4; charset=utf-8"
 
 
 class Metric(NamedTuple):
-    """Name, type, help text and labels of a metric."""
+    """Name, type, labels and help text of a metric."""
 
     name: str
     kind: str
-    help: str
     labels: tuple[str, ...]
+    help: str
 
 
-LEARNING_FAILED = Metric("learning_failed", "gauge", "Whether learning fails (1) or not (0).", ("experiment",))
-DECISIONS = Metric("decisions_total", "counter", "Number of decisions.", ("experiment", "action", "mode", "reason"))
-OUTCOMES = Metric(
-    "outcomes_total",
-    "counter",
-    "Number of outcomes by result: accepted, duplicate, late, unknown or conflict.",
-    ("experiment", "result"),
-)
-HTTP_ERRORS = Metric(
-    "http_errors_total", "counter", "Number of HTTP requests answered with a 4xx or 5xx status.", ("route", "status")
-)
-OFFLINE_LOG_ROWS = Metric(
-    "offline_log_rows", "gauge", "Offline log rows learned before the first decision.", ("experiment",)
-)
-LIMIT_MARGIN = Metric(
-    "limit_margin", "gauge", "Limit minus the largest pessimistic cost of recent decisions.", ("experiment", "limit")
-)
-SHADOW_DECISIONS = Metric(
-    "shadow_decisions", "gauge", "Number of policy choices logged in shadow mode.", ("experiment", "action")
-)
-SHADOW_LIMIT_MARGIN = Metric(
-    "shadow_limit_margin",
-    "gauge",
-    "Limit minus the largest pessimistic cost of recent policy choices in shadow mode.",
-    ("experiment", "limit"),
-)
-OBSERVED_COST = Metric(
-    "observed_cost",
-    "gauge",
-    "Observed mean of the limited signal; outcomes not received count as no event.",
-    ("experiment", "limit"),
-)
-SNAPSHOT_AGE = Metric(
-    "snapshot_age_seconds", "gauge", "Age of the policy snapshot that serves decisions.", ("experiment",)
-)
-SNAPSHOT_STALE = Metric(
-    "snapshot_stale", "gauge", "Whether the policy snapshot is older than --max-age (1) or not (0).", ("experiment",)
-)
-FEEDBACK_LAG = Metric(
-    "feedback_lag_seconds", "gauge", "Median delay between a decision and its signal.", ("experiment", "signal")
-)
-PENDING_DECISIONS = Metric("pending_decisions", "gauge", "Decisions with incomplete outcomes.", ("experiment",))
-LAG_ROWS = Metric("lag_rows", "gauge", "Log rows not yet included in these metrics.", ("experiment",))
-KILLED = Metric("killed", "gauge", "Whether the kill switch is on (1) or off (0).", ("experiment",))
-READY = Metric("ready", "gauge", "Whether the server is ready (1) or not (0).", ())
+_OF, _LIMIT = ("experiment",), ("experiment", "limit")
 METRICS = (
-    LEARNING_FAILED, DECISIONS, OUTCOMES, HTTP_ERRORS, OFFLINE_LOG_ROWS, LIMIT_MARGIN, SHADOW_DECISIONS,
-    SHADOW_LIMIT_MARGIN, OBSERVED_COST, SNAPSHOT_AGE, SNAPSHOT_STALE, FEEDBACK_LAG, PENDING_DECISIONS, LAG_ROWS,
-    KILLED, READY,
+    Metric("learning_failed", "gauge", _OF, "Whether learning fails (1) or not (0)."),
+    Metric("decisions_total", "counter", ("experiment", "action", "mode", "reason"), "Number of decisions."),
+    Metric(
+        "outcomes_total", "counter", ("experiment", "result"),
+        "Number of outcomes by result: accepted, duplicate, late, unknown or conflict.",
+    ),
+    Metric(
+        "http_errors_total", "counter", ("route", "status"),
+        "Number of HTTP requests answered with a 4xx or 5xx status.",
+    ),
+    Metric("offline_log_rows", "gauge", _OF, "Offline log rows learned before the first decision."),
+    Metric("limit_margin", "gauge", _LIMIT, "Limit minus the largest pessimistic cost of recent decisions."),
+    Metric("shadow_decisions", "gauge", ("experiment", "action"), "Number of policy choices logged in shadow mode."),
+    Metric(
+        "shadow_limit_margin", "gauge", _LIMIT,
+        "Limit minus the largest pessimistic cost of recent policy choices in shadow mode.",
+    ),
+    Metric(
+        "observed_cost", "gauge", _LIMIT,
+        "Observed mean of the limited signal; outcomes not received count as no event.",
+    ),
+    Metric("snapshot_age_seconds", "gauge", _OF, "Age of the policy snapshot that serves decisions."),
+    Metric("snapshot_stale", "gauge", _OF, "Whether the policy snapshot is older than --max-age (1) or not (0)."),
+    Metric(
+        "feedback_lag_seconds", "gauge", ("experiment", "signal"),
+        "Median delay between a decision and its signal.",
+    ),
+    Metric("pending_decisions", "gauge", _OF, "Decisions with incomplete outcomes."),
+    Metric("lag_rows", "gauge", _OF, "Log rows not yet included in these metrics."),
+    Metric("killed", "gauge", _OF, "Whether the kill switch is on (1) or off (0)."),
+    Metric("ready", "gauge", (), "Whether the server is ready (1) or not (0)."),
 )  # fmt: skip
 
-Sample = tuple[Metric, tuple[Any, ...], float]
+Sample = tuple[str, tuple[Any, ...], float]
+"""The name of a metric, the values of its labels, and its value."""
 
 
 def render_metrics(server: "DecisionServer") -> str:
     """Return all metrics as text."""
     samples: dict[str, list[Sample]] = {}
     for sample in iter_samples(server):
-        samples.setdefault(sample[0].name, []).append(sample)
-    return "".join(line for metric in METRICS for line in _render_metric(metric, samples.get(metric.name, [])))
+        samples.setdefault(sample[0], []).append(sample)
+    lines = []
+    for metric in METRICS:
+        name = f"stagewise_{metric.name}"
+        lines += [f"# HELP {name} {metric.help}", f"# TYPE {name} {metric.kind}"]
+        for _, values, number in samples.get(metric.name, ()):
+            pairs = zip(metric.labels, values, strict=True)
+            labels = ",".join(f'{label}="{escape_label(value)}"' for label, value in pairs)
+            lines.append(f"{name}{{{labels}}} {number!r}" if labels else f"{name} {number!r}")
+    return "".join(f"{line}\n" for line in lines)
 
 
 def iter_samples(server: "DecisionServer") -> Iterator[Sample]:
     """Yield every sample with its labels."""
     counts = server.counters
-    yield from ((LEARNING_FAILED, (name,), float(name in server.learner.failures)) for name in server.experiments())
-    for metric, counted in ((DECISIONS, counts.decisions), (OUTCOMES, counts.outcomes), (HTTP_ERRORS, counts.refused)):
-        yield from ((metric, labels, number) for labels, number in list(counted.items()))
-    yield READY, (), float(server.ready()[0])
+    for name in server.experiments():
+        yield "learning_failed", (name,), float(name in server.learner.failures)
+    counted: dict[str, Any] = {
+        "decisions": counts.decisions,
+        "outcomes": counts.outcomes,
+        "http_errors": counts.refused,
+    }
+    for what, counter in counted.items():
+        yield from ((f"{what}_total", labels, number) for labels, number in list(counter.items()))
+    yield "ready", (), float(server.ready()[0])
     with suppress(StoreUnavailable):  # metrics that are read from the log are left out
         for name in server.experiments():
             yield from iter_experiment_samples(server, name)
@@ -98,37 +97,22 @@ def iter_samples(server: "DecisionServer") -> Iterator[Sample]:
 def iter_experiment_samples(server: "DecisionServer", name: str) -> Iterator[Sample]:
     """Yield the samples of an experiment; raises StoreUnavailable."""
     killed = server.everywhere.killed or server.experiment(name).killed
-    yield KILLED, (name,), float(killed is not None)
+    yield "killed", (name,), float(killed is not None)
     figures = server.figures(name)
-    yield SNAPSHOT_AGE, (name,), figures["snapshot_age_s"]
-    yield SNAPSHOT_STALE, (name,), float(figures["snapshot_age_s"] > figures["max_age_s"])
-    yield OFFLINE_LOG_ROWS, (name,), figures["offline_log_rows"]
-    yield PENDING_DECISIONS, (name,), figures["pending_count"]
-    yield LAG_ROWS, (name,), figures["lag_rows"]
-    yield from ((FEEDBACK_LAG, (name, signal), lag) for signal, lag in figures["lag_s"].items() if lag is not None)
-    yield from ((SHADOW_DECISIONS, (name, action), count) for action, count in figures["shadow"].items())
-    yield from _iter_limit_samples(name, figures["limits"])
-
-
-def _iter_limit_samples(name: str, limits: Mapping[str, Mapping[str, Any]]) -> Iterable[Sample]:
-    for limit, figures in limits.items():
-        costs = ((LIMIT_MARGIN, figures["pessimistic_cost"]), (SHADOW_LIMIT_MARGIN, figures["shadow"]))
-        for metric, pessimistic_cost in costs:
-            if pessimistic_cost is not None:
-                margin = figures["threshold"] - pessimistic_cost
-                yield metric, (name, limit), margin if figures["at_most"] else -margin
-        if figures["observed_mean"] is not None:
-            yield OBSERVED_COST, (name, limit), figures["observed_mean"]
-
-
-def _render_metric(metric: Metric, samples: list[Sample]) -> Iterator[str]:
-    name = f"stagewise_{metric.name}"
-    yield f"# HELP {name} {metric.help}\n# TYPE {name} {metric.kind}\n"
-    for _, values, number in samples:
-        labels = ",".join(
-            f'{label}="{escape_label(value)}"' for label, value in zip(metric.labels, values, strict=True)
-        )
-        yield f"{name}{{{labels}}} {number!r}\n" if labels else f"{name} {number!r}\n"
+    yield "snapshot_age_seconds", (name,), figures["snapshot_age_s"]
+    yield "snapshot_stale", (name,), float(figures["snapshot_age_s"] > figures["max_age_s"])
+    yield "offline_log_rows", (name,), figures["offline_log_rows"]
+    yield "pending_decisions", (name,), figures["pending_count"]
+    yield "lag_rows", (name,), figures["lag_rows"]
+    lags = figures["lag_s"].items()
+    yield from (("feedback_lag_seconds", (name, signal), lag) for signal, lag in lags if lag is not None)
+    yield from (("shadow_decisions", (name, action), count) for action, count in figures["shadow"].items())
+    for limit, one in figures["limits"].items():
+        for metric, cost in (("limit_margin", one["pessimistic_cost"]), ("shadow_limit_margin", one["shadow"])):
+            if cost is not None:
+                yield metric, (name, limit), one["threshold"] - cost if one["at_most"] else cost - one["threshold"]
+        if one["observed_mean"] is not None:
+            yield "observed_cost", (name, limit), one["observed_mean"]
 
 
 def escape_label(value: Any) -> str:

@@ -12,12 +12,11 @@ MARKS = {FINE: "✓", WAIT: "…", BAD: "!", OFF: "■"}
 
 
 class VerdictItem(NamedTuple):
-    """The answer to one of the three questions."""
+    """The answer to one of the three questions, in one or two words and in a sentence."""
 
     question: str
     level: str
     word: str
-    """One or two words."""
     message: str
 
     @property
@@ -41,9 +40,10 @@ class Verdict(NamedTuple):
 
 def build_verdict(figures: Mapping[str, Any]) -> Verdict:
     """Return the verdict of figures."""
+    is_incomplete = bool(figures.get("lag_rows"))  # the figures lack the newest rows, so nothing good is certain
     safety, learning, value = answers = tuple(
-        mark_incomplete(answer) if figures.get("lag_rows") else answer
-        for answer in (assess_safety(figures), assess_learning(figures), assess_value(figures))
+        one._replace(level=WAIT, word="Reading the log") if is_incomplete and one.level == FINE else one
+        for one in (assess_safety(figures), assess_learning(figures), assess_value(figures))
     )
     if figures.get("killed"):
         return Verdict(OFF, f"Stopped. Only {format_safe_action(figures)} is served.", answers)
@@ -60,18 +60,8 @@ def build_verdict(figures: Mapping[str, Any]) -> Verdict:
     if safety.level == WAIT:
         return Verdict(WAIT, f"{safety.word}.", answers)
     if learning.level == BAD:
-        return Verdict(WAIT, f"Within its limits, and {lower_first(learning.word)}.", answers)
-    return Verdict(FINE if value.level != BAD else WAIT, f"Within its limits, and {lower_first(value.word)}.", answers)
-
-
-def mark_incomplete(answer: VerdictItem) -> VerdictItem:
-    """Return an answer as undecided: the figures lack the newest rows."""
-    return answer._replace(level=WAIT, word="Reading the log") if answer.level == FINE else answer
-
-
-def lower_first(text: str) -> str:
-    """Return text with a lower-case first letter."""
-    return text[:1].lower() + text[1:]
+        return Verdict(WAIT, f"Within its limits, and {learning.word.lower()}.", answers)
+    return Verdict(FINE if value.level != BAD else WAIT, f"Within its limits, and {value.word.lower()}.", answers)
 
 
 def format_safe_action(figures: Mapping[str, Any]) -> str:
@@ -87,19 +77,19 @@ def assess_safety(figures: Mapping[str, Any]) -> VerdictItem:
         reason = str(figures["killed"])
         return VerdictItem(question, OFF, "Stopped", f"{reason[:1].upper()}{reason[1:].rstrip('.')}.")
     for name, limit in figures["limits"].items():
-        bound = limit["low"] if limit["at_most"] else limit["high"]
-        if limit["observed_mean"] is not None and is_beyond_limit(bound, limit):
-            return VerdictItem(question, BAD, f"{name} is over its limit", describe_violation(name, limit))
+        bound, keys = limit["low" if limit["at_most"] else "high"], ("observed_mean", "low", "high", "threshold")
+        if limit["observed_mean"] is not None and exceeds_limit(bound, limit["threshold"], limit["at_most"]):
+            observed, low, high, threshold = (amount(limit[key], limit["least"], limit["most"]) for key in keys)
+            message = f"The observed {name} is {observed} ({low} to {high}); its limit is {threshold}."
+            return VerdictItem(question, BAD, f"{name} is over its limit", message)
     alerts = figures.get("alerts") or []
     if alerts:
         message = f"The data contradict {len(alerts)} declared value{'s' * (len(alerts) != 1)}: see Alerts."
         return VerdictItem(question, BAD, "Alert", message)
     if not figures["decisions"]:
         return VerdictItem(question, WAIT, "No decisions yet", "There is nothing to judge.")
-    if any(
-        limit["pessimistic_cost"] is not None and is_beyond_limit(limit["pessimistic_cost"], limit)
-        for limit in figures["limits"].values()
-    ):
+    bounds = [(one["pessimistic_cost"], one["threshold"], one["at_most"]) for one in figures["limits"].values()]
+    if any(cost is not None and exceeds_limit(cost, *limit) for cost, *limit in bounds):
         message = "Its pessimistic cost is over the limit."
         return VerdictItem(question, BAD, "A decision was over its limit", message)
     unknown = [name for name, limit in figures["limits"].items() if limit["safe_cost_unknown"]]
@@ -109,18 +99,6 @@ def assess_safety(figures: Mapping[str, Any]) -> VerdictItem:
         return VerdictItem(question, WAIT, "Learning the safe action’s cost", message)
     message = "The pessimistic cost of every recent decision is within every limit."
     return VerdictItem(question, FINE, "Within limits", message)
-
-
-def describe_violation(name: str, limit: Mapping[str, Any]) -> str:
-    """Return the sentence on a limit that the observed cost is beyond."""
-    keys = ("observed_mean", "low", "high", "threshold")
-    observed, low, high, threshold = (amount(limit[key], limit["least"], limit["most"]) for key in keys)
-    return f"The observed {name} is {observed} ({low} to {high}); its limit is {threshold}."
-
-
-def is_beyond_limit(value: float, limit: Mapping[str, Any]) -> bool:
-    """Return whether a value violates a limit by more than rounding."""
-    return exceeds_limit(value, limit["threshold"], limit["at_most"])
 
 
 def assess_learning(figures: Mapping[str, Any]) -> VerdictItem:

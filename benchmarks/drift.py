@@ -13,33 +13,33 @@ import math
 import numpy as np
 
 from stagewise.engine.compile import Floats, Ints, as_python, kernel
-from stagewise.engine.layout import ModelBlock, get_model_block, memory_size
-from stagewise.engine.memory import build_memory_kernels
+from stagewise.engine.layout import ELSEWHERE
+from stagewise.engine.memory import change_memory, memory_size, start_memory
 from stagewise.engine.random import ACTIONS, uniform
-from stagewise.engine.round import RoundSpec
-from stagewise.models.regression import ELSEWHERE, LOG_DET, learn_ridge
-from stagewise.models.ridge import LinearModel
+from stagewise.models.regression import LOG_DET, Regression, learn_ridge
+from stagewise.models.ridge import RIDGE, LinearModel, view_ridge
 from stagewise.policies.rounds import assemble_arrays
 
 D = 10
-MEMORY_KERNELS, PART_OF = build_memory_kernels(*RoundSpec(ridge=1).models), as_python(get_model_block)
+MODELS, PART_OF = (RIDGE,), as_python(view_ridge)
 
 
 def model_of(ridge: float, probes: Floats) -> tuple[Ints, Floats, Floats]:
     """Return layout, settings and memory of a regression that has seen nothing and follows the probes."""
-    one, nothing = np.ones(1), np.empty(0)
+    one = np.ones(1)
     assumed = {"noise": one, "norm_bound": one, "action_bound": 1.0, "ridge": ridge, "confidence": one}
     model = LinearModel(safe=np.zeros(D), names=("reward",), reward=None, costs=None, radius="joint", **assumed)
     layout, settings = assemble_arrays((0, 0, -1), np.zeros(3), model.safe, tuple(model.build_blocks()))
-    started, memory = np.empty(memory_size(layout, 0, 0)), np.empty(memory_size(layout, len(probes), 0))
-    MEMORY_KERNELS.start(layout, settings, 0, started, nothing)
-    MEMORY_KERNELS.change(probes, layout, settings, started, 0, memory, np.empty(D))
+    started = np.empty(memory_size(MODELS, layout, 0, 0))
+    memory = np.empty(memory_size(MODELS, layout, len(probes), 0))
+    start_memory(MODELS, layout, settings, 0, started)
+    change_memory(MODELS, layout, settings, started, probes, 0, memory)
     return layout, settings, memory
 
 
 @kernel
 def play(
-    part: ModelBlock, settings: Floats, memory: Floats, inverse: Floats, logs: Floats, rays: Floats, plays: Floats,
+    part: Regression, settings: Floats, memory: Floats, inverse: Floats, logs: Floats, rays: Floats, plays: Floats,
     value: Floats, work: Floats, gain: Floats, first: int, last: int,
 ) -> None:  # fmt: skip
     """Take rounds `first` to `last` into the root, and into V⁻¹ by Sherman and Morrison's formula."""

@@ -15,8 +15,7 @@ import numpy as np
 
 import stagewise as sw
 from stagewise.engine.compile import as_python
-from stagewise.engine.layout import get_model_block
-from stagewise.models.kernel_ridge import count_basis_points, get_neglected_norm
+from stagewise.models.kernel_ridge import count_basis_points, get_neglected_norm, view_kernel_ridge
 
 COUNT, ROUNDS, SHOWN = 50, 10_000, (100, 1000, 3000, 10_000)
 SAFE = np.array([0.5, 0.5])
@@ -60,7 +59,7 @@ def table(name: str, chosen: sw.KernelOPLB, fixed: bool) -> None:
         before[round_] = spent
         if round_ in SHOWN:
             memory, lately = agent.state.memory, spent - before[round_ - round_ // 10]
-            part = as_python(get_model_block)(chosen.layout, memory, 0)
+            part = as_python(view_kernel_ridge)(chosen.layout, memory, 0)
             print(
                 f"{name:32} {round_:>7,} {as_python(count_basis_points)(part, memory):>6} {8e-6 * memory.size:>9.2f} "
                 f"{1e6 * lately / (round_ // 10):>12,.0f} {spent:>9.1f} "

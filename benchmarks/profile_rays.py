@@ -11,14 +11,15 @@ import numba
 import numpy as np
 
 import stagewise as sw
-from stagewise.engine.layout import build_layout_reader, get_known_actions, get_model_block
+from stagewise.engine.layout import build_layout_reader, get_known_actions
+from stagewise.engine.model import RoundSpec
 from stagewise.engine.round import build_round
 from stagewise.engine.trace import record_round
 from stagewise.engine.workspace import STEP, get_decision_views, get_workspace
 from stagewise.engine.world_draws import fill_means, fill_outcome
 from stagewise.models.regression import update_root
-from stagewise.policies.rounds import with_sizes
-from stagewise.rules.ray import choose_ray, finish_ray
+from stagewise.models.ridge import RIDGE, view_ridge
+from stagewise.rules.ray import RAY, choose_ray, finish_ray
 from stagewise.simulation.compiled_run import CompiledRun
 from stagewise.simulation.oracle import build_oracle
 from stagewise.simulation.run import compute_recorded_rounds, empty_trace
@@ -42,7 +43,7 @@ def loop(left_out: str) -> Callable[..., None]:
     see_outcome, keep = left_out != "the outcome", left_out != "the record"
     learn, only = left_out not in ("learning", "all but the recursion"), left_out == "all but the recursion"
 
-    form = with_sizes(sw.LCLUCB.round_spec, 1, 1)
+    form = RoundSpec((RIDGE,), RAY, 1)
     see, learn_at, pinned = build_round(form).compute_bounds, build_round(form).learn_at, build_layout_reader(1, 1)
 
     @numba.njit(error_model="numpy", _nrt=False)
@@ -51,7 +52,7 @@ def loop(left_out: str) -> Callable[..., None]:
         means: Any, values: Any, world: Any, trace: Any, rounds: int,
     ) -> None:  # fmt: skip
         layout = pinned(given)
-        area, part = get_workspace(layout, features.shape[0], scratch), get_model_block(layout, memory, 0)
+        area, part = get_workspace(layout, features.shape[0], scratch), view_ridge(layout, memory, 0)
         bounds, rule, per_limit, work, safe = (
             area.bounds,
             area.rule,

@@ -5,16 +5,14 @@ from typing import NamedTuple
 import numpy as np
 
 from stagewise.engine.compile import Floats, Ints, as_python
-from stagewise.engine.layout import ModelBlock, get_known_actions, get_model_block, memory_size
-from stagewise.engine.memory import build_memory_kernels
-from stagewise.engine.round import RoundSpec
+from stagewise.engine.layout import ELSEWHERE, get_known_actions
+from stagewise.engine.memory import change_memory, memory_size, start_memory
 from stagewise.engine.workspace import CENTRE, CROSS, HALF, bounds_work_size
-from stagewise.models.regression import ELSEWHERE, compute_cached_ridge_bounds, compute_ridge_bounds, learn_ridge
-from stagewise.models.ridge import LinearModel
+from stagewise.models.regression import Regression, compute_cached_ridge_bounds, compute_ridge_bounds, learn_ridge
+from stagewise.models.ridge import RIDGE, LinearModel, view_ridge
 from stagewise.policies.rounds import assemble_arrays
 
-PART_OF, SAFE = as_python(get_model_block), as_python(get_known_actions)
-MEMORY_KERNELS = build_memory_kernels(*RoundSpec(ridge=1).models)
+PART_OF, SAFE, MODELS = as_python(view_ridge), as_python(get_known_actions), (RIDGE,)
 
 
 class ModelState(NamedTuple):
@@ -25,7 +23,7 @@ class ModelState(NamedTuple):
     memory: Floats
 
     @property
-    def block(self) -> ModelBlock:
+    def block(self) -> Regression:
         return PART_OF(self.layout, self.memory, 0)
 
     @property
@@ -47,8 +45,8 @@ def start_model(model: LinearModel) -> ModelState:
     """Return a regression that has seen nothing, in a memory that was full of rubbish."""
     limits = len(model.names) - 1
     layout, settings = assemble_arrays((0, 0, -1), np.zeros(3 + 3 * limits), model.safe, tuple(model.build_blocks()))
-    memory = np.full(memory_size(layout, 0, 0), np.nan)
-    MEMORY_KERNELS.start(layout, settings, 0, memory, np.empty(0))
+    memory = np.full(memory_size(MODELS, layout, 0, 0), np.nan)
+    start_memory(MODELS, layout, settings, 0, memory)
     return ModelState(layout, settings, memory)
 
 
@@ -62,8 +60,8 @@ def teach(model: ModelState, actions: Floats, values: Floats) -> None:
 
 def cache_candidates(model: ModelState, features: Floats) -> ModelState:
     """Return the same regression, from now on following these candidates."""
-    memory = np.full(memory_size(model.layout, len(features), 0), np.nan)
-    MEMORY_KERNELS.change(features, model.layout, model.settings, model.memory, 0, memory, np.empty(features.shape[1]))
+    memory = np.full(memory_size(MODELS, model.layout, len(features), 0), np.nan)
+    change_memory(MODELS, model.layout, model.settings, model.memory, features, 0, memory)
     return model._replace(memory=memory)
 
 

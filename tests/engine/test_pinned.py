@@ -7,7 +7,6 @@ import pytest
 
 import stagewise as sw
 from stagewise.engine.layout import build_layout_reader
-from stagewise.policies.rounds import with_sizes
 
 SAFE: Any = {"safe_action": sw.SafeAction(features=np.zeros(3)), "noise": 0.1}
 ARM: Any = {"arms": 3, "safe_action": sw.SafeAction(arm=0, reward=0.1, cost=0.0), "threshold": 0.5}
@@ -30,6 +29,6 @@ ARM: Any = {"arms": 3, "safe_action": sw.SafeAction(arm=0, reward=0.1, cost=0.0)
 )
 def test_a_pinned_layout_is_the_layout(policy: Any) -> None:
     layout, _ = policy.arrays(3)
-    form = with_sizes(policy.round_spec, *(int(layout[index]) for index in (0, 1)))
-    pinned = build_layout_reader(form.block_count, form.single)
+    limits, count = layout[:2].tolist()
+    pinned = build_layout_reader(count, int(limits == 1))
     assert getattr(pinned, "py_func", pinned)(layout) == tuple(layout.tolist())

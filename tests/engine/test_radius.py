@@ -12,19 +12,9 @@ from tests.engine.textbook import build_model, unit_rows
 
 from stagewise import LCLUCB, ErrorCode, InvalidProblem, SafeAction
 from stagewise.engine.compile import Floats, kernel
-from stagewise.engine.layout import ModelBlock
+from stagewise.engine.layout import ELSEWHERE, ModelBlock
 from stagewise.engine.random import ACTIONS, OUTCOME, normal
-from stagewise.models.regression import (
-    ELSEWHERE,
-    JOINT,
-    LOG_DET,
-    LOGDET,
-    OBSERVATIONS,
-    PAPER,
-    RADII,
-    learn_ridge,
-    radius,
-)
+from stagewise.models.regression import JOINT, LOG_DET, LOGDET, OBSERVATIONS, PAPER, RADII, learn_ridge, radius
 
 RUNS = 2000
 ROUNDS = 300

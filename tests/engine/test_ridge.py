@@ -11,9 +11,9 @@ from tests.engine.alone import BoundsTable, ModelState, compute_bounds, start_mo
 from tests.engine.textbook import build_model, fitted, radius_of, solve, unit_rows
 
 from stagewise.engine.compile import Floats, as_python, kernel
-from stagewise.engine.layout import ModelBlock
+from stagewise.engine.layout import ELSEWHERE, ModelBlock
 from stagewise.engine.random import ACTIONS, OUTCOME, normal, uniform
-from stagewise.models.regression import ELSEWHERE, LOG_DET, OBSERVATIONS, fill_image, get_ridge_assumptions, learn_ridge
+from stagewise.models.regression import LOG_DET, OBSERVATIONS, fill_image, get_ridge_assumptions, learn_ridge
 from stagewise.models.ridge import LinearModel
 
 MILLION = 1_000_000

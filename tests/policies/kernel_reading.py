@@ -4,9 +4,8 @@ from typing import NamedTuple
 
 from stagewise import KernelOPLB, State
 from stagewise.engine.compile import Floats, as_python
-from stagewise.engine.layout import get_model_block
 from stagewise.engine.workspace import CENTRE, HALF
-from stagewise.models.kernel_ridge import get_basis_points
+from stagewise.models.kernel_ridge import get_basis_points, view_kernel_ridge
 from stagewise.problem.actions import ALL, FiniteSet
 from stagewise.records.random_key import FIRST
 
@@ -30,5 +29,5 @@ def read_bounds(policy: KernelOPLB, state: State, points: Floats) -> Seen:
 def read_sums(policy: KernelOPLB, state: State, part: int = 0) -> Floats:
     """Return u and Σρ of one regression, as a view of the memory: its basis points, and what it neglected."""
     return as_python(get_basis_points)(
-        policy.layout, as_python(get_model_block)(policy.layout, state.memory, part), state.memory
+        policy.layout, as_python(view_kernel_ridge)(policy.layout, state.memory, part), state.memory
     ).sums

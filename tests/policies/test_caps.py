@@ -11,16 +11,17 @@ from tests.problem.refusal import refused
 
 import stagewise as sw
 from stagewise.engine.compile import Floats, as_python
-from stagewise.engine.layout import CACHE_DISABLED, CACHED, get_model_block
+from stagewise.engine.layout import CACHE_DISABLED, CACHED
 from stagewise.engine.workspace import CENTRE, HALF, SAMPLED
 from stagewise.models.per_candidate import get_candidate_sets
+from stagewise.models.ridge import view_ridge
 from stagewise.policies.policy import PlayedAction
 from stagewise.problem.errors import ErrorCode
 from stagewise.records.reason import Reason
 from stagewise_reproduction.instances import at_zero, shifted
 
 CLOSE = 1e-7
-PART_OF, OWN_OF = as_python(get_model_block), as_python(get_candidate_sets)
+PART_OF, OWN_OF = as_python(view_ridge), as_python(get_candidate_sets)
 
 
 class Problem(NamedTuple):

@@ -11,6 +11,8 @@ from tests.problem.refusal import refused
 import stagewise as sw
 from stagewise.engine.compile import Floats
 from stagewise.engine.workspace import CENTRE, HALF
+from stagewise.models.per_candidate import PER_CANDIDATE_RIDGE
+from stagewise.models.ridge import RIDGE
 from stagewise.policies.policy import PlayedAction
 from stagewise.problem.errors import ErrorCode
 from stagewise.records.reason import Reason
@@ -150,8 +152,8 @@ def test_the_wait_is_as_short_where_rays_are_fresh() -> None:
 @pytest.mark.parametrize("kind", [sw.LCLUCB, sw.ROFUL, sw.OPLB])
 def test_without_the_setting_nothing_is_as_it_is_with_it(kind: Any) -> None:
     told: dict[str, Any] = {"safe_action": at_zero(3), "threshold": 0.3, "noise": 0.1}
-    assert kind(**told).round_spec.per_candidate == 0
-    assert kind(**told, per_action_bounds=True).round_spec.per_candidate == 1
+    assert kind(**told).rounds.spec.models[0] == RIDGE
+    assert kind(**told, per_action_bounds=True).rounds.spec.models[0] == PER_CANDIDATE_RIDGE
     assert (
         kind(**told).start().memory.size == kind(**told, per_action_bounds=True).start().memory.size
     )  # nothing followed yet

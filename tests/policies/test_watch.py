@@ -7,8 +7,9 @@ import pytest
 
 import stagewise as sw
 from stagewise.engine.compile import as_python
-from stagewise.engine.layout import MODEL_BLOCKS, get_model_block
+from stagewise.engine.layout import MODEL_BLOCKS
 from stagewise.models.regression import SQUARES
+from stagewise.models.ridge import view_ridge
 
 ZERO = sw.SafeAction(features=[0.0, 0.0])
 OFF = sw.SafeAction(features=[0.4, 0.3], reward=0.1, cost=0.1)
@@ -153,7 +154,7 @@ def test_the_running_sum_is_the_least_regularised_sum_of_squares(safe: sw.SafeAc
     weights = np.linalg.solve(ridge * np.eye(learned.shape[1]) + learned.T @ learned, learned.T @ rest)
     least = np.sum((rest - learned @ weights) ** 2) + ridge * weights @ weights
     memory = agent.state.memory
-    part = as_python(get_model_block)(policy.layout, memory, policy.layout[MODEL_BLOCKS] - 1)
+    part = as_python(view_ridge)(policy.layout, memory, policy.layout[MODEL_BLOCKS] - 1)
     squares = part.tally[SQUARES : SQUARES + part.signals]
     assert squares[-1] == pytest.approx(least, rel=1e-12)
 

@@ -7,9 +7,8 @@ from tests.statistics.loops import build_loop
 
 from stagewise import OPB, SafeAction
 from stagewise.engine.compile import Floats
-from stagewise.engine.round import scratch_size, work_size
-from stagewise.engine.workspace import answer_size
-from stagewise.policies.rounds import with_sizes
+from stagewise.engine.workspace import answer_size, scratch_size, work_size
+from stagewise.models.per_candidate import PER_CANDIDATE_RIDGE
 from stagewise.problem.actions import ALL
 
 SEED = 20260803
@@ -114,13 +113,16 @@ def run_arms(world: ArmWorld, run: int, rounds: int, known: bool, **settings: An
 def played(policy: Any, features: Floats, world: Any, truths: Floats, noise: Floats, run: int, rounds: int) -> Result:
     """Play a policy; the truths (1 + m, K + 1) are the means of every candidate and, last, of the safe action."""
     (count, d), m = features.shape, world.thresholds.size
-    state = policy.cache_candidates(policy.start(), features) if policy.round_spec.per_candidate else policy.start()
+    state = (
+        policy.cache_candidates(policy.start(), features)
+        if any(model == PER_CANDIDATE_RIDGE for model in policy.rounds.spec.models)
+        else policy.start()
+    )
     answer, scratch = np.empty(answer_size(m, d)), np.empty(scratch_size(m, count, d, False))
     work, means, values = np.empty(work_size(m, count, d, True)), np.empty(1 + m), np.empty(1 + m)
     own = (state.memory, answer, scratch, work, means, values)
     truth = (world.truth, truths, noise, world.thresholds)
-    form = with_sizes(policy.round_spec, *policy.sizes)
-    return Result(*build_loop(form)(features, ALL, *policy.arrays(d), *own, *truth, SEED, run, rounds))
+    return Result(*build_loop(policy.rounds.spec)(features, ALL, *policy.arrays(d), *own, *truth, SEED, run, rounds))
 
 
 def known_safe(index: Any, values: Floats, known: bool) -> SafeAction:

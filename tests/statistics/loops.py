@@ -6,16 +6,18 @@ from functools import cache
 
 from stagewise.engine.compile import Flags, Floats, Ints, kernel
 from stagewise.engine.mixture_program import compute_mixture_mean
+from stagewise.engine.model import RoundSpec
 from stagewise.engine.random import OUTCOME, normal, uniform
-from stagewise.engine.round import MIXTURE, RoundSpec, build_round
+from stagewise.engine.round import build_round
 from stagewise.engine.workspace import STEP, get_decision_views
+from stagewise.models.arms import ARMS
 
 
 @cache
 def build_loop(form: RoundSpec) -> Callable[..., tuple[float, int]]:
     """Return the loop for one form of round."""
     decide, learn = build_round(form).decide, build_round(form).learn
-    mixes, arms = int(form.rule == MIXTURE), form.arms
+    mixes, arms = int(form.mixes), int(form.models[0] == ARMS)
 
     @kernel
     def play(

@@ -9,13 +9,13 @@ offers them.
 import math
 
 from stagewise.engine.compile import Floats, Ints, kernel
-from stagewise.engine.layout import ModelBlock, get_model_block
 from stagewise.engine.limits import safe_step
 from stagewise.engine.pair import find_best_pair, first_best
 from stagewise.engine.random import OUTCOME, POLICY, fill_normal, normal_pair, uniform
 from stagewise.engine.trace import Trace, record_round
 from stagewise.engine.world_draws import fill_outcome
-from stagewise.models.regression import LOG_DET, learn_ridge
+from stagewise.models.regression import LOG_DET, Regression, learn_ridge
+from stagewise.models.ridge import view_ridge
 
 RIDGE = 0.1
 LOGGED_EVERY = 100
@@ -23,7 +23,7 @@ LOGGED_EVERY = 100
 
 @kernel
 def fill_choice(
-    block: ModelBlock, threshold: float, sampled: bool, t: int, draws: Floats, optimistic_reward: Floats, steps: Floats
+    block: Regression, threshold: float, sampled: bool, t: int, draws: Floats, optimistic_reward: Floats, steps: Floats
 ) -> None:
     """Write every ray's step τ/U and its value there, with the published radii; `t` counts from 0, and is positive.
 
@@ -66,7 +66,7 @@ def play_linear(
     rounds: int,
 ) -> None:
     """Play LC-LUCB, or Safe-LTS, on fixed rays whose true means are (2, M), with Gaussian noise."""
-    block, count = get_model_block(layout, memory, 0), means.shape[1]
+    block, count = view_ridge(layout, memory, 0), means.shape[1]
     size = block.size
     optimistic_rewards, steps, draws = (
         scratch[:count],

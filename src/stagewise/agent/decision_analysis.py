@@ -10,7 +10,6 @@ from stagewise.engine.layout import LIMITS, SAFE_INDEX
 from stagewise.engine.limits import COST_SCALE, get_limit_terms, safe_step
 from stagewise.engine.mixture_program import compute_optimal_mixture_value
 from stagewise.engine.workspace import CENTRE, HALF, per_limit_size
-from stagewise.models.diagnostics import get_diagnostics
 from stagewise.models.model_block import iter_model_blocks
 from stagewise.policies.rounds import RoundResult
 from stagewise.records.decision import Decision
@@ -70,9 +69,9 @@ def compute_estimates(round_result: RoundResult, memory: Floats, centre: Floats,
     A candidate without outcomes has no estimate of its own, and keeps the centre.
     """
     fit, safe_index = centre.copy(), int(round_result.layout[SAFE_INDEX])
-    for part in iter_model_blocks(round_result.layout, memory):
+    for model, part in iter_model_blocks(round_result.models, round_result.layout, memory):
         estimates = np.full(fit.shape[1] - 1, np.nan)
-        get_diagnostics(part).fill_estimates(part, round_result.features, round_result.settings, memory, estimates)
+        model.diagnostics.fill_estimates(part, round_result.features, round_result.settings, memory, estimates)
         row = np.append(estimates, estimates[safe_index] if safe_index >= 0 else np.nan)
         fit[part.first] = np.where(np.isnan(row), fit[part.first], row)
     return np.clip(fit, centre - half, centre + half)
@@ -129,11 +128,11 @@ def compute_pulls_needed(round_result: RoundResult, memory: Floats, arm: int, li
     None: the model has no counts by arm. Infinite: an estimate is above its limit.
     """
     pulls, most = 0.0, 0.0
-    for part in iter_model_blocks(round_result.layout, memory):
+    for model, part in iter_model_blocks(round_result.models, round_result.layout, memory):
         for signal in range(part.signals):
             j = part.first + signal - 1
             limit = float(limits[j]) if j >= 0 else math.inf
-            forecast = get_diagnostics(part).forecast_pulls(part, round_result.settings, memory, arm, signal, limit)
+            forecast = model.diagnostics.forecast_pulls(part, round_result.settings, memory, arm, signal, limit)
             if forecast is None:
                 return None
             pulls, until = forecast
@@ -147,8 +146,8 @@ def count_learned(round_result: RoundResult, memory: Floats, index: int) -> Floa
     None: the model does not distinguish candidates.
     """
     counts = np.zeros(int(round_result.layout[LIMITS]))
-    for part in iter_model_blocks(round_result.layout, memory):
-        learned = get_diagnostics(part).count_learned(part, round_result.features, memory, index)
+    for model, part in iter_model_blocks(round_result.models, round_result.layout, memory):
+        learned = model.diagnostics.count_learned(part, round_result.features, memory, index)
         if learned is None:
             return None
         if part.first > 0:

@@ -21,10 +21,9 @@ from stagewise.agent.monitor import TERMS, acknowledge_alert, iter_signals
 from stagewise.agent.observed_costs import SAFE, ObservedCosts, to_unit_cost, to_user_units
 from stagewise.agent.statistics import DriftTrack, Statistics
 from stagewise.engine.compile import Floats
-from stagewise.engine.layout import ModelBlock
 from stagewise.engine.limits import ALARM
-from stagewise.models.diagnostics import Evidence, get_diagnostics
-from stagewise.models.model_block import iter_model_blocks
+from stagewise.engine.model import Model
+from stagewise.models.diagnostics import Evidence
 from stagewise.policies.contradictions import build_contradiction, build_noise_cause, build_safe_cost_cause
 from stagewise.policies.policy import BasePolicy, State
 from stagewise.policies.settings import FALSE_ALARMS
@@ -53,16 +52,16 @@ def check_health(policy: Any, state: State, statistics: Statistics) -> Health:
 
 def check_declared(policy: BasePolicy, settings: Floats, memory: Floats) -> Iterator[HealthFinding]:
     """Yield the findings about the declared noise and the declared values of the safe action."""
-    for block in iter_model_blocks(policy.layout, memory):
+    for model, block in policy.rounds.iter_blocks(memory):
         for signal in range(block.signals):
-            diagnostics = get_diagnostics(block)
+            diagnostics = model.diagnostics
             evidence = diagnostics.get_evidence(block, policy.layout, settings, memory, signal)
             if diagnostics.has_safe_cost_per_user:
                 yield check_context_safe_value(policy, evidence, block.first)
             if diagnostics.tests_noise(block):
                 yield check_noise(policy, block.first + signal, evidence)
             if diagnostics.checks_safe_value and block.anchored == 1:
-                yield check_safe_value(policy, settings, memory, block, signal, evidence)
+                yield check_safe_value(policy, settings, memory, model, block, signal, evidence)
 
 
 def check_context_safe_value(policy: Any, evidence: Evidence, signal: int) -> HealthFinding:
@@ -98,7 +97,7 @@ def check_noise(policy: Any, signal: int, evidence: Evidence) -> HealthFinding:
 
 
 def check_safe_value(
-    policy: Any, settings: Floats, memory: Floats, block: ModelBlock, signal: int, evidence: Evidence
+    policy: Any, settings: Floats, memory: Floats, model: Model, block: Any, signal: int, evidence: Evidence
 ) -> HealthFinding:
     """Compare the declared value of the safe action with its outcomes."""
     j = block.first + signal - 1
@@ -107,7 +106,7 @@ def check_safe_value(
         name, check, sign = policy.thresholds.names[j], Check.SAFE_COST, float(policy.thresholds.signs[j])
         declared = policy.thresholds.safe[j]
     declared = 0.0 if declared is None else float(declared)
-    is_contradicted = bool(evidence.safe_count) and get_diagnostics(block).contradicts_safe_value(
+    is_contradicted = bool(evidence.safe_count) and model.diagnostics.contradicts_safe_value(
         block, policy.layout, settings, memory, signal, evidence, sign * declared
     )
     if is_contradicted and j >= 0:
@@ -136,9 +135,9 @@ def check_limits(policy: BasePolicy, settings: Floats) -> Iterator[HealthFinding
 
 def check_signal_drift(policy: BasePolicy, memory: Floats, statistics: Statistics) -> Iterator[HealthFinding]:
     """Yield whether the mean of each signal changed, by the last drift test, which decisions use too."""
-    for name, signal, _, block in sorted(iter_signals(policy, memory), key=lambda one: one[1]):
+    for name, signal, _, (model, block) in sorted(iter_signals(policy, memory), key=lambda one: one[1]):
         track = statistics.tracks.get(name, DriftTrack())
-        count = get_diagnostics(block).count(block, policy.settings, memory)
+        count = model.diagnostics.count(block, policy.settings, memory)
         if count is not None and track.moved is not None:
             verdict = Verdict.CONTRADICTED if signal else Verdict.DOUBTFUL
             yield HealthFinding(Check.DRIFT, name, verdict, track.moved.details)

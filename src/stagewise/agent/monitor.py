@@ -16,7 +16,7 @@ import numpy as np
 from stagewise.agent.health_findings import Check, format_finding_name
 from stagewise.agent.statistics import LOOK_AFTER, NEVER, DriftTrack, Statistics
 from stagewise.engine.compile import Floats, as_python
-from stagewise.engine.layout import PER_ROUND_SAFE, SAFE_INDEX, ModelBlock, get_round_safe_action
+from stagewise.engine.layout import PER_ROUND_SAFE, SAFE_INDEX, get_round_safe_action
 from stagewise.engine.layout import SAFE_COST_DECLARED as BOUNDED
 from stagewise.engine.limits import (
     CONTRADICTED,
@@ -29,8 +29,9 @@ from stagewise.engine.limits import (
     get_limit_terms,
     has_switch,
 )
+from stagewise.engine.model import Model
 from stagewise.engine.workspace import CENTRE, HALF
-from stagewise.models.diagnostics import MeanChange, Sums, count_outcomes, get_diagnostics, subtract_sums
+from stagewise.models.diagnostics import MeanChange, Sums, count_outcomes, subtract_sums
 from stagewise.models.model_block import iter_model_blocks
 from stagewise.policies.contradictions import build_cause, decode_subject
 from stagewise.policies.decisions import SafeActionBasis
@@ -43,16 +44,17 @@ from stagewise.problem.formatting import safe_repr
 from stagewise.records.decision import Decision
 from stagewise.records.reason import Contradiction, Reason, ReasonDetails
 
+Bound = tuple[Model, Any]  # a model, and its block
 MIN_OUTCOMES = 32  # before the first mark
 MAX_HALF_STEP, STEP_DIVISOR = 1024, 64  # outcomes between tests: half of all, up to the first, then all over the second
 
 
-def iter_signals(policy: Any, memory: Floats) -> Iterator[tuple[str, int, int, ModelBlock]]:
-    """Yield every signal: its name, its index, the index of its model block, and the block."""
+def iter_signals(policy: Any, memory: Floats) -> Iterator[tuple[str, int, int, Bound]]:
+    """Yield every signal: its name, its index, the index of its model block, and the model with the block."""
     names = (policy.reward_name, *policy.thresholds.names)
-    for which, block in enumerate(iter_model_blocks(policy.layout, memory)):
-        for signal in range(block.first, block.first + block.signals):
-            yield names[signal], signal, which, block
+    for which, bound in enumerate(policy.rounds.iter_blocks(memory)):
+        for signal in range(bound[1].first, bound[1].first + bound[1].signals):
+            yield names[signal], signal, which, bound
 
 
 def find_drift(policy: Any, memory: Floats, statistics: Statistics, at_once: bool = False) -> list[str]:
@@ -65,31 +67,32 @@ def find_drift(policy: Any, memory: Floats, statistics: Statistics, at_once: boo
     if not getattr(policy, "has_parts", False) or not policy.thresholds.names:
         return found
     sums_by_part: dict[int, Sums | None] = {}
-    for name, signal, which, block in iter_signals(policy, memory):
-        count = get_diagnostics(block).count(block, policy.settings, memory)
+    for name, signal, which, (model, block) in iter_signals(policy, memory):
+        count = model.diagnostics.count(block, policy.settings, memory)
         if count is None:
             continue
         track = statistics.get_track(name)
         if at_once or count >= track.next_check:
             if which not in sums_by_part:
-                sums_by_part[which] = get_part_sums(policy, memory, which, block)
+                sums_by_part[which] = model.diagnostics.get_sums(block, policy.settings, memory, str(which))
             now = sums_by_part[which]
             if now is not None:
-                update_track(policy, memory, track, signal, which, block, now)
+                update_track(policy, memory, track, signal, which, (model, block), now)
                 found += [name] * (track.moved is not None)
         statistics.updates_until_check = min(statistics.updates_until_check, max(int(track.next_check - count), 1))
     return found
 
 
 def update_track(
-    policy: Any, memory: Floats, track: DriftTrack, signal: int, which: int, block: ModelBlock, now: Sums
+    policy: Any, memory: Floats, track: DriftTrack, signal: int, which: int, bound: Bound, now: Sums
 ) -> None:
     """Test a signal against all its marks, set a mark if it is time, and schedule the next test."""
-    track.moved = find_shift(policy, memory, track, signal, which, block, now)
+    track.moved = find_shift(policy, memory, track, signal, which, bound, now)
     start, count = (0.0 if track.base is None else count_outcomes(track.base)), count_outcomes(now)
     last = count_outcomes(track.marks[-1]) if track.marks else start
     track.compared = (int(last - start), int(count - last)) if track.marks else None
-    kept, growth = get_diagnostics(block).kept_marks, 2.0 ** (1.0 / get_diagnostics(block).per_doubling)
+    answers = bound[0].diagnostics
+    kept, growth = answers.kept_marks, 2.0 ** (1.0 / answers.per_doubling)
     if count - start >= max(growth * (last - start), MIN_OUTCOMES):
         track.marks = [*track.marks, now][-kept:]
         track.marked += 1
@@ -98,12 +101,12 @@ def update_track(
 
 
 def find_shift(
-    policy: Any, memory: Floats, track: DriftTrack, signal: int, which: int, block: ModelBlock, now: Sums
+    policy: Any, memory: Floats, track: DriftTrack, signal: int, which: int, bound: Bound, now: Sums
 ) -> ReasonDetails | None:
     """Return the drift of a signal since one of its marks; None if there is none."""
     if not track.marks:
         return None
-    answers = get_diagnostics(block)
+    answers, block = bound[0].diagnostics, bound[1]
     marks = [subtract_sums(track.base, sums) for sums in (*track.marks, now)]
     numbers = range(track.marked - len(track.marks), track.marked)
     alarms = [compute_alarm_level(number, answers.per_doubling) for number in numbers]
@@ -118,15 +121,11 @@ def compute_alarm_level(number: int, per_doubling: int) -> float:
     return math.log(per_doubling * doubling * (doubling + 1) / FALSE_ALARMS)
 
 
-def get_part_sums(policy: Any, memory: Floats, which: int, block: ModelBlock) -> Sums | None:
-    """Return the sums of a model block, such as the pulls and totals of arms; None if the model has none."""
-    return get_diagnostics(block).get_sums(block, policy.settings, memory, str(which))
-
-
 def get_signal_sums(policy: Any, memory: Floats, name: str) -> Sums | None:
     """Return the sums of a signal's model block."""
-    its = next((which, block) for one, _, which, block in iter_signals(policy, memory) if one == name)
-    return get_part_sums(policy, memory, *its)
+    which, (model, block) = next((which, bound) for one, _, which, bound in iter_signals(policy, memory) if one == name)
+    sums: Sums | None = model.diagnostics.get_sums(block, policy.settings, memory, str(which))
+    return sums
 
 
 def check_marks(policy: Any, memory: Floats, statistics: Statistics) -> None:
@@ -191,12 +190,12 @@ def get_alert_name(code: int, policy: BasePolicy) -> str:
 def find_contradictions(policy: BasePolicy, round_result: RoundResult, memory: Floats) -> list[int]:
     """Return the codes of all contradictions; a kernel stops at the first."""
     layout, settings, codes = round_result.layout, round_result.settings, []
-    for part in iter_model_blocks(layout, memory):
+    for model, part in iter_model_blocks(round_result.models, layout, memory):
         for signal in range(part.signals):
             j = part.first + signal - 1
             if j < 0:
                 continue
-            arrays, answers = (part, layout, settings, memory, signal), get_diagnostics(part)
+            arrays, answers = (part, layout, settings, memory, signal), model.diagnostics
             evidence = answers.get_evidence(*arrays)
             if answers.tests_noise(part) and evidence.least > evidence.noise:
                 codes.append(-encode_contradiction(NOISE, j))
@@ -220,8 +219,8 @@ def find_declared_contradictions(policy: BasePolicy, round_result: RoundResult, 
     """Return the codes of contradicted models and of contradicted costs of this round's safe action."""
     layout, settings, codes = round_result.layout, round_result.settings, list[int]()
     safe_index = int(layout[SAFE_INDEX])
-    for part in iter_model_blocks(layout, memory):
-        codes += get_diagnostics(part).find_contradictions(part, layout, settings, memory)
+    for model, part in iter_model_blocks(round_result.models, layout, memory):
+        codes += model.diagnostics.find_contradictions(part, layout, settings, memory)
     index, bounds = safe_index if safe_index >= 0 else -1, round_result.workspace.bounds
     for j, declared_cost in enumerate(get_declared_costs(policy, round_result)):
         if bounds[1 + j, CENTRE, index] - bounds[1 + j, HALF, index] > declared_cost:
@@ -283,7 +282,13 @@ def record_contradictions(policy: Any, state: State, statistics: Statistics, dec
         return
     first = [round_result.code] if round_result.code <= -CONTRADICTED else []
     for code in [*first, *find_contradictions(policy, round_result, state.memory)]:
-        arrays = round_result.layout, round_result.settings, state.memory, round_result.workspace.bounds
+        arrays = (
+            round_result.models,
+            round_result.layout,
+            round_result.settings,
+            state.memory,
+            round_result.workspace.bounds,
+        )
         statistics.alerts[get_alert_name(code, policy)] = build_cause(code, policy.display_thresholds, *arrays)
 
 

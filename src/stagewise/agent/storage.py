@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from stagewise.engine.compile import Floats
+from stagewise.engine.layout import ELSEWHERE
 from stagewise.files.atomic_write import compute_sha256, write_bytes
 from stagewise.files.paths import format_error
-from stagewise.models.regression import ELSEWHERE
 from stagewise.policies.policy import BasePolicy, PlayedAction, check_policy_protocol
 from stagewise.policies.policy_encoding import check_kind, encode_value
 from stagewise.policies.problem_diff import diff_problems

@@ -10,7 +10,8 @@ from collections.abc import Callable
 from stagewise.engine.compile import Flags, Floats, Ints, factory, kernel
 from stagewise.engine.layout import LIMITS
 from stagewise.engine.mixture_program import compute_mixture_mean
-from stagewise.engine.round import RoundSpec, build_round
+from stagewise.engine.model import RoundSpec
+from stagewise.engine.round import build_round
 from stagewise.engine.workspace import (
     ESTIMATE,
     FIRST_COST,

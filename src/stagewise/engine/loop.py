@@ -1,11 +1,12 @@
 """The simulation loop: any model with any rule in any world, round after round."""
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from stagewise.engine.compile import Flags, Floats, Ints, factory, kernel
 from stagewise.engine.layout import (
     DIRECTIONAL,
+    ELSEWHERE,
     FIRST_THRESHOLD,
     LIMITS,
     SAFE_INDEX,
@@ -20,7 +21,8 @@ from stagewise.engine.mixture_program import (
     fill_mixture_means,
     solve_mixture,
 )
-from stagewise.engine.round import ALWAYS_SAFE, RoundSpec, build_block_reader, build_round
+from stagewise.engine.model import RoundSpec
+from stagewise.engine.round import build_round
 from stagewise.engine.trace import Trace, audit_round, count_interval_misses, count_optimism_failure, record_round
 from stagewise.engine.workspace import (
     COSTS,
@@ -42,8 +44,6 @@ from stagewise.engine.world_draws import (
     fill_signed_outcome,
     fill_user_means,
 )
-from stagewise.models.arms import get_arm_table
-from stagewise.models.regression import ELSEWHERE
 
 DIRECTIONS, CROSSED, PLAIN, LOGGED = 1, 2, 3, 4  # what every round draws: actions, or a user in one of three forms
 
@@ -81,24 +81,14 @@ def optimum_work_size(m: int, count: int) -> int:
 
 
 @factory
-def build_loop(round_spec: RoundSpec, loop_spec: LoopSpec) -> Callable[..., None]:
+def build_loop(spec: RoundSpec, loop_spec: LoopSpec) -> Callable[..., None]:
     """Return the loop for one form of round and one kind of world."""
-    compute_bounds, choose, learn_at = (
-        build_round(round_spec).compute_bounds,
-        build_round(round_spec).choose,
-        build_round(round_spec).learn_at,
-    )
-    mixes, always_safe = int(round_spec.mixes), int(round_spec.rule == ALWAYS_SAFE)
-    read_blocks, read_layout = (
-        build_block_reader(round_spec.block_count),
-        build_layout_reader(0 if always_safe else round_spec.block_count, round_spec.single),
-    )
-    sampled, several, arms, per_round_safe = (
-        round_spec.sampled,
-        round_spec.several,
-        round_spec.arms,
-        round_spec.per_round_safe,
-    )
+    mixes, always_safe, several = int(spec.mixes), int(spec.rule.choose is None), int(spec.mixes and spec.limits > 1)
+    kernels: Any = (None, None, None, None, build_layout_reader(0, 0)) if always_safe else build_round(spec)[2:]
+    compute_bounds, choose, learn_at, read_blocks, read_layout = kernels
+    sampled, per_round_safe = spec.rule.samples, int(spec.per_round_safe)
+    counts: Any = None if always_safe else spec.models[0].counts
+    counted = int(counts is not None)
     fresh, audited, blended, points, limited, moving, begun = loop_spec
     directions, crossed, plain_features = int(fresh == DIRECTIONS), int(fresh == CROSSED), int(fresh == PLAIN)
     logged, uncached_round = int(fresh == LOGGED), -1 if begun else 0  # the round whose actions are not cached yet
@@ -210,8 +200,8 @@ def build_loop(round_spec: RoundSpec, loop_spec: LoopSpec) -> Callable[..., None
                         count_optimism_failure(trace.audit, best, optimistic_reward)
                     if sampled:  # sampling has overwritten the bounds
                         compute_bounds(features, not uncached, blocks, fixed, settings, memory, bounds, work)
-                    if arms:
-                        pulls = get_arm_table(blocks[0], memory).table[:count]
+                    if counted:
+                        pulls = counts(blocks[0][0], memory).pulls
                         count_interval_misses(trace.audit, bounds, world.truths, pulls)
                     else:
                         count_interval_misses(trace.audit, bounds, world.truths, per_limit[:0])

@@ -5,8 +5,8 @@
 CROSS curves the bounds along a ray whose start is uncertain: β² <x, V⁻¹x₀>. For x₀ itself it is β² ‖x₀‖², which
 exceeds the square of its half-width where x₀ is known better than by the ellipsoid (see
 `curve.compute_clipped_width_along`). A half-width of 0 means that the value is known. Rules read only this table.
-ESTIMATE is for reports and is not read by rules. PER_ACTION_RIDGE and SEGMENT_RATES write it, because their intervals
-are clipped or asymmetric; for other models the centre is the estimate.
+ESTIMATE is for reports and is not read by rules. Models write it whose intervals are clipped
+or asymmetric; for others the centre is the estimate.
 
 The answer of a decision as one flat array.
 
@@ -14,19 +14,13 @@ Layout: step, optimistic reward, optimistic reward of the safe action, uncached 
 shares (m + 2,) | candidate indices (m + 2,) | action (d,). Index −1 is the safe action.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from stagewise.engine.compile import INDEX_TYPE, Floats, Ints, kernel
 from stagewise.engine.layout import (
     FEATURES,
-    FIRST_MODEL_BLOCK,
     LIMITS,
-    MODEL_BLOCK_FIELDS,
-    MODEL_BLOCKS,
-    PER_ACTION_RIDGE,
     SAFE_INDEX,
-    SEGMENT_RATES,
-    ModelBlock,
     pad_to_vector,
 )
 
@@ -89,20 +83,6 @@ def get_pessimistic_cost_rows(layout: Ints, rule: Floats) -> Floats:
     return rule[COSTS : COSTS + layout[LIMITS]]
 
 
-@kernel
-def fill_estimates(layout: Ints, bounds: Floats, estimates: Floats) -> None:
-    """Write the estimate of every signal (1 + m, K + 1): row ESTIMATE where the model writes it, else the centre."""
-    for signal in range(bounds.shape[0]):
-        for candidate in range(bounds.shape[2]):
-            estimates[signal, candidate] = bounds[signal, CENTRE, candidate]
-    for index in range(layout[MODEL_BLOCKS]):
-        offset = FIRST_MODEL_BLOCK + MODEL_BLOCK_FIELDS * index
-        if layout[offset] in (PER_ACTION_RIDGE, SEGMENT_RATES):
-            for signal in range(layout[offset + 1], layout[offset + 1] + layout[offset + 2]):
-                for candidate in range(bounds.shape[2]):
-                    estimates[signal, candidate] = bounds[signal, ESTIMATE, candidate]
-
-
 STEP, OPTIMISTIC_REWARD, SAFE_OPTIMISTIC_REWARD, UNCACHED, FIRST_COST = 0, 1, 2, 3, 4
 
 
@@ -158,7 +138,7 @@ def fill_probabilities(layout: Ints, answer: Floats, probabilities: Floats) -> N
 
 
 @kernel
-def clip_to_bounds(block: ModelBlock, bounds: Floats) -> None:
+def clip_to_bounds(block: Any, bounds: Floats) -> None:
     """Clip every draw to the bounds."""
     for signal in range(block.first, block.first + block.signals):
         centre, half, drawn = bounds[signal, CENTRE], bounds[signal, HALF], bounds[signal, SAMPLED]
@@ -175,3 +155,17 @@ BLOCK = 128  # candidates per chunk: enough for full vector registers, small eno
 def bounds_work_size(size: int, count: int) -> int:
     """Return the length of the scratch array for the bounds of `count` candidates."""
     return 2 * (count + 1) + (size + 3) * BLOCK + 2 * size
+
+
+@kernel
+def work_size(limits: int, count: int, size: int, known: bool) -> int:
+    """Return the length of the models' scratch: n coordinates, K candidates; `known`: all of them are cached."""
+    cached_width = pad_to_vector(max(count, 0) + 1)
+    least = max(2 * cached_width, cached_width + 3 * size + 1 + limits, (3 + limits) * size)
+    return least if known else max(least, bounds_work_size(size, count))
+
+
+@kernel
+def scratch_size(limits: int, count: int, size: int, known: bool) -> int:
+    """Return the length of the scratch array of a round (see `Workspace`)."""
+    return workspace_size(limits, count) + work_size(limits, count, size, known)

@@ -24,8 +24,17 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 
 from stagewise.engine.compile import Floats, Ints, as_python, kernel
-from stagewise.engine.layout import ARMS, SAFE_INDEX, ModelBlock
+from stagewise.engine.layout import (
+    SAFE_INDEX,
+    ModelBlock,
+    copy_values,
+    get_model_block,
+    get_posterior_scale,
+    pad_to_vector,
+    read_block_fields,
+)
 from stagewise.engine.limits import ALARM, NOISE, SAFE_COST, encode_contradiction, get_limit
+from stagewise.engine.model import Model
 from stagewise.engine.random import POSTERIOR, fill_normal
 from stagewise.engine.workspace import CENTRE, HALF, SAMPLED, clip_to_bounds
 from stagewise.models.diagnostics import (
@@ -38,7 +47,6 @@ from stagewise.models.diagnostics import (
     compute_least_noise,
     compute_max_deviation,
     compute_max_squares,
-    register,
     split_at_marks,
 )
 from stagewise.models.intervals import (
@@ -475,9 +483,70 @@ def compute_mean_radius(count: float, noise: float, confidence: float) -> float:
     return noise * math.sqrt((1.0 + 1.0 / count) * (math.log1p(count) + 2.0 * confidence) / count)
 
 
-register(ARMS, ArmsDiagnostics())
+def arms_size(layout: Ints, index: int, candidates: int, capacity: int) -> int:
+    """Return the length of a block's memory."""
+    block = read_block_fields(layout, index)
+    return int(pad_to_vector((1 + 4 * block.signals) * block.size + 1 + block.signals))
 
 
+@kernel
+def start_arms_block(layout: Ints, block: ModelBlock, settings: Floats, memory: Floats, work: Floats) -> None:
+    """Write the state without data."""
+    start_arms(block, settings, memory)
+
+
+@kernel
+def fill_arm_bounds(
+    layout: Ints, block: ModelBlock, features: Floats, known: bool, settings: Floats, memory: Floats, bounds: Floats,
+    work: Floats,
+) -> None:  # fmt: skip
+    """Write the bounds of every arm, and of the safe arm."""
+    compute_arm_bounds(layout, block, settings, memory, bounds)
+
+
+@kernel
+def check_arms_block(layout: Ints, block: ModelBlock, settings: Floats, memory: Floats, bounds: Floats) -> int:
+    """Return the code of a contradiction, or 0."""
+    return check_arms(layout, block, settings, memory)
+
+
+@kernel
+def learn_arm(
+    layout: Ints, block: ModelBlock, action: Floats, index: int, cached_index: int, step: float, cached_only: bool,
+    observed: Floats, settings: Floats, memory: Floats, work: Floats,
+) -> None:  # fmt: skip
+    """Learn the outcome of one pull; a negative index is the safe arm."""
+    learn_arms(block, index if index >= 0 else layout[SAFE_INDEX], observed, settings, memory)
+
+
+@kernel
+def widen_arms(layout: Ints, old: ModelBlock, new: ModelBlock, memory: Floats, changed: Floats) -> None:
+    """Copy everything."""
+    copy_values(memory, old.memory, changed, new.memory, (1 + 4 * old.signals) * old.size + 1 + old.signals)
+
+
+@kernel
+def change_arms(
+    layout: Ints, old: ModelBlock, new: ModelBlock, features: Floats, settings: Floats, memory: Floats, changed: Floats,
+    work: Floats,
+) -> None:  # fmt: skip
+    """Copy everything: arms are not cached."""
+    widen_arms(layout, old, new, memory, changed)
+
+
+@kernel
+def sample_arms(
+    layout: Ints, block: ModelBlock, features: Floats, known: bool, settings: Floats, memory: Floats, bounds: Floats,
+    seed: int, run: int, round_: int, work: Floats,
+) -> None:  # fmt: skip
+    """Write a posterior draw of every arm's mean."""
+    draw_arms(layout, block, get_posterior_scale(settings), settings, memory, bounds, seed, run, round_)
+
+
+ARMS = Model(
+    "stagewise.models.arms:ARMS", get_model_block, arms_size, start_arms_block, fill_arm_bounds, check_arms_block,
+    learn_arm, change_arms, widen_arms, sample_arms, counts=get_arm_means, diagnostics=ArmsDiagnostics(), between=0,
+)  # fmt: skip
 RANGED = {"kl": KL, "bernstein": BERNSTEIN, "rates": RATES}  # radii for outcomes in [0, 1]
 ArmRadius = Literal["hoeffding", "kl", "rates", "bernstein", "paper"]
 RADII = get_args(ArmRadius)
@@ -513,7 +582,7 @@ class ArmsModel:
         ends = () if self.ends is None else tuple(self.ends)
         rows = (self.noise, self.lows, values if known else np.zeros(values.size), *ends)
         numbers = np.concatenate([[self.confidence, self.blind], *(row[first:last] for row in rows)])
-        return ModelBlockSpec((ARMS, first, last - first, self.arms, self.kind, int(known), 0, 0, 0), numbers)
+        return ModelBlockSpec(ARMS, (first, last - first, self.arms, self.kind, int(known), 0, 0, 0), numbers)
 
     def longest_halves(self, count: int) -> Floats:
         """Return the largest half-width that an interval can have after 0, 1, …, count − 1 pulls."""

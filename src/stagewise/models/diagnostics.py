@@ -1,7 +1,4 @@
-"""Diagnostics: compare a model's assumptions with the data. One class per kind of block, registered by kind.
-
-Each `models/*_model.py` registers the diagnostics of its kind. What a model's diagnostics do not cover is not tested.
-"""
+"""Diagnostics: compare a model's assumptions with the data. What a model's diagnostics do not cover is not tested."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -10,7 +7,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from stagewise.engine.compile import Floats, Ints, kernel
-from stagewise.engine.layout import ModelBlock
 from stagewise.engine.limits import ALARM
 
 FEW, SOME, MANY = 0.9, 0.3, 0.05  # values of s at which squared residuals are tested against the noise
@@ -81,17 +77,17 @@ class ModelDiagnostics:
     checks_safe_value = False  # whether outcomes at the safe action are compared with its declared values
     has_safe_cost_per_user = False  # whether the safe action's cost is declared per user
 
-    def tests_noise(self, block: ModelBlock) -> bool:
+    def tests_noise(self, block: Any) -> bool:
         """Return whether a noise is declared that residuals can contradict."""
         return False
 
-    def get_evidence(self, block: ModelBlock, layout: Ints, settings: Floats, memory: Floats, signal: int) -> Evidence:
+    def get_evidence(self, block: Any, layout: Ints, settings: Floats, memory: Floats, signal: int) -> Evidence:
         """Return the statistics of one of a block's signals."""
         return Evidence()
 
     def contradicts_safe_value(
         self,
-        block: ModelBlock,
+        block: Any,
         layout: Ints,
         settings: Floats,
         memory: Floats,
@@ -103,21 +99,21 @@ class ModelDiagnostics:
         deviation = observed.safe_count * abs(observed.safe_mean - known)
         return bool(deviation > compute_max_deviation(observed.safe_count, observed.noise, settings[ALARM]))
 
-    def find_contradictions(self, block: ModelBlock, layout: Ints, settings: Floats, memory: Floats) -> Iterator[int]:
+    def find_contradictions(self, block: Any, layout: Ints, settings: Floats, memory: Floats) -> Iterator[int]:
         """Yield the (negative) code of every other contradiction."""
         return iter(())
 
-    def get_sums(self, block: ModelBlock, settings: Floats, memory: Floats, key: str) -> Sums | None:
+    def get_sums(self, block: Any, settings: Floats, memory: Floats, key: str) -> Sums | None:
         """Return a block's sums for a mark, under names that end with `key`; None: means cannot be compared."""
         return None
 
-    def count(self, block: ModelBlock, settings: Floats, memory: Floats) -> float | None:
+    def count(self, block: Any, settings: Floats, memory: Floats) -> float | None:
         """Return how many outcomes of a block were learned; None: means cannot be compared."""
         sums = self.get_sums(block, settings, memory, "")
         return None if sums is None else count_outcomes(sums)
 
     def moved(
-        self, block: ModelBlock, settings: Floats, memory: Floats, marks: Marks, key: str, alarms: Sequence[float]
+        self, block: Any, settings: Floats, memory: Floats, marks: Marks, key: str, alarms: Sequence[float]
     ) -> Iterator[MeanChange]:
         """Yield the signals whose confidence sets before and after a mark are disjoint, mark by mark.
 
@@ -125,22 +121,23 @@ class ModelDiagnostics:
         """
         return iter(())
 
-    def fill_estimates(
-        self, block: ModelBlock, features: Floats, settings: Floats, memory: Floats, fits: Floats
-    ) -> None:
+    def fill_estimates(self, block: Any, features: Floats, settings: Floats, memory: Floats, fits: Floats) -> None:
         """Write estimates (K,) that are not the centres of intervals; NaN stays where there is none."""
 
-    def count_learned(self, block: ModelBlock, features: Floats, memory: Floats, index: int) -> float | None:
+    def count_learned(self, block: Any, features: Floats, memory: Floats, index: int) -> float | None:
         """Return how many outcomes of one candidate were learned; None: candidates are not distinguished."""
         return None
 
     def forecast_pulls(
-        self, block: ModelBlock, settings: Floats, memory: Floats, arm: int, signal: int, limit: float
+        self, block: Any, settings: Floats, memory: Floats, arm: int, signal: int, limit: float
     ) -> tuple[float, float] | None:
         """Return an arm's pulls, and the pulls at which its upper end falls below a limit; None: not an arm model."""
         return None
 
-    def segments(self, block: ModelBlock, memory: Floats) -> tuple[Floats, Floats] | None:
+    def fill_totals(self, block: Any, settings: Floats, memory: Floats, pulls: Floats, totals: Floats) -> None:
+        """Write the number and the signed sum of every action's outcomes, over all contexts."""
+
+    def segments(self, block: Any, memory: Floats) -> tuple[Floats, Floats] | None:
         """Return the numbers (S,) of segments and their statistics by action (S, K, 3); None: no segments."""
         return None
 
@@ -166,17 +163,3 @@ def subtract(later: Any, earlier: Any) -> Any:
 def count_outcomes(sums: Sums) -> float:
     """Return the number of outcomes."""
     return sum(float(value) for name, value in sums.items() if name.startswith("outcomes"))
-
-
-NO_DIAGNOSTICS = ModelDiagnostics()
-REGISTERED: dict[int, ModelDiagnostics] = {}
-
-
-def register(kind: int, diagnostics: ModelDiagnostics) -> None:
-    """Register the diagnostics of a kind of block."""
-    REGISTERED[kind] = diagnostics
-
-
-def get_diagnostics(block: ModelBlock) -> ModelDiagnostics:
-    """Return the diagnostics of a block."""
-    return REGISTERED.get(block.kind, NO_DIAGNOSTICS)

@@ -24,23 +24,39 @@ from typing import NamedTuple
 import numpy as np
 
 from stagewise.engine.compile import Floats, Ints, as_python, kernel
-from stagewise.engine.layout import FEATURES, KERNEL_RIDGE, KnownActions, ModelBlock, get_known_actions, tally_size
+from stagewise.engine.layout import (
+    CACHED,
+    CAPACITY,
+    ELSEWHERE,
+    FEATURES,
+    MODEL_BLOCKS,
+    KnownActions,
+    get_known_actions,
+    get_model_block,
+    get_safe_action,
+    pad_to_vector,
+    read_block_fields,
+)
+from stagewise.engine.limits import is_same_action
+from stagewise.engine.model import Model
 from stagewise.engine.workspace import BLOCK, CENTRE
-from stagewise.models.diagnostics import Evidence, ModelDiagnostics, register
+from stagewise.models.diagnostics import Evidence, ModelDiagnostics
 from stagewise.models.model_block import ModelBlockSpec, RegressionModel, build_known_values, split_regressions
 from stagewise.models.regression import (
-    ELSEWHERE,
     JOINT,
+    Regression,
     add_multiple,
     add_products,
+    build_regression,
     fill_half_widths,
     fill_image,
     fill_squared_widths,
     get_ridge_assumptions,
+    tally_size,
     update_estimates,
     update_root,
 )
-from stagewise.models.regression_tests import build_evidence
+from stagewise.models.regression_tests import build_evidence, check_regression, record_safe_outcome
 from stagewise.models.similarity import (
     Covariance,
     Kernel,
@@ -69,14 +85,14 @@ class BasisPoints(NamedTuple):
 
 
 @kernel
-def get_points_offset(block: ModelBlock) -> int:
+def get_points_offset(block: Regression) -> int:
     """Return the offset of the basis in the memory, after the regression's tables."""
     n, k = block.size, block.signals
     return block.memory + tally_size(k) + (n + k) * n + (n + k + 1) * block.width
 
 
 @kernel
-def get_basis_points(layout: Ints, block: ModelBlock, memory: Floats) -> BasisPoints:
+def get_basis_points(layout: Ints, block: Regression, memory: Floats) -> BasisPoints:
     """Return the basis of a block, as views of the memory."""
     n, d, cached_coordinates = block.size, layout[FEATURES], get_points_offset(block)
     residuals = cached_coordinates + n * block.width
@@ -92,13 +108,13 @@ def get_basis_points(layout: Ints, block: ModelBlock, memory: Floats) -> BasisPo
 
 
 @kernel
-def count_basis_points(block: ModelBlock, memory: Floats) -> int:
+def count_basis_points(block: Regression, memory: Floats) -> int:
     """Return u, the number of basis points in use."""
     return int(memory[get_points_offset(block) + (block.size + 1) * block.width + USED])
 
 
 @kernel
-def get_neglected_norm(block: ModelBlock, memory: Floats) -> float:
+def get_neglected_norm(block: Regression, memory: Floats) -> float:
     """Return √Σρ of what was neglected."""
     return math.sqrt(memory[get_points_offset(block) + (block.size + 1) * block.width + NEGLECTED])
 
@@ -141,7 +157,7 @@ def compute_coordinates(
 @kernel
 def add_basis_point(
     layout: Ints,
-    block: ModelBlock,
+    block: Regression,
     action: Floats,
     coordinates: Floats,
     residual: float,
@@ -193,7 +209,7 @@ def add_basis_point(
 @kernel
 def learn_kernel_ridge(
     layout: Ints,
-    block: ModelBlock,
+    block: Regression,
     action: Floats,
     cached_only: bool,
     values: Floats,
@@ -246,7 +262,7 @@ def learn_kernel_ridge(
 
 @kernel
 def gather_kernel_columns(
-    block: ModelBlock, features: Floats, covariance: Covariance, known: Floats, basis: BasisPoints, size: int,
+    block: Regression, features: Floats, covariance: Covariance, known: Floats, basis: BasisPoints, size: int,
     first: int, last: int, columns: Floats, rest: Floats, bounds: Floats,
 ) -> None:  # fmt: skip
     """Write k₀(P, x), k₀(x, x) and the known part of the estimates for candidates `first` to `last`, in columns."""
@@ -289,7 +305,7 @@ def forward_substitute(size: int, root: Floats, columns: Floats, rest: Floats) -
 
 @kernel
 def compute_kernel_ridge_bounds(
-    layout: Ints, block: ModelBlock, features: Floats, settings: Floats, memory: Floats, bounds: Floats, work: Floats
+    layout: Ints, block: Regression, features: Floats, settings: Floats, memory: Floats, bounds: Floats, work: Floats
 ) -> None:
     """Write the bounds of candidates, and of the safe action, which is always cached; `work` is (bounds_work_size,)."""
     size, count, first, ridge = count_basis_points(block, memory), features.shape[0], 0, settings[block.settings]
@@ -323,7 +339,7 @@ def compute_kernel_ridge_bounds(
 
 @kernel
 def compute_cached_kernel_ridge_bounds(
-    layout: Ints, block: ModelBlock, settings: Floats, memory: Floats, bounds: Floats, work: Floats
+    layout: Ints, block: Regression, settings: Floats, memory: Floats, bounds: Floats, work: Floats
 ) -> None:
     """Write the bounds of the cached candidates, and of the safe action; `work` is (2 (K + 1),)."""
     n, k, row, ridge = block.size, block.signals, block.cached, settings[block.settings]
@@ -341,7 +357,7 @@ def compute_cached_kernel_ridge_bounds(
 
 @kernel
 def cache_kernel_ridge(
-    layout: Ints, block: ModelBlock, features: Floats, settings: Floats, memory: Floats, work: Floats
+    layout: Ints, block: Regression, features: Floats, settings: Floats, memory: Floats, work: Floats
 ) -> None:
     """Write the cached values of K candidates and of the safe action; `work` is (2u,)."""
     n, k, count, size = block.size, block.signals, features.shape[0], count_basis_points(block, memory)
@@ -375,7 +391,7 @@ def copy_table(source: Floats, target: Floats) -> None:
 
 
 @kernel
-def copy_kernel_ridge(layout: Ints, old: ModelBlock, new: ModelBlock, memory: Floats, changed: Floats) -> None:
+def copy_kernel_ridge(layout: Ints, old: Regression, new: Regression, memory: Floats, changed: Floats) -> None:
     """Copy what was learned into a block with as much capacity or more."""
     basis, other, n = get_basis_points(layout, old, memory), get_basis_points(layout, new, changed), old.size
     for i in range(old.tally.size):
@@ -391,7 +407,7 @@ def copy_kernel_ridge(layout: Ints, old: ModelBlock, new: ModelBlock, memory: Fl
 
 
 @kernel
-def copy_cached_candidates(layout: Ints, old: ModelBlock, new: ModelBlock, memory: Floats, changed: Floats) -> None:
+def copy_cached_candidates(layout: Ints, old: Regression, new: Regression, memory: Floats, changed: Floats) -> None:
     """Copy the cached values of the same candidates; recomputed ones would differ in the last bits."""
     n = old.size
     basis, other = get_basis_points(layout, old, memory), get_basis_points(layout, new, changed)
@@ -410,14 +426,93 @@ class KernelRidgeDiagnostics(ModelDiagnostics):
 
     checks_safe_value = True
 
-    def tests_noise(self, block: ModelBlock) -> bool:
+    def tests_noise(self, block: Regression) -> bool:
         return True
 
-    def get_evidence(self, block: ModelBlock, layout: Ints, settings: Floats, memory: Floats, signal: int) -> Evidence:
+    def get_evidence(self, block: Regression, layout: Ints, settings: Floats, memory: Floats, signal: int) -> Evidence:
         return build_evidence(block, settings, signal, float(NEGLECTED_NORM(block, memory)))
 
 
-register(KERNEL_RIDGE, KernelRidgeDiagnostics())
+@kernel
+def view_kernel_ridge(layout: Ints, memory: Floats, index: int) -> Regression:
+    """Return the regression of a block; the safe action is always cached."""
+    block = get_model_block(layout, memory, index)
+    return build_regression(block, int(memory[CAPACITY]), max(int(memory[CACHED]), 0) + 1, memory)
+
+
+def kernel_ridge_size(layout: Ints, index: int, candidates: int, capacity: int) -> int:
+    """Return the length of a block's memory."""
+    k, width = read_block_fields(layout, index).signals, int(pad_to_vector(max(candidates, 0) + 1))
+    basis = (capacity + 1) * width + 2 + capacity * (int(layout[FEATURES]) + 1 + capacity)
+    return int(pad_to_vector(tally_size(k) + (capacity + k) * capacity + (capacity + k + 1) * width + basis))
+
+
+@kernel
+def start_kernel_ridge(layout: Ints, block: Regression, settings: Floats, memory: Floats, work: Floats) -> None:
+    """Cache the safe action."""
+    known = get_known_actions(layout, settings, memory)
+    cache_kernel_ridge(layout, block, known.cached, settings, memory, work)
+
+
+@kernel
+def fill_kernel_ridge_bounds(
+    layout: Ints, block: Regression, features: Floats, known: bool, settings: Floats, memory: Floats, bounds: Floats,
+    work: Floats,
+) -> None:  # fmt: skip
+    """Write the bounds of any candidates, and of the safe action; `known`: the candidates are cached."""
+    if known:
+        compute_cached_kernel_ridge_bounds(layout, block, settings, memory, bounds, work)
+    else:
+        compute_kernel_ridge_bounds(layout, block, features, settings, memory, bounds, work)
+
+
+@kernel
+def check_kernel_ridge(layout: Ints, block: Regression, settings: Floats, memory: Floats, bounds: Floats) -> int:
+    """Return the code of a contradicted noise, or value at the safe action; 0: none."""
+    return check_regression(block, settings, memory, get_neglected_norm(block, memory))
+
+
+@kernel
+def learn_kernel_ridge_block(
+    layout: Ints, block: Regression, action: Floats, index: int, cached_index: int, step: float, cached_only: bool,
+    observed: Floats, settings: Floats, memory: Floats, work: Floats,
+) -> None:  # fmt: skip
+    """Learn an outcome; at the safe action it counts against the known values too."""
+    learn_kernel_ridge(layout, block, action, cached_only, observed, settings, memory, work)
+    if is_same_action(action, get_safe_action(layout, settings).features):
+        record_safe_outcome(block, settings, memory, observed)
+
+
+@kernel
+def change_kernel_ridge(
+    layout: Ints, old: Regression, new: Regression, features: Floats, settings: Floats, memory: Floats, changed: Floats,
+    work: Floats,
+) -> None:  # fmt: skip
+    """Copy what was learned, and cache other candidates."""
+    copy_kernel_ridge(layout, old, new, memory, changed)
+    cache_kernel_ridge(layout, new, features, settings, changed, work)
+
+
+@kernel
+def widen_kernel_ridge(layout: Ints, old: Regression, new: Regression, memory: Floats, changed: Floats) -> None:
+    """Copy what was learned and cached into a block with more capacity."""
+    copy_kernel_ridge(layout, old, new, memory, changed)
+    copy_cached_candidates(layout, old, new, memory, changed)
+
+
+KERNEL_RIDGE = Model(
+    "stagewise.models.kernel_ridge:KERNEL_RIDGE", view_kernel_ridge, kernel_ridge_size, start_kernel_ridge,
+    fill_kernel_ridge_bounds, check_kernel_ridge, learn_kernel_ridge_block, change_kernel_ridge, widen_kernel_ridge,
+    diagnostics=KernelRidgeDiagnostics(), capacity="points",
+)  # fmt: skip
+
+
+VIEW, COUNT_BASIS_POINTS = as_python(view_kernel_ridge), as_python(count_basis_points)
+
+
+def get_most_basis_points(layout: Ints, memory: Floats) -> int:
+    """Return the largest number of basis points that a block of this memory uses."""
+    return max(COUNT_BASIS_POINTS(VIEW(layout, memory, index), memory) for index in range(layout[MODEL_BLOCKS]))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -438,8 +533,10 @@ class KernelModel(RegressionModel):
         fixed, bounds = np.array([self.ridge, self.novelty, self.kernel.lengthscale]), self.learned_bounds()
         for first, last, known in split_regressions(len(self.names), self.reward is not None, self.costs is not None):
             declared = (self.noise, bounds, self.confidence, values if known else np.zeros(values.size))
-            integers = (KERNEL_RIDGE, first, last - first, 0, JOINT, int(known), 0, self.kernel.kind, 0)
-            yield ModelBlockSpec(integers, np.concatenate([fixed, *(row[first:last] for row in declared)]))
+            integers = (first, last - first, 0, JOINT, int(known), 0, self.kernel.kind, 0)
+            yield ModelBlockSpec(
+                KERNEL_RIDGE, integers, np.concatenate([fixed, *(row[first:last] for row in declared)])
+            )
 
     def learned_bounds(self) -> Floats:
         """Return what B leaves for the learned part; the safe action's norm is √k(x₀, x₀)."""

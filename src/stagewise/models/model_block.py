@@ -1,30 +1,29 @@
 """Specification of a model block for the kernels, and code that several models share."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from stagewise.engine.compile import Floats, Ints, as_python
-from stagewise.engine.layout import MODEL_BLOCKS, ModelBlock, get_model_block
+from stagewise.engine.model import Model
 from stagewise.problem.errors import ErrorCode, InvalidProblem
-
-GET_MODEL_BLOCK = as_python(get_model_block)
 
 
 class ModelBlockSpec(NamedTuple):
-    """The integers and floats of a block (see `kernels.layout.ModelBlock`)."""
+    """A block of a policy: its model, and what a layout and the settings say of it (see `engine.layout`)."""
 
-    integers: tuple[int, ...]  # kind, first signal, signals, size, radius, anchored, reflected, detail, per_candidate
+    model: Model
+    integers: tuple[int, ...]  # first signal, signals, size, radius, anchored, reflected, detail, per_candidate
     floats: Floats
 
 
-def iter_model_blocks(layout: Ints, memory: Floats) -> Iterator[ModelBlock]:
-    """Yield every block of a memory, in order."""
-    for index in range(layout[MODEL_BLOCKS]):
-        yield GET_MODEL_BLOCK(layout, memory, index)
+def iter_model_blocks(models: Sequence[Model], layout: Ints, memory: Floats) -> Iterator[tuple[Model, Any]]:
+    """Yield every model with its block of a memory, in order."""
+    for index, model in enumerate(models):
+        yield model, as_python(model.view)(layout, memory, index)
 
 
 def build_known_values(reward: float | None, costs: Floats | None, signals: int) -> Floats:

@@ -11,36 +11,69 @@ else changes (docs/theory/context.md).
 """
 
 import math
+from collections.abc import Iterator, Sequence
+from typing import Any
 
-from stagewise.engine.compile import Floats, Ints, kernel
-from stagewise.engine.layout import RIDGE, SAFE_INDEX, ModelBlock, count_regressions, regression_size
-from stagewise.engine.limits import SAFE_COST, encode_contradiction
+from stagewise.engine.compile import Floats, Ints, as_python, kernel
+from stagewise.engine.layout import (
+    ELSEWHERE,
+    SAFE_INDEX,
+    ModelBlock,
+    copy_values,
+    get_model_block,
+    get_posterior_scale,
+    pad_to_vector,
+    read_block_fields,
+)
+from stagewise.engine.limits import ALARM, SAFE_COST, encode_contradiction
+from stagewise.engine.model import Model, cache_nothing
 from stagewise.engine.random import POSTERIOR, normal
 from stagewise.engine.workspace import CENTRE, CROSS, ESTIMATE, HALF, SAMPLED, clip_to_bounds
+from stagewise.models.diagnostics import Evidence, Marks, MeanChange, ModelDiagnostics, Sums, split_at_marks
 from stagewise.models.regression import (
-    ELSEWHERE,
     OBSERVATIONS,
     SQUARES,
+    Regression,
     compute_radius,
     fill_image,
     get_ridge_assumptions,
+    get_ridge_statistics,
     learn_ridge,
     start_ridge,
+    tally_size,
 )
-from stagewise.models.regression_tests import check_regression
+from stagewise.models.regression_tests import (
+    LARGEST,
+    build_evidence,
+    check_regression,
+    compute_regression_sums,
+    find_regression_changes,
+)
 
 NUMBERS = 7  # settings of one regression
 
 
 @kernel
-def get_action_regression(block: ModelBlock, memory: Floats, action: int) -> ModelBlock:
+def count_regressions(block: ModelBlock) -> int:
+    """Return the number of regressions: one for every action."""
+    return block.detail
+
+
+@kernel
+def regression_size(size: int) -> int:
+    """Return the length of the regression of one signal for one action."""
+    return (size + 1) * size + tally_size(1)
+
+
+@kernel
+def get_action_regression(block: ModelBlock, memory: Floats, action: int) -> Regression:
     """Return the regression of one action."""
     n = block.size
     at = block.memory + action * regression_size(n)
     tally, end = at + (n + 1) * n, at + regression_size(n)
-    return ModelBlock(
-        RIDGE, block.first, 1, n, block.radius, 0, 0, 0, 0, block.settings + NUMBERS * action, at, 0, 0,
-        memory[tally:end], memory[at:tally].reshape(n + 1, n), memory[at:at].reshape(n + 2, 0), memory[at:at],
+    return Regression(
+        block.first, 1, n, block.radius, 0, 0, 0, 0, block.settings + NUMBERS * action, at, 0, 0, memory[tally:end],
+        memory[at:tally].reshape(n + 1, n), memory[at:at].reshape(n + 2, 0), memory[at:at],
     )  # fmt: skip
 
 
@@ -64,13 +97,13 @@ def learn_per_action_ridge(
 @kernel
 def compute_per_action_bounds(
     layout: Ints, block: ModelBlock, rows: Floats, settings: Floats, memory: Floats, bounds: Floats, work: Floats
-) -> int:
+) -> None:
     """Write the bounds of every action in its context, and of the safe one; `work` is (n,).
 
-    The width ‖Tu‖ of an action is written to CROSS for posterior draws. Returns the code of a contradiction, or 0.
+    The width ‖Tu‖ of an action is written to CROSS for posterior draws.
     """
     n, signal, at = block.size, block.first, block.settings + NUMBERS * count_regressions(block)
-    lowest, highest, found = settings[at], settings[at + 1], 0
+    lowest, highest = settings[at], settings[at + 1]
     centre, half, widths, image = bounds[signal, CENTRE], bounds[signal, HALF], bounds[signal, CROSS], work[:n]
     for action in range(count_regressions(block)):
         regression, context, form, fit = get_action_regression(block, memory, action), rows[action, 1 : 1 + n], 0.0, 0.0
@@ -86,18 +119,14 @@ def compute_per_action_bounds(
         bounds[signal, ESTIMATE, action] = (
             min(max(fit, low), high) if regression.tally[OBSERVATIONS] > 0.0 else centre[action]
         )
-        contradiction = check_regression(regression, settings, memory, 0.0)
-        found = contradiction if found == 0 else found
-    contradiction = apply_safe_declaration(layout, signal, settings[at + 2], bounds)
-    return contradiction if found == 0 else found
+    apply_safe_declaration(layout, signal, settings[at + 2], bounds)
 
 
 @kernel
-def apply_safe_declaration(layout: Ints, signal: int, declared: float, bounds: Floats) -> int:
+def apply_safe_declaration(layout: Ints, signal: int, declared: float, bounds: Floats) -> None:
     """Write the bounds of this round's safe action: those of the listed action, clipped at what was declared of it.
 
-    The declaration is an upper bound on a cost, a lower bound on the reward. Returns the code of a contradicted cost,
-    or 0.
+    The declaration is an upper bound on a cost, a lower bound on the reward; a contradicted one changes nothing.
     """
     centre, half, fits, safe_index = (
         bounds[signal, CENTRE],
@@ -113,12 +142,20 @@ def apply_safe_declaration(layout: Ints, signal: int, declared: float, bounds: F
     else:
         if low > declared:
             centre[last], half[last] = centre[safe_index], half[safe_index]
-            return encode_contradiction(SAFE_COST, signal - 1)
+            return
         high = min(high, declared)
     fits[last] = min(max(fits[last], low), high)
     centre[last], half[last] = 0.5 * (low + high), 0.5 * (high - low)
     if half[last] > 0.0 and centre[last] + half[last] > high:  # rounding must not exceed the declared bound
         centre[last] = high - half[last]
+
+
+@kernel
+def check_safe_declaration(layout: Ints, signal: int, declared: float, bounds: Floats) -> int:
+    """Return the code of a safe action's cost whose lower bound is above the declared one, or 0."""
+    safe_index = layout[SAFE_INDEX]
+    if signal > 0 and bounds[signal, CENTRE, safe_index] - bounds[signal, HALF, safe_index] > declared:
+        return encode_contradiction(SAFE_COST, signal - 1)
     return 0
 
 
@@ -153,3 +190,129 @@ def fill_per_action_estimates(block: ModelBlock, rows: Floats, settings: Floats,
             fit += regression.learned[block.size, i] * rows[action, 1 + i]
         if regression.tally[OBSERVATIONS] > 0.0:
             fits[action] = fit
+
+
+def per_action_size(layout: Ints, index: int, candidates: int, capacity: int) -> int:
+    """Return the length of a block's memory."""
+    block = read_block_fields(layout, index)
+    return int(pad_to_vector(block.detail * regression_size(block.size)))
+
+
+@kernel
+def start_per_action_block(layout: Ints, block: ModelBlock, settings: Floats, memory: Floats, work: Floats) -> None:
+    """Write V = λI for every action."""
+    start_per_action_ridge(block, settings, memory)
+
+
+@kernel
+def fill_per_action_bounds(
+    layout: Ints, block: ModelBlock, features: Floats, known: bool, settings: Floats, memory: Floats, bounds: Floats,
+    work: Floats,
+) -> None:  # fmt: skip
+    """Write the bounds of every action in its context, and of the safe one."""
+    compute_per_action_bounds(layout, block, features, settings, memory, bounds, work)
+
+
+@kernel
+def check_per_action_ridge(layout: Ints, block: ModelBlock, settings: Floats, memory: Floats, bounds: Floats) -> int:
+    """Return the code of the first contradiction of an action's regression, or of the safe action's cost; 0: none."""
+    if settings[ALARM] == math.inf:
+        return 0
+    for action in range(count_regressions(block)):
+        found = check_regression(get_action_regression(block, memory, action), settings, memory, 0.0)
+        if found != 0:
+            return found
+    declared = settings[block.settings + NUMBERS * count_regressions(block) + 2]
+    return check_safe_declaration(layout, block.first, declared, bounds)
+
+
+@kernel
+def learn_per_action_block(
+    layout: Ints, block: ModelBlock, action: Floats, index: int, cached_index: int, step: float, cached_only: bool,
+    observed: Floats, settings: Floats, memory: Floats, work: Floats,
+) -> None:  # fmt: skip
+    """Learn the outcome of an action in its context."""
+    learn_per_action_ridge(block, action, observed, settings, memory, work)
+
+
+@kernel
+def widen_per_action_ridge(layout: Ints, old: ModelBlock, new: ModelBlock, memory: Floats, changed: Floats) -> None:
+    """Copy every regression; the other memory may have more actions."""
+    copy_values(memory, old.memory, changed, new.memory, count_regressions(old) * regression_size(old.size))
+
+
+@kernel
+def sample_per_action_ridge(
+    layout: Ints, block: ModelBlock, features: Floats, known: bool, settings: Floats, memory: Floats, bounds: Floats,
+    seed: int, run: int, round_: int, work: Floats,
+) -> None:  # fmt: skip
+    """Write a posterior draw of every action's mean."""
+    draw_per_action_ridge(
+        layout, block, features, get_posterior_scale(settings), settings, memory, bounds, seed, run, round_
+    )
+
+
+PIECE, FITS, SUMMED, CHECK_REGRESSION = (
+    as_python(get_action_regression),
+    as_python(fill_per_action_estimates),
+    as_python(get_ridge_statistics),
+    as_python(check_regression),
+)
+
+
+class PerActionRidgeDiagnostics(ModelDiagnostics):
+    """Diagnostics of a model with a regression for every action."""
+
+    has_safe_cost_per_user = True
+
+    def get_evidence(self, block: Any, layout: Ints, settings: Floats, memory: Floats, signal: int) -> Evidence:
+        regression = PIECE(block, memory, int(layout[SAFE_INDEX]))
+        observed = build_evidence(regression, settings, 0)
+        mean = float(SUMMED(regression).safe_residuals[0]) / max(observed.outcomes, 1.0)
+        return observed._replace(safe_count=observed.outcomes, safe_mean=mean)
+
+    def find_contradictions(self, block: Any, layout: Ints, settings: Floats, memory: Floats) -> Iterator[int]:
+        for action in range(int(block.detail) if block.first > 0 else 0):
+            code = int(CHECK_REGRESSION(PIECE(block, memory, action), settings, memory, 0.0))
+            if code:
+                yield -code
+
+    def get_sums(self, block: Any, settings: Floats, memory: Floats, key: str) -> Sums | None:
+        if block.size > LARGEST:
+            return None
+        result: Sums = {}
+        for action in range(int(block.detail)):
+            result |= compute_regression_sums(PIECE(block, memory, action), settings, f"{key}.{action}")
+        return result
+
+    def count(self, block: Any, settings: Floats, memory: Floats) -> float | None:
+        counts = (float(SUMMED(PIECE(block, memory, action)).observations) for action in range(int(block.detail)))
+        return None if block.size > LARGEST else sum(counts)
+
+    def moved(
+        self, block: Any, settings: Floats, memory: Floats, marks: Marks, key: str, alarms: Sequence[float]
+    ) -> Iterator[MeanChange]:
+        regressions = [PIECE(block, memory, action) for action in range(int(block.detail))]
+        for early, late, alarm in split_at_marks(marks, alarms):
+            for action, regression in enumerate(regressions):
+                shared = alarm + math.log(len(regressions))
+                for one in find_regression_changes(regression, settings, early, late, f"{key}.{action}", shared):
+                    yield one._replace(action=action)
+
+    def fill_estimates(self, block: Any, features: Floats, settings: Floats, memory: Floats, fits: Floats) -> None:
+        FITS(block, features, settings, memory, fits)
+
+    def count_learned(self, block: Any, features: Floats, memory: Floats, index: int) -> float | None:
+        return float(SUMMED(PIECE(block, memory, index)).observations)
+
+    def fill_totals(self, block: Any, settings: Floats, memory: Floats, pulls: Floats, totals: Floats) -> None:
+        for action in range(int(block.detail)):
+            observed = SUMMED(PIECE(block, memory, action))
+            pulls[action], totals[action] = observed.observations, observed.safe_residuals[0]
+
+
+PER_ACTION_RIDGE = Model(
+    "stagewise.models.per_action_ridge:PER_ACTION_RIDGE", get_model_block, per_action_size, start_per_action_block,
+    fill_per_action_bounds, check_per_action_ridge, learn_per_action_block, cache_nothing, widen_per_action_ridge,
+    sample_per_action_ridge, diagnostics=PerActionRidgeDiagnostics(), estimates=1,
+)  # fmt: skip

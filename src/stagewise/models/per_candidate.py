@@ -17,19 +17,23 @@ at all times, each end with its own δ. The ends that are kept are the tightest 
 import math
 from typing import NamedTuple
 
-from stagewise.engine.compile import Floats, kernel
-from stagewise.engine.layout import UNIT_RANGE, ModelBlock
+from stagewise.engine.compile import Floats, Ints, kernel
+from stagewise.engine.layout import UNIT_RANGE, get_safe_action
+from stagewise.engine.limits import clip_at_ceilings, is_same_action
+from stagewise.engine.model import EVERY
 from stagewise.engine.workspace import CENTRE, HALF
 from stagewise.models.intervals import compute_sum_interval
 from stagewise.models.regression import (
     SAFE_OBSERVATIONS,
     SQUARES,
+    Regression,
     compute_cached_ridge_bounds,
     compute_radius,
     compute_ridge_bounds,
     fill_coordinates,
     get_ridge_assumptions,
 )
+from stagewise.models.ridge import RIDGE, change_ridge, learn_ridge_block
 
 SCALE = 100.0  # ℓ/R²: the set is narrowest where n is about as large as ℓ
 SHARED_WITH_SAFE = math.log(2.0)  # a learned safe action has half of δ, the listed ones share the other half
@@ -46,7 +50,7 @@ class CandidateSets(NamedTuple):
 
 
 @kernel
-def get_candidate_sets(block: ModelBlock) -> CandidateSets:
+def get_candidate_sets(block: Regression) -> CandidateSets:
     """Return the per-candidate sets of a block, as views of its memory."""
     sets, sums, stride = block.sets, block.width, block.signals * block.width
     lows, highs, end = sums + stride, sums + 2 * stride, sums + 3 * stride
@@ -62,7 +66,7 @@ class Edges(NamedTuple):
 
 
 @kernel
-def get_edges(block: ModelBlock, settings: Floats) -> Edges:
+def get_edges(block: Regression, settings: Floats) -> Edges:
     """Return the levels of a block's ends, as views of the settings."""
     at, k = block.settings + 3 + block.reflected * (block.size + 1) + 4 * block.signals, block.signals
     return Edges(settings[at : at + k], settings[at + k : at + 2 * k], settings[at + 2 * k : at + 3 * k])
@@ -96,7 +100,7 @@ class PriorRange(NamedTuple):
 
 
 @kernel
-def compute_prior_range(block: ModelBlock, settings: Floats, action: Floats, coordinates: Floats) -> PriorRange:
+def compute_prior_range(block: Regression, settings: Floats, action: Floats, coordinates: Floats) -> PriorRange:
     """Return the share <x, x₀>/‖x₀‖² and ‖z‖."""
     share, square = fill_coordinates(block, settings, action, coordinates), 0.0
     for i in range(block.size):
@@ -105,7 +109,7 @@ def compute_prior_range(block: ModelBlock, settings: Floats, action: Floats, coo
 
 
 @kernel
-def start_per_candidate(block: ModelBlock, features: Floats, settings: Floats, work: Floats) -> None:
+def start_per_candidate(block: Regression, features: Floats, settings: Floats, work: Floats) -> None:
     """Write the a-priori ranges of candidates without plays; `work` is (n + F,)."""
     k, width, declared, state = (
         block.signals,
@@ -131,7 +135,7 @@ def start_per_candidate(block: ModelBlock, features: Floats, settings: Floats, w
 
 
 @kernel
-def clip_new_candidates(block: ModelBlock, features: Floats, settings: Floats, bounds: Floats, work: Floats) -> None:
+def clip_new_candidates(block: Regression, features: Floats, settings: Floats, bounds: Floats, work: Floats) -> None:
     """Clip the bounds of candidates that are not cached at their a-priori ranges; `work` is (n,)."""
     declared = get_ridge_assumptions(block, settings)
     for candidate in range(features.shape[0]):
@@ -148,7 +152,7 @@ def clip_new_candidates(block: ModelBlock, features: Floats, settings: Floats, b
 
 @kernel
 def learn_per_candidate(
-    block: ModelBlock, index: int, step: float, at_safe: bool, values: Floats, settings: Floats
+    block: Regression, index: int, step: float, at_safe: bool, values: Floats, settings: Floats
 ) -> None:
     """Learn an outcome (k,) at a step on a cached candidate's ray, or at the safe action where it is learned."""
     if block.cached == 0:
@@ -172,7 +176,7 @@ def learn_per_candidate(
 
 
 @kernel
-def record_safe_plays(block: ModelBlock, settings: Floats) -> None:
+def record_safe_plays(block: Regression, settings: Floats) -> None:
     """Copy all plays of the safe action, including those before anything was cached, into its set."""
     state, edges, width, safe, tally = (
         get_candidate_sets(block),
@@ -200,7 +204,7 @@ class Ends(NamedTuple):
 
 @kernel
 def compute_candidate_ends(
-    block: ModelBlock, signal: int, log_count: float, weight: float, sum_: float, settings: Floats
+    block: Regression, signal: int, log_count: float, weight: float, sum_: float, settings: Floats
 ) -> Ends:
     """Return known + Σ s (y − y₀)/n ± h(n), for one of `exp(log_count)` sets that share δ."""
     declared, edges, mean = get_ridge_assumptions(block, settings), get_edges(block, settings), sum_ / weight
@@ -211,7 +215,7 @@ def compute_candidate_ends(
 
 @kernel
 def compute_unit_range_ends(
-    block: ModelBlock, signal: int, log_count: float, steps: float, rests: float, count: float, settings: Floats
+    block: Regression, signal: int, log_count: float, steps: float, rests: float, count: float, settings: Floats
 ) -> Ends:
     """Return the same for outcomes in [0, 1], from Σ s, Σ (1 − s) and Σ (y − low)."""
     edges = get_edges(block, settings)
@@ -224,7 +228,7 @@ def compute_unit_range_ends(
 
 
 @kernel
-def tighten_candidate(block: ModelBlock, candidate: int, settings: Floats) -> None:
+def tighten_candidate(block: Regression, candidate: int, settings: Floats) -> None:
     """Tighten a candidate's ends by its own set; the safe action alone has half of δ."""
     state, width = get_candidate_sets(block), block.width
     lows, highs, rare, log_count = state.lows, state.highs, state.rare, math.log(float(block.cached - 1))
@@ -243,7 +247,7 @@ def tighten_candidate(block: ModelBlock, candidate: int, settings: Floats) -> No
 
 
 @kernel
-def tighten_by_ellipsoid(block: ModelBlock, settings: Floats, work: Floats) -> None:
+def tighten_by_ellipsoid(block: Regression, settings: Floats, work: Floats) -> None:
     """Tighten the ends of every cached candidate by the ellipsoid; `work` is (F,)."""
     if block.cached == 0:
         return
@@ -264,7 +268,7 @@ def tighten_by_ellipsoid(block: ModelBlock, settings: Floats, work: Floats) -> N
 
 
 @kernel
-def compute_cached_candidate_bounds(block: ModelBlock, bounds: Floats) -> None:
+def compute_cached_candidate_bounds(block: Regression, bounds: Floats) -> None:
     """Write the bounds of the cached candidates, and of the safe action.
 
     Ends that have crossed contradict an assumption; the larger is then the upper one.
@@ -282,7 +286,7 @@ def compute_cached_candidate_bounds(block: ModelBlock, bounds: Floats) -> None:
 
 
 @kernel
-def compute_safe_ends(block: ModelBlock, signal: int, settings: Floats) -> Ends:
+def compute_safe_ends(block: Regression, signal: int, settings: Floats) -> Ends:
     """Return the interval of the safe action's mean from its own plays, where it is not known."""
     observations, sum_ = block.tally[SAFE_OBSERVATIONS], block.tally[SQUARES + block.signals + signal]
     if block.cached > 0:
@@ -297,7 +301,7 @@ def compute_safe_ends(block: ModelBlock, signal: int, settings: Floats) -> Ends:
 
 
 @kernel
-def clip_safe_bounds(block: ModelBlock, straight: bool, settings: Floats, bounds: Floats) -> None:
+def clip_safe_bounds(block: Regression, straight: bool, settings: Floats, bounds: Floats) -> None:
     """Clip the safe action's bounds at its own set; along rays symmetrically, so that they curve as a norm does."""
     safe = bounds.shape[2] - 1
     for signal in range(block.signals):
@@ -316,7 +320,7 @@ def clip_safe_bounds(block: ModelBlock, straight: bool, settings: Floats, bounds
 
 @kernel
 def compute_candidate_bounds(
-    block: ModelBlock, features: Floats, safe: Floats, known: bool, straight: bool, settings: Floats, memory: Floats,
+    block: Regression, features: Floats, safe: Floats, known: bool, straight: bool, settings: Floats, memory: Floats,
     bounds: Floats, work: Floats,
 ) -> None:  # fmt: skip
     """Write the bounds of any candidates; without `straight`, those of the ellipsoid except for the safe action."""
@@ -331,3 +335,50 @@ def compute_candidate_bounds(
             clip_new_candidates(block, features, settings, bounds, work)
     if block.anchored == 0:
         clip_safe_bounds(block, straight, settings, bounds)
+
+
+@kernel
+def fill_candidate_bounds(
+    layout: Ints, block: Regression, features: Floats, known: bool, settings: Floats, memory: Floats, bounds: Floats,
+    work: Floats,
+) -> None:  # fmt: skip
+    """Write the bounds of any candidates; they are curved along rays whose start is learned (`detail` is 0)."""
+    safe, straight = get_safe_action(layout, settings).features, block.detail == 1 or block.anchored == 1
+    compute_candidate_bounds(block, features, safe, known, straight, settings, memory, bounds, work)
+
+
+@kernel
+def adjust_per_candidate(layout: Ints, settings: Floats, bounds: Floats, mixes: int, samples: int) -> int:
+    """Clip the bounds at their ceilings, unless the rule does so itself."""
+    if samples != EVERY:
+        clip_at_ceilings(layout, settings, bounds, mixes > 0)
+    return 0
+
+
+@kernel
+def learn_candidate(
+    layout: Ints, block: Regression, action: Floats, index: int, cached_index: int, step: float, cached_only: bool,
+    observed: Floats, settings: Floats, memory: Floats, work: Floats,
+) -> None:  # fmt: skip
+    """Learn an outcome by the regression and by the candidate's own set."""
+    learn_ridge_block(layout, block, action, index, cached_index, step, cached_only, observed, settings, memory, work)
+    at_safe = is_same_action(action, get_safe_action(layout, settings).features)
+    learn_per_candidate(block, cached_index, step, at_safe, observed, settings)
+    tighten_by_ellipsoid(block, settings, work)
+
+
+@kernel
+def change_per_candidate(
+    layout: Ints, old: Regression, new: Regression, features: Floats, settings: Floats, memory: Floats, changed: Floats,
+    work: Floats,
+) -> None:  # fmt: skip
+    """Copy what was learned, and cache other candidates with sets of their own."""
+    change_ridge(layout, old, new, features, settings, memory, changed, work)
+    if features.shape[0] > 0:
+        start_per_candidate(new, features, settings, work)
+
+
+PER_CANDIDATE_RIDGE = RIDGE._replace(
+    name="stagewise.models.per_candidate:PER_CANDIDATE_RIDGE", bounds=fill_candidate_bounds, learn=learn_candidate,
+    change=change_per_candidate, adjust=adjust_per_candidate,
+)  # fmt: skip

@@ -6,13 +6,26 @@ little data to show it again.
 """
 
 import math
+from collections.abc import Iterator
+from typing import Any
 
-from stagewise.engine.compile import Floats, Ints, kernel
-from stagewise.engine.layout import LIMITS, ModelBlock, get_round_safe_action
-from stagewise.engine.limits import ALARM, SAFE_COST, encode_contradiction, get_ceiling
+from stagewise.engine.compile import Floats, Ints, as_python, kernel
+from stagewise.engine.layout import LIMITS, get_round_safe_action, get_safe_action
+from stagewise.engine.limits import ALARM, SAFE_COST, encode_contradiction, get_ceiling, is_same_action
+from stagewise.engine.model import REWARD
 from stagewise.engine.workspace import CENTRE, CROSS, HALF
 from stagewise.models.diagnostics import compute_max_deviation
-from stagewise.models.regression import SAFE_OBSERVATIONS, SQUARES, compute_radius, fill_image, get_ridge_assumptions
+from stagewise.models.regression import (
+    SAFE_OBSERVATIONS,
+    SQUARES,
+    Regression,
+    compute_radius,
+    fill_image,
+    get_ridge_assumptions,
+    learn_ridge,
+)
+from stagewise.models.regression_tests import check_regression
+from stagewise.models.ridge import RIDGE, RegressionDiagnostics
 
 CONTRADICTION_SENTINEL = 1e300  # marks a contradicted declaration in a sum of outcomes; no noise explains it
 
@@ -55,7 +68,7 @@ def apply_round_declaration(layout: Ints, settings: Floats, bounds: Floats, rewa
 
 
 @kernel
-def check_round_safe_action(block: ModelBlock, settings: Floats) -> int:
+def check_round_safe_action(block: Regression, settings: Floats) -> int:
     """Return the code of a cost whose outcomes at the safe actions exceed the declared bounds; 0: none."""
     tally, declared, k, alarm = block.tally, get_ridge_assumptions(block, settings), block.signals, settings[ALARM]
     for signal in range(k):
@@ -69,7 +82,7 @@ def check_round_safe_action(block: ModelBlock, settings: Floats) -> int:
 
 @kernel
 def record_round_safe_action(
-    layout: Ints, block: ModelBlock, at_safe: bool, settings: Floats, values: Floats, work: Floats
+    layout: Ints, block: Regression, at_safe: bool, settings: Floats, values: Floats, work: Floats
 ) -> None:
     """Add an outcome (k,) at the safe action to the sums, less the declared bound, and record a contradiction.
 
@@ -92,3 +105,42 @@ def record_round_safe_action(
                 mean += fit[i] * round_safe.features[i]
             if mean - compute_radius(block, settings, 0.0, signal) * width > most:
                 tally[SQUARES + k + signal] = CONTRADICTION_SENTINEL
+
+
+@kernel
+def check_per_round_ridge(layout: Ints, block: Regression, settings: Floats, memory: Floats, bounds: Floats) -> int:
+    """Return the code of a contradicted noise or declared bound; 0: none."""
+    found = check_regression(block, settings, memory, 0.0)
+    return found if found != 0 else check_round_safe_action(block, settings)
+
+
+@kernel
+def learn_per_round_ridge(
+    layout: Ints, block: Regression, action: Floats, index: int, cached_index: int, step: float, cached_only: bool,
+    observed: Floats, settings: Floats, memory: Floats, work: Floats,
+) -> None:  # fmt: skip
+    """Learn an outcome, and hold it against what is declared of the round's safe action."""
+    learn_ridge(block, action, cached_index, step, cached_only, observed, settings, memory, work)
+    at_safe = is_same_action(action, get_safe_action(layout, settings).features)
+    record_round_safe_action(layout, block, at_safe, settings, observed, work)
+
+
+@kernel
+def adjust_per_round(layout: Ints, settings: Floats, bounds: Floats, mixes: int, samples: int) -> int:
+    """Clip the bounds at what is declared of the round's safe action; return the code of a contradiction, or 0."""
+    return apply_round_declaration(layout, settings, bounds, samples != REWARD)
+
+
+class PerRoundDiagnostics(RegressionDiagnostics):
+    """Diagnostics of a regression whose safe action differs by round."""
+
+    def find_contradictions(self, block: Any, layout: Ints, settings: Floats, memory: Floats) -> Iterator[int]:
+        code = int(CHECK_ROUND_SAFE_ACTION(block, settings))
+        return iter([-code] if code else [])
+
+
+CHECK_ROUND_SAFE_ACTION = as_python(check_round_safe_action)
+PER_ROUND_RIDGE = RIDGE._replace(
+    name="stagewise.models.per_round_ridge:PER_ROUND_RIDGE", check=check_per_round_ridge, learn=learn_per_round_ridge,
+    adjust=adjust_per_round, diagnostics=PerRoundDiagnostics(), per_round=1,
+)  # fmt: skip

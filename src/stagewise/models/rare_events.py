@@ -29,18 +29,19 @@ import numpy as np
 
 from stagewise.engine.compile import Floats, Ints, as_python, kernel
 from stagewise.engine.layout import (
-    EVENT_SUMS,
-    RARE_EVENTS,
     ModelBlock,
-    count_feature_blocks,
-    feature_block_size,
-    get_table_capacity,
-    rare_events_size,
+    copy_values,
+    get_model_block,
+    get_posterior_scale,
+    get_safe_action,
+    pad_to_vector,
+    read_block_fields,
 )
 from stagewise.engine.limits import MODEL, encode_contradiction
+from stagewise.engine.model import Model
 from stagewise.engine.random import POSTERIOR, fill_normal
 from stagewise.engine.workspace import CENTRE, HALF, SAMPLED, clip_to_bounds
-from stagewise.models.diagnostics import ModelDiagnostics, register
+from stagewise.models.diagnostics import ModelDiagnostics
 from stagewise.models.model_block import ModelBlockSpec
 from stagewise.models.ridge import LinearModel
 
@@ -81,9 +82,34 @@ def solve_root(root: Floats, vector: Floats, image: Floats, solution: Floats) ->
     return form
 
 
+EVENT_SUMS = 8  # sums that are kept of a block of features
 ROWS, HITS, TOTAL, LOSS, DUE_HITS, DUE_ROWS, SQUARE, CONSTANT = range(EVENT_SUMS)  # SQUARE: the ellipsoid's radius²
 LOWEST_FORECAST, HIGHEST_FORECAST = 0.3, 3.0  # bounds of forecasts, in units of the rate so far
 FIRST_REFIT_ROWS = 32.0  # rows before the first fit of a block without events
+
+
+@kernel
+def count_feature_blocks(block: ModelBlock) -> int:
+    """Return the number of feature blocks."""
+    return block.detail
+
+
+@kernel
+def get_table_capacity(block: ModelBlock) -> int:
+    """Return the capacity of the event table."""
+    return block.radius
+
+
+@kernel
+def feature_block_size(size: int) -> int:
+    """Return the length of a block of features."""
+    return EVENT_SUMS + 4 * size + 2 * size * size
+
+
+@kernel
+def rare_events_size(size: int, blocks: int, capacity: int) -> int:
+    """Return the length of the memory of blocks of features and a table of events."""
+    return 1 + size * size + 2 * size + blocks * feature_block_size(size) + capacity * (size + 2)
 
 
 class RareEventsAssumptions(NamedTuple):
@@ -479,7 +505,73 @@ class RareEventsDiagnostics(ModelDiagnostics):
         return iter([-code] if code else [])
 
 
-register(RARE_EVENTS, RareEventsDiagnostics())
+def rare_events_memory_size(layout: Ints, index: int, candidates: int, capacity: int) -> int:
+    """Return the length of a block's memory."""
+    block = read_block_fields(layout, index)
+    return int(pad_to_vector(rare_events_size(block.size, block.detail, block.radius)))
+
+
+@kernel
+def start_rare_events_block(layout: Ints, block: ModelBlock, settings: Floats, memory: Floats, work: Floats) -> None:
+    """Write the sets without data."""
+    start_rare_events(block, settings, memory)
+
+
+@kernel
+def fill_rare_events_bounds(
+    layout: Ints, block: ModelBlock, features: Floats, known: bool, settings: Floats, memory: Floats, bounds: Floats,
+    work: Floats,
+) -> None:  # fmt: skip
+    """Write the bounds of any candidates, and of the safe action."""
+    compute_rare_events_bounds(block, features, get_safe_action(layout, settings).features, settings, memory, bounds)
+
+
+@kernel
+def check_rare_events_block(layout: Ints, block: ModelBlock, settings: Floats, memory: Floats, bounds: Floats) -> int:
+    """Return the code of a contradiction, or 0."""
+    return check_rare_events(block, memory)
+
+
+@kernel
+def learn_rare_events_block(
+    layout: Ints, block: ModelBlock, action: Floats, index: int, cached_index: int, step: float, cached_only: bool,
+    observed: Floats, settings: Floats, memory: Floats, work: Floats,
+) -> None:  # fmt: skip
+    """Learn the outcome of an action."""
+    learn_rare_events(block, action, observed, settings, memory)
+
+
+@kernel
+def widen_rare_events(layout: Ints, old: ModelBlock, new: ModelBlock, memory: Floats, changed: Floats) -> None:
+    """Copy everything."""
+    size = rare_events_size(old.size, count_feature_blocks(old), get_table_capacity(old))
+    copy_values(memory, old.memory, changed, new.memory, size)
+
+
+@kernel
+def change_rare_events(
+    layout: Ints, old: ModelBlock, new: ModelBlock, features: Floats, settings: Floats, memory: Floats, changed: Floats,
+    work: Floats,
+) -> None:  # fmt: skip
+    """Copy everything: nothing is cached."""
+    widen_rare_events(layout, old, new, memory, changed)
+
+
+@kernel
+def sample_rare_events(
+    layout: Ints, block: ModelBlock, features: Floats, known: bool, settings: Floats, memory: Floats, bounds: Floats,
+    seed: int, run: int, round_: int, work: Floats,
+) -> None:  # fmt: skip
+    """Write a posterior draw of every candidate's mean."""
+    safe, scale = get_safe_action(layout, settings).features, get_posterior_scale(settings)
+    draw_rare_events(block, features, safe, scale, settings, memory, bounds, seed, run, round_, work)
+
+
+RARE_EVENTS = Model(
+    "stagewise.models.rare_events:RARE_EVENTS", get_model_block, rare_events_memory_size, start_rare_events_block,
+    fill_rare_events_bounds, check_rare_events_block, learn_rare_events_block, change_rare_events, widen_rare_events,
+    sample_rare_events, diagnostics=RareEventsDiagnostics(),
+)  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -496,9 +588,9 @@ class RareEventsModel(LinearModel):
         for signal in range(1, len(self.names)):
             known = 0.0 if self.costs is None else float(self.costs[signal - 1])
             size = self.safe.size // self.blocks
-            integers = (RARE_EVENTS, signal, 1, size, TABLE, int(self.costs is not None), 0, self.blocks, 0)
+            integers = (signal, 1, size, TABLE, int(self.costs is not None), 0, self.blocks, 0)
             declared = (self.norm_bound[signal], self.confidence[signal], self.guesses[signal - 1])
-            yield ModelBlockSpec(integers, np.array([*declared, self.ceilings[signal - 1], known]))
+            yield ModelBlockSpec(RARE_EVENTS, integers, np.array([*declared, self.ceilings[signal - 1], known]))
 
     def learned_bounds(self, size: float) -> Floats:
         """Return what S leaves for the learned part of the reward; a known cost leaves its S unchanged."""

@@ -27,7 +27,7 @@ import math
 from typing import Literal, NamedTuple, get_args
 
 from stagewise.engine.compile import Floats, distinct, kernel
-from stagewise.engine.layout import ModelBlock
+from stagewise.engine.layout import ELSEWHERE, UNIT_RANGE, ModelBlock, pad_to_vector
 from stagewise.engine.workspace import BLOCK, CENTRE, CROSS, HALF
 
 Radius = Literal["joint", "logdet", "paper"]
@@ -55,7 +55,54 @@ def radius(
 
 
 LOG_DET, OBSERVATIONS, SAFE_OBSERVATIONS, SQUARES = 0, 1, 2, 3  # in the tally
-AT_SAFE, ELSEWHERE = -1, -2  # in place of the index of the cached candidate whose ray contains an observed action
+
+
+class Regression(NamedTuple):
+    """A block of k signals that are regressed together, with views of its memory."""
+
+    first: int
+    signals: int  # k
+    size: int  # n: learned coordinates, or the capacity for basis points
+    radius: int  # kind of radius
+    anchored: int
+    reflected: int
+    detail: int
+    per_candidate: int
+    settings: int
+    memory: int
+    cached: int  # number of cached candidates, the safe action last; 0: none
+    width: int  # F, the same, padded
+    tally: Floats  # (3 + 2k,)
+    learned: Floats  # (n + k, n)
+    rows: Floats  # (n + k + 1, F)
+    sets: Floats  # per-candidate sets, row after row (see `models.per_candidate`)
+
+
+@kernel
+def tally_size(count: int) -> int:
+    """Return the number of sums that a regression of k signals keeps."""
+    return 3 + 2 * count
+
+
+@kernel
+def count_cached_rows(size: int, count: int, per_candidate: int) -> int:
+    """Return the number of values that a regression keeps of every cached candidate."""
+    own = (1 + 3 * count if per_candidate > 0 else 0) + (2 + count if per_candidate == UNIT_RANGE else 0)
+    return size + count + 1 + own
+
+
+@kernel
+def build_regression(block: ModelBlock, size: int, cached: int, memory: Floats) -> Regression:
+    """Return the regression of a block, with n coordinates and this many cached candidates."""
+    k, width, at = block.signals, pad_to_vector(cached), block.memory
+    sets, learned = at + (size + k + 1) * width, at + count_cached_rows(size, k, block.per_candidate) * width
+    tally = learned + (size + k) * size
+    return Regression(
+        block.first, k, size, block.radius, block.anchored, block.reflected, block.detail, block.per_candidate,
+        block.settings, at, cached, width, memory[tally : tally + tally_size(k)],
+        memory[learned:tally].reshape(size + k, size), memory[at:sets].reshape(size + k + 1, width),
+        memory[sets:learned],
+    )  # fmt: skip
 
 
 class RidgeAssumptions(NamedTuple):
@@ -89,7 +136,7 @@ class RidgeStatistics(NamedTuple):
 
 
 @kernel
-def get_ridge_statistics(block: ModelBlock) -> RidgeStatistics:
+def get_ridge_statistics(block: Regression) -> RidgeStatistics:
     """Return the statistics of a regression."""
     n, k, tally = block.size, block.signals, block.tally
     return RidgeStatistics(
@@ -99,7 +146,7 @@ def get_ridge_statistics(block: ModelBlock) -> RidgeStatistics:
 
 
 @kernel
-def get_ridge_assumptions(block: ModelBlock, settings: Floats) -> RidgeAssumptions:
+def get_ridge_assumptions(block: Regression, settings: Floats) -> RidgeAssumptions:
     """Return the assumptions about a block's signals, as views of the settings."""
     at, k = block.settings + 3 + block.reflected * (block.size + 1), block.signals
     return RidgeAssumptions(
@@ -109,7 +156,7 @@ def get_ridge_assumptions(block: ModelBlock, settings: Floats) -> RidgeAssumptio
 
 
 @kernel
-def get_coordinate_frame(block: ModelBlock, settings: Floats) -> CoordinateFrame:
+def get_coordinate_frame(block: Regression, settings: Floats) -> CoordinateFrame:
     """Return how a block maps actions to coordinates (see `fill_coordinates`)."""
     at = block.settings
     end = at + 3 + block.reflected * (block.size + 1)
@@ -117,7 +164,7 @@ def get_coordinate_frame(block: ModelBlock, settings: Floats) -> CoordinateFrame
 
 
 @kernel
-def fill_coordinates(block: ModelBlock, settings: Floats, features: Floats, coordinates: Floats) -> float:
+def fill_coordinates(block: Regression, settings: Floats, features: Floats, coordinates: Floats) -> float:
     """Write z for one action x, and return the share <x, x₀>/‖x₀‖² of the known value that it carries."""
     n = block.size
     if block.reflected == 0:
@@ -133,7 +180,7 @@ def fill_coordinates(block: ModelBlock, settings: Floats, features: Floats, coor
 
 
 @kernel
-def start_ridge(block: ModelBlock, settings: Floats, memory: Floats) -> None:
+def start_ridge(block: Regression, settings: Floats, memory: Floats) -> None:
     """Write V = λI into an empty memory."""
     for i in range(block.size):
         block.learned[i, i] = 1.0 / math.sqrt(settings[block.settings])
@@ -239,7 +286,7 @@ def update_root(learned: Floats, rows: Floats, image: Floats, cached_only: bool,
 @kernel
 @distinct
 def update_estimates(
-    block: ModelBlock, size: int, cached_only: bool, after: float, errors: Floats, gain: Floats, pulls: Floats
+    block: Regression, size: int, cached_only: bool, after: float, errors: Floats, gain: Floats, pulls: Floats
 ) -> None:
     """Update the fits and the cached estimates by the prediction errors, and add to the sums.
 
@@ -262,7 +309,7 @@ def update_estimates(
 
 @kernel
 def learn_ridge(
-    block: ModelBlock, features: Floats, index: int, step: float, cached_only: bool, values: Floats,
+    block: Regression, features: Floats, index: int, step: float, cached_only: bool, values: Floats,
     settings: Floats, memory: Floats, work: Floats,
 ) -> None:  # fmt: skip
     """Learn the outcome (k,) of the action x; `work` is (3n + F + k,).
@@ -306,7 +353,7 @@ def learn_ridge(
 
 @kernel
 def cache_ridge(
-    block: ModelBlock, features: Floats, safe: Floats, settings: Floats, memory: Floats, work: Floats
+    block: Regression, features: Floats, safe: Floats, settings: Floats, memory: Floats, work: Floats
 ) -> None:
     """Write the cached values of M candidates and of the safe action; `work` is (n,)."""
     n, k, known = block.size, block.signals, get_ridge_assumptions(block, settings).known
@@ -334,7 +381,7 @@ def cache_ridge(
 @kernel
 @distinct
 def gather_columns(
-    block: ModelBlock,
+    block: Regression,
     features: Floats,
     settings: Floats,
     known: Floats,
@@ -454,7 +501,7 @@ def fill_squared_widths(
 
 @kernel
 def compute_ridge_bounds(
-    block: ModelBlock, features: Floats, safe: Floats, settings: Floats, memory: Floats, bounds: Floats, work: Floats
+    block: Regression, features: Floats, safe: Floats, settings: Floats, memory: Floats, bounds: Floats, work: Floats
 ) -> None:
     """Write the bounds of any candidates, and of the safe action; `work` is (bounds_work_size,)."""
     n, k, count, known = block.size, block.signals, features.shape[0], get_ridge_assumptions(block, settings).known
@@ -493,7 +540,7 @@ def compute_ridge_bounds(
 @kernel
 @distinct
 def compute_cached_ridge_bounds(
-    block: ModelBlock, settings: Floats, memory: Floats, bounds: Floats, work: Floats
+    block: Regression, settings: Floats, memory: Floats, bounds: Floats, work: Floats
 ) -> None:
     """Write the bounds of the cached candidates, and of the safe action; `work` is (2F,), F = K + 1 padded."""
     n, k, row, rows, width = block.size, block.signals, block.cached, block.rows, block.width
@@ -518,7 +565,7 @@ def compute_cached_ridge_bounds(
 
 
 @kernel
-def compute_radius(block: ModelBlock, settings: Floats, neglected: float, signal: int) -> float:
+def compute_radius(block: Regression, settings: Floats, neglected: float, signal: int) -> float:
     """Return β of a signal plus S times `neglected`, the √Σρ that a reproducing kernel's basis leaves out."""
     at, tally, declared = block.settings, block.tally, get_ridge_assumptions(block, settings)
     noise, bound, confidence = declared.noise[signal], declared.bound[signal], declared.confidence[signal]
@@ -529,7 +576,7 @@ def compute_radius(block: ModelBlock, settings: Floats, neglected: float, signal
 
 @kernel
 def fill_half_widths(
-    block: ModelBlock, settings: Floats, neglected: float, forms: Floats, crosses: Floats, bounds: Floats
+    block: Regression, settings: Floats, neglected: float, forms: Floats, crosses: Floats, bounds: Floats
 ) -> None:
     """Turn squared widths into half-widths β ‖x‖ and crosses into β² <x, V⁻¹x₀>, for every signal of the block."""
     for candidate in range(forms.size):
@@ -543,7 +590,7 @@ def fill_half_widths(
 
 
 @kernel
-def fill_crosses(block: ModelBlock, settings: Floats, neglected: float, crosses: Floats, bounds: Floats) -> None:
+def fill_crosses(block: Regression, settings: Floats, neglected: float, crosses: Floats, bounds: Floats) -> None:
     """Write β² <x, V⁻¹x₀> for every signal of the block."""
     for signal in range(block.signals):
         beta, cross = compute_radius(block, settings, neglected, signal), bounds[block.first + signal, CROSS]

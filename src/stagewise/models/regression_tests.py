@@ -11,7 +11,6 @@ from collections.abc import Iterator
 import numpy as np
 
 from stagewise.engine.compile import Floats, as_python, kernel
-from stagewise.engine.layout import ModelBlock
 from stagewise.engine.limits import ALARM, NOISE, SAFE_COST, encode_contradiction
 from stagewise.models.diagnostics import (
     LEAST_RATIO,
@@ -26,6 +25,7 @@ from stagewise.models.regression import (
     OBSERVATIONS,
     SAFE_OBSERVATIONS,
     SQUARES,
+    Regression,
     get_coordinate_frame,
     get_ridge_assumptions,
     get_ridge_statistics,
@@ -40,7 +40,7 @@ def compute_certain_noise(squares: float, bound: float, ridge: float, neglected:
 
 
 @kernel
-def check_regression(block: ModelBlock, settings: Floats, memory: Floats, neglected: float) -> int:
+def check_regression(block: Regression, settings: Floats, memory: Floats, neglected: float) -> int:
     """Return the code of the first contradicted noise, or value at the safe action, of a regression's cost; 0: none.
 
     `neglected` is √Σρ of what a reproducing kernel's basis leaves out.
@@ -65,7 +65,7 @@ def check_regression(block: ModelBlock, settings: Floats, memory: Floats, neglec
 
 
 @kernel
-def record_safe_outcome(block: ModelBlock, settings: Floats, memory: Floats, values: Floats) -> None:
+def record_safe_outcome(block: Regression, settings: Floats, memory: Floats, values: Floats) -> None:
     """Add an outcome (k,) at the safe action to the sums, less the known values."""
     tally, known = block.tally, get_ridge_assumptions(block, settings).known
     tally[SAFE_OBSERVATIONS] += 1.0
@@ -83,7 +83,7 @@ SHARES = np.linspace(0.1, 0.9, 9)
 LOG_TWO = math.log(2.0)  # earlier and later sets share the error
 
 
-def build_evidence(block: ModelBlock, settings: Floats, signal: int, neglected: float = 0.0) -> Evidence:
+def build_evidence(block: Regression, settings: Floats, signal: int, neglected: float = 0.0) -> Evidence:
     """Return the statistics of one of a regression's signals."""
     observed, declared = GET_STATISTICS(block), GET_ASSUMPTIONS(block, settings)
     squares = compute_certain_noise(
@@ -96,7 +96,7 @@ def build_evidence(block: ModelBlock, settings: Floats, signal: int, neglected: 
     return Evidence(float(observed.observations), *fields)
 
 
-def compute_regression_sums(block: ModelBlock, settings: Floats, key: str) -> Sums:
+def compute_regression_sums(block: Regression, settings: Floats, key: str) -> Sums:
     """Return the sums of one regression that a mark stores: Σ zzᵀ and Σ yz."""
     observed = GET_STATISTICS(block)
     root = np.linalg.inv(np.tril(observed.root))
@@ -109,7 +109,7 @@ def compute_regression_sums(block: ModelBlock, settings: Floats, key: str) -> Su
 
 
 def find_regression_changes(
-    block: ModelBlock, settings: Floats, early: Sums, late: Sums, key: str, alarm: float
+    block: Regression, settings: Floats, early: Sums, late: Sums, key: str, alarm: float
 ) -> Iterator[MeanChange]:
     """Yield the signals whose earlier and later ellipsoids are disjoint."""
     declared, ridge = GET_ASSUMPTIONS(block, settings), FRAME(block, settings).ridge

@@ -13,31 +13,54 @@ from typing import NamedTuple
 import numpy as np
 
 from stagewise.engine.compile import Floats, Ints, as_python, distinct, kernel
-from stagewise.engine.layout import FEATURES, LIMITS, PER_ROUND_SAFE, RIDGE, SAMPLING, ModelBlock, get_reward_range
-from stagewise.engine.limits import COST_SCALE, get_limit, get_threshold, has_switch
+from stagewise.engine.layout import (
+    CACHED,
+    FEATURES,
+    LIMITS,
+    MODEL_BLOCKS,
+    SAMPLING,
+    copy_values,
+    get_model_block,
+    get_posterior_scale,
+    get_reward_range,
+    get_safe_action,
+    pad_to_vector,
+    read_block_fields,
+)
+from stagewise.engine.limits import COST_SCALE, get_limit, get_threshold, is_same_action
+from stagewise.engine.model import Model
 from stagewise.engine.random import POLICY, POSTERIOR, fill_normal
 from stagewise.engine.workspace import CENTRE, HALF, SAMPLED, clip_to_bounds
-from stagewise.models.diagnostics import Evidence, Marks, MeanChange, ModelDiagnostics, Sums, register, split_at_marks
-from stagewise.models.model_block import (
-    ModelBlockSpec,
-    RegressionModel,
-    build_known_values,
-    iter_model_blocks,
-    split_regressions,
-)
-from stagewise.models.per_round_ridge import check_round_safe_action
+from stagewise.models.diagnostics import Evidence, Marks, MeanChange, ModelDiagnostics, Sums, split_at_marks
+from stagewise.models.model_block import ModelBlockSpec, RegressionModel, build_known_values, split_regressions
 from stagewise.models.regression import (
     OBSERVATIONS,
     PAPER,
     RADII,
+    Regression,
+    build_regression,
+    cache_ridge,
+    compute_cached_ridge_bounds,
     compute_radius,
+    compute_ridge_bounds,
+    count_cached_rows,
     fill_coordinates,
     get_coordinate_frame,
     get_ridge_assumptions,
     get_ridge_statistics,
+    learn_ridge,
     radius,
+    start_ridge,
+    tally_size,
 )
-from stagewise.models.regression_tests import LARGEST, build_evidence, compute_regression_sums, find_regression_changes
+from stagewise.models.regression_tests import (
+    LARGEST,
+    build_evidence,
+    check_regression,
+    compute_regression_sums,
+    find_regression_changes,
+    record_safe_outcome,
+)
 from stagewise.problem.errors import ErrorCode, InvalidProblem
 
 GET_ASSUMPTIONS, FRAME, GET_STATISTICS = (
@@ -45,7 +68,6 @@ GET_ASSUMPTIONS, FRAME, GET_STATISTICS = (
     as_python(get_coordinate_frame),
     as_python(get_ridge_statistics),
 )
-HAS_SWITCH, CHECK_ROUND_SAFE_ACTION = as_python(has_switch), as_python(check_round_safe_action)
 
 
 class RegressionDiagnostics(ModelDiagnostics):
@@ -53,97 +75,28 @@ class RegressionDiagnostics(ModelDiagnostics):
 
     checks_safe_value = True
 
-    def tests_noise(self, block: ModelBlock) -> bool:
+    def tests_noise(self, block: Regression) -> bool:
         return True
 
-    def get_evidence(self, block: ModelBlock, layout: Ints, settings: Floats, memory: Floats, signal: int) -> Evidence:
+    def get_evidence(self, block: Regression, layout: Ints, settings: Floats, memory: Floats, signal: int) -> Evidence:
         return build_evidence(block, settings, signal)
 
-    def find_contradictions(self, block: ModelBlock, layout: Ints, settings: Floats, memory: Floats) -> Iterator[int]:
-        code = int(CHECK_ROUND_SAFE_ACTION(block, settings)) if HAS_SWITCH(layout, PER_ROUND_SAFE) else 0
-        return iter([-code] if code else [])
-
-    def get_sums(self, block: ModelBlock, settings: Floats, memory: Floats, key: str) -> Sums | None:
+    def get_sums(self, block: Regression, settings: Floats, memory: Floats, key: str) -> Sums | None:
         return compute_regression_sums(block, settings, key) if block.size <= LARGEST else None
 
-    def count(self, block: ModelBlock, settings: Floats, memory: Floats) -> float | None:
+    def count(self, block: Regression, settings: Floats, memory: Floats) -> float | None:
         return float(GET_STATISTICS(block).observations) if block.size <= LARGEST else None
 
     def moved(
-        self, block: ModelBlock, settings: Floats, memory: Floats, marks: Marks, key: str, alarms: Sequence[float]
+        self, block: Regression, settings: Floats, memory: Floats, marks: Marks, key: str, alarms: Sequence[float]
     ) -> Iterator[MeanChange]:
         for early, late, alarm in split_at_marks(marks, alarms):
             yield from find_regression_changes(block, settings, early, late, key, alarm)
 
 
-register(RIDGE, RegressionDiagnostics())
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class LinearModel(RegressionModel):
-    """The assumptions about linear signals."""
-
-    action_bound: float  # L
-    radius: str
-    per_candidate: int = 0  # kind of per-candidate sets (`kernels.layout`); 0: none
-    per_candidate_ends: Floats | None = None  # (3, 1 + m) their settings (`kernels.models.per_candidate`)
-    separate_models: bool = False  # whether every signal has a regression of its own
-
-    def build_blocks(self) -> Iterator[ModelBlockSpec]:
-        """Yield the regressions."""
-        known = self.reward is not None, self.costs is not None
-        for first, last, anchored in split_regressions(len(self.names), *known, self.separate_models):
-            yield self.build_block(first, last, anchored)
-
-    def build_block(self, first: int, last: int, known: bool) -> ModelBlockSpec:
-        """Return the regression of signals `first` to `last`."""
-        size, kind = float(np.linalg.norm(self.safe)), RADII.index(self.radius)
-        reflected = known and size > 0.0
-        n = self.safe.size - int(reflected)
-        if kind == PAPER and n < 2:
-            signal = "cost" if first else "reward"
-            raise InvalidProblem(
-                ErrorCode.UNSUPPORTED,
-                "radius='paper' needs two or more unknown directions, and the {signal} has {n} (see "
-                "`stagewise help errata`); use radius='joint' or 'logdet'",
-                signal=signal,
-                n=n,
-            )
-        reflector, unit = self.reflection(size) if reflected else (np.empty(0), 0.0)
-        values = build_known_values(self.reward, self.costs, len(self.names))
-        declared = (self.noise, self.learned_bounds(size), self.confidence, values if known else np.zeros(values.size))
-        numbers = [np.array([self.ridge, self.action_bound, unit]), reflector, *(row[first:last] for row in declared)]
-        if self.per_candidate_ends is not None:
-            numbers += [row[first:last] for row in self.per_candidate_ends]
-        return ModelBlockSpec(
-            (RIDGE, first, last - first, n, kind, int(known), int(reflected), 0, self.per_candidate),
-            np.concatenate(numbers),
-        )
-
-    def radii(self, size: int, log_det: float, count: float) -> Floats:
-        """Return β of every signal after `count` observations of n learned coordinates."""
-        kind, energy = RADII.index(self.radius), count * self.action_bound**2
-        bounds = self.learned_bounds(float(np.linalg.norm(self.safe)))
-        rows = zip(self.noise, bounds, self.confidence, strict=True)
-        return np.array([radius(kind, r, s, self.ridge, c, log_det, size, energy) for r, s, c in rows])
-
-    def reflection(self, size: float) -> tuple[Floats, float]:
-        """Return w of the reflection with H e₀ = −sign e_d, and the factor from Hx's last entry to <x, e₀>."""
-        reflector = self.safe / size
-        sign = math.copysign(1.0, reflector[-1])  # the sign that avoids cancellation
-        reflector[-1] += sign
-        reflector /= np.linalg.norm(reflector)
-        return reflector, -sign / size
-
-    def learned_bounds(self, size: float) -> Floats:
-        """Return what S leaves for the learned directions; the paper's radius uses all of it."""
-        remaining = self.compute_remaining_bounds(size, "needs a parameter of norm {}")
-        return self.norm_bound.copy() if self.radius == "paper" else remaining
-
-
 @kernel
 def draw_ridge(
-    block: ModelBlock, features: Floats, safe: Floats, known: bool, posterior_scale: float, settings: Floats,
+    block: Regression, features: Floats, safe: Floats, known: bool, posterior_scale: float, settings: Floats,
     bounds: Floats, seed: int, run: int, round_: int, work: Floats,
 ) -> None:  # fmt: skip
     """Write a posterior draw of every candidate's mean, and of the safe action's; `known`: the candidates are cached.
@@ -214,7 +167,7 @@ def compute_inflation(layout: Ints, settings: Floats, bounds: Floats, size: int)
 @kernel
 @distinct
 def sample_reward(
-    layout: Ints, block: ModelBlock, features: Floats, safe: Floats, known: bool, settings: Floats, memory: Floats,
+    layout: Ints, block: Regression, features: Floats, safe: Floats, known: bool, settings: Floats, memory: Floats,
     bounds: Floats, seed: int, run: int, round_: int, work: Floats,
 ) -> None:  # fmt: skip
     """Move the rewards from θ̂ to a sampled θ̃ and treat them as known; `known`: the candidates are cached.
@@ -256,7 +209,7 @@ def sample_reward(
 
 @kernel
 def shift_rewards(
-    block: ModelBlock, features: Floats, safe: Floats, settings: Floats, learned: Floats, no_data: bool,
+    block: Regression, features: Floats, safe: Floats, settings: Floats, learned: Floats, no_data: bool,
     draws: Floats, shift: Floats, coordinates: Floats, centre: Floats,
 ) -> None:  # fmt: skip
     """Move the estimated rewards by <z, shift>.
@@ -270,6 +223,175 @@ def shift_rewards(
         for i in range(block.size):
             along = learned[i, i] * coordinates[i] * draws[i] if no_data else coordinates[i] * shift[i]
             centre[candidate] += along
+
+
+@kernel
+def view_ridge(layout: Ints, memory: Floats, index: int) -> Regression:
+    """Return the regression of a block."""
+    block, cached = get_model_block(layout, memory, index), int(memory[CACHED])
+    return build_regression(block, block.size, cached + 1 if cached > 0 else 0, memory)
+
+
+def ridge_size(layout: Ints, index: int, candidates: int, capacity: int) -> int:
+    """Return the length of a regression's memory."""
+    block = read_block_fields(layout, index)
+    k, n, width = block.signals, block.size, pad_to_vector(candidates + 1 if candidates > 0 else 0)
+    return int(pad_to_vector(tally_size(k) + (n + k) * n + count_cached_rows(n, k, block.per_candidate) * width))
+
+
+@kernel
+def start_ridge_block(layout: Ints, block: Regression, settings: Floats, memory: Floats, work: Floats) -> None:
+    """Write V = λI."""
+    start_ridge(block, settings, memory)
+
+
+@kernel
+def fill_ridge_bounds(
+    layout: Ints, block: Regression, features: Floats, known: bool, settings: Floats, memory: Floats, bounds: Floats,
+    work: Floats,
+) -> None:  # fmt: skip
+    """Write the bounds of any candidates, and of the safe action; `known`: the candidates are cached."""
+    if known:
+        compute_cached_ridge_bounds(block, settings, memory, bounds, work)
+    else:
+        compute_ridge_bounds(
+            block, features, get_safe_action(layout, settings).features, settings, memory, bounds, work
+        )
+
+
+@kernel
+def check_ridge(layout: Ints, block: Regression, settings: Floats, memory: Floats, bounds: Floats) -> int:
+    """Return the code of a contradicted noise, or value at the safe action; 0: none."""
+    return check_regression(block, settings, memory, 0.0)
+
+
+@kernel
+def learn_ridge_block(
+    layout: Ints, block: Regression, action: Floats, index: int, cached_index: int, step: float, cached_only: bool,
+    observed: Floats, settings: Floats, memory: Floats, work: Floats,
+) -> None:  # fmt: skip
+    """Learn an outcome; at the safe action it counts against the known values too."""
+    learn_ridge(block, action, cached_index, step, cached_only, observed, settings, memory, work)
+    if is_same_action(action, get_safe_action(layout, settings).features):
+        record_safe_outcome(block, settings, memory, observed)
+
+
+@kernel
+def change_ridge(
+    layout: Ints, old: Regression, new: Regression, features: Floats, settings: Floats, memory: Floats, changed: Floats,
+    work: Floats,
+) -> None:  # fmt: skip
+    """Copy what was learned, and cache other candidates."""
+    n, k = old.size, old.signals
+    rows = count_cached_rows(n, k, old.per_candidate)
+    source, target = old.memory + rows * old.width, new.memory + rows * new.width
+    copy_values(memory, source, changed, target, (n + k) * n + tally_size(k))
+    if features.shape[0] > 0:
+        cache_ridge(new, features, get_safe_action(layout, settings).features, settings, changed, work)
+
+
+@kernel
+def widen_ridge(layout: Ints, old: Regression, new: Regression, memory: Floats, changed: Floats) -> None:
+    """Copy everything."""
+    n, k = old.size, old.signals
+    size = tally_size(k) + (n + k) * n + count_cached_rows(n, k, old.per_candidate) * old.width
+    copy_values(memory, old.memory, changed, new.memory, size)
+
+
+@kernel
+def sample_ridge(
+    layout: Ints, block: Regression, features: Floats, known: bool, settings: Floats, memory: Floats, bounds: Floats,
+    seed: int, run: int, round_: int, work: Floats,
+) -> None:  # fmt: skip
+    """Write a posterior draw of every candidate's mean."""
+    safe, scale = get_safe_action(layout, settings).features, get_posterior_scale(settings)
+    draw_ridge(block, features, safe, known, scale, settings, bounds, seed, run, round_, work)
+
+
+@kernel
+def sample_ridge_reward(
+    layout: Ints, block: Regression, features: Floats, known: bool, settings: Floats, memory: Floats, bounds: Floats,
+    seed: int, run: int, round_: int, work: Floats,
+) -> None:  # fmt: skip
+    """Sample the reward, if this block has it."""
+    if block.first == 0:
+        safe = get_safe_action(layout, settings).features
+        sample_reward(layout, block, features, safe, known, settings, memory, bounds, seed, run, round_, work)
+
+
+RIDGE = Model(
+    "stagewise.models.ridge:RIDGE", view_ridge, ridge_size, start_ridge_block, fill_ridge_bounds, check_ridge,
+    learn_ridge_block, change_ridge, widen_ridge, sample_ridge, sample_ridge_reward,
+    diagnostics=RegressionDiagnostics(), caches=1,
+)  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LinearModel(RegressionModel):
+    """The assumptions about linear signals."""
+
+    action_bound: float  # L
+    radius: str
+    model: Model = RIDGE
+    straight: int = 0  # 1: per-candidate bounds are straight between the safe action and a candidate
+    per_candidate: int = 0  # kind of per-candidate sets (`kernels.layout`); 0: none
+    per_candidate_ends: Floats | None = None  # (3, 1 + m) their settings (`kernels.models.per_candidate`)
+    separate_models: bool = False  # whether every signal has a regression of its own
+
+    def build_blocks(self) -> Iterator[ModelBlockSpec]:
+        """Yield the regressions."""
+        known = self.reward is not None, self.costs is not None
+        for first, last, anchored in split_regressions(len(self.names), *known, self.separate_models):
+            yield self.build_block(first, last, anchored)
+
+    def build_block(self, first: int, last: int, known: bool) -> ModelBlockSpec:
+        """Return the regression of signals `first` to `last`."""
+        size, kind = float(np.linalg.norm(self.safe)), RADII.index(self.radius)
+        reflected = known and size > 0.0
+        n = self.safe.size - int(reflected)
+        if kind == PAPER and n < 2:
+            signal = "cost" if first else "reward"
+            raise InvalidProblem(
+                ErrorCode.UNSUPPORTED,
+                "radius='paper' needs two or more unknown directions, and the {signal} has {n} (see "
+                "`stagewise help errata`); use radius='joint' or 'logdet'",
+                signal=signal,
+                n=n,
+            )
+        reflector, unit = self.reflection(size) if reflected else (np.empty(0), 0.0)
+        values = build_known_values(self.reward, self.costs, len(self.names))
+        declared = (self.noise, self.learned_bounds(size), self.confidence, values if known else np.zeros(values.size))
+        numbers = [np.array([self.ridge, self.action_bound, unit]), reflector, *(row[first:last] for row in declared)]
+        if self.per_candidate_ends is not None:
+            numbers += [row[first:last] for row in self.per_candidate_ends]
+        return ModelBlockSpec(
+            self.model,
+            (first, last - first, n, kind, int(known), int(reflected), self.straight, self.per_candidate),
+            np.concatenate(numbers),
+        )
+
+    def radii(self, size: int, log_det: float, count: float) -> Floats:
+        """Return β of every signal after `count` observations of n learned coordinates."""
+        kind, energy = RADII.index(self.radius), count * self.action_bound**2
+        bounds = self.learned_bounds(float(np.linalg.norm(self.safe)))
+        rows = zip(self.noise, bounds, self.confidence, strict=True)
+        return np.array([radius(kind, r, s, self.ridge, c, log_det, size, energy) for r, s, c in rows])
+
+    def reflection(self, size: float) -> tuple[Floats, float]:
+        """Return w of the reflection with H e₀ = −sign e_d, and the factor from Hx's last entry to <x, e₀>."""
+        reflector = self.safe / size
+        sign = math.copysign(1.0, reflector[-1])  # the sign that avoids cancellation
+        reflector[-1] += sign
+        reflector /= np.linalg.norm(reflector)
+        return reflector, -sign / size
+
+    def learned_bounds(self, size: float) -> Floats:
+        """Return what S leaves for the learned directions; the paper's radius uses all of it."""
+        remaining = self.compute_remaining_bounds(size, "needs a parameter of norm {}")
+        return self.norm_bound.copy() if self.radius == "paper" else remaining
+
+
+VIEW_RIDGE = as_python(view_ridge)
 
 
 class RegressionConfidenceSet(NamedTuple):
@@ -294,7 +416,8 @@ class LinearConfidenceSet(NamedTuple):
 def build_confidence_set(layout: Ints, settings: Floats, memory: Floats) -> LinearConfidenceSet:
     """Return the confidence sets of a linear policy from its settings and memory."""
     found = [
-        build_regression_set(block, settings, int(layout[FEATURES])) for block in iter_model_blocks(layout, memory)
+        build_regression_set(VIEW_RIDGE(layout, memory, index), settings, int(layout[FEATURES]))
+        for index in range(layout[MODEL_BLOCKS])
     ]
     first, last = found[0], found[-1]
     if first is last:
@@ -306,7 +429,7 @@ def build_confidence_set(layout: Ints, settings: Floats, memory: Floats) -> Line
     )
 
 
-def build_regression_set(block: ModelBlock, settings: Floats, d: int) -> RegressionConfidenceSet:
+def build_regression_set(block: Regression, settings: Floats, d: int) -> RegressionConfidenceSet:
     """Return the confidence set of one block: with z = Z x, e = Zᵀθ̂ + the known share, and W = T Z."""
     declared, frame, n, statistics = (
         GET_ASSUMPTIONS(block, settings),

@@ -13,29 +13,45 @@ features are as in `models.per_action_ridge`.
 """
 
 import math
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
-from stagewise.engine.compile import Floats, Ints, kernel
+import numpy as np
+
+from stagewise.engine.compile import Floats, Ints, as_python, kernel
 from stagewise.engine.layout import (
     CAPACITY,
-    CELL_SIZE,
-    MODEL_BLOCKS,
     SAFE_INDEX,
-    SEGMENT_RATES,
-    SLOT_HEADER_SIZE,
     ModelBlock,
     get_model_block,
-    get_segment_column,
-    slot_size,
+    get_posterior_scale,
+    pad_to_vector,
+    read_block_fields,
 )
-from stagewise.engine.limits import get_limit
+from stagewise.engine.limits import ALARM, get_limit
+from stagewise.engine.model import Model, cache_nothing, start_with_zeros
 from stagewise.engine.random import POSTERIOR, normal
 from stagewise.engine.workspace import CENTRE, ESTIMATE, HALF, SAMPLED, clip_to_bounds
+from stagewise.models.diagnostics import Evidence, Marks, MeanChange, ModelDiagnostics, Sums
 from stagewise.models.intervals import compute_rate_interval, draw_rate
-from stagewise.models.per_action_ridge import apply_safe_declaration
+from stagewise.models.per_action_ridge import apply_safe_declaration, check_safe_declaration
+from stagewise.models.rate_changes import RATE_MARKS, find_shifts
 
+SLOT_HEADER_SIZE, CELL_SIZE = 2, 4  # sizes of a segment's header and of a cell
 PULLS, MEAN, LOW, BELOW = 0, 1, 2, 3  # in a cell
 NUMBERS = 5  # in the settings, before the shares of the actions
+
+
+@kernel
+def get_segment_column(block: ModelBlock) -> int:
+    """Return the feature column that holds the segment; −1: no segments."""
+    return block.detail
+
+
+@kernel
+def slot_size(actions: int) -> int:
+    """Return the length of a segment's slot."""
+    return SLOT_HEADER_SIZE + CELL_SIZE * actions
 
 
 @kernel
@@ -103,8 +119,8 @@ def learn_segment_rates(block: ModelBlock, row: Floats, value: float, settings: 
 @kernel
 def compute_segment_bounds(
     layout: Ints, block: ModelBlock, rows: Floats, settings: Floats, memory: Floats, bounds: Floats
-) -> int:
-    """Write the bounds of every action in its context, and of the safe one; return a contradiction code, or 0."""
+) -> None:
+    """Write the bounds of every action in its context, and of the safe one."""
     at, signal = block.settings, block.first
     centre, half, low = bounds[signal, CENTRE], bounds[signal, HALF], settings[at]
     slot = find_slot_of_row(block, memory, rows[0])
@@ -116,7 +132,7 @@ def compute_segment_bounds(
             fit = memory[first + MEAN] if memory[first + PULLS] > 0.0 else 0.5 * (least + most)
         centre[action], half[action] = low + 0.5 * (least + most), 0.5 * (most - least)
         bounds[signal, ESTIMATE, action] = low + min(max(fit, least), most)
-    return apply_safe_declaration(layout, signal, settings[at + 1], bounds)
+    apply_safe_declaration(layout, signal, settings[at + 1], bounds)
 
 
 @kernel
@@ -176,31 +192,25 @@ def compute_action_tally(block: ModelBlock, memory: Floats, action: int, setting
 
 
 @kernel
-def get_most_segments(layout: Ints, memory: Floats) -> int:
-    """Return the largest number of segments of any model block."""
+def get_most_segments(layout: Ints, memory: Floats, indices: Ints) -> int:
+    """Return the largest number of segments of these blocks, which are given by their indices."""
     most = 0
-    for index in range(layout[MODEL_BLOCKS]):
-        block = get_model_block(layout, memory, index)
-        if block.kind == SEGMENT_RATES:
-            most = max(most, int(memory[block.memory]))
+    for position in range(indices.size):
+        most = max(most, int(memory[get_model_block(layout, memory, indices[position]).memory]))
     return most
 
 
 @kernel
-def count_rows_before_full(layout: Ints, memory: Floats, rows: Floats, values: Floats) -> int:
+def count_rows_before_full(layout: Ints, memory: Floats, indices: Ints, rows: Floats, values: Floats) -> int:
     """Return how many rows (n, D) can be learned before half of the slots may be taken; a NaN value is not learned."""
-    most, new = get_most_segments(layout, memory), 0
+    most, new = get_most_segments(layout, memory, indices), 0
     for row in range(rows.shape[0]):
         if 2 * (most + new) >= memory[CAPACITY]:
             return row
         has_slot = True
-        for index in range(layout[MODEL_BLOCKS]):
-            block = get_model_block(layout, memory, index)
-            if (
-                block.kind == SEGMENT_RATES
-                and get_segment_column(block) >= 0
-                and values[row, block.first] == values[row, block.first]
-            ):
+        for position in range(indices.size):
+            block = get_model_block(layout, memory, indices[position])
+            if get_segment_column(block) >= 0 and values[row, block.first] == values[row, block.first]:
                 slot = find_slot(block, memory, rows[row, get_segment_column(block)])
                 has_slot = has_slot and slot >= 0 and memory[slot] != 0.0
         new += not has_slot
@@ -208,11 +218,11 @@ def count_rows_before_full(layout: Ints, memory: Floats, rows: Floats, values: F
 
 
 @kernel
-def add_segments(layout: Ints, memory: Floats, column: int, segments: Floats) -> None:
+def add_segments(layout: Ints, memory: Floats, indices: Ints, column: int, segments: Floats) -> None:
     """Assign slots to the segments of one column, in this order; there must be room."""
-    for index in range(layout[MODEL_BLOCKS]):
-        block = get_model_block(layout, memory, index)
-        if block.kind == SEGMENT_RATES and get_segment_column(block) == column:
+    for position in range(indices.size):
+        block = get_model_block(layout, memory, indices[position])
+        if get_segment_column(block) == column:
             for i in range(segments.size):
                 slot = find_slot(block, memory, segments[i])
                 if slot >= 0:
@@ -233,11 +243,11 @@ def fill_tallies(block: ModelBlock, memory: Floats, pulls: Floats, totals: Float
 
 
 @kernel
-def are_slots_valid(layout: Ints, memory: Floats) -> bool:
+def are_slots_valid(layout: Ints, memory: Floats, indices: Ints) -> bool:
     """Return whether the used slots of every block are numbered from 1 to the number of segments."""
-    for index in range(layout[MODEL_BLOCKS]):
-        block = get_model_block(layout, memory, index)
-        if block.kind == SEGMENT_RATES and get_segment_column(block) >= 0:
+    for position in range(indices.size):
+        block = get_model_block(layout, memory, indices[position])
+        if get_segment_column(block) >= 0:
             segments, total, used = memory[block.memory], 0.0, 0.0
             for slot in range(count_slots(block, memory)):
                 at = get_slot_offset(block, slot)
@@ -295,3 +305,133 @@ def fill_segments(block: ModelBlock, memory: Floats, numbers: Floats, observed: 
                 first = at + SLOT_HEADER_SIZE + CELL_SIZE * action
                 observed[position, action, 0], observed[position, action, 1] = memory[first], memory[first + MEAN]
                 observed[position, action, 2] = 1.0 - memory[first + BELOW]
+
+
+def segment_rates_size(layout: Ints, index: int, candidates: int, capacity: int) -> int:
+    """Return the length of a block's memory."""
+    block = read_block_fields(layout, index)
+    return int(pad_to_vector(1 + slot_size(block.size) * (capacity if block.detail >= 0 else 1)))
+
+
+@kernel
+def fill_segment_bounds(
+    layout: Ints, block: ModelBlock, features: Floats, known: bool, settings: Floats, memory: Floats, bounds: Floats,
+    work: Floats,
+) -> None:  # fmt: skip
+    """Write the bounds of every action in its context, and of the safe one."""
+    compute_segment_bounds(layout, block, features, settings, memory, bounds)
+
+
+@kernel
+def check_segment_rates(layout: Ints, block: ModelBlock, settings: Floats, memory: Floats, bounds: Floats) -> int:
+    """Return the code of a contradicted cost of the safe action, or 0."""
+    if settings[ALARM] == math.inf:
+        return 0
+    return check_safe_declaration(layout, block.first, settings[block.settings + 1], bounds)
+
+
+@kernel
+def learn_segment_rates_block(
+    layout: Ints, block: ModelBlock, action: Floats, index: int, cached_index: int, step: float, cached_only: bool,
+    observed: Floats, settings: Floats, memory: Floats, work: Floats,
+) -> None:  # fmt: skip
+    """Learn the outcome of an action in its context."""
+    learn_segment_rates(block, action, observed[0], settings, memory)
+
+
+@kernel
+def widen_segment_rates(layout: Ints, old: ModelBlock, new: ModelBlock, memory: Floats, changed: Floats) -> None:
+    """Copy the cells into a memory with more slots."""
+    copy_segment_rates(old, new, memory, changed, count_slots(old, memory))
+
+
+@kernel
+def sample_segment_rates(
+    layout: Ints, block: ModelBlock, features: Floats, known: bool, settings: Floats, memory: Floats, bounds: Floats,
+    seed: int, run: int, round_: int, work: Floats,
+) -> None:  # fmt: skip
+    """Write a posterior draw of every action's mean."""
+    draw_segment_rates(
+        layout, block, features, get_posterior_scale(settings), settings, memory, bounds, seed, run, round_
+    )
+
+
+def copy_to_more_actions(old: ModelBlock, new: ModelBlock, memory: Floats, grown: Floats) -> None:
+    """Copy the cells into a block with these actions first, and more."""
+    grown[new.memory] = memory[old.memory]
+    for slot in range(SLOTS(old, memory)):
+        source, target = OFFSET(old, slot), OFFSET(new, slot)
+        grown[target : target + slot_size(old.size)] = memory[source : source + slot_size(old.size)]
+
+
+SLOTS, TALLIES, TALLY, OFFSET = (
+    as_python(count_slots),
+    as_python(fill_tallies),
+    as_python(compute_action_tally),
+    as_python(get_slot_offset),
+)
+LEAST, RATES, FILL_PULLS, SEGMENTS, MET = (
+    as_python(get_lowest_value),
+    as_python(fill_rates),
+    as_python(fill_pulls),
+    as_python(fill_segments),
+    as_python(count_segments),
+)
+
+
+class SegmentRatesDiagnostics(ModelDiagnostics):
+    """Diagnostics of rates by action and segment."""
+
+    has_safe_cost_per_user = True
+    kept_marks, per_doubling = RATE_MARKS
+
+    def get_evidence(self, block: Any, layout: Ints, settings: Floats, memory: Floats, signal: int) -> Evidence:
+        tally = TALLY(block, memory, int(layout[SAFE_INDEX]), settings)
+        return Evidence(float(tally.pulls), 0.0, 0.0, float(tally.pulls), float(tally.mean))
+
+    def get_sums(self, block: Any, settings: Floats, memory: Floats, key: str) -> Sums | None:
+        pulls, totals = np.zeros((2, SLOTS(block, memory) * block.size))
+        TALLIES(block, memory, pulls, totals)
+        last = int(np.max(np.flatnonzero(pulls), initial=-1)) + 1  # cells are in the order of their segments
+        result = {f"pulls {key}": pulls[:last], f"totals {key}": totals[:last]}
+        return result | {f"outcomes {key}": np.array(pulls.sum())}
+
+    def moved(
+        self, block: Any, settings: Floats, memory: Floats, marks: Marks, key: str, alarms: Sequence[float]
+    ) -> Iterator[MeanChange]:
+        """Yield the cell whose rate changed, or the cells of an action, or all cells, whose rates changed together."""
+        pulls, totals = ([sums[f"{name} {key}"] for sums in marks] for name in ("pulls", "totals"))
+        for found in find_shifts(pulls, totals, block.size, block.detail >= 0, alarms):
+            low, known_segments, cell = float(LEAST(block, settings)), self.segments(block, memory), found.cells[0]
+            is_single, actions = len(found.cells) == 1, {cell % block.size for cell in found.cells}
+            means, action = (low + found.before, low + found.after), cell % block.size if len(actions) == 1 else -1
+            segment = int(known_segments[0][cell // block.size]) if is_single and known_segments is not None else None
+            yield MeanChange(0, found.early, found.late, means, action, segment, len(found.cells))
+
+    def fill_estimates(self, block: Any, features: Floats, settings: Floats, memory: Floats, fits: Floats) -> None:
+        RATES(block, features, settings, memory, fits)
+
+    def count_learned(self, block: Any, features: Floats, memory: Floats, index: int) -> float | None:
+        pulls = np.zeros(block.size)
+        FILL_PULLS(block, features, memory, pulls)
+        return float(pulls[index])
+
+    def segments(self, block: Any, memory: Floats) -> tuple[Floats, Floats] | None:
+        if block.detail < 0:
+            return None
+        count = MET(block, memory)
+        numbers, observed = np.zeros(count), np.zeros((count, block.size, 3))
+        SEGMENTS(block, memory, numbers, observed)
+        return numbers, observed
+
+    def fill_totals(self, block: Any, settings: Floats, memory: Floats, pulls: Floats, totals: Floats) -> None:
+        for action in range(block.size):
+            tally = TALLY(block, memory, action, settings)
+            pulls[action], totals[action] = tally.pulls, tally.pulls * tally.mean
+
+
+SEGMENT_RATES = Model(
+    "stagewise.models.segment_rates:SEGMENT_RATES", get_model_block, segment_rates_size, start_with_zeros,
+    fill_segment_bounds, check_segment_rates, learn_segment_rates_block, cache_nothing, widen_segment_rates,
+    sample_segment_rates, diagnostics=SegmentRatesDiagnostics(), estimates=1, capacity="segments",
+)  # fmt: skip

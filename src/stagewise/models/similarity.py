@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 from stagewise.engine.compile import Floats, kernel
-from stagewise.engine.layout import ModelBlock, get_similarity_kind
 from stagewise.problem.checks import check_number, check_positive
 from stagewise.problem.errors import ErrorCode, InvalidProblem
 
@@ -50,9 +49,9 @@ def evaluate_kernel(kind: int, lengthscale: float, one: Floats, other: Floats) -
 
 
 @kernel
-def build_covariance(block: ModelBlock, settings: Floats, safe: Floats) -> Covariance:
+def build_covariance(block: Any, settings: Floats, safe: Floats) -> Covariance:
     """Return the reproducing kernel of a block (see `kernel_ridge` for its settings)."""
-    kind, lengthscale, norm, rank = get_similarity_kind(block), settings[block.settings + 2], 0.0, INFINITE_RANK
+    kind, lengthscale, norm, rank = block.detail, settings[block.settings + 2], 0.0, INFINITE_RANK
     if block.anchored == 1:
         norm = evaluate_kernel(kind, lengthscale, safe, safe)
     if kind == LINEAR_KIND:

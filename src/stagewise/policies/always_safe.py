@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from stagewise.engine.compile import Floats, Ints
-from stagewise.engine.round import RoundSpec
+from stagewise.engine.model import RoundSpec
 from stagewise.policies.decisions import SafeActionBasis
 from stagewise.policies.policy import NOTHING, BasePolicy, PlayedAction, State
 from stagewise.policies.rounds import assemble_arrays

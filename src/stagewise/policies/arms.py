@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from stagewise.engine.compile import Floats, Ints, as_python
-from stagewise.engine.layout import ENFORCES_LIMITS, OFFERS_SAFE, SAFE_INDEX
+from stagewise.engine.layout import ENFORCES_LIMITS, MODEL_BLOCKS, OFFERS_SAFE, SAFE_INDEX, get_model_block
 from stagewise.engine.limits import HORIZON_EXCEEDED
-from stagewise.engine.round import EVERY, MIXTURE, RoundSpec
+from stagewise.engine.model import RoundSpec, Rule
 from stagewise.models.arms import (
     RADII,
     RANGED,
@@ -26,7 +26,6 @@ from stagewise.models.arms import (
     split_delta,
     tighten_arm,
 )
-from stagewise.models.model_block import iter_model_blocks
 from stagewise.policies.decisions import attach_round, build_mixture_decision
 from stagewise.policies.function_mixture import RoundActions, build_safe_decision
 from stagewise.policies.policy import BasePolicy, PlayedAction, State
@@ -60,7 +59,10 @@ from stagewise.problem.errors import ErrorCode, InvalidActions, InvalidProblem
 from stagewise.problem.thresholds import Thresholds, resolve_thresholds
 from stagewise.records.decision import Decision
 from stagewise.records.random_key import RandomKey
+from stagewise.rules.certified import CERTIFIED_MIXTURE
+from stagewise.rules.mixture import MIXTURE
 
+BLOCK = as_python(get_model_block)
 ARM_MEANS, KEPT_INTERVALS, TIGHTEN_ARM = as_python(get_arm_means), as_python(get_kept_intervals), as_python(tighten_arm)
 NO_FEATURES = np.empty(0)
 
@@ -84,7 +86,7 @@ class ArmsPolicy(SafePolicy):
     model: ArmsModel = field(init=False, repr=False)
 
     default_radius: ClassVar[ArmRadius] = "kl"
-    round_spec: ClassVar[RoundSpec] = RoundSpec(arms=1, rule=MIXTURE)
+    rule: ClassVar[Rule] = MIXTURE
     mixes: ClassVar[bool] = True
 
     @property
@@ -114,10 +116,9 @@ class ArmsPolicy(SafePolicy):
         values = safe.reward, thresholds.signed_safe
         model = build_arms_model(self, thresholds, signals, max(1.0, *bounds), *values)
         model = replace(model, separate_models=separate_models)
-        spec = self.round_spec._replace(separate_models=int(separate_models))
-        set_derived(self, model=model, round_spec=spec)
+        set_derived(self, model=model)
         set_rounds(
-            self, spec, thresholds, ceilings, tuple(model.build_blocks()),
+            self, self.rule, thresholds, ceilings, tuple(model.build_blocks()),
             switches=self.switches, safe_index=int(safe.arm or 0), last=self.last_numbers,
         )  # fmt: skip
 
@@ -217,7 +218,7 @@ class ArmsCAPS(ArmsPolicy):
     reward_confidence_scale: float | None = field(init=False, default=None)
     cost_confidence_scale: float = field(init=False, default=1.0)
 
-    round_spec: ClassVar[RoundSpec] = RoundSpec(arms=1, rule=MIXTURE, sampled=EVERY)
+    rule: ClassVar[Rule] = CERTIFIED_MIXTURE
     default_radius: ClassVar[ArmRadius] = "rates"
 
     @property
@@ -289,7 +290,8 @@ def explain_unit_range(policy: Any) -> str:
 
 def count_most_pulls(layout: Ints, memory: Floats) -> float:
     """Return the largest number of pulls of an arm, by any signal."""
-    return max(float(ARM_MEANS(part, memory).pulls.max()) for part in iter_model_blocks(layout, memory))
+    blocks = (BLOCK(layout, memory, index) for index in range(layout[MODEL_BLOCKS]))
+    return max(float(ARM_MEANS(block, memory).pulls.max()) for block in blocks)
 
 
 def check_arms(actions: Any, arms: int) -> Flags:
@@ -334,7 +336,7 @@ def learn_arms_log(policy: Any, state: State, actions: Any, values: Any) -> Stat
     """Learn a log as one batch; with "rates" the saved intervals are tightened once, after all rows."""
     if policy.radius != "rates":
         return BasePolicy.learn_log(policy, state, actions, values)
-    blocks = list(iter_model_blocks(policy.layout, state.memory))
+    blocks = [block for _, block in policy.rounds.iter_blocks(state.memory)]
     intervals = [KEPT_INTERVALS(block, state.memory).rows.copy() for block in blocks]
     state = BasePolicy.learn_log(policy, state, actions, values)
     for block, before in zip(blocks, intervals, strict=True):

@@ -8,11 +8,10 @@ import numpy as np
 
 from stagewise.engine.compile import Flags, Floats, as_python
 from stagewise.engine.limits import BOUNDS_NOT_FINITE, CONTRADICTED, SAFE_ACTION_COST_UNCERTAIN
+from stagewise.engine.model import Rule
 from stagewise.engine.pair import tie_floor
 from stagewise.engine.random import POLICY, uniform
-from stagewise.engine.round import EVERY, MIXTURE, RAYS, RoundSpec
 from stagewise.engine.workspace import CENTRE, HALF, OPTIMISTIC_REWARD, SAFE_OPTIMISTIC_REWARD
-from stagewise.models.model_block import iter_model_blocks
 from stagewise.models.ridge import LinearModel
 from stagewise.policies.decisions import (
     GET_PER_LIMIT,
@@ -54,7 +53,7 @@ from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import Thresholds
 from stagewise.records.decision import Decision
 from stagewise.records.random_key import RandomKey
-from stagewise.rules.certified import certify_mixture, certify_ray, finish_mixture
+from stagewise.rules.certified import CERTIFIED_MIXTURE, CERTIFIED_RAY, certify_mixture, certify_ray, finish_mixture
 from stagewise.rules.mixture import mix_back
 from stagewise.rules.ray import finish_ray
 
@@ -116,7 +115,7 @@ class CAPS(LinearPolicy):
     split_delta: bool = field(init=False, default=True)
     per_action_bounds: bool = field(init=False, default=True)
 
-    round_spec: ClassVar[RoundSpec] = RoundSpec(ridge=1, per_candidate=1, rule=RAYS, sampled=EVERY)
+    rule: ClassVar[Rule] = CERTIFIED_RAY
 
     @property
     def switches(self) -> int:
@@ -128,9 +127,9 @@ class CAPS(LinearPolicy):
             fact, remedy = "every round names its own safe action", "leave it out, since it needs candidates that recur"
             raise InvalidProblem.conflict("bounded_outcomes", True, fact, remedy)
         compute_certificate_numbers(self, None)
-        rule, events = MIXTURE if self.mixtures else RAYS, int(check_bool(self.rare_costs, "rare_costs"))
+        check_bool(self.rare_costs, "rare_costs")
         check_blocks(check_integer_at_least(self.blocks, "blocks", 1), self.mixtures, self.rare_costs)
-        set_derived(self, mixes=self.mixtures, round_spec=self.round_spec._replace(rule=rule, rare_events=events))
+        set_derived(self, mixes=self.mixtures, rule=CERTIFIED_MIXTURE if self.mixtures else CERTIFIED_RAY)
         super().__post_init__()
 
     def last_numbers(self, model: LinearModel) -> list[float]:
@@ -186,7 +185,7 @@ class CAPS(LinearPolicy):
             return super().learn_log(state, actions, values)
         before = state.memory.copy()
         state = super().learn_log(state, actions, values)
-        for block in iter_model_blocks(self.layout, state.memory):
+        for _, block in self.rounds.iter_blocks(state.memory):
             if block.first > 0:  # every cost has a model of its own
                 learn_events_log(block, self.settings, before, state.memory, np.asarray(actions), np.array(values))
         return state

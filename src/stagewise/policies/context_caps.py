@@ -3,23 +3,31 @@
 import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, ClassVar, NamedTuple, get_args
 
 import numpy as np
 
 from stagewise.engine.compile import Floats, Ints, as_python
 from stagewise.engine.layout import CACHE_DISABLED, CACHED, CAPACITY, SAFE_COST_DECLARED, SAFE_INDEX
-from stagewise.engine.memory import copy_to_more_actions
-from stagewise.engine.round import EVERY, MIXTURE, RoundSpec
+from stagewise.engine.memory import memory_size, start_memory
+from stagewise.engine.model import RoundSpec, Rule
 from stagewise.models.arms import compute_lows, split_delta
-from stagewise.models.context import NOISE, Signal, SignalModel, compute_action_shares, fill_totals
+from stagewise.models.context import NOISE, Signal, SignalModel, compute_action_shares
 from stagewise.models.model_block import ModelBlockSpec
-from stagewise.models.segment_rates import add_segments, are_slots_valid, count_rows_before_full, get_most_segments
+from stagewise.models.per_action_ridge import widen_per_action_ridge
+from stagewise.models.segment_rates import (
+    SEGMENT_RATES,
+    add_segments,
+    are_slots_valid,
+    copy_to_more_actions,
+    count_rows_before_full,
+    get_most_segments,
+)
 from stagewise.policies.decisions import attach_round, build_mixture_decision, copy_action
 from stagewise.policies.linear_policy import compute_ridge
 from stagewise.policies.policy import State
-from stagewise.policies.rounds import MEMORY_SIZE, NOTHING, Growth, allocate_aligned, get_initializer
+from stagewise.policies.rounds import Growth, allocate_aligned
 from stagewise.policies.settings import (
     CERTIFICATE,
     Optimism,
@@ -51,10 +59,11 @@ from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import Thresholds, get_safe_costs, resolve_thresholds
 from stagewise.records.decision import Decision
 from stagewise.records.random_key import RandomKey
+from stagewise.rules.certified import CERTIFIED_MIXTURE
 
 ACTION, ONE, FIRST_NUMBER = 0, 1, 2  # columns of a row; the segments follow the numbers
 FIRST_CAPACITY = 8  # segments
-GROW, IN_ORDER = as_python(copy_to_more_actions), as_python(are_slots_valid)
+WIDEN, IN_ORDER = as_python(widen_per_action_ridge), as_python(are_slots_valid)
 
 
 class Totals(NamedTuple):
@@ -68,10 +77,10 @@ class Totals(NamedTuple):
         return Totals(self.pulls - earlier.pulls, self.sums - earlier.sums)
 
 
-def get_next_capacity(layout: Ints, memory: Floats, most: int) -> int:
-    """Return twice the capacity where more than half is used, so that lookups stay fast."""
+def get_next_capacity(rates: Ints, layout: Ints, memory: Floats, most: int) -> int:
+    """Return twice the capacity where more than half is used, so that lookups stay fast; `rates`: indices of blocks."""
     capacity = int(memory.item(CAPACITY))
-    return 2 * capacity if capacity and 2 * get_most_segments(layout, memory) >= capacity else capacity
+    return 2 * capacity if capacity and 2 * get_most_segments(layout, memory, rates) >= capacity else capacity
 
 
 def count_free_rows(layout: Ints, memory: Floats, most: int) -> int:
@@ -132,11 +141,11 @@ class ContextCAPS(SafePolicy):
     cost_confidence_scale: float = field(init=False, default=1.0)
     split_delta: bool = field(init=False, default=True)
 
+    rate_blocks: Ints = field(init=False, repr=False)  # indices of the blocks with rates by segment
+
     decision_type: ClassVar[type[Decision]] = Decision  # the class of its decisions
     log_hint: ClassVar[str] = ""  # added to the error about a log's shape
-    round_spec: ClassVar[RoundSpec] = RoundSpec(
-        per_action_ridge=1, segment_rates=1, rule=MIXTURE, sampled=EVERY, separate_models=1
-    )  # one for all models
+    rule: ClassVar[Rule] = CERTIFIED_MIXTURE
     mixes: ClassVar[bool] = True
     separate_models: ClassVar[bool] = True  # type: ignore[misc]  # every signal has a model of its own
     why_unit_range: ClassVar[str] = "every outcome must lie there, so rescale"  # type: ignore[misc]
@@ -153,9 +162,12 @@ class ContextCAPS(SafePolicy):
         set_derived(self, thresholds=thresholds)
         last = compute_certificate_numbers(self, safe.reward)
         first = FIRST_CAPACITY if self.segments else 0
-        growth = Growth(first, MOST, get_next_capacity, count_free_rows, False)
+        blocks = self.build_blocks(safe, thresholds)
+        rates = np.array([i for i, block in enumerate(blocks) if block.model == SEGMENT_RATES], dtype=np.int64)
+        set_derived(self, rate_blocks=rates)
+        growth = Growth(first, MOST, partial(get_next_capacity, rates), count_free_rows, False)
         set_rounds(
-            self, self.round_spec, thresholds, ceilings, self.build_blocks(safe, thresholds),
+            self, self.rule, thresholds, ceilings, blocks,
             switches=CERTIFICATE | SAFE_COST_DECLARED, safe=np.zeros(self.width), safe_index=int(safe.arm or 0),
             last=last, growth=growth, caches=False,
         )  # fmt: skip
@@ -354,13 +366,13 @@ class ContextCAPS(SafePolicy):
     def fits(self, memory: Floats) -> bool:
         if not self.rounds.fits(memory) or memory[CACHED] != CACHE_DISABLED:
             return False
-        return bool(memory[CAPACITY] >= self.rounds.first_capacity) and IN_ORDER(self.layout, memory)
+        return bool(memory[CAPACITY] >= self.rounds.first_capacity) and IN_ORDER(self.layout, memory, self.rate_blocks)
 
     def with_capacity_for(self, memory: Floats, segments: int) -> Floats:
         """Return the memory with capacity for twice as many segments as it has with these additional ones."""
         if not segments:
             return memory
-        return self.rounds.widen(memory, 2 * (segments + get_most_segments(self.layout, memory)))
+        return self.rounds.widen(memory, 2 * (segments + get_most_segments(self.layout, memory, self.rate_blocks)))
 
     def learn_rows(self, state: State, rows: Floats, values: Floats) -> State:
         """Learn rows (n, D) and values (n, 1 + m), NaN for missing signals; bitwise equal to one by one."""
@@ -368,7 +380,10 @@ class ContextCAPS(SafePolicy):
         while done < len(rows):
             memory, end = self.rounds.enlarge(memory), len(rows)
             if memory.item(CAPACITY):
-                end = min(done + count_rows_before_full(self.layout, memory, rows[done:], values[done:]), end)
+                end = min(
+                    done + count_rows_before_full(self.layout, memory, self.rate_blocks, rows[done:], values[done:]),
+                    end,
+                )
             features, indices = self.locate_rows(rows[done:end])
             memory = self.rounds.learn_rows(memory, features, indices, np.array(values[done:end]))
             done = end
@@ -380,16 +395,22 @@ class ContextCAPS(SafePolicy):
         keys_by_division = [np.unique(actions[:, first + division]) for division in range(self.segments)]
         memory = self.with_capacity_for(state.memory, max((keys.size for keys in keys_by_division), default=0))
         for division, keys in enumerate(keys_by_division):
-            add_segments(self.layout, memory, first + division, keys)
+            add_segments(self.layout, memory, self.rate_blocks, first + division, keys)
         return super().learn_log(State(memory), actions, values)
 
     def grow_state(self, fewer: "ContextCAPS", state: State) -> State:
         """Return the state of a policy with fewer actions (the first of this policy's) as a state of this policy."""
         capacity = int(fewer.check_state(state).memory[CAPACITY])
-        memory = allocate_aligned(MEMORY_SIZE(self.layout, 0, capacity))
-        get_initializer(self.rounds.spec)(self.layout, self.settings, capacity, memory, NOTHING)
+        models = self.rounds.spec.models
+        memory = allocate_aligned(memory_size(models, self.layout, 0, capacity))
+        start_memory(models, self.layout, self.settings, capacity, memory)
         memory[CACHED] = CACHE_DISABLED
-        GROW(fewer.layout, state.memory, self.layout, memory)
+        blocks = fewer.rounds.iter_blocks(state.memory), self.rounds.iter_blocks(memory)
+        for (model, old), (_, new) in zip(*blocks, strict=True):
+            if model == SEGMENT_RATES:
+                copy_to_more_actions(old, new, state.memory, memory)
+            else:
+                WIDEN(self.layout, old, new, state.memory, memory)
         return State(memory)
 
     def compute_totals(self, state: State) -> Totals:
@@ -403,7 +424,9 @@ class ContextCAPS(SafePolicy):
         """
         signs = np.append(1.0, self.thresholds.signs)
         pulls, sums = np.zeros((2, signs.size, self.actions))
-        fill_totals(self.layout, self.settings, self.check_state(state).memory, pulls, sums)
+        memory = self.check_state(state).memory
+        for model, block in self.rounds.iter_blocks(memory):
+            model.diagnostics.fill_totals(block, self.settings, memory, pulls[block.first], sums[block.first])
         return Totals(pulls, sums * signs[:, np.newaxis])
 
 

@@ -1,6 +1,7 @@
 """Causes of decisions where the data contradict a declared value."""
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from stagewise.engine.compile import Floats, Ints, as_python
@@ -15,8 +16,9 @@ from stagewise.engine.limits import (
     get_ceiling,
     has_switch,
 )
+from stagewise.engine.model import Model
 from stagewise.engine.workspace import CENTRE, HALF
-from stagewise.models.diagnostics import Evidence, get_diagnostics
+from stagewise.models.diagnostics import Evidence
 from stagewise.models.model_block import iter_model_blocks
 from stagewise.problem.thresholds import Thresholds
 from stagewise.records.reason import Contradiction, Reason, ReasonDetails
@@ -30,14 +32,20 @@ def decode_subject(code: int) -> tuple[int, int]:
 
 
 def build_cause(
-    code: int, thresholds: Thresholds, layout: Ints, settings: Floats, memory: Floats, bounds: Floats
+    code: int,
+    thresholds: Thresholds,
+    models: Sequence[Model],
+    layout: Ints,
+    settings: Floats,
+    memory: Floats,
+    bounds: Floats,
 ) -> ReasonDetails:
     """Return the cause of a kernel's code in the thresholds' units; `bounds` are those of the round."""
     constraint, evidence = decode_subject(code)[1], Evidence()  # a model can have no evidence
-    for block in iter_model_blocks(layout, memory):
+    for model, block in iter_model_blocks(models, layout, memory):
         signal = 1 + constraint - block.first
         if 0 <= signal < block.signals:
-            evidence = get_diagnostics(block).get_evidence(block, layout, settings, memory, signal)
+            evidence = model.diagnostics.get_evidence(block, layout, settings, memory, signal)
     if HAS(layout, PER_ROUND_SAFE) and decode_subject(code)[0] == SAFE_COST:
         most = float(ROUND_SAFE_ACTION(layout, settings).costs[constraint])
         return build_contradiction(

@@ -101,7 +101,7 @@ def attach_round(
         decision._round_result = result
     if result.code > -CONTRADICTED:
         return decision
-    arrays = result.layout, result.settings, memory, result.workspace.bounds
+    arrays = result.models, result.layout, result.settings, memory, result.workspace.bounds
     return decision._replace(reason_details=build_cause(result.code, thresholds, *arrays))
 
 

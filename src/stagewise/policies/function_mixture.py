@@ -103,7 +103,7 @@ def solve_by_bounds(offer: RoundActions, bounds: FunctionBounds, rule: Rule, dra
     arguments = (rule.layout, rule.settings, area.bounds, offer.eligible, 0, area.rule, each.factors)
     code = choose_mixture(*arguments, each.basis if m > 1 else None, written.shares, written.places, lottery, answer)
     answer[UNCACHED] = 0.0
-    return RoundResult(int(code), answer, scratch, rule.layout, rule.settings, features, offer.eligible)
+    return RoundResult(int(code), answer, scratch, rule.layout, rule.settings, features, offer.eligible, ())
 
 
 def solve_by_functions(

@@ -8,10 +8,8 @@ import numpy as np
 
 from stagewise.engine.compile import Floats, Ints, as_python
 from stagewise.engine.layout import CACHED, CAPACITY, ENFORCES_LIMITS, OFFERS_SAFE
-from stagewise.engine.memory import get_most_basis_points
-from stagewise.engine.round import MIXTURE, RoundSpec
-from stagewise.models.kernel_ridge import KernelModel, get_basis_points
-from stagewise.models.model_block import iter_model_blocks
+from stagewise.engine.model import RoundSpec, Rule
+from stagewise.models.kernel_ridge import KernelModel, get_basis_points, get_most_basis_points
 from stagewise.models.similarity import Kernel, similarity
 from stagewise.policies.decisions import attach_round, build_mixture_decision, copy_action, parse_listed_actions
 from stagewise.policies.linear_policy import check_features, check_scale, check_span
@@ -45,6 +43,7 @@ from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import Thresholds, resolve_thresholds
 from stagewise.records.decision import Decision
 from stagewise.records.random_key import RandomKey
+from stagewise.rules.mixture import MIXTURE
 
 SMALLEST_NOVELTY = 1e-12
 FIRST_CAPACITY = 8  # basis points; a memory grows by half
@@ -107,7 +106,7 @@ class KernelOPLB(SafePolicy):
     model: KernelModel = field(init=False, repr=False)
     span: float = field(init=False, repr=False)  # the largest √k(x, x) that the default of cost_bound allows
 
-    round_spec: ClassVar[RoundSpec] = RoundSpec(kernel_ridge=1, rule=MIXTURE)
+    rule: ClassVar[Rule] = MIXTURE
     mixes: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -134,7 +133,7 @@ class KernelOPLB(SafePolicy):
         growth = Growth(min(FIRST_CAPACITY, self.capacity), self.capacity, get_next_capacity, count_free_rows, True)
         blocks = tuple(model.build_blocks())
         arrays = {"switches": switches, "safe": safe.features, "growth": growth}
-        set_rounds(self, self.round_spec, thresholds, ceilings, blocks, **arrays)
+        set_rounds(self, self.rule, thresholds, ceilings, blocks, **arrays)
 
     def build_model(self, safe: SafeAction, thresholds: Thresholds) -> KernelModel:
         """Return the model of the signals."""
@@ -173,7 +172,7 @@ class KernelOPLB(SafePolicy):
     def fits(self, memory: Floats) -> bool:
         if not self.rounds.fits(memory) or memory[CAPACITY] < 1:
             return False
-        sums = [GET_BASIS_POINTS(self.layout, part, memory).sums for part in iter_model_blocks(self.layout, memory)]
+        sums = [GET_BASIS_POINTS(self.layout, part, memory).sums for _, part in self.rounds.iter_blocks(memory)]
         used, neglected = np.array(sums).T
         return bool(np.all((used % 1.0 == 0.0) & (used >= 0.0) & (used <= memory[CAPACITY]) & (neglected >= 0.0)))
 

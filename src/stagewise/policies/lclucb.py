@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar
 
-from stagewise.engine.round import MIXTURE, RoundSpec
+from stagewise.engine.model import RoundSpec
 from stagewise.policies.convex_decision import decide_in_convex
 from stagewise.policies.decisions import OPTIMISTIC_COSTS, attach_round, build_mixture_decision, copy_action
 from stagewise.policies.linear_policy import LinearPolicy
@@ -16,6 +16,7 @@ from stagewise.problem.checks import check_bool, check_integer_at_least
 from stagewise.problem.errors import ErrorCode, InvalidActions
 from stagewise.records.decision import Decision
 from stagewise.records.random_key import RandomKey
+from stagewise.rules.mixture import MIXTURE
 
 
 def check_search(policy: Any) -> None:
@@ -157,7 +158,7 @@ class DOSLB(LinearPolicy):
     @cached_property
     def mixed_rounds(self) -> Rounds:
         """Its rounds on a finite set."""
-        spec = RoundSpec(ridge=1, rule=MIXTURE, per_round_safe=self.rounds.spec.per_round_safe)
+        spec = self.rounds.spec._replace(rule=MIXTURE)
         return Rounds(spec, self.layout, self.settings, caches=self.rounds.caches)
 
     def get_round_spec(self, actions: Any) -> RoundSpec | None:

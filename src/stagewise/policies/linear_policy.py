@@ -18,12 +18,12 @@ from stagewise.engine.layout import (
     UNIT_RANGE,
     set_round_safe_action,
 )
-from stagewise.engine.round import RAYS, RoundSpec
+from stagewise.engine.model import RoundSpec, Rule
 from stagewise.models.arms import compute_lows
-from stagewise.models.model_block import iter_model_blocks
-from stagewise.models.per_candidate import compute_edge, get_candidate_sets, tighten_by_ellipsoid
+from stagewise.models.per_candidate import PER_CANDIDATE_RIDGE, compute_edge, get_candidate_sets, tighten_by_ellipsoid
+from stagewise.models.per_round_ridge import PER_ROUND_RIDGE
 from stagewise.models.regression import RADII, Radius
-from stagewise.models.ridge import THEORY, LinearModel
+from stagewise.models.ridge import RIDGE, THEORY, LinearModel
 from stagewise.policies.decisions import attach_round, build_ray_decision, parse_rays
 from stagewise.policies.policy import State
 from stagewise.policies.rounds import NOTHING
@@ -61,6 +61,7 @@ from stagewise.problem.safe_action import RoundSafeAction, SafeAction
 from stagewise.problem.thresholds import Thresholds, resolve_thresholds
 from stagewise.records.decision import Decision
 from stagewise.records.random_key import RandomKey
+from stagewise.rules.ray import RAY
 
 LEAST_RIDGE, MOST_RIDGE = 1e-8, 1e50  # range of the default ridge; a smaller one would reject features of size 100
 LARGEST_SHARE = 1e6  # an action's largest feature in units of √λ (docs/decisions/0005-square-root.md)
@@ -97,7 +98,7 @@ class LinearPolicy(SafePolicy):
     model: LinearModel = field(init=False, repr=False)
     span: float = field(init=False, repr=False)  # the largest norm of an action under the default cost_bound
 
-    round_spec: ClassVar[RoundSpec] = RoundSpec(ridge=1, rule=RAYS)
+    rule: ClassVar[Rule] = RAY
     returns: ClassVar[bool] = True  # a directional choice is cut back to a safe one
 
     @property
@@ -133,18 +134,13 @@ class LinearPolicy(SafePolicy):
         span = compute_max_action_norm(self.cost_bound, ceilings, model.norm_bound[1:])
         if thresholds.safe is None:
             check_norm("the safe action", compute_max_row_norm(safe.features[np.newaxis]), span, InvalidProblem)
-        spec = self.round_spec._replace(
-            per_candidate=int(self.has_per_action_bounds),
-            separate_models=int(self.separate_models),
-            per_round_safe=int(per_round_safe),
-        )
-        set_derived(self, dimension=safe.dimension, span=span, model=model, round_spec=spec)
+        set_derived(self, dimension=safe.dimension, span=span, model=model)
         features, declared, switches = safe.features, NOTHING, self.switches
         if per_round_safe:  # placeholders: every round has its own
             features, declared = np.full(safe.dimension, np.nan), np.full(1 + thresholds.values.size, np.nan)
             switches |= PER_ROUND_SAFE
         set_rounds(
-            self, spec, thresholds, ceilings, tuple(model.build_blocks()),
+            self, self.rule, thresholds, ceilings, tuple(model.build_blocks()),
             switches=switches, sampling=self.sampling, safe=features, declared=declared,
             last=self.last_numbers(model), caches=not per_round_safe,
         )  # fmt: skip
@@ -208,6 +204,7 @@ class LinearPolicy(SafePolicy):
             confidence=np.full(len(names), confidence),
             radius=radius,
             separate_models=self.separate_models,
+            model=PER_ROUND_RIDGE if per_round_safe else RIDGE,
         )
         if not self.has_per_action_bounds:
             return model
@@ -220,6 +217,8 @@ class LinearPolicy(SafePolicy):
         return replace(
             model,
             confidence=-np.log(delta * ellipsoids),
+            model=PER_CANDIDATE_RIDGE,
+            straight=int(self.mixes),
             per_candidate=UNIT_RANGE if self.is_count_based else SUB_GAUSSIAN,
             per_candidate_ends=np.vstack([edges, compute_lows(thresholds.signs)]),
         )
@@ -253,8 +252,8 @@ class LinearPolicy(SafePolicy):
             return super().learn_log(state, actions, values)
         before = state.memory.copy()
         memory = super().learn_log(state, actions, values).memory
-        blocks = iter_model_blocks(self.layout, memory), iter_model_blocks(self.layout, before)
-        for block, old in zip(*blocks, strict=True):
+        blocks = self.rounds.iter_blocks(memory), self.rounds.iter_blocks(before)
+        for (_, block), (_, old) in zip(*blocks, strict=True):
             if block.per_candidate > 0:
                 ends, saved = GET_CANDIDATE_SETS(block), GET_CANDIDATE_SETS(old)
                 ends.lows[:], ends.highs[:] = saved.lows, saved.highs

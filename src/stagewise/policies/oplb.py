@@ -14,8 +14,8 @@ from stagewise.engine.limits import (
     NO_CERTIFIED_ACTION,
     SAFE_ACTION_COST_UNCERTAIN,
 )
+from stagewise.engine.model import RoundSpec, Rule
 from stagewise.engine.random import POLICY, uniform
-from stagewise.engine.round import MIXTURE, RoundSpec
 from stagewise.engine.workspace import CENTRE, OPTIMISTIC_REWARDS
 from stagewise.models.ridge import LinearConfidenceSet, build_confidence_set
 from stagewise.policies.decisions import (
@@ -37,6 +37,7 @@ from stagewise.problem.errors import InvalidProblem
 from stagewise.records.decision import Decision
 from stagewise.records.random_key import RandomKey
 from stagewise.rules.cone_program import Columns, compute_pessimistic_costs, find_best_mixture_in_cone
+from stagewise.rules.mixture import MIXTURE
 
 UNSOLVED = (
     SAFE_ACTION_COST_UNCERTAIN,
@@ -73,7 +74,7 @@ class OPLB(LinearPolicy):
     method: Literal["lp", "socp"] = "lp"
     """The program that finds the mixture: see above."""
 
-    round_spec: ClassVar[RoundSpec] = RoundSpec(ridge=1, rule=MIXTURE)
+    rule: ClassVar[Rule] = MIXTURE
     mixes: ClassVar[bool] = True
     theorem: ClassVar[str] = "mixtures"
     methods: ClassVar[tuple[str, ...]] = ("lp", "socp")

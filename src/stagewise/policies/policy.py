@@ -9,8 +9,8 @@ from typing import Any, ClassVar, NamedTuple, Protocol, Self
 import numpy as np
 
 from stagewise.engine.compile import Floats, Ints
-from stagewise.engine.round import RoundSpec
-from stagewise.models.regression import ELSEWHERE
+from stagewise.engine.layout import ELSEWHERE
+from stagewise.engine.model import RoundSpec
 from stagewise.policies.rounds import Rounds
 from stagewise.problem.checks import (
     LARGEST,

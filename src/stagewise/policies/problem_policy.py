@@ -53,7 +53,7 @@ class ProblemPolicy(ContextCAPS):
     ...     limits={"opt_out": sw.Limit(0.02, safe=0.0)},
     ... )
     >>> decision = problem.policy().decide(problem.policy().start(), None)
-    >>> decision.name, decision.limits
+    >>> decision.action_name, decision.limits
     ('nothing', {'opt_out': LimitStatus(pessimistic_cost=0.0, threshold=0.02, estimate=0.0)})
     """
 
@@ -174,7 +174,7 @@ def decide_eligible(
     segments = np.array([context.segments for context in contexts]).reshape(count, policy.segments)
     codes, bounds, estimates = np.empty(count, dtype=np.int64), np.empty((count, 1 + m)), np.empty((count, 1 + m))
     odds, keys, done = np.empty((count, actions + 1)), np.array(draws, dtype=np.int64), 0
-    decide_users = build_batch_decider(policy.rounds.sized_spec)
+    decide_users = build_batch_decider(policy.rounds.spec)
     needs = policy.rounds.get_resources(memory, policy.width, actions)
     while done < count:
         rows = slice(done, min(done + get_batch_rows(decide_users), count))

@@ -3,16 +3,19 @@
 import numpy as np
 
 from stagewise.engine.compile import Floats, as_python
-from stagewise.engine.layout import ModelBlock, count_feature_blocks, get_table_capacity, rare_events_size
+from stagewise.engine.layout import ModelBlock
 from stagewise.models.rare_events import (
     LOSS,
     RareEventsModel,
     compute_log_loss,
     copy_rare_events,
+    count_feature_blocks,
     fold_events,
     get_event_table,
     get_feature_block,
     get_rare_events_assumptions,
+    get_table_capacity,
+    rare_events_size,
     record_rows,
     refit,
 )

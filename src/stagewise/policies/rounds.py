@@ -1,7 +1,7 @@
 """The rounds of a policy in compiled code: kernels of its models and its rule, its settings and memory as arrays."""
 
-from collections.abc import Callable, Sequence
-from functools import cache, cached_property
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,28 +12,40 @@ from stagewise.engine.layout import (
     CACHE_DISABLED,
     CACHED,
     CAPACITY,
-    FIRST_OFFSET,
     LIMITS,
-    MODEL_BLOCKS,
     get_known_actions,
-    is_memory_header_valid,
-    memory_size,
+    read_block_fields,
 )
-from stagewise.engine.memory import build_memory_kernels
-from stagewise.engine.round import RoundSpec, build_round, scratch_size, work_size
-from stagewise.engine.workspace import Workspace, answer_size, fill_estimates, get_decision_views, get_workspace
+from stagewise.engine.memory import (
+    change_memory,
+    fits_layout,
+    memory_size,
+    start_memory,
+    widen_memory,
+)
+from stagewise.engine.model import Model, RoundSpec
+from stagewise.engine.round import build_round
+from stagewise.engine.workspace import (
+    CENTRE,
+    ESTIMATE,
+    Workspace,
+    answer_size,
+    get_decision_views,
+    get_workspace,
+    scratch_size,
+    work_size,
+)
 from stagewise.files.paths import GIB, get_total_memory
-from stagewise.models.model_block import ModelBlockSpec
+from stagewise.models.model_block import ModelBlockSpec, iter_model_blocks
 from stagewise.problem.errors import ErrorCode, InvalidProblem
 from stagewise.records.random_key import RandomKey
 
 NEW = tuple.__new__  # builds named tuples in half the time of their own constructor
 LARGE = 2**24  # numbers; fewer fit into the memory of any machine
 NOTHING: Floats = np.empty(0)
-MEMORY_SIZE, IS_HEADER_VALID = as_python(memory_size), as_python(is_memory_header_valid)
 ANSWER_SIZE, SCRATCH_SIZE, WORK_SIZE = as_python(answer_size), as_python(scratch_size), as_python(work_size)
 GET_WORKSPACE, GET_KNOWN_ACTIONS = as_python(get_workspace), as_python(get_known_actions)
-GET_DECISION_VIEWS, FILL_ESTIMATES = as_python(get_decision_views), as_python(fill_estimates)
+GET_DECISION_VIEWS = as_python(get_decision_views)
 
 
 def allocate_aligned(size: int) -> Floats:
@@ -82,6 +94,7 @@ class RoundResult(NamedTuple):
     settings: Floats
     features: Floats  # (K, d)
     eligible: Flags
+    models: tuple[Model, ...]
 
     @property
     def workspace(self) -> Workspace:
@@ -92,8 +105,12 @@ class RoundResult(NamedTuple):
     def estimates(self) -> Floats:
         """The signed estimates of every signal and candidate (1 + m, K + 1), the safe action last."""
         bounds = self.workspace.bounds
-        estimates = np.empty((bounds.shape[0], bounds.shape[2]))
-        FILL_ESTIMATES(self.layout, bounds, estimates)
+        estimates: Floats = bounds[:, CENTRE].copy()
+        for index, model in enumerate(self.models):
+            if model.estimates:
+                block = read_block_fields(self.layout, index)
+                signals = slice(block.first, block.first + block.signals)
+                estimates[signals] = bounds[signals, ESTIMATE]
         return estimates
 
 
@@ -108,25 +125,11 @@ class RoundResources(NamedTuple):
 
 
 @cache
-def get_round_resources(
-    round_spec: RoundSpec, limits: int, block_count: int, dimension: int, count: int, coordinates: int
-) -> RoundResources:
+def get_round_resources(spec: RoundSpec, limits: int, dimension: int, count: int, coordinates: int) -> RoundResources:
     """Return the kernels and array sizes of rounds with this spec and these sizes."""
-    played, sizes = build_round(with_sizes(round_spec, limits, block_count)), (limits, count, coordinates)
+    played, sizes = build_round(spec), (limits, count, coordinates)
     answer, scratch, work = ANSWER_SIZE(limits, dimension), SCRATCH_SIZE(*sizes, False), WORK_SIZE(*sizes, True)
     return RoundResources(played.decide, played.learn, answer, scratch, work)
-
-
-def with_sizes(round_spec: RoundSpec, limits: int, block_count: int) -> RoundSpec:
-    """Return the spec of a round with this number of limits and models."""
-    several, single = int(round_spec.mixes and limits > 1), int(limits == 1)
-    return round_spec._replace(several=several, single=single, block_count=block_count)
-
-
-@cache
-def get_initializer(round_spec: RoundSpec) -> Any:
-    """Return the function that initialises a memory; it runs once, so it is not compiled."""
-    return as_python(build_memory_kernels(*round_spec.models).start)
 
 
 class Growth(NamedTuple):
@@ -156,38 +159,23 @@ class Rounds:
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state of a copy or a pickle, without kernels."""
-        return {name: value for name, value in vars(self).items() if name != "sized_spec"} | {"_resources": {}}
+        return {**vars(self), "_resources": {}}
 
-    @cached_property
-    def sized_spec(self) -> RoundSpec:
-        """The spec with its number of limits and models."""
-        return with_sizes(self.spec, *self.sizes)
-
-    @property
-    def sizes(self) -> tuple[int, int]:
-        """The number of limits and of model blocks."""
-        return int(self.layout[LIMITS]), int(self.layout[MODEL_BLOCKS])
+    def iter_blocks(self, memory: Floats) -> Iterator[tuple[Model, Any]]:
+        """Yield every model with its block of a memory."""
+        return iter_model_blocks(self.spec.models, self.layout, memory)
 
     def start(self) -> Floats:
         """Return the memory before any outcome."""
-        memory = allocate_aligned(MEMORY_SIZE(self.layout, 0, self.first_capacity))
-        get_initializer(self.spec)(self.layout, self.settings, self.first_capacity, memory, NOTHING)
+        memory = allocate_aligned(memory_size(self.spec.models, self.layout, 0, self.first_capacity))
+        start_memory(self.spec.models, self.layout, self.settings, self.first_capacity, memory)
         if not self.caches:
             memory[CACHED] = CACHE_DISABLED
         return memory
 
     def fits(self, memory: Floats) -> bool:
         """Return whether a memory can belong to these rounds, by its header."""
-        if memory.ndim != 1 or memory.size < FIRST_OFFSET + self.layout[MODEL_BLOCKS]:
-            return False
-        cached, capacity, most = memory[CACHED], memory[CAPACITY], self.growth.most if self.growth else 0
-        if not (CACHE_DISABLED <= cached <= memory.size and 0 <= capacity <= most):  # false for NaN too
-            return False
-        if cached != int(cached) or capacity != int(capacity):
-            return False
-        if memory.size != MEMORY_SIZE(self.layout, int(cached), int(capacity)):
-            return False
-        return bool(IS_HEADER_VALID(self.layout, memory))
+        return fits_layout(self.spec.models, memory, self.layout, self.growth.most if self.growth else 0)
 
     def play(
         self,
@@ -202,7 +190,7 @@ class Rounds:
         needs = self.get_resources(memory, features.shape[1], len(features))
         answer, scratch = np.empty(needs.answer), np.empty(needs.scratch)
         code = needs.decide(features, eligible, layout, settings, memory, answer, scratch, *draw)
-        return NEW(RoundResult, (code, answer, scratch, layout, settings, features, eligible))
+        return NEW(RoundResult, (code, answer, scratch, layout, settings, features, eligible, self.spec.models))
 
     def learn(
         self,
@@ -221,7 +209,7 @@ class Rounds:
 
     def learn_rows(self, memory: Floats, features: Floats, indices: Ints, outcomes: Floats) -> Floats:
         """Learn rows as one batch, bitwise equal to row by row, and return the memory."""
-        learn_rows, done, growth = build_log_learner(self.sized_spec), 0, self.growth
+        learn_rows, done, growth = build_log_learner(self.spec), 0, self.growth
         while done < len(outcomes):
             memory = self.enlarge(memory)
             free = growth.count_free_rows(self.layout, memory, growth.most) if growth else len(outcomes)
@@ -237,7 +225,7 @@ class Rounds:
         size = int(memory.item(CAPACITY)) if self.growth and self.growth.is_of_coordinates else dimension
         found = self._resources.get((dimension, count, size))
         if found is None:
-            found = get_round_resources(self.spec, *self.sizes, dimension, count, size)
+            found = get_round_resources(self.spec, self.layout.item(LIMITS), dimension, count, size)
             self._resources[dimension, count, size] = found
         return found
 
@@ -251,8 +239,9 @@ class Rounds:
         """Return the memory with at least this capacity."""
         if capacity <= memory.item(CAPACITY):
             return memory
-        changed = allocate_aligned(MEMORY_SIZE(self.layout, int(memory.item(CACHED)), capacity))
-        build_memory_kernels(*self.spec.models).widen(self.layout, memory, capacity, changed)
+        models = self.spec.models
+        changed = allocate_aligned(memory_size(models, self.layout, int(memory.item(CACHED)), capacity))
+        widen_memory(models, self.layout, memory, capacity, changed)
         return changed
 
     def cache(self, memory: Floats, offered: Floats) -> Floats:
@@ -264,10 +253,9 @@ class Rounds:
 
     def rebuild(self, memory: Floats, candidates: Floats, capacity: int) -> Floats:
         """Return the same memory with these cached candidates and this capacity."""
-        changed = allocate_aligned(MEMORY_SIZE(self.layout, len(candidates), capacity))
-        work = np.empty(2 * max(candidates.shape[1], capacity, 1) + len(candidates) + 8)
-        change = build_memory_kernels(*self.spec.models).change
-        change(candidates, self.layout, self.settings, memory, capacity, changed, work)
+        models = self.spec.models
+        changed = allocate_aligned(memory_size(models, self.layout, len(candidates), capacity))
+        change_memory(models, self.layout, self.settings, memory, candidates, capacity, changed)
         return changed
 
     def start_run(self, learned: Floats | None, features: Floats, fresh: bool) -> Floats:

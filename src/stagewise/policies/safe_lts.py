@@ -3,12 +3,13 @@
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
-from stagewise.engine.round import RAYS, RoundSpec
+from stagewise.engine.model import Rule
 from stagewise.models.ridge import AUTHORS, PLAIN, THEORY
 from stagewise.policies.linear_policy import LinearPolicy
 from stagewise.policies.settings import Optimism
 from stagewise.problem.checks import check_choice
 from stagewise.problem.errors import InvalidProblem
+from stagewise.rules.ray import SAMPLED_RAY
 
 INFLATIONS = {"theory": THEORY, "none": PLAIN, "authors": AUTHORS}
 
@@ -38,7 +39,7 @@ class SafeLTS(LinearPolicy):
     optimism: Optimism = field(init=False, repr=False, default="inflated")
     per_action_bounds: bool = field(init=False, repr=False, default=False)
 
-    round_spec: ClassVar[RoundSpec] = RoundSpec(ridge=1, rule=RAYS, sampled=1)
+    rule: ClassVar[Rule] = SAMPLED_RAY
     inflates: ClassVar[bool] = False  # the uncertainty of costs does not raise a sampled reward
 
     @property

@@ -21,7 +21,7 @@ from stagewise.engine.limits import (
     SAFE_SHARE_TOO_SMALL,
     SOLVER_FAILED,
 )
-from stagewise.engine.round import RoundSpec
+from stagewise.engine.model import RoundSpec, Rule
 from stagewise.models.model_block import ModelBlockSpec
 from stagewise.policies.policy import REWARD, BasePolicy
 from stagewise.policies.rounds import NOTHING, Growth, Rounds, assemble_arrays
@@ -131,7 +131,7 @@ def set_derived(policy: Any, **values: Any) -> None:
 
 def set_rounds(
     policy: Any,
-    spec: RoundSpec,
+    rule: Rule,
     thresholds: Thresholds,
     ceilings: Floats,
     blocks: Sequence[ModelBlockSpec],
@@ -150,12 +150,14 @@ def set_rounds(
     constraints = build_constraint_settings(thresholds, ceilings, *scales)
     head = switches, sampling, safe_index
     layout, settings = assemble_arrays(head, constraints, safe, blocks, declared, last)
+    spec = RoundSpec(tuple(block.model for block in blocks), rule, min(thresholds.values.size, 2))
     set_derived(policy, thresholds=thresholds, rounds=Rounds(spec, layout, settings, growth, caches))
 
 
-def build_unconstrained_rounds(spec: RoundSpec, blocks: Sequence[ModelBlockSpec], safe: Floats = NOTHING) -> Rounds:
+def build_unconstrained_rounds(rule: Rule, blocks: Sequence[ModelBlockSpec], safe: Floats = NOTHING) -> Rounds:
     """Return the rounds of a policy that ignores limits."""
     constraints = build_constraint_settings(NO_THRESHOLDS, NOTHING, None, 1.0)
+    spec = RoundSpec(tuple(block.model for block in blocks), rule)
     return Rounds(spec, *assemble_arrays((ENFORCES_LIMITS, 0, -1), constraints, safe, blocks))
 
 

@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from stagewise.engine.compile import Floats, Ints
-from stagewise.engine.round import RAYS, RoundSpec
+from stagewise.engine.model import RoundSpec, Rule
 from stagewise.models.arms import ArmRadius
 from stagewise.models.regression import RADII, Radius
-from stagewise.models.ridge import LinearModel
+from stagewise.models.ridge import RIDGE, LinearModel
 from stagewise.policies.arms import (
     build_arms_model,
     check_arms,
@@ -40,6 +40,7 @@ from stagewise.problem.errors import ErrorCode, InvalidActions
 from stagewise.problem.thresholds import NO_THRESHOLDS
 from stagewise.records.decision import Decision
 from stagewise.records.random_key import RandomKey
+from stagewise.rules.ray import RAY
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -67,14 +68,14 @@ class UCB(UnconstrainedPolicy):
     radius: ArmRadius | None = None
     """The kind of confidence interval of an arm (docs/theory/arms.md). None: "kl", or "hoeffding" with `noise`."""
 
-    round_spec: ClassVar[RoundSpec] = RoundSpec(arms=1, rule=RAYS)
+    rule: ClassVar[Rule] = RAY
 
     def __post_init__(self) -> None:
         copy_settings(self)
         set_derived(self, radius=resolve_radius(self, "kl"))
         check_size(self.arms, "arms")
         model = build_arms_model(self, NO_THRESHOLDS, 1, 1.0, 0.0, np.empty(0))
-        set_derived(self, rounds=build_unconstrained_rounds(self.round_spec, tuple(model.build_blocks())))
+        set_derived(self, rounds=build_unconstrained_rounds(self.rule, tuple(model.build_blocks())))
         _ = self.evaluation_thresholds  # raises its errors now
 
     @cached_property
@@ -131,7 +132,7 @@ class LinUCB(UnconstrainedPolicy):
     radius: Radius = "joint"
     """The kind of confidence radius (docs/theory/joint-radius.md)."""
 
-    round_spec: ClassVar[RoundSpec] = RoundSpec(ridge=1, rule=RAYS)
+    rule: ClassVar[Rule] = RAY
 
     def __post_init__(self) -> None:
         copy_settings(self)
@@ -160,7 +161,7 @@ class LinUCB(UnconstrainedPolicy):
                 confidence=np.array([math.log(1.0 / check_probability(self.delta, "delta"))]),
                 radius=self.radius,
             )
-            found = build_unconstrained_rounds(self.round_spec, tuple(model.build_blocks()), model.safe)
+            found = build_unconstrained_rounds(self.rule, tuple(model.build_blocks()), model.safe)
             self.rounds_by_dimension[dimension] = found
         return found
 
@@ -222,7 +223,7 @@ class LinUCB(UnconstrainedPolicy):
         return next((d for d in sizes if self.get_rounds(d).fits(memory)), 0)
 
     def get_round_spec(self, actions: Any) -> RoundSpec | None:
-        return self.round_spec
+        return RoundSpec((RIDGE,), self.rule)
 
     def arrays(self, dimension: int) -> tuple[Ints, Floats]:
         rounds = self.get_rounds(dimension)

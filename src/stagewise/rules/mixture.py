@@ -3,7 +3,7 @@
 import math
 
 from stagewise.engine.compile import Flags, Floats, Ints, kernel
-from stagewise.engine.layout import DIRECTIONAL, ENFORCES_LIMITS, FIRST_THRESHOLD, LIMITS, SAFE_INDEX
+from stagewise.engine.layout import DIRECTIONAL, ENFORCES_LIMITS, FIRST_THRESHOLD, LIMITS, SAFE_INDEX, get_safe_action
 from stagewise.engine.limits import (
     BOUNDS_NOT_FINITE,
     COST_SCALE,
@@ -19,7 +19,9 @@ from stagewise.engine.limits import (
     has_switch,
 )
 from stagewise.engine.mixture_program import compute_mixture_mean, solve_mixture
+from stagewise.engine.model import Rule
 from stagewise.engine.pair import tie_floor
+from stagewise.engine.random import POLICY, uniform
 from stagewise.engine.workspace import (
     CENTRE,
     COSTS,
@@ -29,6 +31,7 @@ from stagewise.engine.workspace import (
     OPTIMISTIC_REWARDS,
     SAFE_OPTIMISTIC_REWARD,
     STEP,
+    get_decision_views,
 )
 
 
@@ -176,3 +179,29 @@ def has_better_action(optimistic_reward: Floats) -> bool:
     for action in range(optimistic_reward.size - 1):
         largest = max(largest, optimistic_reward[action])
     return tie_floor(largest) > optimistic_reward[optimistic_reward.size - 1]
+
+
+@kernel
+def write_action(code: int, features: Floats, layout: Ints, settings: Floats, action: Floats) -> None:
+    """Write the features of what is played; a listed safe action has a row."""
+    safe, row = get_safe_action(layout, settings).features, code if code >= 0 else layout[SAFE_INDEX]
+    for i in range(action.size):
+        action[i] = features[row, i] if row >= 0 else safe[i]
+
+
+@kernel
+def play_mixture(
+    features: Floats, eligible: Flags, contradiction: int, layout: Ints, settings: Floats, bounds: Floats, rule: Floats,
+    factors: Floats, basis: Floats | None, answer: Floats, seed: int, run: int, round_: int,
+) -> int:  # fmt: skip
+    """Return the candidate that is drawn from the best safe mixture, or minus the reason code of the safe action."""
+    views, uniform_draw = get_decision_views(layout, answer), uniform(seed, run, round_, POLICY, 0)
+    code = choose_mixture(
+        layout, settings, bounds, eligible, contradiction, rule, factors, basis, views.shares, views.places,
+        uniform_draw, answer,
+    )  # fmt: skip
+    write_action(code, features, layout, settings, views.action)
+    return code
+
+
+MIXTURE = Rule("stagewise.rules.mixture:MIXTURE", play_mixture, mixes=1)

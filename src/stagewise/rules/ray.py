@@ -7,7 +7,7 @@ import math
 from typing import NamedTuple
 
 from stagewise.engine.compile import Flags, Floats, Ints, distinct, kernel
-from stagewise.engine.layout import DIRECTIONAL, ENFORCES_LIMITS, LIMITS, OFFERS_SAFE
+from stagewise.engine.layout import DIRECTIONAL, ENFORCES_LIMITS, LIMITS, OFFERS_SAFE, get_safe_action
 from stagewise.engine.limits import (
     BOUNDS_NOT_FINITE,
     COST_SCALE,
@@ -23,6 +23,7 @@ from stagewise.engine.limits import (
     has_switch,
     safe_step,
 )
+from stagewise.engine.model import REWARD, Rule
 from stagewise.engine.pair import first_best, tie_floor
 from stagewise.engine.workspace import (
     CENTRE,
@@ -35,6 +36,7 @@ from stagewise.engine.workspace import (
     SAFE_OPTIMISTIC_REWARD,
     STEP,
     STEPS,
+    get_decision_views,
 )
 
 NORM_TOLERANCE = 1.0 + 1e-9  # two norms of x₀ that differ by less differ only by rounding
@@ -358,3 +360,19 @@ def finish_ray(
     rest = 1.0 - step
     for i in range(action.size):
         action[i] = rest * safe[i] + step * target[i]
+
+
+@kernel
+def play_ray(
+    features: Floats, eligible: Flags, contradiction: int, layout: Ints, settings: Floats, bounds: Floats, rule: Floats,
+    factors: Floats, basis: Floats | None, answer: Floats, seed: int, run: int, round_: int,
+) -> int:  # fmt: skip
+    """Return the ray on which the best safe point is played, or minus the reason code of the safe action."""
+    action, safe = get_decision_views(layout, answer).action, get_safe_action(layout, settings).features
+    code = choose_ray(layout, settings, bounds, eligible, contradiction, rule, factors, answer)
+    finish_ray(layout, settings, bounds, rule, code, features, safe, answer, action)
+    return code
+
+
+RAY = Rule("stagewise.rules.ray:RAY", play_ray)
+SAMPLED_RAY = Rule("stagewise.rules.ray:SAMPLED_RAY", play_ray, samples=REWARD)  # Safe-LTS

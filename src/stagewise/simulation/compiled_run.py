@@ -5,13 +5,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from stagewise.engine.compile import Flags, Floats, Ints, as_python, compile_eagerly
-from stagewise.engine.layout import CACHED, CAPACITY, LIMITS, MODEL_BLOCKS
+from stagewise.engine.layout import CACHED, CAPACITY, LIMITS
 from stagewise.engine.loop import LoopSpec, World, build_loop, optimum_work_size
-from stagewise.engine.round import ALWAYS_SAFE, REWARD, RoundSpec, scratch_size
+from stagewise.engine.model import REWARD, RoundSpec
 from stagewise.engine.trace import INTERVAL_MISSES, OPTIMISM_FAILURES, UNKNOWN, Trace
-from stagewise.engine.workspace import answer_size
+from stagewise.engine.workspace import answer_size, scratch_size
 from stagewise.policies.policy import State
-from stagewise.policies.rounds import allocate_aligned, with_sizes
+from stagewise.policies.rounds import allocate_aligned
 from stagewise.problem.errors import ErrorCode, InvalidProblem
 from stagewise.records.random_key import RandomKey
 from stagewise.simulation.oracle import Oracle
@@ -76,13 +76,14 @@ def build_inputs(policy: Any, oracle: Oracle, audited: bool, warm_start: State |
         layout, settings = policy.get_round_arrays(policy.get_round_safe_action(world.actions.draw(RandomKey())))
     memory = (
         policy.build_run_memory(world.actions.draw(RandomKey()), features, fresh, warm_start)
-        if form.rule != ALWAYS_SAFE
+        if form.rule.choose is not None
         else np.zeros(0)
     )
-    if form.segment_rates:
+    if form.counts_capacity_in("segments"):
         memory = policy.with_capacity_for(memory, world.plain_users.segments)
     check_outcomes(policy, world)
-    m, limits, size = world.costs, int(layout[LIMITS]), max(d, int(memory[CAPACITY]) if form.kernel_ridge else 0)
+    m, limits = world.costs, int(layout[LIMITS])
+    size = max(d, int(memory[CAPACITY])) if form.counts_capacity_in("points") else d
     truths = np.zeros((1 + m, count + 1))
     truths[:, count] = oracle.safe_means_in(world.actions)
     if not fresh:
@@ -93,7 +94,7 @@ def build_inputs(policy: Any, oracle: Oracle, audited: bool, warm_start: State |
     known = (world.noise.copy(), oracle.signs.copy(), oracle.limits.copy(), world.kind)
     truth = World(world.signed_parameters(oracle.signs), truths, *known, best, *world.draw_parameters)
     return LoopInputs(
-        with_sizes(form, limits, int(layout[MODEL_BLOCKS])),
+        form,
         LoopSpec(world.draw_kind, *(int(each) for each in flags)),
         features,
         eligible,
@@ -119,9 +120,9 @@ def check_outcomes(policy: Any, world: Any) -> None:
 
 def mark_unknown(audit: Ints, round_spec: RoundSpec, limits: int) -> None:
     """Mark the audit counts that a policy does not have: no intervals, or no guarantee of optimism."""
-    learns = round_spec.rule != ALWAYS_SAFE
+    learns = round_spec.rule.choose is not None
     audit[INTERVAL_MISSES + (1 + limits if learns else 0) :] = UNKNOWN
-    if not learns or round_spec.sampled == REWARD:
+    if not learns or round_spec.rule.samples == REWARD:
         audit[OPTIMISM_FAILURES] = UNKNOWN
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from stagewise.engine.layout import copy_values
 from stagewise.engine.loop import LoopSpec, World, build_loop
-from stagewise.engine.round import RoundSpec
+from stagewise.engine.model import RoundSpec
 from stagewise.engine.trace import Trace, audit_size
 from stagewise.problem.errors import ErrorCode, InvalidProblem
 from stagewise.simulation.compiled_run import LoopInputs
@@ -69,7 +69,8 @@ def get_shared_arrays(inputs: LoopInputs) -> tuple[Any, ...]:
 
 def get_max_registers(round_spec: RoundSpec) -> int:
     """Return the maximal number of registers per thread."""
-    return MIXTURE_REGISTERS if round_spec.arms or round_spec.mixes else RAY_REGISTERS
+    arms = any(not model.between for model in round_spec.models)
+    return MIXTURE_REGISTERS if arms or round_spec.mixes else RAY_REGISTERS
 
 
 @cache

@@ -22,10 +22,9 @@ from stagewise.engine.layout import (
 from stagewise.engine.limits import compute_bonus_factors, get_ceiling, get_limit, has_switch, safe_step
 from stagewise.engine.pair import safe_share, tie_floor
 from stagewise.engine.random import uniform, uniform_pair
-from stagewise.engine.round import MIXTURE, RAYS, RoundSpec
 from stagewise.engine.workspace import CENTRE, HALF
 from stagewise.engine.world_draws import noisy
-from stagewise.models.arms import compute_arm_bounds, get_arms_assumptions, is_ranged, unit_radius
+from stagewise.models.arms import ARMS, compute_arm_bounds, get_arms_assumptions, is_ranged, unit_radius
 from stagewise.models.regression import (
     compute_cached_ridge_bounds,
     fill_coordinates,
@@ -33,7 +32,10 @@ from stagewise.models.regression import (
     get_ridge_assumptions,
     radius,
 )
+from stagewise.models.ridge import RIDGE
 from stagewise.reports.assumptions import check_assumptions
+from stagewise.rules.mixture import MIXTURE
+from stagewise.rules.ray import RAY
 from stagewise.simulation.compiled_run import LoopInputs
 from stagewise.simulation.gpu import unrolled_arms, unrolled_rays
 from stagewise.simulation.gpu.unrolled import RECORD_INDICES
@@ -90,20 +92,25 @@ def build_call(policy: Any, oracle: Oracle, inputs: LoopInputs) -> Call | None:
     ):
         return None
     if (
-        not GET_MODEL_BLOCK(layout, inputs.memory, 0).anchored
+        not view_block(inputs).anchored
         or not HAS_SWITCH(layout, ENFORCES_LIMITS)
         or HAS_SWITCH(layout, ~SUPPORTED_SWITCHES)
     ):
         return None
-    form = inputs.round_spec._replace(single=0)
-    if form == RoundSpec(ridge=1, rule=RAYS) and not inputs.loop.blended:
+    spec = inputs.round_spec
+    if spec.models == (RIDGE,) and spec.rule == RAY and not inputs.loop.blended:
         return build_rays_call(policy, inputs)
-    return build_arms_call(policy, inputs) if form == RoundSpec(arms=1, rule=MIXTURE) else None
+    return build_arms_call(policy, inputs) if spec.models == (ARMS,) and spec.rule == MIXTURE else None
+
+
+def view_block(inputs: LoopInputs) -> Any:
+    """Return the first block."""
+    return as_python(inputs.round_spec.models[0].view)(inputs.layout, inputs.memory, 0)
 
 
 def build_rays_call(policy: Any, inputs: LoopInputs) -> Call | None:
     """Return the loop over a few fixed rays, whose estimates without data are the known values; None if unsupported."""
-    layout, settings, block = inputs.layout, inputs.settings, GET_MODEL_BLOCK(inputs.layout, inputs.memory, 0)
+    layout, settings, block = inputs.layout, inputs.settings, view_block(inputs)
     count, costs = len(inputs.features), int(layout[LIMITS])
     if count > MAX_RAYS or costs > 2:
         return None
@@ -157,7 +164,7 @@ def get_world_scalars(inputs: LoopInputs) -> list[float]:
 
 def build_arms_call(policy: Any, inputs: LoopInputs) -> Call | None:
     """Return the loop over a few arms under one limit; None if unsupported."""
-    layout, settings, block = inputs.layout, inputs.settings, GET_MODEL_BLOCK(inputs.layout, inputs.memory, 0)
+    layout, settings, block = inputs.layout, inputs.settings, view_block(inputs)
     count = len(inputs.features)
     if (
         int(layout[LIMITS]) != 1

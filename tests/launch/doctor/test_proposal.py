@@ -61,8 +61,8 @@ def one_run(world, run, rows, users):
         decision = agent.decide(user)
         shares = np.array([decision.probabilities[name] for name in NAMES])
         broken |= bool(shares @ world.opt_outs[:, where] > world.limit + 1e-9)
-        dared |= decision.name != "nothing"
-        place = NAMES.index(decision.name)
+        dared |= decision.action_name != "nothing"
+        place = NAMES.index(decision.action_name)
         luck = chance.random(2) < [world.clicks[place], world.opt_outs[place, where]]
         agent.learn(decision, click=bool(luck[0]), opt_out=bool(luck[1]))
     return broken, dared, found.problem.limits["opt_out"].by is None

@@ -126,7 +126,9 @@ def load_offline_logs(start: ServeOptions, problems: dict[str, Problem]) -> dict
     """Return the offline log by the name of its experiment, if one is given; the doctor checks it."""
     if start.log is None:
         if start.columns or start.accept or start.now is not None:
-            raise InvalidProblem(ErrorCode.MISSING_VALUE, "--columns, --accept and --now apply to a log; add --log")
+            raise InvalidProblem(
+                ErrorCode.MISSING_VALUE, "--columns, --ignore-checks and --as-of apply to a log; add --log"
+            )
         return {}
     if len(problems) != 1:
         problem_count = f"--log applies to one problem, and {len(problems)} problem files are given; give one"
@@ -180,12 +182,12 @@ def build_offline_log(problem: Problem, source: Any, columns: Mapping[str, str],
 
 def check_log(problem: Problem, source: Any, columns: Mapping[str, str], accept: Sequence[str]) -> None:
     """Raise InvalidOutcome if a log contradicts the problem."""
-    report = doctor(source, problem, columns=columns, accept=accept)
+    report = doctor(source, problem, columns=columns, ignore_checks=accept)
     contradictions = [finding for finding in report.findings if finding.verdict == "contradicts"]
     if contradictions:
         first, others = contradictions[0], len(contradictions) - 1
         more = f" (and {others} more; `stagewise doctor` lists all)" if others else ""
-        template = "the log contradicts the problem: {name}: {finding}{more}; {remedy}, or accept {name!r}"
+        template = "the log contradicts the problem: {name}: {finding}{more}; {remedy}, or ignore {name!r}"
         data = {"name": str(first.check), "finding": first.message, "more": more, "remedy": first.remedy}
         raise InvalidOutcome(ErrorCode.LOG_CONTRADICTS_PROBLEM, template, **data)
 

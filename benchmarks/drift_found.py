@@ -21,7 +21,7 @@ def found(groups: int, before: int, most: int, seed: int) -> tuple[int, int] | N
         decision: Any = agent.decide({"group": f"g{chance.integers(groups)}"} if groups else {})
         if "drift of opt_out" in agent._statistics.alerts:
             return (user - before, offers) if user >= before else (-1, 0)
-        offer, late = decision.name == "offer", user >= before
+        offer, late = decision.action_name == "offer", user >= before
         offers += offer and late
         rate = (0.03 if late else 0.01) if offer else 0.004
         clicks = chance.random() < (0.09 if offer else 0.04)

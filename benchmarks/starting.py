@@ -43,7 +43,7 @@ begun = time.perf_counter()
 while last:
     start = time.perf_counter()
     decision = agent.decide({"age": random.uniform(-1.0, 1.0), "opens": random.uniform(-1.0, 1.0)})
-    sent = decision.name != "nothing"
+    sent = decision.action_name != "nothing"
     agent.learn(decision.id, click=random.random() < 0.1 * sent, opt_out=random.random() < 0.01 * sent)
     times.append(time.perf_counter() - start)
     last -= COMPILER.is_idle

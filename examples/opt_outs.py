@@ -32,7 +32,7 @@ def main(path: str = "results/gallery/opt_outs.png", users: int = 30_000) -> Non
     for _ in range(users):
         age, opens = people.uniform(18, 99), people.uniform(0, 7)
         decision = agent.decide({"age": age, "opens_7d": opens})
-        click_rates, sent = clicks(age, opens), PROBLEM.get_action_index(decision.name)
+        click_rates, sent = clicks(age, opens), PROBLEM.get_action_index(decision.action_name)
         agent.learn(decision.id, click=people.random() < click_rates[sent])
         agent.learn(decision.id, opt_out=people.random() < OPT_OUTS[sent])
         shares = np.array(list(decision.probabilities.values()))

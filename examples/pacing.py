@@ -35,7 +35,7 @@ def main(path: str = "results/gallery/pacing.png", hours: int = 3_000) -> None:
     sales, spend, spent = {"guarded": [], "on average": []}, {"guarded": [], "on average": []}, 0.0
     for now in range(hours):
         decision = agent.decide({})
-        agent.learn(decision.id, **hour(PROBLEM.get_action_index(decision.name), chance))
+        agent.learn(decision.id, **hour(PROBLEM.get_action_index(decision.action_name), chance))
         shares = list(decision.probabilities.values())
         paced = LEVELS.index("highest" if spent <= CAP * now else "low")
         spent += hour(paced, chance)["spend"]

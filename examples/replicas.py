@@ -52,7 +52,7 @@ def serve(users: int = 2000, names: tuple[str, ...] = ("pod-1", "pod-22")) -> sw
     while working:
         name, kind, content = inbox.get(timeout=300)
         if kind == "decision":
-            agent.register(content)  # a service writes it to its log here
+            agent.register_decision(content)  # a service writes it to its log here
             answers[name].put("registered")
         elif kind == "outcome":
             id_, signal, value = content

@@ -35,7 +35,7 @@ def main(path: str = "results/gallery/segments.png", users: int = 15_000) -> Non
         for group in people.choice(3, users, p=SHARES):
             decision = agent.decide({"group": GROUPS[group]})
             chances = LIKES[group], DISLIKES[group]
-            like, dislike = (people.random() < chance[SHELVES.index(decision.name)] for chance in chances)
+            like, dislike = (people.random() < chance[SHELVES.index(decision.action_name)] for chance in chances)
             agent.learn(decision.id, like=like, dislike=dislike)
             shares = np.array(list(decision.probabilities.values()))
             served.append((group, *(shares @ chance for chance in chances)))

@@ -45,7 +45,7 @@ def main(path: str = "results/gallery/warm_start.png", users: int = 12_000, rows
         served = []
         for mobile in people.uniform(-1, 1, users):
             decision = agent.decide({"mobile": mobile})
-            click_rates, index = CLICKS @ [1.0, mobile], NAMES.index(decision.name)
+            click_rates, index = CLICKS @ [1.0, mobile], NAMES.index(decision.action_name)
             agent.learn(
                 decision.id, click=people.random() < click_rates[index], complaint=people.random() < COMPLAINTS[index]
             )

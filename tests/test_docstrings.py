@@ -56,7 +56,7 @@ CHOICES: dict[tuple[str, str], set[str]] = {
     **{(name, "backend"): set(BACKENDS) for name in ("simulate", "certify", "sweep", "verify_certificate")},
     ("evaluate", "estimators"): set(ESTIMATORS),
     ("evaluate", "primary_estimator"): {"dr", "ips"},
-    ("Agent", "order"): {"decision", "arrival"},
+    ("Agent", "learning_order"): {"decision", "arrival"},
 }
 
 

@@ -121,7 +121,7 @@ def test_a_problem_decides_and_learns_the_same_interpreted_and_compiled(limits: 
     for _ in range(4 * ROUNDS):
         context: dict[str, Any] = {"age": random.uniform(18, 99), "opens": random.uniform(0, 7)}
         decision = agent.decide(context | ({"country": str(random.integers(2))} if "delay" in limits else {}))
-        pays = decision.name != "nothing"
+        pays = decision.action_name != "nothing"
         costs = {name: float(random.random() < 0.1 * pays) for name in limits}
         agent.learn(decision.id, click=float(random.random() < 0.1 + 0.3 * pays), **costs)
     check(kernels, least=ROUNDS)

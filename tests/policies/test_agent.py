@@ -41,7 +41,7 @@ from stagewise.problem.errors import ErrorCode
 @pytest.mark.parametrize("policy", [ONE, PULLS, WITH_ONE_COST["SafeLTS"]], ids=["LCLUCB", "OPB", "SafeLTS"])
 @pytest.mark.parametrize("by_number", [False, True])
 def test_outcomes_may_come_late_in_any_order_or_never(policy: Any, by_number: bool) -> None:
-    agent, state = Agent(policy, seed=5, order="arrival"), policy.start()
+    agent, state = Agent(policy, seed=5, learning_order="arrival"), policy.start()
     decisions = [agent.decide(choices(policy)) for _ in range(10)]
     order = [7, 2, 9, 0, 4, 3]
     for count, round_ in enumerate(order):
@@ -55,7 +55,7 @@ def test_outcomes_may_come_late_in_any_order_or_never(policy: Any, by_number: bo
 
 
 def test_a_decision_uses_all_that_was_learned_and_nothing_else() -> None:
-    agent, state = Agent(ONE, seed=5, order="arrival"), ONE.start()
+    agent, state = Agent(ONE, seed=5, learning_order="arrival"), ONE.start()
     first, second = agent.decide(np.eye(2)), agent.decide(np.eye(2))
     assert np.array_equal(first.action, second.action)
     agent.learn(second, reward=1.0, cost=0.0)
@@ -81,7 +81,7 @@ def test_outcomes_that_never_come_can_be_given_up() -> None:
     decisions = [agent.decide(np.eye(2)) for _ in range(4)]
     agent.learn(decisions[0], reward=0.5, cost=0.1)
     before = remembered(agent)[0]
-    assert agent.drop_pending(before=3) == 2
+    assert agent.drop_pending(before_round=3) == 2
     assert agent.pending_count == 1
     assert remembered(agent)[0] == before
     with refused(InvalidOutcome, ErrorCode.OUTCOME_ALREADY_KNOWN):

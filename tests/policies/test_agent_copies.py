@@ -59,7 +59,7 @@ def test_a_copy_of_ones_own_policys_agent_is_on_its_own() -> None:
 @pytest.mark.parametrize("again", AGAIN.values(), ids=AGAIN)
 def test_an_agent_in_use_is_copied_whole(policy: Any, again: Any) -> None:
     """What a thread does to the agent, one after the other, is done again by hand; each copy is one of the moments."""
-    agent, witness = Agent(policy, order="arrival"), Agent(policy, order="arrival")  # in order all would be held back
+    agent, witness = (Agent(policy, learning_order="arrival") for _ in range(2))  # in order all would be held back
     stop, troubles = Event(), []
     costs, actions = [0.1] * len(policy.thresholds.names), choices(policy)
     for _ in range(OPEN):  # they stay open, so that a copy takes its time

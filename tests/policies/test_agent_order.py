@@ -54,7 +54,7 @@ def test_an_outcome_waits_until_every_earlier_decision_is_answered(policy: Any) 
 
 @several
 def test_by_arrival_an_outcome_is_learned_at_once(policy: Any) -> None:
-    agent, decisions = open_agent(policy, order="arrival")
+    agent, decisions = open_agent(policy, learning_order="arrival")
     rounds = [4, 1, 0, 3]
     for count, round_ in enumerate(rounds, start=1):
         tell(agent, round_)
@@ -67,17 +67,17 @@ def test_giving_up_releases_what_was_held_behind(policy: Any) -> None:
     agent, decisions = open_agent(policy)
     for round_ in (5, 3, 1):
         tell(agent, round_)
-    assert agent.drop_pending(before=2) == 1
+    assert agent.drop_pending(before_round=2) == 1
     assert (agent.pending_count, agent.buffered_count) == (2, 2)
     assert agent.state.memory.tobytes() == state_after(policy, decisions, [1])
-    assert agent.drop_pending(before=5) == 2
+    assert agent.drop_pending(before_round=5) == 2
     assert (agent.pending_count, agent.buffered_count) == (0, 0)
     assert agent.state.memory.tobytes() == state_after(policy, decisions, [1, 3, 5])
 
 
 def test_after_a_gap_that_was_given_up_the_oldest_open_decision_is_learned_at_once() -> None:
     agent, decisions = open_agent(ONE)
-    agent.drop_pending(before=3)
+    agent.drop_pending(before_round=3)
     tell(agent, 3)
     assert agent.buffered_count == 0
     assert agent.state.memory.tobytes() == state_after(ONE, decisions, [3])
@@ -129,7 +129,7 @@ def test_a_held_outcome_stays_what_it_was() -> None:
 @pytest.mark.parametrize("order", ["", "Decision", None, True, 0, ["decision"], NAN], ids=repr)
 def test_an_order_that_is_none_is_refused(order: Any) -> None:
     with refused(InvalidProblem, ErrorCode.INVALID_CHOICE):
-        Agent(ONE, order=order)
+        Agent(ONE, learning_order=order)
 
 
 @pytest.mark.parametrize("again", [lambda a: pickle.loads(pickle.dumps(a)), copy.deepcopy], ids=["pickle", "copy"])
@@ -146,17 +146,21 @@ def test_a_copy_holds_what_was_held(again: Any, policy: Any) -> None:
 @pytest.mark.parametrize("policy", list(WITH_ONE_COST.values()), ids=WITH_ONE_COST)
 @pytest.mark.parametrize("order", ["decision", "arrival"])
 def test_a_saved_agent_keeps_its_order_and_what_it_holds(policy: Any, order: str, tmp_path: Path) -> None:
-    agent, _ = open_agent(policy, order=order)
+    agent, _ = open_agent(policy, learning_order=order)
     for round_ in (4, 2, 0):
         tell(agent, round_)
     agent.save(tmp_path / "agent.json")
     other = Agent.load(tmp_path / "agent.json")
-    assert (other.order, other.pending_count, other.buffered_count) == (order, 3, 2 if order == "decision" else 0)
+    assert (other.learning_order, other.pending_count, other.buffered_count) == (
+        order,
+        3,
+        2 if order == "decision" else 0,
+    )
     with refused(InvalidOutcome, ErrorCode.OUTCOME_ALREADY_KNOWN):
         tell(other, 4)
     for one in (agent, other):
         tell(one, 1)
-        one.drop_pending(before=4)
+        one.drop_pending(before_round=4)
     assert remembered(other) == remembered(agent)
     assert (other.buffered_count, agent.buffered_count) == (0, 0)
 
@@ -176,7 +180,9 @@ def saved_with_one_held(folder: Path) -> Path:
     return folder / "agent.json"
 
 
-@pytest.mark.parametrize("changes", [{"order": "any"}, {"order": None}, {"queue": None}, {"queue": {}}], ids=str)
+@pytest.mark.parametrize(
+    "changes", [{"learning_order": "any"}, {"learning_order": None}, {"queue": None}, {"queue": {}}], ids=str
+)
 def test_a_file_that_holds_what_cannot_be_is_refused(changes: dict[str, Any], tmp_path: Path) -> None:
     path = rewritten(saved_with_one_held(tmp_path), **changes)
     with refused_with(InvalidFile, ErrorCode.FILE_CORRUPT, ErrorCode.FILE_INVALID, names=str(path)):

@@ -152,7 +152,7 @@ def test_apart_with_whole_outcomes_decides_as_together_to_the_bit() -> None:
 
 @apart
 def test_by_arrival_every_signal_is_learned_at_once(policy: Any) -> None:
-    agent, decisions = started(policy, order="arrival")
+    agent, decisions = started(policy, learning_order="arrival")
     memory = agent.state.memory.tobytes()
     for round_, signal in ((3, "wait"), (1, "reward"), (3, "spend"), (0, "wait")):
         tell(agent, decisions[round_], signal)
@@ -161,12 +161,12 @@ def test_by_arrival_every_signal_is_learned_at_once(policy: Any) -> None:
 
 
 def test_by_arrival_a_shared_row_waits_for_its_own_signals_only() -> None:
-    agent, decisions = started(TWO, order="arrival")
+    agent, decisions = started(TWO, learning_order="arrival")
     tell(agent, decisions[3], "reward", "wait")
     assert (agent.buffered_count, agent.pending_count) == (1, COUNT)
     tell(agent, decisions[3], "spend")
     assert (agent.buffered_count, agent.pending_count) == (0, COUNT - 1)
-    by_hand, same = started(TWO, order="arrival")
+    by_hand, same = started(TWO, learning_order="arrival")
     by_hand.learn(same[3], value_of(3, "reward"), [value_of(3, "spend"), value_of(3, "wait")])
     assert agent.state.memory.tobytes() == by_hand.state.memory.tobytes()
 
@@ -181,7 +181,7 @@ def test_giving_up_lets_the_rest_be_learned(policy: Any) -> None:
         1,
         COUNT if not policy.separate_models else COUNT - 1,
     )
-    assert agent.drop_pending(before=1) == 1
+    assert agent.drop_pending(before_round=1) == 1
     assert (agent.pending_count, agent.buffered_count) == (0, 0)
     with refused(InvalidOutcome, ErrorCode.OUTCOME_ALREADY_KNOWN):
         tell(agent, decisions[0], "wait")

@@ -121,11 +121,11 @@ def test_a_replica_goes_on_after_an_action_was_added() -> None:
     agent.add_action("sale")
     first = replica.decide(USER)  # by what it knows: the new action is not among it
     assert list(first.probabilities) == ["nothing", "digest", "offer"]  # type: ignore[arg-type]
-    assert agent.register(first.to_dict()) == 0
+    assert agent.register_decision(first.to_dict()) == 0
     assert replica.update(agent.snapshot())
     second = replica.decide(USER)
     assert list(second.probabilities)[-1] == "sale"  # type: ignore[arg-type]
-    assert agent.register(second.to_dict()) == 1
+    assert agent.register_decision(second.to_dict()) == 1
     for decision in (first, second):
         agent.learn(decision.id, spend=1.0, opt_out=False, minutes=30.0)
     assert agent.pending_count == 0

@@ -104,7 +104,7 @@ def test_the_cost_of_a_problem_must_be_there() -> None:
 
 def test_what_only_ours_can_do_is_refused_of_others() -> None:
     agent = Agent(Verbs())
-    refuses(lambda: agent.acknowledge("noise"), InvalidProblem, ErrorCode.UNSUPPORTED)
+    refuses(lambda: agent.acknowledge_alert("noise"), InvalidProblem, ErrorCode.UNSUPPORTED)
     refuses(lambda: Agent(sw.LCLUCB(**LINEAR)).add_action("sale"), InvalidProblem, ErrorCode.UNSUPPORTED)
     refuses(lambda: Agent(sw.LCLUCB(**LINEAR)).decide(np.eye(2), only=[0]), InvalidActions, ErrorCode.WRONG_TYPE)
 
@@ -180,9 +180,9 @@ def test_a_decision_told_with_a_safe_action_that_no_round_had() -> None:
     rays = sw.Rays(np.eye(2), safe=[0.0, 0.1])
     told = sw.Replica(agent.snapshot(), name="there").decide(rays).to_dict()
     for safe in ("nothing", [0, [0.0, 0.1]], [0, [0.0, 0.1], ["x"], 0.0]):
-        refuses(lambda safe=safe: agent.register({**told, "safe": safe}), InvalidOutcome, ErrorCode.WRONG_TYPE)  # type: ignore[misc]
+        refuses(lambda safe=safe: agent.register_decision({**told, "safe": safe}), InvalidOutcome, ErrorCode.WRONG_TYPE)  # type: ignore[misc]
     long = [-1, [0.0, 0.1, 0.2], [0.05], 0.0]
-    refuses(lambda: agent.register({**told, "safe": long}), InvalidOutcome, ErrorCode.UNKNOWN_DECISION)
+    refuses(lambda: agent.register_decision({**told, "safe": long}), InvalidOutcome, ErrorCode.UNKNOWN_DECISION)
     assert agent.pending_count == 0
 
 
@@ -194,7 +194,7 @@ def test_what_a_replica_played_is_learned_with_the_safe_action_of_its_round() ->
     for _ in range(3):
         told, mine = replica.decide(rays).to_dict(), own.decide(rays)
         stayed = {"action": [0.0, 0.1], "action_index": -1, "step_size": 0.0}
-        agent.learn(agent.register({**told, **stayed}), reward=0.0, cost=0.9)
+        agent.learn(agent.register_decision({**told, **stayed}), reward=0.0, cost=0.9)
         own._queue.played[mine.round] = PlayedAction(np.array([0.0, 0.1]), -1, 0.0, mine._safe)
         own.learn(mine.round, reward=0.0, cost=0.9)
     assert np.array_equal(agent.state.memory, own.state.memory)
@@ -202,5 +202,5 @@ def test_what_a_replica_played_is_learned_with_the_safe_action_of_its_round() ->
 
 
 def test_a_user_is_still_decided_for_after_all_this() -> None:
-    assert Agent(problem()).decide(USER).name == "nothing"
+    assert Agent(problem()).decide(USER).action_name == "nothing"
     assert put("seed", 1)({}) is None

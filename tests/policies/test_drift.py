@@ -106,7 +106,7 @@ def test_decisions_and_health_and_replicas_say_it_at_once() -> None:
         assert fell == contradicted
         assert has_drifted(replica) == contradicted
         said.append(fell)
-        agent.learn(decision.id, click=float(decision.name == "offer"), opt_out=float(chance.random() < 0.4))
+        agent.learn(decision.id, click=float(decision.action_name == "offer"), opt_out=float(chance.random() < 0.4))
     assert said == sorted(said)
     assert 0 < said.index(True) < 600
 
@@ -120,7 +120,7 @@ def test_a_replica_goes_on_where_its_learner_was_told_to() -> None:
     agent.decide({})
     for finding in agent.health():
         if finding.verdict == "contradicted":
-            agent.acknowledge(finding.name, "Ana")
+            agent.acknowledge_alert(finding.name, "Ana")
     ours, theirs = agent.decide({}), sw.Replica(sw.Snapshot.from_bytes(bytes(agent.snapshot())), name="a").decide({})
     assert "declared" not in str(ours.message)
     assert theirs.message == ours.message

@@ -30,7 +30,7 @@ def taught(rounds: int = 400, **settings: Any) -> tuple[sw.Agent, Any]:
     agent, people = sw.Agent(SAID, seed=3, **settings), np.random.default_rng(0)
     for _ in range(rounds):
         decision = agent.decide({"age": people.uniform(18, 98), "country": people.choice(["NZ", "FR"])})
-        reward, leave, stars = MEANS[decision.name]
+        reward, leave, stars = MEANS[decision.action_name]
         told = {"minutes": people.uniform(0, 2 * reward), "opt_out": float(people.random() < leave), "stars": stars}
         agent.learn(decision.id, **told)
     return agent, agent.decide({"age": 40.0, "country": "NZ"})
@@ -217,7 +217,7 @@ def test_notebooks_show_decisions_reports_and_health() -> None:
     page = agent.report()._repr_html_()
     assert "<td" in page
     assert "minutes" in page
-    assert f"{agent.report().limits[0].estimate:.4f}" in page
+    assert f"{agent.report().limits[0].estimated_cost:.4f}" in page
     assert "no recent decision" in sw.Agent(SAID).report()._repr_html_()
     health = agent.health()._repr_html_()
     assert health.count("<tr>") == 1 + len(agent.health())

@@ -92,13 +92,13 @@ def test_a_person_lets_it_go_on_by_its_name_only(tmp_path: Path) -> None:
     agent = contradicted()
     agent.decide(ARMS)
     with refused(sw.InvalidProblem, ErrorCode.NO_OPEN_ALERT, NAME):
-        agent.acknowledge("noise of opt_out")
+        agent.acknowledge_alert("noise of opt_out")
     with refused(sw.InvalidProblem, ErrorCode.WRONG_TYPE):
-        agent.acknowledge(NAME, note=3)  # type: ignore[arg-type]
+        agent.acknowledge_alert(NAME, note=3)  # type: ignore[arg-type]
     agent.save(tmp_path / "agent.json")
     agent = sw.Agent.load(tmp_path / "agent.json")
     assert agent.decide(ARMS).message is not None
-    agent.acknowledge(NAME, "Ana: the campaign of May")
+    agent.acknowledge_alert(NAME, "Ana: the campaign of May")
     decision = agent.decide(ARMS)
     assert decision.message is None
     assert decision.probabilities is not None
@@ -109,12 +109,12 @@ def test_a_person_lets_it_go_on_by_its_name_only(tmp_path: Path) -> None:
     assert told(loaded)[NAME] == "acknowledged"
     assert loaded.health()[NAME].note == "Ana: the campaign of May"
     with refused(sw.InvalidProblem, ErrorCode.NO_OPEN_ALERT):
-        loaded.acknowledge(NAME)
+        loaded.acknowledge_alert(NAME)
 
 
 def test_what_no_decision_has_met_yet_can_be_acknowledged() -> None:
     agent = contradicted()
-    agent.acknowledge(NAME)
+    agent.acknowledge_alert(NAME)
     assert agent.decide(ARMS).message is None
 
 
@@ -124,7 +124,7 @@ def test_what_comes_to_light_behind_something_acknowledged_stops_again() -> None
     agent = sw.Agent(sw.OPB(arms=2, safe_action=safe, threshold={"a": 0.02, "b": 0.02}, radius="kl"))
     agent.learn_log([0] * 40, [0.0] * 40, {"a": [1.0] * 8 + [0.0] * 32, "b": [0.0] * 40})
     assert found(agent.decide(sw.Arms(2))) == ("safe_cost", "a")
-    agent.acknowledge("safe cost of a")
+    agent.acknowledge_alert("safe cost of a")
     assert agent.decide(sw.Arms(2)).message is None
     agent.learn_log([0] * 40, [0.0] * 40, {"a": [0.0] * 40, "b": [1.0] * 8 + [0.0] * 32})
     assert found(agent.decide(sw.Arms(2))) == ("safe_cost", "b")
@@ -213,7 +213,7 @@ def test_every_policy_stops_and_goes_on(kind: Any) -> None:
     assert np.array_equal(decision.action, OFF.features)
     for finding in agent.health():
         if finding.verdict == "contradicted":
-            agent.acknowledge(finding.name)
+            agent.acknowledge_alert(finding.name)
     decision = agent.decide(0.8 * np.eye(2))
     assert decision.reason is not sw.Reason.ASSUMPTION_CONTRADICTED
     agent.learn(decision, 0.1, 0.1)
@@ -226,7 +226,7 @@ def test_a_class_of_functions_stops_and_goes_on() -> None:
     assert found(agent.decide(sw.Arms(2)))[1] == "cost"
     finding = agent.health()["declared value of cost"]
     assert (finding.check, finding.signal, finding.verdict) == (Check.DECLARED_VALUE, "cost", Verdict.CONTRADICTED)
-    agent.acknowledge("declared value of cost")
+    agent.acknowledge_alert("declared value of cost")
     assert agent.decide(sw.Arms(2)).reason is not sw.Reason.ASSUMPTION_CONTRADICTED
 
 
@@ -264,7 +264,7 @@ def test_a_cost_that_rises_stops_an_agent_until_a_person_looks() -> None:
     assert (drift["found"], drift["limit"], drift["action"]) == ("drift", "cost", "arm 1")
     assert (drift["early"], drift["unit"], round(drift["early_mean"], 4)) == (656, "pull", 0.0915)
     assert told(agent)["drift of cost"] == "contradicted"
-    agent.acknowledge("drift of cost", "a new season")
+    agent.acknowledge_alert("drift of cost", "a new season")
     assert moving(agent, sw.Arms(2), late, 700, chance) is None  # what came before no longer counts against it
     assert told(agent)["drift of cost"] == "unknown"
     agent.learn_log([1] * 400, [0.5] * 400, [0.0] * 220 + [1.0] * 180)

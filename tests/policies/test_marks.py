@@ -35,7 +35,7 @@ def test_one_acknowledged_drift_leaves_the_other_limit_watched(tmp_path: Path) -
     assert agent.decide(sw.Arms(2)).message is None
     agent.learn_log([1] * 400, zeros, {"leave": ones, "complain": zeros})
     assert drifted(agent.decide(sw.Arms(2))) == "leave"
-    agent.acknowledge("drift of leave", "Ana: a new season")
+    agent.acknowledge_alert("drift of leave", "Ana: a new season")
     assert agent.health()["drift of leave"].details["late"] == 0
     assert agent.health()["drift of complain"].details == {"count": 800, "early": 400, "late": 400}
     agent.save(tmp_path / "agent.json")

@@ -24,7 +24,7 @@ def test_plain_values_have_names() -> None:
     assert told["probabilities"] == decision.probabilities == {"nothing": 1.0, "offer": 0.0}
     assert told["limits"]["minutes"]["threshold"] == 20.0
     replica = sw.Replica(sw.Agent(SAID, seed=1).snapshot(), name="pod")
-    assert sw.Agent(SAID, seed=1).register(json.loads(json.dumps(replica.decide().to_dict()))) == 0
+    assert sw.Agent(SAID, seed=1).register_decision(json.loads(json.dumps(replica.decide().to_dict()))) == 0
 
 
 def test_its_repr_is_a_line_in_words() -> None:

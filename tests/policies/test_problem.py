@@ -65,7 +65,7 @@ def test_a_number_a_hair_beyond_its_range_is_told_as_it_is() -> None:
 def test_decisions_speak_in_names_and_the_users_units() -> None:
     agent = sw.Agent(problem(), seed=1)
     decision: Any = agent.decide(USER)
-    assert decision.name == "nothing"
+    assert decision.action_name == "nothing"
     assert decision.probabilities == {"nothing": 1.0, "digest": 0.0, "offer": 0.0}
     assert decision.limits["minutes"].threshold == pytest.approx(20.0)
     assert decision.limits["minutes"].pessimistic_cost == pytest.approx(30.0)
@@ -73,7 +73,7 @@ def test_decisions_speak_in_names_and_the_users_units() -> None:
     assert "nothing (safe)" in decision.explain()
     assert "minutes ≥ 20" in decision.explain()
     told = decision.to_dict()
-    assert (told["name"], told["limits"]["opt_out"]["threshold"]) == ("nothing", 0.02)
+    assert (told["action_name"], told["limits"]["opt_out"]["threshold"]) == ("nothing", 0.02)
 
 
 def test_outcomes_are_learned_scaled_and_in_the_limits_direction() -> None:

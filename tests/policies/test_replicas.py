@@ -258,7 +258,7 @@ def test_what_replicas_did_is_learned_as_if_the_learner_had(policy: Any, sent: A
     made = [replica.decide(choices(policy)) for _ in range(4) for replica in replicas]
     state = witness.state
     for place, decision in enumerate(made):
-        assert agent.register(sent(decision)) == 5 + place
+        assert agent.register_decision(sent(decision)) == 5 + place
     for place in (6, 1, 0, 7, 3, 2, 5, 4):
         agent.learn(made[place].id, reward=0.02 * place, cost=0.01 * place)
     for decision in made:
@@ -300,7 +300,7 @@ def test_candidates_that_come_back_are_followed_for_replicas_too() -> None:
         replica = Replica(Snapshot.from_bytes(bytes(agent.snapshot())), name=f"pod-{round_}")
         decision = replica.decide(np.eye(2))
         assert ("offered" in decision.to_dict()) == (round_ == 0)
-        agent.register(through(decision))
+        agent.register_decision(through(decision))
         agent.learn(decision.id, reward=0.3, cost=0.1)
         alone.learn(alone.decide(np.eye(2)), reward=0.3, cost=0.1)
     assert agent.state.memory[CACHED] == alone.state.memory[CACHED] == 2.0
@@ -346,7 +346,7 @@ def test_the_learners_own_decisions_and_adopted_ones_are_in_one_order() -> None:
     agent = Agent(ONE, seed=3)
     replica = Replica(agent.snapshot(), name="a")
     one, other = agent.decide(np.eye(2)), replica.decide(np.eye(2))
-    assert agent.register(other) == 1
+    assert agent.register_decision(other) == 1
     last = agent.decide(np.eye(2))
     assert (one.round, last.round, agent.round, agent.pending_count) == (0, 2, 3, 3)
     agent.learn(other.id, reward=0.1, cost=0.1)
@@ -362,7 +362,7 @@ def test_an_id_of_ones_own_that_a_crash_lost_does_not_answer_what_was_adopted_in
     agent.save(tmp_path / "agent.json")
     lost = agent.decide(np.eye(2))
     again = Agent.load(tmp_path / "agent.json")
-    again.register(Replica(again.snapshot(), name="a").decide(np.eye(2)))
+    again.register_decision(Replica(again.snapshot(), name="a").decide(np.eye(2)))
     again.save(tmp_path / "agent.json")
     for one in (again, Agent.load(tmp_path / "agent.json")):
         for given in (lost, lost.id):
@@ -374,7 +374,7 @@ def test_an_id_of_ones_own_that_a_crash_lost_does_not_answer_what_was_adopted_in
 def test_what_waits_is_told_by_the_replicas_ids() -> None:
     agent = Agent(ONE, seed=3)
     decision = Replica(agent.snapshot(), name="a").decide(np.eye(2))
-    agent.register(decision)
+    agent.register_decision(decision)
     agent.decide(np.eye(2))
     assert agent.pending_summary()["cost"].oldest == decision.id
 
@@ -394,13 +394,13 @@ def test_a_decision_is_adopted_once_and_answered_once() -> None:
     replica = Replica(agent.snapshot(), name="a")
     made = [replica.decide(np.eye(2)) for _ in range(300)]
     for decision in made:
-        agent.register(decision)
+        agent.register_decision(decision)
         with refused(InvalidOutcome, ErrorCode.OUTCOME_ALREADY_KNOWN):
-            agent.register(decision)
+            agent.register_decision(decision)
         agent.learn(decision.id, reward=0.1, cost=0.1)
     for decision in made:
         with refused(InvalidOutcome, ErrorCode.OUTCOME_ALREADY_KNOWN):
-            agent.register(through(decision))
+            agent.register_decision(through(decision))
         with refused_with(InvalidOutcome, ErrorCode.OUTCOME_ALREADY_KNOWN, ErrorCode.UNKNOWN_DECISION):
             agent.learn(decision, reward=0.1, cost=0.1)
     assert (agent.round, agent.pending_count) == (300, 0)
@@ -412,7 +412,7 @@ def test_decisions_may_be_adopted_in_any_order_and_some_never() -> None:
     replica = Replica(agent.snapshot(), name="a")
     made = [replica.decide(np.eye(2)) for _ in range(12)]
     for place in (5, 0, 1, 9, 3, 2, 11):
-        agent.register(made[place])
+        agent.register_decision(made[place])
     for place in (2, 11, 3, 0, 5, 1, 9):
         agent.learn(made[place].id, reward=0.1, cost=0.1)
     assert agent.pending_count == 0
@@ -456,22 +456,22 @@ def test_a_decision_that_cannot_be_is_not_adopted(change: Any, kind: Any, part: 
         told["offered"] = np.eye(2).tolist()
     before = remembered(agent)
     with refused(kind, part):
-        agent.register(change(told))
+        agent.register_decision(change(told))
     assert remembered(agent) == before
-    agent.register(told)
+    agent.register_decision(told)
 
 
 def test_a_policy_of_three_verbs_adopts_nothing() -> None:
     decision = Replica(Agent(ONE).snapshot(), name="a").decide(np.eye(2))
     with refused(InvalidProblem, ErrorCode.UNSUPPORTED):
-        Agent(ThreeVerbs()).register(decision)
+        Agent(ThreeVerbs()).register_decision(decision)
 
 
 def test_an_adopted_decision_is_as_old_as_its_adoption() -> None:
     agent = Agent(PULLS, seed=2, windows={"cost": OutcomeWindow("1h", missing=0.0)})
     replica = Replica(agent.snapshot(), name="a")
     decision = replica.decide(Arms(3))
-    agent.register(decision, now=100.0)
+    agent.register_decision(decision, now=100.0)
     agent.learn(decision.id, reward=0.5, now=200.0)
     assert (agent.expire_pending(3699.0), agent.expire_pending(3700.0), agent.pending_count) == (0, 1, 0)
 
@@ -487,7 +487,7 @@ def test_a_learner_that_is_killed_goes_on_from_its_file_and_the_log(policy: Any,
     def play(agent: Agent, log: list[Any], first: int) -> None:
         for kind, content in log[first:]:
             if kind == "decision":
-                agent.register(content)
+                agent.register_decision(content)
             else:
                 agent.learn(content, reward=0.3, cost=costs)
 
@@ -518,9 +518,9 @@ def test_a_copy_adopts_by_itself() -> None:
     agent = Agent(ONE, seed=2)
     decision = Replica(agent.snapshot(), name="a").decide(np.eye(2))
     other = copy.deepcopy(agent)
-    other.register(decision)
+    other.register_decision(decision)
     assert (agent.pending_count, other.pending_count) == (0, 1)
-    agent.register(decision)
+    agent.register_decision(decision)
 
 
 def test_names_that_are_apart_go_through_replicas_too() -> None:
@@ -528,7 +528,7 @@ def test_names_that_are_apart_go_through_replicas_too() -> None:
     agent = Agent(policy, seed=2)
     made = [Replica(agent.snapshot(), name=name).decide(Arms(3)) for name in "ab"]
     for decision in made:
-        agent.register(through(decision))
+        agent.register_decision(through(decision))
     agent.learn(made[1].id, wait=True)
     agent.learn(made[0].id, wait=False)
     assert (agent.buffered_count, agent.pending_count) == (0, 2)

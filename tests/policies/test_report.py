@@ -34,21 +34,23 @@ def test_the_answers_add_up_and_hold_the_truth() -> None:
     agent = campaign()
     report = agent.report(NAMES)
     assert report.rounds == 200
-    assert report.recent == 64
+    assert report.recent_rounds == 64
     assert [action.name for action in report.actions] == ["digest", "offer", "news", "nothing"]
     assert sum(action.share for action in report.actions) == pytest.approx(1.0)
     assert sum(action.recent_share for action in report.actions) == pytest.approx(1.0)
     assert report.recent_exploring_share is not None
-    assert report.recent_exploring_share + report.recent_exploiting_share + report.safe == pytest.approx(1.0)  # type: ignore[operator]
+    assert report.recent_exploring_share + report.recent_exploiting_share + report.recent_safe_share == pytest.approx(
+        1.0
+    )  # type: ignore[operator]
     truth = sum(action.recent_share * CLICKS[NAMES.index(action.name)] for action in report.actions)
     assert report.reward is not None
     assert report.reward.low <= truth <= report.reward.high
-    assert report.gain is not None
-    assert report.gain.low <= truth - 0.05 <= report.gain.high
+    assert report.reward_gain is not None
+    assert report.reward_gain.low <= truth - 0.05 <= report.reward_gain.high
     (limit,) = report.limits
     assert (limit.name, limit.threshold) == ("opt_out", 0.02)
-    assert limit.slack == pytest.approx(0.02 - limit.pessimistic_cost)
-    assert limit.slack >= 0.0
+    assert limit.margin == pytest.approx(0.02 - limit.pessimistic_cost)
+    assert limit.margin >= 0.0
     assert limit.estimate < limit.pessimistic_cost
 
 
@@ -101,11 +103,13 @@ def test_every_linear_policy_answers(kind: Any) -> None:
         agent.learn(decision, *(np.array([[0.5, 0.3], [0.4, 0.1]]) @ decision.action + noise).tolist())
     report = agent.report()
     assert report.recent_exploring_share is not None
-    assert report.recent_exploring_share + report.recent_exploiting_share + report.safe == pytest.approx(1.0)  # type: ignore[operator]
+    assert report.recent_exploring_share + report.recent_exploiting_share + report.recent_safe_share == pytest.approx(
+        1.0
+    )  # type: ignore[operator]
     assert sum(action.share for action in report.actions) == pytest.approx(1.0)
-    assert report.limits[0].slack >= -1e-12
+    assert report.limits[0].margin >= -1e-12
     assert json.loads(json.dumps(report.to_dict(), allow_nan=False))["rounds"] == 40
-    assert "slack" in str(report)
+    assert "margin" in str(report)
 
 
 def test_counts_survive_a_restart(tmp_path: Path) -> None:
@@ -113,7 +117,7 @@ def test_counts_survive_a_restart(tmp_path: Path) -> None:
     agent.save(tmp_path / "agent.json")
     loaded = sw.Agent.load(tmp_path / "agent.json")
     assert loaded.report().rounds == 20
-    assert loaded.report().recent == 0
+    assert loaded.report().recent_rounds == 0
     assert len(str(loaded.report()).splitlines()) == 2  # no tables without a recent decision
 
 

@@ -43,7 +43,7 @@ def drifting(agent: sw.Agent, offer: Any, rounds: int = 900) -> list[Any]:
         if t % 150 == 149:
             for finding in agent.health():
                 if finding.verdict == "contradicted":
-                    agent.acknowledge(finding.name, "a test")
+                    agent.acknowledge_alert(finding.name, "a test")
     return made
 
 
@@ -79,7 +79,7 @@ def told(agent: sw.Agent, offer: Any) -> list[Any]:
     made.append([(one.name, one.verdict) for one in agent.health()])
     for finding in agent.health():
         if finding.verdict == "contradicted":
-            agent.acknowledge(finding.name, "a test")
+            agent.acknowledge_alert(finding.name, "a test")
     return [*made, bits(agent.decide(offer)), bits(sw.Replica(agent.snapshot(), name="two").decide(offer))]
 
 
@@ -136,7 +136,7 @@ def test_an_agent_that_was_stopped_goes_on_from_its_file_whatever_things_are_cal
         loaded = sw.Agent.load(tmp_path / "agent.json")
         assert bits(loaded.decide(sw.Arms(3))) == bits(agent.decide(sw.Arms(3)))
         assert loaded.decide(sw.Arms(3)).message.startswith(word)  # type: ignore[union-attr]
-        loaded.acknowledge("safe cost of a", "a test")
-        agent.acknowledge("safe cost of a", "a test")
+        loaded.acknowledge_alert("safe cost of a", "a test")
+        agent.acknowledge_alert("safe cost of a", "a test")
         agent.decide(sw.Arms(3))
         assert bits(loaded.decide(sw.Arms(3))) == bits(agent.decide(sw.Arms(3)))

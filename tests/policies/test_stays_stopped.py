@@ -31,9 +31,9 @@ def test_acknowledging_one_contradiction_leaves_the_others() -> None:
     agent = sw.Agent(problem(), seed=1)
     contradicted(agent, a=0.1, b=0.1)
     assert "'a' is declared at most 0.01" in str(agent.decide().message)
-    agent.acknowledge("safe cost of a", "seen, and fine")
+    agent.acknowledge_alert("safe cost of a", "seen, and fine")
     assert "'b' is declared at most 0.01" in str(agent.decide().message)
-    agent.acknowledge("safe cost of b", "this too")
+    agent.acknowledge_alert("safe cost of b", "this too")
     assert agent.decide().message is None or "declared" not in str(agent.decide().message)
 
 
@@ -45,7 +45,7 @@ def test_a_replica_stays_safe_while_its_learner_is_in_doubt() -> None:
     assert "'a' is declared" in str(agent.decide({"country": "NZ"}).message)
     replica = sw.Replica(agent.snapshot(), name="pod")
     decision = replica.decide({"country": "AU"})
-    assert decision.name == "today"
+    assert decision.action_name == "today"
     assert "'a' is declared" in str(decision.message)
     again = sw.Snapshot.from_bytes(bytes(agent.snapshot()))
     assert "'a' is declared" in str(sw.Replica(again, name="other").decide({"country": "AU"}).message)
@@ -63,7 +63,7 @@ def test_what_comes_in_time_is_taken_beside_what_comes_late() -> None:
 
 def test_when_an_outcome_is_learned_may_not_depend_on_what_it_is() -> None:
     windowed = problem(limits={"a": sw.Limit(0.3, safe=0.01, window="7d")})
-    refuses(lambda: sw.Agent(windowed, order="arrival"), sw.InvalidProblem, ErrorCode.CONFLICTING_SETTINGS)
+    refuses(lambda: sw.Agent(windowed, learning_order="arrival"), sw.InvalidProblem, ErrorCode.CONFLICTING_SETTINGS)
     agent = sw.Agent(windowed, seed=1)
     agent.decide(now=0.0)
     refuses(lambda: agent.drop_pending(1), sw.InvalidOutcome, ErrorCode.UNSUPPORTED)

@@ -46,9 +46,9 @@ def test_opt_outs_that_are_told_stop_an_agent_long_before_their_window_closes() 
     assert (finding.check, finding.signal) == ("safe_cost", "opt_out")
     assert (finding.details["found"], finding.details["declared"]) == ("safe_cost_so_far", 0.009)
     decision = agent.decide({}, now=200.0)
-    assert (decision.name, decision.reason_details) == ("plain", finding.reason_details)
+    assert (decision.action_name, decision.reason_details) == ("plain", finding.reason_details)
     assert agent.pending_summary()["opt_out"].missing > 0  # nothing of it was learned
-    agent.acknowledge("safe cost of opt_out", "a test of ours")
+    agent.acknowledge_alert("safe cost of opt_out", "a test of ours")
     assert agent.health()["safe cost of opt_out"].verdict == "acknowledged"
 
 
@@ -163,7 +163,7 @@ def test_replicas_are_told_what_is_in_doubt_and_their_decisions_count() -> None:
     replica = sw.Replica(agent.snapshot(), name="one")
     for i in range(100):
         decision = replica.decide({})
-        agent.register(decision, now=float(i))
+        agent.register_decision(decision, now=float(i))
         if i % 3 == 0:
             agent.learn(decision.id, opt_out=True, now=float(i))
     assert agent.report().rounds == 0

@@ -65,7 +65,7 @@ def spans(report: Any) -> list[Any]:
 
 def test_decisions_hope_and_fear_in_the_users_units() -> None:
     mine, unit = (learned(own, LOG).decide({"age": 0.3}) for own in (True, False))
-    assert mine.name == unit.name
+    assert mine.action_name == unit.action_name
     assert mine.optimistic_reward == pytest.approx(in_units("gain", unit.optimistic_reward, True))
     assert unit.optimistic_reward < 1.0
     assert mine.pessimistic_cost == pytest.approx(
@@ -81,11 +81,11 @@ def test_a_report_is_in_the_users_units() -> None:
     assert mine.reward_name == "gain"
     for one, other in zip(spans(mine), spans(unit), strict=True):
         assert one == pytest.approx([in_units("gain", value, True) for value in other])
-    assert mine.gain == pytest.approx([SCALES["gain"][1] * value for value in unit.gain])  # type: ignore[union-attr]
+    assert mine.reward_gain == pytest.approx([SCALES["gain"][1] * value for value in unit.reward_gain])  # type: ignore[union-attr]
     for limit, twin in zip(mine.limits, unit.limits, strict=True):
-        for part in ("threshold", "estimate", "pessimistic_cost"):
+        for part in ("threshold", "estimated_cost", "worst_pessimistic_cost"):
             assert getattr(limit, part) == pytest.approx(in_units(limit.name, getattr(twin, part), True))
-        assert limit.slack == pytest.approx(SCALES[limit.name][1] * twin.slack)
+        assert limit.margin == pytest.approx(SCALES[limit.name][1] * twin.margin)
     assert "gain now" in str(mine)
     figure = sw.plot_report(mine.to_dict())
     assert figure.axes[1].get_title() == "gain of a round, beside the safe action's"

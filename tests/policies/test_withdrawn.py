@@ -68,7 +68,7 @@ def test_reports_count_what_was_carried_out(tmp_path: Path) -> None:
         else:
             agent.learn(decision, 0.0, 0.0)
     report = agent.report()
-    assert (report.rounds, report.cancelled, report.recent) == (30, 10, 20)
+    assert (report.rounds, report.cancelled, report.recent_rounds) == (30, 10, 20)
     assert sum(action.share for action in report.actions) == pytest.approx(1.0)
     assert "30 rounds decided" in str(report)
     assert "10 not carried out" in str(report)
@@ -79,7 +79,7 @@ def test_reports_count_what_was_carried_out(tmp_path: Path) -> None:
 def test_adopted_decisions_are_withdrawn_by_their_ids() -> None:
     agent = sw.Agent(problem(None), seed=1)
     made = sw.Replica(agent.snapshot(), name="pod").decide()
-    agent.register(made)
+    agent.register_decision(made)
     agent.cancel(made.id)
     assert (agent.pending_count, agent.report().cancelled) == (0, 0)
 
@@ -106,6 +106,6 @@ def test_what_an_action_needs_counts_what_was_learned_of_it_and_not_what_was_dec
     """Nothing of it was decided: as many rows as are said to be missing certify it, and a quarter of them do not."""
     offer = logged(300)
     assert offer.certified is False
-    more = int(re.findall(r"not played at present; about (\d+) more plays would do", offer.why)[0])
+    more = int(re.findall(r"not played at present; about (\d+) more plays would do", offer.certification_note)[0])
     assert logged(300 + more // 4).certified is False
     assert logged(300 + more).certified is True

@@ -51,7 +51,8 @@ def test_a_drawn_arm_can_be_logged() -> None:
 
 def test_what_only_the_policy_needs_is_not_public() -> None:
     public = {name for name in dir(decide()) if not name.startswith("_")} - set(dir(tuple))
-    more = {"id", "name", "reason", "message", "to_dict", "from_dict", "explain", "estimated_reward", "estimated_cost"}
+    more = {"id", "action_name", "reason", "message", "to_dict", "from_dict", "explain"}
+    more |= {"estimated_reward", "estimated_cost"}
     assert public == {*sw.Decision._fields, *more}
 
 
@@ -107,9 +108,9 @@ def test_it_can_be_read_back(name: str) -> None:
     copy = sw.Decision.from_dict(content)
     assert json.loads(json.dumps(copy.to_dict(), allow_nan=False)) == content
     assert type(copy) is type(decision)
-    assert (copy.id, copy.name, copy.reason_details, copy.action_index) == (
+    assert (copy.id, copy.action_name, copy.reason_details, copy.action_index) == (
         decision.id,
-        decision.name,
+        decision.action_name,
         decision.reason_details,
         decision.action_index,
     )
@@ -122,8 +123,8 @@ def test_a_decision_that_was_read_back_can_be_registered() -> None:
     policy = sw.LCLUCB(threshold=0.3, noise=0.1, safe_action=sw.SafeAction(cost=0.1), dimension=2)
     first, second = sw.Agent(policy), sw.Agent(policy)
     decision = sw.Replica(first.snapshot(), "pod-1").decide(sw.Rays(np.eye(2), safe=[0.1, 0.2]))
-    first.register(decision)
-    second.register(sw.Decision.from_dict(json.loads(json.dumps(decision.to_dict()))))
+    first.register_decision(decision)
+    second.register_decision(sw.Decision.from_dict(json.loads(json.dumps(decision.to_dict()))))
     for agent in (first, second):
         agent.learn(decision.id, reward=0.5, cost=0.1)
     assert first.state.memory.tobytes() == second.state.memory.tobytes()

@@ -58,7 +58,7 @@ def played(
         group = whose(chance, t / ROUNDS)
         context = {} if by is None else {"group": f"g{group}"}
         decision: Any = agent.decide(context, only=offered(observed, group))
-        offer = decision.name == "offer"
+        offer = decision.action_name == "offer"
         left = float(chance.random() < (OFFERS if offer else SAFE_RATES)[group])
         settings = {"click": float(chance.random() < 0.2 + 0.5 * offer), "opt_out": left}
         observed[group] += (offer, offer * left)
@@ -110,7 +110,7 @@ def test_a_rate_that_trebles_in_every_group_is_found_within_a_third_of_the_users
         if has_drifted(decision):
             assert user > 60_000
             return
-        offer = decision.name == "offer"
+        offer = decision.action_name == "offer"
         rate = (0.03 if user >= 60_000 else 0.01) if offer else 0.004
         clicks = chance.random() < (0.09 if offer else 0.04)
         agent.learn(decision.id, click=float(clicks), opt_out=float(chance.random() < rate))

@@ -88,7 +88,7 @@ def arms() -> Trap:
 
 def violates(trap: Trap, luck: dict[int, float], run: int, rounds: int, order: str, looks: bool) -> bool:
     """Play one run; `looks`: what is offered depends on outcomes that were not learned."""
-    random, agent = np.random.default_rng([SEED, run]), Agent(trap.policy, seed=run, order=order)
+    random, agent = np.random.default_rng([SEED, run]), Agent(trap.policy, seed=run, learning_order=order)
     costs, telling, lucky = [], [0.0], False  # of every decision; sums of those that say something
     for _ in range(rounds):
         decision = agent.decide(trap.tiny if lucky and looks else trap.offer)

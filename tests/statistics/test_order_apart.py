@@ -41,7 +41,7 @@ class Apart:
     """The reward is learned at once, in order; the costs come later."""
 
     def __init__(self, policy: Any, run: int, order: str = "decision") -> None:
-        self.agent = Agent(policy, seed=run, order=order)
+        self.agent = Agent(policy, seed=run, learning_order=order)
 
     def decide(self, offer: Any) -> Any:
         decision = self.agent.decide(offer)
@@ -73,7 +73,7 @@ class Replicas:
     def told(self, costs: list[float]) -> Any:
         for decision, cost in zip(reversed(self.made), reversed(costs), strict=True):
             if not self.early:
-                self.agent.register(decision)
+                self.agent.register_decision(decision)
             self.agent.learn(decision["id"], reward=0.5, cost=cost)
             if self.agent.buffered_count == 0:
                 yield self.agent.state
@@ -102,7 +102,7 @@ def test_rewards_that_are_learned_before_the_costs_leave_the_costs_in_order(runs
 
 @sizes
 def test_costs_learned_apart_by_arrival_violate(runs: int, rounds: int) -> None:
-    count = counted(apart_rays(), Apart, runs, rounds, order="arrival")
+    count = counted(apart_rays(), Apart, runs, rounds, learning_order="arrival")
     assert count > allowed(runs, DELTA)
 
 

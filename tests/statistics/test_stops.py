@@ -107,7 +107,7 @@ def agreed(events: np.ndarray, rng: np.random.Generator) -> int | None:
         while coming and coming[0][0] <= i:
             agent.learn(heapq.heappop(coming)[1], opt_out=True, now=now)
         decision = agent.decide({}, now=now)
-        while decision.name != "plain" and decision.message is None:  # what is counted is the safe action
+        while decision.action_name != "plain" and decision.message is None:  # what is counted is the safe action
             agent.cancel(decision)
             decision = agent.decide({}, now=now)
         if decision.reason is sw.Reason.ASSUMPTION_CONTRADICTED:

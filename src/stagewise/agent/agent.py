@@ -52,8 +52,8 @@ class Agent(BaseAgent):
     Args:
         policy: A `Problem`, a policy of stagewise, or any object with start, decide and learn.
         seed: The seed of the random numbers. Ids and random numbers derive from `seed` and `name`.
-        order: "decision" learns outcomes in the order of the decisions. "arrival" learns them at once, which is valid
-            only if nothing that is offered depends on outcomes that exist and are not learned yet
+        learning_order: "decision" learns outcomes in the order of the decisions. "arrival" learns them at once, which
+            is valid only if nothing that is offered depends on outcomes that exist and are not learned yet
             (docs/theory/order.md).
         name: Distinguishes agents of one seed; two agents that share both also share ids and random numbers.
         windows: By signal, how long to wait for it and what a missing value counts as.
@@ -66,7 +66,7 @@ class Agent(BaseAgent):
         buffered_count: The number of decisions with outcomes that are known and not learned yet.
 
     Raises:
-        InvalidProblem: An argument is invalid, or `windows` are combined with `order="arrival"`.
+        InvalidProblem: An argument is invalid, or `windows` are combined with `learning_order="arrival"`.
 
     Example:
         >>> import stagewise as sw
@@ -226,7 +226,7 @@ class Agent(BaseAgent):
                 self.policy, check_health(self.policy, self._state, self._statistics), self._observed_costs
             )
 
-    def acknowledge(self, name: str, note: str = "") -> None:
+    def acknowledge_alert(self, name: str, note: str = "") -> None:
         """Acknowledge a contradiction, so that the agent goes on.
 
         The bounds depend on the declared values, and after this on your word. If a declared value is wrong, start a new
@@ -244,7 +244,7 @@ class Agent(BaseAgent):
             >>> safe = sw.SafeAction(arm=0, reward=0.0, cost=0.001)
             >>> agent = sw.Agent(sw.OPB(arms=2, safe_action=safe, threshold={"opt_out": 0.02}, radius="kl"))
             >>> agent.learn_log([0] * 400, [0.0] * 400, [1.0, 0.0] * 200)
-            >>> agent.acknowledge("safe cost of opt_out", "Ana: a broken feed on Monday")
+            >>> agent.acknowledge_alert("safe cost of opt_out", "Ana: a broken feed on Monday")
             >>> agent.health().ok
             True
         """
@@ -275,14 +275,14 @@ class Agent(BaseAgent):
             >>> for _ in range(10):
             ...     agent.learn(agent.decide(sw.Arms(2)), reward=0.6, cost=0.1)
             >>> report = agent.report(names=["nothing", "offer"])
-            >>> report.rounds, [action.name for action in report.actions], report.limits[0].slack >= 0.0
+            >>> report.rounds, [action.name for action in report.actions], report.limits[0].margin >= 0.0
             (10, ['offer', 'nothing'], True)
         """
         with self._lock:
             labels = getattr(self.policy, "names", None) if names is None else names
             return build_report(self.policy, self._state, self._statistics, labels, self._observed_costs)
 
-    def register(self, decision: Decision | Mapping[str, Any], now: Any = None) -> int:
+    def register_decision(self, decision: Decision | Mapping[str, Any], now: Any = None) -> int:
         """Register a decision of a `Replica`; its outcomes are then learned by its id.
 
         Register a decision before its outcome exists, for example when it is logged: decisions count in the order in
@@ -303,7 +303,7 @@ class Agent(BaseAgent):
             >>> policy = sw.OPB(arms=2, safe_action=sw.SafeAction(arm=0, reward=0.0, cost=0.0), threshold=0.5)
             >>> agent = sw.Agent(policy, seed=1)
             >>> decision = sw.Replica(agent.snapshot(), name="pod-3").decide(sw.Arms(2))
-            >>> agent.register(decision.to_dict())
+            >>> agent.register_decision(decision.to_dict())
             0
         """
         parsed, policy = parse_decision(decision), self._require_base_policy("replicas are")
@@ -384,7 +384,7 @@ class Agent(BaseAgent):
             "former_prefixes": dict(identity.former_prefixes),
             "learned": self._update_count,
             "memory": self._state.memory.tolist(),
-            "order": self.order,
+            "learning_order": self.learning_order,
             "windows": encode_windows(self._windows),
             "queue": queue.to_dict(),
             "played": {str(index): encode_played(played) for index, played in queue.played.items()},
@@ -466,7 +466,7 @@ class Agent(BaseAgent):
         if not policy.fits(memory) or not np.isfinite(memory).all():
             raise InvalidFile(ErrorCode.STATE_MISMATCH, "the stored state does not match its policy")
         windows = {str(signal): OutcomeWindow(*entry) for signal, entry in content["windows"].items()}
-        order: Any = check_choice(content["order"], ORDERS, "order")
+        order: Any = check_choice(content["learning_order"], ORDERS, "learning_order")
         agent = cls(policy, seed, order, name=check_name(content["name"], "name"), windows=windows, clock=clock)
         agent._state, agent._update_count = State(memory), parse_count(content["learned"], "learned")
         queue, played = agent._queue, content["played"].items()

@@ -63,7 +63,7 @@ class BaseAgent:
         self,
         policy: Policy | Problem,
         seed: int | np.random.Generator = 0,
-        order: Order = "decision",
+        learning_order: Order = "decision",
         *,
         name: str = "",
         windows: Mapping[str, OutcomeWindow] | None = None,
@@ -74,7 +74,7 @@ class BaseAgent:
             policy = policy.policy()
         check_policy_protocol(policy)
         self.policy: Policy = policy
-        self.order = check_choice(order, ORDERS, "order")
+        self.learning_order = check_choice(learning_order, ORDERS, "learning_order")
         self.seed = check_seed(seed.integers(2**63) if isinstance(seed, np.random.Generator) else seed)
         self.clock = check_clock(clock)
         self._identity = Identity(self.seed, name)
@@ -82,15 +82,15 @@ class BaseAgent:
         self._update_count = 0  # the number of updates of the memory
         self._prepare()
         self._windows, spans = parse_windows(self._base_policy, windows)
-        if spans and self.order == "arrival":
+        if spans and self.learning_order == "arrival":
             raise InvalidProblem.conflict(
-                "order", "arrival", "there are windows", "leave order out, since outcomes learned on arrival would "
-                "precede missing ones and bias the estimates",
+                "learning_order", "arrival", "there are windows", "leave it out, since outcomes learned on arrival "
+                "would precede missing ones and bias the estimates",
             )  # fmt: skip
         ours = self._base_policy
         names = ("outcome",) if ours is None else ours.signal_names
         groups = [[k] for k in range(len(names))] if ours is not None and ours.separate_models else [range(len(names))]
-        self._queue = OutcomeQueue(names, groups, spans, in_order=self.order == "decision")
+        self._queue = OutcomeQueue(names, groups, spans, in_order=self.learning_order == "decision")
         self._own_outcomes: dict[int, Outcome] = {}  # buffered outcomes of a policy of your own
         self._observed_costs = build_observed_costs(ours, self._queue)
         self._statistics = Statistics()
@@ -174,7 +174,7 @@ class BaseAgent:
             >>> import stagewise as sw
             >>> signals = {"reward": sw.Reward("click"), "limits": {"opt_out": sw.Limit(0.02, safe=0.0)}}
             >>> problem = sw.Problem(actions=["nothing", "offer"], safe="nothing", **signals)
-            >>> sw.Agent(problem, seed=1).decide().name in ("nothing", "offer")
+            >>> sw.Agent(problem, seed=1).decide().action_name in ("nothing", "offer")
             True
         """
         if only is not None:
@@ -373,23 +373,24 @@ class BaseAgent:
             self._advance_time(now)
             return before - self.pending_count
 
-    def drop_pending(self, before: int) -> int:
-        """Give up the missing outcomes of all rounds below `before`; outcomes buffered behind them are learned.
+    def drop_pending(self, before_round: int) -> int:
+        """Give up the missing outcomes of all rounds below `before_round`; outcomes buffered behind them are learned.
 
         The bounds stay valid only if neither the outcome nor later ones decide whether it is given up: go by age.
 
         Args:
-            before: The first round that is kept.
+            before_round: The first round that is kept.
 
         Returns:
             The number of decisions that are given up.
 
         Raises:
-            InvalidOutcome: `before` is not a round, or the agent has windows, which `expire` closes.
+            InvalidOutcome: `before_round` is not a round, or the agent has windows, which `expire` closes.
         """
-        if isinstance(before, bool) or not isinstance(before, int | np.integer) or not 0 <= before <= self.round:
+        is_round = isinstance(before_round, int | np.integer) and before_round is not True
+        if not is_round or not 0 <= before_round <= self.round:
             rule = f"a round from 0 to {self.round}, the next round"
-            raise InvalidOutcome.must_be(ErrorCode.OUT_OF_RANGE, "before", before, rule)
+            raise InvalidOutcome.must_be(ErrorCode.OUT_OF_RANGE, "before_round", before_round, rule)
         if self._queue.windows:
             raise InvalidOutcome(
                 ErrorCode.UNSUPPORTED,
@@ -398,7 +399,7 @@ class BaseAgent:
             )
         count = 0
         with self._lock:
-            for index, signals in self._queue.drop_missing(int(before)):
+            for index, signals in self._queue.drop_missing(int(before_round)):
                 self._observe_costs(index, signals)
                 count += 1
             self._learn_due()

@@ -77,7 +77,7 @@ CHECKS_BY_CONTRADICTION = {
 
 
 def format_finding_name(check: Check, signal: str | None) -> str:
-    """Return the name by which `Agent.acknowledge` takes a finding.
+    """Return the name by which `Agent.acknowledge_alert` takes a finding.
 
     >>> format_finding_name(Check.SAFE_COST, "opt_out"), format_finding_name(Check.OUTCOMES, None)
     ('safe cost of opt_out', 'outcomes')
@@ -116,7 +116,7 @@ class HealthFinding(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The name that `Agent.acknowledge` takes."""
+        """The name that `Agent.acknowledge_alert` takes."""
         return format_finding_name(self.check, self.signal)
 
     @property

@@ -67,7 +67,7 @@ class Snapshot:
         return json.dumps(self.to_dict(), allow_nan=False).encode()
 
     @property
-    def statistics(self) -> Statistics:
+    def _statistics(self) -> Statistics:
         """The alerts as `Statistics`; a new object with every call."""
         statistics = Statistics()
         statistics.alerts, statistics.acknowledged = dict(self.alerts), dict(self.acknowledged)
@@ -167,8 +167,8 @@ class Replica:
     """Decide by a snapshot of an agent, in any process.
 
     The confidence sets of the agent hold for all rounds at once, so any number of replicas may decide by any of its
-    snapshots; all share one δ. Give each decision to `Agent.register` before it is acted on, and its outcomes by id to
-    `Agent.learn` when they arrive.
+    snapshots; all share one δ. Give each decision to `Agent.register_decision` before it is acted on,
+    and its outcomes by id to `Agent.learn` when they arrive.
 
     Args:
         snapshot: The result of `Agent.snapshot`.
@@ -189,7 +189,7 @@ class Replica:
         >>> agent = sw.Agent(policy, seed=1)
         >>> replica = sw.Replica(agent.snapshot(), name="pod-3")
         >>> decision = replica.decide(sw.Arms(2))
-        >>> agent.register(decision.to_dict())
+        >>> agent.register_decision(decision.to_dict())
         0
         >>> agent.learn(decision.id, reward=1.0, cost=0.0)
         >>> replica.update(agent.snapshot()), replica.version
@@ -207,7 +207,7 @@ class Replica:
         self.round = check_integer_at_least(round, "round", 0)
         self._id_prefix = derive_id_prefix(snapshot.seed, snapshot.name, self.name)
         self._key, self._run = derive_stream(snapshot.seed, snapshot.name, self.name)
-        self._snapshot, self._state, self._statistics = snapshot, snapshot.state, snapshot.statistics
+        self._snapshot, self._state, self._statistics = snapshot, snapshot.state, snapshot._statistics
         self._lock = Lock()
 
     @property
@@ -279,7 +279,7 @@ class Replica:
                 )
             if snapshot.version < ours.version:
                 return False
-            self._snapshot, self._state, self._statistics = snapshot, snapshot.state, snapshot.statistics
+            self._snapshot, self._state, self._statistics = snapshot, snapshot.state, snapshot._statistics
             return True
 
 

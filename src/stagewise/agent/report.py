@@ -97,9 +97,9 @@ class LimitSummary(NamedTuple):
 
     name: str
     threshold: float
-    estimate: float  # expected cost of a recent round
-    pessimistic_cost: float  # the largest (smallest, for AtLeast) of any recent round
-    slack: float  # limit minus pessimistic cost
+    estimated_cost: float  # expected cost of a recent round
+    worst_pessimistic_cost: float  # the largest (smallest, for AtLeast) of any recent round
+    margin: float  # limit minus pessimistic cost
     observed_mean: float | None = None  # the mean of reported costs over all decisions; a missing cost counts as 0
     decision_count: int = 0  # the number of these decisions
 
@@ -112,22 +112,22 @@ class ActionSummary(NamedTuple):
     recent_share: float  # of the recent rounds: its probability in them, or whole rounds
     reward: Interval | None
     certified: bool | None
-    rounds: float | None  # until it is certified, at the recent rate and with constant means; None: see `why`
-    why: str
+    rounds_to_certify: float | None  # at the recent rate, with constant means; None: see the note
+    certification_note: str
 
 
 class Report(NamedTuple):
     """The report of an agent; `print` shows a table, `to_dict` is for JSON, `sw.plot_report` draws it."""
 
     rounds: int
-    recent: int  # the number of recent decisions
+    recent_rounds: int  # the number of recent decisions
     safe_only_rounds: int  # rounds in which only the safe action could be played
     recent_exploring_share: float | None  # shares of the recent rounds
     recent_exploiting_share: float | None
-    safe: float | None
+    recent_safe_share: float | None
     reward: Interval | None
     safe_reward: Interval | None
-    gain: Interval | None  # the difference of the two
+    reward_gain: Interval | None  # the difference of the two
     limits: tuple[LimitSummary, ...]
     actions: tuple[ActionSummary, ...]
     reward_name: str = "reward"
@@ -156,12 +156,13 @@ class Report(NamedTuple):
 def render_html(report: Report) -> str:
     """Return the report as HTML: sentences, then rewards, limits and actions."""
     first, *rest = format_header(report)
-    if not report.recent:
+    if not report.recent_rounds:
         return build_page("\n".join([first, *rest]), *format_segments(report.segments))
-    named = ((report.reward_name, report.reward), ("safe action", report.safe_reward), ("gain", report.gain))
+    named = ((report.reward_name, report.reward), ("safe action", report.safe_reward), ("gain", report.reward_gain))
     earned = [[name, *(f"{value:z.4f}" for value in interval)] for name, interval in named if interval is not None]
     limits = [
-        [one.name, *(f"{x:z.4f}" for x in (one.estimate, one.pessimistic_cost, one.threshold))] for one in report.limits
+        [one.name, *(f"{x:z.4f}" for x in (one.estimated_cost, one.worst_pessimistic_cost, one.threshold))]
+        for one in report.limits
     ]
     actions = [
         [one.name, f"{one.share:.1%}", f"{one.recent_share:.1%}", format_reward(one), format_certification(one)]
@@ -358,15 +359,15 @@ def format_header(report: Report) -> list[str]:
     cancelled = f", {report.cancelled:,} not carried out" if report.cancelled else ""
     rounds = format_count(report.rounds, "round")
     first = f"{rounds} decided, {report.safe_only_rounds:,} of them the safe action alone{cancelled}"
-    if not report.recent:
+    if not report.recent_rounds:
         return [first, "no recent decision: none since the agent was created or loaded, or of too many actions"]
     named = {
         "exploring": report.recent_exploring_share,
         "exploiting": report.recent_exploiting_share,
-        "safe": report.safe,
+        "safe": report.recent_safe_share,
     }
     shares = [f"{name} {share:.1%}" for name, share in named.items()]
-    return [first, f"of the last {format_count(report.recent, 'round')}: {', '.join(shares)}"]
+    return [first, f"of the last {format_count(report.recent_rounds, 'round')}: {', '.join(shares)}"]
 
 
 def format_reward(action: ActionSummary) -> str:
@@ -376,23 +377,26 @@ def format_reward(action: ActionSummary) -> str:
 
 def format_certification(action: ActionSummary) -> str:
     """Return whether an action is certified, or when it will be."""
-    return "yes" if action.certified else f"in {format_count(action.rounds, 'round')}" if action.rounds else action.why
+    if action.certified:
+        return "yes"
+    rounds = action.rounds_to_certify
+    return f"in {format_count(rounds, 'round')}" if rounds else action.certification_note
 
 
 def format_lines(report: Report) -> list[str]:
     """Return the report as lines of text."""
     lines = format_header(report)
-    if not report.recent:
+    if not report.recent_rounds:
         return [*lines, *format_segments(report.segments)]
     now = f"{report.reward_name} now"
-    for title, interval in ((now, report.reward), ("safe action", report.safe_reward), ("gain", report.gain)):
+    for title, interval in ((now, report.reward), ("safe action", report.safe_reward), ("gain", report.reward_gain)):
         if interval is not None:
             between = f"between {interval.low:z.4f} and {interval.high:z.4f}"
             lines.append(f"{title:<{max(len(now), 12)}} {interval.estimate:z.4f}, {between}")
     for limit in report.limits:
         lines.append(
-            f"{limit.name}: estimate {limit.estimate:z.4f}, pessimistic {limit.pessimistic_cost:z.4f}, "
-            f"limit {limit.threshold:g}, slack {limit.slack:z.4f}"
+            f"{limit.name}: estimate {limit.estimated_cost:z.4f}, pessimistic {limit.worst_pessimistic_cost:z.4f}, "
+            f"limit {limit.threshold:g}, margin {limit.margin:z.4f}"
             + (
                 ""
                 if limit.observed_mean is None

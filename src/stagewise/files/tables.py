@@ -81,7 +81,7 @@ def check_unique_columns(table: Any, what: str) -> Any:
 def flatten_decisions(columns: Mapping[Any, Any]) -> Mapping[Any, Any]:
     """Return columns of decisions flattened as in a JSON-lines file: the action is its name."""
     try:
-        first = next(iter(columns["action"])) if "action" in columns and "name" in columns else None
+        first = next(iter(columns["action"])) if "action" in columns and "action_name" in columns else None
         if not isinstance(first, list | tuple) and getattr(first, "ndim", 0) != 1:
             return columns
         rows = zip(*(list(columns[name]) for name in columns), strict=True)
@@ -125,7 +125,8 @@ def rows_to_columns(rows: list[dict[str, Any]]) -> Mapping[Any, Any]:
 def flatten_line(line: Any) -> dict[str, Any]:
     """Return one line as values by column: the action is its name, and nested objects are flattened.
 
-    >>> flatten_line({"action": [0.0, 1.0], "name": "offer", "probabilities": {"offer": 1.0}, "context": {"age": 30}})
+    >>> line = {"action": [0.0, 1.0], "action_name": "offer", "probabilities": {"offer": 1.0}, "context": {"age": 30}}
+    >>> flatten_line(line)
     {'action': 'offer', 'probability.offer': 1.0, 'age': 30}
     """
     if not isinstance(line, dict):
@@ -136,8 +137,8 @@ def flatten_line(line: Any) -> dict[str, Any]:
             values |= {f"{NESTED[name]}{inner}": one for inner, one in value.items()}
         elif not isinstance(value, dict | list | tuple) and not getattr(value, "ndim", 0):
             values[name] = value
-    if "action" in line and "action" not in values and "name" in values:
-        values["action"] = values.pop("name")
+    if "action" in line and "action" not in values and "action_name" in values:
+        values["action"] = values.pop("action_name")
     return {"action": values.pop("action"), **values} if "action" in values else values
 
 

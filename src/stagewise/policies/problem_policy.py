@@ -53,7 +53,7 @@ class ProblemPolicy(ContextCAPS):
     ...     limits={"opt_out": sw.Limit(0.02, safe=0.0)},
     ... )
     >>> decision = problem.policy().decide(problem.policy().start(), None)
-    >>> decision.name, decision.limits
+    >>> decision.action_name, decision.limits
     ('nothing', {'opt_out': LimitStatus(pessimistic_cost=0.0, threshold=0.02, estimate=0.0)})
     """
 

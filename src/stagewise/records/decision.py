@@ -90,7 +90,7 @@ class Decision(DecisionFields):
     _new_candidates: Floats | None = None  # candidates that the learner has not cached
 
     @property
-    def name(self) -> str:
+    def action_name(self) -> str:
         """The name of the action played, or its number where it has no name."""
         return "safe action" if self.action_index < 0 else f"action {self.action_index}"
 

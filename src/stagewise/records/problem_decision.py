@@ -46,7 +46,7 @@ class ProblemDecision(Decision):
         return cls.of(decision, tuple(probabilities), thresholds)
 
     @property
-    def name(self) -> str:
+    def action_name(self) -> str:
         """The name of the action played."""
         return self._actions[self.action_index]
 
@@ -90,7 +90,7 @@ class ProblemDecision(Decision):
         costs = self.estimated_cost
         return {
             **super().to_dict(),
-            "name": self.name,
+            "action_name": self.action_name,
             "probabilities": self.probabilities,
             "estimated_cost": None if costs is None else {name: to_json_value(cost) for name, cost in costs.items()},
             "limits": limits,
@@ -107,8 +107,8 @@ class ProblemDecision(Decision):
         reason = "" if self.reason is None else f", reason={str(self.reason)!r}"
         reward = f"reward {format_estimate(self.estimated_reward)} (optimistic {self.optimistic_reward:.4g})"
         return (
-            f"<{self.name!r} in round {self.round}, drawn from {mixture}, {reward}, {', '.join(limits)}{reason}, "
-            f"id {self.id!r}>"
+            f"<{self.action_name!r} in round {self.round}, drawn from {mixture}, {reward}, {', '.join(limits)}{reason}"
+            f", id {self.id!r}>"
         )
 
 

@@ -8,7 +8,7 @@ from stagewise.problem.formatting import safe_repr
 from stagewise.reports.plot_style import GUARDED, SAFE, STYLES, escape_label, format_axes
 
 MAX_ACTIONS = 20
-REPORT_FIELDS = ("recent_exploring_share", "recent_exploiting_share", "safe", "reward", "safe_reward")
+REPORT_FIELDS = ("recent_exploring_share", "recent_exploiting_share", "recent_safe_share", "reward", "safe_reward")
 
 
 def plot_report(report: Any) -> Any:
@@ -86,16 +86,16 @@ def draw_limit(axes: Any, limit: Mapping[str, Any] | None, first: bool) -> None:
     axes.set(yticks=[], ylim=(-0.8, 1.0))
     if limit is None:
         return
-    axes.plot([limit["estimate"], limit["pessimistic_cost"]], [0, 0], color=GUARDED, linewidth=3)
-    axes.plot(limit["estimate"], 0, "o", color=GUARDED)
+    axes.plot([limit["estimated_cost"], limit["worst_pessimistic_cost"]], [0, 0], color=GUARDED, linewidth=3)
+    axes.plot(limit["estimated_cost"], 0, "o", color=GUARDED)
     observed = limit.get("observed_mean")
     if observed is not None:
         axes.plot(observed, 0, "D", color="black", fillstyle="none")
     axes.axvline(limit["threshold"], color="black", linestyle="--", linewidth=1.2)
-    slack = limit.get("slack")
+    margin = limit.get("margin")
     is_lower = (
-        None not in (slack, limit["pessimistic_cost"])
-        and slack * (limit["threshold"] - limit["pessimistic_cost"]) < 0.0
+        None not in (margin, limit["worst_pessimistic_cost"])
+        and margin * (limit["threshold"] - limit["worst_pessimistic_cost"]) < 0.0
     )
     label = f"{escape_label(limit['name'])} {'≥' if is_lower else '≤'} {limit['threshold']:g}"
     label += "" if observed is None else "; ◇ observed mean"
@@ -145,5 +145,5 @@ def format_title(values: Mapping[str, Any]) -> str:
     """Return the shares of recent traffic."""
     if values["recent_exploring_share"] is None:
         return "traffic"
-    names = ("recent_exploring_share", "recent_exploiting_share", "safe")
-    return ", ".join(f"{name.removesuffix('_share')} {values[name]:.0%}" for name in names)
+    names = ("recent_exploring_share", "recent_exploiting_share", "recent_safe_share")
+    return ", ".join(f"{name.removeprefix('recent_').removesuffix('_share')} {values[name]:.0%}" for name in names)

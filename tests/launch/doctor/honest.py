@@ -102,11 +102,11 @@ def of_our_own(chance: np.random.Generator, rows: int) -> Told:
     told |= {"click": np.zeros(rows), "opt_out": np.zeros(rows)}
     for row in range(rows):
         decision = agent.decide({"age": float(told["age"][row])})
-        place, luck = NAMES.index(decision.name), chance.random(2)
+        place, luck = NAMES.index(decision.action_name), chance.random(2)
         mean = clicks[place] + 0.1 * (told["age"][row] - 0.5) * (place > 0)
         told["click"][row], told["opt_out"][row] = luck < (mean, costs[place])
         agent.learn(decision, click=told["click"][row], opt_out=told["opt_out"][row])
-        told["action"][row] = decision.name
+        told["action"][row] = decision.action_name
         for name in NAMES:
             told[f"probability.{name}"][row] = decision.probabilities[name]
     return told, asked

@@ -28,7 +28,7 @@ from stagewise.server.decision_server import DecisionServer, warm_up
 from stagewise.server.event_log import LOG, Event
 from stagewise.server.experiments import check_names
 from stagewise.server.messages import MAX_BATCH_SIZE, Conflict
-from stagewise.server.offline_log import OfflineLog, check_rows, describe_log_conflict, get_log_digest
+from stagewise.server.offline_log import DECODE_PART, OfflineLog, check_rows, describe_log_conflict
 from stagewise.server.store.base import Store
 from stagewise.server.store.factory import open_store, parse_file_path
 from stagewise.server.web.app import HttpSettings
@@ -142,7 +142,7 @@ def load_new_log(name: str, problem: Problem, start: ServeOptions) -> OfflineLog
     first, decisions = find_learned_log(start.store, name)
     table = read_table(start.log)
     log = build_offline_log(problem, table, start.columns, start.now)
-    digest = None if first is None else get_log_digest(first)
+    digest = None if first is None else bytes.fromhex(DECODE_PART(first.body).log)
     if (decisions and first is None) or digest not in (None, log.digest):
         conflict = describe_log_conflict(name, len(log.actions), None if first is None else first.body)
         raise Conflict(ErrorCode.CONFLICT, "{problem}", problem=conflict)

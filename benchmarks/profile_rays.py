@@ -22,7 +22,7 @@ from stagewise.models.ridge import RIDGE, view_ridge
 from stagewise.rules.ray import RAY, choose_ray, finish_ray
 from stagewise.simulation.compiled_run import CompiledRun
 from stagewise.simulation.oracle import build_oracle
-from stagewise.simulation.recording import compute_recorded_rounds, empty_trace
+from stagewise.simulation.run import compute_recorded_rounds, empty_trace
 
 ROUNDS = 1_000_000
 PARTS = (

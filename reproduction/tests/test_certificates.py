@@ -10,8 +10,8 @@ from tests.sizes import sized
 
 import stagewise as sw
 from stagewise.reports.evidence import REFUTED, SUPPORTED
+from stagewise.simulation.oracle import PolicyWorlds
 from stagewise.simulation.plan import describe_policy
-from stagewise.simulation.policy_worlds import PolicyWorlds
 from stagewise.simulation.verify import TOLERANCE, find_misstatements, rebuild_pair
 from stagewise_reproduction.certificates import certify_all
 from stagewise_reproduction.instances import make_slug

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from tests.engine.processes import asked
-from tests.test_kernels_plain import faults
+from tests.engine.test_plain_kernels import list_faults
 
 import stagewise as sw
 from stagewise.reports.result import merge_results
@@ -22,7 +22,7 @@ import sys
 sys.path.insert(0, {folder!r})
 import numpy as np
 from published_loops import play_arms
-from stagewise.simulation.recording import compute_recorded_rounds, empty_trace
+from stagewise.simulation.run import compute_recorded_rounds, empty_trace
 
 trace, means = empty_trace(compute_recorded_rounds(50, 10), 1), np.array([[0.0, 0.9], [0.0, 0.5]])
 play_arms(means, np.ones(2), 0, np.array([0.4]), 0.72, trace, np.zeros(16), 0, 0, 50)
@@ -31,7 +31,7 @@ print(trace.regret[-1])
 
 
 def test_the_loops_are_plain_kernels() -> None:
-    assert faults(LOOPS) == []
+    assert list_faults(LOOPS) == []
 
 
 @pytest.mark.compiled

@@ -60,11 +60,11 @@ from stagewise.simulation.certify import certify as certify
 from stagewise.simulation.simulate import simulate as simulate
 from stagewise.simulation.sweep import sweep as sweep
 from stagewise.simulation.verify import verify_certificate as verify_certificate
-from stagewise.worlds.arms_world import ArmsWorld as ArmsWorld
 from stagewise.worlds.context_world import ContextWorld as ContextWorld
 from stagewise.worlds.linear_world import LinearWorld as LinearWorld
-from stagewise.worlds.random_actions import RandomFiniteSet as RandomFiniteSet
-from stagewise.worlds.random_actions import RandomRays as RandomRays
+from stagewise.worlds.linear_world import RandomFiniteSet as RandomFiniteSet
+from stagewise.worlds.linear_world import RandomRays as RandomRays
+from stagewise.worlds.table_world import ArmsWorld as ArmsWorld
 from stagewise.worlds.table_world import TableWorld as TableWorld
 from stagewise.worlds.user_table_world import UserTableWorld as UserTableWorld
 from stagewise.worlds.world import World as World

@@ -28,19 +28,12 @@ def wide(d: int) -> str:
             GOOD.replace("rounds = 20", "rounds = 4_000_000_000\nrecord_points = 4_000_000_000\naudit = true"),
             ["4,000,000,000 recorded points", "GiB"],
         ),
-        (
-            "simulate",
-            GOOD.replace("rounds = 20", "rounds = 4_000_000_000\nrecord_points = 1").replace(
-                "runs = 2", "runs = 4_000_000"
-            ),
-            ["years", "at most 1e+16"],
-        ),
-        ("sweep", GOOD + f"\n[sweep]\nseeds = {list(range(100_001))}", ["100,001 cells", "17 minutes"]),
+        ("sweep", GOOD + f"\n[sweep]\nseeds = {list(range(100_001))}", ["100001", "at most 100,000"]),
         (
             "sweep",
             GOOD.replace("threshold = 0.3", "threshold = { a = 0.3 }")
             + f"\n[sweep]\nseeds = {list(range(1000))}\n[sweep.limits]\na = {[0.3 - i / 10_000 for i in range(1000)]}",
-            ["1,000,000 cells", "1,000 of a × 1,000 seeds", "3 hours"],
+            ["1000000", "1,000 of a × 1,000 seeds"],
         ),
         ("certify", GOOD, ["1,000,000,000 runs", "GiB"]),
     ],
@@ -57,7 +50,7 @@ def test_an_absurd_size_is_refused_with_what_it_would_need(
 
 
 def test_more_features_than_memory_holds_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("stagewise.policies.arrays.get_total_memory", lambda: 2.0**28)
+    monkeypatch.setattr("stagewise.policies.rounds.get_total_memory", lambda: 2.0**28)
     code, said = called("simulate", spec(tmp_path, wide(6000)), "--out", tmp_path / "out", "--quiet")
     assert (code, "d² numbers" in said, said.count("\n")) == (2, True, 1), said
     assert not (tmp_path / "out").exists()

@@ -59,6 +59,20 @@ def test_an_error_is_one_line_whatever_stands_in_it() -> None:
     assert text.endswith("it must be short")
 
 
+@pytest.mark.wording
+def test_the_forms_of_an_error_say_the_value_and_the_rule() -> None:
+    code, raised = ErrorCode.OUT_OF_RANGE, InvalidProblem
+    assert str(raised.must_be(code, "delta", 2.0, "below 1")) == "delta is 2.0; it must be below 1"
+    chosen = "radius is 'jont'; it must be one of 'joint', 'paper'; did you mean 'joint'?"
+    assert str(raised.must_be_one_of(code, "radius", "jont", ("joint", "paper"))) == chosen
+    conflict = raised.conflict("noise", 0.5, "radius is 'x'", "leave noise out")
+    assert (conflict.code, str(conflict)) == ("conflicting_settings", "noise is 0.5 and radius is 'x'; leave noise out")
+    unused = raised.unused("blocks", 3, "nothing uses it")
+    assert (unused.code, unused.details["value"]) == ("unused_setting", "3")
+    unread = InvalidFile.cannot_be(code, Path("a.json"), "read", PermissionError(13, "Permission denied"))
+    assert str(unread) == "a.json cannot be read: Permission denied"
+
+
 def test_a_short_line_stays_as_it_is() -> None:
     assert fit_line("two  spaces, θ ≤ 1", 30) == "two  spaces, θ ≤ 1"
 

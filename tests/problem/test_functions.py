@@ -72,20 +72,20 @@ def test_a_callable_cannot_write_into_the_actions() -> None:
 @pytest.mark.parametrize(
     ("functions", "features", "parts"),
     [
-        ([], None, [ErrorCode.WRONG_SHAPE, "(0,)"]),
-        ([[]], None, [ErrorCode.WRONG_SHAPE, "(1, 0)"]),
-        ([0.1, 0.2], None, [ErrorCode.WRONG_SHAPE, "(2,)"]),
-        ([[0.1, np.nan]], None, [ErrorCode.NOT_FINITE, "nan"]),
-        ([[0.1, np.inf]], None, [ErrorCode.NOT_FINITE, "inf"]),
+        ([], None, [ErrorCode.WRONG_SHAPE]),
+        ([[]], None, [ErrorCode.WRONG_SHAPE]),
+        ([0.1, 0.2], None, [ErrorCode.WRONG_SHAPE]),
+        ([[0.1, np.nan]], None, [ErrorCode.NOT_FINITE]),
+        ([[0.1, np.inf]], None, [ErrorCode.NOT_FINITE]),
         ([[0.1], [0.2, 0.3]], None, [ErrorCode.WRONG_SHAPE]),
-        ([["a", "b"]], None, [ErrorCode.WRONG_TYPE, "str"]),
-        ([[True, False]], None, [ErrorCode.WRONG_TYPE, "bool"]),
-        (TABLE, GRID[:2], [ErrorCode.DIMENSION_MISMATCH, "2"]),
-        (TABLE, [0.0, 1.0, 2.0], [ErrorCode.WRONG_SHAPE, "(3,)"]),
-        (TABLE, [[0.0], [1.0], [0.0]], [ErrorCode.CONFLICTING_SETTINGS, "[0.0]"]),
-        (TABLE, [[0.0], [1.0], [np.nan]], [ErrorCode.NOT_FINITE, "nan"]),
-        ([first], [[np.inf, 0.0]], [ErrorCode.NOT_FINITE, "inf"]),
-        ([first, 3], None, [ErrorCode.WRONG_TYPE, "object"]),
+        ([["a", "b"]], None, [ErrorCode.WRONG_TYPE]),
+        ([[True, False]], None, [ErrorCode.WRONG_TYPE]),
+        (TABLE, GRID[:2], [ErrorCode.DIMENSION_MISMATCH]),
+        (TABLE, [0.0, 1.0, 2.0], [ErrorCode.WRONG_SHAPE]),
+        (TABLE, [[0.0], [1.0], [0.0]], [ErrorCode.CONFLICTING_SETTINGS]),
+        (TABLE, [[0.0], [1.0], [np.nan]], [ErrorCode.NOT_FINITE]),
+        ([first], [[np.inf, 0.0]], [ErrorCode.NOT_FINITE]),
+        ([first, 3], None, [ErrorCode.WRONG_TYPE]),
     ],
 )
 def test_what_is_no_class_is_refused(functions: Any, features: Any, parts: list[object]) -> None:
@@ -96,11 +96,11 @@ def test_what_is_no_class_is_refused(functions: Any, features: Any, parts: list[
 @pytest.mark.parametrize(
     ("function", "parts"),
     [
-        (lambda x: np.nan, [ErrorCode.NOT_FINITE, "nan"]),
-        (lambda x: x, [ErrorCode.WRONG_SHAPE, "(2,)"]),
-        (lambda x: None, [ErrorCode.WRONG_TYPE, "None"]),
-        (lambda x: x[7], [ErrorCode.CALLBACK_FAILED, "IndexError"]),
-        (lambda: 0.0, [ErrorCode.CALLBACK_FAILED, "TypeError"]),
+        (lambda x: np.nan, [ErrorCode.NOT_FINITE]),
+        (lambda x: x, [ErrorCode.WRONG_SHAPE]),
+        (lambda x: None, [ErrorCode.WRONG_TYPE]),
+        (lambda x: x[7], [ErrorCode.CALLBACK_FAILED]),
+        (lambda: 0.0, [ErrorCode.CALLBACK_FAILED]),
     ],
 )
 def test_a_callable_that_does_not_answer_with_a_number_is_refused(function: Any, parts: list[object]) -> None:
@@ -131,11 +131,7 @@ def test_costs_share_a_class_or_have_one_each() -> None:
 
 @pytest.mark.parametrize(
     ("value", "parts"),
-    [
-        ({"spend": TABLE}, [ErrorCode.UNKNOWN_NAME, "'wait'"]),
-        ([TABLE], [ErrorCode.WRONG_SHAPE, "1"]),
-        ([], [ErrorCode.WRONG_SHAPE, "(0,)"]),
-    ],
+    [({"spend": TABLE}, [ErrorCode.UNKNOWN_NAME]), ([TABLE], [ErrorCode.WRONG_SHAPE]), ([], [ErrorCode.WRONG_SHAPE])],
 )
 def test_costs_without_a_class_are_refused(value: Any, parts: list[object]) -> None:
     with refused(InvalidProblem, *parts):

@@ -48,7 +48,7 @@ READ: dict[str, tuple[Callable[[], Any], Any, list[object]]] = {
     "a column of dates": (
         lambda: get_numeric_column({"x": np.array(["2020-01-01"], dtype="datetime64[D]")}, "x", "reward"),
         InvalidOutcome,
-        [ErrorCode.COLUMN_WRONG_TYPE, "the column 'x'", "datetime64"],
+        [ErrorCode.COLUMN_WRONG_TYPE],
     ),
     "a number too large": (
         lambda: get_numeric_column({"x": [10**400, 1]}, "x", "reward"),
@@ -58,46 +58,34 @@ READ: dict[str, tuple[Callable[[], Any], Any, list[object]]] = {
     "a column that cannot be read": (
         lambda: get_column(Torn(["x"]), "x", "reward"),
         InvalidOutcome,
-        [ErrorCode.COLUMN_WRONG_TYPE, "'x'"],
+        [ErrorCode.COLUMN_WRONG_TYPE],
     ),
     "names that cannot be read": (
         lambda: list_column_names(Torn(None), InvalidOutcome),
         InvalidOutcome,
         [ErrorCode.WRONG_TYPE],
     ),
-    "a context in rows": (lambda: Context([[0.1, 0.2]]), InvalidActions, [ErrorCode.WRONG_SHAPE, "(1, 2)"]),
-    "a segment below 0": (lambda: Context([0.1], segments=[-1]), InvalidActions, [ErrorCode.WRONG_TYPE, "[-1]"]),
-    "half a segment": (lambda: Context([0.1], segments=[0.5]), InvalidActions, [ErrorCode.WRONG_TYPE, "[0.5]"]),
-    "a segment too large": (
-        lambda: Context([0.1], segments=[2**52]),
-        InvalidActions,
-        [ErrorCode.WRONG_TYPE, "[4503599627370496]"],
-    ),
-    "segments in rows": (lambda: Context([0.1], segments=[[1]]), InvalidActions, [ErrorCode.WRONG_TYPE, "[[1]]"]),
-    "a range of one end": (lambda: parse_ranges({"age": (18,)}), InvalidProblem, [ErrorCode.WRONG_TYPE, "'age'"]),
-    "a range of text": (lambda: parse_ranges({"age": "18"}), InvalidProblem, [ErrorCode.WRONG_TYPE, "'age'"]),
-    "a reward of text": (
-        lambda: parse_signal(sw.Reward, "click", "reward"),
-        InvalidProblem,
-        [ErrorCode.WRONG_TYPE, "reward"],
-    ),
+    "a context in rows": (lambda: Context([[0.1, 0.2]]), InvalidActions, [ErrorCode.WRONG_SHAPE]),
+    "a segment below 0": (lambda: Context([0.1], segments=[-1]), InvalidActions, [ErrorCode.WRONG_TYPE]),
+    "half a segment": (lambda: Context([0.1], segments=[0.5]), InvalidActions, [ErrorCode.WRONG_TYPE]),
+    "a segment too large": (lambda: Context([0.1], segments=[2**52]), InvalidActions, [ErrorCode.WRONG_TYPE]),
+    "segments in rows": (lambda: Context([0.1], segments=[[1]]), InvalidActions, [ErrorCode.WRONG_TYPE]),
+    "a range of one end": (lambda: parse_ranges({"age": (18,)}), InvalidProblem, [ErrorCode.WRONG_TYPE]),
+    "a range of text": (lambda: parse_ranges({"age": "18"}), InvalidProblem, [ErrorCode.WRONG_TYPE]),
+    "a reward of text": (lambda: parse_signal(sw.Reward, "click", "reward"), InvalidProblem, [ErrorCode.WRONG_TYPE]),
     "a reward without a name": (
         lambda: parse_signal(sw.Reward, {}, "reward"),
         InvalidProblem,
-        [ErrorCode.MISSING_VALUE, "name"],
+        [ErrorCode.MISSING_VALUE],
     ),
-    "a limit of text": (
-        lambda: parse_limit("2%", "opt_out"),
-        InvalidProblem,
-        [ErrorCode.WRONG_TYPE, "'opt_out'", "'2%'"],
-    ),
-    "a limit of a truth": (lambda: parse_limit(True, "opt_out"), InvalidProblem, [ErrorCode.WRONG_TYPE, "True"]),
+    "a limit of text": (lambda: parse_limit("2%", "opt_out"), InvalidProblem, [ErrorCode.WRONG_TYPE]),
+    "a limit of a truth": (lambda: parse_limit(True, "opt_out"), InvalidProblem, [ErrorCode.WRONG_TYPE]),
     "a limit that no file can hold": (
         lambda: encode_limit(Limit(AtLeast(RelativeToSafe(0.9)), safe=0.5)),
         InvalidProblem,
         [ErrorCode.NOT_SERIALIZABLE],
     ),
-    "a clock that stands": (lambda: check_clock(3), InvalidProblem, [ErrorCode.WRONG_TYPE, "3"]),
+    "a clock that stands": (lambda: check_clock(3), InvalidProblem, [ErrorCode.WRONG_TYPE]),
 }
 
 
@@ -119,10 +107,7 @@ def test_a_polytope_that_cannot_be_found(function: str, monkeypatch: pytest.Monk
 
     square = [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]
     rows, ends = [[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]], [1.0, 1.0, 1.0, 1.0]
-    make = {
-        "ConvexHull": lambda: sw.Polytope(square),
-        "HalfspaceIntersection": lambda: sw.Polytope(A=rows, b=ends),
-    }
+    make = {"ConvexHull": lambda: sw.Polytope(square), "HalfspaceIntersection": lambda: sw.Polytope(A=rows, b=ends)}
     make[function]()
     monkeypatch.setattr(f"scipy.spatial.{function}", fails)
     refuses(make[function], InvalidActions, ErrorCode.INVALID_ACTION_SET, "QH6154")

@@ -23,145 +23,52 @@ from stagewise import (
     SafeAction,
     SafeLTS,
 )
-from stagewise.policies.safe_lts import INFLATIONS
 from stagewise.problem.errors import ErrorCode
 
 NAN, INF = math.nan, math.inf
 
 LINEAR = {"LCLUCB": LCLUCB, "ROFUL": ROFUL, "SafeLTS": SafeLTS, "OPLB": OPLB}
 ALL_LINEAR = {**LINEAR, "CAPS": CAPS}
-LINEAR_SETTINGS = {
-    "safe_action": SafeAction(features=[0.5, 0.5], reward=0.2, cost=0.1),
-    "threshold": 0.5,
-    "noise": 0.1,
-}
+LINEAR_SETTINGS = {"safe_action": SafeAction(features=[0.5, 0.5], reward=0.2, cost=0.1), "threshold": 0.5, "noise": 0.1}
 ARM_SETTINGS = {"arms": 3, "safe_action": SafeAction(arm=0, reward=0.2, cost=0.1), "threshold": 0.5}
 
-# What is no number at all, or no number above zero.
-NOT_POSITIVE = {
-    "zero": (0.0, [ErrorCode.OUT_OF_RANGE, "0.0"]),
-    "negative": (-0.1, [ErrorCode.OUT_OF_RANGE, "-0.1"]),
-    "nan": (NAN, [ErrorCode.NOT_FINITE, "nan"]),
-    "infinity": (INF, [ErrorCode.NOT_FINITE, "inf"]),
-    "text": ("0.1", [ErrorCode.WRONG_TYPE, "'0.1'"]),
-    "truth value": (True, [ErrorCode.WRONG_TYPE, "True"]),
-    "complex": (0.1j, [ErrorCode.WRONG_TYPE, "0.1j"]),
-    "object": (object(), [ErrorCode.WRONG_TYPE, "object"]),
+POSITIVE = [(0.0, ErrorCode.OUT_OF_RANGE), (NAN, ErrorCode.NOT_FINITE), ("0.1", ErrorCode.WRONG_TYPE)]
+PROBABILITY = [*POSITIVE, (1.0, ErrorCode.OUT_OF_RANGE), (None, ErrorCode.WRONG_TYPE)]
+SCALE = [(0.99, ErrorCode.OUT_OF_RANGE), (INF, ErrorCode.NOT_FINITE), (True, ErrorCode.WRONG_TYPE)]
+NAME = [("best", ErrorCode.INVALID_CHOICE), (1, ErrorCode.INVALID_CHOICE), (["joint"], ErrorCode.INVALID_CHOICE)]
+COUNT = [(0, ErrorCode.OUT_OF_RANGE), (100.0, ErrorCode.WRONG_TYPE), (True, ErrorCode.WRONG_TYPE)]
+BAD_VALUES: dict[str, list[tuple[Any, ErrorCode]]] = {
+    **dict.fromkeys(("noise", "norm_bound", "action_bound", "ridge", "cost_bound"), POSITIVE),
+    "delta": PROBABILITY,
+    **dict.fromkeys(("reward_confidence_scale", "cost_confidence_scale"), SCALE),
+    **dict.fromkeys(("radius", "optimism", "inflation"), NAME),
+    "horizon": COUNT,
 }
-NOT_NOTHING = {"nothing": (None, [ErrorCode.WRONG_TYPE, "None"])}
-NOT_A_PROBABILITY = {
-    "zero": (0.0, [ErrorCode.OUT_OF_RANGE, "0.0"]),
-    "one": (1.0, [ErrorCode.OUT_OF_RANGE, "1.0"]),
-    "negative": (-0.1, [ErrorCode.OUT_OF_RANGE, "-0.1"]),
-    "above one": (5, [ErrorCode.OUT_OF_RANGE, "5.0"]),
-    "nan": (NAN, [ErrorCode.NOT_FINITE, "nan"]),
-    "text": ("0.05", [ErrorCode.WRONG_TYPE, "'0.05'"]),
-    "truth value": (False, [ErrorCode.WRONG_TYPE, "False"]),
-    "nothing": (None, [ErrorCode.WRONG_TYPE, "None"]),
-    "a list": ([0.05], [ErrorCode.WRONG_TYPE, "[0.05]"]),
-}
-NOT_A_SCALE = {
-    "below one": (0.99, [ErrorCode.OUT_OF_RANGE, "0.99"]),
-    "negative": (-2.0, [ErrorCode.OUT_OF_RANGE, "-2.0"]),
-    "nan": (NAN, [ErrorCode.NOT_FINITE, "nan"]),
-    "infinity": (INF, [ErrorCode.NOT_FINITE, "inf"]),
-    "text": ("2", [ErrorCode.WRONG_TYPE, "'2'"]),
-    "truth value": (True, [ErrorCode.WRONG_TYPE, "True"]),
-}
-NOT_A_NAME = {
-    "unknown": ("best", [ErrorCode.INVALID_CHOICE, "'best'"]),
-    "capitals": ("Mixture", [ErrorCode.INVALID_CHOICE, "'Mixture'"]),
-    "nothing": (None, [ErrorCode.INVALID_CHOICE, "None"]),
-    "a number": (1, [ErrorCode.INVALID_CHOICE, "1"]),
-    "a list": (["joint"], [ErrorCode.INVALID_CHOICE, "['joint']"]),
-}
-NOT_A_RADIUS = {name: row for name, row in NOT_A_NAME.items() if name != "nothing"}  # None is the natural one
-NOT_A_HORIZON = {
-    "zero": (0, [ErrorCode.OUT_OF_RANGE, "0"]),
-    "negative": (-5, [ErrorCode.OUT_OF_RANGE, "-5"]),
-    "a fraction": (1.5, [ErrorCode.WRONG_TYPE, "1.5"]),
-    "a float": (100.0, [ErrorCode.WRONG_TYPE, "100.0"]),
-    "truth value": (True, [ErrorCode.WRONG_TYPE, "True"]),
-    "text": ("100", [ErrorCode.WRONG_TYPE, "'100'"]),
-    "nan": (NAN, [ErrorCode.WRONG_TYPE, "nan"]),
-}
+NUMBERS = ["noise", "norm_bound", "action_bound", "ridge", "cost_bound", "delta", "cost_confidence_scale", "radius"]
+CHECKED: list[tuple[Any, dict[str, Any], list[str]]] = [
+    (LCLUCB, LINEAR_SETTINGS, [*NUMBERS, "optimism", "reward_confidence_scale"]),
+    (OPLB, LINEAR_SETTINGS, [*NUMBERS, "optimism", "reward_confidence_scale"]),
+    (ROFUL, LINEAR_SETTINGS, NUMBERS),
+    (SafeLTS, LINEAR_SETTINGS, [*NUMBERS, "inflation"]),
+    (OPB, ARM_SETTINGS, ["noise", "cost_bound", "delta", "cost_confidence_scale", "radius", "optimism", "horizon"]),
+    (UCB, {"arms": 3}, ["noise", "delta", "radius", "horizon"]),
+    (LinUCB, {"noise": 0.1}, ["noise", "norm_bound", "action_bound", "ridge", "delta", "radius"]),
+]
 
 
-def refusals(table: dict[str, dict[str, Any]]) -> Any:
-    """Parametrise a test with a setting's name, a bad value, and what the sentence must contain."""
-    rows = [(name, *case) for name, cases in table.items() for case in cases.values()]
-    return pytest.mark.parametrize(
-        ("name", "value", "parts"), rows, ids=[f"{name}-{case}" for name, cases in table.items() for case in cases]
-    )
+@pytest.mark.parametrize(("kind", "settings", "names"), CHECKED, ids=[row[0].__name__ for row in CHECKED])
+def test_a_bad_setting_is_refused(kind: Any, settings: dict[str, Any], names: list[str]) -> None:
+    kind(**settings)
+    for name in names:
+        for value, code in BAD_VALUES[name]:
+            with refused(InvalidProblem, code, name):
+                kind(**settings | {name: value})
 
 
-@pytest.mark.parametrize("kind", LINEAR.values(), ids=LINEAR)
-@refusals(
-    {
-        "noise": NOT_POSITIVE | NOT_NOTHING,
-        "norm_bound": NOT_POSITIVE | NOT_NOTHING,
-        "action_bound": NOT_POSITIVE | NOT_NOTHING,
-        "ridge": NOT_POSITIVE,
-        "cost_bound": NOT_POSITIVE,
-        "delta": NOT_A_PROBABILITY,
-        "cost_confidence_scale": NOT_A_SCALE | NOT_NOTHING,
-        "radius": NOT_A_NAME,
-    }
-)
-def test_linear_policies_refuse_a_bad_setting(kind: Any, name: str, value: Any, parts: list[object]) -> None:
-    with refused(InvalidProblem, name, *parts):
-        kind(**LINEAR_SETTINGS | {name: value})
-
-
-@refusals(
-    {
-        "noise": NOT_POSITIVE,
-        "cost_bound": NOT_POSITIVE,
-        "delta": NOT_A_PROBABILITY,
-        "reward_confidence_scale": NOT_A_SCALE,
-        "cost_confidence_scale": NOT_A_SCALE | NOT_NOTHING,
-        "radius": NOT_A_RADIUS,
-        "optimism": NOT_A_NAME,
-        "horizon": NOT_A_HORIZON,
-    }
-)
-def test_opb_refuses_a_bad_setting(name: str, value: Any, parts: list[object]) -> None:
-    with refused(InvalidProblem, name, *parts):
-        OPB(**ARM_SETTINGS | {name: value})
-
-
-@refusals({"noise": NOT_POSITIVE, "delta": NOT_A_PROBABILITY, "radius": NOT_A_RADIUS, "horizon": NOT_A_HORIZON})
-def test_ucb_refuses_a_bad_setting(name: str, value: Any, parts: list[object]) -> None:
-    with refused(InvalidProblem, name, *parts):
-        UCB(**{"arms": 3, name: value})
-
-
-@refusals(
-    {
-        "noise": NOT_POSITIVE | NOT_NOTHING,
-        "norm_bound": NOT_POSITIVE | NOT_NOTHING,
-        "action_bound": NOT_POSITIVE | NOT_NOTHING,
-        "ridge": NOT_POSITIVE,
-        "delta": NOT_A_PROBABILITY,
-        "radius": NOT_A_NAME,
-    }
-)
-def test_linucb_refuses_a_bad_setting(name: str, value: Any, parts: list[object]) -> None:
-    with refused(InvalidProblem, name, *parts):
-        LinUCB(**{"noise": 0.1, name: value})
-
-
-@pytest.mark.parametrize("kind", [LCLUCB, OPLB])
-@refusals({"optimism": NOT_A_NAME, "reward_confidence_scale": NOT_A_SCALE})
-def test_a_bad_optimism_is_refused(kind: Any, name: str, value: Any, parts: list[object]) -> None:
-    with refused(InvalidProblem, name, *parts):
-        kind(**LINEAR_SETTINGS | {name: value})
-
-
-@refusals({"inflation": NOT_A_NAME})
-def test_an_unknown_inflation_is_refused(name: str, value: Any, parts: list[object]) -> None:
-    with refused(InvalidProblem, name, *map(repr, INFLATIONS), *parts):
-        SafeLTS(**LINEAR_SETTINGS | {name: value})
+@pytest.mark.parametrize("name", ["noise", "norm_bound", "action_bound", "cost_confidence_scale"])
+def test_a_number_that_is_needed_is_not_none(name: str) -> None:
+    with refused(InvalidProblem, ErrorCode.WRONG_TYPE, name):
+        LCLUCB(**LINEAR_SETTINGS | {name: None})
 
 
 def test_safe_lts_has_no_directional_optimism() -> None:
@@ -187,15 +94,15 @@ def test_roful_has_one_optimism() -> None:
 @pytest.mark.parametrize(
     ("value", "parts"),
     [
-        ([0.5], [ErrorCode.WRONG_SHAPE, "'reward', 'cost'", "1"]),
-        ([0.5, 0.5, 0.5], [ErrorCode.WRONG_SHAPE, "'reward', 'cost'", "3"]),
-        ([], [ErrorCode.WRONG_SHAPE, "'reward', 'cost'", "0"]),
-        ([0.5, -0.5], [ErrorCode.OUT_OF_RANGE, "of cost", "-0.5"]),
-        ([NAN, 0.5], [ErrorCode.NOT_FINITE, "of reward", "nan"]),
-        (["a", 0.5], [ErrorCode.WRONG_TYPE, "of reward", "'a'"]),
-        ([0.5, None], [ErrorCode.WRONG_TYPE, "of cost", "None"]),
-        ([[0.5], [0.5]], [ErrorCode.WRONG_TYPE, "of reward", "[0.5]"]),
-        (np.full((2, 1), 0.5), [ErrorCode.WRONG_SHAPE, "(2, 1)"]),
+        ([0.5], [ErrorCode.WRONG_SHAPE]),
+        ([0.5, 0.5, 0.5], [ErrorCode.WRONG_SHAPE]),
+        ([], [ErrorCode.WRONG_SHAPE]),
+        ([0.5, -0.5], [ErrorCode.OUT_OF_RANGE]),
+        ([NAN, 0.5], [ErrorCode.NOT_FINITE]),
+        (["a", 0.5], [ErrorCode.WRONG_TYPE]),
+        ([0.5, None], [ErrorCode.WRONG_TYPE]),
+        ([[0.5], [0.5]], [ErrorCode.WRONG_TYPE]),
+        (np.full((2, 1), 0.5), [ErrorCode.WRONG_SHAPE]),
         ([[0.5], [0.5, 0.5]], [ErrorCode.WRONG_TYPE]),
         ({"reward": 0.5, "cost": 0.5}, [ErrorCode.WRONG_TYPE]),
     ],

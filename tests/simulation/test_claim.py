@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import stagewise as sw
-from stagewise.simulation.certificate_claim import get_interval_shares
+from stagewise.simulation.certify import get_interval_shares
 
 RAY: dict[str, Any] = {"safe_action": sw.SafeAction(features=[0.0, 0.0]), "threshold": [0.3, 0.4], "noise": 0.1}
 ARM: dict[str, Any] = {"arms": 3, "safe_action": sw.SafeAction(arm=0, cost=[0.1, 0.1]), "threshold": [0.3, 0.4]}

@@ -11,8 +11,8 @@ import stagewise as sw
 from stagewise.engine.loop import build_loop
 from stagewise.problem.errors import ErrorCode
 from stagewise.reports.certificate_text import describe_margins
-from stagewise.simulation.closeness import measure_closeness
-from stagewise.simulation.policy_worlds import PolicyWorlds
+from stagewise.simulation.certify import measure_closeness
+from stagewise.simulation.oracle import PolicyWorlds
 
 PLAN: dict[str, Any] = {"rounds": 40, "seed": 5, "backend": "cpu"}
 

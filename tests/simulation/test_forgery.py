@@ -11,11 +11,10 @@ import pytest
 from tests.simulation.certified import FIXED, POLICY
 
 import stagewise as sw
-from stagewise.reports.certificate_comparison import find_differences
 from stagewise.reports.evidence import ClaimTerms, add_batch, summarize_evidence
-from stagewise.simulation.certificate_claim import build_terms
-from stagewise.simulation.policy_worlds import PolicyWorlds
-from stagewise.simulation.verify import rebuild_pair
+from stagewise.simulation.certify import build_terms
+from stagewise.simulation.oracle import PolicyWorlds
+from stagewise.simulation.verify import find_differences, rebuild_pair
 
 ARMS = sw.ArmsWorld(reward=[0.1, 0.2, 0.4, 0.7], cost=[0.0, 0.4, 0.5, 0.2])
 BOLD = sw.UCB(arms=4, safe_action=sw.SafeAction(arm=0, reward=0.1, cost=0.0), threshold=0.3)

@@ -11,7 +11,7 @@ from tests.problem.refusal import refused
 import stagewise as sw
 from stagewise.engine.trace import FIRST_VIOLATION, VIOLATIONS, audit_round, record_round
 from stagewise.problem.errors import ErrorCode
-from stagewise.simulation.recording import compute_recorded_rounds, empty_trace
+from stagewise.simulation.run import compute_recorded_rounds, empty_trace
 
 ARMS = sw.ArmsWorld(reward=[0.1, 0.5, 0.9], cost=[0.0, 0.1, 0.6])
 SAFE_ARM = sw.SafeAction(arm=0, reward=0.1, cost=0.0)

@@ -112,5 +112,5 @@ def test_what_is_no_certificate_is_refused(tmp_path: Path) -> None:
     (tmp_path / "certificate.json").write_text("{}", encoding="utf-8")
     with refused(sw.InvalidFile, ErrorCode.FILE_OF_OTHER_VERSION):
         sw.verify_certificate(tmp_path)
-    with refused(sw.InvalidFile, ErrorCode.FILE_UNREADABLE):
+    with refused(sw.InvalidFile, ErrorCode.FILE_NOT_FOUND):
         sw.verify_certificate(tmp_path / "nowhere.json")

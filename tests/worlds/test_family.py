@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from tests.policies.refusals import refused_with
-from tests.problem.refusal import refused
 
 import stagewise as sw
 from stagewise.problem.errors import ErrorCode
@@ -23,19 +22,3 @@ def test_spread_means_stay_around_those_of_the_world_and_below_one() -> None:
     assert np.all(tables <= np.minimum(1.5 * world.table, 1.0) + 1e-15)
     assert np.array_equal(tables[:, :, 1], np.broadcast_to(world.table[:, 1], (200, 2)))
     assert np.all(tables[:, :, [0, 2]].std(axis=0) > 0.0)
-
-
-def test_a_list_that_holds_itself_is_refused_before_numpy_follows_it() -> None:
-    """Twice in itself, it has 2⁶⁴ paths: the memory was full before anything was said."""
-    loop: list[object] = []
-    loop.extend([loop, loop])
-    pair: list[object] = [(loop, loop), [loop, loop]]
-    for value in (loop, pair):
-        with refused(sw.InvalidProblem, ErrorCode.WORLD_MISMATCH):
-            sw.LinearWorldFamily(value)
-        with refused(sw.InvalidProblem, ErrorCode.WRONG_SHAPE):
-            sw.LinearWorld(reward=value, cost=[0.1], actions=sw.Rays([[1.0]]), noise=0.1)
-        with refused(sw.InvalidActions, ErrorCode.WRONG_SHAPE):
-            sw.Rays(value)
-        with refused(sw.InvalidActions, ErrorCode.WRONG_SHAPE):
-            sw.Arms(3).only(value)

@@ -12,7 +12,7 @@ from tests.grown import changed, copied, insert, ran
 from stagewise.engine.world_draws import BERNOULLI
 from stagewise.problem.actions import FiniteSet
 from stagewise.problem.checks import Floats, copy_read_only
-from stagewise.worlds.world import NoisyWorld
+from stagewise.worlds.noisy_world import NoisyWorld
 
 
 class SquareWorld(NoisyWorld):
@@ -45,7 +45,7 @@ import numpy as np
 from stagewise.engine.world_draws import BERNOULLI
 from stagewise.problem.actions import FiniteSet
 from stagewise.problem.checks import Floats, copy_read_only
-from stagewise.worlds.world import NoisyWorld
+from stagewise.worlds.noisy_world import NoisyWorld
 
 
 """

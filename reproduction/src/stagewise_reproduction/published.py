@@ -11,8 +11,8 @@ from stagewise.engine.trace import VIOLATIONS, Trace
 from stagewise.policies.lclucb import LCLUCB
 from stagewise.problem.safe_action import SafeAction
 from stagewise.reports.result import Result
-from stagewise.simulation.recording import compute_recorded_rounds, empty_trace
-from stagewise.worlds.arms_world import ArmsWorld
+from stagewise.simulation.run import compute_recorded_rounds, empty_trace
+from stagewise.worlds.table_world import ArmsWorld
 from stagewise_reproduction.cell import RECORD, SEED, Play
 from stagewise_reproduction.instances import compute_optimum
 from stagewise_reproduction.published_loops import RIDGE, play_arms, play_linear

@@ -18,9 +18,8 @@ from stagewise.policies.unconstrained import UCB, LinUCB
 from stagewise.problem.convex import Ball
 from stagewise.problem.safe_action import SafeAction
 from stagewise.reports.evidence import REFUTED, SUPPORTED
-from stagewise.worlds.arms_world import ArmsWorld
 from stagewise.worlds.linear_world import LinearWorld
-from stagewise.worlds.table_world import TableWorld
+from stagewise.worlds.table_world import ArmsWorld, TableWorld
 from stagewise_reproduction.instances import at_zero, shifted
 
 D, ROUNDS = 10, 10_000

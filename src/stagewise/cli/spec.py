@@ -20,12 +20,10 @@ from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import AtLeast, RelativeToSafe
 from stagewise.simulation.jobs import BACKENDS
 from stagewise.simulation.sweep import check_names
-from stagewise.worlds.arms_world import ArmsWorld
 from stagewise.worlds.context_world import ContextWorld
-from stagewise.worlds.linear_world import LinearWorld
-from stagewise.worlds.table_world import TableWorld
+from stagewise.worlds.linear_world import LinearWorld, get_action_set_kinds
+from stagewise.worlds.table_world import ArmsWorld, TableWorld
 from stagewise.worlds.world import World
-from stagewise.worlds.world_kinds import get_action_set_kinds
 
 Builders = dict[str, Callable[..., Any]]
 WORLDS: Builders = {"linear": LinearWorld, "arms": ArmsWorld, "table": TableWorld, "context": ContextWorld}

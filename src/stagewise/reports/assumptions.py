@@ -9,7 +9,7 @@ from stagewise.policies.policy import NOTHING
 from stagewise.policies.settings import parse_cost_bounds
 from stagewise.problem.checks import check_per_signal
 from stagewise.problem.errors import StagewiseError
-from stagewise.worlds.custom_world import as_world
+from stagewise.worlds.world import as_world
 
 TOLERANCE = 1e-9
 

@@ -9,7 +9,7 @@ import numpy as np
 from stagewise.engine.compile import Floats, Ints
 from stagewise.policies.arms import OPB
 from stagewise.policies.linear_policy import LinearPolicy
-from stagewise.worlds.custom_world import as_world
+from stagewise.worlds.world import as_world
 
 MAX_PULLS = 10**7  # pulls of an arm that are summed
 

@@ -8,10 +8,15 @@ from functools import reduce
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from stagewise.files.paths import parse_path
+from stagewise.policies.policy import EVERY, NOTHING, REWARD
+from stagewise.policies.settings import check_probability
 from stagewise.problem.checks import check_bool, check_number
 from stagewise.problem.errors import ErrorCode, InvalidProblem
-from stagewise.problem.formatting import safe_repr, suggest_percent
+from stagewise.problem.formatting import suggest_percent
+from stagewise.reports.assumptions import check_assumptions
 from stagewise.reports.certificate import Certificate
 from stagewise.reports.evidence import (
     ClaimTerms,
@@ -24,21 +29,27 @@ from stagewise.reports.evidence import (
 from stagewise.reports.output_files import check_folder
 from stagewise.reports.regret_bound import RegretTheorem, compute_regret_bound
 from stagewise.reports.result import Result, merge_results
-from stagewise.simulation.certificate_claim import build_terms, describe_setting
-from stagewise.simulation.closeness import measure_closeness
 from stagewise.simulation.executors import Workers
-from stagewise.simulation.folder import PLAN_KEYS, Folder
-from stagewise.simulation.jobs import Backend, Batch, Job, build_job, open_workers, resolve_cuda
-from stagewise.simulation.plan import describe_machine, get_versions
-from stagewise.simulation.policy_worlds import Family, PolicyWorlds
-from stagewise.simulation.recording import compute_recorded_rounds
-from stagewise.simulation.run import play
-from stagewise.simulation.size_checks import check_count, check_memory, check_total_rounds
-from stagewise.worlds.world_kinds import get_world_kind
+from stagewise.simulation.jobs import Backend, Batch, Job, build_job, compile_loop, open_workers, resolve_cuda
+from stagewise.simulation.oracle import Family, PolicyWorlds, build_oracle
+from stagewise.simulation.plan import (
+    PLAN_KEYS,
+    Folder,
+    check_count,
+    check_memory,
+    describe_machine,
+    describe_policy,
+    get_versions,
+)
+from stagewise.simulation.run import RunSettings, compute_recorded_rounds, play_run
+from stagewise.worlds.world_families import get_world_kind
 
 POINTS = 20  # of the regret curves
 DEVICE_BATCH = 2**15  # runs that a GPU plays at once
 MAX_TITLE_LENGTH = 200  # letters of a name
+RUNS_PER_SAMPLE = 50  # of so many runs one is measured for closeness
+MAX_SAMPLED_ROUNDS = {"cpu": 2_000_000, "python": 2_000}  # in all: a second or a few
+TOLERANCE = 1e-9  # what is left counts as nothing, relative to a limit above 1
 
 
 def certify(
@@ -95,13 +106,8 @@ def certify(
     stops = check_bool(stop_early, "stop_early")
     level = check_number(confidence, "confidence")
     if not 0.0 < level < 1.0:
-        hint = suggest_percent(level) if level > 1.0 else ""
-        raise InvalidProblem(
-            ErrorCode.OUT_OF_RANGE,
-            "confidence is {confidence}; it must be strictly between 0 and 1, since no test is certain{hint}",
-            confidence=level,
-            hint=hint,
-        )
+        rule = "strictly between 0 and 1, since no test is certain" + (suggest_percent(level) if level > 1.0 else "")
+        raise InvalidProblem.must_be(ErrorCode.OUT_OF_RANGE, "confidence", level, rule)
     backend, executor = resolve_cuda(backend, executor)
     job = build_audited_job(policy, world, rounds, seed, backend, folder)
     settings = job.settings
@@ -109,8 +115,8 @@ def certify(
     plan = build_plan(settings.rounds, max_runs, settings.seed, stops, settings.backend)
     if not stops:
         check_memory(max_runs, POINTS, job.pairs(0)[1].costs)
-        check_total_rounds(max_runs, settings.rounds)
-    compile_seconds = compile_loop(job)
+    compiling = time.perf_counter()
+    compile_loop(job, 0)
     start = time.perf_counter()
     with open_workers(executor, shows, -(-max_runs // plan["batch"]), max_runs, settings.rounds, False) as finished:
         parts, batches = play_until_clear(job, plan, terms, finished)
@@ -122,7 +128,7 @@ def certify(
         "day": time.strftime("%Y-%m-%d", time.gmtime()),
         "versions": get_versions(),
         "machine": describe_machine(),
-        "compile_seconds": round(compile_seconds, 1),
+        "compile_seconds": round(start - compiling, 1),
         "seconds": round(time.perf_counter() - start, 1),
     }
     certificate = Certificate({**content, "made": made})
@@ -133,23 +139,11 @@ def certify(
     return certificate
 
 
-def compile_loop(job: Job) -> float:
-    """Play one round, so that the loop is compiled, and return the seconds."""
-    start = time.perf_counter()
-    if job.settings.backend != "python":
-        play(job.pairs, job.settings._replace(rounds=1, record_points=1, bound=None), [0])
-    return time.perf_counter() - start
-
-
 def check_title(name: Any) -> str:
     """Return the title of a certificate, or raise."""
     if not isinstance(name, str) or not 0 < len(name.strip()) <= MAX_TITLE_LENGTH:
-        raise InvalidProblem(
-            ErrorCode.INVALID_NAME,
-            "name is {name}; it must be one line of at most {max_title_length} characters",
-            name=safe_repr(name),
-            max_title_length=MAX_TITLE_LENGTH,
-        )
+        rule = f"one line of at most {MAX_TITLE_LENGTH} characters"
+        raise InvalidProblem.must_be(ErrorCode.INVALID_NAME, "name", name, rule)
     return " ".join(name.split())
 
 
@@ -214,3 +208,77 @@ def build_content(
     summary["regret"] |= {"theorem": str(theorem), "failure": failure}
     evidence = summarize_evidence(counts, terms, complete=counts[0] == plan["runs"])
     return {**evidence, **summary, **describe_setting(pairs, plan), "batches": batches}
+
+
+def build_terms(pairs: PolicyWorlds, delta: float | None, confidence: float, rounds: int, backend: str) -> ClaimTerms:
+    """Return the claim about run 0's policy; the python backend has no intervals."""
+    policy, world = pairs(0)
+    limits = build_oracle(policy, world).thresholds
+    signals = 1 + limits.values.size
+    if signals == 1:
+        name = type(policy).__name__
+        raise InvalidProblem(ErrorCode.MISSING_VALUE, f"{name} has no threshold, so there is nothing to certify")
+    claimed = check_probability(getattr(policy, "delta", 0.05) if delta is None else delta, "delta")
+    shares = (None,) * signals if backend == "python" else get_interval_shares(policy, signals)
+    return ClaimTerms(claimed, confidence, rounds, ("reward", *limits.names), shares)
+
+
+def get_interval_shares(policy: Any, signals: int) -> tuple[float | None, ...]:
+    """Return each signal's share of δ; None if it has no intervals.
+
+    A policy of your own need not declare them: they follow from its `delta` and `split_delta`.
+    """
+    shares: Any = getattr(policy, "interval_shares", None)
+    if shares is None:
+        inferred = EVERY if hasattr(policy, "split_delta") else REWARD if hasattr(policy, "delta") else NOTHING
+        learned = getattr(policy, "learns", inferred)
+        count = 0 if learned == NOTHING else 1 if learned == REWARD else signals
+        parts = signals if count > 1 and getattr(policy, "split_delta", True) else 1
+        shares = (float(policy.delta) / parts,) * count if count else ()
+    return (*shares, *([None] * (signals - len(shares))))
+
+
+def describe_setting(pairs: PolicyWorlds, plan: dict[str, Any]) -> dict[str, Any]:
+    """Return the policy, the world and the plan of a certificate, as run 0 has them."""
+    policy, world = pairs(0)
+    oracle = build_oracle(policy, world)
+    limits = oracle.thresholds
+    rows = zip(limits.names, limits.signs.tolist(), limits.values.tolist(), strict=True)
+    return {
+        "policy": describe_policy(policy),
+        "thresholds": [
+            {"name": name, "side": "at most" if sign > 0 else "at least", "value": value} for name, sign, value in rows
+        ],
+        "mixes": oracle.mixes,
+        "assumptions": check_assumptions(policy, world),
+        "world": pairs.description(),
+        "plan": plan,
+    }
+
+
+def measure_closeness(pairs: PolicyWorlds, plan: dict[str, Any], played: int) -> dict[str, Any]:
+    """Return, for the first runs, in how many rounds each limit was met exactly, and the mean slack.
+
+    Runs of a GPU are replayed on the CPU, so that verification needs no GPU. They are audited only because the audited
+    loop is compiled already.
+    """
+    backend = "python" if plan["backend"] == "python" else "cpu"
+    rounds = min(plan["rounds"], MAX_SAMPLED_ROUNDS[backend])
+    runs = max(1, min(played // RUNS_PER_SAMPLE, MAX_SAMPLED_ROUNDS[backend] // rounds))
+    found = [
+        measure_run(pairs, RunSettings(rounds, rounds, plan["seed"], backend, True, 0), run) for run in range(runs)
+    ]
+    met, left = (np.sum(column, axis=0) for column in zip(*found, strict=True))
+    limits = [
+        {"met": int(count), "left": float(total / (runs * rounds))} for count, total in zip(met, left, strict=True)
+    ]
+    return {"runs": runs, "rounds": runs * rounds, "limits": limits}
+
+
+def measure_run(pairs: PolicyWorlds, settings: RunSettings, run: int) -> tuple[Any, Any]:
+    """Return, for each limit, the rounds of a run that met it exactly, and the total slack."""
+    policy, world = pairs(run)
+    oracle = build_oracle(policy, world)
+    limits = oracle.limits
+    left = limits - play_run(policy, oracle, settings, run).cost[:, : limits.size]
+    return (np.abs(left) <= TOLERANCE * np.maximum(1.0, np.abs(limits))).sum(axis=0), left.sum(axis=0)

@@ -15,7 +15,7 @@ from stagewise.policies.rounds import allocate_aligned
 from stagewise.problem.errors import ErrorCode, InvalidProblem
 from stagewise.records.random_key import RandomKey
 from stagewise.simulation.oracle import Oracle
-from stagewise.worlds.custom_world import as_world
+from stagewise.worlds.world import as_world
 
 ANSWER_SIZE, SCRATCH_SIZE, JUDGING_SIZE = as_python(answer_size), as_python(scratch_size), as_python(optimum_work_size)
 

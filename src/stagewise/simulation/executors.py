@@ -1,4 +1,4 @@
-"""Executors: this process, a process pool or a cluster; results do not depend on them."""
+"""Executors: this process, a process pool or a cluster, and a progress bar; results do not depend on them."""
 
 import os
 from collections.abc import Callable, Iterator, Mapping
@@ -14,12 +14,10 @@ from signal import SIG_IGN, SIGINT, signal
 from threading import Thread
 from typing import Any, TypeVar
 
-from stagewise.files.paths import GIB, get_total_memory
 from stagewise.problem.errors import ErrorCode, InvalidProblem
-from stagewise.problem.formatting import safe_repr, suggest_name
+from stagewise.problem.formatting import suggest_name
 
 MIN_PARALLEL_ROUNDS = 2_000_000  # rounds from which a process pool is worth its start
-BYTES_PER_PROCESS = 2**27  # bytes that a worker needs at least, with NumPy and Numba loaded
 MAX_WORKER_DEATHS = 3  # of workers that a task may see before it is given up
 
 Key = TypeVar("Key")
@@ -38,19 +36,11 @@ def open_executor(executor: Workers, tasks: int, rounds: int) -> Iterator[Execut
     else:
         kind, _, rest = executor.partition(":") if isinstance(executor, str) else ("processes", "", str(cores))
         if not (executor is None or isinstance(executor, str)) or kind not in ("processes", "dask") or not rest:
-            near = suggest_name(kind, ["processes", "dask", "cuda"])
-            raise InvalidProblem(
-                ErrorCode.INVALID_CHOICE,
-                "executor is {executor}; it must be {executor_kinds}{near}",
-                executor=safe_repr(executor),
-                executor_kinds=EXECUTOR_KINDS,
-                near=near,
-            )
-        with (
-            open_cluster(rest)
-            if kind == "dask"
-            else open_pool(limit_process_count(parse_process_count(rest), tasks)) as workers
-        ):
+            rule = f"{EXECUTOR_KINDS}{suggest_name(kind, ['processes', 'dask', 'cuda'])}"
+            raise InvalidProblem.must_be(ErrorCode.INVALID_CHOICE, "executor", executor, rule)
+        if kind == "processes" and not (rest.isascii() and rest.isdigit() and len(rest) < 10 and int(rest) > 0):
+            raise InvalidProblem.must_be(ErrorCode.OUT_OF_RANGE, "executor", executor, "'processes:N' with N from 1")
+        with open_cluster(rest) if kind == "dask" else open_pool(min(int(rest), max(tasks, 1))) as workers:
             yield workers
 
 
@@ -164,28 +154,34 @@ def run_tasks(
             raise
 
 
-def limit_process_count(asked: int, tasks: int) -> int:
-    """Return the number of processes: at most the tasks, and at most what fits into memory."""
-    count = min(asked, max(tasks, 1))
-    if count * BYTES_PER_PROCESS > get_total_memory():
-        raise InvalidProblem(
-            ErrorCode.TOO_LARGE,
-            "{count:,} processes need about {count_2:,.0f} GiB, and this machine has "
-            "{get_total_memory:,.0f}; use at most {os} processes, its number of cores",
-            count=count,
-            count_2=count * BYTES_PER_PROCESS / GIB,
-            get_total_memory=get_total_memory() / GIB,
-            os=os.cpu_count(),
-        )
-    return count
+@contextmanager
+def progress_bar(wanted: bool, runs: int, rounds: int, compiles: bool = True) -> Iterator[Callable[[int], None]]:
+    """Yield a function that counts finished runs; show runs, rounds per second and the time left on a terminal.
 
+    Until the first run is finished, the bar says that the loop is compiled, if `compiles`. A pipe gets no output.
+    """
+    if not wanted:
+        yield lambda runs: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-def parse_process_count(text: str) -> int:
-    """Return the requested number of processes."""
-    if not (text.isascii() and text.isdigit() and len(text) < 10) or int(text) < 1:
-        raise InvalidProblem(
-            ErrorCode.OUT_OF_RANGE,
-            "executor is {value}; its number of workers must be a whole number of at least 1",
-            value=safe_repr(f"processes:{text}"),
-        )
-    return int(text)
+    console = Console()
+    columns = (
+        TextColumn("runs"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[status]}"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
+        task = progress.add_task("runs", total=runs, status="compiling" if compiles else "starting")
+
+        def advance(runs: int) -> None:
+            if not runs:
+                return
+            progress.advance(task, runs)
+            speed = progress.tasks[0].finished_speed or progress.tasks[0].speed or 0.0
+            progress.update(task, status=f"{speed * rounds:,.0f} rounds per second")
+
+        yield advance

@@ -8,20 +8,30 @@ from typing import Any, Literal, NamedTuple, get_args
 
 from stagewise.policies.policy import check_policy_protocol
 from stagewise.problem.checks import check_bool, check_choice, check_seed
-from stagewise.problem.errors import ErrorCode, InvalidProblem
+from stagewise.problem.errors import InvalidProblem
 from stagewise.reports.regret_bound import compute_bound_values
 from stagewise.reports.result import Result
 from stagewise.simulation.compiled_run import can_play
-from stagewise.simulation.executors import MIN_PARALLEL_ROUNDS, Workers, open_executor, run_tasks
-from stagewise.simulation.folder import PLAN_KEYS, Folder
-from stagewise.simulation.oracle import build_oracle
-from stagewise.simulation.plan import describe_machine, describe_policy, get_versions
-from stagewise.simulation.policy_worlds import Family, PolicyWorlds
-from stagewise.simulation.progress import progress_bar
-from stagewise.simulation.recording import compute_recorded_rounds
-from stagewise.simulation.run import RunSettings, play
-from stagewise.simulation.size_checks import check_count, check_memory
-from stagewise.simulation.warm_start import build_warm_start
+from stagewise.simulation.executors import (
+    MIN_PARALLEL_ROUNDS,
+    RestartingPool,
+    Workers,
+    open_executor,
+    progress_bar,
+    run_tasks,
+)
+from stagewise.simulation.oracle import Family, PolicyWorlds, build_oracle
+from stagewise.simulation.plan import (
+    PLAN_KEYS,
+    Folder,
+    build_warm_start,
+    check_count,
+    check_memory,
+    describe_machine,
+    describe_policy,
+    get_versions,
+)
+from stagewise.simulation.run import RunSettings, compute_recorded_rounds, play
 
 Backend = Literal["auto", "cpu", "python", "cuda"]
 BACKENDS: tuple[Backend, ...] = get_args(Backend)
@@ -111,14 +121,15 @@ def choose_backend(policy: Any, world: Any, rounds: int, backend: Any) -> str:
     check_policy_protocol(policy)
     horizon = getattr(policy, "horizon", None)
     if horizon is not None and rounds > horizon:
-        raise InvalidProblem(
-            ErrorCode.CONFLICTING_SETTINGS,
-            "rounds is {rounds} and the policy's horizon is {horizon}; its confidence radii hold "
-            "only up to the horizon",
-            rounds=rounds,
-            horizon=horizon,
-        )
+        fact, remedy = f"the policy's horizon is {horizon}", "its confidence radii hold only up to the horizon"
+        raise InvalidProblem.conflict("rounds", rounds, fact, remedy)
     return ("cpu" if can_play(policy, world) else "python") if backend == "auto" else backend
+
+
+def compile_loop(job: Job, run: int) -> None:
+    """Play one round, so that the loop is compiled once, and not in every process."""
+    if job.settings.backend != "python":
+        play(job.pairs, job.settings._replace(rounds=1, record_points=1, bound=None), [run])
 
 
 @contextmanager
@@ -159,6 +170,9 @@ def open_workers(
                     local[key] = (job.pairs, job.settings, runs)
                 else:
                     remote[key] = (job.pairs.make_picklable(runs), job.settings, runs)
+            firsts = {id(batches[key].job): batches[key] for key in reversed(remote)}
+            for job, runs in firsts.values() if isinstance(workers, RestartingPool) else ():
+                compile_loop(job, runs[0])
             for todo, executor in ((local, None), (remote, workers)):
                 for key, result in run_tasks(play, todo, executor):
                     job = batches[key].job

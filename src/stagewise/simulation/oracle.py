@@ -1,5 +1,7 @@
-"""The oracle that scores a run: true means, limits and the optimum of each round."""
+"""What is played in each run, and the oracle that scores it: true means, limits and the optimum of each round."""
 
+import pickle
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,16 +12,84 @@ from stagewise.engine.mixture_program import compute_optimal_mixture_value, comp
 from stagewise.engine.workspace import per_limit_size
 from stagewise.policies.context_caps import ContextCAPS
 from stagewise.policies.policy import check_policy_protocol
-from stagewise.problem.errors import ErrorCode, InvalidProblem
+from stagewise.policies.problem import Problem
+from stagewise.problem.checks import find_missing_attributes
+from stagewise.problem.errors import ErrorCode, InvalidProblem, StagewiseError
 from stagewise.problem.formatting import format_count, suggest_percent
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import NO_THRESHOLDS, Thresholds, resolve_thresholds
 from stagewise.rules.convex import compute_best_value
-from stagewise.simulation.context_checks import check_users
-from stagewise.worlds.base_world import BaseWorld
-from stagewise.worlds.custom_world import as_world
+from stagewise.worlds.noisy_world import NoisyWorld
+from stagewise.worlds.world import BaseWorld, World, as_world
 
 BEST_ON_RAYS = as_python(compute_optimal_value_on_rays)
+
+
+Family = World | Callable[[int], Any]  # a world; or run → its world, or its policy and its world
+
+
+class PolicyWorlds:
+    """The policy and the world of every run, in a form that can be sent to a worker."""
+
+    def __init__(self, policy: Any, world: Any, drawn: dict[int, tuple[Any, Any]] | None = None) -> None:
+        self.policy, self.world = policy.build_indexed_policy() if isinstance(policy, Problem) else policy, world
+        self.drawn = drawn  # beforehand, for functions that cannot be sent
+        draws = callable(world) and (isinstance(world, type) or bool(find_missing_attributes(world, ["means"])))
+        self.fixed = drawn is None and not draws  # all runs have the same policy and world
+        self.described = not find_missing_attributes(world, ["description"])
+        self.sendable: bool | None = None  # not known yet
+
+    def __call__(self, run: int) -> tuple[Any, Any]:
+        """Return the policy and the world of a run."""
+        if self.drawn is not None:
+            return self.drawn[run]
+        found = self.world if self.fixed else draw_world(self.world, run)
+        both = found if isinstance(found, tuple) else (self.policy, found)
+        if len(both) != 2 or both[0] is None:
+            raise InvalidProblem(
+                ErrorCode.MISSING_VALUE,
+                "policy is missing; give an object with start, decide and learn, or let the function "
+                "that draws worlds return a policy and a world",
+            )
+        policy, world = both
+        is_named = isinstance(world, NoisyWorld) and world.names
+        return policy, world.reorder_costs(get_thresholds(policy).names) if is_named else world
+
+    def make_picklable(self, runs: Sequence[int]) -> "PolicyWorlds":
+        """Return the pairs of these runs so that another process can have them."""
+        if self.sendable is None:
+            try:
+                self.sendable = bool(pickle.dumps(self.world))
+            except (pickle.PicklingError, AttributeError, TypeError):
+                self.sendable = False
+        return self if self.sendable else PolicyWorlds(None, None, {run: self(run) for run in runs})
+
+    def description(self) -> dict[str, Any]:
+        """Return what is played in, as plain values."""
+        world: Any = self.world
+        if self.described:
+            described: dict[str, Any] = world.description()
+            return described if "family" in described else {"family": "fixed", "world": described}
+        name = f"{getattr(world, '__module__', '')}.{getattr(world, '__qualname__', type(world).__qualname__)}"
+        return {"family": "callable", "name": name, "draws_policies": self.policy is None}
+
+
+def draw_world(family: Callable[[int], Any], run: int) -> Any:
+    """Return what a function draws for a run, or say what it did instead."""
+    if isinstance(family, type):
+        rule = "an object of that class, or a function of a run's number"
+        raise InvalidProblem.must_be(ErrorCode.WRONG_TYPE, "world", family, rule)
+    try:
+        return family(run)
+    except StagewiseError:
+        raise
+    except Exception as reason:
+        raise InvalidProblem(
+            ErrorCode.CALLBACK_FAILED,
+            "the world function raised {name} for run {run}; it must return the run's world",
+            name=type(reason).__name__,
+            run=run,
+        ) from reason
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,3 +218,26 @@ def get_thresholds(policy: Any) -> Thresholds:
     if getattr(policy, "threshold", None) is None or not isinstance(safe, SafeAction):
         return NO_THRESHOLDS
     return resolve_thresholds(policy.threshold, safe)
+
+
+def check_users(policy: ContextCAPS, world: BaseWorld) -> None:
+    """Raise if the world's users do not fit the policy's context."""
+    users = world.plain_users
+    if users is None:
+        need = 'a problem with a context needs ContextWorld(..., features="plain")'
+        raise InvalidProblem(ErrorCode.WORLD_MISMATCH, f"the world is a {world.type_name}; {need}")
+    for word, ours, theirs in (
+        ("actions", policy.actions, users.count),
+        ("numbers about a user", policy.context, users.context),
+        ("segment columns", policy.segments, users.segment_columns),
+        ("the index of the safe action", policy.safe_action.arm, users.safe),
+    ):
+        if ours != theirs:
+            raise InvalidProblem(
+                ErrorCode.WORLD_MISMATCH,
+                "{word}: the problem has {ours} and the world has {theirs}; a world's table has a row "
+                "for each action, with a constant and then a weight for each context number",
+                word=word,
+                ours=ours,
+                theirs=theirs,
+            )

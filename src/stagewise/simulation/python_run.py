@@ -2,6 +2,9 @@
 
 from typing import Any
 
+import numpy as np
+
+from stagewise.engine.compile import Floats
 from stagewise.engine.trace import (
     INTERVAL_MISSES,
     OPTIMISM_FAILURES,
@@ -12,10 +15,15 @@ from stagewise.engine.trace import (
     record_round,
 )
 from stagewise.policies.policy import State
+from stagewise.problem.checks import check_integer, check_number
+from stagewise.problem.errors import ErrorCode, InvalidProblem
+from stagewise.problem.formatting import safe_repr
+from stagewise.records.decision import Decision
 from stagewise.records.random_key import RandomKey
 from stagewise.records.reason import Reason
-from stagewise.simulation.decision_checks import compute_expected_means
 from stagewise.simulation.oracle import Oracle
+
+TOLERANCE = 1e-9  # relative; differences below it are arithmetic
 
 
 class PythonRun:
@@ -54,3 +62,146 @@ class PythonRun:
                     )
             outcome = world.outcome_played(decision.action_index, decision.action, actions, draw)
             self.state = self.policy.learn(self.state, decision, outcome)
+
+
+def compute_expected_means(decision: Any, actions: Any, oracle: Oracle, round_: int) -> Floats:
+    """Return the true expected reward and costs of a decision: of the action, or of the mixture it was sampled from.
+
+    Raise if the decision is impossible: invalid probabilities, an action that does not match its index, step or
+    probabilities, or one that is not offered.
+    """
+    try:
+        if not isinstance(decision, Decision):
+            raise InvalidProblem(
+                ErrorCode.INVALID_DECISION, "it is {decision}; it must be a Decision", decision=safe_repr(decision)
+            )
+        if decision.probabilities is None:
+            check_played(decision, actions, oracle)
+        else:
+            check_drawn(decision, check_mixture(decision.probabilities, actions, oracle), actions, oracle)
+    except (ValueError, TypeError) as error:  # a StagewiseError is a ValueError, and so is a ragged array
+        raise InvalidProblem(
+            ErrorCode.INVALID_DECISION,
+            "the policy's decision in round {round} is invalid: {error}",
+            round=round_,
+            error=error,
+        ) from None
+    if decision.probabilities is None:
+        return oracle.world.means_played(decision.action_index, decision.action, actions)
+    total, chances = np.zeros(oracle.signs.size), np.asarray(decision.probabilities)
+    for index in np.flatnonzero(chances):
+        total += chances[index] * oracle.means_at(int(index), actions)
+    return total
+
+
+def get_listed_action(index: int, actions: Any, oracle: Oracle) -> Any:
+    """Return the action with an index; −1 and the end of the list are the safe action, which is always eligible."""
+    safe, eligible = oracle.safe_in(actions), actions.eligible
+    action = safe if index in (-1, actions.count) else actions.at(index)
+    if action is None:
+        raise InvalidProblem(
+            ErrorCode.INVALID_DECISION, "it refers to a safe action outside the list, and there is none"
+        )
+    if 0 <= index < eligible.size and not eligible[index] and not is_equal(action, safe):
+        raise InvalidProblem(
+            ErrorCode.INVALID_DECISION,
+            "it gives a positive probability to action {index}, which is not eligible in this round",
+            index=index,
+        )
+    return action
+
+
+def check_mixture(probabilities: Any, actions: Any, oracle: Oracle) -> Floats:
+    """Return the probabilities of the listed actions and the safe action, or raise."""
+    chances: Floats = np.asarray(probabilities)
+    count = actions.count
+    if chances.dtype.kind not in "fiu" or chances.shape != (count + 1,):
+        raise InvalidProblem(
+            ErrorCode.INVALID_DECISION,
+            "it has probabilities of shape {shape} and type {dtype}; they must be {count} numbers, "
+            "for the {count_2} listed actions and then for the separate safe action",
+            shape=chances.shape,
+            dtype=chances.dtype,
+            count=count + 1,
+            count_2=count,
+        )
+    if not (np.all(chances >= -TOLERANCE) and abs(float(chances.sum()) - 1.0) <= TOLERANCE):  # false for NaN too
+        raise InvalidProblem(
+            ErrorCode.INVALID_DECISION,
+            "it has the probabilities {chances}; they must be nonnegative and sum to 1",
+            chances=safe_repr(chances.tolist()),
+        )
+    for index in np.flatnonzero(chances):
+        get_listed_action(int(index), actions, oracle)
+    return chances
+
+
+def check_drawn(decision: Decision, chances: Floats, actions: Any, oracle: Oracle) -> None:
+    """Raise if the action cannot have been sampled from the mixture."""
+    index = check_index(decision, actions)
+    if not chances[index] > 0.0:
+        raise InvalidProblem(
+            ErrorCode.INVALID_DECISION,
+            "it has index {index}, whose probability is {chances:g}; the played action must be "
+            "sampled from the mixture",
+            index=index,
+            chances=chances[index],
+        )
+    check_equal(decision.action, get_listed_action(index, actions, oracle), index)
+
+
+def check_played(decision: Decision, actions: Any, oracle: Oracle) -> None:
+    """Raise if the action does not match its index and step, or is outside the convex set."""
+    if not actions.is_list:
+        if not is_equal(decision.action, oracle.safe) and not actions.contains(decision.action):
+            raise InvalidProblem(
+                ErrorCode.INVALID_DECISION,
+                "it plays {action}, which lies outside the {name}",
+                action=format_action(decision.action),
+                name=type(actions).__name__,
+            )
+        return
+    index = check_index(decision, actions)
+    expected = get_listed_action(index, actions, oracle)
+    if actions.between and index >= 0:
+        step = check_number(decision.step_size, "its step")
+        if not 0.0 <= step <= 1.0:
+            raise InvalidProblem(
+                ErrorCode.INVALID_DECISION, "its step is {step}; a step along a ray must be between 0 and 1", step=step
+            )
+        safe = oracle.safe_in(actions)
+        start = np.zeros_like(expected) if safe is None else safe
+        expected = start + step * (expected - start)
+    check_equal(decision.action, expected, index)
+
+
+def check_index(decision: Decision, actions: Any) -> int:
+    """Return the index of the played action; −1: the safe action."""
+    last = actions.count - 1
+    return check_integer(decision.action_index, "its index", f"from -1 to {last}", -1, last)
+
+
+def check_equal(action: Any, expected: Any, index: int) -> None:
+    """Raise if an action differs from that of its index and step."""
+    if not is_equal(action, expected):
+        raise InvalidProblem(
+            ErrorCode.INVALID_DECISION,
+            "it plays {action}, and its index {index} and step give {expected}; they must agree",
+            action=format_action(action),
+            index=index,
+            expected=format_action(expected),
+        )
+
+
+def format_action(action: Any) -> str:
+    """Return an action as one line."""
+    return safe_repr(action.tolist() if isinstance(action, np.ndarray) else action)
+
+
+def is_equal(one: Any, other: Any) -> bool:
+    """Return whether two actions are equal up to rounding; NaN equals nothing."""
+    first, second = np.asarray(one), np.asarray(other)
+    if first.dtype.kind not in "fiu" or second.dtype.kind not in "fiu" or first.shape != second.shape:
+        return False
+    near = TOLERANCE * np.maximum(1.0, np.abs(second)) if first.ndim else 0.0
+    return bool(np.all(np.abs(first - second) <= near))

@@ -16,16 +16,16 @@ from stagewise.engine.trace import (
     OPTIMISM_FAILURES,
     VIOLATIONS,
     Trace,
+    audit_size,
+    running_size,
 )
 from stagewise.policies.policy import State
 from stagewise.problem.errors import ErrorCode, InvalidProblem
 from stagewise.reports.regret_bound import compute_bound_values
 from stagewise.reports.result import Result, merge_results
 from stagewise.simulation.compiled_run import CompiledRun
-from stagewise.simulation.oracle import Oracle, build_oracle
-from stagewise.simulation.policy_worlds import PolicyWorlds
+from stagewise.simulation.oracle import Oracle, PolicyWorlds, build_oracle
 from stagewise.simulation.python_run import PythonRun
-from stagewise.simulation.recording import compute_recorded_rounds, empty_trace
 
 CHUNK_ROUNDS = 200_000  # rounds between two looks at the keyboard
 AUDIT_COUNTS = {
@@ -51,6 +51,31 @@ class RunSettings(NamedTuple):
     def points(self) -> int:
         """The number of recorded points."""
         return min(self.rounds, self.record_points)
+
+
+def compute_recorded_rounds(rounds: int, points: int) -> Ints:
+    """Return the rounds (counted from 1) that close the intervals: evenly spaced, the last round among them.
+
+    >>> compute_recorded_rounds(10, 4)
+    array([ 2,  5,  7, 10])
+    """
+    count = min(rounds, points)
+    return np.arange(1, count + 1, dtype=np.int64) * rounds // count
+
+
+def empty_trace(ends: Ints, costs: int, audited: bool = False, runs: tuple[int, ...] = ()) -> Trace:
+    """Return the record of a run that has not begun; with `runs`, of so many, on a first axis more."""
+    points = (*runs, ends.size)
+    return Trace(
+        ends,
+        np.zeros(points),
+        np.zeros(points),
+        np.zeros((*points, costs)),
+        np.zeros(points),
+        np.full((*runs, costs), -np.inf),
+        np.zeros((*runs, running_size(costs))),
+        np.zeros((*runs, audit_size(costs) if audited else 0), dtype=np.int64),
+    )
 
 
 def play_run(policy: Any, oracle: Oracle, settings: RunSettings, run: int) -> Trace:

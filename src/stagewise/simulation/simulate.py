@@ -9,8 +9,8 @@ from stagewise.problem.checks import check_bool
 from stagewise.reports.result import Result, merge_results
 from stagewise.simulation.executors import Workers
 from stagewise.simulation.jobs import Backend, Batch, Job, build_job, open_workers, resolve_cuda
-from stagewise.simulation.policy_worlds import Family
-from stagewise.simulation.size_checks import check_memory, check_total_rounds, parse_run_numbers
+from stagewise.simulation.oracle import Family
+from stagewise.simulation.plan import check_memory, parse_run_numbers
 
 Name = TypeVar("Name", bound=Hashable)
 
@@ -97,7 +97,7 @@ def simulate(
 def build_simulation(policy: Any, world: Family, runs: Any, **settings: Any) -> Simulation:
     """Return a simulation, or raise if it cannot be played or does not fit into memory."""
     job = build_job(policy, world, single=True, **settings)
-    numbers = parse_run_numbers(runs, job.settings.points, job.pairs(0)[1].costs, job.settings.rounds)
+    numbers = parse_run_numbers(runs, job.settings.points, job.pairs(0)[1].costs)
     return Simulation(job, numbers)
 
 
@@ -109,7 +109,6 @@ def run_simulations(simulations: Mapping[Name, Simulation], executor: Workers, p
     first = next(iter(simulations.values())).job
     rounds = first.settings.rounds  # the same for all
     check_memory(runs, first.settings.points, first.settings.limits)
-    check_total_rounds(runs, rounds)
     compiles = any(one.job.settings.backend != "python" for one in simulations.values())
     with open_workers(executor, shows, len(batches), runs, rounds, compiles) as finished:
         done = finished(batches)

@@ -1,6 +1,8 @@
 """Sweeps: every policy in every world, under every threshold, from every seed."""
 
+import dataclasses
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from itertools import product
 from math import prod
 from pathlib import Path
@@ -8,23 +10,20 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from stagewise.files.paths import parse_path
-from stagewise.problem.checks import check_mapping, check_seed
+from stagewise.policies.problem import Problem
+from stagewise.problem.checks import check_mapping, check_number, check_seed, copy_value, is_listing
 from stagewise.problem.errors import ErrorCode, InvalidProblem
 from stagewise.problem.formatting import safe_repr
+from stagewise.problem.thresholds import AtLeast, list_thresholds, parse_threshold
 from stagewise.reports.result import Result
 from stagewise.simulation.executors import Workers
 from stagewise.simulation.jobs import Backend, resolve_cuda
-from stagewise.simulation.limit_overrides import (
-    NamedLimits,
-    parse_limit,
-    parse_limit_lists,
-    replace_limits,
-    replace_threshold,
-)
-from stagewise.simulation.policy_worlds import Family
+from stagewise.simulation.oracle import Family
+from stagewise.simulation.plan import check_count, check_memory
 from stagewise.simulation.simulate import build_simulation, run_simulations
-from stagewise.simulation.size_checks import check_cells, check_count, check_memory
 
+NamedLimits = tuple[tuple[str, Any], ...]  # limits by name
+MAX_CELLS = 100_000
 RESERVED_NAMES = ("comparison.md", "comparison.png", "sweep.md")
 
 
@@ -125,9 +124,13 @@ def sweep(
     origins = [check_seed(seed) for seed in list_entries(seeds, "seeds")]
     parts = {"policies": len(players), "worlds": len(families), "thresholds": len(singles)}
     counts = {**parts, **{f"of {name}": len(values) for name, values in named.items()}, "seeds": len(origins)}
-    check_cells(counts)
+    cell_count = prod(counts.values())
+    if cell_count > MAX_CELLS:
+        each = " × ".join(f"{number:,} {word}" for word, number in counts.items() if number > 1)
+        subject, rule = "the number of cells of the sweep", f"at most {MAX_CELLS:,}: {each}"
+        raise InvalidProblem.must_be(ErrorCode.TOO_LARGE, subject, cell_count, rule)
     if isinstance(numbers, int):
-        check_memory(prod(counts.values()) * check_count(numbers, "runs"), 1, 0)
+        check_memory(cell_count * check_count(numbers, "runs"), 1, 0)
     combined = product(*([(name, value) for value in values] for name, values in named.items()))
     cells = [
         Cell(policy, world, threshold, seed, own)
@@ -144,7 +147,7 @@ def sweep(
     settings: dict[str, Any] = {"rounds": rounds, "record_points": record_points, "backend": backend, "audit": audit}
     simulations = {
         cell: build_simulation(
-            replace_limits(replace_threshold(players[cell.policy], cell.threshold), cell.limits),
+            replace_thresholds(players[cell.policy], cell.threshold, cell.limits),
             families[cell.world],
             numbers,
             seed=cell.seed,
@@ -158,38 +161,77 @@ def sweep(
 
 def list_entries(values: Any, what: str) -> list[Any]:
     """Return the entries of a list argument."""
-    if isinstance(values, str) or not isinstance(values, Iterable):
-        raise InvalidProblem(
-            ErrorCode.WRONG_TYPE,
-            "{what} is {values}; it must be a list, one entry for each simulation",
-            what=what,
-            values=safe_repr(values),
-        )
-    try:
-        return list(values)
-    except Exception:  # whatever the object's own code came to
-        raise InvalidProblem(
-            ErrorCode.WRONG_TYPE, "{what} is {values}; its entries cannot be read", what=what, values=safe_repr(values)
-        ) from None
+    with suppress(Exception):  # whatever the object's own code comes to
+        if isinstance(values, Iterable) and not isinstance(values, str):
+            return list(values)
+    raise InvalidProblem.must_be(ErrorCode.WRONG_TYPE, what, values, "a list, one entry for each simulation")
 
 
 def check_names(named: Mapping[str, Any], what: str) -> dict[str, Any]:
     """Return the mapping; every name must be a valid folder name and not reserved."""
     given = check_mapping(named, what) if isinstance(named, Mapping) else {}
     if not given:
-        raise InvalidProblem(
-            ErrorCode.WRONG_TYPE,
-            "{what} is {named}; it must map at least one name to an object",
-            what=what,
-            named=safe_repr(named),
-        )
+        raise InvalidProblem.must_be(ErrorCode.WRONG_TYPE, what, named, "a mapping of at least one name to an object")
     for name in given:
         is_valid = isinstance(name, str) and name.isprintable() and name not in ("", *RESERVED_NAMES)
         if not is_valid or name != parse_path(name, what).name or name.startswith((".", " ")):
-            raise InvalidProblem(
-                ErrorCode.INVALID_NAME,
-                "{what} has the name {name}; a name must be a valid folder name",
-                what=what,
-                name=safe_repr(name),
-            )
+            raise InvalidProblem.must_be(ErrorCode.INVALID_NAME, f"a name of {what}", name, "a valid folder name")
     return given
+
+
+def parse_limit(value: Any, what: str = "thresholds") -> Any:
+    """Return one threshold: a number or a special kind."""
+    check_number(parse_threshold(value).number, f"an entry of {what}")
+    return copy_value(value)
+
+
+def parse_limit_lists(limits: Any) -> dict[str, list[Any]]:
+    """Return the values of limits by name."""
+    rule = "names of limits with lists of numbers, such as {'opt_out': [0.01, 0.015, 0.02]}"
+    if not isinstance(limits, Mapping) or not limits:
+        raise InvalidProblem.must_be(ErrorCode.WRONG_TYPE, "limits", limits, rule)
+    found = {}
+    for name, values in check_mapping(limits, "limits").items():
+        if not isinstance(name, str) or not is_listing(values):
+            raise InvalidProblem.must_be(ErrorCode.WRONG_TYPE, "limits", {name: values}, rule)
+        found[name] = [parse_limit(value, f"limits of {name!r}") for value in values]
+    return found
+
+
+def replace_thresholds(policy: Any, threshold: Any, limits: NamedLimits) -> Any:
+    """Return the policy or problem with another threshold, or other limits of these names; directions stay."""
+    if threshold is None and not limits:
+        return policy
+    if isinstance(policy, Problem) and limits:
+        own = dict(policy.limits)
+        for name, value in limits:
+            limit = own[check_limit_name(name, tuple(own))]
+            own[name] = dataclasses.replace(limit, value=keep_direction(limit.value, value))
+        return dataclasses.replace(policy, limits=own)
+    if not dataclasses.is_dataclass(policy) or isinstance(policy, type) or not hasattr(policy, "threshold"):
+        setting, value = ("limits", dict(limits)) if limits else ("thresholds", threshold)
+        raise InvalidProblem.unused(setting, value, f"{type(policy).__name__} has no threshold")
+    if not limits:
+        return dataclasses.replace(policy, threshold=threshold)
+    given, names = list_thresholds(policy.threshold)
+    for name, value in limits:
+        index = names.index(check_limit_name(name, names))
+        given[index] = keep_direction(given[index], value)
+    by_name = isinstance(policy.threshold, Mapping)
+    return dataclasses.replace(policy, threshold=dict(zip(names, given, strict=True)) if by_name else given)
+
+
+def check_limit_name(name: str, names: tuple[str, ...]) -> str:
+    """Return the name if a limit has it."""
+    if name not in names:
+        raise InvalidProblem.must_be_one_of(ErrorCode.UNKNOWN_SIGNAL, "a name of limits", name, names)
+    return name
+
+
+def keep_direction(old: Any, new: Any) -> Any:
+    """Return a new limit in the direction of the old one, unless it has its own.
+
+    >>> keep_direction(AtLeast(0.9), 0.8), keep_direction(0.1, 0.2)
+    (AtLeast(value=0.8), 0.2)
+    """
+    return AtLeast(new) if parse_threshold(old).at_least and not parse_threshold(new).at_least else new

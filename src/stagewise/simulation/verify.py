@@ -2,35 +2,32 @@
 
 import json
 import secrets
+from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from stagewise.engine.compile import Floats
 from stagewise.policies.policy_encoding import decode_value
 from stagewise.problem.checks import check_choice, check_number, check_seed
 from stagewise.problem.errors import ErrorCode, InvalidFile, InvalidProblem, StagewiseError
 from stagewise.problem.formatting import safe_repr, suggest_percent
 from stagewise.reports.certificate import Certificate
-from stagewise.reports.certificate_comparison import (
-    AGGREGATE_SECTIONS,
-    find_differences,
-    find_impossible,
-    is_histogram_consistent,
-)
 from stagewise.reports.evidence import ClaimTerms, add_batch, compute_totals, get_column, is_decided
 from stagewise.reports.result import Result, merge_results
-from stagewise.simulation.certificate_claim import build_terms
-from stagewise.simulation.certify import build_audited_job, build_content, build_plan
-from stagewise.simulation.closeness import measure_closeness
+from stagewise.simulation.certify import build_audited_job, build_content, build_plan, build_terms, measure_closeness
 from stagewise.simulation.executors import Workers
 from stagewise.simulation.jobs import BACKENDS, Backend, Batch, open_workers
+from stagewise.simulation.oracle import PolicyWorlds
 from stagewise.simulation.plan import describe_machine, get_versions
-from stagewise.simulation.policy_worlds import PolicyWorlds
 from stagewise.worlds.world_families import build_family, build_world
 
 EXACT_TOLERANCE = 1e-9  # relative, for arithmetic in another order
 TOLERANCE = 1e-6  # relative, where another backend, version or machine may round differently
+AGGREGATE_SECTIONS = ("first_violation", "optimism", "regret", "margins", "first_near_optimal_round")  # of all runs
+ROUNDING = 1e-9  # relative
 FAULT_MESSAGES = {
     "verdict": "the verdict does not match the runs",
     "coverage_verdict": "the verdict on the intervals does not match the runs",
@@ -244,13 +241,85 @@ def rebuild_pair(content: dict[str, Any], policy: Any, world: Any) -> tuple[Any,
 def choose_batches(content: dict[str, Any], fraction: float, seed: int | None) -> list[dict[str, Any]]:
     """Return the batches that are replayed, at least one."""
     if not 0.0 < fraction <= 1.0:
-        raise InvalidProblem(
-            ErrorCode.OUT_OF_RANGE,
-            "replay_fraction is {fraction:g}; it must be a share of the runs, above 0 and at most 1{fraction_2}",
-            fraction=fraction,
-            fraction_2=suggest_percent(fraction),
-        )
+        rule = f"a share of the runs, above 0 and at most 1{suggest_percent(fraction)}"
+        raise InvalidProblem.must_be(ErrorCode.OUT_OF_RANGE, "replay_fraction", fraction, rule)
     batches = content["batches"]
     chance = np.random.default_rng(secrets.randbits(64) if seed is None else seed)
     chosen = chance.choice(len(batches), size=max(1, round(fraction * len(batches))), replace=False)
     return [batches[i] for i in sorted(chosen.tolist())]
+
+
+def find_differences(given: Any, expected: Any, near: float, more: bool = False, path: str = "it") -> Iterator[str]:
+    """Yield the paths at which two JSON values differ: numbers by more than `near`, relative above 1.
+
+    `more`: the expected value may have more keys than the given one.
+
+    >>> list(find_differences({"a": [1.0, 2]}, {"a": [1.0 + 1e-12, 3]}, near=1e-9))
+    ['it.a.1']
+    """
+    if isinstance(expected, dict) and isinstance(given, dict):
+        if not given.keys() <= expected.keys() or (not more and given.keys() != expected.keys()):
+            yield path
+        for key in given.keys() & expected.keys():
+            yield from find_differences(given[key], expected[key], near, more, f"{path}.{key}")
+    elif isinstance(expected, list) and isinstance(given, list) and len(expected) == len(given):
+        for i, (one, other) in enumerate(zip(given, expected, strict=True)):
+            yield from find_differences(one, other, near, more, f"{path}.{i}")
+    elif isinstance(expected, float) and isinstance(given, float | int) and not isinstance(given, bool):
+        if not abs(given - expected) <= near * max(1.0, abs(expected)):
+            yield path
+    elif type(given) is not type(expected) or given != expected:
+        yield path
+
+
+def is_histogram_consistent(given: dict[str, Any], values: Floats, near: float) -> bool:
+    """Say whether counts fit the values; a value within `near` of an edge may be on either side."""
+    edges, below = np.array(given["edges"]), np.concatenate([[0], np.cumsum(given["counts"])])
+    ordered = np.sort(values)
+    least, most = np.searchsorted(ordered, edges - near, "left"), np.searchsorted(ordered, edges + near, "right")
+    return bool(np.all((least <= below) & (below <= most)))
+
+
+def find_impossible(content: dict[str, Any], played: Result, near: float) -> Iterator[str]:
+    """Yield the sections that their own numbers, the totals of the batches or the played runs rule out."""
+    runs, margins = content["violations"]["runs"], list(content["margins"].values())
+    first, optimism, regret, _, near_optimal = (content[name] for name in AGGREGATE_SECTIONS)
+    worst = np.min([batch["margin"] for batch in content["batches"]], axis=0).tolist()
+    lows = [one["quantiles"]["0"] for one in margins]
+    possible_by_section = {
+        "first_violation": (first is None) == (content["violations"]["occurrences"] == 0),
+        "optimism": optimism is None or optimism["runs"] <= min(runs, optimism["rounds"]),
+        "regret": (regret["above"] or 0) <= runs,
+        "margins": all(sum(one["counts"]) == runs for one in margins) and not any(find_differences(lows, worst, near)),
+        "first_near_optimal_round": near_optimal["never"] <= runs
+        and (near_optimal["quantiles"] is None) == (near_optimal["never"] == runs),
+    }
+    yield from (name for name, possible in possible_by_section.items() if not possible)
+    yield from (
+        name for name, cuts, values in iterate_quantiles(content, played) if not covers_values(cuts, values, near)
+    )
+
+
+def iterate_quantiles(content: dict[str, Any], played: Result) -> Iterator[tuple[str, dict[str, float] | None, Floats]]:
+    """Yield the quantiles of each section, with the values of the played runs."""
+    for name, cuts in (
+        ("first_violation", content["first_violation"]),
+        ("first_near_optimal_round", content["first_near_optimal_round"]["quantiles"]),
+    ):
+        rounds = get_column(played, name)
+        yield name, cuts, rounds[rounds > 0]
+    for one, values in zip(content["margins"].values(), get_column(played, "margin").T, strict=False):
+        yield "margins", one["quantiles"], values
+    curves = content["regret"]["quantiles"]
+    for row, values in zip(zip(*curves.values(), strict=True), played.regret.T, strict=False):
+        yield "regret", dict(zip(curves, row, strict=True)), values
+
+
+def covers_values(cuts: dict[str, float] | None, values: Floats, near: float) -> bool:
+    """Say whether quantiles increase and contain all values; None: there are no values."""
+    if cuts is None:
+        return values.size == 0
+    ordered = [cuts[level] for level in sorted(cuts, key=float)]
+    grow = all(one <= other + ROUNDING * max(1.0, abs(other)) for one, other in pairwise(ordered))
+    room = near * max(1.0, abs(cuts["0"]), abs(cuts["1"]))
+    return grow and bool(np.all((cuts["0"] - room <= values) & (values <= cuts["1"] + room)))

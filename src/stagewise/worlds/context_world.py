@@ -1,13 +1,15 @@
-"""The world with contexts: a new user in every round."""
+"""Worlds with a new user in every round, and the world whose means are linear in a context."""
 
+from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from stagewise.engine.loop import CROSSED, PLAIN
-from stagewise.engine.world_draws import fill_user_means
+from stagewise.engine.world_draws import fill_crossed_features, fill_plain_features, fill_user_means
+from stagewise.problem.actions import ActionSet, FiniteSet
 from stagewise.problem.checks import (
     Floats,
     PerSignal,
@@ -18,15 +20,154 @@ from stagewise.problem.checks import (
     copy_read_only,
 )
 from stagewise.problem.errors import ErrorCode, InvalidActions, InvalidProblem
-from stagewise.problem.formatting import safe_repr
+from stagewise.problem.safe_action import RoundSafeAction
+from stagewise.records.outcome import Outcome
+from stagewise.records.random_key import RandomKey
 from stagewise.worlds.linear_world import NOISES, compute_linear_means
-from stagewise.worlds.named_costs import check_probabilities, encode_signals, order_by_signal, parse_means, parse_noise
-from stagewise.worlds.user_actions import Users
-from stagewise.worlds.user_world import UserWorld
-from stagewise.worlds.world import get_signal_names
+from stagewise.worlds.noisy_world import (
+    NoisyWorld,
+    check_probabilities,
+    encode_signals,
+    get_signal_names,
+    order_by_signal,
+    parse_means,
+    parse_noise,
+)
+from stagewise.worlds.world import check_draw
 
 FeatureForm = Literal["crossed", "plain"]
 TOLERANCE = 1e-9
+
+
+class UserWorld(NoisyWorld):
+    """A world whose actions are identified by their index and the user's context."""
+
+    parameters: Floats  # (1 + m, …) what the means are made of
+
+    @abstractmethod
+    def action_means(self, index: int, features: Any) -> Floats:
+        """Return the expected reward and costs (1 + m,) of a listed action, given its features."""
+
+    def action_outcome(self, index: int, features: Any, draw: RandomKey) -> Outcome:
+        """Return the outcome of a listed action that is played in this round."""
+        return self.draw_outcome(self.action_means(index, features), draw)
+
+    @property
+    def plain_users(self) -> Any:
+        return None if self.actions.crossed else self.actions
+
+    @property
+    def draw_parameters(self) -> tuple[int, Floats]:
+        return self.actions.safe, self.actions.draw_parameters.copy()
+
+    def means_at(self, index: int, actions: Any) -> Floats:
+        return self.action_means(index, actions.at(index))
+
+    def means_played(self, index: int, action: Any, actions: Any) -> Floats:
+        return self.means_at(index if index >= 0 else self.actions.safe, actions)
+
+    def outcome_played(self, index: int, action: Any, actions: Any, draw: RandomKey) -> Outcome:
+        played = index if index >= 0 else self.actions.safe
+        return self.action_outcome(played, actions.at(played), draw)
+
+
+class UserActions(ActionSet):
+    """K actions for a new user in every round, one of which is the safe action (see `kernels.user_context`)."""
+
+    __slots__ = ("count", "safe")
+
+    count: int  # K
+    safe: int
+    fresh: ClassVar[bool] = True
+
+    def fill(self, features: Floats, draw: RandomKey) -> None:
+        """Write the features (K, d) of the actions for a round's user."""
+        raise NotImplementedError
+
+    def max_means(self, directions: Floats) -> Floats:
+        """Return the largest mean (M, K) of each action over all users, for parameters such as the world's."""
+        raise NotImplementedError
+
+    @property
+    def names_safe(self) -> bool:
+        return True
+
+    def draw(self, draw: RandomKey) -> FiniteSet:
+        features = np.empty((self.count, int(self.dimension or 0)))
+        self.fill(features, check_draw(draw))
+        return FiniteSet.from_view(features, RoundSafeAction(self.safe, features[self.safe]))
+
+    def most(self, directions: Floats) -> Floats:
+        return np.asarray(self.max_means(directions).max(axis=1))
+
+    def max_at_safe(self, directions: Floats) -> Floats:
+        return self.max_means(directions)[:, self.safe]
+
+    def description(self) -> Any:
+        """Return None: the world describes its users."""
+        return None
+
+
+class Users(UserActions):
+    """Users that are drawn: a constant, numbers uniform on (0, 1), and a segment by its share."""
+
+    __slots__ = ("crossed", "ends", "numbers")
+
+    numbers: int  # d: a constant, and d − 1 numbers of a user
+    ends: Floats  # (G,) the shares of the segments, added up; empty: there are none
+    crossed: bool  # row a is e_a ⊗ (u, 1{segment}); else (a, u, segment)
+
+    def __init__(self, count: int, numbers: int, ends: Floats, crossed: bool, safe: int) -> None:
+        self.count, self.numbers, self.ends, self.crossed, self.safe = count, numbers, ends, crossed, safe
+
+    @property
+    def width(self) -> int:
+        """The number of parameters of one action."""
+        return self.numbers + self.ends.size
+
+    @property
+    def context(self) -> int:
+        """The number of context numbers of a user."""
+        return self.numbers - 1
+
+    @property
+    def segment_columns(self) -> int:
+        """The number of columns of segments."""
+        return int(self.ends.size > 0)
+
+    @property
+    def segments(self) -> int:
+        """The number of segments."""
+        return int(self.ends.size)
+
+    @property
+    def draw_parameters(self) -> Floats:
+        """The cumulative shares of the segments."""
+        return self.ends
+
+    @property
+    def dimension(self) -> int:
+        return self.count * self.width if self.crossed else 1 + self.numbers + int(self.ends.size > 0)
+
+    def fill(self, features: Floats, draw: RandomKey) -> None:
+        (fill_crossed_features if self.crossed else fill_plain_features)(features, self.ends, *draw)
+
+    def max_means(self, directions: Floats) -> Floats:
+        """Return the largest mean (M, K) of each action over all users, for parameters (M, K w)."""
+        blocks = directions.reshape(len(directions), self.count, self.width)
+        numbers, offsets = blocks[:, :, : self.numbers], blocks[:, :, self.numbers :]
+        largest = numbers[:, :, 0] + np.maximum(numbers[:, :, 1:], 0.0).sum(axis=2)
+        return np.asarray(largest + (offsets.max(axis=2) if self.ends.size else 0.0))
+
+    def mean_at_safe(self, directions: Floats) -> Floats:
+        """Return what the safe action comes to for the mean user: (1, ½, …, ½), and every segment by its share."""
+        shares = np.diff(self.ends, prepend=0.0)
+        user = np.concatenate([[1.0], np.full(self.numbers - 1, 0.5), shares])
+        return np.asarray(directions.reshape(len(directions), self.count, self.width)[:, self.safe] @ user)
+
+    def __repr__(self) -> str:
+        form = "crossed" if self.crossed else "plain"
+        return f"Users({self.count} actions, {self.numbers} numbers, {self.ends.size} segments, {form})"
 
 
 class ContextWorld(UserWorld):
@@ -120,13 +261,8 @@ class ContextWorld(UserWorld):
             return self.means(features)
         row, means = check_vector(features, "the action", InvalidActions), np.empty(len(self.parameters))
         if row.size != users.dimension or row[0] != action:
-            raise InvalidActions(
-                ErrorCode.UNKNOWN_ACTION,
-                "the action is {row}; it must be {action} and then a user of {dimension}",
-                row=safe_repr(row.tolist()),
-                action=action,
-                dimension=users.dimension - 1,
-            )
+            rule = f"{action} and then a user of {users.dimension - 1}"
+            raise InvalidActions.must_be(ErrorCode.UNKNOWN_ACTION, "the action", row.tolist(), rule)
         segment = 0
         if users.ends.size:
             highest = users.ends.size - 1
@@ -165,17 +301,9 @@ def parse_segments(segments: Any, offsets: Any, shape: tuple[int, ...]) -> tuple
     shares, added = check_vector(segments, "segments", InvalidProblem), check_array(offsets, "segment_offsets")
     hint = "; 60 % is 0.6" if abs(float(shares.sum()) - 100.0) <= 1e-6 else ""
     if not (np.all(shares > 0.0) and abs(float(shares.sum()) - 1.0) <= TOLERANCE):
-        raise InvalidProblem(
-            ErrorCode.INVALID_PROBABILITY,
-            "segments is {shares}; it must hold shares above 0 that sum to 1{hint}",
-            shares=shares.tolist(),
-            hint=hint,
-        )
+        code, rule = ErrorCode.INVALID_PROBABILITY, f"shares above 0 that sum to 1{hint}"
+        raise InvalidProblem.must_be(code, "segments", shares.tolist(), rule)
     if added.shape != (*shape, shares.size):
-        raise InvalidProblem(
-            ErrorCode.WRONG_SHAPE,
-            "segment_offsets has shape {shape}; it must be {value}: signals, actions and segments",
-            shape=added.shape,
-            value=(*shape, shares.size),
-        )
+        rule = f"{(*shape, shares.size)}: signals, actions and segments"
+        raise InvalidProblem.must_be(ErrorCode.WRONG_SHAPE, "the shape of segment_offsets", added.shape, rule)
     return shares, added

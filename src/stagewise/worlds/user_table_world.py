@@ -20,28 +20,25 @@ from stagewise.problem.checks import (
     copy_read_only,
 )
 from stagewise.problem.errors import ErrorCode, InvalidActions, InvalidFile, InvalidProblem
-from stagewise.problem.formatting import safe_repr
 from stagewise.records.random_key import RandomKey
-from stagewise.worlds.named_costs import parse_means
-from stagewise.worlds.user_actions import UserActions
-from stagewise.worlds.user_world import UserWorld
-from stagewise.worlds.world import get_signal_names
+from stagewise.worlds.context_world import UserActions, UserWorld
+from stagewise.worlds.noisy_world import get_signal_names, parse_means
 
 
 class ListedUsers(UserActions):
     """K actions for one of n listed users in every round, uniformly drawn (see `kernels.user_context`)."""
 
-    __slots__ = ("context", "divisions", "segments", "table")
+    __slots__ = ("context", "segment_columns", "segments", "table")
 
-    table: Floats  # (n, 1 + context + divisions): a constant 1, numbers in [−1, 1], the numbers of segments
+    table: Floats  # (n, 1 + context + segment_columns): a constant 1, numbers in [−1, 1], the numbers of segments
     context: int
-    divisions: int
+    segment_columns: int
     segments: int  # how many segments the users of a division belong to, at most
     crossed: ClassVar[bool] = False
 
-    def __init__(self, count: int, table: Floats, divisions: int, safe: int) -> None:
-        self.count, self.table, self.divisions, self.safe = count, table, divisions, safe
-        self.context = table.shape[1] - 1 - divisions
+    def __init__(self, count: int, table: Floats, segment_columns: int, safe: int) -> None:
+        self.count, self.table, self.segment_columns, self.safe = count, table, segment_columns, safe
+        self.context = table.shape[1] - 1 - segment_columns
         segment_counts = [np.unique(column).size for column in table[:, 1 + self.context :].T]
         self.segments = max(segment_counts, default=0)
 
@@ -106,12 +103,8 @@ class UserTableWorld(UserWorld):
         means, contexts = parse_means(reward, check_array(cost, "cost"), "n, K")[0], check_array(users, "users")
         _, n, count = means.shape
         if contexts.ndim != 2 or len(contexts) != n:
-            raise InvalidProblem(
-                ErrorCode.WRONG_SHAPE,
-                "users has shape {shape}; there must be a row for each of {n} users",
-                shape=contexts.shape,
-                n=n,
-            )
+            code, subject, rule = ErrorCode.WRONG_SHAPE, "the shape of users", f"({n}, w), a row for each user"
+            raise InvalidProblem.must_be(code, subject, contexts.shape, rule)
         width = contexts.shape[1]
         segment_count = check_integer(
             segment_columns, "segment_columns", f"from 0 to {width}, the columns of users", 0, width
@@ -123,23 +116,16 @@ class UserTableWorld(UserWorld):
                 "users holds numbers outside [-1, 1], or segments that are not whole numbers from 0",
             )
         if not (means.min() >= 0.0 and means.max() <= 1.0):
-            raise InvalidProblem(
-                ErrorCode.OUT_OF_RANGE,
-                "the means lie in [{means:g}, {means_2:g}]; they must lie in [0, 1]",
-                means=means.min(),
-                means_2=means.max(),
-            )
+            rule = f"in [0, 1]; they lie in [{means.min():g}, {means.max():g}]"
+            raise InvalidProblem(ErrorCode.OUT_OF_RANGE, f"the means must lie {rule}")
         self.parameters = copy_read_only(means.reshape(len(means), -1))  # (1 + m, n K)
         last = f"from 0 to {count - 1}, being one of the actions"
         rows = copy_read_only(np.column_stack([np.ones(n), contexts]))
         self.actions = ListedUsers(count, rows, segment_count, check_integer(safe, "safe", last, 0, count - 1))
         self.noise = copy_read_only(check_per_signal(noise, get_signal_names(len(means) - 1), "noise"))
         if not self.noise.max() <= 1.0:
-            raise InvalidProblem(
-                ErrorCode.OUT_OF_RANGE,
-                "noise is {noise:g}; it must be at most 1, where outcomes are 0 or 1",
-                noise=self.noise.max(),
-            )
+            noise, rule = float(self.noise.max()), "at most 1, where outcomes are 0 or 1"
+            raise InvalidProblem.must_be(ErrorCode.OUT_OF_RANGE, "noise", noise, rule)
 
     @property
     def draw_kind(self) -> int:
@@ -169,12 +155,8 @@ class UserTableWorld(UserWorld):
         row = check_vector(features, "the action", InvalidActions)
         user = self._user_rows.get((row[1:] + 0.0).tobytes())
         if user is None or row[0] != action:
-            raise InvalidActions(
-                ErrorCode.UNKNOWN_ACTION,
-                "the action is {row}; it must be {action} and then a listed user",
-                row=safe_repr(row.tolist()),
-                action=action,
-            )
+            rule = f"{action} and then a listed user"
+            raise InvalidActions.must_be(ErrorCode.UNKNOWN_ACTION, "the action", row.tolist(), rule)
         return self.table[:, user, action].copy()
 
     @cached_property
@@ -184,12 +166,8 @@ class UserTableWorld(UserWorld):
         for row, user in enumerate(self.actions.table + 0.0):  # + 0.0: −0.0 becomes 0.0
             first = rows.setdefault(user.tobytes(), row)
             if first != row and not np.array_equal(self.table[:, first], self.table[:, row]):
-                raise InvalidProblem(
-                    ErrorCode.CONFLICTING_SETTINGS,
-                    "users {first} and {row} are equal and have different means; remove one of them",
-                    first=first,
-                    row=row,
-                )
+                fact = "are equal and have different means; remove one of them"
+                raise InvalidProblem(ErrorCode.CONFLICTING_SETTINGS, f"users {first} and {row} {fact}")
         return rows
 
     def description(self) -> dict[str, Any]:
@@ -199,7 +177,7 @@ class UserTableWorld(UserWorld):
             "kind": type(self).__name__,
             "users": len(users.table),
             "actions": users.count,
-            "segment_columns": users.divisions,
+            "segment_columns": users.segment_columns,
             "digest": sha256(users.table.tobytes() + self.parameters.tobytes()).hexdigest(),
             "noise": self.noise.tolist(),
             "safe": users.safe,

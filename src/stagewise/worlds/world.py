@@ -1,24 +1,20 @@
-"""The World protocol, and the base class of worlds with noisy outcomes."""
+"""The protocol of worlds, the interface that simulations use, and an adapter for a user's own world."""
 
-from collections.abc import Mapping, Sequence
-from copy import copy
-from inspect import isabstract
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 
-from stagewise.engine.loop import DIRECTIONS
-from stagewise.engine.world_draws import fill_outcome
-from stagewise.problem.checks import Floats, check_integer, check_per_signal, copy_read_only
+from stagewise.problem.actions import ActionSet
+from stagewise.problem.checks import Floats, check_array, check_integer, find_missing_attributes
 from stagewise.problem.errors import ErrorCode, InvalidProblem
-from stagewise.problem.formatting import safe_repr
-from stagewise.problem.thresholds import build_default_names
+from stagewise.problem.safe_action import SafeAction
 from stagewise.records.outcome import Outcome
 from stagewise.records.random_key import RandomKey
-from stagewise.worlds.base_world import BaseWorld
-from stagewise.worlds.named_costs import Names, encode_costs, encode_signals, get_cost_order, order_by_signal
 
 MAX_WORD = 2**32 - 1  # runs and rounds are words of the counter that random numbers are made from
+REQUIRED_ATTRIBUTES = ("costs", "actions_in", "means", "outcome", "description")
 
 
 class World(Protocol):
@@ -30,7 +26,7 @@ class World(Protocol):
         costs: The number of costs m.
 
     Example:
-        >>> from stagewise.worlds.arms_world import ArmsWorld
+        >>> from stagewise.worlds.table_world import ArmsWorld
         >>> world: World = ArmsWorld(reward=[0.1, 0.7], cost=[0.0, 0.2])
         >>> world.costs, world.actions_in(RandomKey(seed=1))
         (1, Arms(2))
@@ -79,141 +75,165 @@ class World(Protocol):
         """
 
 
-class NoisyWorld(BaseWorld):
-    """A world whose actions have a mean reward and m mean costs, observed with noise."""
+class BaseWorld(ABC):
+    """The interface that simulations use, so that they need not know the class of a world."""
 
-    actions: Any  # the action set, the same in every round or drawn for it
-    noise: Floats  # (1 + m,) scale of each signal's noise
-    names: Names = ()  # the names of the costs, if given
-    kinds: ClassVar[Mapping[str, int]]  # the outcome distributions by name, with their codes in kernels
-    truth: ClassVar[str] = "parameters"  # the attribute that holds the rows (1 + m, ...) of the signals
+    assumed: ClassVar[bool] = True  # the safe action must keep the limits; False: violations are counted
+    theorems: ClassVar[tuple[str, ...]] = ()  # the regret theorems that apply to this world (see `policy.theorem`)
+    outcomes: Any = None  # the name of the outcome distribution; None: unknown
 
     @property
-    def kind(self) -> int:
-        """The code of the outcomes' distribution in kernels."""
-        return self.kinds[self.outcomes]
-
-    @property
-    def rows(self) -> Floats:
-        """The rows (1 + m, …) that determine the means of each signal."""
-        rows: Floats = getattr(self, self.truth)
-        return rows
-
-    @property
+    @abstractmethod
     def costs(self) -> int:
-        return int(self.noise.size) - 1
+        """The number of costs m."""
 
-    @classmethod
-    def get_builtin_class(cls) -> "type[NoisyWorld] | None":
-        """Return the built-in world class that this one is or extends; None if there is none."""
-        ours = [kind for kind in cls.__mro__ if kind.__module__.startswith("stagewise.")]
-        return next((kind for kind in ours if issubclass(kind, NoisyWorld) and not isabstract(kind)), None)
+    @abstractmethod
+    def means(self, action: Any) -> Floats:
+        """Return the expected reward and costs (1 + m,) of an action, or raise for an unknown action."""
+
+    @abstractmethod
+    def actions_in(self, draw: RandomKey) -> Any:
+        """Return the actions of a round."""
+
+    @abstractmethod
+    def outcome(self, action: Any, draw: RandomKey) -> Outcome:
+        """Return the outcome of an action that is played in this round."""
+
+    @property
+    def type_name(self) -> str:
+        """The name of its class for messages."""
+        return type(self).__name__
 
     @property
     def is_builtin(self) -> bool:
-        return type(self) is self.get_builtin_class()
+        """Whether the class is one of stagewise, unmodified."""
+        return False
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether every outcome lies in [0, 1]."""
+        return self.outcomes in ("bernoulli", "clipped-gaussian")
 
     @property
     def names_safe(self) -> bool:
-        return self.is_builtin and bool(self.actions.names_safe)
+        """Whether every round's set names its own safe action."""
+        return False
 
     @property
     def has_fixed_actions(self) -> bool:
-        return type(self).actions_in is NoisyWorld.actions_in and self.actions.draw(RandomKey()) is self.actions
+        """Whether every round offers the same actions."""
+        return False
 
     @property
-    def draw_kind(self) -> int:
-        """What a loop draws in every round (see `kernels.loop.round_loop`)."""
-        return DIRECTIONS if self.actions.fresh else 0
+    def offers_rays(self) -> bool:
+        """Whether points between the safe action and the listed ones can be played."""
+        return False
 
     @property
-    def draw_parameters(self) -> tuple[int, Floats]:
-        """The index of the safe action (−1: not listed), and the parameters that a loop draws with."""
-        return -1, np.array([getattr(self.actions, "safe", None) or 0.0])
+    def has_linear_means(self) -> bool:
+        """Whether means are linear in the features, by `parameters` (1 + m, d)."""
+        return False
 
-    def signed_parameters(self, signs: Floats) -> Floats:
-        """Return the parameters from which a loop computes means, times the sign of each signal."""
-        return self.rows * signs[:, np.newaxis]
+    @property
+    def plain_users(self) -> Any:
+        """The users, if actions are identified by index and context; else None."""
+        return None
 
+    @property
+    def norms(self) -> Floats | None:
+        """The norms (1 + m,) of the parameters of every signal; None if there are none."""
+        return None
+
+    @abstractmethod
     def check(self, policy: Any) -> None:
-        parent = self.get_builtin_class()
-        if parent is not None and type(self).means is not parent.means:
-            raise InvalidProblem(
-                ErrorCode.UNSUPPORTED,
-                "{name} is a {name_2} with its own means, and runs would be scored by the means of "
-                "{name_2}; write it as a separate world class",
-                name=type(self).__name__,
-                name_2=parent.__name__,
-            )
-
-    def max_at_safe(self, signs: Floats) -> Floats:
-        return np.asarray(self.actions.max_at_safe(self.rows * signs[:, np.newaxis]))
-
-    def mean_at_safe(self) -> Floats:
-        return np.asarray(self.actions.mean_at_safe(self.rows))
+        """Raise if runs cannot be scored by the means, or the policy does not fit."""
 
     def reorder_costs(self, names: Sequence[str]) -> Self:
-        """Return the world with its costs in the order of limits of these names; unchanged if its costs have no names.
+        """Return the world with its costs in the order of limits of these names."""
+        return self
 
-        Unnamed limits are matched in the order of the costs.
-        """
-        limits = tuple(names)
-        if not self.names or not limits or limits in (self.names, build_default_names(len(self.names))):
-            return self
-        order = [0, *(1 + index for index in get_cost_order(self.names, limits))]
-        other = self.with_truth(self.rows[order])
-        other.noise, other.names = copy_read_only(self.noise[order]), limits
-        return other
+    def get_safe_action(self, safe: SafeAction | None) -> Any:
+        """Return the safe action as it is played: features or an arm; None if there is none."""
+        if safe is None:
+            return None
+        return safe.features if safe.arm is None else safe.arm
 
-    def with_truth(self, rows: Floats) -> Self:
-        """Return the world with other rows (1 + m, …)."""
-        other = copy(self)
-        setattr(other, self.truth, copy_read_only(rows))
-        return other
+    def max_at_safe(self, signs: Floats) -> Floats:
+        """Return the largest signed means (1 + m,) of the rounds' own safe actions (see `names_safe`)."""
+        raise NotImplementedError
 
-    def actions_in(self, draw: RandomKey) -> Any:
-        return self.actions.draw(draw)
+    def mean_at_safe(self) -> Floats:
+        """Return the means (1 + m,) of the rounds' own safe actions, averaged over rounds."""
+        raise NotImplementedError
+
+    def means_at(self, index: int, actions: Any) -> Floats:
+        """Return the means (1 + m,) of the action with this index."""
+        return self.means(actions.at(index))
+
+    def means_played(self, index: int, action: Any, actions: Any) -> Floats:
+        """Return the means (1 + m,) of a played action; its index is −1 if it is not listed."""
+        return self.means(action)
+
+    def outcome_played(self, index: int, action: Any, actions: Any, draw: RandomKey) -> Outcome:
+        """Return the outcome of a played action; its index is −1 if it is not listed."""
+        return self.outcome(action, draw)
+
+    def truths(self, actions: Any) -> Floats:
+        """Return the means (1 + m, K) of all listed actions."""
+        if not isinstance(actions, ActionSet) or not actions.is_list:
+            raise InvalidProblem(
+                ErrorCode.UNSUPPORTED_ACTIONS,
+                "the world's actions are {name}; a custom world must list them as Arms, FiniteSet or Rays, "
+                "since regret is measured against the best mixture of listed actions",
+                name=type(actions).__name__,
+            )
+        return np.column_stack([self.means_at(index, actions) for index in range(actions.count)])
+
+
+class CustomWorld(BaseWorld):
+    """A user's own world; its means are checked, since NaN would violate no limit."""
+
+    def __init__(self, world: Any) -> None:
+        self.world = world
 
     @property
-    def most(self) -> Floats:
-        """The largest mean (1 + m,) of every signal over all actions that can be offered."""
-        return np.asarray(self.actions.most(self.rows))
+    def outcomes(self) -> Any:
+        """The name of the outcome distribution, if the world has one."""
+        return getattr(self.world, "outcomes", None)
 
-    def describe_rows(self, rows: Any) -> dict[str, Any]:
-        """Return the common part of a description, for rows (1 + m, …)."""
-        return {
-            "kind": type(self).__name__,
-            "reward": rows[0].tolist(),
-            "cost": encode_costs(rows[1:], self.names),
-            "noise": encode_signals(self.noise, self.names),
-            "outcomes": self.outcomes,
-        }
+    @property
+    def type_name(self) -> str:
+        return type(self.world).__name__
 
-    @classmethod
-    def from_description(cls, described: dict[str, Any]) -> Self:
-        """Return the world that a description, without its kind, describes."""
-        return cls.from_settings(described)
+    @property
+    def costs(self) -> int:
+        return int(self.world.costs)
 
-    @classmethod
-    def from_settings(cls, described: Mapping[str, Any], **objects: Any) -> Self:
-        """Return a world from described settings and rebuilt objects; a description always has a noise."""
-        settings = dict(described)
-        unused_noise = settings.pop("noise", None) if settings.get("outcomes") == "bernoulli" else None
-        world = cls(**settings, **objects)
-        if unused_noise is not None:
-            signals = get_signal_names(world.costs, world.names)
-            noise = order_by_signal(unused_noise, world.names, "noise")
-            world.noise = copy_read_only(check_per_signal(noise, signals, "noise"))
-        return world
+    def check(self, policy: Any) -> None:
+        lacking = find_missing_attributes(self.world, REQUIRED_ATTRIBUTES)
+        if isinstance(self.world, type) or lacking:
+            rule = f"a LinearWorld, an ArmsWorld, a TableWorld, or any object with {', '.join(REQUIRED_ATTRIBUTES)}"
+            found = f"a {self.type_name} without {', '.join(lacking)}"
+            raise InvalidProblem(ErrorCode.WRONG_TYPE, f"world is {found}; it must be {rule}")
+
+    def means(self, action: Any) -> Floats:
+        given = check_array(self.world.means(action), "the world's means")
+        if given.shape != (1 + self.costs,):
+            rule = f"({1 + self.costs},): one reward and then the costs"
+            raise InvalidProblem.must_be(ErrorCode.WRONG_SHAPE, "the shape of the world's means", given.shape, rule)
+        return given
+
+    def actions_in(self, draw: RandomKey) -> Any:
+        return self.world.actions_in(draw)
 
     def outcome(self, action: Any, draw: RandomKey) -> Outcome:
-        return self.draw_outcome(self.means(action), draw)
+        outcome: Outcome = self.world.outcome(action, draw)
+        return outcome
 
-    def draw_outcome(self, means: Floats, draw: RandomKey) -> Outcome:
-        """Return the outcome of a round for means (1 + m,)."""
-        values = np.empty(means.size)
-        fill_outcome(self.kind, means, self.noise, *check_draw(draw), values)
-        return Outcome(float(values[0]), values[1:])
+
+def as_world(world: Any) -> BaseWorld:
+    """Return a `BaseWorld`: the world itself, or an adapter."""
+    return world if isinstance(world, BaseWorld) else CustomWorld(world)
 
 
 def check_run(run: Any) -> int:
@@ -224,27 +244,9 @@ def check_run(run: Any) -> int:
 def check_draw(draw: Any) -> RandomKey:
     """Return a draw whose numbers are integers in range; kernels do not check them."""
     if not isinstance(draw, RandomKey):
-        raise InvalidProblem(
-            ErrorCode.WRONG_TYPE,
-            "the draw is {draw}; it must be a RandomKey, with a seed, a run and a round",
-            draw=safe_repr(draw),
-        )
+        rule = "a RandomKey, with a seed, a run and a round"
+        raise InvalidProblem.must_be(ErrorCode.WRONG_TYPE, "the draw", draw, rule)
     seed = check_integer(draw.seed, "the draw's seed", "of at most 64 bits with its sign", -(2**63), 2**63 - 1)
     return RandomKey(
         seed, check_run(draw.run), check_integer(draw.round, "the draw's round", "from 0 to 2**32 - 1", 0, MAX_WORD)
     )
-
-
-def describe_eligible(actions: Any) -> dict[str, list[int]]:
-    """Return the indices of the offered actions, if not all are offered."""
-    return {"eligible": np.flatnonzero(actions.eligible).tolist()} if actions.eligible.size else {}
-
-
-def select_eligible(actions: Any, eligible: list[int] | None) -> Any:
-    """Return the actions restricted to these indices; None: all."""
-    return actions if eligible is None else actions.only(eligible)
-
-
-def get_signal_names(costs: int, names: Names = ()) -> Names:
-    """Return the names of the reward and the costs for messages."""
-    return ("reward", *(names or (f"cost {j + 1}" for j in range(costs))))

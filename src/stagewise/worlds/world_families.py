@@ -1,18 +1,18 @@
-"""Families of worlds, one drawn for each run, and worlds rebuilt from their descriptions."""
+"""Families of worlds, one drawn for each run, and worlds and families rebuilt from their descriptions."""
 
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from stagewise import _exported
 from stagewise.engine.random import INSTANCE, fill_normal, fill_uniform, to_signed_seed
 from stagewise.problem.checks import check_integer, check_number, check_seed
 from stagewise.problem.errors import ErrorCode, InvalidFile, InvalidProblem
 from stagewise.problem.formatting import safe_repr
-from stagewise.worlds.arms_world import ArmsWorld
 from stagewise.worlds.linear_world import LinearWorld
-from stagewise.worlds.world import check_run
-from stagewise.worlds.world_kinds import get_world_kind
+from stagewise.worlds.table_world import ArmsWorld
+from stagewise.worlds.world import BaseWorld, check_run
 
 
 @dataclass(frozen=True)
@@ -39,11 +39,7 @@ class LinearWorldFamily:
     def __post_init__(self) -> None:
         object.__setattr__(self, "seed", check_seed(self.seed))
         if type(self.world) is not LinearWorld:
-            raise InvalidProblem(
-                ErrorCode.WORLD_MISMATCH,
-                "the world is a {name}; random directions need a LinearWorld",
-                name=type(self.world).__name__,
-            )
+            raise InvalidProblem.must_be(ErrorCode.WORLD_MISMATCH, "world", self.world, "a LinearWorld")
 
     def __call__(self, run: int) -> LinearWorld:
         """Return the world of a run."""
@@ -87,11 +83,7 @@ class ArmsWorldFamily:
     def __post_init__(self) -> None:
         object.__setattr__(self, "seed", check_seed(self.seed))
         if type(self.world) is not ArmsWorld:
-            raise InvalidProblem(
-                ErrorCode.WORLD_MISMATCH,
-                "the world is a {name}; random means need an ArmsWorld",
-                name=type(self.world).__name__,
-            )
+            raise InvalidProblem.must_be(ErrorCode.WORLD_MISMATCH, "world", self.world, "an ArmsWorld")
         last = self.world.actions.count - 1
         object.__setattr__(
             self, "safe", check_integer(self.safe, "safe", f"that is one of the arms 0 to {last}", 0, last)
@@ -99,11 +91,8 @@ class ArmsWorldFamily:
         if self.spread is not None:
             object.__setattr__(self, "spread", check_number(self.spread, "spread"))
             if not 0.0 <= self.spread <= 1.0:
-                raise InvalidProblem(
-                    ErrorCode.OUT_OF_RANGE,
-                    "spread is {spread}; it must lie in [0, 1], so that no mean is negative",
-                    spread=self.spread,
-                )
+                rule = "in [0, 1], so that no mean is negative"
+                raise InvalidProblem.must_be(ErrorCode.OUT_OF_RANGE, "spread", self.spread, rule)
 
     def __call__(self, run: int) -> ArmsWorld:
         """Return the world of a run."""
@@ -124,23 +113,15 @@ class ArmsWorldFamily:
 def build_family(name: str, world: Any, safe: int, seed: int, spread: float | None = None) -> Any:
     """Return a family by name: the world itself, or one drawn for each run; `spread` is for arms."""
     if spread is not None and name != "random-arms":
-        raise InvalidProblem(
-            ErrorCode.UNUSED_SETTING,
-            "spread is {spread} and family is {name!r}; leave spread out, since only 'random-arms' uses it",
-            spread=spread,
-            name=name,
-        )
+        raise InvalidProblem.unused("spread", spread, f"family is {name!r}, and only 'random-arms' uses it")
     if name == "fixed":
         return world
     if name == "random-sphere":
         return LinearWorldFamily(world, seed)
     if name == "random-arms":
         return ArmsWorldFamily(world, safe, seed, spread)
-    raise InvalidProblem(
-        ErrorCode.INVALID_CHOICE,
-        "family is {name}; it must be 'fixed', 'random-sphere' or 'random-arms'",
-        name=safe_repr(name),
-    )
+    names = ("fixed", "random-sphere", "random-arms")
+    raise InvalidProblem.must_be_one_of(ErrorCode.INVALID_CHOICE, "family", name, names)
 
 
 def build_world(description: dict[str, Any]) -> Any:
@@ -155,3 +136,9 @@ def build_world(description: dict[str, Any]) -> Any:
             name=safe_repr(name),
         )
     return kind.from_description(described)
+
+
+def get_world_kind(name: Any) -> Any:
+    """Return the exported class of worlds with this name; None if there is none."""
+    kind = _exported("worlds").get(name) if isinstance(name, str) else None
+    return kind if kind is not None and issubclass(kind, BaseWorld) else None

@@ -16,7 +16,7 @@ from stagewise.problem.errors import ErrorCode
 from stagewise.simulation.compiled_run import CompiledRun, LoopInputs, build_inputs
 from stagewise.simulation.gpu import general, play_batches, registers
 from stagewise.simulation.oracle import build_oracle
-from stagewise.simulation.recording import compute_recorded_rounds, empty_trace
+from stagewise.simulation.run import compute_recorded_rounds, empty_trace
 
 D, ROUNDS, RUNS, SEED = 3, 60, (0, 3), 7
 SAFE = sw.SafeAction(features=np.zeros(D))

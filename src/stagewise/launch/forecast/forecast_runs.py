@@ -11,10 +11,9 @@ from stagewise.engine.world_draws import fill_row_indices
 from stagewise.policies.context_caps import ContextCAPS
 from stagewise.policies.policy import State
 from stagewise.simulation.compiled_run import CompiledRun
-from stagewise.simulation.executors import RestartingPool, Workers, open_executor, run_tasks
+from stagewise.simulation.executors import RestartingPool, Workers, open_executor, progress_bar, run_tasks
 from stagewise.simulation.oracle import build_oracle
-from stagewise.simulation.progress import progress_bar
-from stagewise.simulation.recording import compute_recorded_rounds, empty_trace
+from stagewise.simulation.run import compute_recorded_rounds, empty_trace
 from stagewise.worlds.user_table_world import UserTableWorld
 
 TASKS_PER_PROCESS = 4  # so that no process waits long

@@ -13,7 +13,7 @@ from stagewise.simulation.compiled_run import LoopInputs, build_inputs, can_play
 from stagewise.simulation.gpu.general import CPU_HINT, build_kernel, get_shared_arrays, get_sizes
 from stagewise.simulation.gpu.registers import build_call
 from stagewise.simulation.oracle import Oracle
-from stagewise.simulation.recording import compute_recorded_rounds, empty_trace
+from stagewise.simulation.run import compute_recorded_rounds, empty_trace
 
 THREADS = 256  # per block
 MAX_TRACE_NUMBERS = 2**27  # numbers in all traces of a batch: one gigabyte

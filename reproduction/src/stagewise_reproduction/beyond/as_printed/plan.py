@@ -12,8 +12,8 @@ from stagewise.policies.opnlb import OPNLB
 from stagewise.problem.actions import FiniteSet, Rays
 from stagewise.problem.safe_action import SafeAction
 from stagewise.simulation.simulate import simulate
-from stagewise.worlds.arms_world import ArmsWorld
 from stagewise.worlds.linear_world import LinearWorld
+from stagewise.worlds.table_world import ArmsWorld
 from stagewise_reproduction.cell import RECORD, SEED, Cell, Play
 from stagewise_reproduction.exact.oplb import ExactOPLB
 from stagewise_reproduction.instances import DELTA, make_slug

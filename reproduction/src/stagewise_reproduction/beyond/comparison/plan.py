@@ -21,9 +21,8 @@ from stagewise.policies.unconstrained import UCB, LinUCB
 from stagewise.problem.actions import FiniteSet
 from stagewise.problem.convex import Ball
 from stagewise.problem.safe_action import SafeAction
-from stagewise.worlds.arms_world import ArmsWorld
 from stagewise.worlds.linear_world import LinearWorld
-from stagewise.worlds.table_world import TableWorld
+from stagewise.worlds.table_world import ArmsWorld, TableWorld
 from stagewise_reproduction.cell import Cell, build_play
 from stagewise_reproduction.exact.oplb import ExactOPLB
 from stagewise_reproduction.exact.opnlb import ExactOPNLB

@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from stagewise.worlds.arms_world import ArmsWorld
+from stagewise.worlds.table_world import ArmsWorld
 
 SAFE_REWARD, SAFE_COST = 0.5, 0.2
 

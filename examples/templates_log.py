@@ -1,7 +1,7 @@
 """A log of six templates as a campaign leaves it behind: mostly what is done today (docs/how-to/forecast.md).
 
 python examples/templates_log.py log.csv
-stagewise forecast log.csv examples/templates.toml --limits opt_out=0.015,0.02,0.03 --days 30 --users 1000
+stagewise forecast log.csv examples/templates.toml --limits opt_out=0.015,0.02,0.03 --days 30 --users-per-day 1000
 """
 
 import csv

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from tests.engine.processes import asked
-from tests.test_kernels_plain import faults
+from tests.engine.test_plain_kernels import list_faults
 
 import stagewise as sw
 from stagewise.reports.result import merge_results
@@ -31,7 +31,7 @@ print(trace.regret[-1])
 
 
 def test_the_loops_are_plain_kernels() -> None:
-    assert faults(LOOPS) == []
+    assert list_faults(LOOPS) == []
 
 
 @pytest.mark.compiled

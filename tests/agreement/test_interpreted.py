@@ -12,7 +12,7 @@ from tests.contracts.policy import Case
 
 import stagewise as sw
 from stagewise.engine.compile import as_python
-from stagewise.policies import compiled_policy
+from stagewise.policies import rounds
 
 pytestmark = pytest.mark.compiled
 
@@ -46,7 +46,7 @@ def arrays(arguments: Any) -> list[Any]:
 def kernels(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[Both]]:
     """Have every policy decide and learn in both forms; return what is called."""
     found: dict[str, list[Both]] = {"decide": [], "learn": []}
-    needed = compiled_policy.get_round_resources
+    needed = rounds.get_round_resources
 
     @cache
     def both(*sizes: Any) -> Any:
@@ -56,7 +56,7 @@ def kernels(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[Both]]:
             found[name].append(one)
         return needs._replace(**pair)
 
-    monkeypatch.setattr(compiled_policy, "get_round_resources", both)
+    monkeypatch.setattr(rounds, "get_round_resources", both)
     return found
 
 

@@ -49,7 +49,7 @@ def test_a_log_that_contradicts_leaves_with_1(tmp_path: Path) -> None:
     code, said = called("doctor", path, TEMPLATES)
     assert code == 1
     assert "contradicts  ranges: 1 of 2,000 values of 'age' are outside [18, 99], such as 12" in said
-    assert called("doctor", path, TEMPLATES, "--accept", "ranges")[0] == 0
+    assert called("doctor", path, TEMPLATES, "--ignore-checks", "ranges")[0] == 0
     code, said = called("doctor", path, TEMPLATES, "--json")
     assert code == 1
     assert {one["check"]: one["verdict"] for one in json.loads(said)["findings"]}["ranges"] == "contradicts"
@@ -58,7 +58,18 @@ def test_a_log_that_contradicts_leaves_with_1(tmp_path: Path) -> None:
 @pytest.mark.parametrize("suffix", ["csv", "parquet", "jsonl"])
 def test_a_proposal_can_be_learned_with_what_is_left(log: Path, tmp_path: Path, suffix: str) -> None:
     out, rest = tmp_path / "problem.toml", tmp_path / f"rest.{suffix}"
-    told = ("--limit", "opt_out=0.02", "--limit", "complaint", "--fraction", "0.25", "--out", out, "--holdout", rest)
+    told = (
+        "--limit",
+        "opt_out=0.02",
+        "--limit",
+        "complaint",
+        "--proposal-fraction",
+        "0.25",
+        "--out",
+        out,
+        "--holdout",
+        rest,
+    )
     code, said = called("doctor", log, *told)
     assert code == 0, said
     assert "proposed from 1,000 rows" in said
@@ -94,8 +105,8 @@ def test_a_proposal_is_printed_where_no_file_is_named(log: Path) -> None:
         (("LOG", "--holdout", "x.xlsx"), ErrorCode.FILE_WRONG_KIND),
         (("LOG", "--limit", "opt_out=2 %"), ErrorCode.INVALID_OPTION),
         (("LOG", "--limit", "opt_out=2"), ErrorCode.LIMIT_NEVER_BINDS),
-        (("LOG", "--fraction", "1.5"), ErrorCode.OUT_OF_RANGE),
-        (("LOG", TEMPLATES, "--accept", "everything"), ErrorCode.UNKNOWN_NAME),
+        (("LOG", "--proposal-fraction", "1.5"), ErrorCode.OUT_OF_RANGE),
+        (("LOG", TEMPLATES, "--ignore-checks", "everything"), ErrorCode.UNKNOWN_NAME),
     ],
 )
 def test_what_cannot_be_used_leaves_with_2(words: tuple[object, ...], code: ErrorCode, log: Path) -> None:

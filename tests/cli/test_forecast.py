@@ -38,7 +38,18 @@ def files(tmp_path: Path) -> list[str]:
 
 
 def test_a_log_and_a_problem_become_a_table_and_a_page(files: list[str]) -> None:
-    size = ["--days", "2", "--users", "3", "--runs", "38", "--columns", "click=clicked", "--limits", "opt_out=0.15,0.2"]
+    size = [
+        "--days",
+        "2",
+        "--users-per-day",
+        "3",
+        "--runs",
+        "38",
+        "--columns",
+        "click=clicked",
+        "--limits",
+        "opt_out=0.15,0.2",
+    ]
     result = CliRunner().invoke(app, ["forecast", *files, *size])
     assert result.exit_code == 0, result.output
     assert "opt_out ≤ 0.15" in result.output

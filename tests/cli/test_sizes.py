@@ -50,7 +50,7 @@ def test_an_absurd_size_is_refused_with_what_it_would_need(
 
 
 def test_more_features_than_memory_holds_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("stagewise.policies.arrays.get_total_memory", lambda: 2.0**28)
+    monkeypatch.setattr("stagewise.policies.rounds.get_total_memory", lambda: 2.0**28)
     code, said = called("simulate", spec(tmp_path, wide(6000)), "--out", tmp_path / "out", "--quiet")
     assert (code, "d² numbers" in said, said.count("\n")) == (2, True, 1), said
     assert not (tmp_path / "out").exists()

@@ -8,7 +8,7 @@ import pytest
 from tests.problem.refusal import refuses
 
 import stagewise as sw
-from stagewise import InvalidActions, InvalidOutcome, InvalidProblem
+from stagewise import InvalidActions, InvalidOutcome
 from stagewise.launch.decision_log import Log
 from stagewise.problem.errors import ErrorCode
 
@@ -36,11 +36,6 @@ PROPOSED: dict[str, tuple[dict[str, Any], dict[str, Any], ErrorCode]] = {
 @pytest.mark.parametrize(("log", "arguments", "code"), PROPOSED.values(), ids=PROPOSED)
 def test_what_nothing_can_be_proposed_from(log: dict[str, Any], arguments: dict[str, Any], code: ErrorCode) -> None:
     refuses(lambda: sw.doctor(log, **arguments), InvalidOutcome, code)
-
-
-@pytest.mark.parametrize("users", [0.1, 1e8])
-def test_users_that_no_day_has(users: float) -> None:
-    refuses(lambda: sw.forecast(LOG, PROBLEM, days=1, users=users, runs=38), InvalidProblem, ErrorCode.OUT_OF_RANGE)
 
 
 def test_a_candidate_that_fails_is_told_with_its_user() -> None:
@@ -75,7 +70,7 @@ ROWS: dict[str, Any] = {**LOG, "age": [0.2, 0.5] * 50, "country": ["NZ", "AU"] *
 DOORS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "doctor": lambda log: sw.doctor(log, WIDE),
     "evaluate": lambda log: sw.evaluate(log, WIDE, "offer"),
-    "forecast": lambda log: sw.forecast(log, WIDE, days=1, users=2, runs=38, progress=False),
+    "forecast": lambda log: sw.forecast(log, WIDE, days=1, users_per_day=2, runs=38, progress=False),
     "learn_frame": lambda log: sw.Agent(WIDE).learn_frame(log),
 }
 LONG = 10**400
@@ -104,10 +99,6 @@ def test_odd_columns_are_refused_by_every_door(door: str, columns: dict[str, Any
 @pytest.mark.parametrize("time", TIMES.values(), ids=TIMES)
 def test_what_is_no_time_is_refused(door: str, time: Any) -> None:
     refuses(lambda: DOORS[door]({**ROWS, "at": [time] * 100}), InvalidOutcome, ErrorCode.INVALID_TIME)
-
-
-def test_a_proposal_refuses_columns_of_several_lengths() -> None:
-    refuses(lambda: sw.doctor({**ROWS, "at": [1.7e9] * 50}), InvalidOutcome, ErrorCode.WRONG_SHAPE)
 
 
 def test_a_time_that_is_missing_is_none() -> None:

@@ -82,9 +82,7 @@ def test_no_round_costs_more_than_patience_times_what_is_unknown(
     plain, agent, overruled, followed = policy_of(sw.CAPS, mixtures=mixtures), sw.Agent(policy, seed=1), 0, 0
     best = sw.simulate(plain, world(), rounds=1, progress=False).optimum[0, 0]
     for t in range(250):
-        seen = policy.play_round(
-            policy.round_spec, agent.state, TARGETS, np.empty(0, dtype=bool), sw.RandomKey(1, 0, t)
-        )
+        seen = policy.rounds.play(agent.state.memory, TARGETS, np.empty(0, dtype=bool), sw.RandomKey(1, 0, t))
         known = get_intervals(seen)
         decision = agent.decide(TARGETS)
         proposal = policy.propose(known, sw.RandomKey(1, 0, t))

@@ -60,7 +60,7 @@ def test_a_contradiction_that_is_accepted_by_name_is_noted_only(tmp_path: Path, 
     log = written(tmp_path / "log.csv", columns(3000))
     code, said = called("serve", problem, "--log", log, "--port", "0")
     assert (code, "accept 'loose_limits'" in said) == (2, True)
-    with served(tmp_path, problem, "--log", log, "--accept", "loose_limits"):
+    with served(tmp_path, problem, "--log", log, "--ignore-checks", "loose_limits"):
         assert "3,000 rows of " in (tmp_path / "said.txt").read_text()
 
 
@@ -68,7 +68,9 @@ def test_rows_that_cannot_be_learned_are_refused_though_their_check_is_accepted(
     told = columns(1500)
     told["age"][700] = 300.0
     log = written(tmp_path / "log.csv", told)
-    code, said = called("serve", problem, "--log", log, "--accept", "ranges", "--accept", "units", "--port", "0")
+    code, said = called(
+        "serve", problem, "--log", log, "--ignore-checks", "ranges", "--ignore-checks", "units", "--port", "0"
+    )
     assert (code, (tmp_path / "server.db").exists()) == (2, False)
     assert "row 700 of the frame: 'age' is 300, outside its range [18, 99]" in said
 
@@ -78,8 +80,8 @@ def test_rows_that_cannot_be_learned_are_refused_though_their_check_is_accepted(
     [
         (["--log", "none.csv"], "none.csv"),
         (["--log", "log.csv", "--columns", "clik=click"], "did you mean 'click'"),
-        (["--log", "log.csv", "--accept", "nothing"], "'nothing'"),
-        (["--log", "log.csv", "--now", "soon"], "'soon'"),
+        (["--log", "log.csv", "--ignore-checks", "nothing"], "'nothing'"),
+        (["--log", "log.csv", "--as-of", "soon"], "'soon'"),
         (["--columns", "click=clicked"], "--log"),
         (["more.toml", "--log", "log.csv"], "2 problem files are given"),
     ],

@@ -39,12 +39,12 @@ def doctor(
     ] = None,
     safe: Annotated[str | None, typer.Option(help="For a proposal: the safe action, in use today.")] = None,
     delta: Annotated[float, typer.Option(help="For a proposal: total probability of failure.")] = 0.05,
-    fraction: Annotated[float, typer.Option(help="For a proposal: fraction of rows that it uses.")] = 0.5,
+    proposal_fraction: Annotated[float, typer.Option(help="For a proposal: fraction of rows that it uses.")] = 0.5,
     no_holdout: Annotated[
         bool, typer.Option("--no-holdout", help="For a proposal: use all rows and a smaller delta.")
     ] = False,
     alpha: Annotated[float, typer.Option(help="Probability that a correct log raises any alarm.")] = 0.001,
-    accept: Annotated[
+    ignore_checks: Annotated[
         list[str] | None, typer.Option(help="Check whose failure does not change the exit code; repeatable.")
     ] = None,
 ) -> None:
@@ -65,11 +65,11 @@ def doctor(
             if path is not None and path.suffix.lower() not in ends:
                 raise InvalidFile.must_be_one_of(ErrorCode.FILE_WRONG_KIND, f"the ending of {path}", path.suffix, ends)
         columns_by_name = parse_pairs(columns, "--columns")
-        settings: dict[str, Any] = {"alpha": alpha, "accept": accept or [], "columns": columns_by_name}
+        settings: dict[str, Any] = {"alpha": alpha, "ignore_checks": ignore_checks or [], "columns": columns_by_name}
         if problem is None:
             limits = dict(map(parse_limit, limit)) if limit else None
             settings |= {"action": action, "reward": reward, "limits": limits, "safe": safe}
-            settings |= {"delta": delta, "fraction": None if no_holdout else fraction}
+            settings |= {"delta": delta, "proposal_fraction": None if no_holdout else proposal_fraction}
         elif action or reward or limit or safe:
             described = (
                 "--action, --reward, --limit and --safe describe a proposed problem; leave them out: there is one"
@@ -126,7 +126,7 @@ def evaluate(
     folds: Annotated[
         int | None, typer.Option(help="Number of folds for cross-fitting; default: fit on earlier rows.")
     ] = None,
-    now: Annotated[
+    as_of: Annotated[
         str | None,
         typer.Option(help="Time the log was read, 2026-03-01T12:00Z or seconds since 1970; default: its last row's."),
     ] = None,
@@ -146,7 +146,7 @@ def evaluate(
             "folds": folds,
             "columns": parse_pairs(columns, "--columns"),
             "propensity": parse_shares(propensity, "--propensity"),
-            "now": parse_time(now),
+            "as_of": parse_time(as_of),
         }
         result = run_evaluation(log, problem, parse_shares(candidate, "--candidate"), **settings)
         if out is not None:
@@ -171,7 +171,7 @@ def parse_time(text: str | None) -> datetime | float | None:
         except ValueError:
             continue
     rule = "a time, such as 2026-03-01T12:00:00Z or seconds since 1970"
-    raise InvalidFile.must_be(ErrorCode.INVALID_TIME, "--now", text, rule)
+    raise InvalidFile.must_be(ErrorCode.INVALID_TIME, "--as-of", text, rule)
 
 
 def parse_shares(text: str | None, option: str) -> Any:
@@ -197,7 +197,7 @@ def forecast(
         typer.Option(help="Values of a limit to compare, opt_out=0.01,0.02; repeatable."),
     ] = None,
     days: Annotated[int, typer.Option(help="Number of days to simulate.")] = 60,
-    users: Annotated[float | None, typer.Option(help="Users per day; default: from the log's times.")] = None,
+    users_per_day: Annotated[float | None, typer.Option(help="Users per day; default: from the log's times.")] = None,
     runs: Annotated[int, typer.Option(help="Number of simulated campaigns; bands need at least 38.")] = 100,
     warm_start: Annotated[
         str,
@@ -226,7 +226,7 @@ def forecast(
             problem,
             limits={name: parse_values(text, name) for name, text in parse_pairs(limits, "--limits").items()},
             days=days,
-            users=users,
+            users_per_day=users_per_day,
             runs=runs,
             seed=seed,
             warm_start=warm_start if warm_start in set(WarmStart) - {WarmStart.OTHER_LOG} else Path(warm_start),

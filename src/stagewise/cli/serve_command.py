@@ -34,11 +34,11 @@ def serve(
         typer.Option(help="Log of another policy (.csv, .parquet, .jsonl) to learn before the first decision."),
     ] = None,
     columns: ColumnsOption = None,
-    accept: Annotated[
+    ignore_checks: Annotated[
         list[str] | None,
         typer.Option(help="With --log: a check whose failure does not prevent the start; repeatable."),
     ] = None,
-    now: Annotated[
+    as_of: Annotated[
         str | None,
         typer.Option(
             help="With --log: time it was read, 2026-03-01T12:00Z or seconds since 1970; default: time of its last row."
@@ -69,7 +69,7 @@ def serve(
     with handle_errors():
         from stagewise.cli.server_startup import ServeOptions, run_server
 
-        files = (log, parse_pairs(columns, "--columns"), accept or [], parse_time(now))
+        files = (log, parse_pairs(columns, "--columns"), ignore_checks or [], parse_time(as_of))
         policy = (feedback_timeout, max_age, public_url, rate, revert)
         options = ServeOptions(
             problems or [], store, host, port, mode, share, name, demo, key_file, quiet, *policy, *files

@@ -28,7 +28,7 @@ from stagewise.server.decision_server import DecisionServer, warm_up
 from stagewise.server.event_log import LOG, Event
 from stagewise.server.experiments import check_names
 from stagewise.server.messages import MAX_BATCH_SIZE, Conflict
-from stagewise.server.offline_log import OfflineLog, check_rows, describe_log_conflict, get_log_digest
+from stagewise.server.offline_log import DECODE_PART, OfflineLog, check_rows, describe_log_conflict
 from stagewise.server.store.base import Store
 from stagewise.server.store.factory import open_store, parse_file_path
 from stagewise.server.web.app import HttpSettings
@@ -126,7 +126,9 @@ def load_offline_logs(start: ServeOptions, problems: dict[str, Problem]) -> dict
     """Return the offline log by the name of its experiment, if one is given; the doctor checks it."""
     if start.log is None:
         if start.columns or start.accept or start.now is not None:
-            raise InvalidProblem(ErrorCode.MISSING_VALUE, "--columns, --accept and --now apply to a log; add --log")
+            raise InvalidProblem(
+                ErrorCode.MISSING_VALUE, "--columns, --ignore-checks and --as-of apply to a log; add --log"
+            )
         return {}
     if len(problems) != 1:
         problem_count = f"--log applies to one problem, and {len(problems)} problem files are given; give one"
@@ -140,7 +142,7 @@ def load_new_log(name: str, problem: Problem, start: ServeOptions) -> OfflineLog
     first, decisions = find_learned_log(start.store, name)
     table = read_table(start.log)
     log = build_offline_log(problem, table, start.columns, start.now)
-    digest = None if first is None else get_log_digest(first)
+    digest = None if first is None else bytes.fromhex(DECODE_PART(first.body).log)
     if (decisions and first is None) or digest not in (None, log.digest):
         conflict = describe_log_conflict(name, len(log.actions), None if first is None else first.body)
         raise Conflict(ErrorCode.CONFLICT, "{problem}", problem=conflict)
@@ -180,12 +182,12 @@ def build_offline_log(problem: Problem, source: Any, columns: Mapping[str, str],
 
 def check_log(problem: Problem, source: Any, columns: Mapping[str, str], accept: Sequence[str]) -> None:
     """Raise InvalidOutcome if a log contradicts the problem."""
-    report = doctor(source, problem, columns=columns, accept=accept)
+    report = doctor(source, problem, columns=columns, ignore_checks=accept)
     contradictions = [finding for finding in report.findings if finding.verdict == "contradicts"]
     if contradictions:
         first, others = contradictions[0], len(contradictions) - 1
         more = f" (and {others} more; `stagewise doctor` lists all)" if others else ""
-        template = "the log contradicts the problem: {name}: {finding}{more}; {remedy}, or accept {name!r}"
+        template = "the log contradicts the problem: {name}: {finding}{more}; {remedy}, or ignore {name!r}"
         data = {"name": str(first.check), "finding": first.message, "more": more, "remedy": first.remedy}
         raise InvalidOutcome(ErrorCode.LOG_CONTRADICTS_PROBLEM, template, **data)
 

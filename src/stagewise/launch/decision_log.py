@@ -124,19 +124,19 @@ class Log:
         """The rows in the order of time; in the order of the file without times."""
         return np.arange(self.rows) if self.at is None else np.argsort(self.at, kind="stable")
 
-    def read_time(self, now: Any = None) -> float | None:
+    def read_time(self, as_of: Any = None) -> float | None:
         """Return when the log was read, in seconds since 1970: as given, else its last time; None: it has no times."""
-        if now is not None:
-            return parse_timestamp(now)
+        if as_of is not None:
+            return parse_timestamp(as_of)
         return None if self.at is None or np.isnan(self.at).all() else float(np.nanmax(self.at))
 
-    def open_windows(self, now: Any = None) -> Flags:
-        """Return which outcomes (n, 1 + m) have a window that was open when the log was read, at `now`.
+    def open_windows(self, as_of: Any = None) -> Flags:
+        """Return which outcomes (n, 1 + m) have a window that was open when the log was read, at `as_of`.
 
         The outcomes reported by then are a biased sample: most rare costs would still be missing and count as none. In
         a log without times no window is open.
         """
-        is_open, end = np.zeros(self.values.shape, dtype=bool), self.read_time(now)
+        is_open, end = np.zeros(self.values.shape, dtype=bool), self.read_time(as_of)
         if self.at is not None and end is not None and not np.isnan(self.at).all():
             for index, signal in enumerate(self.problem.signals.values()):
                 if signal.waits is not None:
@@ -180,10 +180,7 @@ class Log:
         if unknown is not None:
             raise error(
                 ErrorCode.UNKNOWN_ACTION,
-                "{what} names {unknown}, which is no action{unknown_2}",
-                what=what,
-                unknown=safe_repr(unknown),
-                unknown_2=suggest_name(unknown, names),
+                f"{what} names {safe_repr(unknown)}, which is no action{suggest_name(unknown, names)}",
             )
         return np.array([check_number(shares.get(name, 0.0), f"{what} for {name!r}", error) for name in names])
 
@@ -209,21 +206,14 @@ class ColumnFinder:
             if name not in known:
                 raise InvalidOutcome(
                     ErrorCode.UNKNOWN_NAME,
-                    "columns has {name}, which is not a name of the problem; it may be one of {known}{hint}{name_2}",
-                    name=safe_repr(name),
-                    known=safe_repr(list(known)),
-                    hint=hint,
-                    name_2=suggest_name(name, known),
+                    f"columns has {safe_repr(name)}, which is not a name of the problem; it may be one of "
+                    f"{safe_repr(list(known))}{hint}{suggest_name(name, known)}",
                 )
             if column not in self.column_names:
                 raise InvalidOutcome(
                     ErrorCode.COLUMN_MISSING,
-                    "columns maps {name} to {column}, which is not a column of the log{column_2}; its "
-                    "columns are {column_names}",
-                    name=safe_repr(name),
-                    column=safe_repr(column),
-                    column_2=suggest_column(column, self.column_names),
-                    column_names=safe_repr(self.column_names),
+                    f"columns maps {safe_repr(name)} to {safe_repr(column)}, which is not a column of the "
+                    f"log{suggest_column(column, self.column_names)}; its columns are {safe_repr(self.column_names)}",
                 )
 
     def resolve(self, name: str, prefix: str = "") -> Any:
@@ -239,11 +229,8 @@ class ColumnFinder:
         if column not in self.column_names:
             raise InvalidOutcome(
                 ErrorCode.COLUMN_MISSING,
-                "the log has no column {column}{column_2}; its columns are {column_names}{hint}",
-                column=safe_repr(column),
-                column_2=suggest_column(column, self.column_names),
-                column_names=safe_repr(self.column_names),
-                hint=hint,
+                f"the log has no column {safe_repr(column)}{suggest_column(column, self.column_names)}; its columns "
+                f"are {safe_repr(self.column_names)}{hint}",
             )
         return get_column(self.columns, column, "the log", hint=hint)
 
@@ -265,9 +252,7 @@ class ColumnFinder:
             first = f", such as {safe_repr(column.tolist()[0])}" if column.size else ""
             raise InvalidOutcome(
                 ErrorCode.COLUMN_WRONG_TYPE,
-                "the column {name} holds no numbers{first}",
-                name=safe_repr(self.resolve(name, prefix)),
-                first=first,
+                f"the column {safe_repr(self.resolve(name, prefix))} holds no numbers{first}",
             )
         return np.asarray(column, dtype=np.float64)
 
@@ -302,8 +287,7 @@ def resolve_problem(value: Any) -> Problem:
         return Problem.from_dict(check_mapping(value, "the problem"))
     raise InvalidProblem(
         ErrorCode.WRONG_TYPE,
-        "the problem is {value}; it must be a Problem or a file such as 'problem.toml'",
-        value=safe_repr(value),
+        f"the problem is {safe_repr(value)}; it must be a Problem or a file such as 'problem.toml'",
     )
 
 
@@ -357,9 +341,8 @@ def reject_time(value: Any, name: Any) -> NoReturn:
     """Reject a value that is not a time."""
     raise InvalidOutcome(
         ErrorCode.INVALID_TIME,
-        "the column {name} holds {value}, which is not a time; write 2026-03-01T12:00:00 or seconds",
-        name=safe_repr(name),
-        value=safe_repr(value),
+        f"the column {safe_repr(name)} holds {safe_repr(value)}, which is not a time; write 2026-03-01T12:00:00 or "
+        "seconds",
     ) from None
 
 
@@ -367,8 +350,8 @@ def reject_time(value: Any, name: Any) -> NoReturn:
 # its default.
 
 
-def select_learnable(log: Log, now: Any = None) -> tuple[Log, list[Note]]:
-    """Return the complete rows of a log that was read at the time `now`, and notes on rows left out or filled in.
+def select_learnable(log: Log, as_of: Any = None) -> tuple[Log, list[Note]]:
+    """Return the complete rows of a log that was read at the time `as_of`, and notes on rows left out or filled in.
 
     A complete row has an action of the problem, a complete context and all outcomes. A row with an open window is left
     out even if it has an outcome, because early outcomes are a biased sample.
@@ -383,15 +366,14 @@ def select_learnable(log: Log, now: Any = None) -> tuple[Log, list[Note]]:
     >>> log.values.tolist(), str(notes[0].code)
     ([[1.0, 0.0]], 'rows_with_open_windows')
     """
-    closed, notes = select_closed_rows(log, now)
+    closed, notes = select_closed_rows(log, as_of)
     filled, fill_notes = fill_missing(log if closed.all() else log.take(closed))
     complete = filled.complete_rows
     if not complete.any():
         raise InvalidOutcome(
             ErrorCode.LOG_EMPTY,
-            "none of the log's {rows} is complete; every row needs an action of the problem, every "
-            "context number and every outcome",
-            rows=format_count(filled.rows, "row"),
+            f"none of the log's {format_count(filled.rows, 'row')} is complete; every row needs an action of the "
+            "problem, every context number and every outcome",
         )
     rows = filled if complete.all() else filled.take(complete)
     return rows, [*notes, *fill_notes, *describe_left_out(filled)]
@@ -405,9 +387,9 @@ def describe_left_out(log: Log) -> list[Note]:
     return [Note.of(code, count=count) for code, count in counts.items() if count]
 
 
-def select_closed_rows(log: Log, now: Any = None) -> tuple[Flags, list[Note]]:
-    """Return which rows (n,) had no open window at the time `now`, and a note on the others."""
-    closed = np.asarray(~log.open_windows(now).any(axis=1))
+def select_closed_rows(log: Log, as_of: Any = None) -> tuple[Flags, list[Note]]:
+    """Return which rows (n,) had no open window at the time `as_of`, and a note on the others."""
+    closed = np.asarray(~log.open_windows(as_of).any(axis=1))
     if closed.all():
         return closed, []
     windows = {name: signal.waits for name, signal in log.problem.signals.items() if signal.waits is not None}
@@ -416,7 +398,7 @@ def select_closed_rows(log: Log, now: Any = None) -> tuple[Flags, list[Note]]:
         raise InvalidOutcome(
             ErrorCode.LOG_TOO_SHORT,
             "the window of {name!r}, {length_text}, is still open at the end of the log for all "
-            "{rows}; give a longer log, or the time of its export as now=...",
+            "{rows}; give a longer log, or the time of its export as as_of=...",
             rows=format_count(log.rows, "row"),
             name=name,
             length_text=window.duration_text,

@@ -6,7 +6,7 @@ experiment's secret key and the decision's id: a retry never samples again, and 
 
 import hmac
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from struct import Struct
 from typing import Any, NamedTuple
@@ -245,12 +245,31 @@ def derive_dry_run_key(key: bytes) -> bytes:
     return hmac.digest(key, b"dry runs", "sha256")
 
 
-def describe_decision(problem: Problem, event: Event, body: dict[str, Any], learned: str = "") -> list[str]:
-    """Return a decision as sentences; `learned` is the time of the last learned row."""
-    row = body["snapshot"]
-    snapshot = f"the policy had learned up to row {row}{learned}" if row else "the policy had learned no row"
-    basis = f"Version {body['problem']} of the problem; {snapshot}."
-    return [*describe_served(event, body), basis, *describe_reward(problem, body), *describe_limits(problem, body)]
+def describe_decision(problem: Problem, event: Event, learned: str = "") -> list[str]:
+    """Return a decision as sentences, as logged in its row; `learned` is the time of the last learned row."""
+    record = decode_decision(event.body)
+    chance, cause, choice = record.probabilities[record.action], record.cause, record.policy_choice
+    how = "with probability 1" if chance == 1.0 else f"sampled with probability {chance:.4g}"
+    served = f"{record.action!r} was served, {how}, in mode {record.mode}"
+    lines = [f"Decision {event.key} (row {event.seq}, {format_time(event.at)}): {served}."]
+    if cause is not None:
+        lines.append(f"The safe action was served ({cause.reason}): {cause.message}.")
+    sampled = (record if choice is None else choice).probabilities
+    mixture = ", ".join(f"{name!r} {share:.4g}" for name, share in sampled.items() if share > 0.0)
+    if choice is not None:
+        lines.append(f"The policy would have sampled {choice.action!r} from {mixture}.")
+    elif chance < 1.0:
+        lines.append(f"It was sampled from {mixture}, the best mixture under every limit.")
+    row = f"the policy had learned up to row {record.snapshot}{learned}" if record.snapshot else None
+    lines.append(f"Version {record.problem} of the problem; {row or 'the policy had learned no row'}.")
+    if record.estimated_reward is not None:
+        lines.append(f"{problem.reward.name}: estimated at {record.estimated_reward:.6g}.")
+    for name, limit in record.limits.items():
+        word, cost = "at least" if problem.limits[name].at_least else "at most", limit.pessimistic_cost
+        bound = "no finite bound" if cost is None else f"{cost:.6g}"
+        mean = "no estimate" if limit.estimate is None else f"estimated at {limit.estimate:.6g}"
+        lines.append(f"{name}: {mean}, bound {word} {bound}; the limit is {word} {limit.threshold:.6g}.")
+    return lines
 
 
 def format_time(at: int) -> str:
@@ -261,41 +280,3 @@ def format_time(at: int) -> str:
     """
     moment = datetime.fromtimestamp(at / 1e6, UTC)
     return f"{moment:%Y-%m-%d %H:%M:%S}.{moment.microsecond // 1000:03d} UTC"
-
-
-def describe_served(event: Event, body: Any) -> Iterator[str]:
-    """Yield what was served and why."""
-    chance = body["probabilities"][body["action"]]
-    how = "with probability 1" if chance == 1.0 else f"sampled with probability {chance:.4g}"
-    served = f"{body['action']!r} was served, {how}, in mode {body['mode']}"
-    yield f"Decision {event.key} (row {event.seq}, {format_time(event.at)}): {served}."
-    cause = None if body["reason"] is None else ReasonDetails.from_json((body["reason"], body["details"]))
-    if cause is not None:
-        yield f"The safe action was served ({cause.reason}): {cause.message}."
-    if "choice" in body:
-        probabilities = format_probabilities(body["choice"]["probabilities"])
-        yield f"The policy would have sampled {body['choice']['action']!r} from {probabilities}."
-    elif chance < 1.0:
-        yield f"It was sampled from {format_probabilities(body['probabilities'])}, the best mixture under every limit."
-
-
-def format_probabilities(probabilities: dict[str, float]) -> str:
-    """Format the probabilities above zero."""
-    return ", ".join(f"{name!r} {chance:.4g}" for name, chance in probabilities.items() if chance > 0.0)
-
-
-def describe_reward(problem: Problem, body: Any) -> Iterator[str]:
-    """Yield the estimated reward."""
-    if body["estimated_reward"] is not None:
-        yield f"{problem.reward.name}: estimated at {body['estimated_reward']:.6g}."
-
-
-def describe_limits(problem: Problem, body: Any) -> Iterator[str]:
-    """Yield estimate, bound and threshold of each limit, as logged in the row."""
-    for name, limit in body["limits"].items():
-        word = "at least" if problem.limits[name].at_least else "at most"
-        pessimistic_cost = (
-            "no finite bound" if limit["pessimistic_cost"] is None else f"{limit['pessimistic_cost']:.6g}"
-        )
-        mean = "no estimate" if limit["estimate"] is None else f"estimated at {limit['estimate']:.6g}"
-        yield f"{name}: {mean}, bound {word} {pessimistic_cost}; the limit is {word} {limit['threshold']:.6g}."

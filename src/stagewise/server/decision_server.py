@@ -6,7 +6,7 @@ store.
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -54,6 +54,7 @@ from stagewise.server.messages import (
     UnknownDecision,
 )
 from stagewise.server.offline_log import (
+    LogReader,
     OfflineLog,
     OfflineLogRequest,
     OfflineLogResponse,
@@ -70,9 +71,6 @@ from stagewise.server.versions import ProblemVersion
 MAX_ATTEMPTS = 8  # attempts of a decision while controls change
 MAX_BATCH_SIZE = 1000  # requests decided together
 POLL_INTERVAL = 0.01  # seconds between two checks whether an offline log is learned
-
-LogReader = Callable[[Problem, Any, Mapping[str, str], Sequence[str], Any], OfflineLog]
-"""Reads and checks a log for a problem: columns, column mapping, accepted checks, time of reading."""
 
 
 class WaitingRequest(NamedTuple):
@@ -144,21 +142,25 @@ class DecisionServer(Experiments):
         """Decide, write and answer; requests whose controls changed meanwhile are decided again."""
         left, why = list(batch), "the controls changed again and again while it was made"
         for _ in range(MAX_ATTEMPTS):
-            records = self._decide(experiment, experiment.key, left)
-            requests = [build_append_request(experiment.name, *pair) for pair in zip(left, records, strict=True)]
+            pairs = list(zip(left, self._decide(experiment, experiment.key, left), strict=True))
+            for one, record in pairs:
+                if isinstance(record, Exception) and one.request.decision_id is None:
+                    set_answer(one, record)  # with a client's id, it may be a retry of a request that was valid
+            pairs = [pair for pair in pairs if not pair[0].answer.done()]
+            if not pairs:
+                return
             try:
-                results = await self.writer.append_all(requests)
+                results = await self.writer.append_all([build_append_request(experiment.name, *pair) for pair in pairs])
             except StoreUnavailable as error:
-                why = str(error)
+                left, why = [one for one, _ in pairs], str(error)
                 break
             self.learner.wake()
-            stale = []
-            for one, record, result in zip(left, records, results, strict=True):
+            left = []
+            for (one, record), result in zip(pairs, results, strict=True):
                 if result.status == STALE and isinstance(record, DecisionRecord):
-                    stale.append(one)
+                    left.append(one)
                 else:
                     set_answer(one, self._build_answer(experiment, one, record, result))
-            left = stale
             if not left:
                 return
             await asyncio.to_thread(self.refresh)
@@ -268,11 +270,8 @@ class DecisionServer(Experiments):
     def figures(self, name: str) -> dict[str, Any]:
         """Return the figures of an experiment, counted from its log, with its current controls."""
         experiment, everywhere = self.experiment(name), self.everywhere.killed
-        snapshot, killed, statistics = (
-            experiment.policy_snapshot,
-            everywhere or experiment.killed,
-            self.statistics_updater.get_statistics(name),
-        )
+        snapshot, killed = experiment.policy_snapshot, everywhere or experiment.killed
+        statistics = self.statistics_updater.get_statistics(name)
         findings = check_health(snapshot.policy, snapshot.state, snapshot.statistics)
         # invalid outcomes are rejected before they reach the log
         health = [one for one in findings if one.name != OUTCOMES]
@@ -319,7 +318,7 @@ class DecisionServer(Experiments):
             **body,
             "message": None if cause is None else cause.message,
             "outcome": self.store.answers(name, event.decision_index),
-            "description": describe_decision(experiment.problem, event, body),
+            "description": describe_decision(experiment.problem, event),
         }
 
 

@@ -17,7 +17,7 @@ from stagewise.agent.frames import LogRows, read_rows
 from stagewise.policies.problem import Problem
 from stagewise.problem.errors import ErrorCode, InvalidOutcome
 from stagewise.problem.formatting import format_count, safe_repr
-from stagewise.server.event_log import LOG, AppendRequest, Event, encode_canonical
+from stagewise.server.event_log import LOG, AppendRequest, encode_canonical
 from stagewise.server.messages import Text
 
 PART_ROWS = 1_000  # rows of one part
@@ -69,14 +69,14 @@ class OfflineLogPart(msgspec.Struct):
 
     def read(self, policy: Any) -> LogRows:
         """Return the rows as a policy learns them."""
-        digests = read_rows(policy, build_frame(self.action, self.context, self.values))
-        if digests is None:
-            raise InvalidOutcome(ErrorCode.LOG_EMPTY, "part {number} of an offline log has no rows", number=self.number)
-        return digests
+        rows = read_rows(policy, {"action": self.action, **self.context, **self.values})
+        if rows is None:
+            raise InvalidOutcome(ErrorCode.LOG_EMPTY, f"part {self.number} of an offline log has no rows")
+        return rows
 
 
 class OfflineLogSize(msgspec.Struct):
-    """The number of rows of a log."""
+    """The number of rows of a log, from any of its rows."""
 
     rows: int
 
@@ -121,18 +121,8 @@ def check_rows(problem: Problem, log: OfflineLog) -> None:
     """Reject rows that cannot be learned; once written they would block all learning."""
     count = len(log.actions)
     if not 0 < count <= MAX_LOG_ROWS:
-        raise InvalidOutcome(
-            ErrorCode.OUT_OF_RANGE,
-            "the log has {count}; an experiment learns 1 to {max_log_rows:,} of them",
-            count=format_count(count, "row"),
-            max_log_rows=MAX_LOG_ROWS,
-        )
-    read_rows(problem.policy(), build_frame(log.actions, log.context, log.values))
-
-
-def build_frame(actions: Any, context: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the columns as `agent.learn_frame` takes them."""
-    return {"action": actions, **context, **values}
+        raise InvalidOutcome.must_be(ErrorCode.OUT_OF_RANGE, "the number of rows", count, f"1 to {MAX_LOG_ROWS:,}")
+    read_rows(problem.policy(), {"action": log.actions, **log.context, **log.values})
 
 
 def build_append_requests(name: str, log: OfflineLog, actor: str, reason: str) -> tuple[bytes, list[AppendRequest]]:
@@ -160,11 +150,6 @@ def join_parts(parts: Sequence[OfflineLogPart]) -> OfflineLog:
         {name: [one for part in parts for one in part.context[name]] for name in parts[0].context},
         {name: [one for part in parts for one in part.values[name]] for name in parts[0].values},
     )
-
-
-def get_log_digest(first: Event) -> bytes:
-    """Return the digest of a log from its first part."""
-    return bytes.fromhex(DECODE_PART(first.body).log)
 
 
 def describe_log_conflict(name: str, rows: int, existing: bytes | None) -> str:

@@ -330,5 +330,3 @@ SUBTLE = (
 )  # fmt: skip
 # What else contradicts a fault that its own check can only note.
 ALSO = {faint_leak: "model_form"}
-# Faults of a size: as planted, and smaller ones.
-SIZES: dict[Any, tuple[float, ...]] = {drift_of_one_action: (3.0, 2.5), segment_over_its_limit: (6.0, 4.0)}

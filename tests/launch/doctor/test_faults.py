@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from tests.chance import allowed
-from tests.launch.doctor.jobs import ALSO, FAULTS, PROBLEM, SIZES, SUBTLE, clean
+from tests.launch.doctor.jobs import ALSO, FAULTS, PROBLEM, SUBTLE, clean
 
 import stagewise as sw
 from stagewise.launch.decision_log import Log
@@ -44,14 +44,6 @@ def test_a_planted_fault_is_found_by_its_check(plant, rows):
     assert found.remedy
 
 
-def test_what_does_not_matter_is_named():
-    frame = clean(2)
-    problem = next(plant for plant in FAULTS if plant.__name__ == "idle_number")(frame, 2)
-    found = run("features", frame, problem)
-    assert found.code is FindingCode.FEATURES_WITHOUT_EFFECT
-    assert "shoe_size" in found.details["names"]
-
-
 @pytest.mark.parametrize(("by", "verdict"), [(None, "ok"), ("country", "note")])
 def test_a_limit_that_holds_in_every_segment_takes_rows_in_every_segment(by, verdict):
     rows = 4000
@@ -87,24 +79,9 @@ def test_a_planted_fault_is_found_in_every_one_of_five_logs(plant):
         assert plant not in ALSO or found[ALSO[plant]].verdict == "contradicts"
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("plant", SIZES, ids=lambda plant: plant.__name__)
-def test_how_large_a_fault_must_be(plant):
-    name, verdict = FAULTS[plant]
-    counts = []
-    for times in SIZES[plant]:
-        logs = [(clean(seed), seed) for seed in range(20, 40)]
-        asked = [(frame, plant(frame, seed, times)) for frame, seed in logs]
-        found = [run(name, frame, problem) for frame, problem in asked]
-        counts.append(sum(one.verdict == verdict for one in found))
-        print(f"{plant.__name__}, {times:g} times: found in {counts[-1]} of 20 logs")  # pytest -rP
-    assert counts[0] == max(counts)
-    assert counts[0] >= 18
-
-
 @pytest.mark.long
 @pytest.mark.parametrize(
-    ("logs", "rows"), [pytest.param(10, 8_000, id="few"), pytest.param(200, 50_000, id="many", marks=pytest.mark.slow)]
+    ("logs", "rows"), [pytest.param(6, 8_000, id="few"), pytest.param(200, 50_000, id="many", marks=pytest.mark.slow)]
 )
 def test_logs_without_a_fault_raise_no_alarm(logs, rows):
     alarms, noted = [], []

@@ -137,4 +137,4 @@ def test_a_proposal_is_held_against_all_rows_and_its_safe_rate_against_those_it_
     assert found["declared_safe"].verdict == "contradicts"
     assert found["declared_safe"].in_holdout
     assert found.log.rows == rows
-    assert sw.doctor(frame, limits={"opt_out": 0.05}, fraction=None)["drift"].verdict == "contradicts"
+    assert sw.doctor(frame, limits={"opt_out": 0.05}, proposal_fraction=None)["drift"].verdict == "contradicts"

@@ -18,7 +18,7 @@ from tests.launch.evaluation.worlds import (
 import stagewise as sw
 from stagewise.launch.evaluation.estimators import SignalRows, estimate_snips
 from stagewise.launch.evaluation.propensities import Weights
-from stagewise.launch.statistics import boundary, compute_sequence
+from stagewise.launch.statistics import compute_sequence
 
 LOGS, DELTA = 1000, 0.1
 CANDIDATE = np.array([0.0, 0.3, 0.7])
@@ -59,12 +59,6 @@ def test_a_radius_that_is_too_small_is_found():
     assert min(ever_missed(shrink=0.4)) > allowed(LOGS, DELTA)
 
 
-def test_the_boundary_is_not_much_larger_than_it_needs_to_be():
-    """At a tenth of the level intervals are wider by less than a half: the level is what makes them wide."""
-    wide, narrow = boundary(np.array([50.0]), 0.005)[0], boundary(np.array([50.0]), 0.05)[0]
-    assert 1.1 < wide / narrow < 1.5
-
-
 def covered(logs, rows, make, **told):
     """Return how often each estimator's interval misses, by signal, in logs that go through the front door."""
     rng, counts, declared = np.random.default_rng(20261120), {}, problem()
@@ -102,7 +96,7 @@ def test_a_normal_approximation_covers_where_the_log_is_large():
 @pytest.mark.parametrize(("least", "rows"), [(0.0, 2000), (0.0025, 2000)])
 def test_what_could_have_been_drawn_is_not_read_off_what_was(names, least, rows):
     """Only `propensity`; one user in ten is never or hardly ever offered what costs there 1: twice what is allowed."""
-    rng, logs = np.random.default_rng(20261121), 15
+    rng, logs = np.random.default_rng(20261121), 8
     declared = problem(actions=list(names), limits={"opt_out": sw.Limit(0.5 * FRAIL_TRUTH, safe=0.0)})
     missed, kept = {"ips": 0, "dr": 0}, 0
     for _ in range(logs):

@@ -45,14 +45,14 @@ def test_the_export_of_a_desk(exported: Path) -> None:
     told = of_the_desk(actions=["nothing", "offer", "sale"])
     log = Log.of(exported, told)
     shown = np.array([bool(value) for value in log.arrays["shown"].tolist()])
-    found = sw.evaluate(exported, told, "nothing", now=time.time() + 2 * WEEK)
+    found = sw.evaluate(exported, told, "nothing", as_of=time.time() + 2 * WEEK)
     assert found.rows == shown.sum() < log.rows
     assert found["opt_out"]["ips"].rows == found.rows
     clicks, done = log.values[shown, 0], log.actions[shown] == 0
     known = ~np.isnan(clicks)
     weights = np.where(done, 1.0 / log.propensities[shown], 0.0)
     assert found["click"]["ips"].value == pytest.approx((weights * clicks)[known].mean())
-    offers = sw.evaluate(exported, told, "offer", now=time.time() + 2 * WEEK)
+    offers = sw.evaluate(exported, told, "offer", as_of=time.time() + 2 * WEEK)
     assert offers.candidate.support.by_action["offer"] == pytest.approx((log.probabilities[shown, 1] == 0.0).mean())
     assert offers["click"]["ips"].value is None
     early = sw.evaluate(exported, told, "nothing")
@@ -123,7 +123,7 @@ def test_windows_on_the_command_line(tmp_path: Path) -> None:
         ("1970-01-01T01:29:00Z", "30 rows are left out"),
         ("1970-01-02T01:29:00+00:00", None),
     ):
-        words = called(*told, "--now", now)[1]
+        words = called(*told, "--as-of", now)[1]
         assert left_out in words if left_out else "left out" not in words
     for now in ("noon", "1970-01-02T01:29"):
-        assert called(*told, "--now", now)[0] == 2
+        assert called(*told, "--as-of", now)[0] == 2

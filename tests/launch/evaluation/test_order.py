@@ -128,13 +128,6 @@ def test_rows_that_are_alike_are_spread_by_the_lot() -> None:
     assert sorted(shuffle_rows(hash_rows(log, None))) == list(range(1000))
 
 
-def test_another_row_is_another_lot() -> None:
-    frame = drawn(np.random.default_rng(4), 300)
-    other = {**frame, "click": np.append(1.0 - frame["click"][0], frame["click"][1:])}
-    first, second = (shuffle_rows(hash_rows(Log.of(each, problem()), None)) for each in (frame, other))
-    assert np.count_nonzero(first == second) < 15
-
-
 def test_distinct_times_are_the_order() -> None:
     frame = drawn(np.random.default_rng(5), 300) | {"at": np.random.default_rng(6).permutation(300)}
     log = Log.of(frame, problem())
@@ -178,17 +171,8 @@ def test_without_times_a_log_that_may_have_adapted_is_judged_by_ips() -> None:
 
 
 @pytest.mark.long
-def test_a_picture_says_where_rows_stand_in_no_known_order() -> None:
-    frame = adapted(np.random.default_rng(8), 200)
-    for each, words in ((frame, "interval by number of rows"), (untimed(frame), "rows have no known order")):
-        figure = sw.evaluate(each, problem(), "offer").plot()
-        titles = [axes.get_title(loc="left") + axes.get_title() for axes in figure.axes]
-        assert sum(words in title for title in titles) == 2
-
-
-@pytest.mark.long
 def test_without_times_intervals_by_ips_cover_in_logs_that_adapted() -> None:
-    rng, logs, missed = np.random.default_rng(9), 40, 0
+    rng, logs, missed = np.random.default_rng(9), 20, 0
     for _ in range(logs):
         frame = untimed(adapted(rng, 300))
         order = np.lexsort((-frame["opt_out"], -frame["click"]))

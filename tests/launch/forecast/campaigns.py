@@ -111,7 +111,7 @@ def covered(campaigns: int, kind: str, rows: int, days: int, users: int, runs: i
     for seed in range(first, first + campaigns):
         truth = Truth(kind, seed)
         log = truth.log(rows)
-        told = forecast(log, truth.problem, days=days, users=users, runs=runs, seed=seed, progress=False)
+        told = forecast(log, truth.problem, days=days, users_per_day=users, runs=runs, seed=seed, progress=False)
         seen = happened(truth, log, Horizon(days, users, 2**40 + seed))
         counts.update({name: int(inside) for name, inside in find_covered(told, seen).items()})
     return counts

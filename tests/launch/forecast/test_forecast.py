@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.launch.forecast.campaigns import Truth, covered
+from tests.launch.forecast.campaigns import covered
 from tests.problem.refusal import refused
 
 import stagewise as sw
@@ -26,7 +26,7 @@ PROBLEM = sw.Problem(
     reward=sw.Reward("click"),
     limits={"opt_out": sw.Limit(0.2, safe=0.1), "complaint": sw.Limit(0.3, safe=0.2, by="country")},
 )
-SIZE: dict[str, Any] = {"days": 3, "users": 4, "runs": 38, "progress": False}
+SIZE: dict[str, Any] = {"days": 3, "users_per_day": 4, "runs": 38, "progress": False}
 
 
 def log(rows: int = 240, **changed: Any) -> dict[str, Any]:
@@ -196,7 +196,7 @@ def test_rows_whose_window_is_still_open_are_left_out_as_evaluate_does() -> None
         note = next(note for note in notes if note.code is NoteCode.ROWS_WITH_OPEN_WINDOWS)
         assert note.details == {"name": "opt_out", "count": 2000 - closed.sum(), "window": "7d"}
     assert found.users_per_day == pytest.approx(200.0, rel=0.01)  # users came also while windows were open
-    assert ForecastLog.of(told, problem, now=told["at"].max() + 7 * 86400.0).log.rows == 2000
+    assert ForecastLog.of(told, problem, as_of=told["at"].max() + 7 * 86400.0).log.rows == 2000
 
 
 def test_a_log_whose_windows_are_all_open_is_refused() -> None:
@@ -225,14 +225,14 @@ def test_users_a_day_come_from_the_times_and_half_is_the_later() -> None:
         ({}, {"limits": {"opt_out": list(np.linspace(0.1, 0.3, 40))}}, ErrorCode.TOO_LARGE),
         ({"age": [200.0] * 240}, {}, ErrorCode.INVALID_ROW),
         ({"action": ["ofer"] * 240}, {}, ErrorCode.LOG_EMPTY),
-        ({}, {"users": None}, ErrorCode.COLUMN_MISSING),
-        ({"at": np.arange(240.0)}, {"users": None}, ErrorCode.LOG_TOO_SHORT),
+        ({}, {"users_per_day": None}, ErrorCode.COLUMN_MISSING),
+        ({"at": np.arange(240.0)}, {"users_per_day": None}, ErrorCode.LOG_TOO_SHORT),
         ({}, {"runs": 37}, ErrorCode.OUT_OF_RANGE),
         ({}, {"days": 0}, ErrorCode.OUT_OF_RANGE),
-        ({}, {"users": -1}, ErrorCode.OUT_OF_RANGE),
+        ({}, {"users_per_day": -1}, ErrorCode.OUT_OF_RANGE),
         ({}, {"warm_start": "later"}, ErrorCode.INVALID_CHOICE),
         ({}, {"warm_start": "half"}, ErrorCode.COLUMN_MISSING),
-        ({}, {"users": 1e7, "days": 3650, "runs": 100_000}, ErrorCode.TOO_LARGE),
+        ({}, {"users_per_day": 1e7, "days": 3650, "runs": 100_000}, ErrorCode.TOO_LARGE),
     ],
 )
 def test_invalid_arguments_are_rejected(changed: Any, arguments: Any, code: ErrorCode) -> None:
@@ -277,11 +277,3 @@ def test_bands_of_few_small_campaigns_hold_what_happens(kind: str) -> None:
 def test_bands_hold_what_happens_in_at_least_85_of_100_campaigns(kind: str) -> None:
     counts = covered(100, kind, rows=3000, days=10, users=100, runs=100, first=1000)
     assert min(counts.values()) >= 85, counts
-
-
-def test_a_log_is_made_as_its_world_says() -> None:
-    truth = Truth("amounts", 3)
-    made = truth.log(4000)
-    assert made["spend"].max() <= 5.0
-    today = made["action"] == "today"
-    assert made["spend"][today].mean() / 5.0 == pytest.approx(truth.table[0][:, 0].mean(), abs=0.02)

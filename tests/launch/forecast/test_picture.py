@@ -1,15 +1,13 @@
 """The picture of a forecast: what stands where, and that long names neither leave it nor cover each other."""
 
 from itertools import combinations
-from typing import Any
 
-import numpy as np
 import pytest
-from tests.launch.forecast.test_forecast import PROBLEM, SIZE, log
+from tests.launch.forecast.test_forecast import SIZE, log
 
 import stagewise as sw
 from stagewise.launch.forecast.forecast import Forecast
-from stagewise.launch.forecast.forecast_report import describe_costs, plot_forecast
+from stagewise.launch.forecast.forecast_report import plot_forecast
 
 LONG, WORDS = "nothing at all, as we have always done it", "click-through from the mobile application"
 COST, LEAST = "opt_out_within_seven_days_of_the_message", "satisfaction"
@@ -42,32 +40,3 @@ def test_long_names_stay_in_the_picture_and_off_each_other(long: Forecast, most:
     assert all(whole.x0 <= box.x0 and box.x1 <= whole.x1 and whole.y0 <= box.y0 for box in boxes)
     everything = [*boxes, *(axes.bbox for axes in figure.axes)]
     assert not any(one.overlaps(other) for one, other in combinations(everything, 2))
-
-
-def test_what_is_expected_is_drawn_against_the_limit_and_what_is_counted_lightly() -> None:
-    found = sw.forecast(log(), PROBLEM, **SIZE)
-    axes: Any = found.plot().axes[1]
-    assert np.array_equal(axes.lines[0].get_ydata(), found.declared.expected_costs["opt_out"].middle)
-    assert [text.get_text() for text in axes.get_legend().get_texts()] == [
-        "expected, which is limited, 90 %",
-        "observed in a day, 90 %",
-    ]
-    expected, observed = axes.collections
-    assert observed.get_alpha() < expected.get_alpha()
-    assert observed.get_label() == "observed in a day, 90 %"
-
-
-@pytest.mark.long
-def test_words_say_what_is_expected_and_what_a_day_may_count(long: Forecast) -> None:
-    case = long.declared
-    at_most, at_least = describe_costs(long)
-    assert (
-        f"expected at most {case.expected_costs[COST].high.max():.4g} on any day, with the limit {COST} ≤ 0.2"
-        in at_most
-    )
-    assert f"have up to {case.costs[COST].high.max():.4g} " in at_most
-    assert (
-        f"expected at least {case.expected_costs[LEAST].low.min():.4g} on any day, with the limit {LEAST} ≥ 0.5"
-        in at_least
-    )
-    assert f"have as little as {case.costs[LEAST].low.min():.4g} " in at_least

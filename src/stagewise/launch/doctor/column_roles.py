@@ -65,8 +65,7 @@ def assign_roles(
     if twice is not None:
         raise InvalidOutcome(
             ErrorCode.DUPLICATE_NAME,
-            "the column {twice} has two roles; action, reward and each limit need different columns",
-            twice=safe_repr(twice),
+            f"the column {safe_repr(twice)} has two roles; action, reward and each limit need different columns",
         )
     actions = list_actions(named[action_column], action_column)
     safe_action = find_safe_action(actions, safe, guessed)
@@ -96,12 +95,8 @@ def list_actions(column: npt.NDArray[Any], name: str) -> list[str]:
     if not 2 <= len(actions) <= most:
         raise InvalidOutcome(
             ErrorCode.COLUMN_AMBIGUOUS,
-            "the column {column} has {count:,} actions in {rows:,} rows; a proposal takes 2 to {most:,}; if another "
-            "column holds the action, give action='...' or --action",
-            column=safe_repr(name),
-            count=len(actions),
-            rows=rows,
-            most=most,
+            f"the column {safe_repr(name)} has {len(actions):,} actions in {rows:,} rows; a proposal takes 2 to "
+            f"{most:,}; if another column holds the action, give action='...' or --action",
         )
     return actions
 
@@ -112,20 +107,16 @@ def find_column(named: Mapping[str, Any], given: Any, usual_names: Sequence[str]
         if not isinstance(given, str) or given not in named:
             raise InvalidOutcome(
                 ErrorCode.COLUMN_MISSING,
-                "{what} is {given}, which is not a column of the log{given_2}; its columns are {named}",
-                what=what,
-                given=safe_repr(given),
-                given_2=suggest_column(given, list(named)),
-                named=safe_repr(list(named)),
+                f"{what} is {safe_repr(given)}, which is not a column of the "
+                f"log{suggest_column(given, list(named))}; its columns are {safe_repr(list(named))}",
             )
         return given
     found = next((name for word in usual_names for name in named if name.lower() == word), None)
     if found is None:
         raise InvalidOutcome(
             ErrorCode.COLUMN_AMBIGUOUS,
-            "the {what} column is not recognized by its name among {named}; give {what}='...', or --{what} ...",
-            what=what,
-            named=safe_repr(list(named)),
+            f"the {what} column is not recognized by its name among {safe_repr(list(named))}; give {what}='...', or "
+            f"--{what} ...",
         )
     guessed.append(f"{what} {found!r}")
     return found
@@ -138,9 +129,8 @@ def find_limits(named: Mapping[str, Any], given: Any, guessed: list[str]) -> dic
         if not found:
             raise InvalidOutcome(
                 ErrorCode.COLUMN_AMBIGUOUS,
-                "no cost column is recognized by its name among {named}; give limits={{'opt_out': "
-                "0.02}}, or --limit opt_out=0.02",
-                named=safe_repr(list(named)),
+                f"no cost column is recognized by its name among {safe_repr(list(named))}; give limits={{'opt_out': "
+                "0.02}, or --limit opt_out=0.02",
             )
         guessed.append(f"limits on {join_names(found)}")
         return found

@@ -64,9 +64,9 @@ def doctor(
     limits: Sequence[str] | Mapping[str, float | None] | None = None,
     safe: str | None = None,
     delta: float = 0.05,
-    fraction: float | None = DEFAULT_FRACTION,
+    proposal_fraction: float | None = DEFAULT_FRACTION,
     alpha: float = ALPHA,
-    accept: Sequence[str] = (),
+    ignore_checks: Sequence[str] = (),
 ) -> LogReport:
     """Check a problem against a log, or propose a problem from a log (docs/how-to/check-a-log.md).
 
@@ -79,10 +79,10 @@ def doctor(
         limits: For a proposal, the columns that have limits, with the limits where they are known.
         safe: For a proposal, the action in use today.
         delta: The probability of failure that a proposal may have in all.
-        fraction: The share of rows that a proposal is chosen from; the others are the holdout, to learn from. None
-            uses all rows for both, and pays for that out of delta.
+        proposal_fraction: The share of rows that a proposal is chosen from; the others are the holdout, to learn from.
+            None uses all rows for both, and pays for that out of delta.
         alpha: The probability that a log without a fault contradicts any test.
-        accept: Names of checks whose contradictions become notes.
+        ignore_checks: Names of checks whose contradictions become notes.
 
     Returns:
         The findings, and the proposal if no problem was given.
@@ -106,7 +106,7 @@ def doctor(
         (True, 'contradicts')
     """
     alpha = check_probability(alpha, "alpha")
-    accepted = parse_accepted(accept)
+    accepted = parse_ignored(ignore_checks)
     mapping = {} if columns is None else check_mapping(columns, "columns", InvalidOutcome)
     if problem is not None:
         if any(given is not None for given in (action, reward, limits, safe)):
@@ -119,7 +119,7 @@ def doctor(
     if check_probability(delta, "delta") >= 0.5:
         rule = "below 0.5: it is the probability of failure, so 95 % confidence is 0.05"
         raise InvalidProblem.must_be(ErrorCode.OUT_OF_RANGE, "delta", delta, rule)
-    share, table = check_fraction(fraction), read_table(log)
+    share, table = check_fraction(proposal_fraction), read_table(log)
     arrays = {name: get_column(table, name, "the log") for name in list_column_names(table, InvalidFile)}
     sizes = {array.size for array in arrays.values()}
     if len(sizes) != 1 or not max(sizes):
@@ -173,14 +173,14 @@ def run_checks(profile: LogProfile, alpha: float, holdout: LogProfile | None = N
         yield select_most_severe(check.run(profile, 0.5 * share if on_both else share))
 
 
-def parse_accepted(value: Any) -> list[str]:
-    """Return the names of accepted checks."""
+def parse_ignored(value: Any) -> list[str]:
+    """Return the names of ignored checks."""
     names = [str(name) for name in CheckName]
     if isinstance(value, str) or not is_listing(value):
         rule = f"a list of checks, chosen from {', '.join(names)}"
-        raise InvalidOutcome.must_be(ErrorCode.WRONG_TYPE, "accept", value, rule)
-    given = list_entries(value, "accept", InvalidOutcome)
+        raise InvalidOutcome.must_be(ErrorCode.WRONG_TYPE, "ignore_checks", value, rule)
+    given = list_entries(value, "ignore_checks", InvalidOutcome)
     for name in given:
         if not isinstance(name, str) or name not in names:
-            raise InvalidOutcome.must_be_one_of(ErrorCode.UNKNOWN_NAME, "a check in accept", name, names)
+            raise InvalidOutcome.must_be_one_of(ErrorCode.UNKNOWN_NAME, "a check in ignore_checks", name, names)
     return given

@@ -1,18 +1,17 @@
 """The codes of the doctor's findings, and for each its check, its usual verdict, its sentence and its remedy."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from enum import StrEnum
-from string import Formatter
-from types import SimpleNamespace
 from typing import Any, NamedTuple
 
+from stagewise.launch.message_format import MessageFormatter, Phrase, choose, format_number, read_lines
 from stagewise.problem.formatting import format_count, join_names, safe_repr, suggest_name
 
 TIME_SCALES = {1e3: "milliseconds", 1e6: "microseconds", 1e9: "nanoseconds"}
 
 
 class CheckName(StrEnum):
-    """The checks of `doctor`, in the order of its report; `accept` takes these names."""
+    """The checks of `doctor`, in the order of its report; `ignore_checks` takes these names."""
 
     ACTIONS = "actions"  # every logged action is in the problem
     RANGES = "ranges"  # every number is in its declared range
@@ -228,7 +227,7 @@ loose_limits
 ok limits_can_bind: every limit could bind
 contradicts limit_never_binds: {name!r} of every action is certainly at {side} {bound:number}, and its limit is
     {limit:number}, so it can never bind
-    -> check its units; if the limit is only for monitoring, accept it (accept=['loose_limits'])
+    -> check its units; if the limit is only for monitoring, ignore it (ignore_checks=['loose_limits'])
 
 leakage
 ok no_leakage: no number about users predicts outcomes suspiciously well
@@ -278,43 +277,6 @@ note mean_drifted_by_row: {drift}, by the order of its rows -> name the column o
 """
 
 
-def format_number(value: float) -> str:
-    """Return a number for a sentence.
-
-    >>> format_number(0.0213456), format_number(1234567.0), format_number(50.0)
-    ('0.0213', '1,234,567', '50')
-    """
-    return f"{value:,.0f}" if abs(value) >= 1000.0 else f"{value:.3g}"
-
-
-class FindingFormatter(Formatter):
-    """Formats templates: a field is a detail, or else a phrase."""
-
-    def get_value(self, key: Any, args: Any, kwargs: Mapping[str, Any]) -> Any:
-        """Return a detail, or the text of a phrase."""
-        if key in kwargs:
-            return kwargs[key]
-        phrase = PHRASES[key]
-        return self.make_text(phrase, kwargs) if isinstance(phrase, str) else phrase(SimpleNamespace(**kwargs))
-
-    def format_field(self, value: Any, format_spec: str) -> str:
-        """Return one field as text."""
-        if format_spec == "number":
-            return format_number(value)
-        return join_names(value) if format_spec == "names" else format(value, format_spec)
-
-    def make_text(self, template: str, details: Mapping[str, Any]) -> str:
-        """Return the text of a template."""
-        return self.vformat(template, (), details)
-
-
-FORMATTER = FindingFormatter()
-
-
-def choose(first: Any, text: str = "more", otherwise: str = "less") -> str:
-    return text if first else otherwise
-
-
 def describe_chance(d: Any) -> str:
     return f"chance alone does this in at most 1 of {format_number(1.0 / d.p_value)} logs"
 
@@ -362,7 +324,7 @@ MISSING_PATTERNS: dict[MissingPattern, Callable[[Any], str]] = {
 
 
 # Parts of sentences: templates of the details, or functions of them.
-PHRASES: dict[str, str | Callable[[Any], str]] = {
+PHRASES: dict[str, Phrase] = {
     "and_others": lambda d: f", and {d.other_cells} more have too few" if d.other_cells else "",
     "as_fraction": lambda d: "; 25 percent are 0.25" if 1.0 < d.example <= 100.0 else "",
     "begin_and_end": lambda d: choose(
@@ -449,8 +411,8 @@ PHRASES: dict[str, str | Callable[[Any], str]] = {
 def parse_table(table: str) -> dict[FindingCode, FindingMessage]:
     """Return the messages of the table."""
     messages = {}
-    for section in table.strip().replace("\n    ", " ").split("\n\n"):
-        check, *lines = section.split("\n")
+    for section in table.split("\n\n"):
+        check, *lines = read_lines(section)
         for line in lines:
             head, text = line.split(": ", 1)
             verdict, code = head.split()
@@ -460,3 +422,4 @@ def parse_table(table: str) -> dict[FindingCode, FindingMessage]:
 
 
 MESSAGES = parse_table(TABLE)
+FORMATTER = MessageFormatter(PHRASES)

@@ -381,15 +381,11 @@ class Split:
 
 
 def check_fraction(value: Any) -> float:
-    """Return the share of selection rows; None: all rows.
-
-    >>> check_fraction(0.5), check_fraction(None)
-    (0.5, 1.0)
-    """
+    """Return the share of selection rows; None: all rows."""
     if value is None:
         return 1.0
-    fraction = check_number(value, "fraction", InvalidOutcome)
+    fraction = check_number(value, "proposal_fraction", InvalidOutcome)
     if not 0.05 <= fraction <= 0.95:
         rule = "from 0.05 to 0.95, the share of rows that propose the problem, or None for no holdout"
-        raise InvalidOutcome.must_be(ErrorCode.OUT_OF_RANGE, "fraction", fraction, rule)
+        raise InvalidOutcome.must_be(ErrorCode.OUT_OF_RANGE, "proposal_fraction", fraction, rule)
     return fraction

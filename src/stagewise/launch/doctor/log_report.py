@@ -9,9 +9,10 @@ import numpy as np
 from stagewise.files.tables import format_table
 from stagewise.launch.decision_log import Log
 from stagewise.launch.doctor.finding import Finding
-from stagewise.launch.doctor.finding_messages import CheckName, FindingVerdict, format_number
+from stagewise.launch.doctor.finding_messages import CheckName, FindingVerdict
 from stagewise.launch.doctor.log_profile import DECILES, Cost, LogProfile, Signal, assign_deciles
 from stagewise.launch.doctor.problem_proposal import Proposal, format_toml
+from stagewise.launch.message_format import format_number
 from stagewise.launch.statistics import KL_INTERVAL
 from stagewise.policies.problem import Problem
 from stagewise.problem.checks import check_choice
@@ -121,10 +122,6 @@ class LogReport:
             InvalidFile: The suffix is another one.
         """
         return format_table(self.holdout.arrays, suffix)
-
-    def holdout_to_csv(self) -> str:
-        """Return the holdout rows as CSV."""
-        return self.format_holdout(".csv").decode()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as JSON values.

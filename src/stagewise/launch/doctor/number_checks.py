@@ -14,9 +14,10 @@ from scipy.special import chdtrc  # type: ignore[import-untyped]
 
 from stagewise.engine.compile import Flags, Floats, Ints
 from stagewise.launch.doctor.finding import Finding
-from stagewise.launch.doctor.finding_messages import FORMATTER, FindingCode, format_number
+from stagewise.launch.doctor.finding_messages import FORMATTER, FindingCode
 from stagewise.launch.doctor.log_profile import DECILES, LogProfile, Signal, assign_deciles
 from stagewise.launch.doctor.rate_checks import SELECTION_LEVEL
+from stagewise.launch.message_format import format_number
 from stagewise.launch.statistics import (
     KL_INTERVAL,
     bennett_bound,
@@ -234,14 +235,11 @@ def check_linear_signal(signal: Signal, alpha: float) -> Iterator[Finding]:
     misfits = [*score_products(signal, scale), *score_deciles(signal, scale)]
     worst = min(misfits, key=lambda misfit: misfit.p_value, default=None)
     if worst is not None and worst.p_value * len(misfits) <= alpha:
-        yield Finding.of(
-            FindingCode.NOT_LINEAR if worst.relative_effect >= MIN_RELATIVE_EFFECT else FindingCode.SLIGHTLY_NOT_LINEAR,
-            name=signal.name,
-            action=worst.action,
-            numbers=None if worst.numbers is None else list(worst.numbers),
-            decile=worst.decile,
-            effect=worst.relative_effect,
-        )
+        certain = worst.relative_effect >= MIN_RELATIVE_EFFECT
+        numbers = None if worst.numbers is None else list(worst.numbers)
+        details = {"name": signal.name, "action": worst.action, "numbers": numbers, "decile": worst.decile}
+        code = FindingCode.NOT_LINEAR if certain else FindingCode.SLIGHTLY_NOT_LINEAR
+        yield Finding.of(code, **details, effect=worst.relative_effect)
 
 
 def score_products(signal: Signal, scale: float) -> Iterator[Misfit]:

@@ -15,7 +15,7 @@ from stagewise.engine.compile import Floats, Ints
 from stagewise.launch.decision_log import Log, to_text
 from stagewise.launch.doctor.column_roles import OF_ACTION, Roles
 from stagewise.launch.doctor.finding import Finding, select_most_severe
-from stagewise.launch.doctor.finding_messages import FindingCode, FindingVerdict, format_number
+from stagewise.launch.doctor.finding_messages import FindingCode, FindingVerdict
 from stagewise.launch.doctor.log_profile import Cost, Groups, LogProfile, Split, get_threshold
 from stagewise.launch.doctor.number_checks import (
     describe_leak,
@@ -32,6 +32,7 @@ from stagewise.launch.doctor.rate_checks import (
     find_extreme_segment,
     find_text_columns,
 )
+from stagewise.launch.message_format import format_number
 from stagewise.policies.problem import RESERVED_NAMES, Problem
 from stagewise.problem.errors import ErrorCode, InvalidOutcome
 from stagewise.problem.formatting import join_names
@@ -143,8 +144,7 @@ def get_outcome_range(roles: Roles, column: str, split: Split) -> tuple[float, f
     if not known.size or np.abs(known).max() > MAX_MAGNITUDE:
         raise InvalidOutcome(
             ErrorCode.LOG_EMPTY,
-            "the column {column!r} has no outcomes, so no range can be proposed for it",
-            column=column,
+            f"the column {column!r} has no outcomes, so no range can be proposed for it",
         )
     low, high = float(known.min()), float(known.max())
     observed = f"{format_number(low)} to {format_number(high)}"
@@ -169,24 +169,12 @@ def propose_range(known: Floats) -> tuple[float, float]:
     if low >= -1.0 and high <= 1.0:
         return (0.0 if low >= 0.0 else -1.0), 1.0
     room = PADDING * (high - low)
-    step = choose_step(high - low + 2.0 * room)
-    bottom, top = step * math.floor((low - room) / step), step * math.ceil((high + room) / step)
-    return (0.0 if low >= 0.0 > bottom else clean_digits(bottom)), clean_digits(top)
-
-
-def clean_digits(value: float) -> float:
-    """Return a number without rounding noise: three times .1 is .3."""
-    return float(f"{value:.12g}") + 0.0
-
-
-def choose_step(span: float) -> float:
-    """Return 1, 2 or 5 times a power of ten, so that a span has ten to twenty-five steps.
-
-    >>> choose_step(97.0), choose_step(0.3)
-    (5.0, 0.02)
-    """
+    span = high - low + 2.0 * room
     power = 10.0 ** math.floor(math.log10(max(span, 1e-300) / 10.0))
-    return next(power * step for step in (1.0, 2.0, 5.0, 10.0) if span <= 25.0 * power * step)
+    step = next(power * each for each in (1.0, 2.0, 5.0, 10.0) if span <= 25.0 * power * each)  # ten to 25 steps
+    ends = step * math.floor((low - room) / step), step * math.ceil((high + room) / step)
+    bottom, top = (float(f"{end:.12g}") + 0.0 for end in ends)  # without rounding noise: three times .1 is .3
+    return (0.0 if low >= 0.0 > bottom else bottom), top
 
 
 def round_up(value: float, digits: int = 2) -> float:
@@ -254,21 +242,12 @@ def find_divisions(
 
 
 def is_determined_by_action(groups: Ints, actions: Ints) -> bool:
-    """Say whether all rows of every action are in one group, so the column describes the action.
-
-    >>> actions = np.array([0, 0, 1])
-    >>> is_determined_by_action(np.array([0, 0, 1]), actions), is_determined_by_action(np.array([0, 1, 1]), actions)
-    (True, False)
-    """
+    """Say whether all rows of every action are in one group, so the column describes the action."""
     return len(np.unique(np.column_stack([actions, groups]), axis=0)) == len(np.unique(actions))
 
 
 def has_enough_rows(groups: Ints, actions: int) -> bool:
-    """Say whether nearly all rows are in groups with enough rows for every action.
-
-    >>> has_enough_rows(np.zeros(30, dtype=np.int64), 3), has_enough_rows(np.arange(30), 3)
-    (True, False)
-    """
+    """Say whether nearly all rows are in groups with enough rows for every action."""
     sizes = np.bincount(groups)
     return bool(sizes[sizes >= ROWS_PER_CELL * actions].sum() >= MIN_COVERED_SHARE * groups.size)
 
@@ -516,25 +495,14 @@ def format_range(signal: Reward | Limit, why: str) -> list[str]:
 
 
 def to_toml_key(name: str) -> str:
-    """Return a name as a TOML key.
-
-    >>> to_toml_key("opt_out"), to_toml_key("opt out")
-    ('opt_out', '"opt out"')
-    """
     return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else to_toml_text(name)
 
 
 def to_toml_text(value: str) -> str:
-    """Return a text as a TOML string."""
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def to_toml_number(value: Any) -> str:
-    """Return a number in TOML.
-
-    >>> to_toml_number(0.02), to_toml_number(100.0), to_toml_number(1e-05)
-    ('0.02', '100', '1e-05')
-    """
     return repr(int(value)) if float(value).is_integer() and abs(value) < 1e15 else repr(float(value))
 
 

@@ -78,18 +78,15 @@ def check_safe_action(profile: LogProfile, alpha: float) -> Iterator[Finding]:
             rates = [(SafeRate(None, overall), True)] * bool(overall.rows) + rates
         for (segment, rate), all_segments in rates:
             if cost.is_broken(rate):
-                yield Finding.of(
-                    FindingCode.SAFE_ACTION_OVER_LIMIT,
-                    name=cost.name,
-                    action=profile.log.problem.safe,
-                    column=cost.by,
-                    segment=segment,
-                    all_segments=all_segments,
-                    mean=rate.mean,
-                    bound=rate.high if cost.at_least else rate.low,
-                    limit=cost.threshold,
-                    at_least=cost.at_least,
-                )
+                details: dict[str, Any] = {
+                    "name": cost.name,
+                    "action": profile.log.problem.safe,
+                    "column": cost.by,
+                    "segment": segment,
+                }
+                details |= {"mean": rate.mean, "limit": cost.threshold, "at_least": cost.at_least}
+                details |= {"all_segments": all_segments, "bound": rate.high if cost.at_least else rate.low}
+                yield Finding.of(FindingCode.SAFE_ACTION_OVER_LIMIT, **details)
     yield Finding.of(FindingCode.SAFE_ACTION_NOT_OVER_LIMIT, action=profile.log.problem.safe)
 
 
@@ -103,19 +100,15 @@ def check_declared_safe(profile: LogProfile, alpha: float) -> Iterator[Finding]:
         at_least = not isinstance(signal, Cost) or signal.at_least
         for segment, rate in estimate_safe_rates(signal, alpha / len(profile.signals)):
             if (rate.high < declared) if at_least else (rate.low > declared):
-                yield Finding.of(
-                    FindingCode.SAFE_MEAN_CONTRADICTED,
-                    name=signal.name,
-                    action=problem.safe,
-                    column=signal.by,
-                    segment=segment,
-                    at_least=at_least,
-                    declared=declared,
-                    mean=rate.mean,
-                    low=rate.low,
-                    high=rate.high,
-                    bound=rate.low if at_least else rate.high,
-                )
+                details: dict[str, Any] = {
+                    "name": signal.name,
+                    "action": problem.safe,
+                    "column": signal.by,
+                    "segment": segment,
+                }
+                details |= {"at_least": at_least, "declared": declared, "bound": rate.low if at_least else rate.high}
+                details |= {"mean": rate.mean, "low": rate.low, "high": rate.high}
+                yield Finding.of(FindingCode.SAFE_MEAN_CONTRADICTED, **details)
     yield Finding.of(FindingCode.SAFE_MEANS_AGREE)
 
 

@@ -82,18 +82,10 @@ def check_range(
     if outside.any():
         extremes = values[outside]
         example = float(extremes[np.argmax(np.abs(extremes - 0.5 * (low + high)))])
-        yield Finding.of(
-            FindingCode.OUT_OF_RANGE,
-            name=name,
-            count=int(outside.sum()),
-            rows=values.size,
-            low=low,
-            high=high,
-            example=example,
-            percent=high == 1.0 and low == 0.0 and 1.0 < example <= 100.0,
-            swapped_with=swapped_with,
-            is_outcome=is_outcome,
-        )
+        percent = high == 1.0 and low == 0.0 and 1.0 < example <= 100.0
+        details = {"name": name, "count": int(outside.sum()), "rows": values.size, "low": low, "high": high}
+        details |= {"example": example, "percent": percent, "swapped_with": swapped_with, "is_outcome": is_outcome}
+        yield Finding.of(FindingCode.OUT_OF_RANGE, **details)
 
 
 def check_units(profile: LogProfile, alpha: float) -> Iterator[Finding]:
@@ -285,11 +277,7 @@ def is_id(name: Any) -> bool:
 
 
 def is_row_number(array: npt.NDArray[Any]) -> bool:
-    """Say whether a column numbers the rows, in any order.
-
-    >>> is_row_number(np.array([3, 1, 2])), is_row_number(np.array([1, 1, 2])), is_row_number(np.array([1.0, 2.0]))
-    (True, False, False)
-    """
+    """Say whether a column numbers the rows, in any order."""
     if array.dtype.kind not in "iu" or array.size < 2 or int(array.max()) - int(array.min()) != array.size - 1:
         return False
     return bool(np.unique(array).size == array.size)
@@ -333,14 +321,10 @@ def check_propensities(profile: LogProfile, alpha: float) -> Iterator[Finding]:
         p_values = compute_excess_p_values(weights)
     worst = int(np.argmin(p_values))
     if p_values[worst] * len(actions) <= alpha:
-        yield Finding.of(
-            FindingCode.ACTION_COUNT_IMPLAUSIBLE,
-            action=actions[worst],
-            count=int(taken[:, worst].sum()),
-            rows=len(taken),
-            expected=None if expected is None else float(expected[worst]),
-            weight=None if weights is None else float(weights[:, worst].sum()),
-        )
+        details = {"action": actions[worst], "count": int(taken[:, worst].sum()), "rows": len(taken)}
+        details["expected"] = None if expected is None else float(expected[worst])
+        details["weight"] = None if weights is None else float(weights[:, worst].sum())
+        yield Finding.of(FindingCode.ACTION_COUNT_IMPLAUSIBLE, **details)
     yield Finding.of(FindingCode.PROPENSITIES_AGREE)
 
 
@@ -495,14 +479,10 @@ def check_outcome_gaps(profile: LogProfile, alpha: float) -> Iterator[Finding]:
             if log_empty_probability(inside, others, events, 1.0) > log_level:
                 continue
             certain = log_empty_probability(inside, others, events, period.min_odds) <= log_level
-            yield Finding.of(
-                FindingCode.OUTCOMES_LOST if certain else FindingCode.OUTCOMES_MAY_BE_LOST,
-                signals=signal.names,
-                threshold=signal.threshold,
-                period=period.name,
-                rows=int(inside.sum()),
-                expected=float(inside @ (events / np.maximum(others, 1))),
-            )
+            code = FindingCode.OUTCOMES_LOST if certain else FindingCode.OUTCOMES_MAY_BE_LOST
+            details = {"signals": signal.names, "threshold": signal.threshold, "period": period.name}
+            expected = float(inside @ (events / np.maximum(others, 1)))
+            yield Finding.of(code, **details, rows=int(inside.sum()), expected=expected)
     yield Finding.of(FindingCode.NO_GAPS)
 
 
@@ -559,9 +539,5 @@ def find_empty_runs(bins: Ints, count: int, *, circular: bool = True) -> list[tu
 
 
 def format_duration(seconds: float) -> str:
-    """Return a duration in words.
-
-    >>> format_duration(7200.0), format_duration(200_000.0)
-    ('2 hours', '2.31 days')
-    """
+    """Return a duration in words, such as "2 hours" or "2.31 days"."""
     return f"{seconds / 3600.0:.2g} hours" if seconds < DAY else f"{seconds / DAY:.3g} days"

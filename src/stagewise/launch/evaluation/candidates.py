@@ -114,9 +114,8 @@ def compute_agent_probabilities(agent: Agent, log: Log) -> Floats:
         theirs = "none by name" if problem is None else safe_repr(list(problem.actions))
         raise InvalidActions(
             ErrorCode.PROBLEM_MISMATCH,
-            "the agent has the actions {theirs}, and the problem has {actions}; they must be the same",
-            theirs=theirs,
-            actions=safe_repr(list(log.problem.actions)),
+            f"the agent has the actions {theirs}, and the problem has {safe_repr(list(log.problem.actions))}; they "
+            "must be the same",
         )
     replica: Any = Replica(agent.snapshot(), REPLICA_NAME)
     rows = [list(replica.decide(context or None).probabilities.values()) for context in iterate_contexts(log)]
@@ -133,9 +132,7 @@ def compute_function_probabilities(function: Callable[[dict[str, Any]], Any], lo
         except Exception as error:  # the caller's code may raise anything
             raise InvalidActions(
                 ErrorCode.CALLBACK_FAILED,
-                "the candidate failed at the context {context}: {error}",
-                context=safe_repr(context),
-                error=safe_repr(str(error)),
+                f"the candidate failed at the context {safe_repr(context)}: {safe_repr(str(error))}",
             ) from None
         if isinstance(result, str) and result in indices:
             probabilities[row, indices[result]] = 1.0

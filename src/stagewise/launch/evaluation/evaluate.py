@@ -54,7 +54,7 @@ def evaluate(
     delta: float | None = None,
     weight_bound: float | None = None,
     folds: int | None = None,
-    now: Any = None,
+    as_of: Any = None,
 ) -> Evaluation:
     """Evaluate a candidate policy on a log (off-policy evaluation): its reward and every limit, with intervals.
 
@@ -77,7 +77,7 @@ def evaluate(
         weight_bound: Where to clip weights; None: it follows from the log's probabilities.
         folds: The number of folds of a cross-fitted regression; None: each prediction uses earlier rows only, as an
             anytime interval needs it.
-        now: When the log was read, in seconds since 1970 or a datetime; windows that closed by then are closed. None:
+        as_of: When the log was read, in seconds since 1970 or a datetime; windows that closed by then are closed. None:
             the time of its last row.
 
     Returns:
@@ -126,7 +126,7 @@ def evaluate(
             weights = compute_weights(rows, propensities, probabilities, alpha)
             policies["safe"] = f"{name} (the safe action)", weights
     notes += order_note
-    evaluator = LogEvaluator(rows.take(order), chosen, primary, alpha, fold_count, now, notes, ordered)
+    evaluator = LogEvaluator(rows.take(order), chosen, primary, alpha, fold_count, as_of, notes, ordered)
     evaluated = {key: evaluator.evaluate(name, one.take(order)) for key, (name, one) in policies.items()}
     if propensities is not None and propensities.is_estimated:
         notes.append(Note.of(NoteCode.PROPENSITIES_ESTIMATED))
@@ -150,8 +150,7 @@ def select_estimators(estimators: Any, primary_estimator: Any) -> list[str]:
     if not chosen:
         raise InvalidOutcome(
             ErrorCode.MISSING_VALUE,
-            "estimators is empty; it must hold some of {estimators}",
-            estimators=", ".join(ESTIMATORS),
+            f"estimators is empty; it must hold some of {', '.join(ESTIMATORS)}",
         )
     return [name for name in ESTIMATORS if name in (*chosen, primary_estimator)]
 
@@ -246,10 +245,10 @@ class SignalOutcomes(NamedTuple):
     """Their outcomes (k,), scaled so that the declared range is [0, 1]."""
 
 
-def get_outcomes(log: Log, name: str, now: Any, notes: list[Note]) -> SignalOutcomes:
-    """Return the outcomes of a signal as known at the time `now`, when the log was read."""
+def get_outcomes(log: Log, name: str, as_of: Any, notes: list[Note]) -> SignalOutcomes:
+    """Return the outcomes of a signal as known at the time `as_of`, when the log was read."""
     signal, index = log.problem.signals[name], list(log.problem.signals).index(name)
-    is_open, window = log.open_windows(now), signal.waits
+    is_open, window = log.open_windows(as_of), signal.waits
     column, open_rows = log.fill_closed_windows(is_open)[:, index], is_open[:, index]
     known, absent = ~np.isnan(column), np.isnan(log.values[:, index]) & ~open_rows
     if window is not None and open_rows.any():
@@ -294,13 +293,13 @@ class LogEvaluator:
         primary_estimator: str,
         alpha: float,
         folds: int | None,
-        now: Any,
+        as_of: Any,
         notes: list[Note],
         ordered: bool = True,
     ) -> None:
         self.log, self.alpha, self.folds, self.notes, self.ordered = log, alpha, folds, notes, ordered
         self.estimators, self.primary_estimator = estimators, primary_estimator
-        self.outcomes = {name: get_outcomes(log, name, now, notes) for name in log.problem.signals}
+        self.outcomes = {name: get_outcomes(log, name, as_of, notes) for name in log.problem.signals}
         self.predictions = {}
         if "dr" in estimators:
             features, count = build_features(log), len(log.problem.actions)

@@ -78,11 +78,8 @@ def read_propensities(log: Log) -> Propensities:
         if wrong.size:
             raise InvalidOutcome(
                 ErrorCode.INVALID_PROBABILITY,
-                "the probabilities of row {row} sum to {total:g}, and those of {size:,} rows do not sum "
-                "to 1; every row needs the probabilities of all actions",
-                row=wrong[0],
-                total=sums[wrong[0]],
-                size=wrong.size,
+                f"the probabilities of row {wrong[0]} sum to {sums[wrong[0]]:g}, and those of {wrong.size:,} rows "
+                "do not sum to 1; every row needs the probabilities of all actions",
             )
         taken = np.where(known, all_actions[np.arange(log.rows), log.actions], np.nan)
         if logged is not None:
@@ -111,10 +108,8 @@ def check_range(values: Floats, what: str) -> None:
         count = int(np.isnan(values).any(axis=1).sum() if values.ndim > 1 else np.isnan(values).sum())
         raise InvalidOutcome(
             ErrorCode.PROPENSITY_MISSING,
-            "the log lacks the {what} in {count:,} rows; every row needs one, since dropping these "
-            "rows would bias the estimate",
-            what=what,
-            count=count,
+            f"the log lacks the {what} in {count:,} rows; every row needs one, since dropping these rows would bias "
+            "the estimate",
         )
     low, high = (values.min(), values.max()) if values.size else (0.0, 0.0)
     if low < 0.0 or high > 1.0 + 1e-9:
@@ -130,11 +125,8 @@ def check_possible(log: Log, logged: Floats) -> None:
     if impossible.size:
         raise InvalidOutcome(
             ErrorCode.INVALID_PROBABILITY,
-            "row {row} played {name!r}, whose logged probability is 0, as in {size:,} rows in all; "
-            "a played action has a probability above 0",
-            row=impossible[0],
-            name=log.problem.actions[log.actions[impossible[0]]],
-            size=impossible.size,
+            f"row {impossible[0]} played {log.problem.actions[log.actions[impossible[0]]]!r}, whose logged "
+            f"probability is 0, as in {impossible.size:,} rows in all; a played action has a probability above 0",
         )
 
 
@@ -264,10 +256,8 @@ def compute_partial_weights(log: Log, propensities: Propensities, candidate: Flo
     if given is not None and largest > given:
         raise InvalidOutcome(
             ErrorCode.PROPENSITY_MISSING,
-            "weight_bound is {weight_bound:g}, and a row has weight {largest:g}; the bias of clipping can be "
-            "bounded only if the log has every action's probability, in columns 'probability.ACTION'",
-            weight_bound=given,
-            largest=largest,
+            f"weight_bound is {given:g}, and a row has weight {largest:g}; the bias of clipping can be bounded only "
+            "if the log has every action's probability, in columns 'probability.ACTION'",
         )
     indices = np.arange(candidate.shape[1])
     is_certain = known & (propensities.logged >= 1.0 - ROUNDING)

@@ -62,7 +62,7 @@ class Forecast:
         ...     limits={"opt_out": sw.Limit(0.5, safe=0.1)},
         ... )
         >>> log = {"action": ["nothing", "offer"] * 50, "click": [0, 1] * 50, "opt_out": [0, 0] * 50}
-        >>> result = sw.forecast(log, problem, days=2, users=5, runs=38, progress=False)
+        >>> result = sw.forecast(log, problem, days=2, users_per_day=5, runs=38, progress=False)
         >>> result.declared.case.values, str(result.warm_start), result.warm_start_rows
         ({'opt_out': 0.5}, 'all', 100)
     """
@@ -142,12 +142,12 @@ def forecast(
     *,
     limits: Mapping[str, Any] | None = None,
     days: int = 60,
-    users: float | None = None,
+    users_per_day: float | None = None,
     runs: int = 100,
     seed: int = 0,
     warm_start: Any = "all",
     columns: Mapping[str, str] | None = None,
-    now: Any = None,
+    as_of: Any = None,
     executor: Workers = None,
     progress: bool = True,
 ) -> Forecast:
@@ -161,13 +161,13 @@ def forecast(
         problem: The problem, or the TOML file that declares it.
         limits: Values of limits to compare, such as {"opt_out": [0.01, 0.02]}; None: as declared only.
         days: The number of days.
-        users: The number of users per day; None: as in the log.
+        users_per_day: The number of users; None: as in the log.
         runs: The number of simulated runs, at least 38.
         seed: The seed of users, worlds and runs.
         warm_start: What the policy learns first: "all" rows; the later "half" by time, if the problem was chosen from
             the other half (`stagewise doctor`); "nothing"; or a separate log.
         columns: Column mapping from names of the problem to columns of the log.
-        now: When the log was read, in seconds since 1970 or a datetime; rows whose windows were open then are left
+        as_of: When the log was read, in seconds since 1970 or a datetime; rows whose windows were open then are left
             out. None: the time of its last row.
         executor: As for `simulate`.
         progress: Whether to show a progress bar.
@@ -187,15 +187,17 @@ def forecast(
         ...     limits={"opt_out": sw.Limit(0.5, safe=0.1)},
         ... )
         >>> log = {"action": ["nothing", "offer"] * 50, "click": [0, 1] * 50, "opt_out": [0, 0] * 50}
-        >>> result = sw.forecast(log, problem, days=2, users=5, runs=38, progress=False)
+        >>> result = sw.forecast(log, problem, days=2, users_per_day=5, runs=38, progress=False)
         >>> bool(result.declared.total_gain.middle > 0), result.declared.runs_over_any_limit
         (True, 0.0)
     """
     declared = resolve_problem(problem)
-    log_rows = ForecastLog.of(log, declared, columns, now)
+    log_rows = ForecastLog.of(log, declared, columns, as_of)
     run_count = check_integer(runs, "runs", f"of at least {MIN_RUNS}, for 90 % bands", MIN_RUNS, 100_000)
     horizon = Horizon(
-        check_integer(days, "days", "from 1 to 3650", 1, 3650), get_users_per_day(users, log_rows), check_seed(seed)
+        check_integer(days, "days", "from 1 to 3650", 1, 3650),
+        get_users_per_day(users_per_day, log_rows),
+        check_seed(seed),
     )
     cases, show_progress = build_cases(declared, limits), check_bool(progress, "progress")
     valid = [case for case in cases if case.problem is not None]
@@ -203,7 +205,7 @@ def forecast(
         rule = f"at most {MAX_ROUNDS:,} in all; use fewer runs, days or users a day"
         what = f"the number of rounds of {run_count:,} runs under {len(valid)} limits"
         raise InvalidProblem.must_be(ErrorCode.TOO_LARGE, what, run_count * horizon.rounds * len(valid), rule)
-    start_rows, start = log_rows.warm_start(warm_start, columns, now)
+    start_rows, start = log_rows.warm_start(warm_start, columns, as_of)
     worlds = FittedWorlds.of(log_rows, horizon.seed)
     players = [train_policy(case, start_rows) for case in valid]
     results = simulate_runs(worlds, players, run_count, horizon, executor, show_progress)

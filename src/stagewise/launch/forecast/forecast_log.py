@@ -43,11 +43,11 @@ class ForecastLog:
     times: Floats | None  # of all users, also those with open windows
 
     @classmethod
-    def of(cls, source: Any, problem: Problem, columns: Mapping[str, str] | None = None, now: Any = None) -> Self:
-        """Read a log at the time `now`; reject one without complete rows."""
+    def of(cls, source: Any, problem: Problem, columns: Mapping[str, str] | None = None, as_of: Any = None) -> Self:
+        """Read a log at the time `as_of`; reject one without complete rows."""
         all_rows = source if isinstance(source, Log) else Log.of(source, problem, columns=columns)
         times = None if all_rows.at is None else all_rows.at[all_rows.actions != UNKNOWN_ACTION]
-        log, notes = select_learnable(all_rows, now)
+        log, notes = select_learnable(all_rows, as_of)
         ordered = log.take(log.order)
         policy = problem.policy()
         rows = read_rows(policy, ordered.frame())
@@ -68,24 +68,24 @@ class ForecastLog:
         if at is None:
             raise InvalidProblem(
                 ErrorCode.COLUMN_MISSING,
-                "the log has no column of times; give the number of users a day, such as users=1000",
+                "the log has no column of times; give the number of users a day, such as users_per_day=1000",
             )
         span = float(np.nanmax(at) - np.nanmin(at)) if np.isfinite(at).any() else 0.0
         if not span >= DAY:
             raise InvalidProblem(
                 ErrorCode.LOG_TOO_SHORT,
                 "the log's times span {span:g} seconds, less than a day; numbers in a time column are "
-                "seconds, so convert them or give the users a day, such as users=1000",
+                "seconds, so convert them or give the users a day, such as users_per_day=1000",
                 span=span,
             )
         return len(at) / (span / DAY)
 
     def warm_start(
-        self, warm_start: Any, columns: Mapping[str, str] | None = None, now: Any = None
+        self, warm_start: Any, columns: Mapping[str, str] | None = None, as_of: Any = None
     ) -> tuple["ForecastLog | None", WarmStart]:
         """Return the rows that the policy starts from; None: it starts from nothing."""
         if not isinstance(warm_start, str):
-            return ForecastLog.of(warm_start, self.log.problem, columns, now), WarmStart.OTHER_LOG
+            return ForecastLog.of(warm_start, self.log.problem, columns, as_of), WarmStart.OTHER_LOG
         if warm_start not in (WarmStart.ALL, WarmStart.LATER_HALF, WarmStart.NONE):
             rule = "'all', 'half', 'nothing', or a separate log"
             raise InvalidProblem.must_be(ErrorCode.INVALID_CHOICE, "warm_start", warm_start, rule)
@@ -102,9 +102,9 @@ class ForecastLog:
         return half, WarmStart.LATER_HALF
 
 
-def get_users_per_day(users: Any, log_rows: ForecastLog) -> int:
+def get_users_per_day(given: Any, log_rows: ForecastLog) -> int:
     """Return the number of users per day: as given, or as in the log."""
-    given = log_rows.users_per_day if users is None else check_positive(users, "users")
-    if not 0.5 <= given <= 10_000_000:
-        raise InvalidProblem.must_be(ErrorCode.OUT_OF_RANGE, "users", given, "from 1 to 10,000,000 a day")
-    return max(round(given), 1)
+    number = log_rows.users_per_day if given is None else check_positive(given, "users_per_day")
+    if not 0.5 <= number <= 10_000_000:
+        raise InvalidProblem.must_be(ErrorCode.OUT_OF_RANGE, "users_per_day", number, "from 1 to 10,000,000")
+    return max(round(number), 1)

@@ -278,11 +278,7 @@ def draw_prices(axes: Any, forecast: "Forecast") -> None:
 
 
 def wrap_title(*parts: str) -> str:
-    r"""Return a title that fits a panel, each part in its own lines.
-
-    >>> wrap_title("reward of a user against the widest of all limits", "by day")
-    'reward of a user against the\nwidest of all limits\nby day'
-    """
+    """Return a title that fits a panel, each part in its own lines."""
     return "\n".join(escape_label(line) for part in parts for line in wrap(part, TITLE_WIDTH))
 
 

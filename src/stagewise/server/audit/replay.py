@@ -172,7 +172,7 @@ def explain_logged_decision(store: Store, experiment: str, id_: str) -> str:
     context = ", ".join(f"{name} = {value!r}" for name, value in request["context"].items())
     only = request.get("only")
     offer = "all actions available" if only is None else f"available: {', '.join(map(repr, only))} and the safe action"
-    lines = describe_decision(problem, event, body, format_snapshot_time(store, experiment, basis))
+    lines = describe_decision(problem, event, format_snapshot_time(store, experiment, basis))
     lines.append(f"Request: {context or 'no context'}; {offer}.")
     if snapshot is not None:
         offered = encode_context(snapshot, msgspec.convert(request, DecisionRequest))

@@ -72,12 +72,12 @@ def main() -> None:
     table_settings: list[tuple[str, float, dict[str, Any], bool]] = [
         ("fixed, lengthscale 0.3", 0.3, {}, True),
         ("fresh, lengthscale 0.3", 0.3, {}, False),
-        ("fresh, 0.3, novelty 1e-6", 0.3, {"novelty": 1e-6}, False),
-        ("fresh, 0.3, novelty 1e-3", 0.3, {"novelty": 1e-3}, False),
-        ("fresh, 0.3, capacity 30", 0.3, {"capacity": 30}, False),
+        ("fresh, 0.3, novelty 1e-6", 0.3, {"novelty_threshold": 1e-6}, False),
+        ("fresh, 0.3, novelty 1e-3", 0.3, {"novelty_threshold": 1e-3}, False),
+        ("fresh, 0.3, capacity 30", 0.3, {"max_points": 30}, False),
         ("fresh, lengthscale 0.1", 0.1, {}, False),
-        ("fresh, 0.1, capacity 300", 0.1, {"capacity": 300}, False),
-        ("fresh, 0.1, capacity 100", 0.1, {"capacity": 100}, False),
+        ("fresh, 0.1, capacity 300", 0.1, {"max_points": 300}, False),
+        ("fresh, 0.1, capacity 100", 0.1, {"max_points": 100}, False),
     ]
     warm = sw.Agent(policy(0.3))
     for _ in range(3):

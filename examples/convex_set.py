@@ -18,7 +18,9 @@ NOISE = 0.05
 
 def main(path: str = "results/gallery/convex_set.png", weeks: int = 400) -> None:
     """Play points of the unit disc, each safe by what is known then, and draw the way they take."""
-    policy = sw.ROFUL(safe_action=sw.SafeAction(features=[0.0, 0.0]), threshold=LIMITS, noise=NOISE, bound_gap=False)
+    policy = sw.ROFUL(
+        safe_action=sw.SafeAction(features=[0.0, 0.0]), threshold=LIMITS, noise=NOISE, bounds_solver_gap=False
+    )
     agent, chance, played = sw.Agent(policy, seed=1), np.random.default_rng(2), []
     for _ in range(weeks):
         decision = agent.decide(sw.Ball(1.0))

@@ -79,9 +79,7 @@ def policies(safe: sw.SafeAction, m: int, names: tuple[str, ...] = ()) -> list[A
 
 
 def on_points(policy: Any) -> bool:
-    return (
-        not policy.mixes and isinstance(policy, sw.LCLUCB | sw.SafeLTS | sw.CAPS) and not isinstance(policy, sw.DOSLB)
-    )
+    return not policy.mixes and isinstance(policy, sw.LCLUCB | sw.ROFUL | sw.SafeLTS | sw.CAPS)
 
 
 def same(one: sw.Result, other: sw.Result) -> bool:

@@ -45,8 +45,8 @@ SOME = [(1, "known"), (1, "unknown"), (3, "reward unknown"), (3, "cost unknown")
     "settings",
     [
         {"kernel": sw.RBF(lengthscale=0.5)},
-        {"kernel": sw.RBF(lengthscale=0.5), "optimism": "directional", "novelty": 0.05},
-        {"kernel": sw.Matern(lengthscale=0.5, smoothness=1.5), "capacity": 3},
+        {"kernel": sw.RBF(lengthscale=0.5), "optimism": "directional", "novelty_threshold": 0.05},
+        {"kernel": sw.Matern(lengthscale=0.5, smoothness=1.5), "max_points": 3},
         {"kernel": sw.LinearKernel()},
     ],
     ids=str,

@@ -69,6 +69,6 @@ class TestKernelOPLBDirectional(MixtureContract):
     pass
 
 
-@cases(RBF(lengthscale=1.5), (4,), capacity=12, novelty=1e-3)
+@cases(RBF(lengthscale=1.5), (4,), max_points=12, novelty_threshold=1e-3)
 class TestKernelOPLBSparse(MixtureContract):
     pass

@@ -33,7 +33,7 @@ POLICIES: dict[str, Any] = {
 
 def pulls(policy: Any) -> bool:
     """Say whether a policy chooses among arms."""
-    return isinstance(policy, sw.OPB | sw.OPNLB | sw.UCB)
+    return isinstance(policy, sw.OPB | sw.ArmsCAPS | sw.OPNLB | sw.UCB)
 
 
 def working(policy: Any, seed: int = 1) -> sw.Agent:

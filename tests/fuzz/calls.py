@@ -120,11 +120,11 @@ CONSTRUCTORS: dict[str, Call] = {
             "kernel": sw.RBF(lengthscale=0.5),
             "norm_bound": 1.0,
             "optimism": "inflated",
-            "novelty": 1e-10,
-            "capacity": 20,
+            "novelty_threshold": 1e-10,
+            "max_points": 20,
         },
     ),
-    "LCLUCB": Call(sw.LCLUCB, {**OPTIMISTIC, "directions": 8, "bound_gap": True}),
+    "LCLUCB": Call(sw.LCLUCB, {**OPTIMISTIC, "directions": 8, "bounds_solver_gap": True}),
     "LinUCB": Call(
         sw.LinUCB,
         {

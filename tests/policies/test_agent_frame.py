@@ -25,7 +25,7 @@ SPACE = sw.KernelOPLB(
     threshold=LIMITS,
     noise=0.1,
     norm_bound=1.0,
-    capacity=20,
+    max_points=20,
 )
 CLASSES = sw.OPNLB(
     reward_class=[[0.1, 0.6, 0.3]],

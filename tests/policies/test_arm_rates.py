@@ -1,8 +1,6 @@
 """Intervals of arms for outcomes in [0, 1]: which is the default, and what "rates" keeps of what it has seen."""
 
-import json
 import math
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -58,19 +56,6 @@ def test_a_horizon_is_not_ignored_but_refused_where_the_natural_interval_has_non
     with refused(sw.InvalidProblem, ErrorCode.CONFLICTING_SETTINGS):
         kind(**told, horizon=50)
     assert kind(**told, horizon=50, radius="hoeffding").horizon == 50
-
-
-@pytest.mark.parametrize("radius", [None, "hoeffding", "kl"])
-def test_a_file_says_which_radius_it_was_made_with_and_is_continued_with_it(radius: Any, tmp_path: Path) -> None:
-    """Files of the time when "hoeffding" was the default name it too."""
-    policy = sw.OPB(**TOLD, radius=radius)
-    agent = sw.Agent(policy, seed=1)
-    agent.learn_log(*log(300))
-    agent.save(tmp_path / "agent.json")
-    told = json.loads((tmp_path / "agent.json").read_text())["policy"]["settings"]["radius"]
-    again = sw.Agent.load(tmp_path / "agent.json")
-    assert told == policy.radius == again.policy.radius == (radius or "kl")
-    np.testing.assert_array_equal(again.decide(sw.Arms(4)).probabilities, agent.decide(sw.Arms(4)).probabilities)
 
 
 # How δ is shared

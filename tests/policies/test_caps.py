@@ -1,7 +1,6 @@
 """CAPS decides as docs/theory/caps.md says: against a witness in numpy and HiGHS, and by what its theorems promise."""
 
 import math
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -260,26 +259,6 @@ def test_ends_that_pass_each_other_leave_the_larger_as_the_upper_one() -> None:
     assert decision.pessimistic_cost[0] <= 0.5
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("mixtures", [False, True], ids=["rays", "mixtures"])
-@pytest.mark.parametrize("baseline", BASELINES)
-def test_an_agent_is_saved_and_loaded_half_way_to_the_bit(baseline: str, mixtures: bool, tmp_path: Path) -> None:
-    problem = some_problem(8, baseline, 2, mixtures=mixtures)
-    agent, random = sw.Agent(problem.policy, seed=4), np.random.default_rng(2)
-    loaded = agent
-    for t in range(60):
-        if t == 30:
-            agent.save(tmp_path / "agent.json")
-            loaded = sw.Agent.load(tmp_path / "agent.json")
-        decisions = [one.decide(problem.targets) for one in {id(a): a for a in (agent, loaded)}.values()]
-        values = problem.outcome(decisions[0].action, random)
-        for one, decision in zip({id(a): a for a in (agent, loaded)}.values(), decisions, strict=True):
-            assert np.array_equal(decision.action, decisions[0].action)
-            one.learn(decision, reward=values[0], cost=problem.signs * values[1:])
-    assert loaded is not agent
-    assert loaded.state.memory.tobytes() == agent.state.memory.tobytes()
-
-
 SETTINGS: dict[str, Any] = {"safe_action": sw.SafeAction(features=np.zeros(2)), "threshold": 0.5, "noise": 0.1}
 
 
@@ -311,14 +290,6 @@ def test_a_safe_action_worth_more_than_anything_can_be_is_refused() -> None:
         sw.CAPS(**SETTINGS | {"safe_action": safe, "reward_bound": 0.4})
     with refused(sw.InvalidProblem, ErrorCode.BOUND_EXCEEDED):
         sw.ArmsCAPS(arms=2, safe_action=sw.SafeAction(arm=0, reward=0.5, cost=0.1), threshold=0.5, reward_bound=0.4)
-
-
-@pytest.mark.parametrize(
-    "name", ["optimism", "reward_confidence_scale", "cost_confidence_scale", "split_delta", "method", "inflation"]
-)
-def test_settings_of_other_policies_are_not_taken(name: str) -> None:
-    with pytest.raises(TypeError, match=name):
-        sw.CAPS(**SETTINGS | {name: 1.0})
 
 
 @pytest.mark.parametrize("noise", [1e-30, 1e-9, 1e3])

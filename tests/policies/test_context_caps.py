@@ -210,20 +210,3 @@ def test_settings_that_cannot_be_meant_are_refused(settings: dict[str, Any], wor
 def test_contexts_of_another_shape_are_refused(context: Any, words: list[str]) -> None:
     made = policy()
     refuses(lambda: made.decide(made.start(), context), sw.InvalidActions, *words)
-
-
-def test_an_agent_is_saved_and_goes_on_to_the_bit(tmp_path: Any) -> None:
-    made = policy(segments=1, by={"opt_out": 0})
-    agents, chance = [sw.Agent(made, seed=5)], np.random.default_rng(4)
-    told: list[list[Any]] = [[], []]
-    for round_ in range(60):
-        if round_ == 30:
-            agents[0].save(tmp_path / "agent.json")
-            agents.append(sw.Agent.load(tmp_path / "agent.json"))
-        context = sw.Context(chance.uniform(-1.0, 1.0, 2), segments=[int(chance.integers(0, 40))])
-        outcome = chance.random(3)
-        for agent, log in zip(agents, told, strict=False):
-            decision = agent.decide(context)
-            log.append(decision.to_dict())
-            agent.learn(decision, reward=outcome[0], cost=(outcome[1:] < 0.2).astype(float))
-    assert told[0][30:] == told[1]

@@ -21,7 +21,6 @@ from stagewise import (
     Ellipsoid,
     FiniteSet,
     InvalidActions,
-    InvalidProblem,
     LinUCB,
     Polytope,
     SafeAction,
@@ -109,7 +108,7 @@ def test_the_first_decision_takes_the_longest_safe_step() -> None:
 def test_without_a_certificate_the_gap_is_endless_and_the_decision_as_good() -> None:
     instance = instance_of("safe action elsewhere", 1)
     certain, state = learned(LCLUCB, instance)
-    quick, _ = learned(LCLUCB, instance, bound_gap=False)
+    quick, _ = learned(LCLUCB, instance, bounds_solver_gap=False)
     actions = set_around("ellipsoid", instance.safe, 1)
     assert quick.decide(state, actions).solver_gap == math.inf
     assert quick.decide(state, actions).optimistic_reward == pytest.approx(
@@ -176,14 +175,6 @@ def test_a_policy_that_still_warms_up_plays_the_safe_action() -> None:
     assert np.array_equal(decision.action, [0.5, 0.5])
 
 
-def test_explain_speaks_of_a_direction() -> None:
-    policy = LCLUCB(safe_action=AT_ZERO, threshold=0.5, noise=0.1)
-    text = policy.decide(policy.start(), Ball(1.0)).explain()
-    assert text.startswith("round 0: direction 0, the direction with the highest optimistic reward")
-    assert "* direction 0" in text
-    assert "  safe action" in text
-
-
 @pytest.mark.parametrize("actions", [Box(-np.ones(3), np.ones(3)), Polytope(np.vstack([np.eye(3), -np.eye(3)]))])
 def test_mixtures_take_a_polytope_by_its_vertices(actions: Any) -> None:
     for policy in (OPLB(safe_action=AT_ZERO, threshold=0.5, noise=0.1, cost_bound=1.0), LinUCB(noise=0.1)):
@@ -235,18 +226,6 @@ def test_the_papers_radius_refuses_actions_that_are_too_long() -> None:
     assert decided(LCLUCB, Ball(1.0), radius="paper").message is None
     with refused(InvalidActions, ErrorCode.BOUND_EXCEEDED):
         decided(LCLUCB, Ball(2.0), radius="paper")
-
-
-@pytest.mark.parametrize("directions", [0, -1, 1.5, True, None])
-def test_the_number_of_starts_is_checked(directions: Any) -> None:
-    code = ErrorCode.OUT_OF_RANGE if type(directions) is int else ErrorCode.WRONG_TYPE
-    with refused(InvalidProblem, code, directions):
-        decided(LCLUCB, Ball(1.0), directions=directions)
-
-
-def test_whether_to_certify_is_checked() -> None:
-    with refused(InvalidProblem, ErrorCode.WRONG_TYPE):
-        decided(LCLUCB, Ball(1.0), bound_gap="always")
 
 
 @pytest.mark.parametrize("kind", [LCLUCB, ROFUL])

@@ -2,14 +2,12 @@
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import clarabel
 import numpy as np
 import pytest
 from scipy.optimize import minimize
-from tests.cli.commands import called, spec
 from tests.engine.highs import Program, best_value, quiet_solver
 from tests.policies.linear_instances import KNOWN, UNKNOWN, Case, Instance, random_instance
 from tests.problem.refusal import refused
@@ -277,20 +275,6 @@ def test_small_problems_are_no_trouble() -> None:
     assert_small_problems_are_no_trouble(sw.OPLB, method="socp")
 
 
-def assert_sets_are_read_alike(policy: sw.OPLB, state: sw.State, table: Floats) -> None:
-    """Rays are taken by their ends, and only eligible actions are mixed."""
-    listed, rays = policy.decide(state, sw.FiniteSet(table)), policy.decide(state, sw.Rays(table))
-    assert np.array_equal(listed.probabilities, rays.probabilities)
-    assert listed.step_size == rays.step_size == 1.0
-    decision = policy.decide(state, sw.FiniteSet(table).only([1, 4]))
-    assert set(np.flatnonzero(decision.probabilities)) <= {1, 4, 8}
-    assert decision.optimistic_reward == pytest.approx(policy.decide(state, table[[1, 4]]).optimistic_reward, abs=1e-6)
-
-
-def test_rays_are_taken_by_their_ends_and_only_eligible_actions_are_mixed() -> None:
-    assert_sets_are_read_alike(*trained(method="socp"))
-
-
 @pytest.mark.parametrize(
     ("settings", "part"),
     [
@@ -323,19 +307,6 @@ def test_simulations_play_the_cone_program_in_python_and_the_compiled_loop_refus
     told: dict[str, Any] = {"safe_action": sw.SafeAction(features=[0.0, 0.0]), "threshold": 0.3, "noise": 0.1}
     assert_played_in_python(sw.OPLB(**told, method="socp"))
     sw.simulate(sw.OPLB(**told), WORLD, rounds=10, backend="cpu")
-
-
-def test_a_file_names_the_method(tmp_path: Path) -> None:
-    policy = 'threshold = 0.3\nnoise = 0.1\nsafe_action = { features = [0.0, 0.0] }\nkind = "OPLB"\n'
-    grades = "".join(f'[policies.{name}]\nmethod = "{name}"\n{policy}' for name in ("lp", "socp"))
-    text = (
-        '[simulation]\nrounds = 30\n[world]\nkind = "linear"\nreward = [0.6, 0.8]\ncost = [0.8, 0.6]\nnoise = 0.1\n'
-        'actions = { kind = "finite-set", features = [[1.0, 0.0], [0.0, 1.0]] }\n' + grades
-    )
-    code, said = called("compare", spec(tmp_path, text), "--out", tmp_path / "out", "--quiet")
-    assert code == 0, said
-    for name in ("lp", "socp"):
-        assert name in said
 
 
 def test_the_linear_program_is_what_it_was() -> None:

@@ -57,8 +57,8 @@ def test_without_noise_the_truth_is_never_outside(
         norm_bound=[1.0, 1.7],
         ridge=ridge,
         cost_bound=None,
-        capacity=capacity,
-        novelty=novelty,
+        max_points=capacity,
+        novelty_threshold=novelty,
     )
     agent, actions = Agent(policy), GRID[random.integers(len(GRID), size=40)]
     if followed:
@@ -81,7 +81,7 @@ def test_the_price_of_neglect_cannot_be_lowered() -> None:
         noise=SILENT,
         norm_bound=1.0,
         ridge=0.1,
-        capacity=1,
+        max_points=1,
     )
     agent = Agent(policy)
     tie = math.exp(-0.32)
@@ -106,7 +106,7 @@ def test_a_capacity_that_is_never_reached_changes_nothing() -> None:
         "noise": 0.1,
         "norm_bound": 1.0,
     }
-    agents = [Agent(KernelOPLB(capacity=capacity, **settings)) for capacity in (31, 1000)]
+    agents = [Agent(KernelOPLB(max_points=capacity, **settings)) for capacity in (31, 1000)]
     for _ in range(30):
         listed = random.uniform(-1.0, 1.0, size=(5, 2))
         decisions = [agent.decide(listed) for agent in agents]
@@ -129,7 +129,7 @@ def test_smaller_capacity_means_wider_bounds() -> None:
             noise=0.1,
             norm_bound=1.0,
             ridge=0.1,
-            capacity=capacity,
+            max_points=capacity,
         )
         agent = Agent(policy)
         agent.learn_log(actions, outcomes, outcomes)

@@ -94,11 +94,11 @@ def rbf(**changed: Any) -> sw.KernelOPLB:
         ({"noise": -1.0}, ErrorCode.OUT_OF_RANGE),
         ({"ridge": 0.0}, ErrorCode.OUT_OF_RANGE),
         ({"delta": 1.0}, ErrorCode.OUT_OF_RANGE),
-        ({"novelty": 0.0}, ErrorCode.OUT_OF_RANGE),
-        ({"novelty": 1.0}, ErrorCode.OUT_OF_RANGE),
-        ({"capacity": 0}, ErrorCode.OUT_OF_RANGE),
-        ({"capacity": 2.5}, ErrorCode.WRONG_TYPE),
-        ({"capacity": True}, ErrorCode.WRONG_TYPE),
+        ({"novelty_threshold": 0.0}, ErrorCode.OUT_OF_RANGE),
+        ({"novelty_threshold": 1.0}, ErrorCode.OUT_OF_RANGE),
+        ({"max_points": 0}, ErrorCode.OUT_OF_RANGE),
+        ({"max_points": 2.5}, ErrorCode.WRONG_TYPE),
+        ({"max_points": True}, ErrorCode.WRONG_TYPE),
         ({"optimism": "blind"}, ErrorCode.INVALID_CHOICE),
         ({"cost_confidence_scale": 0.5}, ErrorCode.OUT_OF_RANGE),
         ({"safe_action": sw.SafeAction(arm=0)}, ErrorCode.SAFE_ACTION_INVALID),
@@ -172,7 +172,7 @@ def test_duplicates_and_the_safe_action_in_the_list_share_their_bounds() -> None
 
 def test_memory_does_not_grow_where_points_repeat_and_stops_at_the_capacity() -> None:
     random = np.random.default_rng(2)
-    agent, sparse = sw.Agent(rbf()), sw.Agent(rbf(capacity=5))
+    agent, sparse = sw.Agent(rbf()), sw.Agent(rbf(max_points=5))
     listed = random.uniform(size=(6, 2))
     sizes = []
     for _ in range(60):
@@ -219,16 +219,3 @@ def test_a_file_with_another_memory_is_refused(tmp_path: Path) -> None:
     (tmp_path / "other.json").write_text(json.dumps(content))
     with refused(sw.InvalidFile, ErrorCode.STATE_MISMATCH):
         sw.Agent.load(tmp_path / "other.json")
-
-
-@pytest.mark.parametrize(
-    "kernel", [sw.RBF(lengthscale=0.3), sw.Matern(lengthscale=0.3, smoothness=1.5), sw.LinearKernel()]
-)
-def test_settings_are_saved(kernel: Any, tmp_path: Path) -> None:
-    policy = rbf(kernel=kernel, safe_action=sw.SafeAction(features=[0.3, 0.4], reward=0.1, cost=0.2), capacity=7)
-    sw.Agent(policy).save(tmp_path / "agent.json")
-    loaded = sw.Agent.load(tmp_path / "agent.json").policy
-    assert loaded.kernel == kernel
-    assert loaded.capacity == 7
-    assert np.array_equal(loaded.settings, policy.settings)
-    assert np.array_equal(loaded.layout, policy.layout)

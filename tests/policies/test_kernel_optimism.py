@@ -39,7 +39,7 @@ def instance(random: np.random.Generator, known: tuple[bool, bool], m: int, **ch
                 "ridge": 0.05,
                 "cost_bound": None,
                 "check_assumptions": False,  # the data are made up
-                "novelty": float(random.choice([1e-10, 0.01])),
+                "novelty_threshold": float(random.choice([1e-10, 0.01])),
                 **changed,
             }
         )

@@ -234,24 +234,6 @@ def is_certified(reading: Reading) -> bool:
     return bool(((1.0 + reading.scale) * doubts <= reading.slack).all())
 
 
-@pytest.mark.parametrize("kind", [LCLUCB, ROFUL])
-def test_equal_arguments_give_equal_decisions_and_change_nothing(kind: Any) -> None:
-    policy, state = random_problem(3, "known", 3).ready(kind)
-    targets = random_problem(3, "known", 3).targets
-    memory, listed = state.memory.copy(), targets.copy()
-    first = policy.decide(state, targets, RandomKey(1, 2, 3))
-    for draw in [RandomKey(1, 2, 3), RandomKey(9, 8, 7)]:  # nothing is drawn
-        again = policy.decide(state, targets, draw)
-        assert (again.action_index, again.step_size, again.optimistic_reward) == (
-            first.action_index,
-            first.step_size,
-            first.optimistic_reward,
-        )
-        np.testing.assert_array_equal(again.action, first.action)
-    np.testing.assert_array_equal(state.memory, memory)
-    np.testing.assert_array_equal(targets, listed)
-
-
 # At the door
 
 

@@ -1,16 +1,10 @@
 """A new policy is one file and its export: files, commands, loops and certificates know it from then on."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.grown import changed, copied, insert, ran
-from tests.problem.refusal import refused
-
-import stagewise as sw
-from stagewise.cli.spec import read_spec
-from stagewise.problem.errors import ErrorCode
 
 POLICY = '''"""LC-LUCB whose costs are taken twice as uncertain as they are."""
 
@@ -99,16 +93,3 @@ def test_a_certificate_names_it_with_its_theorem_and_is_verified(told: Any) -> N
     assert told["certified"] == "Timid"
     assert told["theorem"]
     assert told["stands"]
-
-
-def test_without_its_export_nobody_knows_it(tmp_path: Path) -> None:
-    path = tmp_path / "timid.toml"
-    path.write_text(FILE, encoding="utf-8")
-    with refused(sw.InvalidFile, ErrorCode.FILE_INVALID):
-        read_spec(path)
-
-    class Timid(sw.LCLUCB):
-        pass
-
-    with refused(sw.InvalidProblem, ErrorCode.NOT_SERIALIZABLE):
-        sw.Agent(Timid(safe_action=sw.SafeAction(features=[0.0]), threshold=0.3, noise=0.1)).save(tmp_path / "a.json")

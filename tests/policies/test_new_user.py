@@ -12,7 +12,6 @@ from tests.problem.refusal import refuses
 
 import stagewise as sw
 from stagewise.problem.errors import ErrorCode
-from stagewise.problem.formatting import safe_repr
 
 SHARE = {"context": {"share": (0, 1)}}
 CLICK = {"reward": sw.Reward("click"), "limits": {"opt_out": sw.Limit(0.02, safe=0.001)}}
@@ -163,10 +162,3 @@ def test_frames_that_hold_no_rows_yet_and_logs_without_names() -> None:
     agent = sw.Agent(problem(), seed=1)
     refuses(lambda: agent.learn_frame(LazyFrame()), sw.InvalidOutcome, ErrorCode.WRONG_TYPE)
     refuses(lambda: agent.learn_log(np.ones((3, 2)), [0.0] * 3, [0.0] * 3), sw.InvalidActions, ErrorCode.WRONG_SHAPE)
-
-
-def test_numbers_of_numpy_are_shown_as_numbers() -> None:
-    assert safe_repr(np.float32(0.5)) == "0.5"
-    assert safe_repr({"a": np.int64(3)}) == "{'a': 3}"
-    assert safe_repr([np.True_, np.str_("x")]) == "[True, 'x']"
-    refuses(lambda: sw.Agent(problem(), seed=np.float32(0.5)), sw.InvalidProblem, ErrorCode.WRONG_TYPE)  # type: ignore[arg-type]

@@ -172,12 +172,6 @@ def test_what_cannot_be_read_is_refused() -> None:
         sw.LCLUCB(**{**told, "per_action_bounds": 1})
 
 
-def test_a_file_of_before_the_setting_is_loaded_without_it(tmp_path: Any) -> None:
-    agent = sw.Agent(sw.LCLUCB(safe_action=at_zero(3), threshold=0.3, noise=0.1))
-    agent.save(tmp_path / "agent.json")
-    assert sw.Agent.load(tmp_path / "agent.json").policy.per_action_bounds is False
-
-
 @pytest.mark.compiled
 @pytest.mark.parametrize("name", KINDS)
 def test_regret_is_less_and_limits_and_hopes_are_kept(name: str) -> None:

@@ -126,13 +126,6 @@ def test_plain_values_and_toml_tell_the_same_problem(tmp_path: Path) -> None:
     assert loaded.windows["complaint"].seconds == 7 * 86400.0
 
 
-def test_an_action_more_leaves_what_was_learned() -> None:
-    said = problem()
-    more = said.with_action("sale")
-    assert more.policy().initial_actions == 3
-    assert np.array_equal(more.policy().shares[:3], said.policy().shares)
-
-
 def test_an_agent_goes_on_with_one_action_more(tmp_path: Path) -> None:
     agent, chance = sw.Agent(problem(), seed=3), np.random.default_rng(1)
     for round_ in range(60):

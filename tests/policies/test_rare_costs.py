@@ -1,6 +1,5 @@
 """CAPS with rare costs: the same by hand and in the loop, whatever the order of a log, and what it refuses."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -93,17 +92,6 @@ def test_after_a_log_it_goes_on_learning_row_by_row() -> None:
         decision = agent.decide(offered(seed))
         agent.learn(decision, reward=reward, cost=0.0 if decision.action_index < 0 else cost)
     assert agent.decide(offered(0)).probabilities[-1] < first.probabilities[-1]
-
-
-def test_saved_and_loaded_it_goes_on(tmp_path: Path) -> None:
-    agent = sw.Agent(policy())
-    agent.learn_log(*log(300))
-    agent.save(tmp_path / "agent.json")
-    other = sw.Agent.load(tmp_path / "agent.json")
-    assert all(
-        np.array_equal(agent.decide(offered(seed)).probabilities, other.decide(offered(seed)).probabilities)
-        for seed in range(5)
-    )
 
 
 def test_costs_that_no_rate_explains_end_in_the_safe_action() -> None:

@@ -201,22 +201,3 @@ def test_a_sorted_log_is_known_again() -> None:
         duplicate_logs.compute_fingerprint(np.sort(pulled), np.column_stack([np.sort(rewards), np.sort(costs)])).digest
         is not None
     )
-
-
-@pytest.mark.slow
-def test_how_small_an_overlap_is_noticed_after_a_million_rows() -> None:
-    chance, rows = np.random.default_rng(1), duplicate_logs.LearnedRows()
-    learned = chance.random(1_000_000)
-    for start in range(0, learned.size, 100_000):
-        rows.take(mark(learned[start : start + 100_000]), honest=True)
-    found = {}
-    for count, others in ((500, 0), (100, 0), (1_000, 99_000), (100, 99_900)):
-        logs = [
-            np.concatenate([learned[chance.integers(0, learned.size, count)], chance.random(others)])
-            for _ in range(200)
-        ]
-        found[count, others] = sum(rows.overlaps(*rows.known(mark(log))) for log in logs)
-        print(f"{count:,} rows that were learned among {others:,} others: refused in {found[count, others]} of 200")
-    assert found[500, 0] > 180
-    assert found[1_000, 99_000] > 180
-    assert found[100, 99_900] < 20

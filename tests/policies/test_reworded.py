@@ -36,7 +36,7 @@ def drifting(agent: sw.Agent, offer: Any, rounds: int = 900) -> list[Any]:
         rate = 0.02 if t < 400 else 0.5
         costs = {"a": float(chance.random() < rate), "b": float(chance.random() < 0.02)}
         reward = float(chance.random() < 0.5)
-        if isinstance(agent.policy, sw.OPB):
+        if isinstance(agent.policy, sw.OPB | sw.ArmsCAPS):
             agent.learn(decision, reward=reward, cost=costs)
         else:
             agent.learn(decision, click=reward, **costs)

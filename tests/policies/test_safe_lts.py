@@ -96,23 +96,6 @@ def hoped_of_ray(policy: SafeLTS, state: Any, target: Floats, draw: RandomKey) -
     return float(policy.decide(state, target[np.newaxis], draw)._table().rows[0].optimistic_reward)
 
 
-def test_every_round_run_and_seed_draws_anew_and_can_be_repeated() -> None:
-    problem = random_problem(3, "known", 3)
-    policy, state = problem.ready(SafeLTS)
-    draws = [RandomKey(seed, run, round_) for seed in (0, 1) for run in (0, 1) for round_ in (0, 1, 2)]
-    hopes = [hoped_of_ray(policy, state, problem.targets[0], draw) for draw in draws]
-    assert len(set(hopes)) == len(draws)
-    assert hopes == [hoped_of_ray(policy, state, problem.targets[0], draw) for draw in draws]
-
-
-def test_deciding_changes_nothing() -> None:
-    problem = random_problem(3, "unknown", 3)
-    policy, state = problem.ready(SafeLTS)
-    memory = state.memory.copy()
-    policy.decide(state, problem.targets, DRAW)
-    np.testing.assert_array_equal(state.memory, memory)
-
-
 @pytest.mark.long
 def test_sampled_values_spread_as_the_posterior_does() -> None:
     """Over 4,000 rounds mean and variance of <x, θ̃> are <x, θ̂> and (β ‖x‖)², within five standard errors."""

@@ -98,7 +98,7 @@ safe_action = {{features = [0.0, 0.0]}}
 threshold = 0.3
 noise = 0.1
 cost_bound = 2.0
-bound_gap = false
+bounds_solver_gap = false
 """
 GOOD = {
     'kind = "ball"\nradius = 1.0': Ball,

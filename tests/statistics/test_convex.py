@@ -39,7 +39,7 @@ def excess(kind: Any, world: LinearWorld, actions: Any, run: int, rounds: int, d
     settings = {
         "noise": declared * world.noise,
         "check_assumptions": declared == 1.0,
-        "bound_gap": False,
+        "bounds_solver_gap": False,
         "directions": DIRECTIONS,
         **more,
     }

@@ -72,8 +72,8 @@ def violating(problem: Any, runs: int, rounds: int, **settings: Any) -> int:
 PROMISED: dict[str, Any] = {
     "kernel OPLB": (random_problem, {}),
     "directional": (random_problem, {"optimism": "directional"}),
-    "capacity 3": (random_problem, {"capacity": 3}),
-    "novelty 0.1": (random_problem, {"novelty": 0.1}),
+    "capacity 3": (random_problem, {"max_points": 3}),
+    "novelty 0.1": (random_problem, {"novelty_threshold": 0.1}),
     "tight": (tight_problem, {}),
 }
 OVERCONFIDENT: dict[str, Any] = {

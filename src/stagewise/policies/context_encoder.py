@@ -1,9 +1,8 @@
 """Encode users by name: their numbers, their segments and the eligible actions."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence, Set
-from functools import cached_property, partial
-from operator import itemgetter
+from collections.abc import Mapping, Sequence, Set
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -51,12 +50,8 @@ class ContextEncoder:
         if hasattr(values, "to_dict") and getattr(values, "ndim", 0) == 1:  # a row of a data frame
             values = check_mapping(values.to_dict(), "the context", InvalidActions)
         if not isinstance(values, Mapping):
-            raise InvalidActions(
-                ErrorCode.WRONG_TYPE,
-                "the context is {context}; it must be a mapping of {context_names}",
-                context=safe_repr(context),
-                context_names=join_names(self.context_names),
-            )
+            rule = f"a mapping of {join_names(self.context_names)}"
+            raise InvalidActions.must_be(ErrorCode.WRONG_TYPE, "the context", context, rule)
         if len(values) != len(self.context_names) or not all(name in values for name in self.context_names):
             self._refuse_names(values)
         numbers = np.empty(len(self.context))
@@ -66,54 +61,39 @@ class ContextEncoder:
         places = [hash_segment(check_segment_name(values[name], name)) for name in self.divisions]
         return Context.from_checked(numbers, places, None if only is None else self.get_action_indices(only))
 
-    def _values_in(self, context_values: Mapping[str, Any]) -> Floats:
+    def _values_in(self, context: Mapping[str, Any]) -> Floats:
         """Return the numbers of a context, in order: at once where all are plain, else one by one."""
+        numbers = [context[name] for name in self.context]
         try:
-            values = np.array(self._get_values(context_values))
+            values = np.array(numbers)
         except Exception:  # an object's own code can raise anything
             values = NO_NUMBERS
         if values.dtype is DOUBLE and values.ndim == 1:
             return values
-        return np.array([check_context_number(context_values[name], name) for name in self.context], dtype=np.float64)
-
-    @cached_property
-    def _get_values(self) -> Callable[[Mapping[str, Any]], Any]:
-        """The function that gets the numbers from a context."""
-        names = tuple(self.context)
-        return itemgetter(*names) if len(names) > 1 else partial(get_values, names)
+        pairs = zip(numbers, self.context, strict=True)
+        return np.array([check_context_number(value, name) for value, name in pairs], dtype=np.float64)
 
     def _refuse_value(self, index: int, context: Mapping[str, Any]) -> None:
         """Raise InvalidActions for a number outside its range."""
         name, (low, high) = self.ranges[index]
         value = context[name] if type(context[name]) is float else check_context_number(context[name], name)
-        raise InvalidActions(
-            ErrorCode.CONTEXT_OUT_OF_RANGE, "{problem}", problem=describe_range_error(name, value, low, high)
-        )
+        raise InvalidActions(ErrorCode.CONTEXT_OUT_OF_RANGE, describe_range_error(name, value, low, high))
 
     def _refuse_names(self, context: Mapping[Any, Any]) -> None:
         """Raise InvalidActions for missing or unknown names."""
         for name in context:
             if name not in self.context_names:
                 other = suggest_name(name, self.context_names)
-                raise InvalidActions(
-                    ErrorCode.UNKNOWN_CONTEXT_FIELD,
-                    "the context has {name}, which the problem does not declare{other}",
-                    name=safe_repr(name),
-                    other=other,
-                )
-        absent = [name for name in self.context_names if name not in context]
-        raise InvalidActions(
-            ErrorCode.MISSING_CONTEXT_FIELD,
-            "the context lacks {absent}; every call needs every number and segment",
-            absent=join_names(absent),
-        )
+                text = f"the context has {safe_repr(name)}, which the problem does not declare{other}"
+                raise InvalidActions(ErrorCode.UNKNOWN_CONTEXT_FIELD, text)
+        absent = join_names([name for name in self.context_names if name not in context])
+        text = f"the context lacks {absent}; every call needs every number and segment"
+        raise InvalidActions(ErrorCode.MISSING_CONTEXT_FIELD, text)
 
     def get_action_indices(self, only: Any) -> list[int]:
         """Return the indices of actions given by name."""
         if isinstance(only, str) or not (is_listing(only) or isinstance(only, Set)):
-            raise InvalidActions(
-                ErrorCode.WRONG_TYPE, "only is {only}; it must be a list of actions", only=safe_repr(only)
-            )
+            raise InvalidActions.must_be(ErrorCode.WRONG_TYPE, "only", only, "a list of actions")
         return [self.get_action_index(name) for name in only]
 
     def get_action_index(self, name: Any) -> int:
@@ -121,22 +101,13 @@ class ContextEncoder:
         index = self._indices.get(name) if isinstance(name, str) else None
         if index is None:
             other = suggest_name(name, self.actions) or f"; they are {join_names(self.actions)}"
-            raise InvalidActions(
-                ErrorCode.UNKNOWN_ACTION,
-                "{name} is not an action of this problem{other}",
-                name=safe_repr(name),
-                other=other,
-            )
+            text = f"{safe_repr(name)} is not an action of this problem{other}"
+            raise InvalidActions(ErrorCode.UNKNOWN_ACTION, text)
         return index
 
     @cached_property
     def _indices(self) -> dict[str, int]:
         return {name: index for index, name in enumerate(self.actions)}
-
-
-def get_values(names: Sequence[str], context: Mapping[str, Any]) -> list[Any]:
-    """Return the numbers of a context with at most one name."""
-    return [context[name] for name in names]
 
 
 def check_context_number(value: Any, name: str) -> float:

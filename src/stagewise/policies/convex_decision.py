@@ -34,7 +34,7 @@ TRADES = (0.25, 0.5, 1.0, 2.0, 4.0)  # λ of the first directions θ̂ − λ μ
 
 
 def decide_in_convex(
-    policy: LinearPolicy, actions: Any, directions: int, bound_gap: bool, state: State, draw: RandomKey
+    policy: LinearPolicy, actions: Any, directions: int, bounds_solver_gap: bool, state: State, draw: RandomKey
 ) -> Decision:
     """Return the best point found on a ray from the safe action into the set."""
     safe, convex_set = policy.safe_action.features, check_convex_set(policy, actions)
@@ -52,7 +52,7 @@ def decide_in_convex(
     result = evaluate(target)
     if result.code not in (-SAFE_ACTION_COST_UNCERTAIN, -BOUNDS_NOT_FINITE) and result.code > -CONTRADICTED:
         regions = list(iter_regions(policy, convex_set, belief, result))
-        relaxed = [region.compute_upper_bound() for region in regions] if bound_gap else []
+        relaxed = [region.compute_upper_bound() for region in regions] if bounds_solver_gap else []
         bound = max((region.bound for region in relaxed), default=math.inf)
         points = [
             target,

@@ -72,7 +72,8 @@ class KernelOPLB(SafePolicy):
 
     The bounds f̂(x) ± β σ(x)/√λ are those of kernel ridge regression, conditioned on the declared values of the safe
     action (docs/theory/kernels.md). An observed point joins the basis of the regression if its distance from the span
-    of the others exceeds `novelty` and the basis has fewer than `capacity` points; the radius accounts for the rest.
+    of the others exceeds `novelty_threshold` and the basis has fewer than `max_points`; the radius accounts for the
+    rest.
     With u basis points, memory is O(u²), plus O(K u) for K actions that recur in every round; such a round takes
     O(K u) time, and a round with new actions O(K u²).
 
@@ -97,9 +98,9 @@ class KernelOPLB(SafePolicy):
     """B ≥ ‖f‖ in the kernel's Hilbert space: one number, or one for the reward and one per cost."""
     ridge: float = 1.0
     """λ: the ridge of the regressions."""
-    novelty: float = 1e-10
+    novelty_threshold: float = 1e-10
     """A point joins the basis if its squared distance from the span of the others exceeds this share of k(x, x)."""
-    capacity: int = 1000
+    max_points: int = 1000
     """The largest number of basis points."""
 
     dimension: int = field(init=False, repr=False)  # d
@@ -114,7 +115,7 @@ class KernelOPLB(SafePolicy):
         if not isinstance(self.kernel, Kernel):
             rule = "RBF(...), Matern(...) or LinearKernel()"
             raise InvalidProblem.must_be(ErrorCode.WRONG_TYPE, "kernel", self.kernel, rule)
-        set_derived(self, capacity=check_integer_at_least(self.capacity, "capacity", 1))
+        set_derived(self, max_points=check_integer_at_least(self.max_points, "max_points", 1))
         safe = require_features(self.safe_action)
         size = math.sqrt(similarity(self.kernel, safe.features, safe.features))
         if size == 0.0:  # every function of the space is 0 there
@@ -130,18 +131,18 @@ class KernelOPLB(SafePolicy):
         if not (self.kernel.is_linear and thresholds.safe is not None):
             check_norm("the safe action", size, span, InvalidProblem)
         set_derived(self, dimension=safe.dimension, span=span, model=model)
-        growth = Growth(min(FIRST_CAPACITY, self.capacity), self.capacity, get_next_capacity, count_free_rows, True)
+        growth = Growth(min(FIRST_CAPACITY, self.max_points), self.max_points, get_next_capacity, count_free_rows, True)
         blocks = tuple(model.build_blocks())
         arrays = {"switches": switches, "safe": safe.features, "growth": growth}
         set_rounds(self, self.rule, thresholds, ceilings, blocks, **arrays)
 
     def build_model(self, safe: SafeAction, thresholds: Thresholds) -> KernelModel:
         """Return the model of the signals."""
-        names, novelty = ("reward", *thresholds.names), check_number(self.novelty, "novelty")
+        names, novelty = ("reward", *thresholds.names), check_number(self.novelty_threshold, "novelty_threshold")
         confidence = compute_confidence(self, len(names))
         if not SMALLEST_NOVELTY <= novelty < 1.0:
             rule = f"less than 1 and at least {SMALLEST_NOVELTY:g}, since smaller values are below rounding error"
-            raise InvalidProblem.must_be(ErrorCode.OUT_OF_RANGE, "novelty", novelty, rule)
+            raise InvalidProblem.must_be(ErrorCode.OUT_OF_RANGE, "novelty_threshold", novelty, rule)
         return KernelModel(
             kernel=self.kernel,
             safe=safe.features,
@@ -195,7 +196,9 @@ class KernelOPLB(SafePolicy):
         self.check_actions(offered)  # raise the same errors as `decide`
         memory = self.rounds.start_run(None if learned is None else learned.memory, features, True)
         used = 0 if learned is None else get_most_basis_points(self.layout, memory)
-        capacity = max(min(self.capacity, len(features) + 1 + used), self.rounds.first_capacity, int(memory[CAPACITY]))
+        capacity = max(
+            min(self.max_points, len(features) + 1 + used), self.rounds.first_capacity, int(memory[CAPACITY])
+        )
         cached = GET_KNOWN_ACTIONS(self.layout, self.settings, memory).cached
         if memory[CACHED] != 0.0 and not np.array_equal(cached, features):
             raise InvalidProblem(

@@ -22,7 +22,7 @@ from stagewise.rules.mixture import MIXTURE
 def check_search(policy: Any) -> None:
     """Raise InvalidProblem for invalid settings of the search in convex sets."""
     check_integer_at_least(policy.directions, "directions", 1)
-    check_bool(policy.bound_gap, "bound_gap")
+    check_bool(policy.bounds_solver_gap, "bounds_solver_gap")
 
 
 def choose_point(policy: Any, state: State, actions: Any, draw: RandomKey) -> Decision:
@@ -43,7 +43,7 @@ def choose_point(policy: Any, state: State, actions: Any, draw: RandomKey) -> De
             f"the actions are a {name} and per_action_bounds is True; leave per_action_bounds out, since points of a "
             "convex set need not recur",
         )
-    return decide_in_convex(policy, actions, policy.directions, policy.bound_gap, state, draw)
+    return decide_in_convex(policy, actions, policy.directions, policy.bounds_solver_gap, state, draw)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -73,7 +73,7 @@ class LCLUCB(LinearPolicy):
 
     directions: int = 64
     """On a convex set: the number of initial directions of the search."""
-    bound_gap: bool = True
+    bounds_solver_gap: bool = True
     """On a convex set: bound `decision.solver_gap` by a small conic program; otherwise it is infinite."""
 
     theorem: ClassVar[str] = "rays"
@@ -107,7 +107,7 @@ class ROFUL(LinearPolicy):
 
     directions: int = 64
     """On a convex set: the number of initial directions of the search."""
-    bound_gap: bool = True
+    bounds_solver_gap: bool = True
     """On a convex set: bound `decision.solver_gap` by a small conic program; otherwise it is infinite."""
     optimism: Optimism = field(init=False, default="directional")
 
@@ -144,7 +144,7 @@ class DOSLB(LinearPolicy):
 
     directions: int = 64
     """On a convex set: the number of initial directions of the search."""
-    bound_gap: bool = True
+    bounds_solver_gap: bool = True
     """On a convex set: bound `decision.solver_gap` by a small conic program; otherwise it is infinite."""
     optimism: Optimism = field(init=False, default="directional")
     per_action_bounds: bool = field(init=False, default=False)

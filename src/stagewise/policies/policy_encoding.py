@@ -45,12 +45,8 @@ def get_kinds() -> dict[str, Any]:
 def check_kind(value: Any) -> None:
     """Raise InvalidProblem for an object that a file cannot contain."""
     if get_kinds().get(type(value).__name__) is not type(value):
-        raise InvalidProblem(
-            ErrorCode.NOT_SERIALIZABLE,
-            "{name} cannot be saved; the classes that can are {get_kinds}",
-            name=type(value).__name__,
-            get_kinds=", ".join(get_kinds()),
-        )
+        text = f"{type(value).__name__} cannot be saved; the classes that can are {', '.join(get_kinds())}"
+        raise InvalidProblem(ErrorCode.NOT_SERIALIZABLE, text)
 
 
 def encode_value(value: Any) -> Any:
@@ -58,9 +54,8 @@ def encode_value(value: Any) -> Any:
     if isinstance(value, FunctionClass) and value.callables:
         raise InvalidProblem(
             ErrorCode.NOT_SERIALIZABLE,
-            "{value!r} cannot be saved, because a file cannot hold callables; give "
-            "FunctionClass(callables, features=...), a table of their values at the actions",
-            value=value,
+            f"{value!r} cannot be saved, because a file cannot hold callables; give FunctionClass(callables, "
+            "features=...), a table of their values at the actions",
         )
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         check_kind(value)

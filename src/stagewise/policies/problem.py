@@ -13,11 +13,11 @@ from stagewise.files.paths import parse_path, read_toml
 from stagewise.policies.context_caps import ContextCAPS
 from stagewise.policies.context_encoder import ContextEncoder
 from stagewise.policies.problem_policy import ProblemPolicy
-from stagewise.policies.settings import check_probability
+from stagewise.policies.settings import check_probability, set_derived
 from stagewise.problem.checks import check_mapping, check_unique_names
 from stagewise.problem.context import parse_ranges
 from stagewise.problem.errors import ErrorCode, InvalidProblem
-from stagewise.problem.formatting import join_names, safe_repr, suggest_name
+from stagewise.problem.formatting import join_names
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.signals import (
     Limit,
@@ -44,8 +44,8 @@ RESERVED_NAMES = (
     "action",
     "only",
     "context",
-)  # names of arguments of agents
-SETTINGS = (
+)  # agents' arguments
+SETTINGS = (  # of the policy
     "norm_bound",
     "ridge",
     "initial_actions",
@@ -53,7 +53,7 @@ SETTINGS = (
     "posterior_scale",
     "certificate_factor",
     "check_assumptions",
-)  # of the policy
+)
 
 
 class ModelChoice(NamedTuple):
@@ -98,76 +98,40 @@ class Problem(ContextEncoder, StrictSettings):
     """Settings of the policy that override its defaults."""
 
     def __post_init__(self) -> None:
-        for name, value in {
-            "actions": check_unique_names(self.actions, "actions"),
-            "context": parse_ranges(self.context),
-            "limits": check_limits(self.limits),
-            "settings": check_mapping(self.settings, "settings")
-            if isinstance(self.settings, Mapping)
-            else self.settings,
-        }.items():
-            object.__setattr__(self, name, value)
+        given = self.settings
+        settings = check_mapping(given, "settings") if isinstance(given, Mapping) else given
+        actions, context = check_unique_names(self.actions, "actions"), parse_ranges(self.context)
+        set_derived(self, actions=actions, context=context, limits=check_limits(self.limits), settings=settings)
         if not isinstance(self.safe, str) or self.safe not in self.actions:
-            hint = suggest_name(self.safe, self.actions)
-            raise InvalidProblem(
-                ErrorCode.UNKNOWN_ACTION,
-                "safe is {safe}; it must be one of the actions: {actions}{hint}",
-                safe=safe_repr(self.safe),
-                actions=join_names(self.actions),
-                hint=hint,
-            )
+            raise InvalidProblem.must_be_one_of(ErrorCode.UNKNOWN_ACTION, "safe", self.safe, self.actions)
         if len(self.actions) < 2:
-            raise InvalidProblem(
-                ErrorCode.MISSING_VALUE,
-                "the only action is {safe!r}; there must be at least one other action",
-                safe=self.safe,
-            )
+            text = f"the only action is {self.safe!r}; there must be at least one other action"
+            raise InvalidProblem(ErrorCode.MISSING_VALUE, text)
         if not isinstance(self.reward, Reward):
-            raise InvalidProblem(
-                ErrorCode.WRONG_TYPE,
-                "reward is {reward}; it must be Reward(name, low, high)",
-                reward=safe_repr(self.reward),
-            )
+            raise InvalidProblem.must_be(ErrorCode.WRONG_TYPE, "reward", self.reward, "Reward(name, low, high)")
         names = [self.reward.name, *self.limits, *self.context, *self.divisions]
-        taken = next((name for name in names if name in RESERVED_NAMES), None)
-        if taken is not None:
-            raise InvalidProblem(
-                ErrorCode.INVALID_NAME,
-                "{taken!r} is the name of an argument of agents; give the signal or number another name",
-                taken=taken,
-            )
-        divided = next((name for name in self.divisions if name in self.context), None)
-        if divided is not None:
-            raise InvalidProblem(
-                ErrorCode.DUPLICATE_NAME,
-                "{divided!r} is both a number of the context and a segment (by={divided!r}); give the "
-                "segment another name, such as by={divided_2!r}",
-                divided=divided,
-                divided_2=divided + "_group",
-            )
-        twice = next((name for name in names if names.count(name) > 1), None)
-        if twice is not None:
-            raise InvalidProblem(
-                ErrorCode.DUPLICATE_NAME,
-                "{twice!r} is used twice; signals, numbers and segments need different names",
-                twice=twice,
-            )
-        unknown = [n for n in self.settings if n not in SETTINGS] if isinstance(self.settings, dict) else [None]
+        for name in names:
+            if name in RESERVED_NAMES:
+                text = f"{name!r} is the name of an argument of agents; give the signal or number another name"
+                raise InvalidProblem(ErrorCode.INVALID_NAME, text)
+        for name in self.divisions:
+            if name in self.context:
+                raise InvalidProblem(
+                    ErrorCode.DUPLICATE_NAME,
+                    f"{name!r} is both a number of the context and a segment (by={name!r}); give the segment another "
+                    f"name, such as by={name + '_group'!r}",
+                )
+        for name in names:
+            if names.count(name) > 1:
+                text = f"{name!r} is used twice; signals, numbers and segments need different names"
+                raise InvalidProblem(ErrorCode.DUPLICATE_NAME, text)
+        unknown = [name for name in settings if name not in SETTINGS] if isinstance(settings, dict) else [settings]
         if unknown:
-            hint = suggest_name(unknown[0], SETTINGS)
-            raise InvalidProblem(
-                ErrorCode.UNKNOWN_SETTING,
-                "settings has {settings}; it may have {settings_2}{hint}",
-                settings=safe_repr(self.settings),
-                settings_2=", ".join(SETTINGS),
-                hint=hint,
-            )
+            subject = "a name of settings" if isinstance(settings, dict) else "settings"
+            raise InvalidProblem.must_be_one_of(ErrorCode.UNKNOWN_SETTING, subject, unknown[0], SETTINGS)
         if check_probability(self.delta, "delta") >= 0.5:
-            raise InvalidProblem(
-                ErrorCode.OUT_OF_RANGE,
-                "delta is {delta:g}; it is the probability of failure, so 95 % confidence is 0.05",
-                delta=self.delta,
-            )
+            rule = "below 0.5, since it is the probability of failure: 95 % confidence is 0.05"
+            raise InvalidProblem.must_be(ErrorCode.OUT_OF_RANGE, "delta", float(self.delta), rule)
         self.policy()  # raises its errors now
 
     @cached_property
@@ -187,22 +151,19 @@ class Problem(ContextEncoder, StrictSettings):
         return {name: self._choice(signal, name == self.reward.name) for name, signal in self.signals.items()}
 
     def _choice(self, signal: Reward | Limit, wanted: bool) -> ModelChoice:
+        if signal.model == "linear" and not self.context:
+            raise InvalidProblem(
+                ErrorCode.CONFLICTING_SETTINGS,
+                "a signal is linear and there is no context; declare a context, or make the signal a rate",
+            )
         if signal.model is not None:
-            if signal.model == "linear" and not self.context:
-                raise InvalidProblem(
-                    ErrorCode.CONFLICTING_SETTINGS,
-                    "a signal is linear and there is no context; declare a context, or make the signal a rate",
-                )
             return ModelChoice(signal.model, signal.by, "as declared")
         if signal.by is not None:
-            return ModelChoice(
-                "rates", signal.by, f"the limit holds in every {signal.by}" if not wanted else "by segment"
-            )
+            return ModelChoice("rates", signal.by, "by segment" if wanted else f"the limit holds in every {signal.by}")
         if wanted and self.context:
             return ModelChoice("linear", None, "there is a context")
-        return ModelChoice(
-            "rates", None, "there is no context" if wanted else "this model learns rare outcomes fastest"
-        )
+        why = "there is no context" if wanted else "this model learns rare outcomes fastest"
+        return ModelChoice("rates", None, why)
 
     def policy(self) -> ProblemPolicy:
         """Return the policy that plays this problem.
@@ -255,12 +216,8 @@ class Problem(ContextEncoder, StrictSettings):
         rates = check_mapping(self.settings["reference_rates"], "reference_rates")
         unknown = next((name for name in rates if name not in self.limits), None)
         if unknown is not None:
-            raise InvalidProblem(
-                ErrorCode.UNKNOWN_SIGNAL,
-                "reference_rates has {unknown}, which is not a limit{unknown_2}",
-                unknown=safe_repr(unknown),
-                unknown_2=suggest_name(unknown, list(self.limits)),
-            )
+            subject = "a name of reference_rates"
+            raise InvalidProblem.must_be_one_of(ErrorCode.UNKNOWN_SIGNAL, subject, unknown, self.limits)
         means = {name: scale_outcome(self.limits[name], name, value) for name, value in rates.items()}
         return {"reference_rates": {name: mean for name, mean in means.items() if self.choices[name].model == "rates"}}
 
@@ -339,27 +296,18 @@ class Problem(ContextEncoder, StrictSettings):
             InvalidProblem: A value is missing, unknown or invalid.
         """
         values = dict(content)
-        unknown = [name for name in values if name not in {f.name for f in fields(cls)}]
-        if unknown:
-            names = [f.name for f in fields(cls)]
-            other = suggest_name(unknown[0], names)
-            raise InvalidProblem(
-                ErrorCode.UNKNOWN_SETTING,
-                "the problem has {unknown}, which is not one of {names}{other}",
-                unknown=safe_repr(unknown[0]),
-                names=join_names(names),
-                other=other,
-            )
+        names = [f.name for f in fields(cls)]
+        for name in values:
+            if name not in names:
+                subject = "a name in the problem"
+                raise InvalidProblem.must_be_one_of(ErrorCode.UNKNOWN_SETTING, subject, name, names)
         absent = [name for name in ("actions", "safe", "reward", "limits") if name not in values]
         if absent:
-            raise InvalidProblem(ErrorCode.MISSING_VALUE, "the problem lacks {absent}", absent=join_names(absent))
+            raise InvalidProblem(ErrorCode.MISSING_VALUE, f"the problem lacks {join_names(absent)}")
         values["reward"] = parse_signal(Reward, values["reward"], "reward")
         if not isinstance(values["limits"], Mapping):
-            raise InvalidProblem(
-                ErrorCode.WRONG_TYPE,
-                "limits are {values}; they must be tables by name, as [limits.opt_out]",
-                values=safe_repr(values["limits"]),
-            )
+            rule = "tables by name, as [limits.opt_out]"
+            raise InvalidProblem.must_be(ErrorCode.WRONG_TYPE, "the value of limits", values["limits"], rule)
         values["limits"] = {name: parse_limit(entry, name) for name, entry in values["limits"].items()}
         return cls(**values)
 

@@ -38,16 +38,10 @@ COUNT_BLOCKS, TABLE_CAPACITY, EVENTS_SIZE = (
 def check_blocks(blocks: int, mixtures: bool, rare: bool) -> None:
     """Raise InvalidProblem for settings that conflict with rare costs."""
     if rare and not mixtures:
-        raise InvalidProblem(
-            ErrorCode.CONFLICTING_SETTINGS,
-            "rare_costs is True without mixtures; its bounds need listed actions that can be mixed",
-        )
+        remedy = "set mixtures=True, since bounds of rare costs need listed actions that can be mixed"
+        raise InvalidProblem.conflict("rare_costs", True, "mixtures is False", remedy)
     if blocks != 1 and not rare:
-        raise InvalidProblem(
-            ErrorCode.UNUSED_SETTING,
-            "blocks is {blocks} without rare_costs; leave it out, since only rare_costs uses blocks",
-            blocks=blocks,
-        )
+        raise InvalidProblem.unused("blocks", blocks, "only rare_costs uses blocks")
 
 
 def check_one_block(features: Floats, blocks: int, what: str, error: type[StagewiseError]) -> None:
@@ -56,11 +50,8 @@ def check_one_block(features: Floats, blocks: int, what: str, error: type[Stagew
     if several.any():
         raise error(
             ErrorCode.UNSUPPORTED_ACTIONS,
-            "{what} {several} has features in more than one of the {blocks} blocks; each block has "
-            "sets of its own, so leave blocks out where an action needs several",
-            what=what,
-            several=int(several.argmax()),
-            blocks=blocks,
+            f"{what} {several.argmax()} has features in more than one of the {blocks} blocks; each block has sets of "
+            "its own, so leave blocks out where an action needs several",
         )
 
 
@@ -70,17 +61,11 @@ def add_rare_costs(
     """Return the model with rare costs, whose confidence sets have this share of δ over all blocks."""
     d, m = model.safe.size, thresholds.values.size
     if (thresholds.signs < 0.0).any():
-        raise InvalidProblem(
-            ErrorCode.CONFLICTING_SETTINGS,
-            "a threshold is a lower limit, and rare_costs needs upper limits; count the opposite event instead",
-        )
+        remedy = "count the opposite event, since it needs upper limits"
+        raise InvalidProblem.conflict("rare_costs", True, "a threshold is a lower limit", remedy)
     if d % blocks:
-        raise InvalidProblem(
-            ErrorCode.CONFLICTING_SETTINGS,
-            "blocks is {blocks}, and there are {d} features; all blocks must have equal length",
-            blocks=blocks,
-            d=d,
-        )
+        remedy = "choose a divisor, since all blocks have equal length"
+        raise InvalidProblem.conflict("blocks", blocks, f"there are {d} features", remedy)
     check_one_block(model.safe[np.newaxis], blocks, "safe action", InvalidProblem)
     confidence = np.array([model.confidence[0], *np.full(m, -np.log(share / (m * blocks)))])
     guesses = np.clip(thresholds.values, 1e-6, 0.5)

@@ -81,7 +81,7 @@ def test_a_planted_fault_is_found_in_every_one_of_five_logs(plant):
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    ("logs", "rows"), [pytest.param(10, 8_000, id="few"), pytest.param(200, 50_000, id="many", marks=pytest.mark.slow)]
+    ("logs", "rows"), [pytest.param(6, 8_000, id="few"), pytest.param(200, 50_000, id="many", marks=pytest.mark.slow)]
 )
 def test_logs_without_a_fault_raise_no_alarm(logs, rows):
     alarms, noted = [], []

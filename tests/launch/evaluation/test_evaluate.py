@@ -149,9 +149,9 @@ def test_weights_that_do_not_average_1_are_found(columns):
 
 @pytest.mark.long
 def test_an_honest_log_is_seldom_doubted():
-    """Weights of a true lottery average 1: no log of 40 is told that they do not."""
+    """Weights of a true lottery average 1: no log of 20 is told that they do not."""
     rng = np.random.default_rng(21)
-    for _ in range(40):
+    for _ in range(20):
         found = sw.evaluate(drawn(rng, 500), problem(), "offer", estimators=["ips"], primary_estimator="ips")
         assert not {NoteCode.WEIGHTS_CONTRADICT, NoteCode.WEIGHTS_UNBALANCED} & codes(found)
         assert found["click"]["ips"].value is not None

@@ -172,7 +172,7 @@ def test_without_times_a_log_that_may_have_adapted_is_judged_by_ips() -> None:
 
 @pytest.mark.long
 def test_without_times_intervals_by_ips_cover_in_logs_that_adapted() -> None:
-    rng, logs, missed = np.random.default_rng(9), 40, 0
+    rng, logs, missed = np.random.default_rng(9), 20, 0
     for _ in range(logs):
         frame = untimed(adapted(rng, 300))
         order = np.lexsort((-frame["opt_out"], -frame["click"]))

@@ -123,10 +123,6 @@ class LogReport:
         """
         return format_table(self.holdout.arrays, suffix)
 
-    def holdout_to_csv(self) -> str:
-        """Return the holdout rows as CSV."""
-        return self.format_holdout(".csv").decode()
-
     def to_dict(self) -> dict[str, Any]:
         """Return the report as JSON values.
 

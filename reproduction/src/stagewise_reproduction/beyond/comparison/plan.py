@@ -171,7 +171,7 @@ def build_smooth_policies(size: str) -> dict[str, Builder]:
     settings: dict[str, dict[str, Any]] = {
         "KernelOPLB, RBF": {"kernel": RBF(lengthscale=0.3)},
         "KernelOPLB, RBF, directional": {"kernel": RBF(lengthscale=0.3), "optimism": "directional"},
-        "KernelOPLB, RBF, capacity 5": {"kernel": RBF(lengthscale=0.3), "capacity": 5},
+        "KernelOPLB, RBF, capacity 5": {"kernel": RBF(lengthscale=0.3), "max_points": 5},
         "KernelOPLB, Matern 5/2": {
             "kernel": Matern(smoothness=2.5, lengthscale=0.3),
             "norm_bound": 2.0,

@@ -12,50 +12,14 @@ import stagewise as sw
 from stagewise.reports.certificate_page import render_page
 from stagewise.reports.certificate_text import format_headline
 
-KNOWN = {  # names that the page asks for
-    *(
-        "policy",
-        "kind",
-        "settings",
-        "verdict",
-        "coverage_verdict",
-        "violations",
-        "claim",
-        "rounds",
-        "delta",
-        "confidence",
-    ),
-    *(
-        "coverage",
-        "signal",
-        "occurrences",
-        "runs",
-        "allowed",
-        "anytime",
-        "exact",
-        "runs_needed",
-        "thresholds",
-        "name",
-        "side",
-    ),
-    *("value", "world", "family", "spread", "assumptions", "assumption", "declared", "real", "kept", "margins"),
-    *("quantiles", "counts", "edges", "0", "0.01", "0.1", "0.5", "0.9", "0.99", "1", "first_violation", "regret"),
-    *(
-        "bound",
-        "above",
-        "theorem",
-        "failure",
-        "optimism",
-        "first_near_optimal_round",
-        "never",
-        "mixes",
-        "plan",
-        "made",
-        "versions",
-    ),
-    *("seed", "day", "seconds", "machine", "batches", "verify", "format", "version", "closeness", "limits", "met"),
-    *("left", "compile_seconds"),
-}
+NAMES = """
+policy kind settings verdict coverage_verdict violations claim rounds delta confidence coverage signal
+occurrences runs allowed anytime exact runs_needed thresholds name side value world family spread assumptions
+assumption declared real kept margins quantiles counts edges 0 0.01 0.1 0.5 0.9 0.99 1 first_violation regret
+bound above theorem failure optimism first_near_optimal_round never mixes plan made versions seed day seconds
+machine batches verify format version closeness limits met left compile_seconds
+"""
+KNOWN = set(NAMES.split())  # names that the page asks for
 WORLD = sw.LinearWorld(reward=[0.6, 0.8], cost=[0.8, 0.6], actions=sw.Rays([[1.0, 0.0], [0.0, 1.0]]), noise=0.5)
 SAFE = sw.SafeAction(features=[0.0, 0.0])
 

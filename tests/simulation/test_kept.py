@@ -50,35 +50,34 @@ def test_a_certificate_that_was_cut_short_goes_on_from_its_folder(
     assert not (tmp_path / "batches").exists()
 
 
-def test_a_batch_that_was_tampered_with_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the folder of the one batch that a certificate saved before it was cut short."""
+
     def cut(*task: Any) -> Any:
         if task[2][0] > 0:
             raise PowerCut
         return play(*task)
 
-    monkeypatch.setattr(jobs, "play", cut)
-    with pytest.raises(PowerCut):
-        certified(runs=100, stop_early=False, out=tmp_path)
-    (batch,) = (tmp_path / "batches" / "parts").glob("*/runs.parquet")
-    content = batch.read_bytes()
+    with monkeypatch.context() as patched:
+        patched.setattr(jobs, "play", cut)
+        with pytest.raises(PowerCut):
+            certified(runs=100, stop_early=False, out=tmp_path)
+    (found,) = (tmp_path / "batches" / "parts").iterdir()
+    return found
+
+
+def test_a_batch_that_was_tampered_with_is_refused(batch: Path, tmp_path: Path) -> None:
+    path = batch / "runs.parquet"
+    content = path.read_bytes()
     for damaged in (b"nothing", content[:-1], content[:400] + bytes([content[400] ^ 1]) + content[401:]):
-        batch.write_bytes(damaged)
+        path.write_bytes(damaged)
         with refused(sw.InvalidFile, ErrorCode.DIGEST_MISMATCH):
             certified(runs=100, stop_early=False, out=tmp_path)
 
 
-def test_a_batch_that_nothing_vouches_for_is_played_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def cut(*task: Any) -> Any:
-        if task[2][0] > 0:
-            raise PowerCut
-        return play(*task)
-
-    monkeypatch.setattr(jobs, "play", cut)
-    with pytest.raises(PowerCut):
-        certified(runs=100, stop_early=False, out=tmp_path)
-    (batch,) = (tmp_path / "batches" / "parts").iterdir()
+def test_a_batch_that_nothing_vouches_for_is_played_again(batch: Path, tmp_path: Path) -> None:
     (batch / "manifest.json").unlink()
-    monkeypatch.undo()
     again = certified(runs=100, stop_early=False, out=tmp_path)
     assert without_times(again) == without_times(certified(runs=100, stop_early=False))
 

@@ -1,17 +1,19 @@
 """A new world is one class and its export: means that are squares, in everything that plays and certifies."""
 
-import inspect
-import json
+import sys
+import types
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from tests.grown import changed, copied, insert, ran
 
+import stagewise as sw
 from stagewise.engine.world_draws import BERNOULLI
 from stagewise.problem.actions import FiniteSet
 from stagewise.problem.checks import Floats, copy_read_only
+from stagewise.reports.assumptions import check_assumptions
 from stagewise.worlds.noisy_world import NoisyWorld
 
 
@@ -38,53 +40,34 @@ class SquareWorld(NoisyWorld):
         return {**told, "features": self.actions.features.tolist()}
 
 
-HEAD = """from typing import Any
-
-import numpy as np
-
-from stagewise.engine.world_draws import BERNOULLI
-from stagewise.problem.actions import FiniteSet
-from stagewise.problem.checks import Floats, copy_read_only
-from stagewise.worlds.noisy_world import NoisyWorld
-
-
-"""
-ASK = """
-import json
-import stagewise as sw
-from stagewise.reports.assumptions import check_assumptions
-
-rows = [[0.0, 0.0], [1.0, 0.0], [0.6, 0.8]]
-world = sw.SquareWorld(reward=[0.3, 0.8], cost=[0.6, 0.1], features=rows)
-safe = sw.SafeAction(features=[0.0, 0.0], reward=0.0, cost=0.0)
-policy = sw.KernelOPLB(
-    safe_action=safe, threshold=0.3, noise=0.5, norm_bound=2.0, kernel=sw.RBF(lengthscale=0.3), cost_bound=None
-)
-results = [sw.simulate(policy, world, rounds=40, backend=one, progress=False) for one in ("auto", "python")]
-sw.certify(policy, world, rounds=3, runs=2, out="certificate", progress=False)
-print(json.dumps({
-    "backend": results[0].manifest["backend"],
-    "played": [one.regret[0].tolist() for one in results],
-    "optimum": results[0].optimum[0, -1],
-    "assumed": [row["assumption"] for row in check_assumptions(policy, world)],
-    "stands": sw.verify_certificate("certificate", seed=0, replay_fraction=1.0).stands,
-}))
-"""
+@pytest.fixture
+def exported(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Export the class as stagewise would if its file stood in `worlds/`: the export is all that is added."""
+    module = types.ModuleType("stagewise.worlds.square")
+    module.SquareWorld = SquareWorld  # type: ignore[attr-defined]
+    monkeypatch.setattr(SquareWorld, "__module__", module.__name__)
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    monkeypatch.setitem(sw._HOMES, "SquareWorld", "worlds.square")  # type: ignore[attr-defined]
+    yield
+    vars(sw).pop("SquareWorld", None)
 
 
-@pytest.mark.long
-def test_in_the_package_it_is_two_files_and_loops_reports_and_certificates_know_it(tmp_path: Path) -> None:
-    package = copied(tmp_path)
-    text = f'"""Means that are squares."""\n\n{HEAD}{inspect.getsource(SquareWorld)}'
-    (package / "worlds/square.py").write_text(text, encoding="utf-8")
-    export = "from stagewise.worlds.square import SquareWorld as SquareWorld\n"
-    insert(package / "__init__.pyi", "from stagewise.worlds.table_world import TableWorld", before=export)
-    assert changed(package) == {"worlds/square.py", "__init__.pyi"}
-    told = json.loads(ran(package, "-c", ASK, folder=tmp_path, NUMBA_DISABLE_JIT="1").splitlines()[-1])
-    assert told["backend"] == "cpu"
-    assert told["played"][0] == told["played"][1]
+@pytest.mark.usefixtures("exported")
+def test_loops_reports_and_certificates_know_a_world_from_its_export(tmp_path: Path) -> None:
+    rows = [[0.0, 0.0], [1.0, 0.0], [0.6, 0.8]]
+    world: Any = SquareWorld(reward=[0.3, 0.8], cost=[0.6, 0.1], features=rows)
+    safe = sw.SafeAction(features=[0.0, 0.0], reward=0.0, cost=0.0)
+    policy = sw.KernelOPLB(
+        safe_action=safe, threshold=0.3, noise=0.5, norm_bound=2.0, kernel=sw.RBF(lengthscale=0.3), cost_bound=None
+    )
+    plan: dict[str, Any] = {"rounds": 40, "progress": False}
+    compiled, by_hand = (sw.simulate(policy, world, backend=backend, **plan) for backend in ("auto", "python"))
+    assert compiled.manifest["backend"] == "cpu"
+    assert compiled.regret[0].tolist() == by_hand.regret[0].tolist()
     rewards, costs = np.array([[0.0, 0.09, 0.6724], [0.0, 0.36, 0.1936]])
-    assert told["optimum"] == pytest.approx(max(rewards[costs <= 0.3]))
-    assert "every outcome lies in [0, 1]" not in told["assumed"]
-    assert "the noise is sub-Gaussian with at most this scale" in told["assumed"]
-    assert told["stands"]
+    assert compiled.optimum[0, -1] == pytest.approx(max(rewards[costs <= 0.3]))
+    assumed = [row["assumption"] for row in check_assumptions(policy, world)]
+    assert "every outcome lies in [0, 1]" not in assumed
+    assert "the noise is sub-Gaussian with at most this scale" in assumed
+    sw.certify(policy, world, rounds=3, runs=2, out=tmp_path, progress=False)
+    assert sw.verify_certificate(tmp_path, seed=0, replay_fraction=1.0).stands

@@ -18,8 +18,7 @@ from stagewise.problem.checks import check_integer, check_mapping
 from stagewise.problem.errors import ErrorCode, InvalidOutcome, InvalidProblem
 from stagewise.problem.formatting import safe_repr
 from stagewise.problem.safe_action import decode_round_safe_action
-from stagewise.records.decision import Decision
-from stagewise.records.decision_id import format_decision_id, parse_decision_id
+from stagewise.records.decision import Decision, format_decision_id, parse_decision_id
 
 MAX_NAME_LENGTH = 200  # characters of a name
 MIN_CLEANUP_SIZE = 64  # ids of registered decisions

@@ -18,8 +18,7 @@ from stagewise.problem.context import Context
 from stagewise.problem.errors import ErrorCode, InvalidOutcome
 from stagewise.problem.signals import scale_outcome
 from stagewise.problem.thresholds import Thresholds
-from stagewise.records.decision import Decision
-from stagewise.records.problem_decision import ProblemDecision
+from stagewise.records.decision import Decision, ProblemDecision
 from stagewise.records.random_key import RandomKey
 from stagewise.records.reason import ReasonDetails
 

@@ -1,7 +1,7 @@
 """Decisions: what was decided, and why."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,11 +10,38 @@ import numpy.typing as npt
 from stagewise.problem.errors import ErrorCode, InvalidOutcome
 from stagewise.problem.formatting import safe_repr
 from stagewise.problem.safe_action import decode_round_safe_action
-from stagewise.records.decision_id import format_decision_id, parse_decision_id
+from stagewise.problem.thresholds import NO_THRESHOLDS, Thresholds
 from stagewise.records.explanation import Basis, Estimates, Explanation, format_table
 from stagewise.records.reason import Reason, ReasonDetails
 
 Floats = npt.NDArray[np.float64]
+DIGITS = 12  # of a round, at least
+
+
+def format_decision_id(mark: str, round_: int) -> str:
+    """Return the id of a decision; the mark is empty where no agent decided.
+
+    >>> format_decision_id("b1ff4bcb3d84dff8", 12)
+    'b1ff4bcb3d84dff8-000000000012'
+    """
+    return f"{mark}-{round_:0{DIGITS}d}"
+
+
+def parse_decision_id(id_: str) -> tuple[str, int] | None:
+    """Return the mark and the round of an id; None for a text that is no id.
+
+    >>> parse_decision_id("b1ff4bcb3d84dff8-000000000012"), parse_decision_id("12")
+    (('b1ff4bcb3d84dff8', 12), None)
+    """
+    mark, dash, round_ = id_.rpartition("-")
+    if not dash or not round_.isascii() or not round_.isdecimal() or len(round_) > 18:
+        return None
+    return (mark, int(round_)) if format_decision_id(mark, int(round_)) == id_ else None
+
+
+def format_estimate(value: float | None) -> str:
+    """Return an estimate as text."""
+    return "without estimate" if value is None else f"{value:.4g}"
 
 
 def to_json_value(value: Any) -> Any:
@@ -167,8 +194,6 @@ class Decision(DecisionFields):
             >>> Decision.from_dict(decision.to_dict()).to_dict() == decision.to_dict()
             True
         """
-        from stagewise.records.problem_decision import ProblemDecision  # a subclass
-
         try:
             return ProblemDecision._read(content) if "limits" in content else Decision._read(content)
         except (LookupError, TypeError, ValueError, AttributeError):
@@ -254,3 +279,106 @@ class Decision(DecisionFields):
     def _repr_html_(self) -> str:
         """Return the explanation as a notebook shows it."""
         return self.explain()._repr_html_()
+
+
+class LimitStatus(NamedTuple):
+    """One limit of a decision, in the user's units."""
+
+    pessimistic_cost: float  # upper confidence bound of the mixture's mean; the lower bound for an `AtLeast`
+    threshold: float
+    estimate: float | None = None  # the estimated mean; None: no estimate is kept
+
+
+class ProblemDecision(Decision):
+    """One round's decision with the names of its problem: of the action, the probabilities and the limits."""
+
+    _actions: Sequence[str] = ()
+    _limits: Thresholds = NO_THRESHOLDS  # in the user's units
+
+    @classmethod
+    def of(cls, decision: Decision, actions: Sequence[str], limits: Thresholds) -> "ProblemDecision":
+        """Return a decision with names."""
+        self = cls(*decision)
+        vars(self).update(vars(decision))
+        self._actions, self._limits = actions, limits
+        return self
+
+    @classmethod
+    def _read(cls, content: Mapping[str, Any]) -> "ProblemDecision":
+        limits, probabilities = content["limits"], content["probabilities"]
+        values = to_floats([limit["threshold"] for limit in limits.values()])
+        signs = np.array([1.0 if limit["at_most"] else -1.0 for limit in limits.values()])
+        costs = content["estimated_cost"]
+        arrays = {
+            "probabilities": [*probabilities.values(), 0.0],  # the safe action is listed
+            "estimated_cost": None if costs is None else [costs[name] for name in limits],
+        }
+        decision = Decision._read({**content, **arrays})
+        thresholds = Thresholds(tuple(limits), signs, values, None, np.full(values.size, np.nan))
+        return cls.of(decision, tuple(probabilities), thresholds)
+
+    @property
+    def action_name(self) -> str:
+        """The name of the action played."""
+        return self._actions[self.action_index]
+
+    @property
+    def probabilities(self) -> dict[str, float]:  # type: ignore[override]
+        """The probability of every action, by name."""
+        shares: Any = self[3]
+        return dict(zip(self._actions, shares[:-1].tolist(), strict=True))
+
+    @property
+    def limits(self) -> dict[str, LimitStatus]:
+        """The estimate, the pessimistic cost and the threshold of every limit, by name."""
+        estimates = self.estimated_cost or dict.fromkeys(self._limits.names)
+        rows = zip(estimates.items(), self.pessimistic_cost.tolist(), self.thresholds.tolist(), strict=True)
+        return {
+            name: LimitStatus(pessimistic_cost, threshold, estimate)
+            for (name, estimate), pessimistic_cost, threshold in rows
+        }
+
+    @property
+    def estimated_cost(self) -> dict[str, float] | None:
+        """The estimated mean of every cost, by name; None: no estimate is kept."""
+        estimates = self._estimates()
+        return None if estimates is None else dict(zip(self._limits.names, estimates.costs.tolist(), strict=True))
+
+    def _asdict(self) -> dict[str, Any]:
+        """Return the fields by name, probabilities as the attribute has them."""
+        return {**super()._asdict(), "probabilities": self.probabilities}
+
+    def _replace(self, **changes: Any) -> "ProblemDecision":
+        """Return a changed copy."""
+        return ProblemDecision.of(super()._replace(**changes), self._actions, self._limits)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the decision as values that JSON can hold, with names."""
+        signs = self._limits.signs.tolist()
+        limits = {
+            name: {**{key: to_json_value(value) for key, value in limit._asdict().items()}, "at_most": sign > 0.0}
+            for (name, limit), sign in zip(self.limits.items(), signs, strict=True)
+        }
+        costs = self.estimated_cost
+        return {
+            **super().to_dict(),
+            "action_name": self.action_name,
+            "probabilities": self.probabilities,
+            "estimated_cost": None if costs is None else {name: to_json_value(cost) for name, cost in costs.items()},
+            "limits": limits,
+        }
+
+    def __repr__(self) -> str:
+        """Return the action, its mixture, the estimates, the bounds and the limits in one line."""
+        mixture = {name: round(share, 4) for name, share in self.probabilities.items() if share > 0.0}
+        limits = [
+            f"{name} {format_estimate(limit.estimate)} (pessimistic {limit.pessimistic_cost:.4g}) "
+            f"{'≤' if sign > 0 else '≥'} {limit.threshold:.4g}"
+            for (name, limit), sign in zip(self.limits.items(), self._limits.signs, strict=True)
+        ]
+        reason = "" if self.reason is None else f", reason={str(self.reason)!r}"
+        reward = f"reward {format_estimate(self.estimated_reward)} (optimistic {self.optimistic_reward:.4g})"
+        return (
+            f"<{self.action_name!r} in round {self.round}, drawn from {mixture}, {reward}, {', '.join(limits)}{reason}"
+            f", id {self.id!r}>"
+        )

@@ -30,7 +30,7 @@ from stagewise.reports.output_files import check_folder
 from stagewise.reports.regret_bound import RegretTheorem, compute_regret_bound
 from stagewise.reports.result import Result, merge_results
 from stagewise.simulation.executors import Workers
-from stagewise.simulation.jobs import Backend, Batch, Job, build_job, compile_loop, open_workers, resolve_cuda
+from stagewise.simulation.jobs import Backend, Batch, Job, build_job, open_workers, resolve_cuda
 from stagewise.simulation.oracle import Family, PolicyWorlds, build_oracle
 from stagewise.simulation.plan import (
     PLAN_KEYS,
@@ -41,7 +41,7 @@ from stagewise.simulation.plan import (
     describe_policy,
     get_versions,
 )
-from stagewise.simulation.run import RunSettings, compute_recorded_rounds, play_run
+from stagewise.simulation.run import RunSettings, compile_loop, compute_recorded_rounds, play_run
 from stagewise.worlds.world_families import get_world_kind
 
 POINTS = 20  # of the regret curves
@@ -116,7 +116,7 @@ def certify(
     if not stops:
         check_memory(max_runs, POINTS, job.pairs(0)[1].costs)
     compiling = time.perf_counter()
-    compile_loop(job, 0)
+    compile_loop(job.pairs, settings, 0)
     start = time.perf_counter()
     with open_workers(executor, shows, -(-max_runs // plan["batch"]), max_runs, settings.rounds, False) as finished:
         parts, batches = play_until_clear(job, plan, terms, finished)

@@ -31,7 +31,7 @@ from stagewise.simulation.plan import (
     describe_policy,
     get_versions,
 )
-from stagewise.simulation.run import RunSettings, compute_recorded_rounds, play
+from stagewise.simulation.run import RunSettings, compile_loop, compute_recorded_rounds, play
 
 Backend = Literal["auto", "cpu", "python", "cuda"]
 BACKENDS: tuple[Backend, ...] = get_args(Backend)
@@ -126,12 +126,6 @@ def choose_backend(policy: Any, world: Any, rounds: int, backend: Any) -> str:
     return ("cpu" if can_play(policy, world) else "python") if backend == "auto" else backend
 
 
-def compile_loop(job: Job, run: int) -> None:
-    """Play one round, so that the loop is compiled once, and not in every process."""
-    if job.settings.backend != "python":
-        play(job.pairs, job.settings._replace(rounds=1, record_points=1, bound=None), [run])
-
-
 @contextmanager
 def report_interrupt(interrupted: Callable[[], Interrupted]) -> Iterator[None]:
     """Turn Ctrl+C into `Interrupted`."""
@@ -172,7 +166,7 @@ def open_workers(
                     remote[key] = (job.pairs.make_picklable(runs), job.settings, runs)
             firsts = {id(batches[key].job): batches[key] for key in reversed(remote)}
             for job, runs in firsts.values() if isinstance(workers, RestartingPool) else ():
-                compile_loop(job, runs[0])
+                compile_loop(job.pairs, job.settings, runs[0])
             for todo, executor in ((local, None), (remote, workers)):
                 for key, result in run_tasks(play, todo, executor):
                     job = batches[key].job

@@ -72,20 +72,14 @@ def compute_expected_means(decision: Any, actions: Any, oracle: Oracle, round_: 
     """
     try:
         if not isinstance(decision, Decision):
-            raise InvalidProblem(
-                ErrorCode.INVALID_DECISION, "it is {decision}; it must be a Decision", decision=safe_repr(decision)
-            )
+            raise reject(f"it is {safe_repr(decision)}; it must be a Decision")
         if decision.probabilities is None:
             check_played(decision, actions, oracle)
         else:
             check_drawn(decision, check_mixture(decision.probabilities, actions, oracle), actions, oracle)
     except (ValueError, TypeError) as error:  # a StagewiseError is a ValueError, and so is a ragged array
-        raise InvalidProblem(
-            ErrorCode.INVALID_DECISION,
-            "the policy's decision in round {round} is invalid: {error}",
-            round=round_,
-            error=error,
-        ) from None
+        template = "the policy's decision in round {round} is invalid: {error}"
+        raise InvalidProblem(ErrorCode.INVALID_DECISION, template, round=round_, error=error) from None
     if decision.probabilities is None:
         return oracle.world.means_played(decision.action_index, decision.action, actions)
     total, chances = np.zeros(oracle.signs.size), np.asarray(decision.probabilities)
@@ -94,43 +88,31 @@ def compute_expected_means(decision: Any, actions: Any, oracle: Oracle, round_: 
     return total
 
 
+def reject(fault: str) -> InvalidProblem:
+    return InvalidProblem(ErrorCode.INVALID_DECISION, "{fault}", fault=fault)
+
+
 def get_listed_action(index: int, actions: Any, oracle: Oracle) -> Any:
     """Return the action with an index; −1 and the end of the list are the safe action, which is always eligible."""
     safe, eligible = oracle.safe_in(actions), actions.eligible
     action = safe if index in (-1, actions.count) else actions.at(index)
     if action is None:
-        raise InvalidProblem(
-            ErrorCode.INVALID_DECISION, "it refers to a safe action outside the list, and there is none"
-        )
+        raise reject("it refers to a safe action outside the list, and there is none")
     if 0 <= index < eligible.size and not eligible[index] and not is_equal(action, safe):
-        raise InvalidProblem(
-            ErrorCode.INVALID_DECISION,
-            "it gives a positive probability to action {index}, which is not eligible in this round",
-            index=index,
-        )
+        raise reject(f"it gives a positive probability to action {index}, which is not eligible in this round")
     return action
 
 
 def check_mixture(probabilities: Any, actions: Any, oracle: Oracle) -> Floats:
     """Return the probabilities of the listed actions and the safe action, or raise."""
     chances: Floats = np.asarray(probabilities)
-    count = actions.count
-    if chances.dtype.kind not in "fiu" or chances.shape != (count + 1,):
-        raise InvalidProblem(
-            ErrorCode.INVALID_DECISION,
-            "it has probabilities of shape {shape} and type {dtype}; they must be {count} numbers, "
-            "for the {count_2} listed actions and then for the separate safe action",
-            shape=chances.shape,
-            dtype=chances.dtype,
-            count=count + 1,
-            count_2=count,
+    if chances.dtype.kind not in "fiu" or chances.shape != (actions.count + 1,):
+        raise reject(
+            f"it has probabilities of shape {chances.shape} and type {chances.dtype}; they must be "
+            f"{actions.count + 1} numbers, for the {actions.count} listed actions and then for the separate safe action"
         )
     if not (np.all(chances >= -TOLERANCE) and abs(float(chances.sum()) - 1.0) <= TOLERANCE):  # false for NaN too
-        raise InvalidProblem(
-            ErrorCode.INVALID_DECISION,
-            "it has the probabilities {chances}; they must be nonnegative and sum to 1",
-            chances=safe_repr(chances.tolist()),
-        )
+        raise reject(f"it has the probabilities {safe_repr(chances.tolist())}; they must be nonnegative and sum to 1")
     for index in np.flatnonzero(chances):
         get_listed_action(int(index), actions, oracle)
     return chances
@@ -140,12 +122,8 @@ def check_drawn(decision: Decision, chances: Floats, actions: Any, oracle: Oracl
     """Raise if the action cannot have been sampled from the mixture."""
     index = check_index(decision, actions)
     if not chances[index] > 0.0:
-        raise InvalidProblem(
-            ErrorCode.INVALID_DECISION,
-            "it has index {index}, whose probability is {chances:g}; the played action must be "
-            "sampled from the mixture",
-            index=index,
-            chances=chances[index],
+        raise reject(
+            f"it has index {index}, whose probability is {chances[index]:g}; it must be sampled from the mixture"
         )
     check_equal(decision.action, get_listed_action(index, actions, oracle), index)
 
@@ -154,21 +132,14 @@ def check_played(decision: Decision, actions: Any, oracle: Oracle) -> None:
     """Raise if the action does not match its index and step, or is outside the convex set."""
     if not actions.is_list:
         if not is_equal(decision.action, oracle.safe) and not actions.contains(decision.action):
-            raise InvalidProblem(
-                ErrorCode.INVALID_DECISION,
-                "it plays {action}, which lies outside the {name}",
-                action=format_action(decision.action),
-                name=type(actions).__name__,
-            )
+            raise reject(f"it plays {format_action(decision.action)}, which lies outside the {type(actions).__name__}")
         return
     index = check_index(decision, actions)
     expected = get_listed_action(index, actions, oracle)
     if actions.between and index >= 0:
         step = check_number(decision.step_size, "its step")
         if not 0.0 <= step <= 1.0:
-            raise InvalidProblem(
-                ErrorCode.INVALID_DECISION, "its step is {step}; a step along a ray must be between 0 and 1", step=step
-            )
+            raise reject(f"its step is {step}; a step along a ray must be between 0 and 1")
         safe = oracle.safe_in(actions)
         start = np.zeros_like(expected) if safe is None else safe
         expected = start + step * (expected - start)
@@ -184,13 +155,8 @@ def check_index(decision: Decision, actions: Any) -> int:
 def check_equal(action: Any, expected: Any, index: int) -> None:
     """Raise if an action differs from that of its index and step."""
     if not is_equal(action, expected):
-        raise InvalidProblem(
-            ErrorCode.INVALID_DECISION,
-            "it plays {action}, and its index {index} and step give {expected}; they must agree",
-            action=format_action(action),
-            index=index,
-            expected=format_action(expected),
-        )
+        given, due = format_action(action), format_action(expected)
+        raise reject(f"it plays {given}, and its index {index} and step give {due}; they must agree")
 
 
 def format_action(action: Any) -> str:

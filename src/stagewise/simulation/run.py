@@ -97,6 +97,12 @@ def play(pairs: PolicyWorlds, settings: RunSettings, runs: Sequence[int]) -> Res
     return replace(result, manifest={**own, "seconds": time.perf_counter() - start})
 
 
+def compile_loop(pairs: PolicyWorlds, settings: RunSettings, run: int) -> None:
+    """Play one round, so that the loop is compiled once, and not in every process."""
+    if settings.backend != "python":
+        play(pairs, settings._replace(rounds=1, record_points=1, bound=None), [run])
+
+
 def play_each(pairs: PolicyWorlds, settings: RunSettings, runs: Sequence[int]) -> Result:
     """Play one run after the other."""
     parts: list[Result] = []

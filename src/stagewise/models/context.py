@@ -1,4 +1,4 @@
-"""Signals of actions in a context: linear per action, or rates by action and segment."""
+"""Signals of actions in a context: linear or logistic per action, or rates by action and segment."""
 
 import math
 from typing import Literal, NamedTuple
@@ -7,6 +7,8 @@ import numpy as np
 
 from stagewise.engine.compile import Floats
 from stagewise.models.arms import SMALLEST_RATE
+from stagewise.models.logistic import LOGISTIC
+from stagewise.models.logistic_fit import PRIOR_BOUND, PRIOR_DEVIATION
 from stagewise.models.model_block import ModelBlockSpec
 from stagewise.models.per_action_ridge import (
     PER_ACTION_RIDGE,
@@ -17,6 +19,7 @@ from stagewise.models.segment_rates import (
 )
 
 SignalModel = Literal["linear", "rates"]
+CostModel = Literal["linear", "rates", "logistic"]
 NOISE = 0.5  # of numbers in a range of length 1
 RESERVED = 0.1  # of δ, for actions that come later
 
@@ -37,6 +40,14 @@ class Signal(NamedTuple):
         rows = [[ridge, 1.0, 0.0, NOISE, bound, both - math.log(share), 0.0] for share in shares]
         numbers = np.concatenate([*rows, [self.low, self.low + 1.0, self.declared]])
         return ModelBlockSpec(PER_ACTION_RIDGE, (self.signal, 1, size, JOINT, 0, 0, shares.size, 0), numbers)
+
+    def logistic(self, size: int, shares: Floats, slope_scale: float) -> ModelBlockSpec:
+        """Return logistic signals on n features, one for each action; the prior of the intercept is at the limit."""
+        both = -math.log(math.exp(-self.lower) + math.exp(-self.upper))  # one set has both ends
+        rate = min(max(self.reference_rate, SMALLEST_RATE), 1.0 - SMALLEST_RATE)
+        prior = [math.log(rate / (1.0 - rate)), 1.0 / PRIOR_DEVIATION**2, 1.0 / slope_scale**2, PRIOR_BOUND]
+        numbers = np.concatenate([[self.low, self.declared, both], prior, -np.log(shares)])
+        return ModelBlockSpec(LOGISTIC, (self.signal, 1, size, 0, 0, 0, shares.size, 0), numbers)
 
     def rates(self, column: int, shares: Floats) -> ModelBlockSpec:
         """Return rates, by the segment in a column of the rows; −1: by action alone."""

@@ -13,9 +13,15 @@ from stagewise.engine.layout import CACHE_DISABLED, CACHED, CAPACITY, SAFE_COST_
 from stagewise.engine.memory import memory_size, start_memory
 from stagewise.engine.model import RoundSpec, Rule
 from stagewise.models.arms import compute_lows, split_delta
-from stagewise.models.context import NOISE, Signal, SignalModel, compute_action_shares
+from stagewise.models.context import NOISE, CostModel, Signal, SignalModel, compute_action_shares
+from stagewise.models.logistic import (
+    LOGISTIC,
+    are_chunks_valid,
+    count_rows_in_chunks,
+    get_most_chunks,
+)
+from stagewise.models.logistic_fit import LARGEST_LOGISTIC
 from stagewise.models.model_block import ModelBlockSpec
-from stagewise.models.per_action_ridge import widen_per_action_ridge
 from stagewise.models.segment_rates import (
     SEGMENT_RATES,
     add_segments,
@@ -62,8 +68,8 @@ from stagewise.records.random_key import RandomKey
 from stagewise.rules.certified import CERTIFIED_MIXTURE
 
 ACTION, ONE, FIRST_NUMBER = 0, 1, 2  # columns of a row; the segments follow the numbers
-FIRST_CAPACITY = 8  # segments
-WIDEN, IN_ORDER = as_python(widen_per_action_ridge), as_python(are_slots_valid)
+FIRST_CAPACITY = 8  # segments, or chunks of rows
+IN_ORDER, IN_CHUNKS = as_python(are_slots_valid), as_python(are_chunks_valid)
 
 
 class Totals(NamedTuple):
@@ -77,15 +83,20 @@ class Totals(NamedTuple):
         return Totals(self.pulls - earlier.pulls, self.sums - earlier.sums)
 
 
-def get_next_capacity(rates: Ints, layout: Ints, memory: Floats, most: int) -> int:
-    """Return twice the capacity where more than half is used, so that lookups stay fast; `rates`: indices of blocks."""
+def get_next_capacity(rates: Ints, logistic: Ints, layout: Ints, memory: Floats, most: int) -> int:
+    """Return twice the capacity where a row may not fit, or where half is used, so that lookups of segments stay fast.
+
+    `rates` and `logistic` are indices of blocks.
+    """
     capacity = int(memory.item(CAPACITY))
-    return 2 * capacity if capacity and 2 * get_most_segments(layout, memory, rates) >= capacity else capacity
+    is_full = bool(logistic.size) and get_most_chunks(layout, memory, logistic) >= capacity
+    is_half_full = bool(rates.size) and 2 * get_most_segments(layout, memory, rates) >= capacity
+    return 2 * capacity if capacity and (is_full or is_half_full) else capacity
 
 
-def count_free_rows(layout: Ints, memory: Floats, most: int) -> int:
-    """Return the number of observations that there is room for: any, since a log's segments are added before it."""
-    return MANY
+def count_free_rows(logistic: Ints, layout: Ints, memory: Floats, most: int) -> int:
+    """Return the number of observations that there is room for; a log's segments are added before it."""
+    return count_rows_in_chunks(layout, memory, logistic) if logistic.size else MANY
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -120,12 +131,14 @@ class ContextCAPS(SafePolicy):
     """The segmentation of a signal's rates; other signals have one rate for each action."""
     reward_model: SignalModel = "linear"
     """The model of the mean reward: "linear" in the context or "rates" by action."""
-    cost_model: SignalModel | Mapping[str, SignalModel] = "rates"
-    """The model of mean costs: one for all, or one for each by name."""
+    cost_model: CostModel | Mapping[str, CostModel] = "rates"
+    """The model of mean costs: one for all, or one for each by name; "logistic" bounds every user's own mean."""
     norm_bound: float = 1.0
     """S: an upper bound on the norm of every action's parameter; only for linear signals."""
     ridge: float | None = None
     """λ of the regressions; None: n R²/S²."""
+    slope_scale: float = 0.7
+    """The prior standard deviation of every slope of a logistic cost, in log-odds; no slope may exceed ten of it."""
     initial_actions: int | None = None
     """The number of actions when learning began; later actions share a reserved part of δ."""
     reference_rates: Mapping[str, float] | None = None
@@ -142,6 +155,7 @@ class ContextCAPS(SafePolicy):
     split_delta: bool = field(init=False, default=True)
 
     rate_blocks: Ints = field(init=False, repr=False)  # indices of the blocks with rates by segment
+    logistic_blocks: Ints = field(init=False, repr=False)  # indices of the blocks that keep rows
 
     decision_type: ClassVar[type[Decision]] = Decision  # the class of its decisions
     log_hint: ClassVar[str] = ""  # added to the error about a log's shape
@@ -161,11 +175,16 @@ class ContextCAPS(SafePolicy):
         ceilings = compute_ceilings(thresholds, self.cost_bound, 0.0)
         set_derived(self, thresholds=thresholds)
         last = compute_certificate_numbers(self, safe.reward)
-        first = FIRST_CAPACITY if self.segments else 0
         blocks = self.build_blocks(safe, thresholds)
-        rates = np.array([i for i, block in enumerate(blocks) if block.model == SEGMENT_RATES], dtype=np.int64)
-        set_derived(self, rate_blocks=rates)
-        growth = Growth(first, MOST, partial(get_next_capacity, rates), count_free_rows, False)
+        rates, logistic = (
+            np.array([i for i, block in enumerate(blocks) if block.model == model], dtype=np.int64)
+            for model in (SEGMENT_RATES, LOGISTIC)
+        )
+        first = FIRST_CAPACITY if self.segments or logistic.size else 0
+        set_derived(self, rate_blocks=rates, logistic_blocks=logistic)
+        growth = Growth(
+            first, MOST, partial(get_next_capacity, rates, logistic), partial(count_free_rows, logistic), False
+        )
         set_rounds(
             self, self.rule, thresholds, ceilings, blocks,
             switches=CERTIFICATE | SAFE_COST_DECLARED, safe=np.zeros(self.width), safe_index=int(safe.arm or 0),
@@ -177,12 +196,15 @@ class ContextCAPS(SafePolicy):
     @cached_property
     def models(self) -> dict[str, str]:
         """The model of each signal, by name."""
-        names, kinds = self.thresholds.names, get_args(SignalModel)
+        names = self.thresholds.names
         costs = dict.fromkeys(names, "rates" if isinstance(self.cost_model, Mapping) else self.cost_model)
         if isinstance(self.cost_model, Mapping):
             costs |= parse_by_name(self.cost_model, names, "cost_model", "limits")
         models = {"reward": self.reward_model, **costs}
-        return {name: check_choice(kind, kinds, f"the model of {name!r}") for name, kind in models.items()}
+        return {
+            name: check_choice(kind, get_args(CostModel if index else SignalModel), f"the model of {name!r}")
+            for index, (name, kind) in enumerate(models.items())
+        }
 
     @cached_property
     def divisions(self) -> dict[str, int]:
@@ -222,6 +244,7 @@ class ContextCAPS(SafePolicy):
                 if is_given:
                     reason = "it applies to linear signals and all signals here are rates"
                     raise InvalidProblem.unused(name, getattr(self, name), reason)
+        slope_scale = self.check_slope_scale()
         delta, (high, other) = check_probability(self.delta, "delta"), split_delta(m)
         declared = [-np.inf if safe.reward is None else safe.reward, *self.declared_costs]
         lows, blocks = compute_lows(thresholds.signs), []
@@ -233,10 +256,21 @@ class ContextCAPS(SafePolicy):
             )
             if kind == "linear":
                 blocks.append(signal.linear(size, self.shares, ridge, bound))
+            elif kind == "logistic":
+                blocks.append(signal.logistic(size, self.shares, slope_scale))
             else:
                 division = divisions[name]
                 blocks.append(signal.rates(-1 if division < 0 else self.first_segment + division, self.shares))
         return tuple(blocks)
+
+    def check_slope_scale(self) -> float:
+        """Return the prior deviation of the slopes of logistic costs."""
+        if "logistic" not in self.models.values() and self.slope_scale != 0.7:
+            raise InvalidProblem.unused("slope_scale", self.slope_scale, "it applies to logistic costs")
+        if "logistic" in self.models.values() and 1 + self.context > LARGEST_LOGISTIC:
+            rule = f"at most {LARGEST_LOGISTIC - 1} with logistic costs"
+            raise InvalidProblem.must_be(ErrorCode.TOO_LARGE, "context", self.context, rule)
+        return check_positive(self.slope_scale, "slope_scale")
 
     def get_reference_rates(self, thresholds: Thresholds) -> Floats:
         """Return the mean costs (m,) at which the confidence sets are sharpest."""
@@ -354,7 +388,8 @@ class ContextCAPS(SafePolicy):
 
     def get_round_spec(self, actions: Any) -> RoundSpec | None:
         """Return the spec of compiled loops, for worlds with plain features."""
-        return self.rounds.spec if getattr(actions, "crossed", None) is False else None
+        is_plain = getattr(actions, "crossed", None) is False
+        return self.rounds.spec if is_plain and not self.logistic_blocks.size else None  # rows need a growing memory
 
     def build_run_memory(self, offered: Any, features: Floats, fresh: bool, learned: State | None = None) -> Floats:
         """Return the initial memory of a compiled run."""
@@ -366,7 +401,11 @@ class ContextCAPS(SafePolicy):
     def fits(self, memory: Floats) -> bool:
         if not self.rounds.fits(memory) or memory[CACHED] != CACHE_DISABLED:
             return False
-        return bool(memory[CAPACITY] >= self.rounds.first_capacity) and IN_ORDER(self.layout, memory, self.rate_blocks)
+        return (
+            bool(memory[CAPACITY] >= self.rounds.first_capacity)
+            and IN_ORDER(self.layout, memory, self.rate_blocks)
+            and IN_CHUNKS(self.layout, memory, self.logistic_blocks)
+        )
 
     def with_capacity_for(self, memory: Floats, segments: int) -> Floats:
         """Return the memory with capacity for twice as many segments as it has with these additional ones."""
@@ -379,7 +418,7 @@ class ContextCAPS(SafePolicy):
         memory, done = state.memory, 0
         while done < len(rows):
             memory, end = self.rounds.enlarge(memory), len(rows)
-            if memory.item(CAPACITY):
+            if self.segments:
                 end = min(
                     done + count_rows_before_full(self.layout, memory, self.rate_blocks, rows[done:], values[done:]),
                     end,
@@ -410,7 +449,7 @@ class ContextCAPS(SafePolicy):
             if model == SEGMENT_RATES:
                 copy_to_more_actions(old, new, state.memory, memory)
             else:
-                WIDEN(self.layout, old, new, state.memory, memory)
+                as_python(model.widen)(self.layout, old, new, state.memory, memory)
         return State(memory)
 
     def compute_totals(self, state: State) -> Totals:

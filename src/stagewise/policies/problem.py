@@ -48,6 +48,7 @@ RESERVED_NAMES = (
 SETTINGS = (  # of the policy
     "norm_bound",
     "ridge",
+    "slope_scale",
     "initial_actions",
     "reference_rates",
     "posterior_scale",
@@ -151,10 +152,11 @@ class Problem(ContextEncoder, StrictSettings):
         return {name: self._choice(signal, name == self.reward.name) for name, signal in self.signals.items()}
 
     def _choice(self, signal: Reward | Limit, wanted: bool) -> ModelChoice:
-        if signal.model == "linear" and not self.context:
+        if signal.model not in (None, "rates") and not self.context:
             raise InvalidProblem(
                 ErrorCode.CONFLICTING_SETTINGS,
-                "a signal is linear and there is no context; declare a context, or make the signal a rate",
+                "a signal is {model} and there is no context; declare a context, or make the signal a rate",
+                model=signal.model,
             )
         if signal.model is not None:
             return ModelChoice(signal.model, signal.by, "as declared")
@@ -257,8 +259,8 @@ class Problem(ContextEncoder, StrictSettings):
         name_width, description_width = max(map(len, descriptions)), max(map(len, descriptions.values()))
         for name, signal in self.signals.items():
             choice = self.choices[name]
-            linear = choice.model == "linear"
-            model = "linear in the context, action by action" if linear else "one rate for each action"
+            is_rate = choice.model == "rates"
+            model = "one rate for each action" if is_rate else f"{choice.model} in the context, action by action"
             model += f" in every {choice.by}" if choice.by else ""
             window = "" if signal.waits is None else f"; {signal.waits.description}"
             rows.append(

@@ -12,6 +12,7 @@ from stagewise.problem.thresholds import AtLeast, RelativeToSafe, ThresholdParts
 from stagewise.problem.window import DROP, OutcomeWindow
 
 Model = Literal["linear", "rates"]
+LimitModel = Literal["linear", "rates", "logistic"]
 WAYS = {  # the names of a limit's number in a file
     "at_most": "Limit(0.02, ...)",
     "at_least": "Limit(AtLeast(0.9), ...)",
@@ -102,8 +103,8 @@ class Limit(Signal):
     """The largest possible outcome."""
     safe: float | None = None
     """An upper bound on the safe action's mean for every user (`AtLeast`: a lower bound); None: unknown."""
-    model: Model | None = None
-    """The model of the mean: "linear" in the context or "rates" by action; None: chosen from the problem."""
+    model: LimitModel | None = None
+    """The model of the mean: "logistic" or "linear" in the context, or "rates" by action; None: "rates"."""
     window: str | float | None = None
     """The time after which a missing outcome counts as `missing`, such as "7d"; None: no deadline."""
     missing: float | Literal["drop"] | None = None
@@ -146,15 +147,15 @@ def check_signal(signal: Reward | Limit, name: str) -> None:
             hint = suggest_percent(float(value)) if high == 1.0 else ""
             raise InvalidProblem.must_be(ErrorCode.OUT_OF_RANGE, f"the {what} of {name}", float(value), rule + hint)
     if signal.model is not None:
-        check_choice(signal.model, get_args(Model), f"the model of {name}")
+        check_choice(signal.model, get_args(LimitModel if isinstance(signal, Limit) else Model), f"the model of {name}")
     if signal.waits is None and signal.missing is not None:
         fact, remedy = "there is no window", "give one, since an outcome is missing only when its window closes"
         raise InvalidProblem.conflict(f"the missing value of {name}", signal.missing, fact, remedy)
     if signal.by is not None:
         check_name(signal.by, f"the segment of {name}")
-        if signal.model == "linear":
+        if signal.model not in (None, "rates"):
             fact = f"its rates are kept by {signal.by!r}"
-            raise InvalidProblem.conflict(f"the model of {name}", "linear", fact, "leave one of them out")
+            raise InvalidProblem.conflict(f"the model of {name}", signal.model, fact, "leave one of them out")
 
 
 def is_dropped(missing: Any) -> bool:

@@ -1,0 +1,267 @@
+"""A cost in [low, low + 1] that is logistic in the context, with its own parameter θ for every action.
+
+    mean = low + 1/(1 + e^−<x, θ>),    upper end = the largest <x, θ> in the set of `models.logistic_fit`
+
+The set holds at all times for every user at once, whoever chose the rows. A fit is renewed when its action has a
+sixteenth more rows; in between the last set still holds. Rows of features are as in `models.per_action_ridge`.
+
+    memory:   chunks in use | for each action an `ActionFit` | chunks of LANES rows: the next one of the same action,
+              then the features and the fitted mean p, each for all rows of the chunk
+    settings: low, declared bound of the safe action, log 1/δ' | m₀ and the precision of the intercept, the precision of
+              a slope, R: no θ is further than R from m₀ in the norm of P₀ | log 1/share of every action (K,)
+"""
+
+import math
+from typing import Any
+
+from stagewise.engine.compile import Floats, Ints, as_python, kernel
+from stagewise.engine.layout import (
+    CAPACITY,
+    SAFE_INDEX,
+    ModelBlock,
+    copy_values,
+    get_model_block,
+    get_posterior_scale,
+    pad_to_vector,
+    read_block_fields,
+)
+from stagewise.engine.limits import ALARM
+from stagewise.engine.model import Model, cache_nothing, start_with_zeros
+from stagewise.engine.random import POSTERIOR, normal
+from stagewise.engine.workspace import CENTRE, CROSS, ESTIMATE, HALF, SAMPLED, clip_to_bounds
+from stagewise.models.cholesky import dot, solve_lower
+from stagewise.models.diagnostics import Evidence, ModelDiagnostics
+from stagewise.models.logistic_ends import compute_end
+from stagewise.models.logistic_fit import (
+    COUNT,
+    FIRST_CHUNK,
+    FIRST_FIT,
+    FITTED,
+    LANES,
+    LAST_CHUNK,
+    RADIUS,
+    ROUNDING,
+    SAMPLE,
+    SAMPLED_ROWS,
+    SETTINGS,
+    TURN_AT,
+    ActionFit,
+    Prior,
+    append_row,
+    chunk_size,
+    count_chunks,
+    fit_size,
+    get_chunk_offset,
+    get_fit,
+    get_precision,
+    get_prior,
+    renew_fit,
+    squash,
+)
+from stagewise.models.per_action_ridge import apply_safe_declaration, check_safe_declaration
+
+
+@kernel
+def learn_logistic(
+    block: ModelBlock, row: Floats, value: float, settings: Floats, memory: Floats, work: Floats
+) -> None:
+    """Learn the outcome of an action in its context; a chunk must be free."""
+    action = int(row[0])
+    fit = get_fit(block, memory, action)
+    append_row(block, fit, row[1 : 1 + block.size], value - settings[block.settings], memory)
+    if fit.tally[COUNT] >= max(float(FIRST_FIT), fit.tally[TURN_AT]):
+        confidence = settings[block.settings + 2] + settings[block.settings + SETTINGS + action]
+        renew_fit(block, fit, confidence, settings, memory, work)
+
+
+@kernel
+def compute_log_odds(block: ModelBlock, fit: ActionFit, prior: Prior, x: Floats) -> float:
+    """Return the estimate of <x, θ>: by θ̂, or before the first fit by the prior mean."""
+    return dot(x, fit.theta) if fit.tally[FITTED] > 0.0 else prior.intercept
+
+
+@kernel
+def compute_logistic_bounds(
+    layout: Ints, block: ModelBlock, rows: Floats, settings: Floats, memory: Floats, bounds: Floats, work: Floats
+) -> None:
+    """Write the bounds of every action in its context, and of the safe one.
+
+    Lower ends are those of the ellipsoid around the set, and so is the upper end of a safe action whose cost is
+    declared. The posterior deviation of an action's log-odds is written to CROSS.
+    """
+    n, signal, at, prior = block.size, block.first, block.settings, get_prior(block, settings)
+    centre, half, widths = bounds[signal, CENTRE], bounds[signal, HALF], bounds[signal, CROSS]
+    for action in range(block.detail):
+        fit, x, low, high, variance = get_fit(block, memory, action), rows[action, 1 : 1 + n], 0.0, 1.0, 0.0
+        mean = compute_log_odds(block, fit, prior, x)
+        if fit.tally[FITTED] > 0.0:
+            variance = solve_lower(fit.posterior, x, work[:n])
+            largest = fit.tally[RADIUS] * math.sqrt(solve_lower(fit.root, x, work[:n]))
+            low = squash(mean - largest - ROUNDING)
+            if action != layout[SAFE_INDEX] or settings[at + 1] == math.inf:
+                largest = compute_end(block, fit, prior, x, memory, work)
+            high = max(squash(mean + largest + ROUNDING), low)
+        else:
+            for i in range(n):
+                variance += x[i] * x[i] / get_precision(prior, i)
+        centre[action], half[action], widths[action] = (
+            settings[at] + 0.5 * (low + high),
+            0.5 * (high - low),
+            math.sqrt(variance),
+        )
+        bounds[signal, ESTIMATE, action] = settings[at] + min(max(squash(mean), low), high)
+    apply_safe_declaration(layout, signal, settings[at + 1], bounds)
+
+
+# The model.
+
+
+def logistic_size(layout: Ints, index: int, candidates: int, capacity: int) -> int:
+    """Return the length of a block's memory."""
+    block = read_block_fields(layout, index)
+    return int(pad_to_vector(1 + block.detail * FIT_SIZE(block.size) + capacity * CHUNK_SIZE(block.size)))
+
+
+@kernel
+def fill_logistic_bounds(
+    layout: Ints, block: ModelBlock, features: Floats, known: bool, settings: Floats, memory: Floats, bounds: Floats,
+    work: Floats,
+) -> None:  # fmt: skip
+    """Write the bounds of every action in its context, and of the safe one."""
+    compute_logistic_bounds(layout, block, features, settings, memory, bounds, work)
+
+
+@kernel
+def check_logistic(layout: Ints, block: ModelBlock, settings: Floats, memory: Floats, bounds: Floats) -> int:
+    """Return the code of a contradicted cost of the safe action, or 0."""
+    if settings[ALARM] == math.inf:
+        return 0
+    return check_safe_declaration(layout, block.first, settings[block.settings + 1], bounds)
+
+
+@kernel
+def learn_logistic_block(
+    layout: Ints, block: ModelBlock, action: Floats, index: int, cached_index: int, step: float, cached_only: bool,
+    observed: Floats, settings: Floats, memory: Floats, work: Floats,
+) -> None:  # fmt: skip
+    """Learn the outcome of an action in its context."""
+    learn_logistic(block, action, observed[0], settings, memory, work)
+
+
+@kernel
+def widen_logistic(layout: Ints, old: ModelBlock, new: ModelBlock, memory: Floats, changed: Floats) -> None:
+    """Copy fits and rows into a memory with more chunks or more actions."""
+    n, chunks = old.size, count_chunks(old, memory)
+    changed[new.memory] = memory[old.memory]
+    copy_values(memory, old.memory + 1, changed, new.memory + 1, old.detail * fit_size(n))
+    copy_values(memory, get_chunk_offset(old, 1), changed, get_chunk_offset(new, 1), chunks * chunk_size(n))
+
+
+@kernel
+def sample_logistic(
+    layout: Ints, block: ModelBlock, features: Floats, known: bool, settings: Floats, memory: Floats, bounds: Floats,
+    seed: int, run: int, round_: int, work: Floats,
+) -> None:  # fmt: skip
+    """Write a posterior draw of every action's mean: log-odds N(<x, θ̂>, ν² xᵀ(H + P₀)⁻¹x)."""
+    n, drawn, prior = block.size, bounds[block.first, SAMPLED], get_prior(block, settings)
+    for action in range(block.detail):
+        fit = get_fit(block, memory, action)
+        deviate = get_posterior_scale(settings) * normal(seed, run, round_, POSTERIOR + int(block.first), action)
+        mean = compute_log_odds(block, fit, prior, features[action, 1 : 1 + n])
+        drawn[action] = settings[block.settings] + squash(mean + deviate * drawn[action])
+    drawn[block.detail] = drawn[layout[SAFE_INDEX]]
+    clip_to_bounds(block, bounds)
+
+
+# Room for rows.
+
+
+@kernel
+def get_most_chunks(layout: Ints, memory: Floats, indices: Ints) -> int:
+    """Return the largest number of chunks in use of these blocks, which are given by their indices."""
+    most = 0
+    for position in range(indices.size):
+        most = max(most, count_chunks(get_model_block(layout, memory, indices[position]), memory))
+    return most
+
+
+@kernel
+def count_rows_in_chunks(layout: Ints, memory: Floats, indices: Ints) -> int:
+    """Return how many rows there is room for, whatever their actions; at least 0."""
+    free, rows = int(memory[CAPACITY]) - get_most_chunks(layout, memory, indices), 0
+    for position in range(indices.size):
+        actions = get_model_block(layout, memory, indices[position]).detail
+        room = min(free, 1) if free <= actions else (free - actions) * LANES
+        rows = room if position == 0 else min(rows, room)
+    return rows
+
+
+@kernel
+def are_chunks_valid(layout: Ints, memory: Floats, indices: Ints) -> bool:
+    """Return whether every row of these blocks is in a chunk of the memory, and no fit has rows that there are not."""
+    for position in range(indices.size):
+        block = get_model_block(layout, memory, indices[position])
+        used = memory[block.memory]
+        if not 0.0 <= used <= memory[CAPACITY]:
+            return False
+        total = 0.0
+        for action in range(block.detail):
+            tally = get_fit(block, memory, action).tally
+            if not (0.0 <= tally[FITTED] <= tally[COUNT] <= used * LANES and 0.0 <= tally[SAMPLED_ROWS] <= SAMPLE):
+                return False
+            chunks, chunk = (int(tally[COUNT]) + LANES - 1) // LANES, tally[FIRST_CHUNK]
+            for passed in range(chunks):
+                if not 1.0 <= chunk <= used:
+                    return False
+                if passed == chunks - 1 and tally[LAST_CHUNK] != chunk:
+                    return False
+                chunk = memory[get_chunk_offset(block, int(chunk))]
+            total += chunks
+        if total != used:
+            return False
+    return True
+
+
+FIT_SIZE, CHUNK_SIZE, FIT, PRIOR, LOG_ODDS, SQUASH = (
+    as_python(fit_size),
+    as_python(chunk_size),
+    as_python(get_fit),
+    as_python(get_prior),
+    as_python(compute_log_odds),
+    as_python(squash),
+)
+
+
+class LogisticDiagnostics(ModelDiagnostics):
+    """Diagnostics of a signal that is logistic in the context."""
+
+    has_safe_cost_per_user = True
+
+    def get_evidence(self, block: Any, layout: Ints, settings: Floats, memory: Floats, signal: int) -> Evidence:
+        fit = FIT(block, memory, int(layout[SAFE_INDEX]))
+        count = float(fit.tally[COUNT])
+        mean = float(settings[block.settings]) + float(fit.outcomes[0]) / max(count, 1.0)
+        return Evidence(count, 0.0, 0.0, count, mean)
+
+    def fill_estimates(self, block: Any, features: Floats, settings: Floats, memory: Floats, fits: Floats) -> None:
+        for action in range(int(block.detail)):
+            fit = FIT(block, memory, action)
+            if fit.tally[FITTED] > 0.0:
+                log_odds = LOG_ODDS(block, fit, PRIOR(block, settings), features[action, 1 : 1 + block.size])
+                fits[action] = settings[block.settings] + SQUASH(log_odds)
+
+    def count_learned(self, block: Any, features: Floats, memory: Floats, index: int) -> float | None:
+        return float(FIT(block, memory, index).tally[COUNT])
+
+    def fill_totals(self, block: Any, settings: Floats, memory: Floats, pulls: Floats, totals: Floats) -> None:
+        for action in range(int(block.detail)):
+            fit = FIT(block, memory, action)
+            pulls[action] = fit.tally[COUNT]
+            totals[action] = fit.outcomes[0] + settings[block.settings] * fit.tally[COUNT]
+
+
+LOGISTIC = Model(
+    "stagewise.models.logistic:LOGISTIC", get_model_block, logistic_size, start_with_zeros, fill_logistic_bounds,
+    check_logistic, learn_logistic_block, cache_nothing, widen_logistic, sample_logistic,
+    diagnostics=LogisticDiagnostics(), estimates=1, capacity="rows",
+)  # fmt: skip

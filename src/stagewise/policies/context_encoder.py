@@ -14,6 +14,7 @@ from stagewise.problem.checks import BOOL_TYPES, check_mapping, check_number, is
 from stagewise.problem.context import Context, check_segment_name, describe_range_error, hash_segment, parse_ranges
 from stagewise.problem.errors import ErrorCode, InvalidActions
 from stagewise.problem.formatting import join_names, safe_repr, suggest_name
+from stagewise.problem.proposal import Offer, parse_proposal
 
 DOUBLE, NO_NUMBERS = np.dtype(np.float64), np.array(None)
 
@@ -22,7 +23,9 @@ class ContextEncoder:
     """Encodes contexts and actions that are given by name."""
 
     actions: Sequence[str]
+    safe: str
     context: Sequence[str] | Mapping[str, Sequence[float]]
+    score_range: tuple[float, float] = (0.0, 1.0)
 
     @property
     @abstractmethod
@@ -44,8 +47,8 @@ class ContextEncoder:
         """The ranges of the numbers (n, 2)."""
         return np.array([ends for _, ends in self.ranges]).reshape(-1, 2)
 
-    def encode_context(self, context: Any, only: Any = None) -> Context:
-        """Return the context of one user from a mapping by name."""
+    def encode_context(self, context: Any, only: Any = None, propose: Any = None, scores: Any = None) -> Context:
+        """Return the context of one user from a mapping by name, with the eligible actions and the proposal."""
         values = {} if context is None and not self.context and not self.divisions else context
         if hasattr(values, "to_dict") and getattr(values, "ndim", 0) == 1:  # a row of a data frame
             values = check_mapping(values.to_dict(), "the context", InvalidActions)
@@ -59,7 +62,11 @@ class ContextEncoder:
         if wrong >= 0:
             self._refuse_value(wrong, values)
         places = [hash_segment(check_segment_name(values[name], name)) for name in self.divisions]
-        return Context.from_checked(numbers, places, None if only is None else self.get_action_indices(only))
+        eligible = None if only is None else self.get_action_indices(only)
+        if propose is None and scores is None:
+            return Context.from_checked(numbers, places, eligible)
+        offer = self._offer if eligible is None else self._offer._replace(eligible=eligible)
+        return Context.from_checked(numbers, places, eligible, parse_proposal(propose, scores, offer, self.score_range))
 
     def _values_in(self, context: Mapping[str, Any]) -> Floats:
         """Return the numbers of a context, in order: at once where all are plain, else one by one."""
@@ -104,6 +111,11 @@ class ContextEncoder:
             text = f"{safe_repr(name)} is not an action of this problem{other}"
             raise InvalidActions(ErrorCode.UNKNOWN_ACTION, text)
         return index
+
+    @cached_property
+    def _offer(self) -> Offer:
+        """What a proposal may name, if all actions are eligible."""
+        return Offer(self.actions, self.get_action_index, self._indices[self.safe], None)
 
     @cached_property
     def _indices(self) -> dict[str, int]:

@@ -23,7 +23,7 @@ from stagewise.engine.memory import (
     start_memory,
     widen_memory,
 )
-from stagewise.engine.model import Model, RoundSpec
+from stagewise.engine.model import Model, RoundSpec, Rule
 from stagewise.engine.round import build_round
 from stagewise.engine.workspace import (
     CENTRE,
@@ -156,6 +156,10 @@ class Rounds:
         self.growth, self.caches = growth, caches
         self.first_capacity = growth.first if growth else 0
         self._resources: dict[tuple[int, int, int], RoundResources] = {}
+
+    def with_rule(self, rule: Rule) -> "Rounds":
+        """Return rounds of the same models, settings and memory with another rule."""
+        return Rounds(self.spec._replace(rule=rule), self.layout, self.settings, self.growth, self.caches)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state of a copy or a pickle, without kernels."""

@@ -91,11 +91,18 @@ class ContextEncoder:
         for name in context:
             if name not in self.context_names:
                 other = suggest_name(name, self.context_names)
-                text = f"the context has {safe_repr(name)}, which the problem does not declare{other}"
-                raise InvalidActions(ErrorCode.UNKNOWN_CONTEXT_FIELD, text)
+                raise InvalidActions(
+                    ErrorCode.UNKNOWN_CONTEXT_FIELD,
+                    "the context has {name}, which the problem does not declare{other}",
+                    name=safe_repr(name),
+                    other=other,
+                )
         absent = join_names([name for name in self.context_names if name not in context])
-        text = f"the context lacks {absent}; every call needs every number and segment"
-        raise InvalidActions(ErrorCode.MISSING_CONTEXT_FIELD, text)
+        raise InvalidActions(
+            ErrorCode.MISSING_CONTEXT_FIELD,
+            "the context lacks {absent}; every call needs every number and segment",
+            absent=absent,
+        )
 
     def get_action_indices(self, only: Any) -> list[int]:
         """Return the indices of actions given by name."""
@@ -108,8 +115,12 @@ class ContextEncoder:
         index = self._indices.get(name) if isinstance(name, str) else None
         if index is None:
             other = suggest_name(name, self.actions) or f"; they are {join_names(self.actions)}"
-            text = f"{safe_repr(name)} is not an action of this problem{other}"
-            raise InvalidActions(ErrorCode.UNKNOWN_ACTION, text)
+            raise InvalidActions(
+                ErrorCode.UNKNOWN_ACTION,
+                "{name} is not an action of this problem{other}",
+                name=safe_repr(name),
+                other=other,
+            )
         return index
 
     @cached_property

@@ -111,7 +111,11 @@ def test_combinations_are_the_same_by_hand_in_batches_in_frames_and_after_a_file
     assert problem.to_dict() == BOTH.to_dict()
     rng = np.random.default_rng(3)
     users: list[dict[str, Any]] = [
-        {"age": float(rng.uniform(-1, 1)), "country": str(rng.choice(["NZ", "AU"])), "plan": str(rng.choice(["a", "b"]))}
+        {
+            "age": float(rng.uniform(-1, 1)),
+            "country": str(rng.choice(["NZ", "AU"])),
+            "plan": str(rng.choice(["a", "b"])),
+        }
         for _ in range(60)
     ]
     outcomes = [{"click": float(rng.random() < 0.3), "opt_out": float(rng.random() < 0.05)} for _ in users]

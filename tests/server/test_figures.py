@@ -283,7 +283,8 @@ def test_nothing_yet() -> None:
     assert told["limits"]["opt_out"] == {
         "threshold": 0.02, "at_most": True, "pessimistic_cost": None, "observed_mean": None, "low": 0.0,
         "high": 1.0, "count": 0,
-        "open": 0, "promise": PROBLEM.promises["opt_out"], "least": 0.0, "most": 1.0, "shadow": None, "safe_cost_unknown": False,
+        "open": 0, "promise": PROBLEM.promises["opt_out"],
+        "least": 0.0, "most": 1.0, "shadow": None, "safe_cost_unknown": False,
     }  # fmt: skip
     assert build_figures(LogStatistics("none"), 1)["reward"] is None
 

@@ -37,10 +37,10 @@ def describe_promise(promise: Promise, division: str = "", form: str = "") -> st
 def build_promise_error(name: str, forms: Sequence[str]) -> InvalidProblem:
     """Return the error of a limit that does not say to whom it is promised; `forms` are models of every user's mean."""
     template = (
-        "the limit of {name!r} must say to whom it is promised, since there is a context: model='rates', the average user "
-        "who gets an action (fastest; some users may be far over); by='country', the average user of each group "
-        "(slower); score='risk', that of each bucket of a risk score (slower); or model={forms}, each user, if means have "
-        "that form (slowest)"
+        "the limit of {name!r} must say to whom it is promised, since there is a context: model='rates', the average "
+        "user who gets an action (fastest; some users may be far over); by='country', the average user of each group "
+        "(slower); score='risk', that of each bucket of a risk score (slower); or model={forms}, each user, if means "
+        "have that form (slowest)"
     )
     data = {"name": name, "forms": " or ".join(map(repr, forms))}
     return InvalidProblem(ErrorCode.PROMISE_NOT_CHOSEN, template, **data)

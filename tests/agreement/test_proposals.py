@@ -14,7 +14,7 @@ from stagewise.problem.context import Context
 from stagewise.problem.proposal import Proposal
 
 NAMES = ["a", "safe", "b", "c", "d"]
-LIMITS = {"opt_out": sw.Limit(0.05, safe=0.01), "spam": sw.Limit(0.2, safe=0.02, by="country")}
+LIMITS = {"opt_out": sw.Limit(0.05, safe=0.01, model="rates"), "spam": sw.Limit(0.2, safe=0.02, by="country")}
 
 
 def build_problem(limits: int) -> sw.Problem:

@@ -147,11 +147,11 @@ class Identity:
         if 0 <= round_ < end:
             return round_
         what = decision.round if isinstance(decision, Decision) else decision
-        is_round = isinstance(what, INTEGER_TYPES)
+        is_round, shown = isinstance(what, INTEGER_TYPES), safe_repr(what)
         raise InvalidOutcome(
             ErrorCode.UNKNOWN_DECISION,
             "the outcome is for {what}, which this agent did not make; give a decision, its id or its round",
-            what=f"round {what}" if is_round else f"{safe_repr(what)}, a decision",
+            what=f"round {shown}" if is_round else f"{shown}, a decision",
         )
 
     def _find_by_id(self, id_: str) -> int:

@@ -259,7 +259,7 @@ class BaseAgent:
             queue = self._queue
             index = self._identity.find_round(decision, queue.end)
             values = None
-            if now is None and not queue.windows and queue.is_next(index) and queue.is_open(index):
+            if now is None and not queue.windows and queue.is_next(index):
                 values = self._encode_complete(reward, cost, signals)
             if values is None:
                 self._learn_parts(decision, index, reward, cost, now, signals)
@@ -272,7 +272,7 @@ class BaseAgent:
                 queue.learn_whole(index, 0.0)
             else:
                 queue.learn_whole(index, values)
-                self._observe_costs(index, range(1, len(queue.names)))
+                self._observe_costs(index, queue.signals)
                 self._learn_values(played, values)
             if queue.buffered_count or self._identity.rounds_by_id:
                 self._learn_due()

@@ -100,9 +100,9 @@ def get_pessimistic_costs(answer: Floats, m: int) -> Floats:
 
 
 @kernel
-def get_action(answer: Floats, d: int) -> Floats:
-    """Return the action that is played (d,)."""
-    return answer[answer.size - d :]
+def get_played_point(answer: Floats, m: int) -> tuple[Floats, Floats]:
+    """Return the action that is played (d,), and the pessimistic costs (m,)."""
+    return answer[FIRST_COST + 3 * m + 4 :], answer[FIRST_COST : FIRST_COST + m]
 
 
 class DecisionViews(NamedTuple):

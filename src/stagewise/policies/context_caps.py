@@ -168,7 +168,7 @@ class ContextCAPS(SafePolicy):
         blocks = self.build_blocks(safe, thresholds)
         rates = np.array([i for i, block in enumerate(blocks) if block.model == SEGMENT_RATES], dtype=np.int64)
         set_derived(self, rate_blocks=rates)
-        growth = Growth(first, MOST, partial(get_next_capacity, rates), count_free_rows, False)
+        growth = Growth(first, MOST, partial(get_next_capacity, rates), count_free_rows, False) if first else None
         set_rounds(
             self, self.rule, thresholds, ceilings, blocks,
             switches=CERTIFICATE | SAFE_COST_DECLARED, safe=np.zeros(self.width), safe_index=int(safe.arm or 0),
@@ -265,12 +265,12 @@ class ContextCAPS(SafePolicy):
 
     # Its actions: one row for each action and user.
 
-    @property
+    @cached_property
     def first_segment(self) -> int:
         """The column of the first segment."""
         return FIRST_NUMBER + self.context
 
-    @property
+    @cached_property
     def width(self) -> int:
         """The number of columns of a row."""
         return self.first_segment + self.segments

@@ -55,13 +55,8 @@ class ContextEncoder:
 
     def encode_context(self, context: Any, only: Any = None, propose: Any = None, scores: Any = None) -> Context:
         """Return the context of one user from a mapping by name, with the eligible actions and the proposal."""
-        values = {} if context is None and not self.context and not self.divisions else context
-        if hasattr(values, "to_dict") and getattr(values, "ndim", 0) == 1:  # a row of a data frame
-            values = check_mapping(values.to_dict(), "the context", InvalidActions)
-        if not isinstance(values, Mapping):
-            rule = f"a mapping of {join_names(self.context_names)}"
-            raise InvalidActions.must_be(ErrorCode.WRONG_TYPE, "the context", context, rule)
-        if len(values) != len(self.context_names) or not all(name in values for name in self.context_names):
+        values = context if type(context) is dict else self._parse_mapping(context)
+        if values.keys() != self._context_keys:
             self._refuse_names(values)
         numbers = np.empty(len(self.context))
         wrong = scale_to_range(self._values_in(values), self.ends, numbers)
@@ -73,6 +68,20 @@ class ContextEncoder:
             return Context.from_checked(numbers, places, eligible)
         offer = self._offer if eligible is None else self._offer._replace(eligible=eligible)
         return Context.from_checked(numbers, places, eligible, parse_proposal(propose, scores, offer, self.score_range))
+
+    def _parse_mapping(self, context: Any) -> dict[str, Any]:
+        """Return any other context as a dictionary."""
+        values = {} if context is None and not self.context_names else context
+        if hasattr(values, "to_dict") and getattr(values, "ndim", 0) == 1:  # a row of a data frame
+            values = values.to_dict()
+        if not isinstance(values, Mapping):
+            rule = f"a mapping of {join_names(self.context_names)}"
+            raise InvalidActions.must_be(ErrorCode.WRONG_TYPE, "the context", context, rule)
+        return check_mapping(values, "the context", InvalidActions)
+
+    @cached_property
+    def _context_keys(self) -> frozenset[str]:
+        return frozenset(self.context_names)
 
     def _values_in(self, context: Mapping[str, Any]) -> Floats:
         """Return the numbers of a context, in order: at once where all are plain, else one by one."""

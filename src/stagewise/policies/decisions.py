@@ -25,10 +25,10 @@ from stagewise.engine.workspace import (
     compute_weighted_mean,
     fill_dense_probabilities,
     fill_probabilities,
-    get_action,
     get_per_limit,
     get_pessimistic_cost_rows,
     get_pessimistic_costs,
+    get_played_point,
     get_weights,
 )
 from stagewise.policies.contradictions import build_cause
@@ -66,7 +66,7 @@ PROPOSED_SHARE = "sampled from the proposal, played as far as its pessimistic co
 OPTIMISTIC = "sampled from the optimistic mixture; the regret of the posterior-sampling mixture is not certified"
 
 PESSIMISTIC_COST, SAFE_COST = as_python(compute_pessimistic_cost), as_python(compute_safe_cost)
-GET_COSTS, GET_ACTION = as_python(get_pessimistic_costs), as_python(get_action)
+GET_COSTS, GET_PLAYED = as_python(get_pessimistic_costs), as_python(get_played_point)
 GET_COST_ROWS, MIXTURE_MEAN = as_python(get_pessimistic_cost_rows), as_python(compute_mixture_mean)
 WEIGHTED_MEAN, GET_WEIGHTS = as_python(compute_weighted_mean), as_python(get_weights)
 GET_PER_LIMIT, TERMS = as_python(get_per_limit), as_python(get_limit_terms)
@@ -150,13 +150,13 @@ def build_ray_decision(
     result: RoundResult, thresholds: Thresholds, round_: int, word: str = "ray", why: str | None = None
 ) -> Decision:
     """Return the decision of a kernel's answer; `why` describes the choice where the rule does not."""
-    code, answer, features, values = result.code, result.answer, result.features, thresholds.values
+    code, answer, values = result.code, result.answer, thresholds.values
     index, cause = (code, None) if code >= 0 else (-1, CAUSES.get(-code))
-    action = copy_action(GET_ACTION(answer, features.shape[1]))
-    costs, reward = thresholds.to_user_units(GET_COSTS(answer, values.size)), answer.item(OPTIMISTIC_REWARD)
-    fields = (action, index, answer.item(STEP), None, reward, costs, values, cause, round_, 0.0)
-    decision = NEW(Decision, fields)
-    decision._table, decision._offered = NEW(RayBasis, (result, thresholds, word, why)), features
+    answer.setflags(False)  # type: ignore[call-arg]  # the decision keeps parts of it; a keyword takes twice as long
+    action, costs = GET_PLAYED(answer, values.size)
+    costs, reward = thresholds.to_user_units(costs), answer.item(OPTIMISTIC_REWARD)
+    decision = NEW(Decision, (action, index, answer.item(STEP), None, reward, costs, values, cause, round_, 0.0))
+    decision._table, decision._offered = NEW(RayBasis, (result, thresholds, word, why)), result.features
     if answer.item(UNCACHED) != 0.0:
         decision._uncached = True
     return decision

@@ -36,12 +36,18 @@ class RangedThresholds(Thresholds):
 
     bound_name: ClassVar[str] = "low and high"
 
+    @cached_property
+    def _factors(self) -> Floats | None:
+        """What signed costs are multiplied by; None: 1."""
+        factors = self.lengths * self.signs
+        return None if np.all(factors == 1.0) else factors
+
     @property
     def promises(self) -> tuple[str, ...]:
         return self.promised
 
     def to_user_units(self, signed: Floats) -> Floats:
-        return self.lows + self.lengths * (self.signs * signed)
+        return self.lows + (signed if self._factors is None else self._factors * signed)
 
     def to_user_unit(self, constraint: int, signed: float) -> float:
         low, length = float(self.lows[constraint]), float(self.lengths[constraint])
@@ -79,7 +85,7 @@ class ProblemPolicy(ContextCAPS):
         low, length = self.problem.spans[:, 0].tolist()
         return low, length
 
-    @property
+    @cached_property
     def names(self) -> Sequence[str]:  # type: ignore[override]
         return self.problem.actions
 
@@ -103,7 +109,7 @@ class ProblemPolicy(ContextCAPS):
         """Sample an action for a user, whose context is a mapping by name."""
         offered = actions if isinstance(actions, Context) else self.problem.encode_context(actions)
         decision: Any = ContextCAPS.choose(self, state, offered, draw)
-        decision._actions, decision._limits = self.problem.actions, self.display_thresholds
+        decision._actions, decision._limits = self.names, self.display_thresholds
         decision._safe_name, decision._spans = self.problem.safe, self.problem.spans
         return decision  # type: ignore[no-any-return]
 

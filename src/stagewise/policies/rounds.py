@@ -191,9 +191,10 @@ class Rounds:
     ) -> RoundResult:
         """Run a round on these candidates (K, d); `arrays` are the layout and settings of a round of its own."""
         layout, settings = arrays or (self.layout, self.settings)
-        needs = self.get_resources(memory, features.shape[1], len(features))
+        (count, dimension), (seed, run, round_) = features.shape, draw
+        needs = self.get_resources(memory, dimension, count)
         answer, scratch = np.empty(needs.answer), np.empty(needs.scratch)
-        code = needs.decide(features, eligible, layout, settings, memory, answer, scratch, *draw)
+        code = needs.decide(features, eligible, layout, settings, memory, answer, scratch, seed, run, round_)
         return NEW(RoundResult, (code, answer, scratch, layout, settings, features, eligible, self.spec.models))
 
     def learn(

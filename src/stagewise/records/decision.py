@@ -17,7 +17,7 @@ from stagewise.records.proposal_status import ProposalStatus, summarize_proposal
 from stagewise.records.reason import Reason, ReasonDetails
 
 Floats = npt.NDArray[np.float64]
-DIGITS = 12  # of a round, at least
+DIGITS = 12  # of a round in an id, at least
 
 
 def format_decision_id(mark: str, round_: int) -> str:
@@ -26,7 +26,7 @@ def format_decision_id(mark: str, round_: int) -> str:
     >>> format_decision_id("b1ff4bcb3d84dff8", 12)
     'b1ff4bcb3d84dff8-000000000012'
     """
-    return f"{mark}-{round_:0{DIGITS}d}"
+    return f"{mark}-{round_:012d}"
 
 
 def parse_decision_id(id_: str) -> tuple[str, int] | None:
@@ -36,9 +36,8 @@ def parse_decision_id(id_: str) -> tuple[str, int] | None:
     (('b1ff4bcb3d84dff8', 12), None)
     """
     mark, dash, round_ = id_.rpartition("-")
-    if not dash or not round_.isascii() or not round_.isdecimal() or len(round_) > 18:
-        return None
-    return (mark, int(round_)) if format_decision_id(mark, int(round_)) == id_ else None
+    is_padded = len(round_) == DIGITS or (DIGITS < len(round_) <= 18 and round_[0] != "0")
+    return (mark, int(round_)) if dash and is_padded and round_.isascii() and round_.isdecimal() else None
 
 
 def format_estimate(value: float | None) -> str:

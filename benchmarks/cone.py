@@ -18,7 +18,7 @@ import numpy as np
 
 import stagewise as sw
 from stagewise.engine.compile import Floats
-from stagewise.policies import socp
+from stagewise.policies import oplb
 from stagewise.rules.cone_program import Columns, Mixture, find_best_mixture_in_cone
 
 ROUNDS = 100
@@ -52,7 +52,7 @@ def recorded(d: int, count: int, m: int) -> tuple[list[Program], float]:
         programs.append(Program(columns, gains))
         return find_best_mixture_in_cone(columns, gains)
 
-    socp.find_best_mixture_in_cone = kept
+    oplb.find_best_mixture_in_cone = kept
     for round_ in range(ROUNDS):
         actions = sw.FiniteSet(units(random, count, d))
         started = time.process_time()
@@ -60,7 +60,7 @@ def recorded(d: int, count: int, m: int) -> tuple[list[Program], float]:
         spent += time.process_time() - started
         observed = truth @ decision.action + 0.1 * random.normal(size=1 + m)
         state = policy.learn(state, decision, sw.Outcome(float(observed[0]), observed[1:].tolist()))
-    socp.find_best_mixture_in_cone = find_best_mixture_in_cone
+    oplb.find_best_mixture_in_cone = find_best_mixture_in_cone
     return programs, spent / ROUNDS
 
 

@@ -18,8 +18,10 @@ from tests.agreement.test_backends import (
     policies,
     same,
 )
+from tests.problem.refusal import refused
 
 import stagewise as sw
+from stagewise.problem.errors import ErrorCode
 from stagewise.worlds.world_families import build_world
 
 pytestmark = pytest.mark.compiled
@@ -131,5 +133,5 @@ def test_families_offer_what_their_world_offers() -> None:
 
 def test_arms_that_are_not_the_worlds_are_refused() -> None:
     for actions in (sw.Arms(3), [0, 1], sw.FiniteSet(np.eye(4)), SAFE):
-        with pytest.raises(sw.InvalidProblem, match="4 arms"):
+        with refused(sw.InvalidProblem, ErrorCode.WRONG_TYPE, "Arms(4)"):
             sw.ArmsWorld(reward=REWARD, cost=COST, actions=actions)  # type: ignore[arg-type]

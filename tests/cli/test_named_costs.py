@@ -56,9 +56,9 @@ def test_the_order_in_which_costs_and_limits_are_written_changes_nothing(noise: 
 @pytest.mark.parametrize(
     ("first", "noise", "parts"),
     [
-        ("optout = [0.0, 0.02, 0.6]", "", ["has a cost 'optout'", "did you mean 'opt_out'?"]),
+        ("optout = [0.0, 0.02, 0.6]", "", ["'optout'", "'opt_out'?"]),
         ("opt_out = [0.0, 0.02]", "", ["'opt_out' (2,)", "must agree"]),
-        ("reward = [0.0, 0.02, 0.6]", "", ["'reward'", "unique name"]),
+        ("reward = [0.0, 0.02, 0.6]", "", ["'reward', 'complaint'", "unique"]),
         (OPT_OUT, NOISE.replace("reward", "rewrd"), ["in noise", "did you mean 'reward'?"]),
     ],
 )

@@ -3,9 +3,10 @@
 from pathlib import Path
 
 import pytest
-from tests.cli.commands import GOOD, called, spec
+from tests.cli.commands import GOOD, called, rejected, spec
 
 from stagewise.files import paths
+from stagewise.problem.errors import ErrorCode
 
 WIDE = GOOD.replace("features = [[1.0, 0.0], [0.0, 1.0]]", "count = 2, dimension = {d}").replace(
     '"rays"', '"random-rays"'
@@ -59,9 +60,9 @@ def test_more_features_than_memory_holds_are_refused(tmp_path: Path, monkeypatch
 def test_more_processes_than_memory_holds_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     many, line = spec(tmp_path, GOOD.replace("runs = 2", "runs = 200")), ("--out", tmp_path / "out", "--quiet")
     monkeypatch.setattr("stagewise.simulation.executors.get_total_memory", lambda: 2.0**30)
-    code, said = called("simulate", many, *line, "--executor", "processes:100000")
-    assert (code, "200 processes need about 25 GiB" in said, said.count("\n")) == (2, True, 1), said
-    assert "did you mean 'processes'?" in called("simulate", many, *line, "--executor", "process:2")[1]
+    said = rejected(ErrorCode.TOO_LARGE, "simulate", many, *line, "--executor", "processes:100000")
+    assert all(number in said for number in ("200", "25 GiB"))  # of the runs, not of the 100,000 that were asked for
+    assert "'processes'" in rejected(ErrorCode.INVALID_CHOICE, "simulate", many, *line, "--executor", "process:2")
     assert not (tmp_path / "out").exists()
 
 

@@ -29,7 +29,6 @@ from stagewise import (
     Rays,
     State,
 )
-from stagewise.policies.policy import BasePolicy
 from stagewise.problem.errors import ErrorCode
 
 SEED, ROUNDS, LONG = 7, 60, 200
@@ -327,8 +326,19 @@ class PolicyContract:
         assert one.state.memory.tobytes() == one.memory
 
     def test_candidates_of_another_dimension_are_refused(self, case: Case) -> None:
+        one = case.middle
+        if case.learns_nothing:
+            return
+        arms = isinstance(case.world, ArmsWorld)
+        code = ErrorCode.UNSUPPORTED_ACTIONS if arms else ErrorCode.DIMENSION_MISMATCH
+        for size in (2, 300):
+            with refused(InvalidActions, code):
+                case.policy.decide(one.state, Arms(size) if arms else np.ones((4, size)), one.draw)
+        assert one.state.memory.tobytes() == one.memory
+
+    def test_cached_candidates_of_another_dimension_are_refused(self, case: Case) -> None:
         one = case.rounds[0]
-        if one.decision._offered is None or type(case.policy).cache_offered is BasePolicy.cache_offered:
+        if one.decision._offered is None or case.policy.cache_offered(one.state, one.decision) is one.state:
             return
         for offered in (np.ones((4, 300)), np.ones((4, 2)), np.ones(4), "rays"):
             with pytest.raises(InvalidActions):

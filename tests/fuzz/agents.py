@@ -55,13 +55,13 @@ def decided(agent: sw.Agent) -> Any:
     return replica.decide(sw.Arms(3) if pulls(agent.policy) else EYE).to_dict()
 
 
-def verbs(agent: sw.Agent, pending_count: int = 1) -> dict[str, Call]:
-    """Return a valid call of each verb; `waiting` is a round without an outcome."""
+def verbs(agent: sw.Agent, pending: int = 1) -> dict[str, Call]:
+    """Return a valid call of each verb; `pending` is a round without an outcome."""
     arms = pulls(agent.policy)
     logged = np.array([0, 1]) if arms else np.eye(2)
     return {
         "decide": Call(agent.decide, {"actions": sw.Arms(3) if arms else sw.Rays(EYE)}),
-        "learn": Call(agent.learn, {"decision": pending_count, "reward": 0.5, "cost": {"spend": 0.1, "wait": 0.2}}),
+        "learn": Call(agent.learn, {"decision": pending, "reward": 0.5, "cost": {"spend": 0.1, "wait": 0.2}}),
         "learn_log": Call(
             agent.learn_log, {"features": logged, "rewards": [0.5, 0.2], "costs": {"spend": [0.1, 0.2], "wait": [0, 1]}}
         ),
@@ -74,10 +74,10 @@ def verbs(agent: sw.Agent, pending_count: int = 1) -> dict[str, Call]:
                 **({"action": "x"} if arms or isinstance(agent.policy, sw.AlwaysSafe) else {"context": ["x", "y"]}),
             },
         ),
-        "forget": Call(agent.drop_pending, {"before": 1}),
-        "withdraw": Call(agent.cancel, {"decision": pending_count}),
-        "learn a part": Call(agent.learn, {"decision": pending_count, "reward": 0.5, "now": 1.0}),
-        "learn another": Call(agent.learn, {"decision": pending_count, "spend": 0.5}),
-        "expire": Call(agent.expire_pending, {"now": 1.0}),
-        "adopt": Call(agent.register, {"decision": decided(agent), "now": 1.0}),
+        "drop_pending": Call(agent.drop_pending, {"before_round": 1}),
+        "cancel": Call(agent.cancel, {"decision": pending}),
+        "learn a part": Call(agent.learn, {"decision": pending, "reward": 0.5, "now": 1.0}),
+        "learn another": Call(agent.learn, {"decision": pending, "spend": 0.5}),
+        "expire_pending": Call(agent.expire_pending, {"now": 1.0}),
+        "register_decision": Call(agent.register_decision, {"decision": decided(agent), "now": 1.0}),
     }

@@ -31,7 +31,11 @@ WINDOWS = {"cost": sw.OutcomeWindow("7d", missing=0.0)}
 SNAPSHOT = sw.Agent(PULLS).snapshot()
 
 LOGGED = sw.Problem(
-    actions=["no", "yes"], safe="no", context=["age"], reward=sw.Reward("click"), limits={"opt_out": sw.Limit(0.2)}
+    actions=["no", "yes"],
+    safe="no",
+    context=["age"],
+    reward=sw.Reward("click"),
+    limits={"opt_out": sw.Limit(0.2, model="rates")},
 )
 LOG = {"action": ["no", "yes"] * 60, "age": [i / 120 for i in range(120)], "click": [0, 1, 0, 0] * 30}
 LOG["opt_out"] = [int(i == 7) for i in range(120)]
@@ -105,8 +109,8 @@ CONSTRUCTORS: dict[str, Call] = {
             "experiment": "mail",
             "safe": "nothing",
             "timeout": 1.0,
-            "tries": 2,
-            "pause": 0.1,
+            "max_attempts": 2,
+            "retry_delay": 0.1,
         },
     ),
     "Ellipsoid": Call(sw.Ellipsoid, {"shape": EYE, "center": [0.0, 0.0]}),
@@ -250,7 +254,7 @@ CONSTRUCTORS: dict[str, Call] = {
             "actions": ["a", "b"],
             "safe": "a",
             "reward": sw.Reward("click"),
-            "limits": {"x": sw.Limit(0.1)},
+            "limits": {"x": sw.Limit(0.1, model="rates")},
             "context": {"age": (0.0, 1.0)},
             "delta": 0.05,
             "settings": {"posterior_scale": 0.5},
@@ -269,15 +273,19 @@ CONSTRUCTORS: dict[str, Call] = {
         sw.FiniteSet, {"features": EYE, "safe": 0, "safe_cost": [0.1], "safe_reward": 0.1}
     ),
     "UCB": Call(sw.UCB, {**PULLED, "safe_action": SAFE_ARM, "threshold": 0.5}),
-    "Agent": Call(sw.Agent, {"policy": PULLS, "seed": 0, "order": "decision", "name": "a", "windows": WINDOWS}),
+    "Agent": Call(
+        sw.Agent, {"policy": PULLS, "seed": 0, "learning_order": "decision", "name": "a", "windows": WINDOWS}
+    ),
     "Agent with a clock": Call(sw.Agent, {"policy": PULLS, "clock": float}),
     "Replica": Call(sw.Replica, {"snapshot": SNAPSHOT, "name": "pod-3", "round": 0}),
     "OutcomeWindow": Call(sw.OutcomeWindow, {"duration": "7d", "missing": 0.0}),
-    "doctor": Call(sw.doctor, {"log": LOG, "problem": LOGGED, "columns": {}, "alpha": 0.01, "accept": ["drift"]}),
+    "doctor": Call(
+        sw.doctor, {"log": LOG, "problem": LOGGED, "columns": {}, "alpha": 0.01, "ignore_checks": ["drift"]}
+    ),
     "doctor that proposes": Call(
         sw.doctor,
-        {"log": LOG, "action": "action", "reward": "click", "limits": {"opt_out": 0.2}, "safe": "no", "fraction": 0.5}
-        | {"delta": 0.05, "columns": {}, "alpha": 0.01, "accept": []},
+        {"log": LOG, "action": "action", "reward": "click", "limits": {"opt_out": 0.2}, "safe": "no"}
+        | {"proposal_fraction": 0.5, "delta": 0.05, "columns": {}, "alpha": 0.01, "ignore_checks": []},
     ),
     "plot_report": Call(sw.plot_report, {"report": sw.Agent(PULLS).report().to_dict()}),
 }
@@ -290,7 +298,7 @@ QUESTIONS: dict[str, Call] = {  # asked of objects that no question changes
     "ArmsWorld.outcome": Call(ARMS.outcome, {"action": 1, "draw": sw.RandomKey()}),
     "LinearWorld.means": Call(LINEAR.means, {"action": [0.5, 0.5]}),
     "LinearWorld.outcome": Call(LINEAR.outcome, {"action": [0.5, 0.5], "draw": sw.RandomKey()}),
-    "ContextWorld.means_of": Call(
+    "ContextWorld.action_means": Call(
         sw.ContextWorld(reward=EYE, cost=EYE, outcomes="gaussian", features="plain").action_means,
         {"index": 1, "features": [1.0, 1.0, 0.5]},
     ),
@@ -345,7 +353,7 @@ LAUNCHED = sw.Problem(
     safe="nothing",
     context={"age": (18, 99)},
     reward=sw.Reward("click"),
-    limits={"opt_out": sw.Limit(0.2, safe=0.0)},
+    limits={"opt_out": sw.Limit(0.2, safe=0.0, model="rates")},
 )
 SIMULATIONS |= {
     "evaluate": Call(
@@ -361,6 +369,7 @@ SIMULATIONS |= {
             "delta": 0.05,
             "weight_bound": 4.0,
             "folds": 2,
+            "as_of": None,
         },
     ),
     "forecast": Call(
@@ -370,16 +379,16 @@ SIMULATIONS |= {
             "problem": LAUNCHED,
             "limits": {"opt_out": [0.2]},
             "days": 2,
-            "users": 3.0,
+            "users_per_day": 3.0,
             "runs": 38,
             "seed": 0,
             "warm_start": "all",
             "columns": {"click": "click"},
-            "now": None,
+            "as_of": None,
             "executor": None,
             "progress": False,
         },
-        patient=("days", "users", "runs"),
+        patient=("days", "users_per_day", "runs"),
     ),
 }
 

@@ -10,7 +10,18 @@ from tests.fuzz.hostile import HOSTILE
 
 import stagewise as sw
 
-VERBS = ["decide", "learn", "learn_log", "learn_frame", "forget", "learn a part", "learn another", "expire", "adopt"]
+VERBS = [
+    "decide",
+    "learn",
+    "learn_log",
+    "learn_frame",
+    "learn a part",
+    "learn another",
+    "cancel",
+    "drop_pending",
+    "expire_pending",
+    "register_decision",
+]
 
 
 @pytest.mark.long

@@ -63,8 +63,26 @@ def iter_forms(call: ast.Call, form: str) -> Iterator[tuple[str, str, str]]:
         yield code, get_name(call.func.value), sentence.format_map(texts)
 
 
+def inline_texts(tree: ast.AST) -> None:
+    """Replace the names of texts in calls by the texts that were last assigned to them before."""
+    for function in ast.walk(tree):
+        if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        texts: list[tuple[int, str, ast.expr]] = []
+        for node in ast.walk(function):
+            if isinstance(node, ast.Assign) and isinstance(node.value, ast.JoinedStr | ast.Constant):
+                texts += [(node.lineno, to.id, node.value) for to in node.targets if isinstance(to, ast.Name)]
+        for call in ast.walk(function):
+            if isinstance(call, ast.Call):
+                for i, argument in enumerate(call.args):
+                    if isinstance(argument, ast.Name):
+                        before = [row for row in texts if row[1] == argument.id and row[0] < call.lineno]
+                        call.args[i] = max(before, key=lambda row: row[0])[2] if before else argument
+
+
 def iter_templates(tree: ast.AST) -> Iterator[tuple[str, str, str]]:
     """Yield the code, the exception class and the template of every error that a module raises."""
+    inline_texts(tree)
     for node in ast.walk(tree):
         if not isinstance(node, ast.Call):
             continue

@@ -9,6 +9,7 @@ import pytest
 from tests.problem.refusal import refused
 
 import stagewise as sw
+from stagewise.agent.report import ABOVE_LIMIT
 from stagewise.problem.errors import ErrorCode
 
 CLICKS, LEAVE = np.array([0.05, 0.06, 0.09, 0.2]), np.array([0.001, 0.002, 0.012, 0.2])
@@ -49,9 +50,9 @@ def test_the_answers_add_up_and_hold_the_truth() -> None:
     assert report.reward_gain.low <= truth - 0.05 <= report.reward_gain.high
     (limit,) = report.limits
     assert (limit.name, limit.threshold) == ("opt_out", 0.02)
-    assert limit.margin == pytest.approx(0.02 - limit.pessimistic_cost)
+    assert limit.margin == pytest.approx(0.02 - limit.worst_pessimistic_cost)
     assert limit.margin >= 0.0
-    assert limit.estimate < limit.pessimistic_cost
+    assert limit.estimated_cost < limit.worst_pessimistic_cost
 
 
 @pytest.mark.long
@@ -61,13 +62,13 @@ def test_what_an_action_needs_is_what_it_takes() -> None:
     by_name = {action.name: action for action in agent.report(NAMES).actions}
     assert by_name["nothing"].certified
     assert not by_name["news"].certified
-    assert by_name["news"].rounds is None
-    assert by_name["news"].why == "its estimate is beyond a limit"
+    assert by_name["news"].rounds_to_certify is None
+    assert by_name["news"].certification_note == ABOVE_LIMIT
     offer = by_name["offer"]
     assert not offer.certified
-    assert offer.rounds is not None
-    pulls = round(offer.rounds * offer.recent_share)
-    mean = next(limit for limit in agent.report(NAMES).limits).estimate  # of the mixture; the arm's own follows
+    assert offer.rounds_to_certify is not None
+    pulls = round(offer.rounds_to_certify * offer.recent_share)
+    mean = next(limit for limit in agent.report(NAMES).limits).estimated_cost  # of the mixture; the arm's own follows
     assert mean < 0.02
     for share, certified in ((1.0, True), (0.5, False)):
         count = round(share * pulls)

@@ -80,7 +80,7 @@ def tell(agent: sw.Agent, event: Event) -> None:
     if event.kind == "decision":
         row = ROWS.build_action_rows([decode_decision(event.body)])[0]
         made = Decision(row, int(row[0]), 1.0, None, 0.0, nothing, nothing, None, event.decision_index)
-        agent.register(made._with_mark(derive_id_prefix(agent.seed, "", "server")), now=event.at / 1e6)
+        agent.register_decision(made._with_mark(derive_id_prefix(agent.seed, "", "server")), now=event.at / 1e6)
     elif event.kind == "outcome":
         with suppress(sw.InvalidOutcome):  # it came after its window
             agent.learn(event.decision_index, now=event.at / 1e6, **msgspec.json.decode(event.body)["values"])
@@ -207,7 +207,7 @@ def test_rows_that_are_learned_are_those_that_were_decided_on() -> None:
     for _ in range(200):
         context = {"age": float(rng.uniform(0, 100)), "tenure": float(rng.uniform(-1, 1)), "country": "NZ"}
         decision = policy.decide(policy.start(), context)
-        asked = {"action": decision.name, "request": {"context": context}}
+        asked = {"action": decision.action_name, "request": {"context": context}}
         row = fold.build_action_rows([decode_decision(msgspec.json.encode(asked))])[0]
         assert row.tobytes() == decision.action.tobytes()
 

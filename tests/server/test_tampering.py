@@ -19,7 +19,7 @@ from stagewise.policies.policy import State
 from stagewise.problem.errors import ErrorCode
 from stagewise.server.access_keys import AccessKeys
 from stagewise.server.audit.log_reader import Finding, FindingCode
-from stagewise.server.audit.replay import Replay
+from stagewise.server.audit.replay import Replay, explain_logged_decision
 from stagewise.server.audit.verify import verify_store
 from stagewise.server.decision_server import DecisionServer
 from stagewise.server.event_log import GLOBAL, AppendRequest, StoredSnapshot, encode_canonical
@@ -51,11 +51,11 @@ def control(experiment: str, what: str) -> AppendRequest:
     return AppendRequest(experiment, "control", "", encode_canonical({"what": what, "actor": "eve", "reason": "stop"}))
 
 
-def ghost(store: Store, **changes: Any) -> None:
+def ghost(store: Store, id_: str = "ghost", **changes: Any) -> None:
     """Add a decision that is chained as it should be: a copy of the last one, by other words."""
     last = max(store.events_of_kind(NAME, "decision"))
     body = encode_canonical(msgspec.json.decode(last.body) | changes)
-    assert store.append([AppendRequest(NAME, "decision", "ghost", body)])[0].status == "new"
+    assert store.append([AppendRequest(NAME, "decision", id_, body)])[0].status == "new"
 
 
 @pytest.mark.parametrize("where", [NAME, GLOBAL])
@@ -89,6 +89,17 @@ def test_a_decision_by_another_version_or_state_is_found(
     (fault,) = faults(store)
     assert (fault.details["what"], fault.details["found"]) == (what, found)
     assert Replay(store, NAME).run().first_difference == fault
+
+
+def test_an_old_version_with_a_state_that_it_cannot_have_is_found(store: Store) -> None:
+    """Version 1 has no action 'sale', so no state of it comes after a row that has."""
+    ghost(store, "sold", action="sale")
+    sold = max(store.events_of_kind(NAME, "decision")).seq
+    ghost(store, problem=1, snapshot=sold)
+    (fault,) = faults(store)
+    assert (fault.details["what"], fault.details["found"]) == ("versions", 1)
+    assert Replay(store, NAME).run(after=sold).first_difference == fault
+    assert "'ghost'" in explain_logged_decision(store, NAME, "ghost")
 
 
 def test_a_version_that_may_not_follow_is_found(store: Store) -> None:

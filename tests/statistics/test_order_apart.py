@@ -40,8 +40,8 @@ def violating(trap: Trap, luck: dict[int, float], play: Any, run: int, rounds: i
 class Apart:
     """The reward is learned at once, in order; the costs come later."""
 
-    def __init__(self, policy: Any, run: int, order: str = "decision") -> None:
-        self.agent = Agent(policy, seed=run, learning_order=order)
+    def __init__(self, policy: Any, run: int, learning_order: str = "decision") -> None:
+        self.agent = Agent(policy, seed=run, learning_order=learning_order)
 
     def decide(self, offer: Any) -> Any:
         decision = self.agent.decide(offer)
@@ -67,7 +67,7 @@ class Replicas:
         decision = self.deciders[len(self.made) % 2].decide(offer)
         self.made.append(decision.to_dict())
         if self.early:
-            self.agent.register(self.made[-1])
+            self.agent.register_decision(self.made[-1])
         return decision
 
     def told(self, costs: list[float]) -> Any:

@@ -76,7 +76,7 @@ class IntervalSet:
         return bisect_right(self.pairs, (number, 2**62)) - 1
 
     def __contains__(self, number: int) -> bool:
-        i = self._find(number)
+        i = self._find(number) if self.pairs else -1
         return i >= 0 and number < self.pairs[i][1]
 
     def add(self, number: int) -> None:
@@ -124,6 +124,8 @@ class Identity:
 
     def _prefix_at(self, round_: int) -> str:
         """Return the id prefix of a round."""
+        if not self.former_prefixes:
+            return self.id_prefix
         return next((prefix for prefix, end in self.former_prefixes.items() if round_ < end), self.id_prefix)
 
     def id_at(self, round_: int) -> str:
@@ -145,11 +147,11 @@ class Identity:
         if 0 <= round_ < end:
             return round_
         what = decision.round if isinstance(decision, Decision) else decision
-        is_round = isinstance(what, INTEGER_TYPES)
+        is_round, shown = isinstance(what, INTEGER_TYPES), safe_repr(what)
         raise InvalidOutcome(
             ErrorCode.UNKNOWN_DECISION,
             "the outcome is for {what}, which this agent did not make; give a decision, its id or its round",
-            what=f"round {what}" if is_round else f"{safe_repr(what)}, a decision",
+            what=f"round {shown}" if is_round else f"{shown}, a decision",
         )
 
     def _find_by_id(self, id_: str) -> int:

@@ -117,6 +117,7 @@ class RBF:
         InvalidProblem: If the lengthscale is not a positive number.
 
     Example:
+        >>> import numpy as np
         >>> round(similarity(RBF(lengthscale=0.5), np.zeros(1), np.ones(1)), 6)
         0.135335
     """
@@ -145,6 +146,7 @@ class Matern:
         InvalidProblem: If the lengthscale is not a positive number, or the smoothness is not one of the three.
 
     Example:
+        >>> import numpy as np
         >>> round(similarity(Matern(lengthscale=0.5, smoothness=0.5), np.zeros(1), np.ones(1)), 6)
         0.135335
     """
@@ -179,6 +181,7 @@ class LinearKernel:
     Its functions are linear, so `KernelOPLB` with this kernel is equivalent to `OPLB`.
 
     Example:
+        >>> import numpy as np
         >>> similarity(LinearKernel(), np.array([1.0, 2.0]), np.array([3.0, 1.0]))
         5.0
     """
@@ -194,6 +197,7 @@ Kernel = RBF | Matern | LinearKernel
 def similarity(kernel: Kernel, one: Floats, other: Floats) -> float:
     """Return k(x, y).
 
+    >>> import numpy as np
     >>> similarity(RBF(lengthscale=2.0), np.array([0.0, 0.0]), np.array([0.0, 2.0])) == math.exp(-0.5)
     True
     """

@@ -33,7 +33,7 @@ from stagewise.models.segment_rates import (
 from stagewise.policies.decisions import attach_round, build_mixture_decision, copy_action
 from stagewise.policies.linear_policy import compute_ridge
 from stagewise.policies.policy import State
-from stagewise.policies.rounds import Growth, allocate_aligned
+from stagewise.policies.rounds import Growth, Rounds, allocate_aligned
 from stagewise.policies.settings import (
     CERTIFICATE,
     Optimism,
@@ -61,11 +61,14 @@ from stagewise.problem.checks import (
 from stagewise.problem.context import LARGEST_SEGMENT, Context
 from stagewise.problem.errors import ErrorCode, InvalidActions, InvalidProblem
 from stagewise.problem.formatting import format_count, safe_repr
+from stagewise.problem.promise import Promise
+from stagewise.problem.proposal import Proposal
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import Thresholds, get_safe_costs, resolve_thresholds
 from stagewise.records.decision import Decision
 from stagewise.records.random_key import RandomKey
 from stagewise.rules.certified import CERTIFIED_MIXTURE
+from stagewise.rules.guard import PROPOSAL, SCORES
 
 ACTION, ONE, FIRST_NUMBER = 0, 1, 2  # columns of a row; the segments follow the numbers
 FIRST_CAPACITY = 8  # segments, or chunks of rows
@@ -180,11 +183,10 @@ class ContextCAPS(SafePolicy):
             np.array([i for i, block in enumerate(blocks) if block.model == model], dtype=np.int64)
             for model in (SEGMENT_RATES, LOGISTIC)
         )
-        first = FIRST_CAPACITY if self.segments or logistic.size else 0
         set_derived(self, rate_blocks=rates, logistic_blocks=logistic)
-        growth = Growth(
-            first, MOST, partial(get_next_capacity, rates, logistic), partial(count_free_rows, logistic), False
-        )
+        grow = partial(get_next_capacity, rates, logistic), partial(count_free_rows, logistic)
+        first = FIRST_CAPACITY if self.segments or logistic.size else 0
+        growth = Growth(first, MOST, *grow, False) if first else None
         set_rounds(
             self, self.rule, thresholds, ceilings, blocks,
             switches=CERTIFICATE | SAFE_COST_DECLARED, safe=np.zeros(self.width), safe_index=int(safe.arm or 0),
@@ -221,6 +223,15 @@ class ContextCAPS(SafePolicy):
             reason = f"by uses no segment {unused}; name a signal for it, or use fewer segments"
             raise InvalidProblem.unused("segments", self.segments, reason)
         return {name: int(divisions.get(name, -1)) for name in self.models}
+
+    @property
+    def promises(self) -> dict[str, Promise]:
+        """To whom each limit is promised, by name."""
+        kinds = dict.fromkeys(get_args(CostModel), Promise.EVERY_USER) | {"rates": Promise.AVERAGE_USER}
+        return {
+            name: Promise.EVERY_GROUP if self.divisions[name] >= 0 else kinds[self.models[name]]
+            for name in self.thresholds.names
+        }
 
     @cached_property
     def declared_costs(self) -> list[float]:
@@ -287,12 +298,12 @@ class ContextCAPS(SafePolicy):
 
     # Its actions: one row for each action and user.
 
-    @property
+    @cached_property
     def first_segment(self) -> int:
         """The column of the first segment."""
         return FIRST_NUMBER + self.context
 
-    @property
+    @cached_property
     def width(self) -> int:
         """The number of columns of a row."""
         return self.first_segment + self.segments
@@ -372,11 +383,15 @@ class ContextCAPS(SafePolicy):
 
     def choose(self, state: State, actions: Any, draw: RandomKey) -> Decision:
         rows, eligible = self.parse_offer(actions)
-        result = self.rounds.play(state.memory, rows, eligible, draw)
+        proposal, offered = actions.proposal if isinstance(actions, Context) else None, rows
+        if proposal is not None:
+            offered = np.empty((self.actions, rows.shape[1] + 1))
+            offered[:, :-1], offered[:, -1] = rows, proposal.values
+        result = self.get_rounds(proposal).play(state.memory, offered, eligible, draw)
         played = copy_action(rows[result.code if result.code >= 0 else self.layout.item(SAFE_INDEX)])
         decision = build_mixture_decision(
             result, played, self.display_thresholds, draw.round,
-            names=self.names, kind=self.decision_type, span=self.reward_span,
+            names=self.names, kind=self.decision_type, span=self.reward_span, proposal=proposal,
         )  # fmt: skip
         return attach_round(decision, result, state.memory, self.display_thresholds)
 
@@ -395,6 +410,24 @@ class ContextCAPS(SafePolicy):
         """Return the initial memory of a compiled run."""
         self.check_logged_actions(offered.features)  # raise the same errors as `decide`
         return self.rounds.start_run(None if learned is None else learned.memory, features, True)
+
+    # What a caller proposes.
+
+    @cached_property
+    def proposal_rounds(self) -> Rounds:
+        """Its rounds with a proposal, on the same memory."""
+        return self.rounds.with_rule(PROPOSAL)
+
+    @cached_property
+    def score_rounds(self) -> Rounds:
+        """Its rounds with given scores, on the same memory."""
+        return self.rounds.with_rule(SCORES)
+
+    def get_rounds(self, proposal: Proposal | None) -> Rounds:
+        """Return the rounds that decide."""
+        if proposal is None:
+            return self.rounds
+        return self.score_rounds if proposal.is_scores else self.proposal_rounds
 
     # Its memory, which grows with the segments.
 

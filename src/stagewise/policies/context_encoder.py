@@ -11,9 +11,11 @@ from stagewise.engine.batch import scale_to_range
 from stagewise.engine.compile import Floats
 from stagewise.policies.context_caps import ACTION, FIRST_NUMBER
 from stagewise.problem.checks import BOOL_TYPES, check_mapping, check_number, is_listing
-from stagewise.problem.context import Context, check_segment_name, describe_range_error, hash_segment, parse_ranges
+from stagewise.problem.context import Context, describe_range_error, parse_ranges
+from stagewise.problem.division import Division
 from stagewise.problem.errors import ErrorCode, InvalidActions
 from stagewise.problem.formatting import join_names, safe_repr, suggest_name
+from stagewise.problem.proposal import Offer, parse_proposal
 
 DOUBLE, NO_NUMBERS = np.dtype(np.float64), np.array(None)
 
@@ -22,17 +24,24 @@ class ContextEncoder:
     """Encodes contexts and actions that are given by name."""
 
     actions: Sequence[str]
+    safe: str
     context: Sequence[str] | Mapping[str, Sequence[float]]
+    score_range: tuple[float, float] = (0.0, 1.0)
 
     @property
     @abstractmethod
-    def divisions(self) -> tuple[str, ...]:
-        """The names of the segmentations."""
+    def divisions(self) -> tuple[Division, ...]:
+        """The divisions of users, in the order of a row's columns."""
+
+    @cached_property
+    def segment_columns(self) -> tuple[str, ...]:
+        """The columns of a context that hold segments."""
+        return tuple(dict.fromkeys(column for division in self.divisions for column in division.columns))
 
     @cached_property
     def context_names(self) -> tuple[str, ...]:
         """The names of all numbers and segments of a context."""
-        return (*self.context, *self.divisions)
+        return (*self.context, *self.segment_columns)
 
     @cached_property
     def ranges(self) -> tuple[tuple[str, tuple[float, float]], ...]:
@@ -44,22 +53,35 @@ class ContextEncoder:
         """The ranges of the numbers (n, 2)."""
         return np.array([ends for _, ends in self.ranges]).reshape(-1, 2)
 
-    def encode_context(self, context: Any, only: Any = None) -> Context:
-        """Return the context of one user from a mapping by name."""
-        values = {} if context is None and not self.context and not self.divisions else context
-        if hasattr(values, "to_dict") and getattr(values, "ndim", 0) == 1:  # a row of a data frame
-            values = check_mapping(values.to_dict(), "the context", InvalidActions)
-        if not isinstance(values, Mapping):
-            rule = f"a mapping of {join_names(self.context_names)}"
-            raise InvalidActions.must_be(ErrorCode.WRONG_TYPE, "the context", context, rule)
-        if len(values) != len(self.context_names) or not all(name in values for name in self.context_names):
+    def encode_context(self, context: Any, only: Any = None, propose: Any = None, scores: Any = None) -> Context:
+        """Return the context of one user from a mapping by name, with the eligible actions and the proposal."""
+        values = context if type(context) is dict else self._parse_mapping(context)
+        if values.keys() != self._context_keys:
             self._refuse_names(values)
         numbers = np.empty(len(self.context))
         wrong = scale_to_range(self._values_in(values), self.ends, numbers)
         if wrong >= 0:
             self._refuse_value(wrong, values)
-        places = [hash_segment(check_segment_name(values[name], name)) for name in self.divisions]
-        return Context.from_checked(numbers, places, None if only is None else self.get_action_indices(only))
+        places = [division.encode(values) for division in self.divisions]
+        eligible = None if only is None else self.get_action_indices(only)
+        if propose is None and scores is None:
+            return Context.from_checked(numbers, places, eligible)
+        offer = self._offer if eligible is None else self._offer._replace(eligible=eligible)
+        return Context.from_checked(numbers, places, eligible, parse_proposal(propose, scores, offer, self.score_range))
+
+    def _parse_mapping(self, context: Any) -> dict[str, Any]:
+        """Return any other context as a dictionary."""
+        values = {} if context is None and not self.context_names else context
+        if hasattr(values, "to_dict") and getattr(values, "ndim", 0) == 1:  # a row of a data frame
+            values = values.to_dict()
+        if not isinstance(values, Mapping):
+            rule = f"a mapping of {join_names(self.context_names)}"
+            raise InvalidActions.must_be(ErrorCode.WRONG_TYPE, "the context", context, rule)
+        return check_mapping(values, "the context", InvalidActions)
+
+    @cached_property
+    def _context_keys(self) -> frozenset[str]:
+        return frozenset(self.context_names)
 
     def _values_in(self, context: Mapping[str, Any]) -> Floats:
         """Return the numbers of a context, in order: at once where all are plain, else one by one."""
@@ -84,11 +106,18 @@ class ContextEncoder:
         for name in context:
             if name not in self.context_names:
                 other = suggest_name(name, self.context_names)
-                text = f"the context has {safe_repr(name)}, which the problem does not declare{other}"
-                raise InvalidActions(ErrorCode.UNKNOWN_CONTEXT_FIELD, text)
+                raise InvalidActions(
+                    ErrorCode.UNKNOWN_CONTEXT_FIELD,
+                    "the context has {name}, which the problem does not declare{other}",
+                    name=safe_repr(name),
+                    other=other,
+                )
         absent = join_names([name for name in self.context_names if name not in context])
-        text = f"the context lacks {absent}; every call needs every number and segment"
-        raise InvalidActions(ErrorCode.MISSING_CONTEXT_FIELD, text)
+        raise InvalidActions(
+            ErrorCode.MISSING_CONTEXT_FIELD,
+            "the context lacks {absent}; every call needs every number and segment",
+            absent=absent,
+        )
 
     def get_action_indices(self, only: Any) -> list[int]:
         """Return the indices of actions given by name."""
@@ -101,9 +130,18 @@ class ContextEncoder:
         index = self._indices.get(name) if isinstance(name, str) else None
         if index is None:
             other = suggest_name(name, self.actions) or f"; they are {join_names(self.actions)}"
-            text = f"{safe_repr(name)} is not an action of this problem{other}"
-            raise InvalidActions(ErrorCode.UNKNOWN_ACTION, text)
+            raise InvalidActions(
+                ErrorCode.UNKNOWN_ACTION,
+                "{name} is not an action of this problem{other}",
+                name=safe_repr(name),
+                other=other,
+            )
         return index
+
+    @cached_property
+    def _offer(self) -> Offer:
+        """What a proposal may name, if all actions are eligible."""
+        return Offer(self.actions, self.get_action_index, self._indices[self.safe], None)
 
     @cached_property
     def _indices(self) -> dict[str, int]:
@@ -116,21 +154,21 @@ def check_context_number(value: Any, name: str) -> float:
 
 
 def build_rows(problem: ContextEncoder, actions: Sequence[int], columns: Mapping[str, Any]) -> Floats:
-    """Return the rows (n, D) of action indices and of columns by name: numbers in the user's units, and segments.
+    """Return the rows (n, D) of action indices and of columns by name: numbers in the user's units, names of segments.
 
     >>> import stagewise as sw
     >>> signals = {"reward": sw.Reward("click"), "limits": {"opt_out": sw.Limit(0.02, safe=0.0, by="country")}}
     >>> problem = sw.Problem(actions=["nothing", "offer"], safe="nothing", context={"age": (20, 60)}, **signals)
-    >>> build_rows(problem, [0, 1], {"age": [40, 60], "country": [7, 8]})
-    array([[0., 1., 0., 7.],
-           [1., 1., 1., 8.]])
+    >>> build_rows(problem, [0, 1], {"age": [40, 60], "country": ["NZ", "AU"]})[:, :3]
+    array([[0., 1., 0.],
+           [1., 1., 1.]])
     """
-    rows = np.ones((len(actions), FIRST_NUMBER + len(problem.context_names)))
+    rows = np.ones((len(actions), FIRST_NUMBER + len(problem.context) + len(problem.divisions)))
     rows[:, ACTION] = actions
     for column, (name, (low, high)) in enumerate(problem.ranges, FIRST_NUMBER):
         rows[:, column] = scale_numbers(np.asarray(columns[name], dtype=np.float64), low, high)
-    for column, name in enumerate(problem.divisions, FIRST_NUMBER + len(problem.context)):
-        rows[:, column] = columns[name]
+    for column, division in enumerate(problem.divisions, FIRST_NUMBER + len(problem.context)):
+        rows[:, column] = division.encode_columns(columns)
     return rows
 
 

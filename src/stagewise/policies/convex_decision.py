@@ -1,4 +1,4 @@
-"""Decisions on convex sets: search for the best ray and certify the optimality gap."""
+"""Decisions on convex sets: search for the best ray and certify the solver gap."""
 
 import math
 from collections.abc import Iterator

@@ -31,6 +31,7 @@ class Row(NamedTuple):
     cost_estimates: tuple[float | None, ...] = ()
     sampled: float | None = None  # the reward that was sampled from the posterior
     score: float | None = None  # what the sampled mixture maximises, where it is not the sampled reward
+    proposed: float | None = None  # the probability that the caller proposed
 
 
 class Table(NamedTuple):
@@ -43,6 +44,7 @@ class Table(NamedTuple):
     rows: tuple[Row, ...]
     hidden: int  # number of candidates left out
     why: str
+    promises: tuple[str, ...] = ()  # to whom each limit is promised
 
     @property
     def limits(self) -> list[str]:
@@ -51,11 +53,23 @@ class Table(NamedTuple):
         return [f"{name} {'≥' if sign < 0 else '≤'} {limit:g}" for name, sign, limit in sides]
 
     @property
+    def notes(self) -> list[str]:
+        """To whom the limits are promised, and how many candidates are left out."""
+        more = [f"... and {self.hidden} more"] if self.hidden else []
+        return [*more, *(f"{limit}: {promise}" for limit, promise in zip(self.limits, self.promises, strict=False))]
+
+    @property
     def columns(self) -> list[tuple[str, list[str]]]:
         """The groups of columns: a title and the names of the columns."""
         reward = [name for name in ("sampled", "score") if any(getattr(row, name) is not None for row in self.rows)]
         limits = [(limit, ["estimate", "pessimistic"]) for limit in self.limits]
-        return [("reward", ["estimate", *reward, "optimistic"]), *limits, ("", [self.weight_name])]
+        weights = ["proposed"] * self.shows_proposal + [self.weight_name]
+        return [("reward", ["estimate", *reward, "optimistic"]), *limits, ("", weights)]
+
+    @property
+    def shows_proposal(self) -> bool:
+        """Whether the rows have proposed probabilities."""
+        return any(row.proposed is not None for row in self.rows)
 
     def cells(self, row: Row) -> list[str]:
         """Return the cells of a row."""
@@ -67,7 +81,8 @@ class Table(NamedTuple):
         }
         reward = [values[name] for name in self.columns[0][1]]
         costs = zip(row.cost_estimates or (None,) * len(row.pessimistic_cost), row.pessimistic_cost, strict=True)
-        numbers = [*reward, *(value for pair in costs for value in pair), row.weight]
+        weights = [row.proposed] * self.shows_proposal + [row.weight]
+        numbers = [*reward, *(value for pair in costs for value in pair), *weights]
         return [ABSENT if number is None else f"{number:z.4f}" for number in numbers]
 
 
@@ -137,9 +152,8 @@ def format_table(round_: int, message: str | None, table: Table) -> str:
     lines = [f"{margin}{titles}".rstrip(), f"{margin}{join_cells(heads, widths)}"]
     for row, cells in zip(table.rows, rows, strict=True):
         lines.append(f"{MARK if row.played else '  '}{row.label:<{first}}{join_cells(cells, widths)}")
-    if table.hidden:
-        lines.append(f"  ... and {table.hidden} more")
-    return "\n".join([build_heading(round_, message, table), *lines])
+    notes = [f"  {note}" for note in table.notes]
+    return "\n".join([build_heading(round_, message, table), *lines, *notes])
 
 
 def join_cells(cells: Sequence[str], widths: Sequence[int]) -> str:
@@ -151,5 +165,4 @@ def build_html(head: str, table: Table) -> str:
     """Return the table as HTML."""
     heads = [f"{title} {name}".strip() for title, group in table.columns for name in group]
     rows = [[f"{MARK if row.played else ''}{row.label}", *table.cells(row)] for row in table.rows]
-    more = [f"... and {table.hidden} more"] if table.hidden else []
-    return build_page(head, build_table(["", *heads], rows), *more)
+    return build_page(head, build_table(["", *heads], rows), *table.notes)

@@ -12,6 +12,7 @@ from stagewise.server.decide import decode_decision
 from stagewise.server.event_log import GENESIS_HASH, Event, compute_chain
 
 WINDOW = 1_000_000  # microseconds
+REASONS = {"off": "experiment_off", "shadow": "shadow", "canary": "outside_canary"}
 HAIR = 1_000  # microseconds by which a store's clock may follow its server's meanwhile
 
 
@@ -73,7 +74,7 @@ def obeyed(event: Event, body: Any, own: Controls, stopped: list[tuple[int, Cont
     left = own.mode == "canary" and not is_in_canary(event.key, own.share)
     if killed or left or own.mode in ("off", "shadow"):
         assert (body["action"], body["reason"] in ("killed", "tripped")) == ("nothing", killed)
-        assert killed or body["reason"] == own.mode
+        assert killed or body["reason"] == REASONS[own.mode]
 
 
 def note(event: Event, body: Any, log: Log) -> None:

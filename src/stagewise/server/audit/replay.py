@@ -73,13 +73,18 @@ class Replay:
     def run(self, after: int = 0, last: int | None = None) -> ReplayResult:
         """Replay the decisions after row `after`, up to row `last`."""
         origins: list[Origin] = []
+        differences: dict[int, Finding] = {}
+        count = 0
         for event in self.store.iter_events_of_kind(self.name, DECISION, after):
             if last is not None and event.seq > last:
                 break
+            count, error = count + 1, self.effective_controls.find_error(event)
+            if error is not None:
+                differences[event.seq] = error  # its snapshot may not exist
+                continue
             basis = decode_basis(event.body)
             origins.append((basis.problem, basis.snapshot, event.seq))
         matching = failed = states = 0
-        differences: dict[int, Finding] = {}
         for snapshot, rows in self.iter_snapshots(sorted(origins)):
             states += 1
             for seq in rows:
@@ -91,7 +96,7 @@ class Replay:
                     matching += 1
                     failed += msgspec.json.decode(event.body).get("reason") == Reason.DECISION_FAILED
         first = differences[min(differences)] if differences else None
-        return ReplayResult(len(origins), matching, failed, states, first)
+        return ReplayResult(count, matching, failed, states, first)
 
     def iter_snapshots(self, origins: Sequence[Origin]) -> Iterator[tuple[PolicySnapshot | None, list[int]]]:
         """Yield each snapshot with the rows of the decisions that used it; None: there was no such snapshot."""
@@ -167,7 +172,9 @@ def explain_logged_decision(store: Store, experiment: str, id_: str) -> str:
             experiment=safe_repr(experiment),
         )
     body, basis = msgspec.json.decode(event.body), decode_basis(event.body)
-    snapshot = next(snapshot for snapshot, _ in replay.iter_snapshots([(basis.problem, basis.snapshot, event.seq)]))
+    snapshot = None
+    if replay.effective_controls.find_error(event) is None:  # else its snapshot may not exist
+        snapshot = next(one for one, _ in replay.iter_snapshots([(basis.problem, basis.snapshot, event.seq)]))
     problem, request = replay.versions[basis.problem].problem, body["request"]
     context = ", ".join(f"{name} = {value!r}" for name, value in request["context"].items())
     only = request.get("only")

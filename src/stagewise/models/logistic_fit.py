@@ -143,9 +143,9 @@ def append_row(block: ModelBlock, fit: ActionFit, context: Floats, value: float,
 
 
 @kernel
-def gather_row(block: ModelBlock, memory: Floats, at: int, lane: int, row: Floats) -> float:
+def gather_row(block: ModelBlock, memory: Floats, at: int, position: int, row: Floats) -> float:
     """Write the features of a row of the chunk at this offset, and return its fitted mean."""
-    first = at + CHUNK_HEADER + lane
+    first = at + CHUNK_HEADER + position
     row[0] = 1.0
     for i in range(1, block.size):
         row[i] = memory[first + (i - 1) * LANES]

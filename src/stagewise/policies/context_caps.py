@@ -276,12 +276,13 @@ class ContextCAPS(SafePolicy):
 
     def check_slope_scale(self) -> float:
         """Return the prior deviation of the slopes of logistic costs."""
-        if "logistic" not in self.models.values() and self.slope_scale != 0.7:
+        scale, is_used = check_positive(self.slope_scale, "slope_scale"), "logistic" in self.models.values()
+        if not is_used and scale != 0.7:
             raise InvalidProblem.unused("slope_scale", self.slope_scale, "it applies to logistic costs")
-        if "logistic" in self.models.values() and 1 + self.context > LARGEST_LOGISTIC:
+        if is_used and 1 + self.context > LARGEST_LOGISTIC:
             rule = f"at most {LARGEST_LOGISTIC - 1} with logistic costs"
             raise InvalidProblem.must_be(ErrorCode.TOO_LARGE, "context", self.context, rule)
-        return check_positive(self.slope_scale, "slope_scale")
+        return scale
 
     def get_reference_rates(self, thresholds: Thresholds) -> Floats:
         """Return the mean costs (m,) at which the confidence sets are sharpest."""

@@ -74,7 +74,10 @@ def problem_round() -> Step:
     result = sw.Problem(
         actions=["nothing", "digest", "offer", "reminder", "news", "sale"], safe="nothing", context=names,
         reward=sw.Reward("click"),
-        limits={"opt_out": sw.Limit(0.02, safe=0.01), "complaint": sw.Limit(0.005, safe=0.002)},
+        limits={
+            "opt_out": sw.Limit(0.02, safe=0.01, model="rates"),
+            "complaint": sw.Limit(0.005, safe=0.002, model="rates"),
+        },
     )  # fmt: skip
     rng = np.random.default_rng(1)
     users = [dict(zip(names, row, strict=True)) for row in rng.uniform(-1.0, 1.0, (1024, 8)).tolist()]

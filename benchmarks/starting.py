@@ -36,7 +36,7 @@ from stagewise.engine.background import COMPILER
 
 problem = sw.Problem(
     actions=["nothing", "digest", "offer"], safe="nothing", context=["age", "opens"], reward=sw.Reward("click"),
-    limits={"opt_out": sw.Limit(0.02, safe=0.0)},
+    limits={"opt_out": sw.Limit(0.02, safe=0.0, model="rates")},
 )
 agent, random, times, last = sw.Agent(problem, seed=1), np.random.default_rng(0), [], 500
 begun = time.perf_counter()

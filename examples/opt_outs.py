@@ -15,7 +15,7 @@ PROBLEM = sw.Problem(
     safe="nothing",  # what is done today
     context={"age": (18, 99), "opens_7d": (0, 7)},
     reward=sw.Reward("click"),
-    limits={"opt_out": sw.Limit(0.02, safe=0.0)},
+    limits={"opt_out": sw.Limit(0.02, safe=0.0, model="rates")},
 )
 OPT_OUTS = np.array([0.0, 0.006, 0.012, 0.035])  # in truth, which only this program knows
 

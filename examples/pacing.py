@@ -17,7 +17,9 @@ PROBLEM = sw.Problem(
     actions=LEVELS,
     safe="low",  # what is bid today
     reward=sw.Reward("sales", low=0.0, high=20.0),
-    limits={"spend": sw.Limit(CAP, low=0.0, high=60.0, safe=10.0)},  # today an hour costs 10 € at most, in the mean
+    limits={
+        "spend": sw.Limit(CAP, low=0.0, high=60.0, safe=10.0, model="rates")
+    },  # today an hour costs 10 € at most, in the mean
 )
 
 

@@ -19,7 +19,7 @@ PROBLEM = sw.Problem(
     safe="today",
     context=["mobile"],  # in [-1, 1]
     reward=sw.Reward("click"),
-    limits={"complaint": sw.Limit(0.01, safe=0.002)},
+    limits={"complaint": sw.Limit(0.01, safe=0.002, model="rates")},
 )
 
 

@@ -76,7 +76,6 @@ ENGLISH_NAMES = (
     "part",
     "place",
     "plain",
-    "promise",
     "rooms",
     "seen",
     "settled",

@@ -48,7 +48,7 @@ def test_a_problem_is_simulated_as_its_policy_is() -> None:
         "reward": sw.Reward("click"),
         "context": ["x", "y"],
     }
-    limits = {"opt_out": sw.Limit(0.2, safe=0.06), "complaint": sw.Limit(0.15, safe=0.04)}
+    limits = {"opt_out": sw.Limit(0.2, safe=0.06, model="rates"), "complaint": sw.Limit(0.15, safe=0.04, model="rates")}
     plan: dict[str, Any] = {"rounds": 100, "runs": 1, "seed": 2, "audit": True}
     runs = [sw.simulate(each, users(False), **plan) for each in (sw.Problem(**options, limits=limits), policy())]
     assert np.array_equal(runs[0].regret, runs[1].regret)

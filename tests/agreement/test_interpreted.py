@@ -103,7 +103,7 @@ def test_a_policy_decides_and_learns_the_same_interpreted_and_compiled(case: Cas
 @pytest.mark.parametrize(
     "limits",
     [
-        {"opt_out": sw.Limit(0.3, safe=0.01)},
+        {"opt_out": sw.Limit(0.3, safe=0.01, model="rates")},
         {"opt_out": sw.Limit(0.3, safe=0.01, by="country"), "delay": sw.Limit(0.6, safe=0.1, model="linear")},
     ],
     ids=["rates", "by segment and linear"],

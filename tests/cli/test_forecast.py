@@ -20,6 +20,7 @@ name = "click"
 [limits.opt_out]
 at_most = 0.2
 safe = 0.1
+model = "rates"
 [limits.complaint]
 at_most = 0.3
 safe = 0.2

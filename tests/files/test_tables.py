@@ -15,7 +15,7 @@ PROBLEM = sw.Problem(
     safe="nothing",
     context={"age": (18, 99)},
     reward=sw.Reward("click"),
-    limits={"opt_out": sw.Limit(0.02)},
+    limits={"opt_out": sw.Limit(0.02, model="rates")},
 )
 
 

@@ -31,7 +31,11 @@ WINDOWS = {"cost": sw.OutcomeWindow("7d", missing=0.0)}
 SNAPSHOT = sw.Agent(PULLS).snapshot()
 
 LOGGED = sw.Problem(
-    actions=["no", "yes"], safe="no", context=["age"], reward=sw.Reward("click"), limits={"opt_out": sw.Limit(0.2)}
+    actions=["no", "yes"],
+    safe="no",
+    context=["age"],
+    reward=sw.Reward("click"),
+    limits={"opt_out": sw.Limit(0.2, model="rates")},
 )
 LOG = {"action": ["no", "yes"] * 60, "age": [i / 120 for i in range(120)], "click": [0, 1, 0, 0] * 30}
 LOG["opt_out"] = [int(i == 7) for i in range(120)]
@@ -249,7 +253,7 @@ CONSTRUCTORS: dict[str, Call] = {
             "actions": ["a", "b"],
             "safe": "a",
             "reward": sw.Reward("click"),
-            "limits": {"x": sw.Limit(0.1)},
+            "limits": {"x": sw.Limit(0.1, model="rates")},
             "context": {"age": (0.0, 1.0)},
             "delta": 0.05,
             "settings": {"posterior_scale": 0.5},
@@ -348,7 +352,7 @@ LAUNCHED = sw.Problem(
     safe="nothing",
     context={"age": (18, 99)},
     reward=sw.Reward("click"),
-    limits={"opt_out": sw.Limit(0.2, safe=0.0)},
+    limits={"opt_out": sw.Limit(0.2, safe=0.0, model="rates")},
 )
 SIMULATIONS |= {
     "evaluate": Call(

@@ -13,7 +13,10 @@ from stagewise.launch.decision_log import Log
 from stagewise.problem.errors import ErrorCode
 
 PROBLEM = sw.Problem(
-    actions=["nothing", "offer"], safe="nothing", reward=sw.Reward("click"), limits={"opt_out": sw.Limit(0.2, safe=0.0)}
+    actions=["nothing", "offer"],
+    safe="nothing",
+    reward=sw.Reward("click"),
+    limits={"opt_out": sw.Limit(0.2, safe=0.0, model="rates")},
 )
 LOG: dict[str, Any] = {"action": ["nothing", "offer"] * 50, "click": [0, 1] * 50, "opt_out": [0, 0] * 50}
 

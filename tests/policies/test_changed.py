@@ -38,7 +38,10 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ),
         (other(value=sw.AtLeast(0.0005)), [ErrorCode.PROBLEM_MISMATCH, "at most 0.02 and is at least 0.0005"]),
         (other(safe=0.002), [ErrorCode.PROBLEM_MISMATCH, "safe of the limit of 'opt_out' was 0.001 and is 0.002"]),
-        (other(by=None), [ErrorCode.PROBLEM_MISMATCH, "by of the limit of 'opt_out' was 'country' and is None"]),
+        (
+            other(by=None, model="rates"),
+            [ErrorCode.PROBLEM_MISMATCH, "model of the limit of 'opt_out' was None and is 'rates'"],
+        ),
         (other(window="7d"), [ErrorCode.PROBLEM_MISMATCH, "window of the limit of 'opt_out' was None and is '7d'"]),
         (
             {"limits": {"opt_out": OPT_OUT}},

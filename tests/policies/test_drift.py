@@ -47,7 +47,7 @@ def test_a_mean_that_moves_in_every_segment_is_found_by_all_of_them_together() -
 
 def test_a_mean_that_moves_for_every_action_is_found_by_all_of_them_together() -> None:
     actions = ["plain", *(f"offer {i}" for i in range(12))]
-    limits = {"opt_out": sw.Limit(0.5, safe=0.4)}
+    limits = {"opt_out": sw.Limit(0.5, safe=0.4, model="rates")}
     agent = sw.Agent(sw.Problem(actions=actions, safe="plain", reward=sw.Reward("click"), limits=limits), seed=1)
     chance = np.random.default_rng(1)
     for rate in (0.05, 0.05, 0.18):
@@ -78,7 +78,7 @@ def test_a_signal_is_held_against_its_own_outcomes() -> None:
         actions=["plain", "offer"],
         safe="plain",
         reward=sw.Reward("click", window="1d"),
-        limits={"opt_out": sw.Limit(0.5, safe=0.4, window="1d")},
+        limits={"opt_out": sw.Limit(0.5, safe=0.4, window="1d", model="rates")},
     )
     agent, chance = sw.Agent(windowed, seed=1), np.random.default_rng(0)
     for i in range(700):

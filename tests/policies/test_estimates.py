@@ -18,7 +18,7 @@ SAID = Problem(
     reward=sw.Reward("minutes", low=0.0, high=30.0),
     limits={
         "opt_out": sw.Limit(0.1, safe=0.0, by="country"),
-        "stars": sw.Limit(sw.AtLeast(2.0), low=1.0, high=5.0, safe=4.0),
+        "stars": sw.Limit(sw.AtLeast(2.0), low=1.0, high=5.0, safe=4.0, model="rates"),
     },
     delta=0.05,
 )

@@ -14,7 +14,10 @@ SAID = sw.Problem(
     actions=["nothing", "offer"],
     safe="nothing",
     reward=sw.Reward("click"),
-    limits={"opt_out": sw.Limit(0.02, safe=0.001), "minutes": sw.Limit(sw.AtLeast(20.0), high=60.0, safe=30.0)},
+    limits={
+        "opt_out": sw.Limit(0.02, safe=0.001, model="rates"),
+        "minutes": sw.Limit(sw.AtLeast(20.0), high=60.0, safe=30.0, model="rates"),
+    },
 )
 
 

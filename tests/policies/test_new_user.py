@@ -14,7 +14,7 @@ import stagewise as sw
 from stagewise.problem.errors import ErrorCode
 
 SHARE = {"context": {"share": (0, 1)}}
-CLICK = {"reward": sw.Reward("click"), "limits": {"opt_out": sw.Limit(0.02, safe=0.001)}}
+CLICK = {"reward": sw.Reward("click"), "limits": {"opt_out": sw.Limit(0.02, safe=0.001, model="rates")}}
 
 
 class Series(dict[str, Any]):
@@ -51,8 +51,10 @@ def test_percentages_are_asked_for() -> None:
     refuses(lambda: agent.decide({"share": 45}), sw.InvalidActions, ErrorCode.CONTEXT_OUT_OF_RANGE)
     decision = agent.decide({"share": 0.45})
     refuses(lambda: agent.learn(decision.id, opt_out=2), sw.InvalidOutcome, ErrorCode.OUTCOME_OUT_OF_RANGE)
-    refuses(lambda: problem(limits={"opt_out": sw.Limit(2)}), sw.InvalidProblem, ErrorCode.LIMIT_NEVER_BINDS)
-    refuses(lambda: problem(limits={"opt_out": sw.Limit("2%")}), sw.InvalidProblem, ErrorCode.WRONG_TYPE)  # type: ignore[arg-type]
+    refuses(
+        lambda: problem(limits={"opt_out": sw.Limit(2, model="rates")}), sw.InvalidProblem, ErrorCode.LIMIT_NEVER_BINDS
+    )
+    refuses(lambda: problem(limits={"opt_out": sw.Limit("2%", model="rates")}), sw.InvalidProblem, ErrorCode.WRONG_TYPE)  # type: ignore[arg-type]
 
 
 def test_outcomes_in_words_are_refused_with_what_is_meant() -> None:
@@ -71,26 +73,26 @@ def test_rows_sets_and_truths_of_numpy_are_taken() -> None:
     agent.decide(USER | {"country": np.True_})
     one, other = (agent.policy.encode_context(USER | {"country": c}, None) for c in (np.True_, True))  # type: ignore[attr-defined]
     assert np.array_equal(one.segments, other.segments)
-    assert problem(limits={"o": sw.Limit(0.02, window="7d", missing=True)}).windows["o"].missing == 1.0
+    assert problem(limits={"o": sw.Limit(0.02, window="7d", missing=True, model="rates")}).windows["o"].missing == 1.0
 
 
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: sw.Limit(at_most=0.02), [ErrorCode.UNKNOWN_SETTING, "write Limit(0.02, ...)"]),  # type: ignore[call-arg]
-        (lambda: sw.Limit(at_least=0.9), [ErrorCode.UNKNOWN_SETTING, "write Limit(AtLeast(0.9), ...)"]),  # type: ignore[call-arg]
+        (lambda: sw.Limit(at_most=0.02, model="rates"), [ErrorCode.UNKNOWN_SETTING, "write Limit(0.02, ...)"]),  # type: ignore[call-arg]
+        (lambda: sw.Limit(at_least=0.9, model="rates"), [ErrorCode.UNKNOWN_SETTING, "write Limit(AtLeast(0.9), ...)"]),  # type: ignore[call-arg]
         (lambda: sw.Reward(nam="click"), [ErrorCode.UNKNOWN_SETTING, "did you mean 'name'?"]),  # type: ignore[call-arg]
         (lambda: problem(contxt=["age"]), [ErrorCode.UNKNOWN_SETTING, "did you mean 'context'?"]),
         (lambda: problem(limits={"x": sw.Limit(0.02, by="age")}), [ErrorCode.DUPLICATE_NAME, "'age_group'"]),
         (
-            lambda: problem(limits={"x": sw.Limit(200, high=1000, safe=500)}),
+            lambda: problem(limits={"x": sw.Limit(200, high=1000, safe=500, model="rates")}),
             [ErrorCode.SAFE_ACTION_OVER_LIMIT],
         ),
         (
-            lambda: problem(limits={"x": sw.Limit(sw.AtLeast(20), high=60, safe=10)}),
+            lambda: problem(limits={"x": sw.Limit(sw.AtLeast(20), high=60, safe=10, model="rates")}),
             [ErrorCode.SAFE_ACTION_OVER_LIMIT],
         ),
-        (lambda: sw.Limit(0.02, window=-7), [ErrorCode.OUT_OF_RANGE, "-7"]),
+        (lambda: sw.Limit(0.02, window=-7, model="rates"), [ErrorCode.OUT_OF_RANGE, "-7"]),
         (lambda: sw.Agent("problem.toml"), [ErrorCode.WRONG_TYPE, "'problem.toml'"]),  # type: ignore[arg-type]
     ],
 )
@@ -120,7 +122,7 @@ def test_limits_in_toml(tmp_path: Path) -> None:
     ("window", "told"), [(7, "7s"), (604800.0, "7d"), ("7d", "7d"), (timedelta(hours=36), "36h"), (90, "90s")]
 )
 def test_a_window_is_told_with_its_unit(window: Any, told: str) -> None:
-    said = problem(limits={"opt_out": sw.Limit(0.02, safe=0.001, window=window)})
+    said = problem(limits={"opt_out": sw.Limit(0.02, safe=0.001, window=window, model="rates")})
     assert f"missing after {told} counts as 0" in str(said)
     agent = sw.Agent(said, seed=1)
     decision = agent.decide({"age": 30.0, "tenure": 0.1}, now=0.0)

@@ -11,7 +11,7 @@ from tests.problem.refusal import refused, refuses
 import stagewise as sw
 from stagewise.problem.errors import ErrorCode
 
-REWARD, LIMITS = sw.Reward("click"), {"opt_out": sw.Limit(0.02, safe=0.001)}
+REWARD, LIMITS = sw.Reward("click"), {"opt_out": sw.Limit(0.02, safe=0.001, model="rates")}
 USER = {"age": 30.0, "tenure": 0.1, "country": "NZ"}
 
 
@@ -23,7 +23,7 @@ def problem(**changes: Any) -> sw.Problem:
         "reward": sw.Reward("spend", low=-10.0, high=30.0, safe=0.0),
         "limits": {
             "opt_out": sw.Limit(0.02, safe=0.001, by="country"),
-            "minutes": sw.Limit(sw.AtLeast(20.0), low=0.0, high=60.0, safe=30.0),
+            "minutes": sw.Limit(sw.AtLeast(20.0), low=0.0, high=60.0, safe=30.0, model="rates"),
         },
     }
     return sw.Problem(**given | changes)
@@ -34,7 +34,7 @@ def test_what_is_chosen_is_told_and_why() -> None:
     assert "'nothing' is safe" in text
     assert "spend" in text
     assert "linear in the context, action by action: there is a context" in text
-    assert "one rate for each action in every country: the limit holds in every country" in text
+    assert "one rate for each action in every country: promised to the average user of every country" in text
     assert "at least 20" in text
     without = str(sw.Problem(actions=["a", "b"], safe="a", reward=REWARD, limits=LIMITS))
     assert "linear" not in without
@@ -84,7 +84,9 @@ def test_outcomes_are_learned_scaled_and_in_the_limits_direction() -> None:
 
 def test_signals_come_apart_by_name_and_windows_close() -> None:
     said = problem(
-        reward=sw.Reward("click"), limits={"opt_out": sw.Limit(0.02, safe=0.001, window="7d", missing=0.0)}, context=()
+        reward=sw.Reward("click"),
+        limits={"opt_out": sw.Limit(0.02, safe=0.001, window="7d", missing=0.0, model="rates")},
+        context=(),
     )
     agent = sw.Agent(said, seed=1)
     first, second = agent.decide(now=0.0), agent.decide(now=10.0)
@@ -157,9 +159,9 @@ def test_an_agent_goes_on_with_one_action_more(tmp_path: Path) -> None:
         ({"reward": 0.5}, [ErrorCode.WRONG_TYPE]),
         ({"limits": {}}, [ErrorCode.WRONG_TYPE]),
         ({"limits": {"opt_out": 0.02}}, [ErrorCode.WRONG_TYPE]),
-        ({"limits": {"opt_out": sw.Limit(2.0)}}, [ErrorCode.LIMIT_NEVER_BINDS, "2 % is 0.02"]),
-        ({"limits": {"opt_out": sw.Limit(0.02, safe=0.03)}}, [ErrorCode.SAFE_ACTION_OVER_LIMIT]),
-        ({"limits": {"opt_out": sw.Limit(sw.RelativeToSafe(1.1))}}, [ErrorCode.SAFE_COST_UNKNOWN]),
+        ({"limits": {"opt_out": sw.Limit(2.0, model="rates")}}, [ErrorCode.LIMIT_NEVER_BINDS, "2 % is 0.02"]),
+        ({"limits": {"opt_out": sw.Limit(0.02, safe=0.03, model="rates")}}, [ErrorCode.SAFE_ACTION_OVER_LIMIT]),
+        ({"limits": {"opt_out": sw.Limit(sw.RelativeToSafe(1.1), model="rates")}}, [ErrorCode.SAFE_COST_UNKNOWN]),
         ({"context": {"age": (3, 3)}}, [ErrorCode.OUT_OF_RANGE]),
         ({"context": ["age", "spend"]}, [ErrorCode.DUPLICATE_NAME]),
         ({"settings": {"delta": 0.1}}, [ErrorCode.UNKNOWN_SETTING]),
@@ -174,10 +176,10 @@ def test_problems_that_cannot_be_meant_are_refused(changes: dict[str, Any], word
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: sw.Limit(0.1, low=1.0, high=0.0), [ErrorCode.OUT_OF_RANGE]),
-        (lambda: sw.Limit(0.1, safe=2.0), [ErrorCode.OUT_OF_RANGE]),
-        (lambda: sw.Limit(0.1, window="7 fortnights"), [ErrorCode.INVALID_TIME]),
-        (lambda: sw.Limit(0.1, missing=0.0), [ErrorCode.CONFLICTING_SETTINGS]),
+        (lambda: sw.Limit(0.1, low=1.0, high=0.0, model="rates"), [ErrorCode.OUT_OF_RANGE]),
+        (lambda: sw.Limit(0.1, safe=2.0, model="rates"), [ErrorCode.OUT_OF_RANGE]),
+        (lambda: sw.Limit(0.1, window="7 fortnights", model="rates"), [ErrorCode.INVALID_TIME]),
+        (lambda: sw.Limit(0.1, missing=0.0, model="rates"), [ErrorCode.CONFLICTING_SETTINGS]),
         (lambda: sw.Limit(0.1, by="country", model="linear"), [ErrorCode.CONFLICTING_SETTINGS]),
         (lambda: sw.Reward(""), [ErrorCode.INVALID_NAME]),
         (lambda: sw.Problem.from_dict({"actions": ["a", "b"]}), [ErrorCode.MISSING_VALUE]),
@@ -233,7 +235,10 @@ def test_outcomes_are_checked_by_name_and_nothing_changes(signals: dict[str, Any
 
 @pytest.mark.parametrize("seen", [(True, False), (1, 0), (1.0, 0.0), (np.bool_(True), np.float32(0.0))])
 def test_an_outcome_by_name_is_the_same_whole_and_signal_by_signal(seen: Any) -> None:
-    told = {"reward": sw.Reward("click", low=-1.0, high=3.0), "limits": {"opt_out": sw.Limit(0.4, safe=0.1)}}
+    told = {
+        "reward": sw.Reward("click", low=-1.0, high=3.0),
+        "limits": {"opt_out": sw.Limit(0.4, safe=0.1, model="rates")},
+    }
     problem = sw.Problem(actions=["nothing", "offer"], safe="nothing", context=["age", "tenure"], **told)
     whole, apart = sw.Agent(problem, seed=3), sw.Agent(problem, seed=3)
     for round_ in range(5):
@@ -248,7 +253,7 @@ def test_an_outcome_by_name_is_the_same_whole_and_signal_by_signal(seen: Any) ->
 
 @pytest.mark.parametrize("bad", [{"opt_out": 1.5}, {"opt_out": "no"}, {"opt_out": 10**400}, {"opt_uot": 1.0}])
 def test_a_bad_outcome_by_name_is_refused_and_counted_and_nothing_changes(bad: Any) -> None:
-    told = {"reward": sw.Reward("click"), "limits": {"opt_out": sw.Limit(0.4, safe=0.1)}}
+    told = {"reward": sw.Reward("click"), "limits": {"opt_out": sw.Limit(0.4, safe=0.1, model="rates")}}
     agent = sw.Agent(sw.Problem(actions=["nothing", "offer"], safe="nothing", **told), seed=3)
     decision, before = agent.decide(), agent.state.memory
     codes = ErrorCode.OUTCOME_OUT_OF_RANGE, ErrorCode.OUT_OF_RANGE, ErrorCode.UNKNOWN_SIGNAL, ErrorCode.WRONG_TYPE

@@ -4,7 +4,6 @@ import numpy as np
 
 import stagewise as sw
 from stagewise.policies.context_encoder import build_rows, scale_numbers
-from stagewise.problem.context import hash_segment
 
 PROBLEM = sw.Problem(
     actions=["nothing", "offer", "sale"], safe="nothing", context={"age": (18, 99), "spent": (-1.3, 0.7)},
@@ -17,7 +16,7 @@ def test_rows_of_many_users_are_those_of_each_alone_to_the_bit() -> None:
     ages, spent = chance.uniform(18.0, 99.0, 500), chance.uniform(-1.3, 0.7, 500)
     ages[:2], spent[:2] = (18.0, 99.0), (-1.3, 0.7)
     countries, done = chance.choice(["AT", "DE", "FR"], 500).tolist(), chance.integers(0, 3, 500).tolist()
-    columns = {"age": ages, "spent": spent, "country": [hash_segment(name) for name in countries]}
+    columns = {"age": ages, "spent": spent, "country": countries}
     rows = build_rows(PROBLEM, done, columns)
     for i in range(500):
         user = PROBLEM.encode_context({"age": ages[i], "spent": spent[i], "country": countries[i]})

@@ -15,7 +15,7 @@ def problem(**changes: Any) -> sw.Problem:
         "actions": ["today", "new"],
         "safe": "today",
         "reward": sw.Reward("click"),
-        "limits": {"a": sw.Limit(0.3, safe=0.01), "b": sw.Limit(0.3, safe=0.01)},
+        "limits": {"a": sw.Limit(0.3, safe=0.01, model="rates"), "b": sw.Limit(0.3, safe=0.01, model="rates")},
     }
     return sw.Problem(**told | changes)
 
@@ -52,7 +52,9 @@ def test_a_replica_stays_safe_while_its_learner_is_in_doubt() -> None:
 
 
 def test_what_comes_in_time_is_taken_beside_what_comes_late() -> None:
-    windowed = problem(reward=sw.Reward("click", window="12h"), limits={"a": sw.Limit(0.3, safe=0.01, window="7d")})
+    windowed = problem(
+        reward=sw.Reward("click", window="12h"), limits={"a": sw.Limit(0.3, safe=0.01, window="7d", model="rates")}
+    )
     agent = sw.Agent(windowed, seed=1)
     decision = agent.decide(now=0.0)
     refuses(lambda: agent.learn(decision.id, click=1, a=1, now=86400.0), sw.InvalidOutcome, ErrorCode.OUTCOME_TOO_LATE)
@@ -62,7 +64,7 @@ def test_what_comes_in_time_is_taken_beside_what_comes_late() -> None:
 
 
 def test_when_an_outcome_is_learned_may_not_depend_on_what_it_is() -> None:
-    windowed = problem(limits={"a": sw.Limit(0.3, safe=0.01, window="7d")})
+    windowed = problem(limits={"a": sw.Limit(0.3, safe=0.01, window="7d", model="rates")})
     refuses(lambda: sw.Agent(windowed, learning_order="arrival"), sw.InvalidProblem, ErrorCode.CONFLICTING_SETTINGS)
     agent = sw.Agent(windowed, seed=1)
     agent.decide(now=0.0)
@@ -72,7 +74,7 @@ def test_when_an_outcome_is_learned_may_not_depend_on_what_it_is() -> None:
 
 
 def test_windows_of_an_agent_stand_beside_those_of_its_problem() -> None:
-    windowed = problem(limits={"a": sw.Limit(0.3, safe=0.01, window="7d")})
+    windowed = problem(limits={"a": sw.Limit(0.3, safe=0.01, window="7d", model="rates")})
     agent = sw.Agent(windowed, seed=1, windows={"click": sw.OutcomeWindow("1d", missing=0.0)})
     agent.decide(now=0.0)
     agent.expire_pending(now=8 * 86400.0)
@@ -81,7 +83,9 @@ def test_windows_of_an_agent_stand_beside_those_of_its_problem() -> None:
 
 @pytest.mark.parametrize("name", ["cost", "reward", "now", "decision", "action"])
 def test_names_of_arguments_are_no_names_of_signals(name: str) -> None:
-    refuses(lambda: problem(limits={name: sw.Limit(0.1)}), sw.InvalidProblem, ErrorCode.INVALID_NAME, name)
+    refuses(
+        lambda: problem(limits={name: sw.Limit(0.1, model="rates")}), sw.InvalidProblem, ErrorCode.INVALID_NAME, name
+    )
 
 
 def test_a_confidence_is_no_delta() -> None:

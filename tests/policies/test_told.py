@@ -14,7 +14,7 @@ HOUR = 3600.0
 
 
 def problem(**changes: Any) -> sw.Problem:
-    limit = {"value": 0.015, "safe": 0.009, "window": "7d", **changes.pop("limit", {})}
+    limit = {"value": 0.015, "safe": 0.009, "window": "7d", "model": "rates", **changes.pop("limit", {})}
     told: dict[str, Any] = {
         "actions": ["plain", "offer"],
         "safe": "plain",
@@ -82,7 +82,7 @@ def test_costs_as_they_are_promised_stop_nobody() -> None:
 
 
 def test_values_from_below_count_as_soon_as_they_are_told() -> None:
-    stars = sw.Limit(sw.AtLeast(4.0), low=1.0, high=5.0, safe=4.5, window="7d")
+    stars = sw.Limit(sw.AtLeast(4.0), low=1.0, high=5.0, safe=4.5, window="7d", model="rates")
     agent = sw.Agent(problem(limits={"stars": stars}), seed=1)
     for i in range(60):
         agent.learn(agent.decide({}, now=float(i)).id, stars=2.0, now=float(i))

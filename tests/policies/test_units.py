@@ -38,8 +38,12 @@ def problem(own: bool, **settings: Any) -> sw.Problem:
         context={"age": (0.0, 1.0)},
         reward=sw.Reward("gain", safe=in_units("gain", 0.25, own), **told("gain")),
         limits={
-            "price": sw.Limit(in_units("price", 0.5, own), safe=in_units("price", 0.25, own), **told("price")),
-            "stay": sw.Limit(sw.AtLeast(in_units("stay", 0.25, own)), safe=in_units("stay", 0.5, own), **told("stay")),
+            "price": sw.Limit(
+                in_units("price", 0.5, own), safe=in_units("price", 0.25, own), model="rates", **told("price")
+            ),
+            "stay": sw.Limit(
+                sw.AtLeast(in_units("stay", 0.25, own)), safe=in_units("stay", 0.5, own), model="rates", **told("stay")
+            ),
         },
         settings=settings,
     )
@@ -141,10 +145,13 @@ def test_a_drift_is_told_by_the_actions_name_and_in_the_users_units() -> None:
 
 
 def test_what_was_declared_of_one_cost_is_told_where_another_is_unknown() -> None:
-    told = sw.Limit(200.0, 100.0, 300.0, safe=150.0)
+    told = sw.Limit(200.0, 100.0, 300.0, safe=150.0, model="rates")
     agent = sw.Agent(
         sw.Problem(
-            actions=["a", "b"], safe="a", reward=sw.Reward("gain"), limits={"price": told, "leave": sw.Limit(0.5)}
+            actions=["a", "b"],
+            safe="a",
+            reward=sw.Reward("gain"),
+            limits={"price": told, "leave": sw.Limit(0.5, model="rates")},
         )
     )
     agent.learn_frame({"action": ["a"] * 400, "gain": [0.5] * 400, "price": [280.0] * 400, "leave": [0.0] * 400})

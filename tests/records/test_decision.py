@@ -83,7 +83,10 @@ def sample_decisions() -> dict[str, sw.Decision]:
         actions=["nothing", "offer", "gift"],
         safe="nothing",
         reward=sw.Reward("click"),
-        limits={"opt_out": sw.Limit(0.02, safe=0.001), "stars": sw.Limit(sw.AtLeast(0.3), safe=0.6)},
+        limits={
+            "opt_out": sw.Limit(0.02, safe=0.001, model="rates"),
+            "stars": sw.Limit(sw.AtLeast(0.3), safe=0.6, model="rates"),
+        },
         context=["age"],
     )
     always = sw.AlwaysSafe(safe_action=sw.SafeAction(arm=0, cost=0.0), threshold=0.1)

@@ -13,7 +13,7 @@ from stagewise.server.versions import build_first_version, build_next_version
 
 
 def told(value: float) -> sw.Problem:
-    return problem(limits={"opt_out": sw.Limit(value, safe=0.001)})
+    return problem(limits={"opt_out": sw.Limit(value, safe=0.001, model="rates")})
 
 
 def campaign(*limits: float, then: float) -> StateFold:
@@ -44,7 +44,7 @@ SECOND = 10**6
 
 def folded(log: Log, seconds: float | None = 600.0, at: int = 0) -> StateFold:
     """Return what is known after a log, cut in one way and in another, and from a snapshot in between."""
-    told = problem(limits={"opt_out": sw.Limit(0.05, safe=0.001, window="1h")})
+    told = problem(limits={"opt_out": sw.Limit(0.05, safe=0.001, window="1h", model="rates")})
     folds = [StateFold(told, 1, feedback_timeout=seconds) for _ in range(3)]
     folds[0].take(log.events)
     half = at or len(log.events) // 2
@@ -145,7 +145,7 @@ class Shop:
                 self.log.add("tick", {}, self.now)
 
     def never_alarmed(self) -> bool:
-        told = problem(limits={"opt_out": sw.Limit(0.05, safe=0.001, window="1h")})
+        told = problem(limits={"opt_out": sw.Limit(0.05, safe=0.001, window="1h", model="rates")})
         fold = StateFold(told, 1, feedback_timeout=600.0)
         for i in range(0, len(self.log.events), 20):
             fold.take(self.log.events[i : i + 20])
@@ -211,14 +211,14 @@ def test_silence_by_chance_is_not_taken_for_a_dead_feed() -> None:
     assert alarms <= allowed(200, 0.1)
 
 
-WEEK = {"opt_out": sw.Limit(0.05, safe=0.01, window="7d")}
+WEEK = {"opt_out": sw.Limit(0.05, safe=0.01, window="7d", model="rates")}
 LIMITS = {
     "a week": WEEK,
-    "no window": {"opt_out": sw.Limit(0.05, safe=0.01)},
-    "missing is left out": {"opt_out": sw.Limit(0.05, safe=0.01, window="1h", missing="drop")},
-    "missing counts": {"opt_out": sw.Limit(0.05, safe=0.01, window="1h", missing=0.04)},
-    "nothing declared": {"opt_out": sw.Limit(0.05, window="7d")},
-    "from below": {"stars": sw.Limit(sw.AtLeast(4.5), low=1.0, high=5.0, safe=4.8, window="7d")},
+    "no window": {"opt_out": sw.Limit(0.05, safe=0.01, model="rates")},
+    "missing is left out": {"opt_out": sw.Limit(0.05, safe=0.01, window="1h", missing="drop", model="rates")},
+    "missing counts": {"opt_out": sw.Limit(0.05, safe=0.01, window="1h", missing=0.04, model="rates")},
+    "nothing declared": {"opt_out": sw.Limit(0.05, window="7d", model="rates")},
+    "from below": {"stars": sw.Limit(sw.AtLeast(4.5), low=1.0, high=5.0, safe=4.8, window="7d", model="rates")},
     "several": {**WEEK, "complaint": sw.Limit(0.1, safe=0.0, window="2h", by="country")},
 }
 
@@ -300,7 +300,7 @@ def test_what_is_told_stops_a_server_long_before_a_window_closes() -> None:
 
 
 def test_single_outcomes_that_never_come_hold_back_no_stop() -> None:
-    log, told = Log(), problem(reward=sw.Reward("click"), limits={"opt_out": sw.Limit(0.05, safe=0.001)})
+    log, told = Log(), problem(reward=sw.Reward("click"), limits={"opt_out": sw.Limit(0.05, safe=0.001, model="rates")})
     log.decide("offer", 0)  # nothing is ever told of it, and learning waits for it
     for user in range(1, 200):
         log.tell(log.decide("offer", user), user, click=0.0, opt_out=float(user % 4 == 0))

@@ -356,7 +356,9 @@ async def test_a_server_that_starts_again_knows_what_it_knew(tmp_path: Path) -> 
 
 @played
 async def test_a_contradiction_stops_exploration_until_a_person_acknowledges_it(tmp_path: Path) -> None:
-    async with serve_problem(tmp_path, problem(limits={"opt_out": sw.Limit(0.05, safe=0.001)})) as server:
+    async with serve_problem(
+        tmp_path, problem(limits={"opt_out": sw.Limit(0.05, safe=0.001, model="rates")})
+    ) as server:
 
         def asked(i: object) -> DecisionRequest:
             return msgspec.structs.replace(user(f"u-{i}"), context={"age": 40.0, "tenure": 0.25})
@@ -491,7 +493,10 @@ async def test_an_id_may_be_as_long_as_the_reference_says(tmp_path: Path) -> Non
 
 @played
 async def test_an_explanation_says_on_which_side_of_a_limit_the_bound_is(tmp_path: Path) -> None:
-    limits = {"opt_out": sw.Limit(0.05, safe=0.001), "stays": sw.Limit(sw.AtLeast(0.5), safe=0.9)}
+    limits = {
+        "opt_out": sw.Limit(0.05, safe=0.001, model="rates"),
+        "stays": sw.Limit(sw.AtLeast(0.5), safe=0.9, model="rates"),
+    }
     async with serve_problem(tmp_path, problem(limits=limits)) as server:
         asked = msgspec.structs.replace(user("a"), context={"age": 40.0, "tenure": 0.25})
         await server.decide(NAME, asked)
@@ -538,7 +543,7 @@ async def test_a_version_that_is_said_in_another_order_is_written_in_the_first_o
 
 
 def capped(value: float) -> sw.Problem:
-    return problem(limits={**problem().limits, "opt_out": sw.Limit(value, safe=0.001, window="7d")})
+    return problem(limits={**problem().limits, "opt_out": sw.Limit(value, safe=0.001, window="7d", model="rates")})
 
 
 async def goes_back(place: Path | str) -> None:

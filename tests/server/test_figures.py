@@ -19,7 +19,7 @@ PROBLEM = sw.Problem(
     actions=["nothing", "offer"],
     safe="nothing",
     reward=sw.Reward("click", window="10s"),
-    limits={"opt_out": sw.Limit(0.02, safe=0.0, window="20s")},
+    limits={"opt_out": sw.Limit(0.02, safe=0.0, window="20s", model="rates")},
 )
 
 
@@ -98,7 +98,9 @@ def test_a_bound_that_is_not_finite_is_no_figure() -> None:
     assert build_figures(tallied(log), 5_000_000)["limits"]["opt_out"]["pessimistic_cost"] == 0.018
 
 
-UNDECLARED = dataclasses.replace(PROBLEM, limits={"opt_out": sw.Limit(0.02), "complaint": sw.Limit(0.01, safe=0.0)})
+UNDECLARED = dataclasses.replace(
+    PROBLEM, limits={"opt_out": sw.Limit(0.02, model="rates"), "complaint": sw.Limit(0.01, safe=0.0, model="rates")}
+)
 
 
 def test_a_safe_cost_that_is_being_learned_is_no_fear_of_the_policys() -> None:
@@ -215,7 +217,7 @@ def test_another_version_keeps_what_was_counted() -> None:
 
 
 def under(limit: float) -> sw.Problem:
-    return dataclasses.replace(PROBLEM, limits={"opt_out": sw.Limit(limit, safe=0.0, window="20s")})
+    return dataclasses.replace(PROBLEM, limits={"opt_out": sw.Limit(limit, safe=0.0, window="20s", model="rates")})
 
 
 def decided(log: Log, first: int, count: int, limit: float, every: int) -> None:
@@ -281,7 +283,8 @@ def test_nothing_yet() -> None:
     assert told["limits"]["opt_out"] == {
         "threshold": 0.02, "at_most": True, "pessimistic_cost": None, "observed_mean": None, "low": 0.0,
         "high": 1.0, "count": 0,
-        "open": 0, "by": None, "least": 0.0, "most": 1.0, "shadow": None, "safe_cost_unknown": False,
+        "open": 0, "promise": PROBLEM.promises["opt_out"],
+        "least": 0.0, "most": 1.0, "shadow": None, "safe_cost_unknown": False,
     }  # fmt: skip
     assert build_figures(LogStatistics("none"), 1)["reward"] is None
 
@@ -289,7 +292,7 @@ def test_nothing_yet() -> None:
 def test_an_at_least_limit_in_units_of_its_own() -> None:
     problem = sw.Problem(
         actions=["today", "new"], safe="today", reward=sw.Reward("margin", low=-10.0, high=30.0),
-        limits={"stars": sw.Limit(sw.AtLeast(4.0), low=1.0, high=5.0, safe=4.5)},
+        limits={"stars": sw.Limit(sw.AtLeast(4.0), low=1.0, high=5.0, safe=4.5, model="rates")},
     )  # fmt: skip
     log = Log(problem)
     for i in range(40):
@@ -385,7 +388,7 @@ def campaign(told: sw.Problem, signal: str, value: float) -> dict[str, Any]:
 
 
 def test_costs_that_are_told_count_at_once() -> None:
-    limit = sw.Limit(0.02, safe=0.0, window="7d")
+    limit = sw.Limit(0.02, safe=0.0, window="7d", model="rates")
     told = campaign(dataclasses.replace(PROBLEM, limits={"opt_out": limit}), "opt_out", 1.0)
     seen = told["limits"]["opt_out"]
     assert (seen["observed_mean"], seen["count"], seen["open"]) == (0.25, 200, 199)
@@ -401,7 +404,7 @@ def test_costs_that_are_told_count_at_once() -> None:
 
 
 def test_costs_from_below_that_are_told_count_at_once() -> None:
-    limit = sw.Limit(sw.AtLeast(4.5), low=1.0, high=5.0, safe=5.0, window="7d")
+    limit = sw.Limit(sw.AtLeast(4.5), low=1.0, high=5.0, safe=5.0, window="7d", model="rates")
     seen = campaign(dataclasses.replace(PROBLEM, limits={"stars": limit}), "stars", 1.0)["limits"]["stars"]
     assert (seen["observed_mean"], seen["open"]) == (4.0, 199)  # what is not told counts as 5
     assert seen["low"] == 1.0 < 4.0 < seen["high"] < 4.5
@@ -409,7 +412,7 @@ def test_costs_from_below_that_are_told_count_at_once() -> None:
 
 def test_what_is_settled_and_what_is_told_are_seen_together() -> None:
     """What is open dilutes nothing: what is settled is seen until what is told says more."""
-    limit = sw.Limit(0.02, safe=0.0)
+    limit = sw.Limit(0.02, safe=0.0, model="rates")
     settled, band = RunningMean(100, 10.0), RunningMean(100, 10.0).interval(limit, 0.05)
     assert compute_limit_interval(settled, RunningMean(), limit, 0.05) == band
     assert compute_limit_interval(settled, RunningMean(50, 0.0), limit, 0.05) == band

@@ -27,7 +27,10 @@ from stagewise.server.snapshots import build_initial_snapshot
 
 def version(number: int, value: float) -> AppendRequest:
     """Return a version with another limit, as another process writes it."""
-    limits = {"opt_out": sw.Limit(value, safe=0.001, window="7d"), "complaint": problem().limits["complaint"]}
+    limits = {
+        "opt_out": sw.Limit(value, safe=0.001, window="7d", model="rates"),
+        "complaint": problem().limits["complaint"],
+    }
     told = {"version": number, "problem": problem(limits=limits).to_dict(), "actor": "eve", "reason": "stricter"}
     return AppendRequest(NAME, PROBLEM, str(number), msgspec.json.encode(told))
 

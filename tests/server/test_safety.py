@@ -26,7 +26,7 @@ pytestmark = pytest.mark.compiled
 
 def problem() -> sw.Problem:
     limits = {
-        "opt_out": sw.Limit(LIMITS["opt_out"], safe=0.06, window="15m"),
+        "opt_out": sw.Limit(LIMITS["opt_out"], safe=0.06, window="15m", model="rates"),
         "complaint": sw.Limit(LIMITS["complaint"], safe=0.01, window="15m", by="country"),
     }
     told: Any = {"actions": list(MEANS), "safe": "nothing", "context": ["age"]}

@@ -37,6 +37,7 @@ name = "click"
 at_most = 0.02
 safe = 0.001
 window = "1h"
+model = "rates"
 """
 
 

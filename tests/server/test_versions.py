@@ -13,7 +13,7 @@ from stagewise.server.versions import build_first_version, build_next_version, g
 
 
 def limits(**opt_out: Any) -> dict[str, sw.Limit]:
-    told = {"value": 0.05, "safe": 0.001, "window": "7d", **opt_out}
+    told: dict[str, Any] = {"value": 0.05, "safe": 0.001, "window": "7d", "model": "rates", **opt_out}
     return {"opt_out": sw.Limit(**told), "complaint": problem().limits["complaint"]}
 
 
@@ -80,7 +80,7 @@ def test_what_is_told_of_a_version_can_be_said_again_in_any_order() -> None:
         ({"limits": limits(safe=0.002)}, "safe"),
         ({"limits": limits(window="8d")}, "window"),
         ({"limits": limits(value=sw.AtLeast(0.0005))}, "at_least"),
-        ({"limits": {"opt_out": sw.Limit(0.05, safe=0.001, window="7d")}}, "names of limits"),
+        ({"limits": {"opt_out": sw.Limit(0.05, safe=0.001, window="7d", model="rates")}}, "names of limits"),
         ({"settings": {"posterior_scale": 0.5}}, "settings"),
         ({"settings": {"reference_rates": {"opt_out": 0.01}}}, "settings.reference_rates"),
         ({"settings": {"initial_actions": 2}}, "settings.initial_actions"),

@@ -17,7 +17,7 @@ PROBLEM = sw.Problem(
     safe="nothing",
     context={"age": (18, 98)},
     reward=sw.Reward("click"),
-    limits={"opt_out": sw.Limit(0.3, safe=0.1), "complaint": sw.Limit(0.4, safe=0.2, by="country")},
+    limits={"opt_out": sw.Limit(0.3, safe=0.1, model="rates"), "complaint": sw.Limit(0.4, safe=0.2, by="country")},
 )
 FRAME: dict[str, Any] = {
     "action": RNG.choice(PROBLEM.actions, 400).tolist(),

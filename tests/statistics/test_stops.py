@@ -78,7 +78,7 @@ def problem() -> sw.Problem:
         actions=["plain", "offer"],
         safe="plain",
         reward=sw.Reward("click", window="1h"),
-        limits={"opt_out": sw.Limit(LIMIT, safe=LIMIT / 2, window="7d")},
+        limits={"opt_out": sw.Limit(LIMIT, safe=LIMIT / 2, window="7d", model="rates")},
         delta=DELTA,
     )
 
@@ -100,7 +100,7 @@ def served(events: np.ndarray, rng: np.random.Generator) -> int | None:
 
 def agreed(events: np.ndarray, rng: np.random.Generator) -> int | None:
     """Return the same for an agent, whose safe action is declared to cost as much as the limit of the others here."""
-    limit = sw.Limit(3.5 * LIMIT, safe=LIMIT, window="7d")
+    limit = sw.Limit(3.5 * LIMIT, safe=LIMIT, window="7d", model="rates")
     agent, coming = sw.Agent(replace(problem(), limits={"opt_out": limit}), seed=1), list[tuple[float, str]]()
     for i, event in enumerate(events):
         now = 60.0 * i

@@ -26,7 +26,7 @@ from stagewise.problem.columns import (
     read_columns,
     suggest_column,
 )
-from stagewise.problem.context import check_segment_name, describe_range_error, hash_segment
+from stagewise.problem.context import check_segment_name, describe_range_error
 from stagewise.problem.errors import ErrorCode, InvalidActions, InvalidOutcome, InvalidProblem, StagewiseError
 from stagewise.problem.formatting import safe_repr
 from stagewise.problem.signals import Limit, Reward, scale_outcome
@@ -281,15 +281,10 @@ def read_problem_actions(policy: ProblemPolicy, columns: Mapping[Any, Any], acti
             found = describe_range_error(name, float(values[row]), low, high)
             raise InvalidActions(ErrorCode.INVALID_ROW, "row {row} of the frame: {found}", row=row, found=found)
         contexts[name] = values
-    for name in problem.divisions:
+    for name in problem.segment_columns:
         hint = f"; give context={{{name!r}: ...}} where it has another name"
-        contexts[name] = read_texts(mapping[name], "context", hint, partial(parse_segment, name))
+        contexts[name] = read_texts(mapping[name], "context", hint, partial(check_segment_name, division=name))
     return build_rows(problem, numbered, contexts)
-
-
-def parse_segment(division: str, segment: Any) -> float:
-    """Return the hash of a segment."""
-    return float(hash_segment(check_segment_name(segment, division)))
 
 
 def parse_at_row(values: list[Any], take: Callable[[Any], Any], value: Any) -> Any:

@@ -56,16 +56,16 @@ def summarize_segments(policy: Any, state: Any) -> tuple[SegmentSummary, ...]:
     """Return the rates in the segments of a problem's limits, those with most outcomes first."""
     if getattr(policy, "problem", None) is None:
         return ()
-    summaries, thresholds, limits = [], policy.display_thresholds, list(policy.problem.limits.items())
+    summaries, thresholds, limits = [], policy.display_thresholds, list(policy.problem.limits)
     for part, numbers, statistics in iter_segment_parts(policy, state.memory):
         if part.first == 0:
             continue
         j, low = part.first - 1, float(LEAST(part, policy.settings))
-        name, limit = limits[j]
+        name = limits[j]
         for segment in np.argsort(-statistics[:, :, 0].sum(axis=1), kind="stable")[:MAX_SEGMENTS].tolist():
             for action, (pulls, mean, most) in zip(policy.names, statistics[segment].tolist(), strict=True):
                 rate = None if pulls == 0.0 else thresholds.to_user_unit(j, low + mean)
-                labels = str(limit.by), get_segment_name(int(numbers[segment])), action
+                labels = str(policy.problem.choices[name].by), get_segment_name(int(numbers[segment])), action
                 high = min(low + most, policy.declared_costs[j]) if action == policy.problem.safe else low + most
                 cost, threshold = thresholds.to_user_unit(j, high), float(thresholds.values[j])
                 summaries.append(SegmentSummary(name, *labels, int(pulls), rate, cost, threshold))
@@ -102,6 +102,7 @@ class LimitSummary(NamedTuple):
     margin: float  # limit minus pessimistic cost
     observed_mean: float | None = None  # the mean of reported costs over all decisions; a missing cost counts as 0
     decision_count: int = 0  # the number of these decisions
+    promise: str = ""  # to whom it is promised, in words
 
 
 class ActionSummary(NamedTuple):
@@ -251,14 +252,14 @@ def summarize_limits(
     if not views:
         return ()
     summaries, thresholds = [], policy.display_thresholds
+    promises = dict(zip(thresholds.names, thresholds.promises, strict=False))
     for j, (name, sign, value) in enumerate(zip(thresholds.names, thresholds.signs, thresholds.values, strict=True)):
         estimate = thresholds.to_user_unit(j, float(np.mean([view.weights @ view.fit[1 + j] for view in views])))
         largest = sign * max(sign * float(decision.pessimistic_cost[j]) for decision in recent)
         count, mean = (0, 0.0) if observed is None else observed.summarize(LIMIT, j)
         so_far = thresholds.to_user_unit(j, mean if sign > 0.0 else mean - 1.0) if count else None
-        summaries.append(
-            LimitSummary(name, float(value), estimate, largest, float(sign * (value - largest)), so_far, count)
-        )
+        margin, promise = float(sign * (value - largest)), promises.get(name, "")
+        summaries.append(LimitSummary(name, float(value), estimate, largest, margin, so_far, count, promise))
     return tuple(summaries)
 
 
@@ -397,6 +398,7 @@ def format_lines(report: Report) -> list[str]:
         lines.append(
             f"{limit.name}: estimate {limit.estimated_cost:z.4f}, pessimistic {limit.worst_pessimistic_cost:z.4f}, "
             f"limit {limit.threshold:g}, margin {limit.margin:z.4f}"
+            + (f", {limit.promise}" if limit.promise else "")
             + (
                 ""
                 if limit.observed_mean is None

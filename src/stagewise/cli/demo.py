@@ -43,7 +43,7 @@ class Population:
     """The simulated users of a problem; actions have different rewards and costs.
 
     >>> from stagewise.problem.signals import Limit, Reward
-    >>> signals = {"reward": Reward("click"), "limits": {"opt_out": Limit(0.02, safe=0.0)}}
+    >>> signals = {"reward": Reward("click"), "limits": {"opt_out": Limit(0.02, safe=0.0, model="rates")}}
     >>> users = Population(Problem(actions=["nothing", "offer"], safe="nothing", context=["age"], **signals), seed=1)
     >>> [list(users.user(0)[0]), users.outcome(1, 0)]
     [['age'], {'click': 0.0, 'opt_out': 0.0}]
@@ -85,7 +85,7 @@ class Population:
             name: round(low + (high - low) * float(u), 3)
             for (name, (low, high)), u in zip(self.problem.ranges, row[2:], strict=False)
         }
-        context |= {name: list(SEGMENT_SHARES)[int(row[-1])] for name in self.problem.divisions}
+        context |= {name: list(SEGMENT_SHARES)[int(row[-1])] for name in self.problem.segment_columns}
         return context, features
 
     def outcome(self, action: int, number: int) -> dict[str, float]:

@@ -26,6 +26,7 @@ from stagewise.problem.columns import (
     suggest_column,
 )
 from stagewise.problem.context import FLOATS
+from stagewise.problem.division import Division, join_segments
 from stagewise.problem.errors import ErrorCode, InvalidFile, InvalidOutcome, InvalidProblem, StagewiseError
 from stagewise.problem.formatting import format_count, safe_repr, suggest_name
 from stagewise.problem.window import parse_timestamp
@@ -57,7 +58,7 @@ class Log:
     numbers: Floats
     """The numbers (n, d) about users, in their own units; NaN: missing."""
     segments: dict[str, Texts]
-    """The segment (n,) of users by division, as text; None: missing."""
+    """The segment (n,) of users by column, as text; None: missing."""
     values: Floats
     """The reward and the costs (n, 1 + m), in their own units; NaN: unknown."""
     probabilities: Floats | None
@@ -78,7 +79,7 @@ class Log:
         table = read_table(source)
         finder = ColumnFinder(table, {} if columns is None else check_mapping(columns, "columns", InvalidOutcome))
         probability_names = [f"probability.{name}" for name in problem.actions]
-        names = [*RESERVED_NAMES, *problem.signals, *problem.context, *problem.divisions, *probability_names]
+        names = [*RESERVED_NAMES, *problem.signals, *problem.context, *problem.segment_columns, *probability_names]
         finder.refuse_unknown(names)
         actions = finder.texts("action")
         rows = len(actions)
@@ -91,7 +92,7 @@ class Log:
             problem=problem,
             actions=np.array([indices.get(name, UNKNOWN_ACTION) for name in actions], dtype=np.int64),
             numbers=stack_columns([finder.numbers(name, "context.") for name in problem.context], rows),
-            segments={name: finder.texts(name, "context.") for name in problem.divisions},
+            segments={name: finder.texts(name, "context.") for name in problem.segment_columns},
             values=stack_columns([finder.numbers(name, "signal.") for name in problem.signals], rows),
             probabilities=np.column_stack(probabilities) if len(probabilities) == len(problem.actions) else None,
             propensities=finder.optional_numbers("propensity"),
@@ -118,6 +119,12 @@ class Log:
         for texts in self.segments.values():
             complete &= np.array([text is not None for text in texts], dtype=bool)
         return np.asarray(complete)
+
+    def get_group_names(self, division: Division) -> Texts:
+        """Return the group (n,) of users by a division, as text; None: missing."""
+        rows = zip(*(self.segments[column].tolist() for column in division.columns), strict=True)
+        names = [None if None in row else join_segments(row) for row in rows]
+        return np.array(names, dtype=object)
 
     @cached_property
     def order(self) -> Ints:

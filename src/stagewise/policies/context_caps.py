@@ -55,6 +55,7 @@ from stagewise.problem.checks import (
 from stagewise.problem.context import LARGEST_SEGMENT, Context
 from stagewise.problem.errors import ErrorCode, InvalidActions, InvalidProblem
 from stagewise.problem.formatting import format_count, safe_repr
+from stagewise.problem.promise import Promise
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import Thresholds, get_safe_costs, resolve_thresholds
 from stagewise.records.decision import Decision
@@ -199,6 +200,15 @@ class ContextCAPS(SafePolicy):
             reason = f"by uses no segment {unused}; name a signal for it, or use fewer segments"
             raise InvalidProblem.unused("segments", self.segments, reason)
         return {name: int(divisions.get(name, -1)) for name in self.models}
+
+    @property
+    def promises(self) -> dict[str, Promise]:
+        """To whom each limit is promised, by name."""
+        kinds = {"linear": Promise.EVERY_USER, "rates": Promise.AVERAGE_USER}
+        return {
+            name: Promise.EVERY_GROUP if self.divisions[name] >= 0 else kinds[self.models[name]]
+            for name in self.thresholds.names
+        }
 
     @cached_property
     def declared_costs(self) -> list[float]:

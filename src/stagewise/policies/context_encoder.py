@@ -11,7 +11,8 @@ from stagewise.engine.batch import scale_to_range
 from stagewise.engine.compile import Floats
 from stagewise.policies.context_caps import ACTION, FIRST_NUMBER
 from stagewise.problem.checks import BOOL_TYPES, check_mapping, check_number, is_listing
-from stagewise.problem.context import Context, check_segment_name, describe_range_error, hash_segment, parse_ranges
+from stagewise.problem.context import Context, describe_range_error, parse_ranges
+from stagewise.problem.division import Division
 from stagewise.problem.errors import ErrorCode, InvalidActions
 from stagewise.problem.formatting import join_names, safe_repr, suggest_name
 
@@ -26,13 +27,18 @@ class ContextEncoder:
 
     @property
     @abstractmethod
-    def divisions(self) -> tuple[str, ...]:
-        """The names of the segmentations."""
+    def divisions(self) -> tuple[Division, ...]:
+        """The divisions of users, in the order of a row's columns."""
+
+    @cached_property
+    def segment_columns(self) -> tuple[str, ...]:
+        """The columns of a context that hold segments."""
+        return tuple(dict.fromkeys(column for division in self.divisions for column in division.columns))
 
     @cached_property
     def context_names(self) -> tuple[str, ...]:
         """The names of all numbers and segments of a context."""
-        return (*self.context, *self.divisions)
+        return (*self.context, *self.segment_columns)
 
     @cached_property
     def ranges(self) -> tuple[tuple[str, tuple[float, float]], ...]:
@@ -58,7 +64,7 @@ class ContextEncoder:
         wrong = scale_to_range(self._values_in(values), self.ends, numbers)
         if wrong >= 0:
             self._refuse_value(wrong, values)
-        places = [hash_segment(check_segment_name(values[name], name)) for name in self.divisions]
+        places = [division.encode(values) for division in self.divisions]
         return Context.from_checked(numbers, places, None if only is None else self.get_action_indices(only))
 
     def _values_in(self, context: Mapping[str, Any]) -> Floats:
@@ -127,21 +133,21 @@ def check_context_number(value: Any, name: str) -> float:
 
 
 def build_rows(problem: ContextEncoder, actions: Sequence[int], columns: Mapping[str, Any]) -> Floats:
-    """Return the rows (n, D) of action indices and of columns by name: numbers in the user's units, and segments.
+    """Return the rows (n, D) of action indices and of columns by name: numbers in the user's units, names of segments.
 
     >>> import stagewise as sw
     >>> signals = {"reward": sw.Reward("click"), "limits": {"opt_out": sw.Limit(0.02, safe=0.0, by="country")}}
     >>> problem = sw.Problem(actions=["nothing", "offer"], safe="nothing", context={"age": (20, 60)}, **signals)
-    >>> build_rows(problem, [0, 1], {"age": [40, 60], "country": [7, 8]})
-    array([[0., 1., 0., 7.],
-           [1., 1., 1., 8.]])
+    >>> build_rows(problem, [0, 1], {"age": [40, 60], "country": ["NZ", "AU"]})[:, :3]
+    array([[0., 1., 0.],
+           [1., 1., 1.]])
     """
-    rows = np.ones((len(actions), FIRST_NUMBER + len(problem.context_names)))
+    rows = np.ones((len(actions), FIRST_NUMBER + len(problem.context) + len(problem.divisions)))
     rows[:, ACTION] = actions
     for column, (name, (low, high)) in enumerate(problem.ranges, FIRST_NUMBER):
         rows[:, column] = scale_numbers(np.asarray(columns[name], dtype=np.float64), low, high)
-    for column, name in enumerate(problem.divisions, FIRST_NUMBER + len(problem.context)):
-        rows[:, column] = columns[name]
+    for column, division in enumerate(problem.divisions, FIRST_NUMBER + len(problem.context)):
+        rows[:, column] = division.encode_columns(columns)
     return rows
 
 

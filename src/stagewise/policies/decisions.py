@@ -372,7 +372,7 @@ class MixtureBasis(NamedTuple):
         hidden = max(count_hidden(result, len(shown)) - int(safe_index >= 0), 0)
         how = why or (describe_certificate(sample) if certified else PESSIMISTIC_COSTS)
         return Table(thresholds.names, tuple(thresholds.signs), tuple(thresholds.values), "probability", tuple(rows),
-                     hidden, how)  # fmt: skip
+                     hidden, how, thresholds.promises)  # fmt: skip
 
 
 Sample = tuple[Floats, Floats | None, bool]  # rewards (K + 1,), scores if they differ, whether its mixture is played

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
@@ -16,11 +16,14 @@ from stagewise.policies.problem_policy import ProblemPolicy
 from stagewise.policies.settings import check_probability, set_derived
 from stagewise.problem.checks import check_mapping, check_unique_names
 from stagewise.problem.context import parse_ranges
+from stagewise.problem.division import Division
 from stagewise.problem.errors import ErrorCode, InvalidProblem
 from stagewise.problem.formatting import join_names
+from stagewise.problem.promise import Promise, build_promise_error, describe_promise
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.signals import (
     Limit,
+    Model,
     Reward,
     StrictSettings,
     check_limits,
@@ -61,7 +64,10 @@ class ModelChoice(NamedTuple):
 
     model: str
     by: str | None
+    """The name of the division of its rates."""
     why: str
+    promise: Promise | None = None
+    """To whom a limit is promised."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -74,12 +80,12 @@ class Problem(ContextEncoder, StrictSettings):
     Example:
         >>> problem = Problem(
         ...     actions=["nothing", "digest", "offer"], safe="nothing", context=["age"], reward=Reward("click"),
-        ...     limits={"opt_out": Limit(0.02, safe=0.0)},
+        ...     limits={"opt_out": Limit(0.02, safe=0.0, model="rates")},
         ... )
         >>> print(problem)
         3 actions, of which 'nothing' is safe; 1 number about the user; delta 0.05
           click    reward in [0, 1]  linear in the context, action by action: there is a context
-          opt_out  at most 0.02      one rate for each action: this model learns rare outcomes fastest
+          opt_out  at most 0.02      one rate for each action: promised to the average user who gets an action
     """
 
     actions: Sequence[str]
@@ -109,12 +115,12 @@ class Problem(ContextEncoder, StrictSettings):
             raise InvalidProblem(ErrorCode.MISSING_VALUE, text)
         if not isinstance(self.reward, Reward):
             raise InvalidProblem.must_be(ErrorCode.WRONG_TYPE, "reward", self.reward, "Reward(name, low, high)")
-        names = [self.reward.name, *self.limits, *self.context, *self.divisions]
+        names = [self.reward.name, *self.limits, *self.context, *self.segment_columns]
         for name in names:
             if name in RESERVED_NAMES:
                 text = f"{name!r} is the name of an argument of agents; give the signal or number another name"
                 raise InvalidProblem(ErrorCode.INVALID_NAME, text)
-        for name in self.divisions:
+        for name in self.segment_columns:
             if name in self.context:
                 raise InvalidProblem(
                     ErrorCode.DUPLICATE_NAME,
@@ -140,30 +146,44 @@ class Problem(ContextEncoder, StrictSettings):
         return {self.reward.name: self.reward, **self.limits}
 
     @cached_property
-    def divisions(self) -> tuple[str, ...]:
-        """The segmentations, in order of first use."""
-        by = [signal.by for signal in self.signals.values() if signal.by is not None]
-        return tuple(dict.fromkeys(by))
+    def divisions(self) -> tuple[Division, ...]:
+        """The divisions of users, in order of first use."""
+        by = [signal.segment_columns for signal in self.signals.values() if signal.by is not None]
+        return tuple(map(Division, dict.fromkeys(by)))
 
     @cached_property
     def choices(self) -> dict[str, ModelChoice]:
         """The model of each signal, and the reason for it."""
-        return {name: self._choice(signal, name == self.reward.name) for name, signal in self.signals.items()}
+        return {name: self._choose_model(name, signal) for name, signal in self.signals.items()}
 
-    def _choice(self, signal: Reward | Limit, wanted: bool) -> ModelChoice:
+    def _choose_model(self, name: str, signal: Reward | Limit) -> ModelChoice:
+        """Return the model of a signal; a limit says to whom it is promised where users differ."""
+        by = Division(signal.segment_columns).name if signal.by is not None else None
         if signal.model == "linear" and not self.context:
             raise InvalidProblem(
                 ErrorCode.CONFLICTING_SETTINGS,
                 "a signal is linear and there is no context; declare a context, or make the signal a rate",
             )
-        if signal.model is not None:
-            return ModelChoice(signal.model, signal.by, "as declared")
-        if signal.by is not None:
-            return ModelChoice("rates", signal.by, "by segment" if wanted else f"the limit holds in every {signal.by}")
-        if wanted and self.context:
-            return ModelChoice("linear", None, "there is a context")
-        why = "there is no context" if wanted else "this model learns rare outcomes fastest"
-        return ModelChoice("rates", None, why)
+        if isinstance(signal, Reward):
+            model = "linear" if self.context and by is None else "rates"
+            why = "by segment" if by else "there is a context" if self.context else "there is no context"
+            return ModelChoice(signal.model or model, by, why if signal.model is None else "as declared")
+        if signal.model is None and by is None and self.context_names:
+            raise build_promise_error(name, [form for form in get_args(Model) if form != "rates"])
+        if signal.model == "linear":
+            return ModelChoice("linear", None, describe_promise(Promise.EVERY_USER, form="linear"), Promise.EVERY_USER)
+        promise = Promise.AVERAGE_USER if by is None else Promise.EVERY_GROUP
+        return ModelChoice("rates", by, describe_promise(promise, by or ""), promise)
+
+    @cached_property
+    def promises(self) -> dict[str, str]:
+        """To whom each limit is promised, in words.
+
+        >>> reward, limits = Reward("click"), {"opt_out": Limit(0.02, by="country")}
+        >>> Problem(actions=["a", "b"], safe="a", reward=reward, limits=limits).promises
+        {'opt_out': 'promised to the average user of every country'}
+        """
+        return {name: self.choices[name].why for name in self.limits}
 
     def policy(self) -> ProblemPolicy:
         """Return the policy that plays this problem.
@@ -190,7 +210,8 @@ class Problem(ContextEncoder, StrictSettings):
         for name, limit in self.limits.items():
             safe[name] = None if limit.safe is None else scale_outcome(limit, name, limit.safe)
         floor = self.reward.low if self.reward.safe is None else self.reward.safe
-        divisions = {name: self.divisions.index(c.by) for name, c in self.choices.items() if c.by is not None}
+        positions = {division.name: index for index, division in enumerate(self.divisions)}
+        divisions = {name: positions[choice.by] for name, choice in self.choices.items() if choice.by is not None}
         if self.reward.name in divisions:
             divisions["reward"] = divisions.pop(self.reward.name)
         return {

@@ -32,8 +32,13 @@ class RangedThresholds(Thresholds):
 
     lows: Floats  # (m,)
     lengths: Floats  # (m,)
+    promised: tuple[str, ...]
 
     bound_name: ClassVar[str] = "low and high"
+
+    @property
+    def promises(self) -> tuple[str, ...]:
+        return self.promised
 
     def to_user_units(self, signed: Floats) -> Floats:
         return self.lows + self.lengths * (self.signs * signed)
@@ -84,7 +89,8 @@ class ProblemPolicy(ContextCAPS):
         inner = self.thresholds
         declared = lows + lengths * inner.declared_safe
         safe = None if inner.safe is None else declared
-        return RangedThresholds(inner.names, inner.signs, lows + lengths * inner.values, safe, declared, lows, lengths)
+        values, promises = lows + lengths * inner.values, tuple(self.problem.promises.values())
+        return RangedThresholds(inner.names, inner.signs, values, safe, declared, lows, lengths, promises)
 
     def without_watch(self) -> "ProblemPolicy":
         return replace(self.problem, settings={**self.problem.settings, "check_assumptions": False}).policy()

@@ -49,6 +49,9 @@ class ErrorCode(StrEnum):
     UNKNOWN_SIGNAL = "unknown_signal"  #: The problem has no signal or limit of this name.
     LIMIT_NEVER_BINDS = "limit_never_binds"  #: A limit beyond every possible value: it never binds or never holds.
     BOUND_EXCEEDED = "bound_exceeded"  #: An action or a mean exceeds a bound that was declared for it.
+    PROMISE_NOT_CHOSEN = (
+        "promise_not_chosen"  #: A limit of a problem with a context does not say to whom it is promised.
+    )
     SAFE_ACTION_MISSING = "safe_action_missing"  #: No safe action is given or offered.
     SAFE_ACTION_INVALID = "safe_action_invalid"  #: The safe action does not fit the policy, the actions or the world.
     SAFE_ACTION_OVER_LIMIT = "safe_action_over_limit"  #: The safe action violates a limit or leaves no slack.

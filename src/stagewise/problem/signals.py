@@ -1,11 +1,19 @@
 """Declarations of a problem's signals: the reward and the limits, and both as JSON or TOML values."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, Self, get_args
 
-from stagewise.problem.checks import LARGEST, check_choice, check_mapping, check_name, check_number, check_outcome
+from stagewise.problem.checks import (
+    LARGEST,
+    check_choice,
+    check_mapping,
+    check_name,
+    check_number,
+    check_outcome,
+    check_unique_names,
+)
 from stagewise.problem.errors import ErrorCode, InvalidOutcome, InvalidProblem
 from stagewise.problem.formatting import join_names, safe_repr, suggest_name, suggest_percent
 from stagewise.problem.thresholds import AtLeast, RelativeToSafe, ThresholdParts, parse_threshold, slack_error
@@ -40,6 +48,16 @@ class Signal(StrictSettings):
     low: float
     window: str | float | None
     missing: float | Literal["drop"] | None
+    by: str | Sequence[str] | None
+
+    @property
+    def segment_columns(self) -> tuple[str, ...]:
+        """The columns of the segment by which rates are kept.
+
+        >>> Limit(0.02, by=["country", "plan"]).segment_columns
+        ('country', 'plan')
+        """
+        return (self.by,) if isinstance(self.by, str) else tuple(self.by or ())
 
     @property
     def waits(self) -> OutcomeWindow | None:
@@ -74,11 +92,11 @@ class Reward(Signal):
     """The time after which a missing outcome counts as `missing`, such as "7d"; None: no deadline."""
     missing: float | Literal["drop"] | None = None
     """The value of a missing outcome; "drop": it is not learned; None: `low`."""
-    by: str | None = None
-    """The segment by which rates are kept, such as "country"."""
+    by: str | Sequence[str] | None = None
+    """The segment by which rates are kept: one column, such as "country", or several."""
 
     def __post_init__(self) -> None:
-        check_name(self.name, "the reward's name")
+        object.__setattr__(self, "by", parse_by(self.by, check_name(self.name, "the reward's name")))
         check_signal(self, self.name)
 
 
@@ -103,15 +121,18 @@ class Limit(Signal):
     safe: float | None = None
     """An upper bound on the safe action's mean for every user (`AtLeast`: a lower bound); None: unknown."""
     model: Model | None = None
-    """The model of the mean: "linear" in the context or "rates" by action; None: chosen from the problem."""
+    """"rates": promised to the average user who gets an action; "linear": to every user, if the mean is linear in the
+    context. With a context one of `model` and `by` is needed."""
     window: str | float | None = None
     """The time after which a missing outcome counts as `missing`, such as "7d"; None: no deadline."""
     missing: float | Literal["drop"] | None = None
     """The value of a missing outcome; "drop": it is not learned; None: `low`."""
-    by: str | None = None
-    """The segment by which rates are kept; the limit then holds in every segment."""
+    by: str | Sequence[str] | None = None
+    """The segment by which rates are kept: one column, such as "country", or several, whose combinations are the
+    segments; promised to the average user of every segment."""
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "by", parse_by(self.by, "a limit"))
         check_signal(self, "a limit")
 
     @property
@@ -150,11 +171,24 @@ def check_signal(signal: Reward | Limit, name: str) -> None:
     if signal.waits is None and signal.missing is not None:
         fact, remedy = "there is no window", "give one, since an outcome is missing only when its window closes"
         raise InvalidProblem.conflict(f"the missing value of {name}", signal.missing, fact, remedy)
-    if signal.by is not None:
-        check_name(signal.by, f"the segment of {name}")
-        if signal.model == "linear":
-            fact = f"its rates are kept by {signal.by!r}"
-            raise InvalidProblem.conflict(f"the model of {name}", "linear", fact, "leave one of them out")
+    if signal.by is not None and signal.model == "linear":
+        fact = f"its rates are kept by {signal.by!r}"
+        raise InvalidProblem.conflict(f"the model of {name}", "linear", fact, "leave one of them out")
+
+
+def parse_by(by: Any, name: str) -> str | tuple[str, ...] | None:
+    """Return the columns of a signal's segments: one name, or several.
+
+    >>> parse_by(["country"], "opt_out"), parse_by(["country", "plan"], "opt_out")
+    ('country', ('country', 'plan'))
+    """
+    what = f"the segment of {name}"
+    if by is None or isinstance(by, str):
+        return None if by is None else check_name(by, what)
+    columns = check_unique_names(by, f"segments of {name}")
+    if not columns:
+        raise InvalidProblem.must_be(ErrorCode.MISSING_VALUE, what, by, "one column or several")
+    return columns[0] if len(columns) == 1 else columns
 
 
 def is_dropped(missing: Any) -> bool:
@@ -254,7 +288,8 @@ def parse_limit(entry: Any, name: str) -> Limit:
 def encode_signal(signal: Reward | Limit) -> dict[str, Any]:
     """Return the settings that are not None."""
     settings = {f.name: getattr(signal, f.name) for f in fields(signal)}
-    return {name: value for name, value in settings.items() if value is not None}
+    lists = {name: list(value) if isinstance(value, tuple) else value for name, value in settings.items()}
+    return {name: value for name, value in lists.items() if value is not None}
 
 
 def encode_limit(limit: Limit) -> dict[str, Any]:

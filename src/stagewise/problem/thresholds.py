@@ -101,6 +101,11 @@ class Thresholds:
     bound_name: ClassVar[str] = "cost_bound"  # the setting that bounds mean costs
 
     @property
+    def promises(self) -> tuple[str, ...]:
+        """To whom each limit is promised, in words; empty: it is not said."""
+        return ()
+
+    @property
     def limits(self) -> Floats:
         """The signed limits of kernels, with a margin for rounding."""
         scale = np.abs(self.values) if self.safe is None else np.maximum(np.abs(self.values), np.abs(self.safe))

@@ -43,12 +43,19 @@ class Table(NamedTuple):
     rows: tuple[Row, ...]
     hidden: int  # number of candidates left out
     why: str
+    promises: tuple[str, ...] = ()  # to whom each limit is promised
 
     @property
     def limits(self) -> list[str]:
         """The limits as column titles."""
         sides = zip(self.names, self.signs, self.thresholds, strict=True)
         return [f"{name} {'≥' if sign < 0 else '≤'} {limit:g}" for name, sign, limit in sides]
+
+    @property
+    def notes(self) -> list[str]:
+        """To whom the limits are promised, and how many candidates are left out."""
+        more = [f"... and {self.hidden} more"] if self.hidden else []
+        return [*more, *(f"{limit}: {promise}" for limit, promise in zip(self.limits, self.promises, strict=False))]
 
     @property
     def columns(self) -> list[tuple[str, list[str]]]:
@@ -137,9 +144,8 @@ def format_table(round_: int, message: str | None, table: Table) -> str:
     lines = [f"{margin}{titles}".rstrip(), f"{margin}{join_cells(heads, widths)}"]
     for row, cells in zip(table.rows, rows, strict=True):
         lines.append(f"{MARK if row.played else '  '}{row.label:<{first}}{join_cells(cells, widths)}")
-    if table.hidden:
-        lines.append(f"  ... and {table.hidden} more")
-    return "\n".join([build_heading(round_, message, table), *lines])
+    notes = [f"  {note}" for note in table.notes]
+    return "\n".join([build_heading(round_, message, table), *lines, *notes])
 
 
 def join_cells(cells: Sequence[str], widths: Sequence[int]) -> str:
@@ -151,5 +157,4 @@ def build_html(head: str, table: Table) -> str:
     """Return the table as HTML."""
     heads = [f"{title} {name}".strip() for title, group in table.columns for name in group]
     rows = [[f"{MARK if row.played else ''}{row.label}", *table.cells(row)] for row in table.rows]
-    more = [f"... and {table.hidden} more"] if table.hidden else []
-    return build_page(head, build_table(["", *heads], rows), *more)
+    return build_page(head, build_table(["", *heads], rows), *table.notes)

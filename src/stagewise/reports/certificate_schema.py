@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from stagewise.problem.errors import ErrorCode, InvalidFile
 from stagewise.problem.formatting import safe_repr
+from stagewise.problem.promise import Promise
 from stagewise.reports.evidence import BARS, FORMAT, LEVELS, VERSION
 from stagewise.reports.regret_bound import RegretTheorem
 
@@ -78,6 +79,7 @@ def find_fault(value: Any, form: Any, path: str) -> str | None:
     return next((fault for entry in entries if (fault := find_fault(*entry))), None)
 
 
+SIDES = frozenset({"at most", "at least"})
 VERDICT = frozenset({"supported", "refuted", "undecided"})
 COUNT, POSITIVE = Number(0, 2**62 - 1, int), Number(1, 2**62 - 1, int)
 NUMBER, SHARE, SECONDS = Number(-1e100, 1e100), Number(0.0, 1.0), Number(0.0, 1e12)
@@ -103,7 +105,7 @@ FILE: dict[str, Any] = {
     ),
     "first_near_optimal_round": {"never": COUNT, "quantiles": (None, CUTS)},
     "policy": {"kind": str, "settings": dict | str},
-    "thresholds": Rows({"name": str, "side": frozenset({"at most", "at least"}), "value": NUMBER}, 1),
+    "thresholds": Rows({"name": str, "side": SIDES, "value": NUMBER, "promise?": frozenset(map(str, Promise))}, 1),
     "assumptions": Rows({"assumption": str, "declared": NUMBERS, "real": NUMBERS, "kept": bool}),
     "world": {"family": str, "name?": str, "spread?": (None, SHARE), "*": object},
     "closeness?": (None, {"runs": POSITIVE, "rounds": POSITIVE, "limits": Rows({"met": COUNT, "left": NUMBER}, 1)}),

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from stagewise.problem.promise import Promise, describe_promise
 from stagewise.reports.evidence import REFUTED, SUPPORTED
 from stagewise.reports.regret_bound import THEOREMS, RegretTheorem
 
@@ -77,9 +78,14 @@ def format_claim(content: dict[str, Any]) -> str:
         for one in content["thresholds"]
     )
     claim = content["claim"]
+    promised = [
+        f" The limit of {one['name']} is {describe_promise(Promise(one['promise']), 'segment', 'linear')}."
+        for one in content["thresholds"]
+        if "promise" in one
+    ]
     return (
         f"The policy learns online for {claim['rounds']:,} rounds. The claim: {limits}. A run is broken if a single "
-        f"round breaks a limit, and at most {format_percent(claim['delta'])} of runs may be broken."
+        f"round breaks a limit, and at most {format_percent(claim['delta'])} of runs may be broken.{''.join(promised)}"
     )
 
 

@@ -151,7 +151,7 @@ def summarize_limit(statistics: LogStatistics, problem: Problem, name: str, pend
         "high": interval.high,
         "count": interval.outcomes,
         "open": pending.count,
-        "by": limit.by,
+        "promise": problem.promises[name],
         "least": float(limit.low),
         "most": float(limit.high),
     }

@@ -15,7 +15,7 @@ from stagewise.engine.compile import Floats
 from stagewise.policies.context_encoder import build_rows
 from stagewise.policies.policy import State
 from stagewise.policies.problem import Problem
-from stagewise.problem.context import check_segment_name, hash_segment
+from stagewise.problem.context import check_segment_name
 from stagewise.problem.errors import ErrorCode, InvalidProblem, StagewiseError
 from stagewise.problem.signals import scale_outcome
 from stagewise.records.random_key import FIRST
@@ -98,8 +98,8 @@ class StateFold:
         """Return the rows that a policy learns (n, D): action, 1, context numbers, segments."""
         problem, contexts = self.problem, [one.request["context"] for one in decisions]
         columns: dict[str, list[Any]] = {name: [context[name] for context in contexts] for name in problem.context}
-        for name in problem.divisions:
-            columns[name] = [hash_segment(check_segment_name(context[name], name)) for context in contexts]
+        for name in problem.segment_columns:
+            columns[name] = [check_segment_name(context[name], name) for context in contexts]
         return build_rows(problem, [problem.get_action_index(one.action) for one in decisions], columns)
 
     def advance(self, at: int) -> None:

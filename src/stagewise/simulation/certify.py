@@ -244,10 +244,17 @@ def describe_setting(pairs: PolicyWorlds, plan: dict[str, Any]) -> dict[str, Any
     oracle = build_oracle(policy, world)
     limits = oracle.thresholds
     rows = zip(limits.names, limits.signs.tolist(), limits.values.tolist(), strict=True)
+    promises: dict[str, str] = getattr(policy, "promises", {})
     return {
         "policy": describe_policy(policy),
         "thresholds": [
-            {"name": name, "side": "at most" if sign > 0 else "at least", "value": value} for name, sign, value in rows
+            {
+                "name": name,
+                "side": "at most" if sign > 0 else "at least",
+                "value": value,
+                **({"promise": str(promises[name])} if name in promises else {}),
+            }
+            for name, sign, value in rows
         ],
         "mixes": oracle.mixes,
         "assumptions": check_assumptions(policy, world),

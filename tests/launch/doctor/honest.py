@@ -13,7 +13,8 @@ Told = tuple[dict[str, Any], sw.Problem]
 
 def problem(context: dict[str, tuple[float, float]], **limit: Any) -> sw.Problem:
     """Return a problem of three actions."""
-    limits = {"opt_out": sw.Limit(limit.pop("value", 0.03), **limit)}
+    promise = {} if {"by", "model"} & limit.keys() else {"model": "rates"}
+    limits = {"opt_out": sw.Limit(limit.pop("value", 0.03), **{**promise, **limit})}
     return sw.Problem(actions=NAMES, safe="today", context=context, reward=sw.Reward("click"), limits=limits)
 
 

@@ -20,7 +20,10 @@ PROBLEM = sw.Problem(
     safe="today",
     context=RANGES,
     reward=sw.Reward("click"),
-    limits={"opt_out": sw.Limit(0.02, safe=0.01), "complaint": sw.Limit(0.005, safe=0.002)},
+    limits={
+        "opt_out": sw.Limit(0.02, safe=0.01, model="rates"),
+        "complaint": sw.Limit(0.005, safe=0.002, model="rates"),
+    },
 )
 
 

@@ -15,7 +15,7 @@ SMALL = sw.Problem(
     safe="nothing",
     context={"age": (18, 99)},
     reward=sw.Reward("click"),
-    limits={"opt_out": sw.Limit(0.02, by="country"), "kept": sw.Limit(sw.AtLeast(0.5))},
+    limits={"opt_out": sw.Limit(0.02, by="country"), "kept": sw.Limit(sw.AtLeast(0.5), model="rates")},
 )
 
 

@@ -167,7 +167,9 @@ def test_frequencies_judge_no_limit():
         "click": (rng.random(20_000) < 0.1) * 1.0,
         "opt_out": (offered & frail & (rng.random(20_000) < 0.4)) * 1.0,
     }
-    told = problem(actions=["nothing", "offer"], context=[], limits={"opt_out": sw.Limit(0.05, safe=0.0)})
+    told = problem(
+        actions=["nothing", "offer"], context=[], limits={"opt_out": sw.Limit(0.05, safe=0.0, model="rates")}
+    )
     found = sw.evaluate(log, told, "offer", propensity="frequencies")
     assert found["opt_out"]["dr"].high < 0.05
     assert {one.validity for one in found["opt_out"].values()} == {"if_shares_correct"}
@@ -190,12 +192,12 @@ def test_clipping_says_what_it_loses_and_stays_right():
 @pytest.mark.parametrize(
     ("limit", "verdict"),
     [
-        (sw.Limit(0.15, safe=0.02), "kept"),
-        (sw.Limit(0.05, safe=0.02), "broken"),
-        (sw.Limit(0.101, safe=0.02), "unknown"),
-        (sw.Limit(sw.AtLeast(0.05), safe=0.5), "kept"),
-        (sw.Limit(sw.AtLeast(0.2), safe=0.5), "broken"),
-        (sw.Limit(sw.RelativeToSafe(7.0), safe=0.02), "kept"),
+        (sw.Limit(0.15, safe=0.02, model="rates"), "kept"),
+        (sw.Limit(0.05, safe=0.02, model="rates"), "broken"),
+        (sw.Limit(0.101, safe=0.02, model="rates"), "unknown"),
+        (sw.Limit(sw.AtLeast(0.05), safe=0.5, model="rates"), "kept"),
+        (sw.Limit(sw.AtLeast(0.2), safe=0.5, model="rates"), "broken"),
+        (sw.Limit(sw.RelativeToSafe(7.0), safe=0.02, model="rates"), "kept"),
     ],
 )
 def test_a_limit_is_kept_or_broken_or_unknown(limit, verdict):
@@ -231,7 +233,7 @@ def test_units_are_the_problems_own(frame):
 
 def test_an_open_window_leaves_a_row_out_even_where_it_was_answered(frame):
     """Answers that came early in an open window are those with something to tell: they would be a biased sample."""
-    told = problem(limits={"opt_out": sw.Limit(0.15, safe=0.02, window="1h")})
+    told = problem(limits={"opt_out": sw.Limit(0.15, safe=0.02, window="1h", model="rates")})
     at = np.arange(ROWS) * 60.0
     early = np.where(frame["opt_out"] == 1.0, 1.0, np.nan)
     found = sw.evaluate({**frame, "at": at, "opt_out": early}, told)

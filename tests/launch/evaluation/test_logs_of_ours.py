@@ -27,6 +27,7 @@ name = "click"
 [limits.opt_out]
 at_most = 0.15
 safe = 0.02
+model = "rates"
 """
 
 

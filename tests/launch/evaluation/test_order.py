@@ -23,7 +23,7 @@ DECLARED = sw.Problem(
     safe="nothing",
     context={"age": (0, 1)},
     reward=sw.Reward("click"),
-    limits={"spent": sw.Limit(LIMIT, safe=0.01)},
+    limits={"spent": sw.Limit(LIMIT, safe=0.01, model="rates")},
     delta=0.05,
 )
 

@@ -27,8 +27,8 @@ ODDS = (0.55, 0.15, 0.15, 0.15)  # of whoever made the log: mostly what is done 
 
 def problem_of(kind: str) -> sw.Problem:
     """Return the problem of a campaign: its costs are rates, or linear in the context."""
-    linear: Any = {"model": "linear"} if kind == "linear" else {}
-    divided: Any = {} if kind == "linear" else {"by": "country"}
+    linear: Any = {"model": "linear" if kind == "linear" else "rates"}
+    divided: Any = {"model": "rates"} if kind == "linear" else {"by": "country"}
     return sw.Problem(
         actions=ACTIONS,
         safe="today",

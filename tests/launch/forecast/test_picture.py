@@ -19,7 +19,10 @@ def long() -> Forecast:
         actions=[LONG, "digest", "offer"],
         safe=LONG,
         reward=sw.Reward(WORDS),
-        limits={COST: sw.Limit(0.2, safe=0.1), LEAST: sw.Limit(sw.AtLeast(0.5), safe=0.8)},
+        limits={
+            COST: sw.Limit(0.2, safe=0.1, model="rates"),
+            LEAST: sw.Limit(sw.AtLeast(0.5), safe=0.8, model="rates"),
+        },
     )
     told = log()
     names = ["digest" if name == "digest" else "offer" if name == "offer" else LONG for name in told["action"]]

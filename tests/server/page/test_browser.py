@@ -159,7 +159,10 @@ def test_names_that_scripts_know_are_names(browser: Any) -> None:
     """An action that nobody was served in a while is not a function of every object."""
     names = ["nothing", "constructor", "__proto__", "toString"]
     problem = sw.Problem(
-        actions=names, safe="nothing", reward=sw.Reward("valueOf"), limits={"constructor": sw.Limit(0.02, safe=0.0)}
+        actions=names,
+        safe="nothing",
+        reward=sw.Reward("valueOf"),
+        limits={"constructor": sw.Limit(0.02, safe=0.0, model="rates")},
     )
     log = Log(problem, 1.8e9)
     for i in range(40):

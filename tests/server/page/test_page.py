@@ -263,7 +263,7 @@ def test_the_figures_are_on_the_page_and_in_its_data(desk: KnownDesk) -> None:
 def test_names_with_markup_are_text() -> None:
     problem = sw.Problem(
         actions=["nothing", HOSTILE], safe="nothing", reward=sw.Reward("<b>click</b>"),
-        limits={"<i>cost</i>": sw.Limit(0.02, safe=0.0)},
+        limits={"<i>cost</i>": sw.Limit(0.02, safe=0.0, model="rates")},
     )  # fmt: skip
     log = Log(problem, 1.8e9)
     log.control(1.8e9, "mode", HOSTILE, HOSTILE, mode="live")
@@ -366,7 +366,7 @@ def test_the_verdict_in_words(desk: KnownDesk) -> None:
 
 
 def test_a_safe_cost_that_is_being_learned_is_no_alarm() -> None:
-    log = Log(dataclasses.replace(PROBLEM, limits={"opt_out": sw.Limit(0.02, window="20s")}), 1.8e9)
+    log = Log(dataclasses.replace(PROBLEM, limits={"opt_out": sw.Limit(0.02, window="20s", model="rates")}), 1.8e9)
     log.decision(1.8e9, "d0", "nothing", limits=feared(opt_out=1.0))
     desk = KnownDesk({"notes": log})
     level, line, answers = figures(desk)

@@ -109,7 +109,7 @@ async def metrics(desk: Real, name: str) -> dict[str, float]:
 
 @played
 async def test_a_safe_cost_that_nobody_declared_is_no_breach(tmp_path: Path) -> None:
-    undeclared = dataclasses.replace(problem(), limits={"opt_out": sw.Limit(0.02, window="7d")})
+    undeclared = dataclasses.replace(problem(), limits={"opt_out": sw.Limit(0.02, window="7d", model="rates")})
     async with real(tmp_path, undeclared) as desk:
         made = (await desk.writer.post(PATH, USER)).plain
         assert (made["action"], made["limits"]["opt_out"]["pessimistic_cost"]) == ("nothing", 1.0)

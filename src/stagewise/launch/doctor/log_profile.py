@@ -127,8 +127,9 @@ class LogProfile:
 
     @cached_property
     def segments(self) -> dict[str, Groups]:
-        """The groups of every division."""
-        return {name: Groups.of(texts) for name, texts in self.log.segments.items()}
+        """The groups of every division, by its name."""
+        divisions = self.log.problem.divisions
+        return {division.name: Groups.of(self.log.get_group_names(division)) for division in divisions}
 
     @cached_property
     def half(self) -> Flags:

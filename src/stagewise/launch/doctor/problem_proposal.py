@@ -36,7 +36,7 @@ from stagewise.launch.message_format import format_number
 from stagewise.policies.problem import RESERVED_NAMES, Problem
 from stagewise.problem.errors import ErrorCode, InvalidOutcome
 from stagewise.problem.formatting import join_names
-from stagewise.problem.signals import Limit, Reward
+from stagewise.problem.signals import Limit, Model, Reward
 
 READING_SHARE = 0.2  # share of delta for what is estimated from the rows and relied on, such as the safe action's rates
 MAX_MAGNITUDE = 1e90
@@ -131,7 +131,9 @@ def draft_problem(roles: Roles, names: dict[str, str], split: Split, delta: floa
             reasons[f"ignored.{column}"] = "it has one value in all rows, or values that no range can contain"
     for column, value in roles.limits.items():
         low, high, reasons[f"range.{names_of[column]}"] = get_outcome_range(roles, column, split)
-        limits[names_of[column]] = Limit(low + 0.5 * (high - low) if value is None else value, low=low, high=high)
+        limits[names_of[column]] = Limit(
+            low + 0.5 * (high - low) if value is None else value, low=low, high=high, model="rates"
+        )
     low, high, reasons[f"range.{names_of[roles.reward]}"] = get_outcome_range(roles, roles.reward, split)
     reward = Reward(names_of[roles.reward], low=low, high=high)
     return Problem(actions=roles.actions, safe=roles.safe, reward=reward, limits=limits, context=context, delta=delta)
@@ -275,8 +277,7 @@ def complete_problem(
     level = share / max(len(columns), 1)
     models = {cost.name: choose_limit_model(cost, divisions, given[cost.name], level) for cost in profile.costs}
     modelled = {
-        name: replace(limit, by=models[name].by, model="linear" if models[name].linear else None)
-        for name, limit in draft.limits.items()
+        name: replace(limit, by=models[name].by, model=models[name].model) for name, limit in draft.limits.items()
     }
     divided = build_profile(selected, replace(draft, limits=modelled), profile.columns)
     limits = {}
@@ -306,6 +307,11 @@ class LimitModel(NamedTuple):
     ways: int
     averaged: tuple[str, ...]
     """The columns of text that the limit holds on average over, where equal rates are not shown."""
+
+    @property
+    def model(self) -> Model | None:
+        """The model as a limit declares it; a segment says it too."""
+        return "linear" if self.linear else "rates" if self.by is None else None
 
 
 def choose_limit_model(cost: Cost, divisions: Divisions, given: float | None, p_value: float) -> LimitModel:
@@ -390,13 +396,13 @@ def set_safe_rate(cost: Cost, given: float | None, share: float, reasons: dict[s
     else:
         value, why = given, "as given"
     reasons[f"limit.{name}"] = why
-    has_unknown_segment = limit.by is not None and len(rates) < len(profile.segments[limit.by].names)
+    has_unknown_segment = cost.by is not None and len(rates) < len(profile.segments[cost.by].names)
     if limit.model == "linear" or has_unknown_segment or not rates or not safe < value:
         why = "it differs by user" if limit.model == "linear" else f"{format_number(safe)} is the smallest upper bound"
-        why = f"the log has no row of the safe action in some {limit.by!r}" if has_unknown_segment else why
+        why = f"the log has no row of the safe action in some {cost.by!r}" if has_unknown_segment else why
         reasons[f"safe.{name}"] = f"left out, so the policy learns it first by playing the safe action: {why}"
         return replace(limit, value=value)
-    where = f" in the most expensive of {len(rates)} segments; a new segment may cost more" if limit.by else ""
+    where = f" in the most expensive of {len(rates)} segments; a new segment may cost more" if cost.by else ""
     bounds = f"an upper bound with error probability {format_number(share)}, a share of delta"
     reasons[f"safe.{name}"] = f"observed {format_number(mean)}{where}; {bounds}"
     return replace(limit, value=value, safe=safe)
@@ -459,9 +465,9 @@ def format_toml(proposal: Proposal) -> str:
             f"safe = {to_toml_number(limit.safe)}  {to_comment(comment)}" if has_safe else f"# safe: {comment}"
         )
         lines += format_range(limit, why[f"range.{name}"])
-        model = "" if limit.by is None else f"by = {to_toml_text(limit.by)}"
-        model = 'model = "linear"' if limit.model == "linear" else model
-        lines.append(f"{model}  {to_comment(why[f'model.{name}'])}".strip())
+        by = limit.segment_columns
+        model = f"model = {to_toml_text(str(limit.model))}" if not by else f"by = {to_toml_text(by[0])}"
+        lines.append(f"{model}  {to_comment(why[f'model.{name}'])}; {problem.promises[name]}")
         lines += [to_comment(why[key]) for key in [f"average.{name}"] if key in why]
     if problem.settings:
         norm_bound = to_toml_number(problem.settings["norm_bound"])

@@ -350,9 +350,10 @@ class LogEvaluator:
 
     def get_segment_rows(self, signal: str) -> dict[str, Any]:
         """Return the rows of every segment, for a limit that holds in each; empty if there is one segment."""
-        by = self.log.problem.signals[signal].by
+        by = self.log.problem.choices[signal].by
         if by is None or signal not in self.log.problem.limits:
             return {}
-        texts = self.log.segments[by][self.outcomes[signal].known]
+        division = next(one for one in self.log.problem.divisions if one.name == by)
+        texts = self.log.get_group_names(division)[self.outcomes[signal].known]
         names = sorted({text for text in texts.tolist() if text is not None})
         return {f"{by}={name}": texts == name for name in names} if len(names) > 1 else {}

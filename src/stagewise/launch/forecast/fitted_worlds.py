@@ -258,6 +258,7 @@ class FittedWorlds:
         """Return the worlds fitted to a log."""
         problem = log_rows.log.problem
         divisions, count = len(problem.divisions), len(problem.actions)
+        names = [division.name for division in problem.divisions]
         numbers = log_rows.users[:, : 1 + len(problem.context)]
         groups = {
             index: np.unique(log_rows.users[:, 1 + len(problem.context) + index], return_inverse=True)[1]
@@ -266,7 +267,7 @@ class FittedWorlds:
         models: list[RatePosterior | LinearPosterior] = []
         by: list[int | None] = []
         for index, choice in enumerate(problem.choices.values()):
-            division = None if choice.by is None else problem.divisions.index(choice.by)
+            division = None if choice.by is None else names.index(choice.by)
             outcomes = log_rows.values[:, index]
             group = None if division is None else groups[division]
             by.append(division)

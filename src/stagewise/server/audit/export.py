@@ -106,7 +106,7 @@ def build_columns(problem: Problem) -> Sequence[tuple[str, type, Callable[[Decis
         ("at", int, lambda one: one.event.at),
         ("row", int, lambda one: one.event.seq),
         *(of_context(name, float, float) for name in problem.context),
-        *(of_context(name, str, partial(check_segment_name, division=name)) for name in problem.divisions),
+        *(of_context(name, str, partial(check_segment_name, division=name)) for name in problem.segment_columns),
         action,
         ("propensity", float, lambda one: one.body["probabilities"][one.body["action"]]),
         *actions,

@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from stagewise.agent.identity import Identity
-from stagewise.agent.monitor import apply_guard, check_drift
+from stagewise.agent.monitor import apply_alerts, check_drift
 from stagewise.agent.observed_costs import build_observed_costs
 from stagewise.agent.outcome_queue import OutcomeQueue
 from stagewise.agent.outcomes import (
@@ -41,10 +41,14 @@ NEW_TUPLE = tuple.__new__  # of named tuples: their own takes twice as long, and
 UNSAVED_FIELDS = ("_base_policy", "_choose", "_learn_in_place", "_lock", "_save_lock")
 
 
-def restrict_actions(policy: Any, actions: Any, only: Any) -> Any:
-    """Return the actions restricted to `only`: by name for a problem, else by index."""
+def encode_offer(policy: Any, actions: Any, only: Any, propose: Any, scores: Any) -> Any:
+    """Return the actions of a call with those that are eligible, by name for a problem, and what is proposed."""
     if hasattr(policy, "encode_context"):
-        return policy.encode_context(actions, only)
+        return policy.encode_context(actions, only, propose, scores)
+    if propose is not None or scores is not None:
+        raise InvalidActions(
+            ErrorCode.UNSUPPORTED, "propose= and scores= name actions, and only a problem's actions have names"
+        )
     if not hasattr(actions, "only"):
         rule = "left out, as the actions are no action set; give sw.FiniteSet(...).only(...)"
         raise InvalidActions.must_be(ErrorCode.WRONG_TYPE, "only", only, rule)
@@ -156,12 +160,23 @@ class BaseAgent:
         """The number of decisions with outcomes that are known and not learned yet; `pending_summary` says why."""
         return self._queue.buffered_count
 
-    def decide(self, actions: Any = None, *, only: Any = None, now: Any = None) -> Decision:
-        """Choose among the actions.
+    def decide(
+        self, actions: Any = None, *, only: Any = None, propose: Any = None, scores: Any = None, now: Any = None
+    ) -> Decision:
+        """Choose among the actions, or play as much of a proposal as is safe.
+
+        With `propose` or `scores` the limits hold whatever is proposed, by whomever, under two conditions: it is
+        settled before the decision is drawn, and the mean cost of an action, given the context that the limit's model
+        sees, does not depend on why the action was proposed. A model that knows more of the user than the limit can
+        break the second: let the limit see its score, in buckets (docs/how-to/guard-your-model.md).
 
         Args:
             actions: An action set, a table of features, or for a problem the context of a user.
             only: The actions that are offered in this call.
+            propose: An action, or a mapping from actions to probabilities; what is missing to 1 is the safe action's.
+                As much of it is played as the limits allow, and nothing else but the safe action.
+            scores: A mapping from every action to its score, in the range of the reward. The safe mixture with the
+                highest score is played; the safe action has the lowest score unless it is given one.
             now: The time, as `time.time` returns it, if the clock is not to be used.
 
         Returns:
@@ -177,8 +192,8 @@ class BaseAgent:
             >>> sw.Agent(problem, seed=1).decide().action_name in ("nothing", "offer")
             True
         """
-        if only is not None:
-            actions = restrict_actions(self._base_policy, actions, only)
+        if only is not None or propose is not None or scores is not None:
+            actions = encode_offer(self._base_policy, actions, only, propose, scores)
         with self._lock:
             queue, identity, statistics = self._queue, self._identity, self._statistics
             at = self._advance_time(now) if queue.windows or now is not None else 0
@@ -188,7 +203,7 @@ class BaseAgent:
             if ours is not None and (
                 statistics.alerts or (cause is not None and cause.reason is Reason.ASSUMPTION_CONTRADICTED)
             ):
-                decision = apply_guard(
+                decision = apply_alerts(
                     ours, self._state, statistics, decision, actions,
                     lambda policy: policy.choose(self._state, actions, draw),
                 )  # fmt: skip
@@ -244,7 +259,7 @@ class BaseAgent:
             queue = self._queue
             index = self._identity.find_round(decision, queue.end)
             values = None
-            if now is None and not queue.windows and queue.is_next(index) and queue.is_open(index):
+            if now is None and not queue.windows and queue.is_next(index):
                 values = self._encode_complete(reward, cost, signals)
             if values is None:
                 self._learn_parts(decision, index, reward, cost, now, signals)
@@ -257,7 +272,7 @@ class BaseAgent:
                 queue.learn_whole(index, 0.0)
             else:
                 queue.learn_whole(index, values)
-                self._observe_costs(index, range(1, len(queue.names)))
+                self._observe_costs(index, queue.signals)
                 self._learn_values(played, values)
             if queue.buffered_count or self._identity.rounds_by_id:
                 self._learn_due()

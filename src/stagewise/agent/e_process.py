@@ -25,6 +25,8 @@ from stagewise.agent.outcome_queue import BLOCK
 from stagewise.engine.compile import Floats
 
 ODDS = np.array([1.25, 1.5, 2.0, 3.0, 5.0, 10.0])  # one alternative each: ratio of the odds of a cost to the limit's
+EXCESS = ODDS - 1.0
+BLOCKS_AT_ONCE = 256  # are read, so that a long queue takes little memory
 BOUND_FRACTION = 0.999  # of 1/a: a bound above it triggers the exact computation; rounding errors are far smaller
 
 RowReader = Callable[[int, int], tuple[Floats, Floats]]
@@ -87,7 +89,9 @@ class EProcess:
         """
         if self.rejection is not None:
             return
-        factor = (1.0 + (ODDS - 1.0) * by) ** (end - start)
+        factor = 1.0 + EXCESS * by
+        if end - start > 1:
+            factor = factor ** (end - start)
         self._bound = self._bound * factor if by < math.inf else np.full(ODDS.size, math.inf)
         if end > self._checked_end:
             self._later = self._later * factor
@@ -98,7 +102,7 @@ class EProcess:
 
     def check(self, rows: RowReader, end: int) -> bool:
         """Return whether the rows before `end` reject; may be called after every row."""
-        if self.rejection is None and (self._bound + self._later).mean() >= BOUND_FRACTION / self.level:
+        if self.rejection is None and (self._bound + self._later).sum() >= ODDS.size * BOUND_FRACTION / self.level:
             self._scan(rows, end)
         return self.rejection is not None
 
@@ -132,14 +136,14 @@ class EProcess:
         first, base = self._from - self.base, self.base
         wealth = self._before[first] if first < len(self._before) else self.settled_sums.wealth
         del self._before[first:]
-        for block in range(self._from, -(-end // BLOCK)):
+        blocks = self._read_blocks(rows, first, end)
+        for block, read in enumerate(blocks, self._from):
             self._before.append(wealth)
-            wealth = (wealth + self._share(block)) * self._block(rows, block, end).product
+            wealth = (wealth + self._share(block)) * read.product
         self._before.append(wealth)
-        blocks = self._blocks[first : len(self._before) - 1]
         if blocks:
             started = np.array(self._before[first:-1]) + [[self._share(base + first + i)] for i in range(len(blocks))]
-            self._highest = np.concatenate([self._highest[:first], started * [block.peak for block in blocks if block]])
+            self._highest = np.concatenate([self._highest[:first], started * [block.peak for block in blocks]])
         for i in np.flatnonzero(self._highest[first:].mean(axis=1) >= BOUND_FRACTION / self.level):
             if self._crosses(rows, base + first + int(i), end):
                 return
@@ -147,16 +151,20 @@ class EProcess:
         self._bound = self._highest.max(axis=0, initial=0.0)
         self._later = np.full(ODDS.size, 1.0 / fourth_root(max(-(-end // BLOCK) * BLOCK - self.first, 0) + 1.0))
 
-    def _block(self, rows: RowReader, block: int, end: int) -> "Block":
-        """Return the products of a block, read again if some of its rows changed."""
-        index = block - self.base
-        if index == len(self._blocks):
-            self._blocks.append(None)
-        cached = self._blocks[index]
-        if cached is None or cached.rows < min(end - block * BLOCK, BLOCK):
-            values, paths = self._paths(rows, block, end)
-            cached = self._blocks[index] = Block(len(paths), paths[-1], paths.max(axis=0), *count_and_sum(values))
-        return cached
+    def _read_blocks(self, rows: RowReader, first: int, end: int) -> "list[Block]":
+        """Return the products of the blocks from a place on; those that changed, and those between, are read again."""
+        blocks, base, count = self._blocks, self.base, -(-end // BLOCK) - self.base
+        blocks += [None] * (count - len(blocks))
+        sizes = [min(end - (base + i) * BLOCK, BLOCK) for i in range(first, count)]
+        changed = [i for i, size in enumerate(sizes, first) if (block := blocks[i]) is None or block.rows < size]
+        for low in range(changed[0], changed[-1] + 1, BLOCKS_AT_ONCE) if changed else ():
+            high = min(low + BLOCKS_AT_ONCE, changed[-1] + 1)
+            values, paths = self._paths(rows, base + low, base + high, end)
+            peaks = paths.max(axis=1)
+            for i in range(low, high):
+                counted = count_and_sum(values[(i - low) * BLOCK : (i + 1 - low) * BLOCK])
+                blocks[i] = Block(sizes[i - first], paths[i - low, -1], peaks[i - low], *counted)
+        return [block for block in blocks[first:] if block is not None]
 
     def _sums(self, block: int) -> "WealthSums":
         """Return the sums of all rows before a block; all earlier blocks are cached."""
@@ -167,8 +175,8 @@ class EProcess:
 
     def _crosses(self, rows: RowReader, block: int, end: int) -> bool:
         """Return whether a prefix that ends in a block rejects, and store its rows."""
-        values, paths = self._paths(rows, block, end)
-        wealth = (self._before[block - self.base] + self._share(block)) * paths
+        values, paths = self._paths(rows, block, block + 1, end)
+        wealth = (self._before[block - self.base] + self._share(block)) * paths[0, : values.size]
         over = np.flatnonzero(wealth.mean(axis=1) >= 1.0 / self.level)
         if not over.size:
             return False
@@ -183,11 +191,16 @@ class EProcess:
         self._clear_cache()
         return True
 
-    def _paths(self, rows: RowReader, block: int, end: int) -> tuple[Floats, Floats]:
-        """Return the values of a block, and the product of the factors up to each row (n, K)."""
-        start = block * BLOCK
-        values, limits = self._counted(rows, start, min(start + BLOCK, end))
-        paths: Floats = np.multiply.accumulate(compute_factors(values, limits), axis=0)
+    def _paths(self, rows: RowReader, first: int, last: int, end: int) -> tuple[Floats, Floats]:
+        """Return the values of the blocks [first, last), and the products of their factors up to each row (B, n, K).
+
+        The rows that the last block lacks have factor 1.
+        """
+        start = first * BLOCK
+        values, limits = self._counted(rows, start, min(last * BLOCK, end))
+        factors = np.ones(((last - first) * BLOCK, ODDS.size))
+        factors[: values.size] = compute_factors(values, limits)
+        paths: Floats = np.multiply.accumulate(factors.reshape(last - first, BLOCK, ODDS.size), axis=1)
         return values, paths
 
     def _counted(self, rows: RowReader, start: int, end: int) -> tuple[Floats, Floats]:
@@ -273,8 +286,8 @@ def fourth_root(number: float) -> float:
 
 def compute_factors(values: Floats, limits: Floats) -> Floats:
     """Return the factors (n, K) of rows; one value above 0 rejects a limit of 0."""
-    over = np.outer(values, ODDS - 1.0)
-    factors: Floats = (1.0 + over) / (1.0 + np.outer(limits, ODDS - 1.0))
+    over = np.outer(values, EXCESS)
+    factors: Floats = (1.0 + over) / (1.0 + np.outer(limits, EXCESS))
     factors[(limits <= 0.0) & (values > 0.0)] = math.inf
     factors[np.isnan(values)] = 1.0
     return factors

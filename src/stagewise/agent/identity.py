@@ -76,7 +76,7 @@ class IntervalSet:
         return bisect_right(self.pairs, (number, 2**62)) - 1
 
     def __contains__(self, number: int) -> bool:
-        i = self._find(number)
+        i = self._find(number) if self.pairs else -1
         return i >= 0 and number < self.pairs[i][1]
 
     def add(self, number: int) -> None:
@@ -124,6 +124,8 @@ class Identity:
 
     def _prefix_at(self, round_: int) -> str:
         """Return the id prefix of a round."""
+        if not self.former_prefixes:
+            return self.id_prefix
         return next((prefix for prefix, end in self.former_prefixes.items() if round_ < end), self.id_prefix)
 
     def id_at(self, round_: int) -> str:

@@ -249,7 +249,7 @@ def check_drift(policy: Any, memory: Floats, statistics: Statistics, at_once: bo
                 statistics.alerts.setdefault(format_finding_name(Check.DRIFT, name), moved)
 
 
-def apply_guard(
+def apply_alerts(
     policy: BasePolicy,
     state: State,
     statistics: Statistics,

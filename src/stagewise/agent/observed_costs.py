@@ -54,9 +54,14 @@ class ObservedCosts:
 
     def observe(self, index: int, signals: Iterable[int]) -> bool:
         """Test signals of a decision that were just reported or dropped; return whether they reject a test."""
-        rejected = False
-        for j in (k - 1 for k in signals if k):
-            cost = float(read_costs(self.queue, 1 + j, self.signs[j], index, index + 1)[0])
+        queue, row, rejected = self.queue, index - self.queue.base, False
+        status, values, is_deferred = queue.status[row].tolist(), queue.values[row].tolist(), queue.deferred.item(row)
+        for j in (k - 1 for k in signals if k):  # as `read_costs`, for one row
+            cost = 0.0
+            if status[1 + j] == DROPPED:
+                cost = math.nan
+            elif status[1 + j] % 2 == 1 and not is_deferred:
+                cost = values[1 + j] if self.signs[j] > 0.0 else 1.0 + values[1 + j]
             if cost == 0.0:  # it counted as 0 already
                 continue
             rejected |= self._check(LIMIT, j, index, cost, self.limits[j])

@@ -86,7 +86,7 @@ class OutcomeQueue:
         in_order: bool = True,
     ) -> None:
         self.names, self.groups, self.windows = tuple(names), tuple(map(tuple, groups)), tuple(windows)
-        self.width, self.in_order = width, in_order
+        self.width, self.in_order, self.signals = width, in_order, range(len(names))
         self.longest = max((window.length for window in self.windows), default=0)
         self.unbounded = [k for k in range(len(names)) if all(k != window.signal for window in self.windows)]
         self.base = self.end = 0
@@ -173,8 +173,8 @@ class OutcomeQueue:
         return index in self.played and not any(self.status[index - self.base].tolist())
 
     def is_next(self, index: int) -> bool:
-        """Return whether a complete outcome of a decision would be learned at once."""
-        return not self.in_order or self.heads.count(index) == len(self.heads)
+        """Return whether all signals of a decision are missing and a complete outcome would be learned at once."""
+        return (not self.in_order or self.heads.count(index) == len(self.heads)) and self.is_open(index)
 
     def learn_whole(self, index: int, values: Any) -> None:
         """Count a decision as learned, whose signals were all missing and which is next."""

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from stagewise.agent.base_agent import restrict_actions
+from stagewise.agent.base_agent import encode_offer
 from stagewise.agent.identity import check_name, derive_id_prefix, derive_stream
-from stagewise.agent.monitor import apply_guard
+from stagewise.agent.monitor import apply_alerts
 from stagewise.agent.statistics import Statistics, parse_contradiction
 from stagewise.agent.storage import parse_memory
 from stagewise.files.paths import format_error
@@ -215,12 +215,16 @@ class Replica:
         """The version of its snapshot."""
         return self._snapshot.version
 
-    def decide(self, actions: Any = None, *, only: Any = None, now: Any = None) -> Decision:
+    def decide(
+        self, actions: Any = None, *, only: Any = None, propose: Any = None, scores: Any = None, now: Any = None
+    ) -> Decision:
         """Choose among the actions, as `Agent.decide` does.
 
         Args:
             actions: An action set, a table of features, or for a problem the context of a user.
             only: The actions that are offered in this call.
+            propose: An action, or a mapping from actions to probabilities, as for `Agent.decide`.
+            scores: A mapping from actions to scores, as for `Agent.decide`.
             now: Checked and otherwise unused: windows start when the agent registers the decision.
 
         Returns:
@@ -240,11 +244,11 @@ class Replica:
         with self._lock:
             policy, state, statistics = self._snapshot.policy, self._state, self._statistics
             offered, draw = actions, RandomKey(self._key, self._run, self.round)
-            if only is not None:
-                offered = restrict_actions(policy, actions, only)
+            if only is not None or propose is not None or scores is not None:
+                offered = encode_offer(policy, actions, only, propose, scores)
             decision = policy.choose(state, offered, draw)
             if statistics.alerts or decision.reason is Reason.ASSUMPTION_CONTRADICTED:
-                decision = apply_guard(
+                decision = apply_alerts(
                     policy, state, statistics, decision, offered, lambda other: other.choose(state, offered, draw)
                 )
             self.round += 1

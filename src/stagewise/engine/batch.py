@@ -16,6 +16,9 @@ from stagewise.engine.workspace import (
     ESTIMATE,
     FIRST_COST,
     OPTIMISTIC_REWARD,
+    WEIGHTS,
+    compute_weighted_mean,
+    fill_dense_probabilities,
     fill_probabilities,
     get_decision_views,
     get_workspace,
@@ -56,18 +59,19 @@ def scale_to_range(values: Floats, ends: Floats, scaled: Floats) -> int:
 @factory
 def build_batch_decider(round_spec: RoundSpec) -> Callable[..., None]:
     """Return a kernel that decides for many users with the same arithmetic as for one at a time."""
-    decide = build_round(round_spec).decide
+    decide, dense, given = build_round(round_spec).decide, int(round_spec.rule.dense), int(round_spec.rule.given)
 
     @kernel
     def decide_users(
-        numbers: Floats, segments: Floats, draws: Ints, features: Floats, eligible: Flags, layout: Ints,
-        settings: Floats, memory: Floats, codes: Ints, decision_bounds: Floats, estimates: Floats,
+        numbers: Floats, segments: Floats, per_action: Floats, draws: Ints, features: Floats, eligible: Flags,
+        layout: Ints, settings: Floats, memory: Floats, codes: Ints, decision_bounds: Floats, estimates: Floats,
         probabilities: Floats, answer: Floats, scratch: Floats,
     ) -> None:  # fmt: skip
         """Write for each user the action's code, its bounds and estimates (1 + m,), and the probabilities (K + 1,).
 
-        A user is scaled numbers (c,), segments, and three integers that determine its draws. `features` (K, D) are the
-        rows of all actions; the columns after the first two are overwritten for every user.
+        A user is scaled numbers (c,), segments, three integers that determine its draws and, where the rule takes
+        them, numbers of the caller for every action (K,). `features` (K, D) are the rows of all actions; the columns
+        after the first two are overwritten for every user.
         """
         workspace = get_workspace(layout, features.shape[0], scratch)
         views, first_segment = get_decision_views(layout, answer), 2 + numbers.shape[1]
@@ -77,6 +81,8 @@ def build_batch_decider(round_spec: RoundSpec) -> Callable[..., None]:
                     features[action, 2 + i] = numbers[user, i]
                 for i in range(segments.shape[1]):
                     features[action, first_segment + i] = segments[user, i]
+                if given:
+                    features[action, features.shape[1] - 1] = per_action[user, action]
             codes[user] = decide(
                 features, eligible, layout, settings, memory, answer, scratch, int(draws[user, 0]),
                 int(draws[user, 1]), int(draws[user, 2]),
@@ -85,9 +91,17 @@ def build_batch_decider(round_spec: RoundSpec) -> Callable[..., None]:
             for j in range(layout[LIMITS]):
                 decision_bounds[user, 1 + j] = answer[FIRST_COST + j]
             for signal in range(1 + layout[LIMITS]):
-                estimates[user, signal] = compute_mixture_mean(
-                    workspace.bounds[signal, ESTIMATE], views.shares, views.places
-                )
-            fill_probabilities(layout, answer, probabilities[user])
+                if dense:
+                    estimates[user, signal] = compute_weighted_mean(
+                        workspace.bounds[signal, ESTIMATE], workspace.rule[WEIGHTS]
+                    )
+                else:
+                    estimates[user, signal] = compute_mixture_mean(
+                        workspace.bounds[signal, ESTIMATE], views.shares, views.places
+                    )
+            if dense:
+                fill_dense_probabilities(layout, workspace.rule[WEIGHTS], probabilities[user])
+            else:
+                fill_probabilities(layout, answer, probabilities[user])
 
     return decide_users

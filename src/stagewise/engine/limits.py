@@ -35,8 +35,9 @@ from stagewise.engine.workspace import CENTRE, HALF
     BOUNDS_NOT_FINITE,
     SAFE_ACTION_DRAWN,
     SAFE_SHARE_TOO_SMALL,
+    PROPOSAL_HELD_BACK,
     CONTRADICTED,
-) = 1, 2, 3, 4, 5, 13, 16
+) = 1, 2, 3, 4, 5, 13, 14, 16
 HORIZON_EXCEEDED, NO_PLAUSIBLE_FUNCTION, SOLVER_FAILED = 6, 11, 12
 COST_BOUND, SAFE_COST, NOISE, UNSAFE = 0, 1, 2, 3  # kinds of contradiction: bound, value at x₀, noise, x₀ unsafe,
 MODEL = 4  # or the model itself

@@ -51,6 +51,8 @@ class Rule(NamedTuple):
     choose: Kernel | None  # (features, eligible, contradiction, layout, settings, bounds, rule, factors, basis, answer,
     # seed, run, round_) -> the candidate, or minus the reason code of the safe action; None: the safe action always
     mixes: int = 0  # 1: the action is drawn from a mixture
+    dense: int = 0  # 1: of any number of actions, in the row WEIGHTS of the workspace; 0: of m + 1, in the answer
+    given: int = 0  # 1: the caller gives a number for every action, as the last column of the features
     samples: int = 0  # REWARD or EVERY
     prepare: Kernel | None = None  # (bounds, rule): before anything is sampled
 

@@ -27,6 +27,7 @@ from stagewise.engine.layout import (
 CENTRE, HALF, CROSS, ESTIMATE = 0, 1, 2, 3
 SAMPLED = CROSS  # row that holds posterior draws; rules that read it treat bounds as straight lines
 OPTIMISTIC_REWARDS, STEPS, PLAUSIBLE, COSTS = 0, 1, 2, 3  # rows of `Workspace.rule`
+WEIGHTS = STEPS  # the row of a dense mixture: the probability of every action, the safe one last
 
 
 class Workspace(NamedTuple):
@@ -99,9 +100,9 @@ def get_pessimistic_costs(answer: Floats, m: int) -> Floats:
 
 
 @kernel
-def get_action(answer: Floats, d: int) -> Floats:
-    """Return the action that is played (d,)."""
-    return answer[answer.size - d :]
+def get_played_point(answer: Floats, m: int) -> tuple[Floats, Floats]:
+    """Return the action that is played (d,), and the pessimistic costs (m,)."""
+    return answer[FIRST_COST + 3 * m + 4 :], answer[FIRST_COST : FIRST_COST + m]
 
 
 class DecisionViews(NamedTuple):
@@ -135,6 +136,33 @@ def fill_probabilities(layout: Ints, answer: Floats, probabilities: Floats) -> N
         if index < 0:
             index = safe_index if safe_index >= 0 else last
         probabilities[index] += views.shares[k]
+
+
+@kernel
+def compute_weighted_mean(row: Floats, weights: Floats) -> float:
+    """Return Σ_i w_i value_i of a dense mixture, in the order of the actions, the safe one last."""
+    total = 0.0
+    for index in range(weights.size):
+        if weights[index] != 0.0:
+            total += weights[index] * row[index]
+    return total
+
+
+@kernel
+def get_weights(layout: Ints, count: int, scratch: Floats) -> Floats:
+    """Return the row WEIGHTS (K + 1,) of the workspace for `count` candidates."""
+    first = (4 * (1 + layout[LIMITS]) + WEIGHTS) * (count + 1)
+    return scratch[first : first + count + 1]
+
+
+@kernel
+def fill_dense_probabilities(layout: Ints, weights: Floats, probabilities: Floats) -> None:
+    """Write the probability of every candidate of a dense mixture; last, that of a safe action that is not listed."""
+    safe_index, last = layout[SAFE_INDEX], probabilities.size - 1
+    for i in range(probabilities.size):
+        probabilities[i] = weights[i]
+    if safe_index >= 0:
+        probabilities[safe_index], probabilities[last] = weights[last], 0.0
 
 
 @kernel

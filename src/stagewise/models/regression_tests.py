@@ -113,16 +113,18 @@ def find_regression_changes(
 ) -> Iterator[MeanChange]:
     """Yield the signals whose earlier and later ellipsoids are disjoint."""
     declared, ridge = GET_ASSUMPTIONS(block, settings), FRAME(block, settings).ridge
-    matrices = [sums[f"squares {key}"] + ridge * np.eye(block.size) for sums in (early, late)]
-    inverses = [np.linalg.inv(matrix) for matrix in matrices]
-    log_dets = [max(float(np.linalg.slogdet(matrix / ridge)[1]), 0.0) for matrix in matrices]
+    matrices = np.array([early[f"squares {key}"], late[f"squares {key}"]]) + ridge * np.eye(block.size)
+    inverses, log_dets = np.linalg.inv(matrices), np.maximum(np.linalg.slogdet(matrices / ridge)[1], 0.0).tolist()
     for signal in range(block.signals):
         noise, bound = float(declared.noise[signal]), float(declared.bound[signal])
         radii = [
             noise * math.sqrt(log_det + 2.0 * (alarm + LOG_TWO)) + bound * math.sqrt(ridge) for log_det in log_dets
         ]
         difference = inverses[0] @ early[f"sums {key}"][signal] - inverses[1] @ late[f"sums {key}"][signal]
-        if are_disjoint(difference, radii[0] ** 2 * inverses[0], radii[1] ** 2 * inverses[1]):
+        within = [
+            difference @ matrix @ difference <= radius**2 for matrix, radius in zip(matrices, radii, strict=True)
+        ]  # a centre in the other's ellipsoid, which spares the search for a weight
+        if not any(within) and are_disjoint(difference, radii[0] ** 2 * inverses[0], radii[1] ** 2 * inverses[1]):
             yield MeanChange(signal, float(early[f"outcomes {key}"]), float(late[f"outcomes {key}"]))
 
 

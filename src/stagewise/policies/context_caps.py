@@ -27,7 +27,7 @@ from stagewise.models.segment_rates import (
 from stagewise.policies.decisions import attach_round, build_mixture_decision, copy_action
 from stagewise.policies.linear_policy import compute_ridge
 from stagewise.policies.policy import State
-from stagewise.policies.rounds import Growth, allocate_aligned
+from stagewise.policies.rounds import Growth, Rounds, allocate_aligned
 from stagewise.policies.settings import (
     CERTIFICATE,
     Optimism,
@@ -56,11 +56,13 @@ from stagewise.problem.context import LARGEST_SEGMENT, Context
 from stagewise.problem.errors import ErrorCode, InvalidActions, InvalidProblem
 from stagewise.problem.formatting import format_count, safe_repr
 from stagewise.problem.promise import Promise
+from stagewise.problem.proposal import Proposal
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import Thresholds, get_safe_costs, resolve_thresholds
 from stagewise.records.decision import Decision
 from stagewise.records.random_key import RandomKey
 from stagewise.rules.certified import CERTIFIED_MIXTURE
+from stagewise.rules.guard import PROPOSAL, SCORES
 
 ACTION, ONE, FIRST_NUMBER = 0, 1, 2  # columns of a row; the segments follow the numbers
 FIRST_CAPACITY = 8  # segments
@@ -166,7 +168,7 @@ class ContextCAPS(SafePolicy):
         blocks = self.build_blocks(safe, thresholds)
         rates = np.array([i for i, block in enumerate(blocks) if block.model == SEGMENT_RATES], dtype=np.int64)
         set_derived(self, rate_blocks=rates)
-        growth = Growth(first, MOST, partial(get_next_capacity, rates), count_free_rows, False)
+        growth = Growth(first, MOST, partial(get_next_capacity, rates), count_free_rows, False) if first else None
         set_rounds(
             self, self.rule, thresholds, ceilings, blocks,
             switches=CERTIFICATE | SAFE_COST_DECLARED, safe=np.zeros(self.width), safe_index=int(safe.arm or 0),
@@ -263,12 +265,12 @@ class ContextCAPS(SafePolicy):
 
     # Its actions: one row for each action and user.
 
-    @property
+    @cached_property
     def first_segment(self) -> int:
         """The column of the first segment."""
         return FIRST_NUMBER + self.context
 
-    @property
+    @cached_property
     def width(self) -> int:
         """The number of columns of a row."""
         return self.first_segment + self.segments
@@ -348,11 +350,15 @@ class ContextCAPS(SafePolicy):
 
     def choose(self, state: State, actions: Any, draw: RandomKey) -> Decision:
         rows, eligible = self.parse_offer(actions)
-        result = self.rounds.play(state.memory, rows, eligible, draw)
+        proposal, offered = actions.proposal if isinstance(actions, Context) else None, rows
+        if proposal is not None:
+            offered = np.empty((self.actions, rows.shape[1] + 1))
+            offered[:, :-1], offered[:, -1] = rows, proposal.values
+        result = self.get_rounds(proposal).play(state.memory, offered, eligible, draw)
         played = copy_action(rows[result.code if result.code >= 0 else self.layout.item(SAFE_INDEX)])
         decision = build_mixture_decision(
             result, played, self.display_thresholds, draw.round,
-            names=self.names, kind=self.decision_type, span=self.reward_span,
+            names=self.names, kind=self.decision_type, span=self.reward_span, proposal=proposal,
         )  # fmt: skip
         return attach_round(decision, result, state.memory, self.display_thresholds)
 
@@ -370,6 +376,24 @@ class ContextCAPS(SafePolicy):
         """Return the initial memory of a compiled run."""
         self.check_logged_actions(offered.features)  # raise the same errors as `decide`
         return self.rounds.start_run(None if learned is None else learned.memory, features, True)
+
+    # What a caller proposes.
+
+    @cached_property
+    def proposal_rounds(self) -> Rounds:
+        """Its rounds with a proposal, on the same memory."""
+        return self.rounds.with_rule(PROPOSAL)
+
+    @cached_property
+    def score_rounds(self) -> Rounds:
+        """Its rounds with given scores, on the same memory."""
+        return self.rounds.with_rule(SCORES)
+
+    def get_rounds(self, proposal: Proposal | None) -> Rounds:
+        """Return the rounds that decide."""
+        if proposal is None:
+            return self.rounds
+        return self.score_rounds if proposal.is_scores else self.proposal_rounds
 
     # Its memory, which grows with the segments.
 

@@ -15,6 +15,7 @@ from stagewise.problem.context import Context, describe_range_error, parse_range
 from stagewise.problem.division import Division
 from stagewise.problem.errors import ErrorCode, InvalidActions
 from stagewise.problem.formatting import join_names, safe_repr, suggest_name
+from stagewise.problem.proposal import Offer, parse_proposal
 
 DOUBLE, NO_NUMBERS = np.dtype(np.float64), np.array(None)
 
@@ -23,7 +24,9 @@ class ContextEncoder:
     """Encodes contexts and actions that are given by name."""
 
     actions: Sequence[str]
+    safe: str
     context: Sequence[str] | Mapping[str, Sequence[float]]
+    score_range: tuple[float, float] = (0.0, 1.0)
 
     @property
     @abstractmethod
@@ -50,22 +53,35 @@ class ContextEncoder:
         """The ranges of the numbers (n, 2)."""
         return np.array([ends for _, ends in self.ranges]).reshape(-1, 2)
 
-    def encode_context(self, context: Any, only: Any = None) -> Context:
-        """Return the context of one user from a mapping by name."""
-        values = {} if context is None and not self.context and not self.divisions else context
-        if hasattr(values, "to_dict") and getattr(values, "ndim", 0) == 1:  # a row of a data frame
-            values = check_mapping(values.to_dict(), "the context", InvalidActions)
-        if not isinstance(values, Mapping):
-            rule = f"a mapping of {join_names(self.context_names)}"
-            raise InvalidActions.must_be(ErrorCode.WRONG_TYPE, "the context", context, rule)
-        if len(values) != len(self.context_names) or not all(name in values for name in self.context_names):
+    def encode_context(self, context: Any, only: Any = None, propose: Any = None, scores: Any = None) -> Context:
+        """Return the context of one user from a mapping by name, with the eligible actions and the proposal."""
+        values = context if type(context) is dict else self._parse_mapping(context)
+        if values.keys() != self._context_keys:
             self._refuse_names(values)
         numbers = np.empty(len(self.context))
         wrong = scale_to_range(self._values_in(values), self.ends, numbers)
         if wrong >= 0:
             self._refuse_value(wrong, values)
         places = [division.encode(values) for division in self.divisions]
-        return Context.from_checked(numbers, places, None if only is None else self.get_action_indices(only))
+        eligible = None if only is None else self.get_action_indices(only)
+        if propose is None and scores is None:
+            return Context.from_checked(numbers, places, eligible)
+        offer = self._offer if eligible is None else self._offer._replace(eligible=eligible)
+        return Context.from_checked(numbers, places, eligible, parse_proposal(propose, scores, offer, self.score_range))
+
+    def _parse_mapping(self, context: Any) -> dict[str, Any]:
+        """Return any other context as a dictionary."""
+        values = {} if context is None and not self.context_names else context
+        if hasattr(values, "to_dict") and getattr(values, "ndim", 0) == 1:  # a row of a data frame
+            values = values.to_dict()
+        if not isinstance(values, Mapping):
+            rule = f"a mapping of {join_names(self.context_names)}"
+            raise InvalidActions.must_be(ErrorCode.WRONG_TYPE, "the context", context, rule)
+        return check_mapping(values, "the context", InvalidActions)
+
+    @cached_property
+    def _context_keys(self) -> frozenset[str]:
+        return frozenset(self.context_names)
 
     def _values_in(self, context: Mapping[str, Any]) -> Floats:
         """Return the numbers of a context, in order: at once where all are plain, else one by one."""
@@ -121,6 +137,11 @@ class ContextEncoder:
                 other=other,
             )
         return index
+
+    @cached_property
+    def _offer(self) -> Offer:
+        """What a proposal may name, if all actions are eligible."""
+        return Offer(self.actions, self.get_action_index, self._indices[self.safe], None)
 
     @cached_property
     def _indices(self) -> dict[str, int]:

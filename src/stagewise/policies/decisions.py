@@ -22,16 +22,20 @@ from stagewise.engine.workspace import (
     STEP,
     STEPS,
     UNCACHED,
+    compute_weighted_mean,
+    fill_dense_probabilities,
     fill_probabilities,
-    get_action,
     get_per_limit,
     get_pessimistic_cost_rows,
     get_pessimistic_costs,
+    get_played_point,
+    get_weights,
 )
 from stagewise.policies.contradictions import build_cause
 from stagewise.policies.rounds import GET_DECISION_VIEWS, NEW, RoundResult
 from stagewise.policies.settings import CAUSES
 from stagewise.problem.actions import ActionSet, FiniteSet, Listed, Rays
+from stagewise.problem.proposal import Proposal
 from stagewise.problem.safe_action import RoundSafeAction
 from stagewise.problem.thresholds import Thresholds
 from stagewise.records.decision import Decision
@@ -58,11 +62,13 @@ HIGHEST_SAMPLED = (
     "sampled from the posterior-sampling mixture (highest sampled reward within the limits, certified regret)"
 )
 HIGHEST_SCORE = "sampled from the posterior-sampling mixture (highest score within the limits, certified regret)"
+PROPOSED_SHARE = "sampled from the proposal, played as far as its pessimistic costs are within the limits"
 OPTIMISTIC = "sampled from the optimistic mixture; the regret of the posterior-sampling mixture is not certified"
 
 PESSIMISTIC_COST, SAFE_COST = as_python(compute_pessimistic_cost), as_python(compute_safe_cost)
-GET_COSTS, GET_ACTION = as_python(get_pessimistic_costs), as_python(get_action)
+GET_COSTS, GET_PLAYED = as_python(get_pessimistic_costs), as_python(get_played_point)
 GET_COST_ROWS, MIXTURE_MEAN = as_python(get_pessimistic_cost_rows), as_python(compute_mixture_mean)
+WEIGHTED_MEAN, GET_WEIGHTS = as_python(compute_weighted_mean), as_python(get_weights)
 GET_PER_LIMIT, TERMS = as_python(get_per_limit), as_python(get_limit_terms)
 PROPOSE_MIXTURE, PROPOSE_RAY, SWAP_CROSSES = as_python(propose_mixture), as_python(propose_ray), as_python(swap_crosses)
 
@@ -144,13 +150,13 @@ def build_ray_decision(
     result: RoundResult, thresholds: Thresholds, round_: int, word: str = "ray", why: str | None = None
 ) -> Decision:
     """Return the decision of a kernel's answer; `why` describes the choice where the rule does not."""
-    code, answer, features, values = result.code, result.answer, result.features, thresholds.values
+    code, answer, values = result.code, result.answer, thresholds.values
     index, cause = (code, None) if code >= 0 else (-1, CAUSES.get(-code))
-    action = copy_action(GET_ACTION(answer, features.shape[1]))
-    costs, reward = thresholds.to_user_units(GET_COSTS(answer, values.size)), answer.item(OPTIMISTIC_REWARD)
-    fields = (action, index, answer.item(STEP), None, reward, costs, values, cause, round_, 0.0)
-    decision = NEW(Decision, fields)
-    decision._table, decision._offered = NEW(RayBasis, (result, thresholds, word, why)), features
+    answer.setflags(False)  # type: ignore[call-arg]  # the decision keeps parts of it; a keyword takes twice as long
+    action, costs = GET_PLAYED(answer, values.size)
+    costs, reward = thresholds.to_user_units(costs), answer.item(OPTIMISTIC_REWARD)
+    decision = NEW(Decision, (action, index, answer.item(STEP), None, reward, costs, values, cause, round_, 0.0))
+    decision._table, decision._offered = NEW(RayBasis, (result, thresholds, word, why)), result.features
     if answer.item(UNCACHED) != 0.0:
         decision._uncached = True
     return decision
@@ -253,6 +259,13 @@ def read_mixture(result: RoundResult) -> BoundedMixture:
     return NEW(BoundedMixture, (odds, answer.item(OPTIMISTIC_REWARD), GET_COSTS(answer, layout.item(LIMITS)), 0.0))
 
 
+def read_dense_mixture(result: RoundResult) -> BoundedMixture:
+    """Return the mixture of a rule that writes the probability of every action."""
+    layout, answer, odds = result.layout, result.answer, np.empty(len(result.features) + 1)
+    fill_dense_probabilities(layout, GET_WEIGHTS(layout, len(result.features), result.scratch), odds)
+    return NEW(BoundedMixture, (odds, answer.item(OPTIMISTIC_REWARD), GET_COSTS(answer, layout.item(LIMITS)), 0.0))
+
+
 def sample_code(probabilities: Floats, lottery: float) -> int:
     """Return the kernel code of the action that a uniform number in (0, 1) samples from a mixture (K + 1,).
 
@@ -280,11 +293,14 @@ def build_mixture_decision(
     names: Sequence[str] | None = None,
     kind: type[Decision] = Decision,
     span: tuple[float, float] = (0.0, 1.0),
+    proposal: Proposal | None = None,
 ) -> Decision:
     """Return the decision of a kernel's answer, for this mixture or for its own.
 
     `span` is the low end and the length of the reward's range, in the user's units.
     """
+    if proposal is not None and not proposal.is_scores:
+        blend, why = read_dense_mixture(result), PROPOSED_SHARE
     played, code, features = read_mixture(result) if blend is None else blend, result.code, result.features
     index, cause = int(code), None
     if code < 0:
@@ -292,8 +308,10 @@ def build_mixture_decision(
     costs, values = thresholds.to_user_units(played.pessimistic_cost), thresholds.values
     reward, gap = span[0] + span[1] * played.optimistic_reward, span[1] * played.solver_gap
     decision = NEW(kind, (action, index, 1.0, played.probabilities, reward, costs, values, cause, round_, gap))
-    decision._table = NEW(MixtureBasis, (result, played, blend is None, thresholds, why, names, span))
-    if features.shape[1]:
+    decision._table = NEW(MixtureBasis, (result, played, blend is None, thresholds, why, names, span, proposal))
+    if proposal is not None:
+        decision._proposal = proposal
+    elif features.shape[1]:
         decision._offered = features
         if result.answer.item(UNCACHED) != 0.0:
             decision._uncached = True
@@ -310,6 +328,7 @@ class MixtureBasis(NamedTuple):
     why: str | None  # how it was chosen, where the layout does not determine it
     names: Sequence[str] | None
     span: tuple[float, float]
+    proposal: Proposal | None = None
 
     def estimates(self) -> Estimates:
         """Return the estimates of the mixture: of each action, by its probability."""
@@ -331,9 +350,7 @@ class MixtureBasis(NamedTuple):
 
     def mean(self, values: Floats) -> float:
         """Return the mean of values (K + 1,) under the mixture."""
-        weights = self.weights
-        some = weights > 0.0
-        return float(weights[some] @ values[some])
+        return WEIGHTED_MEAN(values, self.weights)
 
     def to_units(self, costs: Floats) -> Floats:
         """Return signed costs (m, K + 1) in the user's own units (K + 1, m)."""
@@ -341,7 +358,7 @@ class MixtureBasis(NamedTuple):
 
     def __call__(self) -> Table:
         """Return the leading actions, the safe one, and the mixture with their estimates and bounds."""
-        result, played, _, thresholds, why, names, (low, length) = self
+        result, played, _, thresholds, why, names, (low, length), _ = self
         area, code, safe_index = result.workspace, result.code, int(result.layout[SAFE_INDEX])
         probabilities, optimistic_reward = played.probabilities, low + length * area.rule[OPTIMISTIC_REWARDS]
         pessimistic_cost = self.to_units(GET_COST_ROWS(result.layout, area.rule))
@@ -349,6 +366,7 @@ class MixtureBasis(NamedTuple):
         certified = why is None and bool(int(result.layout[SWITCHES]) & CERTIFIED)
         sample = sample_mixture(result) if certified else None
         drawn = [] if sample is None else [low + length * column for column in sample[:2] if column is not None]
+        proposed = None if self.proposal is None or self.proposal.is_scores else self.proposal.values
         mixed = [i for i in range(len(result.features)) if probabilities[i] > 0.0 and i != safe_index]
         leading = select_leading(optimistic_reward[:-1], result.eligible, code)
         leading = [i for i in leading if i not in mixed and optimistic_reward[i] > -np.inf]
@@ -362,13 +380,17 @@ class MixtureBasis(NamedTuple):
             weight, is_played = float(probabilities[i if i >= 0 else safe_index]), i == code if i >= 0 else code < 0
             estimates: Any = (float(rewards[i]), tuple(means[i]), *(float(column[i]) for column in drawn))
             bounds = float(optimistic_reward[i]), tuple(pessimistic_cost[i])
-            rows.append(Row(label, *bounds, weight, is_played, *estimates))
+            row = Row(label, *bounds, weight, is_played, *estimates)
+            rows.append(
+                row if proposed is None else row._replace(proposed=float(proposed[i if i >= 0 else safe_index]))
+            )
         if sum(each.weight > 0.0 for each in rows) > 1:
             fit, costs = self.estimates(), tuple(thresholds.to_user_units(played.pessimistic_cost).tolist())
             sampled = [] if sample is None else [low + length * self.mean(c) for c in sample[:2] if c is not None]
             estimates = (fit.reward, tuple(fit.costs.tolist()), *sampled)
             bounds, weight = (self.mean(optimistic_reward), costs), float(self.weights.sum())
-            rows.append(Row("mixture", *bounds, weight, False, *estimates))
+            whole = Row("mixture", *bounds, weight, False, *estimates)
+            rows.append(whole if proposed is None else whole._replace(proposed=float(proposed.sum())))
         hidden = max(count_hidden(result, len(shown)) - int(safe_index >= 0), 0)
         how = why or (describe_certificate(sample) if certified else PESSIMISTIC_COSTS)
         return Table(thresholds.names, tuple(thresholds.signs), tuple(thresholds.values), "probability", tuple(rows),

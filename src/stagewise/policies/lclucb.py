@@ -25,10 +25,10 @@ def check_search(policy: Any) -> None:
     check_bool(policy.bounds_solver_gap, "bounds_solver_gap")
 
 
-def choose_point(policy: Any, state: State, actions: Any, draw: RandomKey) -> Decision:
-    """Return the best ray of a list, or the best that is found in a convex set."""
+def search_convex_set(policy: Any, state: State, actions: Any, draw: RandomKey) -> Decision | None:
+    """Return the best ray that is found in a convex set; None: the actions are listed."""
     if not isinstance(actions, ActionSet) or actions.is_list:
-        return LinearPolicy.choose(policy, state, actions, draw)
+        return None
     policy.get_round_safe_action(actions)
     name = type(actions).__name__
     if policy.separate_models and policy.thresholds.values.size > 1:
@@ -82,8 +82,8 @@ class LCLUCB(LinearPolicy):
         super().__post_init__()
         check_search(self)
 
-    def choose(self, state: State, actions: Any, draw: RandomKey) -> Decision:
-        return choose_point(self, state, actions, draw)
+    def choose_in_set(self, state: State, actions: Any, draw: RandomKey) -> Decision | None:
+        return search_convex_set(self, state, actions, draw)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -117,8 +117,8 @@ class ROFUL(LinearPolicy):
         super().__post_init__()
         check_search(self)
 
-    def choose(self, state: State, actions: Any, draw: RandomKey) -> Decision:
-        return choose_point(self, state, actions, draw)
+    def choose_in_set(self, state: State, actions: Any, draw: RandomKey) -> Decision | None:
+        return search_convex_set(self, state, actions, draw)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -164,9 +164,9 @@ class DOSLB(LinearPolicy):
     def get_round_spec(self, actions: Any) -> RoundSpec | None:
         return (self.rounds if actions.between else self.mixed_rounds).spec
 
-    def choose(self, state: State, actions: Any, draw: RandomKey) -> Decision:
+    def choose_in_set(self, state: State, actions: Any, draw: RandomKey) -> Decision | None:
         if not isinstance(actions, ActionSet) or actions.between:
-            return choose_point(self, state, actions, draw)
+            return search_convex_set(self, state, actions, draw)
         listed = self.check_actions(actions.as_list())
         of_round = self.get_round_safe_action(listed)
         arrays = None if of_round is None else self.get_round_arrays(of_round)

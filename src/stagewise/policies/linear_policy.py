@@ -236,12 +236,21 @@ class LinearPolicy(SafePolicy):
         return self.rounds.spec if self.mixes or actions.between else None
 
     def choose(self, state: State, actions: Any, draw: RandomKey) -> Decision:
-        rays = actions if type(actions) is Rays else parse_rays(actions)
+        rays = actions
+        if type(actions) is not Rays:
+            decision = self.choose_in_set(state, actions, draw)
+            if decision is not None:
+                return decision
+            rays = parse_rays(actions)
         of_round = None if rays.fits is self.token else self.check_offered(rays)
         arrays = None if of_round is None else self.get_round_arrays(of_round)
         result = self.rounds.play(state.memory, rays.features, rays.eligible, draw, arrays)
         decision = build_ray_decision(result, self.thresholds, draw.round)
         return attach_round(decision, result, state.memory, self.thresholds, of_round)
+
+    def choose_in_set(self, state: State, actions: Any, draw: RandomKey) -> Decision | None:
+        """Return the decision on a set that is not one of rays; None: its actions are rays, or cannot be played."""
+        return None
 
     def learn_log(self, state: State, actions: Any, values: Sequence[Floats] | Floats) -> State:
         """Learn a log as one batch; per-candidate sets are tightened once, after all rows.

@@ -11,7 +11,7 @@ import numpy as np
 from stagewise.engine.compile import Floats, Ints
 from stagewise.engine.layout import ELSEWHERE
 from stagewise.engine.model import RoundSpec
-from stagewise.policies.rounds import Rounds
+from stagewise.policies.rounds import NEW, Rounds
 from stagewise.problem.checks import (
     LARGEST,
     check_integer_at_least,
@@ -59,7 +59,7 @@ class PlayedAction(NamedTuple):
         """Return the played action of a decision; without a position where its candidates are not cached."""
         if decision._uncached:
             return cls(decision.action)
-        return cls(decision.action, decision.action_index, decision.step_size, decision._safe)
+        return NEW(cls, (decision.action, decision.action_index, decision.step_size, decision._safe))
 
 
 class Policy(Protocol):
@@ -221,7 +221,8 @@ class BasePolicy:
     def learn_in_place(self, state: State, played: PlayedAction, values: Floats) -> State:
         """Learn the reward and the signed costs (1 + m,) of a played action, in place where there is room."""
         arrays = None if played.safe is None else self.get_round_arrays(played.safe)
-        memory = self.rounds.learn(state.memory, *self.locate(played), played.step, values, arrays)
+        features, index = self.locate(played)
+        memory = self.rounds.learn(state.memory, features, index, played.step, values, arrays)
         return state if memory is state.memory else State(memory)
 
     def learn_log(self, state: State, actions: Any, values: Sequence[Floats] | Floats) -> State:

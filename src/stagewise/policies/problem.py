@@ -46,6 +46,8 @@ RESERVED_NAMES = (
     "self",
     "action",
     "only",
+    "propose",
+    "scores",
     "context",
 )  # agents' arguments
 SETTINGS = (  # of the policy
@@ -264,6 +266,11 @@ class Problem(ContextEncoder, StrictSettings):
         """The lows and the lengths (2, 1 + m) of the signals' ranges."""
         signals = self.signals.values()
         return np.array([[s.low for s in signals], [s.high - s.low for s in signals]])
+
+    @cached_property
+    def score_range(self) -> tuple[float, float]:  # type: ignore[override]
+        """The range of scores: that of the reward."""
+        return float(self.reward.low), float(self.reward.high)
 
     @property
     def windows(self) -> dict[str, OutcomeWindow]:

@@ -36,12 +36,18 @@ class RangedThresholds(Thresholds):
 
     bound_name: ClassVar[str] = "low and high"
 
+    @cached_property
+    def _factors(self) -> Floats | None:
+        """What signed costs are multiplied by; None: 1."""
+        factors = self.lengths * self.signs
+        return None if np.all(factors == 1.0) else factors
+
     @property
     def promises(self) -> tuple[str, ...]:
         return self.promised
 
     def to_user_units(self, signed: Floats) -> Floats:
-        return self.lows + self.lengths * (self.signs * signed)
+        return self.lows + (signed if self._factors is None else self._factors * signed)
 
     def to_user_unit(self, constraint: int, signed: float) -> float:
         low, length = float(self.lows[constraint]), float(self.lengths[constraint])
@@ -79,7 +85,7 @@ class ProblemPolicy(ContextCAPS):
         low, length = self.problem.spans[:, 0].tolist()
         return low, length
 
-    @property
+    @cached_property
     def names(self) -> Sequence[str]:  # type: ignore[override]
         return self.problem.actions
 
@@ -95,15 +101,16 @@ class ProblemPolicy(ContextCAPS):
     def without_watch(self) -> "ProblemPolicy":
         return replace(self.problem, settings={**self.problem.settings, "check_assumptions": False}).policy()
 
-    def encode_context(self, context: Any, only: Any) -> Context:
+    def encode_context(self, context: Any, only: Any, propose: Any = None, scores: Any = None) -> Context:
         """Return the context of a user; `only` lists eligible actions by name."""
-        return self.problem.encode_context(context, only)
+        return self.problem.encode_context(context, only, propose, scores)
 
     def choose(self, state: State, actions: Any, draw: RandomKey) -> Decision:
         """Sample an action for a user, whose context is a mapping by name."""
         offered = actions if isinstance(actions, Context) else self.problem.encode_context(actions)
         decision: Any = ContextCAPS.choose(self, state, offered, draw)
-        decision._actions, decision._limits = self.problem.actions, self.display_thresholds
+        decision._actions, decision._limits = self.names, self.display_thresholds
+        decision._safe_name, decision._spans = self.problem.safe, self.problem.spans
         return decision  # type: ignore[no-any-return]
 
     # Outcomes, checked against the declared ranges and scaled to [0, 1].
@@ -161,9 +168,12 @@ def choose_batch(
 ) -> list[BatchDecision | None]:
     """Decide for many users, bitwise equal to one by one; None where the data contradict a declared value."""
     decisions = list[BatchDecision | None]([None] * len(contexts))
-    masks = [context.get_eligible(policy.actions) for context in contexts]
-    for mask in {mask.tobytes(): mask for mask in masks}.values():
-        users = [i for i, one in enumerate(masks) if one.tobytes() == mask.tobytes()]
+    groups: dict[tuple[Any, ...], list[int]] = {}
+    for i, context in enumerate(contexts):
+        kind = None if context.proposal is None else context.proposal.is_scores
+        groups.setdefault((context.get_eligible(policy.actions).tobytes(), kind), []).append(i)
+    for users in groups.values():
+        mask = contexts[users[0]].get_eligible(policy.actions)
         made = decide_eligible(policy, state, [contexts[i] for i in users], mask, [draws[i] for i in users])
         for i, decision in zip(users, made, strict=True):
             decisions[i] = decision
@@ -173,18 +183,26 @@ def choose_batch(
 def decide_eligible(
     policy: ProblemPolicy, state: State, contexts: Sequence[Context], eligible: Flags, draws: Sequence[RandomKey]
 ) -> list[BatchDecision | None]:
-    """Decide for users with the same eligible actions."""
+    """Decide for users with the same eligible actions, all or none with a proposal, or with scores."""
     count, actions, m, memory = len(draws), policy.actions, policy.thresholds.values.size, state.memory
     numbers = np.array([context.features for context in contexts]).reshape(count, policy.context)
     segments = np.array([context.segments for context in contexts]).reshape(count, policy.segments)
     codes, bounds, estimates = np.empty(count, dtype=np.int64), np.empty((count, 1 + m)), np.empty((count, 1 + m))
     odds, keys, done = np.empty((count, actions + 1)), np.array(draws, dtype=np.int64), 0
-    decide_users = build_batch_decider(policy.rounds.spec)
-    needs = policy.rounds.get_resources(memory, policy.width, actions)
+    proposals = [context.proposal.values for context in contexts if context.proposal is not None]
+    rounds, template, per_action = (
+        policy.get_rounds(contexts[0].proposal),
+        policy._template.copy(),
+        np.empty((count, 0)),
+    )
+    if proposals:
+        template, per_action = np.column_stack([template, proposals[0]]), np.array(proposals)
+    decide_users = build_batch_decider(rounds.spec)
+    needs = rounds.get_resources(memory, template.shape[1], actions)
     while done < count:
         rows = slice(done, min(done + get_batch_rows(decide_users), count))
         decide_users(
-            numbers[rows], segments[rows], keys[rows], policy._template.copy(), eligible, policy.layout,
+            numbers[rows], segments[rows], per_action[rows], keys[rows], template, eligible, policy.layout,
             policy.settings, memory, codes[rows], bounds[rows], estimates[rows], odds[rows],
             np.empty(needs.answer), np.empty(needs.scratch),
         )  # fmt: skip

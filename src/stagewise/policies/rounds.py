@@ -23,7 +23,7 @@ from stagewise.engine.memory import (
     start_memory,
     widen_memory,
 )
-from stagewise.engine.model import Model, RoundSpec
+from stagewise.engine.model import Model, RoundSpec, Rule
 from stagewise.engine.round import build_round
 from stagewise.engine.workspace import (
     CENTRE,
@@ -157,6 +157,10 @@ class Rounds:
         self.first_capacity = growth.first if growth else 0
         self._resources: dict[tuple[int, int, int], RoundResources] = {}
 
+    def with_rule(self, rule: Rule) -> "Rounds":
+        """Return rounds of the same models, settings and memory with another rule."""
+        return Rounds(self.spec._replace(rule=rule), self.layout, self.settings, self.growth, self.caches)
+
     def __getstate__(self) -> dict[str, Any]:
         """Return the state of a copy or a pickle, without kernels."""
         return {**vars(self), "_resources": {}}
@@ -187,9 +191,10 @@ class Rounds:
     ) -> RoundResult:
         """Run a round on these candidates (K, d); `arrays` are the layout and settings of a round of its own."""
         layout, settings = arrays or (self.layout, self.settings)
-        needs = self.get_resources(memory, features.shape[1], len(features))
+        (count, dimension), (seed, run, round_) = features.shape, draw
+        needs = self.get_resources(memory, dimension, count)
         answer, scratch = np.empty(needs.answer), np.empty(needs.scratch)
-        code = needs.decide(features, eligible, layout, settings, memory, answer, scratch, *draw)
+        code = needs.decide(features, eligible, layout, settings, memory, answer, scratch, seed, run, round_)
         return NEW(RoundResult, (code, answer, scratch, layout, settings, features, eligible, self.spec.models))
 
     def learn(

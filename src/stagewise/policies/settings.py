@@ -17,6 +17,7 @@ from stagewise.engine.limits import (
     NO_BETTER_ACTION,
     NO_CERTIFIED_ACTION,
     NO_PLAUSIBLE_FUNCTION,
+    PROPOSAL_HELD_BACK,
     SAFE_ACTION_COST_UNCERTAIN,
     SAFE_SHARE_TOO_SMALL,
     SOLVER_FAILED,
@@ -58,6 +59,7 @@ CAUSES = {  # by kernel code; for contradictions see `contradictions`
     SOLVER_FAILED: ReasonDetails(Reason.SOLVER_FAILED),
     HORIZON_EXCEEDED: ReasonDetails(Reason.HORIZON_EXCEEDED),
     SAFE_SHARE_TOO_SMALL: ReasonDetails(Reason.EXPLORATION_WEIGHT_TOO_SMALL),
+    PROPOSAL_HELD_BACK: ReasonDetails(Reason.PROPOSAL_HELD_BACK),
 }
 
 

@@ -20,6 +20,7 @@ from stagewise.problem.checks import (
     copy_read_only,
 )
 from stagewise.problem.errors import ErrorCode, InvalidActions, InvalidProblem
+from stagewise.problem.proposal import Proposal
 from stagewise.problem.signals import check_range
 
 NO_SEGMENTS: Floats = np.empty(0)
@@ -42,12 +43,13 @@ class Context(ActionSet):
         Context(2 features, 1 segment)
     """
 
-    __slots__ = ("chosen", "features", "inside", "segments")
+    __slots__ = ("chosen", "features", "inside", "proposal", "segments")
 
     features: Floats
     segments: Floats
     chosen: Any  # the eligible actions; None: all
     inside: bool  # the numbers were checked to lie in [−1, 1]
+    proposal: Proposal | None  # what the caller proposes for this user
 
     def __init__(self, features: ArrayLike = (), segments: ArrayLike = (), *, allowed: ArrayLike | None = None) -> None:
         values = as_array(features, "the context", InvalidActions)
@@ -56,13 +58,15 @@ class Context(ActionSet):
             rule = "that of one list of numbers"
             raise InvalidActions.must_be(ErrorCode.WRONG_SHAPE, "the shape of the context", numbers.shape, rule)
         self.features, self.segments = copy_read_only(numbers), copy_read_only(check_segments(segments))
-        self.chosen, self.inside = allowed, False
+        self.chosen, self.inside, self.proposal = allowed, False, None
 
     @classmethod
-    def from_checked(cls, features: Floats, segments: list[int], only: list[int] | None) -> "Context":
+    def from_checked(
+        cls, features: Floats, segments: list[int], only: list[int] | None, proposal: Proposal | None = None
+    ) -> "Context":
         """Return a context of checked values."""
         context = cls.__new__(cls)
-        context.features, context.chosen, context.inside = features, only, True
+        context.features, context.chosen, context.inside, context.proposal = features, only, True, proposal
         context.segments = np.array(segments, dtype=np.float64) if segments else NO_SEGMENTS
         return context
 

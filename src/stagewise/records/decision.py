@@ -9,13 +9,15 @@ import numpy.typing as npt
 
 from stagewise.problem.errors import ErrorCode, InvalidOutcome
 from stagewise.problem.formatting import safe_repr
+from stagewise.problem.proposal import Proposal
 from stagewise.problem.safe_action import decode_round_safe_action
 from stagewise.problem.thresholds import NO_THRESHOLDS, Thresholds
 from stagewise.records.explanation import Basis, Estimates, Explanation, format_table
+from stagewise.records.proposal_status import ProposalStatus, summarize_proposal
 from stagewise.records.reason import Reason, ReasonDetails
 
 Floats = npt.NDArray[np.float64]
-DIGITS = 12  # of a round, at least
+DIGITS = 12  # of a round in an id, at least
 
 
 def format_decision_id(mark: str, round_: int) -> str:
@@ -24,7 +26,7 @@ def format_decision_id(mark: str, round_: int) -> str:
     >>> format_decision_id("b1ff4bcb3d84dff8", 12)
     'b1ff4bcb3d84dff8-000000000012'
     """
-    return f"{mark}-{round_:0{DIGITS}d}"
+    return f"{mark}-{round_:012d}"
 
 
 def parse_decision_id(id_: str) -> tuple[str, int] | None:
@@ -34,9 +36,8 @@ def parse_decision_id(id_: str) -> tuple[str, int] | None:
     (('b1ff4bcb3d84dff8', 12), None)
     """
     mark, dash, round_ = id_.rpartition("-")
-    if not dash or not round_.isascii() or not round_.isdecimal() or len(round_) > 18:
-        return None
-    return (mark, int(round_)) if format_decision_id(mark, int(round_)) == id_ else None
+    is_padded = len(round_) == DIGITS or (DIGITS < len(round_) <= 18 and round_[0] != "0")
+    return (mark, int(round_)) if dash and is_padded and round_.isascii() and round_.isdecimal() else None
 
 
 def format_estimate(value: float | None) -> str:
@@ -115,6 +116,7 @@ class Decision(DecisionFields):
     _safe: Any = None  # the safe action of the round, where the round has its own
     _by: str = ""  # the prefix of the id: who decided
     _new_candidates: Floats | None = None  # candidates that the learner has not cached
+    _proposal: Proposal | None = None  # what the caller proposed
 
     @property
     def action_name(self) -> str:
@@ -146,6 +148,7 @@ class Decision(DecisionFields):
         fields = dict(zip(self._fields, self, strict=True))
         other = type(self)(**{**fields, **changes})._with(self._table, self._offered, self._uncached)
         other._safe, other._round_result, other._saved_estimates = self._safe, self._round_result, self._saved_estimates
+        other._proposal = self._proposal
         return other._with_mark(self._by, self._new_candidates)
 
     def _with_mark(self, mark: str, new_candidates: Floats | None = None) -> "Decision":
@@ -294,6 +297,9 @@ class ProblemDecision(Decision):
 
     _actions: Sequence[str] = ()
     _limits: Thresholds = NO_THRESHOLDS  # in the user's units
+    _safe_name: str = ""
+    _spans: Floats | None = None  # (2, 1 + m) lows and lengths of the signals' ranges
+    _saved_proposal: ProposalStatus | None = None  # what became of the proposal, of a decision that was read
 
     @classmethod
     def of(cls, decision: Decision, actions: Sequence[str], limits: Thresholds) -> "ProblemDecision":
@@ -315,7 +321,10 @@ class ProblemDecision(Decision):
         }
         decision = Decision._read({**content, **arrays})
         thresholds = Thresholds(tuple(limits), signs, values, None, np.full(values.size, np.nan))
-        return cls.of(decision, tuple(probabilities), thresholds)
+        self = cls.of(decision, tuple(probabilities), thresholds)
+        if content.get("proposal") is not None:
+            self._saved_proposal = ProposalStatus.from_dict(content["proposal"])
+        return self
 
     @property
     def action_name(self) -> str:
@@ -344,13 +353,48 @@ class ProblemDecision(Decision):
         estimates = self._estimates()
         return None if estimates is None else dict(zip(self._limits.names, estimates.costs.tolist(), strict=True))
 
+    @property
+    def proposal(self) -> ProposalStatus | None:
+        """What became of the caller's proposal or scores; None: the problem's own policy decided.
+
+        Example:
+            >>> import stagewise as sw
+            >>> signals = {"reward": sw.Reward("click"), "limits": {"opt_out": sw.Limit(0.02, safe=0.0)}}
+            >>> agent = sw.Agent(sw.Problem(actions=["nothing", "offer"], safe="nothing", **signals))
+            >>> status = agent.decide(propose="offer").proposal
+            >>> round(status.overlap, 6), status.binding
+            (0.02, ('opt_out',))
+        """
+        if self._proposal is None or self._spans is None:
+            return self._saved_proposal
+        (values, is_scores), (low, length) = self._proposal, self._spans[:, 0]
+        shown = low + length * values if is_scores else values
+        proposed = {name: x for name, x in zip(self._actions, shown.tolist(), strict=True) if is_scores or x > 0.0}
+        costs, lengths = self.pessimistic_cost.tolist(), self._spans[1, 1:].tolist()
+        return summarize_proposal(
+            proposed, is_scores, self.probabilities, self._safe_name, self._limits, costs, lengths
+        )  # fmt: skip
+
+    def explain(self) -> Explanation:
+        """Return the explanation; where the caller proposed something, its last line says what became of it."""
+        explanation, status = super().explain(), self.proposal
+        return explanation if status is None else Explanation.of(f"{explanation}\n{status}", explanation._table)
+
     def _asdict(self) -> dict[str, Any]:
         """Return the fields by name, probabilities as the attribute has them."""
         return {**super()._asdict(), "probabilities": self.probabilities}
 
     def _replace(self, **changes: Any) -> "ProblemDecision":
         """Return a changed copy."""
-        return ProblemDecision.of(super()._replace(**changes), self._actions, self._limits)
+        other = ProblemDecision.of(super()._replace(**changes), self._actions, self._limits)
+        return other._with_problem(self._safe_name, self._spans, self._saved_proposal)
+
+    def _with_problem(
+        self, safe: str, spans: Floats | None, proposal: ProposalStatus | None = None
+    ) -> "ProblemDecision":
+        """Return this decision with what its proposal's status needs of the problem."""
+        self._safe_name, self._spans, self._saved_proposal = safe, spans, proposal
+        return self
 
     def to_dict(self) -> dict[str, Any]:
         """Return the decision as values that JSON can hold, with names."""
@@ -359,13 +403,14 @@ class ProblemDecision(Decision):
             name: {**{key: to_json_value(value) for key, value in limit._asdict().items()}, "at_most": sign > 0.0}
             for (name, limit), sign in zip(self.limits.items(), signs, strict=True)
         }
-        costs = self.estimated_cost
+        costs, status = self.estimated_cost, self.proposal
         return {
             **super().to_dict(),
             "action_name": self.action_name,
             "probabilities": self.probabilities,
             "estimated_cost": None if costs is None else {name: to_json_value(cost) for name, cost in costs.items()},
             "limits": limits,
+            **({} if status is None else {"proposal": status.to_dict()}),
         }
 
     def __repr__(self) -> str:
@@ -377,6 +422,7 @@ class ProblemDecision(Decision):
             for (name, limit), sign in zip(self.limits.items(), self._limits.signs, strict=True)
         ]
         reason = "" if self.reason is None else f", reason={str(self.reason)!r}"
+        reason += "" if self.proposal is None else f", {self.proposal}"
         reward = f"reward {format_estimate(self.estimated_reward)} (optimistic {self.optimistic_reward:.4g})"
         return (
             f"<{self.action_name!r} in round {self.round}, drawn from {mixture}, {reward}, {', '.join(limits)}{reason}"

@@ -31,6 +31,7 @@ class Row(NamedTuple):
     cost_estimates: tuple[float | None, ...] = ()
     sampled: float | None = None  # the reward that was sampled from the posterior
     score: float | None = None  # what the sampled mixture maximises, where it is not the sampled reward
+    proposed: float | None = None  # the probability that the caller proposed
 
 
 class Table(NamedTuple):
@@ -62,7 +63,13 @@ class Table(NamedTuple):
         """The groups of columns: a title and the names of the columns."""
         reward = [name for name in ("sampled", "score") if any(getattr(row, name) is not None for row in self.rows)]
         limits = [(limit, ["estimate", "pessimistic"]) for limit in self.limits]
-        return [("reward", ["estimate", *reward, "optimistic"]), *limits, ("", [self.weight_name])]
+        weights = ["proposed"] * self.shows_proposal + [self.weight_name]
+        return [("reward", ["estimate", *reward, "optimistic"]), *limits, ("", weights)]
+
+    @property
+    def shows_proposal(self) -> bool:
+        """Whether the rows have proposed probabilities."""
+        return any(row.proposed is not None for row in self.rows)
 
     def cells(self, row: Row) -> list[str]:
         """Return the cells of a row."""
@@ -74,7 +81,8 @@ class Table(NamedTuple):
         }
         reward = [values[name] for name in self.columns[0][1]]
         costs = zip(row.cost_estimates or (None,) * len(row.pessimistic_cost), row.pessimistic_cost, strict=True)
-        numbers = [*reward, *(value for pair in costs for value in pair), row.weight]
+        weights = [row.proposed] * self.shows_proposal + [row.weight]
+        numbers = [*reward, *(value for pair in costs for value in pair), *weights]
         return [ABSENT if number is None else f"{number:z.4f}" for number in numbers]
 
 

@@ -1,0 +1,102 @@
+"""What a caller proposes for one user: a distribution over the actions, or a score for every action."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from stagewise.problem.checks import Floats, check_mapping, check_number
+from stagewise.problem.errors import ErrorCode, InvalidActions
+from stagewise.problem.formatting import join_names, safe_repr
+
+SUM_TOLERANCE = 1e-9  # by which weights may exceed 1
+GetIndex = Callable[[Any], int]
+
+
+class Proposal(NamedTuple):
+    """A proposal, as rules read it."""
+
+    values: Floats
+    """(K,) probabilities that sum to 1, or scores scaled to [0, 1]."""
+    is_scores: bool
+
+
+class Offer(NamedTuple):
+    """The actions that a proposal may name."""
+
+    names: Sequence[str]
+    get_index: GetIndex
+    safe_index: int
+    eligible: Sequence[int] | None
+    """The indices of the eligible actions; None: all."""
+
+    def is_eligible(self, index: int) -> bool:
+        """Return whether an action may be proposed; the safe one always may."""
+        return self.eligible is None or index == self.safe_index or index in self.eligible
+
+
+def parse_proposal(propose: Any, scores: Any, offer: Offer, score_range: tuple[float, float]) -> Proposal | None:
+    """Return what a call proposes; None: nothing."""
+    if propose is not None and scores is not None:
+        remedy = "give one of them: propose= plays as much of a proposal as is safe, scores= chooses the safe mixture"
+        raise InvalidActions.conflict("propose", propose, f"scores is {safe_repr(scores)}", remedy)
+    if propose is not None:
+        return Proposal(parse_weights(propose, offer), False)
+    return None if scores is None else Proposal(parse_scores(scores, offer, score_range), True)
+
+
+def parse_weights(propose: Any, offer: Offer) -> Floats:
+    """Return the probabilities (K,) of a proposal: an action, or weights by action with the rest for the safe one."""
+    weights = [0.0] * len(offer.names)
+    if isinstance(propose, str):
+        weights[check_eligible(offer, propose, offer.get_index(propose))] = 1.0
+        return np.array(weights)
+    if not isinstance(propose, Mapping):
+        rule = "an action, or a mapping from actions to probabilities"
+        raise InvalidActions.must_be(ErrorCode.WRONG_TYPE, "propose", propose, rule)
+    for name, value in check_mapping(propose, "propose", InvalidActions).items():
+        index = offer.get_index(name)
+        weight = value if type(value) is float else check_number(value, f"the weight of {name!r}", InvalidActions)
+        if not 0.0 <= weight <= 1.0 + SUM_TOLERANCE:
+            rule = "a probability, from 0 to 1"
+            raise InvalidActions.must_be(ErrorCode.INVALID_PROBABILITY, f"the weight of {name!r}", weight, rule)
+        weights[index if weight == 0.0 else check_eligible(offer, name, index)] = weight
+    total = math.fsum(weights)
+    if not 0.0 < total <= 1.0 + SUM_TOLERANCE:
+        rule = "above 0 and at most 1; what is missing to 1 is the safe action's"
+        raise InvalidActions.must_be(ErrorCode.INVALID_PROBABILITY, "the sum of the proposed weights", total, rule)
+    if total > 1.0:
+        return np.array(weights) / total
+    weights[offer.safe_index] += 1.0 - total
+    return np.array(weights)
+
+
+def check_eligible(offer: Offer, name: Any, index: int) -> int:
+    """Return the index of a proposed action, or raise where it is not offered in this call."""
+    if not offer.is_eligible(index):
+        names = join_names([offer.names[i] for i in offer.eligible or ()])
+        text = f"propose has {safe_repr(name)}, which is not among the actions of this call, {names}"
+        raise InvalidActions(ErrorCode.UNKNOWN_ACTION, text)
+    return index
+
+
+def parse_scores(scores: Any, offer: Offer, score_range: tuple[float, float]) -> Floats:
+    """Return the scores (K,), scaled to [0, 1]; without a score of its own, the safe action has the lowest."""
+    (low, high), values = score_range, np.full(len(offer.names), np.nan)
+    if not isinstance(scores, Mapping):
+        raise InvalidActions.must_be(ErrorCode.WRONG_TYPE, "scores", scores, "a mapping from actions to scores")
+    for name, value in check_mapping(scores, "scores", InvalidActions).items():
+        index, score = offer.get_index(name), check_number(value, f"the score of {name!r}", InvalidActions)
+        if not low <= score <= high:
+            rule = f"in the range of the reward, [{low:g}, {high:g}]"
+            raise InvalidActions.must_be(ErrorCode.OUT_OF_RANGE, f"the score of {name!r}", score, rule)
+        values[index] = (score - low) / (high - low)
+    if np.isnan(values[offer.safe_index]):
+        values[offer.safe_index] = 0.0
+    absent = [offer.names[i] for i in np.flatnonzero(np.isnan(values)).tolist() if offer.is_eligible(i)]
+    if absent:
+        text = f"scores lacks {join_names(absent)}; every action of the call needs a score (only= leaves actions out)"
+        raise InvalidActions(ErrorCode.MISSING_VALUE, text)
+    values[np.isnan(values)] = 0.0
+    return values

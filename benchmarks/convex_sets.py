@@ -19,10 +19,10 @@ import numpy as np
 import stagewise as sw
 from stagewise.simulation.oracle import build_oracle
 from stagewise_reproduction.instances import at_zero
-from stagewise_reproduction.paper.figure_2.plan import NOISE, draw_instance
+from stagewise_reproduction.paper.figure_2.plan import draw_instance
 
 POLICIES = {"LC-LUCB": sw.LCLUCB, "ROFUL": sw.ROFUL}
-SEED = 0
+SEED, NOISE = 0, 0.1
 
 
 class Played(NamedTuple):
@@ -36,7 +36,7 @@ class Played(NamedTuple):
 
 def truth(d: int, run: int) -> tuple[np.ndarray, float]:
     """Return the parameters (2, d) and the threshold of an instance."""
-    world, threshold = draw_instance(d, run)
+    world, threshold = draw_instance(d, run, NOISE)
     return world.parameters, threshold
 
 

@@ -19,9 +19,9 @@ from numba import cuda as target
 
 from gpu import CASES
 from stagewise.simulation.compiled_run import build_inputs
-from stagewise.simulation.gpu.play_batches import empty
 from stagewise.simulation.gpu.registers import Call, build_call
 from stagewise.simulation.oracle import build_oracle
+from stagewise.simulation.run import empty_trace
 
 KINDS = {
     "float64": r"D(FMA|MUL|ADD)\b",
@@ -51,7 +51,7 @@ def tool(name: str) -> str:
 def instructions(call: Call, costs: int) -> tuple[Counter[str], int]:
     """Return how often each machine instruction stands in a loop, and the registers of a thread."""
     batch = (np.arange(4), np.arange(8), np.int64(0), np.int64(10))
-    arguments = (*call.arguments, *batch, *empty(8, 4, costs))
+    arguments = (*call.arguments, *batch, *empty_trace(batch[0], costs, runs=(8,))[1:])
     kinds = tuple(numba.typeof(np.array(a) if isinstance(a, np.ndarray) else a) for a in arguments)
     text, _ = target.compile_ptx(call.play.py_func, kinds, cc=(9, 0))
     most = call.play.targetoptions.get("max_registers") or 255

@@ -70,7 +70,7 @@ def loop(left_out: str) -> Callable[..., None]:
                 update_root(learned, rows, image, True, gain, pulls)
                 continue
             if bounds_call:
-                see(features, True, (part,), layout, settings, memory, bounds, work)
+                see(features, True, ((part,),), layout, settings, memory, bounds, work)
             if pick:
                 ray = choose_ray(layout, settings, bounds, eligible, 0, rule, per_limit, answer)
             if act:
@@ -81,7 +81,9 @@ def loop(left_out: str) -> Callable[..., None]:
             if keep:
                 record_round(trace, t, world.best, means, world.thresholds)
             if learn:
-                learn_at((part,), action, ray, max(ray, 0), answer[STEP], True, values, layout, settings, memory, work)
+                learn_at(
+                    ((part,),), action, ray, max(ray, 0), answer[STEP], True, values, layout, settings, memory, work
+                )
 
     return play
 

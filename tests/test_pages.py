@@ -17,6 +17,7 @@ PAGES = [
     "decide-in-several-processes",
     "declare-the-safe-cost",
     "evaluate",
+    "guard-your-model",
     "how-many-groups",
     "late-outcomes",
     "play-a-point-of-a-convex-set",

@@ -133,6 +133,7 @@ QUESTIONS = {
 }
 # Other questions of the index.
 MORE_QUESTIONS = {
+    "Can my own model decide, under limits?": ("how-to/guard-your-model.md", ["propose=", "scores="]),
     "How do I start from a log?": ("how-to/bring-a-log.md", ["learn_frame"]),
     "What if outcomes come late, or never?": ("how-to/late-outcomes.md", ["OutcomeWindow"]),
     "Who is the limit promised to?": ("explanation/who-is-the-limit-promised-to.md", ["average"]),

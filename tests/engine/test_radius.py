@@ -12,9 +12,19 @@ from tests.engine.textbook import build_model, unit_rows
 
 from stagewise import LCLUCB, ErrorCode, InvalidProblem, SafeAction
 from stagewise.engine.compile import Floats, kernel
-from stagewise.engine.layout import ELSEWHERE, ModelBlock
+from stagewise.engine.layout import ELSEWHERE
 from stagewise.engine.random import ACTIONS, OUTCOME, normal
-from stagewise.models.regression import JOINT, LOG_DET, LOGDET, OBSERVATIONS, PAPER, RADII, learn_ridge, radius
+from stagewise.models.regression import (
+    JOINT,
+    LOG_DET,
+    LOGDET,
+    OBSERVATIONS,
+    PAPER,
+    RADII,
+    Regression,
+    learn_ridge,
+    radius,
+)
 
 RUNS = 2000
 ROUNDS = 300
@@ -38,7 +48,7 @@ def tempting_action(fit: Floats, seed: int, run: int, round_: int, trial: Floats
 
 @kernel
 def leaves(
-    part: ModelBlock, config: Floats, memory: Floats, kind: int, declared: float, confidence: float, truth: Floats,
+    part: Regression, config: Floats, memory: Floats, kind: int, declared: float, confidence: float, truth: Floats,
     noise: float, rounds: int, run: int, gram: Floats, room: Floats, value: Floats, work: Floats,
 ) -> bool:  # fmt: skip
     """Say whether ‖θ* − θ̂‖_V is ever above β in a run, with S = λ = L = 1."""

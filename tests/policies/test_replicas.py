@@ -1,4 +1,4 @@
-"""One learner, many deciders: ids, streams of random numbers, snapshots, adoption, and restarts."""
+"""One learner, many deciders: ids, streams of random numbers, snapshots, registration, and restarts."""
 
 import copy
 import json
@@ -339,10 +339,10 @@ def test_threads_may_share_a_replica() -> None:
     assert len(set(ids)) == 400
 
 
-# Adoption.
+# Registration.
 
 
-def test_the_learners_own_decisions_and_adopted_ones_are_in_one_order() -> None:
+def test_the_learners_own_decisions_and_registered_ones_are_in_one_order() -> None:
     agent = Agent(ONE, seed=3)
     replica = Replica(agent.snapshot(), name="a")
     one, other = agent.decide(np.eye(2)), replica.decide(np.eye(2))
@@ -357,7 +357,7 @@ def test_the_learners_own_decisions_and_adopted_ones_are_in_one_order() -> None:
     assert (agent.buffered_count, agent.pending_count) == (0, 0)
 
 
-def test_an_id_of_ones_own_that_a_crash_lost_does_not_answer_what_was_adopted_in_its_place(tmp_path: Path) -> None:
+def test_an_id_of_ones_own_that_a_crash_lost_does_not_answer_what_was_registered_in_its_place(tmp_path: Path) -> None:
     agent = Agent(ONE, seed=3)
     agent.save(tmp_path / "agent.json")
     lost = agent.decide(np.eye(2))
@@ -379,7 +379,7 @@ def test_what_waits_is_told_by_the_replicas_ids() -> None:
     assert agent.pending_summary()["cost"].oldest == decision.id
 
 
-def test_outcomes_of_a_decision_that_was_not_adopted_are_refused() -> None:
+def test_outcomes_of_a_decision_that_was_not_registered_are_refused() -> None:
     agent = Agent(ONE)
     decision = Replica(agent.snapshot(), name="a").decide(np.eye(2))
     before = remembered(agent)
@@ -389,7 +389,7 @@ def test_outcomes_of_a_decision_that_was_not_adopted_are_refused() -> None:
     assert remembered(agent) == before
 
 
-def test_a_decision_is_adopted_once_and_answered_once() -> None:
+def test_a_decision_is_registered_once_and_answered_once() -> None:
     agent = Agent(ONE)
     replica = Replica(agent.snapshot(), name="a")
     made = [replica.decide(np.eye(2)) for _ in range(300)]
@@ -407,7 +407,7 @@ def test_a_decision_is_adopted_once_and_answered_once() -> None:
     assert len(pickle.dumps(agent)) < len(pickle.dumps(Agent(ONE))) + 10_000, "what is answered is let go"
 
 
-def test_decisions_may_be_adopted_in_any_order_and_some_never() -> None:
+def test_decisions_may_be_registered_in_any_order_and_some_never() -> None:
     agent = Agent(ONE)
     replica = Replica(agent.snapshot(), name="a")
     made = [replica.decide(np.eye(2)) for _ in range(12)]
@@ -449,7 +449,7 @@ BAD: dict[str, Any] = {
 
 
 @pytest.mark.parametrize(("change", "kind", "part"), BAD.values(), ids=BAD)
-def test_a_decision_that_cannot_be_is_not_adopted(change: Any, kind: Any, part: str) -> None:
+def test_a_decision_that_cannot_be_is_not_registered(change: Any, kind: Any, part: str) -> None:
     agent = Agent(ONE, seed=2)
     told = through(Replica(agent.snapshot(), name="a").decide(np.eye(2)))
     if "offered" not in told:
@@ -461,13 +461,13 @@ def test_a_decision_that_cannot_be_is_not_adopted(change: Any, kind: Any, part: 
     agent.register_decision(told)
 
 
-def test_a_policy_of_three_verbs_adopts_nothing() -> None:
+def test_a_policy_of_three_verbs_registers_nothing() -> None:
     decision = Replica(Agent(ONE).snapshot(), name="a").decide(np.eye(2))
     with refused(InvalidProblem, ErrorCode.UNSUPPORTED):
         Agent(ThreeVerbs()).register_decision(decision)
 
 
-def test_an_adopted_decision_is_as_old_as_its_adoption() -> None:
+def test_a_registered_decision_is_as_old_as_its_registration() -> None:
     agent = Agent(PULLS, seed=2, windows={"cost": OutcomeWindow("1h", missing=0.0)})
     replica = Replica(agent.snapshot(), name="a")
     decision = replica.decide(Arms(3))
@@ -514,7 +514,7 @@ def test_a_learner_that_is_killed_goes_on_from_its_file_and_the_log(policy: Any,
         assert (again.pending_count, again.buffered_count) == (0, 0)
 
 
-def test_a_copy_adopts_by_itself() -> None:
+def test_a_copy_registers_by_itself() -> None:
     agent = Agent(ONE, seed=2)
     decision = Replica(agent.snapshot(), name="a").decide(np.eye(2))
     other = copy.deepcopy(agent)

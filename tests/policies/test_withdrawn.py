@@ -76,7 +76,7 @@ def test_reports_count_what_was_carried_out(tmp_path: Path) -> None:
     assert sw.Agent.load(tmp_path / "agent.json").report().cancelled == 10
 
 
-def test_adopted_decisions_are_withdrawn_by_their_ids() -> None:
+def test_registered_decisions_are_cancelled_by_their_ids() -> None:
     agent = sw.Agent(problem(None), seed=1)
     made = sw.Replica(agent.snapshot(), name="pod").decide()
     agent.register_decision(made)

@@ -57,7 +57,7 @@ class Apart:
 
 
 class Replicas:
-    """Two deciders; the learner adopts a decision before its cost exists, or (the control) when it is known."""
+    """Two deciders; the learner registers a decision before its cost exists, or (the control) when it is known."""
 
     def __init__(self, policy: Any, run: int, early: bool = True) -> None:
         self.agent, self.early, self.made = Agent(policy, seed=run), early, []
@@ -107,13 +107,13 @@ def test_costs_learned_apart_by_arrival_violate(runs: int, rounds: int) -> None:
 
 
 @sizes
-def test_replicas_whose_decisions_are_adopted_before_their_outcomes_exist_are_safe(runs: int, rounds: int) -> None:
+def test_replicas_whose_decisions_are_registered_before_their_outcomes_exist_are_safe(runs: int, rounds: int) -> None:
     count = counted(rays(), Replicas, runs, rounds)
     assert count <= allowed(runs, DELTA)
 
 
 @sizes
-def test_replicas_whose_decisions_are_adopted_once_their_outcomes_are_known_are_not(runs: int, rounds: int) -> None:
+def test_replicas_whose_decisions_are_registered_once_their_outcomes_are_known_are_not(runs: int, rounds: int) -> None:
     count = counted(rays(), Replicas, runs, rounds, early=False)
     assert count > allowed(runs, DELTA)
 

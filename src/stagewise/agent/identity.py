@@ -170,7 +170,7 @@ class Identity:
             id=safe_repr(id_),
             why="its outcome was given already, and once is all it counts, or it was forgotten"
             if self._is_registered(id_)
-            else "this agent did not make it, and has not adopted it; decisions are adopted before they are answered",
+            else "this agent did not make it, and has not registered it; register a decision before its outcome exists",
         )
 
     def _is_registered(self, id_: str) -> bool:

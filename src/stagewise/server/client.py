@@ -63,11 +63,15 @@ class DecisionRequest(NamedTuple):
         context: Every number and segment that the problem declares, by name.
         only: The available actions; None: all.
         decision_id: Your id; None: the client creates one.
+        propose: An action, or probabilities by action; None: the problem's policy decides.
+        scores: A score for every action; None: the problem's policy decides.
     """
 
     context: Mapping[str, Any] = {}
     only: Sequence[str] | None = None
     decision_id: str | None = None
+    propose: str | Mapping[str, float] | None = None
+    scores: Mapping[str, float] | None = None
 
 
 class DecisionResponse(NamedTuple):
@@ -85,6 +89,7 @@ class DecisionResponse(NamedTuple):
         estimated_reward: The estimated mean reward.
         logged: False: the action is the safe one, and outcomes are not accepted.
         reason: Why the safe action is served, as a code of `stagewise.Reason`; None if there is no special reason.
+        proposal: What became of `propose` or `scores`: `overlap`, `held_back` and `binding`; None if there was neither.
     """
 
     decision_id: str
@@ -98,6 +103,7 @@ class DecisionResponse(NamedTuple):
     estimated_reward: float | None = None
     logged: bool = True
     reason: str | None = None
+    proposal: Mapping[str, Any] | None = None
 
 
 class ErrorResponse(NamedTuple):
@@ -195,6 +201,9 @@ class Client:
         context: Mapping[str, Any] | None = None,
         only: Sequence[str] | None = None,
         decision_id: str | None = None,
+        *,
+        propose: str | Mapping[str, float] | None = None,
+        scores: Mapping[str, float] | None = None,
     ) -> DecisionResponse:
         """Return the action for one user.
 
@@ -202,6 +211,8 @@ class Client:
             context: Every number and segment that the problem declares, by name.
             only: The available actions; None: all.
             decision_id: Your id. The same id with the same arguments gets the same decision.
+            propose: An action, or probabilities by action; as much of it is played as the limits allow.
+            scores: A score for every action; the safe mixture with the highest score is played.
 
         Returns:
             The server's decision, or the safe action with `logged=False`.
@@ -214,7 +225,7 @@ class Client:
             ...     client.decide({"age": 34}, only=["digest"]).action
             'nothing'
         """
-        request = build_request(DecisionRequest(context or {}, only, decision_id))
+        request = build_request(DecisionRequest(context or {}, only, decision_id, propose, scores))
         answer = self._send("/decisions", request)
         return self._read_decision(request, answer, answer.content if answer.status == 200 else None)
 
@@ -224,7 +235,7 @@ class Client:
         """Return the actions for many users, in requests of up to 1000 items.
 
         Args:
-            requests: For each user a context, or `DecisionRequest(context, only, decision_id)`.
+            requests: For each user a context, or `DecisionRequest(context, only, decision_id, propose, scores)`.
 
         Returns:
             For each user a decision, or an error if the server rejected that item.
@@ -582,7 +593,12 @@ def build_request(request: DecisionRequest) -> dict[str, Any]:
     if not isinstance(request.context, Mapping):
         raise StagewiseError.must_be(ErrorCode.WRONG_TYPE, "the context", request.context, "a mapping by name")
     body: dict[str, Any] = {"context": dict(request.context), "decision_id": request.decision_id or new_id()}
-    return body if request.only is None else {**body, "only": list(request.only)}
+    if request.only is not None:
+        body["only"] = list(request.only)
+    for name, given in (("propose", request.propose), ("scores", request.scores)):
+        if given is not None:
+            body[name] = dict(given) if isinstance(given, Mapping) else given
+    return body
 
 
 def split_batches(items: Sequence[Any]) -> Iterator[list[Any]]:

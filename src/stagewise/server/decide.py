@@ -6,6 +6,7 @@ experiment's secret key and the decision's id: a retry never samples again, and 
 
 import hmac
 import logging
+import math
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from struct import Struct
@@ -21,11 +22,12 @@ from stagewise.policies.problem_policy import BatchDecision, choose_batch
 from stagewise.problem.context import Context
 from stagewise.problem.errors import ErrorCode, InvalidActions
 from stagewise.problem.formatting import join_names
+from stagewise.records.proposal_status import ProposalStatus, summarize_proposal
 from stagewise.records.random_key import RandomKey
 from stagewise.records.reason import Reason, ReasonDetails
 from stagewise.server.controls import Controls, is_in_canary
 from stagewise.server.event_log import Event
-from stagewise.server.messages import DecisionRequest, DecisionResponse, LimitStatus
+from stagewise.server.messages import DecisionRequest, DecisionResponse, LimitStatus, ProposalResult
 
 log = logging.getLogger("stagewise.server")
 
@@ -59,6 +61,7 @@ class PolicyChoice(msgspec.Struct):
     estimated_reward: float | None = None
     limits: dict[str, LimitStatus] = {}
     probabilities: dict[str, float] = {}
+    proposal: ProposalResult | msgspec.UnsetType = msgspec.UNSET
     reason: str | None = None
 
 
@@ -78,6 +81,7 @@ class DecisionRecord(msgspec.Struct):
     probabilities: dict[str, float] = {}
     problem: int = 0
     """The version of the problem."""
+    proposal: ProposalResult | msgspec.UnsetType = msgspec.UNSET
     reason: str | None = None
     request: dict[str, Any] = {}
     snapshot: int = 0
@@ -98,7 +102,7 @@ class DecisionRecord(msgspec.Struct):
         message = None if self.reason is None else ReasonDetails(Reason(self.reason), self.details).message
         return DecisionResponse(
             id_, self.action, self.probabilities, self.mode, self.problem, self.snapshot, self.limits, self.reason,
-            message, self.estimated_reward, logged,
+            message, self.estimated_reward, logged, self.proposal,
         )  # fmt: skip
 
 
@@ -114,12 +118,14 @@ def decide(
 ) -> list[DecisionRecord | InvalidActions]:
     """Decide for requests with their ids, each as if it were alone; an invalid request gets its error."""
     records, causes, asked = list[Any]([None] * len(requests)), dict[int, ReasonDetails](), dict[int, Context]()
+    contexts = dict[int, Context]()
     for i, (id_, request) in enumerate(requests):
         try:
             context = encode_context(snapshot, request)
         except InvalidActions as error:
             records[i] = error
             continue
+        contexts[i] = context
         cause = get_override_cause(controls, everywhere, id_)
         if cause is None and not snapshot.read:
             cause = ReasonDetails(Reason.SERVER_NOT_READY)
@@ -139,12 +145,13 @@ def decide(
             if i in causes:
                 records[i].choice = PolicyChoice(
                     record.action, record.details, record.estimated_reward, record.limits, record.probabilities,
-                    record.reason,
+                    build_proposal_result(snapshot, record, asked[i]), record.reason,
                 )  # fmt: skip
             else:
                 records[i] = record
-    for record, (_, request) in zip(records, requests, strict=True):
+    for i, (record, (_, request)) in enumerate(zip(records, requests, strict=True)):
         if isinstance(record, DecisionRecord):
+            record.proposal = build_proposal_result(snapshot, record, contexts[i])
             record.control, record.problem, record.snapshot = (
                 (controls.row, everywhere.row),
                 snapshot.version,
@@ -156,6 +163,10 @@ def decide(
                 record.request["only"] = request.only
             if request.deferred:
                 record.request["deferred"] = True
+            if request.propose is not None:
+                record.request["propose"] = request.propose
+            if request.scores is not None:
+                record.request["scores"] = request.scores
     return records
 
 
@@ -173,7 +184,7 @@ def encode_context(snapshot: PolicySnapshot, request: DecisionRequest) -> Contex
                 allowed=join_names(allowed),
             )
         only = allowed if only is None else only
-    return snapshot.problem.encode_context(request.context, only)
+    return snapshot.problem.encode_context(request.context, only, request.propose, request.scores)
 
 
 def get_override_cause(controls: Controls, everywhere: Controls, id_: str) -> ReasonDetails | None:
@@ -234,6 +245,22 @@ def build_safe_record(snapshot: PolicySnapshot, cause: ReasonDetails) -> Decisio
     )  # fmt: skip
 
 
+def build_proposal_result(
+    snapshot: PolicySnapshot, record: DecisionRecord, context: Context
+) -> ProposalResult | msgspec.UnsetType:
+    """Return what became of the proposal of a request, by the probabilities of its record."""
+    if context.proposal is None:
+        return msgspec.UNSET
+    problem, limits = snapshot.problem, list(record.limits.values())
+    status = summarize_proposal(
+        dict(zip(problem.actions, context.proposal.values.tolist(), strict=True)), context.proposal.is_scores,
+        record.probabilities, problem.safe, snapshot.policy.display_thresholds,
+        [math.inf if limit.pessimistic_cost is None else limit.pessimistic_cost for limit in limits],
+        problem.spans[1, 1:].tolist(),
+    )  # fmt: skip
+    return ProposalResult(list(status.binding), dict(status.held_back), status.overlap)
+
+
 def compute_draw(key: bytes, id_: str) -> RandomKey:
     """Return the seed of a decision's random numbers."""
     seed, run, round_ = UNPACK_DRAW(hmac.new(key, id_.encode(), "sha256").digest())
@@ -259,7 +286,12 @@ def describe_decision(problem: Problem, event: Event, learned: str = "") -> list
     if choice is not None:
         lines.append(f"The policy would have sampled {choice.action!r} from {mixture}.")
     elif chance < 1.0:
-        lines.append(f"It was sampled from {mixture}, the best mixture under every limit.")
+        is_proposal = "propose" in record.request
+        kind = "what the limits allow of the proposal" if is_proposal else "the best mixture under every limit"
+        lines.append(f"It was sampled from {mixture}, {kind}.")
+    if isinstance(record.proposal, ProposalResult):
+        text = describe_proposal(record.proposal)
+        lines.append(f"{text[0].upper()}{text[1:]}.")
     row = f"the policy had learned up to row {record.snapshot}{learned}" if record.snapshot else None
     lines.append(f"Version {record.problem} of the problem; {row or 'the policy had learned no row'}.")
     if record.estimated_reward is not None:
@@ -270,6 +302,15 @@ def describe_decision(problem: Problem, event: Event, learned: str = "") -> list
         mean = "no estimate" if limit.estimate is None else f"estimated at {limit.estimate:.6g}"
         lines.append(f"{name}: {mean}, bound {word} {bound}; the limit is {word} {limit.threshold:.6g}.")
     return lines
+
+
+def describe_proposal(result: ProposalResult) -> str:
+    """Return what became of a proposal as text.
+
+    >>> describe_proposal(ProposalResult(["opt_out"], {"offer": 0.6}, 0.4))
+    'proposal: 0.4 of it is played; held back: offer 0.6; opt_out binds'
+    """
+    return str(ProposalStatus({}, {}, result.overlap, result.held_back, tuple(result.binding)))
 
 
 def format_time(at: int) -> str:

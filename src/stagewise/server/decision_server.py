@@ -335,11 +335,10 @@ def set_answer(one: WaitingRequest, answer: DecisionResponse | Exception) -> Non
 def build_append_request(name: str, one: WaitingRequest, record: DecisionRecord | Exception) -> AppendRequest:
     """Return the row of a decision. An invalid request only looks its id up: it may be a retry of a valid one."""
     request = one.request
-    digest = (
-        compute_digest(encode_canonical([request.context, request.only, request.deferred]))
-        if request.decision_id is not None
-        else b""
-    )
+    asked: list[Any] = [request.context, request.only, request.deferred]
+    if request.propose is not None or request.scores is not None:
+        asked += [request.propose, request.scores]
+    digest = compute_digest(encode_canonical(asked)) if request.decision_id is not None else b""
     if isinstance(record, DecisionRecord):
         return AppendRequest(name, DECISION, one.id_, encode_canonical(record), digest, record.control)
     return AppendRequest(name, DECISION, one.id_, b"", digest, (0, 0))  # always stale, so never written

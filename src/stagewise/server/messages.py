@@ -3,7 +3,7 @@
 from typing import Annotated, Any, Literal
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from stagewise.problem.errors import StagewiseError
 
@@ -32,6 +32,10 @@ class DecisionRequest(Struct, forbid_unknown_fields=True, omit_defaults=True):
     """Return what would be decided; log nothing."""
     deferred: bool = False
     """The decision may never be carried out; nothing is learned until an outcome has `shown: true`."""
+    propose: str | dict[str, float] | None = None
+    """An action, or probabilities by action (the rest is the safe action's): as much of it as is safe is played."""
+    scores: dict[str, float] | None = None
+    """A score for every action, in the range of the reward: the safe mixture with the highest score is played."""
 
 
 class LimitStatus(Struct):
@@ -45,6 +49,17 @@ class LimitStatus(Struct):
     Null if it is not finite.
     """
     threshold: float
+
+
+class ProposalResult(Struct, omit_defaults=True):
+    """What became of `propose` or `scores`."""
+
+    binding: list[str]
+    """The limits that hold the rest back."""
+    held_back: dict[str, float] = {}
+    """By action, how much of its proposed probability is not played."""
+    overlap: float | None = None
+    """The share of the proposal that is played; left out for scores."""
 
 
 class DecisionResponse(Struct):
@@ -69,6 +84,8 @@ class DecisionResponse(Struct):
     """The estimated mean reward of the sampled mixture; null if the safe action is served without asking the policy."""
     logged: bool = True
     """False for a dry run, or if the store could not be reached; outcomes are not accepted then."""
+    proposal: ProposalResult | UnsetType = UNSET
+    """What became of `propose` or `scores`; left out if the request had neither."""
 
 
 class OutcomeResponse(Struct):

@@ -27,6 +27,7 @@ from stagewise.server.audit.log_reader import (
 from stagewise.server.decide import (
     DecisionRecord,
     PolicySnapshot,
+    build_proposal_result,
     build_safe_record,
     compute_draw,
     decide,
@@ -140,6 +141,7 @@ class Replay:
             safe = build_safe_record(snapshot, cause)
             safe.control, safe.mode, safe.problem = record.control, record.mode, record.problem
             safe.request, safe.snapshot = record.request, record.snapshot
+            safe.proposal = build_proposal_result(snapshot, safe, encode_context(snapshot, request))
             record = safe
         encoded = encode_canonical(record if isinstance(record, DecisionRecord) else {"request": str(record)})
         if encoded == event.body:

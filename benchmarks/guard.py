@@ -101,7 +101,7 @@ def play_runs(world: World, runs: int, rounds: int = ROUNDS) -> Floats:
     names = [f"a{i}" for i in range(1 + len(world.costs))]
     problem = sw.Problem(
         actions=names, safe="a0", reward=sw.Reward("score"), delta=world.delta,
-        limits={"opt_out": sw.Limit(LIMIT, safe=0.0)},
+        limits={"opt_out": sw.Limit(LIMIT, safe=0.0, model="rates")},
     )  # fmt: skip
     policy = problem.policy()
     chosen = policy.score_rounds if world.scores else policy.proposal_rounds

@@ -22,7 +22,7 @@ def problem(by: str | None) -> sw.Problem:
         actions=SHELVES,
         safe="popular",
         reward=sw.Reward("like", by="group"),
-        limits={"dislike": sw.Limit(0.10, safe=0.03, by=by)},
+        limits={"dislike": sw.Limit(0.10, safe=0.03, by=by, model="rates")},
     )
 
 

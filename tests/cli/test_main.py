@@ -179,6 +179,7 @@ def test_a_problem_is_simulated_from_a_file(tmp_path: Path) -> None:
     [problem.limits.opt_out]
     at_most = 0.2
     safe = 0.1
+    model = "rates"
     [world]
     kind = "context"
     features = "plain"

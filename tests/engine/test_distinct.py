@@ -99,6 +99,11 @@ def test_no_kernel_that_is_marked_distinct_writes_what_two_of_its_arguments_reac
     for policy in policies():
         for world in worlds(policy):
             sw.simulate(policy, world, rounds=12, runs=1)
+    user = sw.ContextWorld(reward=[[0.1, 0.1], [0.3, 0.1]], cost=[[0.1, 0.0], [0.1, 0.1]], features="plain")
+    own = sw.ContextCAPS(
+        actions=2, context=1, safe_action=sw.SafeAction(arm=0, cost=0.1), threshold=0.3, cost_model="logistic"
+    )
+    sw.simulate(own, user, rounds=400, runs=1)
     assert seen == marked() != set()
 
 

@@ -41,7 +41,7 @@ def problem(limit: float, by: str | None = "band", linear: bool = False) -> sw.P
     if linear:
         reward, cost = sw.Reward("in_range", model="linear"), sw.Limit(limit, model="linear")
     else:
-        reward, cost = sw.Reward("in_range", by=by or "band"), sw.Limit(limit, by=by)
+        reward, cost = sw.Reward("in_range", by=by or "band"), sw.Limit(limit, by=by, model="rates")
     context = {"predicted": (0.0, 120.0)} if linear else {}
     return sw.Problem(actions=NAMES, safe=NAMES[0], context=context, reward=reward, limits={"overdosed": cost})
 

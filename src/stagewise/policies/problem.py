@@ -56,7 +56,7 @@ SETTINGS = (  # of the policy
     "slope_scale",
     "initial_actions",
     "posterior_scale",
-    "certificate_factor",
+    "max_regret_ratio",
     "check_assumptions",
 )
 
@@ -264,7 +264,9 @@ class Problem(ContextEncoder, StrictSettings):
     @property
     def windows(self) -> dict[str, OutcomeWindow]:
         """The windows of the signals, by name."""
-        return {name: signal.waits for name, signal in self.signals.items() if signal.waits is not None}
+        return {
+            name: signal.outcome_window for name, signal in self.signals.items() if signal.outcome_window is not None
+        }
 
     def __str__(self) -> str:
         numbers = f"{len(self.context)} number{'s' * (len(self.context) != 1)} about the user; " if self.context else ""
@@ -277,7 +279,7 @@ class Problem(ContextEncoder, StrictSettings):
             is_rate = choice.model == "rates"
             model = "one rate for each action" if is_rate else f"{choice.model} in the context, action by action"
             model += f" in every {choice.by}" if choice.by else ""
-            window = "" if signal.waits is None else f"; {signal.waits.description}"
+            window = "" if signal.outcome_window is None else f"; {signal.outcome_window.description}"
             rows.append(
                 f"  {name:{name_width}}  {descriptions[name]:{description_width}}  {model}: {choice.why}{window}"
             )

@@ -55,7 +55,6 @@ SETTINGS = (  # of the policy
     "ridge",
     "slope_scale",
     "initial_actions",
-    "reference_rates",
     "posterior_scale",
     "max_regret_ratio",
     "check_assumptions",
@@ -232,20 +231,7 @@ class Problem(ContextEncoder, StrictSettings):
             "threshold": {name: scale_limit(name, limit) for name, limit in self.limits.items()},
             "delta": self.delta,
             **self.settings,
-            **self._scale_reference_rates(),
         }
-
-    def _scale_reference_rates(self) -> dict[str, Any]:
-        """Return the scaled reference rates of the limits that are rates."""
-        if self.settings.get("reference_rates") is None:
-            return {}
-        rates = check_mapping(self.settings["reference_rates"], "reference_rates")
-        unknown = next((name for name in rates if name not in self.limits), None)
-        if unknown is not None:
-            subject = "a name of reference_rates"
-            raise InvalidProblem.must_be_one_of(ErrorCode.UNKNOWN_SIGNAL, subject, unknown, self.limits)
-        means = {name: scale_outcome(self.limits[name], name, value) for name, value in rates.items()}
-        return {"reference_rates": {name: mean for name, mean in means.items() if self.choices[name].model == "rates"}}
 
     def with_action(self, name: str) -> "Problem":
         """Return the problem with one more action; learned states stay valid.

@@ -58,7 +58,9 @@ def slot_size(actions: int) -> int:
 
 @kernel
 def count_slots(block: ModelBlock, memory: Floats) -> int:
-    """Return the number of slots for segments."""
+    """Return the number of slots for segments, or for the buckets of a score (see `models.score_rates`)."""
+    if block.radius > 0:
+        return block.radius
     return int(memory[CAPACITY]) if get_segment_column(block) >= 0 else 1
 
 
@@ -78,12 +80,13 @@ def assign_slot(block: ModelBlock, memory: Floats, slot: int, segment: float) ->
 
 @kernel
 def find_slot_of_row(block: ModelBlock, memory: Floats, row: Floats) -> int:
-    """Return the offset of the slot of a row's segment, or of the free slot it would get; −1: none is free."""
-    return (
-        get_slot_offset(block, 0)
-        if get_segment_column(block) < 0
-        else find_slot(block, memory, row[get_segment_column(block)])
-    )
+    """Return the offset of the slot of a row's segment, or of the free slot it would get; −1: there is none."""
+    if get_segment_column(block) < 0:
+        return get_slot_offset(block, 0)
+    segment = row[get_segment_column(block)]
+    if block.radius > 0:
+        return get_slot_offset(block, int(segment)) if 0.0 <= segment < block.radius else -1
+    return find_slot(block, memory, segment)
 
 
 @kernel

@@ -1,7 +1,7 @@
 """Contextual CAPS: actions for a user, with one model for each signal."""
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any, ClassVar, NamedTuple, get_args
@@ -13,7 +13,7 @@ from stagewise.engine.layout import CACHE_DISABLED, CACHED, CAPACITY, SAFE_COST_
 from stagewise.engine.memory import memory_size, start_memory
 from stagewise.engine.model import RoundSpec, Rule
 from stagewise.models.arms import compute_lows, split_delta
-from stagewise.models.context import NOISE, CostModel, Signal, SignalModel, compute_action_shares
+from stagewise.models.context import NOISE, Buckets, CostModel, Signal, SignalModel, compute_action_shares
 from stagewise.models.logistic import (
     LOGISTIC,
     are_chunks_valid,
@@ -22,6 +22,7 @@ from stagewise.models.logistic import (
 )
 from stagewise.models.logistic_fit import LARGEST_LOGISTIC
 from stagewise.models.model_block import ModelBlockSpec
+from stagewise.models.score_rates import SCORE_RATES, copy_scores_to_more_actions, renew_all_runs
 from stagewise.models.segment_rates import (
     SEGMENT_RATES,
     add_segments,
@@ -56,6 +57,7 @@ from stagewise.problem.checks import (
     check_integer,
     check_positive,
     check_size,
+    is_listing,
 )
 from stagewise.problem.context import LARGEST_SEGMENT, Context
 from stagewise.problem.errors import ErrorCode, InvalidActions, InvalidProblem
@@ -70,6 +72,7 @@ from stagewise.rules.certified import CERTIFIED_MIXTURE
 from stagewise.rules.guard import PROPOSAL, SCORES
 
 ACTION, ONE, FIRST_NUMBER = 0, 1, 2  # columns of a row; the segments follow the numbers
+MOST_BUCKETS = 32  # of a score
 FIRST_CAPACITY = 8  # segments, or chunks of rows
 IN_ORDER, IN_CHUNKS = as_python(are_slots_valid), as_python(are_chunks_valid)
 
@@ -131,6 +134,9 @@ class ContextCAPS(SafePolicy):
     """The number of segmentations of users; `by` names a signal for each."""
     by: Mapping[str, int] | None = None
     """The segmentation of a signal's rates; other signals have one rate for each action."""
+    score_buckets: Mapping[str, Sequence[int]] | None = None
+    """For a cost whose segmentation is a score, by name: the number of buckets, 1 if means do not fall from bucket to
+    bucket (else 0), and the version of the score."""
     reward_model: SignalModel = "linear"
     """The model of the mean reward: "linear" in the context or "rates" by action."""
     cost_model: CostModel | Mapping[str, CostModel] = "rates"
@@ -156,6 +162,7 @@ class ContextCAPS(SafePolicy):
 
     rate_blocks: Ints = field(init=False, repr=False)  # indices of the blocks with rates by segment
     logistic_blocks: Ints = field(init=False, repr=False)  # indices of the blocks that keep rows
+    score_blocks: Ints = field(init=False, repr=False)  # indices of the blocks with rates by bucket
 
     decision_type: ClassVar[type[Decision]] = Decision  # the class of its decisions
     log_hint: ClassVar[str] = ""  # added to the error about a log's shape
@@ -176,11 +183,11 @@ class ContextCAPS(SafePolicy):
         set_derived(self, thresholds=thresholds)
         last = compute_certificate_numbers(self, safe.reward)
         blocks = self.build_blocks(safe, thresholds)
-        rates, logistic = (
+        rates, logistic, scores = (
             np.array([i for i, block in enumerate(blocks) if block.model == model], dtype=np.int64)
-            for model in (SEGMENT_RATES, LOGISTIC)
+            for model in (SEGMENT_RATES, LOGISTIC, SCORE_RATES)
         )
-        set_derived(self, rate_blocks=rates, logistic_blocks=logistic)
+        set_derived(self, rate_blocks=rates, logistic_blocks=logistic, score_blocks=scores)
         grow = partial(get_next_capacity, rates, logistic), partial(count_free_rows, logistic)
         first = FIRST_CAPACITY if self.segments or logistic.size else 0
         growth = Growth(first, MOST, *grow, False) if first else None
@@ -221,14 +228,30 @@ class ContextCAPS(SafePolicy):
             raise InvalidProblem.unused("segments", self.segments, reason)
         return {name: int(divisions.get(name, -1)) for name in self.models}
 
+    @cached_property
+    def buckets(self) -> dict[str, Buckets]:
+        """The buckets of the costs whose segmentation is a score."""
+        buckets = {}
+        for name, entry in parse_by_name(self.score_buckets, self.thresholds.names, "score_buckets", "limits").items():
+            if self.divisions[name] < 0:
+                text = f"score_buckets has {name!r}; by must name its segmentation, which is the score"
+                raise InvalidProblem(ErrorCode.MISSING_VALUE, text)
+            if not is_listing(entry) or len(entry) != 3:
+                rule = "three numbers: buckets, 1 for means that do not fall or 0, and the version of the score"
+                raise InvalidProblem.must_be(ErrorCode.WRONG_TYPE, f"the buckets of {name!r}", entry, rule)
+            count = check_integer(entry[0], f"the buckets of {name!r}", f"from 2 to {MOST_BUCKETS}", 2, MOST_BUCKETS)
+            pooled = check_integer(entry[1], f"the second of the buckets of {name!r}", "0 or 1", 0, 1)
+            version = check_integer(entry[2], f"the version of the score of {name!r}", f"from 1 to {MOST}", 1, MOST)
+            buckets[name] = Buckets(count, bool(pooled), version)
+        return buckets
+
     @property
     def promises(self) -> dict[str, Promise]:
         """To whom each limit is promised, by name."""
         kinds = dict.fromkeys(get_args(CostModel), Promise.EVERY_USER) | {"rates": Promise.AVERAGE_USER}
-        return {
-            name: Promise.EVERY_GROUP if self.divisions[name] >= 0 else kinds[self.models[name]]
-            for name in self.thresholds.names
-        }
+        groups = {name: Promise.EVERY_GROUP for name in self.thresholds.names if self.divisions[name] >= 0}
+        groups |= dict.fromkeys(self.buckets, Promise.EVERY_BUCKET)
+        return {name: groups.get(name, kinds[self.models[name]]) for name in self.thresholds.names}
 
     @cached_property
     def declared_costs(self) -> list[float]:
@@ -266,7 +289,8 @@ class ContextCAPS(SafePolicy):
                 blocks.append(signal.logistic(size, self.shares, slope_scale))
             else:
                 division = divisions[name]
-                blocks.append(signal.rates(-1 if division < 0 else self.first_segment + division, self.shares))
+                column = -1 if division < 0 else self.first_segment + division
+                blocks.append(signal.rates(column, self.shares, self.buckets.get(name)))
         return tuple(blocks)
 
     def check_slope_scale(self) -> float:
@@ -447,11 +471,15 @@ class ContextCAPS(SafePolicy):
     def learn_log(self, state: State, actions: Any, values: Any) -> State:
         """Learn a log as one batch; its segments are added in the order of their keys, so row order does not matter."""
         first = self.first_segment
-        keys_by_division = [np.unique(actions[:, first + division]) for division in range(self.segments)]
-        memory = self.with_capacity_for(state.memory, max((keys.size for keys in keys_by_division), default=0))
-        for division, keys in enumerate(keys_by_division):
+        divided = {division for name, division in self.divisions.items() if division >= 0 and name not in self.buckets}
+        keys_by_division = {division: np.unique(actions[:, first + division]) for division in sorted(divided)}
+        memory = self.with_capacity_for(state.memory, max((keys.size for keys in keys_by_division.values()), default=0))
+        for division, keys in keys_by_division.items():
             add_segments(self.layout, memory, self.rate_blocks, first + division, keys)
-        return super().learn_log(State(memory), actions, values)
+        learned = super().learn_log(State(memory), actions, values)
+        if self.score_blocks.size:
+            renew_all_runs(self.layout, learned.memory, self.settings, self.score_blocks)
+        return learned
 
     def grow_state(self, fewer: "ContextCAPS", state: State) -> State:
         """Return the state of a policy with fewer actions (the first of this policy's) as a state of this policy."""
@@ -464,6 +492,8 @@ class ContextCAPS(SafePolicy):
         for (model, old), (_, new) in zip(*blocks, strict=True):
             if model == SEGMENT_RATES:
                 copy_to_more_actions(old, new, state.memory, memory)
+            elif model == SCORE_RATES:
+                copy_scores_to_more_actions(old, new, state.memory, memory)
             else:
                 as_python(model.widen)(self.layout, old, new, state.memory, memory)
         return State(memory)

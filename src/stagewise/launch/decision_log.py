@@ -399,10 +399,9 @@ def select_closed_rows(log: Log, as_of: Any = None) -> tuple[Flags, list[Note]]:
     closed = np.asarray(~log.open_windows(as_of).any(axis=1))
     if closed.all():
         return closed, []
-    windows = {
-        name: signal.outcome_window for name, signal in log.problem.signals.items() if signal.outcome_window is not None
-    }
-    name, window = max(windows.items(), key=lambda one: one[1].seconds)  # when the longest is closed, all are
+    name, window = max(
+        log.problem.windows.items(), key=lambda one: one[1].seconds
+    )  # when the longest is closed, all are
     if not closed.any():
         raise InvalidOutcome(
             ErrorCode.LOG_TOO_SHORT,

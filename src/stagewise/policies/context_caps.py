@@ -1,7 +1,7 @@
 """Contextual CAPS: actions for a user, with one model for each signal."""
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any, ClassVar, NamedTuple, get_args
@@ -57,8 +57,10 @@ from stagewise.problem.checks import (
     check_number,
     check_positive,
     check_size,
+    list_entries,
 )
 from stagewise.problem.context import LARGEST_SEGMENT, Context
+from stagewise.problem.context_columns import build_level_features
 from stagewise.problem.errors import ErrorCode, InvalidActions, InvalidProblem
 from stagewise.problem.formatting import format_count, safe_repr
 from stagewise.problem.promise import Promise
@@ -128,6 +130,8 @@ class ContextCAPS(SafePolicy):
     """The number of actions, including the safe one."""
     context: int = 0
     """The number of context features of a user, each in [−1, 1]; a constant is added."""
+    levels: Sequence[int] = ()
+    """The numbers of levels of categories; their features are the last of `context`, up to √levels in size."""
     segments: int = 0
     """The number of segmentations of users; `by` names a signal for each."""
     by: Mapping[str, int] | None = None
@@ -174,6 +178,7 @@ class ContextCAPS(SafePolicy):
         thresholds = resolve_thresholds(self.threshold, safe)
         check_integer(self.context, "context", f"from 0 to {MOST}", 0, MOST)
         check_integer(self.segments, "segments", "from 0 to 64", 0, 64)
+        _ = self.feature_bounds
         check_safe_range(safe, thresholds, "rescale")
         ceilings = compute_ceilings(thresholds, self.cost_bound, 0.0)
         set_derived(self, thresholds=thresholds)
@@ -192,6 +197,20 @@ class ContextCAPS(SafePolicy):
             switches=CERTIFICATE | SAFE_COST_DECLARED, safe=np.zeros(self.width), safe_index=int(safe.arm or 0),
             last=last, growth=growth, caches=False,
         )  # fmt: skip
+
+    @cached_property
+    def feature_bounds(self) -> Floats:
+        """The largest absolute value (context,) of every feature."""
+        levels = [check_integer(count, "levels", "from 2", 2, MOST) for count in list_entries(self.levels, "levels")]
+        bounds = np.ones(self.context)
+        if sum(levels) - len(levels) > self.context:
+            rule = f"at most {self.context}, all features of a user"
+            subject = "the number of features of all levels"
+            raise InvalidProblem.must_be(ErrorCode.TOO_LARGE, subject, sum(levels) - len(levels), rule)
+        if levels:
+            each = np.concatenate([np.full(count - 1, build_level_features(count).max()) for count in levels])
+            bounds[-each.size :] = each
+        return bounds
 
     # Its models.
 
@@ -321,8 +340,8 @@ class ContextCAPS(SafePolicy):
         if context.features.size != self.context or context.segments.size != self.segments:
             text = f"the context is {context!r}; this policy needs {self.describe_context()}"
             raise InvalidActions(ErrorCode.WRONG_SHAPE, text)
-        if not context.inside and not (np.abs(context.features) <= 1.0).all():
-            beyond = context.features[np.abs(context.features) > 1.0][0]
+        if not context.inside and not (np.abs(context.features) <= self.feature_bounds).all():
+            beyond = context.features[~(np.abs(context.features) <= self.feature_bounds)][0]
             text = f"the context holds {beyond:.15g}; every number must lie in [-1, 1], so rescale it"
             raise InvalidActions(ErrorCode.CONTEXT_OUT_OF_RANGE, text)
         rows = self._template.copy()
@@ -371,7 +390,7 @@ class ContextCAPS(SafePolicy):
             )
         numbered, segments = rows[:, ACTION], rows[:, d:]
         good = (numbered >= 0) & (numbered < self.actions) & (numbered == np.floor(numbered)) & (rows[:, ONE] == 1.0)
-        good &= (np.abs(rows[:, FIRST_NUMBER:d]) <= 1.0).all(axis=1)
+        good &= (np.abs(rows[:, FIRST_NUMBER:d]) <= self.feature_bounds).all(axis=1)
         good &= ((segments >= 0) & (segments < LARGEST_SEGMENT) & (segments == np.floor(segments))).all(axis=1)
         if not good.all():
             first = int(np.argmin(good))

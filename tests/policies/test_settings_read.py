@@ -49,7 +49,6 @@ OTHER: dict[str, Any] = {
     "cost_model": "linear",
     "initial_actions": 2,
     "levels": (3,),
-    "reference_rates": {"cost": 0.01},
     "reward_model": "rates",
     "segments": 1,
     "bounds_solver_gap": False,

@@ -112,6 +112,7 @@ def check_segments(value: Any) -> Floats:
 SEGMENTS: dict[int, str] = {}  # names of segments by key
 MOST_SEGMENTS = 1_000_000
 LONGEST_SEGMENT = 200  # characters
+LARGEST_NAMED = 10**LONGEST_SEGMENT
 FLOATS = (float, np.floating)
 NOTHINGS = ("NAType", "NaTType")
 
@@ -155,7 +156,8 @@ def check_segment_name(value: Any, division: str) -> str:
         raise InvalidActions(ErrorCode.MISSING_CONTEXT_FIELD, template, division=division)
     if isinstance(value, FLOATS) and float(value).is_integer():
         value = int(value)
-    name = str(value) if isinstance(value, str | int | np.integer | np.bool_) else ""
+    is_long = isinstance(value, int) and abs(value) >= LARGEST_NAMED  # Python writes no integer of many digits
+    name = str(value) if isinstance(value, str | int | np.integer | np.bool_) and not is_long else ""
     if not name or len(name) > LONGEST_SEGMENT:
         rule = "a segment: a short text, a whole number, True or False"
         raise InvalidActions.must_be(ErrorCode.WRONG_TYPE, repr(division), value, rule)

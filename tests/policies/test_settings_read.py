@@ -228,10 +228,6 @@ RATES: dict[str, Any] = BASES["ContextCAPS"] | {"context": 0, "reward_model": "r
         ({"ridge": 3.0}, ErrorCode.UNUSED_SETTING),
         ({"segments": 2}, ErrorCode.UNUSED_SETTING),
         ({"segments": 2, "by": {"cost": 0}}, ErrorCode.UNUSED_SETTING),
-        (
-            {"context": 1, "cost_model": "linear", "reference_rates": {"cost": 0.1}},
-            ErrorCode.UNSUPPORTED,
-        ),
     ],
 )
 def test_actions_in_a_context_refuse_what_no_model_of_theirs_reads(settings: dict[str, Any], message: str) -> None:

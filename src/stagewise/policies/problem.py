@@ -236,7 +236,7 @@ class Problem(ContextEncoder, StrictSettings):
         }
 
     def _scale_reference_rates(self) -> dict[str, Any]:
-        """Return the scaled reference rates of the limits that are rates."""
+        """Return the scaled reference rates."""
         if self.settings.get("reference_rates") is None:
             return {}
         rates = check_mapping(self.settings["reference_rates"], "reference_rates")
@@ -244,8 +244,7 @@ class Problem(ContextEncoder, StrictSettings):
         if unknown is not None:
             subject = "a name of reference_rates"
             raise InvalidProblem.must_be_one_of(ErrorCode.UNKNOWN_SIGNAL, subject, unknown, self.limits)
-        means = {name: scale_outcome(self.limits[name], name, value) for name, value in rates.items()}
-        return {"reference_rates": {name: mean for name, mean in means.items() if self.choices[name].model == "rates"}}
+        return {"reference_rates": {name: scale_outcome(self.limits[name], name, rate) for name, rate in rates.items()}}
 
     def with_action(self, name: str) -> "Problem":
         """Return the problem with one more action; learned states stay valid.

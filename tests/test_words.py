@@ -93,7 +93,7 @@ LIMITED = (
     ("ask", "src/stagewise", ("class",)),
     ("cells", "src/stagewise/models", ("file",)),
     ("events", "src/stagewise/models", ("file",)),
-    ("expected", "src/stagewise/policies", ("attribute", "parameter", "key")),  # of outcomes: `reference_rates`
+    ("expected", "src/stagewise/policies", ("attribute", "parameter", "key")),  # of outcomes
     ("expected", "src/stagewise/problem", ("attribute", "parameter", "key")),
     ("form", "src/stagewise", ("class",)),
     ("kept", "src/stagewise", ("class",)),

@@ -39,7 +39,7 @@ from stagewise.problem.errors import InvalidFile as InvalidFile
 from stagewise.problem.errors import InvalidOutcome as InvalidOutcome
 from stagewise.problem.errors import InvalidProblem as InvalidProblem
 from stagewise.problem.errors import StagewiseError as StagewiseError
-from stagewise.problem.functions import FunctionClass as FunctionClass
+from stagewise.problem.functions import FiniteFunctionClass as FiniteFunctionClass
 from stagewise.problem.polytope import Polytope as Polytope
 from stagewise.problem.safe_action import SafeAction as SafeAction
 from stagewise.problem.signals import Limit as Limit

@@ -111,18 +111,6 @@ def test_an_action_that_is_added_changes_nothing_about_the_others() -> None:
 def test_a_linear_limit_that_is_not_rare_has_a_regression() -> None:
     kinds = [policy(threshold=limit).rounds.spec.models[1] for limit in (0.1, 0.25, 0.3)]
     assert kinds == [PER_ACTION_EVENTS, PER_ACTION_EVENTS, PER_ACTION_RIDGE]
-    moved = policy(threshold=0.5, reference_rates={"cost": 0.1})  # what sets are made of stays when a limit moves
-    assert moved.rounds.spec.models[1] == PER_ACTION_EVENTS
-
-
-@pytest.mark.parametrize("model", ["linear", "logistic"])
-def test_a_limit_that_moves_keeps_what_was_assumed_before_any_data(model: Any) -> None:
-    before = policy(cost_model=model)
-    after = policy(cost_model=model, threshold=0.4, reference_rates={"cost": LIMIT})
-    rows, values = log(500)
-    states = [made.learn_log(made.start(), rows, values) for made in (before, after)]
-    assert np.array_equal(states[0].memory, states[1].memory)
-    assert not np.array_equal(policy(cost_model=model, threshold=0.2).settings[-20:], before.settings[-20:])
 
 
 def test_costs_that_no_linear_mean_explains_end_in_the_safe_action() -> None:

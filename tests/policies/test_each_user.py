@@ -91,21 +91,21 @@ def test_a_log_and_its_rows_one_by_one_tell_the_same_rates(form: str) -> None:
 
 
 @FORMS
-def test_a_server_that_moves_a_limit_moves_no_set(form: Any) -> None:
+def test_a_server_learns_it_and_does_not_move_the_limit_that_its_prior_stands_on(form: Any) -> None:
     def limits(value: float) -> dict[str, sw.Limit]:
         return {
             "opt_out": sw.Limit(value, safe=0.001, window="7d", model=form),
             "complaint": served().limits["complaint"],
         }
 
-    before = build_first_version(served(limits=limits(0.05)))
-    after = build_next_version(before, served(limits=limits(0.4)))
-    events = month(200).events
-    folds = [StateFold(one.problem, one.number) for one in (before, after)]
-    for fold in folds:
-        fold.take(events)
-    assert np.array_equal(folds[0].state.memory, folds[1].state.memory)
-    assert folds[0].learned > 300
+    first = build_first_version(served(limits=limits(0.05)))
+    fold = StateFold(first.problem, first.number)
+    fold.take(month(200).events)
+    assert fold.learned > 300
+    assert fold.policy.compute_totals(fold.state).pulls[1].sum() > 100
+    with pytest.raises(sw.InvalidProblem) as found:
+        build_next_version(first, served(limits=limits(0.06)))
+    assert found.value.code is sw.ErrorCode.CHANGE_NOT_ALLOWED
 
 
 def test_a_wide_prior_has_a_price_that_is_a_number() -> None:

@@ -48,7 +48,6 @@ OTHER: dict[str, Any] = {
     "context": 2,
     "cost_model": "linear",
     "initial_actions": 2,
-    "reference_rates": {"cost": 0.01},
     "reward_model": "rates",
     "segments": 1,
     "bounds_solver_gap": False,
@@ -60,7 +59,7 @@ OTHER: dict[str, Any] = {
     "horizon": 3,
     "inflation": "none",
     "mixtures": True,
-    "certificate_factor": 1.0,
+    "max_regret_ratio": 1.0,
     "reward_bound": 0.5,
     "posterior_scale": 3.0,
     "bounded_outcomes": True,
@@ -115,8 +114,7 @@ BESIDES: dict[tuple[str, str], dict[str, Any]] = {  # what must be set for a set
     ("ContextCAPS", "slope_scale"): {"cost_model": "logistic", "check_assumptions": False},
     ("ContextCAPS", "cost_bound"): {"check_assumptions": False},
     ("ContextCAPS", "initial_actions"): {"check_assumptions": False},
-    ("ContextCAPS", "reference_rates"): {"check_assumptions": False},
-    ("ContextCAPS", "certificate_factor"): {
+    ("ContextCAPS", "max_regret_ratio"): {
         "threshold": 0.99,
         "safe_action": CHEAP,
         "posterior_scale": 0.0,
@@ -125,7 +123,7 @@ BESIDES: dict[tuple[str, str], dict[str, Any]] = {  # what must be set for a set
     ("ContextCAPS", "posterior_scale"): {"threshold": 0.9, "safe_action": DEAR},
     ("CAPS", "rare_costs"): {"mixtures": True},
     ("CAPS", "blocks"): {"mixtures": True, "rare_costs": True},
-    ("ArmsCAPS", "certificate_factor"): {
+    ("ArmsCAPS", "max_regret_ratio"): {
         "noise": 0.01,
         "radius": "hoeffding",
         "check_assumptions": False,

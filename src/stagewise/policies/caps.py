@@ -97,7 +97,7 @@ class CAPS(LinearPolicy):
 
     posterior_scale: float = 0.7
     """ν: the scale of posterior samples, in posterior standard deviations; 0: greedy."""
-    certificate_factor: float = 5.0
+    max_regret_ratio: float = 5.0
     """C ≥ 1: the largest certified regret of a proposal, in units of its uncertainty."""
     reward_bound: float = 1.0
     """An upper bound on all mean rewards."""

@@ -56,7 +56,6 @@ from stagewise.problem.checks import (
     check_array,
     check_choice,
     check_integer,
-    check_number,
     check_positive,
     check_size,
 )
@@ -147,12 +146,9 @@ class ContextCAPS(SafePolicy):
     """The prior standard deviation of every slope of a logistic cost, in log-odds; no slope may exceed ten of it."""
     initial_actions: int | None = None
     """The number of actions when learning began; later actions share a reserved part of δ."""
-    reference_rates: Mapping[str, float] | None = None
-    """The rate at which a cost's confidence sets are sharpest, by name; None: its limit (the first one). What a model
-    assumes before any data depends on it, so it stays when the limit is changed."""
     posterior_scale: float = 0.7
     """ν: the scale of posterior samples, in posterior standard deviations; 0: greedy."""
-    certificate_factor: float = 5.0
+    max_regret_ratio: float = 5.0
     """C ≥ 1: the largest certified regret of a proposal, in units of its uncertainty."""
     reward_bound: float = 1.0
     """An upper bound on all mean rewards."""
@@ -263,13 +259,11 @@ class ContextCAPS(SafePolicy):
         delta, (high, other) = check_probability(self.delta, "delta"), split_delta(m)
         declared = [-np.inf if safe.reward is None else safe.reward, *self.declared_costs]
         lows, blocks = compute_lows(thresholds.signs), []
-        reference_rates = [0.5, *(thresholds.signs * self.get_reference_rates(thresholds) - lows[1:]).tolist()]
+        priors = [0.5, *(thresholds.limits - lows[1:])]
         for index, (name, kind) in enumerate(self.models.items()):
             lower, upper = -math.log(delta * other), -math.log(delta * (high if index else other))
-            signal = Signal(
-                index, float(lows[index]), lower, upper, float(declared[index]), float(reference_rates[index])
-            )
-            if kind == "linear" and index and signal.reference_rate <= RARE:
+            signal = Signal(index, float(lows[index]), lower, upper, float(declared[index]), float(priors[index]))
+            if kind == "linear" and index and signal.prior <= RARE:
                 blocks.append(signal.events(size, self.shares, bound))
             elif kind == "linear":
                 blocks.append(signal.linear(size, self.shares, ridge, bound))
@@ -289,16 +283,6 @@ class ContextCAPS(SafePolicy):
             rule = f"at most {LARGEST_LOGISTIC - 1} with logistic costs"
             raise InvalidProblem.must_be(ErrorCode.TOO_LARGE, "context", self.context, rule)
         return scale
-
-    def get_reference_rates(self, thresholds: Thresholds) -> Floats:
-        """Return the mean costs (m,) at which the confidence sets are sharpest."""
-        rates, means = self.reference_rates, thresholds.values.copy()
-        for name, value in parse_by_name(rates, thresholds.names, "reference_rates", "limits").items():
-            mean = means[thresholds.names.index(name)] = check_number(value, f"the reference rate of {name!r}")
-            if not 0.0 <= mean <= 1.0:
-                subject = f"the reference rate of {name!r}"
-                raise InvalidProblem.must_be(ErrorCode.OUT_OF_RANGE, subject, float(mean), "in [0, 1]")
-        return means
 
     # Its actions: one row for each action and user.
 

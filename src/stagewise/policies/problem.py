@@ -55,9 +55,8 @@ SETTINGS = (  # of the policy
     "ridge",
     "slope_scale",
     "initial_actions",
-    "reference_rates",
     "posterior_scale",
-    "certificate_factor",
+    "max_regret_ratio",
     "check_assumptions",
 )
 
@@ -232,19 +231,7 @@ class Problem(ContextEncoder, StrictSettings):
             "threshold": {name: scale_limit(name, limit) for name, limit in self.limits.items()},
             "delta": self.delta,
             **self.settings,
-            **self._scale_reference_rates(),
         }
-
-    def _scale_reference_rates(self) -> dict[str, Any]:
-        """Return the scaled reference rates."""
-        if self.settings.get("reference_rates") is None:
-            return {}
-        rates = check_mapping(self.settings["reference_rates"], "reference_rates")
-        unknown = next((name for name in rates if name not in self.limits), None)
-        if unknown is not None:
-            subject = "a name of reference_rates"
-            raise InvalidProblem.must_be_one_of(ErrorCode.UNKNOWN_SIGNAL, subject, unknown, self.limits)
-        return {"reference_rates": {name: scale_outcome(self.limits[name], name, rate) for name, rate in rates.items()}}
 
     def with_action(self, name: str) -> "Problem":
         """Return the problem with one more action; learned states stay valid.
@@ -277,7 +264,9 @@ class Problem(ContextEncoder, StrictSettings):
     @property
     def windows(self) -> dict[str, OutcomeWindow]:
         """The windows of the signals, by name."""
-        return {name: signal.waits for name, signal in self.signals.items() if signal.waits is not None}
+        return {
+            name: signal.outcome_window for name, signal in self.signals.items() if signal.outcome_window is not None
+        }
 
     def __str__(self) -> str:
         numbers = f"{len(self.context)} number{'s' * (len(self.context) != 1)} about the user; " if self.context else ""
@@ -290,7 +279,7 @@ class Problem(ContextEncoder, StrictSettings):
             is_rate = choice.model == "rates"
             model = "one rate for each action" if is_rate else f"{choice.model} in the context, action by action"
             model += f" in every {choice.by}" if choice.by else ""
-            window = "" if signal.waits is None else f"; {signal.waits.description}"
+            window = "" if signal.outcome_window is None else f"; {signal.outcome_window.description}"
             rows.append(
                 f"  {name:{name_width}}  {descriptions[name]:{description_width}}  {model}: {choice.why}{window}"
             )

@@ -18,7 +18,7 @@ PROMISES: dict[str, dict[str, Any]] = {
     "by": {"by": "mail"},
     "logistic": {"model": "logistic"},
 }
-GROUPS = ["little", "some", "much", "most"]  # mail of last month, in quarters of its range
+GROUPS = ["little", "much"]  # mail of last month: below and above the middle of its range
 
 
 def rates(sends: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -30,7 +30,7 @@ def rates(sends: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def people(sends: np.ndarray) -> dict[str, np.ndarray]:
     """Return users as the problem names them."""
-    return {"sends": sends, "mail": np.array(GROUPS)[np.minimum(sends // 5.0, 3.0).astype(int)]}
+    return {"sends": sends, "mail": np.array(GROUPS)[(sends >= 10.0).astype(int)]}
 
 
 def campaign(promise: dict[str, Any], users: int, rows: int) -> np.ndarray:

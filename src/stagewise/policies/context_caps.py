@@ -22,6 +22,7 @@ from stagewise.models.logistic import (
 )
 from stagewise.models.logistic_fit import LARGEST_LOGISTIC
 from stagewise.models.model_block import ModelBlockSpec
+from stagewise.models.per_action_events import PER_ACTION_EVENTS
 from stagewise.models.segment_rates import (
     SEGMENT_RATES,
     add_segments,
@@ -33,6 +34,7 @@ from stagewise.models.segment_rates import (
 from stagewise.policies.decisions import attach_round, build_mixture_decision, copy_action
 from stagewise.policies.linear_policy import compute_ridge
 from stagewise.policies.policy import State
+from stagewise.policies.rare_costs import learn_events_by_action
 from stagewise.policies.rounds import Growth, Rounds, allocate_aligned
 from stagewise.policies.settings import (
     CERTIFICATE,
@@ -73,6 +75,7 @@ from stagewise.rules.guard import PROPOSAL, SCORES
 
 ACTION, ONE, FIRST_NUMBER = 0, 1, 2  # columns of a row; the segments follow the numbers
 FIRST_CAPACITY = 8  # segments, or chunks of rows
+RARE = 0.25  # linear costs with lower limits have sets of rare events, which are narrower there
 IN_ORDER, IN_CHUNKS = as_python(are_slots_valid), as_python(are_chunks_valid)
 
 
@@ -279,7 +282,9 @@ class ContextCAPS(SafePolicy):
         for index, (name, kind) in enumerate(self.models.items()):
             lower, upper = -math.log(delta * other), -math.log(delta * (high if index else other))
             signal = Signal(index, float(lows[index]), lower, upper, float(declared[index]), float(priors[index]))
-            if kind == "linear":
+            if kind == "linear" and index and signal.prior <= RARE:
+                blocks.append(signal.events(size, self.shares, bound))
+            elif kind == "linear":
                 blocks.append(signal.linear(size, self.shares, ridge, bound))
             elif kind == "logistic":
                 blocks.append(signal.logistic(size, self.shares, slope_scale))
@@ -470,7 +475,19 @@ class ContextCAPS(SafePolicy):
         memory = self.with_capacity_for(state.memory, max((keys.size for keys in keys_by_division), default=0))
         for division, keys in enumerate(keys_by_division):
             add_segments(self.layout, memory, self.rate_blocks, first + division, keys)
-        return super().learn_log(State(memory), actions, values)
+        rest = np.array(values, dtype=np.float64)
+        rest[:, self.event_signals] = math.nan  # learned below, as one batch
+        state = super().learn_log(State(memory), actions, rest)
+        for model, block in self.rounds.iter_blocks(state.memory):
+            if model == PER_ACTION_EVENTS:
+                outcomes = np.array(values, dtype=np.float64)[:, block.first]
+                learn_events_by_action(block, self.settings, state.memory, actions, outcomes)
+        return state
+
+    @cached_property
+    def event_signals(self) -> list[int]:
+        """The signals with sets of rare events."""
+        return [index for index, model in enumerate(self.rounds.spec.models) if model == PER_ACTION_EVENTS]
 
     def grow_state(self, fewer: "ContextCAPS", state: State) -> State:
         """Return the state of a policy with fewer actions (the first of this policy's) as a state of this policy."""

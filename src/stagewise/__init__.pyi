@@ -30,6 +30,10 @@ from stagewise.problem.actions import Arms as Arms
 from stagewise.problem.actions import FiniteSet as FiniteSet
 from stagewise.problem.actions import Rays as Rays
 from stagewise.problem.context import Context as Context
+from stagewise.problem.context_columns import Boolean as Boolean
+from stagewise.problem.context_columns import Category as Category
+from stagewise.problem.context_columns import Date as Date
+from stagewise.problem.context_columns import Number as Number
 from stagewise.problem.convex import Ball as Ball
 from stagewise.problem.convex import Box as Box
 from stagewise.problem.convex import Ellipsoid as Ellipsoid

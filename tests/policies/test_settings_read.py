@@ -48,7 +48,7 @@ OTHER: dict[str, Any] = {
     "context": 2,
     "cost_model": "linear",
     "initial_actions": 2,
-    "reference_rates": {"cost": 0.01},
+    "levels": (3,),
     "reward_model": "rates",
     "segments": 1,
     "bounds_solver_gap": False,
@@ -115,7 +115,6 @@ BESIDES: dict[tuple[str, str], dict[str, Any]] = {  # what must be set for a set
     ("ContextCAPS", "slope_scale"): {"cost_model": "logistic", "check_assumptions": False},
     ("ContextCAPS", "cost_bound"): {"check_assumptions": False},
     ("ContextCAPS", "initial_actions"): {"check_assumptions": False},
-    ("ContextCAPS", "reference_rates"): {"check_assumptions": False},
     ("ContextCAPS", "max_regret_ratio"): {
         "threshold": 0.99,
         "safe_action": CHEAP,
@@ -228,10 +227,6 @@ RATES: dict[str, Any] = BASES["ContextCAPS"] | {"context": 0, "reward_model": "r
         ({"ridge": 3.0}, ErrorCode.UNUSED_SETTING),
         ({"segments": 2}, ErrorCode.UNUSED_SETTING),
         ({"segments": 2, "by": {"cost": 0}}, ErrorCode.UNUSED_SETTING),
-        (
-            {"context": 1, "cost_model": "linear", "reference_rates": {"cost": 0.1}},
-            ErrorCode.UNSUPPORTED,
-        ),
     ],
 )
 def test_actions_in_a_context_refuse_what_no_model_of_theirs_reads(settings: dict[str, Any], message: str) -> None:

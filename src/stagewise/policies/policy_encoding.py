@@ -10,6 +10,7 @@ from stagewise import _exported
 from stagewise.policies.policy import BasePolicy
 from stagewise.policies.problem import Problem
 from stagewise.policies.problem_policy import ProblemPolicy
+from stagewise.problem.context_columns import Boolean, Category, Date, Number
 from stagewise.problem.errors import ErrorCode, InvalidProblem
 from stagewise.problem.functions import FiniteFunctionClass
 from stagewise.problem.safe_action import SafeAction
@@ -24,6 +25,10 @@ WITHIN = (
     Problem,
     Reward,
     Limit,
+    Number,
+    Boolean,
+    Date,
+    Category,
 )  # classes that settings can contain
 
 

@@ -30,6 +30,10 @@ from stagewise.problem.actions import Arms as Arms
 from stagewise.problem.actions import FiniteSet as FiniteSet
 from stagewise.problem.actions import Rays as Rays
 from stagewise.problem.context import Context as Context
+from stagewise.problem.context_columns import Boolean as Boolean
+from stagewise.problem.context_columns import Category as Category
+from stagewise.problem.context_columns import Date as Date
+from stagewise.problem.context_columns import Number as Number
 from stagewise.problem.convex import Ball as Ball
 from stagewise.problem.convex import Box as Box
 from stagewise.problem.convex import Ellipsoid as Ellipsoid
@@ -44,6 +48,7 @@ from stagewise.problem.polytope import Polytope as Polytope
 from stagewise.problem.safe_action import SafeAction as SafeAction
 from stagewise.problem.signals import Limit as Limit
 from stagewise.problem.signals import Reward as Reward
+from stagewise.problem.signals import Score as Score
 from stagewise.problem.thresholds import AtLeast as AtLeast
 from stagewise.problem.thresholds import RelativeToSafe as RelativeToSafe
 from stagewise.problem.window import OutcomeWindow as OutcomeWindow

@@ -248,6 +248,10 @@ CONSTRUCTORS: dict[str, Call] = {
             "by": "x",
         },
     ),
+    "Number": Call(sw.Number, {"low": 0.0, "high": 9.0, "clip": True, "missing": 1.0}),
+    "Boolean": Call(sw.Boolean, {"missing": False}),
+    "Date": Call(sw.Date, {"low": "2024-01-01", "high": "2026-12-31", "clip": True, "missing": "2025-01-01"}),
+    "Category": Call(sw.Category, {"levels": ["free", "pro"], "other": True, "missing": "other"}),
     "Problem": Call(
         sw.Problem,
         {

@@ -48,6 +48,7 @@ OTHER: dict[str, Any] = {
     "context": 2,
     "cost_model": "linear",
     "initial_actions": 2,
+    "levels": (3,),
     "reward_model": "rates",
     "segments": 1,
     "bounds_solver_gap": False,

@@ -175,9 +175,12 @@ def build_offline_log(problem: Problem, source: Any, columns: Mapping[str, str],
     log, notes = select_learnable(Log.of(source, problem, columns=columns), now)
     numbers = {name: (log.numbers[:, i] + 0.0).tolist() for i, name in enumerate(problem.context)}  # no -0.0
     segments = {name: log.segments[name].tolist() for name in problem.segment_columns}
+    scores = {name: (values + 0.0).tolist() for name, values in log.scores.items()}
     values = {name: (log.values[:, i] + 0.0).tolist() for i, name in enumerate(problem.signals)}
     at = None if log.at is None else [None if np.isnan(time) else float(time) for time in log.at]
-    return OfflineLog([problem.actions[i] for i in log.actions], {**numbers, **segments}, values, at, tuple(notes))
+    return OfflineLog(
+        [problem.actions[i] for i in log.actions], {**numbers, **scores, **segments}, values, at, tuple(notes)
+    )
 
 
 def check_log(problem: Problem, source: Any, columns: Mapping[str, str], accept: Sequence[str]) -> None:

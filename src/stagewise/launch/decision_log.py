@@ -24,9 +24,10 @@ from stagewise.problem.columns import (
     map_unique,
     parse_object_numbers,
     suggest_column,
+    to_objects,
 )
 from stagewise.problem.context import FLOATS
-from stagewise.problem.division import Division, join_segments
+from stagewise.problem.division import Division, ScoreDivision, join_segments
 from stagewise.problem.errors import ErrorCode, InvalidFile, InvalidOutcome, InvalidProblem, StagewiseError
 from stagewise.problem.formatting import format_count, safe_repr, suggest_name
 from stagewise.problem.window import parse_timestamp
@@ -59,6 +60,8 @@ class Log:
     """The numbers (n, d) about users, in their own units; NaN: missing."""
     segments: dict[str, Texts]
     """The segment (n,) of users by column, as text; None: missing."""
+    scores: dict[str, Floats]
+    """The score (n,) of users by column; NaN: missing, or outside its range."""
     values: Floats
     """The reward and the costs (n, 1 + m), in their own units; NaN: unknown."""
     probabilities: Floats | None
@@ -79,7 +82,7 @@ class Log:
         table = read_table(source)
         finder = ColumnFinder(table, {} if columns is None else check_mapping(columns, "columns", InvalidOutcome))
         probability_names = [f"probability.{name}" for name in problem.actions]
-        names = [*RESERVED_NAMES, *problem.signals, *problem.context, *problem.segment_columns, *probability_names]
+        names = [*RESERVED_NAMES, *problem.signals, *problem.context_names, *probability_names]
         finder.refuse_unknown(names)
         actions = finder.texts("action")
         rows = len(actions)
@@ -93,6 +96,7 @@ class Log:
             actions=np.array([indices.get(name, UNKNOWN_ACTION) for name in actions], dtype=np.int64),
             numbers=stack_columns([finder.numbers(name, "context.") for name in problem.context], rows),
             segments={name: finder.texts(name, "context.") for name in problem.segment_columns},
+            scores={name: finder.numbers(name, "context.") for name in problem.score_columns},
             values=stack_columns([finder.numbers(name, "signal.") for name in problem.signals], rows),
             probabilities=np.column_stack(probabilities) if len(probabilities) == len(problem.actions) else None,
             propensities=finder.optional_numbers("propensity"),
@@ -116,12 +120,18 @@ class Log:
     def complete_contexts(self) -> Flags:
         """Which rows (n,) have all numbers about the user and all segments."""
         complete = ~np.isnan(self.numbers).any(axis=1)
+        for name, column in self.problem.score_columns.items():
+            complete &= (self.scores[name] >= column.ends[0]) & (self.scores[name] <= column.ends[1])
         for texts in self.segments.values():
             complete &= np.array([text is not None for text in texts], dtype=bool)
         return np.asarray(complete)
 
     def get_group_names(self, division: Division) -> Texts:
         """Return the group (n,) of users by a division, as text; None: missing."""
+        if isinstance(division, ScoreDivision):
+            columns = {**dict(zip(self.problem.context, self.numbers.T, strict=True)), **self.scores}
+            keys = zip(division.encode_columns(columns).tolist(), self.complete_contexts.tolist(), strict=True)
+            return to_objects([division.get_segment_name(key) if known else None for key, known in keys])
         rows = zip(*(self.segments[column].tolist() for column in division.columns), strict=True)
         names = [None if None in row else join_segments(row) for row in rows]
         return np.array(names, dtype=object)
@@ -166,6 +176,7 @@ class Log:
             actions=self.actions[chosen],
             numbers=self.numbers[chosen],
             segments={name: texts[chosen] for name, texts in self.segments.items()},
+            scores={name: numbers[chosen] for name, numbers in self.scores.items()},
             values=self.values[chosen],
             probabilities=None if self.probabilities is None else self.probabilities[chosen],
             propensities=None if self.propensities is None else self.propensities[chosen],
@@ -196,7 +207,7 @@ class Log:
         actions = [None if index == UNKNOWN_ACTION else self.problem.actions[index] for index in self.actions]
         columns: dict[str, Any] = {"action": np.array(actions, dtype=object)}
         columns |= {name: self.numbers[:, i] for i, name in enumerate(self.problem.context)}
-        columns |= self.segments
+        columns |= self.segments | self.scores
         return columns | {name: self.values[:, i] for i, name in enumerate(self.problem.signals)}
 
 
@@ -399,10 +410,9 @@ def select_closed_rows(log: Log, as_of: Any = None) -> tuple[Flags, list[Note]]:
     closed = np.asarray(~log.open_windows(as_of).any(axis=1))
     if closed.all():
         return closed, []
-    windows = {
-        name: signal.outcome_window for name, signal in log.problem.signals.items() if signal.outcome_window is not None
-    }
-    name, window = max(windows.items(), key=lambda one: one[1].seconds)  # when the longest is closed, all are
+    name, window = max(
+        log.problem.windows.items(), key=lambda one: one[1].seconds
+    )  # when the longest is closed, all are
     if not closed.any():
         raise InvalidOutcome(
             ErrorCode.LOG_TOO_SHORT,

@@ -9,9 +9,9 @@ from stagewise.engine.compile import Floats
 from stagewise.models.logistic import LOGISTIC
 from stagewise.models.logistic_fit import PRIOR_BOUND, PRIOR_DEVIATION
 from stagewise.models.model_block import ModelBlockSpec
-from stagewise.models.per_action_ridge import (
-    PER_ACTION_RIDGE,
-)
+from stagewise.models.per_action_events import PER_ACTION_EVENTS
+from stagewise.models.per_action_ridge import PER_ACTION_RIDGE
+from stagewise.models.rare_events import TABLE
 from stagewise.models.regression import JOINT
 from stagewise.models.score_rates import SCORE_RATES
 from stagewise.models.segment_rates import (
@@ -50,7 +50,7 @@ class Signal(NamedTuple):
     lower: float  # log 1/δ of the lower ends of all its actions together, and of all its segments
     upper: float  # the same of the upper ends
     declared: float  # bound of the safe action: largest cost, least reward; ±∞: none
-    prior: float  # prior rate of a logistic cost, above `low`: its limit
+    prior: float  # prior rate of a linear or logistic cost, above `low`: its limit
 
     def linear(self, size: int, shares: Floats, ridge: float, bound: float) -> ModelBlockSpec:
         """Return regressions on n features, one for each action; `shares` are the actions' shares of δ."""
@@ -58,6 +58,14 @@ class Signal(NamedTuple):
         rows = [[ridge, 1.0, 0.0, NOISE, bound, both - math.log(share), 0.0] for share in shares]
         numbers = np.concatenate([*rows, [self.low, self.low + 1.0, self.declared]])
         return ModelBlockSpec(PER_ACTION_RIDGE, (self.signal, 1, size, JOINT, 0, 0, shares.size, 0), numbers)
+
+    def events(self, size: int, shares: Floats, bound: float) -> ModelBlockSpec:
+        """Return rare costs that are linear in n features, with a set for each action."""
+        both = -math.log(math.exp(-self.lower) + math.exp(-self.upper))  # one set has both ends
+        guess = min(max(self.prior, SMALLEST_RATE), 0.5)
+        rows = [[bound, both - math.log(share), guess, 1.0, 0.0] for share in shares]
+        numbers = np.concatenate([*rows, [self.low, self.declared]])
+        return ModelBlockSpec(PER_ACTION_EVENTS, (self.signal, 1, size, TABLE, 0, 0, shares.size, 0), numbers)
 
     def logistic(self, size: int, shares: Floats, slope_scale: float) -> ModelBlockSpec:
         """Return logistic signals on n features, one for each action; the prior of the intercept is at the limit."""

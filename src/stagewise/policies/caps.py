@@ -187,7 +187,8 @@ class CAPS(LinearPolicy):
         state = super().learn_log(state, actions, values)
         for _, block in self.rounds.iter_blocks(state.memory):
             if block.first > 0:  # every cost has a model of its own
-                learn_events_log(block, self.settings, before, state.memory, np.asarray(actions), np.array(values))
+                outcomes = np.array(values)[:, block.first]
+                learn_events_log(block, self.settings, before, state.memory, np.asarray(actions), outcomes)
         return state
 
     def propose(self, intervals: Intervals, draw: RandomKey) -> int | None:

@@ -22,6 +22,7 @@ from stagewise.models.logistic import (
 )
 from stagewise.models.logistic_fit import LARGEST_LOGISTIC
 from stagewise.models.model_block import ModelBlockSpec
+from stagewise.models.per_action_events import PER_ACTION_EVENTS
 from stagewise.models.score_rates import SCORE_RATES, copy_scores_to_more_actions, renew_all_runs
 from stagewise.models.segment_rates import (
     SEGMENT_RATES,
@@ -34,6 +35,7 @@ from stagewise.models.segment_rates import (
 from stagewise.policies.decisions import attach_round, build_mixture_decision, copy_action
 from stagewise.policies.linear_policy import compute_ridge
 from stagewise.policies.policy import State
+from stagewise.policies.rare_costs import learn_events_by_action
 from stagewise.policies.rounds import Growth, Rounds, allocate_aligned
 from stagewise.policies.settings import (
     CERTIFICATE,
@@ -58,13 +60,16 @@ from stagewise.problem.checks import (
     check_positive,
     check_size,
     is_listing,
+    list_entries,
 )
 from stagewise.problem.context import LARGEST_SEGMENT, Context
+from stagewise.problem.context_columns import build_level_features
 from stagewise.problem.errors import ErrorCode, InvalidActions, InvalidProblem
 from stagewise.problem.formatting import format_count, safe_repr
 from stagewise.problem.promise import Promise
 from stagewise.problem.proposal import Proposal
 from stagewise.problem.safe_action import SafeAction
+from stagewise.problem.signals import MOST_BUCKETS
 from stagewise.problem.thresholds import Thresholds, get_safe_costs, resolve_thresholds
 from stagewise.records.decision import Decision
 from stagewise.records.random_key import RandomKey
@@ -72,8 +77,8 @@ from stagewise.rules.certified import CERTIFIED_MIXTURE
 from stagewise.rules.guard import PROPOSAL, SCORES
 
 ACTION, ONE, FIRST_NUMBER = 0, 1, 2  # columns of a row; the segments follow the numbers
-MOST_BUCKETS = 32  # of a score
 FIRST_CAPACITY = 8  # segments, or chunks of rows
+RARE = 0.25  # linear costs with lower limits have sets of rare events, which are narrower there
 IN_ORDER, IN_CHUNKS = as_python(are_slots_valid), as_python(are_chunks_valid)
 
 
@@ -130,6 +135,8 @@ class ContextCAPS(SafePolicy):
     """The number of actions, including the safe one."""
     context: int = 0
     """The number of context features of a user, each in [−1, 1]; a constant is added."""
+    levels: Sequence[int] = ()
+    """The numbers of levels of categories; their features are the last of `context`, up to √levels in size."""
     segments: int = 0
     """The number of segmentations of users; `by` names a signal for each."""
     by: Mapping[str, int] | None = None
@@ -178,6 +185,7 @@ class ContextCAPS(SafePolicy):
         thresholds = resolve_thresholds(self.threshold, safe)
         check_integer(self.context, "context", f"from 0 to {MOST}", 0, MOST)
         check_integer(self.segments, "segments", "from 0 to 64", 0, 64)
+        _ = self.feature_bounds
         check_safe_range(safe, thresholds, "rescale")
         ceilings = compute_ceilings(thresholds, self.cost_bound, 0.0)
         set_derived(self, thresholds=thresholds)
@@ -196,6 +204,20 @@ class ContextCAPS(SafePolicy):
             switches=CERTIFICATE | SAFE_COST_DECLARED, safe=np.zeros(self.width), safe_index=int(safe.arm or 0),
             last=last, growth=growth, caches=False,
         )  # fmt: skip
+
+    @cached_property
+    def feature_bounds(self) -> Floats:
+        """The largest absolute value (context,) of every feature."""
+        levels = [check_integer(count, "levels", "from 2", 2, MOST) for count in list_entries(self.levels, "levels")]
+        bounds = np.ones(self.context)
+        if sum(levels) - len(levels) > self.context:
+            rule = f"at most {self.context}, all features of a user"
+            subject = "the number of features of all levels"
+            raise InvalidProblem.must_be(ErrorCode.TOO_LARGE, subject, sum(levels) - len(levels), rule)
+        if levels:
+            each = np.concatenate([np.full(count - 1, build_level_features(count).max()) for count in levels])
+            bounds[-each.size :] = each
+        return bounds
 
     # Its models.
 
@@ -283,7 +305,9 @@ class ContextCAPS(SafePolicy):
         for index, (name, kind) in enumerate(self.models.items()):
             lower, upper = -math.log(delta * other), -math.log(delta * (high if index else other))
             signal = Signal(index, float(lows[index]), lower, upper, float(declared[index]), float(priors[index]))
-            if kind == "linear":
+            if kind == "linear" and index and signal.prior <= RARE:
+                blocks.append(signal.events(size, self.shares, bound))
+            elif kind == "linear":
                 blocks.append(signal.linear(size, self.shares, ridge, bound))
             elif kind == "logistic":
                 blocks.append(signal.logistic(size, self.shares, slope_scale))
@@ -327,8 +351,8 @@ class ContextCAPS(SafePolicy):
         if context.features.size != self.context or context.segments.size != self.segments:
             text = f"the context is {context!r}; this policy needs {self.describe_context()}"
             raise InvalidActions(ErrorCode.WRONG_SHAPE, text)
-        if not context.inside and not (np.abs(context.features) <= 1.0).all():
-            beyond = context.features[np.abs(context.features) > 1.0][0]
+        if not context.inside and not (np.abs(context.features) <= self.feature_bounds).all():
+            beyond = context.features[~(np.abs(context.features) <= self.feature_bounds)][0]
             text = f"the context holds {beyond:.15g}; every number must lie in [-1, 1], so rescale it"
             raise InvalidActions(ErrorCode.CONTEXT_OUT_OF_RANGE, text)
         rows = self._template.copy()
@@ -377,7 +401,7 @@ class ContextCAPS(SafePolicy):
             )
         numbered, segments = rows[:, ACTION], rows[:, d:]
         good = (numbered >= 0) & (numbered < self.actions) & (numbered == np.floor(numbered)) & (rows[:, ONE] == 1.0)
-        good &= (np.abs(rows[:, FIRST_NUMBER:d]) <= 1.0).all(axis=1)
+        good &= (np.abs(rows[:, FIRST_NUMBER:d]) <= self.feature_bounds).all(axis=1)
         good &= ((segments >= 0) & (segments < LARGEST_SEGMENT) & (segments == np.floor(segments))).all(axis=1)
         if not good.all():
             first = int(np.argmin(good))
@@ -476,10 +500,21 @@ class ContextCAPS(SafePolicy):
         memory = self.with_capacity_for(state.memory, max((keys.size for keys in keys_by_division.values()), default=0))
         for division, keys in keys_by_division.items():
             add_segments(self.layout, memory, self.rate_blocks, first + division, keys)
-        learned = super().learn_log(State(memory), actions, values)
+        rest = np.array(values, dtype=np.float64)
+        rest[:, self.event_signals] = math.nan  # learned below, as one batch
+        state = super().learn_log(State(memory), actions, rest)
+        for model, block in self.rounds.iter_blocks(state.memory):
+            if model == PER_ACTION_EVENTS:
+                outcomes = np.array(values, dtype=np.float64)[:, block.first]
+                learn_events_by_action(block, self.settings, state.memory, actions, outcomes)
         if self.score_blocks.size:
-            renew_all_runs(self.layout, learned.memory, self.settings, self.score_blocks)
-        return learned
+            renew_all_runs(self.layout, state.memory, self.settings, self.score_blocks)
+        return state
+
+    @cached_property
+    def event_signals(self) -> list[int]:
+        """The signals with sets of rare events."""
+        return [index for index, model in enumerate(self.rounds.spec.models) if model == PER_ACTION_EVENTS]
 
     def grow_state(self, fewer: "ContextCAPS", state: State) -> State:
         """Return the state of a policy with fewer actions (the first of this policy's) as a state of this policy."""

@@ -10,10 +10,11 @@ from stagewise import _exported
 from stagewise.policies.policy import BasePolicy
 from stagewise.policies.problem import Problem
 from stagewise.policies.problem_policy import ProblemPolicy
+from stagewise.problem.context_columns import Boolean, Category, Date, Number
 from stagewise.problem.errors import ErrorCode, InvalidProblem
 from stagewise.problem.functions import FiniteFunctionClass
 from stagewise.problem.safe_action import SafeAction
-from stagewise.problem.signals import Limit, Reward
+from stagewise.problem.signals import Limit, Reward, Score
 from stagewise.problem.thresholds import AtLeast, RelativeToSafe
 
 WITHIN = (
@@ -24,6 +25,11 @@ WITHIN = (
     Problem,
     Reward,
     Limit,
+    Score,
+    Number,
+    Boolean,
+    Date,
+    Category,
 )  # classes that settings can contain
 
 

@@ -15,16 +15,17 @@ from stagewise.policies.context_encoder import ContextEncoder
 from stagewise.policies.problem_policy import ProblemPolicy
 from stagewise.policies.settings import check_probability, set_derived
 from stagewise.problem.checks import check_mapping, check_unique_names
-from stagewise.problem.context import parse_ranges
-from stagewise.problem.division import Division
+from stagewise.problem.context_columns import ContextColumn, Number, NumericColumn, encode_column, parse_context
+from stagewise.problem.division import Division, ScoreDivision
 from stagewise.problem.errors import ErrorCode, InvalidProblem
-from stagewise.problem.formatting import join_names
+from stagewise.problem.formatting import format_count, join_names
 from stagewise.problem.promise import Promise, build_promise_error, describe_promise
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.signals import (
     Limit,
     LimitModel,
     Reward,
+    Score,
     StrictSettings,
     check_limits,
     describe_limit,
@@ -98,8 +99,9 @@ class Problem(ContextEncoder, StrictSettings):
     """The signal to maximise."""
     limits: Mapping[str, Limit]
     """The limits on every round's expected costs, by name."""
-    context: Sequence[str] | Mapping[str, Sequence[float]] = ()
-    """Numbers about a user, each in [−1, 1]; a mapping gives other ranges, such as {"age": (18, 99)}."""
+    context: Sequence[str] | Mapping[str, Sequence[float] | ContextColumn] = ()
+    """What is known about a user: names of numbers in [−1, 1], or a mapping from each name to its range, such as
+    {"age": (18, 99)}, to a `Number`, `Boolean`, `Date` or `Category`."""
     delta: float = 0.05
     """The guarantee holds with probability 1 − δ."""
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -108,7 +110,7 @@ class Problem(ContextEncoder, StrictSettings):
     def __post_init__(self) -> None:
         given = self.settings
         settings = check_mapping(given, "settings") if isinstance(given, Mapping) else given
-        actions, context = check_unique_names(self.actions, "actions"), parse_ranges(self.context)
+        actions, context = check_unique_names(self.actions, "actions"), parse_context(self.context)
         set_derived(self, actions=actions, context=context, limits=check_limits(self.limits), settings=settings)
         if not isinstance(self.safe, str) or self.safe not in self.actions:
             raise InvalidProblem.must_be_one_of(ErrorCode.UNKNOWN_ACTION, "safe", self.safe, self.actions)
@@ -117,21 +119,21 @@ class Problem(ContextEncoder, StrictSettings):
             raise InvalidProblem(ErrorCode.MISSING_VALUE, text)
         if not isinstance(self.reward, Reward):
             raise InvalidProblem.must_be(ErrorCode.WRONG_TYPE, "reward", self.reward, "Reward(name, low, high)")
-        names = [self.reward.name, *self.limits, *self.context, *self.segment_columns]
+        names = [self.reward.name, *self.limits, *self.context_names]
         for name in names:
             if name in RESERVED_NAMES:
-                text = f"{name!r} is the name of an argument of agents; give the signal or number another name"
+                text = f"{name!r} is the name of an argument of agents; give the signal or column another name"
                 raise InvalidProblem(ErrorCode.INVALID_NAME, text)
         for name in self.segment_columns:
-            if name in self.context:
+            if name in self.context_columns and not self.context_columns[name].labels:
                 raise InvalidProblem(
                     ErrorCode.DUPLICATE_NAME,
-                    f"{name!r} is both a number of the context and a segment (by={name!r}); give the segment another "
-                    f"name, such as by={name + '_group'!r}",
+                    f"{name!r} is a number of the context, and by={name!r} needs a category or a boolean; give the "
+                    f"segment another name, such as by={name + '_group'!r}",
                 )
         for name in names:
             if names.count(name) > 1:
-                text = f"{name!r} is used twice; signals, numbers and segments need different names"
+                text = f"{name!r} is used twice; signals and columns of the context need different names"
                 raise InvalidProblem(ErrorCode.DUPLICATE_NAME, text)
         unknown = [name for name in settings if name not in SETTINGS] if isinstance(settings, dict) else [settings]
         if unknown:
@@ -150,8 +152,32 @@ class Problem(ContextEncoder, StrictSettings):
     @cached_property
     def divisions(self) -> tuple[Division, ...]:
         """The divisions of users, in order of first use."""
-        by = [signal.segment_columns for signal in self.signals.values() if signal.by is not None]
-        return tuple(map(Division, dict.fromkeys(by)))
+        divisions = [self._divide(signal) for signal in self.signals.values()]
+        return tuple(dict.fromkeys(division for division in divisions if division is not None))
+
+    def get_division(self, name: str) -> Division | None:
+        """Return the division by which a signal's rates are kept, by the signal's name."""
+        return self._divide(self.signals[name])
+
+    def _divide(self, signal: Reward | Limit) -> Division | None:
+        """Return the division by which a signal's rates are kept."""
+        if not isinstance(signal, Limit) or not isinstance(signal.score, Score):
+            return None if signal.by is None else Division(signal.segment_columns)
+        score, terms = signal.score, []
+        for name, weight in score.terms:
+            column = self.context_columns.get(name, Number(*score.ends) if score.weights is None else None)
+            if not isinstance(column, NumericColumn):
+                rule = "a number, boolean or date of the context"
+                raise InvalidProblem.must_be(
+                    ErrorCode.UNKNOWN_NAME, f"a column of the score {score.name!r}", name, rule
+                )
+            if score.weights is None and column.ends != score.ends:
+                text = f"the range of the score {score.name!r}"
+                raise InvalidProblem.must_be(
+                    ErrorCode.OUT_OF_RANGE, text, score.ends, f"that of the context's {name!r}"
+                )
+            terms.append((name, weight, column))
+        return ScoreDivision((), score, tuple(terms))
 
     @cached_property
     def choices(self) -> dict[str, ModelChoice]:
@@ -160,7 +186,8 @@ class Problem(ContextEncoder, StrictSettings):
 
     def _choose_model(self, name: str, signal: Reward | Limit) -> ModelChoice:
         """Return the model of a signal; a limit says to whom it is promised where users differ."""
-        by = Division(signal.segment_columns).name if signal.by is not None else None
+        division = self._divide(signal)
+        by = None if division is None else division.name
         if signal.model not in (None, "rates") and not self.context:
             raise InvalidProblem(
                 ErrorCode.CONFLICTING_SETTINGS,
@@ -177,7 +204,10 @@ class Problem(ContextEncoder, StrictSettings):
             why = describe_promise(Promise.EVERY_USER, form=signal.model)
             return ModelChoice(signal.model, None, why, Promise.EVERY_USER)
         promise = Promise.AVERAGE_USER if by is None else Promise.EVERY_GROUP
-        return ModelChoice("rates", by, describe_promise(promise, by or ""), promise)
+        form = ""
+        if isinstance(division, ScoreDivision):
+            promise, form = Promise.EVERY_BUCKET, "monotone" * division.score.monotone
+        return ModelChoice("rates", by, describe_promise(promise, by or "", form), promise)
 
     @cached_property
     def promises(self) -> dict[str, str]:
@@ -220,9 +250,11 @@ class Problem(ContextEncoder, StrictSettings):
             divisions["reward"] = divisions.pop(self.reward.name)
         return {
             "actions": len(self.actions),
-            "context": len(self.context),
+            "context": len(self.feature_names),
+            "levels": tuple(len(category.labels) for category in self.categories.values()),
             "segments": len(self.divisions),
             "by": divisions or None,
+            "score_buckets": self._list_score_buckets() or None,
             "reward_model": self.choices[self.reward.name].model,
             "cost_model": {name: self.choices[name].model for name in self.limits},
             "safe_action": SafeAction(
@@ -232,6 +264,11 @@ class Problem(ContextEncoder, StrictSettings):
             "delta": self.delta,
             **self.settings,
         }
+
+    def _list_score_buckets(self) -> dict[str, tuple[int, int, int]]:
+        """Return the buckets of the limits with a score: their number, whether they are pooled, and the version."""
+        scores = {name: limit.score for name, limit in self.limits.items() if isinstance(limit.score, Score)}
+        return {name: (len(one.bucket_names), int(one.monotone), one.version) for name, one in scores.items()}
 
     def with_action(self, name: str) -> "Problem":
         """Return the problem with one more action; learned states stay valid.
@@ -269,8 +306,11 @@ class Problem(ContextEncoder, StrictSettings):
         }
 
     def __str__(self) -> str:
-        numbers = f"{len(self.context)} number{'s' * (len(self.context) != 1)} about the user; " if self.context else ""
-        rows = [f"{len(self.actions)} actions, of which {self.safe!r} is safe; {numbers}delta {self.delta:g}"]
+        count = len(self.categories)
+        parts = [format_count(len(self.numbers), "number")] * bool(self.numbers)
+        parts += [f"{count} categor{'y' if count == 1 else 'ies'}"] * bool(count)
+        about = f"{' and '.join(parts)} about the user; " if parts else ""
+        rows = [f"{len(self.actions)} actions, of which {self.safe!r} is safe; {about}delta {self.delta:g}"]
         descriptions = {self.reward.name: f"reward in [{self.reward.low:g}, {self.reward.high:g}]"}
         descriptions |= {name: describe_limit(limit) for name, limit in self.limits.items()}
         name_width, description_width = max(map(len, descriptions)), max(map(len, descriptions.values()))
@@ -278,7 +318,8 @@ class Problem(ContextEncoder, StrictSettings):
             choice = self.choices[name]
             is_rate = choice.model == "rates"
             model = "one rate for each action" if is_rate else f"{choice.model} in the context, action by action"
-            model += f" in every {choice.by}" if choice.by else ""
+            kind = "bucket of " if choice.promise is Promise.EVERY_BUCKET else ""
+            model += f" in every {kind}{choice.by}" if choice.by else ""
             window = "" if signal.outcome_window is None else f"; {signal.outcome_window.description}"
             rows.append(
                 f"  {name:{name_width}}  {descriptions[name]:{description_width}}  {model}: {choice.why}{window}"
@@ -346,7 +387,7 @@ class Problem(ContextEncoder, StrictSettings):
         return {
             "actions": list(self.actions),
             "safe": self.safe,
-            "context": {name: list(ends) for name, ends in self.ranges},
+            "context": {name: encode_column(column) for name, column in self.context_columns.items()},
             "delta": float(self.delta),
             "settings": dict(self.settings),
             "reward": encode_signal(self.reward),

@@ -1,5 +1,6 @@
 """Declarations of a problem's signals: the reward and the limits, and both as JSON or TOML values."""
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
@@ -7,7 +8,9 @@ from typing import Any, Literal, Self, get_args
 
 from stagewise.problem.checks import (
     LARGEST,
+    MOST,
     check_choice,
+    check_integer,
     check_mapping,
     check_name,
     check_number,
@@ -21,6 +24,7 @@ from stagewise.problem.window import DROP, OutcomeWindow
 
 Model = Literal["linear", "rates"]
 LimitModel = Literal["linear", "rates", "logistic"]
+MOST_BUCKETS = 32  # of a score
 WAYS = {  # the names of a limit's number in a file
     "at_most": "Limit(0.02, ...)",
     "at_least": "Limit(AtLeast(0.9), ...)",
@@ -41,6 +45,128 @@ class StrictSettings:
             data = {"kind": cls.__name__, "unknown": unknown, "names": ", ".join(names), "hint": hint}
             raise InvalidProblem(ErrorCode.UNKNOWN_SETTING, template, **data)
         return super().__new__(cls)
+
+
+@dataclass(frozen=True)
+class Score(StrictSettings):
+    """A risk score, by whose buckets a limit's rates are kept: a column of the context, or a sum of its numbers.
+
+    Raises:
+        InvalidProblem: A setting is invalid or conflicts with another.
+
+    Example:
+        >>> Score("risk", cuts=[0.1, 0.3]).bucket_names
+        ('0 to 0.1', '0.1 to 0.3', '0.3 to 1')
+    """
+
+    name: str
+    """The name of the score, and of its column in the context if it has no `weights`."""
+    buckets: int | None = None
+    """The number of buckets; None: 10, or as `cuts` say."""
+    cuts: Sequence[float] | None = None
+    """Where one bucket ends and the next begins, chosen before learning; None: equal parts of the range."""
+    low: float | None = None
+    """The smallest value of the column; None: 0."""
+    high: float | None = None
+    """The largest value of the column; None: 1."""
+    monotone: bool = True
+    """Whether mean costs do not fall from bucket to bucket, so that neighbouring buckets are pooled."""
+    version: int = 1
+    """The version of the score, from 1; a new version starts with new cells."""
+    weights: Mapping[str, float] | Sequence[tuple[str, float]] | None = None
+    """The score is the sum of these numbers of the context, times their weights; needs `cuts`."""
+    digest: str | None = None
+    """The SHA-256 of the rows that the weights were fitted to; such rows are not learned."""
+
+    def __post_init__(self) -> None:
+        check_name(self.name, "the name of a score")
+        what, weights = f"the score {self.name!r}", self.weights
+        if weights is not None:
+            pairs = weights.items() if isinstance(weights, Mapping) else weights
+            checked = tuple((str(name), check_number(value, f"a weight of {what}")) for name, value in pairs)
+            object.__setattr__(self, "weights", checked)
+            for setting, value in (("low", self.low), ("high", self.high)):
+                if value is not None:
+                    raise InvalidProblem.unused(setting, value, f"{what} has weights, and so no range")
+            if self.cuts is None:
+                rule = "where its buckets begin, since it has weights"
+                raise InvalidProblem.must_be(ErrorCode.MISSING_VALUE, f"the cuts of {what}", None, rule)
+        elif self.digest is not None:
+            raise InvalidProblem.unused("digest", self.digest, f"{what} has no weights that were fitted")
+        else:
+            low, high = check_range(self.low or 0.0, 1.0 if self.high is None else self.high, what)
+            object.__setattr__(self, "low", low)
+            object.__setattr__(self, "high", high)
+        check_integer(self.version, f"the version of {what}", f"from 1 to {MOST}", 1, MOST)
+        object.__setattr__(self, "cuts", self._check_cuts(what))
+        object.__setattr__(self, "buckets", len(self.points) + 1)
+
+    def _check_cuts(self, what: str) -> tuple[float, ...]:
+        """Return the cut points."""
+        rule = f"from 2 to {MOST_BUCKETS}"
+        if self.cuts is None:
+            parts = 10 if self.buckets is None else self.buckets
+            parts = check_integer(parts, f"the buckets of {what}", rule, 2, MOST_BUCKETS)
+            low, high = self.ends
+            return tuple(low + (high - low) * i / parts for i in range(1, parts))
+        cuts = tuple(check_number(cut, f"a cut of {what}") for cut in self.cuts)
+        if not 1 <= len(cuts) < MOST_BUCKETS or any(b <= a for a, b in itertools.pairwise(cuts)):
+            rule = f"1 to {MOST_BUCKETS - 1} numbers, each above the one before"
+            raise InvalidProblem.must_be(ErrorCode.OUT_OF_RANGE, f"the cuts of {what}", list(cuts), rule)
+        if self.buckets not in (None, len(cuts) + 1):
+            text = f"the buckets of {what}"
+            raise InvalidProblem.conflict(text, self.buckets, f"there are {len(cuts)} cuts", "leave one of them out")
+        if self.weights is None and not (self.ends[0] < cuts[0] and cuts[-1] < self.ends[1]):
+            rule = f"inside its range, [{self.ends[0]:g}, {self.ends[1]:g}]"
+            raise InvalidProblem.must_be(ErrorCode.OUT_OF_RANGE, f"the cuts of {what}", list(cuts), rule)
+        return cuts
+
+    @property
+    def points(self) -> tuple[float, ...]:
+        """The cut points."""
+        return tuple(self.cuts or ())
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The range of the score."""
+        if self.weights is not None:
+            return -math.inf, math.inf
+        return float(self.low or 0.0), 1.0 if self.high is None else float(self.high)
+
+    @property
+    def terms(self) -> tuple[tuple[str, float], ...]:
+        """The columns that it sums, with their weights."""
+        return ((self.name, 1.0),) if self.weights is None else tuple(self.weights)  # type: ignore[arg-type]
+
+    @property
+    def bucket_names(self) -> tuple[str, ...]:
+        """The names of the buckets, from the lowest."""
+        low, high = self.ends
+        first = f"below {self.points[0]:.4g}" if self.weights is not None else f"{low:.4g} to {self.points[0]:.4g}"
+        last = f"from {self.points[-1]:.4g}" if self.weights is not None else f"{self.points[-1]:.4g} to {high:.4g}"
+        return (first, *(f"{a:.4g} to {b:.4g}" for a, b in itertools.pairwise(self.points)), last)
+
+    def to_entry(self) -> Any:
+        """Return its name, or its settings as `parse_score` reads them."""
+        if self == Score(self.name):
+            return self.name
+        entry = {f.name: getattr(self, f.name) for f in fields(self)}
+        entry |= {
+            "cuts": list(self.points),
+            "weights": None if self.weights is None else dict(self.terms),
+            "buckets": None,
+        }
+        return {name: value for name, value in entry.items() if value is not None}
+
+
+def parse_score(value: Any) -> Score | None:
+    """Return the score of a limit: its own, or from a name or a table of settings."""
+    if value is None or isinstance(value, Score):
+        return value
+    if isinstance(value, str):
+        return Score(value)
+    score: Score = parse_signal(Score, value, "the score of a limit")
+    return score
 
 
 class Signal(StrictSettings):
@@ -131,10 +257,17 @@ class Limit(Signal):
     by: str | Sequence[str] | None = None
     """The segment by which rates are kept: one column, such as "country", or several, whose combinations are the
     segments; promised to the average user of every segment."""
+    score: str | Score | None = None
+    """The risk score by whose buckets rates are kept; promised to the average user of every bucket."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "by", parse_by(self.by, "a limit"))
+        object.__setattr__(self, "score", parse_score(self.score))
         check_signal(self, "a limit")
+        for name, value in (("by", self.by), ("model", self.model if self.model != "rates" else None)):
+            if self.score is not None and value is not None:
+                fact, remedy = "its rates are kept by the buckets of a score", "leave one of them out"
+                raise InvalidProblem.conflict(f"the {name} of a limit", value, fact, remedy)
 
     @property
     def at_least(self) -> bool:
@@ -284,6 +417,7 @@ def parse_limit(entry: Any, name: str) -> Limit:
 def encode_signal(signal: Reward | Limit) -> dict[str, Any]:
     """Return the settings that are not None."""
     settings = {f.name: getattr(signal, f.name) for f in fields(signal)}
+    settings |= {name: value.to_entry() for name, value in settings.items() if isinstance(value, Score)}
     lists = {name: list(value) if isinstance(value, tuple) else value for name, value in settings.items()}
     return {name: value for name, value in lists.items() if value is not None}
 

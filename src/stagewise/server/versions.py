@@ -44,7 +44,7 @@ def build_next_version(before: ProblemVersion, new_problem: Problem) -> ProblemV
     current, new_problem = before.problem, match_order(before.problem, new_problem)
     check_same("safe", current.safe, new_problem.safe)
     check_same("delta", current.delta, new_problem.delta)
-    check_same("context", current.ranges, new_problem.ranges)
+    check_same("context", list(current.context_columns.items()), list(new_problem.context_columns.items()))
     check_same("reward", encode_signal(current.reward), encode_signal(new_problem.reward))
     check_same("names of limits", tuple(current.limits), tuple(new_problem.limits))
     for name, limit in current.limits.items():
@@ -79,12 +79,12 @@ def check_settings(first: Mapping[str, Any], new: Mapping[str, Any]) -> None:
 
 
 def check_limit(name: str, old: Limit, new: Limit) -> None:
-    """Reject any change of a limit except its value, which is the prior mean of a logistic cost."""
+    """Reject any change of a limit except its value, which is the prior mean of a linear or logistic cost."""
     before, after = encode_limit(old), encode_limit(new)
     for one in fields(Limit):
         if one.name != "value" and getattr(old, one.name) != getattr(new, one.name):
             check_same(one.name, before.get(one.name), after.get(one.name), f" of {name!r}")
-    if old.model == "logistic":
+    if old.model in ("linear", "logistic"):
         check_same("value", describe_limit(old), describe_limit(new), f" of {name!r}")
     if old.at_least != new.at_least:
         check_same("at_least", describe_limit(old), describe_limit(new), f" of {name!r}")
@@ -110,12 +110,12 @@ def describe_loosening(before: ProblemVersion, after: ProblemVersion) -> str | N
 
 def match_order(current: Problem, new_problem: Problem) -> Problem:
     """Return a problem with names in the order of an earlier one; JSON objects have no order."""
-    ranges, limits = dict(new_problem.ranges), dict(new_problem.limits)
-    if ranges.keys() == set(current.context):
-        ranges = {name: ranges[name] for name in current.context}
+    context, limits = dict(new_problem.context_columns), dict(new_problem.limits)
+    if context.keys() == set(current.context):
+        context = {name: context[name] for name in current.context}
     if limits.keys() == current.limits.keys():
         limits = {name: limits[name] for name in current.limits}
-    return replace(new_problem, context=ranges, limits=limits)
+    return replace(new_problem, context=context, limits=limits)
 
 
 def get_declared_problem(version: ProblemVersion) -> dict[str, Any]:

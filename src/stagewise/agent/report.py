@@ -22,6 +22,7 @@ from stagewise.engine.layout import SAFE_INDEX, ModelBlock
 from stagewise.models.segment_rates import get_lowest_value
 from stagewise.policies.policy import State
 from stagewise.problem.columns import list_names_once
+from stagewise.problem.division import ScoreDivision
 from stagewise.problem.errors import ErrorCode, InvalidProblem
 from stagewise.problem.formatting import format_count, safe_repr
 from stagewise.records.decision import Decision, to_json_value

@@ -135,6 +135,13 @@ class Problem(ContextEncoder, StrictSettings):
             if names.count(name) > 1:
                 text = f"{name!r} is used twice; signals and columns of the context need different names"
                 raise InvalidProblem(ErrorCode.DUPLICATE_NAME, text)
+        divided = [division.name for division in self.divisions]
+        for name in divided:
+            if divided.count(name) > 1:
+                text = (
+                    f"limits divide users by two different things that are called {name!r}; give them different names"
+                )
+                raise InvalidProblem(ErrorCode.DUPLICATE_NAME, text)
         unknown = [name for name in settings if name not in SETTINGS] if isinstance(settings, dict) else [settings]
         if unknown:
             subject = "a name of settings" if isinstance(settings, dict) else "settings"

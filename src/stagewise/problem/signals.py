@@ -9,6 +9,7 @@ from typing import Any, Literal, Self, get_args
 from stagewise.problem.checks import (
     LARGEST,
     MOST,
+    check_bool,
     check_choice,
     check_integer,
     check_mapping,
@@ -16,6 +17,8 @@ from stagewise.problem.checks import (
     check_number,
     check_outcome,
     check_unique_names,
+    is_listing,
+    list_entries,
 )
 from stagewise.problem.errors import ErrorCode, InvalidOutcome, InvalidProblem
 from stagewise.problem.formatting import join_names, safe_repr, suggest_name, suggest_percent
@@ -79,46 +82,45 @@ class Score(StrictSettings):
     """The SHA-256 of the rows that the weights were fitted to; such rows are not learned."""
 
     def __post_init__(self) -> None:
-        check_name(self.name, "the name of a score")
-        what, weights = f"the score {self.name!r}", self.weights
-        if weights is not None:
-            pairs = weights.items() if isinstance(weights, Mapping) else weights
-            checked = tuple((str(name), check_number(value, f"a weight of {what}")) for name, value in pairs)
-            object.__setattr__(self, "weights", checked)
+        what = f"the score {check_name(self.name, 'the name of a score')!r}"
+        check_bool(self.monotone, f"monotone of {what}")
+        check_integer(self.version, f"the version of {what}", f"from 1 to {MOST}", 1, MOST)
+        if self.digest is not None:
+            check_name(self.digest, f"the digest of {what}")
+        if self.weights is None:
+            low, high = 0.0 if self.low is None else self.low, 1.0 if self.high is None else self.high
+            ends: tuple[float | None, float | None] = check_range(low, high, what)
+            if self.digest is not None:
+                raise InvalidProblem.unused("digest", self.digest, f"{what} has no weights that were fitted")
+        else:
+            object.__setattr__(self, "weights", parse_weights(self.weights, what))
+            ends = None, None
             for setting, value in (("low", self.low), ("high", self.high)):
                 if value is not None:
                     raise InvalidProblem.unused(setting, value, f"{what} has weights, and so no range")
-            if self.cuts is None:
-                rule = "where its buckets begin, since it has weights"
-                raise InvalidProblem.must_be(ErrorCode.MISSING_VALUE, f"the cuts of {what}", None, rule)
-        elif self.digest is not None:
-            raise InvalidProblem.unused("digest", self.digest, f"{what} has no weights that were fitted")
-        else:
-            low, high = check_range(self.low or 0.0, 1.0 if self.high is None else self.high, what)
-            object.__setattr__(self, "low", low)
-            object.__setattr__(self, "high", high)
-        check_integer(self.version, f"the version of {what}", f"from 1 to {MOST}", 1, MOST)
+        object.__setattr__(self, "low", ends[0])
+        object.__setattr__(self, "high", ends[1])
         object.__setattr__(self, "cuts", self._check_cuts(what))
         object.__setattr__(self, "buckets", len(self.points) + 1)
 
     def _check_cuts(self, what: str) -> tuple[float, ...]:
         """Return the cut points."""
-        rule = f"from 2 to {MOST_BUCKETS}"
+        low, high = self.ends
+        subject, parts = f"the buckets of {what}", 10 if self.buckets is None else self.buckets
+        parts = check_integer(parts, subject, f"from 2 to {MOST_BUCKETS}", 2, MOST_BUCKETS)
         if self.cuts is None:
-            parts = 10 if self.buckets is None else self.buckets
-            parts = check_integer(parts, f"the buckets of {what}", rule, 2, MOST_BUCKETS)
-            low, high = self.ends
+            if self.weights is not None:
+                rule = "where its buckets begin, since it has weights"
+                raise InvalidProblem.must_be(ErrorCode.MISSING_VALUE, f"the cuts of {what}", None, rule)
             return tuple(low + (high - low) * i / parts for i in range(1, parts))
-        cuts = tuple(check_number(cut, f"a cut of {what}") for cut in self.cuts)
-        if not 1 <= len(cuts) < MOST_BUCKETS or any(b <= a for a, b in itertools.pairwise(cuts)):
-            rule = f"1 to {MOST_BUCKETS - 1} numbers, each above the one before"
+        if not is_listing(self.cuts):
+            raise InvalidProblem.must_be(ErrorCode.WRONG_TYPE, f"the cuts of {what}", self.cuts, "a list of numbers")
+        cuts = tuple(check_number(cut, f"a cut of {what}") for cut in list_entries(self.cuts, f"the cuts of {what}"))
+        if not 1 <= len(cuts) < MOST_BUCKETS or any(b <= a for a, b in itertools.pairwise((low, *cuts, high))):
+            rule = f"1 to {MOST_BUCKETS - 1} numbers, each above the one before and inside its range"
             raise InvalidProblem.must_be(ErrorCode.OUT_OF_RANGE, f"the cuts of {what}", list(cuts), rule)
-        if self.buckets not in (None, len(cuts) + 1):
-            text = f"the buckets of {what}"
-            raise InvalidProblem.conflict(text, self.buckets, f"there are {len(cuts)} cuts", "leave one of them out")
-        if self.weights is None and not (self.ends[0] < cuts[0] and cuts[-1] < self.ends[1]):
-            rule = f"inside its range, [{self.ends[0]:g}, {self.ends[1]:g}]"
-            raise InvalidProblem.must_be(ErrorCode.OUT_OF_RANGE, f"the cuts of {what}", list(cuts), rule)
+        if self.buckets is not None and parts != len(cuts) + 1:
+            raise InvalidProblem.conflict(subject, parts, f"there are {len(cuts)} cuts", "leave one of them out")
         return cuts
 
     @property
@@ -129,9 +131,9 @@ class Score(StrictSettings):
     @property
     def ends(self) -> tuple[float, float]:
         """The range of the score."""
-        if self.weights is not None:
+        if self.low is None or self.high is None:
             return -math.inf, math.inf
-        return float(self.low or 0.0), 1.0 if self.high is None else float(self.high)
+        return float(self.low), float(self.high)
 
     @property
     def terms(self) -> tuple[tuple[str, float], ...]:
@@ -159,12 +161,26 @@ class Score(StrictSettings):
         return {name: value for name, value in entry.items() if value is not None}
 
 
+def parse_weights(value: Any, what: str) -> tuple[tuple[str, float], ...]:
+    """Return the weights of a score by column."""
+    if isinstance(value, Mapping):
+        pairs = list(check_mapping(value, f"the weights of {what}").items())
+    else:
+        pairs = list_entries(value, f"the weights of {what}") if is_listing(value) else []
+    if not pairs or not all(isinstance(pair, list | tuple) and len(pair) == 2 for pair in pairs):
+        rule = "a mapping from numbers of the context to weights"
+        raise InvalidProblem.must_be(ErrorCode.WRONG_TYPE, f"the weights of {what}", value, rule)
+    names = check_unique_names([name for name, _ in pairs], f"weights of {what}")
+    weights = [check_number(weight, f"a weight of {what}") for _, weight in pairs]
+    return tuple(zip(names, weights, strict=True))
+
+
 def parse_score(value: Any) -> Score | None:
     """Return the score of a limit: its own, or from a name or a table of settings."""
     if value is None or isinstance(value, Score):
         return value
     if isinstance(value, str):
-        return Score(value)
+        return Score(str(value))
     score: Score = parse_signal(Score, value, "the score of a limit")
     return score
 

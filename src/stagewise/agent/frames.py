@@ -10,7 +10,7 @@ import numpy as np
 
 from stagewise.engine.compile import Floats, Ints
 from stagewise.files.tables import read_table
-from stagewise.policies.context_encoder import build_rows
+from stagewise.policies.context_encoder import TIME, build_rows
 from stagewise.policies.policy import BasePolicy
 from stagewise.policies.problem_policy import ProblemPolicy
 from stagewise.problem.checks import as_array, check_mapping, check_outcome_array, is_listing, list_entries
@@ -30,6 +30,7 @@ from stagewise.problem.context import check_segment_name, describe_range_error
 from stagewise.problem.errors import ErrorCode, InvalidActions, InvalidOutcome, InvalidProblem, StagewiseError
 from stagewise.problem.formatting import safe_repr
 from stagewise.problem.signals import Limit, Reward, scale_outcome
+from stagewise.problem.window import LATEST, parse_timestamp
 
 
 class LogRows(NamedTuple):
@@ -261,7 +262,7 @@ def scale_column(signal: Reward | Limit, name: str, values: Floats) -> Floats:
 def read_problem_actions(policy: ProblemPolicy, columns: Mapping[Any, Any], action: Any, context: Any) -> Floats:
     """Return the rows (n, 2 + numbers + segments) of actions and contexts."""
     problem = policy.problem
-    mapping = map_columns(context, problem.context_names, "context")
+    mapping = map_columns(context, (*problem.context_names, *([TIME] if problem.needs_times else [])), "context")
 
     def read_texts(column: Any, what: str, hint: str, take: Callable[[Any], Any]) -> list[Any]:
         """Return the parsed values of a column of names; an error names the first row."""
@@ -284,7 +285,31 @@ def read_problem_actions(policy: ProblemPolicy, columns: Mapping[Any, Any], acti
     for name in problem.segment_columns:
         hint = f"; give context={{{name!r}: ...}} where it has another name"
         contexts[name] = read_texts(mapping[name], "context", hint, partial(check_segment_name, division=name))
+    if problem.needs_times:
+        contexts[TIME] = read_times(columns, mapping[TIME])
     return build_rows(problem, numbered, contexts)
+
+
+def read_times(columns: Mapping[Any, Any], name: Any) -> Floats:
+    """Return the times of decisions in seconds since 1970, from numbers, dates or texts."""
+    hint = (
+        f"; a limit has a drift, so rows need their times: give context={{{TIME!r}: ...}} where they have another name"
+    )
+    column = get_column(columns, name, "context", InvalidActions, hint)
+    if column.dtype.kind in "iuf":
+        times = column.astype(np.float64)
+    else:
+        try:
+            times = column.astype("datetime64[us]").astype(np.int64) / 1e6
+        except (TypeError, ValueError, OverflowError):
+            times = np.array([parse_at_row(column.tolist(), parse_timestamp, value) for value in column.tolist()])
+    wrong = ~(np.abs(times) <= LATEST)
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        rule = "the time of its decision, in seconds since 1970 or as a date"
+        what = f"row {row} of the column {safe_repr(name)}"
+        raise InvalidActions.must_be(ErrorCode.INVALID_TIME, what, column.tolist()[row], rule)
+    return np.asarray(times)
 
 
 def parse_at_row(values: list[Any], take: Callable[[Any], Any], value: Any) -> Any:

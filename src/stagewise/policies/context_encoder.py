@@ -17,6 +17,7 @@ from stagewise.problem.errors import ErrorCode, InvalidActions
 from stagewise.problem.formatting import join_names, safe_repr, suggest_name
 from stagewise.problem.proposal import Offer, parse_proposal
 
+TIME = "at"  # the column of the times of decisions
 DOUBLE, NO_NUMBERS = np.dtype(np.float64), np.array(None)
 
 
@@ -27,6 +28,7 @@ class ContextEncoder:
     safe: str
     context: Sequence[str] | Mapping[str, Sequence[float]]
     score_range: tuple[float, float] = (0.0, 1.0)
+    needs_times: bool = False  # a mean drifts, so that every decision has a time
 
     @property
     @abstractmethod
@@ -156,6 +158,8 @@ def check_context_number(value: Any, name: str) -> float:
 def build_rows(problem: ContextEncoder, actions: Sequence[int], columns: Mapping[str, Any]) -> Floats:
     """Return the rows (n, D) of action indices and of columns by name: numbers in the user's units, names of segments.
 
+    Where the problem needs them, `TIME` holds the times of the decisions in seconds.
+
     >>> import stagewise as sw
     >>> signals = {"reward": sw.Reward("click"), "limits": {"opt_out": sw.Limit(0.02, safe=0.0, by="country")}}
     >>> problem = sw.Problem(actions=["nothing", "offer"], safe="nothing", context={"age": (20, 60)}, **signals)
@@ -163,12 +167,15 @@ def build_rows(problem: ContextEncoder, actions: Sequence[int], columns: Mapping
     array([[0., 1., 0.],
            [1., 1., 1.]])
     """
-    rows = np.ones((len(actions), FIRST_NUMBER + len(problem.context) + len(problem.divisions)))
+    width = FIRST_NUMBER + len(problem.context) + len(problem.divisions) + problem.needs_times
+    rows = np.ones((len(actions), width))
     rows[:, ACTION] = actions
     for column, (name, (low, high)) in enumerate(problem.ranges, FIRST_NUMBER):
         rows[:, column] = scale_numbers(np.asarray(columns[name], dtype=np.float64), low, high)
     for column, division in enumerate(problem.divisions, FIRST_NUMBER + len(problem.context)):
         rows[:, column] = division.encode_columns(columns)
+    if problem.needs_times:
+        rows[:, -1] = columns[TIME]
     return rows
 
 

@@ -175,7 +175,7 @@ class DecisionServer(Experiments):
         """
         controls, everywhere = experiment.controls, self.everywhere
         requests = [(one.id_, one.request) for one in batch]
-        return list(decide(experiment.policy_snapshot, controls, everywhere, key, requests))
+        return list(decide(experiment.policy_snapshot, controls, everywhere, key, requests, self.store.now()))
 
     def _build_answer(
         self, experiment: Experiment, one: WaitingRequest, record: DecisionRecord | Exception, result: AppendResult
@@ -385,7 +385,7 @@ def warm_up(version: ProblemVersion) -> None:
     request = DecisionRequest({**context, **dict.fromkeys(problem.segment_columns, "warm-up")})
     live = Controls(mode="live")
     snapshot = build_initial_snapshot(problem, version.number, version.retired)
-    (record,) = decide(snapshot, live, live, bytes(32), [("warm-up", request)])
+    (record,) = decide(snapshot, live, live, bytes(32), [("warm-up", request)], 0)
     values = {name: signal.low for name, signal in problem.signals.items()}
     StateFold(problem, version.number, version.retired).take(
         [

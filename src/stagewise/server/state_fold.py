@@ -12,7 +12,7 @@ from stagewise.agent.monitor import acknowledge_alert, check_drift, record_contr
 from stagewise.agent.observed_costs import build_safe_cost_cause, format_safe_cost_name
 from stagewise.agent.statistics import Statistics
 from stagewise.engine.compile import Floats
-from stagewise.policies.context_encoder import build_rows
+from stagewise.policies.context_encoder import TIME, build_rows
 from stagewise.policies.policy import State
 from stagewise.policies.problem import Problem
 from stagewise.problem.context import check_segment_name
@@ -100,6 +100,7 @@ class StateFold:
         columns: dict[str, list[Any]] = {name: [context[name] for context in contexts] for name in problem.context}
         for name in problem.segment_columns:
             columns[name] = [check_segment_name(context[name], name) for context in contexts]
+        columns[TIME] = [one.time / 1e6 for one in decisions]
         return build_rows(problem, [problem.get_action_index(one.action) for one in decisions], columns)
 
     def advance(self, at: int) -> None:

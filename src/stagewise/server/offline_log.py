@@ -75,7 +75,7 @@ class OfflineLogPart(msgspec.Struct):
         rows = read_rows(policy, build_columns(policy, self.action, self))
         if rows is None:
             raise InvalidOutcome(ErrorCode.LOG_EMPTY, f"part {self.number} of an offline log has no rows")
-        return rows
+        return rows.require_all()
 
 
 class OfflineLogSize(msgspec.Struct):
@@ -132,7 +132,9 @@ def check_rows(problem: Problem, log: OfflineLog) -> None:
     if not 0 < count <= MAX_LOG_ROWS:
         raise InvalidOutcome.must_be(ErrorCode.OUT_OF_RANGE, "the number of rows", count, f"1 to {MAX_LOG_ROWS:,}")
     policy = problem.policy()
-    read_rows(policy, build_columns(policy, log.actions, log))
+    rows = read_rows(policy, build_columns(policy, log.actions, log))
+    if rows is not None:
+        rows.require_all()
 
 
 def build_append_requests(name: str, log: OfflineLog, actor: str, reason: str) -> tuple[bytes, list[AppendRequest]]:

@@ -94,7 +94,8 @@ class BaseAgent:
         ours = self._base_policy
         names = ("outcome",) if ours is None else ours.signal_names
         groups = [[k] for k in range(len(names))] if ours is not None and ours.separate_models else [range(len(names))]
-        self._queue = OutcomeQueue(names, groups, spans, in_order=self.learning_order == "decision")
+        first = 0 if ours is None else ours.first_reported
+        self._queue = OutcomeQueue(names, groups, spans, in_order=self.learning_order == "decision", first=first)
         self._own_outcomes: dict[int, Outcome] = {}  # buffered outcomes of a policy of your own
         self._observed_costs = build_observed_costs(ours, self._queue)
         self._statistics = Statistics()
@@ -283,7 +284,7 @@ class BaseAgent:
         if ours is None:
             return None if signals or reward is ABSENT else copy_outcome(reward, cost)
         if signals:
-            is_alone = reward is ABSENT and cost is ABSENT and len(signals) == len(self._queue.names)
+            is_alone = reward is ABSENT and cost is ABSENT and len(signals) == len(self._queue.signals)
             return ours.encode_outcome(signals) if is_alone else None
         if reward is ABSENT or (cost is ABSENT and len(self._queue.names) > 1):
             return None

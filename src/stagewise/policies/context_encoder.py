@@ -27,6 +27,7 @@ class ContextEncoder:
     safe: str
     context: Sequence[str] | Mapping[str, Sequence[float]]
     score_range: tuple[float, float] = (0.0, 1.0)
+    needs_proposal: bool = False
 
     @property
     @abstractmethod
@@ -65,6 +66,9 @@ class ContextEncoder:
         places = [division.encode(values) for division in self.divisions]
         eligible = None if only is None else self.get_action_indices(only)
         if propose is None and scores is None:
+            if self.needs_proposal:
+                text = "this problem has no reward to learn, so nothing can be chosen; give propose= or scores="
+                raise InvalidActions(ErrorCode.MISSING_VALUE, text)
             return Context.from_checked(numbers, places, eligible)
         offer = self._offer if eligible is None else self._offer._replace(eligible=eligible)
         return Context.from_checked(numbers, places, eligible, parse_proposal(propose, scores, offer, self.score_range))

@@ -42,18 +42,6 @@ SETTINGS: dict[str, tuple[Callable[[], Any], list[str]]] = {
         lambda: sw.LCLUCB(threshold=0.3, noise=0.1, safe_action=ROVING, dimension=2, per_action_bounds=True),
         [ErrorCode.CONFLICTING_SETTINGS],
     ),
-    "expected of no limit": (
-        lambda: sw.ContextCAPS(**CONTEXT, reference_rates={"complaint": 0.1}),
-        [ErrorCode.UNKNOWN_NAME, "reference_rates", "cost"],
-    ),
-    "expected beyond 1": (
-        lambda: sw.ContextCAPS(**CONTEXT, reference_rates={"cost": 1.5}),
-        [ErrorCode.OUT_OF_RANGE],
-    ),
-    "expected of a problem": (
-        lambda: problem(settings={"reference_rates": {"opt_outs": 0.01}}).policy(),
-        [ErrorCode.UNKNOWN_SIGNAL, "opt_out"],
-    ),
     "limits that are no tables": (
         lambda: sw.Problem.from_dict({"actions": ["a", "b"], "safe": "a", "reward": {"name": "click"}, "limits": 3}),
         [ErrorCode.WRONG_TYPE],
@@ -198,7 +186,7 @@ def test_what_a_replica_played_is_learned_with_the_safe_action_of_its_round() ->
         own._queue.played[mine.round] = PlayedAction(np.array([0.0, 0.1]), -1, 0.0, mine._safe)
         own.learn(mine.round, reward=0.0, cost=0.9)
     assert np.array_equal(agent.state.memory, own.state.memory)
-    assert "declared" in str(agent.decide(rays).message)
+    assert agent.decide(rays).reason is sw.Reason.ASSUMPTION_CONTRADICTED
 
 
 def test_a_user_is_still_decided_for_after_all_this() -> None:

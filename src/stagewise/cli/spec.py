@@ -15,7 +15,7 @@ from stagewise.problem.actions import Rays
 from stagewise.problem.checks import check_bool, check_choice, check_integer_at_least, check_seed
 from stagewise.problem.errors import ErrorCode, InvalidFile, StagewiseError
 from stagewise.problem.formatting import format_path, join_names, safe_repr, suggest_name
-from stagewise.problem.functions import FunctionClass
+from stagewise.problem.functions import FiniteFunctionClass
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import AtLeast, RelativeToSafe
 from stagewise.simulation.jobs import BACKENDS
@@ -139,12 +139,16 @@ def check_keys(table: dict[str, Any], name: str, keys: Sequence[str], needed: Se
             hint = suggest_name(key, keys) or (f"; it belongs into [{other}]" if other else "")
             if not name and not hint and key in PROBLEM_KEYS:
                 hint = "; in a simulation, the problem is the table [problem], beside [simulation] and [world]"
-            template = "unknown key {key!r} with value {value}; there are {keys}{hint}"
-            data = {"key": f"{name}.{key}".strip("."), "value": safe_repr(table[key]), "keys": ", ".join(keys)}
+            template = "unknown key {key!r} with value {value}; known keys: {keys}{hint}"
+            data = {
+                "key": f"{name}.{key}".strip("."),
+                "value": safe_repr(table[key]),
+                "keys": ", ".join(keys) or "none",
+            }
             raise InvalidFile(ErrorCode.UNKNOWN_SETTING, template, hint=hint, **data)
     for key in needed:
         if key not in table:
-            template, known = "the key '{name}.{key}' is missing; {name} has {keys}", ", ".join(keys)
+            template, known = "the key '{name}.{key}' is missing; known keys: {keys}", ", ".join(keys)
             raise InvalidFile(ErrorCode.MISSING_VALUE, template, name=name, key=key, keys=known)
 
 
@@ -205,7 +209,7 @@ def build_safe_action(table: Any, name: str) -> SafeAction:
 def build_function_class(value: Any, name: str) -> Any:
     """Return function classes; {functions = ..., features = ...} is a table over listed actions."""
     if isinstance(value, dict) and set(value) == {"functions", "features"}:
-        return FunctionClass(**value)
+        return FiniteFunctionClass(**value)
     return build_each(value, build_function_class, name)
 
 

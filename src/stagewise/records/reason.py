@@ -98,6 +98,8 @@ class Contradiction(StrEnum):
     """The limit is beyond the bound on means, so it never binds."""
     DRIFT = "drift"
     """A mean changed over time."""
+    MISMATCH = "mismatch"
+    """It matters who gets an action: halves of the users differ, or one is above a limit promised to every user."""
 
 
 Details = Mapping[str, Any]
@@ -312,6 +314,31 @@ def describe_move(details: Details) -> str:
     return f"{whose}{where}it averaged {early} in the first {before}{weighted} and {late} in {after}"
 
 
+def describe_mismatch(details: Details) -> str:
+    limit, is_score = repr(details["limit"]), details["kind"] == "click_score"
+    means = [format_number(details[name], ".3g") for name in ("low_mean", "high_mean")]
+    counts = [f"{details[name]:,}" for name in ("low_count", "high_count")]
+    below, above = (
+        (f"the estimated {details['column']!r} of users is below average", "above")
+        if is_score
+        else (f"{details['column']!r} is at most {format_number(details['cut'], '.4g')}", "above")
+    )
+    halves = f"{means[0]} over {counts[0]} outcomes where {below}, and {means[1]} over {counts[1]} {above}"
+    if details["promise"] == "every_user":
+        side, value = get_side_words(details)[1], format_number(details["threshold"])
+        return (
+            f"decisions average {limit} {halves}: one half is {side} the limit of {value}, which is promised to every "
+            "user, so the mean has not the declared form"
+        )
+    whose = "over all actions" if details["action"] is None else f"of {details['action']!r}"
+    where = "" if details["segment"] is None else f" in {details['segment']!r}"
+    split = "score=, or a model of each user" if is_score else f"groups by {details['column']!r}, or score="
+    return (
+        f"it matters who gets an action: {limit} {whose}{where} averages {halves}; the limit is kept only for the "
+        f"average of those who get it, so divide users ({split})"
+    )
+
+
 CONTRADICTIONS: dict[Contradiction, Callable[[Details], str]] = {
     Contradiction.COST_BOUND: describe_cost_bound,
     Contradiction.NOISE: describe_noise,
@@ -324,6 +351,7 @@ CONTRADICTIONS: dict[Contradiction, Callable[[Details], str]] = {
     Contradiction.LIMIT_SO_FAR: describe_limit_so_far,
     Contradiction.LIMIT_NEVER_BINDS: describe_limit_never_binds,
     Contradiction.DRIFT: describe_drift,
+    Contradiction.MISMATCH: describe_mismatch,
 }
 
 

@@ -290,6 +290,7 @@ class DecisionServer(Experiments):
                 {"name": alert, "reason": cause.reason, "details": cause.details, "message": cause.message}
                 for alert, cause in experiment.alerts.items()
             ],
+            warnings=list(experiment.warnings),
             health=Health(add_observed_costs(snapshot.policy, health, compute_safe_costs(statistics))).to_dict(),
         )
 

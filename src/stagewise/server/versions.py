@@ -89,10 +89,10 @@ def check_settings(first: Mapping[str, Any], new: Mapping[str, Any]) -> None:
 
 
 def check_limit(name: str, old: Limit, new: Limit) -> None:
-    """Reject any change of a limit except its value."""
+    """Reject any change of a limit except its value and what a mismatch does, which define no confidence set."""
     before, after = encode_limit(old), encode_limit(new)
     for one in fields(Limit):
-        if one.name != "value" and getattr(old, one.name) != getattr(new, one.name):
+        if one.name not in ("value", "on_mismatch") and getattr(old, one.name) != getattr(new, one.name):
             check_same(one.name, before.get(one.name), after.get(one.name), f" of {name!r}")
     if old.at_least != new.at_least:
         check_same("at_least", describe_limit(old), describe_limit(new), f" of {name!r}")

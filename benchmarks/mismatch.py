@@ -21,7 +21,11 @@ from stagewise.records.random_key import RandomKey
 
 NUMBERS, TEMPLATES, BATCH = 8, 4, 250
 CLICKS, OPT_OUTS = np.array([0.04, 0.06, 0.08, 0.10]), np.array([0.010, 0.013, 0.018, 0.025])
-NORM, COMMON, CORRELATION = 1.1, 0.85, 0.7  # of the slopes of opt-outs in log-odds: norm, share of all templates, clicks
+NORM, COMMON, CORRELATION = (
+    1.1,
+    0.85,
+    0.7,
+)  # of the slopes of opt-outs in log-odds: norm, share of all templates, clicks
 LIMIT = 0.02
 
 
@@ -154,10 +158,10 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=100)
     parser.add_argument("--users", type=int, default=50_000)
     parser.add_argument("--alike", action="store_true", help="all users have the same rates")
-    parser.add_argument("--level", type=float, default=mismatch.FALSE_ALARMS, help="of all tests together")
+    parser.add_argument("--level", type=float, default=mismatch.FALSE_WARNINGS, help="of all tests together")
     parser.add_argument("--cost", action="store_true")
     asked = parser.parse_args()
-    mismatch.FALSE_ALARMS = asked.level
+    mismatch.FALSE_WARNINGS = asked.level
     if asked.cost:
         show_cost()
     else:

@@ -1,6 +1,7 @@
 """Tests of what a limit promises while an agent runs: that who gets an action does not matter within a cell.
 
-The users of a cell are halved by every number of the context and by the click score, the reward model's estimate.
+The users of a cell are halved by every number of the context, by the click score, which is the reward model's estimate,
+and by the risk score, a direction in which earlier outcomes rose.
 Where a limit is promised to an average user, both halves have one mean, or the average depends on who is chosen. Where
 it is promised to every user, the decisions of either half keep it. All tests together err with probability at most a,
 over all time (docs/theory/mismatch.md). A difference is a warning, or, with `on_mismatch="stop"`, an alert.
@@ -43,6 +44,8 @@ LOGGED = MANY  # the index of a row of a log: no model has seen its outcome
 MOST_CELLS = 256  # the first cells of a limit are tested
 FIRST_CELLS = 4
 GROWTH = 8  # a limit is tested again after an eighth more outcomes
+FALSE_WARNINGS = 1e-3  # level of a test that stops nothing
+SCORES = ("click_score", "risk_score")  # the columns after the numbers
 LOWER_END = as_python(compute_average_lower)
 
 
@@ -51,7 +54,7 @@ class Difference(NamedTuple):
 
     cell: int
     column: int
-    evidence: float
+    excess: float  # of the evidence over what is needed, or of the mean over its limit
 
 
 class HalvedLimit:
@@ -67,7 +70,8 @@ class HalvedLimit:
         is_declared = math.isfinite(policy.declared_costs[j])
         self.untested = float(policy.layout[SAFE_INDEX]) if is_declared and not self.every_user else -1.0
         self.cells: dict[tuple[float, float], int] = {(0.0, 0.0): 0} if self.every_user else {}
-        self.table = np.zeros((FIRST_CELLS, policy.context + 1, FIELDS))
+        self.table = np.zeros((FIRST_CELLS, policy.context + 2, FIELDS))
+        self.risk = np.zeros(policy.context + 1)  # the sums of the risk score's slopes, and the number of rows
         self.count, self.next_check, self.last = 0, LOOK_AFTER, -1  # outcomes, and the last decision learned
 
     def find_cell(self, action: float, segment: float) -> int:
@@ -94,40 +98,46 @@ class HalvedLimit:
             found[at] = self.find_cell(float(rows[first[at], 0]), float(segments[first[at]]))
         return np.asarray(found[codes])
 
-    def find_difference(self, tests: int) -> Difference | None:
-        """Return the largest difference beyond chance; `tests` is the number of columns of all limits."""
-        found = list(self.find_broken(tests) if self.every_user else self.find_unlike(tests))
-        return max(found, key=lambda one: one.evidence, default=None)
+    def find_difference(self, level: float) -> Difference | None:
+        """Return the largest difference beyond chance, by a number if there is one; None: there is none.
 
-    def find_unlike(self, tests: int) -> Iterator[Difference]:
+        It errs ever with probability `level`, of which half is for the risk score and half for the other columns, and
+        of each share half for each direction.
+        """
+        columns = self.table.shape[1]
+        alarms = [math.log(4.0 * (columns - 1) / level)] * (columns - 1) + [math.log(4.0 / level)]
+        found = list(self.find_broken(alarms) if self.every_user else self.find_unlike(alarms))
+        return max(found, key=lambda one: (one.column < columns - len(SCORES), one.excess), default=None)
+
+    def find_unlike(self, alarms: list[float]) -> Iterator[Difference]:
         """Yield the columns by which the means of the halves differ, in all cells alike or in one.
 
         Half of the level is for all cells together, half for single ones, the i-th of which has 1/i(i+1) of it.
         """
-        cells, needed = len(self.cells), math.log(4.0 * tests / FALSE_ALARMS)
+        cells, doubled = len(self.cells), math.log(2.0)
         single, order = np.empty(cells), np.arange(1.0, cells + 1.0)
-        for column in range(self.table.shape[1]):
+        for column, alarm in enumerate(alarms):
             for rises in (1, 0):
-                together = compute_evidence(self.table, cells, column, rises, single)
-                excess = single - np.log(order * (order + 1.0))
-                if together >= needed:
+                together = compute_evidence(self.table, cells, column, rises, single) - alarm - doubled
+                alone = single - np.log(order * (order + 1.0)) - alarm - doubled
+                if together >= 0.0:
                     yield Difference(-1 if cells > 1 else 0, column, together)
-                elif cells and excess.max() >= needed:
-                    yield Difference(int(excess.argmax()), column, float(excess.max()))
+                elif cells and alone.max() >= 0.0:
+                    yield Difference(int(alone.argmax()), column, float(alone.max()))
 
-    def find_broken(self, tests: int) -> Iterator[Difference]:
+    def find_broken(self, alarms: list[float]) -> Iterator[Difference]:
         """Yield the columns by which the mean of all decisions in one half is above the limit."""
-        confidence = math.log(2.0 * tests / FALSE_ALARMS)
-        for column, entry in enumerate(self.table[0]):
+        for column, (entry, alarm) in enumerate(zip(self.table[0], alarms, strict=True)):
             for count, total in ((LOW_COUNT, LOW_SUM), (HIGH_COUNT, HIGH_SUM)):
-                end = LOWER_END(float(entry[count]), float(entry[total]), confidence)
-                if end > self.threshold:
-                    yield Difference(0, column, end)
+                excess = LOWER_END(float(entry[count]), float(entry[total]), alarm) - self.threshold
+                if excess > 0.0:
+                    yield Difference(0, column, excess)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the halves as JSON holds them."""
         numbers = {"count": self.count, "next_check": self.next_check, "last": self.last + 1}
-        return {**numbers, "cells": [list(key) for key in self.cells], "table": self.table[: len(self.cells)].tolist()}
+        table, cells = self.table[: len(self.cells)].tolist(), [list(key) for key in self.cells]
+        return {**numbers, "cells": cells, "table": table, "risk": self.risk.tolist()}
 
     def restore(self, content: Any) -> None:
         """Restore the halves that `to_dict` wrote."""
@@ -136,12 +146,13 @@ class HalvedLimit:
         self.cells = {(float(action), float(segment)): cell for cell, (action, segment) in enumerate(content["cells"])}
         cells, size = len(self.cells), FIRST_CELLS
         stored = np.array(content["table"], dtype=np.float64).reshape(cells, self.table.shape[1], FIELDS)
-        if cells > MOST_CELLS or not np.isfinite(stored).all():
+        risk = np.array(content["risk"], dtype=np.float64).reshape(self.risk.size)
+        if cells > MOST_CELLS or not (np.isfinite(stored).all() and np.isfinite(risk).all()):
             raise InvalidProblem(ErrorCode.FILE_CORRUPT, "the stored halves do not match the problem")
         while size < cells:
             size *= 2
         self.table = np.zeros((size, *self.table.shape[1:]))
-        self.table[:cells] = stored
+        self.table[:cells], self.risk = stored, risk
 
 
 class MismatchTest:
@@ -164,7 +175,7 @@ class MismatchTest:
         self.first_decision = first_decision
         for limit in self.limits:
             if limit.every_user:
-                limit.table[:] = 0.0
+                limit.table[:] = limit.risk[:] = 0.0
                 limit.count, limit.next_check = 0, LOOK_AFTER
 
     def learn_row(self, row: Floats, values: Floats, index: int) -> None:
@@ -178,7 +189,7 @@ class MismatchTest:
                 cell = limit.find_cell(row.item(0), segment)
                 limit.count, limit.last = limit.count + 1, max(limit.last, index)
                 if cell >= 0:
-                    count_row(limit.table, cell, value - limit.low, row, self.get_slopes(index))
+                    count_row(limit.table, limit.risk, cell, value - limit.low, row, self.get_slopes(index))
 
     def get_slopes(self, index: int) -> Floats:
         """Return the slopes that score a decision."""
@@ -200,10 +211,10 @@ class MismatchTest:
             chosen, at = rows[known], places[known]
             limit.count += len(chosen)
             limit.last = limit.last if is_log else max(limit.last, int(at.max()))
-            cells = limit.find_cells(chosen)  # may enlarge the table
+            cells, costs = limit.find_cells(chosen), values[known, limit.signal] - limit.low  # may enlarge the table
             count_rows(
-                limit.table, cells, values[known, limit.signal] - limit.low, chosen, at, self.slopes, self.since,
-                self.older, self.older_since, self.none,
+                limit.table, limit.risk, cells, costs, chosen, at, self.slopes, self.since, self.older,
+                self.older_since, self.none,
             )  # fmt: skip
 
     def check(self, policy: Any, memory: Floats, statistics: Statistics, at_once: bool = False) -> None:
@@ -214,9 +225,9 @@ class MismatchTest:
             name = format_finding_name(Check.MISMATCH, limit.name)
             if name in statistics.alerts or name in statistics.warnings:
                 continue
-            difference = limit.find_difference(len(self.limits) * limit.table.shape[1])
+            stops = policy.problem.limits[limit.name].on_mismatch == "stop" and policy.check_assumptions
+            difference = limit.find_difference((FALSE_ALARMS if stops else FALSE_WARNINGS) / len(self.limits))
             if difference is not None:
-                stops = policy.problem.limits[limit.name].on_mismatch == "stop" and policy.check_assumptions
                 found = statistics.alerts if stops else statistics.warnings
                 found[name] = build_mismatch_cause(policy, limit, difference)
         if due and max(limit.last for limit in self.limits) + 1 >= self.since:
@@ -236,7 +247,7 @@ class MismatchTest:
         other = copy(self)
         other.limits = [copy(limit) for limit in self.limits]
         for limit in other.limits:
-            limit.cells, limit.table = dict(limit.cells), limit.table.copy()
+            limit.cells, limit.table, limit.risk = dict(limit.cells), limit.table.copy(), limit.risk.copy()
         return other
 
     def to_dict(self) -> dict[str, Any]:
@@ -283,29 +294,39 @@ def read_reward_slopes(policy: ContextCAPS, memory: Floats) -> Floats | None:
 
 def build_mismatch_cause(policy: Any, limit: HalvedLimit, difference: Difference) -> ReasonDetails:
     """Return the difference in the user's units, with the column and the cut of a split."""
-    j, column = limit.signal - 1, difference.column
-    names = list(policy.problem.context)
-    keys = list(limit.cells)
-    chosen = list(range(len(keys))) if difference.cell < 0 else [difference.cell]
-    entries = limit.table[chosen, column]
+    j, details = limit.signal - 1, summarize_difference(policy, limit, difference)
+    segment = details.pop("segment")
+    return build_contradiction(
+        Contradiction.MISMATCH, policy.display_thresholds, j,
+        promise=str(policy.promises[limit.name]), threshold=policy.display_thresholds.values[j],
+        segment=None if segment is None else get_segment_name(segment), **details,
+    )  # fmt: skip
+
+
+def summarize_difference(policy: Any, limit: HalvedLimit, difference: Difference) -> dict[str, Any]:
+    """Return the column with its cut, the cell, and the halves' means, weighted by cell, in the user's units."""
+    j, column, names, keys = limit.signal - 1, difference.column, list(policy.problem.context), list(limit.cells)
+    entries = limit.table[list(range(len(keys))) if difference.cell < 0 else [difference.cell], column]
     entries = entries[(entries[:, LOW_COUNT] > 0.0) & (entries[:, HIGH_COUNT] > 0.0)]
     shares = (entries[:, LOW_COUNT] + entries[:, HIGH_COUNT]) / max(entries[:, [LOW_COUNT, HIGH_COUNT]].sum(), 1.0)
     cut, is_number = float(shares @ entries[:, CUT]), column < len(names)
     if is_number:
         low, high = policy.problem.ranges[column][1]
         cut = 0.5 * (low + high + cut * (high - low))
-    means = [
+    low_mean, high_mean = (
         to_user_units(policy, j, float(shares @ (entries[:, total] / entries[:, count])))
         for total, count in ((LOW_SUM, LOW_COUNT), (HIGH_SUM, HIGH_COUNT))
-    ]
+    )
     is_one = difference.cell >= 0 and not limit.every_user
-    action, segment = keys[difference.cell] if is_one else (-1.0, 0.0)
-    return build_contradiction(
-        Contradiction.MISMATCH, policy.display_thresholds, j,
-        promise=str(policy.promises[limit.name]), threshold=policy.display_thresholds.values[j],
-        column=names[column] if is_number else policy.reward_name, kind="number" if is_number else "click_score",
-        action=policy.problem.actions[int(action)] if is_one else None,
-        segment=get_segment_name(int(segment)) if is_one and limit.segment >= 0 else None,
-        cut=cut if is_number else None, low_mean=means[0], high_mean=means[1],
-        low_count=int(entries[:, LOW_COUNT].sum()), high_count=int(entries[:, HIGH_COUNT].sum()),
-    )  # fmt: skip
+    action, segment = keys[difference.cell] if is_one else (0.0, 0.0)
+    return {
+        "kind": "number" if is_number else SCORES[column - len(names)],
+        "column": names[column] if is_number else None,
+        "cut": cut if is_number else None,
+        "action": policy.problem.actions[int(action)] if is_one else None,
+        "segment": int(segment) if is_one and limit.segment >= 0 else None,
+        "low_mean": low_mean,
+        "low_count": int(entries[:, LOW_COUNT].sum()),
+        "high_mean": high_mean,
+        "high_count": int(entries[:, HIGH_COUNT].sum()),
+    }

@@ -1,9 +1,9 @@
 """Halves of a cell's users by a column, and the evidence that the means of the halves differ.
 
 A table of a limit has for each cell (an action, or an action in a segment) and each column (a number of the context,
-the click score) the number and the sum of outcomes of the lower and of the upper half, and the cut between them: the
-running mean of the column in the cell, before the row. If both halves have one mean, then for fixed tilts c in (0, 1)
-and k > 0
+the click score, the risk score) the number and the sum of outcomes of the lower and of the upper half, and the cut
+between them: the running mean of the column in the cell, before the row. If both halves have one mean, then for fixed
+tilts c in (0, 1) and k > 0
 
     Π_g exp(log(1 + k) S¹_g + log(1 − c) S⁰_g) min_p (1 + kp)^−n¹_g (1 − cp)^−n⁰_g
 
@@ -25,47 +25,56 @@ HELD_BACK = 0.1  # of the evidence of each cell, in products over cells
 
 
 @kernel
-def count_in_half(table: Floats, cell: int, column: int, place: float, value: float) -> None:
-    """Count an outcome in the half of its user's place in a column, then move the cut."""
-    if place > table[cell, column, CUT]:
+def count_in_half(table: Floats, cell: int, column: int, position: float, value: float) -> None:
+    """Count an outcome in the half of its user by a position in a column, then move the cut."""
+    if position > table[cell, column, CUT]:
         table[cell, column, HIGH_COUNT] += 1.0
         table[cell, column, HIGH_SUM] += value
     else:
         table[cell, column, LOW_COUNT] += 1.0
         table[cell, column, LOW_SUM] += value
     count = table[cell, column, LOW_COUNT] + table[cell, column, HIGH_COUNT]
-    table[cell, column, CUT] += (place - table[cell, column, CUT]) / min(count, MEMORY)
+    table[cell, column, CUT] += (position - table[cell, column, CUT]) / min(count, MEMORY)
 
 
 @kernel
-def count_row(table: Floats, cell: int, value: float, row: Floats, slopes: Floats) -> None:
-    """Count an outcome of a row (action, 1, numbers, ...) by each number and, last, by its click score.
+def count_row(table: Floats, risk: Floats, cell: int, value: float, row: Floats, slopes: Floats) -> None:
+    """Count an outcome of a row (action, 1, numbers, ...) by each number, by its click score and by its risk score.
 
-    The score is Σ slope × number with the slopes (K, d) of the action; none where the slopes of the action are unknown.
+    The click score is Σ slope × number with the slopes (K, d) of the action, if they are known. The risk score is
+    Σ w × number, w = Σ (outcome − mean of its cell) × numbers / n over earlier rows: `risk` (d + 1) is n w, and n.
     """
-    numbers, action, score = table.shape[1] - 1, int(row[0]), 0.0
+    numbers, action, click, score = table.shape[1] - 2, int(row[0]), 0.0, 0.0
+    entry, count = table[cell, numbers + 1], max(risk[numbers], 1.0)
+    seen = entry[LOW_COUNT] + entry[HIGH_COUNT]
+    excess = value - (entry[LOW_SUM] + entry[HIGH_SUM]) / seen if seen > 0.0 else 0.0
     for i in range(numbers):
-        count_in_half(table, cell, i, row[2 + i], value)
+        position = row[2 + i]
+        score += risk[i] / count * position
+        risk[i] += excess * position
+        count_in_half(table, cell, i, position, value)
+    risk[numbers] += 1.0
+    count_in_half(table, cell, numbers + 1, score, value)
     if action < slopes.shape[0]:
         for i in range(numbers):
-            score += slopes[action, i] * row[2 + i]
-        count_in_half(table, cell, numbers, score, value)
+            click += slopes[action, i] * row[2 + i]
+        count_in_half(table, cell, numbers, click, value)
 
 
 @kernel
 def count_rows(
-    table: Floats, cells: Ints, values: Floats, rows: Floats, indices: Ints, slopes: Floats, since: int,
+    table: Floats, risk: Floats, cells: Ints, values: Floats, rows: Floats, indices: Ints, slopes: Floats, since: int,
     older: Floats, older_since: int, none: Floats,
 ) -> None:  # fmt: skip
     """Count rows (n, D) in order; `slopes` score decisions from index `since` on, `older` those before."""
     for i in range(values.size):
         if cells[i] >= 0:
             if indices[i] >= since:
-                count_row(table, cells[i], values[i], rows[i], slopes)
+                count_row(table, risk, cells[i], values[i], rows[i], slopes)
             elif indices[i] >= older_since:
-                count_row(table, cells[i], values[i], rows[i], older)
+                count_row(table, risk, cells[i], values[i], rows[i], older)
             else:
-                count_row(table, cells[i], values[i], rows[i], none)
+                count_row(table, risk, cells[i], values[i], rows[i], none)
 
 
 @kernel

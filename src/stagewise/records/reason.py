@@ -314,29 +314,33 @@ def describe_move(details: Details) -> str:
     return f"{whose}{where}it averaged {early} in the first {before}{weighted} and {late} in {after}"
 
 
+MISMATCH_SCORES = {
+    "click_score": "the estimated reward of users",
+    "risk_score": "the risk of users, estimated from earlier outcomes,",
+}
+
+
 def describe_mismatch(details: Details) -> str:
-    limit, is_score = repr(details["limit"]), details["kind"] == "click_score"
-    means = [format_number(details[name], ".3g") for name in ("low_mean", "high_mean")]
-    counts = [f"{details[name]:,}" for name in ("low_count", "high_count")]
-    below, above = (
-        (f"the estimated {details['column']!r} of users is below average", "above")
-        if is_score
-        else (f"{details['column']!r} is at most {format_number(details['cut'], '.4g')}", "above")
-    )
-    halves = f"{means[0]} over {counts[0]} outcomes where {below}, and {means[1]} over {counts[1]} {above}"
+    """Return the means of the halves, what they mean for the promise, and a split."""
+    limit, column, score = repr(details["limit"]), details["column"], MISMATCH_SCORES.get(details["kind"])
+    low, high = (format_number(details[name], ".3g") for name in ("low_mean", "high_mean"))
+    if score is not None:
+        halves = f"{low} where {score} is below average and {high} where it is above"
+        split = "divide users by a score (score=), or use a model of each user"
+    else:
+        cut = format_number(details["cut"], ".4g")
+        halves = f"{low} where {column!r} is at most {cut} and {high} above"
+        split = f"divide users by {column!r}, at {cut} (by=), or by a score (score=), or use a model of each user"
+    halves += f" ({details['low_count']:,} and {format_count(details['high_count'])})"
     if details["promise"] == "every_user":
         side, value = get_side_words(details)[1], format_number(details["threshold"])
         return (
-            f"decisions average {limit} {halves}: one half is {side} the limit of {value}, which is promised to every "
-            "user, so the mean has not the declared form"
+            f"decisions average {limit} {halves}: one half is {side} {value}, which is promised to every user, so its "
+            "mean has not the declared form"
         )
-    whose = "over all actions" if details["action"] is None else f"of {details['action']!r}"
+    whose = "of all actions" if details["action"] is None else f"of {details['action']!r}"
     where = "" if details["segment"] is None else f" in {details['segment']!r}"
-    split = "score=, or a model of each user" if is_score else f"groups by {details['column']!r}, or score="
-    return (
-        f"it matters who gets an action: {limit} {whose}{where} averages {halves}; the limit is kept only for the "
-        f"average of those who get it, so divide users ({split})"
-    )
+    return f"it matters who gets an action: {limit} {whose}{where} averages {halves}; {split}"
 
 
 CONTRADICTIONS: dict[Contradiction, Callable[[Details], str]] = {

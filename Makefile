@@ -12,7 +12,7 @@ EACH ?= -n logical --dist worksteal -p no:benchmark
 # Write bytecode even if PYTHONDONTWRITEBYTECODE is set: it halves the start time of tests.
 test-plain test-long test-python test-compiled test-slow: export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: browser certificates certificate-pages reproduce serve studies test test-plain test-long test-python test-compiled test-slow test-gpu bench-gpu lint bench bench-server docs clean
+.PHONY: browser certificates certificate-pages reproduce serve studies test test-all test-plain test-long test-python test-compiled test-slow test-gpu bench-gpu lint bench bench-server docs clean
 
 .venv/ready: requirements.lock pyproject.toml reproduction/pyproject.toml studies/pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -42,6 +42,9 @@ lint: .venv/ready
 	$(BIN)/lint-imports --no-cache
 
 test: lint browser test-python test-compiled
+
+# Everything: thousands of kills, long contention, statistics of many runs. Hours.
+test-all: test test-slow
 
 # Tests of pages need Chromium; root can install Debian's.
 browser:

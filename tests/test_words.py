@@ -9,6 +9,7 @@ import ast
 import json
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -93,7 +94,7 @@ LIMITED = (
     ("ask", "src/stagewise", ("class",)),
     ("cells", "src/stagewise/models", ("file",)),
     ("events", "src/stagewise/models", ("file",)),
-    ("expected", "src/stagewise/policies", ("attribute", "parameter", "key")),  # of outcomes: `reference_rates`
+    ("expected", "src/stagewise/policies", ("attribute", "parameter", "key")),  # of outcomes
     ("expected", "src/stagewise/problem", ("attribute", "parameter", "key")),
     ("form", "src/stagewise", ("class",)),
     ("kept", "src/stagewise", ("class",)),
@@ -148,6 +149,7 @@ def contains(words: list[str], coined: str) -> bool:
     return any(words[start : start + len(sought)] == sought for start in range(len(words)))
 
 
+@cache
 def is_coined(name: str) -> bool:
     words = split_name(name)
     return any(contains(words, coined) for coined in COINED)
@@ -288,13 +290,13 @@ def report(paths: list[Path]) -> str:
 
 
 def test_the_code_uses_the_words_of_the_field() -> None:
-    assert len(CODE) > 250
+    assert len(CODE) > 100
     found = report([*CODE, *TEMPLATES])
     assert found.startswith("0 "), found
 
 
 def test_the_documents_use_the_words_of_the_field() -> None:
-    assert len(DOCUMENTS) > 120
+    assert len(DOCUMENTS) > 50
     found = report(DOCUMENTS)
     assert found.startswith("0 "), found
 

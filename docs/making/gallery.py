@@ -19,6 +19,7 @@ TITLES = {
     "pacing": "Budget pacing",
     "opt_outs": "A notification",
     "segments": "A recommendation, with segments",
+    "each_user": "Each user's own opt-outs",
     "map": "A kernel on a map",
     "convex_set": "A convex set",
     "shadow": "From shadow to live",

@@ -30,6 +30,10 @@ from stagewise.problem.actions import Arms as Arms
 from stagewise.problem.actions import FiniteSet as FiniteSet
 from stagewise.problem.actions import Rays as Rays
 from stagewise.problem.context import Context as Context
+from stagewise.problem.context_columns import Boolean as Boolean
+from stagewise.problem.context_columns import Category as Category
+from stagewise.problem.context_columns import Date as Date
+from stagewise.problem.context_columns import Number as Number
 from stagewise.problem.convex import Ball as Ball
 from stagewise.problem.convex import Box as Box
 from stagewise.problem.convex import Ellipsoid as Ellipsoid
@@ -39,7 +43,7 @@ from stagewise.problem.errors import InvalidFile as InvalidFile
 from stagewise.problem.errors import InvalidOutcome as InvalidOutcome
 from stagewise.problem.errors import InvalidProblem as InvalidProblem
 from stagewise.problem.errors import StagewiseError as StagewiseError
-from stagewise.problem.functions import FunctionClass as FunctionClass
+from stagewise.problem.functions import FiniteFunctionClass as FiniteFunctionClass
 from stagewise.problem.polytope import Polytope as Polytope
 from stagewise.problem.safe_action import SafeAction as SafeAction
 from stagewise.problem.signals import Limit as Limit

@@ -144,17 +144,6 @@ def test_a_limit_for_every_user_is_tested_on_the_decisions_of_each_half() -> Non
     assert details["high_mean"] > details["threshold"] == 0.3
 
 
-def test_a_new_version_tests_only_its_own_decisions_for_every_user() -> None:
-    problem = build_problem(model="linear")
-    test, chance = MismatchTest(problem.policy()), np.random.default_rng(1)
-    rows = np.column_stack([np.ones((50, 2)), chance.uniform(-1, 1, (50, 2))])
-    test.learn_rows(rows, np.ones((50, 2)), np.arange(50))
-    test.start_version(40)
-    test.learn_rows(rows, np.ones((50, 2)), np.arange(50))
-    assert test.limits[0].count == 10
-    assert test.limits[0].table[0, 0, [0, 2]].sum() == 10.0
-
-
 def test_rows_at_once_are_rows_one_by_one_to_the_bit() -> None:
     policy, chance = build_problem(model=None, by="country").policy(), np.random.default_rng(1)
     segments = chance.choice([3.0, 1.0, 2.0], 80)

@@ -65,7 +65,7 @@ KINDS: dict[str, tuple[Any, dict[str, Any]]] = {
     "OPLB, per-action bounds": (sw.OPLB, {"per_action_bounds": True}),
     "DOSLB": (sw.DOSLB, {}),
     "CAPS": (sw.CAPS, {}),
-    "CAPS, impatient": (sw.CAPS, {"posterior_scale": 2.0, "certificate_factor": 1.0}),
+    "CAPS, impatient": (sw.CAPS, {"posterior_scale": 2.0, "max_regret_ratio": 1.0}),
     "CAPS, mixtures": (sw.CAPS, {"mixtures": True}),
 }
 

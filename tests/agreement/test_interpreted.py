@@ -105,8 +105,9 @@ def test_a_policy_decides_and_learns_the_same_interpreted_and_compiled(case: Cas
     [
         {"opt_out": sw.Limit(0.3, safe=0.01, model="rates")},
         {"opt_out": sw.Limit(0.3, safe=0.01, by="country"), "delay": sw.Limit(0.6, safe=0.1, model="linear")},
+        {"opt_out": sw.Limit(0.2, safe=0.01, model="linear"), "bounce": sw.Limit(0.2, safe=0.01, model="logistic")},
     ],
-    ids=["rates", "by segment and linear"],
+    ids=["rates", "by segment and linear", "of every user"],
 )
 def test_a_problem_decides_and_learns_the_same_interpreted_and_compiled(limits: Any, kernels: Any) -> None:
     problem = sw.Problem(

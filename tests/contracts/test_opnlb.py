@@ -9,7 +9,7 @@ import pytest
 from tests.contracts.policy import ROUNDS, ArmsWorld, Case, LinearWorld, MixtureContract
 from tests.contracts.test_policies import ARMS, COSTS, KNOWN, PLACES, REWARD, SAFE_ARM, baseline, limits
 
-from stagewise import OPNLB, FunctionClass
+from stagewise import OPNLB, FiniteFunctionClass
 
 NAMES = ("spend", "wait", "clicks")
 
@@ -48,7 +48,7 @@ def linear_problems() -> Iterator[tuple[str, LinearWorld, dict[str, Any]]]:
             others = truth + 0.4 * np.random.default_rng(len(classes)).normal(size=(12, truth.size))
             if np.any(world.safe):
                 others -= np.outer((others - truth) @ world.safe, world.safe) / (world.safe @ world.safe)
-            classes.append(FunctionClass(np.vstack([truth, others]) @ listed.T, features=listed))
+            classes.append(FiniteFunctionClass(np.vstack([truth, others]) @ listed.T, features=listed))
         values = world.means(world.safe)
         settings = {
             "reward_class": classes[0],

@@ -85,7 +85,7 @@ CONSTRUCTORS: dict[str, Call] = {
             **{name: value for name, value in FEATURED.items() if name not in UNTAKEN},
             "mixtures": True,
             "posterior_scale": 0.7,
-            "certificate_factor": 5.0,
+            "max_regret_ratio": 5.0,
             "reward_bound": 1.0,
             "bounded_outcomes": False,
         },
@@ -96,7 +96,7 @@ CONSTRUCTORS: dict[str, Call] = {
             **{name: value for name, value in PULLED.items() if name != "horizon"},
             "cost_bound": 1.0,
             "posterior_scale": 0.7,
-            "certificate_factor": 5.0,
+            "max_regret_ratio": 5.0,
             "reward_bound": 1.0,
         },
     ),
@@ -115,8 +115,8 @@ CONSTRUCTORS: dict[str, Call] = {
     ),
     "Ellipsoid": Call(sw.Ellipsoid, {"shape": EYE, "center": [0.0, 0.0]}),
     "FiniteSet": Call(sw.FiniteSet, {"features": EYE}),
-    "FunctionClass": Call(sw.FunctionClass, {"functions": EYE, "features": EYE}),
-    "FunctionClass of callables": Call(sw.FunctionClass, {"functions": [twice], "features": EYE}),
+    "FiniteFunctionClass": Call(sw.FiniteFunctionClass, {"functions": EYE, "features": EYE}),
+    "FiniteFunctionClass of callables": Call(sw.FiniteFunctionClass, {"functions": [twice], "features": EYE}),
     "KernelOPLB": Call(
         sw.KernelOPLB,
         {
@@ -212,7 +212,7 @@ CONSTRUCTORS: dict[str, Call] = {
             "slope_scale": 0.7,
             "initial_actions": 2,
             "posterior_scale": 0.7,
-            "certificate_factor": 5.0,
+            "max_regret_ratio": 5.0,
             "reward_bound": 1.0,
             "safe_action": SAFE_ARM,
             "threshold": 0.5,
@@ -248,6 +248,10 @@ CONSTRUCTORS: dict[str, Call] = {
             "by": "x",
         },
     ),
+    "Number": Call(sw.Number, {"low": 0.0, "high": 9.0, "clip": True, "missing": 1.0}),
+    "Boolean": Call(sw.Boolean, {"missing": False}),
+    "Date": Call(sw.Date, {"low": "2024-01-01", "high": "2026-12-31", "clip": True, "missing": "2025-01-01"}),
+    "Category": Call(sw.Category, {"levels": ["free", "pro"], "other": True, "missing": "other"}),
     "Problem": Call(
         sw.Problem,
         {
@@ -312,7 +316,7 @@ QUESTIONS: dict[str, Call] = {  # asked of objects that no question changes
     "Snapshot.from_dict": Call(sw.Snapshot.from_dict, {"content": SNAPSHOT.to_dict()}),
     "Snapshot.from_bytes": Call(sw.Snapshot.from_bytes, {"content": bytes(SNAPSHOT)}),
     "Replica.update": Call(sw.Replica(SNAPSHOT, "pod-3").update, {"snapshot": SNAPSHOT}),
-    "FunctionClass.evaluate": Call(sw.FunctionClass([twice]).evaluate, {"features": np.eye(2)}),
+    "FiniteFunctionClass.evaluate": Call(sw.FiniteFunctionClass([twice]).evaluate, {"features": np.eye(2)}),
 }
 
 SIMULATIONS: dict[str, Call] = {

@@ -14,6 +14,7 @@ from stagewise.models.average_bounds import (
     compute_average_lower,
     compute_average_upper,
 )
+from stagewise.models.intervals import compute_kl_interval
 
 UPPER, LOWER = as_python(compute_average_upper), as_python(compute_average_lower)
 CASES = [
@@ -48,6 +49,14 @@ def test_bounds_are_the_roots_never_inside_them(n: float, mean: float, confidenc
         assert root * 0.999 <= low <= root * (1.0 + 1e-9)
     else:
         assert low == 0.0
+
+
+def test_a_rate_at_half_its_limit_is_certified_a_fifth_sooner_than_by_kl() -> None:
+    """One in a hundred, limit .02, each bound with the same share."""
+    pulls = np.arange(100.0, 6000.0, 100.0)
+    sharper = next(n for n in pulls if UPPER(n, 0.01 * n, 5.0) <= 0.02)
+    wide = next(n for n in pulls if as_python(compute_kl_interval)(n, 0.01, 5.0).high <= 0.02)
+    assert 1.2 * sharper < wide
 
 
 def test_weights_are_shares() -> None:

@@ -34,7 +34,7 @@ class Stated(NamedTuple):
     ceilings: Floats  # (m,)
     delta: float
     posterior_scale: float
-    certificate_factor: float
+    max_regret_ratio: float
     reward_bound: float
     ridge: float
 

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from tests.policies.witness import best_mixture
 
-from stagewise import OPNLB, Arms, Decision, FunctionClass, SafeAction
+from stagewise import OPNLB, Arms, Decision, FiniteFunctionClass, SafeAction
 from stagewise.engine.compile import Floats
 
 SEED, INSTANCES = 20260903, 60
@@ -27,7 +27,7 @@ class Instance:
             table[:, 0] = 0.3 * table[0, 0] + spread
             if signal and random.random() < 0.7:
                 table[1:, 1:] = np.maximum(table[1:, 1:], table[0, 1:])
-        self.tables = [FunctionClass(table).functions for table in self.tables]  # each function once
+        self.tables = [FiniteFunctionClass(table).functions for table in self.tables]  # each function once
         self.truth = np.array([table[0] for table in self.tables])
         self.thresholds = self.truth[1:, 0] + random.uniform(0.15, 0.4, size=m)
         self.flags = [

@@ -12,7 +12,7 @@ from stagewise.engine.compile import as_python
 from stagewise.engine.layout import get_model_block
 from stagewise.engine.workspace import CENTRE, HALF
 from stagewise.models.arms import RATES, UPPER_SHARE, get_arms_assumptions, get_kept_intervals
-from stagewise.models.intervals import compute_rate_interval
+from stagewise.models.average_bounds import compute_average_interval
 from stagewise.policies.policy import PlayedAction
 from stagewise.problem.errors import ErrorCode
 
@@ -69,7 +69,7 @@ def test_all_ends_together_take_what_is_promised(costs: int, share: bool, known:
     told: dict[str, Any] = {"arms": 5, "safe_action": safe, "threshold": [0.1] * costs, "delta": 0.08}
     policy = sw.ArmsCAPS(**told, split_delta=share)
     assert policy.model.ends is not None
-    listed, (_, lower, upper) = 4 if known else 5, np.exp(-policy.model.ends)
+    listed, (lower, upper) = 4 if known else 5, np.exp(-policy.model.ends)
     np.testing.assert_allclose(listed * (lower + upper), policy.interval_shares)
     of_costs = float(np.sum(listed * upper[1:]))
     if share:
@@ -86,7 +86,7 @@ def test_without_limits_all_of_delta_is_for_the_reward_of_every_arm() -> None:
     part = as_python(get_model_block)(policy.layout, state.memory, 0)
     stated = as_python(get_arms_assumptions)(part, policy.settings)
     assert 5 * float(np.exp(-stated.lower[0]) + np.exp(-stated.upper[0])) == pytest.approx(0.1)
-    ends = as_python(compute_rate_interval)(30.0, 0.5, 0.5, stated.lower[0], stated.upper[0])
+    ends = as_python(compute_average_interval)(30.0, 0.5, stated.lower[0], stated.upper[0])
     centre, half = kept(policy, state)[:, 0, 1]
     assert [centre - half, centre + half] == pytest.approx([ends.low, ends.high])
 

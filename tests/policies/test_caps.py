@@ -68,7 +68,7 @@ def some_problem(seed: int, baseline: str, m: int, kind: Any = sw.CAPS, **more: 
     known += [float(value) if costs_known else None for value in values[1:]]
     known = [0.0] * (1 + m) if baseline == "origin" else known
     ridge = d * float(np.max((noise / bound) ** 2))
-    draws = [getattr(policy, name, math.inf) for name in ("posterior_scale", "certificate_factor", "reward_bound")]
+    draws = [getattr(policy, name, math.inf) for name in ("posterior_scale", "max_regret_ratio", "reward_bound")]
     numbers = (settings["delta"], *draws, ridge)
     told = Stated(safe, known, noise, bound, limits, ceilings, *numbers)
     targets = random.normal(size=(6, d))
@@ -91,7 +91,7 @@ def held_ray(problem: Problem, decision: Any, lines: list[Line], known: Known, d
     value = known.longest(draws[1:]) * (draws[0, :-1] - draws[0, -1])
     target = int(np.argmax(value)) if np.max(value) > 0.0 else safe
     line, step = (lines[target], steps[target]) if target < safe else (lines[0], 0.0)
-    gap = told.certificate_factor * line.unknown(prices, step) - (best - float(line.at(0, step).low[0]))
+    gap = told.max_regret_ratio * line.unknown(prices, step) - (best - float(line.at(0, step).low[0]))
     ranked, hopes = np.sort(value), np.sort(plausible)
     if min(abs(gap), np.max(value) - ranked[-3], hopes[-1] - hopes[-3]) < CLOSE:
         return  # too close to call; the third, since one candidate stands there twice
@@ -118,7 +118,7 @@ def held_mixture(problem: Problem, decision: Any, known: Known, draws: Floats) -
     paid = draws[0] + prices @ (known.c_high - draws[1:])
     proposal = program(paid, known.c_high, known.limits)
     unknown = known.unknown(best)
-    gap = (known.r_low + told.certificate_factor * unknown) @ proposal.shares - best
+    gap = (known.r_low + told.max_regret_ratio * unknown) @ proposal.shares - best
     if gap > CLOSE:
         assert paid @ mixed == pytest.approx(proposal.value, abs=CLOSE)
     elif gap < -CLOSE:
@@ -135,7 +135,7 @@ BASELINES = ["origin", "known", "unknown", "unknown reward", "unknown costs"]
 @pytest.mark.parametrize("m", [1, 2, 3])
 @pytest.mark.parametrize("mixtures", [False, True], ids=["rays", "mixtures"])
 def test_every_decision_is_the_one_of_the_page(baseline: str, m: int, mixtures: bool) -> None:
-    more = {"posterior_scale": 1.5, "certificate_factor": 1.0} if m == 2 else {}
+    more = {"posterior_scale": 1.5, "max_regret_ratio": 1.0} if m == 2 else {}
     problem = some_problem(100 * m + len(baseline), baseline, m, mixtures=mixtures, **more)
     policy, told, random = problem.policy, problem.told, np.random.default_rng(m)
     state, plays = policy.start(), list[Play]()
@@ -179,8 +179,8 @@ def test_every_decision_is_the_one_of_the_page(baseline: str, m: int, mixtures: 
 def test_a_greedy_proposal_that_is_not_certified_gives_way_to_one_that_is(baseline: str, mixtures: bool) -> None:
     """With C = 1 and no spread, decisions differ from the proposal's, and none is without its certificate."""
     seed = 3 if baseline == "origin" else 8
-    problem = some_problem(seed, baseline, 2, mixtures=mixtures, posterior_scale=0.0, certificate_factor=1.0)
-    patient = some_problem(seed, baseline, 2, mixtures=mixtures, posterior_scale=0.0, certificate_factor=1e9).policy
+    problem = some_problem(seed, baseline, 2, mixtures=mixtures, posterior_scale=0.0, max_regret_ratio=1.0)
+    patient = some_problem(seed, baseline, 2, mixtures=mixtures, posterior_scale=0.0, max_regret_ratio=1e9).policy
     random, state, plays, changed = np.random.default_rng(5), problem.policy.start(), list[Play](), 0
     told, policy = problem.told, problem.policy
     state, listed = policy.cache_offered(state, policy.decide(state, problem.targets)), problem.targets
@@ -265,9 +265,9 @@ SETTINGS: dict[str, Any] = {"safe_action": sw.SafeAction(features=np.zeros(2)), 
 @pytest.mark.parametrize(
     ("settings", "parts"),
     [
-        ({"certificate_factor": 0.9}, [ErrorCode.OUT_OF_RANGE]),
-        ({"certificate_factor": float("nan")}, [ErrorCode.NOT_FINITE, "certificate_factor", "nan"]),
-        ({"certificate_factor": float("inf")}, [ErrorCode.NOT_FINITE]),
+        ({"max_regret_ratio": 0.9}, [ErrorCode.OUT_OF_RANGE]),
+        ({"max_regret_ratio": float("nan")}, [ErrorCode.NOT_FINITE, "max_regret_ratio", "nan"]),
+        ({"max_regret_ratio": float("inf")}, [ErrorCode.NOT_FINITE]),
         ({"posterior_scale": -0.1}, [ErrorCode.OUT_OF_RANGE]),
         ({"posterior_scale": float("inf")}, [ErrorCode.NOT_FINITE]),
         ({"reward_bound": 0.0}, [ErrorCode.OUT_OF_RANGE]),
@@ -350,7 +350,7 @@ def test_the_certificate_bounds_the_regret_of_a_greedy_proposal() -> None:
     regrets = []
     for patience in (1e9, 5.0, 1.0):
         policy = sw.CAPS(
-            safe_action=at_zero(5), threshold=0.5, noise=1.0, posterior_scale=0.0, certificate_factor=patience
+            safe_action=at_zero(5), threshold=0.5, noise=1.0, posterior_scale=0.0, max_regret_ratio=patience
         )
         result = sw.simulate(policy, shifted(5), rounds=100_000, runs=2, seed=3, progress=False)
         regrets.append(float(result.regret[:, -1].mean()))

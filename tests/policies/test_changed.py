@@ -76,7 +76,7 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ({"delta": 0.1}, [ErrorCode.PROBLEM_MISMATCH, "delta was 0.05 and is 0.1"]),
         (
             {"context": {"age": (18, 99), "tenure": (-1, 1)}},
-            [ErrorCode.PROBLEM_MISMATCH, "range of 'age' was (18.0, 98.0) and is (18.0, 99.0)"],
+            [ErrorCode.PROBLEM_MISMATCH, "column 'age' was [18.0, 98.0] and is [18.0, 99.0]"],
         ),
         ({"context": {"age": (18, 98)}}, [ErrorCode.PROBLEM_MISMATCH, "the context was 'age', 'tenure' and is 'age'"]),
         ({"settings": {"posterior_scale": 0.5}}, [ErrorCode.PROBLEM_MISMATCH]),

@@ -5,15 +5,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.special import betaln, xlog1py, xlogy
 from tests.problem.refusal import refuses
 
 import stagewise as sw
 from stagewise.engine.layout import CAPACITY
 from stagewise.engine.workspace import CENTRE, HALF
 from stagewise.models.arms import split_delta
+from stagewise.models.average_bounds import LOG_WEIGHTS, LOWER_ETAS, UPPER_ETAS
 from stagewise.models.context import compute_action_shares
-from stagewise.models.intervals import REST, SHAPE
 from stagewise.policies.context_caps import ContextCAPS
 from stagewise.policies.policy import PlayedAction, State
 from stagewise.problem.errors import ErrorCode
@@ -35,17 +34,15 @@ def bounds_of(made: ContextCAPS, state: State, context: sw.Context) -> np.ndarra
     return np.array([table[:, CENTRE] - table[:, HALF], table[:, CENTRE] + table[:, HALF]])
 
 
-def interval(pulls: int, mean: float, limit: float, lower: float, upper: float) -> tuple[float, float]:
-    """Return the ends of p at which coins mostly near the limit are not 1/δ times as likely, found by bisection."""
-    ones, a, b = pulls * mean, SHAPE, SHAPE / limit - SHAPE
-    near = betaln(ones + a, pulls - ones + b) - betaln(a, b) + math.log(1.0 - REST)
-    rest = betaln(ones + 0.5, pulls - ones + 0.5) - betaln(0.5, 0.5) + math.log(REST)
-    mixture, ends = np.logaddexp(near, rest), []
-    for outer, share in ((0.0, lower), (1.0, upper)):
+def interval(pulls: int, mean: float, lower: float, upper: float) -> tuple[float, float]:
+    """Return the bounds of the average mean, found by bisection."""
+    total, ends = pulls * mean, []
+    for outer, etas, share in ((0.0, np.array(LOWER_ETAS), lower), (1.0, -np.array(UPPER_ETAS), upper)):
         within, beyond = mean, outer
         for _ in range(100):
             middle = 0.5 * (within + beyond)
-            inside = mixture - (xlogy(ones, middle) + xlog1py(pulls - ones, -middle)) <= math.log(1.0 / share)
+            terms = np.array(LOG_WEIGHTS) + etas * total - pulls * np.log1p(np.expm1(etas) * middle)
+            inside = np.logaddexp.reduce(terms) <= math.log(1.0 / share)
             within, beyond = (middle, beyond) if inside else (within, middle)
         ends.append(within)
     return ends[0], ends[1]
@@ -83,9 +80,8 @@ def test_a_rate_is_the_interval_of_its_own_plays() -> None:
     low, high = bounds_of(made, state, sw.Context([-0.5, 0.9]))
     for signal in (0, 1):
         for action in range(3):
-            limit = list(LIMITS.values())[signal]
-            ends = interval(40, float(seen[action::3, signal].mean()), limit, 0.3 * OTHER, 0.3 * UPPER)
-            assert (low[1 + signal, action], high[1 + signal, action]) == pytest.approx(ends, abs=1e-12)
+            ends = interval(40, float(seen[action::3, signal].mean()), 0.3 * OTHER, 0.3 * UPPER)
+            assert (low[1 + signal, action], high[1 + signal, action]) == pytest.approx(ends, abs=1e-9)
 
 
 def test_segments_have_rates_of_their_own_and_the_later_ones_less_of_delta() -> None:
@@ -96,8 +92,8 @@ def test_segments_have_rates_of_their_own_and_the_later_ones_less_of_delta() -> 
         for _ in range(50):
             state = made.learn_in_place(state, played(made, 1, context), np.zeros(3))
     highs = [bounds_of(made, state, sw.Context([0.0, 0.0], segments=[9, s]))[1, 1, 1] for s in (7, 2**52 - 1, 8)]
-    expected = [interval(50, 0.0, 0.02, 1.0, 0.3 * UPPER / (i * (i + 1)))[1] for i in (1, 2)]
-    assert highs == pytest.approx([*expected, 1.0], abs=1e-12)
+    expected = [interval(50, 0.0, 1.0, 0.3 * UPPER / (i * (i + 1)))[1] for i in (1, 2)]
+    assert highs == pytest.approx([*expected, 1.0], abs=1e-9)
     assert bounds_of(made, state, sw.Context([0.0, 0.0], segments=[9, 8]))[1, 2, 1] < 0.2  # spend is by action alone
 
 
@@ -114,7 +110,7 @@ def test_room_for_segments_grows_and_nothing_is_lost() -> None:
     for order, (segment, count) in enumerate(seen.items(), start=1):
         high = bounds_of(made, state, sw.Context(segments=[segment]))[1, 1, 2]
         share = 0.3 * UPPER / (order * (order + 1))
-        assert high == pytest.approx(interval(count, 0.0, 0.02, 1.0, share)[1], abs=1e-12)
+        assert high == pytest.approx(interval(count, 0.0, 1.0, share)[1], abs=1e-9)
 
 
 def test_a_signal_that_is_not_known_yet_is_not_learned_from() -> None:

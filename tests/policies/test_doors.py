@@ -42,18 +42,6 @@ SETTINGS: dict[str, tuple[Callable[[], Any], list[str]]] = {
         lambda: sw.LCLUCB(threshold=0.3, noise=0.1, safe_action=ROVING, dimension=2, per_action_bounds=True),
         [ErrorCode.CONFLICTING_SETTINGS],
     ),
-    "expected of no limit": (
-        lambda: sw.ContextCAPS(**CONTEXT, reference_rates={"complaint": 0.1}),
-        [ErrorCode.UNKNOWN_NAME, "reference_rates", "cost"],
-    ),
-    "expected beyond 1": (
-        lambda: sw.ContextCAPS(**CONTEXT, reference_rates={"cost": 1.5}),
-        [ErrorCode.OUT_OF_RANGE],
-    ),
-    "expected of a problem": (
-        lambda: problem(settings={"reference_rates": {"opt_outs": 0.01}}).policy(),
-        [ErrorCode.UNKNOWN_SIGNAL, "opt_out"],
-    ),
     "limits that are no tables": (
         lambda: sw.Problem.from_dict({"actions": ["a", "b"], "safe": "a", "reward": {"name": "click"}, "limits": 3}),
         [ErrorCode.WRONG_TYPE],

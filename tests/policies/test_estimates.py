@@ -132,7 +132,7 @@ def test_on_a_ray_they_are_those_of_the_point_that_is_played() -> None:
         assert (played.estimate, played.cost_estimates) == (decision.estimated_reward, tuple(decision.estimated_cost))
 
 
-def decided(kind: str, certificate_factor: float) -> list[Any]:
+def decided(kind: str, max_regret_ratio: float) -> list[Any]:
     """Return decisions of a certified policy on its way, before each is learned from."""
     random, made = np.random.default_rng(2), []
     if kind == "arms":
@@ -140,7 +140,7 @@ def decided(kind: str, certificate_factor: float) -> list[Any]:
             arms=4,
             safe_action=sw.SafeAction(arm=0, reward=0.1, cost=0.0),
             threshold=0.1,
-            certificate_factor=certificate_factor,
+            max_regret_ratio=max_regret_ratio,
         )
         offered: Any = sw.Arms(4)
     else:
@@ -149,7 +149,7 @@ def decided(kind: str, certificate_factor: float) -> list[Any]:
             "threshold": 0.3,
             "noise": 0.05,
             "mixtures": kind == "mixtures",
-            "certificate_factor": certificate_factor,
+            "max_regret_ratio": max_regret_ratio,
         }
         policy = sw.CAPS(safe_action=safe, **settings)
         targets = random.uniform(-0.5, 0.5, size=(5, 3))

@@ -17,8 +17,8 @@ from stagewise import (
     Arms,
     ArmsWorld,
     AtLeast,
+    FiniteFunctionClass,
     FiniteSet,
-    FunctionClass,
     InvalidActions,
     InvalidOutcome,
     InvalidProblem,
@@ -146,7 +146,7 @@ def test_a_class_that_lacks_the_truth_is_noticed_and_the_safe_action_played() ->
 
 
 def test_a_table_over_listed_features_decides_as_its_callables_do() -> None:
-    tables = {name: FunctionClass(FEATURED[name], features=GRID) for name in ("reward_class", "cost_class")}
+    tables = {name: FiniteFunctionClass(FEATURED[name], features=GRID) for name in ("reward_class", "cost_class")}
     asked, listed = OPNLB(**FEATURED), OPNLB(**{**FEATURED, **tables})
     for actions in (FiniteSet(GRID), GRID[1:], Rays(GRID[2:]), FiniteSet(GRID).only([1, 3])):
         one, other = (policy.decide(policy.start(), actions) for policy in (asked, listed))
@@ -188,7 +188,7 @@ def test_callables_cannot_be_saved_and_their_table_can(tmp_path: Path) -> None:
     with refused(InvalidProblem, ErrorCode.NOT_SERIALIZABLE):
         Agent(OPNLB(**FEATURED)).save(tmp_path / "agent.json")
     assert not list(tmp_path.iterdir())
-    tables = {name: FunctionClass(FEATURED[name], features=GRID) for name in ("reward_class", "cost_class")}
+    tables = {name: FiniteFunctionClass(FEATURED[name], features=GRID) for name in ("reward_class", "cost_class")}
     agent = Agent(OPNLB(**{**FEATURED, **tables}))
     agent.learn(agent.decide(GRID), reward=0.5, cost=0.1)
     agent.save(tmp_path / "agent.json")

@@ -92,7 +92,7 @@ def test_the_order_of_a_logs_rows_gives_no_segment_more_of_delta() -> None:
         ({"spend": [31.0] * COUNT}, sw.InvalidOutcome, [ErrorCode.INVALID_ROW]),
         ({"age": [200.0] * COUNT}, sw.InvalidActions, [ErrorCode.INVALID_ROW]),
         ({"age": [20.0]}, sw.InvalidOutcome, [ErrorCode.WRONG_SHAPE]),
-        ({"tenure": [None] * COUNT}, sw.InvalidActions, [ErrorCode.MISSING_VALUE]),
+        ({"tenure": [None] * COUNT}, sw.InvalidActions, [ErrorCode.INVALID_ROW]),
         ({"minutes": None}, sw.InvalidOutcome, [ErrorCode.COLUMN_MISSING]),
         ({"country": [1.5] * COUNT}, sw.InvalidActions, [ErrorCode.INVALID_ROW]),
     ],

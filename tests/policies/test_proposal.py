@@ -73,12 +73,12 @@ def unknown_of(policy: Any, known: Intervals, decision: Any) -> tuple[float, flo
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("kind", "certificate_factor"), [(Worst, 5.0), (Greedy, 1.0), (Safest, 5.0)])
+@pytest.mark.parametrize(("kind", "max_regret_ratio"), [(Worst, 5.0), (Greedy, 1.0), (Safest, 5.0)])
 @pytest.mark.parametrize("mixtures", [False, True], ids=["rays", "mixtures"])
 def test_no_round_costs_more_than_patience_times_what_is_unknown(
-    kind: Any, certificate_factor: float, mixtures: bool
+    kind: Any, max_regret_ratio: float, mixtures: bool
 ) -> None:
-    policy, random = policy_of(kind, mixtures=mixtures, certificate_factor=certificate_factor), np.random.default_rng(3)
+    policy, random = policy_of(kind, mixtures=mixtures, max_regret_ratio=max_regret_ratio), np.random.default_rng(3)
     plain, agent, overruled, followed = policy_of(sw.CAPS, mixtures=mixtures), sw.Agent(policy, seed=1), 0, 0
     best = sw.simulate(plain, world(), rounds=1, progress=False).optimum[0, 0]
     for t in range(250):
@@ -96,8 +96,8 @@ def test_no_round_costs_more_than_patience_times_what_is_unknown(
             else np.append(TARGETS @ REWARD, REWARD @ OFF) @ decision.probabilities
         )
         assert decision.optimistic_reward >= best - 1e-9
-        assert decision.optimistic_reward - low <= policy.certificate_factor * unknown + 1e-7
-        assert best - mean <= policy.certificate_factor * unknown + 1e-7
+        assert decision.optimistic_reward - low <= policy.max_regret_ratio * unknown + 1e-7
+        assert best - mean <= policy.max_regret_ratio * unknown + 1e-7
         assert decision.pessimistic_cost[0] <= 0.3
         outcome = np.array([REWARD, COST]) @ decision.action + 0.05 * random.normal(size=2)
         agent.learn(decision, reward=outcome[0], cost=outcome[1])

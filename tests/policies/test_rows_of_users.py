@@ -17,7 +17,7 @@ def test_rows_of_many_users_are_those_of_each_alone_to_the_bit() -> None:
     ages[:2], spent[:2] = (18.0, 99.0), (-1.3, 0.7)
     countries, done = chance.choice(["AT", "DE", "FR"], 500).tolist(), chance.integers(0, 3, 500).tolist()
     columns = {"age": ages, "spent": spent, "country": countries}
-    rows = build_rows(PROBLEM, done, columns)
+    rows = build_rows(done, PROBLEM.encode_columns({name: np.array(one) for name, one in columns.items()}, 500))
     for i in range(500):
         user = PROBLEM.encode_context({"age": ages[i], "spent": spent[i], "country": countries[i]})
         assert np.array_equal(rows[i], policy.rows_for(user)[done[i]])

@@ -48,7 +48,7 @@ OTHER: dict[str, Any] = {
     "context": 2,
     "cost_model": "linear",
     "initial_actions": 2,
-    "reference_rates": {"cost": 0.01},
+    "levels": (3,),
     "reward_model": "rates",
     "segments": 1,
     "bounds_solver_gap": False,
@@ -60,7 +60,7 @@ OTHER: dict[str, Any] = {
     "horizon": 3,
     "inflation": "none",
     "mixtures": True,
-    "certificate_factor": 1.0,
+    "max_regret_ratio": 1.0,
     "reward_bound": 0.5,
     "posterior_scale": 3.0,
     "bounded_outcomes": True,
@@ -115,8 +115,7 @@ BESIDES: dict[tuple[str, str], dict[str, Any]] = {  # what must be set for a set
     ("ContextCAPS", "slope_scale"): {"cost_model": "logistic", "check_assumptions": False},
     ("ContextCAPS", "cost_bound"): {"check_assumptions": False},
     ("ContextCAPS", "initial_actions"): {"check_assumptions": False},
-    ("ContextCAPS", "reference_rates"): {"check_assumptions": False},
-    ("ContextCAPS", "certificate_factor"): {
+    ("ContextCAPS", "max_regret_ratio"): {
         "threshold": 0.99,
         "safe_action": CHEAP,
         "posterior_scale": 0.0,
@@ -125,7 +124,7 @@ BESIDES: dict[tuple[str, str], dict[str, Any]] = {  # what must be set for a set
     ("ContextCAPS", "posterior_scale"): {"threshold": 0.9, "safe_action": DEAR},
     ("CAPS", "rare_costs"): {"mixtures": True},
     ("CAPS", "blocks"): {"mixtures": True, "rare_costs": True},
-    ("ArmsCAPS", "certificate_factor"): {
+    ("ArmsCAPS", "max_regret_ratio"): {
         "noise": 0.01,
         "radius": "hoeffding",
         "check_assumptions": False,
@@ -228,10 +227,6 @@ RATES: dict[str, Any] = BASES["ContextCAPS"] | {"context": 0, "reward_model": "r
         ({"ridge": 3.0}, ErrorCode.UNUSED_SETTING),
         ({"segments": 2}, ErrorCode.UNUSED_SETTING),
         ({"segments": 2, "by": {"cost": 0}}, ErrorCode.UNUSED_SETTING),
-        (
-            {"context": 1, "cost_model": "linear", "reference_rates": {"cost": 0.1}},
-            ErrorCode.UNSUPPORTED,
-        ),
     ],
 )
 def test_actions_in_a_context_refuse_what_no_model_of_theirs_reads(settings: dict[str, Any], message: str) -> None:

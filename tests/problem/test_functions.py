@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tests.problem.refusal import refused
 
-from stagewise import FunctionClass, InvalidActions, InvalidProblem
+from stagewise import FiniteFunctionClass, InvalidActions, InvalidProblem
 from stagewise.problem.errors import ErrorCode
 from stagewise.problem.functions import parse_function_class, parse_function_classes
 
@@ -23,19 +23,19 @@ def second(x: Any) -> float:
 
 
 def test_a_table_over_arms_knows_their_number() -> None:
-    table = FunctionClass(TABLE)
+    table = FiniteFunctionClass(TABLE)
     assert (len(table), table.arms, table.callables) == (2, 3, False)
     assert not table.functions.flags.writeable
 
 
 def test_duplicates_count_once_and_keep_their_order() -> None:
-    assert np.array_equal(FunctionClass([TABLE[1], TABLE[0], TABLE[1]]).functions, [TABLE[1], TABLE[0]])
-    assert np.array_equal(FunctionClass([[0.0, 1.0], [-0.0, 1.0]]).functions, [[0.0, 1.0]])
-    assert len(FunctionClass([first, second, first])) == 2
+    assert np.array_equal(FiniteFunctionClass([TABLE[1], TABLE[0], TABLE[1]]).functions, [TABLE[1], TABLE[0]])
+    assert np.array_equal(FiniteFunctionClass([[0.0, 1.0], [-0.0, 1.0]]).functions, [[0.0, 1.0]])
+    assert len(FiniteFunctionClass([first, second, first])) == 2
 
 
 def test_a_table_over_features_is_looked_up() -> None:
-    listed = FunctionClass(TABLE, features=GRID)
+    listed = FiniteFunctionClass(TABLE, features=GRID)
     assert listed.arms is None
     assert np.array_equal(listed.evaluate(np.array([GRID[2], GRID[0]])), np.array(TABLE)[:, [2, 0]])
     assert np.array_equal(listed.evaluate(np.array([[-0.0, 1.0]])), np.array(TABLE)[:, :1])
@@ -48,14 +48,14 @@ def test_callables_are_asked_once_for_each_action() -> None:
         asked.append(x.tolist())
         return 0.5
 
-    functions = FunctionClass([counting, first])
+    functions = FiniteFunctionClass([counting, first])
     for _ in range(3):
         assert np.array_equal(functions.evaluate(np.array(GRID)), [[0.5] * 3, [0.0, 1.0, 0.5]])
     assert asked == GRID
 
 
 def test_callables_with_features_become_the_table_of_their_values() -> None:
-    table = FunctionClass([first, second], features=GRID)
+    table = FiniteFunctionClass([first, second], features=GRID)
     assert not table.callables
     assert np.array_equal(table.functions, np.array(GRID).T)
 
@@ -66,7 +66,7 @@ def test_a_callable_cannot_write_into_the_actions() -> None:
         return 0.0
 
     with refused(InvalidActions, ErrorCode.CALLBACK_FAILED):
-        FunctionClass([greedy]).evaluate(np.array(GRID))
+        FiniteFunctionClass([greedy]).evaluate(np.array(GRID))
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_a_callable_cannot_write_into_the_actions() -> None:
 )
 def test_what_is_no_class_is_refused(functions: Any, features: Any, parts: list[object]) -> None:
     with refused(InvalidProblem, *parts):
-        FunctionClass(functions, features=features)
+        FiniteFunctionClass(functions, features=features)
 
 
 @pytest.mark.parametrize(
@@ -105,15 +105,15 @@ def test_what_is_no_class_is_refused(functions: Any, features: Any, parts: list[
 )
 def test_a_callable_that_does_not_answer_with_a_number_is_refused(function: Any, parts: list[object]) -> None:
     with refused(InvalidActions, *parts):
-        FunctionClass([first, function]).evaluate(np.array(GRID))
+        FiniteFunctionClass([first, function]).evaluate(np.array(GRID))
 
 
 def test_an_action_that_is_not_listed_is_refused() -> None:
     with refused(InvalidActions, ErrorCode.UNKNOWN_ACTION):
-        FunctionClass(TABLE, features=GRID).evaluate(np.array([[0.25, 0.75]]))
+        FiniteFunctionClass(TABLE, features=GRID).evaluate(np.array([[0.25, 0.75]]))
 
 
-@pytest.mark.parametrize("value", [None, 0.5, "table", {"a": 1}, FunctionClass])
+@pytest.mark.parametrize("value", [None, 0.5, "table", {"a": 1}, FiniteFunctionClass])
 def test_only_tables_and_callables_make_a_class(value: Any) -> None:
     with refused(InvalidProblem, ErrorCode.WRONG_TYPE):
         parse_function_class(value)
@@ -121,8 +121,8 @@ def test_only_tables_and_callables_make_a_class(value: Any) -> None:
 
 def test_costs_share_a_class_or_have_one_each() -> None:
     names = ["spend", "wait"]
-    assert isinstance(parse_function_classes(TABLE, names), FunctionClass)
-    assert isinstance(parse_function_classes([first, second], names), FunctionClass)
+    assert isinstance(parse_function_classes(TABLE, names), FiniteFunctionClass)
+    assert isinstance(parse_function_classes([first, second], names), FiniteFunctionClass)
     assert [len(c) for c in parse_function_classes([TABLE, TABLE[:1]], names)] == [2, 1]
     assert [len(c) for c in parse_function_classes(np.array([TABLE, TABLE]), names)] == [2, 2]
     assert [len(c) for c in parse_function_classes([[first], [first, second]], names)] == [1, 2]

@@ -11,7 +11,7 @@ from tests.problem.refusal import refuses
 import stagewise as sw
 from stagewise import AtLeast, Context, InvalidActions, InvalidOutcome, InvalidProblem, Limit, RelativeToSafe
 from stagewise.problem.columns import get_column, get_numeric_column, list_column_names, read_columns
-from stagewise.problem.context import parse_ranges
+from stagewise.problem.context_columns import parse_context
 from stagewise.problem.errors import ErrorCode
 from stagewise.problem.signals import encode_limit, parse_limit, parse_signal
 from stagewise.problem.window import check_clock
@@ -70,8 +70,8 @@ READ: dict[str, tuple[Callable[[], Any], Any, list[object]]] = {
     "half a segment": (lambda: Context([0.1], segments=[0.5]), InvalidActions, [ErrorCode.WRONG_TYPE]),
     "a segment too large": (lambda: Context([0.1], segments=[2**52]), InvalidActions, [ErrorCode.WRONG_TYPE]),
     "segments in rows": (lambda: Context([0.1], segments=[[1]]), InvalidActions, [ErrorCode.WRONG_TYPE]),
-    "a range of one end": (lambda: parse_ranges({"age": (18,)}), InvalidProblem, [ErrorCode.WRONG_TYPE]),
-    "a range of text": (lambda: parse_ranges({"age": "18"}), InvalidProblem, [ErrorCode.WRONG_TYPE]),
+    "a range of one end": (lambda: parse_context({"age": (18,)}), InvalidProblem, [ErrorCode.WRONG_TYPE]),
+    "a range of text": (lambda: parse_context({"age": "18"}), InvalidProblem, [ErrorCode.WRONG_TYPE]),
     "a reward of text": (lambda: parse_signal(sw.Reward, "click", "reward"), InvalidProblem, [ErrorCode.WRONG_TYPE]),
     "a reward without a name": (
         lambda: parse_signal(sw.Reward, {}, "reward"),

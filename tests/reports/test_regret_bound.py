@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import stagewise as sw
-from stagewise.models.intervals import compute_bernstein_interval, compute_kl_interval, compute_rate_interval
+from stagewise.models.average_bounds import compute_average_interval
+from stagewise.models.intervals import compute_bernstein_interval, compute_kl_interval
 from stagewise.reports.regret_bound import RegretBound, RegretTheorem, bound_width_sum, compute_regret_bound
 
 ROUNDS = np.array([100, 1000, 3000])
@@ -90,7 +91,7 @@ def test_no_interval_is_longer_than_its_longest_half(radius: str) -> None:
             if radius == "kl":
                 low, high = compute_kl_interval(float(pulls), mean, confidence)
             elif radius == "rates":
-                low, high = compute_rate_interval(float(pulls), mean, 1e-6, confidence, confidence)
+                low, high = compute_average_interval(float(pulls), mean, confidence, confidence)
             else:
                 low, high = compute_bernstein_interval(float(pulls), mean, pulls * mean * (1.0 - mean), confidence)
             assert (high - low) / 2 <= halves[pulls] + 1e-12

@@ -9,6 +9,7 @@ import pytest
 from tests.server.rows import Log, bound, feared
 
 import stagewise as sw
+from stagewise.models.average_bounds import LOG_WEIGHTS, LOWER_ETAS, UPPER_ETAS
 from stagewise.records.reason import Reason, ReasonDetails
 from stagewise.server.confidence_intervals import RecentMean, RunningMean, compute_limit_interval
 from stagewise.server.figures import build_figures
@@ -311,13 +312,13 @@ def test_an_at_least_limit_in_units_of_its_own() -> None:
     assert -10.0 < told["reward"]["now"]["low"] < 10.0 < told["reward"]["now"]["high"] < 30.0
 
 
-def test_a_band_ends_where_the_mixture_is_as_much_likelier_as_it_may_be() -> None:
+def test_a_band_ends_where_the_evidence_against_an_average_is_two_over_delta() -> None:
     signal = sw.Reward("click")
     seen = RunningMean(50, 10.0)
     band = seen.interval(signal, 0.05)
-    mixture = math.lgamma(10.5) + math.lgamma(40.5) - math.lgamma(51) - math.log(math.pi)
-    for end in (band.low, band.high):
-        assert mixture - (10 * math.log(end) + 40 * math.log(1 - end)) == pytest.approx(math.log(20))
+    for end, etas in ((band.low, np.array(LOWER_ETAS)), (band.high, -np.array(UPPER_ETAS))):
+        terms = np.array(LOG_WEIGHTS) + 10.0 * etas - 50.0 * np.log1p(np.expm1(etas) * end)
+        assert np.logaddexp.reduce(terms) == pytest.approx(math.log(2.0 / 0.05), abs=1e-6)
 
 
 def test_lately_is_the_newer_half() -> None:

@@ -64,7 +64,7 @@ def compare(store: Store, told: list[list[Any]]) -> None:
 
 
 def test_a_killed_server_loses_nothing_on_sqlite(tmp_path: Path) -> None:
-    told = killed(str(tmp_path / "server.db"), 40)
+    told = killed(str(tmp_path / "server.db"), 10)
     check(str(tmp_path / "server.db"), told)
 
 
@@ -75,7 +75,7 @@ def test_a_thousand_kills_on_sqlite(tmp_path: Path) -> None:
 
 
 def test_a_killed_server_loses_nothing_on_postgresql(postgres: str) -> None:
-    check(postgres, killed(postgres, 25))
+    check(postgres, killed(postgres, 8))
 
 
 @pytest.mark.slow

@@ -25,22 +25,16 @@ def test_a_limit_may_move_and_every_set_stays_what_it_was() -> None:
         fold.take(log.events)
     old, new = (fold.state.memory for fold in folds)
     assert np.array_equal(old, new)
-    loose = StateFold(problem(limits=limits(value=0.1)), 1)  # chosen at first, it would have sets of its own
+    loose = StateFold(problem(limits=limits(value=0.1)), 1)  # no set depends on the limit
     loose.take(log.events)
-    assert not np.array_equal(loose.state.memory, old)
+    assert np.array_equal(loose.state.memory, old)
 
 
-def test_a_limit_that_moves_moves_no_set_where_only_another_has_an_expected_rate() -> None:
-    """What is declared of one limit leaves the sets of the others where the first version had them."""
-    told = {"settings": {"reference_rates": {"complaint": 0.01}}}
-    one = build_first_version(problem(**told))
-    two = build_next_version(one, problem(limits=limits(value=0.3), **told))
-    three = build_next_version(two, problem(limits=limits(value=0.02), **told))
-    around = [
-        policy.get_reference_rates(policy.thresholds).tolist()
-        for policy in (v.problem.policy() for v in (one, two, three))
-    ]
-    assert around == [[0.05, 0.01]] * 3
+def test_a_logistic_limit_stays_since_it_is_the_prior_mean() -> None:
+    first = build_first_version(problem(limits=limits(model="logistic")))
+    with pytest.raises(InvalidProblem) as refusal:
+        build_next_version(first, problem(limits=limits(value=0.1, model="logistic")))
+    assert (refusal.value.code, refusal.value.details["field"]) == (ErrorCode.CHANGE_NOT_ALLOWED, "value")
 
 
 def test_actions_may_come_and_go_and_come_back() -> None:
@@ -82,7 +76,6 @@ def test_what_is_told_of_a_version_can_be_said_again_in_any_order() -> None:
         ({"limits": limits(value=sw.AtLeast(0.0005))}, "at_least"),
         ({"limits": {"opt_out": sw.Limit(0.05, safe=0.001, window="7d", model="rates")}}, "names of limits"),
         ({"settings": {"posterior_scale": 0.5}}, "settings"),
-        ({"settings": {"reference_rates": {"opt_out": 0.01}}}, "settings.reference_rates"),
         ({"settings": {"initial_actions": 2}}, "settings.initial_actions"),
     ],
 )

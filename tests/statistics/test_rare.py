@@ -99,8 +99,7 @@ def missed_by_logs(runs: int, rows: int) -> int:
         users, observed = users[order], draws[order]
         memory = ours.start().memory
         part = PART_OF(ours.layout, memory, 1)
-        values = np.column_stack([np.zeros(rows), observed])
-        learn_events_log(part, ours.settings, memory.copy(), memory, USERS[users], values)
+        learn_events_log(part, ours.settings, memory.copy(), memory, USERS[users], observed)
         block = BLOCK_OF(part, memory, 0)
         pairs = zip(USERS, MEANS, strict=True)
         count += any(compute_highest_mean(part, ours.settings, block, user) < mean for user, mean in pairs)

@@ -10,7 +10,7 @@ import numpy as np
 
 from stagewise.agent.base_agent import ORDERS, BaseAgent
 from stagewise.agent.duplicate_logs import check_not_learned, compute_fingerprint, remember_log
-from stagewise.agent.frames import ColumnNames, parse_log, read_rows
+from stagewise.agent.frames import ColumnNames, LogRows, parse_log, read_rows
 from stagewise.agent.health import acknowledge, add_observed_health, check_health
 from stagewise.agent.health_findings import Health
 from stagewise.agent.identity import Identity, check_name, parse_decision
@@ -36,7 +36,14 @@ from stagewise.policies.policy_encoding import check_kind, decode_value, encode_
 from stagewise.policies.problem import Problem
 from stagewise.problem.checks import check_bool, check_choice, check_seed
 from stagewise.problem.context import hash_segment
-from stagewise.problem.errors import ErrorCode, InvalidFile, InvalidOutcome, InvalidProblem, StagewiseError
+from stagewise.problem.errors import (
+    ErrorCode,
+    InvalidActions,
+    InvalidFile,
+    InvalidOutcome,
+    InvalidProblem,
+    StagewiseError,
+)
 from stagewise.problem.formatting import format_path
 from stagewise.problem.window import OutcomeWindow
 from stagewise.records.decision import Decision
@@ -106,7 +113,7 @@ class Agent(BaseAgent):
             >>> agent.learn_log([0, 1, 1], rewards=[0.0, 1.0, 1.0], costs=[0.0, 0.0, 1.0])
         """
         policy = self._require_base_policy("a log is")
-        self._learn_rows(policy, *parse_log(policy, features, rewards, costs), again)
+        self._learn_rows(policy, parse_log(policy, features, rewards, costs), again)
 
     def learn_frame(
         self,
@@ -118,10 +125,11 @@ class Agent(BaseAgent):
         context: Any = None,
         names: Any = None,
         again: bool = False,
-    ) -> None:
+    ) -> dict[int, InvalidActions]:
         """Learn from logged data in a frame of pandas, polars or Arrow, a mapping of columns, or a file.
 
-        All rows are learned, or none. See `learn_log` for when the bounds stay valid. For a problem, every column has
+        A row whose context is refused is left out, which does not depend on its outcome. Any other invalid value raises
+        an error, and no row is learned. See `learn_log` for when the bounds stay valid. For a problem, every column has
         the name that the problem declares, and the action's is "action", unless a mapping says otherwise.
 
         Args:
@@ -135,9 +143,12 @@ class Agent(BaseAgent):
             names: The names of all arms in order, if the action's column holds names.
             again: Learn the log even if it equals or overlaps one that is already learned.
 
+        Returns:
+            The errors of the rows that were left out, by row; each has a `code`.
+
         Raises:
             InvalidOutcome: A value is invalid or missing, or all or part of the log is already learned.
-            InvalidActions: An action is unknown or its column is missing.
+            InvalidActions: An action is unknown, a column is missing, or the context of every row is refused.
 
         Example:
             >>> import stagewise as sw
@@ -146,6 +157,7 @@ class Agent(BaseAgent):
             >>> sent = {"opted": [False, True], "template": ["nothing", "offer"], "click": [False, True]}
             >>> columns = {"names": ["nothing", "offer"], "costs": {"opt_out": "opted"}}
             >>> agent.learn_frame(sent, action="template", reward="click", **columns)
+            {}
             >>> try:
             ...     agent.learn_frame(sent, action="templte", reward="click", **columns)
             ... except sw.InvalidActions as error:
@@ -154,11 +166,14 @@ class Agent(BaseAgent):
         """
         policy = self._require_base_policy("a log is")
         rows = read_rows(policy, frame, ColumnNames(reward, action, costs, context, names))
-        if rows is not None:
-            self._learn_rows(policy, rows.actions, rows.values, again)
+        if rows is None:
+            return {}
+        self._learn_rows(policy, rows, again)
+        return dict(rows.refused)
 
-    def _learn_rows(self, policy: BasePolicy, actions: Any, values: Any, again: bool) -> None:
+    def _learn_rows(self, policy: BasePolicy, rows: LogRows, again: bool) -> None:
         """Learn a log that was parsed for this policy; adding an action replaces the policy."""
+        actions, values = rows.actions, rows.values
         fingerprint = compute_fingerprint(actions, values)
         with self._lock:
             if self._base_policy is not policy:
@@ -172,6 +187,7 @@ class Agent(BaseAgent):
                 self._mismatch.learn_rows(actions, values)
             self._run_tests(at_once=True)
             remember_log(self._statistics, fingerprint, again)
+            self._statistics.count_context(rows.clipped, len(rows.refused))
 
     def add_action(self, name: str) -> None:
         """Add an action to the problem; what was learned of the others and what is pending stays.

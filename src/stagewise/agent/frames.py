@@ -10,8 +10,9 @@ import numpy as np
 
 from stagewise.engine.compile import Floats, Ints
 from stagewise.files.tables import read_table
-from stagewise.policies.context_encoder import build_rows
+from stagewise.policies.context_encoder import ContextRows, build_rows
 from stagewise.policies.policy import BasePolicy
+from stagewise.policies.problem import Problem
 from stagewise.policies.problem_policy import ProblemPolicy
 from stagewise.problem.checks import as_array, check_mapping, check_outcome_array, is_listing, list_entries
 from stagewise.problem.columns import (
@@ -20,13 +21,13 @@ from stagewise.problem.columns import (
     get_column,
     get_named_values,
     get_numeric_column,
+    list_column_names,
     list_names_once,
     list_unique_names,
     map_unique,
     read_columns,
     suggest_column,
 )
-from stagewise.problem.context import check_segment_name, describe_range_error
 from stagewise.problem.errors import ErrorCode, InvalidActions, InvalidOutcome, InvalidProblem, StagewiseError
 from stagewise.problem.formatting import safe_repr
 from stagewise.problem.signals import Limit, Reward, scale_outcome
@@ -37,6 +38,15 @@ class LogRows(NamedTuple):
 
     actions: Floats | Ints  # (n, d) or (n,), as the policy's `check_logged_actions` returns them
     values: Floats  # (n, 1 + m) rewards and signed costs
+    refused: Mapping[int, InvalidActions] = {}  # rows whose context is refused, which are left out
+    clipped: Mapping[str, int] = {}  # how many values of each number were beyond its range
+
+    def require_all(self) -> "LogRows":
+        """Return these rows; raise the first error if any was refused."""
+        for row, error in self.refused.items():
+            with name_row(row, "frame"):
+                raise error
+        return self
 
 
 class ColumnNames(NamedTuple):
@@ -107,9 +117,10 @@ def read_rows(policy: Any, frame: Any, asked: ColumnNames = AS_DECLARED) -> LogR
     if policy.problem is not None:
         if asked.names is not None:
             raise InvalidActions.unused("names", asked.names, "the actions of a problem have names")
-        actions = read_problem_actions(policy, columns, asked.action, asked.context)
+        numbered = read_action_names(policy.problem, columns, asked.action)
+        contexts = read_problem_contexts(policy.problem, columns, asked.context, len(numbered))
         values = read_problem_values(policy, columns, asked.reward, asked.costs)
-        return LogRows(actions, values) if len(actions) else None
+        return select_accepted(build_rows(numbered, contexts), values, contexts) if numbered else None
     if asked.reward is None:
         raise InvalidOutcome(ErrorCode.MISSING_VALUE, "reward is missing; give the name of the reward column")
     rewards = get_numeric_column(columns, asked.reward, "reward")
@@ -125,6 +136,17 @@ def read_rows(policy: Any, frame: Any, asked: ColumnNames = AS_DECLARED) -> LogR
             policy.values(values[row, 0].item(), values[row, 1:].tolist())
     values[:, 1:] *= policy.thresholds.signs
     return LogRows(checked, values)
+
+
+def select_accepted(actions: Floats, values: Floats, contexts: ContextRows) -> LogRows:
+    """Return the rows whose context is accepted; raise the first error if there is none."""
+    rows = LogRows(actions, values, contexts.refused, contexts.clipped)
+    if len(rows.refused) == len(actions):
+        return rows.require_all()
+    if not rows.refused:
+        return rows
+    kept = np.delete(np.arange(len(actions)), list(rows.refused))
+    return rows._replace(actions=actions[kept], values=values[kept])
 
 
 def find_cost_columns(policy: BasePolicy, costs: Any) -> list[Any]:
@@ -258,33 +280,32 @@ def scale_column(signal: Reward | Limit, name: str, values: Floats) -> Floats:
     return np.asarray((values - signal.low) / (signal.high - signal.low))
 
 
-def read_problem_actions(policy: ProblemPolicy, columns: Mapping[Any, Any], action: Any, context: Any) -> Floats:
-    """Return the rows (n, 2 + numbers + segments) of actions and contexts."""
-    problem = policy.problem
-    mapping = map_columns(context, problem.context_names, "context")
+def read_problem_contexts(
+    problem: Problem, columns: Mapping[Any, Any], context: Any = None, rows: int | None = None
+) -> ContextRows:
+    """Return the contexts of all rows, encoded, with the rows that are refused.
 
-    def read_texts(column: Any, what: str, hint: str, take: Callable[[Any], Any]) -> list[Any]:
-        """Return the parsed values of a column of names; an error names the first row."""
-        texts = get_column(columns, column, what, InvalidActions, hint).tolist()
-        list_unique_names(texts, f"the column {safe_repr(column)}", InvalidActions)
-        return map_unique(texts, partial(parse_at_row, texts, take))
+    A column without which no row can be read is an error; one that may be missing can be left out if `rows` is given.
+    """
+    mapping, listed = map_columns(context, problem.context_names, "context"), list_column_names(columns, InvalidActions)
+    values = {}
+    for name, column in mapping.items():
+        declared = problem.context_columns.get(name)
+        may_be_absent = declared is not None and declared.missing is not None and rows is not None
+        if may_be_absent and column == name and column not in listed:
+            values[name] = np.full(rows or 0, None)
+            continue
+        hint = f"; give context={{{name!r}: ...}} where it has another name"
+        values[name] = get_column(columns, column, "context", InvalidActions, hint)
+    return problem.encode_columns(values, len(next(iter(values.values()))) if values else rows or 0)
 
+
+def read_action_names(problem: Problem, columns: Mapping[Any, Any], action: Any) -> list[int]:
+    """Return the index of the action of every row."""
     column, hint = ("action", "; give action='...' where it has another name") if action is None else (action, "")
-    numbered = read_texts(column, "action", hint, problem.get_action_index)
-    contexts: dict[str, Any] = {}
-    for name, (low, high) in problem.ranges:
-        hint = f"; give context={{{name!r}: ...}} where it has another name"
-        values = get_numeric_column(columns, mapping[name], "context", InvalidActions, hint)
-        beyond = ~((values >= low) & (values <= high))
-        if beyond.any():
-            row = int(np.argmax(beyond))
-            found = describe_range_error(name, float(values[row]), low, high)
-            raise InvalidActions(ErrorCode.INVALID_ROW, "row {row} of the frame: {found}", row=row, found=found)
-        contexts[name] = values
-    for name in problem.segment_columns:
-        hint = f"; give context={{{name!r}: ...}} where it has another name"
-        contexts[name] = read_texts(mapping[name], "context", hint, partial(check_segment_name, division=name))
-    return build_rows(problem, numbered, contexts)
+    names = get_column(columns, column, "action", InvalidActions, hint).tolist()
+    list_unique_names(names, f"the column {safe_repr(column)}", InvalidActions)
+    return map_unique(names, partial(parse_at_row, names, problem.get_action_index))
 
 
 def parse_at_row(values: list[Any], take: Callable[[Any], Any], value: Any) -> Any:

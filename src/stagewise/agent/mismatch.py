@@ -163,20 +163,11 @@ class MismatchTest:
     """
 
     def __init__(self, policy: ContextCAPS) -> None:
-        self.first_decision = 0  # earlier decisions were made under other limits
         self.limits = [HalvedLimit(policy, j) for j in range(len(policy.thresholds.names))]
         self.none = np.zeros((0, policy.context))
         self.slopes = self.older = self.none
         self.since = self.older_since = 0  # the first decisions that each may score
         self.last_reward = -1  # the last decision whose reward is learned
-
-    def start_version(self, first_decision: int) -> None:
-        """Test the decisions from this one on against the limits that are promised to every user."""
-        self.first_decision = first_decision
-        for limit in self.limits:
-            if limit.every_user:
-                limit.table[:] = limit.risk[:] = 0.0
-                limit.count, limit.next_check = 0, LOOK_AFTER
 
     def learn_row(self, row: Floats, values: Floats, index: int) -> None:
         """Count the outcomes of a decision; NaN: it is not learned now."""
@@ -184,7 +175,7 @@ class MismatchTest:
             self.last_reward = index
         for limit in self.limits:
             value = values.item(limit.signal)
-            if value == value and not (limit.every_user and index < self.first_decision):
+            if value == value:
                 segment = row.item(limit.segment) if limit.segment >= 0 else 0.0
                 cell = limit.find_cell(row.item(0), segment)
                 limit.count, limit.last = limit.count + 1, max(limit.last, index)
@@ -195,7 +186,7 @@ class MismatchTest:
         """Return the slopes that score a decision."""
         return self.slopes if index >= self.since else self.older if index >= self.older_since else self.none
 
-    def learn_rows(self, rows: Floats, values: Floats, indices: Ints | None = None) -> None:
+    def learn_rows(self, rows: Any, values: Floats, indices: Ints | None = None) -> None:
         """Count rows as one by one; without indices they are of a log, in their order."""
         is_log = indices is None
         places = np.full(len(rows), LOGGED) if indices is None else indices
@@ -204,9 +195,7 @@ class MismatchTest:
             self.last_reward = max(self.last_reward, int(rewarded.max()))
         for limit in self.limits:
             known = ~np.isnan(values[:, limit.signal])
-            if limit.every_user:  # a log's decisions were not made under the limit
-                known &= (places >= self.first_decision) & (not is_log)
-            if not known.any():
+            if not known.any() or (limit.every_user and is_log):  # a log's decisions were not made under the limit
                 continue
             chosen, at = rows[known], places[known]
             limit.count += len(chosen)
@@ -255,7 +244,7 @@ class MismatchTest:
         return {
             "limits": [limit.to_dict() for limit in self.limits],
             "slopes": [self.slopes.tolist(), self.older.tolist()],
-            "since": [self.since, self.older_since, self.last_reward + 1, self.first_decision],
+            "since": [self.since, self.older_since, self.last_reward + 1],
         }
 
     def restore(self, content: Any) -> None:
@@ -266,7 +255,7 @@ class MismatchTest:
         self.slopes, self.older = (
             np.array(entry, dtype=np.float64).reshape(len(entry), width) for entry in content["slopes"]
         )
-        self.since, self.older_since, last, self.first_decision = (parse_count(number) for number in content["since"])
+        self.since, self.older_since, last = (parse_count(number) for number in content["since"])
         self.last_reward = last - 1
         if not (np.isfinite(self.slopes).all() and np.isfinite(self.older).all()):
             raise InvalidProblem(ErrorCode.FILE_CORRUPT, "the stored slopes of click scores are not finite")
@@ -305,11 +294,11 @@ def build_mismatch_cause(policy: Any, limit: HalvedLimit, difference: Difference
 
 def summarize_difference(policy: Any, limit: HalvedLimit, difference: Difference) -> dict[str, Any]:
     """Return the column with its cut, the cell, and the halves' means, weighted by cell, in the user's units."""
-    j, column, names, keys = limit.signal - 1, difference.column, list(policy.problem.context), list(limit.cells)
+    j, column, names, keys = limit.signal - 1, difference.column, policy.problem.feature_names, list(limit.cells)
     entries = limit.table[list(range(len(keys))) if difference.cell < 0 else [difference.cell], column]
     entries = entries[(entries[:, LOW_COUNT] > 0.0) & (entries[:, HIGH_COUNT] > 0.0)]
     shares = (entries[:, LOW_COUNT] + entries[:, HIGH_COUNT]) / max(entries[:, [LOW_COUNT, HIGH_COUNT]].sum(), 1.0)
-    cut, is_number = float(shares @ entries[:, CUT]), column < len(names)
+    cut, is_number = float(shares @ entries[:, CUT]), column < len(policy.problem.ranges)
     if is_number:
         low, high = policy.problem.ranges[column][1]
         cut = 0.5 * (low + high + cut * (high - low))
@@ -320,8 +309,8 @@ def summarize_difference(policy: Any, limit: HalvedLimit, difference: Difference
     is_one = difference.cell >= 0 and not limit.every_user
     action, segment = keys[difference.cell] if is_one else (0.0, 0.0)
     return {
-        "kind": "number" if is_number else SCORES[column - len(names)],
-        "column": names[column] if is_number else None,
+        "kind": "number" if is_number else "level" if column < len(names) else SCORES[column - len(names)],
+        "column": names[column] if column < len(names) else None,
         "cut": cut if is_number else None,
         "action": policy.problem.actions[int(action)] if is_one else None,
         "segment": int(segment) if is_one and limit.segment >= 0 else None,

@@ -1,7 +1,8 @@
 """The report of an agent: traffic, rewards, limits and what comes next."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -117,7 +118,8 @@ class ActionSummary(NamedTuple):
     certification_note: str
 
 
-class Report(NamedTuple):
+@dataclass(frozen=True)
+class Report:
     """The report of an agent; `print` shows a table, `to_dict` is for JSON, `sw.plot_report` draws it."""
 
     rounds: int
@@ -137,11 +139,8 @@ class Report(NamedTuple):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as JSON holds it; None for values that are unknown or not finite."""
-        content = encode_record(self)
-        content |= {
-            name: [encode_record(one) for one in getattr(self, name)] for name in ("limits", "actions", "segments")
-        }
-        return content
+        content, lists = encode_record(vars(self)), ("limits", "actions", "segments")
+        return content | {name: [encode_record(one._asdict()) for one in getattr(self, name)] for name in lists}
 
     def __str__(self) -> str:
         return "\n".join(format_lines(self))
@@ -178,11 +177,10 @@ def render_html(report: Report) -> str:
     )
 
 
-def encode_record(record: Any) -> dict[str, Any]:
-    """Return a record of a report as JSON holds it."""
-    fields = record._asdict()
+def encode_record(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a record of a report as JSON holds them."""
     return {
-        name: encode_record(value) if isinstance(value, Interval) else to_json_value(value)
+        name: encode_record(value._asdict()) if isinstance(value, Interval) else to_json_value(value)
         for name, value in fields.items()
     }
 

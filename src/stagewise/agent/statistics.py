@@ -4,6 +4,7 @@ No confidence bound depends on them. They are saved with the agent.
 """
 
 from collections import deque
+from collections.abc import Mapping
 from copy import copy
 from typing import Any
 
@@ -73,6 +74,8 @@ class Statistics:
         self.plays: dict[int, int] = {}  # by the decision's index; −1: the safe action beside a list
         self.safe_only_rounds = 0  # rounds in which only the safe action could be played
         self.refused = 0  # rejected outcomes
+        self.refused_contexts = 0  # rows of logs that were left out because of their context
+        self.clipped: dict[str, int] = {}  # values beyond their range, by number
         self.cancelled = 0  # decisions that were not carried out; `plays` no longer counts them
         self.alerts: dict[str, ReasonDetails] = {}  # contradictions, by the name of the finding
         self.warnings: dict[str, ReasonDetails] = {}  # mismatches that stop nothing, by the name of the finding
@@ -99,8 +102,16 @@ class Statistics:
             self.safe_only_rounds += 1
         index = decision.action_index
         self.plays[index] = self.plays.get(index, 0) + 1
+        if decision._clipped:
+            self.count_context(dict.fromkeys(decision._clipped, 1))
         if decision._round_result is not None:
             self.recent.append(decision)
+
+    def count_context(self, clipped: Mapping[str, int], refused: int = 0) -> None:
+        """Count values that were clipped, and rows of logs that were left out."""
+        self.refused_contexts += refused
+        for name, count in clipped.items():
+            self.clipped[name] = self.clipped.get(name, 0) + count
 
     def cancel_play(self, round_: int, index: int) -> None:
         """Count a decision of this agent as cancelled; `index` is used if the decision is not recent."""
@@ -142,6 +153,8 @@ class Statistics:
             "plays": {str(index): count for index, count in self.plays.items()},
             "safe_only_rounds": self.safe_only_rounds,
             "refused": self.refused,
+            "refused_contexts": self.refused_contexts,
+            "clipped": dict(self.clipped),
             "cancelled": self.cancelled,
             "alerts": {name: encode_cause(cause) for name, cause in self.alerts.items()},
             "warnings": {name: encode_cause(cause) for name, cause in self.warnings.items()},
@@ -157,8 +170,9 @@ class Statistics:
         """Return the statistics that `to_dict` wrote."""
         statistics = cls()
         statistics.plays = {int(index): parse_count(count) for index, count in content["plays"].items()}
-        for name in ("safe_only_rounds", "refused", "cancelled", "updates_until_check"):
+        for name in ("safe_only_rounds", "refused", "refused_contexts", "cancelled", "updates_until_check"):
             setattr(statistics, name, parse_count(content[name]))
+        statistics.clipped = {str(name): parse_count(count) for name, count in content["clipped"].items()}
         statistics.alerts = {str(name): parse_contradiction(cause) for name, cause in content["alerts"].items()}
         statistics.warnings = {str(name): parse_contradiction(cause) for name, cause in content["warnings"].items()}
         statistics.acknowledged = {str(name): str(note) for name, note in content["acknowledged"].items()}

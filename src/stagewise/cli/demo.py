@@ -127,7 +127,7 @@ class UserStream:
             self.schedule(now + self.random.exponential(1.0), {"decision_id": id_, "shown": False})
             return
         for i, (name, value) in enumerate(outcome.items()):
-            window = signals[name].waits
+            window = signals[name].outcome_window
             delay = 2.0 if window is None else min(window.seconds / 4.0, 3600.0)
             is_silent = i > 0 and value == signals[name].low  # nobody reports that there was no complaint
             if window is not None and (is_silent or self.random.random() < LOST_SHARE):

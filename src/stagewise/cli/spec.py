@@ -15,7 +15,7 @@ from stagewise.problem.actions import Rays
 from stagewise.problem.checks import check_bool, check_choice, check_integer_at_least, check_seed
 from stagewise.problem.errors import ErrorCode, InvalidFile, StagewiseError
 from stagewise.problem.formatting import format_path, join_names, safe_repr, suggest_name
-from stagewise.problem.functions import FunctionClass
+from stagewise.problem.functions import FiniteFunctionClass
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import AtLeast, RelativeToSafe
 from stagewise.simulation.jobs import BACKENDS
@@ -205,7 +205,7 @@ def build_safe_action(table: Any, name: str) -> SafeAction:
 def build_function_class(value: Any, name: str) -> Any:
     """Return function classes; {functions = ..., features = ...} is a table over listed actions."""
     if isinstance(value, dict) and set(value) == {"functions", "features"}:
-        return FunctionClass(**value)
+        return FiniteFunctionClass(**value)
     return build_each(value, build_function_class, name)
 
 

@@ -115,7 +115,7 @@ def get_posterior_scale(settings: Floats) -> float:
 
 
 @kernel
-def get_certificate_factor(settings: Floats) -> float:
+def get_max_regret_ratio(settings: Floats) -> float:
     """Return C: a CERTIFIED proposal may have a regret of at most C times its uncertainty."""
     return settings[settings.size - 2]
 

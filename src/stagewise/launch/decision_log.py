@@ -146,16 +146,16 @@ class Log:
         is_open, end = np.zeros(self.values.shape, dtype=bool), self.read_time(as_of)
         if self.at is not None and end is not None and not np.isnan(self.at).all():
             for index, signal in enumerate(self.problem.signals.values()):
-                if signal.waits is not None:
-                    is_open[:, index] = ~(self.at + signal.waits.seconds <= end)
+                if signal.outcome_window is not None:
+                    is_open[:, index] = ~(self.at + signal.outcome_window.seconds <= end)
         return is_open
 
     def fill_closed_windows(self, left_out: Flags) -> Floats:
         """Return the outcomes (n, 1 + m) with defaults for closed windows; NaN: unknown, or left out."""
         values = self.values.copy()
         for index, signal in enumerate(self.problem.signals.values()):
-            if signal.waits is not None and not signal.waits.drops:
-                values[np.isnan(values[:, index]), index] = float(signal.waits.missing)
+            if signal.outcome_window is not None and not signal.outcome_window.drops:
+                values[np.isnan(values[:, index]), index] = float(signal.outcome_window.missing)
         return np.where(left_out, np.nan, values)
 
     def take(self, rows: Any) -> Self:
@@ -399,8 +399,9 @@ def select_closed_rows(log: Log, as_of: Any = None) -> tuple[Flags, list[Note]]:
     closed = np.asarray(~log.open_windows(as_of).any(axis=1))
     if closed.all():
         return closed, []
-    windows = {name: signal.waits for name, signal in log.problem.signals.items() if signal.waits is not None}
-    name, window = max(windows.items(), key=lambda one: one[1].seconds)  # when the longest is closed, all are
+    name, window = max(
+        log.problem.windows.items(), key=lambda one: one[1].seconds
+    )  # when the longest is closed, all are
     if not closed.any():
         raise InvalidOutcome(
             ErrorCode.LOG_TOO_SHORT,
@@ -419,8 +420,8 @@ def fill_missing(log: Log) -> tuple[Log, list[Note]]:
     values, notes = log.fill_closed_windows(np.zeros(log.values.shape, dtype=bool)), []
     for index, (name, signal) in enumerate(log.problem.signals.items()):
         count = int(np.count_nonzero(np.isnan(log.values[:, index]) & ~np.isnan(values[:, index])))
-        if count and signal.waits is not None:
-            default, has_times = float(signal.waits.missing), log.at is not None
+        if count and signal.outcome_window is not None:
+            default, has_times = float(signal.outcome_window.missing), log.at is not None
             code = NoteCode.OUTCOMES_FILLED
             notes.append(Note.of(code, name=name, count=count, default=default, has_times=has_times))
     return replace(log, values=values), notes

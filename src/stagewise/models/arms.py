@@ -3,7 +3,7 @@
     memory:   a table of rows, K numbers each: pulls | centres | halves | means | summed squares, k rows each;
               then the pulls of all arms, and for each signal the summed squares of all deviations (1 + k,)
     settings: log 1/δ', blind | R | lowest value | known at the safe arm, all (k,);
-              and for RATES: the reference rate | log 1/δ' of the lower end | of the upper end, all (k,)
+              and for RATES: log 1/δ' of the lower end | of the upper end, all (k,)
 
 RATES keeps the tightest ends so far. If they have crossed, the half-width is below 0: either the means have changed, or
 an interval has failed, which has probability at most δ. The larger end is then used (see `compute_arm_bounds`).
@@ -37,6 +37,7 @@ from stagewise.engine.limits import ALARM, NOISE, SAFE_COST, encode_contradictio
 from stagewise.engine.model import Model
 from stagewise.engine.random import POSTERIOR, fill_normal
 from stagewise.engine.workspace import CENTRE, HALF, SAMPLED, clip_to_bounds
+from stagewise.models.average_bounds import LOG_WEIGHTS, LOWER_ETAS, UPPER_ETAS, compute_average_interval
 from stagewise.models.diagnostics import (
     LEAST_RATIO,
     Evidence,
@@ -50,11 +51,9 @@ from stagewise.models.diagnostics import (
     split_at_marks,
 )
 from stagewise.models.intervals import (
-    LOG_REST,
     Interval,
     compute_bernstein_interval,
     compute_kl_interval,
-    compute_rate_interval,
     draw_rate,
     log_likelihood,
     log_mixture,
@@ -113,8 +112,7 @@ class ArmsAssumptions(NamedTuple):
     noise: Floats  # R
     low: Floats  # the lowest value, where a range is declared
     known: Floats  # at the safe arm
-    reference_rate: Floats  # for RATES: the reference rate, above the lowest value
-    lower: Floats  # log 1/δ' of the lower end
+    lower: Floats  # for RATES: log 1/δ' of the lower end
     upper: Floats  # log 1/δ' of the upper end
 
 
@@ -185,7 +183,6 @@ def get_arms_assumptions(block: ModelBlock, settings: Floats) -> ArmsAssumptions
         settings[at + 2 * k : ends],
         settings[ends : ends + extra],
         settings[ends + extra : ends + 2 * extra],
-        settings[ends + 2 * extra : ends + 3 * extra],
     )
 
 
@@ -247,8 +244,8 @@ def tighten_arm(block: ModelBlock, arm: int, signal: int, settings: Floats, memo
         block.signals * block.size,
     )
     at, low = (1 + signal) * block.size + arm, declared.low[signal]
-    reference_rate, lower, upper = declared.reference_rate[signal], declared.lower[signal], declared.upper[signal]
-    ends = compute_rate_interval(table[arm], table[at + 2 * stride] - low, reference_rate, lower, upper)
+    mean = table[at + 2 * stride] - low
+    ends = compute_average_interval(table[arm], mean, declared.lower[signal], declared.upper[signal])
     least = max(table[at] - table[at + stride], low + ends.low)
     most = min(table[at] + table[at + stride], low + ends.high)
     table[at], table[at + stride] = 0.5 * (least + most), 0.5 * (most - least)
@@ -550,7 +547,7 @@ ARMS = Model(
 RANGED = {"kl": KL, "bernstein": BERNSTEIN, "rates": RATES}  # radii for outcomes in [0, 1]
 ArmRadius = Literal["hoeffding", "kl", "rates", "bernstein", "paper"]
 RADII = get_args(ArmRadius)
-SMALLEST_RATE = 1e-6  # lowest reference rate
+AVERAGE_ETAS = LOWER_ETAS, UPPER_ETAS
 UPPER_SHARE = 0.8  # of δ, for RATES: share of the costs' upper ends, which safety needs; the rest is for the other ends
 
 
@@ -567,7 +564,7 @@ class ArmsModel:
     blind: float  # the least radius of an arm without pulls
     reward: float | None  # at the safe arm; None: unknown
     costs: Floats | None  # (m,) at the safe arm; None: unknown
-    ends: Floats | None = None  # for RATES (3, 1 + m): reference rates, log 1/δ' of lower and of upper ends
+    ends: Floats | None = None  # for RATES (2, 1 + m): log 1/δ' of lower and of upper ends
     separate_models: bool = False  # whether every signal has a block of its own
 
     def build_blocks(self) -> Iterator[ModelBlockSpec]:
@@ -587,16 +584,28 @@ class ArmsModel:
     def longest_halves(self, count: int) -> Floats:
         """Return the largest half-width that an interval can have after 0, 1, …, count − 1 pulls."""
         pulls = np.maximum(np.arange(count, dtype=np.float64), 1.0)
-        if self.kind in (KL, RATES):  # Pinsker, and the redundancy of the mixture: ½ log n + log 2
-            budget = self.confidence - LOG_REST if self.kind == RATES else self.confidence
-            halves = np.sqrt((budget + 0.5 * np.log(pulls) + math.log(2.0)) / (2.0 * pulls))
+        if self.kind == KL:  # Pinsker, and the redundancy of the mixture: ½ log n + log 2
+            halves = np.sqrt((self.confidence + 0.5 * np.log(pulls) + math.log(2.0)) / (2.0 * pulls))
             return np.minimum(halves, 0.5)
+        if self.kind == RATES:
+            return np.minimum(sum(compute_term_widths(pulls, etas, self.confidence) for etas in AVERAGE_ETAS) / 2, 0.5)
         if self.kind == BERNSTEIN:  # a variance is at most n/4(n − 1)
             spent, others = self.confidence + np.log(4.0 * pulls * (pulls + 1.0)), np.maximum(pulls - 1.0, 1e-300)
             return np.minimum(np.sqrt(spent / (2.0 * others)) + 7.0 * spent / (3.0 * others), 0.5)
         halves = float(self.noise.max()) * np.array([unit_radius(self.kind, n, self.confidence) for n in pulls])
         halves[0] = max(halves[0], self.blind)
         return halves
+
+
+def compute_term_widths(pulls: Floats, etas: tuple[float, ...], confidence: float) -> Floats:
+    """Return an upper bound on the distance of an end of RATES from the mean: min_j (log 1/w_jδ')/n η_j + η_j/8.
+
+    Hoeffding's lemma gives log(1 − κp) ≤ −ηp + η²/8 and log(1 + κ'p) ≤ ηp + η²/8 for each term alone.
+    """
+    widths = [
+        (confidence - log_weight) / (pulls * eta) + eta / 8.0 for eta, log_weight in zip(etas, LOG_WEIGHTS, strict=True)
+    ]
+    return np.min(widths, axis=0)
 
 
 def get_interval_kind(radius: str, horizon: int | None) -> int:
@@ -626,15 +635,14 @@ def split_delta(costs: int) -> tuple[float, float]:
     return upper / max(costs, 1), (1.0 - upper) / (costs + 2)
 
 
-def build_rate_ends(delta: float, costs: int, arms: Floats, expected: Floats) -> Floats:
-    """Return the settings of RATES for every signal: the reference rate, log 1/δ' of lower and of upper ends.
+def build_rate_ends(delta: float, costs: int, arms: Floats) -> Floats:
+    """Return the settings of RATES for every signal: log 1/δ' of lower and of upper ends.
 
-    δ is shared by the costs, and a signal's ends share theirs among its `arms` (1 + m,). A reference rate is at most ½,
-    where the mixture is nearly that of "kl".
+    δ is shared by the costs, and a signal's ends share theirs among its `arms` (1 + m,).
     """
     upper, other = split_delta(costs)
     shares = np.array([np.full(arms.size, other), [other, *np.full(arms.size - 1, upper)]])
-    return np.vstack([np.clip(expected, SMALLEST_RATE, 0.5), np.log(np.maximum(arms, 1.0) / (delta * shares))])
+    return np.log(np.maximum(arms, 1.0) / (delta * shares))
 
 
 def compute_lows(signs: Any) -> Floats:

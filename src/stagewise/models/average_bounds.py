@@ -12,6 +12,7 @@ at all n at once, each with probability 1 − δ' (docs/theory/averages.md). No 
 import math
 
 from stagewise.engine.compile import kernel
+from stagewise.models.intervals import Interval
 
 TERMS = 20
 UPPER_ETAS = tuple(4.0 * 2.0 ** (-0.75 * j) for j in range(TERMS))
@@ -77,3 +78,10 @@ def compute_average_lower(pulls: float, total: float, confidence: float) -> floa
             break
         p += step
     return max(min(p, total / pulls), 0.0)
+
+
+@kernel
+def compute_average_interval(pulls: float, mean: float, low: float, high: float) -> Interval:
+    """Return both bounds from the mean of the outcomes; `low` and `high` are log 1/δ' of each."""
+    total = pulls * min(max(mean, 0.0), 1.0)
+    return Interval(compute_average_lower(pulls, total, low), compute_average_upper(pulls, total, high))

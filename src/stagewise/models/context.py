@@ -6,13 +6,12 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from stagewise.engine.compile import Floats
-from stagewise.models.arms import SMALLEST_RATE
 from stagewise.models.logistic import LOGISTIC
 from stagewise.models.logistic_fit import PRIOR_BOUND, PRIOR_DEVIATION
 from stagewise.models.model_block import ModelBlockSpec
-from stagewise.models.per_action_ridge import (
-    PER_ACTION_RIDGE,
-)
+from stagewise.models.per_action_events import PER_ACTION_EVENTS
+from stagewise.models.per_action_ridge import PER_ACTION_RIDGE
+from stagewise.models.rare_events import TABLE
 from stagewise.models.regression import JOINT
 from stagewise.models.segment_rates import (
     SEGMENT_RATES,
@@ -21,6 +20,7 @@ from stagewise.models.segment_rates import (
 SignalModel = Literal["linear", "rates"]
 CostModel = Literal["linear", "rates", "logistic"]
 NOISE = 0.5  # of numbers in a range of length 1
+SMALLEST_RATE = 1e-6  # smallest prior rate
 RESERVED = 0.1  # of δ, for actions that come later
 
 
@@ -32,7 +32,7 @@ class Signal(NamedTuple):
     lower: float  # log 1/δ of the lower ends of all its actions together, and of all its segments
     upper: float  # the same of the upper ends
     declared: float  # bound of the safe action: largest cost, least reward; ±∞: none
-    reference_rate: float  # reference rate, above `low`: for a cost, its limit
+    prior: float  # prior rate of a linear or logistic cost, above `low`: its limit
 
     def linear(self, size: int, shares: Floats, ridge: float, bound: float) -> ModelBlockSpec:
         """Return regressions on n features, one for each action; `shares` are the actions' shares of δ."""
@@ -41,18 +41,25 @@ class Signal(NamedTuple):
         numbers = np.concatenate([*rows, [self.low, self.low + 1.0, self.declared]])
         return ModelBlockSpec(PER_ACTION_RIDGE, (self.signal, 1, size, JOINT, 0, 0, shares.size, 0), numbers)
 
+    def events(self, size: int, shares: Floats, bound: float) -> ModelBlockSpec:
+        """Return rare costs that are linear in n features, with a set for each action."""
+        both = -math.log(math.exp(-self.lower) + math.exp(-self.upper))  # one set has both ends
+        guess = min(max(self.prior, SMALLEST_RATE), 0.5)
+        rows = [[bound, both - math.log(share), guess, 1.0, 0.0] for share in shares]
+        numbers = np.concatenate([*rows, [self.low, self.declared]])
+        return ModelBlockSpec(PER_ACTION_EVENTS, (self.signal, 1, size, TABLE, 0, 0, shares.size, 0), numbers)
+
     def logistic(self, size: int, shares: Floats, slope_scale: float) -> ModelBlockSpec:
         """Return logistic signals on n features, one for each action; the prior of the intercept is at the limit."""
         both = -math.log(math.exp(-self.lower) + math.exp(-self.upper))  # one set has both ends
-        rate = min(max(self.reference_rate, SMALLEST_RATE), 1.0 - SMALLEST_RATE)
+        rate = min(max(self.prior, SMALLEST_RATE), 1.0 - SMALLEST_RATE)
         prior = [math.log(rate / (1.0 - rate)), 1.0 / PRIOR_DEVIATION**2, 1.0 / slope_scale**2, PRIOR_BOUND]
         numbers = np.concatenate([[self.low, self.declared, both], prior, -np.log(shares)])
         return ModelBlockSpec(LOGISTIC, (self.signal, 1, size, 0, 0, 0, shares.size, 0), numbers)
 
     def rates(self, column: int, shares: Floats) -> ModelBlockSpec:
         """Return rates, by the segment in a column of the rows; −1: by action alone."""
-        clipped_rate = min(max(self.reference_rate, SMALLEST_RATE), 0.5)
-        numbers = np.concatenate([[self.low, self.declared, clipped_rate, self.lower, self.upper], -np.log(shares)])
+        numbers = np.concatenate([[self.low, self.declared, self.lower, self.upper], -np.log(shares)])
         return ModelBlockSpec(SEGMENT_RATES, (self.signal, 1, shares.size, 0, 0, 0, column, 0), numbers)
 
 

@@ -23,6 +23,7 @@ SETTINGS = 7  # numbers before the shares
 PRIOR_DEVIATION, PRIOR_BOUND = 1.5, 10.0  # of the intercept; R
 REGULARISATION = 0.002  # ε: the set is cut off at R by adding ε/2 (‖θ − m₀‖² − R²) ≤ 0
 FIT_STEPS = 30
+FLAT = 30.0  # half the variance of log-odds from which E max(u, 0) is the better bound; no exponential overflows
 ROUNDING = 1e-9
 
 COUNT, FITTED, TURN_AT, FIRST_CHUNK, LAST_CHUNK, SAMPLED_ROWS, WEIGHT, LEVEL, RADIUS, REACH = range(10)  # of a tally
@@ -234,9 +235,11 @@ def compute_mixture_price(block: ModelBlock, fit: ActionFit, prior: Prior, row: 
 def compute_row_price(p: float, variance: float) -> float:
     """Return an upper bound of E log(1 + e^(a + u)) − log(1 + e^a), u ~ N(0, σ²), p = 1/(1 + e^−a).
 
-    log((1 − p) e^(p² σ²/2) + p e^((1 − p)² σ²/2)), by Jensen's inequality after a tilt by −pu.
+    log((1 − p) e^(p² σ²/2) + p e^((1 − p)² σ²/2)), by Jensen's inequality after a tilt by −pu; or E max(u, 0).
     """
     q, half = 1.0 - p, 0.5 * variance
+    if half > FLAT:
+        return math.sqrt(half / math.pi)
     return math.log(q * math.exp(p * p * half) + p * math.exp(q * q * half))
 
 

@@ -3,13 +3,14 @@
     memory:   number of segments | for each slot: the segment + 1, or 0 | its position in order of arrival, from 1 |
               for each action a cell: pulls | mean | lowest plausible mean, both above low | distance of the highest
               plausible mean from the upper end, so that an empty cell is all zeros
-    settings: low, declared bound of the safe action's mean, reference rate, log 1/δ' of lower ends and of upper ends |
+    settings: low, declared bound of the safe action's mean, log 1/δ' of lower ends and of upper ends |
               log 1/share of every action (K,)
 
 A segment gets a slot at its first outcome, by open addressing. The i-th takes δ'/i(i+1) of δ', so that the number of
-segments need not be known; without segments the only one takes all of δ'. Ends are by likelihood ratio, tight where
-outcomes are as rare as the limit (see `models.rate_interval`). The limit holds in every segment separately. Rows of
-features are as in `models.per_action_ridge`.
+segments need not be known; without segments the only one takes all of δ'. Ends bound the average mean of the users who
+got the action in the segment so far (see `models.average_bounds`). This average moves with the users, so ends are those
+of now, not the tightest so far. The limit holds in every segment separately. Rows of features are as in
+`models.per_action_ridge`.
 """
 
 import math
@@ -32,14 +33,15 @@ from stagewise.engine.limits import ALARM, get_limit
 from stagewise.engine.model import Model, cache_nothing, start_with_zeros
 from stagewise.engine.random import POSTERIOR, normal
 from stagewise.engine.workspace import CENTRE, ESTIMATE, HALF, SAMPLED, clip_to_bounds
+from stagewise.models.average_bounds import compute_average_interval
 from stagewise.models.diagnostics import Evidence, Marks, MeanChange, ModelDiagnostics, Sums
-from stagewise.models.intervals import compute_rate_interval, draw_rate
+from stagewise.models.intervals import draw_rate
 from stagewise.models.per_action_ridge import apply_safe_declaration, check_safe_declaration
 from stagewise.models.rate_changes import RATE_MARKS, find_shifts
 
 SLOT_HEADER_SIZE, CELL_SIZE = 2, 4  # sizes of a segment's header and of a cell
 PULLS, MEAN, LOW, BELOW = 0, 1, 2, 3  # in a cell
-NUMBERS = 5  # in the settings, before the shares of the actions
+NUMBERS = 4  # in the settings, before the shares of the actions
 
 
 @kernel
@@ -110,9 +112,7 @@ def learn_segment_rates(block: ModelBlock, row: Floats, value: float, settings: 
         spent += math.log(memory[slot + 1] * (memory[slot + 1] + 1.0))
     cell[PULLS] += 1.0
     cell[MEAN] += (value - settings[at] - cell[MEAN]) / cell[PULLS]
-    ends = compute_rate_interval(
-        cell[PULLS], cell[MEAN], settings[at + 2], settings[at + 3] + spent, settings[at + 4] + spent
-    )
+    ends = compute_average_interval(cell[PULLS], cell[MEAN], settings[at + 2] + spent, settings[at + 3] + spent)
     cell[LOW], cell[BELOW] = ends.low, 1.0 - ends.high
 
 

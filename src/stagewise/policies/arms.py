@@ -193,9 +193,9 @@ class ArmsCAPS(ArmsPolicy):
 
     A posterior sample of every arm's means proposes a safe mixture. It is played if the data certify that its regret
     is at most C times its uncertainty; otherwise the optimistic mixture, mixed with the safe action until it is safe,
-    is played (docs/theory/caps.md). Outcomes lie in [0, 1] and have likelihood-ratio intervals, which are narrow where
-    costs are rare: `radius="rates"` is sharpest for rates near the limits and spends most of δ on the upper bounds of
-    costs. With `noise`, outcomes can be any R-sub-Gaussian numbers ("hoeffding").
+    is played (docs/theory/caps.md). Outcomes lie in [0, 1] and have intervals that are narrow where costs are rare:
+    `radius="rates"` spends most of δ on the upper bounds of costs. With `noise`, outcomes can be any R-sub-Gaussian
+    numbers ("hoeffding").
 
     Raises:
         InvalidProblem: A setting is invalid or conflicts with another.
@@ -210,7 +210,7 @@ class ArmsCAPS(ArmsPolicy):
 
     posterior_scale: float = 0.7
     """ν: the scale of posterior samples, in posterior standard deviations; 0: greedy."""
-    certificate_factor: float = 5.0
+    max_regret_ratio: float = 5.0
     """C ≥ 1: the largest certified regret of a proposal, in units of its uncertainty."""
     reward_bound: float = 1.0
     """An upper bound on all mean rewards."""
@@ -258,9 +258,8 @@ def build_arms_model(
     if kind == RATES:
         safe = signals > 1  # without limits there is no safe arm
         is_known = np.array([safe and reward is not None, *np.full(len(names) - 1, costs is not None)])
-        reference = np.array([0.5, *(thresholds.limits - lows[1:])])
-        ends = build_rate_ends(delta, signals - 1, policy.arms - is_known, reference)
-        confidence = float(ends[1:].max())
+        ends = build_rate_ends(delta, signals - 1, policy.arms - is_known)
+        confidence = float(ends.max())
     usual = 1.0 if radius == "paper" else 0.5  # numbers in [0, 1] are ½-sub-Gaussian
     return ArmsModel(
         arms=policy.arms,

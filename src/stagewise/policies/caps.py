@@ -97,7 +97,7 @@ class CAPS(LinearPolicy):
 
     posterior_scale: float = 0.7
     """ν: the scale of posterior samples, in posterior standard deviations; 0: greedy."""
-    certificate_factor: float = 5.0
+    max_regret_ratio: float = 5.0
     """C ≥ 1: the largest certified regret of a proposal, in units of its uncertainty."""
     reward_bound: float = 1.0
     """An upper bound on all mean rewards."""
@@ -187,7 +187,8 @@ class CAPS(LinearPolicy):
         state = super().learn_log(state, actions, values)
         for _, block in self.rounds.iter_blocks(state.memory):
             if block.first > 0:  # every cost has a model of its own
-                learn_events_log(block, self.settings, before, state.memory, np.asarray(actions), np.array(values))
+                outcomes = np.array(values)[:, block.first]
+                learn_events_log(block, self.settings, before, state.memory, np.asarray(actions), outcomes)
         return state
 
     def propose(self, intervals: Intervals, draw: RandomKey) -> int | None:

@@ -1,7 +1,7 @@
 """Contextual CAPS: actions for a user, with one model for each signal."""
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any, ClassVar, NamedTuple, get_args
@@ -22,6 +22,7 @@ from stagewise.models.logistic import (
 )
 from stagewise.models.logistic_fit import LARGEST_LOGISTIC
 from stagewise.models.model_block import ModelBlockSpec
+from stagewise.models.per_action_events import PER_ACTION_EVENTS
 from stagewise.models.segment_rates import (
     SEGMENT_RATES,
     add_segments,
@@ -33,6 +34,7 @@ from stagewise.models.segment_rates import (
 from stagewise.policies.decisions import attach_round, build_mixture_decision, copy_action
 from stagewise.policies.linear_policy import compute_ridge
 from stagewise.policies.policy import State
+from stagewise.policies.rare_costs import learn_events_by_action
 from stagewise.policies.rounds import Growth, Rounds, allocate_aligned
 from stagewise.policies.settings import (
     CERTIFICATE,
@@ -54,11 +56,12 @@ from stagewise.problem.checks import (
     check_array,
     check_choice,
     check_integer,
-    check_number,
     check_positive,
     check_size,
+    list_entries,
 )
 from stagewise.problem.context import LARGEST_SEGMENT, Context
+from stagewise.problem.context_columns import build_level_features
 from stagewise.problem.errors import ErrorCode, InvalidActions, InvalidProblem
 from stagewise.problem.formatting import format_count, safe_repr
 from stagewise.problem.promise import Promise
@@ -72,6 +75,7 @@ from stagewise.rules.guard import PROPOSAL, SCORES
 
 ACTION, ONE, FIRST_NUMBER = 0, 1, 2  # columns of a row; the segments follow the numbers
 FIRST_CAPACITY = 8  # segments, or chunks of rows
+RARE = 0.25  # linear costs with lower limits have sets of rare events, which are narrower there
 IN_ORDER, IN_CHUNKS = as_python(are_slots_valid), as_python(are_chunks_valid)
 
 
@@ -128,6 +132,8 @@ class ContextCAPS(SafePolicy):
     """The number of actions, including the safe one."""
     context: int = 0
     """The number of context features of a user, each in [−1, 1]; a constant is added."""
+    levels: Sequence[int] = ()
+    """The numbers of levels of categories; their features are the last of `context`, up to √levels in size."""
     segments: int = 0
     """The number of segmentations of users; `by` names a signal for each."""
     by: Mapping[str, int] | None = None
@@ -144,11 +150,9 @@ class ContextCAPS(SafePolicy):
     """The prior standard deviation of every slope of a logistic cost, in log-odds; no slope may exceed ten of it."""
     initial_actions: int | None = None
     """The number of actions when learning began; later actions share a reserved part of δ."""
-    reference_rates: Mapping[str, float] | None = None
-    """The rate at which a cost's confidence sets are sharpest, by name; None: its limit (the first one)."""
     posterior_scale: float = 0.7
     """ν: the scale of posterior samples, in posterior standard deviations; 0: greedy."""
-    certificate_factor: float = 5.0
+    max_regret_ratio: float = 5.0
     """C ≥ 1: the largest certified regret of a proposal, in units of its uncertainty."""
     reward_bound: float = 1.0
     """An upper bound on all mean rewards."""
@@ -174,6 +178,7 @@ class ContextCAPS(SafePolicy):
         thresholds = resolve_thresholds(self.threshold, safe)
         check_integer(self.context, "context", f"from 0 to {MOST}", 0, MOST)
         check_integer(self.segments, "segments", "from 0 to 64", 0, 64)
+        _ = self.feature_bounds
         check_safe_range(safe, thresholds, "rescale")
         ceilings = compute_ceilings(thresholds, self.cost_bound, 0.0)
         set_derived(self, thresholds=thresholds)
@@ -192,6 +197,20 @@ class ContextCAPS(SafePolicy):
             switches=CERTIFICATE | SAFE_COST_DECLARED, safe=np.zeros(self.width), safe_index=int(safe.arm or 0),
             last=last, growth=growth, caches=False,
         )  # fmt: skip
+
+    @cached_property
+    def feature_bounds(self) -> Floats:
+        """The largest absolute value (context,) of every feature."""
+        levels = [check_integer(count, "levels", "from 2", 2, MOST) for count in list_entries(self.levels, "levels")]
+        bounds = np.ones(self.context)
+        if sum(levels) - len(levels) > self.context:
+            rule = f"at most {self.context}, all features of a user"
+            subject = "the number of features of all levels"
+            raise InvalidProblem.must_be(ErrorCode.TOO_LARGE, subject, sum(levels) - len(levels), rule)
+        if levels:
+            each = np.concatenate([np.full(count - 1, build_level_features(count).max()) for count in levels])
+            bounds[-each.size :] = each
+        return bounds
 
     # Its models.
 
@@ -259,13 +278,13 @@ class ContextCAPS(SafePolicy):
         delta, (high, other) = check_probability(self.delta, "delta"), split_delta(m)
         declared = [-np.inf if safe.reward is None else safe.reward, *self.declared_costs]
         lows, blocks = compute_lows(thresholds.signs), []
-        reference_rates = [0.5, *(thresholds.signs * self.get_reference_rates(thresholds) - lows[1:]).tolist()]
+        priors = [0.5, *(thresholds.limits - lows[1:])]
         for index, (name, kind) in enumerate(self.models.items()):
             lower, upper = -math.log(delta * other), -math.log(delta * (high if index else other))
-            signal = Signal(
-                index, float(lows[index]), lower, upper, float(declared[index]), float(reference_rates[index])
-            )
-            if kind == "linear":
+            signal = Signal(index, float(lows[index]), lower, upper, float(declared[index]), float(priors[index]))
+            if kind == "linear" and index and signal.prior <= RARE:
+                blocks.append(signal.events(size, self.shares, bound))
+            elif kind == "linear":
                 blocks.append(signal.linear(size, self.shares, ridge, bound))
             elif kind == "logistic":
                 blocks.append(signal.logistic(size, self.shares, slope_scale))
@@ -283,19 +302,6 @@ class ContextCAPS(SafePolicy):
             rule = f"at most {LARGEST_LOGISTIC - 1} with logistic costs"
             raise InvalidProblem.must_be(ErrorCode.TOO_LARGE, "context", self.context, rule)
         return scale
-
-    def get_reference_rates(self, thresholds: Thresholds) -> Floats:
-        """Return the mean costs (m,) at which the confidence sets are sharpest."""
-        rates, means = self.reference_rates, thresholds.values.copy()
-        for name, value in parse_by_name(rates, thresholds.names, "reference_rates", "limits").items():
-            if self.models[name] != "rates":
-                text = f"reference_rates has {name!r}, which is {self.models[name]}; only rates have a reference rate"
-                raise InvalidProblem(ErrorCode.UNSUPPORTED, text)
-            mean = means[thresholds.names.index(name)] = check_number(value, f"the reference rate of {name!r}")
-            if not 0.0 <= mean <= 1.0:
-                subject = f"the reference rate of {name!r}"
-                raise InvalidProblem.must_be(ErrorCode.OUT_OF_RANGE, subject, float(mean), "in [0, 1]")
-        return means
 
     # Its actions: one row for each action and user.
 
@@ -321,8 +327,8 @@ class ContextCAPS(SafePolicy):
         if context.features.size != self.context or context.segments.size != self.segments:
             text = f"the context is {context!r}; this policy needs {self.describe_context()}"
             raise InvalidActions(ErrorCode.WRONG_SHAPE, text)
-        if not context.inside and not (np.abs(context.features) <= 1.0).all():
-            beyond = context.features[np.abs(context.features) > 1.0][0]
+        if not context.inside and not (np.abs(context.features) <= self.feature_bounds).all():
+            beyond = context.features[~(np.abs(context.features) <= self.feature_bounds)][0]
             text = f"the context holds {beyond:.15g}; every number must lie in [-1, 1], so rescale it"
             raise InvalidActions(ErrorCode.CONTEXT_OUT_OF_RANGE, text)
         rows = self._template.copy()
@@ -371,7 +377,7 @@ class ContextCAPS(SafePolicy):
             )
         numbered, segments = rows[:, ACTION], rows[:, d:]
         good = (numbered >= 0) & (numbered < self.actions) & (numbered == np.floor(numbered)) & (rows[:, ONE] == 1.0)
-        good &= (np.abs(rows[:, FIRST_NUMBER:d]) <= 1.0).all(axis=1)
+        good &= (np.abs(rows[:, FIRST_NUMBER:d]) <= self.feature_bounds).all(axis=1)
         good &= ((segments >= 0) & (segments < LARGEST_SEGMENT) & (segments == np.floor(segments))).all(axis=1)
         if not good.all():
             first = int(np.argmin(good))
@@ -469,7 +475,19 @@ class ContextCAPS(SafePolicy):
         memory = self.with_capacity_for(state.memory, max((keys.size for keys in keys_by_division), default=0))
         for division, keys in enumerate(keys_by_division):
             add_segments(self.layout, memory, self.rate_blocks, first + division, keys)
-        return super().learn_log(State(memory), actions, values)
+        rest = np.array(values, dtype=np.float64)
+        rest[:, self.event_signals] = math.nan  # learned below, as one batch
+        state = super().learn_log(State(memory), actions, rest)
+        for model, block in self.rounds.iter_blocks(state.memory):
+            if model == PER_ACTION_EVENTS:
+                outcomes = np.array(values, dtype=np.float64)[:, block.first]
+                learn_events_by_action(block, self.settings, state.memory, actions, outcomes)
+        return state
+
+    @cached_property
+    def event_signals(self) -> list[int]:
+        """The signals with sets of rare events."""
+        return [index for index, model in enumerate(self.rounds.spec.models) if model == PER_ACTION_EVENTS]
 
     def grow_state(self, fewer: "ContextCAPS", state: State) -> State:
         """Return the state of a policy with fewer actions (the first of this policy's) as a state of this policy."""

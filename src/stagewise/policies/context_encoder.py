@@ -1,17 +1,27 @@
-"""Encode users by name: their numbers, their segments and the eligible actions."""
+"""Encode users by name: their numbers, categories and segments, and the eligible actions."""
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence, Set
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from stagewise.engine.batch import scale_to_range
 from stagewise.engine.compile import Floats
 from stagewise.policies.context_caps import ACTION, FIRST_NUMBER
-from stagewise.problem.checks import BOOL_TYPES, check_mapping, check_number, is_listing
-from stagewise.problem.context import Context, describe_range_error, parse_ranges
+from stagewise.problem.checks import check_mapping, is_listing
+from stagewise.problem.columns import map_unique
+from stagewise.problem.context import Context, check_segment_name
+from stagewise.problem.context_columns import (
+    Boolean,
+    Category,
+    ColumnValues,
+    ContextColumn,
+    NumericColumn,
+    parse_context,
+)
 from stagewise.problem.division import Division
 from stagewise.problem.errors import ErrorCode, InvalidActions
 from stagewise.problem.formatting import join_names, safe_repr, suggest_name
@@ -20,12 +30,34 @@ from stagewise.problem.proposal import Offer, parse_proposal
 DOUBLE, NO_NUMBERS = np.dtype(np.float64), np.array(None)
 
 
+class CategorySlot(NamedTuple):
+    """A category, and where its features are."""
+
+    name: str
+    category: Category
+    by_label: Mapping[str, Floats]
+    features: slice
+
+
+class ContextRows(NamedTuple):
+    """The contexts of many users, encoded."""
+
+    features: Floats
+    """(n, c) features, as a `Context` has them."""
+    segments: Floats
+    """(n, s) keys of segments."""
+    refused: dict[int, InvalidActions]
+    """The errors by row; the features of these rows are not to be used."""
+    clipped: dict[str, int]
+    """How many values of each number were beyond its range, in rows that are not refused."""
+
+
 class ContextEncoder:
     """Encodes contexts and actions that are given by name."""
 
     actions: Sequence[str]
     safe: str
-    context: Sequence[str] | Mapping[str, Sequence[float]]
+    context: Sequence[str] | Mapping[str, Sequence[float] | ContextColumn]
     score_range: tuple[float, float] = (0.0, 1.0)
 
     @property
@@ -34,40 +66,82 @@ class ContextEncoder:
         """The divisions of users, in the order of a row's columns."""
 
     @cached_property
+    def context_columns(self) -> dict[str, ContextColumn]:
+        """The declared columns of a context."""
+        return parse_context(self.context)
+
+    @cached_property
     def segment_columns(self) -> tuple[str, ...]:
         """The columns of a context that hold segments."""
         return tuple(dict.fromkeys(column for division in self.divisions for column in division.columns))
 
     @cached_property
     def context_names(self) -> tuple[str, ...]:
-        """The names of all numbers and segments of a context."""
-        return (*self.context, *self.segment_columns)
+        """The names of all columns of a context."""
+        return tuple(dict.fromkeys((*self.context, *self.segment_columns)))
+
+    @cached_property
+    def numbers(self) -> dict[str, NumericColumn]:
+        """The declared columns that are one number: numbers, booleans and dates."""
+        return {name: one for name, one in self.context_columns.items() if isinstance(one, NumericColumn)}
+
+    @cached_property
+    def categories(self) -> dict[str, Category]:
+        """The declared categories."""
+        return {name: one for name, one in self.context_columns.items() if isinstance(one, Category)}
+
+    @cached_property
+    def text_columns(self) -> tuple[str, ...]:
+        """The categories, and the segments that are no declared number."""
+        segments = (name for name in self.segment_columns if name not in self.numbers)
+        return tuple(dict.fromkeys((*self.categories, *segments)))
 
     @cached_property
     def ranges(self) -> tuple[tuple[str, tuple[float, float]], ...]:
         """The numbers of a context with their ranges."""
-        return tuple(parse_ranges(self.context).items())
+        return tuple((name, column.ends) for name, column in self.numbers.items())
 
     @cached_property
     def ends(self) -> Floats:
         """The ranges of the numbers (n, 2)."""
         return np.array([ends for _, ends in self.ranges]).reshape(-1, 2)
 
+    @cached_property
+    def category_slots(self) -> tuple[CategorySlot, ...]:
+        """The categories with the places of their features, which follow the numbers."""
+        slots, first = [], len(self.numbers)
+        for name, category in self.categories.items():
+            end = first + len(category.labels) - 1
+            slots.append(CategorySlot(name, category, category.features_by_label, slice(first, end)))
+            first = end
+        return tuple(slots)
+
+    @cached_property
+    def feature_names(self) -> tuple[str, ...]:
+        """The names of all features: of numbers, and of the levels of categories but the first."""
+        levels = (f"{name}={label}" for name, one in self.categories.items() for label in one.labels[1:])
+        return (*self.numbers, *levels)
+
     def encode_context(self, context: Any, only: Any = None, propose: Any = None, scores: Any = None) -> Context:
         """Return the context of one user from a mapping by name, with the eligible actions and the proposal."""
         values = context if type(context) is dict else self._parse_mapping(context)
         if values.keys() != self._context_keys:
-            self._refuse_names(values)
-        numbers = np.empty(len(self.context))
-        wrong = scale_to_range(self._values_in(values), self.ends, numbers)
-        if wrong >= 0:
-            self._refuse_value(wrong, values)
-        places = [division.encode(values) for division in self.divisions]
+            values = self._fill_absent(values)
+        features = np.empty(self._feature_count)
+        is_plain = self._scale_plain_numbers(values, features)
+        clipped = () if is_plain else self._read_numbers(values, features)
+        for name, category, by_label, at in self.category_slots:
+            value = values[name]
+            found = by_label.get(value) if type(value) is str else None
+            features[at] = category.features[int(category.read(value, name)[0])] if found is None else found
+        named = values if not self._declared_segments else {**values, **self._name_segments(values)}
+        places = [division.encode(named) for division in self.divisions]
         eligible = None if only is None else self.get_action_indices(only)
         if propose is None and scores is None:
-            return Context.from_checked(numbers, places, eligible)
+            return Context.from_checked(features, places, eligible, None, clipped)
         offer = self._offer if eligible is None else self._offer._replace(eligible=eligible)
-        return Context.from_checked(numbers, places, eligible, parse_proposal(propose, scores, offer, self.score_range))
+        proposal = parse_proposal(propose, scores, offer, self.score_range)
+        return Context.from_checked(features, places, eligible, proposal, clipped)
 
     def _parse_mapping(self, context: Any) -> dict[str, Any]:
         """Return any other context as a dictionary."""
@@ -83,26 +157,44 @@ class ContextEncoder:
     def _context_keys(self) -> frozenset[str]:
         return frozenset(self.context_names)
 
-    def _values_in(self, context: Mapping[str, Any]) -> Floats:
-        """Return the numbers of a context, in order: at once where all are plain, else one by one."""
-        numbers = [context[name] for name in self.context]
+    @cached_property
+    def _number_names(self) -> tuple[str, ...]:
+        return tuple(self.numbers)
+
+    @cached_property
+    def _feature_count(self) -> int:
+        return len(self.feature_names)
+
+    @cached_property
+    def _boolean_places(self) -> tuple[int, ...]:
+        return tuple(i for i, column in enumerate(self.numbers.values()) if isinstance(column, Boolean))
+
+    @cached_property
+    def _declared_segments(self) -> dict[str, ContextColumn]:
+        return {name: self.context_columns[name] for name in self.segment_columns if name in self.context_columns}
+
+    def _name_segments(self, values: Mapping[str, Any]) -> dict[str, str]:
+        """Return the segments of declared columns by name."""
+        return {name: column.get_label(values[name], name) for name, column in self._declared_segments.items()}
+
+    def _scale_plain_numbers(self, context: Mapping[str, Any], features: Floats) -> bool:
+        """Write the scaled numbers of a context where all are plain and in range; return whether they are."""
         try:
-            values = np.array(numbers)
+            values = np.array([context[name] for name in self._number_names])
         except Exception:  # an object's own code can raise anything
             values = NO_NUMBERS
-        if values.dtype is DOUBLE and values.ndim == 1:
-            return values
-        pairs = zip(numbers, self.context, strict=True)
-        return np.array([check_context_number(value, name) for value, name in pairs], dtype=np.float64)
+        if values.dtype is not DOUBLE or values.ndim != 1 or scale_to_range(values, self.ends, features) >= 0:
+            return False
+        return all(features[i] in (-1.0, 1.0) for i in self._boolean_places)
 
-    def _refuse_value(self, index: int, context: Mapping[str, Any]) -> None:
-        """Raise InvalidActions for a number outside its range."""
-        name, (low, high) = self.ranges[index]
-        value = context[name] if type(context[name]) is float else check_context_number(context[name], name)
-        raise InvalidActions(ErrorCode.CONTEXT_OUT_OF_RANGE, describe_range_error(name, value, low, high))
+    def _read_numbers(self, context: Mapping[str, Any], features: Floats) -> tuple[str, ...]:
+        """Write the scaled numbers of a context, one by one; return the names of those that were clipped."""
+        read = {name: column.read(context[name], name) for name, column in self.numbers.items()}
+        scale_to_range(np.array([value for value, _ in read.values()], dtype=np.float64), self.ends, features)
+        return tuple(name for name, (_, is_clipped) in read.items() if is_clipped)
 
-    def _refuse_names(self, context: Mapping[Any, Any]) -> None:
-        """Raise InvalidActions for missing or unknown names."""
+    def _fill_absent(self, context: Mapping[Any, Any]) -> dict[str, Any]:
+        """Return a context with None for absent names that may be missing; raise InvalidActions for other ones."""
         for name in context:
             if name not in self.context_names:
                 other = suggest_name(name, self.context_names)
@@ -112,12 +204,63 @@ class ContextEncoder:
                     name=safe_repr(name),
                     other=other,
                 )
-        absent = join_names([name for name in self.context_names if name not in context])
-        raise InvalidActions(
-            ErrorCode.MISSING_CONTEXT_FIELD,
-            "the context lacks {absent}; every call needs every number and segment",
-            absent=absent,
-        )
+        absent = [name for name in self.context_names if name not in context]
+        required = [
+            name
+            for name in absent
+            if name not in self.context_columns or self.context_columns[name].replacement is None
+        ]
+        if required:
+            raise InvalidActions(
+                ErrorCode.MISSING_CONTEXT_FIELD,
+                "the context lacks {absent}; every call needs every column without a declared missing=...",
+                absent=join_names(required),
+            )
+        return {**context, **dict.fromkeys(absent)}
+
+    def encode_columns(self, columns: Mapping[str, npt.NDArray[Any]], rows: int) -> ContextRows:
+        """Return the contexts of many users from columns by name, each as `encode_context` encodes it.
+
+        >>> import stagewise as sw
+        >>> signals = {"reward": sw.Reward("click"), "limits": {"opt_out": sw.Limit(0.02, model="rates")}}
+        >>> problem = sw.Problem(actions=["nothing", "offer"], safe="nothing", context={"age": (20, 60)}, **signals)
+        >>> rows = problem.encode_columns({"age": np.array([40.0, 99.0])}, 2)
+        >>> rows.features[0].tolist(), {row: str(error.code) for row, error in rows.refused.items()}
+        ([0.0], {1: 'context_out_of_range'})
+        """
+        features, refused = np.zeros((rows, self._feature_count)), dict[int, InvalidActions]()
+        read = {name: column.read_column(columns[name], name) for name, column in self.context_columns.items()}
+        names = {name: self._name_column(columns[name], name, read.get(name), refused) for name in self.segment_columns}
+        for values in reversed(read.values()):
+            refused |= values.refused
+        for index, (name, (low, high)) in enumerate(self.ranges):
+            features[:, index] = scale_numbers(read[name].values, low, high)
+        for name, category, _, at in self.category_slots:
+            features[:, at] = category.features[np.nan_to_num(read[name].values).astype(np.int64)]
+        segments = np.array([division.encode_columns(names) for division in self.divisions], dtype=np.float64)
+        kept = np.ones(rows, dtype=np.bool_)
+        kept[list(refused)] = False
+        clipped = {name: int(np.count_nonzero(values.clipped & kept)) for name, values in read.items()}
+        counts = {name: count for name, count in clipped.items() if count}
+        return ContextRows(features, segments.reshape(-1, rows).T, dict(sorted(refused.items())), counts)
+
+    def _name_column(
+        self, column: npt.NDArray[Any], name: str, read: ColumnValues | None, refused: dict[int, InvalidActions]
+    ) -> list[str]:
+        """Return the segments (n,) of a column by name; an error is added to those by row."""
+        if read is not None:
+            labels = self.context_columns[name].labels
+            return [labels[index] for index in np.nan_to_num(read.values).astype(np.int64).tolist()]
+
+        def find(value: Any) -> str | InvalidActions:
+            try:
+                return check_segment_name(value, name)
+            except InvalidActions as error:
+                return error
+
+        found = map_unique(column.tolist(), find)
+        refused |= {row: one for row, one in enumerate(found) if isinstance(one, InvalidActions)}
+        return [one if isinstance(one, str) else "" for one in found]
 
     def get_action_indices(self, only: Any) -> list[int]:
         """Return the indices of actions given by name."""
@@ -148,28 +291,11 @@ class ContextEncoder:
         return {name: index for index, name in enumerate(self.actions)}
 
 
-def check_context_number(value: Any, name: str) -> float:
-    """Return a number of a context; True counts as 1 and False as 0."""
-    return 1.0 * value if isinstance(value, BOOL_TYPES) else check_number(value, repr(name), InvalidActions)
-
-
-def build_rows(problem: ContextEncoder, actions: Sequence[int], columns: Mapping[str, Any]) -> Floats:
-    """Return the rows (n, D) of action indices and of columns by name: numbers in the user's units, names of segments.
-
-    >>> import stagewise as sw
-    >>> signals = {"reward": sw.Reward("click"), "limits": {"opt_out": sw.Limit(0.02, safe=0.0, by="country")}}
-    >>> problem = sw.Problem(actions=["nothing", "offer"], safe="nothing", context={"age": (20, 60)}, **signals)
-    >>> build_rows(problem, [0, 1], {"age": [40, 60], "country": ["NZ", "AU"]})[:, :3]
-    array([[0., 1., 0.],
-           [1., 1., 1.]])
-    """
-    rows = np.ones((len(actions), FIRST_NUMBER + len(problem.context) + len(problem.divisions)))
+def build_rows(actions: Sequence[int], contexts: ContextRows) -> Floats:
+    """Return the rows (n, D) of action indices and encoded contexts: the action, 1, features, segments."""
+    rows = np.ones((len(actions), FIRST_NUMBER))
     rows[:, ACTION] = actions
-    for column, (name, (low, high)) in enumerate(problem.ranges, FIRST_NUMBER):
-        rows[:, column] = scale_numbers(np.asarray(columns[name], dtype=np.float64), low, high)
-    for column, division in enumerate(problem.divisions, FIRST_NUMBER + len(problem.context)):
-        rows[:, column] = division.encode_columns(columns)
-    return rows
+    return np.concatenate([rows, contexts.features, contexts.segments], axis=1)
 
 
 def scale_numbers(values: Floats, low: float, high: float) -> Floats:

@@ -90,7 +90,7 @@ def solve_by_bounds(offer: RoundActions, bounds: FunctionBounds, rule: Rule, dra
 
     A unit of a cost's width adds (1 − r₀)/(τ − c₀) to the optimistic reward, with the smallest plausible r₀ and the
     largest plausible c₀. Other actions than x₀ can be played when the width of c₀ is at most the certain slack
-    (docs/theory/unknown-baseline.md, certificate factor 2).
+    (docs/theory/unknown-baseline.md, factor 2).
     """
     m, count = rule.thresholds.values.size, offer.size
     features = np.empty((count, 0)) if offer.features is None else offer.features

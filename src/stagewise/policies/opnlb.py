@@ -33,7 +33,7 @@ from stagewise.policies.settings import (
 )
 from stagewise.problem.checks import PerSignal, check_number, check_per_signal, check_table
 from stagewise.problem.errors import ErrorCode, InvalidActions, InvalidProblem
-from stagewise.problem.functions import FunctionClass, GivenClass, parse_function_class, parse_function_classes
+from stagewise.problem.functions import FiniteFunctionClass, GivenClass, parse_function_class, parse_function_classes
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import Thresholds, resolve_thresholds
 from stagewise.records.decision import Decision
@@ -68,7 +68,7 @@ class OPNLB(SafePolicy):
     """
 
     reward_class: GivenClass
-    """The class of the mean reward: a FunctionClass, a table (F, K) over arms, or callables."""
+    """The class of the mean reward: a FiniteFunctionClass, a table (F, K) over arms, or callables."""
     cost_class: GivenClass | Sequence[GivenClass] | Mapping[str, GivenClass]
     """The class of the mean costs: one for all, or one for each as a list or a mapping by name."""
     noise: PerSignal | None = None
@@ -214,7 +214,7 @@ class OPNLB(SafePolicy):
 class ConsistentFunctions:
     """The functions of the reward and of every cost that are consistent with the safe action; costs are signed."""
 
-    classes: tuple[FunctionClass, ...]  # one for each signal
+    classes: tuple[FiniteFunctionClass, ...]  # one for each signal
     kept: tuple[Ints, ...]  # the indices of the consistent functions of each
     signs: Floats  # (F,) of all functions, one signal after another
     safe: Floats  # (F,) their values at the safe action
@@ -234,7 +234,7 @@ class ConsistentFunctions:
 
 
 def select_consistent_functions(
-    reward_class: FunctionClass, cost_class: Any, safe: SafeAction, thresholds: Thresholds
+    reward_class: FiniteFunctionClass, cost_class: Any, safe: SafeAction, thresholds: Thresholds
 ) -> ConsistentFunctions:
     """Return the functions that are consistent with the safe action; raise InvalidProblem where a class has none."""
     m = thresholds.values.size
@@ -263,7 +263,7 @@ def select_consistent_functions(
     return ConsistentFunctions(classes=classes, kept=tuple(kept), signs=signs, safe=safe_values, table=table)
 
 
-def check_same_domain(classes: tuple[FunctionClass, ...], safe: SafeAction) -> int | None:
+def check_same_domain(classes: tuple[FiniteFunctionClass, ...], safe: SafeAction) -> int | None:
     """Return the number of arms of all classes, or None where all are functions of features."""
     arms = {each.arms for each in classes}
     if len(arms) > 1:

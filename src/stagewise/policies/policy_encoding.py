@@ -10,8 +10,9 @@ from stagewise import _exported
 from stagewise.policies.policy import BasePolicy
 from stagewise.policies.problem import Problem
 from stagewise.policies.problem_policy import ProblemPolicy
+from stagewise.problem.context_columns import Boolean, Category, Date, Number
 from stagewise.problem.errors import ErrorCode, InvalidProblem
-from stagewise.problem.functions import FunctionClass
+from stagewise.problem.functions import FiniteFunctionClass
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.signals import Limit, Reward
 from stagewise.problem.thresholds import AtLeast, RelativeToSafe
@@ -20,10 +21,14 @@ WITHIN = (
     SafeAction,
     AtLeast,
     RelativeToSafe,
-    FunctionClass,
+    FiniteFunctionClass,
     Problem,
     Reward,
     Limit,
+    Number,
+    Boolean,
+    Date,
+    Category,
 )  # classes that settings can contain
 
 
@@ -51,10 +56,10 @@ def check_kind(value: Any) -> None:
 
 def encode_value(value: Any) -> Any:
     """Return a value as JSON values; an object becomes its kind and its settings."""
-    if isinstance(value, FunctionClass) and value.callables:
+    if isinstance(value, FiniteFunctionClass) and value.callables:
         raise InvalidProblem(
             ErrorCode.NOT_SERIALIZABLE,
-            f"{value!r} cannot be saved, because a file cannot hold callables; give FunctionClass(callables, "
+            f"{value!r} cannot be saved, because a file cannot hold callables; give FiniteFunctionClass(callables, "
             "features=...), a table of their values at the actions",
         )
     if dataclasses.is_dataclass(value) and not isinstance(value, type):

@@ -15,10 +15,10 @@ from stagewise.policies.context_encoder import ContextEncoder
 from stagewise.policies.problem_policy import ProblemPolicy
 from stagewise.policies.settings import check_probability, set_derived
 from stagewise.problem.checks import check_mapping, check_unique_names
-from stagewise.problem.context import parse_ranges
+from stagewise.problem.context_columns import ContextColumn, encode_column, parse_context
 from stagewise.problem.division import Division
 from stagewise.problem.errors import ErrorCode, InvalidProblem
-from stagewise.problem.formatting import join_names
+from stagewise.problem.formatting import format_count, join_names
 from stagewise.problem.promise import Promise, build_promise_error, describe_promise
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.signals import (
@@ -55,9 +55,8 @@ SETTINGS = (  # of the policy
     "ridge",
     "slope_scale",
     "initial_actions",
-    "reference_rates",
     "posterior_scale",
-    "certificate_factor",
+    "max_regret_ratio",
     "check_assumptions",
 )
 
@@ -99,8 +98,9 @@ class Problem(ContextEncoder, StrictSettings):
     """The signal to maximise."""
     limits: Mapping[str, Limit]
     """The limits on every round's expected costs, by name."""
-    context: Sequence[str] | Mapping[str, Sequence[float]] = ()
-    """Numbers about a user, each in [−1, 1]; a mapping gives other ranges, such as {"age": (18, 99)}."""
+    context: Sequence[str] | Mapping[str, Sequence[float] | ContextColumn] = ()
+    """What is known about a user: names of numbers in [−1, 1], or a mapping from each name to its range, such as
+    {"age": (18, 99)}, to a `Number`, `Boolean`, `Date` or `Category`."""
     delta: float = 0.05
     """The guarantee holds with probability 1 − δ."""
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -109,7 +109,7 @@ class Problem(ContextEncoder, StrictSettings):
     def __post_init__(self) -> None:
         given = self.settings
         settings = check_mapping(given, "settings") if isinstance(given, Mapping) else given
-        actions, context = check_unique_names(self.actions, "actions"), parse_ranges(self.context)
+        actions, context = check_unique_names(self.actions, "actions"), parse_context(self.context)
         set_derived(self, actions=actions, context=context, limits=check_limits(self.limits), settings=settings)
         if not isinstance(self.safe, str) or self.safe not in self.actions:
             raise InvalidProblem.must_be_one_of(ErrorCode.UNKNOWN_ACTION, "safe", self.safe, self.actions)
@@ -118,21 +118,21 @@ class Problem(ContextEncoder, StrictSettings):
             raise InvalidProblem(ErrorCode.MISSING_VALUE, text)
         if not isinstance(self.reward, Reward):
             raise InvalidProblem.must_be(ErrorCode.WRONG_TYPE, "reward", self.reward, "Reward(name, low, high)")
-        names = [self.reward.name, *self.limits, *self.context, *self.segment_columns]
+        names = [self.reward.name, *self.limits, *self.context_names]
         for name in names:
             if name in RESERVED_NAMES:
-                text = f"{name!r} is the name of an argument of agents; give the signal or number another name"
+                text = f"{name!r} is the name of an argument of agents; give the signal or column another name"
                 raise InvalidProblem(ErrorCode.INVALID_NAME, text)
         for name in self.segment_columns:
-            if name in self.context:
+            if name in self.context_columns and not self.context_columns[name].labels:
                 raise InvalidProblem(
                     ErrorCode.DUPLICATE_NAME,
-                    f"{name!r} is both a number of the context and a segment (by={name!r}); give the segment another "
-                    f"name, such as by={name + '_group'!r}",
+                    f"{name!r} is a number of the context, and by={name!r} needs a category or a boolean; give the "
+                    f"segment another name, such as by={name + '_group'!r}",
                 )
         for name in names:
             if names.count(name) > 1:
-                text = f"{name!r} is used twice; signals, numbers and segments need different names"
+                text = f"{name!r} is used twice; signals and columns of the context need different names"
                 raise InvalidProblem(ErrorCode.DUPLICATE_NAME, text)
         unknown = [name for name in settings if name not in SETTINGS] if isinstance(settings, dict) else [settings]
         if unknown:
@@ -221,7 +221,8 @@ class Problem(ContextEncoder, StrictSettings):
             divisions["reward"] = divisions.pop(self.reward.name)
         return {
             "actions": len(self.actions),
-            "context": len(self.context),
+            "context": len(self.feature_names),
+            "levels": tuple(len(category.labels) for category in self.categories.values()),
             "segments": len(self.divisions),
             "by": divisions or None,
             "reward_model": self.choices[self.reward.name].model,
@@ -232,20 +233,7 @@ class Problem(ContextEncoder, StrictSettings):
             "threshold": {name: scale_limit(name, limit) for name, limit in self.limits.items()},
             "delta": self.delta,
             **self.settings,
-            **self._scale_reference_rates(),
         }
-
-    def _scale_reference_rates(self) -> dict[str, Any]:
-        """Return the scaled reference rates of the limits that are rates."""
-        if self.settings.get("reference_rates") is None:
-            return {}
-        rates = check_mapping(self.settings["reference_rates"], "reference_rates")
-        unknown = next((name for name in rates if name not in self.limits), None)
-        if unknown is not None:
-            subject = "a name of reference_rates"
-            raise InvalidProblem.must_be_one_of(ErrorCode.UNKNOWN_SIGNAL, subject, unknown, self.limits)
-        means = {name: scale_outcome(self.limits[name], name, value) for name, value in rates.items()}
-        return {"reference_rates": {name: mean for name, mean in means.items() if self.choices[name].model == "rates"}}
 
     def with_action(self, name: str) -> "Problem":
         """Return the problem with one more action; learned states stay valid.
@@ -278,11 +266,16 @@ class Problem(ContextEncoder, StrictSettings):
     @property
     def windows(self) -> dict[str, OutcomeWindow]:
         """The windows of the signals, by name."""
-        return {name: signal.waits for name, signal in self.signals.items() if signal.waits is not None}
+        return {
+            name: signal.outcome_window for name, signal in self.signals.items() if signal.outcome_window is not None
+        }
 
     def __str__(self) -> str:
-        numbers = f"{len(self.context)} number{'s' * (len(self.context) != 1)} about the user; " if self.context else ""
-        rows = [f"{len(self.actions)} actions, of which {self.safe!r} is safe; {numbers}delta {self.delta:g}"]
+        count = len(self.categories)
+        parts = [format_count(len(self.numbers), "number")] * bool(self.numbers)
+        parts += [f"{count} categor{'y' if count == 1 else 'ies'}"] * bool(count)
+        about = f"{' and '.join(parts)} about the user; " if parts else ""
+        rows = [f"{len(self.actions)} actions, of which {self.safe!r} is safe; {about}delta {self.delta:g}"]
         descriptions = {self.reward.name: f"reward in [{self.reward.low:g}, {self.reward.high:g}]"}
         descriptions |= {name: describe_limit(limit) for name, limit in self.limits.items()}
         name_width, description_width = max(map(len, descriptions)), max(map(len, descriptions.values()))
@@ -291,7 +284,7 @@ class Problem(ContextEncoder, StrictSettings):
             is_rate = choice.model == "rates"
             model = "one rate for each action" if is_rate else f"{choice.model} in the context, action by action"
             model += f" in every {choice.by}" if choice.by else ""
-            window = "" if signal.waits is None else f"; {signal.waits.description}"
+            window = "" if signal.outcome_window is None else f"; {signal.outcome_window.description}"
             rows.append(
                 f"  {name:{name_width}}  {descriptions[name]:{description_width}}  {model}: {choice.why}{window}"
             )
@@ -358,7 +351,7 @@ class Problem(ContextEncoder, StrictSettings):
         return {
             "actions": list(self.actions),
             "safe": self.safe,
-            "context": {name: list(ends) for name, ends in self.ranges},
+            "context": {name: encode_column(column) for name, column in self.context_columns.items()},
             "delta": float(self.delta),
             "settings": dict(self.settings),
             "reward": encode_signal(self.reward),

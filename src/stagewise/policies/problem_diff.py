@@ -21,7 +21,7 @@ def diff_except_actions(ours: Any, theirs: Any) -> Iterator[tuple[str, str]]:
     """Yield the differences in everything but the actions."""
     if ours.safe != theirs.safe:
         yield f"safe was {ours.safe!r} and is {theirs.safe!r}", START_ANEW
-    yield from diff_settings("the range of", dict(ours.ranges), dict(theirs.ranges))
+    yield from diff_settings("the column", *(one.to_dict()["context"] for one in (ours, theirs)))
     if list(ours.context) != list(theirs.context):
         yield (
             f"the context was {join_names(ours.context)} and is {join_names(theirs.context)}, in this order",

@@ -111,6 +111,8 @@ class ProblemPolicy(ContextCAPS):
         decision: Any = ContextCAPS.choose(self, state, offered, draw)
         decision._actions, decision._limits = self.names, self.display_thresholds
         decision._safe_name, decision._spans = self.problem.safe, self.problem.spans
+        if offered.clipped:
+            decision._clipped = offered.clipped
         return decision  # type: ignore[no-any-return]
 
     # Outcomes, checked against the declared ranges and scaled to [0, 1].

@@ -4,6 +4,7 @@ import numpy as np
 
 from stagewise.engine.compile import Floats, as_python
 from stagewise.engine.layout import ModelBlock
+from stagewise.models.per_action_events import get_action_events, get_low
 from stagewise.models.rare_events import (
     LOSS,
     RareEventsModel,
@@ -23,6 +24,7 @@ from stagewise.models.ridge import LinearModel
 from stagewise.problem.errors import ErrorCode, InvalidProblem, StagewiseError
 from stagewise.problem.thresholds import Thresholds
 
+ACTION_EVENTS, GET_LOW = as_python(get_action_events), as_python(get_low)
 GET_BLOCK, GET_TABLE, GET_ASSUMPTIONS = (
     as_python(get_feature_block),
     as_python(get_event_table),
@@ -73,15 +75,24 @@ def add_rare_costs(
     return RareEventsModel(**settings, blocks=blocks, guesses=guesses, ceilings=ceilings)
 
 
+def learn_events_by_action(block: ModelBlock, settings: Floats, memory: Floats, rows: Floats, values: Floats) -> None:
+    """Learn the rows (n, D) of a log, which begin with the action and its context, and the outcomes (n,)."""
+    is_known, features = ~np.isnan(values), rows[:, 1 : 1 + block.size]
+    for action in range(block.detail):
+        mine = is_known & (rows[:, 0] == action)
+        if mine.any():
+            events, low = ACTION_EVENTS(block, action), GET_LOW(block, settings)
+            learn_events_log(events, settings, memory, memory, np.ascontiguousarray(features[mine]), values[mine] - low)
+
+
 def learn_events_log(
-    block: ModelBlock, settings: Floats, before: Floats, memory: Floats, actions: Floats, values: Floats
+    block: ModelBlock, settings: Floats, before: Floats, memory: Floats, actions: Floats, outcomes: Floats
 ) -> None:
-    """Update a model block of `before` with the rows (n, d) and values (n, 1 + m) of a log, and write it to `memory`.
+    """Update a model block of `before` with the rows (n, d) and outcomes (n,) of a log, and write it to `memory`.
 
     All rows go into one table, which is folded if it is too long. The rows can be in any order, so there are no
     sequential forecasts; a mixture replaces them.
     """
-    outcomes = np.ascontiguousarray(values[:, block.first])
     used, hits = int(GET_TABLE(block, before).used[0]), int((outcomes > 0.0).sum())
     capacity = used + hits + 1
     batch_block = block._replace(radius=capacity, memory=0)  # so that `get_table_capacity` is the capacity

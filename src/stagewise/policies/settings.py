@@ -237,9 +237,9 @@ def compute_certificate_numbers(policy: Any, safe_reward: float | None) -> list[
     if not 0.0 <= check_number(policy.posterior_scale, "posterior_scale") < LARGEST:
         rule = "a number of standard deviations, at least 0"
         raise InvalidProblem.must_be(ErrorCode.OUT_OF_RANGE, "posterior_scale", policy.posterior_scale, rule)
-    if not 1.0 <= check_number(policy.certificate_factor, "certificate_factor") < math.inf:
-        rule = "at least 1, the factor of the optimistic choice itself"
-        raise InvalidProblem.must_be(ErrorCode.OUT_OF_RANGE, "certificate_factor", policy.certificate_factor, rule)
+    if not 1.0 <= check_number(policy.max_regret_ratio, "max_regret_ratio") < math.inf:
+        rule = "at least 1, the ratio of the optimistic choice itself"
+        raise InvalidProblem.must_be(ErrorCode.OUT_OF_RANGE, "max_regret_ratio", policy.max_regret_ratio, rule)
     most = check_positive(policy.reward_bound, "reward_bound")
     if safe_reward is not None and safe_reward > most:
         raise InvalidProblem(
@@ -247,7 +247,7 @@ def compute_certificate_numbers(policy: Any, safe_reward: float | None) -> list[
             f"the safe action's reward is {safe_reward}, above reward_bound {most:g}; raise reward_bound to the "
             "largest mean reward",
         )
-    return [float(policy.posterior_scale), float(policy.certificate_factor), most]
+    return [float(policy.posterior_scale), float(policy.max_regret_ratio), most]
 
 
 # `cost_bound`, an upper bound on mean costs.

@@ -187,6 +187,13 @@ def convert_to_array(column: Any) -> npt.NDArray[Any] | None:
             return None
 
 
+def to_objects(entries: list[Any]) -> npt.NDArray[np.object_]:
+    """Return values as a column (n,), each as it is."""
+    column = np.empty(len(entries), dtype=object)
+    column[:] = entries
+    return column
+
+
 def get_numeric_column(
     columns: Mapping[Any, Any], name: Any, what: str, error: type[StagewiseError] = InvalidOutcome, hint: str = ""
 ) -> Floats:

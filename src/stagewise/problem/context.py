@@ -1,7 +1,6 @@
 """Contexts: the numbers and segments of a user, with their names and ranges."""
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from copy import copy
 from functools import lru_cache
 from hashlib import sha256
@@ -15,13 +14,10 @@ from stagewise.problem.checks import (
     Floats,
     as_array,
     check_array_and_max,
-    check_mapping,
-    check_unique_names,
     copy_read_only,
 )
-from stagewise.problem.errors import ErrorCode, InvalidActions, InvalidProblem
+from stagewise.problem.errors import ErrorCode, InvalidActions
 from stagewise.problem.proposal import Proposal
-from stagewise.problem.signals import check_range
 
 NO_SEGMENTS: Floats = np.empty(0)
 LARGEST_SEGMENT = 2**52  # integers up to it are exact floats
@@ -43,13 +39,14 @@ class Context(ActionSet):
         Context(2 features, 1 segment)
     """
 
-    __slots__ = ("chosen", "features", "inside", "proposal", "segments")
+    __slots__ = ("chosen", "clipped", "features", "inside", "proposal", "segments")
 
     features: Floats
     segments: Floats
     chosen: Any  # the eligible actions; None: all
     inside: bool  # the numbers were checked to lie in [−1, 1]
     proposal: Proposal | None  # what the caller proposes for this user
+    clipped: Sequence[str]  # the names of numbers that were beyond their range
 
     def __init__(self, features: ArrayLike = (), segments: ArrayLike = (), *, allowed: ArrayLike | None = None) -> None:
         values = as_array(features, "the context", InvalidActions)
@@ -58,15 +55,21 @@ class Context(ActionSet):
             rule = "that of one list of numbers"
             raise InvalidActions.must_be(ErrorCode.WRONG_SHAPE, "the shape of the context", numbers.shape, rule)
         self.features, self.segments = copy_read_only(numbers), copy_read_only(check_segments(segments))
-        self.chosen, self.inside, self.proposal = allowed, False, None
+        self.chosen, self.inside, self.proposal, self.clipped = allowed, False, None, ()
 
     @classmethod
     def from_checked(
-        cls, features: Floats, segments: list[int], only: list[int] | None, proposal: Proposal | None = None
+        cls,
+        features: Floats,
+        segments: list[int],
+        only: list[int] | None,
+        proposal: Proposal | None = None,
+        clipped: Sequence[str] = (),
     ) -> "Context":
         """Return a context of checked values."""
         context = cls.__new__(cls)
         context.features, context.chosen, context.inside, context.proposal = features, only, True, proposal
+        context.clipped = clipped
         context.segments = np.array(segments, dtype=np.float64) if segments else NO_SEGMENTS
         return context
 
@@ -109,37 +112,9 @@ def check_segments(value: Any) -> Floats:
 SEGMENTS: dict[int, str] = {}  # names of segments by key
 MOST_SEGMENTS = 1_000_000
 LONGEST_SEGMENT = 200  # characters
+LARGEST_NAMED = 10**LONGEST_SEGMENT
 FLOATS = (float, np.floating)
 NOTHINGS = ("NAType", "NaTType")
-
-
-def parse_ranges(value: Any) -> dict[str, tuple[float, float]]:
-    """Return the range of every number about a user."""
-    if not isinstance(value, Mapping):
-        return dict.fromkeys(check_unique_names(value, "numbers of the context"), (-1.0, 1.0))
-    mapping = check_mapping(value, "the context")
-    ranges = {}
-    for name in check_unique_names(tuple(mapping), "numbers of the context"):
-        ends = mapping[name]
-        if not isinstance(ends, Sequence) or isinstance(ends, str) or len(ends) != 2:
-            raise InvalidProblem.must_be(ErrorCode.WRONG_TYPE, f"the range of {name!r}", ends, "(low, high)")
-        low, high = ends
-        ranges[name] = check_range(low, high, repr(name))
-    return ranges
-
-
-def describe_range_error(name: str, value: float, low: float, high: float) -> str:
-    """Return the message for a context number outside its range."""
-    if math.isnan(value):
-        return (
-            f"{name!r} is NaN; every call needs every number of the context, so fill in a value for missing ones, "
-            "such as the middle of the range"
-        )
-    percent = " (was it a percentage?)" if (low, high) == (0.0, 1.0) and 1.0 < value <= 100.0 else ""
-    return (
-        f"{name!r} is {value:.15g}, outside its range [{low:g}, {high:g}]{percent}; if that value is valid, declare a "
-        f"wider range in the problem's context: {{{name!r}: (low, high)}}"
-    )
 
 
 @lru_cache(maxsize=65536)
@@ -181,7 +156,8 @@ def check_segment_name(value: Any, division: str) -> str:
         raise InvalidActions(ErrorCode.MISSING_CONTEXT_FIELD, template, division=division)
     if isinstance(value, FLOATS) and float(value).is_integer():
         value = int(value)
-    name = str(value) if isinstance(value, str | int | np.integer | np.bool_) else ""
+    is_long = isinstance(value, int) and abs(value) >= LARGEST_NAMED  # Python writes no integer of many digits
+    name = str(value) if isinstance(value, str | int | np.integer | np.bool_) and not is_long else ""
     if not name or len(name) > LONGEST_SEGMENT:
         rule = "a segment: a short text, a whole number, True or False"
         raise InvalidActions.must_be(ErrorCode.WRONG_TYPE, repr(division), value, rule)

@@ -67,8 +67,9 @@ class ErrorCode(StrEnum):
     UNSUPPORTED_ACTIONS = "unsupported_actions"  #: The policy or world cannot use this kind of action set.
     DIMENSION_MISMATCH = "dimension_mismatch"  #: Two objects have different numbers of features or actions.
     UNKNOWN_CONTEXT_FIELD = "unknown_context_field"  #: The context has a field that the problem does not declare.
-    MISSING_CONTEXT_FIELD = "missing_context_field"  #: The context lacks a number or segment that the problem declares.
-    CONTEXT_OUT_OF_RANGE = "context_out_of_range"  #: A number of the context is NaN or outside its declared range.
+    MISSING_CONTEXT_FIELD = "missing_context_field"  #: The context lacks a value that the problem declares.
+    CONTEXT_OUT_OF_RANGE = "context_out_of_range"  #: A number of the context is outside its declared range.
+    UNKNOWN_LEVEL = "unknown_level"  #: A category of the context has a level that the problem does not declare.
 
     # Outcomes and logs
     UNKNOWN_DECISION = "unknown_decision"  #: No decision has this id or round, or another one was made.

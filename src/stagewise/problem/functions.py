@@ -25,7 +25,7 @@ CACHE_SIZE = 10_000  # actions whose values are cached
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class FunctionClass:
+class FiniteFunctionClass:
     """A finite class of functions that contains a mean reward or cost.
 
     Callables must be deterministic; with `features` they are evaluated once, there, and become a table. Tables can be
@@ -35,9 +35,9 @@ class FunctionClass:
         InvalidProblem: The table is not rectangular and finite, or does not fit the features.
 
     Example:
-        >>> FunctionClass([[0.1, 0.5], [0.1, 0.9], [0.1, 0.5]])
-        FunctionClass(2 functions of 2 arms)
-        >>> FunctionClass([lambda x: x[0], lambda x: x[0] ** 2], features=[[0.0], [0.5]]).functions
+        >>> FiniteFunctionClass([[0.1, 0.5], [0.1, 0.9], [0.1, 0.5]])
+        FiniteFunctionClass(2 functions of 2 arms)
+        >>> FiniteFunctionClass([lambda x: x[0], lambda x: x[0] ** 2], features=[[0.0], [0.5]]).functions
         array([[0.  , 0.5 ],
                [0.  , 0.25]])
     """
@@ -95,9 +95,9 @@ class FunctionClass:
     def __repr__(self) -> str:
         if self.callables:
             names = ", ".join(getattr(f, "__name__", type(f).__name__) for f in self.functions)
-            return f"FunctionClass({len(self)} callables: {names})"
+            return f"FiniteFunctionClass({len(self)} callables: {names})"
         of = "arms" if self.features is None else "listed actions"
-        return f"FunctionClass({len(self)} functions of {self.functions.shape[1]} {of})"
+        return f"FiniteFunctionClass({len(self)} functions of {self.functions.shape[1]} {of})"
 
     def evaluate(self, features: Floats, error: type[StagewiseError] = InvalidActions) -> Floats:
         """Return the value (F, n) of every function at actions with these features (n, d)."""
@@ -156,17 +156,19 @@ def check_listed_features(features: Any) -> Floats:
     return check_table(features, "the listed actions of a class", InvalidProblem)[0] + 0.0
 
 
-GivenClass = FunctionClass | ArrayLike | Sequence[Callable[..., Any]]  # a class, its table (F, K), or its functions
+GivenClass = (
+    FiniteFunctionClass | ArrayLike | Sequence[Callable[..., Any]]
+)  # a class, its table (F, K), or its functions
 
 
-def parse_function_class(value: Any) -> FunctionClass:
+def parse_function_class(value: Any) -> FiniteFunctionClass:
     """Return a class of functions, from itself, a table or a list of callables."""
-    if isinstance(value, FunctionClass):
+    if isinstance(value, FiniteFunctionClass):
         return value
     if not is_listing(value):
-        rule = "a FunctionClass, a table of values with one row per function, or a list of callables"
+        rule = "a FiniteFunctionClass, a table of values with one row per function, or a list of callables"
         raise InvalidProblem.must_be(ErrorCode.WRONG_TYPE, "a class of functions", value, rule)
-    return FunctionClass(value)
+    return FiniteFunctionClass(value)
 
 
 def parse_function_classes(value: Any, names: Sequence[str]) -> Any:
@@ -182,7 +184,7 @@ def parse_function_classes(value: Any, names: Sequence[str]) -> Any:
 
 def is_class_list(first: Any) -> bool:
     """Return whether the first of several entries is a class, not a function of one class."""
-    if isinstance(first, FunctionClass):
+    if isinstance(first, FiniteFunctionClass):
         return True
     listing = isinstance(first, list | tuple | np.ndarray) and is_listing(first)
     return listing and len(first) > 0 and (is_listing(first[0]) or callable(first[0]))

@@ -16,7 +16,7 @@ from stagewise.problem.checks import (
 )
 from stagewise.problem.errors import ErrorCode, InvalidOutcome, InvalidProblem
 from stagewise.problem.formatting import join_names, safe_repr, suggest_name, suggest_percent
-from stagewise.problem.thresholds import AtLeast, RelativeToSafe, ThresholdParts, parse_threshold, slack_error
+from stagewise.problem.thresholds import AtLeast, RelativeToSafe, parse_threshold, slack_error
 from stagewise.problem.window import DROP, OutcomeWindow
 
 Model = Literal["linear", "rates"]
@@ -62,7 +62,7 @@ class Signal(StrictSettings):
         return (self.by,) if isinstance(self.by, str) else tuple(self.by or ())
 
     @property
-    def waits(self) -> OutcomeWindow | None:
+    def outcome_window(self) -> OutcomeWindow | None:
         """The window of the signal; None: outcomes have no deadline."""
         missing = self.low if self.missing is None else self.missing
         return None if self.window is None else OutcomeWindow(self.window, missing)
@@ -76,7 +76,7 @@ class Reward(Signal):
         InvalidProblem: A setting is invalid or conflicts with another.
 
     Example:
-        >>> Reward("click", window="12h").waits
+        >>> Reward("click", window="12h").outcome_window
         OutcomeWindow(duration='12h', missing=0.0)
     """
 
@@ -110,7 +110,7 @@ class Limit(Signal):
         InvalidProblem: A setting is invalid or conflicts with another.
 
     Example:
-        >>> Limit(0.02, safe=0.001, window="7d").waits
+        >>> Limit(0.02, safe=0.001, window="7d").outcome_window
         OutcomeWindow(duration='7d', missing=0.0)
     """
 
@@ -143,18 +143,13 @@ class Limit(Signal):
         check_signal(self, "a limit")
 
     @property
-    def parts(self) -> ThresholdParts:
-        """Its side, its number, and whether it is relative to the safe action."""
-        return parse_threshold(self.value)
-
-    @property
     def at_least(self) -> bool:
         """Whether it is a lower limit."""
-        return self.parts.at_least
+        return parse_threshold(self.value).at_least
 
     def with_number(self, number: float) -> Self:
         """Return a limit of the same kind with another number."""
-        return replace(self, value=self.parts.with_number(number))
+        return replace(self, value=parse_threshold(self.value).with_number(number))
 
 
 def check_range(low: Any, high: Any, what: str) -> tuple[float, float]:
@@ -175,7 +170,7 @@ def check_signal(signal: Reward | Limit, name: str) -> None:
             raise InvalidProblem.must_be(ErrorCode.OUT_OF_RANGE, f"the {what} of {name}", float(value), rule + hint)
     if signal.model is not None:
         check_choice(signal.model, get_args(LimitModel if isinstance(signal, Limit) else Model), f"the model of {name}")
-    if signal.waits is None and signal.missing is not None:
+    if signal.outcome_window is None and signal.missing is not None:
         fact, remedy = "there is no window", "give one, since an outcome is missing only when its window closes"
         raise InvalidProblem.conflict(f"the missing value of {name}", signal.missing, fact, remedy)
     if signal.by is not None and signal.model not in (None, "rates"):
@@ -232,7 +227,7 @@ def check_limits(value: Any) -> dict[str, Limit]:
 
 def scale_limit(name: str, limit: Limit) -> Any:
     """Return a limit for outcomes scaled to [0, 1]."""
-    below, relative, value = limit.parts
+    below, relative, value = parse_threshold(limit.value)
     if relative:
         if limit.safe is None:
             problem = f"the limit of {name!r} is relative to the safe action, whose mean is unknown; give it as safe"
@@ -253,7 +248,7 @@ def scale_limit(name: str, limit: Limit) -> Any:
 
 def describe_limit(limit: Limit) -> str:
     """Return a limit as text."""
-    below, relative, value = limit.parts
+    below, relative, value = parse_threshold(limit.value)
     of = "" if limit.safe is None else f" {limit.safe:g}"
     return f"{'at least' if below else 'at most'} {value:g}" + f" times the safe action's{of}" * relative
 
@@ -301,7 +296,7 @@ def encode_signal(signal: Reward | Limit) -> dict[str, Any]:
 
 def encode_limit(limit: Limit) -> dict[str, Any]:
     """Return a limit as `parse_limit` reads it."""
-    settings, (below, relative, value) = encode_signal(limit), limit.parts
+    settings, (below, relative, value) = encode_signal(limit), parse_threshold(limit.value)
     if below and relative:
         problem = "a lower limit relative to the safe action cannot be written to a file; give the limit as a number"
         raise InvalidProblem(ErrorCode.NOT_SERIALIZABLE, problem)

@@ -117,6 +117,7 @@ class Decision(DecisionFields):
     _by: str = ""  # the prefix of the id: who decided
     _new_candidates: Floats | None = None  # candidates that the learner has not cached
     _proposal: Proposal | None = None  # what the caller proposed
+    _clipped: Sequence[str] = ()  # the numbers of the context that were beyond their range
 
     @property
     def action_name(self) -> str:
@@ -148,7 +149,7 @@ class Decision(DecisionFields):
         fields = dict(zip(self._fields, self, strict=True))
         other = type(self)(**{**fields, **changes})._with(self._table, self._offered, self._uncached)
         other._safe, other._round_result, other._saved_estimates = self._safe, self._round_result, self._saved_estimates
-        other._proposal = self._proposal
+        other._proposal, other._clipped = self._proposal, self._clipped
         return other._with_mark(self._by, self._new_candidates)
 
     def _with_mark(self, mark: str, new_candidates: Floats | None = None) -> "Decision":

@@ -327,6 +327,9 @@ def describe_mismatch(details: Details) -> str:
     if score is not None:
         halves = f"{low} where {score} is below average and {high} where it is above"
         split = "divide users by a score (score=), or use a model of each user"
+    elif details["kind"] == "level":
+        halves = f"{low} where {column!r} is below average and {high} above"
+        split = "divide users by it (by=), or by a score (score=), or use a model of each user"
     else:
         cut = format_number(details["cut"], ".4g")
         halves = f"{low} where {column!r} is at most {cut} and {high} above"

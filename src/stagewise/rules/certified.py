@@ -22,8 +22,8 @@ from stagewise.engine.layout import (
     FIRST_THRESHOLD,
     LIMITS,
     SAFE_INDEX,
-    get_certificate_factor,
     get_largest_reward,
+    get_max_regret_ratio,
     get_safe_action,
 )
 from stagewise.engine.limits import (
@@ -248,7 +248,7 @@ def certify_ray(
     fill_prices(layout, settings, bounds, value, prices)
     chosen, target = best, proposal if proposal >= 0 else safe
     width = compute_uncertainty_at(layout, settings, bounds, prices, target, steps[target])
-    if value - compute_lowest_reward_at(bounds, target, steps[target]) <= get_certificate_factor(settings) * width:
+    if value - compute_lowest_reward_at(bounds, target, steps[target]) <= get_max_regret_ratio(settings) * width:
         if target == safe:
             answer[SAFE_OPTIMISTIC_REWARD] = value
             return -NO_BETTER_ACTION
@@ -411,7 +411,7 @@ def certify_mixture(
             action = safe if indices[position] < 0 else indices[position]
             width = compute_uncertainty(layout, settings, bounds, prices, action)
             certified += shares[position] * (
-                compute_lowest_reward(bounds, action) + get_certificate_factor(settings) * width
+                compute_lowest_reward(bounds, action) + get_max_regret_ratio(settings) * width
             )
     fill_optimistic_rows(layout, settings, bounds, eligible, rule)
     if certified < value:

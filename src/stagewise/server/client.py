@@ -558,9 +558,13 @@ class ConnectionPool:
     def _connect(self, until: float) -> Any:
         """Return a socket that is connected to the first of the host's addresses that accepts."""
         sock = PlainSocket(fileno=socket.create_connection((self._host, self._port), remaining_seconds(until)).detach())
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        sock.settimeout(remaining_seconds(until))
-        return sock if self._tls is None else self._tls.wrap_socket(sock, server_hostname=self._host)
+        try:
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            sock.settimeout(remaining_seconds(until))
+            return sock if self._tls is None else self._tls.wrap_socket(sock, server_hostname=self._host)
+        except BaseException:  # the deadline passed while it connected, or the certificate is not trusted
+            sock.close()
+            raise
 
 
 def remaining_seconds(until: float) -> float:

@@ -5,12 +5,11 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from stagewise.engine.compile import as_python
-from stagewise.models.intervals import compute_kl_interval, compute_rate_interval
+from stagewise.models.average_bounds import compute_average_interval
 from stagewise.problem.signals import Limit, Reward, scale_limit
 
-KL, RATE_INTERVAL = as_python(compute_kl_interval), as_python(compute_rate_interval)
+AVERAGE_INTERVAL = as_python(compute_average_interval)
 TOLERANCE = 1e-12
-MIN_RATE, MAX_RATE = 1e-6, 0.5  # range of reference rates, as in models.arms
 
 
 class ConfidenceInterval(NamedTuple):
@@ -57,19 +56,16 @@ class RunningMean:
 def compute_interval(count: int, total: float, signal: Reward | Limit, delta: float) -> ConfidenceInterval:
     """Return the mean of `count` outcomes with this sum, and its interval.
 
-    The interval of a limit is narrowest near the limit (`compute_rate_interval`), with δ/2 for each end; that of a
-    reward is `compute_kl_interval`. Outcomes lie in [low, high] and are scaled to [0, 1].
+    It contains the average of the means of these outcomes, which may differ, with δ/2 for each end. Outcomes lie in
+    [low, high] and are scaled to [0, 1].
     """
     low, width = float(signal.low), float(signal.high) - float(signal.low)
     if not count:
         return ConfidenceInterval(None, low, low + width, 0)
     mean = total / count
     middle = (mean - low) / width
-    if isinstance(signal, Limit):
-        reference_rate = min(max(get_scaled_threshold(signal), MIN_RATE), MAX_RATE)
-        ends = RATE_INTERVAL(float(count), middle, reference_rate, math.log(2.0 / delta), math.log(2.0 / delta))
-    else:
-        ends = KL(float(count), middle, math.log(1.0 / delta))
+    share = math.log(2.0 / delta)
+    ends = AVERAGE_INTERVAL(float(count), middle, share, share)
     return ConfidenceInterval(mean, low + width * ends.low, low + width * ends.high, count)
 
 

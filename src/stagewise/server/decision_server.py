@@ -382,8 +382,8 @@ def to_response(result: Any, id_: str | None = None) -> Any:
 def warm_up(version: ProblemVersion) -> None:
     """Compile the kernels before the first request: decide and learn once, in memory."""
     problem = version.problem
-    context: dict[str, Any] = {name: (low + high) / 2.0 for name, (low, high) in problem.ranges}
-    request = DecisionRequest({**context, **dict.fromkeys(problem.segment_columns, "warm-up")})
+    context: dict[str, Any] = {name: column.example for name, column in problem.context_columns.items()}
+    request = DecisionRequest({**dict.fromkeys(problem.segment_columns, "warm-up"), **context})
     live = Controls(mode="live")
     snapshot = build_initial_snapshot(problem, version.number, version.retired)
     (record,) = decide(snapshot, live, live, bytes(32), [("warm-up", request)])

@@ -10,8 +10,10 @@ from stagewise.problem.errors import StagewiseError
 NO_CONTROL_CHARACTERS = r"^[^\x00-\x1f\x7f]*$(?!\n)"  # not every store can hold control characters
 Id = Annotated[str, Meta(min_length=1, max_length=256, pattern=NO_CONTROL_CHARACTERS)]
 """A client's id of a decision or an outcome."""
-ContextValue = bool | Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)] | float | Annotated[str, Meta(max_length=1000)]
-"""A context value: a number, true or false, or the name of a segment."""
+ContextValue = (
+    bool | Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)] | float | Annotated[str, Meta(max_length=1000)] | None
+)
+"""A context value: a number, true or false, a level or a segment, a date as text; null: missing."""
 Text = Annotated[str, Meta(min_length=1, max_length=2000)]
 Mode = Literal["off", "shadow", "canary", "live"]
 MAX_BATCH_SIZE = 1000
@@ -23,7 +25,7 @@ class DecisionRequest(Struct, forbid_unknown_fields=True, omit_defaults=True):
     """A request for a decision."""
 
     context: dict[str, ContextValue] = {}
-    """Every number and segment that the problem declares, by name."""
+    """Every column that the problem declares, by name; one that may be missing can be null or left out."""
     only: Annotated[list[str], Meta(min_length=1)] | None = None
     """The available actions, at least one; default: all."""
     decision_id: Id | None = None

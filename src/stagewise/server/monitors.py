@@ -309,5 +309,5 @@ class FeedbackMonitor:
 
 def get_default_value(signal: Reward | Limit) -> float:
     """Return the value of a signal that counts if nothing is reported."""
-    window = signal.waits
+    window = signal.outcome_window
     return signal.low if window is None or window.drops else float(window.missing)

@@ -72,7 +72,7 @@ class OfflineLogPart(msgspec.Struct):
         rows = read_rows(policy, {"action": self.action, **self.context, **self.values})
         if rows is None:
             raise InvalidOutcome(ErrorCode.LOG_EMPTY, f"part {self.number} of an offline log has no rows")
-        return rows
+        return rows.require_all()
 
 
 class OfflineLogSize(msgspec.Struct):
@@ -122,7 +122,9 @@ def check_rows(problem: Problem, log: OfflineLog) -> None:
     count = len(log.actions)
     if not 0 < count <= MAX_LOG_ROWS:
         raise InvalidOutcome.must_be(ErrorCode.OUT_OF_RANGE, "the number of rows", count, f"1 to {MAX_LOG_ROWS:,}")
-    read_rows(problem.policy(), {"action": log.actions, **log.context, **log.values})
+    rows = read_rows(problem.policy(), {"action": log.actions, **log.context, **log.values})
+    if rows is not None:
+        rows.require_all()
 
 
 def build_append_requests(name: str, log: OfflineLog, actor: str, reason: str) -> tuple[bytes, list[AppendRequest]]:

@@ -51,7 +51,7 @@ def validate_outcome(problem: Problem, given: Mapping[str, Any]) -> dict[str, fl
 
 def build_queue(signals: Mapping[str, Reward | Limit], width: int, scale: Scale) -> OutcomeQueue:
     """Return the queue of a log: each signal is learned by itself, in the order of decisions."""
-    windows = [(k, name, signal.waits) for k, (name, signal) in enumerate(signals.items())]
+    windows = [(k, name, signal.outcome_window) for k, (name, signal) in enumerate(signals.items())]
     return OutcomeQueue(
         list(signals),
         [(k,) for k in range(len(signals))],

@@ -16,7 +16,7 @@ from stagewise.engine.compile import Floats
 from stagewise.policies.context_encoder import build_rows
 from stagewise.policies.policy import State
 from stagewise.policies.problem import Problem
-from stagewise.problem.context import check_segment_name
+from stagewise.problem.columns import to_objects
 from stagewise.problem.errors import ErrorCode, InvalidProblem, StagewiseError
 from stagewise.problem.signals import scale_outcome
 from stagewise.records.random_key import FIRST
@@ -85,11 +85,8 @@ class StateFold:
             elif event.kind == LOG:
                 self.apply_log_part(DECODE_PART(event.body))
             elif event.kind == PROBLEM:
-                self.learn()
                 problem = Problem.from_dict(msgspec.json.decode(event.body)["problem"])
                 self.circuit_breaker.add_limits(self.queue.end, problem)
-                if self.mismatch is not None:
-                    self.mismatch.start_version(self.queue.end)
         self.learn()
         self.circuit_breaker.settle()
 
@@ -102,10 +99,12 @@ class StateFold:
     def build_action_rows(self, decisions: Sequence[DecisionRecord]) -> Floats:
         """Return the rows that a policy learns (n, D): action, 1, context numbers, segments."""
         problem, contexts = self.problem, [one.request["context"] for one in decisions]
-        columns: dict[str, list[Any]] = {name: [context[name] for context in contexts] for name in problem.context}
-        for name in problem.segment_columns:
-            columns[name] = [check_segment_name(context[name], name) for context in contexts]
-        return build_rows(problem, [problem.get_action_index(one.action) for one in decisions], columns)
+        columns = {name: to_objects([one.get(name) for one in contexts]) for name in problem.context_names}
+        encoded = problem.encode_columns(columns, len(contexts))
+        for error in encoded.refused.values():  # it was accepted when it was logged
+            raise error
+        self.statistics.count_context(encoded.clipped)
+        return build_rows([problem.get_action_index(one.action) for one in decisions], encoded)
 
     def advance(self, at: int) -> None:
         """Advance the time; windows close."""

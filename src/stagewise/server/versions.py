@@ -17,7 +17,7 @@ from stagewise.problem.signals import Limit, describe_limit, encode_limit, encod
 from stagewise.server.confidence_intervals import get_threshold
 from stagewise.server.event_log import Event
 
-INHERITED_SETTINGS = ("initial_actions", "reference_rates")  # settings that later versions inherit
+INHERITED_SETTING = "initial_actions"  # later versions inherit it
 
 
 class ProblemVersion(NamedTuple):
@@ -44,19 +44,12 @@ def build_next_version(before: ProblemVersion, new_problem: Problem) -> ProblemV
     current, new_problem = before.problem, match_order(before.problem, new_problem)
     check_same("safe", current.safe, new_problem.safe)
     check_same("delta", current.delta, new_problem.delta)
-    check_same("context", current.ranges, new_problem.ranges)
+    check_same("context", list(current.context_columns.items()), list(new_problem.context_columns.items()))
     check_same("reward", encode_signal(current.reward), encode_signal(new_problem.reward))
     check_same("names of limits", tuple(current.limits), tuple(new_problem.limits))
     for name, limit in current.limits.items():
         check_limit(name, limit, new_problem.limits[name])
-    # What defines confidence sets stays as in the first version: a limit without a reference rate has sets around its
-    # threshold, and later versions keep that value.
-    declared = current.settings.get("reference_rates") or {}
-    settings = {
-        **current.settings,
-        "initial_actions": current.settings.get("initial_actions", len(current.actions)),
-        "reference_rates": {name: declared.get(name, get_threshold(limit)) for name, limit in current.limits.items()},
-    }
+    settings = {INHERITED_SETTING: len(current.actions), **current.settings}
     check_settings(settings, new_problem.settings)
     more = [name for name in new_problem.actions if name not in current.actions]
     problem = replace(current, actions=[*current.actions, *more], limits=dict(new_problem.limits), settings=settings)
@@ -78,22 +71,24 @@ def check_same(field: str, old: Any, new: Any, where: str = "") -> None:
 
 
 def check_settings(first: Mapping[str, Any], new: Mapping[str, Any]) -> None:
-    """Reject settings that differ from the first version's; inherited settings may be left out."""
-    rates = {**first["reference_rates"], **(new.get("reference_rates") or {})}
-    check_same(
-        "settings.initial_actions", first["initial_actions"], new.get("initial_actions", first["initial_actions"])
-    )
-    check_same("settings.reference_rates", first["reference_rates"], rates)
-    before, after = ({k: v for k, v in one.items() if k not in INHERITED_SETTINGS} for one in (first, new))
+    """Reject settings that differ from the first version's; an inherited setting may be left out."""
+    inherited = first[INHERITED_SETTING]
+    check_same(f"settings.{INHERITED_SETTING}", inherited, new.get(INHERITED_SETTING, inherited))
+    before, after = ({k: v for k, v in one.items() if k != INHERITED_SETTING} for one in (first, new))
     check_same("settings", before, after)
 
 
 def check_limit(name: str, old: Limit, new: Limit) -> None:
-    """Reject any change of a limit except its value and what a mismatch does, which define no confidence set."""
+    """Reject any change of a limit except `on_mismatch` and its value.
+
+    The value is the prior mean of a linear or logistic cost, which therefore keeps it.
+    """
     before, after = encode_limit(old), encode_limit(new)
     for one in fields(Limit):
         if one.name not in ("value", "on_mismatch") and getattr(old, one.name) != getattr(new, one.name):
             check_same(one.name, before.get(one.name), after.get(one.name), f" of {name!r}")
+    if old.model in ("linear", "logistic"):
+        check_same("value", describe_limit(old), describe_limit(new), f" of {name!r}")
     if old.at_least != new.at_least:
         check_same("at_least", describe_limit(old), describe_limit(new), f" of {name!r}")
 
@@ -118,17 +113,17 @@ def describe_loosening(before: ProblemVersion, after: ProblemVersion) -> str | N
 
 def match_order(current: Problem, new_problem: Problem) -> Problem:
     """Return a problem with names in the order of an earlier one; JSON objects have no order."""
-    ranges, limits = dict(new_problem.ranges), dict(new_problem.limits)
-    if ranges.keys() == set(current.context):
-        ranges = {name: ranges[name] for name in current.context}
+    context, limits = dict(new_problem.context_columns), dict(new_problem.limits)
+    if context.keys() == set(current.context):
+        context = {name: context[name] for name in current.context}
     if limits.keys() == current.limits.keys():
         limits = {name: limits[name] for name in current.limits}
-    return replace(new_problem, context=ranges, limits=limits)
+    return replace(new_problem, context=context, limits=limits)
 
 
 def get_declared_problem(version: ProblemVersion) -> dict[str, Any]:
     """Return the problem of a version as a user declares it, without inherited settings."""
     content = version.problem.to_dict()
     actions = [name for name in content["actions"] if name not in version.retired]
-    settings = {k: v for k, v in content["settings"].items() if k not in INHERITED_SETTINGS}
+    settings = {k: v for k, v in content["settings"].items() if k != INHERITED_SETTING}
     return {**content, "actions": actions, "settings": settings}

@@ -19,6 +19,7 @@ from stagewise.problem.checks import (
     check_vector,
     copy_read_only,
 )
+from stagewise.problem.context_columns import MOST_LEVELS
 from stagewise.problem.errors import ErrorCode, InvalidActions, InvalidFile, InvalidProblem
 from stagewise.records.random_key import RandomKey
 from stagewise.worlds.context_world import UserActions, UserWorld
@@ -67,7 +68,8 @@ class UserTableWorld(UserWorld):
     user.
 
     Args:
-        users: The contexts of the users (n, w): numbers in [−1, 1], and then the indices of segments.
+        users: The contexts of the users (n, w): numbers in [−1, 1] and the features of categories,
+            as `problem.encode_columns` returns them, and then the indices of segments.
         reward: Mean rewards (n, K), in [0, 1].
         cost: Mean costs (n, K) or (m, n, K), in [0, 1].
         noise: The scale of the noise, for all signals or for each: with 1 outcomes are 0 or 1; s has s² of that
@@ -110,10 +112,11 @@ class UserTableWorld(UserWorld):
             segment_columns, "segment_columns", f"from 0 to {width}, the columns of users", 0, width
         )
         numbers, segments = contexts[:, : width - segment_count], contexts[:, width - segment_count :]
-        if not (np.all(np.abs(numbers) <= 1.0) and np.all((segments >= 0.0) & (segments == np.floor(segments)))):
+        are_indices = (segments >= 0.0) & (segments == np.floor(segments))
+        if not (np.all(np.abs(numbers) <= MOST_LEVELS**0.5) and np.all(are_indices)):
             raise InvalidProblem(
                 ErrorCode.CONTEXT_OUT_OF_RANGE,
-                "users holds numbers outside [-1, 1], or segments that are not whole numbers from 0",
+                "users holds numbers outside [-10, 10], or segments that are not whole numbers from 0",
             )
         if not (means.min() >= 0.0 and means.max() <= 1.0):
             rule = f"in [0, 1]; they lie in [{means.min():g}, {means.max():g}]"

@@ -58,7 +58,7 @@ def test_ranges_hold_the_users_of_all_rows(seed):
         "opt_out": (chance.random(rows) < 0.05) * 1,
     }
     found = sw.doctor(log, limits={"opt_out": 0.2})
-    low, high = found.problem.context["tenure"]
+    low, high = dict(found.problem.ranges)["tenure"]
     assert low <= log["tenure"].min()
     assert high >= log["tenure"].max()
     sw.Agent(found.problem, seed=1).learn_frame(found.holdout.frame())

@@ -25,11 +25,11 @@ def killed(address: str, kills: int, seed: int) -> None:
 
 
 def test_sqlite(tmp_path: Path) -> None:
-    killed(str(tmp_path / "server.db"), 60, 1)
+    killed(str(tmp_path / "server.db"), 20, 1)
 
 
 def test_postgres(postgres: str) -> None:
-    killed(postgres, 60, 2)
+    killed(postgres, 20, 2)
 
 
 @pytest.mark.slow

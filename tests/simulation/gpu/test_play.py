@@ -64,6 +64,7 @@ GENERAL = {
     "OPLB, fresh": (sw.OPLB(**{**SETTINGS, "safe_action": OFF}, optimism="directional"), FRESH_FINITE),
     "OPB, kl": (sw.OPB(**PULLED, radius="kl"), ARMS),
     "UCB, kl": (sw.UCB(arms=3, radius="kl"), ARMS),
+    "UCB, rates": (sw.UCB(arms=3, radius="rates"), ARMS),
     "KernelOPLB": (sw.KernelOPLB(kernel=sw.RBF(lengthscale=0.5), **CURVED), LOGGED),
     "AlwaysSafe": (sw.AlwaysSafe(safe_action=SAFE, threshold=0.5), RAYS),
     "AlwaysSafe among arms": (sw.AlwaysSafe(safe_action=ARM, threshold=0.5), ARMS),
@@ -186,6 +187,7 @@ def test_unrolled_loops_compile_and_keep_a_run_in_registers(compiler: Any, name:
     "name",
     [
         "UCB, kl",
+        "UCB, rates",
         *(
             pytest.param(name, marks=pytest.mark.slow)
             for name in ("Safe-LTS", "LC-LUCB, fresh rays", "KernelOPLB", "AlwaysSafe")

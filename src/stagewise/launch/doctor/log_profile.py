@@ -13,6 +13,7 @@ from stagewise.launch.statistics import KL_INTERVAL, compute_ranks, uniform_hash
 from stagewise.problem.checks import check_number
 from stagewise.problem.errors import ErrorCode, InvalidOutcome
 from stagewise.problem.signals import Limit
+from stagewise.problem.thresholds import parse_threshold
 
 MISSING_GROUP = "(missing)"  # the group of rows without one
 DEFAULT_FRACTION = 0.5  # share of rows that a proposal is chosen from by default
@@ -325,7 +326,7 @@ def get_threshold(limit: Limit) -> tuple[float, bool]:
     >>> get_threshold(Limit(AtLeast(0.9))), get_threshold(Limit(RelativeToSafe(1.5), safe=0.01))
     ((0.9, True), (0.015, False))
     """
-    below, relative, value = limit.parts
+    below, relative, value = parse_threshold(limit.value)
     return float(value * (limit.safe or 0.0) if relative else value), below
 
 

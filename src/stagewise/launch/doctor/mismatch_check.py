@@ -16,7 +16,7 @@ from stagewise.policies.problem_policy import ProblemPolicy
 def check_mismatch(profile: LogProfile, alpha: float) -> Iterator[Finding]:
     """Find limits for average users of which halves of the users differ, by a number, by click score or by risk."""
     problem, policy = profile.log.problem, profile.log.problem.policy()
-    reward, scores = profile.signals[0], np.zeros((0, len(problem.context)))
+    reward, scores = profile.signals[0], np.zeros((0, policy.context))
     if problem.context and reward.is_linear:
         scores = fit_slopes(reward)
     for cost in profile.costs if problem.context else []:
@@ -39,11 +39,11 @@ def check_mismatch(profile: LogProfile, alpha: float) -> Iterator[Finding]:
 def fit_slopes(reward: Signal) -> Floats:
     """Return the slopes (K, d) of the reward of each action, fitted on half of the rows."""
     profile = reward.profile
-    slopes = np.zeros((len(profile.by_action), profile.design.shape[1] - 1))
+    slopes = np.zeros((len(profile.by_action), len(profile.log.problem.feature_names)))
     for action, (_, of_action) in enumerate(profile.by_action):
         indices = reward.get_fit_rows(of_action, profile.half)
         if indices.size:
-            slopes[action] = reward.fit(indices)[1:]
+            slopes[action, : profile.design.shape[1] - 1] = reward.fit(indices)[1:]
     return slopes
 
 
@@ -53,7 +53,7 @@ def count_halves(limit: HalvedLimit, policy: ProblemPolicy, cost: Cost, chosen: 
     if profile.log.at is not None:
         indices = indices[np.argsort(profile.time_ranks[indices], kind="stable")]
     rows = np.zeros((indices.size, policy.width))
-    rows[:, 0], rows[:, 1 : policy.first_segment] = profile.cell_actions[indices], profile.design[indices]
+    rows[:, 0], rows[:, 1 : 1 + profile.design.shape[1]] = profile.cell_actions[indices], profile.design[indices]
     if limit.segment >= 0 and cost.by is not None:
         rows[:, limit.segment] = profile.segments[cost.by].codes[indices]
     values = 1.0 - cost.scaled[indices] if cost.at_least else cost.scaled[indices]

@@ -370,7 +370,7 @@ def check_missing_values(profile: LogProfile, alpha: float) -> Iterator[Finding]
 def check_missing_outcomes(signal: Signal, missing: Flags, alpha: float) -> Finding:
     """Return the finding on one signal's missing outcomes."""
     profile, log, low = signal.profile, signal.profile.log, signal.ends[0]
-    window, is_open = log.problem.signals[signal.name].waits, profile.open_windows[:, signal.index]
+    window, is_open = log.problem.signals[signal.name].outcome_window, profile.open_windows[:, signal.index]
     logged = log.values[:, signal.index]
     values, has_default = np.unique(logged[~missing]), window is not None and not window.drops
     details: dict[str, Any] = {"name": signal.name, "count": int(missing.sum()), "rows": log.rows}

@@ -248,7 +248,7 @@ class SignalOutcomes(NamedTuple):
 def get_outcomes(log: Log, name: str, as_of: Any, notes: list[Note]) -> SignalOutcomes:
     """Return the outcomes of a signal as known at the time `as_of`, when the log was read."""
     signal, index = log.problem.signals[name], list(log.problem.signals).index(name)
-    is_open, window = log.open_windows(as_of), signal.waits
+    is_open, window = log.open_windows(as_of), signal.outcome_window
     column, open_rows = log.fill_closed_windows(is_open)[:, index], is_open[:, index]
     known, absent = ~np.isnan(column), np.isnan(log.values[:, index]) & ~open_rows
     if window is not None and open_rows.any():

@@ -16,6 +16,7 @@ from stagewise.policies.problem import Problem
 from stagewise.problem.checks import check_mapping, check_number, is_listing
 from stagewise.problem.errors import ErrorCode, InvalidProblem, StagewiseError
 from stagewise.problem.signals import Limit
+from stagewise.problem.thresholds import parse_threshold
 
 MAX_CASES = 24
 MARGIN = 0.01  # share of the safe action's reward that a gain must exceed to count as better
@@ -38,7 +39,7 @@ def get_limit_value(limit: Limit) -> float:
     >>> get_limit_value(Limit(0.02)), get_limit_value(Limit(AtLeast(0.9))), get_limit_value(Limit(RelativeToSafe(1.1)))
     (0.02, 0.9, 1.1)
     """
-    return float(limit.parts.number)
+    return float(parse_threshold(limit.value).number)
 
 
 def get_permissiveness(limits: Mapping[str, Limit], values: Mapping[str, float]) -> tuple[float, ...]:
@@ -69,7 +70,7 @@ def build_cases(problem: Problem, limits: Any) -> list[Case]:
 def check_limit_value(limit: Limit, name: str, value: Any) -> float:
     """Return the value of a limit, or reject one that no outcome can reach."""
     given = check_number(value, f"the limit of {name!r}")
-    if not limit.parts.relative and not limit.low <= given <= limit.high:
+    if not parse_threshold(limit.value).relative and not limit.low <= given <= limit.high:
         percent = "; was it a percentage?" if limit.high == 1.0 and 1.0 < given <= 100.0 else ""
         rule = f"in the range of its outcomes, [{limit.low:g}, {limit.high:g}]{percent}"
         raise InvalidProblem.must_be(ErrorCode.OUT_OF_RANGE, f"the limit of {name!r}", given, rule)

@@ -52,6 +52,7 @@ class ForecastLog:
         policy = problem.policy()
         rows = read_rows(policy, ordered.frame())
         assert rows is not None  # there is a complete row
+        rows = rows.require_all()
         signs = np.append(1.0, policy.thresholds.signs)
         users = np.asarray(rows.actions, dtype=np.float64)[:, 1:]
         return cls(ordered, users, rows.values * signs, tuple(notes), times)

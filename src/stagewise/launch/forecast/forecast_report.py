@@ -11,6 +11,7 @@ from stagewise.launch.forecast.forecast_log import WarmStart
 from stagewise.launch.statistics import Band
 from stagewise.problem.formatting import format_count
 from stagewise.problem.signals import describe_limit
+from stagewise.problem.thresholds import parse_threshold
 from stagewise.reports.pages import render_document, render_image, render_table
 from stagewise.reports.plot_style import (
     GUARDED,
@@ -86,7 +87,7 @@ def format_case_limits(forecast: "Forecast", case: CaseForecast, most: int = 100
 
 def format_limit(forecast: "Forecast", name: str, value: float, most: int = 1000) -> str:
     """Return one limit, with its name in at most `most` letters."""
-    at_least, relative, _ = forecast.problem.limits[name].parts
+    at_least, relative, _ = parse_threshold(forecast.problem.limits[name].value)
     sign, label = "≥" if at_least else "≤", name if len(name) <= most else name[: most - 1] + "…"
     return f"{label} {sign} {value:g}" + (" × safe" if relative else "")
 
@@ -236,7 +237,7 @@ def draw_cost(axes: Any, forecast: "Forecast", name: str) -> None:
                       label="observed in a day, 90 %")  # fmt: skip
     format_axes(axes, wrap_title(f"expected {name} per user"), "day")
     add_legend_under(axes, 1)
-    if not declared.parts.relative:
+    if not parse_threshold(declared.value).relative:
         draw_limit_line(axes, get_limit_value(declared), shorten_name(name), not declared.at_least)
 
 

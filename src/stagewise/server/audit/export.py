@@ -2,7 +2,6 @@
 
 import io
 from collections.abc import Callable, Sequence
-from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,6 +11,7 @@ import msgspec
 from stagewise.files.atomic_write import write_bytes
 from stagewise.policies.problem import Problem
 from stagewise.problem.context import check_segment_name
+from stagewise.problem.context_columns import Boolean, ContextColumn, Number
 from stagewise.problem.errors import ErrorCode, InvalidFile
 from stagewise.problem.formatting import safe_repr
 from stagewise.records.reason import ReasonDetails
@@ -77,7 +77,7 @@ def build_columns(problem: Problem) -> Sequence[tuple[str, type, Callable[[Decis
 
     def of_context(name: str, kind: type, convert: Callable[[Any], Any]) -> Column:
         free = f"context.{name}" if name in RESERVED_COLUMNS else name
-        return free, kind, lambda one: convert(one.body["request"]["context"][name])
+        return free, kind, lambda one: convert(one.body["request"]["context"].get(name))
 
     def of_signal(name: str) -> Column:
         return f"signal.{name}" if name in RESERVED_COLUMNS else name, float, lambda one: one.answers.get(name)
@@ -105,8 +105,7 @@ def build_columns(problem: Problem) -> Sequence[tuple[str, type, Callable[[Decis
         ("decision_id", str, lambda one: one.event.key),
         ("at", int, lambda one: one.event.at),
         ("row", int, lambda one: one.event.seq),
-        *(of_context(name, float, float) for name in problem.context),
-        *(of_context(name, str, partial(check_segment_name, division=name)) for name in problem.segment_columns),
+        *(of_context(name, *get_export(problem.context_columns.get(name), name)) for name in problem.context_names),
         action,
         ("propensity", float, lambda one: one.body["probabilities"][one.body["action"]]),
         *actions,
@@ -125,6 +124,15 @@ def build_columns(problem: Problem) -> Sequence[tuple[str, type, Callable[[Decis
         *(of_signal(name) for name in problem.signals),
         (SHOWN, bool, lambda one: was_shown(one.body, one.answers)),
     ]
+
+
+def get_export(column: ContextColumn | None, name: str) -> tuple[type, Callable[[Any], Any]]:
+    """Return the type of a column of the context in an export, and how a logged value is converted."""
+    if isinstance(column, Number):
+        return float, lambda value: None if value is None else float(value)
+    if isinstance(column, Boolean):
+        return bool, lambda value: None if value is None else bool(value)
+    return str, lambda value: None if value is None else check_segment_name(value, name)
 
 
 def get_message(body: dict[str, Any]) -> str | None:

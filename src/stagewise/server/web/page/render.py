@@ -124,8 +124,8 @@ def build_page_context(
 
 def build_example_context(problem: Problem) -> dict[str, Any]:
     """Return an example of a context."""
-    numbers = {name: round((low + high) / 2.0, 2) for name, (low, high) in problem.ranges}
-    return {**numbers, **dict.fromkeys(problem.segment_columns, "NZ")}
+    columns = {name: column.example for name, column in problem.context_columns.items()}
+    return {**dict.fromkeys(problem.segment_columns, "NZ"), **columns}
 
 
 def assign_colours(actions: tuple[str, ...], safe: str) -> dict[str, int]:

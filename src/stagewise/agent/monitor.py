@@ -324,7 +324,7 @@ def acknowledge_alert(policy: Any, memory: Floats, statistics: Statistics, name:
             "note is {note}; it must be text that says who acknowledged the alert and why",
             note=safe_repr(note),
         )
-    open_alerts = statistics.open_alerts
+    open_alerts = statistics.open_alerts | statistics.open_warnings
     if not isinstance(name, str) or name not in open_alerts:
         raise InvalidProblem(
             ErrorCode.NO_OPEN_ALERT,

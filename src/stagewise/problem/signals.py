@@ -23,6 +23,7 @@ Model = Literal["linear", "rates"]
 RewardModel = Literal["linear", "rates", "given"]
 LimitModel = Literal["linear", "rates", "logistic"]
 GIVEN = "given"  # the model of a reward that is neither reported nor learned
+OnMismatch = Literal["warn", "stop"]
 WAYS = {  # the names of a limit's number in a file
     "at_most": "Limit(0.02, ...)",
     "at_least": "Limit(AtLeast(0.9), ...)",
@@ -140,9 +141,14 @@ class Limit(Signal):
     by: str | Sequence[str] | None = None
     """The segment by which rates are kept: one column, such as "country", or several, whose combinations are the
     segments; promised to the average user of every segment."""
+    on_mismatch: OnMismatch | None = None
+    """If it matters who gets an action, though the limit is promised to an average user: "stop" plays the safe action
+    until a person acknowledges it; "warn" or None: `health` tells it."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "by", parse_by(self.by, "a limit"))
+        if self.on_mismatch is not None:
+            check_choice(self.on_mismatch, get_args(OnMismatch), "on_mismatch")
         check_signal(self, "a limit")
 
     @property

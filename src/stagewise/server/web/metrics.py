@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from stagewise.agent.health_findings import Verdict
 from stagewise.server.store.base import StoreUnavailable
 
 if TYPE_CHECKING:
@@ -60,6 +61,10 @@ METRICS = (
     ),
     Metric("pending_decisions", "gauge", _OF, "Decisions with incomplete outcomes."),
     Metric("lag_rows", "gauge", _OF, "Log rows not yet included in these metrics."),
+    Metric(
+        "alerts", "gauge", ("experiment", "check", "signal", "verdict"),
+        "Open findings by check and signal: contradicted, which serves the safe action, or warning.",
+    ),
     Metric("killed", "gauge", _OF, "Whether the kill switch is on (1) or off (0)."),
     Metric("ready", "gauge", (), "Whether the server is ready (1) or not (0)."),
 )  # fmt: skip
@@ -112,6 +117,9 @@ def iter_experiment_samples(server: "DecisionServer", name: str) -> Iterator[Sam
     yield "offline_log_rows", (name,), figures["offline_log_rows"]
     yield "pending_decisions", (name,), figures["pending_count"]
     yield "lag_rows", (name,), figures["lag_rows"]
+    for finding in figures["health"]:
+        if finding["verdict"] in (Verdict.CONTRADICTED, Verdict.WARNING):
+            yield "alerts", (name, finding["check"], finding["signal"], finding["verdict"]), 1.0
     lags = figures["lag_s"].items()
     yield from (("feedback_lag_seconds", (name, signal), lag) for signal, lag in lags if lag is not None)
     yield from (("shadow_decisions", (name, action), count) for action, count in figures["shadow"].items())

@@ -178,6 +178,8 @@ class FiguresResponse(ExperimentStatus):
     """Automatic stops."""
     controls: list[dict[str, Any]]
     alerts: Any
+    warnings: list[str]
+    """Names of the findings of `health` that are warnings and that nobody has acknowledged; they stop nothing."""
     last: list[dict[str, Any]]
     health: list[dict[str, Any]]
     pending: list[Any]

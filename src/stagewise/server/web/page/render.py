@@ -20,7 +20,7 @@ PARTS = (
     "notices", "verdict", "control", "reward", "actions", "proposals", "reasons", "last", "alerts", "pending",
     "changes", "health",
 )  # fmt: skip
-LEVELS = {"fine": FINE, "unknown": WAIT, "doubtful": WAIT, "contradicted": BAD, "acknowledged": WAIT}
+LEVELS = {"fine": FINE, "unknown": WAIT, "doubtful": WAIT, "contradicted": BAD, "warning": WAIT, "acknowledged": WAIT}
 DEFAULT_FIGURES = {
     "mode": "",
     "share": 1.0,
@@ -118,6 +118,7 @@ def build_page_context(
         ],
         "reasons": compute_bar_widths({code.replace("_", " "): n for code, n in figures["reasons"].items()}),
         "alerts": figures.get("alerts") or [],
+        "warnings": [one for one in figures.get("health") or [] if one["name"] in (figures.get("warnings") or [])],
         "problem_text": "" if problem is None else str(problem),
         "example": json.dumps({"context": {} if problem is None else build_example_context(problem)}),
     }

@@ -97,6 +97,9 @@ def assess_safety(figures: Mapping[str, Any]) -> VerdictItem:
         safe = format_safe_action(figures)
         message = f"The cost of {safe} ({', '.join(unknown)}) was not declared: {safe} is served until it is known."
         return VerdictItem(question, WAIT, "Learning the safe action’s cost", message)
+    if figures.get("warnings"):
+        message = "It matters who gets an action, and the limits hold for averages: see Alerts."
+        return VerdictItem(question, WAIT, "Within limits on average", message)
     message = "The pessimistic cost of every recent decision is within every limit."
     return VerdictItem(question, FINE, "Within limits", message)
 

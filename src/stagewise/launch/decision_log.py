@@ -79,7 +79,7 @@ class Log:
         table = read_table(source)
         finder = ColumnFinder(table, {} if columns is None else check_mapping(columns, "columns", InvalidOutcome))
         probability_names = [f"probability.{name}" for name in problem.actions]
-        names = [*RESERVED_NAMES, *problem.signals, *problem.context, *problem.segment_columns, *probability_names]
+        names = [*RESERVED_NAMES, *problem.reported, *problem.context, *problem.segment_columns, *probability_names]
         finder.refuse_unknown(names)
         actions = finder.texts("action")
         rows = len(actions)
@@ -93,7 +93,13 @@ class Log:
             actions=np.array([indices.get(name, UNKNOWN_ACTION) for name in actions], dtype=np.int64),
             numbers=stack_columns([finder.numbers(name, "context.") for name in problem.context], rows),
             segments={name: finder.texts(name, "context.") for name in problem.segment_columns},
-            values=stack_columns([finder.numbers(name, "signal.") for name in problem.signals], rows),
+            values=stack_columns(
+                [
+                    finder.numbers(name, "signal.") if signal.is_reported else np.full(rows, float(signal.low))
+                    for name, signal in problem.signals.items()
+                ],
+                rows,
+            ),
             probabilities=np.column_stack(probabilities) if len(probabilities) == len(problem.actions) else None,
             propensities=finder.optional_numbers("propensity"),
             at=finder.times(),
@@ -197,7 +203,8 @@ class Log:
         columns: dict[str, Any] = {"action": np.array(actions, dtype=object)}
         columns |= {name: self.numbers[:, i] for i, name in enumerate(self.problem.context)}
         columns |= self.segments
-        return columns | {name: self.values[:, i] for i, name in enumerate(self.problem.signals)}
+        signals = enumerate(self.problem.signals.items())
+        return columns | {name: self.values[:, i] for i, (name, signal) in signals if signal.is_reported}
 
 
 class ColumnFinder:

@@ -61,6 +61,7 @@ class ContextEncoder:
     context: Sequence[str] | Mapping[str, Sequence[float] | ContextColumn]
     score_range: tuple[float, float] = (0.0, 1.0)
     needs_times: bool = False  # a mean drifts, so that every decision has a time
+    needs_proposal: bool = False
 
     @property
     @abstractmethod
@@ -140,6 +141,9 @@ class ContextEncoder:
         places = [division.encode(named) for division in self.divisions]
         eligible = None if only is None else self.get_action_indices(only)
         if propose is None and scores is None:
+            if self.needs_proposal:
+                text = "this problem has no reward to learn, so nothing can be chosen; give propose= or scores="
+                raise InvalidActions(ErrorCode.MISSING_VALUE, text)
             return Context.from_checked(features, places, eligible, None, clipped)
         offer = self._offer if eligible is None else self._offer._replace(eligible=eligible)
         proposal = parse_proposal(propose, scores, offer, self.score_range)
@@ -244,8 +248,8 @@ class ContextEncoder:
         kept[list(refused)] = False
         clipped = {name: int(np.count_nonzero(values.clipped & kept)) for name, values in read.items()}
         counts = {name: count for name, count in clipped.items() if count}
-        keys = segments.reshape(len(self.divisions), rows).T
-        return ContextRows(features, keys, dict(sorted(refused.items())), counts)
+        segments = segments.reshape(len(self.divisions), rows).T
+        return ContextRows(features, segments, dict(sorted(refused.items())), counts)
 
     def _name_column(
         self, column: npt.NDArray[Any], name: str, read: ColumnValues | None, refused: dict[int, InvalidActions]

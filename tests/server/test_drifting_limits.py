@@ -32,12 +32,12 @@ async def test_bounds_age_between_decisions_and_every_decision_is_replayed(tmp_p
             await server.learn(NAME, OutcomeUpdate(f"d{i}", {"click": 1.0, "opt_out": 0.0}))
         await learned(server)
         shares = []
-        for i, days in enumerate((0, 40)):
+        for i, days in enumerate((0, 100)):
             shift[0] += int(days * DAY * 1e6)
             answer = await server.decide(NAME, DecisionRequest(decision_id=f"late{i}", propose="offer"))
             shares.append(answer.probabilities["offer"])
         early, late = (decode_decision(server.store.find(NAME, "decision", f"late{i}").body).time for i in range(2))
-        assert late - early >= int(40 * DAY * 1e6)
+        assert late - early >= int(100 * DAY * 1e6)
         await server.set_mode(NAME, "shadow", None, "ada", "a test")
         await server.decide(NAME, DecisionRequest(decision_id="shadow", scores={"nothing": 0.0, "offer": 1.0}))
         await learned(server)

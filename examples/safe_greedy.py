@@ -13,7 +13,7 @@ FIRST = sw.RandomKey()
 
 
 def chance(draw: sw.RandomKey, stream: int) -> np.random.Generator:
-    """All randomness is a function of seed, run and round, and of who asks."""
+    """Return a generator that is determined by the seed, the run, the round and the stream."""
     return np.random.default_rng([draw.seed % 2**64, draw.run, draw.round, stream])
 
 
@@ -24,7 +24,7 @@ class Memory(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class SafeGreedy:
-    """Mix the arm with the best mean so far, now and then any arm, with the safe one as far as its cost allows."""
+    """Mix the best arm so far, or sometimes a random one, with the safe arm, so that the mixture keeps the limit."""
 
     arms: int
     safe_arm: int
@@ -48,7 +48,7 @@ class SafeGreedy:
         arm = int(rng.integers(self.arms)) if rng.random() < self.curiosity else int(np.argmax(reward))
         safe, safe_cost = self.safe_arm, self.safe_cost
         share = min(1.0, (self.threshold - safe_cost) / max(pessimistic[arm] - safe_cost, 1e-9))
-        mixture = np.zeros(self.arms + 1)  # of the arms, then of a safe action beside the list: none here
+        mixture = np.zeros(self.arms + 1)  # of each arm; the last entry, for a safe action outside the list, is 0
         mixture[safe] += 1.0 - share
         mixture[arm] += share if arm != safe else 1.0 - mixture[safe]
         played = arm if rng.random() < share else safe

@@ -13,6 +13,7 @@ import pytest
 from stagewise.agent import health_findings
 from stagewise.problem import errors
 from stagewise.records import reason
+from stagewise.simulation import verify
 
 
 def draw_word(seed: int | None = None) -> str:
@@ -27,7 +28,8 @@ def reword(monkeypatch: pytest.MonkeyPatch, word: str) -> None:
         return f"{word} {message}" if isinstance(message, str) else lambda details: f"{word} {message(details)}"
 
     make: Callable[..., str] = errors.make_sentence
-    monkeypatch.setattr(errors, "make_sentence", lambda text, details: f"{word} {make(text, details)}")
+    for module in (errors, verify):
+        monkeypatch.setattr(module, "make_sentence", lambda text, details: f"{word} {make(text, details)}")
     for messages in (reason.MESSAGES, reason.CONTRADICTIONS, health_findings.MESSAGES):
         for code, message in messages.items():
             monkeypatch.setitem(messages, code, begin(message))  # type: ignore[arg-type, type-var]

@@ -260,13 +260,17 @@ def map_columns(given: Any, names: Any, what: str) -> dict[str, Any]:
 def read_problem_values(policy: ProblemPolicy, columns: Mapping[Any, Any], reward: Any, costs: Any) -> Floats:
     """Return the values (n, 1 + m) of all rows, scaled and signed."""
     problem, signs = policy.problem, np.concatenate([[1.0], policy.thresholds.signs])
+    if policy.first_reported and reward is not None:
+        raise InvalidOutcome.unused("reward", reward, "this problem has no reward to learn")
     mapping = {problem.reward.name: problem.reward.name if reward is None else reward}
     mapping |= map_columns(costs, tuple(problem.limits), "costs")
     rows = []
-    for name, signal in problem.signals.items():
+    for name, signal in problem.reported.items():
         what, other = ("costs", f"costs={{{name!r}: ...}}") if name in problem.limits else ("reward", "reward='...'")
         hint = f"; give {other} where it has another name"
         rows.append(scale_column(signal, name, get_numeric_column(columns, mapping[name], what, hint=hint)))
+    if policy.first_reported:
+        rows.insert(0, np.full(len(rows[0]), np.nan))
     return np.asarray(np.column_stack(rows) * signs)
 
 

@@ -15,7 +15,7 @@ LogArgument = Annotated[Path, typer.Argument(help="The log: .csv, .parquet or .j
 ProblemArgument = Annotated[Path, typer.Argument(help="The problem, a TOML file.")]
 ColumnsOption = Annotated[
     list[str] | None,
-    typer.Option(help="Column that holds a name of the problem, such as click=clicked; repeatable."),
+    typer.Option(help="A name of the problem and its column in the log, such as click=clicked; repeatable."),
 ]
 
 
@@ -106,13 +106,14 @@ def evaluate(
     candidate: Annotated[
         str | None,
         typer.Option(
-            help="Action, probabilities (offer=0.5,digest=0.5), column prefix or saved agent; default: log's policy."
+            help="Action, probabilities (offer=0.5,digest=0.5), column prefix or saved agent; "
+            "default: the log's own policy."
         ),
     ] = None,
     propensity: Annotated[
         str | None,
         typer.Option(
-            help="Logged probabilities: 0.25 (uniform), offer=0.5,nothing=0.5 or frequencies; default: log's column."
+            help="Logged probabilities: 0.25 (uniform), offer=0.5,nothing=0.5 or frequencies; default: from the log."
         ),
     ] = None,
     columns: ColumnsOption = None,
@@ -128,7 +129,7 @@ def evaluate(
     ] = None,
     as_of: Annotated[
         str | None,
-        typer.Option(help="Time the log was read, 2026-03-01T12:00Z or seconds since 1970; default: its last row's."),
+        typer.Option(help="When the log was read: 2026-03-01T12:00Z or seconds since 1970; default: at its last row."),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Folder for evaluation.json and evaluation.png.")] = None,
 ) -> None:
@@ -209,7 +210,8 @@ def forecast(
         "forecast"
     ),
     executor: Annotated[
-        str | None, typer.Option(help="processes:N, dask:ADDRESS or dask:local; default: one process per core.")
+        str | None,
+        typer.Option(help="Where to run: processes:N, dask:ADDRESS or dask:local; default: one process per core."),
     ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar.")] = False,
 ) -> None:

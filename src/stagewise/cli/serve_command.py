@@ -41,7 +41,7 @@ def serve(
     as_of: Annotated[
         str | None,
         typer.Option(
-            help="With --log: time it was read, 2026-03-01T12:00Z or seconds since 1970; default: time of its last row."
+            help="When the --log was read: 2026-03-01T12:00Z or seconds since 1970; default: at its last row."
         ),
     ] = None,
     demo: Annotated[bool, typer.Option("--demo", help="Simulate users, to try the web page.")] = False,

@@ -16,7 +16,9 @@ OutOption = Annotated[Path, typer.Option(help="Folder for the results; an interr
 QuietOption = Annotated[bool, typer.Option("--quiet", help="No progress bar.")]
 ExecutorOption = Annotated[
     str | None,
-    typer.Option(help="processes:N, dask:ADDRESS, dask:local or cuda; default: one process per core if faster."),
+    typer.Option(
+        help="Where to run: processes:N, dask:ADDRESS, dask:local or cuda; default: one process per core if faster."
+    ),
 ]
 
 
@@ -154,7 +156,7 @@ def replay_certificate(path: Path, **settings: Any) -> bool:
     batches = "1 batch" if found.batches == 1 else f"{found.batches} batches"
     repeated = f"{format_count(found.runs, 'run')} in {batches} were repeated, {found.equal} of them bit for bit"
     if not found.stands:
-        typer.echo(f"{path} is not confirmed: {'; '.join(found.faults)}. {repeated}.")
+        typer.echo(f"{path} is not confirmed: {'; '.join(map(str, found.faults))}. {repeated}.")
         return False
     content, names = Certificate.load(path).content, ", ".join(found.unconfirmed)
     unconfirmed = f" Consistent, but compared only with --fraction 1: {names}." if names else ""

@@ -82,7 +82,7 @@ class Log:
         table = read_table(source)
         finder = ColumnFinder(table, {} if columns is None else check_mapping(columns, "columns", InvalidOutcome))
         probability_names = [f"probability.{name}" for name in problem.actions]
-        names = [*RESERVED_NAMES, *problem.signals, *problem.context_names, *probability_names]
+        names = [*RESERVED_NAMES, *problem.reported, *problem.context_names, *probability_names]
         finder.refuse_unknown(names)
         actions = finder.texts("action")
         rows = len(actions)
@@ -96,7 +96,13 @@ class Log:
             actions=np.array([indices.get(name, UNKNOWN_ACTION) for name in actions], dtype=np.int64),
             numbers=stack_columns([finder.context_numbers(*one) for one in problem.numbers.items()], rows),
             segments={name: finder.labels(name, problem.categories.get(name)) for name in problem.text_columns},
-            values=stack_columns([finder.numbers(name, "signal.") for name in problem.signals], rows),
+            values=stack_columns(
+                [
+                    finder.numbers(name, "signal.") if signal.is_reported else np.full(rows, float(signal.low))
+                    for name, signal in problem.signals.items()
+                ],
+                rows,
+            ),
             probabilities=np.column_stack(probabilities) if len(probabilities) == len(problem.actions) else None,
             propensities=finder.optional_numbers("propensity"),
             at=finder.times(),
@@ -227,7 +233,8 @@ class Log:
         columns: dict[str, Any] = {"action": np.array(actions, dtype=object)}
         columns |= {name: self.numbers[:, i] for i, name in enumerate(self.problem.numbers)}
         columns |= self.segments
-        return columns | {name: self.values[:, i] for i, name in enumerate(self.problem.signals)}
+        signals = enumerate(self.problem.signals.items())
+        return columns | {name: self.values[:, i] for i, (name, signal) in signals if signal.is_reported}
 
 
 class ColumnFinder:
@@ -444,10 +451,9 @@ def select_closed_rows(log: Log, as_of: Any = None) -> tuple[Flags, list[Note]]:
     closed = np.asarray(~log.open_windows(as_of).any(axis=1))
     if closed.all():
         return closed, []
-    windows = {
-        name: signal.outcome_window for name, signal in log.problem.signals.items() if signal.outcome_window is not None
-    }
-    name, window = max(windows.items(), key=lambda one: one[1].seconds)  # when the longest is closed, all are
+    name, window = max(
+        log.problem.windows.items(), key=lambda one: one[1].seconds
+    )  # when the longest is closed, all are
     if not closed.any():
         raise InvalidOutcome(
             ErrorCode.LOG_TOO_SHORT,

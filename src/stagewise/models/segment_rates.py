@@ -34,8 +34,8 @@ from stagewise.engine.model import Model, cache_nothing, start_with_zeros
 from stagewise.engine.random import POSTERIOR, normal
 from stagewise.engine.workspace import CENTRE, ESTIMATE, HALF, SAMPLED, clip_to_bounds
 from stagewise.models.average_bounds import compute_average_interval
-from stagewise.models.diagnostics import Evidence, Marks, MeanChange, ModelDiagnostics, Sums
-from stagewise.models.intervals import draw_rate
+from stagewise.models.diagnostics import Evidence, Marks, MeanChange, ModelDiagnostics, Sums, UpperForecast
+from stagewise.models.intervals import Interval, draw_rate
 from stagewise.models.per_action_ridge import apply_safe_declaration, check_safe_declaration
 from stagewise.models.rate_changes import RATE_MARKS, find_shifts
 
@@ -100,19 +100,33 @@ def find_slot(block: ModelBlock, memory: Floats, segment: float) -> int:
 
 
 @kernel
+def compute_cell_ends(block: ModelBlock, settings: Floats, pulls: float, mean: float, spent: float) -> Interval:
+    """Return the ends of a cell's mean; `spent` is log 1/its share of δ'."""
+    at = block.settings
+    return compute_average_interval(pulls, mean, settings[at + 2] + spent, settings[at + 3] + spent)
+
+
+@kernel
+def compute_spent(block: ModelBlock, settings: Floats, action: int, position: float) -> float:
+    """Return log 1/share of δ' of an action in the segment that arrived at this position, from 1."""
+    spent = settings[block.settings + NUMBERS + action]
+    return spent + math.log(position * (position + 1.0)) if get_segment_column(block) >= 0 else spent
+
+
+@kernel
 def learn_segment_rates(block: ModelBlock, row: Floats, value: float, settings: Floats, memory: Floats) -> None:
     """Learn the outcome of an action in its context; a slot must be free."""
     at, action, slot = block.settings, int(row[0]), find_slot_of_row(block, memory, row)
     if slot < 0:
         return
-    first, spent = slot + SLOT_HEADER_SIZE + CELL_SIZE * action, settings[at + NUMBERS + action]
+    first = slot + SLOT_HEADER_SIZE + CELL_SIZE * action
     cell = memory[first : first + CELL_SIZE]
     if get_segment_column(block) >= 0:
         assign_slot(block, memory, slot, row[get_segment_column(block)])
-        spent += math.log(memory[slot + 1] * (memory[slot + 1] + 1.0))
+    spent = compute_spent(block, settings, action, memory[slot + 1])
     cell[PULLS] += 1.0
     cell[MEAN] += (value - settings[at] - cell[MEAN]) / cell[PULLS]
-    ends = compute_average_interval(cell[PULLS], cell[MEAN], settings[at + 2] + spent, settings[at + 3] + spent)
+    ends = compute_cell_ends(block, settings, cell[PULLS], cell[MEAN], spent)
     cell[LOW], cell[BELOW] = ends.low, 1.0 - ends.high
 
 
@@ -364,6 +378,7 @@ def copy_to_more_actions(old: ModelBlock, new: ModelBlock, memory: Floats, grown
         grown[target : target + slot_size(old.size)] = memory[source : source + slot_size(old.size)]
 
 
+FIND_SLOT, ENDS, SPENT = as_python(find_slot_of_row), as_python(compute_cell_ends), as_python(compute_spent)
 SLOTS, TALLIES, TALLY, OFFSET = (
     as_python(count_slots),
     as_python(fill_tallies),
@@ -415,6 +430,21 @@ class SegmentRatesDiagnostics(ModelDiagnostics):
         pulls = np.zeros(block.size)
         FILL_PULLS(block, features, memory, pulls)
         return float(pulls[index])
+
+    def forecast(
+        self, block: Any, features: Floats, settings: Floats, memory: Floats, arm: int, signal: int
+    ) -> UpperForecast | None:
+        slot, low = FIND_SLOT(block, memory, features[arm]), float(LEAST(block, settings))
+        is_new = slot < 0 or (block.detail >= 0 and memory[slot] == 0.0)
+        first = slot + SLOT_HEADER_SIZE + CELL_SIZE * arm
+        pulls, mean = (0.0, 0.0) if is_new else (float(memory[first]), float(memory[first + MEAN]))
+        position = MET(block, memory) + 1.0 if is_new else float(memory[slot + 1])
+        spent = SPENT(block, settings, arm, position)
+
+        def upper(count: float) -> float:
+            return low + (float(ENDS(block, settings, count, mean, spent).high) if count > 0.0 else 1.0)
+
+        return UpperForecast(-1 if is_new else int(slot), pulls, low + mean, upper)
 
     def segments(self, block: Any, memory: Floats) -> tuple[Floats, Floats] | None:
         if block.detail < 0:

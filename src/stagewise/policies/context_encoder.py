@@ -59,6 +59,7 @@ class ContextEncoder:
     safe: str
     context: Sequence[str] | Mapping[str, Sequence[float] | ContextColumn]
     score_range: tuple[float, float] = (0.0, 1.0)
+    needs_proposal: bool = False
 
     @property
     @abstractmethod
@@ -138,6 +139,9 @@ class ContextEncoder:
         places = [division.encode(named) for division in self.divisions]
         eligible = None if only is None else self.get_action_indices(only)
         if propose is None and scores is None:
+            if self.needs_proposal:
+                text = "this problem has no reward to learn, so nothing can be chosen; give propose= or scores="
+                raise InvalidActions(ErrorCode.MISSING_VALUE, text)
             return Context.from_checked(features, places, eligible, None, clipped)
         offer = self._offer if eligible is None else self._offer._replace(eligible=eligible)
         proposal = parse_proposal(propose, scores, offer, self.score_range)

@@ -135,6 +135,7 @@ class BasePolicy:
     reward_name: str = "reward"
     reward_span: tuple[float, float] = (0.0, 1.0)  # the low end and the length of its range, in the user's units
     names: Sequence[str] | None = None  # names of the actions, or None
+    first_reported: int = 0  # the first signal whose outcomes are reported
     separate_models: bool = False  # every signal has its own model; NaN stands for signals that have not arrived
     problem: Any = None  # the `Problem` that it plays, or None
     has_parts: ClassVar[bool] = True  # its memory consists of model blocks with diagnostics (`models.diagnostics`)
@@ -367,7 +368,7 @@ class BasePolicy:
         return [float(values[0]), *self.thresholds.to_user_units(values[1:]).tolist()]
 
     @property
-    def placeholder_values(self) -> list[float]:
+    def placeholder_values(self) -> list[Any]:
         """Valid values (1 + m,) for signals that were not given."""
         return [0.0] * (1 + self.thresholds.signs.size)
 

@@ -22,6 +22,7 @@ from stagewise.problem.formatting import format_count, join_names
 from stagewise.problem.promise import Promise, build_promise_error, describe_promise
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.signals import (
+    GIVEN,
     Limit,
     LimitModel,
     Reward,
@@ -61,6 +62,9 @@ SETTINGS = (  # of the policy
 )
 
 
+GIVEN_REWARD = Reward("reward", model="given")  # of a problem that has nothing but limits to learn
+
+
 class ModelChoice(NamedTuple):
     """The model of one signal, and the reason for it."""
 
@@ -94,8 +98,9 @@ class Problem(ContextEncoder, StrictSettings):
     """The names of the actions."""
     safe: str
     """The action that is known to be safe, such as the current one."""
-    reward: Reward
-    """The signal to maximise."""
+    reward: Reward = GIVEN_REWARD
+    """The signal to maximise. Left out: only the limits are learned, and every decision needs `propose=` or `scores=`
+    (in [0, 1]; `Reward(name, low, high, model="given")` declares another range)."""
     limits: Mapping[str, Limit]
     """The limits on every round's expected costs, by name."""
     context: Sequence[str] | Mapping[str, Sequence[float] | ContextColumn] = ()
@@ -119,7 +124,7 @@ class Problem(ContextEncoder, StrictSettings):
         if not isinstance(self.reward, Reward):
             raise InvalidProblem.must_be(ErrorCode.WRONG_TYPE, "reward", self.reward, "Reward(name, low, high)")
         names = [self.reward.name, *self.limits, *self.context_names]
-        for name in names:
+        for name in names[self.reward == GIVEN_REWARD :]:
             if name in RESERVED_NAMES:
                 text = f"{name!r} is the name of an argument of agents; give the signal or column another name"
                 raise InvalidProblem(ErrorCode.INVALID_NAME, text)
@@ -162,13 +167,15 @@ class Problem(ContextEncoder, StrictSettings):
     def _choose_model(self, name: str, signal: Reward | Limit) -> ModelChoice:
         """Return the model of a signal; a limit says to whom it is promised where users differ."""
         by = Division(signal.segment_columns).name if signal.by is not None else None
-        if signal.model not in (None, "rates") and not self.context:
+        if signal.model not in (None, "rates", GIVEN) and not self.context:
             raise InvalidProblem(
                 ErrorCode.CONFLICTING_SETTINGS,
                 "a signal is {model} and there is no context; declare a context, or make the signal a rate",
                 model=signal.model,
             )
         if isinstance(signal, Reward):
+            if not signal.is_reported:
+                return ModelChoice("rates", None, "given with every decision, not learned")
             model = "linear" if self.context and by is None else "rates"
             why = "by segment" if by else "there is a context" if self.context else "there is no context"
             return ModelChoice(signal.model or model, by, why if signal.model is None else "as declared")
@@ -207,6 +214,9 @@ class Problem(ContextEncoder, StrictSettings):
 
     def build_indexed_policy(self) -> ContextCAPS:
         """Return the same policy with action indices and scaled outcomes, for simulations."""
+        if self.needs_proposal:
+            text = "this problem has no reward to learn, so it cannot be simulated; declare one, Reward(name)"
+            raise InvalidProblem(ErrorCode.UNSUPPORTED, text)
         return ContextCAPS(**self.to_kwargs())
 
     def to_kwargs(self) -> dict[str, Any]:
@@ -259,6 +269,16 @@ class Problem(ContextEncoder, StrictSettings):
         return np.array([[s.low for s in signals], [s.high - s.low for s in signals]])
 
     @cached_property
+    def needs_proposal(self) -> bool:  # type: ignore[override]
+        """Whether there is no reward to learn, so that every decision needs a proposal or scores."""
+        return not self.reward.is_reported
+
+    @cached_property
+    def reported(self) -> dict[str, Reward | Limit]:
+        """The signals whose outcomes are reported and learned, by name."""
+        return {name: signal for name, signal in self.signals.items() if signal.is_reported}
+
+    @cached_property
     def score_range(self) -> tuple[float, float]:  # type: ignore[override]
         """The range of scores: that of the reward."""
         return float(self.reward.low), float(self.reward.high)
@@ -285,9 +305,8 @@ class Problem(ContextEncoder, StrictSettings):
             model = "one rate for each action" if is_rate else f"{choice.model} in the context, action by action"
             model += f" in every {choice.by}" if choice.by else ""
             window = "" if signal.outcome_window is None else f"; {signal.outcome_window.description}"
-            rows.append(
-                f"  {name:{name_width}}  {descriptions[name]:{description_width}}  {model}: {choice.why}{window}"
-            )
+            how = f"{model}: {choice.why}{window}" if signal.is_reported else choice.why
+            rows.append(f"  {name:{name_width}}  {descriptions[name]:{description_width}}  {how}")
         return "\n".join(rows)
 
     @classmethod
@@ -325,10 +344,11 @@ class Problem(ContextEncoder, StrictSettings):
             if name not in names:
                 subject = "a name in the problem"
                 raise InvalidProblem.must_be_one_of(ErrorCode.UNKNOWN_SETTING, subject, name, names)
-        absent = [name for name in ("actions", "safe", "reward", "limits") if name not in values]
+        absent = [name for name in ("actions", "safe", "limits") if name not in values]
         if absent:
             raise InvalidProblem(ErrorCode.MISSING_VALUE, f"the problem lacks {join_names(absent)}")
-        values["reward"] = parse_signal(Reward, values["reward"], "reward")
+        if "reward" in values:
+            values["reward"] = parse_signal(Reward, values["reward"], "reward")
         if not isinstance(values["limits"], Mapping):
             rule = "tables by name, as [limits.opt_out]"
             raise InvalidProblem.must_be(ErrorCode.WRONG_TYPE, "the value of limits", values["limits"], rule)
@@ -354,6 +374,6 @@ class Problem(ContextEncoder, StrictSettings):
             "context": {name: encode_column(column) for name, column in self.context_columns.items()},
             "delta": float(self.delta),
             "settings": dict(self.settings),
-            "reward": encode_signal(self.reward),
+            **({} if self.reward == GIVEN_REWARD else {"reward": encode_signal(self.reward)}),
             "limits": {name: encode_limit(limit) for name, limit in self.limits.items()},
         }

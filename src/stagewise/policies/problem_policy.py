@@ -1,5 +1,6 @@
 """The policy of a `Problem`: contextual CAPS with names and the user's units, for one user or for a batch."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -118,8 +119,9 @@ class ProblemPolicy(ContextCAPS):
     # Outcomes, checked against the declared ranges and scaled to [0, 1].
 
     @property
-    def placeholder_values(self) -> list[float]:
-        return [float(low) for low in self.problem.spans[0]]
+    def placeholder_values(self) -> list[Any]:
+        lows: list[Any] = self.problem.spans[0].tolist()
+        return [None, *lows[1:]] if self.first_reported else lows
 
     def decode_outcome(self, values: Floats) -> list[float]:
         lows, lengths = self.problem.spans
@@ -127,15 +129,23 @@ class ProblemPolicy(ContextCAPS):
         return [float(value) for value in lows + lengths * unsigned]
 
     @cached_property
-    def _scales(self) -> tuple[tuple[str, float, float, float], ...]:
-        """Every signal's name, the range of its outcomes, and its sign."""
-        signs = (1.0, *self.thresholds.signs.tolist())
-        signals = self.problem.signals.items()
-        return tuple((name, float(s.low), float(s.high), sign) for (name, s), sign in zip(signals, signs, strict=True))
+    def _scales(self) -> tuple[tuple[int, str, float, float, float], ...]:
+        """Every reported signal's index, its name, the range of its outcomes, and its sign."""
+        signs, rows = (1.0, *self.thresholds.signs.tolist()), []
+        for index, (name, signal) in enumerate(self.problem.signals.items()):
+            if signal.is_reported:
+                rows.append((index, name, float(signal.low), float(signal.high), signs[index]))
+        return tuple(rows)
+
+    @cached_property
+    def first_reported(self) -> int:  # type: ignore[override]
+        return int(self.problem.needs_proposal)
 
     def encode_outcome(self, signals: Mapping[str, Any]) -> Floats | None:
-        values = np.empty(len(self._scales))
-        for k, (name, low, high, sign) in enumerate(self._scales):
+        values = np.empty(len(self.problem.signals))
+        if self.first_reported:
+            values[0] = math.nan
+        for k, name, low, high, sign in self._scales:
             value: Any = signals.get(name)
             kind = type(value)
             if (kind is not float and kind is not bool and kind is not int) or not low <= value <= high:
@@ -144,12 +154,20 @@ class ProblemPolicy(ContextCAPS):
         return values
 
     def values(self, reward: Any, cost: Any) -> Floats:
+        if self.first_reported and reward is not None:
+            text = "there is no reward to learn in this problem; give only the signals of its limits"
+            raise InvalidOutcome(ErrorCode.UNKNOWN_SIGNAL, text)
         if cost is None:
             text = f"the cost is missing; it is needed for {', '.join(self.thresholds.names)}"
             raise InvalidOutcome(ErrorCode.OUTCOME_MISSING, text)
         outcomes, signs = [reward, *self.display_thresholds.costs(cost).tolist()], (1.0, *self.thresholds.signs)
         signals = zip(self.problem.signals.items(), outcomes, signs, strict=True)
-        return np.array([sign * scale_outcome(signal, name, value) for (name, signal), value, sign in signals])
+        return np.array(
+            [
+                sign * scale_outcome(signal, name, value) if signal.is_reported else math.nan
+                for (name, signal), value, sign in signals
+            ]
+        )
 
 
 class BatchDecision(NamedTuple):

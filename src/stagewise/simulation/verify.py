@@ -2,7 +2,8 @@
 
 import json
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from enum import StrEnum
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,7 +14,7 @@ from stagewise.engine.compile import Floats
 from stagewise.policies.policy_encoding import decode_value
 from stagewise.problem.checks import check_choice, check_number, check_seed
 from stagewise.problem.errors import ErrorCode, InvalidFile, InvalidProblem, StagewiseError
-from stagewise.problem.formatting import safe_repr, suggest_percent
+from stagewise.problem.formatting import make_sentence, safe_repr, suggest_percent
 from stagewise.reports.certificate import Certificate
 from stagewise.reports.evidence import ClaimTerms, add_batch, compute_totals, get_column, is_decided
 from stagewise.reports.result import Result, merge_results
@@ -28,7 +29,28 @@ EXACT_TOLERANCE = 1e-9  # relative, for arithmetic in another order
 TOLERANCE = 1e-6  # relative, where another backend, version or machine may round differently
 AGGREGATE_SECTIONS = ("first_violation", "optimism", "regret", "margins", "first_near_optimal_round")  # of all runs
 ROUNDING = 1e-9  # relative
-FAULT_MESSAGES = {
+
+
+class FaultCode(StrEnum):
+    """What is wrong with a certificate. The codes never change; the sentences may."""
+
+    SECTION_DIFFERS = "section_differs"
+    """A section does not match the runs, the policy or the world; `section` names it."""
+    RUNS_DIFFER = "runs_differ"
+    """The runs from `first` to `last` give other numbers when replayed."""
+    BATCHES_DIFFER = "batches_differ"
+    """The batches are not those of the plan."""
+    END_DIFFERS = "end_differs"
+    """The runs do not end where the plan does."""
+
+
+TEMPLATES = {
+    FaultCode.SECTION_DIFFERS: "the section {section!r} does not match the runs",
+    FaultCode.RUNS_DIFFER: "runs {first} to {last} give other numbers when replayed",
+    FaultCode.BATCHES_DIFFER: "the batches are not those of the plan",
+    FaultCode.END_DIFFERS: "the runs do not end where the plan does",
+}
+SECTION_TEMPLATES = {
     "verdict": "the verdict does not match the runs",
     "coverage_verdict": "the verdict on the intervals does not match the runs",
     "claim": "the claim is about another number of rounds than were played",
@@ -44,6 +66,26 @@ FAULT_MESSAGES = {
 }
 
 
+class Fault(NamedTuple):
+    """What is wrong with a certificate: a code and its data; as text, a sentence."""
+
+    code: FaultCode
+    details: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, code: FaultCode, /, **details: Any) -> "Fault":
+        """Build a fault from its data.
+
+        >>> str(Fault.of(FaultCode.SECTION_DIFFERS, section="verdict"))
+        'the verdict does not match the runs'
+        """
+        return cls(code, details)
+
+    def __str__(self) -> str:
+        template = SECTION_TEMPLATES.get(self.details.get("section", ""), TEMPLATES[self.code])
+        return make_sentence(template, self.details)
+
+
 class Verification(NamedTuple):
     """The result of a verification.
 
@@ -51,14 +93,14 @@ class Verification(NamedTuple):
         runs: The number of runs that were replayed.
         batches: The number of batches that were replayed.
         equal: The number of batches that are equal to the bit.
-        faults: What is wrong; empty if the certificate stands.
+        faults: What is wrong, each with `code` and `details`; empty if the certificate stands.
         unconfirmed: Sections about all runs together, which are only compared if all are replayed.
     """
 
     runs: int
     batches: int
     equal: int
-    faults: tuple[str, ...]
+    faults: tuple[Fault, ...]
     unconfirmed: tuple[str, ...]
 
     @property
@@ -126,7 +168,7 @@ def verify_certificate(
         job = build_audited_job(pairs.policy, pairs.world, plan["rounds"], plan["seed"], player)
         run_count = sum(one["runs"] for one in content["batches"])
         if any(find_differences(content["closeness"], measure_closeness(pairs, plan, run_count), near)):
-            faults.append(format_fault("closeness"))
+            faults.append(Fault.of(FaultCode.SECTION_DIFFERS, section="closeness"))
     except StagewiseError:
         raise
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, ArithmeticError) as error:
@@ -144,21 +186,22 @@ def verify_certificate(
         equal += one["digest"] == due["digest"]
         if any(find_differences(one, due if is_exact else {**due, "digest": one["digest"]}, near)):
             last = due["first"] + due["runs"] - 1
-            faults.append(f"runs {due['first']} to {last} give other numbers when replayed")
+            faults.append(Fault.of(FaultCode.RUNS_DIFFER, first=due["first"], last=last))
     result = merge_results(parts)
     faults += (
         find_misstatements(content, pairs, near, result)
         if replays_all
-        else map(format_fault, find_impossible(content, result, near))
+        else [Fault.of(FaultCode.SECTION_DIFFERS, section=name) for name in find_impossible(content, result, near)]
     )
     unconfirmed = () if replays_all else AGGREGATE_SECTIONS
-    return Verification(runs, len(parts), equal, tuple(dict.fromkeys(faults)), unconfirmed)
+    once = [fault for i, fault in enumerate(faults) if fault not in faults[:i]]
+    return Verification(runs, len(parts), equal, tuple(once), unconfirmed)
 
 
 def find_misstatements(
     content: dict[str, Any], pairs: PolicyWorlds, near: float, result: Result | None = None
-) -> list[str]:
-    """Return a sentence for each section that differs from the totals, the policy or the world.
+) -> list[Fault]:
+    """Return a fault for each section that differs from the totals, the policy or the world.
 
     With the `result` of all runs, replayed, statements about all of them are compared too.
     """
@@ -175,19 +218,14 @@ def find_misstatements(
                 due["margins"][name]["counts"] = margin["counts"]
     if due["world"]["family"] == "callable" and "name" in content["world"]:
         due["world"]["name"] = content["world"]["name"]  # a module that is run as a script has another name
-    faults = [] if is_consecutive(content) else ["the batches are not those of the plan"]
+    faults = [] if is_consecutive(content) else [Fault.of(FaultCode.BATCHES_DIFFER)]
     if not ends_as_planned(content, terms):
-        faults.append("the runs do not end where the plan does")
+        faults.append(Fault.of(FaultCode.END_DIFFERS))
     for name, value in due.items():
         loose = name in ("policy", "world")  # a missing setting is the default
         if any(find_differences(content[name], value, 0.0 if loose else near, more=loose)):
-            faults.append(format_fault(name))
+            faults.append(Fault.of(FaultCode.SECTION_DIFFERS, section=name))
     return faults
-
-
-def format_fault(name: str) -> str:
-    """Return the sentence about a wrong section."""
-    return FAULT_MESSAGES.get(name, f"the section {name!r} does not match the runs")
 
 
 def build_expected_plan(plan: dict[str, Any]) -> dict[str, Any]:

@@ -54,8 +54,13 @@ class LogProfile:
 
     @cached_property
     def signals(self) -> list["Signal"]:
-        """The reward and the costs."""
-        return [Signal(self, 0, self.log.problem.reward.name), *self.costs]
+        """The reward, if it is learned, and the costs."""
+        reward = self.log.problem.reward
+        return [*([Signal(self, 0, reward.name)] if reward.is_reported else []), *self.costs]
+
+    def get_signal(self, index: int) -> "Signal":
+        """Return the signal in a column of the values."""
+        return next(signal for signal in self.signals if signal.index == index)
 
     @cached_property
     def costs(self) -> list["Cost"]:

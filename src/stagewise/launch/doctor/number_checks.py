@@ -356,7 +356,7 @@ def check_rate_signal(signal: Signal, alpha: float) -> Iterator[Finding]:
         level = get_selection_level(signal.profile)
         in_selection = dependence.p_value > level
         if in_selection:
-            dependence, _ = measure_rate_dependence(signal.profile.selection_half.signals[signal.index])
+            dependence, _ = measure_rate_dependence(signal.profile.selection_half.get_signal(signal.index))
         if dependence is not None and dependence.p_value <= level:
             yield Finding.of(FindingCode.RATE_MAY_DEPEND_ON_NUMBER, **asdict(dependence), in_selection=in_selection)
 

@@ -429,7 +429,7 @@ def find_pattern(signal: Signal, missing: Flags, closed: Flags, alpha: float) ->
     """
     if not closed.all():
         profile = LogProfile(signal.profile.log.take(closed), signal.profile.columns)
-        signal, missing = profile.signals[signal.index], missing[closed]
+        signal, missing = profile.get_signal(signal.index), missing[closed]
     profile, problem, actions = signal.profile, signal.profile.log.problem, signal.profile.cell_actions
     tests = len(problem.actions) + len(profile.ranks) + 2 + len(profile.signals) - 1
     tests += sum(len(groups.names) for groups in profile.segments.values())
@@ -520,7 +520,7 @@ def collect_gap_signals(profile: LogProfile) -> list[GapSignal]:
     signals = [
         GapSignal([one.name], one.observed, one.events, one.cells, one.event_threshold) for one in profile.signals
     ]
-    costs = signals[1:]
+    costs = signals[-len(profile.costs) :]
     if len(costs) > 1:
         rows = np.logical_and.reduce([cost.rows for cost in costs])
         marked = rows & np.logical_or.reduce([cost.marked for cost in costs])

@@ -215,7 +215,7 @@ def describe_outcomes(store: Store, experiment: str, event: Event, problem: Prob
         yield "It is deferred and was not reported as shown: nothing is learned from it."
         return
     age = store.head(experiment).at - event.at
-    for name in problem.signals:
+    for name in problem.reported:
         window = problem.windows.get(name)
         if name in reported:
             continue

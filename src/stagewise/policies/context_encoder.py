@@ -248,8 +248,8 @@ class ContextEncoder:
         kept[list(refused)] = False
         clipped = {name: int(np.count_nonzero(values.clipped & kept)) for name, values in read.items()}
         counts = {name: count for name, count in clipped.items() if count}
-        segments = segments.reshape(len(self.divisions), rows).T
-        return ContextRows(features, segments, dict(sorted(refused.items())), counts)
+        keys = segments.reshape(len(self.divisions), rows).T
+        return ContextRows(features, keys, dict(sorted(refused.items())), counts)
 
     def _name_column(
         self, column: npt.NDArray[Any], name: str, read: ColumnValues | None, refused: dict[int, InvalidActions]

@@ -133,9 +133,10 @@ class LogProfile:
 
     @cached_property
     def segments(self) -> dict[str, Groups]:
-        """The groups of every division, by its name."""
-        divisions = self.log.problem.divisions
-        return {division.name: Groups.of(self.log.get_group_names(division)) for division in divisions}
+        """The groups of every category and every division, by its name."""
+        categories, divisions = self.log.problem.categories, self.log.problem.divisions
+        groups = {name: Groups.of(self.log.segments[name]) for name in categories}
+        return groups | {division.name: Groups.of(self.log.get_group_names(division)) for division in divisions}
 
     @cached_property
     def half(self) -> Flags:
@@ -150,10 +151,10 @@ class LogProfile:
 
     @cached_property
     def design(self) -> Floats:
-        """A constant and the numbers about users (n, 1 + d), scaled to [−1, 1]."""
+        """A constant, the numbers about users scaled to [−1, 1], and the features of categories (n, 1 + d)."""
         ends = np.array([ends for _, ends in self.log.problem.ranges]).reshape(-1, 2)
         scaled = (2.0 * self.log.numbers - ends.sum(axis=1)) / (ends[:, 1] - ends[:, 0])
-        return np.column_stack([np.ones(self.log.rows), scaled])
+        return np.column_stack([np.ones(self.log.rows), scaled, self.log.category_features])
 
     @cached_property
     def action_probabilities(self) -> Floats | None:
@@ -275,7 +276,8 @@ class Signal:
     @cached_property
     def fitted_rows(self) -> Flags:
         """The rows (n,) that can be fitted: all values known and in range."""
-        inside = (np.abs(self.profile.design) <= 1.0 + 1e-9).all(axis=1)  # false for NaN
+        design, plain = np.abs(self.profile.design), 1 + len(self.profile.log.problem.numbers)
+        inside = (design[:, :plain] <= 1.0 + 1e-9).all(axis=1) & np.isfinite(design).all(axis=1)  # false for NaN
         return np.asarray(self.observed & inside)
 
     def get_fit_rows(self, of_action: Flags, chosen: Flags | bool = True) -> Ints:

@@ -209,7 +209,7 @@ def static(rows: int, worlds: int, models: list[str], fresh: int) -> None:
 def online(worlds: int, models: list[str], users: int, batch: int = 5_000) -> None:
     """Print who is over the limit while the agent learns: 50,000 rows by lot, then batches of users."""
     print(f"\n50,000 rows by lot, then {users:,} users in batches of {batch:,}; {worlds} worlds")
-    print("| opt-outs | limit | over | mean excess / limit | worst user | dearest batch | sent | clicks | last third |")
+    print("| opt-outs | limit | over | mean excess / limit | worst user | worst batch | sent | clicks | last third |")
     print("|---|---|---|---|---|---|---|---|---|")
     for form in ("logistic", "linear"):
         for name in models:
@@ -232,9 +232,9 @@ def online(worlds: int, models: list[str], users: int, batch: int = 5_000) -> No
                 found.append(
                     [*table.mean(axis=0)[:2], table[:, 2].max(), table[:, 5].max(), *table.mean(axis=0)[3:5], late]
                 )
-            over, excess, worst, dearest, sent, value, late = np.mean(found, axis=0)
+            over, excess, worst, worst_batch, sent, value, late = np.mean(found, axis=0)
             print(
-                f"| {form} | {name} | {over:.1%} | {excess:.3f} | {worst:.2f} | {dearest:.2f} | {sent:.2f} | "
+                f"| {form} | {name} | {over:.1%} | {excess:.3f} | {worst:.2f} | {worst_batch:.2f} | {sent:.2f} | "
                 f"{value:.4f} | {late:.4f} |", flush=True,
             )  # fmt: skip
 

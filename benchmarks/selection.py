@@ -120,7 +120,7 @@ class Player:
         self.learn(people, self.contexts(people), self.chance.integers(len(self.campaign.actions), size=rows), True)
 
     def play(self, count: int) -> Floats:
-        """Serve a night of users; return expected costs and clicks, and the mean cost of the dearest group."""
+        """Serve a night of users; return expected costs and clicks, and the mean cost of the worst group."""
         people = self.campaign.users(self.chance, count)
         contexts = self.contexts(people)
         draws = [sw.RandomKey(1, 0, self.decided + i) for i in range(count)]
@@ -144,7 +144,7 @@ PROMISES: dict[str, dict[str, Any]] = {
 def table(title: str, campaign: Campaign, rows: int, nights: int, users: int, promises: list[str]) -> None:
     """Print what each promise did."""
     print(f"\n{title}: {rows:,} rows by lot, {nights} nights of {users:,} users; limit {campaign.limit:g}")
-    print("| promise | users over | worst user | dearest group of a night | mean | clicks | last night |")
+    print("| promise | users over | worst user | worst group of a night | mean | clicks | last night |")
     print("|---|---|---|---|---|---|---|")
     for name in promises:
         player = Player(campaign, PROMISES[name], 5)

@@ -6,7 +6,7 @@ import pytest
 
 from stagewise import RBF, KernelOPLB, LinearKernel, Matern, TableWorld
 from stagewise.cli.spec import read_spec
-from stagewise.problem.errors import InvalidFile
+from stagewise.problem.errors import ErrorCode, InvalidFile
 from stagewise.simulation.simulate import simulate
 
 FILE = """
@@ -70,10 +70,15 @@ def test_the_linear_kernel_is_read(tmp_path: Path) -> None:
     ],
 )
 def test_tables_that_are_no_kernel_are_refused(kernel: str, tmp_path: Path) -> None:
-    with pytest.raises(InvalidFile, match=r"policy\.kernel"):
+    with pytest.raises(InvalidFile) as caught:
         read_spec(written(tmp_path, kernel))
+    assert caught.value.code is ErrorCode.FILE_INVALID
+    assert any("policy.kernel" in str(value) for value in caught.value.details["error"].details.values())
 
 
 def test_a_kernel_refuses_its_own_settings(tmp_path: Path) -> None:
-    with pytest.raises(InvalidFile, match="lengthscale is -1"):
+    with pytest.raises(InvalidFile) as caught:
         read_spec(written(tmp_path, '{ kind = "rbf", lengthscale = -1.0 }'))
+    assert caught.value.code is ErrorCode.FILE_INVALID
+    error = caught.value.details["error"]
+    assert (error.code, error.details["subject"]) == (ErrorCode.OUT_OF_RANGE, "lengthscale")

@@ -51,7 +51,7 @@ def test_a_key_that_is_nearly_right_is_refused_with_the_right_one(
     ("old", "new", "said"),
     [
         ("[policy]", "[sweep]\nrounds = 5\n[policy]", "it belongs into [simulation]"),
-        ("rounds = 20", "rounds = 20\ncolour = 3", "there are rounds, runs"),
+        ("rounds = 20", "rounds = 20\ncolour = 3", "known keys: rounds, runs"),
         ("threshold = 0.3", "threshold = .3", "TOML writes .02 as 0.02"),
         ("threshold = 0.3", 'threshold = "30%"', "0.02"),
         ("[world]", "[worlds]", "several as [worlds.NAME]"),

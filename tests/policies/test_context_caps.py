@@ -146,7 +146,8 @@ def test_a_declared_cost_that_the_data_contradict_stops_exploration_and_is_named
         agent.learn(decision, reward=0.5, cost=[chance.random() < 0.3, 0.0])
     assert low > 0.001
     assert decision.action_index == 0
-    assert "'opt_out' is declared at most 0.001" in str(decision.message)
+    assert decision.reason_details is not None
+    assert (decision.reason_details.details["limit"], decision.reason_details.details["declared"]) == ("opt_out", 0.001)
 
 
 def test_without_a_declared_cost_the_safe_action_is_learned_first() -> None:

@@ -186,7 +186,7 @@ def test_what_a_replica_played_is_learned_with_the_safe_action_of_its_round() ->
         own._queue.played[mine.round] = PlayedAction(np.array([0.0, 0.1]), -1, 0.0, mine._safe)
         own.learn(mine.round, reward=0.0, cost=0.9)
     assert np.array_equal(agent.state.memory, own.state.memory)
-    assert "declared" in str(agent.decide(rays).message)
+    assert agent.decide(rays).reason is sw.Reason.ASSUMPTION_CONTRADICTED
 
 
 def test_a_user_is_still_decided_for_after_all_this() -> None:

@@ -65,7 +65,7 @@ def test_probabilities_are_by_name_whoever_decides(tmp_path: Path) -> None:
         "stopped": stopped.decide(),
         "stopped replica": sw.Replica(stopped.snapshot(), name="pod").decide(),
     }
-    assert "declared" in str(decided["stopped"].message)
+    assert decided["stopped"].reason is sw.Reason.ASSUMPTION_CONTRADICTED
     for who, decision in decided.items():
         for one in (
             decision,

@@ -8,6 +8,7 @@ from tests.problem.refusal import refuses
 
 import stagewise as sw
 from stagewise.problem.errors import ErrorCode
+from stagewise.records.reason import Contradiction
 
 
 def problem(**changes: Any) -> sw.Problem:
@@ -27,14 +28,23 @@ def contradicted(agent: sw.Agent, **rates: float) -> None:
     agent.learn_frame(frame)
 
 
+def limit_at_fault(decision: sw.Decision) -> str | None:
+    """Return the limit whose declared safe cost the data contradict."""
+    cause = decision.reason_details
+    if cause is None or cause.reason is not sw.Reason.ASSUMPTION_CONTRADICTED:
+        return None
+    assert (cause.details["found"], cause.details["declared"]) == (Contradiction.SAFE_COST_OF_A_USER, 0.01)
+    return str(cause.details["limit"])
+
+
 def test_acknowledging_one_contradiction_leaves_the_others() -> None:
     agent = sw.Agent(problem(), seed=1)
     contradicted(agent, a=0.1, b=0.1)
-    assert "'a' is declared at most 0.01" in str(agent.decide().message)
+    assert limit_at_fault(agent.decide()) == "a"
     agent.acknowledge_alert("safe cost of a", "seen, and fine")
-    assert "'b' is declared at most 0.01" in str(agent.decide().message)
+    assert limit_at_fault(agent.decide()) == "b"
     agent.acknowledge_alert("safe cost of b", "this too")
-    assert agent.decide().message is None or "declared" not in str(agent.decide().message)
+    assert limit_at_fault(agent.decide()) is None
 
 
 def test_a_replica_stays_safe_while_its_learner_is_in_doubt() -> None:
@@ -42,13 +52,13 @@ def test_a_replica_stays_safe_while_its_learner_is_in_doubt() -> None:
     agent = sw.Agent(segmented, seed=1)
     frame = {"action": ["today"] * 400, "click": [0.1] * 400, "a": [1.0] * 40 + [0.0] * 360, "country": ["NZ"] * 400}
     agent.learn_frame(frame)
-    assert "'a' is declared" in str(agent.decide({"country": "NZ"}).message)
+    assert limit_at_fault(agent.decide({"country": "NZ"})) == "a"
     replica = sw.Replica(agent.snapshot(), name="pod")
     decision = replica.decide({"country": "AU"})
     assert decision.action_name == "today"
-    assert "'a' is declared" in str(decision.message)
+    assert limit_at_fault(decision) == "a"
     again = sw.Snapshot.from_bytes(bytes(agent.snapshot()))
-    assert "'a' is declared" in str(sw.Replica(again, name="other").decide({"country": "AU"}).message)
+    assert limit_at_fault(sw.Replica(again, name="other").decide({"country": "AU"})) == "a"
 
 
 def test_what_comes_in_time_is_taken_beside_what_comes_late() -> None:

@@ -116,11 +116,11 @@ def test_health_is_in_the_users_units() -> None:
 def test_a_contradiction_and_a_fallback_are_in_the_users_units() -> None:
     agent = learned(True, LOG | {"price": np.full(COUNT, 0.9)}, 0)
     decision = agent.decide({"age": 0.3})
-    assert decision.message is not None
-    assert "'price' is declared at most 150 for every user" in decision.message
-    assert "outcomes average 280" in decision.message
     assert decision.limits["price"].threshold == pytest.approx(200.0)  # type: ignore[attr-defined]
     assert decision.reason_details is not None
+    told = decision.reason_details.details
+    assert [told[name] for name in ("limit", "at_most", "declared")] == ["price", True, pytest.approx(150.0)]
+    assert told["mean"] == pytest.approx(280.0)
     assert agent.health()["safe cost of price"].details == decision.reason_details.details
     assert "nothing (safe)" in agent.decide({"age": 0.3}).explain()
 
@@ -141,7 +141,8 @@ def test_a_drift_is_told_by_the_actions_name_and_in_the_users_units() -> None:
     other = learned(True, LOG, 0)
     other.decide({"age": 0.3})
     other.learn_frame({name: in_units(name, c, True) if name in SCALES else c for name, c in (LOG | stayed).items()})
-    assert "and 3 in the 400 after" in str(other.decide({"age": 0.3}).message)
+    told = other.decide({"age": 0.3}).reason_details.details
+    assert (told["late_mean"], told["late"]) == (pytest.approx(3.0), 400)
 
 
 def test_what_was_declared_of_one_cost_is_told_where_another_is_unknown() -> None:
@@ -155,7 +156,9 @@ def test_what_was_declared_of_one_cost_is_told_where_another_is_unknown() -> Non
         )
     )
     agent.learn_frame({"action": ["a"] * 400, "gain": [0.5] * 400, "price": [280.0] * 400, "leave": [0.0] * 400})
-    assert "'price' is declared at most 150 for every user" in str(agent.decide().message)
+    cause = agent.decide().reason_details
+    assert cause is not None
+    assert (cause.details["limit"], cause.details["declared"]) == ("price", pytest.approx(150.0))
     finding = agent.health()["safe cost of leave"]
     assert (finding.verdict, finding.details["declared"]) == ("unknown", None)
     assert (finding.details["count"], finding.details["mean"]) == (400, 0.0)

@@ -16,7 +16,7 @@ from tests.policies.witness import Belief, Signal, believed, unlucky
 
 from stagewise import CAPS, LCLUCB, OPB, OPLB, ROFUL, Agent, Arms, FiniteSet, Rays, SafeAction, SafeLTS
 from stagewise.engine.compile import Floats
-from stagewise.records.reason import Reason
+from stagewise.records.reason import Contradiction, Reason
 
 SEED = 20260802
 WARMING = Reason.SAFE_ACTION_COST_UNCERTAIN
@@ -39,7 +39,10 @@ class Run(NamedTuple):
 
 def learns_safe(decision: Any) -> bool:
     """Say whether the safe action is played because its own cost is uncertain, or certainly too high."""
-    return decision.reason is WARMING or "the safe action's own 'cost' above" in str(decision.message)
+    cause = decision.reason_details
+    return cause is not None and (
+        cause.reason is WARMING or cause.details.get("found") == Contradiction.SAFE_ACTION_UNSAFE
+    )
 
 
 def linear_run(kind: Any, safe_cost: float, threshold: float, rounds: int, seed: int) -> Run:

@@ -139,12 +139,16 @@ def check_keys(table: dict[str, Any], name: str, keys: Sequence[str], needed: Se
             hint = suggest_name(key, keys) or (f"; it belongs into [{other}]" if other else "")
             if not name and not hint and key in PROBLEM_KEYS:
                 hint = "; in a simulation, the problem is the table [problem], beside [simulation] and [world]"
-            template = "unknown key {key!r} with value {value}; there are {keys}{hint}"
-            data = {"key": f"{name}.{key}".strip("."), "value": safe_repr(table[key]), "keys": ", ".join(keys)}
+            template = "unknown key {key!r} with value {value}; known keys: {keys}{hint}"
+            data = {
+                "key": f"{name}.{key}".strip("."),
+                "value": safe_repr(table[key]),
+                "keys": ", ".join(keys) or "none",
+            }
             raise InvalidFile(ErrorCode.UNKNOWN_SETTING, template, hint=hint, **data)
     for key in needed:
         if key not in table:
-            template, known = "the key '{name}.{key}' is missing; {name} has {keys}", ", ".join(keys)
+            template, known = "the key '{name}.{key}' is missing; known keys: {keys}", ", ".join(keys)
             raise InvalidFile(ErrorCode.MISSING_VALUE, template, name=name, key=key, keys=known)
 
 

@@ -1,6 +1,7 @@
 """Signals of actions in a context: linear or logistic per action, or rates by action and segment."""
 
 import math
+from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -75,14 +76,20 @@ class Signal(NamedTuple):
         numbers = np.concatenate([[self.low, self.declared, both], prior, -np.log(shares)])
         return ModelBlockSpec(LOGISTIC, (self.signal, 1, size, 0, 0, 0, shares.size, 0), numbers)
 
-    def rates(self, column: int, shares: Floats, buckets: Buckets | None = None) -> ModelBlockSpec:
-        """Return rates, by the segment or the bucket in a column of the rows; −1: by action alone."""
-        shares = shares if buckets is None else shares * buckets.share
-        numbers = np.concatenate([[self.low, self.declared, self.lower, self.upper], -np.log(shares)])
+    def rates(
+        self, column: int, shares: Floats, drift: Sequence[float] = (), buckets: Buckets | None = None
+    ) -> ModelBlockSpec:
+        """Return rates, by the segment or the bucket in a column of the rows; −1: by action alone.
+
+        `drift` is empty where means are constant, or what `models.epochs` reads.
+        """
+        shares, first = shares if buckets is None else shares * buckets.share, [self.low, self.declared]
+        numbers = np.concatenate([first, [self.lower, self.upper], -np.log(shares), np.array(drift)])
         if buckets is not None:
-            integers = self.signal, 1, shares.size, buckets.size, 0, int(buckets.pooled), column, 0
+            integers = self.signal, 1, shares.size, 0, 0, int(buckets.pooled), column, buckets.size
             return ModelBlockSpec(SCORE_RATES, integers, numbers)
-        return ModelBlockSpec(SEGMENT_RATES, (self.signal, 1, shares.size, 0, 0, 0, column, 0), numbers)
+        kind = int(len(drift) > 0)
+        return ModelBlockSpec(SEGMENT_RATES, (self.signal, 1, shares.size, kind, 0, 0, column, 0), numbers)
 
 
 def compute_action_shares(actions: int, initial_actions: int) -> Floats:

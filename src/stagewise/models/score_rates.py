@@ -13,7 +13,7 @@ action is bounded by single buckets.
     memory:   as in `models.segment_rates` with a slot for every bucket; then for each action: outcomes | outcomes at
               the last renewal | low of every single bucket | 1 − its high | low of the runs that end there | 1 − the
               high of those that begin there
-    settings: as in `models.segment_rates`; the block's `radius` is the number of buckets, `reflected` 1: pooled
+    settings: as in `models.segment_rates`; the block's `per_candidate` is the number of buckets, `reflected` 1: pooled
 """
 
 import math
@@ -32,6 +32,8 @@ from stagewise.models.segment_rates import (
     SLOT_HEADER_SIZE,
     SegmentRatesDiagnostics,
     check_segment_rates,
+    compute_cell_ends,
+    compute_spent,
     copy_to_more_actions,
     fill_segment_bounds,
     find_slot_of_row,
@@ -48,13 +50,13 @@ ROUNDING = 1e-12
 @kernel
 def compute_table_row_size(block: ModelBlock) -> int:
     """Return the length of an action's row of the table of ends."""
-    return FIRST_END + 4 * block.radius
+    return FIRST_END + 4 * block.per_candidate
 
 
 @kernel
 def get_table_row(block: ModelBlock, action: int) -> int:
     """Return the offset of an action's row of the table of ends."""
-    return block.memory + 1 + slot_size(block.size) * block.radius + compute_table_row_size(block) * action
+    return block.memory + 1 + slot_size(block) * block.per_candidate + compute_table_row_size(block) * action
 
 
 @kernel
@@ -66,15 +68,15 @@ def get_bucket_cell(block: ModelBlock, bucket: int, action: int) -> int:
 def score_rates_size(layout: Ints, index: int, candidates: int, capacity: int) -> int:
     """Return the length of a block's memory."""
     block = read_block_fields(layout, index)
-    row = FIRST_END + 4 * block.radius
-    return int(pad_to_vector(1 + slot_size(block.size) * block.radius + row * block.size))
+    row = FIRST_END + 4 * block.per_candidate
+    return int(pad_to_vector(1 + slot_size(block) * block.per_candidate + row * block.size))
 
 
 @kernel
 def start_score_rates(layout: Ints, block: ModelBlock, settings: Floats, memory: Floats, work: Floats) -> None:
     """Assign a slot to every bucket."""
-    memory[block.memory] = float(block.radius)
-    for bucket in range(block.radius):
+    memory[block.memory] = float(block.per_candidate)
+    for bucket in range(block.per_candidate):
         slot = get_slot_offset(block, bucket)
         memory[slot], memory[slot + 1] = bucket + 1.0, bucket + 1.0
 
@@ -88,17 +90,14 @@ def learn_score_rates(
     number, slot = int(action[0]), find_slot_of_row(block, memory, action)
     if slot < 0:
         return
-    bucket, at, row = int(memory[slot]) - 1, block.settings, get_table_row(block, number)
-    first, spent = get_bucket_cell(block, bucket, number), settings[at + NUMBERS + number] + math.log(block.radius)
+    bucket, row = int(memory[slot]) - 1, get_table_row(block, number)
+    first = get_bucket_cell(block, bucket, number)
     memory[first + PULLS] += 1.0
-    memory[first + MEAN] += (observed[0] - settings[at] - memory[first + MEAN]) / memory[first + PULLS]
-    if block.reflected == 1:
-        spent += math.log(2.0)
-    ends = compute_average_interval(
-        memory[first + PULLS], memory[first + MEAN], settings[at + 2] + spent, settings[at + 3] + spent
-    )
+    memory[first + MEAN] += (observed[0] - settings[block.settings] - memory[first + MEAN]) / memory[first + PULLS]
+    spent = compute_spent(block, settings, number, 1.0)
+    ends = compute_cell_ends(block, settings, memory[first + PULLS], memory[first + MEAN], spent)
     memory[row + FIRST_END + bucket] = ends.low
-    memory[row + FIRST_END + block.radius + bucket] = 1.0 - ends.high
+    memory[row + FIRST_END + block.per_candidate + bucket] = 1.0 - ends.high
     memory[row + OUTCOMES] += 1.0
     if block.reflected == 1 and memory[row + OUTCOMES] >= GROWTH * memory[row + RENEWED]:
         renew_runs(block, number, settings, memory)
@@ -108,7 +107,7 @@ def learn_score_rates(
 @kernel
 def renew_runs(block: ModelBlock, action: int, settings: Floats, memory: Floats) -> None:
     """Write the ends of every run of two buckets or more: the tightest that ends, and that begins, at each bucket."""
-    count, row, at = block.radius, get_table_row(block, action), block.settings
+    count, row, at = block.per_candidate, get_table_row(block, action), block.settings
     spent = settings[at + NUMBERS + action] + math.log(count * (count - 1.0))
     lows, belows = row + FIRST_END + 2 * count, row + FIRST_END + 3 * count
     memory[row + RENEWED] = memory[row + OUTCOMES]
@@ -131,7 +130,7 @@ def renew_runs(block: ModelBlock, action: int, settings: Floats, memory: Floats)
 @kernel
 def pool_ends(block: ModelBlock, action: int, memory: Floats) -> None:
     """Write the ends of every bucket of an action; those of single buckets if pooled ones have crossed."""
-    count, first, low, below = block.radius, get_table_row(block, action) + FIRST_END, 0.0, 0.0
+    count, first, low, below = block.per_candidate, get_table_row(block, action) + FIRST_END, 0.0, 0.0
     pooled = block.reflected == 1
     for bucket in range(count):
         low = max(low, memory[first + bucket], memory[first + 2 * count + bucket])
@@ -162,7 +161,7 @@ def renew_all_runs(layout: Ints, memory: Floats, settings: Floats, indices: Ints
 @kernel
 def widen_score_rates(layout: Ints, old: ModelBlock, new: ModelBlock, memory: Floats, changed: Floats) -> None:
     """Copy everything; the number of buckets is fixed."""
-    size = 1 + slot_size(old.size) * old.radius + compute_table_row_size(old) * old.size
+    size = 1 + slot_size(old) * old.per_candidate + compute_table_row_size(old) * old.size
     copy_values(memory, old.memory, changed, new.memory, size)
 
 

@@ -183,7 +183,9 @@ class Agent(BaseAgent):
                 )
             check_not_learned(self._statistics, fingerprint, again)
             self._state, self._update_count = policy.learn_log(self._state, actions, values), self._update_count + 1
-            self._check_drift(at_once=True)
+            if self._mismatch is not None:
+                self._mismatch.learn_rows(actions, values)
+            self._run_tests(at_once=True)
             remember_log(self._statistics, fingerprint, again)
             self._statistics.count_context(rows.clipped, len(rows.refused))
 
@@ -406,6 +408,7 @@ class Agent(BaseAgent):
             "played": {str(index): encode_played(played) for index, played in queue.played.items()},
             "registered": identity.to_dict(),
             "observed_costs": None if costs is None else costs.to_list(),
+            "mismatch": None if self._mismatch is None else self._mismatch.to_dict(),
             "statistics": self._statistics.to_dict(),
             "segments": list_segment_names(policy, self._state.memory),
         }
@@ -497,6 +500,8 @@ class Agent(BaseAgent):
         agent._identity.restore(content["registered"], queue.end)
         if agent._observed_costs is not None:
             agent._observed_costs.restore(content["observed_costs"])
+        if agent._mismatch is not None:
+            agent._mismatch.restore(content["mismatch"])
         agent._statistics = Statistics.from_dict(content["statistics"])
         agent._ownership = Ownership(parse_count(content["generation"], "generation"))
         for segment in content["segments"]:

@@ -9,6 +9,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from stagewise.agent.identity import Identity
+from stagewise.agent.mismatch import build_mismatch_test
 from stagewise.agent.monitor import apply_alerts, check_drift
 from stagewise.agent.observed_costs import build_observed_costs
 from stagewise.agent.outcome_queue import OutcomeQueue
@@ -38,7 +39,7 @@ from stagewise.records.reason import Reason
 Order = Literal["decision", "arrival"]
 ORDERS = get_args(Order)
 NEW_TUPLE = tuple.__new__  # of named tuples: their own takes twice as long, and every round makes two
-UNSAVED_FIELDS = ("_base_policy", "_choose", "_learn_in_place", "_lock", "_save_lock")
+UNSAVED_FIELDS = ("_base_policy", "_choose", "_learn_in_place", "_lock", "_needs_times", "_save_lock")
 
 
 def encode_offer(policy: Any, actions: Any, only: Any, propose: Any, scores: Any) -> Any:
@@ -94,9 +95,11 @@ class BaseAgent:
         ours = self._base_policy
         names = ("outcome",) if ours is None else ours.signal_names
         groups = [[k] for k in range(len(names))] if ours is not None and ours.separate_models else [range(len(names))]
-        self._queue = OutcomeQueue(names, groups, spans, in_order=self.learning_order == "decision")
+        first = 0 if ours is None else ours.first_reported
+        self._queue = OutcomeQueue(names, groups, spans, in_order=self.learning_order == "decision", first=first)
         self._own_outcomes: dict[int, Outcome] = {}  # buffered outcomes of a policy of your own
         self._observed_costs = build_observed_costs(ours, self._queue)
+        self._mismatch = build_mismatch_test(ours)
         self._statistics = Statistics()
         self._ownership = Ownership()
 
@@ -109,6 +112,7 @@ class BaseAgent:
         """Set the fields that follow from the policy."""
         policy = self.policy
         self._base_policy = ours = policy if isinstance(policy, BasePolicy) else None  # None: a policy of your own
+        self._needs_times = ours is not None and ours.needs_times
         is_checked = ours is None or type(ours).decide is not BasePolicy.decide
         self._choose: Callable[..., Decision] = policy.decide if is_checked or ours is None else ours.choose
         # in place: the agent's own state needs no checks
@@ -126,6 +130,8 @@ class BaseAgent:
             fields["_state"] = deepcopy(self._state)
             fields["_queue"], fields["_own_outcomes"] = self._queue.clone(), dict(self._own_outcomes)
             fields |= {name: fields[name].clone() for name in ("_identity", "_statistics", "_ownership")}
+            if self._mismatch is not None:
+                fields["_mismatch"] = self._mismatch.clone()
             if self._observed_costs is not None:
                 fields["_observed_costs"] = self._observed_costs.clone(fields["_queue"])
             return fields
@@ -196,7 +202,10 @@ class BaseAgent:
             actions = encode_offer(self._base_policy, actions, only, propose, scores)
         with self._lock:
             queue, identity, statistics = self._queue, self._identity, self._statistics
-            at = self._advance_time(now) if queue.windows or now is not None else 0
+            needs_times = self._needs_times
+            at = self._advance_time(now) if queue.windows or now is not None or needs_times else 0
+            if needs_times:
+                actions = self._base_policy.at_time(actions, at / MICROSECONDS)  # type: ignore[union-attr]
             draw = NEW_TUPLE(RandomKey, (identity.key, identity.run, queue.end))
             decision = self._choose(self._state, actions, draw)
             ours, cause = self._base_policy, decision.reason_details
@@ -268,12 +277,12 @@ class BaseAgent:
             if isinstance(decision, Decision):
                 check_action(decision, played)
             if self._base_policy is None:
-                self._learn_values(played, values)  # first, as it may raise
+                self._learn_values(index, played, values)  # first, as it may raise
                 queue.learn_whole(index, 0.0)
             else:
                 queue.learn_whole(index, values)
                 self._observe_costs(index, queue.signals)
-                self._learn_values(played, values)
+                self._learn_values(index, played, values)
             if queue.buffered_count or self._identity.rounds_by_id:
                 self._learn_due()
 
@@ -283,7 +292,7 @@ class BaseAgent:
         if ours is None:
             return None if signals or reward is ABSENT else copy_outcome(reward, cost)
         if signals:
-            is_alone = reward is ABSENT and cost is ABSENT and len(signals) == len(self._queue.names)
+            is_alone = reward is ABSENT and cost is ABSENT and len(signals) == len(self._queue.signals)
             return ours.encode_outcome(signals) if is_alone else None
         if reward is ABSENT or (cost is ABSENT and len(self._queue.names) > 1):
             return None
@@ -336,22 +345,26 @@ class BaseAgent:
         queue, identity = self._queue, self._identity
         for index, group in queue.iter_due():
             values = queue.select(index, group) if self._base_policy is not None else self._own_outcomes.pop(index)
-            self._learn_values(queue.played[index], values)
+            self._learn_values(index, queue.played[index], values)
         if identity.rounds_by_id:
             identity.forget_completed(queue.played.__contains__, queue.pending_count + queue.buffered_count)
 
-    def _learn_values(self, played: Any, values: Any) -> None:
-        """Learn the values of a played action, and run the drift tests that are due."""
+    def _learn_values(self, index: int, played: Any, values: Any) -> None:
+        """Learn the values of a played action, and run the tests that are due."""
         self._state = self._learn_in_place(self._state, played, values)
         self._update_count += 1
+        if self._mismatch is not None:
+            self._mismatch.learn_row(played.action, values, index)
         self._statistics.updates_until_check -= 1
         if self._statistics.updates_until_check <= 0:
-            self._check_drift()
+            self._run_tests()
 
-    def _check_drift(self, at_once: bool = False) -> None:
-        """Run the drift tests that are due."""
+    def _run_tests(self, at_once: bool = False) -> None:
+        """Run the tests of drift and of mismatch that are due."""
         memory: Any = getattr(self._state, "memory", None)  # a policy of your own may have none and is not tested
         check_drift(self._base_policy, memory, self._statistics, at_once)
+        if self._mismatch is not None:
+            self._mismatch.check(self._base_policy, memory, self._statistics, at_once)
 
     def _advance_time(self, now: Any) -> int:
         """Close the windows that have ended; return the time as the queue counts it."""

@@ -27,6 +27,7 @@ from stagewise.models.diagnostics import Evidence
 from stagewise.policies.contradictions import build_contradiction, build_noise_cause, build_safe_cost_cause
 from stagewise.policies.policy import BasePolicy, State
 from stagewise.policies.settings import FALSE_ALARMS
+from stagewise.problem.formatting import join_names
 from stagewise.records.reason import Contradiction
 
 OUTCOMES = "outcomes"  # the name of the finding about rejected outcomes
@@ -41,10 +42,11 @@ def check_health(policy: Any, state: State, statistics: Statistics) -> Health:
         findings += check_declared(policy, settings, state.memory)
         findings += check_limits(policy, settings)
         findings += check_signal_drift(policy, state.memory, statistics)
+        findings += check_mismatch(policy, state.memory)
     by_name = {finding.name: finding for finding in findings}
-    for name, cause in statistics.alerts.items():  # an alert stays until a person acknowledges it
-        is_acknowledged = name in statistics.acknowledged
-        verdict = Verdict.ACKNOWLEDGED if is_acknowledged else Verdict.CONTRADICTED
+    for name, cause in (statistics.alerts | statistics.warnings).items():  # until a person acknowledges it
+        verdict = Verdict.CONTRADICTED if name in statistics.alerts else Verdict.WARNING
+        verdict = Verdict.ACKNOWLEDGED if name in statistics.acknowledged else verdict
         note = statistics.acknowledged.get(name, "")
         by_name[name] = HealthFinding(*identify_alert(name, cause), verdict, cause.details, note)
     return Health([*by_name.values(), check_outcome_range(policy, statistics)])
@@ -53,7 +55,7 @@ def check_health(policy: Any, state: State, statistics: Statistics) -> Health:
 def check_declared(policy: BasePolicy, settings: Floats, memory: Floats) -> Iterator[HealthFinding]:
     """Yield the findings about the declared noise and the declared values of the safe action."""
     for model, block in policy.rounds.iter_blocks(memory):
-        for signal in range(block.signals):
+        for signal in range(block.signals if block.first >= policy.first_reported else 0):
             diagnostics = model.diagnostics
             evidence = diagnostics.get_evidence(block, policy.layout, settings, memory, signal)
             if diagnostics.has_safe_cost_per_user:
@@ -145,6 +147,19 @@ def check_signal_drift(policy: BasePolicy, memory: Floats, statistics: Statistic
         early, late = (0, 0) if count is None or track.compared is None else track.compared
         verdict = Verdict.FINE if late else Verdict.UNKNOWN
         yield build_finding(Check.DRIFT, name, verdict, count=count, early=early, late=late)
+
+
+def check_mismatch(policy: Any, memory: Floats) -> Iterator[HealthFinding]:
+    """Yield that no halves of the users differ; a difference is an alert or a warning."""
+    if policy.problem is None or not policy.context:
+        return
+    columns = join_names([*policy.problem.context, *(["click score"] if policy.models["reward"] == "linear" else [])])
+    for name, signal, _, (model, block) in sorted(iter_signals(policy, memory), key=lambda one: one[1]):
+        if signal:
+            count = int(model.diagnostics.count(block, policy.settings, memory) or 0)
+            yield build_finding(
+                Check.MISMATCH, name, Verdict.FINE if count else Verdict.UNKNOWN, count=count, columns=columns
+            )
 
 
 def check_outcome_range(policy: Any, statistics: Statistics) -> HealthFinding:

@@ -22,6 +22,8 @@ class Check(StrEnum):
     """A limit: mean costs can reach it, and the outcomes reported so far keep it."""
     DRIFT = "drift"
     """The mean of a signal does not change over time."""
+    MISMATCH = "mismatch"
+    """Within a cell it does not matter who gets an action; a limit for every user holds in both halves of the users."""
     OUTCOMES = "outcomes"
     """Outcomes lie in their declared ranges."""
     COST_BOUND = "cost_bound"
@@ -45,6 +47,8 @@ class Verdict(StrEnum):
     """The data contradict the assumption; no limit depends on it."""
     CONTRADICTED = "contradicted"
     """The data contradict an assumption on which a limit depends."""
+    WARNING = "warning"
+    """The data contradict what a limit promises; decisions go on, as `on_mismatch` is not "stop"."""
     ACKNOWLEDGED = "acknowledged"
     """A person acknowledged the contradiction."""
 
@@ -55,6 +59,7 @@ LABELS = {
     Check.SAFE_REWARD: "safe {}",
     Check.LIMIT: "limit of {}",
     Check.DRIFT: "drift of {}",
+    Check.MISMATCH: "mismatch of {}",
     Check.OUTCOMES: "outcomes",
     Check.COST_BOUND: "cost bound of {}",
     Check.SAFE_ACTION: "safe action of {}",
@@ -73,6 +78,7 @@ CHECKS_BY_CONTRADICTION = {
     Contradiction.LIMIT_SO_FAR: Check.LIMIT,
     Contradiction.LIMIT_NEVER_BINDS: Check.LIMIT,
     Contradiction.DRIFT: Check.DRIFT,
+    Contradiction.MISMATCH: Check.MISMATCH,
 }
 
 
@@ -257,6 +263,14 @@ def describe_drift(finding: HealthFinding) -> str:
     return f"no drift between the first {format_count(details['early'])} and the next {details['late']:,.0f}"
 
 
+def describe_mismatch(finding: HealthFinding) -> str:
+    """Return that no halves of the users differ so far."""
+    details = finding.details
+    if not details["count"]:
+        return f"no outcomes yet to compare halves of the users by {details['columns']}"
+    return f"halves of the users by {details['columns']} do not differ in {format_count(details['count'])}"
+
+
 def describe_outcomes(finding: HealthFinding) -> str:
     """Return how many outcomes were rejected."""
     rule, refused = RANGE_RULES[finding.details["range"]], finding.details["refused"]
@@ -283,5 +297,6 @@ MESSAGES: dict[Check, Callable[[HealthFinding], str]] = {
     Check.SAFE_REWARD: describe_safe_value,
     Check.LIMIT: describe_limit,
     Check.DRIFT: describe_drift,
+    Check.MISMATCH: describe_mismatch,
     Check.OUTCOMES: describe_outcomes,
 }

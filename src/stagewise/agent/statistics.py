@@ -78,7 +78,8 @@ class Statistics:
         self.clipped: dict[str, int] = {}  # values beyond their range, by number
         self.cancelled = 0  # decisions that were not carried out; `plays` no longer counts them
         self.alerts: dict[str, ReasonDetails] = {}  # contradictions, by the name of the finding
-        self.acknowledged: dict[str, str] = {}  # the notes of acknowledged alerts, by name
+        self.warnings: dict[str, ReasonDetails] = {}  # mismatches that stop nothing, by the name of the finding
+        self.acknowledged: dict[str, str] = {}  # the notes of acknowledged alerts and warnings, by name
         self.tracks: dict[str, DriftTrack] = {}  # by signal
         self.logs: dict[str, int] = {}  # the digests of learned logs, and their numbers of rows
         self.rows = LearnedRows()  # a sample of their rows
@@ -130,6 +131,11 @@ class Statistics:
         """The alerts that are not acknowledged."""
         return {name: cause for name, cause in self.alerts.items() if name not in self.acknowledged}
 
+    @property
+    def open_warnings(self) -> dict[str, ReasonDetails]:
+        """The warnings that are not acknowledged."""
+        return {name: cause for name, cause in self.warnings.items() if name not in self.acknowledged}
+
     def clone(self) -> "Statistics":
         """Return a copy without the recent decisions."""
         return Statistics.from_dict(self.to_dict())
@@ -151,6 +157,7 @@ class Statistics:
             "clipped": dict(self.clipped),
             "cancelled": self.cancelled,
             "alerts": {name: encode_cause(cause) for name, cause in self.alerts.items()},
+            "warnings": {name: encode_cause(cause) for name, cause in self.warnings.items()},
             "acknowledged": dict(self.acknowledged),
             "tracks": {name: track.to_dict() for name, track in self.tracks.items()},
             "updates_until_check": self.updates_until_check,
@@ -167,6 +174,7 @@ class Statistics:
             setattr(statistics, name, parse_count(content[name]))
         statistics.clipped = {str(name): parse_count(count) for name, count in content["clipped"].items()}
         statistics.alerts = {str(name): parse_contradiction(cause) for name, cause in content["alerts"].items()}
+        statistics.warnings = {str(name): parse_contradiction(cause) for name, cause in content["warnings"].items()}
         statistics.acknowledged = {str(name): str(note) for name, note in content["acknowledged"].items()}
         statistics.tracks = {str(name): DriftTrack.from_dict(track) for name, track in content["tracks"].items()}
         statistics.logs = {str(digest): parse_count(rows) for digest, rows in content["logs"].items()}

@@ -98,6 +98,8 @@ class Contradiction(StrEnum):
     """The limit is beyond the bound on means, so it never binds."""
     DRIFT = "drift"
     """A mean changed over time."""
+    MISMATCH = "mismatch"
+    """It matters who gets an action: halves of the users differ, or one is above a limit promised to every user."""
 
 
 Details = Mapping[str, Any]
@@ -312,6 +314,38 @@ def describe_move(details: Details) -> str:
     return f"{whose}{where}it averaged {early} in the first {before}{weighted} and {late} in {after}"
 
 
+MISMATCH_SCORES = {
+    "click_score": "the estimated reward of users",
+    "risk_score": "the risk of users, estimated from earlier outcomes,",
+}
+
+
+def describe_mismatch(details: Details) -> str:
+    """Return the means of the halves, what they mean for the promise, and a split."""
+    limit, column, score = repr(details["limit"]), details["column"], MISMATCH_SCORES.get(details["kind"])
+    low, high = (format_number(details[name], ".3g") for name in ("low_mean", "high_mean"))
+    if score is not None:
+        halves = f"{low} where {score} is below average and {high} where it is above"
+        split = "divide users by a score (score=), or use a model of each user"
+    elif details["kind"] == "level":
+        halves = f"{low} where {column!r} is below average and {high} above"
+        split = "divide users by it (by=), or by a score (score=), or use a model of each user"
+    else:
+        cut = format_number(details["cut"], ".4g")
+        halves = f"{low} where {column!r} is at most {cut} and {high} above"
+        split = f"divide users by {column!r}, at {cut} (by=), or by a score (score=), or use a model of each user"
+    halves += f" ({details['low_count']:,} and {format_count(details['high_count'])})"
+    if details["promise"] == "every_user":
+        side, value = get_side_words(details)[1], format_number(details["threshold"])
+        return (
+            f"decisions average {limit} {halves}: one half is {side} {value}, which is promised to every user, so its "
+            "mean has not the declared form"
+        )
+    whose = "of all actions" if details["action"] is None else f"of {details['action']!r}"
+    where = "" if details["segment"] is None else f" in {details['segment']!r}"
+    return f"it matters who gets an action: {limit} {whose}{where} averages {halves}; {split}"
+
+
 CONTRADICTIONS: dict[Contradiction, Callable[[Details], str]] = {
     Contradiction.COST_BOUND: describe_cost_bound,
     Contradiction.NOISE: describe_noise,
@@ -324,6 +358,7 @@ CONTRADICTIONS: dict[Contradiction, Callable[[Details], str]] = {
     Contradiction.LIMIT_SO_FAR: describe_limit_so_far,
     Contradiction.LIMIT_NEVER_BINDS: describe_limit_never_binds,
     Contradiction.DRIFT: describe_drift,
+    Contradiction.MISMATCH: describe_mismatch,
 }
 
 

@@ -104,6 +104,11 @@ class Experiment:
         """Open alerts by name."""
         return self.policy_snapshot.statistics.open_alerts
 
+    @property
+    def warnings(self) -> dict[str, ReasonDetails]:
+        """Open warnings by name; they stop nothing."""
+        return self.policy_snapshot.statistics.open_warnings
+
 
 class Counters:
     """Counts since this process started, for /metrics."""
@@ -302,8 +307,9 @@ class Experiments:
         return await self._control(name, {"what": RESUME}, actor, reason)
 
     async def acknowledge(self, name: str, alert: str, actor: str, reason: str) -> ModeResponse:
-        """Acknowledge an alert, so that the experiment continues."""
-        alerts = self.experiment(name).alerts
+        """Acknowledge an alert, so that the experiment continues, or a warning."""
+        experiment = self.experiment(name)
+        alerts = {**experiment.alerts, **experiment.warnings}
         if alert not in alerts:
             raise InvalidOutcome(
                 ErrorCode.NO_OPEN_ALERT,

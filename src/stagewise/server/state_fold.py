@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from stagewise.agent.mismatch import build_mismatch_test
 from stagewise.agent.monitor import acknowledge_alert, check_drift, record_contradictions
 from stagewise.agent.observed_costs import build_safe_cost_cause, format_safe_cost_name
 from stagewise.agent.statistics import Statistics
@@ -53,6 +54,7 @@ class StateFold:
         self.seq = self.at = self.learned = 0  # of the last row; number of learned values
         self.state: State = self.policy.start()
         self.statistics = Statistics()
+        self.mismatch = build_mismatch_test(self.policy)
         self._statistics_copy: Statistics | None = None  # a copy, until the statistics change
         self.signs = dict(zip(problem.limits, self.policy.thresholds.signs.tolist(), strict=True))
         self.queue = build_queue(problem.signals, self.policy.width, self.scale_value)
@@ -102,7 +104,8 @@ class StateFold:
         for error in encoded.refused.values():  # it was accepted when it was logged
             raise error
         self.statistics.count_context(encoded.clipped)
-        return build_rows([problem.get_action_index(one.action) for one in decisions], encoded)
+        times = [one.time / 1e6 for one in decisions] if problem.needs_times else None
+        return build_rows([problem.get_action_index(one.action) for one in decisions], encoded, times)
 
     def advance(self, at: int) -> None:
         """Advance the time; windows close."""
@@ -189,7 +192,9 @@ class StateFold:
             self._log, self._statistics_copy = [], None
             self.state = self.policy.learn_log(self.state, actions, values)
             self.learned += values.size
-            check_drift(self.policy, self.state.memory, self.statistics, at_once=True)
+            if self.mismatch is not None:
+                self.mismatch.learn_rows(actions, values)
+            self.run_tests(at_once=True)
 
     def learn(self) -> None:
         """Learn all due values in order, in compiled code, up to each drift check, whatever the batch."""
@@ -203,9 +208,17 @@ class StateFold:
             self.state = self.policy.learn_rows(self.state, self.queue.rows[at], values)
             self.learned += len(now)
             self.statistics.updates_until_check -= len(now)
+            if self.mismatch is not None:
+                self.mismatch.learn_rows(self.queue.rows[at], values, indices)
             if self.statistics.updates_until_check <= 0:
-                check_drift(self.policy, self.state.memory, self.statistics)
+                self.run_tests()
                 self._statistics_copy = None
+
+    def run_tests(self, at_once: bool = False) -> None:
+        """Run the tests of drift and of mismatch that are due."""
+        check_drift(self.policy, self.state.memory, self.statistics, at_once)
+        if self.mismatch is not None:
+            self.mismatch.check(self.policy, self.state.memory, self.statistics, at_once)
 
     def new_feedback_monitor(self) -> FeedbackMonitor | None:
         """Return a new feedback monitor; None without a feedback timeout."""
@@ -238,6 +251,7 @@ class StateFold:
                 "learned": self.learned,
                 "memory": self.state.memory.tobytes(),
                 "statistics": self.statistics.to_dict(),
+                "mismatch": None if self.mismatch is None else self.mismatch.to_dict(),
                 "queue": self.queue.to_dict(),
                 "feedback_timeout": self.feedback_timeout,
                 "log": [[actions.tobytes(), values.tobytes()] for actions, values in self._log],
@@ -261,6 +275,8 @@ class StateFold:
         self.seq, self.at, self.learned = state["seq"], state["at"], state["learned"]
         self.statistics, self._statistics_copy = Statistics.from_dict(state["statistics"]), None
         self.queue.restore(state["queue"])
+        if self.mismatch is not None:
+            self.mismatch.restore(state["mismatch"])
         if self.feedback_monitor is not None:
             self.feedback_monitor.restore(state["feedback_monitor"])
         self.circuit_breaker.restore(state["circuit_breaker"])

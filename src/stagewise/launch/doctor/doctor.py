@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from stagewise.files.tables import read_table
 from stagewise.launch.decision_log import RESERVED_NAMES, ColumnFinder, Log, resolve_problem
-from stagewise.launch.doctor import number_checks, rate_checks, row_checks
+from stagewise.launch.doctor import mismatch_check, number_checks, rate_checks, row_checks
 from stagewise.launch.doctor.column_roles import assign_roles
 from stagewise.launch.doctor.finding import Finding, select_most_severe
 from stagewise.launch.doctor.finding_messages import CheckName, FindingVerdict
@@ -44,6 +44,7 @@ CHECKS = {  # in the order of the report
     CheckName.LOOSE_LIMITS: Check(rate_checks.check_loose_limits),
     CheckName.LEAKAGE: Check(number_checks.check_leakage),
     CheckName.MODEL_FORM: Check(number_checks.check_model_form),
+    CheckName.MISMATCH: Check(mismatch_check.check_mismatch),
     CheckName.NORM_BOUND: Check(number_checks.check_norm_bound),
     CheckName.SEGMENTS: Check(rate_checks.check_segments),
     CheckName.FEATURES: Check(number_checks.check_features, is_test=False),

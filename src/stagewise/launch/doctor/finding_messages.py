@@ -26,6 +26,7 @@ class CheckName(StrEnum):
     LOOSE_LIMITS = "loose_limits"  # every limit can bind
     LEAKAGE = "leakage"  # no number or segment was recorded after the decision
     MODEL_FORM = "model_form"  # every signal has its declared form, linear or one rate per action
+    MISMATCH = "mismatch"  # it does not matter who gets an action
     NORM_BOUND = "norm_bound"  # no linear parameter is longer than `norm_bound`
     SEGMENTS = "segments"  # no group of users has other rates than all
     FEATURES = "features"  # every number about users has an effect
@@ -48,6 +49,9 @@ class FindingCode(StrEnum):
     ACTION_UNKNOWN = "action_unknown"
     RANGES_KEPT = "ranges_kept"
     OUT_OF_RANGE = "out_of_range"
+    LEVEL_UNKNOWN = "level_unknown"
+    NUMBER_CLIPPED = "number_clipped"
+    LEVEL_RARE = "level_rare"
     RANGE_FROM_LOG = "range_from_log"
     UNITS_AGREE = "units_agree"
     BINARY_DECLARED_AS_PERCENT = "binary_declared_as_percent"
@@ -99,6 +103,8 @@ class FindingCode(StrEnum):
     RATE_DEPENDS_ON_NUMBER = "rate_depends_on_number"
     RATE_SLIGHTLY_DEPENDS_ON_NUMBER = "rate_slightly_depends_on_number"
     RATE_MAY_DEPEND_ON_NUMBER = "rate_may_depend_on_number"
+    HALVES_ALIKE = "halves_alike"
+    HALVES_DIFFER = "halves_differ"
     PARAMETERS_WITHIN_BOUND = "parameters_within_bound"
     PARAMETER_TOO_LONG = "parameter_too_long"
     SEGMENTS_ALIKE = "segments_alike"
@@ -146,9 +152,15 @@ contradicts action_unknown: {count:,} of {rows:,} rows have an action that is no
     {the_unknown} -> declare every action of the log, or rename these
 
 ranges
-ok ranges_kept: every number is in its declared range
+ok ranges_kept: every number is in its declared range, and every level of a category is declared
 contradicts out_of_range: {count:,} of {rows:,} values of {name!r} are outside [{low:number}, {high:number}], such as
     {example:number}{or_percent} -> {range_remedy}
+contradicts level_unknown: {count:,} of {rows:,} rows have a {name!r} that is not a level, {level_count:,} of them
+    {the_level} -> declare these levels, or other = true; otherwise such rows are refused
+note number_clipped: {count:,} of {rows:,} values of {name!r} are at an end of [{low:number}, {high:number}], beyond
+    which values are clipped -> declare a wider range if these users differ
+note level_rare: the level {level!r} of {name!r} has {count:,} of {rows:,} rows, and each level makes bounds wider
+    -> leave it out, so that it counts as 'other' (other = true)
 note range_from_log: the range of {name!r} is what these rows contain, rounded outward
     -> declare a low and a high that no outcome can be outside of; the guarantee relies on them
 
@@ -249,6 +261,11 @@ note rate_slightly_depends_on_number: {dependence}, but one rate per action is d
 note rate_may_depend_on_number: {in_half}perhaps {dependence}, but one rate per action is declared; {chance}
     -> {rate_remedy}
 
+mismatch
+ok halves_alike: nothing shows that it matters who gets an action
+note halves_differ: it matters who gets an action: {name!r}{of_action}{in_its_segment} averages {halves}, and its limit
+    is kept for an average user -> {split_remedy}
+
 norm_bound
 ok parameters_within_bound: no parameter is certainly longer than norm_bound, {norm_bound:number}
 contradicts parameter_too_long: the parameter of {name!r} of {action!r} is certainly longer than {low:number}, but
@@ -313,6 +330,7 @@ def describe_misfit(d: Any) -> str:
     return f"{first!r} squared has an effect" if first == second else f"{first!r} times {second!r} has an effect"
 
 
+HALVED_BY = {"click_score": "the estimated reward", "risk_score": "the risk, estimated from earlier rows,"}
 MISSING_PATTERNS: dict[MissingPattern, Callable[[Any], str]] = {
     MissingPattern.ACTION: lambda d: f"the action: {d.share or 0.0:.1%} of the rows of {d.by!r}",
     MissingPattern.RATE: lambda d: f"its own rate: {choose(d.more)} is missing for actions with a higher rate",
@@ -360,10 +378,18 @@ PHRASES: dict[str, Phrase] = {
     "would be expected",
     "gap_remedy": "check how outcomes are joined to decisions: lost or late outcomes look like zeros; leave these rows "
     "out, or their outcomes empty",
+    "halves": lambda d: (
+        f"{format_number(d.low_mean)} where {d.column!r} is at most {format_number(d.cut)} and "
+        f"{format_number(d.high_mean)} above"
+        if d.column is not None
+        else f"{format_number(d.low_mean)} where {HALVED_BY[d.kind]} is below average and {format_number(d.high_mean)} "
+        "above"
+    ),
     "has": lambda d: choose(len(d.names) == 1, "has", "have"),
     "higher_or_lower": lambda d: choose(d.higher, "higher", "lower"),
     "in_half": lambda d: choose(d.in_selection, "in the half that a proposal is chosen from, ", ""),
     "in_segment": describe_segment,
+    "in_its_segment": lambda d: "" if d.segment is None else f" in {d.by} {d.segment!r}",
     "in_segments": lambda d: " on average over all segments" if d.all_segments else describe_segment(d),
     "keep_one": "keep one of each: an outcome that counts twice makes bounds too narrow",
     "misfit": "{name!r}{of_action} is not {form} in the numbers about users: {cause}, by {effect:.0%} of its mean",
@@ -394,6 +420,15 @@ PHRASES: dict[str, Phrase] = {
     ),
     "side": lambda d: choose(d.at_least, "least", "most"),
     "signals_or": lambda d: " or ".join(map(repr, d.signals)),
+    "split_remedy": lambda d: (
+        "divide users by a score (score=), or use a model of each user"
+        if d.column is None
+        else f"divide users by {d.column!r}, at {format_number(d.cut)} (by=), or by a score (score=), or use a model "
+        "of each user"
+    ),
+    "the_level": lambda d: (
+        safe_repr(d.level) + (suggest_name(d.level, d.levels) or f"; its levels are {join_names(d.levels)}")
+    ),
     "the_unknown": lambda d: (
         safe_repr(d.name) + (suggest_name(d.name, d.actions) or f"; its actions are {join_names(d.actions)}")
     ),

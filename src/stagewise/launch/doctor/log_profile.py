@@ -55,8 +55,13 @@ class LogProfile:
 
     @cached_property
     def signals(self) -> list["Signal"]:
-        """The reward and the costs."""
-        return [Signal(self, 0, self.log.problem.reward.name), *self.costs]
+        """The reward, if it is learned, and the costs."""
+        reward = self.log.problem.reward
+        return [*([Signal(self, 0, reward.name)] if reward.is_reported else []), *self.costs]
+
+    def get_signal(self, index: int) -> "Signal":
+        """Return the signal in a column of the values."""
+        return next(signal for signal in self.signals if signal.index == index)
 
     @cached_property
     def costs(self) -> list["Cost"]:
@@ -129,9 +134,10 @@ class LogProfile:
 
     @cached_property
     def segments(self) -> dict[str, Groups]:
-        """The groups of every division, by its name."""
-        divisions = self.log.problem.divisions
-        return {division.name: Groups.of(self.log.get_group_names(division)) for division in divisions}
+        """The groups of every category and every division, by its name."""
+        categories, divisions = self.log.problem.categories, self.log.problem.divisions
+        groups = {name: Groups.of(self.log.segments[name]) for name in categories}
+        return groups | {division.name: Groups.of(self.log.get_group_names(division)) for division in divisions}
 
     @cached_property
     def half(self) -> Flags:
@@ -146,10 +152,10 @@ class LogProfile:
 
     @cached_property
     def design(self) -> Floats:
-        """A constant and the numbers about users (n, 1 + d), scaled to [−1, 1]."""
+        """A constant, the numbers about users scaled to [−1, 1], and the features of categories (n, 1 + d)."""
         ends = np.array([ends for _, ends in self.log.problem.ranges]).reshape(-1, 2)
         scaled = (2.0 * self.log.numbers - ends.sum(axis=1)) / (ends[:, 1] - ends[:, 0])
-        return np.column_stack([np.ones(self.log.rows), scaled])
+        return np.column_stack([np.ones(self.log.rows), scaled, self.log.category_features])
 
     @cached_property
     def action_probabilities(self) -> Floats | None:
@@ -276,7 +282,8 @@ class Signal:
     @cached_property
     def fitted_rows(self) -> Flags:
         """The rows (n,) that can be fitted: all values known and in range."""
-        inside = (np.abs(self.profile.design) <= 1.0 + 1e-9).all(axis=1)  # false for NaN
+        design, plain = np.abs(self.profile.design), 1 + len(self.profile.log.problem.numbers)
+        inside = (design[:, :plain] <= 1.0 + 1e-9).all(axis=1) & np.isfinite(design).all(axis=1)  # false for NaN
         return np.asarray(self.observed & inside)
 
     def get_fit_rows(self, of_action: Flags, chosen: Flags | bool = True) -> Ints:

@@ -45,8 +45,8 @@ EFFECT_LEVEL = 0.001  # p-value at which an effect counts as visible
 def check_leakage(profile: LogProfile, alpha: float) -> Iterator[Finding]:
     """Find numbers and segments that predict outcomes, or the action, too well."""
     log = profile.log
-    level = alpha / (2 * max((len(log.problem.context) + len(log.segments)) * len(profile.signals), 1))
-    for column, numbers in zip(log.problem.context, log.numbers.T, strict=True):
+    level = alpha / (2 * max((len(log.problem.numbers) + len(profile.segments)) * len(profile.signals), 1))
+    for column, numbers in zip(log.problem.numbers, log.numbers.T, strict=True):
         by_action = sort_by_action(numbers, log.actions)
         for signal in profile.signals:
             auc, limit = estimate_auc(by_action, signal, signal.observed, level)
@@ -186,11 +186,11 @@ def find_imbalances(profile: LogProfile, alpha: float) -> Iterator[Finding]:
         return
     rows = profile.known & np.isfinite(probabilities).all(axis=1)
     taken = profile.log.actions[rows, None] == np.arange(len(problem.actions))
-    for column, ranks in zip(problem.context, profile.ranks, strict=True):
+    for column, ranks in zip(problem.numbers, profile.ranks, strict=True):
         centred = ranks[rows] - 0.5
         sums = centred @ (taken - probabilities[rows])
         variances = centred**2 @ (probabilities[rows] * (1.0 - probabilities[rows]))
-        p_values = freedman_bound(sums, variances, 0.5, int(rows.sum())) * len(problem.context) * len(problem.actions)
+        p_values = freedman_bound(sums, variances, 0.5, int(rows.sum())) * len(problem.numbers) * len(problem.actions)
         worst = int(np.argmin(p_values))
         if p_values[worst] <= alpha:
             action, higher = problem.actions[worst], bool(sums[worst] > 0.0)
@@ -246,7 +246,9 @@ def check_form(signal: Signal, alpha: float) -> Iterator[Finding]:
 
 def score_products(signal: Signal, scale: float) -> Iterator[Misfit]:
     """Yield the tests of squares and products of numbers, by action and in all actions together."""
-    names = list(signal.profile.log.problem.context)
+    names = list(signal.profile.log.problem.numbers)
+    if not names:
+        return
     pairs = list(combinations_with_replacement(range(len(names)), 2))
     pairs = pairs if len(names) <= MAX_PRODUCT_NUMBERS else [(i, i) for i in range(len(names))]
     terms, total = [(names[i], names[j]) for i, j in pairs], Scores.none(len(pairs))
@@ -360,7 +362,7 @@ def check_rate_signal(signal: Signal, alpha: float) -> Iterator[Finding]:
         level = get_selection_level(signal.profile)
         in_selection = dependence.p_value > level
         if in_selection:
-            dependence, _ = measure_rate_dependence(signal.profile.selection_half.signals[signal.index])
+            dependence, _ = measure_rate_dependence(signal.profile.selection_half.get_signal(signal.index))
         if dependence is not None and dependence.p_value <= level:
             yield Finding.of(FindingCode.RATE_MAY_DEPEND_ON_NUMBER, **asdict(dependence), in_selection=in_selection)
 
@@ -375,7 +377,7 @@ def measure_rate_dependence(signal: Signal) -> tuple[RateDependence | None, floa
 
     None: there are no rows.
     """
-    profile, numbers, observed = signal.profile, list(signal.profile.log.problem.context), signal.observed
+    profile, numbers, observed = signal.profile, list(signal.profile.log.problem.numbers), signal.observed
     p_values: dict[tuple[int, int], float] = {}  # by number, and by action, or −1 for all and −2 for its ends
     for index, ranks in enumerate(profile.ranks):
         tested = [(-1, ranks, observed), (-2, np.abs(ranks - 0.5), observed)]
@@ -447,7 +449,7 @@ def estimate_norm(signal: Signal, rows: Ints, log_level: float) -> ParameterNorm
 
 def check_features(profile: LogProfile, alpha: float) -> Iterator[Finding]:
     """Find numbers that have no visible effect on any linear signal; each number makes all bounds wider."""
-    names, numbers = list(profile.log.problem.context), profile.log.numbers.T
+    names, numbers = list(profile.log.problem.numbers), profile.log.numbers.T
     by_user = [signal for signal in profile.signals if signal.is_per_user]
     if not names or not by_user:
         yield Finding.of(FindingCode.NO_LINEAR_SIGNAL)

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from stagewise.agent.health_findings import Verdict
 from stagewise.server.store.base import StoreUnavailable
 
 if TYPE_CHECKING:
@@ -44,6 +45,14 @@ METRICS = (
         "observed_cost", "gauge", _LIMIT,
         "Observed mean of the limited signal; outcomes not received count as no event.",
     ),
+    Metric(
+        "proposal_overlap", "gauge", ("experiment", "action"),
+        "Share of an action's proposed probability that recent decisions played.",
+    ),
+    Metric(
+        "proposal_decisions_until_whole", "gauge", ("experiment", "action"),
+        "Estimated decisions until an action is played whole when it is proposed.",
+    ),
     Metric("snapshot_age_seconds", "gauge", _OF, "Age of the policy snapshot that serves decisions."),
     Metric("snapshot_stale", "gauge", _OF, "Whether the policy snapshot is older than --max-age (1) or not (0)."),
     Metric(
@@ -52,6 +61,10 @@ METRICS = (
     ),
     Metric("pending_decisions", "gauge", _OF, "Decisions with incomplete outcomes."),
     Metric("lag_rows", "gauge", _OF, "Log rows not yet included in these metrics."),
+    Metric(
+        "alerts", "gauge", ("experiment", "check", "signal", "verdict"),
+        "Open findings by check and signal: contradicted, which serves the safe action, or warning.",
+    ),
     Metric("killed", "gauge", _OF, "Whether the kill switch is on (1) or off (0)."),
     Metric("ready", "gauge", (), "Whether the server is ready (1) or not (0)."),
 )  # fmt: skip
@@ -104,9 +117,16 @@ def iter_experiment_samples(server: "DecisionServer", name: str) -> Iterator[Sam
     yield "offline_log_rows", (name,), figures["offline_log_rows"]
     yield "pending_decisions", (name,), figures["pending_count"]
     yield "lag_rows", (name,), figures["lag_rows"]
+    for finding in figures["health"]:
+        if finding["verdict"] in (Verdict.CONTRADICTED, Verdict.WARNING):
+            yield "alerts", (name, finding["check"], finding["signal"], finding["verdict"]), 1.0
     lags = figures["lag_s"].items()
     yield from (("feedback_lag_seconds", (name, signal), lag) for signal, lag in lags if lag is not None)
     yield from (("shadow_decisions", (name, action), count) for action, count in figures["shadow"].items())
+    for one in figures["proposals"]:
+        yield "proposal_overlap", (name, one["action"]), one["overlap"]
+        if one["decisions_until_whole"] is not None:
+            yield "proposal_decisions_until_whole", (name, one["action"]), one["decisions_until_whole"]
     for limit, one in figures["limits"].items():
         for metric, cost in (("limit_margin", one["pessimistic_cost"]), ("shadow_limit_margin", one["shadow"])):
             if cost is not None:

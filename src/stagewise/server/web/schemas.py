@@ -162,6 +162,8 @@ class FiguresResponse(ExperimentStatus):
     failed: str | None
     """Why learning fails, or null."""
     reward: dict[str, Any] | None
+    proposals: list[dict[str, Any]]
+    """For each action that recent requests proposed: the share that was played, and when it is played whole."""
     limits: dict[str, dict[str, Any]]
     actions: list[dict[str, Any]]
     """For each action: how often it was served, in total and recently, and its observed means."""
@@ -176,6 +178,8 @@ class FiguresResponse(ExperimentStatus):
     """Automatic stops."""
     controls: list[dict[str, Any]]
     alerts: Any
+    warnings: list[str]
+    """Names of the findings of `health` that are warnings and that nobody has acknowledged; they stop nothing."""
     last: list[dict[str, Any]]
     health: list[dict[str, Any]]
     pending: list[Any]

@@ -17,9 +17,10 @@ from stagewise.server.web.page.value_format import amount, count, format_gain, f
 from stagewise.server.web.page.verdict import BAD, FINE, MARKS, STALE_SECONDS, WAIT, build_verdict
 
 PARTS = (
-    "notices", "verdict", "control", "reward", "actions", "reasons", "last", "alerts", "pending", "changes", "health",
+    "notices", "verdict", "control", "reward", "actions", "proposals", "reasons", "last", "alerts", "pending",
+    "changes", "health",
 )  # fmt: skip
-LEVELS = {"fine": FINE, "unknown": WAIT, "doubtful": WAIT, "contradicted": BAD, "acknowledged": WAIT}
+LEVELS = {"fine": FINE, "unknown": WAIT, "doubtful": WAIT, "contradicted": BAD, "warning": WAIT, "acknowledged": WAIT}
 DEFAULT_FIGURES = {
     "mode": "",
     "share": 1.0,
@@ -86,7 +87,7 @@ def build_page_context(
     """Return the variables of an experiment's templates."""
     problem = None if figures["problem"] is None else Problem.from_dict(figures["problem"])
     safe = "the safe action" if problem is None else problem.safe
-    signals = {} if problem is None else problem.signals
+    signals = {} if problem is None else problem.reported
     ranges = {name: (signal.low, signal.high) for name, signal in signals.items()}
     colours = assign_colours(() if problem is None else tuple(problem.actions), safe)
     age = figures.get("snapshot_age_s")
@@ -107,6 +108,7 @@ def build_page_context(
             build_limit_gauge(name, {**limit, "in_shadow": shadow}) for name, limit in figures["limits"].items()
         ],
         "reward": None if figures["reward"] is None else build_reward_gauges(figures["reward"], safe),
+        "has_reward": problem is None or not problem.needs_proposal,
         "reward_name": "reward" if problem is None else problem.reward.name,
         "signals": [{"name": name} for name in ranges],
         "colours": colours,
@@ -116,6 +118,7 @@ def build_page_context(
         ],
         "reasons": compute_bar_widths({code.replace("_", " "): n for code, n in figures["reasons"].items()}),
         "alerts": figures.get("alerts") or [],
+        "warnings": [one for one in figures.get("health") or [] if one["name"] in (figures.get("warnings") or [])],
         "problem_text": "" if problem is None else str(problem),
         "example": json.dumps({"context": {} if problem is None else build_example_context(problem)}),
     }

@@ -1,0 +1,321 @@
+"""Tests of what a limit promises while an agent runs: that who gets an action does not matter within a cell.
+
+The users of a cell are halved by every number of the context, by the click score, which is the reward model's estimate,
+and by the risk score, a direction in which earlier outcomes rose.
+Where a limit is promised to an average user, both halves have one mean, or the average depends on who is chosen. Where
+it is promised to every user, the decisions of either half keep it. All tests together err with probability at most a,
+over all time (docs/theory/mismatch.md). A difference is a warning, or, with `on_mismatch="stop"`, an alert.
+"""
+
+import math
+from collections.abc import Iterator
+from copy import copy
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from stagewise.agent.health_findings import Check, format_finding_name
+from stagewise.agent.observed_costs import to_unit_cost, to_user_units
+from stagewise.agent.statistics import LOOK_AFTER, Statistics, parse_count
+from stagewise.engine.compile import Floats, Ints, as_python
+from stagewise.engine.layout import SAFE_INDEX
+from stagewise.models.average_bounds import compute_average_lower
+from stagewise.models.halves import (
+    CUT,
+    FIELDS,
+    HIGH_COUNT,
+    HIGH_SUM,
+    LOW_COUNT,
+    LOW_SUM,
+    compute_evidence,
+    count_row,
+    count_rows,
+)
+from stagewise.policies.context_caps import ContextCAPS
+from stagewise.policies.contradictions import build_contradiction
+from stagewise.policies.settings import FALSE_ALARMS
+from stagewise.problem.checks import MANY
+from stagewise.problem.context import get_segment_name
+from stagewise.problem.errors import ErrorCode, InvalidProblem
+from stagewise.problem.promise import Promise
+from stagewise.records.reason import Contradiction, ReasonDetails
+
+LOGGED = MANY  # the index of a row of a log: no model has seen its outcome
+MOST_CELLS = 256  # the first cells of a limit are tested
+FIRST_CELLS = 4
+GROWTH = 8  # a limit is tested again after an eighth more outcomes
+FALSE_WARNINGS = 1e-3  # level of a test that stops nothing
+SCORES = ("click_score", "risk_score")  # the columns after the numbers
+LOWER_END = as_python(compute_average_lower)
+
+
+class Difference(NamedTuple):
+    """A difference between the halves of one cell, or of all of them (-1), by a column."""
+
+    cell: int
+    column: int
+    excess: float  # of the evidence over what is needed, or of the mean over its limit
+
+
+class HalvedLimit:
+    """The halves of every cell of one limit."""
+
+    def __init__(self, policy: ContextCAPS, j: int) -> None:
+        name, sign = policy.thresholds.names[j], float(policy.thresholds.signs[j])
+        self.name, self.signal, self.low = name, 1 + j, 0.0 if sign > 0.0 else -1.0
+        self.every_user = policy.promises[name] is Promise.EVERY_USER
+        self.threshold = to_unit_cost(float(policy.thresholds.values[j]), sign)
+        division = policy.divisions[name]
+        self.segment = -1 if division < 0 else policy.first_segment + division  # its column of a row
+        is_declared = math.isfinite(policy.declared_costs[j])
+        self.untested = float(policy.layout[SAFE_INDEX]) if is_declared and not self.every_user else -1.0
+        self.cells: dict[tuple[float, float], int] = {(0.0, 0.0): 0} if self.every_user else {}
+        self.table = np.zeros((FIRST_CELLS, policy.context + 2, FIELDS))
+        self.risk = np.zeros(policy.context + 1)  # the sums of the risk score's slopes, and the number of rows
+        self.count, self.next_check, self.last = 0, LOOK_AFTER, -1  # outcomes, and the last decision learned
+
+    def find_cell(self, action: float, segment: float) -> int:
+        """Return the cell of an action in a segment, adding it if there is room; -1: it is not tested."""
+        cell = self.cells.get((action, segment))
+        if cell is None:
+            if action == self.untested or self.every_user or len(self.cells) == MOST_CELLS:
+                return 0 if self.every_user else -1
+            cell = self.cells[action, segment] = len(self.cells)
+            if cell == len(self.table):
+                self.table = np.concatenate([self.table, np.zeros_like(self.table)])
+        return cell
+
+    def find_cells(self, rows: Floats) -> Ints:
+        """Return the cells (n,) of rows, new ones in the order of their rows."""
+        segments = rows[:, self.segment] if self.segment >= 0 else np.zeros(len(rows))
+        if self.every_user:
+            return np.zeros(len(rows), dtype=np.int64)
+        names, codes = np.unique(segments, return_inverse=True)
+        keys = rows[:, 0].astype(np.int64) * names.size + codes
+        _, first, codes = np.unique(keys, return_index=True, return_inverse=True)
+        found = np.empty(first.size, dtype=np.int64)
+        for at in np.argsort(first).tolist():
+            found[at] = self.find_cell(float(rows[first[at], 0]), float(segments[first[at]]))
+        return np.asarray(found[codes])
+
+    def find_difference(self, level: float) -> Difference | None:
+        """Return the largest difference beyond chance, by a number if there is one; None: there is none.
+
+        It errs ever with probability `level`, of which half is for the risk score and half for the other columns, and
+        of each share half for each direction.
+        """
+        columns = self.table.shape[1]
+        alarms = [math.log(4.0 * (columns - 1) / level)] * (columns - 1) + [math.log(4.0 / level)]
+        found = list(self.find_broken(alarms) if self.every_user else self.find_unlike(alarms))
+        return max(found, key=lambda one: (one.column < columns - len(SCORES), one.excess), default=None)
+
+    def find_unlike(self, alarms: list[float]) -> Iterator[Difference]:
+        """Yield the columns by which the means of the halves differ, in all cells alike or in one.
+
+        Half of the level is for all cells together, half for single ones, the i-th of which has 1/i(i+1) of it.
+        """
+        cells, doubled = len(self.cells), math.log(2.0)
+        single, order = np.empty(cells), np.arange(1.0, cells + 1.0)
+        for column, alarm in enumerate(alarms):
+            for rises in (1, 0):
+                together = compute_evidence(self.table, cells, column, rises, single) - alarm - doubled
+                alone = single - np.log(order * (order + 1.0)) - alarm - doubled
+                if together >= 0.0:
+                    yield Difference(-1 if cells > 1 else 0, column, together)
+                elif cells and alone.max() >= 0.0:
+                    yield Difference(int(alone.argmax()), column, float(alone.max()))
+
+    def find_broken(self, alarms: list[float]) -> Iterator[Difference]:
+        """Yield the columns by which the mean of all decisions in one half is above the limit."""
+        for column, (entry, alarm) in enumerate(zip(self.table[0], alarms, strict=True)):
+            for count, total in ((LOW_COUNT, LOW_SUM), (HIGH_COUNT, HIGH_SUM)):
+                excess = LOWER_END(float(entry[count]), float(entry[total]), alarm) - self.threshold
+                if excess > 0.0:
+                    yield Difference(0, column, excess)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the halves as JSON holds them."""
+        numbers = {"count": self.count, "next_check": self.next_check, "last": self.last + 1}
+        table, cells = self.table[: len(self.cells)].tolist(), [list(key) for key in self.cells]
+        return {**numbers, "cells": cells, "table": table, "risk": self.risk.tolist()}
+
+    def restore(self, content: Any) -> None:
+        """Restore the halves that `to_dict` wrote."""
+        self.count, self.next_check = parse_count(content["count"]), parse_count(content["next_check"])
+        self.last = parse_count(content["last"]) - 1
+        self.cells = {(float(action), float(segment)): cell for cell, (action, segment) in enumerate(content["cells"])}
+        cells, size = len(self.cells), FIRST_CELLS
+        stored = np.array(content["table"], dtype=np.float64).reshape(cells, self.table.shape[1], FIELDS)
+        risk = np.array(content["risk"], dtype=np.float64).reshape(self.risk.size)
+        if cells > MOST_CELLS or not (np.isfinite(stored).all() and np.isfinite(risk).all()):
+            raise InvalidProblem(ErrorCode.FILE_CORRUPT, "the stored halves do not match the problem")
+        while size < cells:
+            size *= 2
+        self.table = np.zeros((size, *self.table.shape[1:]))
+        self.table[:cells], self.risk = stored, risk
+
+
+class MismatchTest:
+    """The halves of all limits of a problem, and the slopes by which users have click scores.
+
+    The slopes are those of the reward's regressions at some check. They score only decisions whose reward was not
+    learned then: in which half a user is must not depend on the user's own outcome.
+    """
+
+    def __init__(self, policy: ContextCAPS) -> None:
+        self.limits = [HalvedLimit(policy, j) for j in range(len(policy.thresholds.names))]
+        self.none = np.zeros((0, policy.context))
+        self.slopes = self.older = self.none
+        self.since = self.older_since = 0  # the first decisions that each may score
+        self.last_reward = -1  # the last decision whose reward is learned
+
+    def learn_row(self, row: Floats, values: Floats, index: int) -> None:
+        """Count the outcomes of a decision; NaN: it is not learned now."""
+        if values[0] == values[0] and index > self.last_reward:
+            self.last_reward = index
+        for limit in self.limits:
+            value = values.item(limit.signal)
+            if value == value:
+                segment = row.item(limit.segment) if limit.segment >= 0 else 0.0
+                cell = limit.find_cell(row.item(0), segment)
+                limit.count, limit.last = limit.count + 1, max(limit.last, index)
+                if cell >= 0:
+                    count_row(limit.table, limit.risk, cell, value - limit.low, row, self.get_slopes(index))
+
+    def get_slopes(self, index: int) -> Floats:
+        """Return the slopes that score a decision."""
+        return self.slopes if index >= self.since else self.older if index >= self.older_since else self.none
+
+    def learn_rows(self, rows: Any, values: Floats, indices: Ints | None = None) -> None:
+        """Count rows as one by one; without indices they are of a log, in their order."""
+        is_log = indices is None
+        places = np.full(len(rows), LOGGED) if indices is None else indices
+        rewarded = places[~np.isnan(values[:, 0])]
+        if not is_log and rewarded.size:
+            self.last_reward = max(self.last_reward, int(rewarded.max()))
+        for limit in self.limits:
+            known = ~np.isnan(values[:, limit.signal])
+            if not known.any() or (limit.every_user and is_log):  # a log's decisions were not made under the limit
+                continue
+            chosen, at = rows[known], places[known]
+            limit.count += len(chosen)
+            limit.last = limit.last if is_log else max(limit.last, int(at.max()))
+            cells, costs = limit.find_cells(chosen), values[known, limit.signal] - limit.low  # may enlarge the table
+            count_rows(
+                limit.table, limit.risk, cells, costs, chosen, at, self.slopes, self.since, self.older,
+                self.older_since, self.none,
+            )  # fmt: skip
+
+    def check(self, policy: Any, memory: Floats, statistics: Statistics, at_once: bool = False) -> None:
+        """Test the limits that are due, or all at once, and schedule the next test."""
+        due = [limit for limit in self.limits if at_once or limit.count >= limit.next_check]
+        for limit in due:
+            limit.next_check = limit.count + max(LOOK_AFTER, limit.count // GROWTH)
+            name = format_finding_name(Check.MISMATCH, limit.name)
+            if name in statistics.alerts or name in statistics.warnings:
+                continue
+            stops = policy.problem.limits[limit.name].on_mismatch == "stop" and policy.check_assumptions
+            difference = limit.find_difference((FALSE_ALARMS if stops else FALSE_WARNINGS) / len(self.limits))
+            if difference is not None:
+                found = statistics.alerts if stops else statistics.warnings
+                found[name] = build_mismatch_cause(policy, limit, difference)
+        if due and max(limit.last for limit in self.limits) + 1 >= self.since:
+            self._refresh_slopes(policy, memory)
+        left = min((limit.next_check - limit.count for limit in self.limits), default=LOOK_AFTER)
+        statistics.updates_until_check = min(statistics.updates_until_check, max(left, 1))
+
+    def _refresh_slopes(self, policy: ContextCAPS, memory: Floats) -> None:
+        """Score later decisions by what the reward's regressions have learned until now."""
+        slopes = read_reward_slopes(policy, memory)
+        if slopes is not None:
+            self.older, self.older_since = self.slopes, self.since
+            self.slopes, self.since = slopes, self.last_reward + 1
+
+    def clone(self) -> "MismatchTest":
+        """Return an independent copy."""
+        other = copy(self)
+        other.limits = [copy(limit) for limit in self.limits]
+        for limit in other.limits:
+            limit.cells, limit.table, limit.risk = dict(limit.cells), limit.table.copy(), limit.risk.copy()
+        return other
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the state as JSON holds it."""
+        return {
+            "limits": [limit.to_dict() for limit in self.limits],
+            "slopes": [self.slopes.tolist(), self.older.tolist()],
+            "since": [self.since, self.older_since, self.last_reward + 1],
+        }
+
+    def restore(self, content: Any) -> None:
+        """Restore the state that `to_dict` wrote."""
+        for limit, stored in zip(self.limits, content["limits"], strict=True):
+            limit.restore(stored)
+        width = self.none.shape[1]
+        self.slopes, self.older = (
+            np.array(entry, dtype=np.float64).reshape(len(entry), width) for entry in content["slopes"]
+        )
+        self.since, self.older_since, last = (parse_count(number) for number in content["since"])
+        self.last_reward = last - 1
+        if not (np.isfinite(self.slopes).all() and np.isfinite(self.older).all()):
+            raise InvalidProblem(ErrorCode.FILE_CORRUPT, "the stored slopes of click scores are not finite")
+
+
+def build_mismatch_test(policy: Any) -> MismatchTest | None:
+    """Return the test of a problem whose context has numbers; None for any other policy."""
+    if not isinstance(policy, ContextCAPS) or policy.problem is None or not policy.context:
+        return None
+    return MismatchTest(policy)
+
+
+def read_reward_slopes(policy: ContextCAPS, memory: Floats) -> Floats | None:
+    """Return what each number adds to the estimated reward of each action (K, d); None unless it is linear."""
+    if policy.models["reward"] != "linear":
+        return None
+    model, block = next(one for one in policy.rounds.iter_blocks(memory) if one[1].first == 0)
+    rows, fits = policy._template.copy(), np.zeros((1 + policy.context, policy.actions + 1))
+    for number in range(1 + policy.context):
+        rows[:, 2 : policy.first_segment] = 0.0
+        rows[:, 1 + number] = 1.0
+        model.diagnostics.fill_estimates(block, rows, policy.settings, memory, fits[number])
+    return np.ascontiguousarray((fits[1:, :-1] - fits[0, :-1]).T)
+
+
+def build_mismatch_cause(policy: Any, limit: HalvedLimit, difference: Difference) -> ReasonDetails:
+    """Return the difference in the user's units, with the column and the cut of a split."""
+    j, details = limit.signal - 1, summarize_difference(policy, limit, difference)
+    segment = details.pop("segment")
+    return build_contradiction(
+        Contradiction.MISMATCH, policy.display_thresholds, j,
+        promise=str(policy.promises[limit.name]), threshold=policy.display_thresholds.values[j],
+        segment=None if segment is None else get_segment_name(segment), **details,
+    )  # fmt: skip
+
+
+def summarize_difference(policy: Any, limit: HalvedLimit, difference: Difference) -> dict[str, Any]:
+    """Return the column with its cut, the cell, and the halves' means, weighted by cell, in the user's units."""
+    j, column, names, keys = limit.signal - 1, difference.column, policy.problem.feature_names, list(limit.cells)
+    entries = limit.table[list(range(len(keys))) if difference.cell < 0 else [difference.cell], column]
+    entries = entries[(entries[:, LOW_COUNT] > 0.0) & (entries[:, HIGH_COUNT] > 0.0)]
+    shares = (entries[:, LOW_COUNT] + entries[:, HIGH_COUNT]) / max(entries[:, [LOW_COUNT, HIGH_COUNT]].sum(), 1.0)
+    cut, is_number = float(shares @ entries[:, CUT]), column < len(policy.problem.ranges)
+    if is_number:
+        low, high = policy.problem.ranges[column][1]
+        cut = 0.5 * (low + high + cut * (high - low))
+    low_mean, high_mean = (
+        to_user_units(policy, j, float(shares @ (entries[:, total] / entries[:, count])))
+        for total, count in ((LOW_SUM, LOW_COUNT), (HIGH_SUM, HIGH_COUNT))
+    )
+    is_one = difference.cell >= 0 and not limit.every_user
+    action, segment = keys[difference.cell] if is_one else (0.0, 0.0)
+    return {
+        "kind": "number" if is_number else "level" if column < len(names) else SCORES[column - len(names)],
+        "column": names[column] if column < len(names) else None,
+        "cut": cut if is_number else None,
+        "action": policy.problem.actions[int(action)] if is_one else None,
+        "segment": int(segment) if is_one and limit.segment >= 0 else None,
+        "low_mean": low_mean,
+        "low_count": int(entries[:, LOW_COUNT].sum()),
+        "high_mean": high_mean,
+        "high_count": int(entries[:, HIGH_COUNT].sum()),
+    }

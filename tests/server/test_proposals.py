@@ -8,12 +8,15 @@ import pytest
 from tests.server.logs import problem
 from tests.server.server_helpers import NAME, learned, played, serve_problem
 
-from stagewise.problem.errors import ErrorCode, InvalidActions
+from stagewise.policies.problem import Problem
+from stagewise.problem.errors import ErrorCode, InvalidActions, InvalidOutcome
 from stagewise.server.audit.replay import Replay, explain_logged_decision
 from stagewise.server.controls import Controls
 from stagewise.server.decide import decide, decode_decision, describe_decision
 from stagewise.server.messages import UNSET, Conflict, DecisionRequest, OutcomeUpdate, ProposalResult
 from stagewise.server.snapshots import build_initial_snapshot
+from stagewise.server.web.metrics import render_metrics
+from stagewise.server.web.page.verdict import build_verdict
 
 PERSON = {"age": 40.0, "tenure": 0.25, "country": "NZ"}
 HALF = {"offer": 0.5, "digest": 0.25}
@@ -130,3 +133,36 @@ def test_a_retired_action_cannot_be_proposed() -> None:
     )
     assert isinstance(refused, InvalidActions)
     assert not isinstance(accepted, InvalidActions)
+
+
+@played
+async def test_a_problem_without_a_reward_is_served(tmp_path: Path) -> None:
+    """Outcomes, the windows, the figures, the page, the metrics and the replay know the limits alone."""
+    content = {name: value for name, value in problem().to_dict().items() if name != "reward"}
+    async with serve_problem(tmp_path, Problem.from_dict(content)) as server:
+        with pytest.raises(InvalidActions) as caught:
+            await ask(server, "a")
+        assert caught.value.code is ErrorCode.MISSING_VALUE
+        for i in range(12):
+            await ask(server, f"u{i}", **({"propose": HALF} if i % 3 else {"scores": SCORES}))
+        with pytest.raises(InvalidOutcome):
+            await server.learn(NAME, OutcomeUpdate("u0", {"reward": 1.0}))
+        for i in range(10):
+            answer = await server.learn(NAME, OutcomeUpdate(f"u{i}", {"opt_out": 0.0, "complaint": 0.0}))
+            assert sorted(answer.accepted) == ["complaint", "opt_out"]
+        await learned(server)
+        figures = server.figures(NAME)
+        assert figures["reward"] is None
+        assert [row["signal"] for row in figures["pending"]] == ["opt_out", "complaint"]
+        assert [row["pending_count"] for row in figures["pending"]] == [2, 2]
+        shown = {one["action"]: one for one in figures["proposals"]}
+        assert set(shown) == {"digest", "offer"}
+        assert shown["offer"]["proposed"] == 0.5
+        assert 0.0 < shown["offer"]["overlap"] < 1.0
+        assert shown["offer"]["decisions_until_whole"] > shown["offer"]["plays_until_whole"] > 10
+        text = render_metrics(server)
+        assert f'stagewise_proposal_overlap{{experiment="{NAME}",action="offer"}} {shown["offer"]["overlap"]!r}' in text
+        assert f'stagewise_proposal_decisions_until_whole{{experiment="{NAME}",action="offer"}}' in text
+        assert build_verdict(figures).answers[2].word == "Up to the proposals"
+        result = Replay(server.store, NAME).run()
+        assert (result.first_difference, result.decisions, result.matching) == (None, 12, 12)

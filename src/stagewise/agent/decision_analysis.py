@@ -5,15 +5,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stagewise.engine.compile import Floats, as_python
+from stagewise.engine.compile import Floats, Ints, as_python
 from stagewise.engine.layout import LIMITS, SAFE_INDEX
 from stagewise.engine.limits import COST_SCALE, get_limit_terms, safe_step
 from stagewise.engine.mixture_program import compute_optimal_mixture_value
+from stagewise.engine.model import Model
 from stagewise.engine.workspace import CENTRE, HALF, per_limit_size
+from stagewise.models.diagnostics import UpperForecast
 from stagewise.models.model_block import iter_model_blocks
 from stagewise.policies.rounds import RoundResult
 from stagewise.records.decision import Decision
 
+MOST_PULLS, STEP = 1e12, 1.05  # largest forecast, and the ratio from one number of pulls to the next
 TERMS, BEST_MIXTURE, SAFE_STEP = (
     as_python(get_limit_terms),
     as_python(compute_optimal_mixture_value),
@@ -122,22 +125,46 @@ def classify_round(view: DecisionAnalysis, played: int) -> tuple[float, float, f
     return max(1.0 - safe - known, 0.0), known, safe
 
 
+class RoundArrays(NamedTuple):
+    """What the diagnostics of a round's models read."""
+
+    models: tuple[Model, ...]
+    layout: Ints
+    settings: Floats
+    features: Floats  # (K, d)
+
+
+def get_arrays(result: RoundResult) -> RoundArrays:
+    """Return what the diagnostics of a decision's models read."""
+    return RoundArrays(result.models, result.layout, result.settings, result.features)
+
+
+def forecast_costs(arrays: RoundArrays, memory: Floats, action: int) -> list[UpperForecast | None]:
+    """Return the forecast of each cost (m,) of an action; None: its model does not count pulls."""
+    models, layout, settings, features = arrays
+    forecasts: list[UpperForecast | None] = [None] * int(layout[LIMITS])
+    for model, part in iter_model_blocks(models, layout, memory):
+        for signal in range(part.signals):
+            j = part.first + signal - 1
+            if j >= 0:
+                forecasts[j] = model.diagnostics.forecast(part, features, settings, memory, action, signal)
+    return forecasts
+
+
 def compute_pulls_needed(round_result: RoundResult, memory: Floats, arm: int, limits: Floats) -> float | None:
     """Return how many more pulls an arm needs until its costs are certified, if their means stay the same.
 
-    None: the model has no counts by arm. Infinite: an estimate is above its limit.
+    None: a model does not count pulls. Infinite: an estimate is above its limit.
     """
-    pulls, most = 0.0, 0.0
-    for model, part in iter_model_blocks(round_result.models, round_result.layout, memory):
-        for signal in range(part.signals):
-            j = part.first + signal - 1
-            limit = float(limits[j]) if j >= 0 else math.inf
-            forecast = model.diagnostics.forecast_pulls(part, round_result.settings, memory, arm, signal, limit)
-            if forecast is None:
-                return None
-            pulls, until = forecast
-            most = max(most, until) if j >= 0 else most
-    return most - pulls
+    most = 0.0
+    for j, forecast in enumerate(forecast_costs(get_arrays(round_result), memory, arm)):
+        if forecast is None:
+            return None
+        count = max(forecast.pulls, 1.0)
+        while count < MOST_PULLS and forecast.upper(count) > limits[j]:
+            count *= STEP
+        most = max(most, count - forecast.pulls if count < MOST_PULLS else math.inf)
+    return most
 
 
 def count_learned(round_result: RoundResult, memory: Floats, index: int) -> Floats | None:

@@ -55,7 +55,7 @@ def check_health(policy: Any, state: State, statistics: Statistics) -> Health:
 def check_declared(policy: BasePolicy, settings: Floats, memory: Floats) -> Iterator[HealthFinding]:
     """Yield the findings about the declared noise and the declared values of the safe action."""
     for model, block in policy.rounds.iter_blocks(memory):
-        for signal in range(block.signals):
+        for signal in range(block.signals if block.first >= policy.first_reported else 0):
             diagnostics = model.diagnostics
             evidence = diagnostics.get_evidence(block, policy.layout, settings, memory, signal)
             if diagnostics.has_safe_cost_per_user:

@@ -50,10 +50,10 @@ MAX_HALF_STEP, STEP_DIVISOR = 1024, 64  # outcomes between tests: half of all, u
 
 
 def iter_signals(policy: Any, memory: Floats) -> Iterator[tuple[str, int, int, Bound]]:
-    """Yield every signal: its name, its index, the index of its model block, and the model with the block."""
+    """Yield every learned signal: its name, its index, the index of its model block, and the model with the block."""
     names = (policy.reward_name, *policy.thresholds.names)
     for which, bound in enumerate(policy.rounds.iter_blocks(memory)):
-        for signal in range(bound[1].first, bound[1].first + bound[1].signals):
+        for signal in range(max(bound[1].first, policy.first_reported), bound[1].first + bound[1].signals):
             yield names[signal], signal, which, bound
 
 

@@ -46,6 +46,7 @@ class OutcomeQueue:
         groups: The signals that are learned together, by index; every signal is in one group.
         windows: The windows of signals; signals without one are waited for until they are dropped.
         width: How many numbers `rows` keeps of each decision.
+        first: The first signal that is reported; the turn of those before it is over from the start.
         in_order: Learn in the order of decisions; otherwise a group is due when its last signal is reported.
 
     Attributes:
@@ -84,9 +85,10 @@ class OutcomeQueue:
         windows: Iterable[SignalWindow] = (),
         width: int = 1,
         in_order: bool = True,
+        first: int = 0,
     ) -> None:
         self.names, self.groups, self.windows = tuple(names), tuple(map(tuple, groups)), tuple(windows)
-        self.width, self.in_order, self.signals = width, in_order, range(len(names))
+        self.width, self.in_order, self.first, self.signals = width, in_order, first, range(first, len(names))
         self.longest = max((window.length for window in self.windows), default=0)
         self.unbounded = [k for k in range(len(names)) if all(k != window.signal for window in self.windows)]
         self.base = self.end = 0
@@ -102,6 +104,7 @@ class OutcomeQueue:
         shapes = {"rows": (self.width,), "values": (len(self.names),), "status": (len(self.names),)}
         for name, kind in TABLES.items():
             setattr(self, name, np.zeros((capacity, *shapes.get(name, ())), dtype=kind))
+        self.status[:, : self.first] = DONE
 
     @property
     def oldest(self) -> int:
@@ -170,16 +173,19 @@ class OutcomeQueue:
 
     def is_open(self, index: int) -> bool:
         """Return whether all signals of a decision are missing."""
-        return index in self.played and not any(self.status[index - self.base].tolist())
+        return index in self.played and not any(self.status[index - self.base].tolist()[self.first :])
 
     def is_next(self, index: int) -> bool:
         """Return whether all signals of a decision are missing and a complete outcome would be learned at once."""
-        return (not self.in_order or self.heads.count(index) == len(self.heads)) and self.is_open(index)
+        heads = self.heads[self.first :] if self.first else self.heads
+        return (not self.in_order or heads.count(index) == len(heads)) and self.is_open(index)
 
     def learn_whole(self, index: int, values: Any) -> None:
         """Count a decision as learned, whose signals were all missing and which is next."""
         i = index - self.base
         self.values[i], self.status[i] = values, DONE
+        if self.first:
+            self.values[i, : self.first] = 0.0
         self.pending_count -= 1
         del self.played[index]
         if self.in_order:

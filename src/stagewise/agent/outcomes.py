@@ -32,12 +32,12 @@ def parse_values(
     policy: BasePolicy, reward: Any, cost: Any, signals: Mapping[str, Any]
 ) -> tuple[list[float], list[int]]:
     """Return the values (1 + m) that are learned, 0 for those not given, and the indices of those given; or raise."""
-    names, given = policy.signal_names, []
+    names, given = policy.signal_names[policy.first_reported :], []
     complete = policy.placeholder_values  # valid values for the signals that are not given
     for name, value in signals.items():
         if name not in names:
             raise InvalidOutcome.must_be_one_of(ErrorCode.UNKNOWN_SIGNAL, "a signal of the outcome", name, names)
-        index = names.index(name)
+        index = names.index(name) + policy.first_reported
         if (cost if index else reward) is not ABSENT:
             raise InvalidOutcome(
                 ErrorCode.DUPLICATE_NAME,
@@ -55,13 +55,13 @@ def parse_values(
         complete[0] = check_outcome(reward, "the reward")
         given.append(0)
     if cost is not ABSENT:
-        given.extend(range(1, len(names)))
+        given.extend(range(1, len(complete)))
     if not given:
         raise InvalidOutcome(
             ErrorCode.OUTCOME_MISSING, "no outcome is given; give at least one of {names}", names=", ".join(names)
         )
     encoded = policy.values(complete[0], complete[1:] if cost is ABSENT else cost).tolist()
-    return [encoded[k] if k in given else 0.0 for k in range(len(names))], given
+    return [encoded[k] if k in given else 0.0 for k in range(len(encoded))], given
 
 
 def check_action(decision: Any, played: Any) -> None:
@@ -114,7 +114,8 @@ def parse_windows(policy: BasePolicy | None, windows: Any) -> tuple[dict[str, Ou
         raise InvalidProblem(
             ErrorCode.UNSUPPORTED, "this policy has only start, decide and learn; windows need a policy of stagewise"
         )
-    names, spans, checked = policy.signal_names, [], check_windows(windows, policy.signal_names)
+    names, spans = policy.signal_names, list[SignalWindow]()
+    checked = check_windows(windows, names[policy.first_reported :])
     for name, window in checked.items():
         signal, value = names.index(name), math.nan
         if not window.drops:
@@ -147,7 +148,7 @@ def encode_windows(windows: Mapping[str, OutcomeWindow]) -> dict[str, Any]:
 
 def summarize_pending(queue: OutcomeQueue, id_at: Callable[[int], str]) -> Pending:
     """Return how many outcomes of every signal are missing and buffered, since which decision, and why."""
-    lines, missing = [], [queue.find(k, MISSING) for k in range(len(queue.names))]
+    lines, missing = [], {k: queue.find(k, MISSING) for k in queue.signals}
     lengths = {window.signal: window.length for window in queue.windows}
 
     def until(index: int, signals: Sequence[int]) -> str:
@@ -157,7 +158,8 @@ def summarize_pending(queue: OutcomeQueue, id_at: Callable[[int], str]) -> Pendi
             return text
         return f"{text} or its window closes at {(queue.date(index) + max(lengths[k] for k in signals)) / 1e6:.0f}"
 
-    for signal, name in enumerate(queue.names):
+    for signal in queue.signals:
+        name = queue.names[signal]
         buffered, oldest, why = len(queue.find(signal, BUFFERED)), min(missing[signal], default=None), ""
         group = next(group for group in queue.groups if signal in group)
         if buffered and queue.in_order:

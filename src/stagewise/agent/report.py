@@ -1,7 +1,7 @@
 """The report of an agent: traffic, rewards, limits and what comes next."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -16,6 +16,7 @@ from stagewise.agent.decision_analysis import (
     estimate_plays_needed,
 )
 from stagewise.agent.observed_costs import LIMIT, ObservedCosts
+from stagewise.agent.proposals import WHOLE, ProposalSummary, Proposed, summarize_proposals
 from stagewise.agent.statistics import Statistics
 from stagewise.engine.compile import Floats, as_python
 from stagewise.engine.layout import SAFE_INDEX, ModelBlock
@@ -136,10 +137,11 @@ class Report:
     reward_name: str = "reward"
     cancelled: int = 0  # rounds that were not carried out
     segments: tuple[SegmentSummary, ...] = ()  # for limits that hold in every segment
+    proposals: tuple[ProposalSummary, ...] = ()  # what became of each action that callers proposed
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as JSON holds it; None for values that are unknown or not finite."""
-        content, lists = encode_record(vars(self)), ("limits", "actions", "segments")
+        content, lists = encode_record(vars(self)), ("limits", "actions", "segments", "proposals")
         return content | {name: [encode_record(one._asdict()) for one in getattr(self, name)] for name in lists}
 
     def __str__(self) -> str:
@@ -198,7 +200,9 @@ def build_report(
         ]
         shares = [float(share) for share in np.mean(shares_by_round, axis=0)]
     units = getattr(policy, "reward_span", (0.0, 1.0))
-    reward, safe, gain = estimate_rewards(views, units)
+    is_learned = not getattr(policy, "first_reported", 0)
+    reward, safe, gain = estimate_rewards(views if is_learned else [], units)
+    actions = summarize_actions(state, statistics, views, recent, names, units)
     return Report(
         rounds,
         len(recent),
@@ -210,11 +214,21 @@ def build_report(
         safe,
         gain,
         summarize_limits(policy, views, recent, observed),
-        summarize_actions(state, statistics, views, recent, names, units),
+        actions if is_learned else tuple(action._replace(reward=None) for action in actions),
         getattr(policy, "reward_name", "reward"),
         statistics.cancelled,
         summarize_segments(policy, state),
+        summarize_proposals(policy, state.memory, iter_proposed(recent), len(recent)),
     )
+
+
+def iter_proposed(recent: Iterable[Decision]) -> Iterator[Proposed]:
+    """Yield the decisions on a proposal."""
+    for decision in recent:
+        proposal, result = decision._proposal, decision._round_result
+        if proposal is not None and result is not None and not proposal.is_scores:
+            probabilities: Any = decision[3]
+            yield Proposed(result.features, proposal.values, probabilities[:-1])
 
 
 def estimate_rewards(
@@ -411,7 +425,22 @@ def format_lines(report: Report) -> list[str]:
     for action, reward in zip(report.actions, earned, strict=True):
         shares = f"{action.share:>7.1%}  {action.recent_share:>7.1%}"
         lines.append(f"{action.name:<{name_width}}  {shares}  {reward:>{reward_width}}  {format_certification(action)}")
-    return [*lines, *format_segments(report.segments)]
+    return [*lines, *format_proposals(report.proposals), *format_segments(report.segments)]
+
+
+def format_proposals(proposals: tuple[ProposalSummary, ...]) -> list[str]:
+    """Return what became of each proposed action, as lines."""
+    if not proposals:
+        return []
+    width, lines = max([8, *(len(one.action) for one in proposals)]), []
+    lines.append(f"{'proposed':<{width}}  {'asked':>7}  {'played':>7}  whole")
+    for one in proposals:
+        whole = "yes" if one.note == WHOLE else one.note
+        if one.plays_until_whole and one.decisions_until_whole:
+            more, rounds = format_count(one.plays_until_whole, "play"), format_count(one.decisions_until_whole, "round")
+            whole = f"in {more}, about {rounds}"
+        lines.append(f"{one.action:<{width}}  {one.proposed:>7.1%}  {one.overlap:>7.1%}  {whole}")
+    return lines
 
 
 def format_segments(segments: tuple[SegmentSummary, ...]) -> list[str]:

@@ -45,6 +45,7 @@ from stagewise.models.diagnostics import (
     MeanChange,
     ModelDiagnostics,
     Sums,
+    UpperForecast,
     compute_least_noise,
     compute_max_deviation,
     compute_max_squares,
@@ -374,7 +375,6 @@ GET_ARM_MEANS, GET_PULL_SUMMARY, GET_ASSUMPTIONS, EXCEEDS_KNOWN_MEAN = (
     as_python(exceeds_known_mean),
 )
 INTERVAL, RADIUS, GET_CONFIDENCE = as_python(compute_interval), as_python(unit_radius), as_python(get_confidence)
-MOST_PULLS, STEP = 1e12, 1.05  # largest forecast, and the ratio from one number of pulls to the next
 
 
 class ArmsDiagnostics(ModelDiagnostics):
@@ -426,27 +426,23 @@ class ArmsDiagnostics(ModelDiagnostics):
                 fields = block, float(declared.noise[signal]), early, late, key, signal, alarm
                 yield from find_noisy_changes(*fields)
 
-    def forecast_pulls(
-        self, block: ModelBlock, settings: Floats, memory: Floats, arm: int, signal: int, limit: float
-    ) -> tuple[float, float] | None:
+    def forecast(
+        self, block: ModelBlock, features: Floats, settings: Floats, memory: Floats, arm: int, signal: int
+    ) -> UpperForecast | None:
         pulled, declared, confidence = (
             GET_ARM_MEANS(block, memory),
             GET_ASSUMPTIONS(block, settings),
             GET_CONFIDENCE(block, settings),
         )
         mean, low, noise = float(pulled.means[signal, arm]), float(declared.low[signal]), float(declared.noise[signal])
-        pulls = float(pulled.pulls[arm])
-        count = max(pulls, 1.0)
-        while count < MOST_PULLS:
+
+        def upper(count: float) -> float:
             if is_ranged(block.radius):
                 squares = count * (mean - low) * (1.0 - mean + low)
-                high = INTERVAL(block.radius, count, mean, squares, low, confidence).high
-            else:
-                high = mean + noise * RADIUS(block.radius, count, confidence)
-            if high <= limit:
-                return pulls, count
-            count *= STEP
-        return pulls, math.inf
+                return float(INTERVAL(block.radius, count, mean, squares, low, confidence).high)
+            return mean + noise * float(RADIUS(block.radius, count, confidence))
+
+        return UpperForecast(0, float(pulled.pulls[arm]), mean, upper)
 
 
 def find_ranged_changes(

@@ -1,7 +1,7 @@
 """Diagnostics: compare a model's assumptions with the data. What a model's diagnostics do not cover is not tested."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -70,6 +70,15 @@ class MeanChange(NamedTuple):
         return 0.0 if self.means is None else abs(self.means[1] - self.means[0])
 
 
+class UpperForecast(NamedTuple):
+    """The upper end of one mean, if it stays as it is."""
+
+    cell: int  # the same for outcomes that are learned together
+    pulls: float  # so far
+    mean: float
+    upper: Callable[[float], float]  # the upper end after a number of pulls
+
+
 class ModelDiagnostics:
     """Diagnostics of a model that keeps no sums for them."""
 
@@ -128,10 +137,10 @@ class ModelDiagnostics:
         """Return how many outcomes of one candidate were learned; None: candidates are not distinguished."""
         return None
 
-    def forecast_pulls(
-        self, block: Any, settings: Floats, memory: Floats, arm: int, signal: int, limit: float
-    ) -> tuple[float, float] | None:
-        """Return an arm's pulls, and the pulls at which its upper end falls below a limit; None: not an arm model."""
+    def forecast(
+        self, block: Any, features: Floats, settings: Floats, memory: Floats, arm: int, signal: int
+    ) -> UpperForecast | None:
+        """Return the upper end of an action by its pulls, if its mean stays; None: the model does not count pulls."""
         return None
 
     def fill_totals(self, block: Any, settings: Floats, memory: Floats, pulls: Floats, totals: Floats) -> None:

@@ -27,6 +27,7 @@ from stagewise.problem.errors import ErrorCode, InvalidActions
 from stagewise.problem.formatting import join_names, safe_repr, suggest_name
 from stagewise.problem.proposal import Offer, parse_proposal
 
+TIME = "at"  # the column of the times of decisions
 DOUBLE, NO_NUMBERS = np.dtype(np.float64), np.array(None)
 
 
@@ -59,6 +60,8 @@ class ContextEncoder:
     safe: str
     context: Sequence[str] | Mapping[str, Sequence[float] | ContextColumn]
     score_range: tuple[float, float] = (0.0, 1.0)
+    needs_times: bool = False  # a mean drifts, so that every decision has a time
+    needs_proposal: bool = False
 
     @property
     @abstractmethod
@@ -138,6 +141,9 @@ class ContextEncoder:
         places = [division.encode(named) for division in self.divisions]
         eligible = None if only is None else self.get_action_indices(only)
         if propose is None and scores is None:
+            if self.needs_proposal:
+                text = "this problem has no reward to learn, so nothing can be chosen; give propose= or scores="
+                raise InvalidActions(ErrorCode.MISSING_VALUE, text)
             return Context.from_checked(features, places, eligible, None, clipped)
         offer = self._offer if eligible is None else self._offer._replace(eligible=eligible)
         proposal = parse_proposal(propose, scores, offer, self.score_range)
@@ -242,8 +248,8 @@ class ContextEncoder:
         kept[list(refused)] = False
         clipped = {name: int(np.count_nonzero(values.clipped & kept)) for name, values in read.items()}
         counts = {name: count for name, count in clipped.items() if count}
-        segments = segments.reshape(len(self.divisions), rows).T
-        return ContextRows(features, segments, dict(sorted(refused.items())), counts)
+        keys = segments.reshape(len(self.divisions), rows).T
+        return ContextRows(features, keys, dict(sorted(refused.items())), counts)
 
     def _name_column(
         self, column: npt.NDArray[Any], name: str, read: ColumnValues | None, refused: dict[int, InvalidActions]
@@ -292,11 +298,15 @@ class ContextEncoder:
         return {name: index for index, name in enumerate(self.actions)}
 
 
-def build_rows(actions: Sequence[int], contexts: ContextRows) -> Floats:
-    """Return the rows (n, D) of action indices and encoded contexts: the action, 1, features, segments."""
+def build_rows(actions: Sequence[int], contexts: ContextRows, times: Any = None) -> Floats:
+    """Return the rows (n, D) of action indices and encoded contexts: the action, 1, features, segments, the time.
+
+    `times` are those of the decisions, in seconds; None: the policy needs none.
+    """
     rows = np.ones((len(actions), FIRST_NUMBER))
     rows[:, ACTION] = actions
-    return np.concatenate([rows, contexts.features, contexts.segments], axis=1)
+    columns = [rows, contexts.features, contexts.segments]
+    return np.concatenate([*columns, *([] if times is None else [np.reshape(times, (-1, 1))])], axis=1)
 
 
 def scale_numbers(values: Floats, low: float, high: float) -> Floats:

@@ -135,8 +135,10 @@ class BasePolicy:
     reward_name: str = "reward"
     reward_span: tuple[float, float] = (0.0, 1.0)  # the low end and the length of its range, in the user's units
     names: Sequence[str] | None = None  # names of the actions, or None
+    first_reported: int = 0  # the first signal whose outcomes are reported
     separate_models: bool = False  # every signal has its own model; NaN stands for signals that have not arrived
     problem: Any = None  # the `Problem` that it plays, or None
+    needs_times: bool = False  # a mean drifts, so that every decision has a time
     has_parts: ClassVar[bool] = True  # its memory consists of model blocks with diagnostics (`models.diagnostics`)
     why_unit_range: str = ""  # why outcomes must lie in [0, 1], and what to do; empty: they need not
 
@@ -367,7 +369,7 @@ class BasePolicy:
         return [float(values[0]), *self.thresholds.to_user_units(values[1:]).tolist()]
 
     @property
-    def placeholder_values(self) -> list[float]:
+    def placeholder_values(self) -> list[Any]:
         """Valid values (1 + m,) for signals that were not given."""
         return [0.0] * (1 + self.thresholds.signs.size)
 
@@ -389,6 +391,10 @@ class BasePolicy:
         """Return the safe action of a decision's round, its index and its step."""
         safe: Any = self.safe_action  # type: ignore[attr-defined]
         return (safe.features.copy(), -1, 0.0) if safe.arm is None else (int(safe.arm), int(safe.arm), 1.0)
+
+    def at_time(self, actions: Any, seconds: float) -> Any:
+        """Return what a call offers at the time of its decision; only policies that need times use it."""
+        return actions
 
     def without_watch(self) -> Self:
         """Return the same policy without the tests of its assumptions."""

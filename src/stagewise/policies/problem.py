@@ -11,17 +11,19 @@ import numpy as np
 from stagewise.engine.compile import Floats
 from stagewise.files.paths import parse_path, read_toml
 from stagewise.policies.context_caps import ContextCAPS
-from stagewise.policies.context_encoder import ContextEncoder
+from stagewise.policies.context_encoder import TIME, ContextEncoder
 from stagewise.policies.problem_policy import ProblemPolicy
 from stagewise.policies.settings import check_probability, set_derived
 from stagewise.problem.checks import check_mapping, check_unique_names
 from stagewise.problem.context_columns import ContextColumn, encode_column, parse_context
 from stagewise.problem.division import Division
+from stagewise.problem.drift import Drift
 from stagewise.problem.errors import ErrorCode, InvalidProblem
 from stagewise.problem.formatting import format_count, join_names
 from stagewise.problem.promise import Promise, build_promise_error, describe_promise
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.signals import (
+    GIVEN,
     Limit,
     LimitModel,
     Reward,
@@ -61,6 +63,9 @@ SETTINGS = (  # of the policy
 )
 
 
+GIVEN_REWARD = Reward("reward", model="given")  # of a problem that has nothing but limits to learn
+
+
 class ModelChoice(NamedTuple):
     """The model of one signal, and the reason for it."""
 
@@ -94,8 +99,9 @@ class Problem(ContextEncoder, StrictSettings):
     """The names of the actions."""
     safe: str
     """The action that is known to be safe, such as the current one."""
-    reward: Reward
-    """The signal to maximise."""
+    reward: Reward = GIVEN_REWARD
+    """The signal to maximise. Left out: only the limits are learned, and every decision needs `propose=` or `scores=`
+    (in [0, 1]; `Reward(name, low, high, model="given")` declares another range)."""
     limits: Mapping[str, Limit]
     """The limits on every round's expected costs, by name."""
     context: Sequence[str] | Mapping[str, Sequence[float] | ContextColumn] = ()
@@ -119,10 +125,15 @@ class Problem(ContextEncoder, StrictSettings):
         if not isinstance(self.reward, Reward):
             raise InvalidProblem.must_be(ErrorCode.WRONG_TYPE, "reward", self.reward, "Reward(name, low, high)")
         names = [self.reward.name, *self.limits, *self.context_names]
-        for name in names:
+        for name in names[self.reward == GIVEN_REWARD :]:
             if name in RESERVED_NAMES:
                 text = f"{name!r} is the name of an argument of agents; give the signal or column another name"
                 raise InvalidProblem(ErrorCode.INVALID_NAME, text)
+        if self.needs_times and TIME in names:
+            text = (
+                f"{TIME!r} is the name of the time of a decision, which drift needs; give the signal or number another"
+            )
+            raise InvalidProblem(ErrorCode.INVALID_NAME, text)
         for name in self.segment_columns:
             if name in self.context_columns and not self.context_columns[name].labels:
                 raise InvalidProblem(
@@ -155,6 +166,18 @@ class Problem(ContextEncoder, StrictSettings):
         return tuple(map(Division, dict.fromkeys(by)))
 
     @cached_property
+    def moduli(self) -> dict[str, Drift]:
+        """The drift of every limit whose rates may move, of outcomes scaled to [0, 1]."""
+        declared = {name: limit.modulus for name, limit in self.limits.items()}
+        lengths = {name: limit.high - limit.low for name, limit in self.limits.items()}
+        return {name: drift.scaled(lengths[name]) for name, drift in declared.items() if drift is not None}
+
+    @property
+    def needs_times(self) -> bool:  # type: ignore[override]
+        """Whether every decision has a time, because a mean drifts."""
+        return bool(self.moduli)
+
+    @cached_property
     def choices(self) -> dict[str, ModelChoice]:
         """The model of each signal, and the reason for it."""
         return {name: self._choose_model(name, signal) for name, signal in self.signals.items()}
@@ -162,13 +185,15 @@ class Problem(ContextEncoder, StrictSettings):
     def _choose_model(self, name: str, signal: Reward | Limit) -> ModelChoice:
         """Return the model of a signal; a limit says to whom it is promised where users differ."""
         by = Division(signal.segment_columns).name if signal.by is not None else None
-        if signal.model not in (None, "rates") and not self.context:
+        if signal.model not in (None, "rates", GIVEN) and not self.context:
             raise InvalidProblem(
                 ErrorCode.CONFLICTING_SETTINGS,
                 "a signal is {model} and there is no context; declare a context, or make the signal a rate",
                 model=signal.model,
             )
         if isinstance(signal, Reward):
+            if not signal.is_reported:
+                return ModelChoice("rates", None, "given with every decision, not learned")
             model = "linear" if self.context and by is None else "rates"
             why = "by segment" if by else "there is a context" if self.context else "there is no context"
             return ModelChoice(signal.model or model, by, why if signal.model is None else "as declared")
@@ -207,6 +232,9 @@ class Problem(ContextEncoder, StrictSettings):
 
     def build_indexed_policy(self) -> ContextCAPS:
         """Return the same policy with action indices and scaled outcomes, for simulations."""
+        if self.needs_proposal:
+            text = "this problem has no reward to learn, so it cannot be simulated; declare one, Reward(name)"
+            raise InvalidProblem(ErrorCode.UNSUPPORTED, text)
         return ContextCAPS(**self.to_kwargs())
 
     def to_kwargs(self) -> dict[str, Any]:
@@ -231,6 +259,7 @@ class Problem(ContextEncoder, StrictSettings):
                 arm=safe_index, reward=scale_outcome(self.reward, self.reward.name, floor), cost=safe
             ),
             "threshold": {name: scale_limit(name, limit) for name, limit in self.limits.items()},
+            "drift": self.moduli or None,
             "delta": self.delta,
             **self.settings,
         }
@@ -259,6 +288,16 @@ class Problem(ContextEncoder, StrictSettings):
         return np.array([[s.low for s in signals], [s.high - s.low for s in signals]])
 
     @cached_property
+    def needs_proposal(self) -> bool:  # type: ignore[override]
+        """Whether there is no reward to learn, so that every decision needs a proposal or scores."""
+        return not self.reward.is_reported
+
+    @cached_property
+    def reported(self) -> dict[str, Reward | Limit]:
+        """The signals whose outcomes are reported and learned, by name."""
+        return {name: signal for name, signal in self.signals.items() if signal.is_reported}
+
+    @cached_property
     def score_range(self) -> tuple[float, float]:  # type: ignore[override]
         """The range of scores: that of the reward."""
         return float(self.reward.low), float(self.reward.high)
@@ -285,9 +324,10 @@ class Problem(ContextEncoder, StrictSettings):
             model = "one rate for each action" if is_rate else f"{choice.model} in the context, action by action"
             model += f" in every {choice.by}" if choice.by else ""
             window = "" if signal.outcome_window is None else f"; {signal.outcome_window.description}"
-            rows.append(
-                f"  {name:{name_width}}  {descriptions[name]:{description_width}}  {model}: {choice.why}{window}"
-            )
+            modulus = getattr(signal, "modulus", None)
+            window += "" if modulus is None else f"; {modulus}"
+            how = f"{model}: {choice.why}{window}" if signal.is_reported else choice.why
+            rows.append(f"  {name:{name_width}}  {descriptions[name]:{description_width}}  {how}")
         return "\n".join(rows)
 
     @classmethod
@@ -325,10 +365,11 @@ class Problem(ContextEncoder, StrictSettings):
             if name not in names:
                 subject = "a name in the problem"
                 raise InvalidProblem.must_be_one_of(ErrorCode.UNKNOWN_SETTING, subject, name, names)
-        absent = [name for name in ("actions", "safe", "reward", "limits") if name not in values]
+        absent = [name for name in ("actions", "safe", "limits") if name not in values]
         if absent:
             raise InvalidProblem(ErrorCode.MISSING_VALUE, f"the problem lacks {join_names(absent)}")
-        values["reward"] = parse_signal(Reward, values["reward"], "reward")
+        if "reward" in values:
+            values["reward"] = parse_signal(Reward, values["reward"], "reward")
         if not isinstance(values["limits"], Mapping):
             rule = "tables by name, as [limits.opt_out]"
             raise InvalidProblem.must_be(ErrorCode.WRONG_TYPE, "the value of limits", values["limits"], rule)
@@ -354,6 +395,6 @@ class Problem(ContextEncoder, StrictSettings):
             "context": {name: encode_column(column) for name, column in self.context_columns.items()},
             "delta": float(self.delta),
             "settings": dict(self.settings),
-            "reward": encode_signal(self.reward),
+            **({} if self.reward == GIVEN_REWARD else {"reward": encode_signal(self.reward)}),
             "limits": {name: encode_limit(limit) for name, limit in self.limits.items()},
         }

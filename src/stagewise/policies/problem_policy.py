@@ -1,5 +1,6 @@
 """The policy of a `Problem`: contextual CAPS with names and the user's units, for one user or for a batch."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -105,6 +106,10 @@ class ProblemPolicy(ContextCAPS):
         """Return the context of a user; `only` lists eligible actions by name."""
         return self.problem.encode_context(context, only, propose, scores)
 
+    def at_time(self, actions: Any, seconds: float) -> Context:
+        """Return the context of a call at the time of its decision."""
+        return (actions if isinstance(actions, Context) else self.problem.encode_context(actions)).at(seconds)
+
     def choose(self, state: State, actions: Any, draw: RandomKey) -> Decision:
         """Sample an action for a user, whose context is a mapping by name."""
         offered = actions if isinstance(actions, Context) else self.problem.encode_context(actions)
@@ -118,8 +123,9 @@ class ProblemPolicy(ContextCAPS):
     # Outcomes, checked against the declared ranges and scaled to [0, 1].
 
     @property
-    def placeholder_values(self) -> list[float]:
-        return [float(low) for low in self.problem.spans[0]]
+    def placeholder_values(self) -> list[Any]:
+        lows: list[Any] = self.problem.spans[0].tolist()
+        return [None, *lows[1:]] if self.first_reported else lows
 
     def decode_outcome(self, values: Floats) -> list[float]:
         lows, lengths = self.problem.spans
@@ -127,15 +133,23 @@ class ProblemPolicy(ContextCAPS):
         return [float(value) for value in lows + lengths * unsigned]
 
     @cached_property
-    def _scales(self) -> tuple[tuple[str, float, float, float], ...]:
-        """Every signal's name, the range of its outcomes, and its sign."""
-        signs = (1.0, *self.thresholds.signs.tolist())
-        signals = self.problem.signals.items()
-        return tuple((name, float(s.low), float(s.high), sign) for (name, s), sign in zip(signals, signs, strict=True))
+    def _scales(self) -> tuple[tuple[int, str, float, float, float], ...]:
+        """Every reported signal's index, its name, the range of its outcomes, and its sign."""
+        signs, rows = (1.0, *self.thresholds.signs.tolist()), []
+        for index, (name, signal) in enumerate(self.problem.signals.items()):
+            if signal.is_reported:
+                rows.append((index, name, float(signal.low), float(signal.high), signs[index]))
+        return tuple(rows)
+
+    @cached_property
+    def first_reported(self) -> int:  # type: ignore[override]
+        return int(self.problem.needs_proposal)
 
     def encode_outcome(self, signals: Mapping[str, Any]) -> Floats | None:
-        values = np.empty(len(self._scales))
-        for k, (name, low, high, sign) in enumerate(self._scales):
+        values = np.empty(len(self.problem.signals))
+        if self.first_reported:
+            values[0] = math.nan
+        for k, name, low, high, sign in self._scales:
             value: Any = signals.get(name)
             kind = type(value)
             if (kind is not float and kind is not bool and kind is not int) or not low <= value <= high:
@@ -144,12 +158,20 @@ class ProblemPolicy(ContextCAPS):
         return values
 
     def values(self, reward: Any, cost: Any) -> Floats:
+        if self.first_reported and reward is not None:
+            text = "there is no reward to learn in this problem; give only the signals of its limits"
+            raise InvalidOutcome(ErrorCode.UNKNOWN_SIGNAL, text)
         if cost is None:
             text = f"the cost is missing; it is needed for {', '.join(self.thresholds.names)}"
             raise InvalidOutcome(ErrorCode.OUTCOME_MISSING, text)
         outcomes, signs = [reward, *self.display_thresholds.costs(cost).tolist()], (1.0, *self.thresholds.signs)
         signals = zip(self.problem.signals.items(), outcomes, signs, strict=True)
-        return np.array([sign * scale_outcome(signal, name, value) for (name, signal), value, sign in signals])
+        return np.array(
+            [
+                sign * scale_outcome(signal, name, value) if signal.is_reported else math.nan
+                for (name, signal), value, sign in signals
+            ]
+        )
 
 
 class BatchDecision(NamedTuple):
@@ -189,6 +211,8 @@ def decide_eligible(
     count, actions, m, memory = len(draws), policy.actions, policy.thresholds.values.size, state.memory
     numbers = np.array([context.features for context in contexts]).reshape(count, policy.context)
     segments = np.array([context.segments for context in contexts]).reshape(count, policy.segments)
+    if policy.needs_times:  # the last column of a row
+        segments = np.column_stack([segments, [policy.require_time(context) for context in contexts]])
     codes, bounds, estimates = np.empty(count, dtype=np.int64), np.empty((count, 1 + m)), np.empty((count, 1 + m))
     odds, keys, done = np.empty((count, actions + 1)), np.array(draws, dtype=np.int64), 0
     proposals = [context.proposal.values for context in contexts if context.proposal is not None]

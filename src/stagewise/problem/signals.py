@@ -14,13 +14,16 @@ from stagewise.problem.checks import (
     check_outcome,
     check_unique_names,
 )
+from stagewise.problem.drift import Drift, normalise_drift, parse_drift
 from stagewise.problem.errors import ErrorCode, InvalidOutcome, InvalidProblem
 from stagewise.problem.formatting import join_names, safe_repr, suggest_name, suggest_percent
 from stagewise.problem.thresholds import AtLeast, RelativeToSafe, parse_threshold, slack_error
 from stagewise.problem.window import DROP, OutcomeWindow
 
 Model = Literal["linear", "rates"]
+RewardModel = Literal["linear", "rates", "given"]
 LimitModel = Literal["linear", "rates", "logistic"]
+GIVEN = "given"  # the model of a reward that is neither reported nor learned
 OnMismatch = Literal["warn", "stop"]
 WAYS = {  # the names of a limit's number in a file
     "at_most": "Limit(0.02, ...)",
@@ -51,6 +54,12 @@ class Signal(StrictSettings):
     window: str | float | None
     missing: float | Literal["drop"] | None
     by: str | Sequence[str] | None
+    model: Any
+
+    @property
+    def is_reported(self) -> bool:
+        """Whether outcomes of the signal are reported and learned; a given reward is neither."""
+        return bool(self.model != GIVEN)
 
     @property
     def segment_columns(self) -> tuple[str, ...]:
@@ -88,8 +97,9 @@ class Reward(Signal):
     """The largest possible outcome."""
     safe: float | None = None
     """A lower bound on the safe action's mean; None: `low`."""
-    model: Model | None = None
-    """The model of the mean: "linear" in the context or "rates" by action; None: chosen from the problem."""
+    model: RewardModel | None = None
+    """The model of the mean: "linear" in the context or "rates" by action; None: chosen from the problem. "given": the
+    reward is the score that a caller gives with `scores=`; no outcome of it is reported or learned."""
     window: str | float | None = None
     """The time after which a missing outcome counts as `missing`, such as "7d"; None: no deadline."""
     missing: float | Literal["drop"] | None = None
@@ -132,15 +142,30 @@ class Limit(Signal):
     by: str | Sequence[str] | None = None
     """The segment by which rates are kept: one column, such as "country", or several, whose combinations are the
     segments; promised to the average user of every segment."""
+    drift: str | Sequence[str | float] | None = None
+    """How far a rate may move: "0.005/30d" in proportion to time, ("0.01", "30d") within any time of that length,
+    "jumps" where it is constant until it jumps, which is found later; None: rates are constant."""
     on_mismatch: OnMismatch | None = None
     """If it matters who gets an action, though the limit is promised to an average user: "stop" plays the safe action
     until a person acknowledges it; "warn" or None: `health` tells it."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "by", parse_by(self.by, "a limit"))
+        object.__setattr__(self, "drift", normalise_drift(self.drift))
         if self.on_mismatch is not None:
             check_choice(self.on_mismatch, get_args(OnMismatch), "on_mismatch")
         check_signal(self, "a limit")
+        if self.modulus is not None and self.model not in (None, "rates"):
+            fact, remedy = (
+                f"its model is {self.model!r}",
+                "leave one of them out, since only the drift of rates is bounded",
+            )
+            raise InvalidProblem.conflict("the drift of a limit", self.drift, fact, remedy)
+
+    @property
+    def modulus(self) -> Drift | None:
+        """The declared drift; None: rates are constant."""
+        return parse_drift(self.drift, "a limit")
 
     @property
     def at_least(self) -> bool:
@@ -169,10 +194,16 @@ def check_signal(signal: Reward | Limit, name: str) -> None:
             hint = suggest_percent(float(value)) if high == 1.0 else ""
             raise InvalidProblem.must_be(ErrorCode.OUT_OF_RANGE, f"the {what} of {name}", float(value), rule + hint)
     if signal.model is not None:
-        check_choice(signal.model, get_args(LimitModel if isinstance(signal, Limit) else Model), f"the model of {name}")
+        models = get_args(LimitModel if isinstance(signal, Limit) else RewardModel)
+        check_choice(signal.model, models, f"the model of {name}")
     if signal.outcome_window is None and signal.missing is not None:
         fact, remedy = "there is no window", "give one, since an outcome is missing only when its window closes"
         raise InvalidProblem.conflict(f"the missing value of {name}", signal.missing, fact, remedy)
+    if not signal.is_reported:
+        for what in ("safe", "window", "by"):
+            if getattr(signal, what) is not None:
+                fact, remedy = "its model is 'given'", "leave it out, since no outcome of it is learned"
+                raise InvalidProblem.conflict(f"the {what} of {name}", getattr(signal, what), fact, remedy)
     if signal.by is not None and signal.model not in (None, "rates"):
         fact = f"its rates are kept by {signal.by!r}"
         raise InvalidProblem.conflict(f"the model of {name}", signal.model, fact, "leave one of them out")

@@ -41,7 +41,7 @@ from stagewise.server.event_log import (
     encode_canonical,
 )
 from stagewise.server.experiments import Experiment, Experiments
-from stagewise.server.figures import build_figures, compute_safe_costs
+from stagewise.server.figures import build_figures, compute_safe_costs, summarize_recent_proposals
 from stagewise.server.ids import new_id
 from stagewise.server.log_statistics import StatisticsUpdater
 from stagewise.server.messages import (
@@ -175,7 +175,7 @@ class DecisionServer(Experiments):
         """
         controls, everywhere = experiment.controls, self.everywhere
         requests = [(one.id_, one.request) for one in batch]
-        return list(decide(experiment.policy_snapshot, controls, everywhere, key, requests))
+        return list(decide(experiment.policy_snapshot, controls, everywhere, key, requests, self.store.now()))
 
     def _build_answer(
         self, experiment: Experiment, one: WaitingRequest, record: DecisionRecord | Exception, result: AppendResult
@@ -290,6 +290,7 @@ class DecisionServer(Experiments):
                 {"name": alert, "reason": cause.reason, "details": cause.details, "message": cause.message}
                 for alert, cause in experiment.alerts.items()
             ],
+            proposals=summarize_recent_proposals(snapshot, statistics),
             warnings=list(experiment.warnings),
             health=Health(add_observed_costs(snapshot.policy, health, compute_safe_costs(statistics))).to_dict(),
         )
@@ -383,11 +384,12 @@ def warm_up(version: ProblemVersion) -> None:
     """Compile the kernels before the first request: decide and learn once, in memory."""
     problem = version.problem
     context: dict[str, Any] = {name: column.example for name, column in problem.context_columns.items()}
-    request = DecisionRequest({**dict.fromkeys(problem.segment_columns, "warm-up"), **context})
+    propose = problem.safe if problem.needs_proposal else None
+    request = DecisionRequest({**dict.fromkeys(problem.segment_columns, "warm-up"), **context}, propose=propose)
     live = Controls(mode="live")
     snapshot = build_initial_snapshot(problem, version.number, version.retired)
     (record,) = decide(snapshot, live, live, bytes(32), [("warm-up", request)])
-    values = {name: signal.low for name, signal in problem.signals.items()}
+    values = {name: signal.low for name, signal in problem.reported.items()}
     StateFold(problem, version.number, version.retired).take(
         [
             Event(1, 0, DECISION, "warm-up", 0, encode_canonical(record), b""),

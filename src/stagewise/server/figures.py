@@ -2,17 +2,22 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from statistics import median
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 
 from stagewise.agent.outcome_queue import BUFFERED, DROPPED, MISSING
+from stagewise.agent.proposals import Proposed, summarize_proposals
 from stagewise.policies.problem import Problem
+from stagewise.problem.errors import InvalidActions
 from stagewise.problem.signals import Limit
 from stagewise.server.confidence_intervals import RunningMean, compute_limit_interval, get_threshold
-from stagewise.server.decide import DecisionRecord, PolicyChoice
+from stagewise.server.decide import DecisionRecord, PolicyChoice, PolicySnapshot, encode_context
 from stagewise.server.log_statistics import Extremes, LogStatistics, is_safe_cost_unknown, iter_pessimistic_costs
+from stagewise.server.messages import DecisionRequest
 
 EMPTY = RunningMean()
 
@@ -38,7 +43,7 @@ def build_figures(statistics: LogStatistics, now: int, **overrides: Any) -> dict
         statistics: The statistics of the log.
         now: The time in microseconds by the store's clock. Windows close by the times of rows only.
         **overrides: What the log does not have, or the server knows better: mode, share, killed, version,
-            snapshot_age_s, failed, alerts, warnings, health; each replaces the value from the statistics.
+            snapshot_age_s, failed, alerts, warnings, health, proposals; each replaces the value from the statistics.
     """
     with statistics.lock:
         problem = statistics.problem
@@ -64,13 +69,14 @@ def build_figures(statistics: LogStatistics, now: int, **overrides: Any) -> dict
             "stops": [one for one in changes if one["what"] == "trip"],
             "last": list(reversed(statistics.last)),
             "reward": None,
+            "proposals": [],
             "limits": {},
             "actions": [],
             "series": [],
         }
         if problem is not None:
             costs = {name: compute_pending_cost(statistics, name, limit) for name, limit in problem.limits.items()}
-            figures["reward"] = summarize_reward(statistics, problem)
+            figures["reward"] = None if problem.needs_proposal else summarize_reward(statistics, problem)
             figures["limits"] = {name: summarize_limit(statistics, problem, name, costs[name].all) for name in costs}
             figures["actions"] = [summarize_action(statistics, problem, name, costs) for name in problem.actions]
             figures["series"] = summarize_series(statistics, problem, costs)
@@ -119,6 +125,24 @@ def compute_safe_costs(statistics: LogStatistics) -> dict[str, tuple[int, float]
                 cost = (mean.mean - limit.low) / (limit.high - limit.low)
                 costs[name] = mean.count, 1.0 - cost if limit.at_least else cost
         return costs
+
+
+def summarize_recent_proposals(snapshot: PolicySnapshot, statistics: LogStatistics) -> list[dict[str, Any]]:
+    """Return what became of each action that recent requests proposed; in shadow mode, of the policy's choice."""
+    with statistics.lock:
+        records = list(statistics.recent)
+    actions, proposed = snapshot.problem.actions, list[Proposed]()
+    for record in records:
+        if "propose" not in record.request:
+            continue
+        with suppress(InvalidActions):  # an action was retired since
+            context = encode_context(snapshot, msgspec.convert(record.request, DecisionRequest), record.time)
+            if context.proposal is not None:
+                played = (record.policy_choice or record).probabilities
+                shares = np.array([played.get(name, 0.0) for name in actions])
+                proposed.append(Proposed(snapshot.policy.rows_for(context), context.proposal.values, shares))
+    summaries = summarize_proposals(snapshot.policy, snapshot.state.memory, proposed, len(records))
+    return [summary._asdict() for summary in summaries]
 
 
 def summarize_reward(statistics: LogStatistics, problem: Problem) -> dict[str, Any]:
@@ -182,14 +206,15 @@ def summarize_action(
         "share": statistics.actions[name] / max(statistics.decisions, 1),
         "recent": sum(row.action == name for row in statistics.recent) / max(len(statistics.recent), 1),
         "shadow": statistics.shadow[name] / max(statistics.shadow.total(), 1),
-        "observed_mean": {signal: intervals[signal].to_dict() for signal in problem.signals},
+        "observed_mean": {signal: intervals[signal].to_dict() for signal in problem.reported},
     }
 
 
 def summarize_pending(statistics: LogStatistics, problem: Problem, now: int) -> list[dict[str, Any]]:
     """Return for each signal its pending and late counts and the age of the oldest pending decision."""
     rows, queue = [], statistics.queue
-    for k, (name, head) in enumerate(zip(queue.names, queue.heads, strict=True)):
+    for k in queue.signals:
+        name, head = queue.names[k], queue.heads[k]
         window, status = problem.windows.get(name), queue.status[head - queue.base : queue.end - queue.base, k]
         rows.append(
             {

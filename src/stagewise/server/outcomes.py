@@ -28,7 +28,7 @@ decode_outcome = msgspec.json.Decoder(LoggedOutcome).decode
 
 def validate_outcome(problem: Problem, given: Mapping[str, Any]) -> dict[str, float]:
     """Return the validated signals of an outcome, and `shown` if it is given."""
-    names = [*problem.signals, SHOWN]
+    names = [*problem.reported, SHOWN]
     for name, value in given.items():
         if name not in names:
             raise InvalidOutcome(
@@ -39,7 +39,7 @@ def validate_outcome(problem: Problem, given: Mapping[str, Any]) -> dict[str, fl
                 suggestion=suggest_name(name, names),
             )
         if name != SHOWN:
-            scale_outcome(problem.signals[name], name, value)
+            scale_outcome(problem.reported[name], name, value)
         elif not isinstance(value, bool):
             raise InvalidOutcome.must_be(ErrorCode.WRONG_TYPE, SHOWN, value, "true or false")
     if not given:
@@ -61,6 +61,7 @@ def build_queue(signals: Mapping[str, Reward | Limit], width: int, scale: Scale)
             if waits is not None
         ],
         width,
+        first=sum(not signal.is_reported for signal in signals.values()),
     )
 
 

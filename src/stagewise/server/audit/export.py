@@ -121,7 +121,7 @@ def build_columns(problem: Problem) -> Sequence[tuple[str, type, Callable[[Decis
         *(of_choice(of_limit(name, "pessimistic_cost")) for name in problem.limits),
         of_choice(reason),
         of_choice(message),
-        *(of_signal(name) for name in problem.signals),
+        *(of_signal(name) for name in problem.reported),
         (SHOWN, bool, lambda one: was_shown(one.body, one.answers)),
     ]
 

@@ -45,6 +45,14 @@ METRICS = (
         "observed_cost", "gauge", _LIMIT,
         "Observed mean of the limited signal; outcomes not received count as no event.",
     ),
+    Metric(
+        "proposal_overlap", "gauge", ("experiment", "action"),
+        "Share of an action's proposed probability that recent decisions played.",
+    ),
+    Metric(
+        "proposal_decisions_until_whole", "gauge", ("experiment", "action"),
+        "Estimated decisions until an action is played whole when it is proposed.",
+    ),
     Metric("snapshot_age_seconds", "gauge", _OF, "Age of the policy snapshot that serves decisions."),
     Metric("snapshot_stale", "gauge", _OF, "Whether the policy snapshot is older than --max-age (1) or not (0)."),
     Metric(
@@ -115,6 +123,10 @@ def iter_experiment_samples(server: "DecisionServer", name: str) -> Iterator[Sam
     lags = figures["lag_s"].items()
     yield from (("feedback_lag_seconds", (name, signal), lag) for signal, lag in lags if lag is not None)
     yield from (("shadow_decisions", (name, action), count) for action, count in figures["shadow"].items())
+    for one in figures["proposals"]:
+        yield "proposal_overlap", (name, one["action"]), one["overlap"]
+        if one["decisions_until_whole"] is not None:
+            yield "proposal_decisions_until_whole", (name, one["action"]), one["decisions_until_whole"]
     for limit, one in figures["limits"].items():
         for metric, cost in (("limit_margin", one["pessimistic_cost"]), ("shadow_limit_margin", one["shadow"])):
             if cost is not None:

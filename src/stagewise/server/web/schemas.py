@@ -162,6 +162,8 @@ class FiguresResponse(ExperimentStatus):
     failed: str | None
     """Why learning fails, or null."""
     reward: dict[str, Any] | None
+    proposals: list[dict[str, Any]]
+    """For each action that recent requests proposed: the share that was played, and when it is played whole."""
     limits: dict[str, dict[str, Any]]
     actions: list[dict[str, Any]]
     """For each action: how often it was served, in total and recently, and its observed means."""

@@ -17,7 +17,8 @@ from stagewise.server.web.page.value_format import amount, count, format_gain, f
 from stagewise.server.web.page.verdict import BAD, FINE, MARKS, STALE_SECONDS, WAIT, build_verdict
 
 PARTS = (
-    "notices", "verdict", "control", "reward", "actions", "reasons", "last", "alerts", "pending", "changes", "health",
+    "notices", "verdict", "control", "reward", "actions", "proposals", "reasons", "last", "alerts", "pending",
+    "changes", "health",
 )  # fmt: skip
 LEVELS = {"fine": FINE, "unknown": WAIT, "doubtful": WAIT, "contradicted": BAD, "warning": WAIT, "acknowledged": WAIT}
 DEFAULT_FIGURES = {
@@ -86,7 +87,7 @@ def build_page_context(
     """Return the variables of an experiment's templates."""
     problem = None if figures["problem"] is None else Problem.from_dict(figures["problem"])
     safe = "the safe action" if problem is None else problem.safe
-    signals = {} if problem is None else problem.signals
+    signals = {} if problem is None else problem.reported
     ranges = {name: (signal.low, signal.high) for name, signal in signals.items()}
     colours = assign_colours(() if problem is None else tuple(problem.actions), safe)
     age = figures.get("snapshot_age_s")
@@ -107,6 +108,7 @@ def build_page_context(
             build_limit_gauge(name, {**limit, "in_shadow": shadow}) for name, limit in figures["limits"].items()
         ],
         "reward": None if figures["reward"] is None else build_reward_gauges(figures["reward"], safe),
+        "has_reward": problem is None or not problem.needs_proposal,
         "reward_name": "reward" if problem is None else problem.reward.name,
         "signals": [{"name": name} for name in ranges],
         "colours": colours,

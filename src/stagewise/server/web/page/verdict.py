@@ -116,7 +116,9 @@ def assess_learning(figures: Mapping[str, Any]) -> VerdictItem:
         message = f"The policy snapshot is {duration(age)} old. Decisions stay safe and do not improve."
         return VerdictItem(question, BAD, "Not learning", message)
     reward = figures["reward"]
-    if not reward or not reward["now"]["count"] + reward["safe"]["count"]:
+    limits = figures["limits"].values()
+    outcomes = reward["now"]["count"] + reward["safe"]["count"] if reward else sum(limit["count"] for limit in limits)
+    if not outcomes:
         message = f"{count(figures['pending_count'])} decisions have pending outcomes."
         return VerdictItem(question, WAIT, "Waiting for outcomes", message)
     if figures.get("mode") == "shadow" and figures["shadow"]:
@@ -140,6 +142,11 @@ def assess_learning(figures: Mapping[str, Any]) -> VerdictItem:
 def assess_value(figures: Mapping[str, Any]) -> VerdictItem:
     """Judge whether the reward is higher than the safe action's."""
     question, reward = "Is it worth it?", figures["reward"]
+    if not reward and figures["proposals"]:
+        shares = [(one["proposed"] * one["overlap"], one["proposed"]) for one in figures["proposals"]]
+        overlap = sum(played for played, _ in shares) / sum(proposed for _, proposed in shares)
+        message = f"No reward is learned. Of what recent requests proposed, {percent(overlap)} was played."
+        return VerdictItem(question, FINE if overlap > 0.99 else WAIT, "Up to the proposals", message)
     if not reward or reward["gain"] is None:
         return VerdictItem(question, WAIT, "Too early to tell", "There are no rewards to compare yet.")
     gain, ends = reward["gain"], (reward["least"], reward["most"])

@@ -51,7 +51,7 @@ class Population:
 
     def __init__(self, problem: Problem, seed: int) -> None:
         self.problem, self.seed = problem, seed
-        safe, numbers = problem.get_action_index(problem.safe), 1 + len(problem.context)
+        safe, numbers = problem.get_action_index(problem.safe), 1 + len(problem.numbers)
         others = [i for i in range(len(problem.actions)) if i != safe]
         reward = np.zeros((len(problem.actions), numbers))
         cost = np.zeros((len(problem.limits), len(problem.actions), numbers))
@@ -82,10 +82,12 @@ class Population:
         features = self.world.actions_in(RandomKey(seed=self.seed, round=number)).features
         row = features[0]
         context: dict[str, Any] = {
-            name: round(low + (high - low) * float(u), 3)
-            for (name, (low, high)), u in zip(self.problem.ranges, row[2:], strict=False)
+            name: column.pick(float(u))
+            for (name, column), u in zip(self.problem.numbers.items(), row[2:], strict=False)
         }
-        context |= {name: list(SEGMENT_SHARES)[int(row[-1])] for name in self.problem.segment_columns}
+        context |= {name: one.labels[number % len(one.labels)] for name, one in self.problem.categories.items()}
+        names = (name for name in self.problem.segment_columns if name not in context)
+        context |= {name: list(SEGMENT_SHARES)[int(row[-1])] for name in names}
         return context, features
 
     def outcome(self, action: int, number: int) -> dict[str, float]:

@@ -24,9 +24,11 @@ from stagewise.problem.columns import (
     map_unique,
     parse_object_numbers,
     suggest_column,
+    to_objects,
 )
 from stagewise.problem.context import FLOATS
-from stagewise.problem.division import Division, join_segments
+from stagewise.problem.context_columns import Boolean, Category, Date, NumericColumn
+from stagewise.problem.division import Division, ScoreDivision, join_segments
 from stagewise.problem.errors import ErrorCode, InvalidFile, InvalidOutcome, InvalidProblem, StagewiseError
 from stagewise.problem.formatting import format_count, safe_repr, suggest_name
 from stagewise.problem.window import parse_timestamp
@@ -56,9 +58,12 @@ class Log:
     actions: Ints
     """The index (n,) of the action, −1 if it is not in the problem."""
     numbers: Floats
-    """The numbers (n, d) about users, in their own units; NaN: missing."""
+    """The numbers (n, d) about users, in their own units, dates in seconds since 1970; NaN: missing. What a problem
+    declares to be clipped is clipped, and what counts for a missing value is filled in."""
     segments: dict[str, Texts]
-    """The segment (n,) of users by column, as text; None: missing."""
+    """The levels of categories and the segments (n,) of users by column, as text; None: missing."""
+    scores: dict[str, Floats]
+    """The score (n,) of users by column; NaN: missing."""
     values: Floats
     """The reward and the costs (n, 1 + m), in their own units; NaN: unknown."""
     probabilities: Floats | None
@@ -79,7 +84,7 @@ class Log:
         table = read_table(source)
         finder = ColumnFinder(table, {} if columns is None else check_mapping(columns, "columns", InvalidOutcome))
         probability_names = [f"probability.{name}" for name in problem.actions]
-        names = [*RESERVED_NAMES, *problem.reported, *problem.context, *problem.segment_columns, *probability_names]
+        names = [*RESERVED_NAMES, *problem.reported, *problem.context_names, *probability_names]
         finder.refuse_unknown(names)
         actions = finder.texts("action")
         rows = len(actions)
@@ -91,8 +96,9 @@ class Log:
         return cls(
             problem=problem,
             actions=np.array([indices.get(name, UNKNOWN_ACTION) for name in actions], dtype=np.int64),
-            numbers=stack_columns([finder.numbers(name, "context.") for name in problem.context], rows),
-            segments={name: finder.texts(name, "context.") for name in problem.segment_columns},
+            numbers=stack_columns([finder.context_numbers(*one) for one in problem.numbers.items()], rows),
+            segments={name: finder.labels(name, problem.categories.get(name)) for name in problem.text_columns},
+            scores={name: finder.context_numbers(name, one) for name, one in problem.score_columns.items()},
             values=stack_columns(
                 [
                     finder.numbers(name, "signal.") if signal.is_reported else np.full(rows, float(signal.low))
@@ -120,17 +126,50 @@ class Log:
 
     @cached_property
     def complete_contexts(self) -> Flags:
-        """Which rows (n,) have all numbers about the user and all segments."""
-        complete = ~np.isnan(self.numbers).any(axis=1)
-        for texts in self.segments.values():
+        """Which rows (n,) have all numbers about the user in their ranges, all levels and all segments."""
+        ends = self.problem.ends
+        complete = ((self.numbers >= ends[:, 0]) & (self.numbers <= ends[:, 1])).all(axis=1)
+        for name, column in self.problem.score_columns.items():
+            complete &= (self.scores[name] >= column.ends[0]) & (self.scores[name] <= column.ends[1])
+        for name, texts in self.segments.items():
             complete &= np.array([text is not None for text in texts], dtype=bool)
+            complete &= ~self.find_unknown_levels(name)
         return np.asarray(complete)
+
+    def find_unknown_levels(self, name: str) -> Flags:
+        """Return which rows (n,) have a level that a category does not declare."""
+        category = self.problem.categories.get(name)
+        labels = None if category is None else {None, *category.labels}
+        return np.array(
+            [labels is not None and text not in labels for text in self.segments[name].tolist()], dtype=bool
+        )
+
+    @cached_property
+    def category_features(self) -> Floats:
+        """The features (n, c) of the categories; NaN where a level is missing or not declared."""
+        columns = [np.empty((self.rows, 0))]
+        for name, category in self.problem.categories.items():
+            none = np.full(len(category.labels) - 1, np.nan)
+            columns.append(np.array([category.features_by_label.get(text, none) for text in self.segments[name]]))
+        return np.concatenate(columns, axis=1)
 
     def get_group_names(self, division: Division) -> Texts:
         """Return the group (n,) of users by a division, as text; None: missing."""
-        rows = zip(*(self.segments[column].tolist() for column in division.columns), strict=True)
+        if isinstance(division, ScoreDivision):
+            columns = {**dict(zip(self.problem.numbers, self.numbers.T, strict=True)), **self.scores}
+            keys = zip(division.encode_columns(columns).tolist(), self.complete_contexts.tolist(), strict=True)
+            return to_objects([division.get_segment_name(key) if known else None for key, known in keys])
+        rows = zip(*(self.get_segments(column) for column in division.columns), strict=True)
         names = [None if None in row else join_segments(row) for row in rows]
         return np.array(names, dtype=object)
+
+    def get_segments(self, column: str) -> list[str | None]:
+        """Return the segments (n,) of a column; None: missing."""
+        if column in self.segments:
+            texts: list[str | None] = self.segments[column].tolist()
+            return texts
+        numbers, labels = self.numbers[:, list(self.problem.numbers).index(column)], Boolean.labels
+        return [labels[int(number)] if number in (0.0, 1.0) else None for number in numbers.tolist()]
 
     @cached_property
     def order(self) -> Ints:
@@ -172,6 +211,7 @@ class Log:
             actions=self.actions[chosen],
             numbers=self.numbers[chosen],
             segments={name: texts[chosen] for name, texts in self.segments.items()},
+            scores={name: numbers[chosen] for name, numbers in self.scores.items()},
             values=self.values[chosen],
             probabilities=None if self.probabilities is None else self.probabilities[chosen],
             propensities=None if self.propensities is None else self.propensities[chosen],
@@ -201,8 +241,8 @@ class Log:
         """Return the columns by the problem's names, for `agent.learn_frame`."""
         actions = [None if index == UNKNOWN_ACTION else self.problem.actions[index] for index in self.actions]
         columns: dict[str, Any] = {"action": np.array(actions, dtype=object)}
-        columns |= {name: self.numbers[:, i] for i, name in enumerate(self.problem.context)}
-        columns |= self.segments
+        columns |= {name: self.numbers[:, i] for i, name in enumerate(self.problem.numbers)}
+        columns |= self.segments | self.scores
         signals = enumerate(self.problem.signals.items())
         return columns | {name: self.values[:, i] for i, (name, signal) in signals if signal.is_reported}
 
@@ -252,6 +292,21 @@ class ColumnFinder:
         """Return a column of names (n,); None: missing."""
         entries = self.column(name, prefix).tolist()
         return to_texts(entries, f"the column {safe_repr(self.resolve(name, prefix))}")
+
+    def context_numbers(self, name: str, column: NumericColumn) -> Floats:
+        """Return a declared column of numbers (n,), with what counts for missing values, clipped where declared."""
+        is_date = isinstance(column, Date)
+        numbers = (
+            column.read_unchecked(self.column(name, "context."), name) if is_date else self.numbers(name, "context.")
+        )
+        if column.replacement is not None:
+            numbers = np.where(np.isnan(numbers), column.replacement, numbers)
+        return np.clip(numbers, *column.ends) if column.clip else numbers
+
+    def labels(self, name: str, category: Category | None) -> Texts:
+        """Return a column of segments, or of a category's levels (n,); None: missing."""
+        texts = self.texts(name, "context.")
+        return texts if category is None else to_objects([category.relabel(text) for text in texts.tolist()])
 
     def optional_numbers(self, name: str) -> Floats | None:
         """Return an optional column of numbers (n,); None if the log lacks it."""

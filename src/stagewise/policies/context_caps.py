@@ -13,16 +13,17 @@ from stagewise.engine.layout import CACHE_DISABLED, CACHED, CAPACITY, SAFE_COST_
 from stagewise.engine.memory import memory_size, start_memory
 from stagewise.engine.model import RoundSpec, Rule
 from stagewise.models.arms import compute_lows, split_delta
-from stagewise.models.context import NOISE, CostModel, Signal, SignalModel, compute_action_shares
+from stagewise.models.context import NOISE, Buckets, CostModel, Signal, SignalModel, compute_action_shares
 from stagewise.models.logistic import (
     LOGISTIC,
     are_chunks_valid,
     count_rows_in_chunks,
     get_most_chunks,
 )
-from stagewise.models.logistic_fit import LARGEST_LOGISTIC
+from stagewise.models.logistic_fit import LANES, LARGEST_LOGISTIC
 from stagewise.models.model_block import ModelBlockSpec
 from stagewise.models.per_action_events import PER_ACTION_EVENTS
+from stagewise.models.score_rates import SCORE_RATES, copy_scores_to_more_actions, renew_all_runs
 from stagewise.models.segment_rates import (
     SEGMENT_RATES,
     add_segments,
@@ -58,16 +59,20 @@ from stagewise.problem.checks import (
     check_integer,
     check_positive,
     check_size,
+    is_listing,
     list_entries,
 )
 from stagewise.problem.context import LARGEST_SEGMENT, Context
 from stagewise.problem.context_columns import build_level_features
+from stagewise.problem.drift import Drift, parse_stored_drift
 from stagewise.problem.errors import ErrorCode, InvalidActions, InvalidProblem
 from stagewise.problem.formatting import format_count, safe_repr
 from stagewise.problem.promise import Promise
 from stagewise.problem.proposal import Proposal
 from stagewise.problem.safe_action import SafeAction
+from stagewise.problem.signals import MOST_BUCKETS
 from stagewise.problem.thresholds import Thresholds, get_safe_costs, resolve_thresholds
+from stagewise.problem.window import LATEST
 from stagewise.records.decision import Decision
 from stagewise.records.random_key import RandomKey
 from stagewise.rules.certified import CERTIFIED_MIXTURE
@@ -138,6 +143,9 @@ class ContextCAPS(SafePolicy):
     """The number of segmentations of users; `by` names a signal for each."""
     by: Mapping[str, int] | None = None
     """The segmentation of a signal's rates; other signals have one rate for each action."""
+    score_buckets: Mapping[str, Sequence[int]] | None = None
+    """For a cost whose segmentation is a score, by name: the number of buckets, 1 if means do not fall from bucket to
+    bucket (else 0), and the version of the score."""
     reward_model: SignalModel = "linear"
     """The model of the mean reward: "linear" in the context or "rates" by action."""
     cost_model: CostModel | Mapping[str, CostModel] = "rates"
@@ -148,6 +156,8 @@ class ContextCAPS(SafePolicy):
     """λ of the regressions; None: n R²/S²."""
     slope_scale: float = 0.7
     """The prior standard deviation of every slope of a logistic cost, in log-odds; no slope may exceed ten of it."""
+    drift: Mapping[str, Any] | None = None
+    """How far the rates of a cost may move, by name, as in `Limit.drift`; None: rates are constant."""
     initial_actions: int | None = None
     """The number of actions when learning began; later actions share a reserved part of δ."""
     posterior_scale: float = 0.7
@@ -163,6 +173,7 @@ class ContextCAPS(SafePolicy):
 
     rate_blocks: Ints = field(init=False, repr=False)  # indices of the blocks with rates by segment
     logistic_blocks: Ints = field(init=False, repr=False)  # indices of the blocks that keep rows
+    score_blocks: Ints = field(init=False, repr=False)  # indices of the blocks with rates by bucket
 
     decision_type: ClassVar[type[Decision]] = Decision  # the class of its decisions
     log_hint: ClassVar[str] = ""  # added to the error about a log's shape
@@ -184,11 +195,11 @@ class ContextCAPS(SafePolicy):
         set_derived(self, thresholds=thresholds)
         last = compute_certificate_numbers(self, safe.reward)
         blocks = self.build_blocks(safe, thresholds)
-        rates, logistic = (
+        rates, logistic, scores = (
             np.array([i for i, block in enumerate(blocks) if block.model == model], dtype=np.int64)
-            for model in (SEGMENT_RATES, LOGISTIC)
+            for model in (SEGMENT_RATES, LOGISTIC, SCORE_RATES)
         )
-        set_derived(self, rate_blocks=rates, logistic_blocks=logistic)
+        set_derived(self, rate_blocks=rates, logistic_blocks=logistic, score_blocks=scores)
         grow = partial(get_next_capacity, rates, logistic), partial(count_free_rows, logistic)
         first = FIRST_CAPACITY if self.segments or logistic.size else 0
         growth = Growth(first, MOST, *grow, False) if first else None
@@ -243,14 +254,47 @@ class ContextCAPS(SafePolicy):
             raise InvalidProblem.unused("segments", self.segments, reason)
         return {name: int(divisions.get(name, -1)) for name in self.models}
 
+    @cached_property
+    def buckets(self) -> dict[str, Buckets]:
+        """The buckets of the costs whose segmentation is a score."""
+        buckets = {}
+        for name, entry in parse_by_name(self.score_buckets, self.thresholds.names, "score_buckets", "limits").items():
+            if self.divisions[name] < 0:
+                text = f"score_buckets has {name!r}; by must name its segmentation, which is the score"
+                raise InvalidProblem(ErrorCode.MISSING_VALUE, text)
+            if not is_listing(entry) or len(entry) != 3:
+                rule = "three numbers: buckets, 1 for means that do not fall or 0, and the version of the score"
+                raise InvalidProblem.must_be(ErrorCode.WRONG_TYPE, f"the buckets of {name!r}", entry, rule)
+            count = check_integer(entry[0], f"the buckets of {name!r}", f"from 2 to {MOST_BUCKETS}", 2, MOST_BUCKETS)
+            pooled = check_integer(entry[1], f"the second of the buckets of {name!r}", "0 or 1", 0, 1)
+            version = check_integer(entry[2], f"the version of the score of {name!r}", f"from 1 to {MOST}", 1, MOST)
+            buckets[name] = Buckets(count, bool(pooled), version)
+        return buckets
+
+    @cached_property
+    def moduli(self) -> dict[str, Drift]:
+        """The drift of every cost whose rates may move."""
+        moduli = dict[str, Drift]()
+        for name, value in parse_by_name(self.drift, self.thresholds.names, "drift", "limits").items():
+            if self.models[name] != "rates":
+                text = f"drift has {name!r}, which is {self.models[name]}; only the drift of rates is bounded"
+                raise InvalidProblem(ErrorCode.UNSUPPORTED, text)
+            modulus = value if isinstance(value, Drift) else parse_stored_drift(value, repr(name))
+            moduli |= {} if modulus is None else {name: modulus}
+        return moduli
+
+    @property
+    def needs_times(self) -> bool:  # type: ignore[override]
+        """Whether every decision has a time, because a mean drifts."""
+        return bool(self.moduli)
+
     @property
     def promises(self) -> dict[str, Promise]:
         """To whom each limit is promised, by name."""
         kinds = dict.fromkeys(get_args(CostModel), Promise.EVERY_USER) | {"rates": Promise.AVERAGE_USER}
-        return {
-            name: Promise.EVERY_GROUP if self.divisions[name] >= 0 else kinds[self.models[name]]
-            for name in self.thresholds.names
-        }
+        groups = {name: Promise.EVERY_GROUP for name in self.thresholds.names if self.divisions[name] >= 0}
+        groups |= dict.fromkeys(self.buckets, Promise.EVERY_BUCKET)
+        return {name: groups.get(name, kinds[self.models[name]]) for name in self.thresholds.names}
 
     @cached_property
     def declared_costs(self) -> list[float]:
@@ -289,8 +333,11 @@ class ContextCAPS(SafePolicy):
             elif kind == "logistic":
                 blocks.append(signal.logistic(size, self.shares, slope_scale))
             else:
-                division = divisions[name]
-                blocks.append(signal.rates(-1 if division < 0 else self.first_segment + division, self.shares))
+                division, drift = divisions[name], list[float]()
+                if name in self.moduli:
+                    drift = self.moduli[name].to_settings(self.width - 1, signal.prior)
+                column = -1 if division < 0 else self.first_segment + division
+                blocks.append(signal.rates(column, self.shares, drift, self.buckets.get(name)))
         return tuple(blocks)
 
     def check_slope_scale(self) -> float:
@@ -313,7 +360,7 @@ class ContextCAPS(SafePolicy):
     @cached_property
     def width(self) -> int:
         """The number of columns of a row."""
-        return self.first_segment + self.segments
+        return self.first_segment + self.segments + self.needs_times
 
     @cached_property
     def _template(self) -> Floats:
@@ -334,17 +381,36 @@ class ContextCAPS(SafePolicy):
         rows = self._template.copy()
         rows[:, FIRST_NUMBER : self.first_segment] = context.features
         if self.segments:
-            rows[:, self.first_segment :] = context.segments
+            rows[:, self.first_segment : self.first_segment + self.segments] = context.segments
+        if self.needs_times:
+            rows[:, -1] = self.require_time(context)
         return rows
+
+    def require_time(self, context: Context) -> float:
+        """Return the time of a context, or raise InvalidActions."""
+        if context.time is None:
+            raise InvalidActions(
+                ErrorCode.TIME_MISSING,
+                "the context has no time, and a limit has a drift, so its bounds depend on the time of the decision; "
+                "give Context(...).at(seconds), as an agent does",
+            )
+        return context.time
 
     def describe_context(self) -> str:
         """Return the sizes of a context, for messages."""
-        return f"{format_count(self.context, 'number')} and {format_count(self.segments, 'segment')}"
+        sizes = f"{format_count(self.context, 'number')} and {format_count(self.segments, 'segment')}"
+        return f"{sizes}, then the time of the decision" if self.needs_times else sizes
 
     def context_in(self, row: Floats) -> Context:
         """Return the user of a row."""
-        segments = [int(key) for key in row[self.first_segment :]]
-        return Context.from_checked(row[FIRST_NUMBER : self.first_segment], segments, None)
+        segments = [int(key) for key in row[self.first_segment : self.first_segment + self.segments]]
+        context = Context.from_checked(row[FIRST_NUMBER : self.first_segment], segments, None)
+        return context.at(float(row[-1])) if self.needs_times else context
+
+    def at_time(self, actions: Any, seconds: float) -> Any:
+        """Return the context of a call at the time of its decision."""
+        context = Context() if actions is None else actions
+        return context.at(seconds) if isinstance(context, Context) else context
 
     def parse_offer(self, actions: Any) -> tuple[Floats, Flags]:
         """Return the rows of all actions for this user, and which of them are eligible."""
@@ -369,22 +435,26 @@ class ContextCAPS(SafePolicy):
     def check_logged_actions(self, actions: Any) -> Floats:
         """Return rows (n, 2 + context + segments): the action, 1, the context, the segments."""
         rows, d = check_array(actions, "the logged actions", InvalidActions), self.first_segment
-        if rows.ndim != 2 or rows.shape[1] != d + self.segments:
+        if rows.ndim != 2 or rows.shape[1] != self.width:
             raise InvalidActions(
                 ErrorCode.WRONG_SHAPE,
                 f"the logged actions have shape {rows.shape}; each row must hold the action's index, 1, "
                 f"{self.describe_context()}{self.log_hint}",
             )
-        numbered, segments = rows[:, ACTION], rows[:, d:]
+        numbered, segments = rows[:, ACTION], rows[:, d : d + self.segments]
         good = (numbered >= 0) & (numbered < self.actions) & (numbered == np.floor(numbered)) & (rows[:, ONE] == 1.0)
         good &= (np.abs(rows[:, FIRST_NUMBER:d]) <= self.feature_bounds).all(axis=1)
+        if self.needs_times:
+            good &= np.abs(rows[:, -1]) <= LATEST
         good &= ((segments >= 0) & (segments < LARGEST_SEGMENT) & (segments == np.floor(segments))).all(axis=1)
         if not good.all():
             first = int(np.argmin(good))
             raise InvalidActions(
                 ErrorCode.INVALID_ROW,
                 f"row {first} of the logged actions is {safe_repr(rows[first].tolist())}; it must hold an action from "
-                f"0 to {self.actions - 1}, 1, numbers in [-1, 1], and segments from 0",
+                f"0 to {self.actions - 1}, 1, numbers in [-1, 1], and segments from 0"
+                + ", then the time of the decision in seconds"
+                * self.needs_times,
             )
         return rows
 
@@ -411,7 +481,7 @@ class ContextCAPS(SafePolicy):
     def get_round_spec(self, actions: Any) -> RoundSpec | None:
         """Return the spec of compiled loops, for worlds with plain features."""
         is_plain = getattr(actions, "crossed", None) is False
-        return self.rounds.spec if is_plain and not self.logistic_blocks.size else None  # rows need a growing memory
+        return self.rounds.spec if is_plain else None
 
     def build_run_memory(self, offered: Any, features: Floats, fresh: bool, learned: State | None = None) -> Floats:
         """Return the initial memory of a compiled run."""
@@ -453,6 +523,11 @@ class ContextCAPS(SafePolicy):
             return memory
         return self.rounds.widen(memory, 2 * (segments + get_most_segments(self.layout, memory, self.rate_blocks)))
 
+    def with_room_for_rows(self, memory: Floats, rows: int) -> Floats:
+        """Return the memory with room for this many more rows, whatever their actions."""
+        most = get_most_chunks(self.layout, memory, self.logistic_blocks)
+        return self.rounds.widen(memory, most + self.actions + rows // LANES + 1)
+
     def learn_rows(self, state: State, rows: Floats, values: Floats) -> State:
         """Learn rows (n, D) and values (n, 1 + m), NaN for missing signals; bitwise equal to one by one."""
         memory, done = state.memory, 0
@@ -469,11 +544,18 @@ class ContextCAPS(SafePolicy):
         return State(memory)
 
     def learn_log(self, state: State, actions: Any, values: Any) -> State:
-        """Learn a log as one batch; its segments are added in the order of their keys, so row order does not matter."""
+        """Learn a log as one batch, in the order of its times where it needs them.
+
+        Its segments are added in the order of their keys, so row order does not matter.
+        """
+        if self.needs_times:
+            order = np.argsort(actions[:, -1], kind="stable")
+            actions, values = actions[order], np.asarray(values)[order]
         first = self.first_segment
-        keys_by_division = [np.unique(actions[:, first + division]) for division in range(self.segments)]
-        memory = self.with_capacity_for(state.memory, max((keys.size for keys in keys_by_division), default=0))
-        for division, keys in enumerate(keys_by_division):
+        divided = {division for name, division in self.divisions.items() if division >= 0 and name not in self.buckets}
+        keys_by_division = {division: np.unique(actions[:, first + division]) for division in sorted(divided)}
+        memory = self.with_capacity_for(state.memory, max((keys.size for keys in keys_by_division.values()), default=0))
+        for division, keys in keys_by_division.items():
             add_segments(self.layout, memory, self.rate_blocks, first + division, keys)
         rest = np.array(values, dtype=np.float64)
         rest[:, self.event_signals] = math.nan  # learned below, as one batch
@@ -482,6 +564,8 @@ class ContextCAPS(SafePolicy):
             if model == PER_ACTION_EVENTS:
                 outcomes = np.array(values, dtype=np.float64)[:, block.first]
                 learn_events_by_action(block, self.settings, state.memory, actions, outcomes)
+        if self.score_blocks.size:
+            renew_all_runs(self.layout, state.memory, self.settings, self.score_blocks)
         return state
 
     @cached_property
@@ -500,6 +584,8 @@ class ContextCAPS(SafePolicy):
         for (model, old), (_, new) in zip(*blocks, strict=True):
             if model == SEGMENT_RATES:
                 copy_to_more_actions(old, new, state.memory, memory)
+            elif model == SCORE_RATES:
+                copy_scores_to_more_actions(old, new, state.memory, memory)
             else:
                 as_python(model.widen)(self.layout, old, new, state.memory, memory)
         return State(memory)

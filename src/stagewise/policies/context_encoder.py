@@ -22,11 +22,12 @@ from stagewise.problem.context_columns import (
     NumericColumn,
     parse_context,
 )
-from stagewise.problem.division import Division
+from stagewise.problem.division import Division, ScoreDivision
 from stagewise.problem.errors import ErrorCode, InvalidActions
 from stagewise.problem.formatting import join_names, safe_repr, suggest_name
 from stagewise.problem.proposal import Offer, parse_proposal
 
+TIME = "at"  # the column of the times of decisions
 DOUBLE, NO_NUMBERS = np.dtype(np.float64), np.array(None)
 
 
@@ -59,6 +60,7 @@ class ContextEncoder:
     safe: str
     context: Sequence[str] | Mapping[str, Sequence[float] | ContextColumn]
     score_range: tuple[float, float] = (0.0, 1.0)
+    needs_times: bool = False  # a mean drifts, so that every decision has a time
     needs_proposal: bool = False
 
     @property
@@ -77,9 +79,20 @@ class ContextEncoder:
         return tuple(dict.fromkeys(column for division in self.divisions for column in division.columns))
 
     @cached_property
+    def score_columns(self) -> dict[str, NumericColumn]:
+        """The columns of scores that are no declared columns of the context."""
+        terms = [term for division in self.divisions if isinstance(division, ScoreDivision) for term in division.terms]
+        return {name: column for name, _, column in terms if name not in self.context_columns}
+
+    @cached_property
+    def declared_columns(self) -> dict[str, ContextColumn]:
+        """The declared columns of a context, and those of scores."""
+        return {**self.context_columns, **self.score_columns}
+
+    @cached_property
     def context_names(self) -> tuple[str, ...]:
         """The names of all columns of a context."""
-        return tuple(dict.fromkeys((*self.context, *self.segment_columns)))
+        return tuple(dict.fromkeys((*self.declared_columns, *self.segment_columns)))
 
     @cached_property
     def numbers(self) -> dict[str, NumericColumn]:
@@ -233,7 +246,7 @@ class ContextEncoder:
         ([0.0], {1: 'context_out_of_range'})
         """
         features, refused = np.zeros((rows, self._feature_count)), dict[int, InvalidActions]()
-        read = {name: column.read_column(columns[name], name) for name, column in self.context_columns.items()}
+        read = {name: column.read_column(columns[name], name) for name, column in self.declared_columns.items()}
         names = {name: self._name_column(columns[name], name, read.get(name), refused) for name in self.segment_columns}
         for values in reversed(read.values()):
             refused |= values.refused
@@ -241,13 +254,14 @@ class ContextEncoder:
             features[:, index] = scale_numbers(read[name].values, low, high)
         for name, category, _, at in self.category_slots:
             features[:, at] = category.features[np.nan_to_num(read[name].values).astype(np.int64)]
-        segments = np.array([division.encode_columns(names) for division in self.divisions], dtype=np.float64)
+        named = {**{name: one.values for name, one in read.items()}, **names}
+        segments = np.array([division.encode_columns(named) for division in self.divisions], dtype=np.float64)
         kept = np.ones(rows, dtype=np.bool_)
         kept[list(refused)] = False
         clipped = {name: int(np.count_nonzero(values.clipped & kept)) for name, values in read.items()}
         counts = {name: count for name, count in clipped.items() if count}
-        segments = segments.reshape(len(self.divisions), rows).T
-        return ContextRows(features, segments, dict(sorted(refused.items())), counts)
+        keys = segments.reshape(len(self.divisions), rows).T
+        return ContextRows(features, keys, dict(sorted(refused.items())), counts)
 
     def _name_column(
         self, column: npt.NDArray[Any], name: str, read: ColumnValues | None, refused: dict[int, InvalidActions]
@@ -296,11 +310,15 @@ class ContextEncoder:
         return {name: index for index, name in enumerate(self.actions)}
 
 
-def build_rows(actions: Sequence[int], contexts: ContextRows) -> Floats:
-    """Return the rows (n, D) of action indices and encoded contexts: the action, 1, features, segments."""
+def build_rows(actions: Sequence[int], contexts: ContextRows, times: Any = None) -> Floats:
+    """Return the rows (n, D) of action indices and encoded contexts: the action, 1, features, segments, the time.
+
+    `times` are those of the decisions, in seconds; None: the policy needs none.
+    """
     rows = np.ones((len(actions), FIRST_NUMBER))
     rows[:, ACTION] = actions
-    return np.concatenate([rows, contexts.features, contexts.segments], axis=1)
+    columns = [rows, contexts.features, contexts.segments]
+    return np.concatenate([*columns, *([] if times is None else [np.reshape(times, (-1, 1))])], axis=1)
 
 
 def scale_numbers(values: Floats, low: float, high: float) -> Floats:

@@ -11,12 +11,13 @@ import numpy as np
 from stagewise.engine.compile import Floats
 from stagewise.files.paths import parse_path, read_toml
 from stagewise.policies.context_caps import ContextCAPS
-from stagewise.policies.context_encoder import ContextEncoder
+from stagewise.policies.context_encoder import TIME, ContextEncoder
 from stagewise.policies.problem_policy import ProblemPolicy
 from stagewise.policies.settings import check_probability, set_derived
 from stagewise.problem.checks import check_mapping, check_unique_names
-from stagewise.problem.context_columns import ContextColumn, encode_column, parse_context
-from stagewise.problem.division import Division
+from stagewise.problem.context_columns import ContextColumn, Number, NumericColumn, encode_column, parse_context
+from stagewise.problem.division import Division, ScoreDivision
+from stagewise.problem.drift import Drift
 from stagewise.problem.errors import ErrorCode, InvalidProblem
 from stagewise.problem.formatting import format_count, join_names
 from stagewise.problem.promise import Promise, build_promise_error, describe_promise
@@ -26,6 +27,7 @@ from stagewise.problem.signals import (
     Limit,
     LimitModel,
     Reward,
+    Score,
     StrictSettings,
     check_limits,
     describe_limit,
@@ -128,6 +130,11 @@ class Problem(ContextEncoder, StrictSettings):
             if name in RESERVED_NAMES:
                 text = f"{name!r} is the name of an argument of agents; give the signal or column another name"
                 raise InvalidProblem(ErrorCode.INVALID_NAME, text)
+        if self.needs_times and TIME in names:
+            text = (
+                f"{TIME!r} is the name of the time of a decision, which drift needs; give the signal or number another"
+            )
+            raise InvalidProblem(ErrorCode.INVALID_NAME, text)
         for name in self.segment_columns:
             if name in self.context_columns and not self.context_columns[name].labels:
                 raise InvalidProblem(
@@ -138,6 +145,13 @@ class Problem(ContextEncoder, StrictSettings):
         for name in names:
             if names.count(name) > 1:
                 text = f"{name!r} is used twice; signals and columns of the context need different names"
+                raise InvalidProblem(ErrorCode.DUPLICATE_NAME, text)
+        divided = [division.name for division in self.divisions]
+        for name in divided:
+            if divided.count(name) > 1:
+                text = (
+                    f"limits divide users by two different things that are called {name!r}; give them different names"
+                )
                 raise InvalidProblem(ErrorCode.DUPLICATE_NAME, text)
         unknown = [name for name in settings if name not in SETTINGS] if isinstance(settings, dict) else [settings]
         if unknown:
@@ -156,8 +170,44 @@ class Problem(ContextEncoder, StrictSettings):
     @cached_property
     def divisions(self) -> tuple[Division, ...]:
         """The divisions of users, in order of first use."""
-        by = [signal.segment_columns for signal in self.signals.values() if signal.by is not None]
-        return tuple(map(Division, dict.fromkeys(by)))
+        divisions = [self._divide(signal) for signal in self.signals.values()]
+        return tuple(dict.fromkeys(division for division in divisions if division is not None))
+
+    def get_division(self, name: str) -> Division | None:
+        """Return the division by which a signal's rates are kept, by the signal's name."""
+        return self._divide(self.signals[name])
+
+    def _divide(self, signal: Reward | Limit) -> Division | None:
+        """Return the division by which a signal's rates are kept."""
+        if not isinstance(signal, Limit) or not isinstance(signal.score, Score):
+            return None if signal.by is None else Division(signal.segment_columns)
+        score, terms = signal.score, []
+        for name, weight in score.terms:
+            column = self.context_columns.get(name, Number(*score.ends) if score.weights is None else None)
+            if not isinstance(column, NumericColumn):
+                rule = "a number, boolean or date of the context"
+                raise InvalidProblem.must_be(
+                    ErrorCode.UNKNOWN_NAME, f"a column of the score {score.name!r}", name, rule
+                )
+            if score.weights is None and column.ends != score.ends:
+                text = f"the range of the score {score.name!r}"
+                raise InvalidProblem.must_be(
+                    ErrorCode.OUT_OF_RANGE, text, score.ends, f"that of the context's {name!r}"
+                )
+            terms.append((name, weight, column))
+        return ScoreDivision((), score, tuple(terms))
+
+    @cached_property
+    def moduli(self) -> dict[str, Drift]:
+        """The drift of every limit whose rates may move, of outcomes scaled to [0, 1]."""
+        declared = {name: limit.modulus for name, limit in self.limits.items()}
+        lengths = {name: limit.high - limit.low for name, limit in self.limits.items()}
+        return {name: drift.scaled(lengths[name]) for name, drift in declared.items() if drift is not None}
+
+    @property
+    def needs_times(self) -> bool:  # type: ignore[override]
+        """Whether every decision has a time, because a mean drifts."""
+        return bool(self.moduli)
 
     @cached_property
     def choices(self) -> dict[str, ModelChoice]:
@@ -166,7 +216,8 @@ class Problem(ContextEncoder, StrictSettings):
 
     def _choose_model(self, name: str, signal: Reward | Limit) -> ModelChoice:
         """Return the model of a signal; a limit says to whom it is promised where users differ."""
-        by = Division(signal.segment_columns).name if signal.by is not None else None
+        division = self._divide(signal)
+        by = None if division is None else division.name
         if signal.model not in (None, "rates", GIVEN) and not self.context:
             raise InvalidProblem(
                 ErrorCode.CONFLICTING_SETTINGS,
@@ -185,7 +236,10 @@ class Problem(ContextEncoder, StrictSettings):
             why = describe_promise(Promise.EVERY_USER, form=signal.model)
             return ModelChoice(signal.model, None, why, Promise.EVERY_USER)
         promise = Promise.AVERAGE_USER if by is None else Promise.EVERY_GROUP
-        return ModelChoice("rates", by, describe_promise(promise, by or ""), promise)
+        form = ""
+        if isinstance(division, ScoreDivision):
+            promise, form = Promise.EVERY_BUCKET, "monotone" * division.score.monotone
+        return ModelChoice("rates", by, describe_promise(promise, by or "", form), promise)
 
     @cached_property
     def promises(self) -> dict[str, str]:
@@ -235,15 +289,22 @@ class Problem(ContextEncoder, StrictSettings):
             "levels": tuple(len(category.labels) for category in self.categories.values()),
             "segments": len(self.divisions),
             "by": divisions or None,
+            "score_buckets": self._list_score_buckets() or None,
             "reward_model": self.choices[self.reward.name].model,
             "cost_model": {name: self.choices[name].model for name in self.limits},
             "safe_action": SafeAction(
                 arm=safe_index, reward=scale_outcome(self.reward, self.reward.name, floor), cost=safe
             ),
             "threshold": {name: scale_limit(name, limit) for name, limit in self.limits.items()},
+            "drift": self.moduli or None,
             "delta": self.delta,
             **self.settings,
         }
+
+    def _list_score_buckets(self) -> dict[str, tuple[int, int, int]]:
+        """Return the buckets of the limits with a score: their number, whether they are pooled, and the version."""
+        scores = {name: limit.score for name, limit in self.limits.items() if isinstance(limit.score, Score)}
+        return {name: (len(one.bucket_names), int(one.monotone), one.version) for name, one in scores.items()}
 
     def with_action(self, name: str) -> "Problem":
         """Return the problem with one more action; learned states stay valid.
@@ -303,8 +364,11 @@ class Problem(ContextEncoder, StrictSettings):
             choice = self.choices[name]
             is_rate = choice.model == "rates"
             model = "one rate for each action" if is_rate else f"{choice.model} in the context, action by action"
-            model += f" in every {choice.by}" if choice.by else ""
+            kind = "bucket of " if choice.promise is Promise.EVERY_BUCKET else ""
+            model += f" in every {kind}{choice.by}" if choice.by else ""
             window = "" if signal.outcome_window is None else f"; {signal.outcome_window.description}"
+            modulus = getattr(signal, "modulus", None)
+            window += "" if modulus is None else f"; {modulus}"
             how = f"{model}: {choice.why}{window}" if signal.is_reported else choice.why
             rows.append(f"  {name:{name_width}}  {descriptions[name]:{description_width}}  {how}")
         return "\n".join(rows)

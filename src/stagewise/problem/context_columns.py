@@ -7,6 +7,7 @@ be used refuses its own row and no other.
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from datetime import UTC, date, datetime, time
 from functools import cached_property
@@ -39,7 +40,6 @@ OTHER = "other"  # the level of values that are not declared
 MOST_LEVELS = 100  # of one category
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 PLAIN = {bool, int, float, type(None)}  # types that NumPy converts as they are read one by one
-REAL = (int, float, np.integer, np.floating)
 
 
 class ColumnValues(NamedTuple):
@@ -99,6 +99,15 @@ class ContextColumn(StrictSettings):
         """Return the segment of a value."""
         return self.labels[int(self.read(value, name)[0])]
 
+    def read_unchecked(self, column: npt.NDArray[Any], name: str) -> Floats:
+        """Return values (n,) that may be out of range; NaN: missing, or not a value of this column."""
+        values = self.parse_plain(column)
+        for row in np.flatnonzero(np.isnan(values)).tolist():
+            value = column[row]
+            with suppress(InvalidActions):
+                values[row] = math.nan if is_missing(value) else self.parse(value, name)
+        return values
+
     def read_column(self, column: npt.NDArray[Any], name: str) -> ColumnValues:
         """Return the values of many users, as `read` returns each."""
         values = self.parse_plain(column)
@@ -106,10 +115,10 @@ class ContextColumn(StrictSettings):
         rest = np.flatnonzero(np.isnan(values))
         if rest.size and column.dtype.kind == "f" and self.replacement is not None:
             values[np.isnan(column)], rest = self.replacement, rest[~np.isnan(column[rest])]
-        read, entries = remember(lambda value: self.read(value, name)), column.tolist() if rest.size else []
-        for row in rest.tolist():
+        read = remember(lambda value: self.read(value, name))
+        for row, value in zip(rest.tolist(), list(column[rest]), strict=True):
             try:
-                values[row], clipped[row] = read(entries[row])
+                values[row], clipped[row] = read(value)
             except InvalidActions as error:
                 refused[row] = error
         return ColumnValues(values, clipped, refused)
@@ -146,14 +155,19 @@ def is_missing(value: Any) -> bool:
     return type(value).__name__ in NOTHINGS or (isinstance(value, np.datetime64) and bool(np.isnat(value)))
 
 
+def is_real(value: Any) -> bool:
+    """Return whether a value is a number of Python or NumPy; a duration of NumPy is an integer by class only."""
+    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, np.timedelta64)
+
+
 def to_plain_numbers(column: npt.NDArray[Any]) -> Floats:
     """Return the numbers (n,) of a column; NaN for any other value, and for those too large to square."""
-    numbers, entries = np.full(column.size, np.nan), column.tolist() if column.dtype.kind == "O" else []
-    if column.dtype.kind in "bfiu":
+    numbers, kind = np.full(column.size, np.nan), column.dtype.kind
+    if kind in "bfiu":
         numbers = np.array(column, dtype=np.float64)
-    elif set(map(type, entries)) <= PLAIN:
+    elif kind == "O" and set(map(type, column.tolist())) <= PLAIN:
         try:
-            numbers = np.array(entries, dtype=np.float64)
+            numbers = np.array(column.tolist(), dtype=np.float64)
         except OverflowError:  # an integer beyond all doubles
             return numbers
     numbers[~(np.abs(numbers) <= LARGEST)] = np.nan
@@ -172,7 +186,16 @@ class NumericColumn(ContextColumn):
 
     @property
     def example(self) -> Any:
-        return round(0.5 * sum(self.ends), 2)
+        return self.pick(0.5)
+
+    def pick(self, share: float) -> Any:
+        """Return the value at a share of the range, as JSON has it.
+
+        >>> Number(18, 99).pick(0.5), Boolean().pick(0.2), Date("2024-01-01", "2024-01-03").pick(0.5)
+        (58.5, False, '2024-01-02')
+        """
+        low, high = self.ends
+        return round(low + (high - low) * share, 3)
 
     def check(self) -> None:
         """Raise InvalidProblem for invalid settings."""
@@ -288,12 +311,11 @@ class Boolean(NumericColumn):
     def ends(self) -> tuple[float, float]:
         return 0.0, 1.0
 
-    @property
-    def example(self) -> Any:
-        return True
+    def pick(self, share: float) -> Any:
+        return share >= 0.5
 
     def parse(self, value: Any, name: str) -> float:
-        if isinstance(value, BOOL_TYPES) or (isinstance(value, REAL) and value in (0, 1)):
+        if isinstance(value, BOOL_TYPES) or (is_real(value) and value in (0, 1)):
             return float(value)
         raise InvalidActions.must_be(ErrorCode.WRONG_TYPE, repr(name), value, "True or False, or 1 or 0")
 
@@ -346,9 +368,9 @@ class Date(NumericColumn):
         except InvalidActions as error:
             raise InvalidProblem(error.code, "{error}", error=error) from None
 
-    @property
-    def example(self) -> Any:
-        return self.low
+    def pick(self, share: float) -> Any:
+        low, high = self.ends
+        return self.format(low + (high - low) * share)
 
     def parse(self, value: Any, name: str) -> float:
         try:
@@ -377,7 +399,7 @@ def to_seconds(value: Any) -> float:
     """Return a time in seconds since 1970; raises whatever another value leads to."""
     if isinstance(value, BOOL_TYPES):
         raise TypeError
-    if isinstance(value, REAL):
+    if is_real(value):
         return float(value)
     if isinstance(value, np.datetime64):
         return int(value.astype("datetime64[us]").astype(np.int64)) / 1e6
@@ -424,7 +446,9 @@ class Category(ContextColumn):
         if not 2 <= len(self.labels) <= MOST_LEVELS:
             rule = f"from 2 to {MOST_LEVELS}; list the most frequent ones, and declare other=True"
             raise InvalidProblem.must_be(ErrorCode.WRONG_SHAPE, "the number of levels", len(self.labels), rule)
-        if self.missing is not None and check_level(self.missing) not in self.labels:
+        if self.missing is not None:
+            object.__setattr__(self, "missing", check_level(self.missing))
+        if self.missing is not None and self.missing not in self.labels:
             raise InvalidProblem.must_be_one_of(ErrorCode.INVALID_CHOICE, "missing", self.missing, self.labels)
 
     @cached_property
@@ -445,6 +469,12 @@ class Category(ContextColumn):
     @cached_property
     def _indices(self) -> dict[str, int]:
         return {label: index for index, label in enumerate(self.labels)}
+
+    def relabel(self, text: str | None) -> str | None:
+        """Return the level of a name, or the name itself if it is none; None: missing."""
+        if text is None:
+            return self.missing
+        return OTHER if self.other and text not in self.labels else text
 
     def parse(self, value: Any, name: str) -> float:
         label = str(value) if isinstance(value, str) else check_segment_name(value, name)

@@ -104,7 +104,8 @@ class StateFold:
         for error in encoded.refused.values():  # it was accepted when it was logged
             raise error
         self.statistics.count_context(encoded.clipped)
-        return build_rows([problem.get_action_index(one.action) for one in decisions], encoded)
+        times = [one.time / 1e6 for one in decisions] if problem.needs_times else None
+        return build_rows([problem.get_action_index(one.action) for one in decisions], encoded, times)
 
     def advance(self, at: int) -> None:
         """Advance the time; windows close."""

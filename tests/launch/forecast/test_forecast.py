@@ -223,7 +223,7 @@ def test_users_a_day_come_from_the_times_and_half_is_the_later() -> None:
         ({}, {"limits": {"opt_out": [2.0]}}, ErrorCode.OUT_OF_RANGE),
         ({}, {"limits": {"optout": [0.1]}}, ErrorCode.UNKNOWN_SIGNAL),
         ({}, {"limits": {"opt_out": list(np.linspace(0.1, 0.3, 40))}}, ErrorCode.TOO_LARGE),
-        ({"age": [200.0] * 240}, {}, ErrorCode.INVALID_ROW),
+        ({"age": [200.0] * 240}, {}, ErrorCode.LOG_EMPTY),
         ({"action": ["ofer"] * 240}, {}, ErrorCode.LOG_EMPTY),
         ({}, {"users_per_day": None}, ErrorCode.COLUMN_MISSING),
         ({"at": np.arange(240.0)}, {"users_per_day": None}, ErrorCode.LOG_TOO_SHORT),

@@ -49,6 +49,9 @@ class FindingCode(StrEnum):
     ACTION_UNKNOWN = "action_unknown"
     RANGES_KEPT = "ranges_kept"
     OUT_OF_RANGE = "out_of_range"
+    LEVEL_UNKNOWN = "level_unknown"
+    NUMBER_CLIPPED = "number_clipped"
+    LEVEL_RARE = "level_rare"
     RANGE_FROM_LOG = "range_from_log"
     UNITS_AGREE = "units_agree"
     BINARY_DECLARED_AS_PERCENT = "binary_declared_as_percent"
@@ -149,9 +152,15 @@ contradicts action_unknown: {count:,} of {rows:,} rows have an action that is no
     {the_unknown} -> declare every action of the log, or rename these
 
 ranges
-ok ranges_kept: every number is in its declared range
+ok ranges_kept: every number is in its declared range, and every level of a category is declared
 contradicts out_of_range: {count:,} of {rows:,} values of {name!r} are outside [{low:number}, {high:number}], such as
     {example:number}{or_percent} -> {range_remedy}
+contradicts level_unknown: {count:,} of {rows:,} rows have a {name!r} that is not a level, {level_count:,} of them
+    {the_level} -> declare these levels, or other = true; otherwise such rows are refused
+note number_clipped: {count:,} of {rows:,} values of {name!r} are at an end of [{low:number}, {high:number}], beyond
+    which values are clipped -> declare a wider range if these users differ
+note level_rare: the level {level!r} of {name!r} has {count:,} of {rows:,} rows, and each level makes bounds wider
+    -> leave it out, so that it counts as 'other' (other = true)
 note range_from_log: the range of {name!r} is what these rows contain, rounded outward
     -> declare a low and a high that no outcome can be outside of; the guarantee relies on them
 
@@ -383,7 +392,7 @@ PHRASES: dict[str, Phrase] = {
     "in_its_segment": lambda d: "" if d.segment is None else f" in {d.by} {d.segment!r}",
     "in_segments": lambda d: " on average over all segments" if d.all_segments else describe_segment(d),
     "keep_one": "keep one of each: an outcome that counts twice makes bounds too narrow",
-    "misfit": "{name!r}{of_action} is not linear in the numbers about users: {cause}, by {effect:.0%} of its mean",
+    "misfit": "{name!r}{of_action} is not {form} in the numbers about users: {cause}, by {effect:.0%} of its mean",
     "missing": describe_missing,
     "missing_remedy": lambda d: choose(
         d.pattern == MissingPattern.TIME and d.more,
@@ -398,8 +407,8 @@ PHRASES: dict[str, Phrase] = {
     "plus": lambda d: choose(d.difference > 0, "+", ""),
     "predicts": "{column!r} predicts {name!r} within actions with an area under the curve of {auc:number} or more",
     "range_remedy": describe_range_remedy,
-    "rate_remedy": "declare model = 'linear', or by = a group of {number!r}; otherwise the limit holds only while each "
-    "action goes to the same users as in this log",
+    "rate_remedy": "declare model = 'linear' or 'logistic', or by = a group of {number!r}; otherwise the limit holds "
+    "only while each action goes to the same users as in this log",
     "repeats": lambda d: (
         f"{format_count(d.count, 'row')} of {d.rows:,} {choose(d.count == 1, 'follows', 'follow')} another row within "
         f"{d.seconds:.0f} seconds that agrees in everything but times and outcomes"
@@ -416,6 +425,9 @@ PHRASES: dict[str, Phrase] = {
         if d.column is None
         else f"divide users by {d.column!r}, at {format_number(d.cut)} (by=), or by a score (score=), or use a model "
         "of each user"
+    ),
+    "the_level": lambda d: (
+        safe_repr(d.level) + (suggest_name(d.level, d.levels) or f"; its levels are {join_names(d.levels)}")
     ),
     "the_unknown": lambda d: (
         safe_repr(d.name) + (suggest_name(d.name, d.actions) or f"; its actions are {join_names(d.actions)}")

@@ -6,10 +6,11 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import expit  # type: ignore[import-untyped]
 
 from stagewise.engine.compile import Flags, Floats, Ints
 from stagewise.launch.decision_log import Log, Texts, to_texts
-from stagewise.launch.statistics import KL_INTERVAL, compute_ranks, uniform_hash
+from stagewise.launch.statistics import KL_INTERVAL, compute_ranks, fit_logistic, uniform_hash
 from stagewise.problem.checks import check_number
 from stagewise.problem.errors import ErrorCode, InvalidOutcome
 from stagewise.problem.signals import Limit
@@ -133,9 +134,10 @@ class LogProfile:
 
     @cached_property
     def segments(self) -> dict[str, Groups]:
-        """The groups of every division, by its name."""
-        divisions = self.log.problem.divisions
-        return {division.name: Groups.of(self.log.get_group_names(division)) for division in divisions}
+        """The groups of every category and every division, by its name."""
+        categories, divisions = self.log.problem.categories, self.log.problem.divisions
+        groups = {name: Groups.of(self.log.segments[name]) for name in categories}
+        return groups | {division.name: Groups.of(self.log.get_group_names(division)) for division in divisions}
 
     @cached_property
     def half(self) -> Flags:
@@ -150,10 +152,10 @@ class LogProfile:
 
     @cached_property
     def design(self) -> Floats:
-        """A constant and the numbers about users (n, 1 + d), scaled to [−1, 1]."""
+        """A constant, the numbers about users scaled to [−1, 1], and the features of categories (n, 1 + d)."""
         ends = np.array([ends for _, ends in self.log.problem.ranges]).reshape(-1, 2)
         scaled = (2.0 * self.log.numbers - ends.sum(axis=1)) / (ends[:, 1] - ends[:, 0])
-        return np.column_stack([np.ones(self.log.rows), scaled])
+        return np.column_stack([np.ones(self.log.rows), scaled, self.log.category_features])
 
     @cached_property
     def action_probabilities(self) -> Floats | None:
@@ -193,9 +195,14 @@ class Signal:
         return self.profile.log.problem.choices[self.name].by
 
     @property
-    def is_linear(self) -> bool:
-        """Whether its mean is linear in the numbers about users."""
-        return self.profile.log.problem.choices[self.name].model == "linear"
+    def model(self) -> str:
+        """The model of its mean: "rates", "linear" or "logistic"."""
+        return self.profile.log.problem.choices[self.name].model
+
+    @property
+    def is_per_user(self) -> bool:
+        """Whether its mean depends on the numbers about users."""
+        return self.model != "rates"
 
     @cached_property
     def values(self) -> Floats:
@@ -270,12 +277,13 @@ class Signal:
         with np.errstate(invalid="ignore"):
             return np.asarray((sums / counts)[self.cells])
 
-    # Linear regressions by action on a constant and the numbers about users, as a linear problem would fit them.
+    # Regressions by action on a constant and the numbers about users, in the form of the signal's model.
 
     @cached_property
     def fitted_rows(self) -> Flags:
         """The rows (n,) that can be fitted: all values known and in range."""
-        inside = (np.abs(self.profile.design) <= 1.0 + 1e-9).all(axis=1)  # false for NaN
+        design, plain = np.abs(self.profile.design), 1 + len(self.profile.log.problem.numbers)
+        inside = (design[:, :plain] <= 1.0 + 1e-9).all(axis=1) & np.isfinite(design).all(axis=1)  # false for NaN
         return np.asarray(self.observed & inside)
 
     def get_fit_rows(self, of_action: Flags, chosen: Flags | bool = True) -> Ints:
@@ -284,9 +292,16 @@ class Signal:
         return indices if indices.size >= ROWS_PER_PARAMETER * self.profile.design.shape[1] else indices[:0]
 
     def fit(self, indices: Ints) -> Floats:
-        """Return the parameter (1 + d,) of rows by least squares."""
+        """Return the parameter (1 + d,) of rows by least squares, or the likeliest of a logistic signal."""
         design = self.profile.design[indices]
+        if self.model == "logistic":
+            return fit_logistic(design, self.scaled[indices])
         return np.asarray(np.linalg.lstsq(design.T @ design, design.T @ self.scaled[indices], rcond=None)[0])
+
+    def compute_means(self, indices: Ints, parameter: Floats) -> Floats:
+        """Return the means (n,) of rows by a parameter, scaled to [0, 1]."""
+        values = self.profile.design[indices] @ parameter
+        return np.asarray(expit(values) if self.model == "logistic" else values)
 
     def predict(self, fit: Flags | bool = True, ask: Flags | bool = True) -> Floats:
         """Return the means (n,) that fits of some rows predict for others, by action; NaN: none."""
@@ -294,7 +309,7 @@ class Signal:
         for _, rows in self.profile.by_action:
             fitted, predicted = self.get_fit_rows(rows, fit), self.get_fit_rows(rows, ask)
             if fitted.size and predicted.size:
-                predictions[predicted] = self.profile.design[predicted] @ self.fit(fitted)
+                predictions[predicted] = self.compute_means(predicted, self.fit(fitted))
         return predictions
 
 

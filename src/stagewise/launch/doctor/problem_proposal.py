@@ -3,6 +3,7 @@
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -34,6 +35,8 @@ from stagewise.launch.doctor.rate_checks import (
 )
 from stagewise.launch.message_format import format_number
 from stagewise.policies.problem import RESERVED_NAMES, Problem
+from stagewise.problem.context import LONGEST_SEGMENT
+from stagewise.problem.context_columns import OTHER, Category, encode_column
 from stagewise.problem.errors import ErrorCode, InvalidOutcome
 from stagewise.problem.formatting import join_names
 from stagewise.problem.signals import Limit, Model, Reward
@@ -43,6 +46,8 @@ MAX_MAGNITUDE = 1e90
 PADDING = 0.05  # of the observed range, on either side, for users who are not in the log
 MAX_SEGMENTS = 100  # if rates are shown to differ
 FEW_SEGMENTS = 12  # divide users by so many segments unless rates are shown to be equal
+MOST_PROPOSED_LEVELS = 20
+ROWS_PER_LEVEL = 100  # of a level of a category
 ROWS_PER_CELL = 10  # rows of an action in a group that can teach something, on average
 MIN_COVERED_SHARE = 0.9  # of all rows, in groups with enough rows; others get the safe action first
 MARGIN_SHARE = 0.1  # of a limit, by which equal rates of one action may differ
@@ -92,13 +97,13 @@ def propose_problem(
     draft = draft_problem(roles, names, split, delta, reasons)
     selected = {name: array[split.selection] for name, array in {**arrays, **roles.numbers, **roles.outcomes}.items()}
     profile = build_profile(selected, draft, names)
-    leaks = {name: describe_number_leak(profile, index, alpha) for index, name in enumerate(draft.context)}
+    leaks = {name: describe_number_leak(profile, index, alpha) for index, name in enumerate(draft.numbers)}
     reasons |= {f"ignored.{name}": why for name, why in leaks.items() if why}
     context: Any = {name: ends for name, ends in draft.ranges if not leaks[name]}
     profile = build_profile(selected, replace(draft, context=context), names)
     divisions = find_divisions(profile, roles.texts, arrays, alpha, reasons)
     problem, averaged = complete_problem(profile, selected, roles, split, delta, divisions, reasons)
-    mapping = {name: names[name] for name in ("action", *problem.signals, *problem.context) if names[name] != name}
+    mapping = {name: column for name, column in profile.columns.items() if column != name}
     return Proposal(problem, mapping, reasons, roles, split, averaged)
 
 
@@ -193,7 +198,7 @@ def round_up(value: float, digits: int = 2) -> float:
 
 def build_profile(arrays: Mapping[Any, Any], problem: Problem, names: Mapping[str, str]) -> LogProfile:
     """Return the profile of rows for a problem."""
-    mapping = {name: names[name] for name in ("action", *problem.signals, *problem.context)}
+    mapping = {name: names.get(name, name) for name in ("action", *problem.signals, *problem.context_columns)}
     return LogProfile(Log.of(arrays, problem, columns=mapping), mapping)
 
 
@@ -208,39 +213,58 @@ def describe_number_leak(profile: LogProfile, index: int, alpha: float) -> str:
 
 
 class Divisions(NamedTuple):
-    """The columns that users may be divided by."""
+    """The columns that users may be divided by, and the categories that columns of text may be."""
 
     columns: dict[str, Groups]
     few: list[str]
     """Columns with few values and enough rows, by which users are divided unless rates are shown to be equal."""
     unfit: list[str]
     """Columns of text that a problem cannot divide users by."""
+    categories: dict[str, Category]
 
 
 def find_divisions(
     profile: LogProfile, texts: list[str], arrays: Mapping[Any, Any], alpha: float, reasons: dict[str, str]
 ) -> Divisions:
     """Return the columns that users may be divided by; `reasons` gets why others are left out."""
-    divisions, found = Divisions({}, [], []), find_text_columns(profile)
+    divisions, found = Divisions({}, [], [], {}), find_text_columns(profile)
     level = alpha / (len(profile.signals) * max(len(found), 1))
     for column in [name for name in found if name in texts]:
-        groups = found[column]
+        groups, entries = found[column], [to_text(entry) for entry in arrays[column].tolist()]
         if is_determined_by_action(groups.codes, profile.log.actions):
             reasons[f"ignored.{column}"] = OF_ACTION
-        elif why := describe_leak(profile, partial(estimate_group_auc, groups=groups.codes, p_value=level)):
+            continue
+        if why := describe_leak(profile, partial(estimate_group_auc, groups=groups.codes, p_value=level)):
             reasons[f"ignored.{column}"] = why
-        elif any(to_text(entry) is None for entry in arrays[column].tolist()):
-            reasons[f"ignored.{column}"] = "it is missing in some rows, and users are divided by what is always known"
+            continue
+        is_named = (
+            column not in RESERVED_NAMES and column.isprintable() and 0 < len(column.strip()) <= len(column) <= 100
+        )
+        category = propose_category(entries) if is_named else None
+        if category is not None:
+            divisions.categories[column] = category
+        if None in entries or len(groups.names) > MAX_SEGMENTS or not is_named:
             divisions.unfit.append(column)
-        elif len(groups.names) > MAX_SEGMENTS or column in RESERVED_NAMES or len(column) > 100:
-            why = f"it has {len(groups.names):,} groups, or a name that a problem cannot have"
-            reasons[f"ignored.{column}"] = why
-            divisions.unfit.append(column)
+            if category is None:
+                why = f"it has {len(groups.names):,} groups, missing values or a name that a problem cannot have"
+                reasons[f"ignored.{column}"] = f"{why}, and no two values in {ROWS_PER_LEVEL} rows each"
         else:
             divisions.columns[column] = groups
             if len(groups.names) <= FEW_SEGMENTS and has_enough_rows(groups.codes, len(profile.by_action)):
                 divisions.few.append(column)
     return divisions
+
+
+def propose_category(entries: list[str | None]) -> Category | None:
+    """Return a category of the most frequent values that have enough rows, the others together; None: too few.
+
+    >>> propose_category(["pro"] * 200 + ["free"] * 300 + ["gold", None]).labels
+    ('free', 'pro', 'other')
+    """
+    counts = Counter(entry for entry in entries if entry is not None and len(entry) <= LONGEST_SEGMENT)
+    order = sorted(counts.items(), key=lambda one: (-one[1], one[0]))[:MOST_PROPOSED_LEVELS]
+    levels = [level for level, count in order if count >= ROWS_PER_LEVEL]
+    return Category(levels, other=True, missing=OTHER if None in entries else None) if len(levels) > 1 else None
 
 
 def is_determined_by_action(groups: Ints, actions: Ints) -> bool:
@@ -279,6 +303,11 @@ def complete_problem(
     modelled = {
         name: replace(limit, by=models[name].by, model=models[name].model) for name, limit in draft.limits.items()
     }
+    used = {column for limit in modelled.values() for column in limit.segment_columns}
+    categories = {name: one for name, one in divisions.categories.items() if name not in used}
+    for name in categories:
+        reasons[f"context.{name}"] = f"the most frequent values with {ROWS_PER_LEVEL} rows or more"
+    draft = replace(draft, context={**draft.context_columns, **categories})
     divided = build_profile(selected, replace(draft, limits=modelled), profile.columns)
     limits = {}
     for cost in divided.costs:
@@ -329,7 +358,7 @@ def choose_limit_model(cost: Cost, divisions: Divisions, given: float | None, p_
     equal = {name: describe_equivalence(cost, groups, margin, limit, p_value) for name, groups in columns.items()}
     different = [column for column in columns if not equal[column]]
     undecided = (*different, *divisions.unfit)
-    ways = 1 + len(columns) + bool(profile.log.problem.context)
+    ways = 1 + len(columns) + bool(profile.log.problem.numbers)
     dependence, _ = measure_rate_dependence(cost)
     if dependence is not None and dependence.p_value <= get_selection_level(profile):
         return LimitModel(dependence.message, None, True, ways, undecided)
@@ -340,7 +369,7 @@ def choose_limit_model(cost: Cost, divisions: Divisions, given: float | None, p_
     best = next((column for column in order if column in shown or column in divisions.few), None)
     if best is None:
         numbers = (
-            "no number has a visible effect" if profile.log.problem.context else "there are no numbers about users"
+            "no number has a visible effect" if profile.log.problem.numbers else "there are no numbers about users"
         )
         why = f"one rate per action: {numbers}"
         why += "".join(f"; {column!r}: {text}" for column, text in equal.items() if text)
@@ -447,9 +476,9 @@ def format_toml(proposal: Proposal) -> str:
     ]
     lines += [f"delta = {to_toml_number(problem.delta)}  {to_comment(why['delta'])}", ""]
     lines += ["[context]"] * bool(problem.context)
-    for name, (low, high) in problem.ranges:
+    for name, column in problem.context_columns.items():
         comment = to_comment(why[f"context.{name}"])
-        lines.append(f"{to_toml_key(name)} = [{to_toml_number(low)}, {to_toml_number(high)}]  {comment}")
+        lines.append(f"{to_toml_key(name)} = {to_toml_value(encode_column(column))}  {comment}")
     prefix = "ignored."
     ignored = {name.removeprefix(prefix): text for name, text in why.items() if name.startswith(prefix)}
     lines += [to_comment(f"{name!r} is left out: {text}") for name, text in ignored.items()]
@@ -510,6 +539,21 @@ def to_toml_text(value: str) -> str:
 
 def to_toml_number(value: Any) -> str:
     return repr(int(value)) if float(value).is_integer() and abs(value) < 1e15 else repr(float(value))
+
+
+def to_toml_value(value: Any) -> str:
+    """Return a declared column as TOML, on one line.
+
+    >>> to_toml_value({"type": "category", "levels": ["free"], "other": True}), to_toml_value([18.0, 99.0])
+    ('{ type = "category", levels = ["free"], other = true }', '[18, 99]')
+    """
+    if isinstance(value, dict):
+        return f"{{ {', '.join(f'{to_toml_key(name)} = {to_toml_value(one)}' for name, one in value.items())} }}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(to_toml_value, value))}]"
+    if isinstance(value, bool):
+        return str(value).lower()
+    return to_toml_text(value) if isinstance(value, str) else to_toml_number(value)
 
 
 def to_comment(text: str) -> str:

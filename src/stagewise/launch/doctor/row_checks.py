@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stagewise.engine.compile import Flags, Floats, Ints
-from stagewise.launch.decision_log import TIME_COLUMNS, holds_times
+from stagewise.launch.decision_log import TIME_COLUMNS, Log, holds_times
 from stagewise.launch.doctor.finding import Finding
 from stagewise.launch.doctor.finding_messages import TIME_SCALES, FindingCode, FindingVerdict, MissingPattern
 from stagewise.launch.doctor.log_profile import Cost, LogProfile, Signal
@@ -39,6 +39,8 @@ ID_PATTERN = re.compile(r"(decision|request|event|row|message|impression|log)?_?
 MIN_DISAGREEMENT = 0.2  # share of an action's disagreement that remains among similar users
 REPEAT_SECONDS = 60.0  # a retry follows within this time
 MAX_GROUP_SIZE = 4  # rows that agree in all but the outcomes; larger groups mean that the columns identify no user
+MIN_LEVEL_ROWS = 100  # of a level of a category
+MAX_CLIPPED_SHARE = 0.05
 SUM_TOLERANCE = 1e-3  # logged probabilities may be rounded
 DAY, WEEK = 86_400.0, 7
 MIN_HOURLY_ODDS = 0.2  # of the odds elsewhere, which any hour or weekday has at least
@@ -70,7 +72,34 @@ def check_ranges(profile: LogProfile, alpha: float) -> Iterator[Finding]:
         yield from check_range(profile.log.numbers[:, index], name, ends, swapped_with, is_outcome=False)
     for signal in profile.signals:
         yield from check_range(profile.log.values[:, signal.index], signal.name, signal.ends, None, is_outcome=True)
+    yield from check_levels(profile.log)
+    yield from find_clipped(profile.log)
     yield Finding.of(FindingCode.RANGES_KEPT)
+
+
+def check_levels(log: Log) -> Iterator[Finding]:
+    """Find levels of categories that are not declared, and declared ones with few rows."""
+    for name, category in log.problem.categories.items():
+        texts = log.segments[name].tolist()
+        counts, unknown = Counter(texts), Counter(log.segments[name][log.find_unknown_levels(name)].tolist())
+        if unknown:
+            level, count = unknown.most_common(1)[0]
+            details = {"count": unknown.total(), "rows": log.rows, "level": level, "level_count": count}
+            yield Finding.of(FindingCode.LEVEL_UNKNOWN, name=name, levels=list(category.labels), **details)
+        rare = min(category.levels, key=lambda one: counts[one])
+        if counts[rare] < MIN_LEVEL_ROWS <= log.rows:
+            details = {"level": rare, "count": counts[rare], "rows": log.rows}
+            yield Finding.of(FindingCode.LEVEL_RARE, name=name, **details)
+
+
+def find_clipped(log: Log) -> Iterator[Finding]:
+    """Find numbers with many values at the ends at which values are clipped."""
+    for index, (name, column) in enumerate(log.problem.numbers.items()):
+        low, high = column.ends
+        count = int(np.isin(log.numbers[:, index], (low, high)).sum())
+        if column.clip and count > MAX_CLIPPED_SHARE * log.rows:
+            details = {"count": count, "rows": log.rows, "low": low, "high": high}
+            yield Finding.of(FindingCode.NUMBER_CLIPPED, name=name, **details)
 
 
 def check_range(
@@ -360,7 +389,7 @@ def check_missing_values(profile: LogProfile, alpha: float) -> Iterator[Finding]
         missing = np.isnan(log.values[:, signal.index])
         if missing.any():
             yield check_missing_outcomes(signal, missing, alpha / len(profile.signals))
-    for name, column in zip(log.problem.context, log.numbers.T, strict=True):
+    for name, column in zip(log.problem.numbers, log.numbers.T, strict=True):
         count = int(np.isnan(column).sum())
         if count:
             yield Finding.of(FindingCode.NUMBER_MISSING, name=name, count=count, rows=log.rows)
@@ -418,7 +447,7 @@ def find_pattern(signal: Signal, missing: Flags, closed: Flags, alpha: float) ->
     rates = np.nan_to_num(signal.compute_cell_rates(~missing))  # what an outcome that is the cause leaves
     by_rate = measure_shift(rates, missing, one_stratum)
     add(by_rate.p_value, MissingPattern.RATE, more=by_rate.difference > 0.0)
-    for name, ranks in zip(problem.context, profile.ranks, strict=True):
+    for name, ranks in zip(problem.numbers, profile.ranks, strict=True):
         by_number = measure_shift(ranks, missing, actions)
         add(by_number.p_value, MissingPattern.NUMBER, by=name, more=by_number.difference > 0.0)
     for column, groups in profile.segments.items():

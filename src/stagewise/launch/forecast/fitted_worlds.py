@@ -244,7 +244,7 @@ class FittedWorlds:
     A run is as uncertain as the log: users, means and outcomes are random.
     """
 
-    users: Floats  # (n, 1 + numbers + divisions) of the log
+    users: Floats  # (n, 1 + features + divisions) of the log
     groups: dict[int, Any]  # segment codes (n,) by division
     signals: list[RatePosterior | LinearPosterior]
     by: list[int | None]  # the division of each signal's rates
@@ -259,9 +259,9 @@ class FittedWorlds:
         problem = log_rows.log.problem
         divisions, count = len(problem.divisions), len(problem.actions)
         names = [division.name for division in problem.divisions]
-        numbers = log_rows.users[:, : 1 + len(problem.context)]
+        numbers = log_rows.users[:, : 1 + len(problem.feature_names)]
         groups = {
-            index: np.unique(log_rows.users[:, 1 + len(problem.context) + index], return_inverse=True)[1]
+            index: np.unique(log_rows.users[:, 1 + len(problem.feature_names) + index], return_inverse=True)[1]
             for index in range(divisions)
         }
         models: list[RatePosterior | LinearPosterior] = []
@@ -271,7 +271,7 @@ class FittedWorlds:
             outcomes = log_rows.values[:, index]
             group = None if division is None else groups[division]
             by.append(division)
-            if choice.model == "linear":
+            if choice.model != "rates":  # a logistic cost is fitted by a line too
                 models.append(LinearPosterior.of(log_rows.actions, numbers, outcomes, count))
             else:
                 models.append(RatePosterior.of(log_rows.actions, group, outcomes, count))

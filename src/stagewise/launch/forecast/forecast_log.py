@@ -37,7 +37,7 @@ class ForecastLog:
     """The rows of a log that can be learned."""
 
     log: Log  # complete rows, in the order of time
-    users: Floats  # (n, 1 + numbers + divisions): 1, the numbers scaled to [−1, 1], segment codes
+    users: Floats  # (n, 1 + features + divisions): 1, the features of a context, segment codes
     values: Floats  # (n, 1 + m) the reward and the costs, scaled to [0, 1], in their declared direction
     notes: tuple[Note, ...]  # on rows left out or filled in
     times: Floats | None  # of all users, also those with open windows

@@ -210,6 +210,7 @@ CONSTRUCTORS: dict[str, Call] = {
             "norm_bound": 1.0,
             "ridge": 1.0,
             "slope_scale": 0.7,
+            "drift": None,
             "initial_actions": 2,
             "posterior_scale": 0.7,
             "max_regret_ratio": 5.0,

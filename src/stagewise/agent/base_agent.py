@@ -39,7 +39,7 @@ from stagewise.records.reason import Reason
 Order = Literal["decision", "arrival"]
 ORDERS = get_args(Order)
 NEW_TUPLE = tuple.__new__  # of named tuples: their own takes twice as long, and every round makes two
-UNSAVED_FIELDS = ("_base_policy", "_choose", "_learn_in_place", "_lock", "_save_lock")
+UNSAVED_FIELDS = ("_base_policy", "_choose", "_learn_in_place", "_lock", "_needs_times", "_save_lock")
 
 
 def encode_offer(policy: Any, actions: Any, only: Any, propose: Any, scores: Any) -> Any:
@@ -112,6 +112,7 @@ class BaseAgent:
         """Set the fields that follow from the policy."""
         policy = self.policy
         self._base_policy = ours = policy if isinstance(policy, BasePolicy) else None  # None: a policy of your own
+        self._needs_times = ours is not None and ours.needs_times
         is_checked = ours is None or type(ours).decide is not BasePolicy.decide
         self._choose: Callable[..., Decision] = policy.decide if is_checked or ours is None else ours.choose
         # in place: the agent's own state needs no checks
@@ -201,7 +202,10 @@ class BaseAgent:
             actions = encode_offer(self._base_policy, actions, only, propose, scores)
         with self._lock:
             queue, identity, statistics = self._queue, self._identity, self._statistics
-            at = self._advance_time(now) if queue.windows or now is not None else 0
+            needs_times = self._needs_times
+            at = self._advance_time(now) if queue.windows or now is not None or needs_times else 0
+            if needs_times:
+                actions = self._base_policy.at_time(actions, at / MICROSECONDS)  # type: ignore[union-attr]
             draw = NEW_TUPLE(RandomKey, (identity.key, identity.run, queue.end))
             decision = self._choose(self._state, actions, draw)
             ours, cause = self._base_policy, decision.reason_details

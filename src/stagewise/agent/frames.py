@@ -10,7 +10,7 @@ import numpy as np
 
 from stagewise.engine.compile import Floats, Ints
 from stagewise.files.tables import read_table
-from stagewise.policies.context_encoder import ContextRows, build_rows
+from stagewise.policies.context_encoder import TIME, ContextRows, build_rows
 from stagewise.policies.policy import BasePolicy
 from stagewise.policies.problem import Problem
 from stagewise.policies.problem_policy import ProblemPolicy
@@ -31,6 +31,7 @@ from stagewise.problem.columns import (
 from stagewise.problem.errors import ErrorCode, InvalidActions, InvalidOutcome, InvalidProblem, StagewiseError
 from stagewise.problem.formatting import safe_repr
 from stagewise.problem.signals import Limit, Reward, scale_outcome
+from stagewise.problem.window import LATEST, parse_timestamp
 
 
 class LogRows(NamedTuple):
@@ -118,9 +119,10 @@ def read_rows(policy: Any, frame: Any, asked: ColumnNames = AS_DECLARED) -> LogR
         if asked.names is not None:
             raise InvalidActions.unused("names", asked.names, "the actions of a problem have names")
         numbered = read_action_names(policy.problem, columns, asked.action)
-        contexts = read_problem_contexts(policy.problem, columns, asked.context, len(numbered))
+        times, mapping = split_times(policy.problem, columns, asked.context)
+        contexts = read_problem_contexts(policy.problem, columns, mapping, len(numbered))
         values = read_problem_values(policy, columns, asked.reward, asked.costs)
-        return select_accepted(build_rows(numbered, contexts), values, contexts) if numbered else None
+        return select_accepted(build_rows(numbered, contexts, times), values, contexts) if numbered else None
     if asked.reward is None:
         raise InvalidOutcome(ErrorCode.MISSING_VALUE, "reward is missing; give the name of the reward column")
     rewards = get_numeric_column(columns, asked.reward, "reward")
@@ -304,12 +306,43 @@ def read_problem_contexts(
     return problem.encode_columns(values, len(next(iter(values.values()))) if values else rows or 0)
 
 
+def split_times(problem: Problem, columns: Mapping[Any, Any], context: Any) -> tuple[Floats | None, Any]:
+    """Return the times of all rows, None where the problem needs none, and the mapping of the other columns."""
+    if not problem.needs_times:
+        return None, context
+    mapping = dict(context) if isinstance(context, Mapping) else {}
+    times = read_times(columns, mapping.pop(TIME, TIME))
+    return times, mapping if isinstance(context, Mapping) else context
+
+
 def read_action_names(problem: Problem, columns: Mapping[Any, Any], action: Any) -> list[int]:
     """Return the index of the action of every row."""
     column, hint = ("action", "; give action='...' where it has another name") if action is None else (action, "")
     names = get_column(columns, column, "action", InvalidActions, hint).tolist()
     list_unique_names(names, f"the column {safe_repr(column)}", InvalidActions)
     return map_unique(names, partial(parse_at_row, names, problem.get_action_index))
+
+
+def read_times(columns: Mapping[Any, Any], name: Any) -> Floats:
+    """Return the times of decisions in seconds since 1970, from numbers, dates or texts."""
+    hint = (
+        f"; a limit has a drift, so rows need their times: give context={{{TIME!r}: ...}} where they have another name"
+    )
+    column = get_column(columns, name, "context", InvalidActions, hint)
+    if column.dtype.kind in "iuf":
+        times = column.astype(np.float64)
+    else:
+        try:
+            times = column.astype("datetime64[us]").astype(np.int64) / 1e6
+        except (TypeError, ValueError, OverflowError):
+            times = np.array([parse_at_row(column.tolist(), parse_timestamp, value) for value in column.tolist()])
+    wrong = ~(np.abs(times) <= LATEST)
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        rule = "the time of its decision, in seconds since 1970 or as a date"
+        what = f"row {row} of the column {safe_repr(name)}"
+        raise InvalidActions.must_be(ErrorCode.INVALID_TIME, what, column.tolist()[row], rule)
+    return np.asarray(times)
 
 
 def parse_at_row(values: list[Any], take: Callable[[Any], Any], value: Any) -> Any:

@@ -1,6 +1,7 @@
 """Snapshots, the state of an agent as an immutable value; and replicas, which decide by one in any process."""
 
 import json
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from threading import Lock
@@ -225,7 +226,8 @@ class Replica:
             only: The actions that are offered in this call.
             propose: An action, or a mapping from actions to probabilities, as for `Agent.decide`.
             scores: A mapping from actions to scores, as for `Agent.decide`.
-            now: Checked and otherwise unused: windows start when the agent registers the decision.
+            now: The time, if not that of this machine; only bounds that drift use it, and windows start when the agent
+                registers the decision.
 
         Returns:
             The decision, whose id names this replica.
@@ -239,13 +241,14 @@ class Replica:
             >>> sw.Replica(sw.Agent(policy, seed=1).snapshot(), name="pod-3").decide(sw.Arms(2)).round
             0
         """
-        if now is not None:
-            parse_timestamp(now)
+        seconds = parse_timestamp(time.time() if now is None else now)
         with self._lock:
             policy, state, statistics = self._snapshot.policy, self._state, self._statistics
             offered, draw = actions, RandomKey(self._key, self._run, self.round)
             if only is not None or propose is not None or scores is not None:
                 offered = encode_offer(policy, actions, only, propose, scores)
+            if policy.needs_times:
+                offered = policy.at_time(offered, seconds)
             decision = policy.choose(state, offered, draw)
             if statistics.alerts or decision.reason is Reason.ASSUMPTION_CONTRADICTED:
                 decision = apply_alerts(

@@ -1,6 +1,7 @@
 """Signals of actions in a context: linear or logistic per action, or rates by action and segment."""
 
 import math
+from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -57,10 +58,14 @@ class Signal(NamedTuple):
         numbers = np.concatenate([[self.low, self.declared, both], prior, -np.log(shares)])
         return ModelBlockSpec(LOGISTIC, (self.signal, 1, size, 0, 0, 0, shares.size, 0), numbers)
 
-    def rates(self, column: int, shares: Floats) -> ModelBlockSpec:
-        """Return rates, by the segment in a column of the rows; −1: by action alone."""
-        numbers = np.concatenate([[self.low, self.declared, self.lower, self.upper], -np.log(shares)])
-        return ModelBlockSpec(SEGMENT_RATES, (self.signal, 1, shares.size, 0, 0, 0, column, 0), numbers)
+    def rates(self, column: int, shares: Floats, drift: Sequence[float] = ()) -> ModelBlockSpec:
+        """Return rates, by the segment in a column of the rows; −1: by action alone.
+
+        `drift` is empty where means are constant, or what `models.epochs` reads.
+        """
+        first = [self.low, self.declared, self.lower, self.upper]
+        numbers, kind = np.concatenate([first, -np.log(shares), np.array(drift)]), int(len(drift) > 0)
+        return ModelBlockSpec(SEGMENT_RATES, (self.signal, 1, shares.size, kind, 0, 0, column, 0), numbers)
 
 
 def compute_action_shares(actions: int, initial_actions: int) -> Floats:

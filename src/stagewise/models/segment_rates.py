@@ -3,8 +3,9 @@
     memory:   number of segments | for each slot: the segment + 1, or 0 | its position in order of arrival, from 1 |
               for each action a cell: pulls | mean | lowest plausible mean, both above low | distance of the highest
               plausible mean from the upper end, so that an empty cell is all zeros
+              where the mean drifts, a cell is longer, and a header follows the number of segments (see `models.epochs`)
     settings: low, declared bound of the safe action's mean, log 1/δ' of lower ends and of upper ends |
-              log 1/share of every action (K,)
+              log 1/share of every action (K,) | those of `models.epochs`, where the mean drifts
 
 A segment gets a slot at its first outcome, by open addressing. The i-th takes δ'/i(i+1) of δ', so that the number of
 segments need not be known; without segments the only one takes all of δ'. Ends bound the average mean of the users who
@@ -35,6 +36,21 @@ from stagewise.engine.random import POSTERIOR, normal
 from stagewise.engine.workspace import CENTRE, ESTIMATE, HALF, SAMPLED, clip_to_bounds
 from stagewise.models.average_bounds import compute_average_interval
 from stagewise.models.diagnostics import Evidence, Marks, MeanChange, ModelDiagnostics, Sums, UpperForecast
+from stagewise.models.epochs import CELL_SIZE as EPOCH_CELL_SIZE
+from stagewise.models.epochs import HEADER_SIZE as EPOCH_HEADER_SIZE
+from stagewise.models.epochs import (
+    NEWEST,
+    SETTINGS_SIZE,
+    TIME_COLUMN,
+    advance_cell,
+    advance_header,
+    compute_high_now,
+    compute_low_now,
+    find_epoch,
+    find_oldest,
+    forget_before,
+    learn_in_epochs,
+)
 from stagewise.models.intervals import Interval, draw_rate
 from stagewise.models.per_action_ridge import apply_safe_declaration, check_safe_declaration
 from stagewise.models.rate_changes import RATE_MARKS, find_shifts
@@ -51,9 +67,72 @@ def get_segment_column(block: ModelBlock) -> int:
 
 
 @kernel
-def slot_size(actions: int) -> int:
+def drifts(block: ModelBlock) -> bool:
+    """Return whether the mean drifts, so that sums are kept by epoch."""
+    return block.radius > 0
+
+
+@kernel
+def cell_size(block: ModelBlock) -> int:
+    """Return the length of a cell."""
+    return EPOCH_CELL_SIZE if drifts(block) else CELL_SIZE
+
+
+@kernel
+def slot_size(block: ModelBlock) -> int:
     """Return the length of a segment's slot."""
-    return SLOT_HEADER_SIZE + CELL_SIZE * actions
+    return SLOT_HEADER_SIZE + cell_size(block) * block.size
+
+
+@kernel
+def get_header_size(block: ModelBlock) -> int:
+    """Return the length of what precedes the slots."""
+    return 1 + EPOCH_HEADER_SIZE if drifts(block) else 1
+
+
+class EpochView(NamedTuple):
+    """What the cells of a block with drift share: views of the memory and of the settings."""
+
+    header: Floats
+    settings: Floats
+
+
+@kernel
+def get_epochs(block: ModelBlock, settings: Floats, memory: Floats) -> EpochView:
+    """Return the header and the settings of the epochs of a block with drift."""
+    at = block.settings + NUMBERS + block.size
+    return EpochView(memory[block.memory + 1 : block.memory + 1 + EPOCH_HEADER_SIZE], settings[at : at + SETTINGS_SIZE])
+
+
+@kernel
+def get_time(view: EpochView, row: Floats) -> float:
+    """Return the time of a row's decision."""
+    return row[int(view.settings[TIME_COLUMN])]
+
+
+@kernel
+def begin_epochs(block: ModelBlock, view: EpochView, time: float, memory: Floats) -> None:
+    """Begin the epochs up to a time, in every cell."""
+    newest = find_epoch(view.header, view.settings, time)
+    if newest <= int(view.header[NEWEST]):
+        return
+    for slot in range(count_slots(block, memory)):
+        first = get_slot_offset(block, slot) + SLOT_HEADER_SIZE
+        for action in range(block.size):
+            at = first + EPOCH_CELL_SIZE * action
+            if memory[at] > 0.0:
+                advance_cell(view.header, view.settings, newest, memory[at : at + EPOCH_CELL_SIZE])
+    advance_header(view.header, view.settings, newest, time)
+
+
+@kernel
+def forget_cells(block: ModelBlock, settings: Floats, memory: Floats, action: int, since: float) -> None:
+    """Forget what was learned of an action, in every segment, in epochs that began before a time."""
+    view = get_epochs(block, settings, memory)
+    for slot in range(count_slots(block, memory)):
+        at = get_slot_offset(block, slot) + SLOT_HEADER_SIZE + EPOCH_CELL_SIZE * action
+        if memory[at] > 0.0:
+            forget_before(view.header, view.settings, since, memory[at : at + EPOCH_CELL_SIZE])
 
 
 @kernel
@@ -65,7 +144,7 @@ def count_slots(block: ModelBlock, memory: Floats) -> int:
 @kernel
 def get_slot_offset(block: ModelBlock, slot: int) -> int:
     """Return the offset of a slot."""
-    return block.memory + 1 + slot * slot_size(block.size)
+    return block.memory + get_header_size(block) + slot * slot_size(block)
 
 
 @kernel
@@ -119,15 +198,39 @@ def learn_segment_rates(block: ModelBlock, row: Floats, value: float, settings: 
     at, action, slot = block.settings, int(row[0]), find_slot_of_row(block, memory, row)
     if slot < 0:
         return
-    first = slot + SLOT_HEADER_SIZE + CELL_SIZE * action
-    cell = memory[first : first + CELL_SIZE]
+    first = slot + SLOT_HEADER_SIZE + cell_size(block) * action
+    cell = memory[first : first + cell_size(block)]
     if get_segment_column(block) >= 0:
         assign_slot(block, memory, slot, row[get_segment_column(block)])
     spent = compute_spent(block, settings, action, memory[slot + 1])
     cell[PULLS] += 1.0
     cell[MEAN] += (value - settings[at] - cell[MEAN]) / cell[PULLS]
+    if drifts(block):
+        view = get_epochs(block, settings, memory)
+        low, high = settings[at + 2] + spent, settings[at + 3] + spent
+        begin_epochs(block, view, get_time(view, row), memory)
+        learn_in_epochs(view.header, view.settings, get_time(view, row), value - settings[at], low, high, cell)
+        return
     ends = compute_cell_ends(block, settings, cell[PULLS], cell[MEAN], spent)
     cell[LOW], cell[BELOW] = ends.low, 1.0 - ends.high
+
+
+class CellTally(NamedTuple):
+    """What a cell's estimate is made of."""
+
+    pulls: float
+    mean: float
+
+
+@kernel
+def compute_recent_tally(block: ModelBlock, memory: Floats, first: int) -> CellTally:
+    """Return the outcomes of a cell; where its mean drifts, those of the oldest epoch that is kept."""
+    if not drifts(block):
+        return CellTally(memory[first + PULLS], memory[first + MEAN])
+    oldest = find_oldest(memory[first : first + EPOCH_CELL_SIZE])
+    if oldest < 0:
+        return CellTally(0.0, 0.0)
+    return CellTally(memory[first + oldest], memory[first + oldest + 1] / memory[first + oldest])
 
 
 @kernel
@@ -141,9 +244,14 @@ def compute_segment_bounds(
     for action in range(block.size):
         least, most, fit = 0.0, 1.0, 0.5
         if slot >= 0:
-            first = slot + SLOT_HEADER_SIZE + CELL_SIZE * action
+            first = slot + SLOT_HEADER_SIZE + cell_size(block) * action
             least, most = memory[first + LOW], 1.0 - memory[first + BELOW]
-            fit = memory[first + MEAN] if memory[first + PULLS] > 0.0 else 0.5 * (least + most)
+            if drifts(block):
+                view = get_epochs(block, settings, memory)
+                cell, time = memory[first : first + EPOCH_CELL_SIZE], get_time(view, rows[0])
+                least, most = compute_low_now(view.settings, time, cell), compute_high_now(view.settings, time, cell)
+            tally = compute_recent_tally(block, memory, first)
+            fit = tally.mean if tally.pulls > 0.0 else 0.5 * (least + most)
         centre[action], half[action] = low + 0.5 * (least + most), 0.5 * (most - least)
         bounds[signal, ESTIMATE, action] = low + min(max(fit, least), most)
     apply_safe_declaration(layout, signal, settings[at + 1], bounds)
@@ -152,7 +260,8 @@ def compute_segment_bounds(
 @kernel
 def copy_segment_rates(old: ModelBlock, new: ModelBlock, memory: Floats, changed: Floats, slots: int) -> None:
     """Copy the cells into another, empty memory with more slots; `slots` is the old number."""
-    changed[new.memory] = memory[old.memory]
+    for i in range(get_header_size(old)):
+        changed[new.memory + i] = memory[old.memory + i]
     for slot in range(slots):
         source = get_slot_offset(old, slot)
         if memory[source] != 0.0 or get_segment_column(old) < 0:
@@ -160,7 +269,7 @@ def copy_segment_rates(old: ModelBlock, new: ModelBlock, memory: Floats, changed
             while changed[get_slot_offset(new, new_slot)] != 0.0:
                 new_slot = new_slot + 1 if new_slot + 1 < int(changed[CAPACITY]) else 0
             target = get_slot_offset(new, new_slot)
-            for i in range(slot_size(old.size)):
+            for i in range(slot_size(old)):
                 changed[target + i] = memory[source + i]
 
 
@@ -179,8 +288,8 @@ def draw_segment_rates(
     for action in range(block.size):
         pulls, ones = 0.0, 0.0
         if slot >= 0:
-            pulls = memory[slot + SLOT_HEADER_SIZE + CELL_SIZE * action]
-            ones = pulls * memory[slot + SLOT_HEADER_SIZE + CELL_SIZE * action + MEAN]
+            tally = compute_recent_tally(block, memory, slot + SLOT_HEADER_SIZE + cell_size(block) * action)
+            pulls, ones = tally.pulls, tally.pulls * tally.mean
         deviate = posterior_scale * normal(seed, run, round_, POSTERIOR + int(at), action)
         drawn[action] = low + draw_rate(ones, pulls, prior, deviate)
     drawn[block.size] = drawn[layout[SAFE_INDEX]]
@@ -199,7 +308,7 @@ def compute_action_tally(block: ModelBlock, memory: Floats, action: int, setting
     """Return the statistics of an action over all segments."""
     pulls, total = 0.0, 0.0
     for slot in range(count_slots(block, memory)):
-        first = get_slot_offset(block, slot) + SLOT_HEADER_SIZE + CELL_SIZE * action
+        first = get_slot_offset(block, slot) + SLOT_HEADER_SIZE + cell_size(block) * action
         pulls += memory[first]
         total += memory[first] * memory[first + MEAN]
     return ActionTally(pulls, settings[block.settings] + total / max(pulls, 1.0))
@@ -251,7 +360,7 @@ def fill_tallies(block: ModelBlock, memory: Floats, pulls: Floats, totals: Float
         first_cell = (int(memory[at + 1]) - 1 if get_segment_column(block) >= 0 else 0) * block.size
         if first_cell >= 0:
             for action in range(block.size):
-                first = at + SLOT_HEADER_SIZE + CELL_SIZE * action
+                first = at + SLOT_HEADER_SIZE + cell_size(block) * action
                 pulls[first_cell + action] = memory[first]
                 totals[first_cell + action] = memory[first] * memory[first + MEAN]
 
@@ -280,8 +389,10 @@ def fill_rates(block: ModelBlock, rows: Floats, settings: Floats, memory: Floats
     """Write the mean of every action with data, in its context."""
     slot = find_slot_of_row(block, memory, rows[0])
     for action in range(block.size):
-        if slot >= 0 and memory[slot + SLOT_HEADER_SIZE + CELL_SIZE * action] > 0.0:
-            rates[action] = settings[block.settings] + memory[slot + SLOT_HEADER_SIZE + CELL_SIZE * action + MEAN]
+        if slot >= 0:
+            tally = compute_recent_tally(block, memory, slot + SLOT_HEADER_SIZE + cell_size(block) * action)
+            if tally.pulls > 0.0:
+                rates[action] = settings[block.settings] + tally.mean
 
 
 @kernel
@@ -289,7 +400,7 @@ def fill_pulls(block: ModelBlock, rows: Floats, memory: Floats, pulls: Floats) -
     """Write the number of outcomes of every action, in its context."""
     slot = find_slot_of_row(block, memory, rows[0])
     for action in range(block.size):
-        pulls[action] = memory[slot + SLOT_HEADER_SIZE + CELL_SIZE * action] if slot >= 0 else 0.0
+        pulls[action] = memory[slot + SLOT_HEADER_SIZE + cell_size(block) * action] if slot >= 0 else 0.0
 
 
 @kernel
@@ -316,7 +427,7 @@ def fill_segments(block: ModelBlock, memory: Floats, numbers: Floats, observed: 
         if memory[at] != 0.0:
             numbers[position] = memory[at] - 1.0
             for action in range(block.size):
-                first = at + SLOT_HEADER_SIZE + CELL_SIZE * action
+                first = at + SLOT_HEADER_SIZE + cell_size(block) * action
                 observed[position, action, 0], observed[position, action, 1] = memory[first], memory[first + MEAN]
                 observed[position, action, 2] = 1.0 - memory[first + BELOW]
 
@@ -324,7 +435,8 @@ def fill_segments(block: ModelBlock, memory: Floats, numbers: Floats, observed: 
 def segment_rates_size(layout: Ints, index: int, candidates: int, capacity: int) -> int:
     """Return the length of a block's memory."""
     block = read_block_fields(layout, index)
-    return int(pad_to_vector(1 + slot_size(block.size) * (capacity if block.detail >= 0 else 1)))
+    slots = capacity if block.detail >= 0 else 1
+    return int(pad_to_vector(HEADER_SIZE(block) + SLOT_SIZE(block) * slots))
 
 
 @kernel
@@ -372,12 +484,14 @@ def sample_segment_rates(
 
 def copy_to_more_actions(old: ModelBlock, new: ModelBlock, memory: Floats, grown: Floats) -> None:
     """Copy the cells into a block with these actions first, and more."""
-    grown[new.memory] = memory[old.memory]
+    header, slot_length = HEADER_SIZE(old), SLOT_SIZE(old)
+    grown[new.memory : new.memory + header] = memory[old.memory : old.memory + header]
     for slot in range(SLOTS(old, memory)):
         source, target = OFFSET(old, slot), OFFSET(new, slot)
-        grown[target : target + slot_size(old.size)] = memory[source : source + slot_size(old.size)]
+        grown[target : target + slot_length] = memory[source : source + slot_length]
 
 
+HEADER_SIZE, SLOT_SIZE = as_python(get_header_size), as_python(slot_size)
 FIND_SLOT, ENDS, SPENT = as_python(find_slot_of_row), as_python(compute_cell_ends), as_python(compute_spent)
 SLOTS, TALLIES, TALLY, OFFSET = (
     as_python(count_slots),
@@ -405,6 +519,8 @@ class SegmentRatesDiagnostics(ModelDiagnostics):
         return Evidence(float(tally.pulls), 0.0, 0.0, float(tally.pulls), float(tally.mean))
 
     def get_sums(self, block: Any, settings: Floats, memory: Floats, key: str) -> Sums | None:
+        if block.radius:  # means may drift; what exceeds that is found cell by cell
+            return None
         pulls, totals = np.zeros((2, SLOTS(block, memory) * block.size))
         TALLIES(block, memory, pulls, totals)
         last = int(np.max(np.flatnonzero(pulls), initial=-1)) + 1  # cells are in the order of their segments
@@ -434,6 +550,8 @@ class SegmentRatesDiagnostics(ModelDiagnostics):
     def forecast(
         self, block: Any, features: Floats, settings: Floats, memory: Floats, arm: int, signal: int
     ) -> UpperForecast | None:
+        if block.radius:  # how fast bounds age depends on the times of outcomes to come
+            return None
         slot, low = FIND_SLOT(block, memory, features[arm]), float(LEAST(block, settings))
         is_new = slot < 0 or (block.detail >= 0 and memory[slot] == 0.0)
         first = slot + SLOT_HEADER_SIZE + CELL_SIZE * arm

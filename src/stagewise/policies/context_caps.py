@@ -20,7 +20,7 @@ from stagewise.models.logistic import (
     count_rows_in_chunks,
     get_most_chunks,
 )
-from stagewise.models.logistic_fit import LARGEST_LOGISTIC
+from stagewise.models.logistic_fit import LANES, LARGEST_LOGISTIC
 from stagewise.models.model_block import ModelBlockSpec
 from stagewise.models.per_action_events import PER_ACTION_EVENTS
 from stagewise.models.segment_rates import (
@@ -62,12 +62,14 @@ from stagewise.problem.checks import (
 )
 from stagewise.problem.context import LARGEST_SEGMENT, Context
 from stagewise.problem.context_columns import build_level_features
+from stagewise.problem.drift import Drift, parse_stored_drift
 from stagewise.problem.errors import ErrorCode, InvalidActions, InvalidProblem
 from stagewise.problem.formatting import format_count, safe_repr
 from stagewise.problem.promise import Promise
 from stagewise.problem.proposal import Proposal
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import Thresholds, get_safe_costs, resolve_thresholds
+from stagewise.problem.window import LATEST
 from stagewise.records.decision import Decision
 from stagewise.records.random_key import RandomKey
 from stagewise.rules.certified import CERTIFIED_MIXTURE
@@ -148,6 +150,8 @@ class ContextCAPS(SafePolicy):
     """λ of the regressions; None: n R²/S²."""
     slope_scale: float = 0.7
     """The prior standard deviation of every slope of a logistic cost, in log-odds; no slope may exceed ten of it."""
+    drift: Mapping[str, Any] | None = None
+    """How far the rates of a cost may move, by name, as in `Limit.drift`; None: rates are constant."""
     initial_actions: int | None = None
     """The number of actions when learning began; later actions share a reserved part of δ."""
     posterior_scale: float = 0.7
@@ -243,6 +247,23 @@ class ContextCAPS(SafePolicy):
             raise InvalidProblem.unused("segments", self.segments, reason)
         return {name: int(divisions.get(name, -1)) for name in self.models}
 
+    @cached_property
+    def moduli(self) -> dict[str, Drift]:
+        """The drift of every cost whose rates may move."""
+        moduli = dict[str, Drift]()
+        for name, value in parse_by_name(self.drift, self.thresholds.names, "drift", "limits").items():
+            if self.models[name] != "rates":
+                text = f"drift has {name!r}, which is {self.models[name]}; only the drift of rates is bounded"
+                raise InvalidProblem(ErrorCode.UNSUPPORTED, text)
+            modulus = value if isinstance(value, Drift) else parse_stored_drift(value, repr(name))
+            moduli |= {} if modulus is None else {name: modulus}
+        return moduli
+
+    @property
+    def needs_times(self) -> bool:  # type: ignore[override]
+        """Whether every decision has a time, because a mean drifts."""
+        return bool(self.moduli)
+
     @property
     def promises(self) -> dict[str, Promise]:
         """To whom each limit is promised, by name."""
@@ -289,8 +310,11 @@ class ContextCAPS(SafePolicy):
             elif kind == "logistic":
                 blocks.append(signal.logistic(size, self.shares, slope_scale))
             else:
-                division = divisions[name]
-                blocks.append(signal.rates(-1 if division < 0 else self.first_segment + division, self.shares))
+                division, drift = divisions[name], list[float]()
+                if name in self.moduli:
+                    drift = self.moduli[name].to_settings(self.width - 1, signal.prior)
+                column = -1 if division < 0 else self.first_segment + division
+                blocks.append(signal.rates(column, self.shares, drift))
         return tuple(blocks)
 
     def check_slope_scale(self) -> float:
@@ -313,7 +337,7 @@ class ContextCAPS(SafePolicy):
     @cached_property
     def width(self) -> int:
         """The number of columns of a row."""
-        return self.first_segment + self.segments
+        return self.first_segment + self.segments + self.needs_times
 
     @cached_property
     def _template(self) -> Floats:
@@ -334,17 +358,36 @@ class ContextCAPS(SafePolicy):
         rows = self._template.copy()
         rows[:, FIRST_NUMBER : self.first_segment] = context.features
         if self.segments:
-            rows[:, self.first_segment :] = context.segments
+            rows[:, self.first_segment : self.first_segment + self.segments] = context.segments
+        if self.needs_times:
+            rows[:, -1] = self.require_time(context)
         return rows
+
+    def require_time(self, context: Context) -> float:
+        """Return the time of a context, or raise InvalidActions."""
+        if context.time is None:
+            raise InvalidActions(
+                ErrorCode.TIME_MISSING,
+                "the context has no time, and a limit has a drift, so its bounds depend on the time of the decision; "
+                "give Context(...).at(seconds), as an agent does",
+            )
+        return context.time
 
     def describe_context(self) -> str:
         """Return the sizes of a context, for messages."""
-        return f"{format_count(self.context, 'number')} and {format_count(self.segments, 'segment')}"
+        sizes = f"{format_count(self.context, 'number')} and {format_count(self.segments, 'segment')}"
+        return f"{sizes}, then the time of the decision" if self.needs_times else sizes
 
     def context_in(self, row: Floats) -> Context:
         """Return the user of a row."""
-        segments = [int(key) for key in row[self.first_segment :]]
-        return Context.from_checked(row[FIRST_NUMBER : self.first_segment], segments, None)
+        segments = [int(key) for key in row[self.first_segment : self.first_segment + self.segments]]
+        context = Context.from_checked(row[FIRST_NUMBER : self.first_segment], segments, None)
+        return context.at(float(row[-1])) if self.needs_times else context
+
+    def at_time(self, actions: Any, seconds: float) -> Any:
+        """Return the context of a call at the time of its decision."""
+        context = Context() if actions is None else actions
+        return context.at(seconds) if isinstance(context, Context) else context
 
     def parse_offer(self, actions: Any) -> tuple[Floats, Flags]:
         """Return the rows of all actions for this user, and which of them are eligible."""
@@ -369,22 +412,26 @@ class ContextCAPS(SafePolicy):
     def check_logged_actions(self, actions: Any) -> Floats:
         """Return rows (n, 2 + context + segments): the action, 1, the context, the segments."""
         rows, d = check_array(actions, "the logged actions", InvalidActions), self.first_segment
-        if rows.ndim != 2 or rows.shape[1] != d + self.segments:
+        if rows.ndim != 2 or rows.shape[1] != self.width:
             raise InvalidActions(
                 ErrorCode.WRONG_SHAPE,
                 f"the logged actions have shape {rows.shape}; each row must hold the action's index, 1, "
                 f"{self.describe_context()}{self.log_hint}",
             )
-        numbered, segments = rows[:, ACTION], rows[:, d:]
+        numbered, segments = rows[:, ACTION], rows[:, d : d + self.segments]
         good = (numbered >= 0) & (numbered < self.actions) & (numbered == np.floor(numbered)) & (rows[:, ONE] == 1.0)
         good &= (np.abs(rows[:, FIRST_NUMBER:d]) <= self.feature_bounds).all(axis=1)
+        if self.needs_times:
+            good &= np.abs(rows[:, -1]) <= LATEST
         good &= ((segments >= 0) & (segments < LARGEST_SEGMENT) & (segments == np.floor(segments))).all(axis=1)
         if not good.all():
             first = int(np.argmin(good))
             raise InvalidActions(
                 ErrorCode.INVALID_ROW,
                 f"row {first} of the logged actions is {safe_repr(rows[first].tolist())}; it must hold an action from "
-                f"0 to {self.actions - 1}, 1, numbers in [-1, 1], and segments from 0",
+                f"0 to {self.actions - 1}, 1, numbers in [-1, 1], and segments from 0"
+                + ", then the time of the decision in seconds"
+                * self.needs_times,
             )
         return rows
 
@@ -411,7 +458,7 @@ class ContextCAPS(SafePolicy):
     def get_round_spec(self, actions: Any) -> RoundSpec | None:
         """Return the spec of compiled loops, for worlds with plain features."""
         is_plain = getattr(actions, "crossed", None) is False
-        return self.rounds.spec if is_plain and not self.logistic_blocks.size else None  # rows need a growing memory
+        return self.rounds.spec if is_plain else None
 
     def build_run_memory(self, offered: Any, features: Floats, fresh: bool, learned: State | None = None) -> Floats:
         """Return the initial memory of a compiled run."""
@@ -453,6 +500,11 @@ class ContextCAPS(SafePolicy):
             return memory
         return self.rounds.widen(memory, 2 * (segments + get_most_segments(self.layout, memory, self.rate_blocks)))
 
+    def with_room_for_rows(self, memory: Floats, rows: int) -> Floats:
+        """Return the memory with room for this many more rows, whatever their actions."""
+        most = get_most_chunks(self.layout, memory, self.logistic_blocks)
+        return self.rounds.widen(memory, most + self.actions + rows // LANES + 1)
+
     def learn_rows(self, state: State, rows: Floats, values: Floats) -> State:
         """Learn rows (n, D) and values (n, 1 + m), NaN for missing signals; bitwise equal to one by one."""
         memory, done = state.memory, 0
@@ -469,7 +521,13 @@ class ContextCAPS(SafePolicy):
         return State(memory)
 
     def learn_log(self, state: State, actions: Any, values: Any) -> State:
-        """Learn a log as one batch; its segments are added in the order of their keys, so row order does not matter."""
+        """Learn a log as one batch, in the order of its times where it needs them.
+
+        Its segments are added in the order of their keys, so row order does not matter.
+        """
+        if self.needs_times:
+            order = np.argsort(actions[:, -1], kind="stable")
+            actions, values = actions[order], np.asarray(values)[order]
         first = self.first_segment
         keys_by_division = [np.unique(actions[:, first + division]) for division in range(self.segments)]
         memory = self.with_capacity_for(state.memory, max((keys.size for keys in keys_by_division), default=0))

@@ -27,6 +27,7 @@ from stagewise.problem.errors import ErrorCode, InvalidActions
 from stagewise.problem.formatting import join_names, safe_repr, suggest_name
 from stagewise.problem.proposal import Offer, parse_proposal
 
+TIME = "at"  # the column of the times of decisions
 DOUBLE, NO_NUMBERS = np.dtype(np.float64), np.array(None)
 
 
@@ -59,6 +60,7 @@ class ContextEncoder:
     safe: str
     context: Sequence[str] | Mapping[str, Sequence[float] | ContextColumn]
     score_range: tuple[float, float] = (0.0, 1.0)
+    needs_times: bool = False  # a mean drifts, so that every decision has a time
     needs_proposal: bool = False
 
     @property
@@ -296,11 +298,15 @@ class ContextEncoder:
         return {name: index for index, name in enumerate(self.actions)}
 
 
-def build_rows(actions: Sequence[int], contexts: ContextRows) -> Floats:
-    """Return the rows (n, D) of action indices and encoded contexts: the action, 1, features, segments."""
+def build_rows(actions: Sequence[int], contexts: ContextRows, times: Any = None) -> Floats:
+    """Return the rows (n, D) of action indices and encoded contexts: the action, 1, features, segments, the time.
+
+    `times` are those of the decisions, in seconds; None: the policy needs none.
+    """
     rows = np.ones((len(actions), FIRST_NUMBER))
     rows[:, ACTION] = actions
-    return np.concatenate([rows, contexts.features, contexts.segments], axis=1)
+    columns = [rows, contexts.features, contexts.segments]
+    return np.concatenate([*columns, *([] if times is None else [np.reshape(times, (-1, 1))])], axis=1)
 
 
 def scale_numbers(values: Floats, low: float, high: float) -> Floats:

@@ -138,6 +138,7 @@ class BasePolicy:
     first_reported: int = 0  # the first signal whose outcomes are reported
     separate_models: bool = False  # every signal has its own model; NaN stands for signals that have not arrived
     problem: Any = None  # the `Problem` that it plays, or None
+    needs_times: bool = False  # a mean drifts, so that every decision has a time
     has_parts: ClassVar[bool] = True  # its memory consists of model blocks with diagnostics (`models.diagnostics`)
     why_unit_range: str = ""  # why outcomes must lie in [0, 1], and what to do; empty: they need not
 
@@ -390,6 +391,10 @@ class BasePolicy:
         """Return the safe action of a decision's round, its index and its step."""
         safe: Any = self.safe_action  # type: ignore[attr-defined]
         return (safe.features.copy(), -1, 0.0) if safe.arm is None else (int(safe.arm), int(safe.arm), 1.0)
+
+    def at_time(self, actions: Any, seconds: float) -> Any:
+        """Return what a call offers at the time of its decision; only policies that need times use it."""
+        return actions
 
     def without_watch(self) -> Self:
         """Return the same policy without the tests of its assumptions."""

@@ -11,12 +11,13 @@ import numpy as np
 from stagewise.engine.compile import Floats
 from stagewise.files.paths import parse_path, read_toml
 from stagewise.policies.context_caps import ContextCAPS
-from stagewise.policies.context_encoder import ContextEncoder
+from stagewise.policies.context_encoder import TIME, ContextEncoder
 from stagewise.policies.problem_policy import ProblemPolicy
 from stagewise.policies.settings import check_probability, set_derived
 from stagewise.problem.checks import check_mapping, check_unique_names
 from stagewise.problem.context_columns import ContextColumn, encode_column, parse_context
 from stagewise.problem.division import Division
+from stagewise.problem.drift import Drift
 from stagewise.problem.errors import ErrorCode, InvalidProblem
 from stagewise.problem.formatting import format_count, join_names
 from stagewise.problem.promise import Promise, build_promise_error, describe_promise
@@ -128,6 +129,11 @@ class Problem(ContextEncoder, StrictSettings):
             if name in RESERVED_NAMES:
                 text = f"{name!r} is the name of an argument of agents; give the signal or column another name"
                 raise InvalidProblem(ErrorCode.INVALID_NAME, text)
+        if self.needs_times and TIME in names:
+            text = (
+                f"{TIME!r} is the name of the time of a decision, which drift needs; give the signal or number another"
+            )
+            raise InvalidProblem(ErrorCode.INVALID_NAME, text)
         for name in self.segment_columns:
             if name in self.context_columns and not self.context_columns[name].labels:
                 raise InvalidProblem(
@@ -158,6 +164,18 @@ class Problem(ContextEncoder, StrictSettings):
         """The divisions of users, in order of first use."""
         by = [signal.segment_columns for signal in self.signals.values() if signal.by is not None]
         return tuple(map(Division, dict.fromkeys(by)))
+
+    @cached_property
+    def moduli(self) -> dict[str, Drift]:
+        """The drift of every limit whose rates may move, of outcomes scaled to [0, 1]."""
+        declared = {name: limit.modulus for name, limit in self.limits.items()}
+        lengths = {name: limit.high - limit.low for name, limit in self.limits.items()}
+        return {name: drift.scaled(lengths[name]) for name, drift in declared.items() if drift is not None}
+
+    @property
+    def needs_times(self) -> bool:  # type: ignore[override]
+        """Whether every decision has a time, because a mean drifts."""
+        return bool(self.moduli)
 
     @cached_property
     def choices(self) -> dict[str, ModelChoice]:
@@ -241,6 +259,7 @@ class Problem(ContextEncoder, StrictSettings):
                 arm=safe_index, reward=scale_outcome(self.reward, self.reward.name, floor), cost=safe
             ),
             "threshold": {name: scale_limit(name, limit) for name, limit in self.limits.items()},
+            "drift": self.moduli or None,
             "delta": self.delta,
             **self.settings,
         }
@@ -305,6 +324,8 @@ class Problem(ContextEncoder, StrictSettings):
             model = "one rate for each action" if is_rate else f"{choice.model} in the context, action by action"
             model += f" in every {choice.by}" if choice.by else ""
             window = "" if signal.outcome_window is None else f"; {signal.outcome_window.description}"
+            modulus = getattr(signal, "modulus", None)
+            window += "" if modulus is None else f"; {modulus}"
             how = f"{model}: {choice.why}{window}" if signal.is_reported else choice.why
             rows.append(f"  {name:{name_width}}  {descriptions[name]:{description_width}}  {how}")
         return "\n".join(rows)

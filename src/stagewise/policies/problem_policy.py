@@ -106,6 +106,10 @@ class ProblemPolicy(ContextCAPS):
         """Return the context of a user; `only` lists eligible actions by name."""
         return self.problem.encode_context(context, only, propose, scores)
 
+    def at_time(self, actions: Any, seconds: float) -> Context:
+        """Return the context of a call at the time of its decision."""
+        return (actions if isinstance(actions, Context) else self.problem.encode_context(actions)).at(seconds)
+
     def choose(self, state: State, actions: Any, draw: RandomKey) -> Decision:
         """Sample an action for a user, whose context is a mapping by name."""
         offered = actions if isinstance(actions, Context) else self.problem.encode_context(actions)
@@ -207,6 +211,8 @@ def decide_eligible(
     count, actions, m, memory = len(draws), policy.actions, policy.thresholds.values.size, state.memory
     numbers = np.array([context.features for context in contexts]).reshape(count, policy.context)
     segments = np.array([context.segments for context in contexts]).reshape(count, policy.segments)
+    if policy.needs_times:  # the last column of a row
+        segments = np.column_stack([segments, [policy.require_time(context) for context in contexts]])
     codes, bounds, estimates = np.empty(count, dtype=np.int64), np.empty((count, 1 + m)), np.empty((count, 1 + m))
     odds, keys, done = np.empty((count, actions + 1)), np.array(draws, dtype=np.int64), 0
     proposals = [context.proposal.values for context in contexts if context.proposal is not None]

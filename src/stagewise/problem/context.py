@@ -39,7 +39,7 @@ class Context(ActionSet):
         Context(2 features, 1 segment)
     """
 
-    __slots__ = ("chosen", "clipped", "features", "inside", "proposal", "segments")
+    __slots__ = ("chosen", "clipped", "features", "inside", "proposal", "segments", "time")
 
     features: Floats
     segments: Floats
@@ -47,6 +47,7 @@ class Context(ActionSet):
     inside: bool  # the numbers were checked to lie in [−1, 1]
     proposal: Proposal | None  # what the caller proposes for this user
     clipped: Sequence[str]  # the names of numbers that were beyond their range
+    time: float | None  # of the decision, in seconds since 1970; needed where a mean drifts
 
     def __init__(self, features: ArrayLike = (), segments: ArrayLike = (), *, allowed: ArrayLike | None = None) -> None:
         values = as_array(features, "the context", InvalidActions)
@@ -55,7 +56,7 @@ class Context(ActionSet):
             rule = "that of one list of numbers"
             raise InvalidActions.must_be(ErrorCode.WRONG_SHAPE, "the shape of the context", numbers.shape, rule)
         self.features, self.segments = copy_read_only(numbers), copy_read_only(check_segments(segments))
-        self.chosen, self.inside, self.proposal, self.clipped = allowed, False, None, ()
+        self.chosen, self.inside, self.proposal, self.clipped, self.time = allowed, False, None, (), None
 
     @classmethod
     def from_checked(
@@ -71,6 +72,24 @@ class Context(ActionSet):
         context.features, context.chosen, context.inside, context.proposal = features, only, True, proposal
         context.clipped = clipped
         context.segments = np.array(segments, dtype=np.float64) if segments else NO_SEGMENTS
+        context.time = None
+        return context
+
+    def at(self, time: float) -> "Context":
+        """Return the same context at the time of a decision, in seconds since 1970.
+
+        Args:
+            time: The time.
+
+        Returns:
+            A new context.
+
+        Example:
+            >>> Context([0.3]).at(60.0).time
+            60.0
+        """
+        context = copy(self)
+        context.time = time
         return context
 
     def only(self, chosen: ArrayLike) -> "Context":

@@ -33,6 +33,7 @@ class ErrorCode(StrEnum):
     MISSING_VALUE = "missing_value"  #: A required value or setting is missing or empty.
     INVALID_CHOICE = "invalid_choice"  #: A value is not one of the allowed choices.
     INVALID_PROBABILITY = "invalid_probability"  #: Probabilities or shares that are invalid or contradict each other.
+    TIME_MISSING = "time_missing"  #: A limit has a drift, and a decision has no time.
     INVALID_TIME = "invalid_time"  #: A time, a duration or a time zone cannot be read.
     INVALID_NAME = "invalid_name"  #: A name or path is empty, too long, reserved or has forbidden characters.
     UNKNOWN_NAME = "unknown_name"  #: A name refers to nothing that exists.

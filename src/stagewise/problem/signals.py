@@ -14,6 +14,7 @@ from stagewise.problem.checks import (
     check_outcome,
     check_unique_names,
 )
+from stagewise.problem.drift import Drift, normalise_drift, parse_drift
 from stagewise.problem.errors import ErrorCode, InvalidOutcome, InvalidProblem
 from stagewise.problem.formatting import join_names, safe_repr, suggest_name, suggest_percent
 from stagewise.problem.thresholds import AtLeast, RelativeToSafe, parse_threshold, slack_error
@@ -141,15 +142,30 @@ class Limit(Signal):
     by: str | Sequence[str] | None = None
     """The segment by which rates are kept: one column, such as "country", or several, whose combinations are the
     segments; promised to the average user of every segment."""
+    drift: str | Sequence[str | float] | None = None
+    """How far a rate may move: "0.005/30d" in proportion to time, ("0.01", "30d") within any time of that length,
+    "jumps" where it is constant until it jumps, which is found later; None: rates are constant."""
     on_mismatch: OnMismatch | None = None
     """If it matters who gets an action, though the limit is promised to an average user: "stop" plays the safe action
     until a person acknowledges it; "warn" or None: `health` tells it."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "by", parse_by(self.by, "a limit"))
+        object.__setattr__(self, "drift", normalise_drift(self.drift))
         if self.on_mismatch is not None:
             check_choice(self.on_mismatch, get_args(OnMismatch), "on_mismatch")
         check_signal(self, "a limit")
+        if self.modulus is not None and self.model not in (None, "rates"):
+            fact, remedy = (
+                f"its model is {self.model!r}",
+                "leave one of them out, since only the drift of rates is bounded",
+            )
+            raise InvalidProblem.conflict("the drift of a limit", self.drift, fact, remedy)
+
+    @property
+    def modulus(self) -> Drift | None:
+        """The declared drift; None: rates are constant."""
+        return parse_drift(self.drift, "a limit")
 
     @property
     def at_least(self) -> bool:

@@ -72,6 +72,8 @@ class DecisionRecord(msgspec.Struct):
     choice: PolicyChoice | msgspec.UnsetType = msgspec.UNSET
     control: tuple[int, int] = (0, 0)
     """The last control or version row of the experiment, and the last row of the global log."""
+    decided_at: int | msgspec.UnsetType = msgspec.UNSET
+    """The time, in microseconds, if bounds depend on it."""
     details: dict[str, Any] = {}
     estimated_reward: float | None = None
     index: int = -1
@@ -86,6 +88,11 @@ class DecisionRecord(msgspec.Struct):
     request: dict[str, Any] = {}
     snapshot: int = 0
     """The last learned row."""
+
+    @property
+    def time(self) -> int:
+        """The time of the decision, in microseconds; 0 if bounds do not depend on it."""
+        return 0 if self.decided_at is msgspec.UNSET else self.decided_at
 
     @property
     def cause(self) -> ReasonDetails | None:
@@ -115,13 +122,14 @@ def decide(
     everywhere: Controls,
     key: bytes,
     requests: Sequence[tuple[str, DecisionRequest]],
+    at: int = 0,
 ) -> list[DecisionRecord | InvalidActions]:
-    """Decide for requests with their ids, each as if it were alone; an invalid request gets its error."""
+    """Decide at a time for requests with their ids, each as if it were alone; an invalid one gets its error."""
     records, causes, asked = list[Any]([None] * len(requests)), dict[int, ReasonDetails](), dict[int, Context]()
     contexts = dict[int, Context]()
     for i, (id_, request) in enumerate(requests):
         try:
-            context = encode_context(snapshot, request)
+            context = encode_context(snapshot, request, at)
         except InvalidActions as error:
             records[i] = error
             continue
@@ -137,7 +145,7 @@ def decide(
         chosen = choose(snapshot, list(asked.values()), [compute_draw(key, requests[i][0]) for i in asked])
     except Exception:  # whatever failed, each client needs a safe action, and others are not to suffer from one
         if len(requests) > 1:
-            return [decide(snapshot, controls, everywhere, key, [one])[0] for one in requests]
+            return [decide(snapshot, controls, everywhere, key, [one], at)[0] for one in requests]
         log.exception("deciding failed; the safe action is served")
         records = [records[0] or build_safe_record(snapshot, ReasonDetails(Reason.DECISION_FAILED))]
     else:
@@ -157,6 +165,8 @@ def decide(
                 snapshot.version,
                 snapshot.seq,
             )
+            if snapshot.policy.needs_times:
+                record.decided_at = at
             record.mode = "killed" if record.reason in STOP_REASONS else controls.mode
             record.request = {"context": request.context}
             if request.only is not None:
@@ -170,8 +180,8 @@ def decide(
     return records
 
 
-def encode_context(snapshot: PolicySnapshot, request: DecisionRequest) -> Context:
-    """Validate a request and return its context with the available actions."""
+def encode_context(snapshot: PolicySnapshot, request: DecisionRequest, at: int) -> Context:
+    """Validate a request and return its context, at this time in microseconds, with the available actions."""
     only = request.only
     if snapshot.retired:
         allowed = [name for name in snapshot.problem.actions if name not in snapshot.retired]
@@ -184,7 +194,8 @@ def encode_context(snapshot: PolicySnapshot, request: DecisionRequest) -> Contex
                 allowed=join_names(allowed),
             )
         only = allowed if only is None else only
-    return snapshot.problem.encode_context(request.context, only, request.propose, request.scores)
+    context = snapshot.problem.encode_context(request.context, only, request.propose, request.scores)
+    return context.at(at / 1e6) if snapshot.policy.needs_times else context
 
 
 def get_override_cause(controls: Controls, everywhere: Controls, id_: str) -> ReasonDetails | None:

@@ -175,7 +175,7 @@ class DecisionServer(Experiments):
         """
         controls, everywhere = experiment.controls, self.everywhere
         requests = [(one.id_, one.request) for one in batch]
-        return list(decide(experiment.policy_snapshot, controls, everywhere, key, requests))
+        return list(decide(experiment.policy_snapshot, controls, everywhere, key, requests, self.store.now()))
 
     def _build_answer(
         self, experiment: Experiment, one: WaitingRequest, record: DecisionRecord | Exception, result: AppendResult

@@ -136,7 +136,7 @@ def summarize_recent_proposals(snapshot: PolicySnapshot, statistics: LogStatisti
         if "propose" not in record.request:
             continue
         with suppress(InvalidActions):  # an action was retired since
-            context = encode_context(snapshot, msgspec.convert(record.request, DecisionRequest))
+            context = encode_context(snapshot, msgspec.convert(record.request, DecisionRequest), record.time)
             if context.proposal is not None:
                 played = (record.policy_choice or record).probabilities
                 shares = np.array([played.get(name, 0.0) for name in actions])

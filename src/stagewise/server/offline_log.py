@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from stagewise.agent.frames import LogRows, read_rows
+from stagewise.policies.context_encoder import TIME
 from stagewise.policies.problem import Problem
 from stagewise.problem.errors import ErrorCode, InvalidOutcome
 from stagewise.problem.formatting import format_count, safe_repr
@@ -66,10 +67,12 @@ class OfflineLogPart(msgspec.Struct):
     action: list[str]
     context: dict[str, list[Any]]
     values: dict[str, list[float]]
+    at: list[float | None] | None = None
+    """Seconds since 1970, if the log has times."""
 
     def read(self, policy: Any) -> LogRows:
         """Return the rows as a policy learns them."""
-        rows = read_rows(policy, {"action": self.action, **self.context, **self.values})
+        rows = read_rows(policy, build_columns(policy, self.action, self))
         if rows is None:
             raise InvalidOutcome(ErrorCode.LOG_EMPTY, f"part {self.number} of an offline log has no rows")
         return rows.require_all()
@@ -117,12 +120,19 @@ class OfflineLogRequest(msgspec.Struct, forbid_unknown_fields=True):
     """When the log was read, in seconds since 1970; default: at its last row."""
 
 
+def build_columns(policy: Any, actions: list[str], log: OfflineLog | OfflineLogPart) -> dict[str, list[Any]]:
+    """Return the columns of a log as an agent reads them."""
+    columns = {"action": actions, **log.context, **log.values}
+    return {**columns, TIME: log.at} if policy.needs_times and log.at is not None else columns
+
+
 def check_rows(problem: Problem, log: OfflineLog) -> None:
     """Reject rows that cannot be learned; once written they would block all learning."""
     count = len(log.actions)
     if not 0 < count <= MAX_LOG_ROWS:
         raise InvalidOutcome.must_be(ErrorCode.OUT_OF_RANGE, "the number of rows", count, f"1 to {MAX_LOG_ROWS:,}")
-    rows = read_rows(problem.policy(), {"action": log.actions, **log.context, **log.values})
+    policy = problem.policy()
+    rows = read_rows(policy, build_columns(policy, log.actions, log))
     if rows is not None:
         rows.require_all()
 

@@ -106,7 +106,8 @@ class StateFold:
         if encoded.clipped:
             self.statistics.count_context(encoded.clipped)
             self._statistics_copy = None
-        return build_rows([problem.get_action_index(one.action) for one in decisions], encoded)
+        times = [one.time / 1e6 for one in decisions] if problem.needs_times else None
+        return build_rows([problem.get_action_index(one.action) for one in decisions], encoded, times)
 
     def advance(self, at: int) -> None:
         """Advance the time; windows close."""

@@ -133,7 +133,7 @@ class Replay:
         logged = decode_decision(event.body)
         controls, everywhere = self.controls[logged.control[0]], self.everywhere[logged.control[1]]
         request = msgspec.convert(logged.request, DecisionRequest)
-        (record,) = decide(snapshot, controls, everywhere, self.key, [(event.key, request)])
+        (record,) = decide(snapshot, controls, everywhere, self.key, [(event.key, request)], logged.time)
         cause = logged.cause
         missing = (Reason.DECISION_FAILED, Reason.SERVER_NOT_READY)  # what failed or was missing there need not be here
         was_missing = cause is not None and cause.reason in missing
@@ -141,7 +141,8 @@ class Replay:
             safe = build_safe_record(snapshot, cause)
             safe.control, safe.mode, safe.problem = record.control, record.mode, record.problem
             safe.request, safe.snapshot = record.request, record.snapshot
-            safe.proposal = build_proposal_result(snapshot, safe, encode_context(snapshot, request))
+            safe.proposal = build_proposal_result(snapshot, safe, encode_context(snapshot, request, logged.time))
+            safe.decided_at = record.decided_at
             record = safe
         encoded = encode_canonical(record if isinstance(record, DecisionRecord) else {"request": str(record)})
         if encoded == event.body:
@@ -184,7 +185,8 @@ def explain_logged_decision(store: Store, experiment: str, id_: str) -> str:
     lines = describe_decision(problem, event, format_snapshot_time(store, experiment, basis))
     lines.append(f"Request: {context or 'no context'}; {offer}.")
     if snapshot is not None:
-        offered = encode_context(snapshot, msgspec.convert(request, DecisionRequest))
+        asked = msgspec.convert(request, DecisionRequest)
+        offered = encode_context(snapshot, asked, decode_decision(event.body).time)
         decision = snapshot.policy.choose(snapshot.state, offered, compute_draw(replay.key, id_))
         lines.append("Estimates, bounds and probability of each action:")
         lines += [f"  {line}" for line in decision.explain().splitlines()[1:]]

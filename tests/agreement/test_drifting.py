@@ -1,0 +1,47 @@
+"""Bounds that age: compiled kernels and the same code in Python agree to the bit."""
+
+import numpy as np
+import pytest
+
+import stagewise as sw
+from stagewise.engine.compile import as_python
+from stagewise.engine.layout import ELSEWHERE
+from stagewise.engine.round import build_round
+from stagewise.policies.rounds import WORK_SIZE
+from stagewise.problem.drift import DAY
+from stagewise.records.random_key import RandomKey
+
+pytestmark = pytest.mark.compiled
+
+
+def test_learning_and_deciding_agree_to_the_bit() -> None:
+    limits = {
+        "opt_out": sw.Limit(0.02, safe=0.0, drift="0.005/30d", by="country"),
+        "complaint": sw.Limit(0.01, safe=0.0, model="rates", drift=("0.004", "20d")),
+        "bounce": sw.Limit(0.05, safe=0.0, model="rates", drift="jumps"),
+    }
+    problem = sw.Problem(actions=["a", "b", "c"], safe="a", reward=sw.Reward("click"), limits=limits)
+    policy, rng, count = problem.policy(), np.random.default_rng(8), 900
+    rows = np.ones((count, policy.width))
+    rows[:, 0], rows[:, 2] = rng.integers(0, 3, count), rng.integers(0, 3, count)
+    rows[:, -1] = np.sort(rng.uniform(0.0, 90 * DAY, count))
+    rate = np.where(np.arange(count) < 500, 0.01, 0.3)[:, None]
+    values = (rng.random((count, 4)) < rate).astype(float)
+    memory = policy.with_capacity_for(policy.start().memory, 3)
+    compiled = policy.rounds.learn_rows(memory.copy(), rows, np.full(count, ELSEWHERE), values)
+    learn, interpreted = as_python(build_round(policy.rounds.spec).learn), memory.copy()
+    work = np.empty(WORK_SIZE(3, 0, policy.width, True))
+    for row, outcome in zip(rows, values, strict=True):
+        learn(row, ELSEWHERE, 1.0, outcome, policy.layout, policy.settings, interpreted, work)
+    assert compiled.tobytes() == interpreted.tobytes()
+    assert not np.array_equal(compiled, memory)
+    changed = [policy.models[name] for name in problem.limits]
+    assert changed == ["rates"] * 3
+    decide = as_python(build_round(policy.rounds.spec).decide)
+    context = sw.Context(segments=[1]).at(100 * DAY)
+    offered, draw = policy.rows_for(context), RandomKey(1, 2, 3)
+    one = policy.rounds.play(compiled, offered, context.get_eligible(3), draw)
+    answer, scratch = np.empty_like(one.answer), np.empty_like(one.scratch)
+    code = decide(offered, context.get_eligible(3), policy.layout, policy.settings, interpreted, answer, scratch, *draw)
+    assert code == one.code
+    assert answer.tobytes() == one.answer.tobytes()

@@ -1,0 +1,73 @@
+"""Limits that drift, over the server: times of decisions are in the log, so that bounds age and a replay is exact."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.server.server_helpers import NAME, learned, played, serve_problem
+
+import stagewise as sw
+from stagewise.cli.server_startup import build_offline_log
+from stagewise.problem.drift import DAY
+from stagewise.problem.errors import ErrorCode
+from stagewise.server.audit.replay import Replay, explain_logged_decision
+from stagewise.server.decide import decode_decision
+from stagewise.server.messages import DecisionRequest, OutcomeUpdate
+from stagewise.server.offline_log import check_rows
+
+LIMIT = sw.Limit(0.2, safe=0.0, drift="0.05/30d")
+PROBLEM = sw.Problem(actions=["nothing", "offer"], safe="nothing", reward=sw.Reward("click"), limits={"opt_out": LIMIT})
+
+
+@played
+async def test_bounds_age_between_decisions_and_every_decision_is_replayed(tmp_path: Path) -> None:
+    async with serve_problem(tmp_path, PROBLEM) as server:
+        shift = [0]
+        clock = server.store.clock
+        server.store.clock = lambda: clock() + shift[0]
+        for i in range(120):
+            shift[0] += int(DAY * 1e6) // 40
+            answer = await server.decide(NAME, DecisionRequest(decision_id=f"d{i}", propose="offer"))
+            assert await server.decide(NAME, DecisionRequest(decision_id=f"d{i}", propose="offer")) == answer
+            await server.learn(NAME, OutcomeUpdate(f"d{i}", {"click": 1.0, "opt_out": 0.0}))
+        await learned(server)
+        shares = []
+        for i, days in enumerate((0, 100)):
+            shift[0] += int(days * DAY * 1e6)
+            answer = await server.decide(NAME, DecisionRequest(decision_id=f"late{i}", propose="offer"))
+            shares.append(answer.probabilities["offer"])
+        early, late = (decode_decision(server.store.find(NAME, "decision", f"late{i}").body).time for i in range(2))
+        assert late - early >= int(100 * DAY * 1e6)
+        await server.set_mode(NAME, "shadow", None, "ada", "a test")
+        await server.decide(NAME, DecisionRequest(decision_id="shadow", scores={"nothing": 0.0, "offer": 1.0}))
+        await learned(server)
+        result = Replay(server.store, NAME).run()
+        assert result.first_difference is None
+        assert (result.decisions, result.matching) == (123, 123)
+        assert "Replay: identical." in explain_logged_decision(server.store, NAME, "late1")
+    assert shares[0] > shares[1] > 0.0
+
+
+@played
+async def test_a_log_of_an_experiment_needs_times(tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    log = {
+        "action": ["offer"] * 3000,
+        "click": (rng.random(3000) < 0.1).astype(float),
+        "opt_out": (rng.random(3000) < 0.002).astype(float),
+    }
+    at = 1.7e9 + np.arange(3000) * DAY / 100
+    with pytest.raises(sw.InvalidActions) as error:
+        check_rows(PROBLEM, build_offline_log(PROBLEM, log, {}))
+    assert error.value.code == ErrorCode.COLUMN_MISSING
+    whole = build_offline_log(PROBLEM, {**log, "at": at}, {})
+    check_rows(PROBLEM, whole)
+    async with serve_problem(tmp_path, PROBLEM) as server:
+        server.store.clock = lambda: int((1.7e9 + 31 * DAY) * 1e6)
+        await server.learned(NAME, (await server.learn_log(NAME, whole, "ada", "last month")).row)
+        answer = await server.decide(NAME, DecisionRequest(propose="offer"))
+        agent = sw.Agent(PROBLEM)
+        agent.learn_frame({**log, "at": at})
+        expected = agent.decide(propose="offer", now=1.7e9 + 31 * DAY)
+        assert answer.probabilities == expected.probabilities
+        assert expected.probabilities["offer"] > 0.5

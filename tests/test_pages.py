@@ -21,6 +21,7 @@ PAGES = [
     "handle-missing-values",
     "how-many-groups",
     "late-outcomes",
+    "limit-by-a-risk-score",
     "play-a-point-of-a-convex-set",
     "read-the-report",
     "safe-action-of-the-round",

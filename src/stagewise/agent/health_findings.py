@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
 from typing import Any, NamedTuple
 
+from stagewise.agent.statistics import describe_contexts
 from stagewise.problem.formatting import format_average, format_count
 from stagewise.records.html import build_page, build_table
 from stagewise.records.reason import CONTRADICTIONS, Contradiction, Reason, ReasonDetails, to_json_scalar
@@ -24,6 +25,8 @@ class Check(StrEnum):
     """The mean of a signal does not change over time."""
     MISMATCH = "mismatch"
     """Within a cell it does not matter who gets an action; a limit for every user holds in both halves of the users."""
+    CONTEXT = "context"
+    """Values of contexts lie in their declared ranges."""
     OUTCOMES = "outcomes"
     """Outcomes lie in their declared ranges."""
     COST_BOUND = "cost_bound"
@@ -60,6 +63,7 @@ LABELS = {
     Check.LIMIT: "limit of {}",
     Check.DRIFT: "drift of {}",
     Check.MISMATCH: "mismatch of {}",
+    Check.CONTEXT: "context",
     Check.OUTCOMES: "outcomes",
     Check.COST_BOUND: "cost bound of {}",
     Check.SAFE_ACTION: "safe action of {}",
@@ -271,6 +275,12 @@ def describe_mismatch(finding: HealthFinding) -> str:
     return f"halves of the users by {details['columns']} do not differ in {format_count(details['count'])}"
 
 
+def describe_context(finding: HealthFinding) -> str:
+    """Return how many values of contexts were clipped, and how many rows of logs were left out."""
+    found = describe_contexts(finding.details["clipped"], finding.details["refused"])
+    return found or "every value was in its declared range"
+
+
 def describe_outcomes(finding: HealthFinding) -> str:
     """Return how many outcomes were rejected."""
     rule, refused = RANGE_RULES[finding.details["range"]], finding.details["refused"]
@@ -298,5 +308,6 @@ MESSAGES: dict[Check, Callable[[HealthFinding], str]] = {
     Check.LIMIT: describe_limit,
     Check.DRIFT: describe_drift,
     Check.MISMATCH: describe_mismatch,
+    Check.CONTEXT: describe_context,
     Check.OUTCOMES: describe_outcomes,
 }

@@ -108,7 +108,9 @@ class StateFold:
         encoded = problem.encode_columns(columns, len(contexts))
         for error in encoded.refused.values():  # it was accepted when it was logged
             raise error
-        self.statistics.count_context(encoded.clipped)
+        if encoded.clipped:
+            self.statistics.count_context(encoded.clipped)
+            self._statistics_copy = None
         times = [one.time / 1e6 for one in decisions] if problem.needs_times else None
         rows = build_rows([problem.get_action_index(one.action) for one in decisions], encoded, times)
         self.leave_out_old_scores(rows, [one.problem for one in decisions])
@@ -126,8 +128,7 @@ class StateFold:
     def advance(self, at: int) -> None:
         """Advance the time; windows close."""
         closed = list(self.queue.closed)
-        for _ in self.queue.advance(at):  # each counts as declared from now on
-            pass
+        self.queue.advance(at)  # each counts as declared from now on
         if self.queue.closed != closed:
             self._due += self.queue.iter_due()
             self.circuit_breaker.close_windows(closed)

@@ -93,7 +93,7 @@ def fit_score(
         ("promised to the average user of every bucket of 'risk', if means do not fall with it", True)
     """
     declared, mapping = resolve_problem(problem), {} if columns is None else check_mapping(columns, "columns")
-    if limit not in declared.limits:
+    if not isinstance(limit, str) or limit not in declared.limits:
         raise InvalidProblem.must_be_one_of(ErrorCode.UNKNOWN_NAME, "the limit", limit, list(declared.limits))
     if not declared.numbers:
         text = "the context has no number, boolean or date, so there is nothing to fit a score to"

@@ -35,10 +35,10 @@ from stagewise.engine.model import Model, cache_nothing, start_with_zeros
 from stagewise.engine.random import POSTERIOR, normal
 from stagewise.engine.workspace import CENTRE, ESTIMATE, HALF, SAMPLED, clip_to_bounds
 from stagewise.models.average_bounds import compute_average_interval
-from stagewise.models.diagnostics import Evidence, Marks, MeanChange, ModelDiagnostics, Sums, UpperForecast
+from stagewise.models.diagnostics import Evidence, FoundChange, Marks, MeanChange, ModelDiagnostics, Sums, UpperForecast
 from stagewise.models.epochs import CELL_SIZE as EPOCH_CELL_SIZE
-from stagewise.models.epochs import HEADER_SIZE as EPOCH_HEADER_SIZE
 from stagewise.models.epochs import (
+    CHANGED,
     NEWEST,
     SETTINGS_SIZE,
     TIME_COLUMN,
@@ -50,7 +50,9 @@ from stagewise.models.epochs import (
     find_oldest,
     forget_before,
     learn_in_epochs,
+    update_ends,
 )
+from stagewise.models.epochs import HEADER_SIZE as EPOCH_HEADER_SIZE
 from stagewise.models.intervals import Interval, draw_rate
 from stagewise.models.per_action_ridge import apply_safe_declaration, check_safe_declaration
 from stagewise.models.rate_changes import RATE_MARKS, find_shifts
@@ -123,16 +125,6 @@ def begin_epochs(block: ModelBlock, view: EpochView, time: float, memory: Floats
             if memory[at] > 0.0:
                 advance_cell(view.header, view.settings, newest, memory[at : at + EPOCH_CELL_SIZE])
     advance_header(view.header, view.settings, newest, time)
-
-
-@kernel
-def forget_cells(block: ModelBlock, settings: Floats, memory: Floats, action: int, since: float) -> None:
-    """Forget what was learned of an action, in every segment, in epochs that began before a time."""
-    view = get_epochs(block, settings, memory)
-    for slot in range(count_slots(block, memory)):
-        at = get_slot_offset(block, slot) + SLOT_HEADER_SIZE + EPOCH_CELL_SIZE * action
-        if memory[at] > 0.0:
-            forget_before(view.header, view.settings, since, memory[at : at + EPOCH_CELL_SIZE])
 
 
 @kernel
@@ -213,6 +205,22 @@ def learn_segment_rates(block: ModelBlock, row: Floats, value: float, settings: 
         return
     ends = compute_cell_ends(block, settings, cell[PULLS], cell[MEAN], spent)
     cell[LOW], cell[BELOW] = ends.low, 1.0 - ends.high
+
+
+@kernel
+def forget_cells(block: ModelBlock, settings: Floats, memory: Floats, action: int, since: float) -> None:
+    """Forget what was learned of an action, in every segment, in epochs that began before a time."""
+    view, at = get_epochs(block, settings, memory), block.settings
+    for slot in range(count_slots(block, memory)):
+        offset = get_slot_offset(block, slot)
+        first = offset + SLOT_HEADER_SIZE + EPOCH_CELL_SIZE * action
+        if memory[first] > 0.0:
+            cell, spent = (
+                memory[first : first + EPOCH_CELL_SIZE],
+                compute_spent(block, settings, action, memory[offset + 1]),
+            )
+            forget_before(view.header, view.settings, since, cell)
+            update_ends(view.header, view.settings, settings[at + 2] + spent, settings[at + 3] + spent, cell)
 
 
 class CellTally(NamedTuple):
@@ -492,6 +500,7 @@ def copy_to_more_actions(old: ModelBlock, new: ModelBlock, memory: Floats, grown
 
 
 HEADER_SIZE, SLOT_SIZE = as_python(get_header_size), as_python(slot_size)
+RECENT, FORGET = as_python(compute_recent_tally), as_python(forget_cells)
 FIND_SLOT, ENDS, SPENT = as_python(find_slot_of_row), as_python(compute_cell_ends), as_python(compute_spent)
 SLOTS, TALLIES, TALLY, OFFSET = (
     as_python(count_slots),
@@ -538,6 +547,24 @@ class SegmentRatesDiagnostics(ModelDiagnostics):
             means, action = (low + found.before, low + found.after), cell % block.size if len(actions) == 1 else -1
             segment = int(known_segments[0][cell // block.size]) if is_single and known_segments is not None else None
             yield MeanChange(0, found.early, found.late, means, action, segment, len(found.cells))
+
+    def list_changes(self, block: Any, settings: Floats, memory: Floats) -> list[FoundChange]:
+        if not block.radius:
+            return []
+        slots, length, first = SLOTS(block, memory), SLOT_SIZE(block), OFFSET(block, 0)
+        table = memory[first : first + slots * length].reshape(slots, length)
+        cells = table[:, SLOT_HEADER_SIZE:].reshape(slots, block.size, EPOCH_CELL_SIZE)
+        found, low = [], float(LEAST(block, settings))
+        for slot, action in np.argwhere(cells[:, :, CHANGED] != 0.0).tolist():
+            at = first + slot * length + SLOT_HEADER_SIZE + EPOCH_CELL_SIZE * action
+            tally, segment = RECENT(block, memory, at), int(table[slot, 0]) - 1 if block.detail >= 0 else None
+            mean = low + float(tally.mean) if tally.pulls > 0.0 else math.nan
+            found.append(FoundChange(action, segment, float(cells[slot, action, CHANGED]), mean))
+        return found
+
+    def forget(self, block: Any, settings: Floats, memory: Floats, index: int, since: float) -> None:
+        if block.radius:
+            FORGET(block, settings, memory, index, since)
 
     def fill_estimates(self, block: Any, features: Floats, settings: Floats, memory: Floats, fits: Floats) -> None:
         RATES(block, features, settings, memory, fits)

@@ -32,11 +32,23 @@ def users(segmented: bool) -> sw.ContextWorld:
     return sw.ContextWorld(reward=CLICKS, cost=COSTS, features="plain", **options)
 
 
-@pytest.mark.parametrize("segmented", [False, True])
-def test_a_run_is_the_same_by_hand_and_compiled(segmented: bool) -> None:
-    result = policy(segments=1, by={"complaint": 0}) if segmented else policy(cost_model="linear", norm_bound=0.5)
-    plan: dict[str, Any] = {"rounds": 400, "runs": [3], "seed": 11, "audit": True}
-    runs = [sw.simulate(result, users(segmented), **plan, backend=backend) for backend in ("cpu", "python")]
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"segments": 1, "by": {"complaint": 0}},
+        {"cost_model": "linear", "norm_bound": 0.5},
+        {"cost_model": {"opt_out": "logistic"}},  # whose memory grows
+    ],
+)
+def test_a_run_is_the_same_by_hand_and_compiled(settings: dict[str, Any]) -> None:
+    result, world = policy(**settings), users("by" in settings)
+    plan: dict[str, Any] = {
+        "rounds": 600,
+        "runs": [3],
+        "seed": 11,
+        "audit": True,
+    }
+    runs = [sw.simulate(result, world, **plan, backend=backend) for backend in ("cpu", "python")]
     assert same(*runs)
     assert runs[0].violations.sum() == 0
 

@@ -17,7 +17,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import betainc, gammainc, gammaincinv, gammaln  # type: ignore[import-untyped]
+from scipy.special import betainc, expit, gammainc, gammaincinv, gammaln  # type: ignore[import-untyped]
 
 from stagewise.engine.compile import Flags, Floats, Ints, as_python
 from stagewise.models.intervals import compute_kl_interval
@@ -46,6 +46,23 @@ MIN_VARIANCE = 1e-10
 def hash_row_numbers(rows: int, key: int = 0) -> Hashes:
     """Return 64 bits for every row (n,), by a key of 64 bits (SplitMix64)."""
     return finalize_bits(np.arange(1, rows + 1, dtype=np.uint64) * GOLDEN_GAMMA + np.uint64(key))
+
+
+def fit_logistic(design: Floats, outcomes: Floats) -> Floats:
+    """Return the likeliest parameter (d,) of a logistic mean, under a weak prior so that there always is one.
+
+    >>> fit_logistic(np.ones((100, 1)), np.repeat([0.0, 1.0], [80, 20])).round(2)
+    array([-1.38])
+    """
+    parameter, prior = np.zeros(design.shape[1]), 0.01
+    for _ in range(50):
+        means = expit(design @ parameter)
+        curvature = (design * (means * (1.0 - means))[:, np.newaxis]).T @ design + prior * np.eye(parameter.size)
+        step = np.linalg.solve(curvature, design.T @ (outcomes - means) - prior * parameter)
+        parameter += step * min(1.0, 2.0 / max(float(np.linalg.norm(step)), 1e-12))
+        if float(np.abs(step).max()) < 1e-9:
+            break
+    return parameter
 
 
 def uniform_hash(rows: int) -> Floats:

@@ -20,7 +20,7 @@ from stagewise.models.logistic import (
     count_rows_in_chunks,
     get_most_chunks,
 )
-from stagewise.models.logistic_fit import LARGEST_LOGISTIC
+from stagewise.models.logistic_fit import LANES, LARGEST_LOGISTIC
 from stagewise.models.model_block import ModelBlockSpec
 from stagewise.models.per_action_events import PER_ACTION_EVENTS
 from stagewise.models.segment_rates import (
@@ -458,7 +458,7 @@ class ContextCAPS(SafePolicy):
     def get_round_spec(self, actions: Any) -> RoundSpec | None:
         """Return the spec of compiled loops, for worlds with plain features."""
         is_plain = getattr(actions, "crossed", None) is False
-        return self.rounds.spec if is_plain and not self.logistic_blocks.size else None  # rows need a growing memory
+        return self.rounds.spec if is_plain else None
 
     def build_run_memory(self, offered: Any, features: Floats, fresh: bool, learned: State | None = None) -> Floats:
         """Return the initial memory of a compiled run."""
@@ -499,6 +499,11 @@ class ContextCAPS(SafePolicy):
         if not segments:
             return memory
         return self.rounds.widen(memory, 2 * (segments + get_most_segments(self.layout, memory, self.rate_blocks)))
+
+    def with_room_for_rows(self, memory: Floats, rows: int) -> Floats:
+        """Return the memory with room for this many more rows, whatever their actions."""
+        most = get_most_chunks(self.layout, memory, self.logistic_blocks)
+        return self.rounds.widen(memory, most + self.actions + rows // LANES + 1)
 
     def learn_rows(self, state: State, rows: Floats, values: Floats) -> State:
         """Learn rows (n, D) and values (n, 1 + m), NaN for missing signals; bitwise equal to one by one."""

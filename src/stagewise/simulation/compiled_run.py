@@ -103,7 +103,7 @@ def build_inputs(policy: Any, oracle: Oracle, audited: bool, warm_start: State |
         memory,
         truth,
         ANSWER_SIZE(limits, d),
-        SCRATCH_SIZE(limits, count, size, not (fresh or form.per_round_safe)),
+        SCRATCH_SIZE(limits, count, size, not (fresh or form.per_round_safe or form.counts_capacity_in("rows"))),
         JUDGING_SIZE(m, count),
     )
 
@@ -133,7 +133,7 @@ class CompiledRun:
         self, policy: Any, oracle: Oracle, trace: Trace, seed: int, run: int, warm_start: State | None = None
     ) -> None:
         inputs = build_inputs(policy, oracle, trace.audit.size > 0, warm_start)
-        self.inputs, self.trace, self.seed, self.run = inputs, trace, seed, run
+        self.policy, self.inputs, self.trace, self.seed, self.run = policy, inputs, trace, seed, run
         m = oracle.world.costs
         self.own = (np.zeros(inputs.answer), allocate_aligned(inputs.scratch), np.zeros(inputs.judging))
         self.few = (np.zeros(m + 2, dtype=np.int64), np.zeros(1 + m), np.zeros(1 + m))
@@ -147,6 +147,9 @@ class CompiledRun:
 
     def play(self, first: int, last: int) -> None:
         """Play the rounds from `first` to `last`, counted from 0."""
+        if self.inputs.round_spec.counts_capacity_in("rows"):
+            memory = self.policy.with_room_for_rows(self.inputs.memory, last - first)
+            self.inputs = self.inputs._replace(memory=memory)
         inputs = self.inputs
         arrays = (inputs.features, inputs.eligible, inputs.layout, inputs.settings, inputs.memory)
         position = (self.seed, self.run, first, last)

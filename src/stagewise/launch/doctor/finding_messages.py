@@ -392,7 +392,7 @@ PHRASES: dict[str, Phrase] = {
     "in_its_segment": lambda d: "" if d.segment is None else f" in {d.by} {d.segment!r}",
     "in_segments": lambda d: " on average over all segments" if d.all_segments else describe_segment(d),
     "keep_one": "keep one of each: an outcome that counts twice makes bounds too narrow",
-    "misfit": "{name!r}{of_action} is not linear in the numbers about users: {cause}, by {effect:.0%} of its mean",
+    "misfit": "{name!r}{of_action} is not {form} in the numbers about users: {cause}, by {effect:.0%} of its mean",
     "missing": describe_missing,
     "missing_remedy": lambda d: choose(
         d.pattern == MissingPattern.TIME and d.more,
@@ -407,8 +407,8 @@ PHRASES: dict[str, Phrase] = {
     "plus": lambda d: choose(d.difference > 0, "+", ""),
     "predicts": "{column!r} predicts {name!r} within actions with an area under the curve of {auc:number} or more",
     "range_remedy": describe_range_remedy,
-    "rate_remedy": "declare model = 'linear', or by = a group of {number!r}; otherwise the limit holds only while each "
-    "action goes to the same users as in this log",
+    "rate_remedy": "declare model = 'linear' or 'logistic', or by = a group of {number!r}; otherwise the limit holds "
+    "only while each action goes to the same users as in this log",
     "repeats": lambda d: (
         f"{format_count(d.count, 'row')} of {d.rows:,} {choose(d.count == 1, 'follows', 'follow')} another row within "
         f"{d.seconds:.0f} seconds that agrees in everything but times and outcomes"

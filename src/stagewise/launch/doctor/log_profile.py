@@ -6,10 +6,11 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import expit  # type: ignore[import-untyped]
 
 from stagewise.engine.compile import Flags, Floats, Ints
 from stagewise.launch.decision_log import Log, Texts, to_texts
-from stagewise.launch.statistics import KL_INTERVAL, compute_ranks, uniform_hash
+from stagewise.launch.statistics import KL_INTERVAL, compute_ranks, fit_logistic, uniform_hash
 from stagewise.problem.checks import check_number
 from stagewise.problem.errors import ErrorCode, InvalidOutcome
 from stagewise.problem.signals import Limit
@@ -194,9 +195,14 @@ class Signal:
         return self.profile.log.problem.choices[self.name].by
 
     @property
-    def is_linear(self) -> bool:
-        """Whether its mean is linear in the numbers about users."""
-        return self.profile.log.problem.choices[self.name].model == "linear"
+    def model(self) -> str:
+        """The model of its mean: "rates", "linear" or "logistic"."""
+        return self.profile.log.problem.choices[self.name].model
+
+    @property
+    def is_per_user(self) -> bool:
+        """Whether its mean depends on the numbers about users."""
+        return self.model != "rates"
 
     @cached_property
     def values(self) -> Floats:
@@ -271,7 +277,7 @@ class Signal:
         with np.errstate(invalid="ignore"):
             return np.asarray((sums / counts)[self.cells])
 
-    # Linear regressions by action on a constant and the numbers about users, as a linear problem would fit them.
+    # Regressions by action on a constant and the numbers about users, in the form of the signal's model.
 
     @cached_property
     def fitted_rows(self) -> Flags:
@@ -286,9 +292,16 @@ class Signal:
         return indices if indices.size >= ROWS_PER_PARAMETER * self.profile.design.shape[1] else indices[:0]
 
     def fit(self, indices: Ints) -> Floats:
-        """Return the parameter (1 + d,) of rows by least squares."""
+        """Return the parameter (1 + d,) of rows by least squares, or the likeliest of a logistic signal."""
         design = self.profile.design[indices]
+        if self.model == "logistic":
+            return fit_logistic(design, self.scaled[indices])
         return np.asarray(np.linalg.lstsq(design.T @ design, design.T @ self.scaled[indices], rcond=None)[0])
+
+    def compute_means(self, indices: Ints, parameter: Floats) -> Floats:
+        """Return the means (n,) of rows by a parameter, scaled to [0, 1]."""
+        values = self.profile.design[indices] @ parameter
+        return np.asarray(expit(values) if self.model == "logistic" else values)
 
     def predict(self, fit: Flags | bool = True, ask: Flags | bool = True) -> Floats:
         """Return the means (n,) that fits of some rows predict for others, by action; NaN: none."""
@@ -296,7 +309,7 @@ class Signal:
         for _, rows in self.profile.by_action:
             fitted, predicted = self.get_fit_rows(rows, fit), self.get_fit_rows(rows, ask)
             if fitted.size and predicted.size:
-                predictions[predicted] = self.profile.design[predicted] @ self.fit(fitted)
+                predictions[predicted] = self.compute_means(predicted, self.fit(fitted))
         return predictions
 
 

@@ -181,15 +181,15 @@ class LogReport:
 def draw_calibration(axes: Any, signal: Signal) -> None:
     """Draw predictions from one half of the log against outcomes of the other half, by decile of the prediction.
 
-    Users are ordered by a linear fit, also if the problem has one rate per action: if that is right, outcomes follow
-    the rates in every decile.
+    Users are ordered by a fit of the numbers, also if the problem has one rate per action: if that is right, outcomes
+    follow the rates in every decile.
     """
     half, (low, high) = signal.profile.half, signal.ends
     format_axes(
         axes, f"{escape_label(signal.name)}: predicted and observed", "predicted from the other half", "observed"
     )
     order = signal.predict(half, ~half)
-    means = order if signal.is_linear else signal.compute_cell_rates(half)
+    means = order if signal.is_per_user else signal.compute_cell_rates(half)
     rows = np.isfinite(order) & np.isfinite(means)
     if rows.sum() < 10 * DECILES:
         axes.annotate("too few rows, or no numbers about users", (0.5, 0.5), xycoords="axes fraction", ha="center")

@@ -17,7 +17,7 @@ def check_mismatch(profile: LogProfile, alpha: float) -> Iterator[Finding]:
     """Find limits for average users of which halves of the users differ, by a number, by click score or by risk."""
     problem, policy = profile.log.problem, profile.log.problem.policy()
     reward, scores = profile.signals[0], np.zeros((0, policy.context))
-    if problem.context and reward.is_linear:
+    if problem.context and reward.is_per_user:
         scores = fit_slopes(reward)
     for cost in profile.costs if problem.context else []:
         limit = HalvedLimit(policy, cost.index - 1)

@@ -200,8 +200,9 @@ def find_imbalances(profile: LogProfile, alpha: float) -> Iterator[Finding]:
 # The form of means. Linear: let g be a column that is not part of a linear mean: a product of numbers, or membership in
 # a decile of the predictions from the other half. Made orthogonal to the constant and the numbers, by action, Σ g y
 # contains no part of any linear mean, whatever its parameter; the rest is noise in [−1, 1], which Bennett's inequality
-# bounds. No error of a fit enters. Rates: within an action (and a segment) outcomes are exchangeable, whoever the users
-# are (`statistics.py`).
+# bounds. No error of a fit enters. Logistic: the same with weights p(1 − p), where an error of the fit enters in second
+# order; its mean size is subtracted. Rates: within an action (and a segment) outcomes are exchangeable, whoever the
+# users are (`statistics.py`).
 
 
 def check_model_form(profile: LogProfile, alpha: float) -> Iterator[Finding]:
@@ -210,13 +211,13 @@ def check_model_form(profile: LogProfile, alpha: float) -> Iterator[Finding]:
         yield Finding.of(FindingCode.NO_NUMBERS)
         return
     for signal in profile.signals:
-        check = check_linear_signal if signal.is_linear else check_rate_signal
+        check = check_form if signal.is_per_user else check_rate_signal
         yield from check(signal, alpha / len(profile.signals))
     yield Finding.of(FindingCode.FORM_AGREES)
 
 
 class Misfit(NamedTuple):
-    """A test of a linear mean: of a product of two numbers, or of a decile of the predictions."""
+    """A test of a mean's form: of a product of two numbers, or of a decile of the predictions."""
 
     p_value: float
     relative_effect: float  # of the mean
@@ -225,8 +226,8 @@ class Misfit(NamedTuple):
     decile: int | None = None
 
 
-def check_linear_signal(signal: Signal, alpha: float) -> Iterator[Finding]:
-    """Find out whether a signal that is declared linear is not."""
+def check_form(signal: Signal, alpha: float) -> Iterator[Finding]:
+    """Find out whether a signal that is declared linear or logistic is not."""
     outcomes = signal.scaled[signal.fitted_rows]
     if not outcomes.size:
         return
@@ -237,7 +238,8 @@ def check_linear_signal(signal: Signal, alpha: float) -> Iterator[Finding]:
     if worst is not None and worst.p_value * len(misfits) <= alpha:
         certain = worst.relative_effect >= MIN_RELATIVE_EFFECT
         numbers = None if worst.numbers is None else list(worst.numbers)
-        details = {"name": signal.name, "action": worst.action, "numbers": numbers, "decile": worst.decile}
+        details: dict[str, Any] = {"name": signal.name, "form": signal.model, "action": worst.action}
+        details |= {"numbers": numbers, "decile": worst.decile}
         code = FindingCode.NOT_LINEAR if certain else FindingCode.SLIGHTLY_NOT_LINEAR
         yield Finding.of(code, **details, effect=worst.relative_effect)
 
@@ -282,7 +284,7 @@ def score_deciles(signal: Signal, scale: float) -> Iterator[Misfit]:
 
 
 class Scores(NamedTuple):
-    """Scores of columns g that are orthogonal to all linear means: Σ g y, a bound on its variance, Σ g² and max |g|."""
+    """Scores of columns g orthogonal to means of the form: Σ g y, a bound on its variance, Σ g² and max |g|."""
 
     sums: Floats
     variances: Floats
@@ -310,16 +312,20 @@ class Scores(NamedTuple):
 def compute_scores(signal: Signal, rows: Ints, columns: Floats) -> Scores:
     """Return the scores of rows of one action, with columns made orthogonal to the constant and the numbers."""
     design, outcomes = signal.profile.design[rows], signal.scaled[rows]
-    gram = design.T @ design
-    residuals = columns - design @ np.linalg.lstsq(gram, design.T @ columns, rcond=None)[0]
+    means = signal.compute_means(rows, signal.fit(rows))
+    weights = means * (1.0 - means) if signal.model == "logistic" else np.ones(rows.size)
+    weighted = design * weights[:, np.newaxis]
+    residuals = columns - design @ np.linalg.lstsq(weighted.T @ design, weighted.T @ columns, rcond=None)[0]
     squared = residuals**2
     linear = squared.sum(axis=0) <= 1e-9 * np.maximum((columns**2).sum(axis=0), 1e-300)
     residuals[:, linear], squared[:, linear] = 0.0, 0.0
-    means = design @ np.linalg.lstsq(gram, design.T @ outcomes, rcond=None)[0]
     noise = np.clip(means, 0.0, 1.0) * (1.0 - np.clip(means, 0.0, 1.0))
     variances = np.maximum(noise @ squared, (outcomes - means) ** 2 @ squared)
-    largest = np.sqrt(squared.max(axis=0))
-    return Scores(outcomes @ residuals, variances, squared.sum(axis=0), largest, rows.size)
+    largest, sums = np.sqrt(squared.max(axis=0)), (outcomes - means) @ residuals
+    if signal.model == "logistic":  # ½ Σ |g| p (1 − p) xᵀH⁻¹x
+        errors = np.einsum("ij,ji->i", weighted, np.linalg.pinv(weighted.T @ design) @ design.T)
+        sums = np.sign(sums) * np.maximum(np.abs(sums) - 0.5 * errors @ np.abs(residuals), 0.0)
+    return Scores(sums, variances, squared.sum(axis=0), largest, rows.size)
 
 
 @dataclass(frozen=True)
@@ -410,7 +416,7 @@ class ParameterNorm(NamedTuple):
 
 def estimate_norms(profile: LogProfile, p_value: float) -> Iterator[tuple[str, str, ParameterNorm]]:
     """Yield the norm of every linear signal's parameter by action; all bounds hold with probability 1 − p_value."""
-    linear = [signal for signal in profile.signals if signal.is_linear]
+    linear = [signal for signal in profile.signals if signal.model == "linear"]
     log_level = math.log(2.0 * max(len(linear), 1) * len(profile.by_action) / p_value)
     for signal in linear:
         for action, of_action in profile.by_action:
@@ -444,8 +450,8 @@ def estimate_norm(signal: Signal, rows: Ints, log_level: float) -> ParameterNorm
 def check_features(profile: LogProfile, alpha: float) -> Iterator[Finding]:
     """Find numbers that have no visible effect on any linear signal; each number makes all bounds wider."""
     names, numbers = list(profile.log.problem.numbers), profile.log.numbers.T
-    linear = [signal for signal in profile.signals if signal.is_linear]
-    if not names or not linear:
+    by_user = [signal for signal in profile.signals if signal.is_per_user]
+    if not names or not by_user:
         yield Finding.of(FindingCode.NO_LINEAR_SIGNAL)
         return
     constant = [name for name, column in zip(names, numbers, strict=True) if np.unique(column).size < 2]
@@ -453,9 +459,9 @@ def check_features(profile: LogProfile, alpha: float) -> Iterator[Finding]:
         yield Finding.of(FindingCode.FEATURES_CONSTANT, names=constant)
         return
     ranked = zip(names, profile.ranks, strict=True)
-    idle: list[Any] = [name for name, ranks in ranked if not any(has_effect(ranks, signal) for signal in linear)]
+    idle: list[Any] = [name for name, ranks in ranked if not any(has_effect(ranks, signal) for signal in by_user)]
     if idle:
-        signals = [signal.name for signal in linear]
+        signals = [signal.name for signal in by_user]
         yield Finding.of(FindingCode.FEATURES_WITHOUT_EFFECT, names=idle, signals=signals)
     yield Finding.of(FindingCode.FEATURES_MATTER, names=names)
 

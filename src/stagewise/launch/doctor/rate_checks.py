@@ -117,7 +117,7 @@ def check_loose_limits(profile: LogProfile, alpha: float) -> Iterator[Finding]:
     for cost in profile.costs:
         used, (low, high) = np.unique(cost.cells[cost.observed]), cost.ends
         has_all_actions = all((cost.observed & rows).any() for _, rows in profile.by_action)
-        if cost.is_linear or not has_all_actions or not 0 < used.size <= MAX_CELLS:
+        if cost.is_per_user or not has_all_actions or not 0 < used.size <= MAX_CELLS:
             continue
         level = alpha / (len(profile.costs) * used.size)
         rates = [cost.rate(cost.cells == cell, level) for cell in used.tolist()]
@@ -131,7 +131,7 @@ def check_loose_limits(profile: LogProfile, alpha: float) -> Iterator[Finding]:
 
 def check_segments(profile: LogProfile, alpha: float) -> Iterator[Finding]:
     """Find columns that are not in the problem and in whose groups a rate differs from the rate of all."""
-    columns, costs = find_text_columns(profile), [cost for cost in profile.costs if not cost.is_linear]
+    columns, costs = find_text_columns(profile), [cost for cost in profile.costs if not cost.is_per_user]
     tests = len(columns) * len(costs)
     for column, groups in columns.items():
         for cost in costs:
@@ -217,8 +217,8 @@ def check_drift(profile: LogProfile, alpha: float) -> Iterator[Finding]:
 
 
 def get_strata(signal: Signal) -> Ints:
-    """Return strata (n,) of rows with similar means: cells of one rate, or deciles of the linear fit by action."""
-    if not signal.is_linear:
+    """Return strata (n,) of rows with similar means: cells of one rate, or deciles of the fit by action."""
+    if not signal.is_per_user:
         return signal.cells
     means = signal.predict()
     groups, rows = np.zeros(means.size, dtype=np.int64), np.isfinite(means)

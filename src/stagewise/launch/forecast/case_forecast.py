@@ -142,7 +142,7 @@ class CaseForecast:
     safe_cost_underdeclared: dict[str, float]
     """The share of runs in whose world the safe action costs more than declared for some users."""
     violations_if_assumptions_hold: float
-    """The share of runs over a limit although everything declared of the safe action is true."""
+    """The share of runs over a limit although the declared values of the safe action are true."""
     price: Band | None = None
     """Expected reward per user lost against the widest limits, over all days; None: these are the widest."""
 

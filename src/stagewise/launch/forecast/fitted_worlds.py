@@ -271,7 +271,7 @@ class FittedWorlds:
             outcomes = log_rows.values[:, index]
             group = None if division is None else groups[division]
             by.append(division)
-            if choice.model == "linear":
+            if choice.model != "rates":  # a logistic cost is fitted by a line too
                 models.append(LinearPosterior.of(log_rows.actions, numbers, outcomes, count))
             else:
                 models.append(RatePosterior.of(log_rows.actions, group, outcomes, count))

@@ -252,7 +252,7 @@ def describe_sparse_actions(log_rows: ForecastLog) -> Iterator[Note]:
 def describe_constant_features(log_rows: ForecastLog) -> Iterator[Note]:
     """Yield notes on numbers that are constant for an action, if a signal is linear in them."""
     problem = log_rows.log.problem
-    if any(choice.model == "linear" for choice in problem.choices.values()):
+    if any(choice.model != "rates" for choice in problem.choices.values()):
         numbers = log_rows.users[:, 1 : 1 + len(problem.feature_names)]
         constant = find_constant_features(log_rows.actions, numbers, len(problem.actions))
         for action, row in zip(problem.actions, constant, strict=True):

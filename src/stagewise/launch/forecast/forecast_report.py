@@ -169,7 +169,7 @@ def list_remarks(forecast: "Forecast") -> list[str]:
     if case.runs_over_any_limit > 0.0:
         lines.append(
             f"{case.runs_over_any_limit:.0%} of runs are over a limit in some round; "
-            f"{case.violations_if_assumptions_hold:.0%} although everything declared of the safe action is true."
+            f"{case.violations_if_assumptions_hold:.0%} although the declared values of the safe action are true."
         )
     for name, share in case.safe_action_over_limit.items():
         limit = forecast.problem.limits[name]
@@ -181,7 +181,7 @@ def list_remarks(forecast: "Forecast") -> list[str]:
         if case.safe_cost_underdeclared[name] > 0.0:
             lines.append(
                 f"In {case.safe_cost_underdeclared[name]:.0%} of the worlds that the log allows, {safe!r} has more "
-                f"{name} than declared ({limit.safe:g}) for some users; limits rely on that."
+                f"{name} than declared ({limit.safe:g}) for some users; the guarantee does not cover these worlds."
             )
     for rejected in forecast.rejected:
         limits = ", ".join(format_limit(forecast, name, value) for name, value in rejected.values.items())

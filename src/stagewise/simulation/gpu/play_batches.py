@@ -9,7 +9,7 @@ from stagewise.engine.compile import Ints
 from stagewise.engine.layout import LIMITS
 from stagewise.engine.trace import UNKNOWN, Trace, audit_size, running_size
 from stagewise.problem.errors import ErrorCode, InvalidProblem
-from stagewise.simulation.compiled_run import LoopInputs, build_inputs, can_play, mark_unknown
+from stagewise.simulation.compiled_run import LoopInputs, build_inputs, get_form, mark_unknown
 from stagewise.simulation.gpu.general import CPU_HINT, build_kernel, get_shared_arrays, get_sizes
 from stagewise.simulation.gpu.registers import build_call
 from stagewise.simulation.oracle import Oracle
@@ -41,7 +41,8 @@ def get_cuda() -> Any:
 def play(policy: Any, oracle: Oracle, rounds: int, points: int, seed: int, runs: Ints, audited: bool = False) -> Trace:
     """Play all rounds of these runs, in batches that fit into memory; return their traces, one row per run."""
     cuda = get_cuda()
-    if not can_play(policy, oracle.world):
+    form = get_form(policy, oracle.world)
+    if form is None or form.counts_capacity_in("rows"):
         name = f"{type(policy).__name__} in a {oracle.world.type_name} like this"
         raise InvalidProblem(
             ErrorCode.UNSUPPORTED_BACKEND,

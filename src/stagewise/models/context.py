@@ -7,6 +7,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from stagewise.engine.compile import Floats
+from stagewise.models.epochs import SLOPE
 from stagewise.models.logistic import LOGISTIC
 from stagewise.models.logistic_fit import PRIOR_BOUND, PRIOR_DEVIATION
 from stagewise.models.model_block import ModelBlockSpec
@@ -14,9 +15,7 @@ from stagewise.models.per_action_events import PER_ACTION_EVENTS
 from stagewise.models.per_action_ridge import PER_ACTION_RIDGE
 from stagewise.models.rare_events import TABLE
 from stagewise.models.regression import JOINT
-from stagewise.models.segment_rates import (
-    SEGMENT_RATES,
-)
+from stagewise.models.segment_rates import JUMPS, MOVES, SEGMENT_RATES
 
 SignalModel = Literal["linear", "rates"]
 CostModel = Literal["linear", "rates", "logistic"]
@@ -64,8 +63,13 @@ class Signal(NamedTuple):
         `drift` is empty where means are constant, or what `models.epochs` reads.
         """
         first = [self.low, self.declared, self.lower, self.upper]
-        numbers, kind = np.concatenate([first, -np.log(shares), np.array(drift)]), int(len(drift) > 0)
+        numbers, kind = np.concatenate([first, -np.log(shares), np.array(drift)]), get_drift_kind(drift)
         return ModelBlockSpec(SEGMENT_RATES, (self.signal, 1, shares.size, kind, 0, 0, column, 0), numbers)
+
+
+def get_drift_kind(drift: Sequence[float]) -> int:
+    """Return how means drift: not at all, steadily, or in jumps."""
+    return 0 if not len(drift) else MOVES if drift[SLOPE] > 0.0 else JUMPS
 
 
 def compute_action_shares(actions: int, initial_actions: int) -> Floats:

@@ -47,18 +47,20 @@ from stagewise.models.epochs import (
     compute_high_now,
     compute_low_now,
     find_epoch,
-    find_oldest,
+    find_longest,
     forget_before,
     learn_in_epochs,
     update_ends,
 )
 from stagewise.models.epochs import HEADER_SIZE as EPOCH_HEADER_SIZE
 from stagewise.models.intervals import Interval, draw_rate
+from stagewise.models.jumps import forget_jumping, learn_jumping
 from stagewise.models.per_action_ridge import apply_safe_declaration, check_safe_declaration
 from stagewise.models.rate_changes import RATE_MARKS, find_shifts
 
 SLOT_HEADER_SIZE, CELL_SIZE = 2, 4  # sizes of a segment's header and of a cell
 PULLS, MEAN, LOW, BELOW = 0, 1, 2, 3  # in a cell
+MOVES, JUMPS = 1, 2  # how means drift; 0: they are constant
 NUMBERS = 4  # in the settings, before the shares of the actions
 
 
@@ -72,6 +74,12 @@ def get_segment_column(block: ModelBlock) -> int:
 def drifts(block: ModelBlock) -> bool:
     """Return whether the mean drifts, so that sums are kept by epoch."""
     return block.radius > 0
+
+
+@kernel
+def jumps(block: ModelBlock) -> bool:
+    """Return whether the mean is constant between jumps, which are found."""
+    return block.radius == JUMPS
 
 
 @kernel
@@ -123,7 +131,7 @@ def begin_epochs(block: ModelBlock, view: EpochView, time: float, memory: Floats
         for action in range(block.size):
             at = first + EPOCH_CELL_SIZE * action
             if memory[at] > 0.0:
-                advance_cell(view.header, view.settings, newest, memory[at : at + EPOCH_CELL_SIZE])
+                advance_cell(view.header, newest, memory[at : at + EPOCH_CELL_SIZE])
     advance_header(view.header, view.settings, newest, time)
 
 
@@ -200,6 +208,9 @@ def learn_segment_rates(block: ModelBlock, row: Floats, value: float, settings: 
     if drifts(block):
         view = get_epochs(block, settings, memory)
         low, high = settings[at + 2] + spent, settings[at + 3] + spent
+        if jumps(block):
+            learn_jumping(get_time(view, row), value - settings[at], low, high, cell)
+            return
         begin_epochs(block, view, get_time(view, row), memory)
         learn_in_epochs(view.header, view.settings, get_time(view, row), value - settings[at], low, high, cell)
         return
@@ -219,8 +230,12 @@ def forget_cells(block: ModelBlock, settings: Floats, memory: Floats, action: in
                 memory[first : first + EPOCH_CELL_SIZE],
                 compute_spent(block, settings, action, memory[offset + 1]),
             )
-            forget_before(view.header, view.settings, since, cell)
-            update_ends(view.header, view.settings, settings[at + 2] + spent, settings[at + 3] + spent, cell)
+            low, high = settings[at + 2] + spent, settings[at + 3] + spent
+            if jumps(block):
+                forget_jumping(since, low, high, cell)
+            else:
+                forget_before(view.header, view.settings, since, cell)
+                update_ends(view.header, view.settings, low, high, cell)
 
 
 class CellTally(NamedTuple):
@@ -232,10 +247,10 @@ class CellTally(NamedTuple):
 
 @kernel
 def compute_recent_tally(block: ModelBlock, memory: Floats, first: int) -> CellTally:
-    """Return the outcomes of a cell; where its mean drifts, those of the oldest epoch that is kept."""
+    """Return the outcomes of a cell; where its mean drifts, those of the longest epoch that is kept."""
     if not drifts(block):
         return CellTally(memory[first + PULLS], memory[first + MEAN])
-    oldest = find_oldest(memory[first : first + EPOCH_CELL_SIZE])
+    oldest = find_longest(memory[first : first + EPOCH_CELL_SIZE])
     if oldest < 0:
         return CellTally(0.0, 0.0)
     return CellTally(memory[first + oldest], memory[first + oldest + 1] / memory[first + oldest])

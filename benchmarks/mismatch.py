@@ -1,7 +1,7 @@
 """How soon the halves of users show that it matters who gets an action, and how often they err where it does not.
 
 python benchmarks/mismatch.py                 worlds of users whose opt-outs differ: found within 50,000 users?
-python benchmarks/mismatch.py --alike         worlds whose rates are the same for all users: false alarms
+python benchmarks/mismatch.py --alike --users 8000 --runs 1000 --level .05      rates are the same for all users
 python benchmarks/mismatch.py --cost          processor time per row
 """
 
@@ -113,7 +113,7 @@ def play(seed: int, users: int, logged: int, model: str, alike: bool, safe_click
 CASES = {
     "by the policy, sending nothing earns nothing": {"logged": 0, "model": "rates", "safe_click": 0.0, "segments": 0},
     "by the policy, sending nothing earns .10": {"logged": 0, "model": "rates", "safe_click": 0.1, "segments": 0},
-    "50,000 by lot (one batch)": {"logged": 50_000, "model": "rates", "safe_click": 0.0, "segments": 0},
+    "all by lot, one batch": {"logged": 50_000, "model": "rates", "safe_click": 0.0, "segments": 0},
     "by the policy, limit by=ten groups": {"logged": 0, "model": "rates", "safe_click": 0.0, "segments": 10},
 }
 
@@ -121,9 +121,10 @@ CASES = {
 def show_found(asked: argparse.Namespace) -> None:
     """Print a row for each case: in how many worlds a mismatch is found, and when."""
     print("| actions | found | users until then: median, 95 %, largest |\n|---|---|---|")
-    for name, case in CASES.items():
-        users = max(asked.users, case["logged"])
-        found = [play(seed, users, alike=asked.alike, **case) for seed in range(asked.runs)]
+    for name, case in CASES.items() if asked.case is None else [list(CASES.items())[asked.case]]:
+        logged = min(case["logged"], asked.users)
+        seeds = range(asked.first, asked.first + asked.runs)
+        found = [play(seed, asked.users, alike=asked.alike, **{**case, "logged": logged}) for seed in seeds]
         when = np.array([one[0] for one in found if one is not None])
         shown = f"{np.median(when):,.0f}, {np.quantile(when, 0.95):,.0f}, {when.max():,}" if when.size else ""
         print(f"| {name} | {when.size} of {asked.runs} | {shown} |", flush=True)
@@ -156,6 +157,8 @@ def main() -> None:
     """Print a table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=int, default=100)
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
+    parser.add_argument("--case", type=int, choices=range(len(CASES)), help="one case alone")
     parser.add_argument("--users", type=int, default=50_000)
     parser.add_argument("--alike", action="store_true", help="all users have the same rates")
     parser.add_argument("--level", type=float, default=mismatch.FALSE_WARNINGS, help="of all tests together")

@@ -21,7 +21,14 @@ from stagewise.models.halves import (
     count_rows,
 )
 
-TILTED, EVIDENCE, ROW, ROWS = map(as_python, (compute_tilted, compute_evidence, count_row, count_rows))
+EVIDENCE, ROW, ROWS = map(as_python, (compute_evidence, count_row, count_rows))
+
+
+def compute_evidence_of_tilt(*case: float) -> float:
+    """Return the evidence of a tilt (k, c)."""
+    return float(as_python(compute_tilted)(*case, math.log1p(case[-2]), math.log1p(-case[-1])))
+
+
 NUMBERS, NONE = 3, np.zeros((0, 3))
 
 
@@ -44,8 +51,8 @@ def test_the_evidence_of_a_tilt_is_its_least_over_all_means(case: Any, k: float,
 
     grid = min(log_ratio(p) for p in np.linspace(0.0, 1.0, 2_001))
     least = min(grid, float(minimize_scalar(log_ratio, bounds=(0.0, 1.0), method="bounded").fun))
-    assert TILTED(upper, upper_sum, lower, lower_sum, k, c) == pytest.approx(least, abs=1e-4)
-    assert TILTED(upper, upper_sum, lower, lower_sum, k, c) <= least + 1e-9
+    assert compute_evidence_of_tilt(upper, upper_sum, lower, lower_sum, k, c) == pytest.approx(least, abs=1e-4)
+    assert compute_evidence_of_tilt(upper, upper_sum, lower, lower_sum, k, c) <= least + 1e-9
 
 
 def test_the_evidence_of_all_cells_is_a_mean_over_tilts_of_their_products() -> None:
@@ -54,7 +61,10 @@ def test_the_evidence_of_all_cells_is_a_mean_over_tilts_of_their_products() -> N
     single, total, alone = np.empty(3), 0.0, np.zeros(3)
     for c in FALLS:
         for ratio, weight in zip(RATIOS, LOG_WEIGHTS, strict=True):
-            each = [math.exp(TILTED(n1, s1, n0, s0, c * ratio, c)) for n0, s0, n1, s1 in table[:2, 0, :4].tolist()]
+            each = [
+                math.exp(compute_evidence_of_tilt(n1, s1, n0, s0, c * ratio, c))
+                for n0, s0, n1, s1 in table[:2, 0, :4].tolist()
+            ]
             each.append(1.0)
             total += math.exp(weight) * math.prod(HELD_BACK + (1.0 - HELD_BACK) * one for one in each)
             alone += math.exp(weight) * np.array(each)
@@ -62,6 +72,15 @@ def test_the_evidence_of_all_cells_is_a_mean_over_tilts_of_their_products() -> N
     np.testing.assert_allclose(single, np.log(alone), atol=1e-12)
     mirrored = table[:, :, [2, 3, 0, 1, 4]]
     assert EVIDENCE(np.ascontiguousarray(mirrored), 3, 0, 0, single) == pytest.approx(math.log(total))
+
+
+@pytest.mark.parametrize("sums", [(1e9, 0.0), (5e8, 5e8), (0.0, 1e9)])
+def test_evidence_of_very_many_outcomes_is_finite(sums: tuple[float, float]) -> None:
+    table, single = np.zeros((1, 1, FIELDS)), np.empty(1)
+    table[0, 0, :4] = (1e9, sums[0], 1e9, sums[1])
+    assert math.isfinite(EVIDENCE(table, 1, 0, 1, single))
+    assert math.isfinite(single[0])
+    assert (single[0] > 100.0) == (sums == (0.0, 1e9))
 
 
 def test_the_weights_of_the_tilts_add_up_to_one() -> None:

@@ -43,7 +43,7 @@ from stagewise.records.reason import Contradiction, ReasonDetails
 LOGGED = MANY  # the index of a row of a log: no model has seen its outcome
 MOST_CELLS = 256  # the first cells of a limit are tested
 FIRST_CELLS = 4
-GROWTH = 8  # a limit is tested again after an eighth more outcomes
+STEP, GROWTH = 512, 8  # a limit is tested again after so many outcomes, or after an eighth more
 FALSE_WARNINGS = 1e-3  # level of a test that stops nothing
 SCORES = ("click_score", "risk_score")  # the columns after the numbers
 LOWER_END = as_python(compute_average_lower)
@@ -171,7 +171,7 @@ class MismatchTest:
 
     def learn_row(self, row: Floats, values: Floats, index: int) -> None:
         """Count the outcomes of a decision; NaN: it is not learned now."""
-        if values[0] == values[0] and index > self.last_reward:
+        if index > self.last_reward and not math.isnan(values.item(0)):
             self.last_reward = index
         for limit in self.limits:
             value = values.item(limit.signal)
@@ -210,7 +210,7 @@ class MismatchTest:
         """Test the limits that are due, or all at once, and schedule the next test."""
         due = [limit for limit in self.limits if at_once or limit.count >= limit.next_check]
         for limit in due:
-            limit.next_check = limit.count + max(LOOK_AFTER, limit.count // GROWTH)
+            limit.next_check = limit.count + max(STEP, limit.count // GROWTH)
             name = format_finding_name(Check.MISMATCH, limit.name)
             if name in statistics.alerts or name in statistics.warnings:
                 continue

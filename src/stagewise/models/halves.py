@@ -21,6 +21,7 @@ FALLS = (0.02, 0.04, 0.08, 0.15, 0.27, 0.45, 0.65, 0.85)  # c
 RATIOS = (8.0, 4.0, 2.0, 1.4, 1.0, 0.7, 0.5, 0.25, 0.125)  # k/c: best at the lower half's size over the upper one's
 WEIGHTS = (0.5, 0.5, 1.0, 1.5, 3.0, 1.5, 1.0, 0.5, 0.5)
 LOG_WEIGHTS = tuple(math.log(weight / (len(FALLS) * sum(WEIGHTS))) for weight in WEIGHTS)
+MOST_EVIDENCE, LEAST = 600.0, 1e-300  # of a cell and a tilt, so that exponentials and logarithms are finite
 HELD_BACK = 0.1  # of the evidence of each cell, in products over cells
 
 
@@ -87,12 +88,15 @@ def add_logs(one: float, other: float) -> float:
 
 
 @kernel
-def compute_tilted(upper: float, upper_sum: float, lower: float, lower_sum: float, k: float, c: float) -> float:
+def compute_tilted(
+    upper: float, upper_sum: float, lower: float, lower_sum: float, k: float, c: float, rise: float, fall: float
+) -> float:
     """Return log of (1 + k)^S¹ (1 − c)^S⁰ min_p (1 + kp)^−n¹ (1 − cp)^−n⁰, p in [0, 1].
 
-    The logarithm is convex in p, with its minimum at p = (n¹k − n⁰c)/(kc(n¹ + n⁰)).
+    The logarithm is convex in p, with its minimum at p = (n¹k − n⁰c)/(kc(n¹ + n⁰)); `rise` is log(1 + k), `fall`
+    log(1 − c).
     """
-    evidence = upper_sum * math.log1p(k) + lower_sum * math.log1p(-c)
+    evidence = upper_sum * rise + lower_sum * fall
     p = min((upper * k - lower * c) / (k * c * (upper + lower)), 1.0)
     if p > 0.0:
         evidence -= upper * math.log1p(k * p) + lower * math.log1p(-c * p)
@@ -106,17 +110,22 @@ def compute_evidence(table: Floats, cells: int, column: int, rises: int, single:
     if rises == 0:
         upper, lower = LOW_COUNT, HIGH_COUNT
     for cell in range(cells):
-        single[cell] = -math.inf
+        single[cell] = 0.0
     for c in FALLS:
+        fall = math.log1p(-c)
         for r in range(len(RATIOS)):
-            product = 0.0
+            k, product, weight = c * RATIOS[r], 0.0, math.exp(LOG_WEIGHTS[r])
+            rise = math.log1p(k)
             for cell in range(cells):
                 entry, evidence = table[cell, column], 0.0
                 if entry[upper] + entry[lower] > 0.0:
                     evidence = compute_tilted(
-                        entry[upper], entry[upper + 1], entry[lower], entry[lower + 1], c * RATIOS[r], c
+                        entry[upper], entry[upper + 1], entry[lower], entry[lower + 1], k, c, rise, fall
                     )
-                single[cell] = add_logs(single[cell], LOG_WEIGHTS[r] + evidence)
-                product += add_logs(math.log(HELD_BACK), math.log1p(-HELD_BACK) + evidence)
+                wealth = math.exp(min(evidence, MOST_EVIDENCE))
+                single[cell] += weight * wealth
+                product += math.log(HELD_BACK + (1.0 - HELD_BACK) * wealth)
             together = add_logs(together, LOG_WEIGHTS[r] + product)
+    for cell in range(cells):
+        single[cell] = math.log(max(single[cell], LEAST))
     return together

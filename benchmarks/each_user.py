@@ -110,8 +110,10 @@ class Method:
 
     def __init__(self, name: str, users: Floats, sent: Any, clicks: Floats, costs: Floats) -> None:
         self.name, self.first, self.score, self.cuts = name, 0, None, np.empty(0)
-        limits = {"rates": {"model": "rates"}, "buckets": {"by": "bucket"}}
-        if name == "buckets":
+        limits: dict[str, Any] = {
+            "rates": {"model": "rates"}, "buckets": {"by": "bucket"}, "score": {"score": sw.Score("risk", CUTS)}
+        }  # fmt: skip
+        if name in ("buckets", "score"):
             self.first = int(HELD_OUT * len(users))
             self.fit_score(users[: self.first], sent[: self.first], costs[: self.first])
         self.policy = declare(sw.Limit(LIMIT, safe=0.0, **limits.get(name, {"model": name}))).policy()
@@ -308,7 +310,7 @@ if __name__ == "__main__":
     parser.add_argument("--rows", type=int, nargs="*", default=[50_000, 200_000])
     parser.add_argument("--users", type=int, default=150_000)
     parser.add_argument("--fresh", type=int, default=300)
-    parser.add_argument("--models", nargs="*", default=["rates", "buckets", "linear", "logistic"])
+    parser.add_argument("--models", nargs="*", default=["rates", "buckets", "score", "linear", "logistic"])
     asked = parser.parse_args()
     everything = not (asked.static or asked.online or asked.speed or asked.crossing)
     if asked.static or everything:

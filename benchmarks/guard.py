@@ -1,9 +1,10 @@
 """What a guard costs: rounds until a proposal is played whole, overlap by floor, regret with scores, limits, time.
 
-Usage: python benchmarks/guard.py [--shares] [--mixtures] [--scores] [--limits] [--speed] [--runs 40]; default: all.
+Usage: python benchmarks/guard.py [--shares] [--mixtures] [--scores] [--limits] [--controls] [--speed] [--runs 40];
+default: all.
 
 One limit of 2 %, a safe action that costs nothing, no log, delta .05, costs that are the same for all users. Bounds,
-rule, draw and learning are the kernels of `sw.Problem`, in one compiled loop.
+rule, draw and learning are the kernels of `sw.Problem`, in one compiled loop. Controls are guards that fail.
 """
 
 import argparse
@@ -20,6 +21,7 @@ from stagewise.engine.model import RoundSpec
 from stagewise.engine.random import OUTCOME, uniform
 from stagewise.engine.round import build_round
 from stagewise.engine.workspace import CENTRE, HALF, WEIGHTS, fill_probabilities, get_workspace
+from stagewise.models.average_bounds import compute_average_interval
 from stagewise.policies.problem_policy import choose_batch
 from stagewise.policies.rounds import ANSWER_SIZE, SCRATCH_SIZE, WORK_SIZE
 
@@ -123,21 +125,83 @@ def get_full(records: Floats) -> Floats:
     return np.where(records[:, FULL] < 0.0, ROUNDS, records[:, FULL])
 
 
-SPEC = {  # each-user-drift-guard-order, 2.3: 10/50/90 % of 40 runs with 12 terms of equal weight
-    (1, 0.002): (1056, 1190, 1750), (1, 0.005): (1106, 1445, 2140), (1, 0.01): (1479, 2645, 4430),
-    (1, 0.015): (3292, 7485, 15277), (6, 0.002): (1420, 1785, 2148), (6, 0.005): (1459, 1985, 3193),
-    (6, 0.01): (1950, 3540, 5952), (6, 0.015): (6699, 12675, 19212),
-}  # fmt: skip
+def forecast_rounds(others: int, cost: float) -> float:
+    """Return Σ max(1, U_n/τ) over the plays n until U_n ≤ τ, at a mean that is exactly the cost."""
+    confidence = -math.log(0.8 * 0.05 * 0.9 / (1 + others))
+    rounds, plays, high = 1.0 / LIMIT, 1.0, 1.0
+    while high > LIMIT:
+        high = compute_average_interval(plays, cost, confidence, confidence).high
+        rounds, plays = rounds + max(1.0, high / LIMIT), plays + 1.0
+    return rounds
 
 
 def print_shares(runs: int) -> None:
     """Print the rounds until an action that is proposed in every round is played whole."""
-    print("rounds until the share is 1 (10 / 50 / 90 %), one action proposed in every round")
-    for (others, cost), before in SPEC.items():
-        world = World([cost] * others, [1.0] + [0.0] * (others - 1))
-        found = np.quantile(get_full(play_runs(world, runs)), [0.1, 0.5, 0.9])
-        told = " / ".join(f"{x:,.0f}" for x in found)
-        print(f"| {cost} | {others} | {told} | {' / '.join(f'{x:,}' for x in before)} |", flush=True)
+    print("rounds until the share is 1 (10 / 50 / 90 %), one of K actions proposed in every round, and their forecast;")
+    print("then with a delta at which every action but the safe one has .05/K, as if the safe action had no share")
+    for others in (1, 6):
+        for cost in (0.002, 0.005, 0.01, 0.015):
+            told = []
+            for delta in (0.05, 0.05 * (1 + others) / (0.9 * others)):
+                world = World([cost] * others, [1.0] + [0.0] * (others - 1), delta=delta)
+                found = np.quantile(get_full(play_runs(world, runs)), [0.1, 0.5, 0.9])
+                told.append(" / ".join(f"{x:,.0f}" for x in found))
+            forecast = forecast_rounds(others, cost)
+            print(f"| {cost} | {others} | {told[0]} | {forecast:,.0f} | {told[1]} |", flush=True)
+
+
+@kernel
+def play_control(
+    costs: Floats, rounds: int, log_rows: int, conformal: bool, confidence: float, plays: Floats, sums: Floats, run: int
+) -> Any:
+    """Play a guard that fails; return its rounds over the limit, its largest expected cost and its plays.
+
+    Conformal: the share min(1, τ (n + 1)/(S + 1)), by the bound of conformal risk control, and a proposer who knows the
+    truth and the bounds. Otherwise all or nothing: an action is played if its bound is within the limit.
+    """
+    over, worst, played = 0, 0.0, 0
+    for row in range(log_rows):
+        plays[0] += 1.0
+        sums[0] += 1.0 if uniform(SEED, run, row, OUTCOME, 1) < costs[0] else 0.0
+    for t in range(rounds):
+        best, most, share = 0, -math.inf, 0.0
+        for action in range(costs.size):
+            high = (sums[action] + 1.0) / (plays[action] + 1.0)
+            if not conformal:
+                mean = sums[action] / max(plays[action], 1.0)
+                high = compute_average_interval(plays[action], mean, confidence, confidence).high
+            if costs[action] - high > most:
+                best, most = action, costs[action] - high
+                share = min(1.0, LIMIT / high) if conformal else 1.0 if high <= LIMIT else 0.0
+        cost = share * costs[best]
+        over, worst = over + int(cost > LIMIT + 1e-12), max(worst, cost)
+        if uniform(SEED, run, t, OUTCOME, 2) < share:
+            played += 1
+            plays[best] += 1.0
+            sums[best] += 1.0 if uniform(SEED, run, t, OUTCOME, 0) < costs[best] else 0.0
+    return over, worst, played
+
+
+def play_controls(costs: Floats, rounds: int, rows: int, conformal: bool, runs: int) -> Any:
+    """Return what every run did (runs, 3)."""
+    confidence, tables = -math.log(0.8 * 0.05), np.zeros((runs, 2, costs.size))
+    records = [play_control(costs, rounds, rows, conformal, confidence, *tables[i], i + 1) for i in range(runs)]
+    return np.array(records)
+
+
+def print_controls(runs: int) -> None:
+    """Print how guards fail that are conformal, or all or nothing."""
+    world = np.array([0.005, 0.01, 0.02, 0.03, 0.05])
+    found = play_controls(world, 30_000, 0, True, runs)
+    over, worst = (found[:, 0] > 0).sum(), found[:, 1].max()
+    print(
+        f"conformal, adversary, 30,000 rounds: {over} of {runs} runs over the limit, {found[:, 0].mean():,.0f} rounds"
+    )
+    print(f"on average; largest expected cost {worst:.4f}")
+    print("all or nothing, one action at .005 proposed in every round: plays in 60,000 rounds, by rows of a log of it")
+    for rows in (0, 100, 400, 1_600):
+        one = play_controls(world[:1], ROUNDS, rows, False, runs)[:, 2]
+        print(f"| {rows:,} | {np.median(one):,.0f} | never: {(one == 0).sum()} of {runs} |")
 
 
 def print_mixtures(runs: int) -> None:
@@ -228,16 +292,19 @@ def main() -> None:
     """Print what was asked for."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parts = {"shares": print_shares, "mixtures": print_mixtures, "scores": print_scores}
-    for name in (*parts, "limits", "speed"):
+    for name in (*parts, "limits", "controls", "speed"):
         parser.add_argument(f"--{name}", action="store_true")
     parser.add_argument("--runs", type=int, default=40)
     asked = parser.parse_args()
-    chosen = [name for name in (*parts, "limits", "speed") if getattr(asked, name)] or [*parts, "limits", "speed"]
+    every = [*parts, "limits", "controls", "speed"]
+    chosen = [name for name in every if getattr(asked, name)] or every
     for name in chosen:
         if name in parts:
             parts[name](asked.runs)
         elif name == "limits":
             print_limits(max(asked.runs, 200))
+        elif name == "controls":
+            print_controls(asked.runs)
         else:
             print_speed()
 

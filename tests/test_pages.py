@@ -20,6 +20,7 @@ PAGES = [
     "guard-your-model",
     "how-many-groups",
     "late-outcomes",
+    "limit-by-a-risk-score",
     "play-a-point-of-a-convex-set",
     "read-the-report",
     "safe-action-of-the-round",

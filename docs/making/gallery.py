@@ -24,6 +24,7 @@ TITLES = {
     "convex_set": "A convex set",
     "shadow": "From shadow to live",
     "warm_start": "Warm start from a log",
+    "guarded_boosting": "A guard around gradient boosting",
     "own_policy": "A policy of your own",
 }
 MORE = {  # other files that a page shows

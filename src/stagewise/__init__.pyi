@@ -48,6 +48,7 @@ from stagewise.problem.polytope import Polytope as Polytope
 from stagewise.problem.safe_action import SafeAction as SafeAction
 from stagewise.problem.signals import Limit as Limit
 from stagewise.problem.signals import Reward as Reward
+from stagewise.problem.signals import Score as Score
 from stagewise.problem.thresholds import AtLeast as AtLeast
 from stagewise.problem.thresholds import RelativeToSafe as RelativeToSafe
 from stagewise.problem.window import OutcomeWindow as OutcomeWindow

@@ -22,6 +22,7 @@ SIZES: dict[str, dict[str, int]] = {  # as many rounds as plain Python plays in 
     "convex_set": {"weeks": 15},
     "shadow": {"users": 400},
     "warm_start": {"users": 60, "rows": 400},
+    "guarded_boosting": {"days": 8, "daily": 40, "rows": 1_200},
     "own_policy": {"rounds": 80},
 }
 UNHELD = {"LinUCB", "pacing", "unguarded", "on average"}  # what the others are compared with

@@ -205,6 +205,7 @@ CONSTRUCTORS: dict[str, Call] = {
             "context": 1,
             "segments": 1,
             "by": {"cost": 0},
+            "score_buckets": {"cost": [4, 1, 1]},
             "reward_model": "linear",
             "cost_model": "rates",
             "norm_bound": 1.0,
@@ -248,6 +249,10 @@ CONSTRUCTORS: dict[str, Call] = {
             "missing": 0.0,
             "by": "x",
         },
+    ),
+    "Score": Call(
+        sw.Score,
+        {"name": "risk", "buckets": 3, "cuts": [0.2, 0.5], "low": 0.0, "high": 1.0, "monotone": True, "version": 1},
     ),
     "Number": Call(sw.Number, {"low": 0.0, "high": 9.0, "clip": True, "missing": 1.0}),
     "Boolean": Call(sw.Boolean, {"missing": False}),

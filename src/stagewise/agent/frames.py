@@ -296,7 +296,7 @@ def read_problem_contexts(
     mapping, listed = map_columns(context, problem.context_names, "context"), list_column_names(columns, InvalidActions)
     values = {}
     for name, column in mapping.items():
-        declared = problem.context_columns.get(name)
+        declared = problem.declared_columns.get(name)
         may_be_absent = declared is not None and declared.missing is not None and rows is not None
         if may_be_absent and column == name and column not in listed:
             values[name] = np.full(rows or 0, None)

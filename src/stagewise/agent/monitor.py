@@ -153,6 +153,13 @@ def is_comparable(earlier: Sums, later: Sums) -> bool:
     ) and all(earlier[name].size == earlier[name.replace("totals", "pulls")].size for name in cells)
 
 
+def name_segment(policy: Any, signal: str, key: int) -> str:
+    """Return the name of a signal's segment."""
+    problem = getattr(policy, "problem", None)
+    division = None if problem is None else problem.get_division(signal)
+    return get_segment_name(key) if division is None else str(division.get_segment_name(key))
+
+
 def build_drift_cause(policy: Any, signal: int, moved: MeanChange) -> ReasonDetails:
     """Return the cause of a drift, in the user's units."""
     names, several_means = (policy.reward_name, *policy.thresholds.names), moved.means is not None and moved.cells > 1
@@ -162,7 +169,7 @@ def build_drift_cause(policy: Any, signal: int, moved: MeanChange) -> ReasonDeta
         found=Contradiction.DRIFT,
         limit=names[signal],
         action=None if moved.action < 0 else policy.describe_action(moved.action, moved.word),
-        segment=None if moved.segment is None else get_segment_name(moved.segment),
+        segment=None if moved.segment is None else name_segment(policy, names[signal], moved.segment),
         early=moved.early,
         late=moved.late,
         unit=moved.unit,

@@ -23,7 +23,7 @@ from stagewise.engine.layout import SAFE_INDEX, ModelBlock
 from stagewise.models.segment_rates import get_lowest_value
 from stagewise.policies.policy import State
 from stagewise.problem.columns import list_names_once
-from stagewise.problem.context import get_segment_name
+from stagewise.problem.division import ScoreDivision
 from stagewise.problem.errors import ErrorCode, InvalidProblem
 from stagewise.problem.formatting import format_count, safe_repr
 from stagewise.records.decision import Decision, to_json_value
@@ -64,10 +64,12 @@ def summarize_segments(policy: Any, state: Any) -> tuple[SegmentSummary, ...]:
             continue
         j, low = part.first - 1, float(LEAST(part, policy.settings))
         name = limits[j]
-        for segment in np.argsort(-statistics[:, :, 0].sum(axis=1), kind="stable")[:MAX_SEGMENTS].tolist():
+        division = policy.problem.get_division(name)
+        order = np.argsort(-statistics[:, :, 0].sum(axis=1), kind="stable")[:MAX_SEGMENTS]
+        for segment in (np.sort(order) if isinstance(division, ScoreDivision) else order).tolist():
             for action, (pulls, mean, most) in zip(policy.names, statistics[segment].tolist(), strict=True):
                 rate = None if pulls == 0.0 else thresholds.to_user_unit(j, low + mean)
-                labels = str(policy.problem.choices[name].by), get_segment_name(int(numbers[segment])), action
+                labels = division.name, division.get_segment_name(int(numbers[segment])), action
                 high = min(low + most, policy.declared_costs[j]) if action == policy.problem.safe else low + most
                 cost, threshold = thresholds.to_user_unit(j, high), float(thresholds.values[j])
                 summaries.append(SegmentSummary(name, *labels, int(pulls), rate, cost, threshold))
@@ -78,8 +80,11 @@ def list_segment_names(policy: Any, memory: Floats) -> list[str]:
     """Return the names of all known segments, for a file; hashes do not contain them."""
     if policy.problem is None:
         return []
-    hashes = {int(number) for _, numbers, _ in iter_segment_parts(policy, memory) for number in numbers}
-    return sorted(get_segment_name(number) for number in hashes)
+    names = set[str]()
+    for part, numbers, _ in iter_segment_parts(policy, memory):
+        division = policy.problem.get_division(list(policy.problem.signals)[part.first])
+        names |= {division.get_segment_name(int(number)) for number in numbers}
+    return sorted(names)
 
 
 CERTIFIED, ABOVE_LIMIT, NOT_PLAYED = "certified", "its estimate is beyond a limit", "not played at present"

@@ -177,8 +177,11 @@ def build_offline_log(problem: Problem, source: Any, columns: Mapping[str, str],
     segments = {name: texts.tolist() for name, texts in log.segments.items()}
     columns_by_name = dict(zip(problem.signals, log.values.T, strict=True))
     values = {name: (columns_by_name[name] + 0.0).tolist() for name in problem.reported}
+    scores = {name: (values + 0.0).tolist() for name, values in log.scores.items()}
     at = None if log.at is None else [None if np.isnan(time) else float(time) for time in log.at]
-    return OfflineLog([problem.actions[i] for i in log.actions], {**numbers, **segments}, values, at, tuple(notes))
+    return OfflineLog(
+        [problem.actions[i] for i in log.actions], {**numbers, **scores, **segments}, values, at, tuple(notes)
+    )
 
 
 def check_log(problem: Problem, source: Any, columns: Mapping[str, str], accept: Sequence[str]) -> None:

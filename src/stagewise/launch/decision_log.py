@@ -28,7 +28,7 @@ from stagewise.problem.columns import (
 )
 from stagewise.problem.context import FLOATS
 from stagewise.problem.context_columns import Boolean, Category, Date, NumericColumn
-from stagewise.problem.division import Division, join_segments
+from stagewise.problem.division import Division, ScoreDivision, join_segments
 from stagewise.problem.errors import ErrorCode, InvalidFile, InvalidOutcome, InvalidProblem, StagewiseError
 from stagewise.problem.formatting import format_count, safe_repr, suggest_name
 from stagewise.problem.window import parse_timestamp
@@ -62,6 +62,8 @@ class Log:
     declares to be clipped is clipped, and what counts for a missing value is filled in."""
     segments: dict[str, Texts]
     """The levels of categories and the segments (n,) of users by column, as text; None: missing."""
+    scores: dict[str, Floats]
+    """The score (n,) of users by column; NaN: missing."""
     values: Floats
     """The reward and the costs (n, 1 + m), in their own units; NaN: unknown."""
     probabilities: Floats | None
@@ -96,6 +98,7 @@ class Log:
             actions=np.array([indices.get(name, UNKNOWN_ACTION) for name in actions], dtype=np.int64),
             numbers=stack_columns([finder.context_numbers(*one) for one in problem.numbers.items()], rows),
             segments={name: finder.labels(name, problem.categories.get(name)) for name in problem.text_columns},
+            scores={name: finder.context_numbers(name, one) for name, one in problem.score_columns.items()},
             values=stack_columns(
                 [
                     finder.numbers(name, "signal.") if signal.is_reported else np.full(rows, float(signal.low))
@@ -126,6 +129,8 @@ class Log:
         """Which rows (n,) have all numbers about the user in their ranges, all levels and all segments."""
         ends = self.problem.ends
         complete = ((self.numbers >= ends[:, 0]) & (self.numbers <= ends[:, 1])).all(axis=1)
+        for name, column in self.problem.score_columns.items():
+            complete &= (self.scores[name] >= column.ends[0]) & (self.scores[name] <= column.ends[1])
         for name, texts in self.segments.items():
             complete &= np.array([text is not None for text in texts], dtype=bool)
             complete &= ~self.find_unknown_levels(name)
@@ -150,6 +155,10 @@ class Log:
 
     def get_group_names(self, division: Division) -> Texts:
         """Return the group (n,) of users by a division, as text; None: missing."""
+        if isinstance(division, ScoreDivision):
+            columns = {**dict(zip(self.problem.numbers, self.numbers.T, strict=True)), **self.scores}
+            keys = zip(division.encode_columns(columns).tolist(), self.complete_contexts.tolist(), strict=True)
+            return to_objects([division.get_segment_name(key) if known else None for key, known in keys])
         rows = zip(*(self.get_segments(column) for column in division.columns), strict=True)
         names = [None if None in row else join_segments(row) for row in rows]
         return np.array(names, dtype=object)
@@ -202,6 +211,7 @@ class Log:
             actions=self.actions[chosen],
             numbers=self.numbers[chosen],
             segments={name: texts[chosen] for name, texts in self.segments.items()},
+            scores={name: numbers[chosen] for name, numbers in self.scores.items()},
             values=self.values[chosen],
             probabilities=None if self.probabilities is None else self.probabilities[chosen],
             propensities=None if self.propensities is None else self.propensities[chosen],
@@ -232,7 +242,7 @@ class Log:
         actions = [None if index == UNKNOWN_ACTION else self.problem.actions[index] for index in self.actions]
         columns: dict[str, Any] = {"action": np.array(actions, dtype=object)}
         columns |= {name: self.numbers[:, i] for i, name in enumerate(self.problem.numbers)}
-        columns |= self.segments
+        columns |= self.segments | self.scores
         signals = enumerate(self.problem.signals.items())
         return columns | {name: self.values[:, i] for i, (name, signal) in signals if signal.is_reported}
 

@@ -15,6 +15,7 @@ from stagewise.models.per_action_events import PER_ACTION_EVENTS
 from stagewise.models.per_action_ridge import PER_ACTION_RIDGE
 from stagewise.models.rare_events import TABLE
 from stagewise.models.regression import JOINT
+from stagewise.models.score_rates import SCORE_RATES
 from stagewise.models.segment_rates import JUMPS, MOVES, SEGMENT_RATES
 
 SignalModel = Literal["linear", "rates"]
@@ -22,6 +23,23 @@ CostModel = Literal["linear", "rates", "logistic"]
 NOISE = 0.5  # of numbers in a range of length 1
 SMALLEST_RATE = 1e-6  # smallest prior rate
 RESERVED = 0.1  # of δ, for actions that come later
+
+
+class Buckets(NamedTuple):
+    """The buckets of a score by which rates are kept."""
+
+    size: int
+    pooled: bool = True  # means do not fall from bucket to bucket
+    version: int = 1  # of the score: a new version has new cells
+
+    @property
+    def share(self) -> float:
+        """The share of δ of the cells of this version.
+
+        >>> [Buckets(10, version=version).share for version in (1, 2, 3)]
+        [0.9, 0.05, 0.016666666666666666]
+        """
+        return 1.0 - RESERVED if self.version == 1 else RESERVED / (self.version * (self.version - 1))
 
 
 class Signal(NamedTuple):
@@ -57,13 +75,19 @@ class Signal(NamedTuple):
         numbers = np.concatenate([[self.low, self.declared, both], prior, -np.log(shares)])
         return ModelBlockSpec(LOGISTIC, (self.signal, 1, size, 0, 0, 0, shares.size, 0), numbers)
 
-    def rates(self, column: int, shares: Floats, drift: Sequence[float] = ()) -> ModelBlockSpec:
-        """Return rates, by the segment in a column of the rows; −1: by action alone.
+    def rates(
+        self, column: int, shares: Floats, drift: Sequence[float] = (), buckets: Buckets | None = None
+    ) -> ModelBlockSpec:
+        """Return rates, by the segment or the bucket in a column of the rows; −1: by action alone.
 
         `drift` is empty where means are constant, or what `models.epochs` reads.
         """
-        first = [self.low, self.declared, self.lower, self.upper]
-        numbers, kind = np.concatenate([first, -np.log(shares), np.array(drift)]), get_drift_kind(drift)
+        shares, first = shares if buckets is None else shares * buckets.share, [self.low, self.declared]
+        numbers = np.concatenate([first, [self.lower, self.upper], -np.log(shares), np.array(drift)])
+        if buckets is not None:
+            integers = self.signal, 1, shares.size, 0, 0, int(buckets.pooled), column, buckets.size
+            return ModelBlockSpec(SCORE_RATES, integers, numbers)
+        kind = get_drift_kind(drift)
         return ModelBlockSpec(SEGMENT_RATES, (self.signal, 1, shares.size, kind, 0, 0, column, 0), numbers)
 
 

@@ -137,7 +137,9 @@ def begin_epochs(block: ModelBlock, view: EpochView, time: float, memory: Floats
 
 @kernel
 def count_slots(block: ModelBlock, memory: Floats) -> int:
-    """Return the number of slots for segments."""
+    """Return the number of slots for segments, or for the buckets of a score (see `models.score_rates`)."""
+    if block.per_candidate > 0:
+        return block.per_candidate
     return int(memory[CAPACITY]) if get_segment_column(block) >= 0 else 1
 
 
@@ -157,12 +159,13 @@ def assign_slot(block: ModelBlock, memory: Floats, slot: int, segment: float) ->
 
 @kernel
 def find_slot_of_row(block: ModelBlock, memory: Floats, row: Floats) -> int:
-    """Return the offset of the slot of a row's segment, or of the free slot it would get; −1: none is free."""
-    return (
-        get_slot_offset(block, 0)
-        if get_segment_column(block) < 0
-        else find_slot(block, memory, row[get_segment_column(block)])
-    )
+    """Return the offset of the slot of a row's segment, or of the free slot it would get; −1: there is none."""
+    if get_segment_column(block) < 0:
+        return get_slot_offset(block, 0)
+    segment = row[get_segment_column(block)]
+    if block.per_candidate > 0:
+        return get_slot_offset(block, int(segment)) if 0.0 <= segment < block.per_candidate else -1
+    return find_slot(block, memory, segment)
 
 
 @kernel
@@ -187,8 +190,10 @@ def compute_cell_ends(block: ModelBlock, settings: Floats, pulls: float, mean: f
 
 @kernel
 def compute_spent(block: ModelBlock, settings: Floats, action: int, position: float) -> float:
-    """Return log 1/share of δ' of an action in the segment that arrived at this position, from 1."""
+    """Return log 1/share of δ' of an action in the segment that arrived at this position, from 1, or in a bucket."""
     spent = settings[block.settings + NUMBERS + action]
+    if block.per_candidate > 0:
+        return spent + math.log((1.0 + block.reflected) * block.per_candidate)
     return spent + math.log(position * (position + 1.0)) if get_segment_column(block) >= 0 else spent
 
 

@@ -13,7 +13,7 @@ from stagewise.engine.layout import CACHE_DISABLED, CACHED, CAPACITY, SAFE_COST_
 from stagewise.engine.memory import memory_size, start_memory
 from stagewise.engine.model import RoundSpec, Rule
 from stagewise.models.arms import compute_lows, split_delta
-from stagewise.models.context import NOISE, CostModel, Signal, SignalModel, compute_action_shares
+from stagewise.models.context import NOISE, Buckets, CostModel, Signal, SignalModel, compute_action_shares
 from stagewise.models.logistic import (
     LOGISTIC,
     are_chunks_valid,
@@ -23,6 +23,7 @@ from stagewise.models.logistic import (
 from stagewise.models.logistic_fit import LANES, LARGEST_LOGISTIC
 from stagewise.models.model_block import ModelBlockSpec
 from stagewise.models.per_action_events import PER_ACTION_EVENTS
+from stagewise.models.score_rates import SCORE_RATES, copy_scores_to_more_actions, renew_all_runs
 from stagewise.models.segment_rates import (
     SEGMENT_RATES,
     add_segments,
@@ -58,6 +59,7 @@ from stagewise.problem.checks import (
     check_integer,
     check_positive,
     check_size,
+    is_listing,
     list_entries,
 )
 from stagewise.problem.context import LARGEST_SEGMENT, Context
@@ -68,6 +70,7 @@ from stagewise.problem.formatting import format_count, safe_repr
 from stagewise.problem.promise import Promise
 from stagewise.problem.proposal import Proposal
 from stagewise.problem.safe_action import SafeAction
+from stagewise.problem.signals import MOST_BUCKETS
 from stagewise.problem.thresholds import Thresholds, get_safe_costs, resolve_thresholds
 from stagewise.problem.window import LATEST
 from stagewise.records.decision import Decision
@@ -140,6 +143,9 @@ class ContextCAPS(SafePolicy):
     """The number of segmentations of users; `by` names a signal for each."""
     by: Mapping[str, int] | None = None
     """The segmentation of a signal's rates; other signals have one rate for each action."""
+    score_buckets: Mapping[str, Sequence[int]] | None = None
+    """For a cost whose segmentation is a score, by name: the number of buckets, 1 if means do not fall from bucket to
+    bucket (else 0), and the version of the score."""
     reward_model: SignalModel = "linear"
     """The model of the mean reward: "linear" in the context or "rates" by action."""
     cost_model: CostModel | Mapping[str, CostModel] = "rates"
@@ -167,6 +173,7 @@ class ContextCAPS(SafePolicy):
 
     rate_blocks: Ints = field(init=False, repr=False)  # indices of the blocks with rates by segment
     logistic_blocks: Ints = field(init=False, repr=False)  # indices of the blocks that keep rows
+    score_blocks: Ints = field(init=False, repr=False)  # indices of the blocks with rates by bucket
 
     decision_type: ClassVar[type[Decision]] = Decision  # the class of its decisions
     log_hint: ClassVar[str] = ""  # added to the error about a log's shape
@@ -188,11 +195,11 @@ class ContextCAPS(SafePolicy):
         set_derived(self, thresholds=thresholds)
         last = compute_certificate_numbers(self, safe.reward)
         blocks = self.build_blocks(safe, thresholds)
-        rates, logistic = (
+        rates, logistic, scores = (
             np.array([i for i, block in enumerate(blocks) if block.model == model], dtype=np.int64)
-            for model in (SEGMENT_RATES, LOGISTIC)
+            for model in (SEGMENT_RATES, LOGISTIC, SCORE_RATES)
         )
-        set_derived(self, rate_blocks=rates, logistic_blocks=logistic)
+        set_derived(self, rate_blocks=rates, logistic_blocks=logistic, score_blocks=scores)
         grow = partial(get_next_capacity, rates, logistic), partial(count_free_rows, logistic)
         first = FIRST_CAPACITY if self.segments or logistic.size else 0
         growth = Growth(first, MOST, *grow, False) if first else None
@@ -248,6 +255,23 @@ class ContextCAPS(SafePolicy):
         return {name: int(divisions.get(name, -1)) for name in self.models}
 
     @cached_property
+    def buckets(self) -> dict[str, Buckets]:
+        """The buckets of the costs whose segmentation is a score."""
+        buckets = {}
+        for name, entry in parse_by_name(self.score_buckets, self.thresholds.names, "score_buckets", "limits").items():
+            if self.divisions[name] < 0:
+                text = f"score_buckets has {name!r}; by must name its segmentation, which is the score"
+                raise InvalidProblem(ErrorCode.MISSING_VALUE, text)
+            if not is_listing(entry) or len(entry) != 3:
+                rule = "three numbers: buckets, 1 for means that do not fall or 0, and the version of the score"
+                raise InvalidProblem.must_be(ErrorCode.WRONG_TYPE, f"the buckets of {name!r}", entry, rule)
+            count = check_integer(entry[0], f"the buckets of {name!r}", f"from 2 to {MOST_BUCKETS}", 2, MOST_BUCKETS)
+            pooled = check_integer(entry[1], f"the second of the buckets of {name!r}", "0 or 1", 0, 1)
+            version = check_integer(entry[2], f"the version of the score of {name!r}", f"from 1 to {MOST}", 1, MOST)
+            buckets[name] = Buckets(count, bool(pooled), version)
+        return buckets
+
+    @cached_property
     def moduli(self) -> dict[str, Drift]:
         """The drift of every cost whose rates may move."""
         moduli = dict[str, Drift]()
@@ -268,10 +292,9 @@ class ContextCAPS(SafePolicy):
     def promises(self) -> dict[str, Promise]:
         """To whom each limit is promised, by name."""
         kinds = dict.fromkeys(get_args(CostModel), Promise.EVERY_USER) | {"rates": Promise.AVERAGE_USER}
-        return {
-            name: Promise.EVERY_GROUP if self.divisions[name] >= 0 else kinds[self.models[name]]
-            for name in self.thresholds.names
-        }
+        groups = {name: Promise.EVERY_GROUP for name in self.thresholds.names if self.divisions[name] >= 0}
+        groups |= dict.fromkeys(self.buckets, Promise.EVERY_BUCKET)
+        return {name: groups.get(name, kinds[self.models[name]]) for name in self.thresholds.names}
 
     @cached_property
     def declared_costs(self) -> list[float]:
@@ -314,7 +337,7 @@ class ContextCAPS(SafePolicy):
                 if name in self.moduli:
                     drift = self.moduli[name].to_settings(self.width - 1, signal.prior)
                 column = -1 if division < 0 else self.first_segment + division
-                blocks.append(signal.rates(column, self.shares, drift))
+                blocks.append(signal.rates(column, self.shares, drift, self.buckets.get(name)))
         return tuple(blocks)
 
     def check_slope_scale(self) -> float:
@@ -529,9 +552,10 @@ class ContextCAPS(SafePolicy):
             order = np.argsort(actions[:, -1], kind="stable")
             actions, values = actions[order], np.asarray(values)[order]
         first = self.first_segment
-        keys_by_division = [np.unique(actions[:, first + division]) for division in range(self.segments)]
-        memory = self.with_capacity_for(state.memory, max((keys.size for keys in keys_by_division), default=0))
-        for division, keys in enumerate(keys_by_division):
+        divided = {division for name, division in self.divisions.items() if division >= 0 and name not in self.buckets}
+        keys_by_division = {division: np.unique(actions[:, first + division]) for division in sorted(divided)}
+        memory = self.with_capacity_for(state.memory, max((keys.size for keys in keys_by_division.values()), default=0))
+        for division, keys in keys_by_division.items():
             add_segments(self.layout, memory, self.rate_blocks, first + division, keys)
         rest = np.array(values, dtype=np.float64)
         rest[:, self.event_signals] = math.nan  # learned below, as one batch
@@ -540,6 +564,8 @@ class ContextCAPS(SafePolicy):
             if model == PER_ACTION_EVENTS:
                 outcomes = np.array(values, dtype=np.float64)[:, block.first]
                 learn_events_by_action(block, self.settings, state.memory, actions, outcomes)
+        if self.score_blocks.size:
+            renew_all_runs(self.layout, state.memory, self.settings, self.score_blocks)
         return state
 
     @cached_property
@@ -558,6 +584,8 @@ class ContextCAPS(SafePolicy):
         for (model, old), (_, new) in zip(*blocks, strict=True):
             if model == SEGMENT_RATES:
                 copy_to_more_actions(old, new, state.memory, memory)
+            elif model == SCORE_RATES:
+                copy_scores_to_more_actions(old, new, state.memory, memory)
             else:
                 as_python(model.widen)(self.layout, old, new, state.memory, memory)
         return State(memory)

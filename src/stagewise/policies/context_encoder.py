@@ -22,7 +22,7 @@ from stagewise.problem.context_columns import (
     NumericColumn,
     parse_context,
 )
-from stagewise.problem.division import Division
+from stagewise.problem.division import Division, ScoreDivision
 from stagewise.problem.errors import ErrorCode, InvalidActions
 from stagewise.problem.formatting import join_names, safe_repr, suggest_name
 from stagewise.problem.proposal import Offer, parse_proposal
@@ -79,9 +79,20 @@ class ContextEncoder:
         return tuple(dict.fromkeys(column for division in self.divisions for column in division.columns))
 
     @cached_property
+    def score_columns(self) -> dict[str, NumericColumn]:
+        """The columns of scores that are no declared columns of the context."""
+        terms = [term for division in self.divisions if isinstance(division, ScoreDivision) for term in division.terms]
+        return {name: column for name, _, column in terms if name not in self.context_columns}
+
+    @cached_property
+    def declared_columns(self) -> dict[str, ContextColumn]:
+        """The declared columns of a context, and those of scores."""
+        return {**self.context_columns, **self.score_columns}
+
+    @cached_property
     def context_names(self) -> tuple[str, ...]:
         """The names of all columns of a context."""
-        return tuple(dict.fromkeys((*self.context, *self.segment_columns)))
+        return tuple(dict.fromkeys((*self.declared_columns, *self.segment_columns)))
 
     @cached_property
     def numbers(self) -> dict[str, NumericColumn]:
@@ -235,7 +246,7 @@ class ContextEncoder:
         ([0.0], {1: 'context_out_of_range'})
         """
         features, refused = np.zeros((rows, self._feature_count)), dict[int, InvalidActions]()
-        read = {name: column.read_column(columns[name], name) for name, column in self.context_columns.items()}
+        read = {name: column.read_column(columns[name], name) for name, column in self.declared_columns.items()}
         names = {name: self._name_column(columns[name], name, read.get(name), refused) for name in self.segment_columns}
         for values in reversed(read.values()):
             refused |= values.refused
@@ -243,7 +254,8 @@ class ContextEncoder:
             features[:, index] = scale_numbers(read[name].values, low, high)
         for name, category, _, at in self.category_slots:
             features[:, at] = category.features[np.nan_to_num(read[name].values).astype(np.int64)]
-        segments = np.array([division.encode_columns(names) for division in self.divisions], dtype=np.float64)
+        named = {**{name: one.values for name, one in read.items()}, **names}
+        segments = np.array([division.encode_columns(named) for division in self.divisions], dtype=np.float64)
         kept = np.ones(rows, dtype=np.bool_)
         kept[list(refused)] = False
         clipped = {name: int(np.count_nonzero(values.clipped & kept)) for name, values in read.items()}

@@ -15,8 +15,8 @@ from stagewise.policies.context_encoder import TIME, ContextEncoder
 from stagewise.policies.problem_policy import ProblemPolicy
 from stagewise.policies.settings import check_probability, set_derived
 from stagewise.problem.checks import check_mapping, check_unique_names
-from stagewise.problem.context_columns import ContextColumn, encode_column, parse_context
-from stagewise.problem.division import Division
+from stagewise.problem.context_columns import ContextColumn, Number, NumericColumn, encode_column, parse_context
+from stagewise.problem.division import Division, ScoreDivision
 from stagewise.problem.drift import Drift
 from stagewise.problem.errors import ErrorCode, InvalidProblem
 from stagewise.problem.formatting import format_count, join_names
@@ -27,6 +27,7 @@ from stagewise.problem.signals import (
     Limit,
     LimitModel,
     Reward,
+    Score,
     StrictSettings,
     check_limits,
     describe_limit,
@@ -145,6 +146,13 @@ class Problem(ContextEncoder, StrictSettings):
             if names.count(name) > 1:
                 text = f"{name!r} is used twice; signals and columns of the context need different names"
                 raise InvalidProblem(ErrorCode.DUPLICATE_NAME, text)
+        divided = [division.name for division in self.divisions]
+        for name in divided:
+            if divided.count(name) > 1:
+                text = (
+                    f"limits divide users by two different things that are called {name!r}; give them different names"
+                )
+                raise InvalidProblem(ErrorCode.DUPLICATE_NAME, text)
         unknown = [name for name in settings if name not in SETTINGS] if isinstance(settings, dict) else [settings]
         if unknown:
             subject = "a name of settings" if isinstance(settings, dict) else "settings"
@@ -162,8 +170,32 @@ class Problem(ContextEncoder, StrictSettings):
     @cached_property
     def divisions(self) -> tuple[Division, ...]:
         """The divisions of users, in order of first use."""
-        by = [signal.segment_columns for signal in self.signals.values() if signal.by is not None]
-        return tuple(map(Division, dict.fromkeys(by)))
+        divisions = [self._divide(signal) for signal in self.signals.values()]
+        return tuple(dict.fromkeys(division for division in divisions if division is not None))
+
+    def get_division(self, name: str) -> Division | None:
+        """Return the division by which a signal's rates are kept, by the signal's name."""
+        return self._divide(self.signals[name])
+
+    def _divide(self, signal: Reward | Limit) -> Division | None:
+        """Return the division by which a signal's rates are kept."""
+        if not isinstance(signal, Limit) or not isinstance(signal.score, Score):
+            return None if signal.by is None else Division(signal.segment_columns)
+        score, terms = signal.score, []
+        for name, weight in score.terms:
+            column = self.context_columns.get(name, Number(*score.ends) if score.weights is None else None)
+            if not isinstance(column, NumericColumn):
+                rule = "a number, boolean or date of the context"
+                raise InvalidProblem.must_be(
+                    ErrorCode.UNKNOWN_NAME, f"a column of the score {score.name!r}", name, rule
+                )
+            if score.weights is None and column.ends != score.ends:
+                text = f"the range of the score {score.name!r}"
+                raise InvalidProblem.must_be(
+                    ErrorCode.OUT_OF_RANGE, text, score.ends, f"that of the context's {name!r}"
+                )
+            terms.append((name, weight, column))
+        return ScoreDivision((), score, tuple(terms))
 
     @cached_property
     def moduli(self) -> dict[str, Drift]:
@@ -184,7 +216,8 @@ class Problem(ContextEncoder, StrictSettings):
 
     def _choose_model(self, name: str, signal: Reward | Limit) -> ModelChoice:
         """Return the model of a signal; a limit says to whom it is promised where users differ."""
-        by = Division(signal.segment_columns).name if signal.by is not None else None
+        division = self._divide(signal)
+        by = None if division is None else division.name
         if signal.model not in (None, "rates", GIVEN) and not self.context:
             raise InvalidProblem(
                 ErrorCode.CONFLICTING_SETTINGS,
@@ -203,7 +236,10 @@ class Problem(ContextEncoder, StrictSettings):
             why = describe_promise(Promise.EVERY_USER, form=signal.model)
             return ModelChoice(signal.model, None, why, Promise.EVERY_USER)
         promise = Promise.AVERAGE_USER if by is None else Promise.EVERY_GROUP
-        return ModelChoice("rates", by, describe_promise(promise, by or ""), promise)
+        form = ""
+        if isinstance(division, ScoreDivision):
+            promise, form = Promise.EVERY_BUCKET, "monotone" * division.score.monotone
+        return ModelChoice("rates", by, describe_promise(promise, by or "", form), promise)
 
     @cached_property
     def promises(self) -> dict[str, str]:
@@ -253,6 +289,7 @@ class Problem(ContextEncoder, StrictSettings):
             "levels": tuple(len(category.labels) for category in self.categories.values()),
             "segments": len(self.divisions),
             "by": divisions or None,
+            "score_buckets": self._list_score_buckets() or None,
             "reward_model": self.choices[self.reward.name].model,
             "cost_model": {name: self.choices[name].model for name in self.limits},
             "safe_action": SafeAction(
@@ -263,6 +300,11 @@ class Problem(ContextEncoder, StrictSettings):
             "delta": self.delta,
             **self.settings,
         }
+
+    def _list_score_buckets(self) -> dict[str, tuple[int, int, int]]:
+        """Return the buckets of the limits with a score: their number, whether they are pooled, and the version."""
+        scores = {name: limit.score for name, limit in self.limits.items() if isinstance(limit.score, Score)}
+        return {name: (len(one.bucket_names), int(one.monotone), one.version) for name, one in scores.items()}
 
     def with_action(self, name: str) -> "Problem":
         """Return the problem with one more action; learned states stay valid.
@@ -322,7 +364,8 @@ class Problem(ContextEncoder, StrictSettings):
             choice = self.choices[name]
             is_rate = choice.model == "rates"
             model = "one rate for each action" if is_rate else f"{choice.model} in the context, action by action"
-            model += f" in every {choice.by}" if choice.by else ""
+            kind = "bucket of " if choice.promise is Promise.EVERY_BUCKET else ""
+            model += f" in every {kind}{choice.by}" if choice.by else ""
             window = "" if signal.outcome_window is None else f"; {signal.outcome_window.description}"
             modulus = getattr(signal, "modulus", None)
             window += "" if modulus is None else f"; {modulus}"

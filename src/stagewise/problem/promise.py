@@ -29,7 +29,8 @@ def describe_promise(promise: Promise, division: str = "", form: str = "") -> st
     return {
         Promise.AVERAGE_USER: "promised to the average user who gets an action",
         Promise.EVERY_GROUP: f"promised to the average user of every {division}",
-        Promise.EVERY_BUCKET: f"promised to the average user of every bucket of {division!r}",
+        Promise.EVERY_BUCKET: f"promised to the average user of every bucket of {division!r}"
+        + (", if means do not fall with it" if form == "monotone" else ""),
         Promise.EVERY_USER: f"promised to every user, if the mean is {form} in the context",
     }[promise]
 

@@ -1,5 +1,6 @@
 """Declarations of a problem's signals: the reward and the limits, and both as JSON or TOML values."""
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
@@ -7,12 +8,17 @@ from typing import Any, Literal, Self, get_args
 
 from stagewise.problem.checks import (
     LARGEST,
+    MOST,
+    check_bool,
     check_choice,
+    check_integer,
     check_mapping,
     check_name,
     check_number,
     check_outcome,
     check_unique_names,
+    is_listing,
+    list_entries,
 )
 from stagewise.problem.drift import Drift, normalise_drift, parse_drift
 from stagewise.problem.errors import ErrorCode, InvalidOutcome, InvalidProblem
@@ -23,6 +29,7 @@ from stagewise.problem.window import DROP, OutcomeWindow
 Model = Literal["linear", "rates"]
 RewardModel = Literal["linear", "rates", "given"]
 LimitModel = Literal["linear", "rates", "logistic"]
+MOST_BUCKETS = 32  # of a score
 GIVEN = "given"  # the model of a reward that is neither reported nor learned
 OnMismatch = Literal["warn", "stop"]
 OnJump = Literal["recover", "stop"]
@@ -46,6 +53,141 @@ class StrictSettings:
             data = {"kind": cls.__name__, "unknown": unknown, "names": ", ".join(names), "hint": hint}
             raise InvalidProblem(ErrorCode.UNKNOWN_SETTING, template, **data)
         return super().__new__(cls)
+
+
+@dataclass(frozen=True)
+class Score(StrictSettings):
+    """A risk score, by whose buckets a limit's rates are kept: a column of the context, or a sum of its numbers.
+
+    Raises:
+        InvalidProblem: A setting is invalid or conflicts with another.
+
+    Example:
+        >>> Score("risk", cuts=[0.1, 0.3]).bucket_names
+        ('0 to 0.1', '0.1 to 0.3', '0.3 to 1')
+    """
+
+    name: str
+    """The name of the score, and of its column in the context if it has no `weights`."""
+    buckets: int | None = None
+    """The number of buckets; None: 10, or as `cuts` say."""
+    cuts: Sequence[float] | None = None
+    """Where one bucket ends and the next begins, chosen before learning; None: equal parts of the range."""
+    low: float | None = None
+    """The smallest value of the column; None: 0."""
+    high: float | None = None
+    """The largest value of the column; None: 1."""
+    monotone: bool = True
+    """Whether mean costs do not fall from bucket to bucket, so that neighbouring buckets are pooled."""
+    version: int = 1
+    """The version of the score, from 1; a new version starts with new cells."""
+    weights: Mapping[str, float] | Sequence[tuple[str, float]] | None = None
+    """The score is the sum of these numbers of the context, times their weights; needs `cuts`."""
+    digest: str | None = None
+    """The SHA-256 of the rows that the weights were fitted to; such rows are not learned."""
+
+    def __post_init__(self) -> None:
+        what = f"the score {check_name(self.name, 'the name of a score')!r}"
+        check_bool(self.monotone, f"monotone of {what}")
+        check_integer(self.version, f"the version of {what}", f"from 1 to {MOST}", 1, MOST)
+        if self.digest is not None:
+            check_name(self.digest, f"the digest of {what}")
+        if self.weights is None:
+            low, high = 0.0 if self.low is None else self.low, 1.0 if self.high is None else self.high
+            ends: tuple[float | None, float | None] = check_range(low, high, what)
+            if self.digest is not None:
+                raise InvalidProblem.unused("digest", self.digest, f"{what} has no weights that were fitted")
+        else:
+            object.__setattr__(self, "weights", parse_weights(self.weights, what))
+            ends = None, None
+            for setting, value in (("low", self.low), ("high", self.high)):
+                if value is not None:
+                    raise InvalidProblem.unused(setting, value, f"{what} has weights, and so no range")
+        object.__setattr__(self, "low", ends[0])
+        object.__setattr__(self, "high", ends[1])
+        object.__setattr__(self, "cuts", self._check_cuts(what))
+        object.__setattr__(self, "buckets", len(self.points) + 1)
+
+    def _check_cuts(self, what: str) -> tuple[float, ...]:
+        """Return the cut points."""
+        low, high = self.ends
+        subject, parts = f"the buckets of {what}", 10 if self.buckets is None else self.buckets
+        parts = check_integer(parts, subject, f"from 2 to {MOST_BUCKETS}", 2, MOST_BUCKETS)
+        if self.cuts is None:
+            if self.weights is not None:
+                rule = "where its buckets begin, since it has weights"
+                raise InvalidProblem.must_be(ErrorCode.MISSING_VALUE, f"the cuts of {what}", None, rule)
+            return tuple(low + (high - low) * i / parts for i in range(1, parts))
+        if not is_listing(self.cuts):
+            raise InvalidProblem.must_be(ErrorCode.WRONG_TYPE, f"the cuts of {what}", self.cuts, "a list of numbers")
+        cuts = tuple(check_number(cut, f"a cut of {what}") for cut in list_entries(self.cuts, f"the cuts of {what}"))
+        if not 1 <= len(cuts) < MOST_BUCKETS or any(b <= a for a, b in itertools.pairwise((low, *cuts, high))):
+            rule = f"1 to {MOST_BUCKETS - 1} numbers, each above the one before and inside its range"
+            raise InvalidProblem.must_be(ErrorCode.OUT_OF_RANGE, f"the cuts of {what}", list(cuts), rule)
+        if self.buckets is not None and parts != len(cuts) + 1:
+            raise InvalidProblem.conflict(subject, parts, f"there are {len(cuts)} cuts", "leave one of them out")
+        return cuts
+
+    @property
+    def points(self) -> tuple[float, ...]:
+        """The cut points."""
+        return tuple(self.cuts or ())
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The range of the score."""
+        if self.low is None or self.high is None:
+            return -math.inf, math.inf
+        return float(self.low), float(self.high)
+
+    @property
+    def terms(self) -> tuple[tuple[str, float], ...]:
+        """The columns that it sums, with their weights."""
+        return ((self.name, 1.0),) if self.weights is None else tuple(self.weights)  # type: ignore[arg-type]
+
+    @property
+    def bucket_names(self) -> tuple[str, ...]:
+        """The names of the buckets, from the lowest."""
+        low, high = self.ends
+        first = f"below {self.points[0]:.4g}" if self.weights is not None else f"{low:.4g} to {self.points[0]:.4g}"
+        last = f"from {self.points[-1]:.4g}" if self.weights is not None else f"{self.points[-1]:.4g} to {high:.4g}"
+        return (first, *(f"{a:.4g} to {b:.4g}" for a, b in itertools.pairwise(self.points)), last)
+
+    def to_entry(self) -> Any:
+        """Return its name, or its settings as `parse_score` reads them."""
+        if self == Score(self.name):
+            return self.name
+        entry = {f.name: getattr(self, f.name) for f in fields(self)}
+        entry |= {
+            "cuts": list(self.points),
+            "weights": None if self.weights is None else dict(self.terms),
+            "buckets": None,
+        }
+        return {name: value for name, value in entry.items() if value is not None}
+
+
+def parse_weights(value: Any, what: str) -> tuple[tuple[str, float], ...]:
+    """Return the weights of a score by column."""
+    if isinstance(value, Mapping):
+        pairs = list(check_mapping(value, f"the weights of {what}").items())
+    else:
+        pairs = list_entries(value, f"the weights of {what}") if is_listing(value) else []
+    if not pairs or not all(isinstance(pair, list | tuple) and len(pair) == 2 for pair in pairs):
+        rule = "a mapping from numbers of the context to weights"
+        raise InvalidProblem.must_be(ErrorCode.WRONG_TYPE, f"the weights of {what}", value, rule)
+    names = check_unique_names([name for name, _ in pairs], f"weights of {what}")
+    weights = [check_number(weight, f"a weight of {what}") for _, weight in pairs]
+    return tuple(zip(names, weights, strict=True))
+
+
+def parse_score(value: Any) -> Score | None:
+    """Return the score of a limit: its own, or from a name or a table of settings."""
+    if value is None or isinstance(value, Score):
+        return value
+    if isinstance(value, str):
+        return Score(str(value))
+    score: Score = parse_signal(Score, value, "the score of a limit")
+    return score
 
 
 class Signal(StrictSettings):
@@ -143,6 +285,8 @@ class Limit(Signal):
     by: str | Sequence[str] | None = None
     """The segment by which rates are kept: one column, such as "country", or several, whose combinations are the
     segments; promised to the average user of every segment."""
+    score: str | Score | None = None
+    """The risk score by whose buckets rates are kept; promised to the average user of every bucket."""
     drift: str | Sequence[str | float] | None = None
     """How far a rate may move: "0.005/30d" in proportion to time, ("0.01", "30d") within any time of that length,
     "jumps" where it is constant until it jumps, which is found later; None: rates are constant."""
@@ -155,6 +299,7 @@ class Limit(Signal):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "by", parse_by(self.by, "a limit"))
+        object.__setattr__(self, "score", parse_score(self.score))
         object.__setattr__(self, "drift", normalise_drift(self.drift))
         if self.on_mismatch is not None:
             check_choice(self.on_mismatch, get_args(OnMismatch), "on_mismatch")
@@ -165,6 +310,11 @@ class Limit(Signal):
             raise InvalidProblem.unused(
                 "on_jump", self.on_jump, "no drift is declared, so changes are tested otherwise"
             )
+        clashes = {"by": self.by, "model": None if self.model == "rates" else self.model, "drift": self.drift}
+        for name, value in clashes.items():
+            if self.score is not None and value is not None:
+                fact, remedy = "its rates are kept by the buckets of a score", "leave one of them out"
+                raise InvalidProblem.conflict(f"the {name} of a limit", value, fact, remedy)
         if self.modulus is not None and self.model not in (None, "rates"):
             fact, remedy = (
                 f"its model is {self.model!r}",
@@ -331,6 +481,7 @@ def parse_limit(entry: Any, name: str) -> Limit:
 def encode_signal(signal: Reward | Limit) -> dict[str, Any]:
     """Return the settings that are not None."""
     settings = {f.name: getattr(signal, f.name) for f in fields(signal)}
+    settings |= {name: value.to_entry() for name, value in settings.items() if isinstance(value, Score)}
     lists = {name: list(value) if isinstance(value, tuple) else value for name, value in settings.items()}
     return {name: value for name, value in lists.items() if value is not None}
 

@@ -383,7 +383,7 @@ def to_response(result: Any, id_: str | None = None) -> Any:
 def warm_up(version: ProblemVersion) -> None:
     """Compile the kernels before the first request: decide and learn once, in memory."""
     problem = version.problem
-    context: dict[str, Any] = {name: column.example for name, column in problem.context_columns.items()}
+    context: dict[str, Any] = {name: column.example for name, column in problem.declared_columns.items()}
     propose = problem.safe if problem.needs_proposal else None
     request = DecisionRequest({**dict.fromkeys(problem.segment_columns, "warm-up"), **context}, propose=propose)
     live = Controls(mode="live")

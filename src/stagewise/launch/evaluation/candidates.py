@@ -101,8 +101,8 @@ def check_probabilities(values: Floats, log: Log) -> Floats:
 
 def iterate_contexts(log: Log) -> Iterator[dict[str, Any]]:
     """Yield the context of every row by name, in its own units."""
-    names = [*log.problem.numbers, *log.segments]
-    columns = [*log.numbers.T.tolist(), *(texts.tolist() for texts in log.segments.values())]
+    names = [*log.problem.numbers, *log.scores, *log.segments]
+    columns = [*log.numbers.T.tolist(), *(one.tolist() for one in (*log.scores.values(), *log.segments.values()))]
     for row in zip(*columns, strict=True) if names else iter([()] * log.rows):
         yield dict(zip(names, row, strict=True))
 

@@ -105,7 +105,7 @@ def build_columns(problem: Problem) -> Sequence[tuple[str, type, Callable[[Decis
         ("decision_id", str, lambda one: one.event.key),
         ("at", int, lambda one: one.event.at),
         ("row", int, lambda one: one.event.seq),
-        *(of_context(name, *get_export(problem.context_columns.get(name), name)) for name in problem.context_names),
+        *(of_context(name, *get_export(problem.declared_columns.get(name), name)) for name in problem.context_names),
         action,
         ("propensity", float, lambda one: one.body["probabilities"][one.body["action"]]),
         *actions,

@@ -126,7 +126,7 @@ def build_page_context(
 
 def build_example_context(problem: Problem) -> dict[str, Any]:
     """Return an example of a context."""
-    columns = {name: column.example for name, column in problem.context_columns.items()}
+    columns = {name: column.example for name, column in problem.declared_columns.items()}
     return {**dict.fromkeys(problem.segment_columns, "NZ"), **columns}
 
 

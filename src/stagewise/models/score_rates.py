@@ -1,0 +1,182 @@
+"""A signal in [low, low + 1] as rates by action and bucket of a score, pooled over neighbouring buckets.
+
+If means do not fall from bucket to bucket, the mean of bucket b is at most the average over any run of buckets [i, j]
+with i ≥ b, and at least that over any run with j ≤ b, so that
+
+    U_b = min U([i, j]) over i ≥ b, j ≥ i        L_b = max L([i, j]) over j ≤ b, i ≤ j
+
+for all b at once (docs/theory/averages.md). Half of δ' is for single buckets, half for the other runs; without pooling
+all of it is for single buckets. The ends of a single bucket are renewed at every outcome, those of longer runs whenever
+the action's outcomes have grown by a sixteenth. Where the ends of a bucket cross, its means do fall somewhere, and the
+action is bounded by single buckets.
+
+    memory:   as in `models.segment_rates` with a slot for every bucket; then for each action: outcomes | outcomes at
+              the last renewal | low of every single bucket | 1 − its high | low of the runs that end there | 1 − the
+              high of those that begin there
+    settings: as in `models.segment_rates`; the block's `per_candidate` is the number of buckets, `reflected` 1: pooled
+"""
+
+import math
+
+from stagewise.engine.compile import Floats, Ints, as_python, kernel
+from stagewise.engine.layout import ModelBlock, copy_values, get_model_block, pad_to_vector, read_block_fields
+from stagewise.engine.model import Model, cache_nothing
+from stagewise.models.average_bounds import compute_average_interval
+from stagewise.models.segment_rates import (
+    BELOW,
+    CELL_SIZE,
+    LOW,
+    MEAN,
+    NUMBERS,
+    PULLS,
+    SLOT_HEADER_SIZE,
+    SegmentRatesDiagnostics,
+    check_segment_rates,
+    compute_cell_ends,
+    compute_spent,
+    copy_to_more_actions,
+    fill_segment_bounds,
+    find_slot_of_row,
+    get_slot_offset,
+    sample_segment_rates,
+    slot_size,
+)
+
+OUTCOMES, RENEWED, FIRST_END = 0, 1, 2  # in an action's row of the table
+GROWTH = 1.0625  # of the outcomes until runs are renewed
+ROUNDING = 1e-12
+
+
+@kernel
+def compute_table_row_size(block: ModelBlock) -> int:
+    """Return the length of an action's row of the table of ends."""
+    return FIRST_END + 4 * block.per_candidate
+
+
+@kernel
+def get_table_row(block: ModelBlock, action: int) -> int:
+    """Return the offset of an action's row of the table of ends."""
+    return block.memory + 1 + slot_size(block) * block.per_candidate + compute_table_row_size(block) * action
+
+
+@kernel
+def get_bucket_cell(block: ModelBlock, bucket: int, action: int) -> int:
+    """Return the offset of a cell."""
+    return get_slot_offset(block, bucket) + SLOT_HEADER_SIZE + CELL_SIZE * action
+
+
+def score_rates_size(layout: Ints, index: int, candidates: int, capacity: int) -> int:
+    """Return the length of a block's memory."""
+    block = read_block_fields(layout, index)
+    row = FIRST_END + 4 * block.per_candidate
+    return int(pad_to_vector(1 + slot_size(block) * block.per_candidate + row * block.size))
+
+
+@kernel
+def start_score_rates(layout: Ints, block: ModelBlock, settings: Floats, memory: Floats, work: Floats) -> None:
+    """Assign a slot to every bucket."""
+    memory[block.memory] = float(block.per_candidate)
+    for bucket in range(block.per_candidate):
+        slot = get_slot_offset(block, bucket)
+        memory[slot], memory[slot + 1] = bucket + 1.0, bucket + 1.0
+
+
+@kernel
+def learn_score_rates(
+    layout: Ints, block: ModelBlock, action: Floats, index: int, cached_index: int, step: float, cached_only: bool,
+    observed: Floats, settings: Floats, memory: Floats, work: Floats,
+) -> None:  # fmt: skip
+    """Learn the outcome of an action in its context."""
+    number, slot = int(action[0]), find_slot_of_row(block, memory, action)
+    if slot < 0:
+        return
+    bucket, row = int(memory[slot]) - 1, get_table_row(block, number)
+    first = get_bucket_cell(block, bucket, number)
+    memory[first + PULLS] += 1.0
+    memory[first + MEAN] += (observed[0] - settings[block.settings] - memory[first + MEAN]) / memory[first + PULLS]
+    spent = compute_spent(block, settings, number, 1.0)
+    ends = compute_cell_ends(block, settings, memory[first + PULLS], memory[first + MEAN], spent)
+    memory[row + FIRST_END + bucket] = ends.low
+    memory[row + FIRST_END + block.per_candidate + bucket] = 1.0 - ends.high
+    memory[row + OUTCOMES] += 1.0
+    if block.reflected == 1 and memory[row + OUTCOMES] >= GROWTH * memory[row + RENEWED]:
+        renew_runs(block, number, settings, memory)
+    pool_ends(block, number, memory)
+
+
+@kernel
+def renew_runs(block: ModelBlock, action: int, settings: Floats, memory: Floats) -> None:
+    """Write the ends of every run of two buckets or more: the tightest that ends, and that begins, at each bucket."""
+    count, row, at = block.per_candidate, get_table_row(block, action), block.settings
+    spent = settings[at + NUMBERS + action] + math.log(count * (count - 1.0))
+    lows, belows = row + FIRST_END + 2 * count, row + FIRST_END + 3 * count
+    memory[row + RENEWED] = memory[row + OUTCOMES]
+    for bucket in range(count):
+        memory[lows + bucket], memory[belows + bucket] = 0.0, 0.0
+    for i in range(count):
+        pulls, total = 0.0, 0.0
+        for j in range(i, count):
+            first = get_bucket_cell(block, j, action)
+            pulls += memory[first + PULLS]
+            total += memory[first + PULLS] * memory[first + MEAN]
+            if j > i and pulls > 0.0:
+                ends = compute_average_interval(
+                    pulls, total / pulls, settings[at + 2] + spent, settings[at + 3] + spent
+                )
+                memory[lows + j] = max(memory[lows + j], ends.low)
+                memory[belows + i] = max(memory[belows + i], 1.0 - ends.high)
+
+
+@kernel
+def pool_ends(block: ModelBlock, action: int, memory: Floats) -> None:
+    """Write the ends of every bucket of an action; those of single buckets if pooled ones have crossed."""
+    count, first, low, below = block.per_candidate, get_table_row(block, action) + FIRST_END, 0.0, 0.0
+    pooled = block.reflected == 1
+    for bucket in range(count):
+        low = max(low, memory[first + bucket], memory[first + 2 * count + bucket])
+        memory[get_bucket_cell(block, bucket, action) + LOW] = low
+    for place in range(count):
+        bucket = count - 1 - place
+        below = max(below, memory[first + count + bucket], memory[first + 3 * count + bucket])
+        cell = get_bucket_cell(block, bucket, action)
+        memory[cell + BELOW] = below
+        pooled = pooled and memory[cell + LOW] + below <= 1.0 + ROUNDING
+    if not pooled:
+        for bucket in range(count):
+            cell = get_bucket_cell(block, bucket, action)
+            memory[cell + LOW], memory[cell + BELOW] = memory[first + bucket], memory[first + count + bucket]
+
+
+@kernel
+def renew_all_runs(layout: Ints, memory: Floats, settings: Floats, indices: Ints) -> None:
+    """Renew the ends of blocks, which are given by their indices: after a log, whose rows may be in any order."""
+    for position in range(indices.size):
+        block = get_model_block(layout, memory, indices[position])
+        for action in range(block.size):
+            if block.reflected == 1:
+                renew_runs(block, action, settings, memory)
+            pool_ends(block, action, memory)
+
+
+@kernel
+def widen_score_rates(layout: Ints, old: ModelBlock, new: ModelBlock, memory: Floats, changed: Floats) -> None:
+    """Copy everything; the number of buckets is fixed."""
+    size = 1 + slot_size(old) * old.per_candidate + compute_table_row_size(old) * old.size
+    copy_values(memory, old.memory, changed, new.memory, size)
+
+
+ROW, ROW_SIZE = as_python(get_table_row), as_python(compute_table_row_size)
+
+
+def copy_scores_to_more_actions(old: ModelBlock, new: ModelBlock, memory: Floats, grown: Floats) -> None:
+    """Copy the cells and the ends into a block with these actions first, and more."""
+    copy_to_more_actions(old, new, memory, grown)
+    source, target, size = ROW(old, 0), ROW(new, 0), ROW_SIZE(old) * old.size
+    grown[target : target + size] = memory[source : source + size]
+
+
+SCORE_RATES = Model(
+    "stagewise.models.score_rates:SCORE_RATES", get_model_block, score_rates_size, start_score_rates,
+    fill_segment_bounds, check_segment_rates, learn_score_rates, cache_nothing, widen_score_rates,
+    sample_segment_rates, diagnostics=SegmentRatesDiagnostics(), estimates=1,
+)  # fmt: skip

@@ -1,0 +1,70 @@
+"""Limits by a risk score on the server: requests, the log, the learned state and its bounds."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.server.logs import month, problem
+
+import stagewise as sw
+from stagewise.cli.server_startup import build_offline_log
+from stagewise.problem.errors import ErrorCode
+from stagewise.server.controls import Controls
+from stagewise.server.decide import DecisionRequest, decide
+from stagewise.server.snapshots import build_initial_snapshot
+from stagewise.server.state_fold import StateFold
+from stagewise.server.versions import build_first_version, build_next_version
+
+LIVE = Controls(mode="live")
+
+
+def scored(**settings: Any) -> sw.Problem:
+    """Return the problem whose opt-outs are limited in every quarter of ages."""
+    score = sw.Score("age", **{"low": 0.0, "high": 100.0, "buckets": 4, **settings})
+    limits = {
+        "opt_out": sw.Limit(0.05, safe=0.001, window="7d", score=score),
+        "complaint": problem().limits["complaint"],
+    }
+    return problem(limits=limits)
+
+
+def test_a_request_has_the_score_as_a_number_of_its_context() -> None:
+    made = problem(limits={"opt_out": sw.Limit(0.05, safe=0.001, score="risk")})
+    snapshot = build_initial_snapshot(made, 1, frozenset())
+    context = {"age": 40.0, "tenure": 0.25, "risk": 0.31}
+    (record,) = decide(snapshot, LIVE, LIVE, bytes(32), [("one", DecisionRequest(context))])
+    assert not isinstance(record, BaseException)
+    assert record.request["context"] == context
+    wrong = [
+        ("two", DecisionRequest({**context, "risk": 31.0})),
+        ("three", DecisionRequest({"age": 40.0, "tenure": 0.0})),
+    ]
+    codes = [getattr(one, "code", None) for one in decide(snapshot, LIVE, LIVE, bytes(32), wrong)]
+    assert codes == [ErrorCode.CONTEXT_OUT_OF_RANGE, ErrorCode.MISSING_CONTEXT_FIELD]
+
+
+def test_a_log_is_learned_the_same_in_any_batches() -> None:
+    log, states = month(60).events, []
+    for step in (1, 7, len(log)):
+        fold = StateFold(scored(), 1)
+        for first in range(0, len(log), step):
+            fold.take(log[first : first + step])
+        states.append(fold.state.memory)
+    assert np.array_equal(states[0], states[1])
+    assert np.array_equal(states[0], states[2])
+
+
+def test_an_offline_log_keeps_the_score_as_a_number() -> None:
+    made = problem(limits={"opt_out": sw.Limit(0.05, safe=0.001, score="risk")})
+    rows = {
+        "action": ["digest", "offer"], "age": [40.0, 50.0], "tenure": [0.0, 0.5], "risk": [0.25, 0.75],
+        "click": [1.0, 0.0], "opt_out": [0.0, 1.0],
+    }  # fmt: skip
+    assert build_offline_log(made, rows, {}).context["risk"] == [0.25, 0.75]
+
+
+@pytest.mark.parametrize("changed", [{"buckets": 5}, {"monotone": False}])
+def test_a_score_cannot_change(changed: dict[str, Any]) -> None:
+    with pytest.raises(sw.InvalidProblem) as refusal:
+        build_next_version(build_first_version(scored()), scored(**changed))
+    assert (refusal.value.code, refusal.value.details["field"]) == (ErrorCode.CHANGE_NOT_ALLOWED, "score")

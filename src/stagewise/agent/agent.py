@@ -364,6 +364,7 @@ class Agent(BaseAgent):
                 self._state, self._update_count = policy.cache_offered(self._state, parsed), self._update_count + 1
             round_ = self._add(played.ray, PlayedAction(played.action) if parsed._uncached else played, at)
             self._identity.register(parsed.id, round_)
+            self._statistics.count_context(dict.fromkeys(parsed._clipped, 1))
             return round_
 
     def snapshot(self) -> Snapshot:

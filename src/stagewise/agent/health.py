@@ -49,7 +49,7 @@ def check_health(policy: Any, state: State, statistics: Statistics) -> Health:
         verdict = Verdict.ACKNOWLEDGED if name in statistics.acknowledged else verdict
         note = statistics.acknowledged.get(name, "")
         by_name[name] = HealthFinding(*identify_alert(name, cause), verdict, cause.details, note)
-    return Health([*by_name.values(), check_outcome_range(policy, statistics)])
+    return Health([*by_name.values(), *check_contexts(policy, statistics), check_outcome_range(policy, statistics)])
 
 
 def check_declared(policy: BasePolicy, settings: Floats, memory: Floats) -> Iterator[HealthFinding]:
@@ -172,6 +172,14 @@ def check_mismatch(policy: Any, memory: Floats) -> Iterator[HealthFinding]:
             yield build_finding(
                 Check.MISMATCH, name, Verdict.FINE if count else Verdict.UNKNOWN, count=count, columns=columns
             )
+
+
+def check_contexts(policy: Any, statistics: Statistics) -> Iterator[HealthFinding]:
+    """Yield how many values of contexts were clipped, where a number may be."""
+    columns = {} if policy.problem is None else policy.problem.numbers
+    if statistics.refused_contexts or any(column.clip for column in columns.values()):
+        details = {"clipped": dict(statistics.clipped), "refused": statistics.refused_contexts}
+        yield build_finding(Check.CONTEXT, None, Verdict.FINE, **details)
 
 
 def check_outcome_range(policy: Any, statistics: Statistics) -> HealthFinding:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
 from typing import Any, NamedTuple
 
+from stagewise.agent.statistics import describe_contexts
 from stagewise.problem.formatting import format_average, format_count
 from stagewise.records.html import build_page, build_table
 from stagewise.records.reason import CONTRADICTIONS, Contradiction, Reason, ReasonDetails, to_json_scalar
@@ -26,6 +27,8 @@ class Check(StrEnum):
     """The means of a limit with a declared drift move no further than that."""
     MISMATCH = "mismatch"
     """Within a cell it does not matter who gets an action; a limit for every user holds in both halves of the users."""
+    CONTEXT = "context"
+    """Values of contexts lie in their declared ranges."""
     OUTCOMES = "outcomes"
     """Outcomes lie in their declared ranges."""
     COST_BOUND = "cost_bound"
@@ -63,6 +66,7 @@ LABELS = {
     Check.DRIFT: "drift of {}",
     Check.CHANGE: "change of {}",
     Check.MISMATCH: "mismatch of {}",
+    Check.CONTEXT: "context",
     Check.OUTCOMES: "outcomes",
     Check.COST_BOUND: "cost bound of {}",
     Check.SAFE_ACTION: "safe action of {}",
@@ -281,6 +285,12 @@ def describe_mismatch(finding: HealthFinding) -> str:
     return f"halves of the users by {details['columns']} do not differ in {format_count(details['count'])}"
 
 
+def describe_context(finding: HealthFinding) -> str:
+    """Return how many values of contexts were clipped, and how many rows of logs were left out."""
+    found = describe_contexts(finding.details["clipped"], finding.details["refused"])
+    return found or "every value was in its declared range"
+
+
 def describe_outcomes(finding: HealthFinding) -> str:
     """Return how many outcomes were rejected."""
     rule, refused = RANGE_RULES[finding.details["range"]], finding.details["refused"]
@@ -309,5 +319,6 @@ MESSAGES: dict[Check, Callable[[HealthFinding], str]] = {
     Check.DRIFT: describe_drift,
     Check.CHANGE: describe_change,
     Check.MISMATCH: describe_mismatch,
+    Check.CONTEXT: describe_context,
     Check.OUTCOMES: describe_outcomes,
 }

@@ -325,6 +325,7 @@ class ProblemDecision(Decision):
         self = cls.of(decision, tuple(probabilities), thresholds)
         if content.get("proposal") is not None:
             self._saved_proposal = ProposalStatus.from_dict(content["proposal"])
+        self._clipped = tuple(map(str, content.get("clipped", ())))
         return self
 
     @property
@@ -353,6 +354,11 @@ class ProblemDecision(Decision):
         """The estimated mean of every cost, by name; None: no estimate is kept."""
         estimates = self._estimates()
         return None if estimates is None else dict(zip(self._limits.names, estimates.costs.tolist(), strict=True))
+
+    @property
+    def clipped(self) -> tuple[str, ...]:
+        """The numbers of the context that were beyond their range and count as an end of it."""
+        return tuple(self._clipped)
 
     @property
     def proposal(self) -> ProposalStatus | None:
@@ -412,6 +418,7 @@ class ProblemDecision(Decision):
             "estimated_cost": None if costs is None else {name: to_json_value(cost) for name, cost in costs.items()},
             "limits": limits,
             **({} if status is None else {"proposal": status.to_dict()}),
+            **({"clipped": list(self._clipped)} if self._clipped else {}),
         }
 
     def __repr__(self) -> str:

@@ -104,7 +104,9 @@ class StateFold:
         encoded = problem.encode_columns(columns, len(contexts))
         for error in encoded.refused.values():  # it was accepted when it was logged
             raise error
-        self.statistics.count_context(encoded.clipped)
+        if encoded.clipped:
+            self.statistics.count_context(encoded.clipped)
+            self._statistics_copy = None
         times = [one.time / 1e6 for one in decisions] if problem.needs_times else None
         return build_rows([problem.get_action_index(one.action) for one in decisions], encoded, times)
 

@@ -225,9 +225,8 @@ def play_jump(
 def show_jumps(runs: int, quiet_runs: int) -> None:
     """Print the table of jumps, as in the theory's page."""
     level = math.log(2.0 / 0.1)
-    print(
-        "jumps after 30,000 of 60,000 rounds, delta .1: false alarms | found | delay in plays 10/50/90 % | rounds over | excess"
-    )
+    print("jumps after 30,000 of 60,000 rounds, delta .1")
+    print("jump | false alarms | found | delay in plays 10/50/90 % | rounds over | summed excess")
     for before, after in (
         (0.008, 0.008),
         (0.008, 0.016),

@@ -241,6 +241,9 @@ def show_jumps(runs: int, quiet_runs: int) -> None:
         found[:, JUMP_DELAY] = -1.0
         for run in range(count):
             play_jump(before, after, 30_000, 60_000, level, level, np.zeros(CELL_SIZE), found[run], run)
+        if before == after:
+            found[:, JUMP_FALSE] += found[:, JUMP_DELAY] >= 0.0
+            found[:, JUMP_DELAY] = -1.0
         hit = found[:, JUMP_DELAY] >= 0.0
         delays = np.quantile(found[hit, JUMP_DELAY], [0.1, 0.5, 0.9]) if hit.any() else [math.nan] * 3
         print(

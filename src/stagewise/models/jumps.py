@@ -27,7 +27,7 @@ from stagewise.models.epochs import (
     ROWS,
 )
 
-STEP = 50  # outcomes
+STEP = 40  # outcomes
 LEVELS = EPOCHS - 2  # of the grid; the longest epochs begin every 2^LEVELS steps
 LONGEST, FIRST = LEVELS, LEVELS + 1  # slots
 LOG_SHARE = math.log(2.0) + math.log(LEVELS + 1.0)  # of the epochs of one level, after the first epoch

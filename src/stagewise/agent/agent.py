@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from stagewise.agent.base_agent import ORDERS, BaseAgent
+from stagewise.agent.base_agent import ORDERS
 from stagewise.agent.changes import check_relearn, relearn
 from stagewise.agent.duplicate_logs import check_not_learned, compute_fingerprint, remember_log
 from stagewise.agent.frames import ColumnNames, LogRows, parse_log, read_rows
@@ -31,6 +31,7 @@ from stagewise.agent.storage import (
     parse_count,
     parse_memory,
 )
+from stagewise.agent.table_agent import TableAgent
 from stagewise.files.paths import format_error, parse_path, read_file
 from stagewise.policies.policy import BasePolicy, PlayedAction, Policy, State
 from stagewise.policies.policy_encoding import check_kind, decode_value, encode_value
@@ -50,8 +51,8 @@ from stagewise.problem.window import OutcomeWindow
 from stagewise.records.decision import Decision
 
 
-class Agent(BaseAgent):
-    """Decide and learn with a policy or a problem, one user at a time; save and load.
+class Agent(TableAgent):
+    """Decide and learn with a policy or a problem, one user or a table at a time; save and load.
 
     Outcomes may arrive late, in any order or never, as long as that does not depend on their values. They are learned
     in the order of the decisions: an outcome is buffered until every earlier decision has its outcome or is given up.
@@ -520,8 +521,10 @@ class Agent(BaseAgent):
         queue.restore(content["queue"], {int(index): decode_played(policy, *entry) for index, entry in played})
         signals = range(len(queue.names))
         waits = {index for k in signals for status in (MISSING, BUFFERED) for index in queue.find(k, status)}
-        if waits - queue.played.keys():
+        if policy.row_width is None and waits - queue.played.keys():
             raise InvalidProblem(ErrorCode.FILE_CORRUPT, "a stored decision is pending without its action")
+        if policy.row_width is not None and queue.end > queue.oldest:
+            policy.check_logged_actions(queue.rows[queue.oldest - queue.base : queue.end - queue.base])
         former = content["former_prefixes"].items()
         former_prefixes = {str(prefix): parse_count(r, "round", queue.end + 1) for prefix, r in former}
         agent._identity = Identity(seed, agent.name, former_prefixes)

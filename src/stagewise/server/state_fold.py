@@ -113,8 +113,7 @@ class StateFold:
     def advance(self, at: int) -> None:
         """Advance the time; windows close."""
         closed = list(self.queue.closed)
-        for _ in self.queue.advance(at):  # each counts as declared from now on
-            pass
+        self.queue.advance(at)  # each counts as declared from now on
         if self.queue.closed != closed:
             self._due += self.queue.iter_due()
             self.circuit_breaker.close_windows(closed)

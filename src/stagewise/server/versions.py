@@ -81,13 +81,13 @@ def check_settings(first: Mapping[str, Any], new: Mapping[str, Any]) -> None:
 
 
 def check_limit(name: str, old: Limit, new: Limit) -> None:
-    """Reject any change of a limit except `on_mismatch`, its value, and a newer score.
+    """Reject any change of a limit except `on_mismatch`, `on_jump`, its value, and a newer score.
 
     The value is the prior mean of a linear or logistic cost, which therefore keeps it.
     """
     before, after = encode_limit(old), encode_limit(new)
     for one in fields(Limit):
-        may_change = one.name in ("value", "on_mismatch") or is_newer_score(old.score, new.score, one.name)
+        may_change = one.name in ("value", "on_mismatch", "on_jump") or is_newer_score(old.score, new.score, one.name)
         if not may_change and getattr(old, one.name) != getattr(new, one.name):
             check_same(one.name, before.get(one.name), after.get(one.name), f" of {name!r}")
     if old.model in ("linear", "logistic"):

@@ -11,7 +11,7 @@ from tests.server.logs import Log, problem
 
 import stagewise as sw
 from stagewise.agent.health_findings import Check, Verdict
-from stagewise.agent.mismatch import LOGGED, MOST_CELLS, MismatchTest
+from stagewise.agent.mismatch import LOGGED, MOST_CELLS, Difference, MismatchTest, build_mismatch_cause
 from stagewise.agent.statistics import Statistics
 from stagewise.problem.errors import ErrorCode, InvalidProblem
 from stagewise.records.reason import Contradiction
@@ -125,6 +125,22 @@ def test_one_cell_of_many_is_found_and_named() -> None:
     test: Any = agent._mismatch
     only = [one for one in test.limits[0].find_unlike([8.0] * 4) if one.cell >= 0 or one.column == 0]
     assert only
+
+
+def test_buckets_of_a_score_are_cells() -> None:
+    """The score says nothing of age, and users of each bucket differ by it."""
+    log = draw_log(1, 2_000, old=0.3, young=0.05) | {"risk": np.random.default_rng(2).uniform(0.0, 1.0, 2_000)}
+    agent = sw.Agent(build_problem(model=None, score=sw.Score("risk", buckets=4)), seed=1)
+    agent.learn_frame(log)
+    test: Any = agent._mismatch
+    assert len(test.limits[0].cells) == 4
+    details = agent.health()[NAME].details
+    assert (details["promise"], details["column"], details["segment"]) == ("every_bucket", "age", None)
+    assert agent.health()[NAME].verdict is Verdict.WARNING
+    difference = Difference(2, 0, 1.0)
+    assert build_mismatch_cause(agent.policy, test.limits[0], difference).details["segment"] in (
+        "0 to 0.25", "0.25 to 0.5", "0.5 to 0.75", "0.75 to 1",
+    )  # fmt: skip
 
 
 def test_a_limit_for_every_user_is_tested_on_the_decisions_of_each_half() -> None:

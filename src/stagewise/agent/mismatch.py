@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from stagewise.agent.health_findings import Check, format_finding_name
+from stagewise.agent.monitor import name_segment
 from stagewise.agent.observed_costs import to_unit_cost, to_user_units
 from stagewise.agent.statistics import LOOK_AFTER, Statistics, parse_count
 from stagewise.engine.compile import Floats, Ints, as_python
@@ -35,7 +36,6 @@ from stagewise.policies.context_caps import ContextCAPS
 from stagewise.policies.contradictions import build_contradiction
 from stagewise.policies.settings import FALSE_ALARMS
 from stagewise.problem.checks import MANY
-from stagewise.problem.context import get_segment_name
 from stagewise.problem.errors import ErrorCode, InvalidProblem
 from stagewise.problem.promise import Promise
 from stagewise.records.reason import Contradiction, ReasonDetails
@@ -288,7 +288,7 @@ def build_mismatch_cause(policy: Any, limit: HalvedLimit, difference: Difference
     return build_contradiction(
         Contradiction.MISMATCH, policy.display_thresholds, j,
         promise=str(policy.promises[limit.name]), threshold=policy.display_thresholds.values[j],
-        segment=None if segment is None else get_segment_name(segment), **details,
+        segment=None if segment is None else name_segment(policy, limit.name, segment), **details,
     )  # fmt: skip
 
 

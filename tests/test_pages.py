@@ -18,6 +18,7 @@ PAGES = [
     "declare-the-safe-cost",
     "evaluate",
     "guard-your-model",
+    "handle-missing-values",
     "how-many-groups",
     "late-outcomes",
     "limit-by-a-risk-score",

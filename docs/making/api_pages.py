@@ -40,7 +40,7 @@ GROUPS = {
     "decisions": Group(
         "Decisions and outcomes",
         "What a policy returns, and what it learns from.",
-        ("records.decision", "records.outcome", "records.random_key"),
+        ("records.decision", "records.outcome", "records.random_key", "records.row_status"),
     ),
     "errors": Group(
         "Errors and reasons",

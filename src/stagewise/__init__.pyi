@@ -1,6 +1,7 @@
 from typing import Any
 
 from stagewise.agent.agent import Agent as Agent
+from stagewise.agent.decision_table import decide_batch as decide_batch
 from stagewise.agent.replica import Replica as Replica
 from stagewise.agent.replica import Snapshot as Snapshot
 from stagewise.launch.doctor.doctor import doctor as doctor
@@ -57,6 +58,7 @@ from stagewise.records.outcome import Outcome as Outcome
 from stagewise.records.random_key import RandomKey as RandomKey
 from stagewise.records.reason import Reason as Reason
 from stagewise.records.reason import ReasonDetails as ReasonDetails
+from stagewise.records.row_status import RowStatus as RowStatus
 from stagewise.reports.agent_report_plot import plot_report as plot_report
 from stagewise.reports.certificate import Certificate as Certificate
 from stagewise.reports.result import Result as Result

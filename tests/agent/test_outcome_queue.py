@@ -79,8 +79,13 @@ class Model:
 
 
 @settings(max_examples=300, deadline=None)
-@given(groups=st.sampled_from(GROUPS), windows=windows, in_order=st.booleans(), steps=st.lists(STEP, max_size=60))
-def test_the_queue_does_what_a_naive_model_does(groups: Any, windows: Any, in_order: bool, steps: Any) -> None:
+@given(
+    groups=st.sampled_from(GROUPS), windows=windows, in_order=st.booleans(), bulk=st.booleans(),
+    steps=st.lists(STEP, max_size=60),
+)  # fmt: skip
+def test_the_queue_does_what_a_naive_model_does(
+    groups: Any, windows: Any, in_order: bool, bulk: bool, steps: Any
+) -> None:
     windows = windows if in_order else {}  # windows need an order
     model = Model(groups, windows, in_order)
     spans = [SignalWindow(k, length, value) for k, (length, value) in windows.items()]
@@ -91,8 +96,11 @@ def test_the_queue_does_what_a_naive_model_does(groups: Any, windows: Any, in_or
             deferred = arguments[0] and in_order
             model.close()
             model.expire()
-            list(queue.advance(model.clock))
-            assert queue.add(7.0, played=f"played {queue.end}", at=model.clock) == len(model.rows)
+            queue.advance(model.clock)
+            if bulk:
+                assert queue.add_rows(np.full((1, 1), 7.0), at=model.clock) == len(model.rows)
+            else:
+                assert queue.add(7.0, played=f"played {queue.end}", at=model.clock) == len(model.rows)
             queue.deferred[queue.end - 1 - queue.base] = deferred
             date = model.clock if model.clock >= model.now else None
             row = {"status": [MISSING] * SIGNALS, "values": [0.0] * SIGNALS, "closed": set()}
@@ -102,7 +110,7 @@ def test_the_queue_does_what_a_naive_model_does(groups: Any, windows: Any, in_or
             before = [list(row["status"]) for row in model.rows]
             model.close()
             model.expire()
-            closed = set(queue.advance(model.clock))
+            closed = {(i, k) for k, found in queue.advance(model.clock) for i in found.tolist()}
             assert all(before[i][k] == MISSING and k in model.rows[i]["closed"] for i, k in closed)
         elif verb == "save":
             copy = OutcomeQueue("abc", groups, spans, in_order=in_order)
@@ -119,7 +127,9 @@ def test_the_queue_does_what_a_naive_model_does(groups: Any, windows: Any, in_or
                 queue.learn_whole(index, [value] * SIGNALS)
                 model.put(row, range(SIGNALS), DONE)
             else:
-                queue.report(index, missing, [value] * SIGNALS)
+                for k in missing if bulk else ():
+                    queue.report_rows(np.array([index]), k, np.array([value]))
+                queue.report(index, [] if bulk else missing, [value] * SIGNALS)
                 model.put(row, missing, BUFFERED)
             row["values"] = [value if k in missing else old for k, old in enumerate(row["values"])]
         elif index < len(model.rows) and verb == "drop":
@@ -136,14 +146,21 @@ def test_the_queue_does_what_a_naive_model_does(groups: Any, windows: Any, in_or
             for i, which in missing:
                 model.put(model.rows[i], which, DROPPED)
         due = []
+        for i, row in zip(*queue.take_due(), strict=True) if bulk and in_order else ():
+            for group, which in enumerate(groups):
+                if not np.isnan(row[list(which)]).all():
+                    assert row[list(which)].tolist() == [model.rows[i]["values"][k] for k in which]
+                    due.append((int(i), group))
         for index, group in queue.iter_due():
             expected = [model.rows[index]["values"][k] if k in groups[group] else math.nan for k in range(SIGNALS)]
             np.testing.assert_array_equal(queue.select(index, group), expected)
-            assert queue.played[index] == f"played {index}"
+            assert bulk or queue.played[index] == f"played {index}"
             due.append((index, group))
         assert sorted(due) == sorted(model.due())
         if in_order:
-            assert due == sorted(due, key=lambda one: (one[1], one[0]))
+            assert due == sorted(due, key=lambda one: one if bulk else one[::-1])
+        if not in_order:
+            assert all(queue.is_pending(i) == (min(row["status"]) < DROPPED) for i, row in enumerate(model.rows))
         assert (queue.pending_count, queue.buffered_count) == (model.count(MISSING), model.count(BUFFERED))
         for k in range(SIGNALS):
             for status in (MISSING, BUFFERED):

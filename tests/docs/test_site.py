@@ -119,7 +119,7 @@ def test_every_requirement_of_the_site_is_pinned() -> None:
 QUESTIONS = {
     "How do I decide for a table of users?": ("how-to/decide-for-a-table.md", ["for row in rows", "agent.decide("]),
     "How do I start a server from a log?": ("how-to/serve-from-a-log.md", ["stagewise serve messages.toml --log"]),
-    "Can the context have categories?": ("how-to/use-categories.md", ['by="country"', "plan_basic"]),
+    "Can the context have categories?": ("how-to/use-categories.md", ['by="country"', "sw.Category("]),
     "Can I use the scores of my own model?": ("how-to/use-your-models-scores.md", ["score_digest", "context="]),
     "How many groups can a limit have?": ("how-to/how-many-groups.md", ["no fixed number"]),
     "What is `safe=` if the safe action's cost depends on the user?": (
@@ -133,6 +133,10 @@ QUESTIONS = {
 }
 # Other questions of the index.
 MORE_QUESTIONS = {
+    "What if a value is missing, too large, or a date?": (
+        "how-to/handle-missing-values.md",
+        ["missing_context_field", "clip=True", "sw.Date("],
+    ),
     "Can my own model decide, under limits?": ("how-to/guard-your-model.md", ["propose=", "scores="]),
     "How do I start from a log?": ("how-to/bring-a-log.md", ["learn_frame"]),
     "What if outcomes come late, or never?": ("how-to/late-outcomes.md", ["OutcomeWindow"]),

@@ -288,6 +288,15 @@ CONSTRUCTORS: dict[str, Call] = {
     ),
     "Agent with a clock": Call(sw.Agent, {"policy": PULLS, "clock": float}),
     "Replica": Call(sw.Replica, {"snapshot": SNAPSHOT, "name": "pod-3", "round": 0}),
+    "decide_batch": Call(
+        sw.decide_batch,
+        {
+            "snapshot": sw.Agent(LOGGED).snapshot(),
+            "users": {"user_id": [1, 2], "age": [0.5, 0.1]},
+            "id": "user_id",
+            "run": "night",
+        },
+    ),
     "OutcomeWindow": Call(sw.OutcomeWindow, {"duration": "7d", "missing": 0.0}),
     "doctor": Call(
         sw.doctor, {"log": LOG, "problem": LOGGED, "columns": {}, "alpha": 0.01, "ignore_checks": ["drift"]}
@@ -403,6 +412,7 @@ SIMULATIONS |= {
 }
 
 RECORDS = {
+    "RowStatus",
     "ReasonDetails",
     "Reason",
     "Decision",

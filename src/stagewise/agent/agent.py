@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from stagewise.agent.base_agent import ORDERS, BaseAgent
+from stagewise.agent.base_agent import ORDERS
+from stagewise.agent.changes import check_relearn, relearn
 from stagewise.agent.duplicate_logs import check_not_learned, compute_fingerprint, remember_log
 from stagewise.agent.frames import ColumnNames, LogRows, parse_log, read_rows
 from stagewise.agent.health import acknowledge, add_observed_health, check_health
@@ -30,6 +31,7 @@ from stagewise.agent.storage import (
     parse_count,
     parse_memory,
 )
+from stagewise.agent.table_agent import TableAgent
 from stagewise.files.paths import format_error, parse_path, read_file
 from stagewise.policies.policy import BasePolicy, PlayedAction, Policy, State
 from stagewise.policies.policy_encoding import check_kind, decode_value, encode_value
@@ -49,8 +51,8 @@ from stagewise.problem.window import OutcomeWindow
 from stagewise.records.decision import Decision
 
 
-class Agent(BaseAgent):
-    """Decide and learn with a policy or a problem, one user at a time; save and load.
+class Agent(TableAgent):
+    """Decide and learn with a policy or a problem, one user or a table at a time; save and load.
 
     Outcomes may arrive late, in any order or never, as long as that does not depend on their values. They are learned
     in the order of the decisions: an outcome is buffered until every earlier decision has its outcome or is given up.
@@ -219,6 +221,32 @@ class Agent(BaseAgent):
             self._statistics.reset_tracks()
             self._bind_policy()
 
+    def relearn(self, action: str, since: Any = None) -> None:
+        """Forget what was learned of an action's costs before a time, so that it is held back and learned again.
+
+        Only limits with a drift are concerned. The action keeps what epochs learned that began since; where none did,
+        it goes back to its first share, and is learned from the next step of the grid on (docs/theory/drift.md).
+
+        Args:
+            action: The action.
+            since: The time from which outcomes count, as `time.time` returns it; None: all is forgotten.
+
+        Raises:
+            InvalidProblem: There is no such action, or no limit has a drift.
+            InvalidOutcome: `since` is not a time.
+
+        Example:
+            >>> import stagewise as sw
+            >>> signals = {"reward": sw.Reward("click"), "limits": {"opt_out": sw.Limit(0.02, safe=0.0, drift="jumps")}}
+            >>> agent = sw.Agent(sw.Problem(actions=["nothing", "offer"], safe="nothing", **signals))
+            >>> agent.relearn("offer")
+        """
+        policy = self._require_base_policy("actions are relearned")
+        with self._lock:
+            index, seconds = check_relearn(policy, action, since)
+            relearn(policy, self._state.memory, index, seconds)
+            self._update_count += 1
+
     def health(self) -> Health:
         """Compare every declared assumption with the data; `print` shows a table.
 
@@ -337,6 +365,7 @@ class Agent(BaseAgent):
                 self._state, self._update_count = policy.cache_offered(self._state, parsed), self._update_count + 1
             round_ = self._add(played.ray, PlayedAction(played.action) if parsed._uncached else played, at)
             self._identity.register(parsed.id, round_)
+            self._statistics.count_context(dict.fromkeys(parsed._clipped, 1))
             return round_
 
     def snapshot(self) -> Snapshot:
@@ -492,8 +521,10 @@ class Agent(BaseAgent):
         queue.restore(content["queue"], {int(index): decode_played(policy, *entry) for index, entry in played})
         signals = range(len(queue.names))
         waits = {index for k in signals for status in (MISSING, BUFFERED) for index in queue.find(k, status)}
-        if waits - queue.played.keys():
+        if policy.row_width is None and waits - queue.played.keys():
             raise InvalidProblem(ErrorCode.FILE_CORRUPT, "a stored decision is pending without its action")
+        if policy.row_width is not None and queue.end > queue.oldest:
+            policy.check_logged_actions(queue.rows[queue.oldest - queue.base : queue.end - queue.base])
         former = content["former_prefixes"].items()
         former_prefixes = {str(prefix): parse_count(r, "round", queue.end + 1) for prefix, r in former}
         agent._identity = Identity(seed, agent.name, former_prefixes)

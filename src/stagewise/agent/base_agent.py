@@ -8,6 +8,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
+from stagewise.agent.decision_ids import CallersId
 from stagewise.agent.identity import Identity
 from stagewise.agent.mismatch import build_mismatch_test
 from stagewise.agent.monitor import apply_alerts, check_drift
@@ -38,6 +39,7 @@ from stagewise.records.reason import Reason
 
 Order = Literal["decision", "arrival"]
 ORDERS = get_args(Order)
+FEW_DUE = 32  # buffered decisions; more are learned in bulk
 NEW_TUPLE = tuple.__new__  # of named tuples: their own takes twice as long, and every round makes two
 UNSAVED_FIELDS = ("_base_policy", "_choose", "_learn_in_place", "_lock", "_needs_times", "_save_lock")
 
@@ -95,8 +97,8 @@ class BaseAgent:
         ours = self._base_policy
         names = ("outcome",) if ours is None else ours.signal_names
         groups = [[k] for k in range(len(names))] if ours is not None and ours.separate_models else [range(len(names))]
-        first = 0 if ours is None else ours.first_reported
-        self._queue = OutcomeQueue(names, groups, spans, in_order=self.learning_order == "decision", first=first)
+        first, width = (0, 1) if ours is None else (ours.first_reported, ours.row_width or 1)
+        self._queue = OutcomeQueue(names, groups, spans, width, self.learning_order == "decision", first)
         self._own_outcomes: dict[int, Outcome] = {}  # buffered outcomes of a policy of your own
         self._observed_costs = build_observed_costs(ours, self._queue)
         self._mismatch = build_mismatch_test(ours)
@@ -167,7 +169,14 @@ class BaseAgent:
         return self._queue.buffered_count
 
     def decide(
-        self, actions: Any = None, *, only: Any = None, propose: Any = None, scores: Any = None, now: Any = None
+        self,
+        actions: Any = None,
+        *,
+        only: Any = None,
+        propose: Any = None,
+        scores: Any = None,
+        now: Any = None,
+        id: str | None = None,
     ) -> Decision:
         """Choose among the actions, or play as much of a proposal as is safe.
 
@@ -184,12 +193,14 @@ class BaseAgent:
             scores: A mapping from every action to its score, in the range of the reward. The safe mixture with the
                 highest score is played; the safe action has the lowest score unless it is given one.
             now: The time, as `time.time` returns it, if the clock is not to be used.
+            id: A run and a user, such as "2026-11-19:101". The random numbers are then those that `decide_frame` has
+                for this id, and the decision's id ends with it.
 
         Returns:
             The decision: the action, its probabilities, its bounds, and the reason if the safe action is played.
 
         Raises:
-            InvalidActions: The actions or the context do not fit the policy.
+            InvalidActions: The actions or the context do not fit the policy, or the id is already decided.
 
         Example:
             >>> import stagewise as sw
@@ -207,6 +218,8 @@ class BaseAgent:
             if needs_times:
                 actions = self._base_policy.at_time(actions, at / MICROSECONDS)  # type: ignore[union-attr]
             draw = NEW_TUPLE(RandomKey, (identity.key, identity.run, queue.end))
+            known = None if id is None else self._identify(id)
+            draw = draw if known is None else known.draw
             decision = self._choose(self._state, actions, draw)
             ours, cause = self._base_policy, decision.reason_details
             if ours is not None and (
@@ -217,21 +230,42 @@ class BaseAgent:
                     lambda policy: policy.choose(self._state, actions, draw),
                 )  # fmt: skip
                 cause = decision.reason_details
+            if known is not None:
+                decision = decision._replace(round=queue.end)
+                decision._id = known.id
+                identity.ids.add(known.run, known.digests[:1], np.array([queue.end]), self._update_count)
             decision._by = identity.id_prefix
             statistics.record_decision(decision, cause)
-            played: Any = decision
-            if ours is not None:
-                played = PlayedAction.from_decision(decision)
-                if decision._uncached:
-                    self._state, self._update_count = ours.cache_offered(self._state, decision), self._update_count + 1
+            if ours is not None and decision._uncached:
+                self._state, self._update_count = ours.cache_offered(self._state, decision), self._update_count + 1
+            played = decision if ours is None else PlayedAction.from_decision(decision)
             self._add(decision.action_index, played, at)
             return decision
+
+    def _identify(self, id_: Any) -> CallersId:
+        """Return what follows from an id of the caller, or raise."""
+        known = CallersId.of(self.seed, self._identity.id_prefix, id_)
+        self._identity.ids.check_open(known.run)
+        if self._identity.ids.find_one(int(known.digests[0])) >= 0:
+            template = "the id is {id!r}, which this agent has already decided; an id is decided once"
+            raise InvalidActions(ErrorCode.CONFLICT, template, id=known.id)
+        return known
 
     def _add(self, index: int, played: Any, at: int) -> int:
         """Add a decision to the queue; return its round."""
         if self._observed_costs is not None and self._queue.is_full:
             self._observed_costs.settle()  # before rows are left out
+        if self._base_policy is not None and self._base_policy.row_width is not None:
+            return self._queue.add(played.action, None, at)
         return self._queue.add(index, played, at)
+
+    def _get_played(self, index: int) -> Any:
+        """Return what was played in a round whose outcome is pending."""
+        queue = self._queue
+        if self._base_policy is None or self._base_policy.row_width is None:
+            return queue.played[index]
+        row = queue.rows[index - queue.base].copy()
+        return NEW_TUPLE(PlayedAction, (row, int(row.item(0)), 1.0, None))
 
     def learn(
         self,
@@ -273,7 +307,7 @@ class BaseAgent:
             if values is None:
                 self._learn_parts(decision, index, reward, cost, now, signals)
                 return
-            played = queue.played[index]
+            played = self._get_played(index)
             if isinstance(decision, Decision):
                 check_action(decision, played)
             if self._base_policy is None:
@@ -325,9 +359,9 @@ class BaseAgent:
         if late:  # what came in time is taken
             given = [k for k in given if k not in late and queue.is_missing(index, k)]
         if given or not late:
-            check_missing(queue, decision, index, given)
+            check_missing(queue, decision, index, given, self._get_played)
             if ours is None:
-                self._learn_in_place(self._state, queue.played[index], outcome)  # dropped: only to raise errors now
+                self._learn_in_place(self._state, self._get_played(index), outcome)  # dropped: only to raise errors now
                 self._own_outcomes[index] = outcome
             queue.report(index, given, values)
             self._observe_costs(index, given)
@@ -340,14 +374,36 @@ class BaseAgent:
         if self._observed_costs is not None and self._observed_costs.observe(index, signals):
             self._observed_costs.record_alerts(self.policy, self._statistics)
 
+    def _check_observed_costs(self) -> None:
+        """Run the sequential tests on costs that were reported or dropped in bulk."""
+        if self._observed_costs is not None and self._observed_costs.check():
+            self._observed_costs.record_alerts(self.policy, self._statistics)
+
     def _learn_due(self) -> None:
         """Learn the buffered outcomes whose turn has come, in the order of the decisions."""
-        queue, identity = self._queue, self._identity
+        queue, identity, ours = self._queue, self._identity, self._base_policy
+        if queue.in_order and ours is not None and ours.row_width is not None and queue.buffered_count > FEW_DUE:
+            self._learn_due_rows(ours)
         for index, group in queue.iter_due():
             values = queue.select(index, group) if self._base_policy is not None else self._own_outcomes.pop(index)
-            self._learn_values(index, queue.played[index], values)
+            self._learn_values(index, self._get_played(index), values)
         if identity.rounds_by_id:
-            identity.forget_completed(queue.played.__contains__, queue.pending_count + queue.buffered_count)
+            identity.forget_completed(queue.is_pending, queue.pending_count + queue.buffered_count)
+
+    def _learn_due_rows(self, policy: Any) -> None:
+        """Learn the buffered outcomes whose turn has come, in compiled code, up to each test."""
+        queue, statistics, done = self._queue, self._statistics, 0
+        indices, values = queue.take_due()
+        while done < indices.size:
+            part = slice(done, done + statistics.updates_until_check)
+            rows, learned = queue.rows[indices[part] - queue.base], values[part]
+            self._state = policy.learn_rows(self._state, rows, learned)
+            if self._mismatch is not None:
+                self._mismatch.learn_rows(rows, learned, indices[part])
+            done, self._update_count = done + len(rows), self._update_count + len(rows)
+            statistics.updates_until_check -= len(rows)
+            if statistics.updates_until_check <= 0:
+                self._run_tests()
 
     def _learn_values(self, index: int, played: Any, values: Any) -> None:
         """Learn the values of a played action, and run the tests that are due."""
@@ -370,8 +426,11 @@ class BaseAgent:
         """Close the windows that have ended; return the time as the queue counts it."""
         at = round(parse_timestamp(self.clock() if now is None else now) * MICROSECONDS)
         if self._queue.windows:
-            for index, signal in self._queue.advance(at):
-                self._observe_costs(index, (signal,))
+            closed = self._queue.advance(at)
+            if self._observed_costs is not None and closed:
+                for signal, indices in closed:
+                    self._observed_costs.observe_rows(indices, signal)
+                self._check_observed_costs()
             self._learn_due()
         return at
 
@@ -455,8 +514,9 @@ class BaseAgent:
                     "closed",
                     round=index,
                 )
+            played = self._get_played(index)
             queue.drop(index)
-            played = queue.played.pop(index)
+            queue.played.pop(index, None)
             self._observe_costs(index, range(len(queue.names)))
             if index not in self._identity.registered_rounds:
                 is_own = self._base_policy is None

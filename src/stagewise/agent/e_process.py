@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from stagewise.agent.outcome_queue import BLOCK
-from stagewise.engine.compile import Floats
+from stagewise.engine.compile import Floats, Ints
 
 ODDS = np.array([1.25, 1.5, 2.0, 3.0, 5.0, 10.0])  # one alternative each: ratio of the odds of a cost to the limit's
 EXCESS = ODDS - 1.0
@@ -99,6 +99,16 @@ class EProcess:
         for block in range(first, last + 1):
             self._blocks[block - self.base] = None
         self._from = min(self._from, first)
+
+    def invalidate(self, indices: Ints) -> None:
+        """Note that the values of many rows changed: the next check scans their blocks."""
+        blocks = np.unique(indices[indices >= self.first] // BLOCK)
+        blocks = blocks[blocks >= self.base]
+        if self.rejection is not None or not blocks.size:
+            return
+        for block in blocks[blocks < self.base + len(self._blocks)].tolist():
+            self._blocks[block - self.base] = None
+        self._from, self._bound = min(self._from, int(blocks[0])), np.full(ODDS.size, math.inf)
 
     def check(self, rows: RowReader, end: int) -> bool:
         """Return whether the rows before `end` reject; may be called after every row."""

@@ -49,7 +49,7 @@ def check_health(policy: Any, state: State, statistics: Statistics) -> Health:
         verdict = Verdict.ACKNOWLEDGED if name in statistics.acknowledged else verdict
         note = statistics.acknowledged.get(name, "")
         by_name[name] = HealthFinding(*identify_alert(name, cause), verdict, cause.details, note)
-    return Health([*by_name.values(), check_outcome_range(policy, statistics)])
+    return Health([*by_name.values(), *check_contexts(policy, statistics), check_outcome_range(policy, statistics)])
 
 
 def check_declared(policy: BasePolicy, settings: Floats, memory: Floats) -> Iterator[HealthFinding]:
@@ -138,6 +138,9 @@ def check_limits(policy: BasePolicy, settings: Floats) -> Iterator[HealthFinding
 def check_signal_drift(policy: BasePolicy, memory: Floats, statistics: Statistics) -> Iterator[HealthFinding]:
     """Yield whether the mean of each signal changed, by the last drift test, which decisions use too."""
     for name, signal, _, (model, block) in sorted(iter_signals(policy, memory), key=lambda one: one[1]):
+        if signal and name in getattr(policy, "moduli", ()):
+            yield check_change(policy, model, block, memory, name)
+            continue
         track = statistics.tracks.get(name, DriftTrack())
         count = model.diagnostics.count(block, policy.settings, memory)
         if count is not None and track.moved is not None:
@@ -147,6 +150,15 @@ def check_signal_drift(policy: BasePolicy, memory: Floats, statistics: Statistic
         early, late = (0, 0) if count is None or track.compared is None else track.compared
         verdict = Verdict.FINE if late else Verdict.UNKNOWN
         yield build_finding(Check.DRIFT, name, verdict, count=count, early=early, late=late)
+
+
+def check_change(policy: Any, model: Model, block: Any, memory: Floats, name: str) -> HealthFinding:
+    """Return that a limit's means moved as declared; a change that was found is a warning or an alert."""
+    pulls, totals = np.zeros((2, policy.actions))
+    model.diagnostics.fill_totals(block, policy.settings, memory, pulls, totals)
+    modulus = policy.moduli[name] if policy.problem is None else policy.problem.limits[name].modulus
+    verdict = Verdict.FINE if pulls.any() else Verdict.UNKNOWN
+    return build_finding(Check.CHANGE, name, verdict, declared=str(modulus), count=pulls.sum())
 
 
 def check_mismatch(policy: Any, memory: Floats) -> Iterator[HealthFinding]:
@@ -160,6 +172,14 @@ def check_mismatch(policy: Any, memory: Floats) -> Iterator[HealthFinding]:
             yield build_finding(
                 Check.MISMATCH, name, Verdict.FINE if count else Verdict.UNKNOWN, count=count, columns=columns
             )
+
+
+def check_contexts(policy: Any, statistics: Statistics) -> Iterator[HealthFinding]:
+    """Yield how many values of contexts were clipped, where a number may be."""
+    columns = {} if policy.problem is None else policy.problem.numbers
+    if statistics.refused_contexts or any(column.clip for column in columns.values()):
+        details = {"clipped": dict(statistics.clipped), "refused": statistics.refused_contexts}
+        yield build_finding(Check.CONTEXT, None, Verdict.FINE, **details)
 
 
 def check_outcome_range(policy: Any, statistics: Statistics) -> HealthFinding:

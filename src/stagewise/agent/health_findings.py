@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
 from typing import Any, NamedTuple
 
+from stagewise.agent.statistics import describe_contexts
 from stagewise.problem.formatting import format_average, format_count
 from stagewise.records.html import build_page, build_table
 from stagewise.records.reason import CONTRADICTIONS, Contradiction, Reason, ReasonDetails, to_json_scalar
@@ -22,8 +23,12 @@ class Check(StrEnum):
     """A limit: mean costs can reach it, and the outcomes reported so far keep it."""
     DRIFT = "drift"
     """The mean of a signal does not change over time."""
+    CHANGE = "change"
+    """The means of a limit with a declared drift move no further than that."""
     MISMATCH = "mismatch"
     """Within a cell it does not matter who gets an action; a limit for every user holds in both halves of the users."""
+    CONTEXT = "context"
+    """Values of contexts lie in their declared ranges."""
     OUTCOMES = "outcomes"
     """Outcomes lie in their declared ranges."""
     COST_BOUND = "cost_bound"
@@ -48,7 +53,7 @@ class Verdict(StrEnum):
     CONTRADICTED = "contradicted"
     """The data contradict an assumption on which a limit depends."""
     WARNING = "warning"
-    """The data contradict what a limit promises; decisions go on, as `on_mismatch` is not "stop"."""
+    """The data contradict what a limit promises; decisions go on, as `on_mismatch` or `on_jump` is not "stop"."""
     ACKNOWLEDGED = "acknowledged"
     """A person acknowledged the contradiction."""
 
@@ -59,7 +64,9 @@ LABELS = {
     Check.SAFE_REWARD: "safe {}",
     Check.LIMIT: "limit of {}",
     Check.DRIFT: "drift of {}",
+    Check.CHANGE: "change of {}",
     Check.MISMATCH: "mismatch of {}",
+    Check.CONTEXT: "context",
     Check.OUTCOMES: "outcomes",
     Check.COST_BOUND: "cost bound of {}",
     Check.SAFE_ACTION: "safe action of {}",
@@ -78,6 +85,7 @@ CHECKS_BY_CONTRADICTION = {
     Contradiction.LIMIT_SO_FAR: Check.LIMIT,
     Contradiction.LIMIT_NEVER_BINDS: Check.LIMIT,
     Contradiction.DRIFT: Check.DRIFT,
+    Contradiction.CHANGE: Check.CHANGE,
     Contradiction.MISMATCH: Check.MISMATCH,
 }
 
@@ -263,12 +271,24 @@ def describe_drift(finding: HealthFinding) -> str:
     return f"no drift between the first {format_count(details['early'])} and the next {details['late']:,.0f}"
 
 
+def describe_change(finding: HealthFinding) -> str:
+    """Return that means moved as declared."""
+    count = format_count(finding.details["count"])
+    return f"declared: {finding.details['declared']}; {count} do not contradict it"
+
+
 def describe_mismatch(finding: HealthFinding) -> str:
     """Return that no halves of the users differ so far."""
     details = finding.details
     if not details["count"]:
         return f"no outcomes yet to compare halves of the users by {details['columns']}"
     return f"halves of the users by {details['columns']} do not differ in {format_count(details['count'])}"
+
+
+def describe_context(finding: HealthFinding) -> str:
+    """Return how many values of contexts were clipped, and how many rows of logs were left out."""
+    found = describe_contexts(finding.details["clipped"], finding.details["refused"])
+    return found or "every value was in its declared range"
 
 
 def describe_outcomes(finding: HealthFinding) -> str:
@@ -297,6 +317,8 @@ MESSAGES: dict[Check, Callable[[HealthFinding], str]] = {
     Check.SAFE_REWARD: describe_safe_value,
     Check.LIMIT: describe_limit,
     Check.DRIFT: describe_drift,
+    Check.CHANGE: describe_change,
     Check.MISMATCH: describe_mismatch,
+    Check.CONTEXT: describe_context,
     Check.OUTCOMES: describe_outcomes,
 }

@@ -5,14 +5,13 @@ from a digest of seed and names: 64 bits of key and 32 bits of the counter's run
 the numbers of the unnamed agent, and two names share numbers with probability 2⁻⁹⁶.
 """
 
-import hashlib
-import json
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
+from stagewise.agent.decision_ids import SEPARATOR, DecisionIds, compute_digests, derive_digest, is_unicode
 from stagewise.engine.random import to_signed_seed
 from stagewise.problem.checks import check_integer, check_mapping
 from stagewise.problem.errors import ErrorCode, InvalidOutcome, InvalidProblem
@@ -34,11 +33,6 @@ def check_name(value: Any, what: str) -> str:
             ErrorCode.INVALID_NAME, what, value, f"a text of at most {MAX_NAME_LENGTH} characters"
         )
     return str.__str__(value)
-
-
-def derive_digest(purpose: str, seed: int, *names: str) -> bytes:
-    """Return 32 bytes derived from a seed and names."""
-    return hashlib.sha256(json.dumps([purpose, seed, *names]).encode()).digest()
 
 
 def derive_id_prefix(seed: int, *names: str) -> str:
@@ -101,6 +95,7 @@ class Identity:
         self.rounds_by_id: dict[str, int] = {}  # of registered decisions that are pending
         self.seen_rounds: dict[str, IntervalSet] = {}  # by id prefix, the rounds of all registered decisions
         self.registered_rounds = IntervalSet()  # their rounds in the order of this agent
+        self.ids = DecisionIds()  # decisions with an id of the caller
 
     def clone(self) -> "Identity":
         """Return an independent copy."""
@@ -158,6 +153,8 @@ class Identity:
         """Return the round of an id; −1 if it is not an id."""
         if id_ in self.rounds_by_id:
             return self.rounds_by_id[id_]
+        if SEPARATOR in id_:
+            return self._find_callers_id(id_)
         parts = parse_decision_id(id_)
         if parts is None:
             return -1
@@ -172,6 +169,15 @@ class Identity:
             if self._is_registered(id_)
             else "this agent did not make it, and has not registered it; register a decision before its outcome exists",
         )
+
+    def _find_callers_id(self, id_: str) -> int:
+        """Return the round of a decision with an id of the caller; −1: unknown."""
+        round_ = self.ids.find_one(int(compute_digests(self.seed, [id_])[0, 0])) if is_unicode(id_) else -1
+        run = id_.split(SEPARATOR)[1]
+        if round_ < 0 and run in self.ids.over:
+            template = "the outcome is for {id}; the decisions of the run {run!r} are complete"
+            raise InvalidOutcome(ErrorCode.UNKNOWN_DECISION, template, id=safe_repr(id_), run=run)
+        return round_
 
     def _is_registered(self, id_: str) -> bool:
         prefix, round_ = parse_decision_id(id_) or ("", 0)
@@ -209,6 +215,7 @@ class Identity:
             "rounds_by_id": dict(self.rounds_by_id),
             "seen_rounds": {prefix: list(rounds.pairs) for prefix, rounds in self.seen_rounds.items()},
             "registered_rounds": list(self.registered_rounds.pairs),
+            "ids": self.ids.to_dict(),
         }
 
     def restore(self, content: Mapping[str, Any], end: int) -> None:
@@ -217,6 +224,7 @@ class Identity:
         self.rounds_by_id = {str(id_): check_integer(r, "round", "a round", 0, end - 1) for id_, r in rounds}
         self.seen_rounds = {str(prefix): IntervalSet(pairs) for prefix, pairs in content["seen_rounds"].items()}
         self.registered_rounds = IntervalSet(content["registered_rounds"])
+        self.ids.restore(content["ids"], end)
 
 
 def parse_decision(decision: Any) -> Decision:

@@ -15,7 +15,7 @@ from stagewise.agent.e_process import EProcess, RowReader
 from stagewise.agent.health_findings import Check, format_finding_name
 from stagewise.agent.outcome_queue import BLOCK, DROPPED, OutcomeQueue
 from stagewise.agent.statistics import Statistics
-from stagewise.engine.compile import Floats, as_python
+from stagewise.engine.compile import Floats, Ints, as_python
 from stagewise.engine.layout import PER_ROUND_SAFE, SAFE_INDEX
 from stagewise.engine.limits import has_switch
 from stagewise.policies.contradictions import build_contradiction
@@ -68,6 +68,22 @@ class ObservedCosts:
             if (SAFE, j) in self.tests and self.queue.rows[index - self.queue.base, 0] == self.safe_index:
                 rejected |= self._check(SAFE, j, index, cost, self.declared[j])
         return rejected
+
+    def observe_rows(self, indices: Ints, signal: int) -> None:
+        """Note that one signal of decisions was just reported or dropped; `check` tests them."""
+        j = signal - 1
+        if j < 0 or not indices.size:
+            return
+        start, end = int(indices.min()), int(indices.max()) + 1
+        changed = indices[read_costs(self.queue, signal, self.signs[j], start, end)[indices - start] != 0.0]
+        for kind in (LIMIT, SAFE):  # other costs counted as 0 already
+            if (kind, j) in self.tests:
+                self.tests[kind, j].invalidate(changed)
+
+    def check(self) -> bool:
+        """Return whether a test rejects, after `observe_rows`."""
+        rejected = [test.check(self._build_row_reader(*key), self.queue.end) for key, test in self.tests.items()]
+        return any(rejected)
 
     def _check(self, kind: str, j: int, index: int, cost: float, limit: float) -> bool:
         test = self.tests[kind, j]

@@ -53,7 +53,7 @@ class OutcomeQueue:
         heads: By group: all earlier decisions are learned or dropped.
         closed: By signal: the windows of all earlier decisions are closed.
         late: By signal: reports that came too late; the caller counts them.
-        played: By decision, an object that the caller keeps until the decision's turn is over in every group.
+        played: By decision, an object that the caller may keep until the decision's turn is over in every group.
         rows: (n, width) numbers that the caller keeps of the decisions from `base` on.
         values: (n, signals) reported values.
         status: (n, signals).
@@ -68,8 +68,8 @@ class OutcomeQueue:
         >>> queue.report(first, [0], [0.0, 0.0])
         >>> list(queue.iter_due()), queue.pending_count, queue.buffered_count
         ([(0, 0), (1, 0)], 1, 1)
-        >>> list(queue.advance(7)), list(queue.iter_due())
-        ([(0, 1)], [(0, 1), (1, 1)])
+        >>> [(signal, indices.tolist()) for signal, indices in queue.advance(7)], list(queue.iter_due())
+        ([(1, [0])], [(0, 1), (1, 1)])
     """
 
     rows: Floats
@@ -97,7 +97,7 @@ class OutcomeQueue:
         self.pending_count = self.buffered_count = 0
         self.played: dict[int, Any] = {}
         self._touched: list[int] = []  # with in_order=False: decisions with new reports
-        self._kept = 0  # the first decision that `played` may hold
+        self._kept = 0  # the first decision whose turn is not over in every group
         self._allocate(INITIAL_CAPACITY)
 
     def _allocate(self, capacity: int) -> None:
@@ -109,7 +109,7 @@ class OutcomeQueue:
     @property
     def oldest(self) -> int:
         """The first decision whose turn is not over in every group."""
-        return min(self.heads if self.in_order else self.played, default=self.end)
+        return min(self.heads, default=self.end) if self.in_order else self._kept
 
     @property
     def first_changeable(self) -> int:
@@ -135,7 +135,7 @@ class OutcomeQueue:
             getattr(self, name)[:remaining] = table
         self.base = low
 
-    def stage(self, rows: Any, dates: Sequence[int], deferred: Sequence[bool]) -> None:
+    def stage(self, rows: Any, dates: Any, deferred: Any) -> None:
         """Write the next decisions to the tables; `add_staged` makes each one count."""
         self.reserve(len(rows))
         part = slice(self.end - self.base, self.end - self.base + len(rows))
@@ -148,17 +148,25 @@ class OutcomeQueue:
         row: Floats = self.rows[self.end - 1 - self.base]
         return row
 
-    def add(self, number: float = 0.0, played: Any = None, at: int = 0) -> int:
-        """Add a decision with the first number of its row; return its index. `advance(at)` was called before."""
+    def add_rows(self, rows: Floats, at: int = 0) -> int:
+        """Add decisions with their rows (n, width); return the first index. `advance(at)` was called before."""
+        first, count = self.end, len(rows)
+        self.stage(rows, (UNDATED if at < self.now else at) if self.windows else 0, 0)
+        self.end, self.pending_count = first + count, self.pending_count + count
+        return first
+
+    def add(self, row: Any = 0.0, played: Any = None, at: int = 0) -> int:
+        """Add a decision with its row; return its index. `advance(at)` was called before."""
         index = self.end
         i = index - self.base
         if i == len(self.dates):
             self.reserve(1)
             i = index - self.base
-        self.rows[i, 0] = number
+        self.rows[i] = row
         if self.windows:
             self.dates[i] = UNDATED if at < self.now else at
-        self.played[index] = played
+        if played is not None:
+            self.played[index] = played
         self.end = index + 1
         self.pending_count += 1
         return index
@@ -167,13 +175,17 @@ class OutcomeQueue:
         """Return whether a signal of a decision is neither reported nor dropped."""
         return self.oldest <= index < self.end and bool(self.status[index - self.base, signal] == MISSING)
 
+    def is_pending(self, index: int) -> bool:
+        """Return whether the turn of a decision is not over in every group."""
+        return self.oldest <= index < self.end and (self.in_order or self.status[index - self.base].min() < DROPPED)
+
     def is_late(self, index: int, signal: int) -> bool:
         """Return whether the window of a decision's signal is closed."""
         return index < self.closed[signal]
 
     def is_open(self, index: int) -> bool:
         """Return whether all signals of a decision are missing."""
-        return index in self.played and not any(self.status[index - self.base].tolist()[self.first :])
+        return self.oldest <= index < self.end and not any(self.status[index - self.base].tolist()[self.first :])
 
     def is_next(self, index: int) -> bool:
         """Return whether all signals of a decision are missing and a complete outcome would be learned at once."""
@@ -187,10 +199,12 @@ class OutcomeQueue:
         if self.first:
             self.values[i, : self.first] = 0.0
         self.pending_count -= 1
-        del self.played[index]
+        self.played.pop(index, None)
         if self.in_order:
             self.heads = [index + 1] * len(self.heads)
             self._kept = index + 1
+        else:
+            self._skip_completed()
 
     def report(self, index: int, signals: Iterable[int], values: Sequence[float]) -> None:
         """Buffer missing signals of a decision; `values` are those of all signals."""
@@ -220,29 +234,84 @@ class OutcomeQueue:
         if index >= self.base:
             self.deferred[index - self.base] = 0
 
-    def advance(self, now: int) -> Iterator[tuple[int, int]]:
+    def report_rows(self, indices: Ints, signal: int, values: Floats) -> None:
+        """Buffer a missing signal of decisions, each listed once, with its values (n,)."""
+        self.values[indices - self.base, signal] = values
+        self._change_rows(indices, (signal,), BUFFERED)
+
+    def advance(self, now: int) -> list[tuple[int, Ints]]:
         """Advance the time, and close windows: a missing signal counts as declared.
 
         A deferred decision is dropped then: a signal with its window, those without one with the longest window;
         otherwise they would block all that follow.
 
-        Yields:
-            Each decision and signal that was missing and counts as declared from now on.
+        Returns:
+            Each signal with decisions that lacked it, in order; it counts as declared from now on.
         """
+        closed: list[tuple[int, Ints]] = []
         if now >= self.now:
             self.now = now
             i = self.end - self.base - 1
             while self.windows and i >= 0 and self.dates[i] == UNDATED:
                 self.dates[i], i = now, i - 1
         for signal, length, value in self.windows:
-            while (index := self.closed[signal]) < self.end and self.dates[index - self.base] + length <= self.now:
-                self.closed[signal] += 1
-                if self.deferred[index - self.base]:
-                    self.drop(index, [signal, *(self.unbounded if length == self.longest else ())])
-                elif self.status[index - self.base, signal] == MISSING:
-                    self.values[index - self.base, signal] = np.nan_to_num(value)
-                    self._change(index, [signal], BUFFERED if value == value else DROPPED)
-                    yield index, signal
+            start = self.closed[signal] - self.base
+            stop = start + self._count_until(start, self.now - length)
+            if stop == start:
+                continue
+            self.closed[signal] += stop - start
+            for i in (start + np.flatnonzero(self.deferred[start:stop])).tolist():
+                self.drop(self.base + i, [signal, *(self.unbounded if length == self.longest else ())])
+            missing = np.flatnonzero((self.status[start:stop, signal] == MISSING) & (self.deferred[start:stop] == 0))
+            if missing.size:
+                indices = self.base + start + missing
+                self.values[start + missing, signal] = np.nan_to_num(value)
+                self._change_rows(indices, (signal,), BUFFERED if value == value else DROPPED)
+                closed.append((signal, indices))
+        return closed
+
+    def _count_until(self, start: int, latest: int) -> int:
+        """Return the number of decisions in a row, from a place of the tables on, that were made until a time."""
+        count, step, stop = 0, 1, self.end - self.base
+        while start + count < stop:
+            later = np.flatnonzero(self.dates[start + count : min(start + count + step, stop)] > latest)
+            if later.size:
+                return count + int(later[0])
+            count, step = min(count + step, stop - start), 4 * step
+        return count
+
+    def take_due(self) -> tuple[Ints, Floats]:
+        """Return the decisions to be learned now, in order, with their values (n, signals); their turn is over.
+
+        NaN stands for a signal that is not due. Outcomes that are learned on arrival are taken by `iter_due`.
+        """
+        due: list[tuple[Ints, tuple[int, ...]]] = [(np.empty(0, np.int64), ())]
+        for group, signals in enumerate(self.groups):
+            indices = self._take_group(signals, self.heads[group])
+            self.heads[group] += indices.size
+            due.append((indices[(self.status[indices - self.base][:, signals] == BUFFERED).all(axis=1)], signals))
+            self._change_rows(indices, signals, DONE, only=BUFFERED)
+        self._forget_completed()
+        indices = np.unique(np.concatenate([ready for ready, _ in due]))
+        values = np.full((indices.size, len(self.names)), np.nan)
+        for ready, signals in due:
+            for k in signals:
+                values[np.searchsorted(indices, ready), k] = self.values[ready - self.base, k]
+        return indices, values
+
+    def _take_group(self, signals: Sequence[int], head: int) -> Ints:
+        """Return the decisions of a group from its head on, up to the first that waits for an outcome."""
+        start, stop, count, step = head - self.base, self.end - self.base, 0, 1
+        while start + count < stop:
+            part = slice(start + count, min(start + count + step, stop))
+            states = self.status[part][:, signals]
+            waits = (states == MISSING).any(axis=1) | ((states == BUFFERED).any(axis=1) & (self.deferred[part] != 0))
+            found = np.flatnonzero(waits)
+            if found.size:
+                count += int(found[0])
+                break
+            count, step = min(count + step, stop - start), 4 * step
+        return np.arange(head, head + count)
 
     def iter_due(self) -> Iterator[tuple[int, int]]:
         """Yield each decision and group to be learned now, in order; it is over when the next one is requested."""
@@ -253,14 +322,24 @@ class OutcomeQueue:
             if self.status[index - self.base].min() >= DROPPED:
                 self.played.pop(index, None)
             self._touched.pop()
-        if not self.in_order:
-            return
-        for group in range(len(self.groups)):
+        for group in range(len(self.groups) if self.in_order else 0):
             while self.heads[group] < self.end and (yield from self._finish(self.heads[group], group)):
                 self.heads[group] += 1
-        for index in range(self._kept, self.oldest):
+        self._forget_completed()
+
+    def _forget_completed(self) -> None:
+        """Forget what the caller keeps of decisions whose turn is over in every group."""
+        kept = self._kept
+        if not self.in_order:
+            self._skip_completed()
+        for index in range(kept, self.oldest) if self.played else ():
             self.played.pop(index, None)
         self._kept = self.oldest
+
+    def _skip_completed(self) -> None:
+        """Move `_kept` to the first decision whose turn is not over, where outcomes are learned on arrival."""
+        while self._kept < self.end and self.status[self._kept - self.base].min() >= DROPPED:
+            self._kept += 1
 
     def _finish(self, index: int, group: int) -> Generator[tuple[int, int], None, bool]:
         """Yield a decision and a group if all its signals are buffered; return whether its turn is over."""
@@ -284,6 +363,20 @@ class OutcomeQueue:
         self.buffered_count += (BUFFERED in after) - (BUFFERED in before)
         if not self.in_order and status != DONE:
             self._touched.append(index)
+
+    def _change_rows(self, indices: Ints, signals: Sequence[int], status: int, only: int | None = None) -> None:
+        """Set the status of signals of decisions, each listed once; `only` where it is this one."""
+        if not indices.size:
+            return
+        before = self.status[indices - self.base]
+        after = before.copy()
+        for k in signals:
+            after[:, k] = status if only is None else np.where(before[:, k] == only, status, before[:, k])
+        self.status[indices - self.base] = after
+        self.pending_count += int((after == MISSING).any(axis=1).sum()) - int((before == MISSING).any(axis=1).sum())
+        self.buffered_count += int((after == BUFFERED).any(axis=1).sum()) - int((before == BUFFERED).any(axis=1).sum())
+        if not self.in_order and status != DONE:
+            self._touched.extend(indices.tolist())
 
     def find(self, signal: int, status: int) -> list[int]:
         """Return the decisions whose signal has this status and whose turn is not over."""
@@ -339,8 +432,10 @@ class OutcomeQueue:
         ):
             raise InvalidProblem(ErrorCode.FILE_CORRUPT, "the stored outcome queue is inconsistent")
         self.base, self.end, self.heads, self.closed, self.late = low, end, heads, closed, late
-        self.played, self._kept = dict(played), min(played, default=end)
-        rows = self.status[: end - low]
+        self.played, rows = dict(played), self.status[: end - low]
+        self._kept = self.oldest if self.in_order else low
+        if not self.in_order:
+            self._skip_completed()
         self.pending_count = int((rows == MISSING).any(axis=1).sum())
         self.buffered_count = int((rows == BUFFERED).any(axis=1).sum())
 

@@ -74,12 +74,14 @@ def check_action(decision: Any, played: Any) -> None:
         )
 
 
-def check_missing(queue: OutcomeQueue, decision: Any, index: int, given: Sequence[int]) -> None:
+def check_missing(
+    queue: OutcomeQueue, decision: Any, index: int, given: Sequence[int], get_played: Callable[[int], Any]
+) -> None:
     """Raise unless all given signals of a decision are missing, and the decision is the one that was played."""
-    played, known = queue.played.get(index), [queue.names[k] for k in given if not queue.is_missing(index, k)]
-    whole = played is None or len(known) == len(queue.names)
+    known = [queue.names[k] for k in given if not queue.is_missing(index, k)]
+    whole = not queue.is_pending(index) or len(known) == len(queue.names)
     if not whole and isinstance(decision, Decision):
-        check_action(decision, played)
+        check_action(decision, get_played(index))
     if whole or known:
         raise InvalidOutcome(
             ErrorCode.OUTCOME_ALREADY_KNOWN,

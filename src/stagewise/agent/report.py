@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +17,7 @@ from stagewise.agent.decision_analysis import (
 )
 from stagewise.agent.observed_costs import LIMIT, ObservedCosts
 from stagewise.agent.proposals import WHOLE, ProposalSummary, Proposed, summarize_proposals
-from stagewise.agent.statistics import Statistics
+from stagewise.agent.statistics import Statistics, describe_contexts
 from stagewise.engine.compile import Floats, as_python
 from stagewise.engine.layout import SAFE_INDEX, ModelBlock
 from stagewise.models.segment_rates import get_lowest_value
@@ -143,6 +143,8 @@ class Report:
     cancelled: int = 0  # rounds that were not carried out
     segments: tuple[SegmentSummary, ...] = ()  # for limits that hold in every segment
     proposals: tuple[ProposalSummary, ...] = ()  # what became of each action that callers proposed
+    clipped: Mapping[str, int] = field(default_factory=dict)  # values beyond their range that count as its end
+    refused_contexts: int = 0  # rows of logs that were left out because of their context
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as JSON holds it; None for values that are unknown or not finite."""
@@ -224,6 +226,8 @@ def build_report(
         statistics.cancelled,
         summarize_segments(policy, state),
         summarize_proposals(policy, state.memory, iter_proposed(recent), len(recent)),
+        dict(statistics.clipped),
+        statistics.refused_contexts,
     )
 
 
@@ -377,6 +381,8 @@ def format_header(report: Report) -> list[str]:
     cancelled = f", {report.cancelled:,} not carried out" if report.cancelled else ""
     rounds = format_count(report.rounds, "round")
     first = f"{rounds} decided, {report.safe_only_rounds:,} of them the safe action alone{cancelled}"
+    contexts = describe_contexts(report.clipped, report.refused_contexts)
+    first += f"; {contexts}" if contexts else ""
     if not report.recent_rounds:
         return [first, "no recent decision: none since the agent was created or loaded, or of too many actions"]
     named = {

@@ -13,6 +13,7 @@ import numpy as np
 from stagewise.agent.duplicate_logs import LearnedRows
 from stagewise.models.diagnostics import count_outcomes
 from stagewise.problem.errors import ErrorCode, InvalidProblem
+from stagewise.problem.formatting import format_count
 from stagewise.records.decision import Decision
 from stagewise.records.reason import ReasonDetails
 
@@ -180,6 +181,18 @@ class Statistics:
         statistics.logs = {str(digest): parse_count(rows) for digest, rows in content["logs"].items()}
         statistics.rows = LearnedRows.from_dict(content["rows"])
         return statistics
+
+
+def describe_contexts(clipped: Mapping[str, int], refused: int) -> str:
+    """Return how many values were clipped, and how many rows of logs were left out; empty if none was.
+
+    >>> describe_contexts({"tenure": 12}, 1)
+    "clipped: 12 values of 'tenure'; 1 row of a log left out because of its context"
+    """
+    values = ", ".join(f"{format_count(count, 'value')} of {name!r}" for name, count in clipped.items())
+    rows = "1 row of a log left out because of its context"
+    rows = rows if refused == 1 else f"{refused:,} rows of logs left out because of their contexts"
+    return "; ".join(([f"clipped: {values}"] if clipped else []) + ([rows] if refused else []))
 
 
 def encode_mark(mark: dict[str, Any]) -> dict[str, Any]:

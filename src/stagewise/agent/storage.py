@@ -26,7 +26,7 @@ from stagewise.problem.errors import ErrorCode, InvalidFile, InvalidProblem
 from stagewise.problem.formatting import format_path, safe_repr
 from stagewise.problem.safe_action import decode_round_safe_action, encode_round_safe_action
 
-FORMAT, VERSION = "stagewise-agent", 6
+FORMAT, VERSION = "stagewise-agent", 7
 
 
 class Ownership:

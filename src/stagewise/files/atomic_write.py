@@ -37,10 +37,16 @@ def write_bytes(path: Path, content: bytes, check: Callable[[bytes], None] | Non
 
     `check` gets the content that would be replaced and may raise; processes that check are serialized.
     """
+    write_atomically(path, lambda temporary: write_new(temporary, content), check)
+
+
+def write_atomically(path: Path, write: Callable[[Path], None], check: Callable[[bytes], None] | None = None) -> None:
+    """Write a file atomically, by a function that writes a new file at a temporary path."""
     target = resolve_target(path)
     temporary = target.with_name(f".stagewise-{secrets.token_hex(8)}.part")
     try:
-        write_temporary(temporary, content, target)
+        write(temporary)
+        flush_temporary(temporary, target)
         with lock_folder(target.parent):
             if check is not None and target.exists():
                 check(target.read_bytes())
@@ -68,15 +74,18 @@ def resolve_target(path: Path) -> Path:
     return target
 
 
-def write_temporary(temporary: Path, content: bytes, target: Path) -> None:
-    """Write a new file with the permissions of the one it will replace, and flush it to disk."""
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
-    with open(descriptor, "wb") as file:
-        with suppress(FileNotFoundError):
-            os.chmod(temporary, stat.S_IMODE(os.stat(target).st_mode))
+def write_new(temporary: Path, content: bytes) -> None:
+    """Write a new file."""
+    with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666), "wb") as file:
         file.write(content)
-        file.flush()
-        os.fsync(descriptor)
+
+
+def flush_temporary(temporary: Path, target: Path) -> None:
+    """Give a new file the permissions of the one it will replace, and flush it to disk."""
+    with suppress(FileNotFoundError):
+        os.chmod(temporary, stat.S_IMODE(os.stat(target).st_mode))
+    with open(temporary, "rb+") as file:
+        os.fsync(file.fileno())
 
 
 @contextmanager

@@ -362,6 +362,11 @@ class ContextCAPS(SafePolicy):
         """The number of columns of a row."""
         return self.first_segment + self.segments + self.needs_times
 
+    @property
+    def row_width(self) -> int:  # type: ignore[override]
+        """The number of columns of a row."""
+        return self.width
+
     @cached_property
     def _template(self) -> Floats:
         """The rows of all actions, without a context."""

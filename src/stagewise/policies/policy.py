@@ -137,6 +137,7 @@ class BasePolicy:
     names: Sequence[str] | None = None  # names of the actions, or None
     first_reported: int = 0  # the first signal whose outcomes are reported
     separate_models: bool = False  # every signal has its own model; NaN stands for signals that have not arrived
+    row_width: int | None = None  # the numbers of an action's row, which alone tells what was played; None: objects do
     problem: Any = None  # the `Problem` that it plays, or None
     needs_times: bool = False  # a mean drifts, so that every decision has a time
     has_parts: ClassVar[bool] = True  # its memory consists of model blocks with diagnostics (`models.diagnostics`)

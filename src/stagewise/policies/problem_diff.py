@@ -21,7 +21,7 @@ def diff_except_actions(ours: Any, theirs: Any) -> Iterator[tuple[str, str]]:
     """Yield the differences in everything but the actions."""
     if ours.safe != theirs.safe:
         yield f"safe was {ours.safe!r} and is {theirs.safe!r}", START_ANEW
-    yield from diff_settings("the column", *(one.to_dict()["context"] for one in (ours, theirs)))
+    yield from diff_context(ours.to_dict()["context"], theirs.to_dict()["context"])
     if list(ours.context) != list(theirs.context):
         yield (
             f"the context was {join_names(ours.context)} and is {join_names(theirs.context)}, in this order",
@@ -76,6 +76,20 @@ def diff_settings(what: str, ours: Mapping[str, Any], theirs: Mapping[str, Any])
                 else f"was left out and is {safe_repr(their_value)}"
             )
             yield f"{what} {name!r} {change}", START_ANEW
+
+
+def diff_context(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the columns of a context that are declared otherwise, by their settings where they have the same type."""
+    for name in [name for name in ours if name in theirs and ours[name] != theirs[name]]:
+        one, other = ours[name], theirs[name]
+        settings = {} if isinstance(one, list) or isinstance(other, list) else {**one, **other}
+        if not settings or one["type"] != other["type"]:
+            yield f"the column {name!r} was {safe_repr(one)} and is {safe_repr(other)}", START_ANEW
+            continue
+        for setting in settings:
+            before, after = one.get(setting), other.get(setting)
+            if before != after:
+                yield f"{setting} of {name!r} was {safe_repr(before)} and is {safe_repr(after)}", START_ANEW
 
 
 def diff_signal(ours: Reward | Limit, theirs: Reward | Limit, what: str) -> Iterator[tuple[str, str]]:

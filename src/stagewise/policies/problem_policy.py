@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 
 from stagewise.engine.batch import build_batch_decider
-from stagewise.engine.compile import Flags, Floats, get_batch_rows
+from stagewise.engine.compile import Flags, Floats, Ints, get_batch_rows
 from stagewise.engine.layout import SAFE_INDEX
 from stagewise.engine.limits import CONTRADICTED, SAFE_ACTION_DRAWN
 from stagewise.policies.context_caps import ContextCAPS
 from stagewise.policies.policy import State
 from stagewise.policies.settings import CAUSES, set_derived
+from stagewise.problem.actions import ALL
 from stagewise.problem.context import Context
 from stagewise.problem.errors import ErrorCode, InvalidOutcome
+from stagewise.problem.proposal import Proposal
 from stagewise.problem.signals import scale_outcome
 from stagewise.problem.thresholds import Thresholds
 from stagewise.records.decision import Decision, ProblemDecision
@@ -204,43 +206,75 @@ def choose_batch(
     return decisions
 
 
+class DecisionColumns(NamedTuple):
+    """The decisions for many users, in the user's units."""
+
+    codes: Ints
+    """(n,) the action's index, or minus the reason for the safe action."""
+    odds: Floats
+    """(n, K) of all actions, in order."""
+    bounds: Floats
+    """(n, 1 + m) the optimistic reward and the pessimistic costs."""
+    estimates: Floats
+    """(n, 1 + m)."""
+
+
 def decide_eligible(
     policy: ProblemPolicy, state: State, contexts: Sequence[Context], eligible: Flags, draws: Sequence[RandomKey]
 ) -> list[BatchDecision | None]:
     """Decide for users with the same eligible actions, all or none with a proposal, or with scores."""
-    count, actions, m, memory = len(draws), policy.actions, policy.thresholds.values.size, state.memory
-    numbers = np.array([context.features for context in contexts]).reshape(count, policy.context)
-    segments = np.array([context.segments for context in contexts]).reshape(count, policy.segments)
+    numbers = np.array([context.features for context in contexts]).reshape(len(draws), policy.context)
+    segments = np.array([context.segments for context in contexts]).reshape(len(draws), policy.segments)
     if policy.needs_times:  # the last column of a row
         segments = np.column_stack([segments, [policy.require_time(context) for context in contexts]])
-    codes, bounds, estimates = np.empty(count, dtype=np.int64), np.empty((count, 1 + m)), np.empty((count, 1 + m))
-    odds, keys, done = np.empty((count, actions + 1)), np.array(draws, dtype=np.int64), 0
     proposals = [context.proposal.values for context in contexts if context.proposal is not None]
-    rounds, template, per_action = (
-        policy.get_rounds(contexts[0].proposal),
-        policy._template.copy(),
-        np.empty((count, 0)),
-    )
-    if proposals:
-        template, per_action = np.column_stack([template, proposals[0]]), np.array(proposals)
+    made = decide_rows(
+        policy, state, numbers, segments, np.array(draws, dtype=np.int64), eligible,
+        Proposal(np.array(proposals), contexts[0].proposal.is_scores) if contexts[0].proposal is not None else None,
+    )  # fmt: skip
+    safe_index, odds, bounds, means = policy.layout.item(SAFE_INDEX), *(column.tolist() for column in made[1:])
+    return [
+        None if code <= -CONTRADICTED else BatchDecision(
+            code if code >= 0 else safe_index, odds[i], bounds[i][0], bounds[i][1:], get_cause(code),
+            means[i][0], means[i][1:],
+        )
+        for i, code in enumerate(made.codes.tolist())
+    ]  # fmt: skip
+
+
+def get_cause(code: int) -> ReasonDetails | None:
+    """Return why only the safe action is played; None: another one can be."""
+    return None if code >= 0 or code == -SAFE_ACTION_DRAWN else CAUSES.get(-code)
+
+
+def decide_rows(
+    policy: ProblemPolicy,
+    state: State,
+    numbers: Floats,
+    segments: Floats,
+    draws: Ints,
+    eligible: Flags = ALL,
+    proposals: Proposal | None = None,
+) -> DecisionColumns:
+    """Decide for users with scaled numbers (n, c), segments and draws (n, 3), bitwise equal to one by one."""
+    count, actions, m, memory = len(draws), policy.actions, policy.thresholds.values.size, state.memory
+    codes, bounds, estimates = np.empty(count, dtype=np.int64), np.empty((count, 1 + m)), np.empty((count, 1 + m))
+    odds, done = np.empty((count, actions + 1)), 0
+    rounds, template, per_action = policy.get_rounds(proposals), policy._template.copy(), np.empty((count, 0))
+    if proposals is not None:
+        per_action = proposals.values
+        template = np.column_stack([template, np.zeros(actions)])
     decide_users = build_batch_decider(rounds.spec)
     needs = rounds.get_resources(memory, template.shape[1], actions)
     while done < count:
         rows = slice(done, min(done + get_batch_rows(decide_users), count))
         decide_users(
-            numbers[rows], segments[rows], per_action[rows], keys[rows], template, eligible, policy.layout,
+            numbers[rows], segments[rows], per_action[rows], draws[rows], template, eligible, policy.layout,
             policy.settings, memory, codes[rows], bounds[rows], estimates[rows], odds[rows],
             np.empty(needs.answer), np.empty(needs.scratch),
         )  # fmt: skip
         done = rows.stop
     (low, length), to_units = policy.reward_span, policy.display_thresholds.to_user_units
-    rewards, costs = (low + length * bounds[:, 0]).tolist(), to_units(bounds[:, 1:]).tolist()
-    means, mean_costs = (low + length * estimates[:, 0]).tolist(), to_units(estimates[:, 1:]).tolist()
-    safe_index, chances = policy.layout.item(SAFE_INDEX), odds[:, :-1].tolist()
-    return [
-        None if code <= -CONTRADICTED else BatchDecision(
-            code if code >= 0 else safe_index, chances[i], rewards[i], costs[i],
-            None if code >= 0 or code == -SAFE_ACTION_DRAWN else CAUSES.get(-code), means[i], mean_costs[i],
-        )
-        for i, code in enumerate(codes.tolist())
-    ]  # fmt: skip
+    for values in (bounds, estimates):
+        values[:, 0], values[:, 1:] = low + length * values[:, 0], to_units(values[:, 1:])
+    return DecisionColumns(codes, odds[:, :-1], bounds, estimates)

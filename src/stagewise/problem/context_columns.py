@@ -117,27 +117,32 @@ class ContextColumn(StrictSettings):
             values[np.isnan(column)], rest = self.replacement, rest[~np.isnan(column[rest])]
         read = remember(lambda value: self.read(value, name))
         for row, value in zip(rest.tolist(), list(column[rest]), strict=True):
-            try:
-                values[row], clipped[row] = read(value)
-            except InvalidActions as error:
-                refused[row] = error
+            result = read(value)
+            if isinstance(result, InvalidActions):
+                refused[row] = result
+            else:
+                values[row], clipped[row] = result
         return ColumnValues(values, clipped, refused)
 
 
-def remember(read: Callable[[Any], tuple[float, bool]]) -> Callable[[Any], tuple[float, bool]]:
-    """Return the same function, called once for equal values of one type."""
-    known: dict[Any, tuple[float, bool]] = {}
+def remember(read: Callable[[Any], tuple[float, bool]]) -> Callable[[Any], tuple[float, bool] | InvalidActions]:
+    """Return a function that returns the errors of another one, called once for equal values of one type."""
+    known: dict[Any, tuple[float, bool] | InvalidActions] = {}
 
-    def look_up(value: Any) -> tuple[float, bool]:
+    def try_read(value: Any) -> tuple[float, bool] | InvalidActions:
+        try:
+            return read(value)
+        except InvalidActions as error:
+            return error
+
+    def look_up(value: Any) -> tuple[float, bool] | InvalidActions:
         try:
             key = type(value), value
             if key not in known:
-                known[key] = read(value)
+                known[key] = try_read(value)
             return known[key]
-        except InvalidActions:
-            raise
         except Exception:  # the value cannot be a key, such as a list
-            return read(value)
+            return try_read(value)
 
     return look_up
 

@@ -115,6 +115,7 @@ class Decision(DecisionFields):
     _round_result: Any = None  # the bounds of the candidates, where they are few (see `agent.decision_analysis`)
     _safe: Any = None  # the safe action of the round, where the round has its own
     _by: str = ""  # the prefix of the id: who decided
+    _id: str = ""  # the id, where the caller gave one
     _new_candidates: Floats | None = None  # candidates that the learner has not cached
     _proposal: Proposal | None = None  # what the caller proposed
     _clipped: Sequence[str] = ()  # the numbers of the context that were beyond their range
@@ -136,8 +137,8 @@ class Decision(DecisionFields):
 
     @property
     def id(self) -> str:
-        """Who decided and in which round: stable across restarts, unique for every agent and replica."""
-        return format_decision_id(self._by, self.round)
+        """Who decided, and in which round or for whom: stable across restarts, unique for every agent and replica."""
+        return self._id or format_decision_id(self._by, self.round)
 
     def _with(self, table: Basis | None, offered: Floats | None = None, uncached: bool = False) -> "Decision":
         """Return this decision with the data that only its policy needs."""
@@ -149,7 +150,7 @@ class Decision(DecisionFields):
         fields = dict(zip(self._fields, self, strict=True))
         other = type(self)(**{**fields, **changes})._with(self._table, self._offered, self._uncached)
         other._safe, other._round_result, other._saved_estimates = self._safe, self._round_result, self._saved_estimates
-        other._proposal, other._clipped = self._proposal, self._clipped
+        other._proposal, other._clipped, other._id = self._proposal, self._clipped, self._id
         return other._with_mark(self._by, self._new_candidates)
 
     def _with_mark(self, mark: str, new_candidates: Floats | None = None) -> "Decision":
@@ -210,7 +211,8 @@ class Decision(DecisionFields):
     @classmethod
     def _read(cls, content: Mapping[str, Any]) -> "Decision":
         """Return the decision of a dictionary; raises whatever a wrong one leads to."""
-        mark, round_ = parse_decision_id(content["id"]) or ("", int(content["round"]))
+        parts = parse_decision_id(content["id"])
+        mark, round_ = parts or (str(content["id"]).partition(":")[0], int(content["round"]))
         action, probabilities, reason = content["action"], content["probabilities"], content["reason"]
         decision = cls(
             to_floats(action) if isinstance(action, list) else int(action),
@@ -230,6 +232,7 @@ class Decision(DecisionFields):
         if content.get("offered") is not None:
             offered = np.array(content["offered"], dtype=np.float64)
             decision._offered, decision._uncached, decision._new_candidates = offered, True, offered
+        decision._id = "" if parts else str(content["id"])
         decision._by, decision._safe = mark, decode_round_safe_action(content.get("safe"))
         return decision
 
@@ -325,6 +328,7 @@ class ProblemDecision(Decision):
         self = cls.of(decision, tuple(probabilities), thresholds)
         if content.get("proposal") is not None:
             self._saved_proposal = ProposalStatus.from_dict(content["proposal"])
+        self._clipped = tuple(map(str, content.get("clipped", ())))
         return self
 
     @property
@@ -353,6 +357,11 @@ class ProblemDecision(Decision):
         """The estimated mean of every cost, by name; None: no estimate is kept."""
         estimates = self._estimates()
         return None if estimates is None else dict(zip(self._limits.names, estimates.costs.tolist(), strict=True))
+
+    @property
+    def clipped(self) -> tuple[str, ...]:
+        """The numbers of the context that were beyond their range and count as an end of it."""
+        return tuple(self._clipped)
 
     @property
     def proposal(self) -> ProposalStatus | None:
@@ -412,6 +421,7 @@ class ProblemDecision(Decision):
             "estimated_cost": None if costs is None else {name: to_json_value(cost) for name, cost in costs.items()},
             "limits": limits,
             **({} if status is None else {"proposal": status.to_dict()}),
+            **({"clipped": list(self._clipped)} if self._clipped else {}),
         }
 
     def __repr__(self) -> str:

@@ -149,8 +149,7 @@ class LogStatistics:
         """Add the next row."""
         self.seq = event.seq
         closed = list(self.queue.closed)
-        for _ in self.queue.advance(event.at):
-            pass
+        self.queue.advance(event.at)
         if self.queue.closed != closed:
             self.record_due()
         if event.kind == DECISION:

@@ -65,6 +65,10 @@ METRICS = (
         "alerts", "gauge", ("experiment", "check", "signal", "verdict"),
         "Open findings by check and signal: contradicted, which serves the safe action, or warning.",
     ),
+    Metric(
+        "context_clipped_total", "counter", ("experiment", "column"),
+        "Number of context values beyond their range, which count as its end.",
+    ),
     Metric("killed", "gauge", _OF, "Whether the kill switch is on (1) or off (0)."),
     Metric("ready", "gauge", (), "Whether the server is ready (1) or not (0)."),
 )  # fmt: skip
@@ -117,6 +121,8 @@ def iter_experiment_samples(server: "DecisionServer", name: str) -> Iterator[Sam
     yield "offline_log_rows", (name,), figures["offline_log_rows"]
     yield "pending_decisions", (name,), figures["pending_count"]
     yield "lag_rows", (name,), figures["lag_rows"]
+    clipped = server.experiment(name).policy_snapshot.statistics.clipped
+    yield from (("context_clipped_total", (name, column), float(count)) for column, count in list(clipped.items()))
     for finding in figures["health"]:
         if finding["verdict"] in (Verdict.CONTRADICTED, Verdict.WARNING):
             yield "alerts", (name, finding["check"], finding["signal"], finding["verdict"]), 1.0

@@ -1,0 +1,183 @@
+"""Tables as streams of Arrow record batches: from files and frames, and back to the kind that came."""
+
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from stagewise.files.atomic_write import write_atomically
+from stagewise.files.paths import format_error, parse_path
+from stagewise.files.tables import is_missing
+from stagewise.problem.columns import convert_to_array, read_columns
+from stagewise.problem.errors import ErrorCode, InvalidFile, InvalidOutcome
+from stagewise.problem.formatting import format_path, safe_repr
+
+BATCH_ROWS = 65_536
+TABLE_FILES = (".parquet", ".csv")
+
+
+class Batches(NamedTuple):
+    """Record batches of one table; they can be iterated once."""
+
+    names: tuple[str, ...]
+    batches: Iterator[Any]
+    """Record batches of at most `BATCH_ROWS` rows; at least one, which may be empty."""
+
+
+def read_batches(source: Any) -> Batches:
+    """Return the record batches of a frame, or of a .parquet or .csv file, which is not read at once.
+
+    >>> names, batches = read_batches({"user_id": [1, 2]})
+    >>> names, [batch.num_rows for batch in batches]
+    (('user_id',), [2])
+    """
+    from arro3.core import RecordBatch, RecordBatchReader
+
+    reader: Any = open_file(source) if isinstance(source, str | Path) else None
+    for method in ("__arrow_c_stream__", "__arrow_c_array__"):
+        if reader is None and hasattr(source, method):
+            try:
+                is_stream = method == "__arrow_c_stream__"
+                reader = RecordBatchReader.from_arrow(source) if is_stream else RecordBatch.from_arrow(source)
+            except ImportError:  # a frame of pandas without pyarrow
+                reader = None
+    if reader is None:
+        columns = read_columns(source)
+        arrays = {str(name): to_array(convert_to_array(columns[name]), str(name)) for name in columns}
+        reader = RecordBatch.from_arrays(list(arrays.values()), names=list(arrays))
+    names = tuple(reader.schema.names)
+    twice = [name for name in names if names.count(name) > 1]
+    if twice:
+        template = "two columns have the name {name}; rename one of them"
+        raise InvalidOutcome(ErrorCode.DUPLICATE_NAME, template, name=safe_repr(twice[0]))
+    return Batches(names, iter_slices([reader] if isinstance(reader, RecordBatch) else reader, reader.schema))
+
+
+def iter_slices(batches: Iterable[Any], schema: Any) -> Iterator[Any]:
+    """Yield record batches of at most `BATCH_ROWS` rows, at least one."""
+    from arro3.core import RecordBatch
+
+    is_empty = True
+    for batch in batches:
+        for start in range(0, batch.num_rows, BATCH_ROWS):
+            is_empty = False
+            yield batch.slice(start, min(BATCH_ROWS, batch.num_rows - start))
+    if is_empty:
+        yield RecordBatch.from_arrow(schema.empty_table().combine_chunks().to_struct_array().combine_chunks())
+
+
+def open_file(source: str | Path) -> Any:
+    """Return a reader of the record batches of a file."""
+    from arro3.io import infer_csv_schema, read_csv, read_parquet
+
+    path = parse_path(source, "the table")
+    if path.suffix.lower() not in TABLE_FILES:
+        raise InvalidFile.must_be_one_of(ErrorCode.FILE_WRONG_KIND, "the suffix of a table", path.suffix, TABLE_FILES)
+    if not path.is_file():
+        raise InvalidFile(ErrorCode.FILE_NOT_FOUND, "{path} does not exist", path=format_path(path))
+    try:
+        if path.suffix.lower() == ".parquet":
+            with path.open("rb") as file:
+                head = file.read(4)
+                file.seek(-4, 2)
+                if not head == file.read(4) == b"PAR1":  # the reader would panic
+                    raise ValueError("it does not begin and end like a Parquet file")
+            return read_parquet(str(path), batch_size=BATCH_ROWS)
+        return read_csv(str(path), infer_csv_schema(str(path), has_header=True), has_header=True, batch_size=BATCH_ROWS)
+    except (KeyboardInterrupt, SystemExit, MemoryError):
+        raise
+    except BaseException as error:  # a panic of the reader is not an Exception
+        verb = f"read as {path.suffix[1:]}"
+        raise InvalidFile.cannot_be(ErrorCode.FILE_INVALID, path, verb, format_error(error)) from None
+
+
+def write_batches(path: Path, batches: Iterable[Any]) -> None:
+    """Write record batches to a .parquet or .csv file, atomically, while they are made."""
+    from arro3.core import RecordBatchReader
+    from arro3.io import write_csv, write_parquet
+
+    suffix, batches, failed = path.suffix.lower(), iter(batches), list[BaseException]()
+    if suffix not in TABLE_FILES:
+        raise InvalidFile.must_be_one_of(ErrorCode.FILE_WRONG_KIND, "the suffix of a table", path.suffix, TABLE_FILES)
+    first = next(batches)
+
+    def make() -> Iterator[Any]:
+        try:
+            yield from chain([first], batches)
+        except BaseException as error:  # the writer would show it as its own
+            failed.append(error)
+            raise
+
+    def write(temporary: Path) -> None:
+        reader = RecordBatchReader.from_batches(first.schema, make())
+        try:
+            if suffix == ".csv":
+                write_csv(reader, str(temporary))
+            else:
+                write_parquet(reader, str(temporary), compression="lz4_raw", max_row_group_size=16 * BATCH_ROWS)
+        except Exception as error:
+            raise (failed or [OSError(str(error))])[0] from None
+
+    write_atomically(path, write)
+
+
+def to_array(column: npt.NDArray[Any] | None, name: str) -> Any:
+    """Return a column of one type as an Arrow array; missing values are null."""
+    from arro3.core import Array, DataType
+
+    if column is None or column.ndim != 1:
+        raise InvalidOutcome(ErrorCode.WRONG_SHAPE, "the column {name} is not one value a row", name=safe_repr(name))
+    if column.dtype.kind in "biuf":
+        return Array.from_numpy(np.ascontiguousarray(column))
+    entries = [None if is_missing(entry) else entry for entry in column.tolist()]
+    kinds: set[Any] = {type(entry) for entry in entries if entry is not None}
+    types = {str: DataType.string(), bool: DataType.bool(), int: DataType.int64(), float: DataType.float64()}
+    kind = float if kinds == {int, float} else next(iter(kinds), str)
+    if kind not in types or (len(kinds) > 1 and kind is not float):
+        found = " and ".join(sorted(one.__name__ for one in kinds))
+        rule = "of one type: text, numbers, or true and false"
+        raise InvalidOutcome.must_be(ErrorCode.COLUMN_WRONG_TYPE, f"the column {safe_repr(name)}", found, rule)
+    return Array([entry if entry is None else kind(entry) for entry in entries], types[kind])
+
+
+def to_numpy(array: Any) -> npt.NDArray[Any]:
+    """Return an Arrow column as an array: numbers with NaN for null, anything else as objects.
+
+    >>> from arro3.core import Array, DataType
+    >>> to_numpy(Array([1, None], DataType.int64())).tolist()
+    [1.0, nan]
+    """
+    from arro3.core import DataType
+
+    kind = array.type
+    if kind.is_dictionary(kind):
+        array = array.cast(kind.value_type)
+    if not array.null_count and (kind.is_numeric(kind) or kind.is_boolean(kind)):
+        return np.asarray(array.to_numpy())
+    if kind.is_numeric(kind):
+        entries = array.cast(DataType.float64()).to_pylist()
+        return np.array([np.nan if entry is None else entry for entry in entries], dtype=np.float64)
+    column = np.empty(len(array), dtype=object)
+    column[:] = array.to_pylist()
+    return column
+
+
+def convert_like(source: Any, table: Any) -> Any:
+    """Return an Arrow table as the kind of frame that came: pandas, polars, PyArrow, DuckDB, a mapping, or itself."""
+    package = type(source).__module__.partition(".")[0].lstrip("_")
+    if isinstance(source, Mapping) or package == "pandas":
+        columns = {name: to_numpy(table.column(name).combine_chunks()) for name in table.column_names}
+        return columns if isinstance(source, Mapping) else type(source)(columns)
+    if package == "polars":
+        return type(source)(table)
+    if package in ("pyarrow", "duckdb"):
+        module: Any = sys.modules[package]
+        if package == "duckdb":
+            return module.from_arrow(table)
+        made = module.table(table)
+        return made.combine_chunks().to_batches()[0] if isinstance(source, module.RecordBatch) else made
+    return table

@@ -1,6 +1,6 @@
 """Limits in worlds that move: runs over the limit, plays, adversaries, relearning, jumps, memory and time.
 
-Usage: python benchmarks/drift_limits.py [--worlds] [--constant] [--adversaries] [--relearn] [--jumps] [--speed]
+Usage: python benchmarks/drift_limits.py [--worlds] [--adversaries] [--relearn] [--jumps] [--speed]
        [--runs 200]; default: all.
 
 One action beside a safe action that costs nothing, limit .02; it is played with the share min(1, limit/bound). Bounds
@@ -9,30 +9,42 @@ are those of a `Limit` with a drift (`models.epochs`); controls that must fail s
 
 import argparse
 import math
+import time
+from typing import Any
 
 import numpy as np
 
-from stagewise.engine.compile import Floats, kernel
+import stagewise as sw
+from stagewise.engine.compile import Floats, as_python, kernel
 from stagewise.engine.random import OUTCOME, POLICY, uniform
 from stagewise.models.average_bounds import compute_average_upper
 from stagewise.models.epochs import (
+    BELOW,
     CELL_SIZE,
+    CHANGED,
+    EPOCHS,
+    FIRST_BEGIN,
+    FIRST_EPOCH,
     HEADER_SIZE,
     MEAN,
     NEWEST,
     PULLS,
+    SLOPE,
     advance_cell,
     advance_header,
     compute_high_now,
     find_epoch,
+    get_begin,
     learn_in_epochs,
 )
+from stagewise.models.jumps import learn_jumping
 from stagewise.problem.drift import Drift
 
 LIMIT, PER_DAY, DAYS, LAG, SEED = 0.02, 1000, 100, 2.0, 11
 DAY = 86_400.0
-EPOCHS, FOREVER, WINDOW = 0, 1, 2  # which set
+BY_EPOCH, FOREVER, WINDOW = 0, 1, 2  # which set
 OVER, ROUNDS_OVER, WORST, SHARE = range(4)  # of a run
+JUMP_FALSE, JUMP_DELAY, JUMP_ROUNDS, JUMP_EXCESS = range(4)
 NEVER = 1e9  # in place of log 1/δ': an end that never moves
 WORLDS = ("constant", "rise", "season", "hill", "fall", "weekly", "walk", "stairs")
 
@@ -76,7 +88,7 @@ def learn_at(header: Floats, settings: Floats, now: float, value: float, low: fl
     """Learn an outcome of the only cell."""
     newest = find_epoch(header, settings, now)
     if newest > int(header[NEWEST]):
-        advance_cell(header, settings, newest, cell)
+        advance_cell(header, newest, cell)
         advance_header(header, settings, newest, now)
     cell[PULLS] += 1.0
     cell[MEAN] += (value - cell[MEAN]) / cell[PULLS]
@@ -95,12 +107,12 @@ def play(
         now = t / PER_DAY * DAY
         while learned < t and now - learned / PER_DAY * DAY >= LAG * DAY:
             if acted[learned] > 0.0:
-                if how == EPOCHS:
+                if how == BY_EPOCH:
                     learn_at(header, settings, learned / PER_DAY * DAY, outcomes[learned], low, high, cell)
                 n += 1.0
                 total += outcomes[learned]
             learned += 1
-        if how == EPOCHS:
+        if how == BY_EPOCH:
             bound = compute_high_now(settings, now, cell)
         elif how == FOREVER and t % 100 == 0:
             least = min(least, compute_average_upper(n, total, high))
@@ -150,7 +162,7 @@ def play_runs(
     records = np.zeros((runs, 4))
     for run in range(runs):
         acted, outcomes = np.zeros((2, path.size))
-        high = -math.log((0.8 if how == EPOCHS else 1.0) * delta)
+        high = -math.log((0.8 if how == BY_EPOCH else 1.0) * delta)
         play(
             path, how, look, settings, low or -math.log(0.2 * delta), high,
             np.zeros(HEADER_SIZE), np.zeros(CELL_SIZE), acted, outcomes, records[run], run,
@@ -168,24 +180,222 @@ def show_worlds(runs: int) -> None:
         frozen = build_settings(slope, DAY)
         frozen[2] = 1e-300  # no age term
         cases = [
-            ("epochs, true slope", EPOCHS, build_settings(slope, DAY), 0.0, 0.0),
-            ("epochs, twice the slope", EPOCHS, build_settings(2 * slope, DAY), 0.0, 0.0),
-            ("no age term", EPOCHS, frozen, 0.0, NEVER),
+            ("epochs, true slope", BY_EPOCH, build_settings(slope, DAY), 0.0, 0.0),
+            ("epochs, twice the slope", BY_EPOCH, build_settings(2 * slope, DAY), 0.0, 0.0),
+            ("no age term", BY_EPOCH, frozen, 0.0, NEVER),
             ("one set for ever", FOREVER, frozen, 0.0, 0.0),
             *((f"window of {days} d", WINDOW, frozen, float(days), 0.0) for days in (5, 10, 20)),
         ]
         for label, how, settings, look, low in cases:
-            found = play_runs(path, how, settings, 0.1, runs, look, low)
+            few = runs if how == BY_EPOCH and low == 0.0 else max(runs // 5, 5)
+            found = play_runs(path, how, settings, 0.1, few, look, low)
             print(
-                f"{name} ({slope:.5f}/d) | {label} | {int(found[:, OVER].sum())}/{runs} | "
+                f"{name} ({slope:.5f}/d) | {label} | {int(found[:, OVER].sum())}/{few} | "
                 f"{found[:, ROUNDS_OVER].mean() / path.size:.2%} | {found[:, WORST].max():.4f} | "
                 f"{found[:, SHARE].mean():.3f}", flush=True,
             )  # fmt: skip
 
 
+@kernel
+def play_jump(
+    before: float, after: float, at: int, rounds: int, low: float, high: float, cell: Floats, record: Floats, run: int
+) -> None:
+    """Play one run whose mean jumps at a round; outcomes are learned at once."""
+    plays = 0.0
+    for t in range(rounds):
+        mean = before if t < at else after
+        bound = 1.0 - cell[BELOW]
+        share = 1.0 if bound <= LIMIT else LIMIT / bound
+        if t >= at and share * mean > LIMIT:
+            record[JUMP_ROUNDS] += 1.0
+            record[JUMP_EXCESS] += share * mean - LIMIT
+        if uniform(SEED, run, t, POLICY, 0) < share:
+            cell[PULLS] += 1.0
+            plays += 1.0 if t >= at else 0.0
+            value = 1.0 if uniform(SEED, run, t, OUTCOME, 0) < mean else 0.0
+            changed = cell[CHANGED]
+            learn_jumping(float(t + 1), value, low, high, cell)
+            if cell[CHANGED] != changed:
+                if t < at:
+                    record[JUMP_FALSE] += 1.0
+                elif record[JUMP_DELAY] < 0.0:
+                    record[JUMP_DELAY] = plays
+
+
+def show_jumps(runs: int, quiet_runs: int) -> None:
+    """Print the table of jumps, as in the theory's page."""
+    level = math.log(2.0 / 0.1)
+    print("jumps after 30,000 of 60,000 rounds, delta .1")
+    print("jump | false alarms | found | delay in plays 10/50/90 % | rounds over | summed excess")
+    for before, after in (
+        (0.008, 0.008),
+        (0.008, 0.016),
+        (0.008, 0.024),
+        (0.008, 0.04),
+        (0.008, 0.08),
+        (0.015, 0.03),
+        (0.0, 0.03),
+    ):
+        count = quiet_runs if before == after else runs
+        found = np.zeros((count, 4))
+        found[:, JUMP_DELAY] = -1.0
+        for run in range(count):
+            play_jump(before, after, 30_000, 60_000, level, level, np.zeros(CELL_SIZE), found[run], run)
+        if before == after:
+            found[:, JUMP_FALSE] += found[:, JUMP_DELAY] >= 0.0
+            found[:, JUMP_DELAY] = -1.0
+        hit = found[:, JUMP_DELAY] >= 0.0
+        delays = np.quantile(found[hit, JUMP_DELAY], [0.1, 0.5, 0.9]) if hit.any() else [math.nan] * 3
+        print(
+            f"{before} -> {after} | {int((found[:, JUMP_FALSE] > 0).sum())}/{count} | {int(hit.sum())}/{count} | "
+            f"{delays[0]:.0f} {delays[1]:.0f} {delays[2]:.0f} | {found[:, JUMP_ROUNDS].mean():.0f} | "
+            f"{found[:, JUMP_EXCESS].mean():.1f}", flush=True,
+        )  # fmt: skip
+
+
+@kernel
+def relearn_after_fall(
+    old: int, most: int, settings: Floats, low: float, high: float, header: Floats, cell: Floats
+) -> int:
+    """Return how many plays at .008 follow `old` at .03 until the limit is certain, with expected outcomes."""
+    for t in range(old + most):
+        now, mean = t / 700.0 * DAY, 0.03 if t < old else 0.008
+        if settings[SLOPE] > 0.0:
+            learn_at(header, settings, now, mean, low, high, cell)
+        else:
+            cell[PULLS] += 1.0
+            learn_jumping(now, mean, low, high, cell)
+        if t >= old and compute_high_now(settings, now, cell) <= LIMIT:
+            return t + 1 - old
+    return -1
+
+
+def show_relearning() -> None:
+    """Print how many plays are needed after a fall."""
+    level = math.log(100.0)
+    print("plays to certify .02 after a fall from .03 to .008, 700 a day, delta' .01")
+    print("old plays | jumps | slope .0001/d | .0002/d | .0005/d | one set for ever")
+    for old in (2_000, 10_000, 50_000, 200_000):
+        row = []
+        for amount in (0.0, 0.0001, 0.0002, 0.0005):
+            settings = build_settings(amount, DAY)
+            row.append(
+                relearn_after_fall(
+                    old,
+                    400_000 if amount == 0.0 else 60_000,
+                    settings,
+                    level,
+                    level,
+                    np.zeros(HEADER_SIZE),
+                    np.zeros(CELL_SIZE),
+                )
+            )
+        upper = as_python(compute_average_upper)
+        one = next(n for n in range(100, 500_000, 100) if upper(float(old + n), 0.03 * old + 0.008 * n, level) <= LIMIT)
+        print(old, *row, one, sep=" | ", flush=True)
+
+
+@kernel
+def play_adversary(
+    rounds: int, slope: float, how: int, strategy: int, settings: Floats, low: float, high: float, header: Floats,
+    cell: Floats, record: Floats, run: int,
+) -> None:  # fmt: skip
+    """Play every round while somebody who knows data and bounds moves the mean; count runs that ever miss.
+
+    `how`: 0 as proved, 1 without age, 2 without shares of epochs. The adversary raises the mean when the bound is near,
+    or as a saw, or after few events.
+    """
+    mean, rises, recent, bound = 0.005, True, 0.0, 1.0
+    for t in range(rounds):
+        now = float(t)
+        if how == 2:
+            bound = min(1.0, bound + slope)
+            if t % 16 == 0:
+                for i in range(EPOCHS):
+                    at = FIRST_EPOCH + 3 * i
+                    if header[FIRST_BEGIN + i] > 0.0 and cell[at] > 0.0:
+                        middle = get_begin(header, settings, header[FIRST_BEGIN + i]) + cell[at + 2] / cell[at]
+                        bound = min(bound, compute_average_upper(cell[at], cell[at + 1], high) + slope * (now - middle))
+        else:
+            bound = compute_high_now(settings, now, cell)
+        if mean > bound:
+            record[0] = 1.0
+        if strategy == 0:
+            rises = bound - mean < 0.5 * bound
+        elif strategy == 1:
+            rises = mean < 0.05 and (rises or mean <= 0.005)
+        elif t % 500 == 0:
+            rises, recent = recent < 250.0 * mean, 0.0
+        value = 1.0 if uniform(SEED, run, t, OUTCOME, strategy) < mean else 0.0
+        recent += value
+        learn_at(header, settings, now, value, low, high, cell)
+        mean = min(0.05, mean + slope) if rises else max(0.005, mean - slope)
+
+
+def show_adversaries(runs: int) -> None:
+    """Print how many runs ever miss."""
+    print(f"adversaries, delta .2, {runs} runs: runs that ever miss, by strategy (near the bound, saw, few events)")
+    for slope, rounds in ((1e-6, 20_000), (4e-6, 20_000)):
+        for label, how in (("as proved", 0), ("no age term", 1), ("no shares", 2)):
+            row, count = [], runs if how == 0 else max(runs // 10, 5)
+            settings = build_settings(slope, 1.0)
+            settings[1], settings[2] = 500.0, slope * 500.0 if how != 1 else 1e-300
+            for strategy in range(3):
+                missed = np.zeros((count, 1))
+                for run in range(count):
+                    play_adversary(
+                        rounds, slope, how, strategy, settings, NEVER, -math.log(0.2), np.zeros(HEADER_SIZE),
+                        np.zeros(CELL_SIZE), missed[run], run,
+                    )  # fmt: skip
+                row.append(f"{int(missed.sum())}/{count}")
+            print(f"slope {slope:g} a round | {label} | {' '.join(row)}", flush=True)
+
+
+def build_problem(drift: Any) -> sw.Problem:
+    """Return the problem whose decisions are timed."""
+    limit = sw.Limit(LIMIT, safe=0.0, drift=drift)
+    actions = ["nothing", "digest", "offer", "sale", "story"]
+    return sw.Problem(actions=actions, safe="nothing", reward=sw.Reward("click"), limits={"opt_out": limit})
+
+
+def show_speed() -> None:
+    """Print the processor time of a decision and of learning an outcome, beside those without drift."""
+    rng, rows = np.random.default_rng(0), 20_000
+    log = {"action": np.array(["digest", "offer", "sale", "story"])[rng.integers(0, 4, rows)]}
+    log |= {"click": (rng.random(rows) < 0.1).astype(float), "opt_out": (rng.random(rows) < 0.008).astype(float)}
+    times = {}
+    for drift in (None, "0.005/30d", ("0.01", "30d"), "jumps"):
+        agent = sw.Agent(build_problem(drift), seed=1)
+        agent.learn_frame(log if drift is None else {**log, "at": np.arange(rows) * 100.0})
+        best = []
+        for _ in range(7):
+            start = time.process_time()
+            made = [agent.decide(now=rows * 100.0) for _ in range(2_000)]
+            middle = time.process_time()
+            for decision in made:
+                agent.learn(decision, click=True, opt_out=False, now=rows * 100.0)
+            best.append((middle - start, time.process_time() - middle))
+        times[str(drift)] = np.min(best, axis=0) / 2_000 * 1e6
+        base = times["None"]
+        print(f"drift={drift}: decide {times[str(drift)][0]:.1f} us ({times[str(drift)][0] / base[0]:.2f}), learn "
+              f"{times[str(drift)][1]:.1f} us ({times[str(drift)][1] / base[1]:.2f})", flush=True)  # fmt: skip
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--runs", type=int, default=200)
-    parser.add_argument("--worlds", action="store_true")
+    parts = ("worlds", "adversaries", "relearn", "jumps", "speed")
+    for part in parts:
+        parser.add_argument(f"--{part}", action="store_true")
     given = parser.parse_args()
-    show_worlds(given.runs)
+    everything = not any(getattr(given, part) for part in parts)
+    if given.worlds or everything:
+        show_worlds(given.runs)
+    if given.adversaries or everything:
+        show_adversaries(given.runs)
+    if given.relearn or everything:
+        show_relearning()
+    if given.jumps or everything:
+        show_jumps(given.runs // 5, given.runs)
+    if given.speed or everything:
+        show_speed()

@@ -42,7 +42,7 @@ def make_keen() -> Campaign:
 
     def users(chance: np.random.Generator, count: int) -> Users:
         keen = chance.random(count) < 0.35
-        return {"keen": keen.astype(float), "group": np.where(keen, "keen", "other")}
+        return {"keen": keen.astype(float), "group": np.where(keen, "keen", "other"), "risk": np.where(keen, 0.9, 0.1)}
 
     def of(plain: float, keen: float, other: float) -> Rates:
         return lambda people: np.column_stack(
@@ -62,9 +62,11 @@ def make_nights(form: str) -> Campaign:
         sends = chance.poisson(8, count) + chance.poisson(6, count) * (chance.random(count) < 0.2)
         mail = np.minimum(sends, 30).astype(float)
         new = (chance.random(count) < 0.12).astype(float)
+        risk = np.clip(0.2 + 0.02 * mail + 0.25 * new, 0.0, 1.0)  # the doctor's or your own, of the mail and being new
         group = np.char.add(np.digitize(mail, [8, 12, 16]).astype(str), np.where(new > 0.0, "new", "old"))
         return {
-            "sends": mail, "new": new, "lite": (chance.random(count) < 0.05).astype(float), "group": group,
+            "sends": mail, "new": new, "group": group, "risk": risk,
+            "lite": (chance.random(count) < 0.05).astype(float),
             "spend": np.minimum(chance.lognormal(0.8, 0.7, count), 10.0), "opens": chance.beta(2, 6, count),
         }  # fmt: skip
 
@@ -136,8 +138,8 @@ class Player:
 
 
 PROMISES: dict[str, dict[str, Any]] = {
-    "rates": {"model": "rates"}, "by group": {"by": "group"}, "linear": {"model": "linear"},
-    "logistic": {"model": "logistic"},
+    "rates": {"model": "rates"}, "by group": {"by": "group"}, "score": {"score": sw.Score("risk")},
+    "linear": {"model": "linear"}, "logistic": {"model": "logistic"},
 }  # fmt: skip
 
 

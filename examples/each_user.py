@@ -1,4 +1,4 @@
-"""Whose opt-outs does a limit hold down: the average user's, every group's, or each user's own?
+"""Whose opt-outs does a limit hold down: the average user's, every group's, every bucket's, or each user's own?
 
 python examples/each_user.py
 """
@@ -16,6 +16,7 @@ MESSAGES, LIMIT, SAFE = ["plain", "offer"], 0.02, 0.008
 PROMISES: dict[str, dict[str, Any]] = {
     "rates": {"model": "rates"},
     "by": {"by": "mail"},
+    "score": {"score": sw.Score("sends", low=0, high=20)},
     "logistic": {"model": "logistic"},
 }
 GROUPS = ["little", "much"]  # mail of last month: below and above the middle of its range

@@ -11,7 +11,7 @@ from tests.server.logs import Log, problem
 
 import stagewise as sw
 from stagewise.agent.health_findings import Check, Verdict
-from stagewise.agent.mismatch import LOGGED, MOST_CELLS, MismatchTest
+from stagewise.agent.mismatch import LOGGED, MOST_CELLS, Difference, MismatchTest, build_mismatch_cause
 from stagewise.agent.statistics import Statistics
 from stagewise.problem.errors import ErrorCode, InvalidProblem
 from stagewise.records.reason import Contradiction
@@ -127,6 +127,22 @@ def test_one_cell_of_many_is_found_and_named() -> None:
     assert only
 
 
+def test_buckets_of_a_score_are_cells() -> None:
+    """The score says nothing of age, and users of each bucket differ by it."""
+    log = draw_log(1, 2_000, old=0.3, young=0.05) | {"risk": np.random.default_rng(2).uniform(0.0, 1.0, 2_000)}
+    agent = sw.Agent(build_problem(model=None, score=sw.Score("risk", buckets=4)), seed=1)
+    agent.learn_frame(log)
+    test: Any = agent._mismatch
+    assert len(test.limits[0].cells) == 4
+    details = agent.health()[NAME].details
+    assert (details["promise"], details["column"], details["segment"]) == ("every_bucket", "age", None)
+    assert agent.health()[NAME].verdict is Verdict.WARNING
+    difference = Difference(2, 0, 1.0)
+    assert build_mismatch_cause(agent.policy, test.limits[0], difference).details["segment"] in (
+        "0 to 0.25", "0.25 to 0.5", "0.5 to 0.75", "0.75 to 1",
+    )  # fmt: skip
+
+
 def test_a_limit_for_every_user_is_tested_on_the_decisions_of_each_half() -> None:
     """A regression is declared where the rate is a step; only what the agent decided itself counts, no log."""
     problem = build_problem(model="linear")
@@ -212,11 +228,26 @@ def test_a_click_score_never_knows_the_reward_of_its_own_user() -> None:
     assert scored > 300
 
 
+def test_a_new_action_is_a_new_cell() -> None:
+    agent = sw.Agent(build_problem(), seed=1)
+    agent.learn_frame(draw_log(1, 300, old=0.1, young=0.1))
+    agent.add_action("sale")
+    agent.learn_frame(draw_log(2, 1_500, old=0.35, young=0.05) | {"action": ["sale"] * 1_500})
+    test: Any = agent._mismatch
+    assert list(test.limits[0].cells) == [(1.0, 0.0), (2.0, 0.0)]
+    assert test.slopes.shape == (3, 2)
+    assert agent.health()[NAME].verdict is Verdict.WARNING
+
+
 def test_only_the_first_cells_are_kept() -> None:
     limit = MismatchTest(build_problem(model=None, by="country").policy()).limits[0]
     found = [limit.find_cell(1.0, float(segment)) for segment in range(MOST_CELLS + 5)]
     assert found == [*range(MOST_CELLS), *[-1] * 5]
     assert len(limit.table) == MOST_CELLS
+    context = [f"n{i}" for i in range(500)]
+    limits = {"c": sw.Limit(0.3, safe=0.0, by="country")}
+    wide = sw.Problem(actions=["a", "b"], safe="a", context=context, reward=sw.Reward("r"), limits=limits)
+    assert MismatchTest(wide.policy()).limits[0].most_cells < 40
 
 
 def test_problems_without_numbers_and_other_policies_are_not_tested() -> None:

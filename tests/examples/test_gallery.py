@@ -26,7 +26,7 @@ SIZES: dict[str, dict[str, int]] = {  # as many rounds as plain Python plays in 
     "own_policy": {"rounds": 80},
 }
 UNHELD = {"LinUCB", "pacing", "unguarded", "on average"}  # what the others are compared with
-LATER = {"kids, one limit for all", "rates", "by"}  # the same, where it takes more rounds
+LATER = {"kids, one limit for all", "rates", "by", "score"}  # the same, where it takes more rounds
 
 
 @pytest.mark.parametrize("name", SIZES)

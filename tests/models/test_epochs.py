@@ -20,7 +20,7 @@ LEARN, FIND = as_python(epochs.learn_in_epochs), as_python(epochs.find_epoch)
 ADVANCE, BEGIN = as_python(epochs.advance_cell), as_python(epochs.advance_header)
 FORGET = as_python(epochs.forget_before)
 CONFIDENCE, LIMIT = 3.0, 0.02
-MODULI = [Drift(0.005, 30 * DAY), Drift(0.01, 10 * DAY, is_budget=True), Drift(0.0, DAY)]
+MODULI = [Drift(0.005, 30 * DAY), Drift(0.01, 10 * DAY, is_budget=True)]
 
 
 class Cell:
@@ -35,7 +35,7 @@ class Cell:
     def learn(self, time: float, value: float) -> None:
         newest = FIND(self.header, self.settings, time)
         if newest > self.header[epochs.NEWEST]:
-            ADVANCE(self.header, self.settings, newest, self.cell)
+            ADVANCE(self.header, newest, self.cell)
             BEGIN(self.header, self.settings, newest, time)
         self.rows.append((time, value, newest))
         self.cell[epochs.PULLS] += 1.0
@@ -85,10 +85,9 @@ def test_bounds_are_the_least_of_the_theorem_and_of_earlier_ones_that_age(modulu
 
 def test_young_outcomes_of_a_budget_pay_it_once() -> None:
     modulus = Drift(0.01, 30 * DAY, is_budget=True)
-    cell, plain = Cell(modulus), Cell(Drift(0.0, DAY))
+    cell = Cell(modulus)
     for row in range(640):
         cell.learn(row * DAY / 64, 0.0)
-        plain.learn(row * DAY / 64, 0.0)
     now = 10 * DAY
     within = UPPER(640.0, 0.0, CONFIDENCE + SHARE(1)) + 0.01
     assert HIGH(cell.settings, now, cell.cell) == pytest.approx(within, abs=1e-12)
@@ -102,48 +101,27 @@ def test_shares_add_up_to_one() -> None:
     assert 0.99 < total < 1.0
 
 
-@pytest.mark.parametrize("moves", [True, False])
-def test_every_look_back_has_an_epoch_and_few_are_kept(moves: bool) -> None:
+def test_every_look_back_has_an_epoch_and_few_are_kept() -> None:
     for newest in range(1, 700):
-        kept = [epoch for epoch in range(1, newest + 1) if KEPT(epoch, newest, moves)]
+        kept = [epoch for epoch in range(1, newest + 1) if KEPT(epoch, newest)]
         assert len(kept) <= epochs.EPOCHS
         ages = [newest - epoch for epoch in kept]
         for back in range(1, min(newest, epochs.SPAN // 2)):
-            assert any(back / (2 if back < (16 if moves else 8) else 4) < age <= back for age in ages) or (
-                back == 1 and 1 in ages
-            )
-        assert moves or 1 in kept
+            assert any(back / (2 if back < 16 else 4) < age <= back for age in ages) or (back == 1 and 1 in ages)
         assert kept[-1] == newest
         before = [epoch for epoch in kept if epoch < newest]
-        assert all(KEPT(epoch, newest - 1, moves) for epoch in before)  # none comes back
+        assert all(KEPT(epoch, newest - 1) for epoch in before)  # none comes back
 
 
 def test_a_cell_has_at_most_forty_numbers_after_ten_years() -> None:
     assert epochs.CELL_SIZE <= 40
-    cell = Cell(Drift(0.0, DAY))
-    for day in range(0, 3650, 5):
-        cell.learn(day * DAY, 0.0)
-    assert cell.header[epochs.NEWEST] == 3646
-    assert cell.header[epochs.FIRST_BEGIN] == 1.0
-    assert all(one < two for one, two in pairwise(filter(None, cell.header[epochs.FIRST_BEGIN :])))
-
-
-def test_a_jump_is_found_and_only_what_is_older_is_forgotten() -> None:
-    cell, rng = Cell(Drift(0.0, DAY)), np.random.default_rng(1)
-    for row in range(3000):
-        cell.learn(row * DAY / 100, float(rng.random() < 0.005))
-    assert cell.cell[epochs.CHANGED] == 0.0
-    quiet = HIGH(cell.settings, 0.0, cell.cell)
-    found = None
-    for row in range(3000, 6000):
-        cell.learn(row * DAY / 100, float(rng.random() < 0.06))
-        if found is None and cell.cell[epochs.CHANGED]:
-            found = row
-    assert quiet < 0.02
-    assert found is not None
-    assert found < 3500
-    assert 24 * DAY <= cell.cell[epochs.CHANGED] <= 36 * DAY
-    assert 0.05 < HIGH(cell.settings, 0.0, cell.cell) < 0.1
+    cell = Cell(Drift(0.0001, DAY))
+    for step in range(0, 4000, 5):
+        cell.learn(step * cell.settings[epochs.STEP], 0.0)
+    assert cell.header[epochs.NEWEST] == 3996
+    begins = [one for one in cell.header[epochs.FIRST_BEGIN :] if one]
+    assert 3996 - epochs.SPAN < begins[0] <= 3996 - epochs.SPAN // 2
+    assert all(one < two for one, two in pairwise(begins))
 
 
 def test_what_parts_further_than_declared_is_found() -> None:

@@ -71,3 +71,23 @@ async def test_a_log_of_an_experiment_needs_times(tmp_path: Path) -> None:
         expected = agent.decide(propose="offer", now=1.7e9 + 31 * DAY)
         assert answer.probabilities == expected.probabilities
         assert expected.probabilities["offer"] > 0.5
+
+
+@played
+async def test_an_action_is_relearned_by_a_row_of_the_log(tmp_path: Path) -> None:
+    async with serve_problem(tmp_path, PROBLEM) as server:
+        rows = 1200
+        log = {"action": ["offer"] * rows, "click": [1.0] * rows, "opt_out": [0.0] * rows}
+        at = server.store.now() / 1e6 - 20 * DAY + np.arange(rows) * 20 * DAY / rows
+        whole = build_offline_log(PROBLEM, {**log, "at": at}, {})
+        await server.learned(NAME, (await server.learn_log(NAME, whole, "ada", "last month")).row)
+        before = await server.decide(NAME, DecisionRequest(propose="offer", decision_id="before"))
+        with pytest.raises(sw.InvalidProblem):
+            await server.relearn(NAME, "ofer", None, "ada", "a new footer")
+        await server.relearn(NAME, "offer", None, "ada", "a new footer")
+        await learned(server)
+        after = await server.decide(NAME, DecisionRequest(propose="offer", decision_id="after"))
+        assert before.probabilities["offer"] == 1.0
+        assert after.probabilities["offer"] == pytest.approx(0.2)
+        await learned(server)
+        assert Replay(server.store, NAME).run().first_difference is None

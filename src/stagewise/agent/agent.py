@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from stagewise.agent.base_agent import ORDERS
+from stagewise.agent.changes import check_relearn, relearn
 from stagewise.agent.duplicate_logs import check_not_learned, compute_fingerprint, remember_log
 from stagewise.agent.frames import ColumnNames, LogRows, parse_log, read_rows
 from stagewise.agent.health import acknowledge, add_observed_health, check_health
@@ -219,6 +220,32 @@ class Agent(TableAgent):
             self._update_count += 1
             self._statistics.reset_tracks()
             self._bind_policy()
+
+    def relearn(self, action: str, since: Any = None) -> None:
+        """Forget what was learned of an action's costs before a time, so that it is held back and learned again.
+
+        Only limits with a drift are concerned. The action keeps what epochs learned that began since; where none did,
+        it goes back to its first share, and is learned from the next step of the grid on (docs/theory/drift.md).
+
+        Args:
+            action: The action.
+            since: The time from which outcomes count, as `time.time` returns it; None: all is forgotten.
+
+        Raises:
+            InvalidProblem: There is no such action, or no limit has a drift.
+            InvalidOutcome: `since` is not a time.
+
+        Example:
+            >>> import stagewise as sw
+            >>> signals = {"reward": sw.Reward("click"), "limits": {"opt_out": sw.Limit(0.02, safe=0.0, drift="jumps")}}
+            >>> agent = sw.Agent(sw.Problem(actions=["nothing", "offer"], safe="nothing", **signals))
+            >>> agent.relearn("offer")
+        """
+        policy = self._require_base_policy("actions are relearned")
+        with self._lock:
+            index, seconds = check_relearn(policy, action, since)
+            relearn(policy, self._state.memory, index, seconds)
+            self._update_count += 1
 
     def health(self) -> Health:
         """Compare every declared assumption with the data; `print` shows a table.

@@ -138,6 +138,9 @@ def check_limits(policy: BasePolicy, settings: Floats) -> Iterator[HealthFinding
 def check_signal_drift(policy: BasePolicy, memory: Floats, statistics: Statistics) -> Iterator[HealthFinding]:
     """Yield whether the mean of each signal changed, by the last drift test, which decisions use too."""
     for name, signal, _, (model, block) in sorted(iter_signals(policy, memory), key=lambda one: one[1]):
+        if signal and name in getattr(policy, "moduli", ()):
+            yield check_change(policy, model, block, memory, name)
+            continue
         track = statistics.tracks.get(name, DriftTrack())
         count = model.diagnostics.count(block, policy.settings, memory)
         if count is not None and track.moved is not None:
@@ -147,6 +150,15 @@ def check_signal_drift(policy: BasePolicy, memory: Floats, statistics: Statistic
         early, late = (0, 0) if count is None or track.compared is None else track.compared
         verdict = Verdict.FINE if late else Verdict.UNKNOWN
         yield build_finding(Check.DRIFT, name, verdict, count=count, early=early, late=late)
+
+
+def check_change(policy: Any, model: Model, block: Any, memory: Floats, name: str) -> HealthFinding:
+    """Return that a limit's means moved as declared; a change that was found is a warning or an alert."""
+    pulls, totals = np.zeros((2, policy.actions))
+    model.diagnostics.fill_totals(block, policy.settings, memory, pulls, totals)
+    modulus = policy.moduli[name] if policy.problem is None else policy.problem.limits[name].modulus
+    verdict = Verdict.FINE if pulls.any() else Verdict.UNKNOWN
+    return build_finding(Check.CHANGE, name, verdict, declared=str(modulus), count=pulls.sum())
 
 
 def check_mismatch(policy: Any, memory: Floats) -> Iterator[HealthFinding]:

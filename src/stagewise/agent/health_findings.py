@@ -23,6 +23,8 @@ class Check(StrEnum):
     """A limit: mean costs can reach it, and the outcomes reported so far keep it."""
     DRIFT = "drift"
     """The mean of a signal does not change over time."""
+    CHANGE = "change"
+    """The means of a limit with a declared drift move no further than that."""
     MISMATCH = "mismatch"
     """Within a cell it does not matter who gets an action; a limit for every user holds in both halves of the users."""
     CONTEXT = "context"
@@ -51,7 +53,7 @@ class Verdict(StrEnum):
     CONTRADICTED = "contradicted"
     """The data contradict an assumption on which a limit depends."""
     WARNING = "warning"
-    """The data contradict what a limit promises; decisions go on, as `on_mismatch` is not "stop"."""
+    """The data contradict what a limit promises; decisions go on, as `on_mismatch` or `on_jump` is not "stop"."""
     ACKNOWLEDGED = "acknowledged"
     """A person acknowledged the contradiction."""
 
@@ -62,6 +64,7 @@ LABELS = {
     Check.SAFE_REWARD: "safe {}",
     Check.LIMIT: "limit of {}",
     Check.DRIFT: "drift of {}",
+    Check.CHANGE: "change of {}",
     Check.MISMATCH: "mismatch of {}",
     Check.CONTEXT: "context",
     Check.OUTCOMES: "outcomes",
@@ -82,6 +85,7 @@ CHECKS_BY_CONTRADICTION = {
     Contradiction.LIMIT_SO_FAR: Check.LIMIT,
     Contradiction.LIMIT_NEVER_BINDS: Check.LIMIT,
     Contradiction.DRIFT: Check.DRIFT,
+    Contradiction.CHANGE: Check.CHANGE,
     Contradiction.MISMATCH: Check.MISMATCH,
 }
 
@@ -267,6 +271,12 @@ def describe_drift(finding: HealthFinding) -> str:
     return f"no drift between the first {format_count(details['early'])} and the next {details['late']:,.0f}"
 
 
+def describe_change(finding: HealthFinding) -> str:
+    """Return that means moved as declared."""
+    count = format_count(finding.details["count"])
+    return f"declared: {finding.details['declared']}; {count} do not contradict it"
+
+
 def describe_mismatch(finding: HealthFinding) -> str:
     """Return that no halves of the users differ so far."""
     details = finding.details
@@ -307,6 +317,7 @@ MESSAGES: dict[Check, Callable[[HealthFinding], str]] = {
     Check.SAFE_REWARD: describe_safe_value,
     Check.LIMIT: describe_limit,
     Check.DRIFT: describe_drift,
+    Check.CHANGE: describe_change,
     Check.MISMATCH: describe_mismatch,
     Check.CONTEXT: describe_context,
     Check.OUTCOMES: describe_outcomes,

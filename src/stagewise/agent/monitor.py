@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from stagewise.agent.changes import record_changes
 from stagewise.agent.health_findings import Check, format_finding_name
 from stagewise.agent.statistics import LOOK_AFTER, NEVER, DriftTrack, Statistics
 from stagewise.engine.compile import Floats, as_python
@@ -254,6 +255,7 @@ def check_drift(policy: Any, memory: Floats, statistics: Statistics, at_once: bo
             moved = statistics.get_track(name).moved
             if moved is not None:
                 statistics.alerts.setdefault(format_finding_name(Check.DRIFT, name), moved)
+    record_changes(policy, memory, statistics)
 
 
 def apply_alerts(

@@ -7,6 +7,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from stagewise.engine.compile import Floats
+from stagewise.models.epochs import SLOPE
 from stagewise.models.logistic import LOGISTIC
 from stagewise.models.logistic_fit import PRIOR_BOUND, PRIOR_DEVIATION
 from stagewise.models.model_block import ModelBlockSpec
@@ -15,9 +16,7 @@ from stagewise.models.per_action_ridge import PER_ACTION_RIDGE
 from stagewise.models.rare_events import TABLE
 from stagewise.models.regression import JOINT
 from stagewise.models.score_rates import SCORE_RATES
-from stagewise.models.segment_rates import (
-    SEGMENT_RATES,
-)
+from stagewise.models.segment_rates import JUMPS, MOVES, SEGMENT_RATES
 
 SignalModel = Literal["linear", "rates"]
 CostModel = Literal["linear", "rates", "logistic"]
@@ -88,8 +87,13 @@ class Signal(NamedTuple):
         if buckets is not None:
             integers = self.signal, 1, shares.size, 0, 0, int(buckets.pooled), column, buckets.size
             return ModelBlockSpec(SCORE_RATES, integers, numbers)
-        kind = int(len(drift) > 0)
+        kind = get_drift_kind(drift)
         return ModelBlockSpec(SEGMENT_RATES, (self.signal, 1, shares.size, kind, 0, 0, column, 0), numbers)
+
+
+def get_drift_kind(drift: Sequence[float]) -> int:
+    """Return how means drift: not at all, steadily, or in jumps."""
+    return 0 if not len(drift) else MOVES if drift[SLOPE] > 0.0 else JUMPS
 
 
 def compute_action_shares(actions: int, initial_actions: int) -> Floats:

@@ -79,6 +79,15 @@ class UpperForecast(NamedTuple):
     upper: Callable[[float], float]  # the upper end after a number of pulls
 
 
+class FoundChange(NamedTuple):
+    """A mean that moved further than declared, in a model that forgets what is older by itself."""
+
+    action: int
+    segment: int | None
+    since: float  # seconds: when the oldest outcomes that are kept were decided
+    mean: float  # since then, signed; NaN: there is no outcome
+
+
 class ModelDiagnostics:
     """Diagnostics of a model that keeps no sums for them."""
 
@@ -129,6 +138,13 @@ class ModelDiagnostics:
         The last of the marks is now. For each signal and mark a false alarm has probability at most e^-alarm.
         """
         return iter(())
+
+    def list_changes(self, block: Any, settings: Floats, memory: Floats) -> list[FoundChange]:
+        """Return the last change of every mean that has changed."""
+        return []
+
+    def forget(self, block: Any, settings: Floats, memory: Floats, index: int, since: float) -> None:
+        """Forget what was learned of a candidate in epochs that began before a time, where there are epochs."""
 
     def fill_estimates(self, block: Any, features: Floats, settings: Floats, memory: Floats, fits: Floats) -> None:
         """Write estimates (K,) that are not the centres of intervals; NaN stays where there is none."""

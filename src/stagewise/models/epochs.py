@@ -6,8 +6,8 @@ With p the mean, t̄ the mean time of the n outcomes since an epoch began, S the
 
 at all times t and for all epochs at once with probability 1 − δ'; U is `average_bounds`. A slope has B = 0, a budget B
 in any time W has ρ = B/W, and only B while every outcome is younger than W. All ends age alike, so the least of them
-is two numbers: a bound, and its time. Where means only jump, ρ = B = 0, and an epoch's lower end above the least upper
-end shows that the mean has changed: what is older than that epoch is forgotten (Theorem 2).
+is two numbers: a bound, and its time. An epoch's lower end above what earlier ones allow shows that the mean has moved
+further than declared: what is older than that epoch is forgotten.
 
     header:   newest epoch, 0: none | time of the first epoch | newest epoch when an outcome came out of order |
               number of every kept epoch, from 1, in order; 0: free
@@ -26,7 +26,7 @@ NEWEST, ORIGIN, DISORDERED, FIRST_BEGIN = 0, 1, 2, 3  # in the header
 PULLS, MEAN, LOW, BELOW, AT, CHANGED, YOUNG, EXPIRY, FIRST_EPOCH = 0, 1, 2, 3, 4, 5, 6, 7, 8  # in a cell
 TIME_COLUMN, STEP, SLOPE, BUDGET, WINDOW = 0, 1, 2, 3, 4  # in the settings
 EPOCHS = 10  # kept at once, at most
-SPAN = 64  # steps: the longest time that an epoch is kept, where means move
+SPAN = 64  # steps: the longest time that an epoch is kept
 DENSE = 3  # levels of which two epochs are kept; of each other, one
 HEADER_SIZE, CELL_SIZE, SETTINGS_SIZE = FIRST_BEGIN + EPOCHS, FIRST_EPOCH + 3 * EPOCHS, 5
 LEVELS = 28.0  # Σ of k + 1, the levels' weights
@@ -45,16 +45,13 @@ def get_level(epoch: int) -> int:
 
 
 @kernel
-def is_kept(epoch: int, newest: int, moves: bool) -> bool:
+def is_kept(epoch: int, newest: int) -> bool:
     """Return whether an epoch is kept: for every look back of L steps some epoch began more than L/4 steps ago.
 
-    Level k is kept for 4·2^k steps where it is dense, else for 2·2^k, but none for longer than SPAN. Where means only
-    jump, the first epoch is always kept, and one level less is dense.
+    Level k is kept for 4·2^k steps where it is dense, else for 2·2^k, but none for longer than SPAN.
     """
-    age, level = newest - epoch, get_level(epoch)
-    if (1 << level) == SPAN:
-        return age < SPAN or (epoch == 1 and not moves)
-    return age < (4 if level < (DENSE if moves else DENSE - 1) else 2) * (1 << level)
+    level = get_level(epoch)
+    return newest - epoch < min((4 if level < DENSE else 2) * (1 << level), SPAN)
 
 
 @kernel
@@ -86,11 +83,11 @@ def get_begin(header: Floats, settings: Floats, epoch: float) -> float:
 
 
 @kernel
-def advance_cell(header: Floats, settings: Floats, newest: int, cell: Floats) -> None:
+def advance_cell(header: Floats, newest: int, cell: Floats) -> None:
     """Drop the sums of epochs that are no longer kept; the header is the old one."""
-    last, moves = 0, settings[SLOPE] > 0.0
+    last = 0
     for i in range(EPOCHS):
-        if header[FIRST_BEGIN + i] > 0.0 and is_kept(int(header[FIRST_BEGIN + i]), newest, moves):
+        if header[FIRST_BEGIN + i] > 0.0 and is_kept(int(header[FIRST_BEGIN + i]), newest):
             for j in range(3):
                 cell[FIRST_EPOCH + 3 * last + j] = cell[FIRST_EPOCH + 3 * i + j]
             last += 1
@@ -101,17 +98,17 @@ def advance_cell(header: Floats, settings: Floats, newest: int, cell: Floats) ->
 @kernel
 def advance_header(header: Floats, settings: Floats, newest: int, time: float) -> None:
     """Begin the epochs up to the newest, after every cell."""
-    old, last, moves = int(header[NEWEST]), 0, settings[SLOPE] > 0.0
+    old, last = int(header[NEWEST]), 0
     if old == 0:
         header[ORIGIN] = time
     for i in range(EPOCHS):
         epoch = header[FIRST_BEGIN + i]
         header[FIRST_BEGIN + i] = 0.0
-        if epoch > 0.0 and is_kept(int(epoch), newest, moves):
+        if epoch > 0.0 and is_kept(int(epoch), newest):
             header[FIRST_BEGIN + last] = epoch
             last += 1
     for epoch in range(max(old + 1, newest - SPAN), newest + 1):
-        if is_kept(epoch, newest, moves) and last < EPOCHS:
+        if is_kept(epoch, newest) and last < EPOCHS:
             header[FIRST_BEGIN + last] = epoch
             last += 1
     header[NEWEST] = newest
@@ -204,9 +201,10 @@ def compute_high_now(settings: Floats, time: float, cell: Floats) -> float:
 
 
 @kernel
-def find_oldest(cell: Floats) -> int:
-    """Return the position in a cell of the oldest epoch that has outcomes; −1: none."""
+def find_longest(cell: Floats) -> int:
+    """Return the position in a cell of the epoch that has most outcomes; −1: none has any."""
+    longest, most = -1, 0.0
     for i in range(EPOCHS):
-        if cell[FIRST_EPOCH + 3 * i] > 0.0:
-            return FIRST_EPOCH + 3 * i
-    return -1
+        if cell[FIRST_EPOCH + 3 * i] > most:
+            longest, most = FIRST_EPOCH + 3 * i, cell[FIRST_EPOCH + 3 * i]
+    return longest

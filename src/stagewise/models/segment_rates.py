@@ -35,10 +35,10 @@ from stagewise.engine.model import Model, cache_nothing, start_with_zeros
 from stagewise.engine.random import POSTERIOR, normal
 from stagewise.engine.workspace import CENTRE, ESTIMATE, HALF, SAMPLED, clip_to_bounds
 from stagewise.models.average_bounds import compute_average_interval
-from stagewise.models.diagnostics import Evidence, Marks, MeanChange, ModelDiagnostics, Sums, UpperForecast
+from stagewise.models.diagnostics import Evidence, FoundChange, Marks, MeanChange, ModelDiagnostics, Sums, UpperForecast
 from stagewise.models.epochs import CELL_SIZE as EPOCH_CELL_SIZE
-from stagewise.models.epochs import HEADER_SIZE as EPOCH_HEADER_SIZE
 from stagewise.models.epochs import (
+    CHANGED,
     NEWEST,
     SETTINGS_SIZE,
     TIME_COLUMN,
@@ -47,16 +47,20 @@ from stagewise.models.epochs import (
     compute_high_now,
     compute_low_now,
     find_epoch,
-    find_oldest,
+    find_longest,
     forget_before,
     learn_in_epochs,
+    update_ends,
 )
+from stagewise.models.epochs import HEADER_SIZE as EPOCH_HEADER_SIZE
 from stagewise.models.intervals import Interval, draw_rate
+from stagewise.models.jumps import forget_jumping, learn_jumping
 from stagewise.models.per_action_ridge import apply_safe_declaration, check_safe_declaration
 from stagewise.models.rate_changes import RATE_MARKS, find_shifts
 
 SLOT_HEADER_SIZE, CELL_SIZE = 2, 4  # sizes of a segment's header and of a cell
 PULLS, MEAN, LOW, BELOW = 0, 1, 2, 3  # in a cell
+MOVES, JUMPS = 1, 2  # how means drift; 0: they are constant
 NUMBERS = 4  # in the settings, before the shares of the actions
 
 
@@ -70,6 +74,12 @@ def get_segment_column(block: ModelBlock) -> int:
 def drifts(block: ModelBlock) -> bool:
     """Return whether the mean drifts, so that sums are kept by epoch."""
     return block.radius > 0
+
+
+@kernel
+def jumps(block: ModelBlock) -> bool:
+    """Return whether the mean is constant between jumps, which are found."""
+    return block.radius == JUMPS
 
 
 @kernel
@@ -121,18 +131,8 @@ def begin_epochs(block: ModelBlock, view: EpochView, time: float, memory: Floats
         for action in range(block.size):
             at = first + EPOCH_CELL_SIZE * action
             if memory[at] > 0.0:
-                advance_cell(view.header, view.settings, newest, memory[at : at + EPOCH_CELL_SIZE])
+                advance_cell(view.header, newest, memory[at : at + EPOCH_CELL_SIZE])
     advance_header(view.header, view.settings, newest, time)
-
-
-@kernel
-def forget_cells(block: ModelBlock, settings: Floats, memory: Floats, action: int, since: float) -> None:
-    """Forget what was learned of an action, in every segment, in epochs that began before a time."""
-    view = get_epochs(block, settings, memory)
-    for slot in range(count_slots(block, memory)):
-        at = get_slot_offset(block, slot) + SLOT_HEADER_SIZE + EPOCH_CELL_SIZE * action
-        if memory[at] > 0.0:
-            forget_before(view.header, view.settings, since, memory[at : at + EPOCH_CELL_SIZE])
 
 
 @kernel
@@ -213,11 +213,34 @@ def learn_segment_rates(block: ModelBlock, row: Floats, value: float, settings: 
     if drifts(block):
         view = get_epochs(block, settings, memory)
         low, high = settings[at + 2] + spent, settings[at + 3] + spent
+        if jumps(block):
+            learn_jumping(get_time(view, row), value - settings[at], low, high, cell)
+            return
         begin_epochs(block, view, get_time(view, row), memory)
         learn_in_epochs(view.header, view.settings, get_time(view, row), value - settings[at], low, high, cell)
         return
     ends = compute_cell_ends(block, settings, cell[PULLS], cell[MEAN], spent)
     cell[LOW], cell[BELOW] = ends.low, 1.0 - ends.high
+
+
+@kernel
+def forget_cells(block: ModelBlock, settings: Floats, memory: Floats, action: int, since: float) -> None:
+    """Forget what was learned of an action, in every segment, in epochs that began before a time."""
+    view, at = get_epochs(block, settings, memory), block.settings
+    for slot in range(count_slots(block, memory)):
+        offset = get_slot_offset(block, slot)
+        first = offset + SLOT_HEADER_SIZE + EPOCH_CELL_SIZE * action
+        if memory[first] > 0.0:
+            cell, spent = (
+                memory[first : first + EPOCH_CELL_SIZE],
+                compute_spent(block, settings, action, memory[offset + 1]),
+            )
+            low, high = settings[at + 2] + spent, settings[at + 3] + spent
+            if jumps(block):
+                forget_jumping(since, low, high, cell)
+            else:
+                forget_before(view.header, view.settings, since, cell)
+                update_ends(view.header, view.settings, low, high, cell)
 
 
 class CellTally(NamedTuple):
@@ -229,10 +252,10 @@ class CellTally(NamedTuple):
 
 @kernel
 def compute_recent_tally(block: ModelBlock, memory: Floats, first: int) -> CellTally:
-    """Return the outcomes of a cell; where its mean drifts, those of the oldest epoch that is kept."""
+    """Return the outcomes of a cell; where its mean drifts, those of the longest epoch that is kept."""
     if not drifts(block):
         return CellTally(memory[first + PULLS], memory[first + MEAN])
-    oldest = find_oldest(memory[first : first + EPOCH_CELL_SIZE])
+    oldest = find_longest(memory[first : first + EPOCH_CELL_SIZE])
     if oldest < 0:
         return CellTally(0.0, 0.0)
     return CellTally(memory[first + oldest], memory[first + oldest + 1] / memory[first + oldest])
@@ -497,6 +520,7 @@ def copy_to_more_actions(old: ModelBlock, new: ModelBlock, memory: Floats, grown
 
 
 HEADER_SIZE, SLOT_SIZE = as_python(get_header_size), as_python(slot_size)
+RECENT, FORGET = as_python(compute_recent_tally), as_python(forget_cells)
 FIND_SLOT, ENDS, SPENT = as_python(find_slot_of_row), as_python(compute_cell_ends), as_python(compute_spent)
 SLOTS, TALLIES, TALLY, OFFSET = (
     as_python(count_slots),
@@ -543,6 +567,24 @@ class SegmentRatesDiagnostics(ModelDiagnostics):
             means, action = (low + found.before, low + found.after), cell % block.size if len(actions) == 1 else -1
             segment = int(known_segments[0][cell // block.size]) if is_single and known_segments is not None else None
             yield MeanChange(0, found.early, found.late, means, action, segment, len(found.cells))
+
+    def list_changes(self, block: Any, settings: Floats, memory: Floats) -> list[FoundChange]:
+        if not block.radius:
+            return []
+        slots, length, first = SLOTS(block, memory), SLOT_SIZE(block), OFFSET(block, 0)
+        table = memory[first : first + slots * length].reshape(slots, length)
+        cells = table[:, SLOT_HEADER_SIZE:].reshape(slots, block.size, EPOCH_CELL_SIZE)
+        found, low = [], float(LEAST(block, settings))
+        for slot, action in np.argwhere(cells[:, :, CHANGED] != 0.0).tolist():
+            at = first + slot * length + SLOT_HEADER_SIZE + EPOCH_CELL_SIZE * action
+            tally, segment = RECENT(block, memory, at), int(table[slot, 0]) - 1 if block.detail >= 0 else None
+            mean = low + float(tally.mean) if tally.pulls > 0.0 else math.nan
+            found.append(FoundChange(action, segment, float(cells[slot, action, CHANGED]), mean))
+        return found
+
+    def forget(self, block: Any, settings: Floats, memory: Floats, index: int, since: float) -> None:
+        if block.radius:
+            FORGET(block, settings, memory, index, since)
 
     def fill_estimates(self, block: Any, features: Floats, settings: Floats, memory: Floats, fits: Floats) -> None:
         RATES(block, features, settings, memory, fits)

@@ -10,6 +10,7 @@ from stagewise.problem.window import UNITS, parse_seconds
 
 JUMPS = "jumps"
 DAY = UNITS["d"]
+LONGEST = 3.0 * DAY  # step of the grid, so that changes are found soon where means hardly move
 STEPS = 64  # of the grid of epochs, in the time in which a mean may move by its limit
 EXPECTED = "'0.005/30d' (a slope), ('0.01', '30d') (a budget in any window of that length) or 'jumps'"
 
@@ -43,7 +44,7 @@ class Drift(NamedTuple):
 
     def compute_step(self, ceiling: float) -> float:
         """Return the step of the grid of epochs, in seconds; `ceiling` is the limit, above the lowest outcome."""
-        return DAY if self.amount == 0.0 else max(ceiling, 1e-6) / self.slope / STEPS
+        return DAY if self.amount == 0.0 else min(max(ceiling, 1e-6) / self.slope / STEPS, LONGEST)
 
     def to_settings(self, column: int, ceiling: float) -> list[float]:
         """Return the numbers that `models.epochs` reads; `column` holds the time."""

@@ -32,6 +32,7 @@ LimitModel = Literal["linear", "rates", "logistic"]
 MOST_BUCKETS = 32  # of a score
 GIVEN = "given"  # the model of a reward that is neither reported nor learned
 OnMismatch = Literal["warn", "stop"]
+OnJump = Literal["recover", "stop"]
 WAYS = {  # the names of a limit's number in a file
     "at_most": "Limit(0.02, ...)",
     "at_least": "Limit(AtLeast(0.9), ...)",
@@ -289,6 +290,9 @@ class Limit(Signal):
     drift: str | Sequence[str | float] | None = None
     """How far a rate may move: "0.005/30d" in proportion to time, ("0.01", "30d") within any time of that length,
     "jumps" where it is constant until it jumps, which is found later; None: rates are constant."""
+    on_jump: OnJump | None = None
+    """If a mean moves further than its `drift`: "recover" or None holds back its action alone until it is known again;
+    "stop" also plays the safe action until a person acknowledges it."""
     on_mismatch: OnMismatch | None = None
     """If it matters who gets an action, though the limit is promised to an average user: "stop" plays the safe action
     until a person acknowledges it; "warn" or None: `health` tells it."""
@@ -299,7 +303,13 @@ class Limit(Signal):
         object.__setattr__(self, "drift", normalise_drift(self.drift))
         if self.on_mismatch is not None:
             check_choice(self.on_mismatch, get_args(OnMismatch), "on_mismatch")
+        if self.on_jump is not None:
+            check_choice(self.on_jump, get_args(OnJump), "on_jump")
         check_signal(self, "a limit")
+        if self.on_jump is not None and self.modulus is None:
+            raise InvalidProblem.unused(
+                "on_jump", self.on_jump, "no drift is declared, so changes are tested otherwise"
+            )
         clashes = {"by": self.by, "model": None if self.model == "rates" else self.model, "drift": self.drift}
         for name, value in clashes.items():
             if self.score is not None and value is not None:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, NamedTuple
 
@@ -98,6 +99,8 @@ class Contradiction(StrEnum):
     """The limit is beyond the bound on means, so it never binds."""
     DRIFT = "drift"
     """A mean changed over time."""
+    CHANGE = "change"
+    """The mean of an action moved further than declared; what is older is forgotten."""
     MISMATCH = "mismatch"
     """It matters who gets an action: halves of the users differ, or one is above a limit promised to every user."""
 
@@ -314,6 +317,18 @@ def describe_move(details: Details) -> str:
     return f"{whose}{where}it averaged {early} in the first {before}{weighted} and {late} in {after}"
 
 
+def describe_change(details: Details) -> str:
+    """Return which mean changed, since when, and what follows."""
+    where = "" if details["segment"] is None else f" in {details['segment']!r}"
+    how = "moved further than its declared drift allows" if details["declared"] else "jumped"
+    mean = "" if details["mean"] is None else f", and averages {format_number(details['mean'], '.3g')} since"
+    since = datetime.fromtimestamp(details["since"], UTC)
+    return (
+        f"the mean {details['limit']!r} of {details['action']}{where} {how} about {since:%Y-%m-%d %H:%M} UTC{mean}; "
+        "what is older is forgotten, and the action alone is held back until it is known again"
+    )
+
+
 MISMATCH_SCORES = {
     "click_score": "the estimated reward of users",
     "risk_score": "the risk of users, estimated from earlier outcomes,",
@@ -358,6 +373,7 @@ CONTRADICTIONS: dict[Contradiction, Callable[[Details], str]] = {
     Contradiction.LIMIT_SO_FAR: describe_limit_so_far,
     Contradiction.LIMIT_NEVER_BINDS: describe_limit_never_binds,
     Contradiction.DRIFT: describe_drift,
+    Contradiction.CHANGE: describe_change,
     Contradiction.MISMATCH: describe_mismatch,
 }
 

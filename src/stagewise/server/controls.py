@@ -15,6 +15,7 @@ from stagewise.server.messages import Mode
 
 MODES = get_args(Mode)
 MODE, KILL, RESUME, ACKNOWLEDGE, TRIP = "mode", "kill", "resume", "acknowledge", "trip"
+RELEARN = "relearn"
 
 
 class Controls(NamedTuple):

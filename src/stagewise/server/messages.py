@@ -143,6 +143,15 @@ class AcknowledgeRequest(Struct, forbid_unknown_fields=True):
     reason: Text
 
 
+class RelearnRequest(Struct, forbid_unknown_fields=True):
+    """An action to learn again."""
+
+    action: Text
+    reason: Text
+    since: float | None = None
+    """The time from which outcomes count, in seconds since 1970; default: all is forgotten."""
+
+
 class ProblemRequest(Struct, forbid_unknown_fields=True):
     """A new version of a problem."""
 

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from stagewise.agent.changes import check_relearn, relearn
 from stagewise.agent.mismatch import build_mismatch_test
 from stagewise.agent.monitor import acknowledge_alert, check_drift, record_contradictions
 from stagewise.agent.observed_costs import build_safe_cost_cause, format_safe_cost_name
@@ -21,7 +22,7 @@ from stagewise.problem.errors import ErrorCode, InvalidProblem, StagewiseError
 from stagewise.problem.signals import scale_outcome
 from stagewise.records.random_key import FIRST
 from stagewise.records.reason import Reason, ReasonDetails
-from stagewise.server.controls import ACKNOWLEDGE, RESUME, TRIP
+from stagewise.server.controls import ACKNOWLEDGE, RELEARN, RESUME, TRIP
 from stagewise.server.decide import DecisionRecord, PolicySnapshot, decode_decision
 from stagewise.server.event_log import CONTROL, DECISION, LOG, OUTCOME, PROBLEM, SHOWN, Event
 from stagewise.server.monitors import CircuitBreaker, FeedbackMonitor, get_default_value
@@ -176,11 +177,19 @@ class StateFold:
             self.learn()
             self.circuit_breaker.resume()
             self.feedback_monitor = self.new_feedback_monitor()
+        elif body["what"] == RELEARN:
+            self.relearn(body["action"], body["since"])
         elif body["what"] == ACKNOWLEDGE:
             self.learn()
             self._statistics_copy, note = None, f"{body['actor']}: {body['reason']}"
             with suppress(StagewiseError):  # the alert is closed, or not of this version of the problem
                 acknowledge_alert(self.policy, self.state.memory, self.statistics, body["name"], note)
+
+    def relearn(self, action: str, since: float | None) -> None:
+        """Forget what was learned of an action before a time."""
+        self.learn()
+        with suppress(StagewiseError):  # the action is not of this version of the problem
+            relearn(self.policy, self.state.memory, *check_relearn(self.policy, action, since))
 
     def apply_log_part(self, log_part: OfflineLogPart) -> None:
         """Apply a part of an offline log; the last one learns all parts as one batch, as an agent does."""

@@ -79,13 +79,13 @@ def check_settings(first: Mapping[str, Any], new: Mapping[str, Any]) -> None:
 
 
 def check_limit(name: str, old: Limit, new: Limit) -> None:
-    """Reject any change of a limit except `on_mismatch` and its value.
+    """Reject any change of a limit except `on_mismatch`, `on_jump` and its value.
 
     The value is the prior mean of a linear or logistic cost, which therefore keeps it.
     """
     before, after = encode_limit(old), encode_limit(new)
     for one in fields(Limit):
-        if one.name not in ("value", "on_mismatch") and getattr(old, one.name) != getattr(new, one.name):
+        if one.name not in ("value", "on_mismatch", "on_jump") and getattr(old, one.name) != getattr(new, one.name):
             check_same(one.name, before.get(one.name), after.get(one.name), f" of {name!r}")
     if old.model in ("linear", "logistic"):
         check_same("value", describe_limit(old), describe_limit(new), f" of {name!r}")

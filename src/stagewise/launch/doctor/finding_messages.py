@@ -381,9 +381,9 @@ PHRASES: dict[str, Phrase] = {
     "halves": lambda d: (
         f"{format_number(d.low_mean)} where {d.column!r} is at most {format_number(d.cut)} and "
         f"{format_number(d.high_mean)} above"
-        if d.column is not None
-        else f"{format_number(d.low_mean)} where {HALVED_BY[d.kind]} is below average and {format_number(d.high_mean)} "
-        "above"
+        if d.cut is not None
+        else f"{format_number(d.low_mean)} where {HALVED_BY.get(d.kind) or repr(d.column)} is below average and "
+        f"{format_number(d.high_mean)} above"
     ),
     "has": lambda d: choose(len(d.names) == 1, "has", "have"),
     "higher_or_lower": lambda d: choose(d.higher, "higher", "lower"),
@@ -421,8 +421,8 @@ PHRASES: dict[str, Phrase] = {
     "side": lambda d: choose(d.at_least, "least", "most"),
     "signals_or": lambda d: " or ".join(map(repr, d.signals)),
     "split_remedy": lambda d: (
-        "divide users by a score (score=), or use a model of each user"
-        if d.column is None
+        "divide users by a group (by=) or a score (score=), or use a model of each user"
+        if d.cut is None
         else f"divide users by {d.column!r}, at {format_number(d.cut)} (by=), or by a score (score=), or use a model "
         "of each user"
     ),

@@ -39,11 +39,11 @@ def check_mismatch(profile: LogProfile, alpha: float) -> Iterator[Finding]:
 def fit_slopes(reward: Signal) -> Floats:
     """Return the slopes (K, d) of the reward of each action, fitted on half of the rows."""
     profile = reward.profile
-    slopes = np.zeros((len(profile.by_action), len(profile.log.problem.feature_names)))
+    slopes = np.zeros((len(profile.by_action), profile.design.shape[1] - 1))
     for action, (_, of_action) in enumerate(profile.by_action):
         indices = reward.get_fit_rows(of_action, profile.half)
         if indices.size:
-            slopes[action, : profile.design.shape[1] - 1] = reward.fit(indices)[1:]
+            slopes[action] = reward.fit(indices)[1:]
     return slopes
 
 
@@ -53,7 +53,7 @@ def count_halves(limit: HalvedLimit, policy: ProblemPolicy, cost: Cost, chosen: 
     if profile.log.at is not None:
         indices = indices[np.argsort(profile.time_ranks[indices], kind="stable")]
     rows = np.zeros((indices.size, policy.width))
-    rows[:, 0], rows[:, 1 : 1 + profile.design.shape[1]] = profile.cell_actions[indices], profile.design[indices]
+    rows[:, 0], rows[:, 1 : policy.first_segment] = profile.cell_actions[indices], profile.design[indices]
     if limit.segment >= 0 and cost.by is not None:
         rows[:, limit.segment] = profile.segments[cost.by].codes[indices]
     values = 1.0 - cost.scaled[indices] if cost.at_least else cost.scaled[indices]

@@ -31,6 +31,7 @@ from stagewise.server.messages import (
     OutcomeUpdate,
     ProblemRequest,
     ReasonRequest,
+    RelearnRequest,
 )
 from stagewise.server.offline_log import OfflineLogRequest, OfflineLogResponse
 from stagewise.server.versions import get_declared_problem
@@ -378,6 +379,12 @@ ROUTES = (
         lambda call: call.server.acknowledge(call.name, call.body.name, call.actor, call.body.reason),
         "Acknowledge an alert, so that the experiment continues.",
         ModeResponse, request=AcknowledgeRequest, errors=WRITE_ERRORS,
+    ),
+    Route(
+        "POST", f"{EXPERIMENT}/relearn", ADMIN,
+        lambda call: call.server.relearn(call.name, call.body.action, call.body.since, call.actor, call.body.reason),
+        "Forget what was learned of an action before a time: it is held back and learned again.",
+        ModeResponse, request=RelearnRequest, errors=WRITE_ERRORS,
     ),
     Route(
         "POST", f"{EXPERIMENT}/problem", ADMIN, create_version,

@@ -1,0 +1,131 @@
+"""Bounds of a mean that jumps: sums of an action's outcomes since several of them, and a test whether the mean changed.
+
+Nothing is declared but that the mean is constant between changes. Epochs begin every STEP outcomes of a cell; at any
+time, one is kept of each level (b − 1 = (2i − 1) 2^k), one of the longest, and the first. With U_b and L_b of
+`average_bounds` at the share of each, V is the least U_b since the last change. L_e > V shows a change: what is older
+than e is forgotten. Until then, with m outcomes since the change, the mean is at most V + U_e − L_e, where e has about
+m/4 outcomes or more (docs/theory/drift.md, Theorem 2).
+
+    cell: as in `models.epochs`, with slots by level, then the longest, then the first, and for each n, −1: forgotten |
+          S | time of its first outcome
+"""
+
+import math
+
+from stagewise.engine.compile import Floats, kernel
+from stagewise.models.average_bounds import compute_average_lower, compute_average_upper
+from stagewise.models.epochs import (
+    AT,
+    BELOW,
+    CHANGED,
+    EARLIEST,
+    EPOCHS,
+    EVERY_ROW,
+    FIRST_EPOCH,
+    LOW,
+    PULLS,
+    ROWS,
+)
+
+STEP = 40  # outcomes
+LEVELS = EPOCHS - 2  # of the grid; the longest epochs begin every 2^LEVELS steps
+LONGEST, FIRST = LEVELS, LEVELS + 1  # slots
+LOG_SHARE = math.log(2.0) + math.log(LEVELS + 1.0)  # of the epochs of one level, after the first epoch
+
+
+@kernel
+def get_level(epoch: int) -> int:
+    """Return the slot of an epoch."""
+    before, level = epoch - 1, 0
+    if before == 0:
+        return FIRST
+    while before % 2 == 0 and level < LEVELS:
+        before //= 2
+        level += 1
+    return level
+
+
+@kernel
+def find_in_slot(slot: int, newest: int) -> int:
+    """Return the newest epoch of a slot; 0: none has begun."""
+    if slot == FIRST:
+        return 1
+    length = 1 << slot
+    if newest - 1 < length:
+        return 0
+    if slot == LONGEST:
+        return (newest - 1) // length * length + 1
+    return (newest - 1 - length) // (2 * length) * (2 * length) + length + 1
+
+
+@kernel
+def compute_log_share(slot: int, epoch: int) -> float:
+    """Return log 1/share: ½ of the first, ½ · 1/(LEVELS + 1) · 1/i(i + 1) of the i-th of each level."""
+    if slot == FIRST:
+        return math.log(2.0)
+    i = (epoch - 1) // (1 << slot)
+    i = i if slot == LONGEST else (i + 1) // 2
+    return LOG_SHARE + math.log(i * (i + 1.0))
+
+
+@kernel
+def learn_jumping(time: float, value: float, low: float, high: float, cell: Floats) -> None:
+    """Add an outcome in [0, 1], counted in pulls already; `low` and `high` are log 1/δ' of either end."""
+    pulls = int(cell[PULLS])
+    newest = (pulls - 1) // STEP + 1
+    if (pulls - 1) % STEP == 0:
+        at = FIRST_EPOCH + 3 * get_level(newest)
+        cell[at], cell[at + 1], cell[at + 2] = 0.0, 0.0, time
+    cell[AT] = max(time, cell[AT]) if pulls > 1 else time
+    for slot in range(EPOCHS):
+        at = FIRST_EPOCH + 3 * slot
+        if find_in_slot(slot, newest) > 0 and cell[at] >= 0.0:
+            cell[at] += 1.0
+            cell[at + 1] += value
+    if pulls < EVERY_ROW or pulls % ROWS == 0:
+        update_jumping(low, high, cell)
+
+
+@kernel
+def update_jumping(low: float, high: float, cell: Floats) -> None:
+    """Intersect the ends of all epochs with the bounds, and forget what is older than a change."""
+    newest = (int(cell[PULLS]) - 1) // STEP + 1
+    lower_upper_ends(newest, high, cell)
+    changed, best = -1, 1.0 - cell[BELOW]
+    for slot in range(EPOCHS):
+        at, epoch = FIRST_EPOCH + 3 * slot, find_in_slot(slot, newest)
+        if epoch > 0 and cell[at] > 0.0 and cell[at + 1] > cell[LOW] * cell[at]:  # lower ≤ mean
+            lower = compute_average_lower(cell[at], cell[at + 1], low + compute_log_share(slot, epoch))
+            cell[LOW] = max(cell[LOW], lower)
+            if lower > best:
+                changed, best = slot, lower
+    if changed < 0:
+        return
+    since = cell[FIRST_EPOCH + 3 * changed + 2]
+    for slot in range(EPOCHS):
+        if find_in_slot(slot, newest) < find_in_slot(changed, newest):
+            cell[FIRST_EPOCH + 3 * slot] = -1.0
+    cell[LOW], cell[BELOW], cell[CHANGED] = 0.0, 0.0, since if since != 0.0 else EARLIEST
+    lower_upper_ends(newest, high, cell)
+
+
+@kernel
+def lower_upper_ends(newest: int, high: float, cell: Floats) -> None:
+    """Lower the upper bound to the least of all epochs."""
+    for slot in range(EPOCHS):
+        at, epoch = FIRST_EPOCH + 3 * slot, find_in_slot(slot, newest)
+        if epoch > 0 and cell[at] > 0.0 and cell[at + 1] < (1.0 - cell[BELOW]) * cell[at]:  # upper ≥ mean
+            upper = compute_average_upper(cell[at], cell[at + 1], high + compute_log_share(slot, epoch))
+            cell[BELOW] = max(cell[BELOW], 1.0 - upper)
+
+
+@kernel
+def forget_jumping(since: float, low: float, high: float, cell: Floats) -> None:
+    """Forget the epochs whose first outcome is before a time."""
+    newest = (int(cell[PULLS]) - 1) // STEP + 1
+    for slot in range(EPOCHS):
+        at = FIRST_EPOCH + 3 * slot
+        if find_in_slot(slot, newest) > 0 and cell[at + 2] < since:
+            cell[at] = -1.0
+    cell[LOW], cell[BELOW] = 0.0, 0.0
+    update_jumping(low, high, cell)

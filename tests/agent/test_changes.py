@@ -1,0 +1,133 @@
+"""Changes of means: the action that changed is held back alone, a person is told, and it is known again by itself."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import stagewise as sw
+from stagewise.problem.drift import DAY
+from stagewise.problem.errors import ErrorCode
+
+START = 1.7e9
+NAME = "change of opt_out"
+
+
+def build(**others: Any) -> sw.Problem:
+    limits = {"opt_out": sw.Limit(0.2, safe=0.0, **{"drift": "jumps", **others})}
+    actions = ["nothing", "offer", "sale"]
+    return sw.Problem(actions=actions, safe="nothing", reward=sw.Reward("click"), limits=limits)
+
+
+class Stream:
+    """Logs of one month after another, of both other actions."""
+
+    def __init__(self, agent: sw.Agent) -> None:
+        self.agent, self.rng, self.day = agent, np.random.default_rng(6), 0.0
+
+    def learn(self, offer: float, sale: float, rows: int = 900, **more: Any) -> None:
+        actions = np.where(np.arange(rows) % 2, "sale", "offer")
+        rates = np.where(actions == "sale", sale, offer)
+        at = START + (self.day + np.arange(rows) * 30.0 / rows) * DAY
+        opted = self.rng.random(rows) < rates
+        self.agent.learn_frame({"action": actions, "click": actions == "sale", "opt_out": opted, "at": at, **more})
+        self.day += 30.0
+
+    def read_shares(self, **context: Any) -> list[float]:
+        now = START + self.day * DAY
+        found = [self.agent.decide(context or None, propose=name, now=now) for name in ("offer", "sale")]
+        return [one.probabilities[name] for one, name in zip(found, ("offer", "sale"), strict=True)]
+
+
+@pytest.fixture
+def stream() -> Stream:
+    return Stream(sw.Agent(build(), seed=1))
+
+
+def test_one_action_is_held_back_and_recovers(stream: Stream) -> None:
+    stream.learn(0.05, 0.05)
+    assert stream.read_shares() == [1.0, 1.0]
+    assert stream.agent.health()[NAME].verdict == "fine"
+    stream.learn(0.05, 0.5)
+    health = stream.agent.health()
+    finding = health[NAME]
+    assert (finding.verdict, finding.check, finding.signal) == ("warning", "change", "opt_out")
+    assert finding.details["action"] == "'sale'"
+    assert abs(finding.details["since"] - (START + 30 * DAY)) <= 6 * DAY
+    assert finding.details["mean"] == pytest.approx(0.5, abs=0.15)
+    assert health.ok
+    offer, sale = stream.read_shares()
+    assert offer == 1.0
+    assert sale < 0.9
+    for _ in range(2):
+        stream.learn(0.05, 0.05)
+    assert stream.read_shares() == [1.0, 1.0]
+
+
+def test_a_person_may_want_everything_to_stop(stream: Stream) -> None:
+    stream.agent = sw.Agent(build(on_jump="stop"), seed=1)
+    stream.learn(0.05, 0.05)
+    stream.learn(0.05, 0.5)
+    assert not stream.agent.health().ok
+    decision = stream.agent.decide(now=START + 60 * DAY)
+    assert decision.action_name == "nothing"
+    assert decision.reason is sw.Reason.ASSUMPTION_CONTRADICTED
+    assert decision.reason_details is not None
+    assert decision.reason_details.details["found"] == "change"
+    stream.agent.acknowledge_alert(NAME, "Ana: a broken footer")
+    assert stream.read_shares()[0] == 1.0
+    stream.learn(0.05, 0.05)
+    stream.learn(0.6, 0.05)
+    assert not stream.agent.health().ok  # another change is another alert
+    assert stream.agent.health()[NAME].details["action"] == "'offer'"
+
+
+def test_what_is_slower_than_declared_is_no_change() -> None:
+    calm, fast = (Stream(sw.Agent(build(drift=drift), seed=1)) for drift in ("0.2/30d", "0.001/30d"))
+    for one in (calm, fast):
+        one.learn(0.05, 0.04)
+        one.learn(0.05, 0.18)
+    assert calm.agent.health()[NAME].verdict == "fine"
+    assert fast.agent.health()[NAME].verdict == "warning"
+    assert fast.agent.health()[NAME].details["declared"]
+
+
+def test_a_segment_changes_alone() -> None:
+    stream = Stream(sw.Agent(build(by="country"), seed=1))
+    both = np.where(np.arange(900) % 4 < 2, "NZ", "AU")
+    stream.learn(0.05, 0.05, country=both)
+    rates = np.where(both == "AU", 0.7, 0.05)
+    stream.learn(0.05, rates, country=both)  # type: ignore[arg-type]
+    details = stream.agent.health()[NAME].details
+    assert (details["action"], details["segment"]) == ("'sale'", "AU")
+    assert stream.read_shares(country="NZ") == [1.0, 1.0]
+    assert stream.read_shares(country="AU")[1] < 0.9
+
+
+def test_relearning_forgets_one_action_before_a_time(stream: Stream) -> None:
+    stream.learn(0.05, 0.05)
+    stream.learn(0.05, 0.05)
+    stream.agent.relearn("sale", since=START + 45 * DAY)
+    part = stream.read_shares()
+    assert part[0] == 1.0
+    assert 0.2 < part[1] <= 1.0
+    stream.agent.relearn("sale")
+    assert stream.read_shares() == [1.0, pytest.approx(0.2)]
+    for _ in range(2):
+        stream.learn(0.05, 0.05)
+    assert stream.read_shares() == [1.0, 1.0]
+
+
+def test_what_cannot_be_relearned_is_refused(stream: Stream) -> None:
+    with pytest.raises(sw.InvalidProblem):
+        stream.agent.relearn("sail")
+    with pytest.raises(sw.InvalidOutcome):
+        stream.agent.relearn("sale", since="yesterday")
+    with pytest.raises(sw.InvalidProblem) as error:
+        sw.Agent(build(drift=None)).relearn("sale")
+    assert error.value.code == ErrorCode.UNSUPPORTED
+    with pytest.raises(sw.InvalidProblem) as error:
+        build(drift=None, on_jump="stop")
+    assert error.value.code == ErrorCode.UNUSED_SETTING
+    with pytest.raises(sw.InvalidProblem):
+        build(on_jump="shrug")

@@ -1,0 +1,71 @@
+"""The doctor finds that it matters who gets an action: by a number, a level, a score; as a note or a contradiction."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import stagewise as sw
+
+
+def build_log(rows: int, rate: Any, **more: Any) -> dict[str, Any]:
+    """Return a log of two offers; `rate` is of ages and plans."""
+    chance = np.random.default_rng(1)
+    age, plan = chance.uniform(20.0, 60.0, rows), chance.choice(["free", "pro", "team"], rows)
+    opt_out = (chance.random(rows) < rate(age, plan)) * 1.0
+    click = (chance.random(rows) < 0.1 + 0.005 * (age - 20.0)) * 1.0
+    actions = chance.choice(["offer", "digest"], rows)
+    return {"action": actions, "age": age, "plan": plan, "click": click, "opt_out": opt_out, **more}
+
+
+def examine(log: dict[str, Any], **limit: Any) -> Any:
+    """Return the doctor's finding."""
+    problem = sw.Problem(
+        actions=["nothing", "offer", "digest"], safe="nothing", reward=sw.Reward("click"),
+        context={"age": (20, 60), "plan": sw.Category(["free", "pro", "team"])},
+        limits={"opt_out": sw.Limit(0.3, **{"safe": 0.0, "model": "rates", **limit})},
+    )  # fmt: skip
+    return sw.doctor(log, problem)["mismatch"]
+
+
+def by_age(age: Any, _: Any) -> Any:
+    return np.where(age > 40.0, 0.25, 0.05)
+
+
+def by_plan(_: Any, plan: Any) -> Any:
+    return np.where(plan == "pro", 0.3, 0.05)
+
+
+@pytest.mark.parametrize(("on_mismatch", "verdict"), [(None, "note"), ("warn", "note"), ("stop", "contradicts")])
+def test_a_number_that_matters_is_named_with_its_cut(on_mismatch: Any, verdict: str) -> None:
+    finding = examine(build_log(3_000, by_age), on_mismatch=on_mismatch)
+    assert (finding.code, finding.verdict, finding.details["column"]) == ("halves_differ", verdict, "age")
+    assert finding.details["cut"] == pytest.approx(40.0, abs=2.0)
+    assert finding.details["low_mean"] < 0.08 < 0.2 < finding.details["high_mean"]
+    assert finding.message
+    assert finding.remedy
+
+
+def test_a_level_of_a_category_that_matters_is_named() -> None:
+    finding = examine(build_log(4_000, by_plan))
+    assert (finding.details["kind"], finding.details["column"]) == ("level", "plan=pro")
+    assert finding.message
+    assert finding.remedy
+
+
+@pytest.mark.parametrize(("rate", "code"), [(by_plan, "halves_alike"), (by_age, "halves_differ")])
+def test_groups_by_which_a_limit_is_kept_explain_what_differs_between_them(rate: Any, code: str) -> None:
+    assert examine(build_log(4_000, rate), model=None, by="plan").code == code
+
+
+def test_limits_for_every_user_and_logs_of_users_alike_show_nothing() -> None:
+    assert examine(build_log(3_000, by_age), model="linear").code == "halves_alike"
+    assert examine(build_log(3_000, lambda age, plan: np.full(age.size, 0.1))).code == "halves_alike"
+
+
+def test_rows_count_in_the_order_of_their_times() -> None:
+    log = build_log(3_000, by_age, at=np.arange(3_000) * 60.0 + 1.7e9)
+    order = np.random.default_rng(2).permutation(3_000)
+    found, again = examine(log), examine({name: column[order] for name, column in log.items()})
+    counts = ("low_count", "high_count", "low_mean", "high_mean")
+    assert [found.details[name] for name in counts] == pytest.approx([again.details[name] for name in counts])

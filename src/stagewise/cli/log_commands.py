@@ -189,7 +189,7 @@ def evaluate(
         raise typer.Exit(1)
 
 
-def parse_time(text: str | None) -> datetime | float | None:
+def parse_time(text: str | None, option: str = "--as-of") -> datetime | float | None:
     """Return an ISO time as a datetime, or a number of seconds since 1970."""
     if text is None:
         return None
@@ -199,7 +199,7 @@ def parse_time(text: str | None) -> datetime | float | None:
         except ValueError:
             continue
     rule = "a time, such as 2026-03-01T12:00:00Z or seconds since 1970"
-    raise InvalidFile.must_be(ErrorCode.INVALID_TIME, "--as-of", text, rule)
+    raise InvalidFile.must_be(ErrorCode.INVALID_TIME, option, text, rule)
 
 
 def parse_shares(text: str | None, option: str) -> Any:

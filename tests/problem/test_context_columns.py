@@ -185,3 +185,19 @@ def test_declarations_that_cannot_be_meant(make: Any, code: ErrorCode) -> None:
 def test_a_file_has_the_same_column(name: str) -> None:
     column = COLUMNS[name]
     assert parse_column(encode_column(column), "x") == column
+
+
+class ChunkedDictionary:
+    """A dictionary column of Arrow as pyarrow has it: to NumPy, a missing value is the last entry."""
+
+    type = "dictionary<values=string, indices=int32, ordered=0>"
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        return np.array(["free", "pro", "pro"], dtype=object)
+
+    def to_pylist(self) -> list[Any]:
+        return ["free", None, "pro"]
+
+
+def test_a_missing_entry_of_a_dictionary_is_missing() -> None:
+    assert OPEN.read_column(convert_to_array(ChunkedDictionary()), "plan").values.tolist() == [0.0, 3.0, 2.0]  # type: ignore[arg-type]

@@ -308,7 +308,7 @@ def test_threads_share_a_client() -> None:
         (lambda: Client("http://x", "k", "", "s"), ErrorCode.INVALID_NAME),
         (lambda: Client("http://x", "k\nHost: y", "e", "s"), ErrorCode.UNAUTHORIZED),
         (lambda: Client("http://x", "k", "e", "s", timeout=0), ErrorCode.OUT_OF_RANGE),
-        (lambda: client_of("http://127.0.0.1:9").decide({"age": float("nan")}), ErrorCode.NOT_SERIALIZABLE),
+        (lambda: client_of("http://127.0.0.1:9").decide({"age": float("inf")}), ErrorCode.NOT_SERIALIZABLE),
         (lambda: client_of("http://127.0.0.1:9").decide({"age": {1, 2}}), ErrorCode.NOT_SERIALIZABLE),
         (lambda: client_of("http://127.0.0.1:9").decide(5), ErrorCode.WRONG_TYPE),  # type: ignore[arg-type]
     ],

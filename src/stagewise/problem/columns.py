@@ -173,16 +173,15 @@ def convert_to_array(column: Any) -> npt.NDArray[Any] | None:
     ([1, True], [1.0, 0.5])
     """
     try:
+        if hasattr(column, "to_pylist") and "dictionary" in str(getattr(column, "type", "")):
+            return to_objects(column.to_pylist())  # NumPy would read a missing index as the last entry
         kinds = set(map(type, column)) if isinstance(column, list | tuple) else set()
         array = np.asarray(column, dtype=object if len(kinds) > 1 and kinds & {bool, np.bool_} else None)
         # NumPy would convert all entries to text
         return np.array(column, dtype=object) if array.dtype.kind in "US" else array
-    except Exception:  # such as an Arrow array with missing values or a dictionary
+    except Exception:  # such as an Arrow array with missing values
         try:
-            entries: list[Any] = column.to_pylist()
-            array = np.empty(len(entries), dtype=object)
-            array[:] = entries
-            return array
+            return to_objects(column.to_pylist())
         except Exception:
             return None
 

@@ -60,7 +60,7 @@ class DecisionRequest(NamedTuple):
     """A request for a decision.
 
     Attributes:
-        context: Every number and segment that the problem declares, by name.
+        context: Every column that the problem declares, by name; a missing value is None or NaN.
         only: The available actions; None: all.
         decision_id: Your id; None: the client creates one.
         propose: An action, or probabilities by action; None: the problem's policy decides.
@@ -208,7 +208,7 @@ class Client:
         """Return the action for one user.
 
         Args:
-            context: Every number and segment that the problem declares, by name.
+            context: Every column that the problem declares, by name; a missing value is None or NaN.
             only: The available actions; None: all.
             decision_id: Your id. The same id with the same arguments gets the same decision.
             propose: An action, or probabilities by action; as much of it is played as the limits allow.
@@ -592,11 +592,25 @@ def reject_constant(text: str) -> NoReturn:
     raise ValueError(text)
 
 
+def encode_value(value: Any) -> Any:
+    """Return a value of a context for JSON: None if it is missing, ISO text for a date.
+
+    >>> from datetime import date
+    >>> encode_value(float("nan")), encode_value(date(2026, 3, 1)), encode_value("NZ")
+    (None, '2026-03-01', 'NZ')
+    """
+    value = value.item() if getattr(value, "ndim", None) == 0 and hasattr(value, "item") else value
+    if type(value).__name__ in ("NAType", "NaTType") or (isinstance(value, float) and value != value):
+        return None
+    return value.isoformat() if hasattr(value, "isoformat") else value
+
+
 def build_request(request: DecisionRequest) -> dict[str, Any]:
     """Return the body of a request, with an id, so that every retry has the same one."""
     if not isinstance(request.context, Mapping):
         raise StagewiseError.must_be(ErrorCode.WRONG_TYPE, "the context", request.context, "a mapping by name")
-    body: dict[str, Any] = {"context": dict(request.context), "decision_id": request.decision_id or new_id()}
+    context = {name: encode_value(value) for name, value in request.context.items()}
+    body: dict[str, Any] = {"context": context, "decision_id": request.decision_id or new_id()}
     if request.only is not None:
         body["only"] = list(request.only)
     for name, given in (("propose", request.propose), ("scores", request.scores)):

@@ -11,7 +11,7 @@ import msgspec
 from stagewise.files.atomic_write import write_bytes
 from stagewise.policies.problem import Problem
 from stagewise.problem.context import check_segment_name
-from stagewise.problem.context_columns import Boolean, ContextColumn, Number
+from stagewise.problem.context_columns import Boolean, ContextColumn, Date, Number, is_missing
 from stagewise.problem.errors import ErrorCode, InvalidFile
 from stagewise.problem.formatting import safe_repr
 from stagewise.records.reason import ReasonDetails
@@ -128,11 +128,16 @@ def build_columns(problem: Problem) -> Sequence[tuple[str, type, Callable[[Decis
 
 def get_export(column: ContextColumn | None, name: str) -> tuple[type, Callable[[Any], Any]]:
     """Return the type of a column of the context in an export, and how a logged value is converted."""
-    if isinstance(column, Number):
-        return float, lambda value: None if value is None else float(value)
-    if isinstance(column, Boolean):
-        return bool, lambda value: None if value is None else bool(value)
-    return str, lambda value: None if value is None else check_segment_name(value, name)
+    kind: type = float if isinstance(column, Number) else bool if isinstance(column, Boolean) else str
+
+    def convert(value: Any) -> Any:
+        if is_missing(value) or isinstance(value, str):
+            return None if is_missing(value) else value
+        if isinstance(column, Date):
+            return column.format(float(value))
+        return check_segment_name(value, name) if kind is str else kind(value)
+
+    return kind, convert
 
 
 def get_message(body: dict[str, Any]) -> str | None:

@@ -1,6 +1,6 @@
 """Limits promised to each user: who is over the limit, what is sent, and what a decision takes, by the limit's model.
 
-Usage: python benchmarks/each_user.py [--static] [--online] [--speed] [--crossing] [--worlds 2] [--models ...];
+Usage: python benchmarks/each_user.py [--static] [--online] [--speed] [--ends] [--crossing] [--worlds 2] [--models ...];
 default: all.
 
 Four templates for users with eight numbers. Opt-outs cost 1.0, 1.3, 1.8 and 2.5 % on average, at most 2 % is allowed,
@@ -271,6 +271,27 @@ def speed(models: list[str]) -> None:
             print(f"| {name} | {rows:,} | {cells} | {1e6 * by_log:.1f} |", flush=True)
 
 
+def ends() -> None:
+    """Print the time of an exact end of a logistic limit, by the rows of its action."""
+    print("\n| rows of an action | an end, us | the fastest of 200 |")
+    print("|---|---|---|")
+    world, eligible = World("logistic", SEED), np.ones(2, dtype=np.bool_)
+    policy = sw.ContextCAPS(
+        actions=2, context=NUMBERS, reward_model="rates", cost_model="logistic", threshold=LIMIT,
+        safe_action=sw.SafeAction(arm=0, reward=0.0, cost=0.0),
+    )  # fmt: skip
+    for rows in (2_000, 50_000, 200_000):
+        users = world.users(rows)
+        logged = np.column_stack([np.ones((rows, 2)), users])
+        outcomes = np.column_stack([np.zeros(rows), world.draw(world.opt_outs(users)[:, 2])])
+        state, times = policy.learn_log(policy.start(), logged, outcomes), []
+        for user in world.users(201):
+            offered, started = policy.rows_for(sw.Context(user)), time.process_time()
+            policy.rounds.play(state.memory, offered, eligible, sw.RandomKey())
+            times.append(1e6 * (time.process_time() - started))
+        print(f"| {rows:,} | {np.mean(times[1:]):,.0f} | {min(times[1:]):,.0f} |", flush=True)
+
+
 def crossing() -> None:
     """Print the width of linear costs' upper ends, above the mean, by sets of rare events and by ridge regression."""
     print("\n| rows | mean | rare events | ridge | ratio |")
@@ -304,7 +325,7 @@ def crossing() -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
-    for part in ("static", "online", "speed", "crossing"):
+    for part in ("static", "online", "speed", "ends", "crossing"):
         parser.add_argument(f"--{part}", action="store_true")
     parser.add_argument("--worlds", type=int, default=2)
     parser.add_argument("--rows", type=int, nargs="*", default=[50_000, 200_000])
@@ -312,7 +333,7 @@ if __name__ == "__main__":
     parser.add_argument("--fresh", type=int, default=300)
     parser.add_argument("--models", nargs="*", default=["rates", "buckets", "score", "linear", "logistic"])
     asked = parser.parse_args()
-    everything = not (asked.static or asked.online or asked.speed or asked.crossing)
+    everything = not (asked.static or asked.online or asked.speed or asked.ends or asked.crossing)
     if asked.static or everything:
         for rows in asked.rows:
             static(rows, asked.worlds, asked.models, asked.fresh)
@@ -320,5 +341,7 @@ if __name__ == "__main__":
         online(asked.worlds, asked.models, asked.users)
     if asked.speed or everything:
         speed([name for name in asked.models if name in ("linear", "logistic")])
+    if asked.ends or everything:
+        ends()
     if asked.crossing or everything:
         crossing()

@@ -31,8 +31,8 @@ from stagewise.models.logistic_fit import (
 NEWTON_STEPS, PASSES = 12, 8
 SHORT = 1.5  # no step of Newton's method changes a row's log-odds by more
 FAR = 30.0  # the largest change of a row's log-odds for which an end is computed
-GAP = 0.02  # an end is within this much of the set's level of the exact one
-NEAR = 1.0  # and its point this near to the set's boundary
+GAP = 0.1  # an end is within this much of the set's level of the exact one
+NEAR = 2.0  # and its point this near to the set's boundary
 
 
 @kernel

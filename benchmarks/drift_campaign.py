@@ -2,8 +2,8 @@
 
 Usage: python benchmarks/drift_campaign.py [--nights 14] [--users 20000]
 
-Five templates, a limit of 1.5 % on opt-outs, a log of 40,000 rows; from night 7 on the opt-outs of "offer" double to 1.8 %. Every night's
-users get actions drawn from the night's decisions, and all outcomes are learned before the next night.
+Five templates, a limit of 1.5 % on opt-outs, a log of 40,000 rows; from night 7 on the opt-outs of "offer" double to
+1.8 %. Every night's users get actions drawn from the night's decisions, and all outcomes are learned before the next night.
 """
 
 import argparse
@@ -42,7 +42,8 @@ def run_campaign(drift: str | None, nights: int, users: int) -> None:
         shares = np.array([list(one.probabilities.values()) for one in made])
         for one in made:
             agent.cancel(one)
-        actions = np.array([rng.choice(5, p=shares[draw] / shares[draw].sum()) for draw in rng.integers(0, DRAWS, users)])
+        drawn = rng.integers(0, DRAWS, users)
+        actions = np.array([rng.choice(5, p=shares[draw] / shares[draw].sum()) for draw in drawn])
         learn(actions, rates, now + np.arange(users) * 0.1)
         costs, best = shares @ rates, CLICKS[rates <= LIMIT].max()
         gain = ((shares @ CLICKS).mean() - CLICKS[0]) / (best - CLICKS[0])

@@ -105,6 +105,7 @@ bench: .venv-bench/ready
 	.venv-bench/bin/python benchmarks/caps.py
 	.venv-bench/bin/python benchmarks/watch.py
 	.venv-bench/bin/python benchmarks/drift_found.py
+	.venv-bench/bin/python benchmarks/mismatch.py --runs 20
 	.venv-bench/bin/python benchmarks/evaluation.py
 	.venv-bench/bin/python benchmarks/convex_sets.py --rounds 1000 --instances 10
 

@@ -30,8 +30,11 @@ FULL, OVERLAP, VALUE, VIOLATIONS, WORST = range(5)  # in a record: what a run di
 
 
 @factory
-def build_play(spec: RoundSpec, known: int, dearest: int) -> Any:
-    """Return a kernel that plays one run; `known` plays of action 1 first; `dearest`: the proposer is an adversary."""
+def build_play(spec: RoundSpec, known: int, dearest: int, stops: int) -> Any:
+    """Return a kernel that plays one run; `known` plays of action 1 first; `dearest`: the proposer is an adversary.
+
+    `stops`: the run ends when the proposal is whole.
+    """
     played, dense = build_round(spec), int(spec.rule.dense)
     decide, learn = played.decide, played.learn
 
@@ -80,6 +83,8 @@ def build_play(spec: RoundSpec, known: int, dearest: int) -> Any:
                 record[VIOLATIONS] += 1.0
             if record[FULL] < 0.0 and share >= asked - 1e-9:
                 record[FULL] = float(t)
+                if stops:
+                    return
             action = max(code, 0)
             values[1] = 1.0 if uniform(SEED, run, t, OUTCOME, 0) < costs[action] else 0.0
             learn(features[action, :last], action, 1.0, values, layout, settings, memory, work)
@@ -96,6 +101,7 @@ class World(NamedTuple):
     delta: float = 0.05
     known: int = 0
     dearest: bool = False
+    stops: bool = False
 
 
 def play_runs(world: World, runs: int, rounds: int = ROUNDS) -> Floats:
@@ -107,7 +113,7 @@ def play_runs(world: World, runs: int, rounds: int = ROUNDS) -> Floats:
     )  # fmt: skip
     policy = problem.policy()
     chosen = policy.score_rounds if world.scores else policy.proposal_rounds
-    play, records = build_play(chosen.spec, world.known, int(world.dearest)), np.zeros((runs, 5))
+    play, records = build_play(chosen.spec, world.known, int(world.dearest), int(world.stops)), np.zeros((runs, 5))
     count, d = len(names), policy.width + 1
     for run in range(runs):
         features = np.column_stack([policy._template, np.zeros(count)])
@@ -143,7 +149,7 @@ def print_shares(runs: int) -> None:
         for cost in (0.002, 0.005, 0.01, 0.015):
             told = []
             for delta in (0.05, 0.05 * (1 + others) / (0.9 * others)):
-                world = World([cost] * others, [1.0] + [0.0] * (others - 1), delta=delta)
+                world = World([cost] * others, [1.0] + [0.0] * (others - 1), delta=delta, stops=True)
                 found = np.quantile(get_full(play_runs(world, runs)), [0.1, 0.5, 0.9])
                 told.append(" / ".join(f"{x:,.0f}" for x in found))
             forecast = forecast_rounds(others, cost)

@@ -228,11 +228,26 @@ def test_a_click_score_never_knows_the_reward_of_its_own_user() -> None:
     assert scored > 300
 
 
+def test_a_new_action_is_a_new_cell() -> None:
+    agent = sw.Agent(build_problem(), seed=1)
+    agent.learn_frame(draw_log(1, 300, old=0.1, young=0.1))
+    agent.add_action("sale")
+    agent.learn_frame(draw_log(2, 1_500, old=0.35, young=0.05) | {"action": ["sale"] * 1_500})
+    test: Any = agent._mismatch
+    assert list(test.limits[0].cells) == [(1.0, 0.0), (2.0, 0.0)]
+    assert test.slopes.shape == (3, 2)
+    assert agent.health()[NAME].verdict is Verdict.WARNING
+
+
 def test_only_the_first_cells_are_kept() -> None:
     limit = MismatchTest(build_problem(model=None, by="country").policy()).limits[0]
     found = [limit.find_cell(1.0, float(segment)) for segment in range(MOST_CELLS + 5)]
     assert found == [*range(MOST_CELLS), *[-1] * 5]
     assert len(limit.table) == MOST_CELLS
+    context = [f"n{i}" for i in range(500)]
+    limits = {"c": sw.Limit(0.3, safe=0.0, by="country")}
+    wide = sw.Problem(actions=["a", "b"], safe="a", context=context, reward=sw.Reward("r"), limits=limits)
+    assert MismatchTest(wide.policy()).limits[0].most_cells < 40
 
 
 def test_problems_without_numbers_and_other_policies_are_not_tested() -> None:

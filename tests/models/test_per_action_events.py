@@ -122,3 +122,14 @@ def test_costs_that_no_linear_mean_explains_end_in_the_safe_action() -> None:
     assert decision.reason is sw.Reason.ASSUMPTION_CONTRADICTED
     assert decision.reason_details.details["found"] == "no_linear_mean"
     assert decision.probabilities[0] == 1.0
+
+
+@pytest.mark.parametrize("count", [-1.0, 2048.0, 0.5, math.nan])
+def test_a_memory_whose_table_is_longer_than_it_can_be_is_refused(count: float) -> None:
+    made = policy()
+    state = made.learn_log(made.start(), *log(300))
+    ((_, block),) = [pair for pair in made.rounds.iter_blocks(state.memory) if pair[0] == PER_ACTION_EVENTS]
+    assert made.fits(state.memory)
+    state.memory[block.memory] = count
+    with pytest.raises(sw.InvalidProblem):
+        made.decide(state, sw.Context([0.0, 0.0]))

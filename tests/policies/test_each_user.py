@@ -120,3 +120,11 @@ def test_a_wide_prior_has_a_price_that_is_a_number() -> None:
     )  # fmt: skip
     state = wide.learn_log(wide.start(), np.tile([1.0, 1.0, 0.5, -0.5, 1.0], (40, 1)), np.zeros((40, 2)))
     assert wide.decide(state, sw.Context([1.0, 1.0, -1.0])).pessimistic_cost[0] <= 0.1
+
+
+@pytest.mark.long
+@FORMS
+def test_a_forecast_plays_it(form: str) -> None:
+    made = sw.forecast(log(form, 1200), declare(form), users_per_day=4, days=1, runs=38)
+    assert "opt_out" in str(made)
+    assert made.to_dict()["runs"] == 38

@@ -41,9 +41,9 @@ from stagewise.problem.promise import Promise
 from stagewise.records.reason import Contradiction, ReasonDetails
 
 LOGGED = MANY  # the index of a row of a log: no model has seen its outcome
-MOST_CELLS = 256  # the first cells of a limit are tested
+MOST_CELLS, MOST_HALVES = 256, 16_384  # the first cells of a limit are tested, fewer if there are many columns
 FIRST_CELLS = 4
-STEP, GROWTH = 512, 8  # a limit is tested again after so many outcomes, or after an eighth more
+STEP, SLOWDOWN, GROWTH = 512, 12, 8  # a limit is tested again after so many outcomes, 12 for each half, an eighth more
 FALSE_WARNINGS = 1e-3  # level of a test that stops nothing
 SCORES = ("click_score", "risk_score")  # the columns after the numbers
 LOWER_END = as_python(compute_average_lower)
@@ -72,13 +72,14 @@ class HalvedLimit:
         self.cells: dict[tuple[float, float], int] = {(0.0, 0.0): 0} if self.every_user else {}
         self.table = np.zeros((FIRST_CELLS, policy.context + 2, FIELDS))
         self.risk = np.zeros(policy.context + 1)  # the sums of the risk score's slopes, and the number of rows
+        self.most_cells = max(min(MOST_CELLS, MOST_HALVES // self.table.shape[1]), 1)
         self.count, self.next_check, self.last = 0, LOOK_AFTER, -1  # outcomes, and the last decision learned
 
     def find_cell(self, action: float, segment: float) -> int:
         """Return the cell of an action in a segment, adding it if there is room; -1: it is not tested."""
         cell = self.cells.get((action, segment))
         if cell is None:
-            if action == self.untested or self.every_user or len(self.cells) == MOST_CELLS:
+            if action == self.untested or self.every_user or len(self.cells) == self.most_cells:
                 return 0 if self.every_user else -1
             cell = self.cells[action, segment] = len(self.cells)
             if cell == len(self.table):
@@ -147,7 +148,7 @@ class HalvedLimit:
         cells, size = len(self.cells), FIRST_CELLS
         stored = np.array(content["table"], dtype=np.float64).reshape(cells, self.table.shape[1], FIELDS)
         risk = np.array(content["risk"], dtype=np.float64).reshape(self.risk.size)
-        if cells > MOST_CELLS or not (np.isfinite(stored).all() and np.isfinite(risk).all()):
+        if cells > self.most_cells or not (np.isfinite(stored).all() and np.isfinite(risk).all()):
             raise InvalidProblem(ErrorCode.FILE_CORRUPT, "the stored halves do not match the problem")
         while size < cells:
             size *= 2
@@ -210,7 +211,8 @@ class MismatchTest:
         """Test the limits that are due, or all at once, and schedule the next test."""
         due = [limit for limit in self.limits if at_once or limit.count >= limit.next_check]
         for limit in due:
-            limit.next_check = limit.count + max(STEP, limit.count // GROWTH)
+            halves = len(limit.cells) * limit.table.shape[1]  # so that all tests together cost little per outcome
+            limit.next_check = limit.count + max(STEP, SLOWDOWN * halves, limit.count // GROWTH)
             name = format_finding_name(Check.MISMATCH, limit.name)
             if name in statistics.alerts or name in statistics.warnings:
                 continue

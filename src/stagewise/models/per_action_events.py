@@ -12,6 +12,8 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
 from stagewise.engine.compile import Floats, Ints, as_python, kernel
 from stagewise.engine.layout import (
     SAFE_INDEX,
@@ -161,12 +163,20 @@ def sample_per_action_events(
     clip_to_bounds(block, bounds)
 
 
-GET_EVENTS, GET_SET, ESTIMATE_MEAN, CHECK, LOW = (
+def are_tables_valid(block: ModelBlock, memory: Floats) -> bool:
+    """Return whether every action's count of events is one that its table can have."""
+    size = SIZE(block.size, 1, block.radius)
+    used = memory[block.memory : block.memory + block.detail * size : size]
+    return bool(((used >= 0.0) & (used < block.radius) & (used == np.floor(used))).all())
+
+
+GET_EVENTS, GET_SET, ESTIMATE_MEAN, CHECK, LOW, SIZE = (
     as_python(get_action_events),
     as_python(get_action_set),
     as_python(estimate_event_mean),
     as_python(check_rare_events),
     as_python(get_low),
+    as_python(rare_events_size),
 )
 
 

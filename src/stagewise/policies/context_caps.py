@@ -22,7 +22,7 @@ from stagewise.models.logistic import (
 )
 from stagewise.models.logistic_fit import LANES, LARGEST_LOGISTIC
 from stagewise.models.model_block import ModelBlockSpec
-from stagewise.models.per_action_events import PER_ACTION_EVENTS
+from stagewise.models.per_action_events import PER_ACTION_EVENTS, are_tables_valid
 from stagewise.models.score_rates import SCORE_RATES, copy_scores_to_more_actions, renew_all_runs
 from stagewise.models.segment_rates import (
     SEGMENT_RATES,
@@ -520,6 +520,11 @@ class ContextCAPS(SafePolicy):
             bool(memory[CAPACITY] >= self.rounds.first_capacity)
             and IN_ORDER(self.layout, memory, self.rate_blocks)
             and IN_CHUNKS(self.layout, memory, self.logistic_blocks)
+            and all(
+                are_tables_valid(block, memory)
+                for model, block in self.rounds.iter_blocks(memory)
+                if model == PER_ACTION_EVENTS
+            )
         )
 
     def with_capacity_for(self, memory: Floats, segments: int) -> Floats:

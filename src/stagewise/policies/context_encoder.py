@@ -12,7 +12,7 @@ from stagewise.engine.batch import scale_to_range
 from stagewise.engine.compile import Floats
 from stagewise.policies.context_caps import ACTION, FIRST_NUMBER
 from stagewise.problem.checks import check_mapping, is_listing
-from stagewise.problem.columns import map_unique
+from stagewise.problem.columns import get_column, map_unique
 from stagewise.problem.context import Context, check_segment_name
 from stagewise.problem.context_columns import (
     Boolean,
@@ -235,16 +235,33 @@ class ContextEncoder:
             )
         return {**context, **dict.fromkeys(absent)}
 
-    def encode_columns(self, columns: Mapping[str, npt.NDArray[Any]], rows: int) -> ContextRows:
-        """Return the contexts of many users from columns by name, each as `encode_context` encodes it.
+    def encode_columns(self, columns: Mapping[str, Any], rows: int) -> ContextRows:
+        """Return the contexts of many users, each as a decision for that user encodes it, for worlds and tables.
 
-        >>> import stagewise as sw
-        >>> signals = {"reward": sw.Reward("click"), "limits": {"opt_out": sw.Limit(0.02, model="rates")}}
-        >>> problem = sw.Problem(actions=["nothing", "offer"], safe="nothing", context={"age": (20, 60)}, **signals)
-        >>> rows = problem.encode_columns({"age": np.array([40.0, 99.0])}, 2)
-        >>> rows.features[0].tolist(), {row: str(error.code) for row, error in rows.refused.items()}
-        ([0.0], {1: 'context_out_of_range'})
+        Args:
+            columns: A column of `rows` values for every name of the context.
+            rows: The number of users.
+
+        Returns:
+            The features and the keys of segments, the errors of users whose context is refused, and counts of clipped
+            values.
+
+        Raises:
+            InvalidActions: A column is missing, or has another length.
+
+        Example:
+            >>> import stagewise as sw
+            >>> signals = {"reward": sw.Reward("click"), "limits": {"opt_out": sw.Limit(0.02, model="rates")}}
+            >>> problem = sw.Problem(actions=["nothing", "offer"], safe="nothing", context={"age": (20, 60)}, **signals)
+            >>> users = problem.encode_columns({"age": [40.0, 99.0]}, 2)
+            >>> users.features[0].tolist(), {row: str(error.code) for row, error in users.refused.items()}
+            ([0.0], {1: 'context_out_of_range'})
         """
+        columns = {name: get_column(columns, name, "context", InvalidActions) for name in self.context_names}
+        for name, column in columns.items():
+            if column.size != rows:
+                subject = f"the length of the column {name!r}"
+                raise InvalidActions.must_be(ErrorCode.WRONG_SHAPE, subject, column.size, f"{rows}, the number of rows")
         features, refused = np.zeros((rows, self._feature_count)), dict[int, InvalidActions]()
         read = {name: column.read_column(columns[name], name) for name, column in self.declared_columns.items()}
         names = {name: self._name_column(columns[name], name, read.get(name), refused) for name in self.segment_columns}

@@ -91,6 +91,8 @@ class Learner:
     """A `sw.Problem` with one limit, played by an agent that gets only its own outcomes."""
 
     problem: sw.Problem
+    given: Sequence[Mapping[str, Any]] = field(default=(), kw_only=True)
+    """For each person what a model proposes, as `propose` or `scores`; none: the problem's policy decides."""
 
     def play(self, people: People, rounds: int, seed: int) -> Track:
         visitors, uniforms = draw_visitors(people, rounds, seed), np.random.default_rng([seed, 2]).random(rounds)
@@ -99,13 +101,15 @@ class Learner:
         contexts = [{name: context[name] for name in self.problem.context_names} for context in people.contexts]
         shares, pessimistic_costs, fallbacks = np.empty((rounds, len(people.actions))), np.empty(rounds), Fallbacks()
         for t, person in enumerate(visitors.tolist()):
-            decision: Any = agent.decide(contexts[person], only=offered[person])
+            given = self.given[person] if self.given else {}
+            decision: Any = agent.decide(contexts[person], only=offered[person], **given)
             shares[t] = [decision.probabilities[name] for name in people.actions]
             pessimistic_costs[t] = decision.pessimistic_cost[0]
             if decision.reason is not None:
                 fallbacks.setdefault(decision.reason, (t, str(decision.message)))
             outcome = get_outcome(person, decision.action_index, uniforms[t])
-            agent.learn(decision.id, **dict(zip(self.problem.signals, outcome, strict=True)))
+            outcomes = dict(zip(self.problem.signals, outcome, strict=True))
+            agent.learn(decision.id, **{name: outcomes[name] for name in self.problem.reported})
         reward, cost = (np.einsum("ij,ij->i", shares, means[visitors]) for means in (people.reward, people.cost))
         rates = {way: np.einsum("ij,ij->i", shares, people.rates(way, people.cost)[visitors]) for way in people.groups}
         return Track(visitors, reward, cost, rates, pessimistic_costs, fallbacks)

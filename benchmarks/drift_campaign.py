@@ -3,7 +3,8 @@
 Usage: python benchmarks/drift_campaign.py [--nights 14] [--users 20000]
 
 Five templates, a limit of 1.5 % on opt-outs, a log of 40,000 rows; from night 7 on the opt-outs of "offer" double to
-1.8 %. Every night's users get actions drawn from the night's decisions, and all outcomes are learned before the next night.
+1.8 %. Every night's users get actions drawn from the night's decisions, and all outcomes are learned before the next
+night.
 """
 
 import argparse

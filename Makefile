@@ -12,7 +12,7 @@ EACH ?= -n logical --dist worksteal -p no:benchmark
 # Write bytecode even if PYTHONDONTWRITEBYTECODE is set: it halves the start time of tests.
 test-plain test-long test-python test-compiled test-slow: export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: browser certificates certificate-pages reproduce serve studies test test-all test-plain test-long test-python test-compiled test-slow test-gpu bench-gpu lint bench bench-server docs clean
+.PHONY: browser certificates certificate-pages reproduce serve studies test test-all test-plain test-long test-python test-compiled test-slow test-engines test-gpu bench-gpu lint bench bench-server docs clean
 
 .venv/ready: requirements.lock pyproject.toml reproduction/pyproject.toml studies/pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -90,6 +90,17 @@ bench-gpu: $(READY)
 	.venv-bench/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable . --editable ./reproduction
 	@touch .venv-bench/ready
 
+# Spark and Ray need Java 17 and large packages, so they have an environment of their own.
+.venv-engines/ready: requirements.lock tests/engines/requirements.lock pyproject.toml
+	$(PYTHON) -m venv .venv-engines
+	.venv-engines/bin/python -m pip install --quiet --disable-pip-version-check -r requirements.lock -r tests/engines/requirements.lock
+	.venv-engines/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable . --editable ./reproduction --editable ./studies
+	@touch .venv-engines/ready
+
+# Tables decided by Spark, Ray and Dask, and frames of pandas, polars and PyArrow.
+test-engines: .venv-engines/ready
+	.venv-engines/bin/python -m pytest -q -p no:cacheprovider tests/engines
+
 bench: .venv-bench/ready
 	.venv-bench/bin/python benchmarks/by_hand.py
 	.venv-bench/bin/python benchmarks/mixture.py
@@ -98,6 +109,7 @@ bench: .venv-bench/ready
 	.venv-bench/bin/python benchmarks/profile_rays.py
 	.venv-bench/bin/python benchmarks/many_runs.py
 	.venv-bench/bin/python benchmarks/growth.py
+	.venv-bench/bin/python benchmarks/tables.py
 	.venv-bench/bin/python benchmarks/cone.py
 	.venv-bench/bin/python benchmarks/function_classes.py
 	.venv-bench/bin/python benchmarks/kernel_growth.py
@@ -128,4 +140,4 @@ docs: .venv/ready browser certificate-pages
 	@echo "open docs/_build/html/index.html"
 
 clean:
-	rm -rf .venv .venv-bench docs/_build results/reproduction .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-bench .venv-engines docs/_build results/reproduction .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -247,7 +247,9 @@ def speed(models: list[str]) -> None:
     for rows in (1_000, 10_000, 200_000):
         logged, users = log_of(world, rows), world.users(200)
         for name in models:
-            problem = declare(sw.Limit(LIMIT, safe=0.0, model=name))
+            weights, cuts = dict.fromkeys(NAMES, 1.0), np.linspace(-2.0, 2.0, CUTS - 1).tolist()
+            told = {"score": sw.Score("risk", weights=weights, cuts=cuts)} if name == "score" else {"model": name}
+            problem = declare(sw.Limit(LIMIT, safe=0.0, **told))
             agent = sw.Agent(problem, seed=1)
             frame = dict(zip(NAMES, logged[0].T, strict=True)) | {"action": np.array(TEMPLATES)[logged[1]]}
             started = time.process_time()
@@ -340,7 +342,7 @@ if __name__ == "__main__":
     if asked.online or everything:
         online(asked.worlds, asked.models, asked.users)
     if asked.speed or everything:
-        speed([name for name in asked.models if name in ("linear", "logistic")])
+        speed([name for name in asked.models if name in ("score", "linear", "logistic")])
     if asked.ends or everything:
         ends()
     if asked.crossing or everything:

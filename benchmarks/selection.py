@@ -91,15 +91,33 @@ def make_nights(form: str) -> Campaign:
 class Player:
     """A problem that learns a log, then nights of users."""
 
-    def __init__(self, campaign: Campaign, promise: dict[str, Any], seed: int) -> None:
+    def __init__(self, campaign: Campaign, promise: dict[str, Any], seed: int, log: int) -> None:
         self.campaign, self.chance = campaign, np.random.default_rng(seed)
-        limits = {"opt_out": sw.Limit(campaign.limit, safe=campaign.safe, **promise)}
+        fits = promise.get("score") == "fitted"
+        told = {"model": "rates"} if fits else promise
+        limits = {"opt_out": sw.Limit(campaign.limit, safe=campaign.safe, **told)}
         self.problem = sw.Problem(
             actions=campaign.actions, safe=campaign.actions[0], context=campaign.context, reward=sw.Reward("click"),
             limits=limits,
         )  # fmt: skip
+        people = campaign.users(self.chance, log)
+        actions, at = self.chance.integers(len(campaign.actions), size=log), np.arange(log)
+        drawn = [self.chance.random(log) < rates(people)[at, actions] for rates in (campaign.clicks, campaign.opt_outs)]
+        kept = np.ones(log, dtype=np.bool_)
+        if fits:  # the earlier half of the log is not learned
+            columns = {
+                "action": np.array(campaign.actions)[actions],
+                "click": drawn[0],
+                "opt_out": drawn[1],
+                "at": at * 1.0,
+            }
+            self.problem = sw.fit_score({**people, **columns}, self.problem, "opt_out").problem
+            kept = at >= round(log / 2)
         self.policy = self.problem.policy()
         self.state, self.decided = self.policy.start(), 0
+        people = {name: column[kept] for name, column in people.items()}
+        values = np.column_stack(drawn).astype(float)[kept]
+        self.learn_values(self.contexts(people), actions[kept], values, True)
 
     def contexts(self, people: Users) -> list[sw.Context]:
         """Return the users as the policy reads them."""
@@ -107,19 +125,18 @@ class Player:
         names = self.problem.context_names
         return [self.problem.encode_context(dict(zip(names, row, strict=True))) for row in zip(*columns, strict=True)]
 
-    def learn(self, people: Users, contexts: list[sw.Context], actions: Any, as_log: bool) -> None:
+    def learn(self, people: Users, contexts: list[sw.Context], actions: Any) -> None:
         """Draw outcomes, and learn them."""
         at = np.arange(len(actions))
         means = [rates(people)[at, actions] for rates in (self.campaign.clicks, self.campaign.opt_outs)]
         values = np.column_stack([self.chance.random(len(at)) < mean for mean in means]).astype(float)
+        self.learn_values(contexts, actions, values, False)
+
+    def learn_values(self, contexts: list[sw.Context], actions: Any, values: Floats, as_log: bool) -> None:
+        """Learn outcomes."""
         rows = np.array([[action, 1.0, *c.features, *c.segments] for action, c in zip(actions, contexts, strict=True)])
         learn = self.policy.learn_log if as_log else self.policy.learn_rows
         self.state = learn(self.state, self.policy.check_logged_actions(rows), values)
-
-    def learn_log(self, rows: int) -> None:
-        """Learn a log by lot."""
-        people = self.campaign.users(self.chance, rows)
-        self.learn(people, self.contexts(people), self.chance.integers(len(self.campaign.actions), size=rows), True)
 
     def play(self, count: int) -> Floats:
         """Serve a night of users; return expected costs and clicks, and the mean cost of the worst group."""
@@ -129,7 +146,7 @@ class Player:
         made = choose_batch(self.policy, self.state, contexts, draws)
         odds = np.array([one.odds for one in made if one is not None])
         actions = (odds.cumsum(axis=1) < self.chance.random((count, 1))).sum(axis=1).clip(0, odds.shape[1] - 1)
-        self.learn(people, contexts, actions, False)
+        self.learn(people, contexts, actions)
         self.decided += count
         costs, clicks = ((odds * rates(people)).sum(axis=1) for rates in (self.campaign.opt_outs, self.campaign.clicks))
         groups = [costs[people["group"] == group].mean() for group in np.unique(people["group"])]
@@ -139,6 +156,7 @@ class Player:
 
 PROMISES: dict[str, dict[str, Any]] = {
     "rates": {"model": "rates"}, "by group": {"by": "group"}, "score": {"score": sw.Score("risk")},
+    "fitted score": {"score": "fitted"},
     "linear": {"model": "linear"}, "logistic": {"model": "logistic"},
 }  # fmt: skip
 
@@ -149,8 +167,7 @@ def table(title: str, campaign: Campaign, rows: int, nights: int, users: int, pr
     print("| promise | users over | worst user | worst group of a night | mean | clicks | last night |")
     print("|---|---|---|---|---|---|---|")
     for name in promises:
-        player = Player(campaign, PROMISES[name], 5)
-        player.learn_log(rows)
+        player = Player(campaign, PROMISES[name], 5, rows)
         found = np.array([player.play(users) for _ in range(nights)])
         over, _, mean, _, _ = found.mean(axis=0)
         _, worst, _, group, _ = found.max(axis=0)

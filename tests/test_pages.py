@@ -15,6 +15,7 @@ PAGES = [
     "choose-a-method-of-oplb",
     "decide-for-a-table",
     "decide-in-several-processes",
+    "decide-on-a-cluster",
     "declare-the-safe-cost",
     "evaluate",
     "guard-your-model",

@@ -5,6 +5,8 @@ from stagewise.agent.decision_table import decide_batch as decide_batch
 from stagewise.agent.replica import Replica as Replica
 from stagewise.agent.replica import Snapshot as Snapshot
 from stagewise.launch.doctor.doctor import doctor as doctor
+from stagewise.launch.doctor.score_fit import FittedScore as FittedScore
+from stagewise.launch.doctor.score_fit import fit_score as fit_score
 from stagewise.launch.evaluation.evaluate import evaluate as evaluate
 from stagewise.launch.forecast.forecast import forecast as forecast
 from stagewise.models.similarity import RBF as RBF

@@ -117,7 +117,10 @@ def test_every_requirement_of_the_site_is_pinned() -> None:
 
 # Ten questions that new users could not answer: the words of the index, the page that answers, and words of the answer.
 QUESTIONS = {
-    "How do I decide for a table of users?": ("how-to/decide-for-a-table.md", ["for row in rows", "agent.decide("]),
+    "How do I decide for a table of users?": (
+        "how-to/decide-for-a-table.md",
+        ["agent.decide_frame(", "stagewise decide users.parquet"],
+    ),
     "How do I start a server from a log?": ("how-to/serve-from-a-log.md", ["stagewise serve messages.toml --log"]),
     "Can the context have categories?": ("how-to/use-categories.md", ['by="country"', "sw.Category("]),
     "Can I use the scores of my own model?": ("how-to/use-your-models-scores.md", ["score_digest", "context="]),

@@ -306,6 +306,11 @@ CONSTRUCTORS: dict[str, Call] = {
         {"log": LOG, "action": "action", "reward": "click", "limits": {"opt_out": 0.2}, "safe": "no"}
         | {"proposal_fraction": 0.5, "delta": 0.05, "columns": {}, "alpha": 0.01, "ignore_checks": []},
     ),
+    "fit_score": Call(
+        sw.fit_score,
+        {"log": {**LOG, "opt_out": [0, 0, 1, 1] * 30}, "problem": LOGGED, "limit": "opt_out", "columns": {}}
+        | {"name": "risk", "buckets": 3, "fraction": 0.5},
+    ),
     "plot_report": Call(sw.plot_report, {"report": sw.Agent(PULLS).report().to_dict()}),
 }
 
@@ -416,6 +421,7 @@ RECORDS = {
     "ReasonDetails",
     "Reason",
     "Decision",
+    "FittedScore",
     "RandomKey",
     "Outcome",
     "Snapshot",

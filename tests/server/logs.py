@@ -38,10 +38,13 @@ class Log:
         seq = len(self.events) + 1
         self.events.append(Event(seq, at, kind, str(seq), place, encode_canonical(body), b""))
 
-    def decide(self, action: str, at: int, reason: str | None = None, country: str = "NZ", age: float = 40.0) -> int:
+    def decide(
+        self, action: str, at: int, reason: str | None = None, country: str = "NZ", age: float = 40.0, version: int = 0
+    ) -> int:
         """Add a decision; return its place."""
         context = {"age": age, "tenure": 0.25, "country": country}
-        self.add("decision", {"action": action, "request": {"context": context}, "reason": reason}, at, self.decisions)
+        body = {"action": action, "request": {"context": context}, "reason": reason, "problem": version}
+        self.add("decision", body, at, self.decisions)
         self.decisions += 1
         return self.decisions - 1
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.server.logs import month, problem
+from tests.server.logs import DAY, Log, month, problem
 
 import stagewise as sw
 from stagewise.cli.server_startup import build_offline_log
@@ -68,3 +68,24 @@ def test_a_score_cannot_change(changed: dict[str, Any]) -> None:
     with pytest.raises(sw.InvalidProblem) as refusal:
         build_next_version(build_first_version(scored()), scored(**changed))
     assert (refusal.value.code, refusal.value.details["field"]) == (ErrorCode.CHANGE_NOT_ALLOWED, "score")
+
+
+def test_a_new_version_of_a_score_starts_with_new_cells() -> None:
+    first = build_first_version(scored())
+    second = build_next_version(first, scored(cuts=[20.0, 60.0], buckets=None, version=2))
+    log = Log()
+    for version in (first, second):
+        log.add("problem", {"problem": version.problem.to_dict()}, log.decisions)
+        for user in range(40):
+            place = log.decide("offer", log.decisions + 1, age=float(user % 100), version=version.number)
+            log.tell(place, log.decisions + 1, click=0.0, opt_out=float(user % 2), complaint=0.0)
+    log.add("tick", {}, 9 * DAY)
+    counts = []
+    for version in (first, second):
+        fold = StateFold(version.problem, version.number)
+        fold.take(log.events)
+        totals = fold.policy.compute_totals(fold.state)
+        counts.append((totals.pulls[1, 2], totals.pulls[0, 2], totals.sums[1, 2]))
+    assert counts == [(40.0, 80.0, 20.0)] * 2  # of each version its own users; clicks of all
+    with pytest.raises(sw.InvalidProblem):
+        build_next_version(second, scored())  # back to the first version

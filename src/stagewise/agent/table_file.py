@@ -58,10 +58,9 @@ def decide_file(
     """
     decisions = TableDecisions(agent, id_column, run, now)
     if out.exists():
-        first = next(read_batches(out).batches)
-        ids = first.column("decision_id").to_pylist() if "decision_id" in first.schema.names else [""]
-        first_id = next((id_ for id_ in ids if id_), "")
-        if not first_id.startswith(decisions.decider.prefix):
+        prefix = decisions.decider.prefix
+        first = find_first_id(out)
+        if first is not None and not first.startswith(prefix):
             template = "{path} exists and holds no decisions of the run {run!r}; choose another path or give its run"
             raise InvalidFile(ErrorCode.FILE_EXISTS, template, path=format_path(out), run=decisions.run)
         if decisions.is_registered:
@@ -70,6 +69,15 @@ def decide_file(
     write_batches(out, with_progress(batches, progress))
     decisions.register()
     return DecidedFile(decisions.run, decisions.row_count, decisions.error_count)
+
+
+def find_first_id(path: Path) -> str | None:
+    """Return the first decision id of a file; empty: it holds no decisions; None: no row could be decided."""
+    names, batches = read_batches(path)
+    if "decision_id" not in names:
+        return ""
+    ids = (id_ for batch in batches for id_ in batch.column("decision_id").to_pylist())
+    return next(filter(None, ids), None)
 
 
 def learn_file(

@@ -43,6 +43,12 @@ def doctor(
     no_holdout: Annotated[
         bool, typer.Option("--no-holdout", help="For a proposal: use all rows and a smaller delta.")
     ] = False,
+    fit_score: Annotated[
+        str | None,
+        typer.Option(
+            help="Fit a risk score for this limit of the problem to part of the rows; --out writes the problem."
+        ),
+    ] = None,
     alpha: Annotated[float, typer.Option(help="Probability that a correct log raises any alarm.")] = 0.001,
     ignore_checks: Annotated[
         list[str] | None, typer.Option(help="Check whose failure does not change the exit code; repeatable.")
@@ -58,6 +64,9 @@ def doctor(
         from stagewise.launch.doctor.doctor import doctor as run_doctor
         from stagewise.reports.plot_style import write_figure
 
+        if fit_score is not None:
+            fit_score_for_limit(log, problem, fit_score, out, holdout, proposal_fraction, columns)
+            return
         if problem is not None and out is not None:
             problem_given = "--out writes a proposed problem; leave it out, since the problem is given"
             raise InvalidFile(ErrorCode.CONFLICTING_OPTIONS, problem_given)
@@ -86,6 +95,24 @@ def doctor(
     typer.echo(report.to_json() if json else f"{report}\n\n{proposal}".strip())
     if report.contradicted:
         raise typer.Exit(1)
+
+
+def fit_score_for_limit(
+    log: Path, problem: Path | None, limit: str, out: Path | None, holdout: Path | None, fraction: float,
+    columns: list[str] | None,
+) -> None:  # fmt: skip
+    """Fit a score; write the problem with it, and the rows that it was not fitted to."""
+    from stagewise.files.atomic_write import write_bytes, write_text
+    from stagewise.launch.doctor.score_fit import fit_score
+
+    if problem is None:
+        raise InvalidFile(ErrorCode.CONFLICTING_OPTIONS, "--fit-score needs a problem, which has the limit")
+    fitted = fit_score(log, problem, limit, fraction=fraction, columns=parse_pairs(columns, "--columns"))
+    if out is not None:
+        write_text(out, fitted.to_toml())
+    if holdout is not None:
+        write_bytes(holdout, fitted.format_holdout(holdout.suffix))
+    typer.echo(str(fitted) if out is not None else f"{fitted}\n\n{fitted.to_toml()}".strip())
 
 
 def parse_limit(text: str) -> tuple[str, float | None]:
@@ -162,7 +189,7 @@ def evaluate(
         raise typer.Exit(1)
 
 
-def parse_time(text: str | None) -> datetime | float | None:
+def parse_time(text: str | None, option: str = "--as-of") -> datetime | float | None:
     """Return an ISO time as a datetime, or a number of seconds since 1970."""
     if text is None:
         return None
@@ -172,7 +199,7 @@ def parse_time(text: str | None) -> datetime | float | None:
         except ValueError:
             continue
     rule = "a time, such as 2026-03-01T12:00:00Z or seconds since 1970"
-    raise InvalidFile.must_be(ErrorCode.INVALID_TIME, "--as-of", text, rule)
+    raise InvalidFile.must_be(ErrorCode.INVALID_TIME, option, text, rule)
 
 
 def parse_shares(text: str | None, option: str) -> Any:

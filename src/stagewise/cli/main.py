@@ -13,6 +13,7 @@ from stagewise.cli.log_commands import doctor, evaluate, forecast
 from stagewise.cli.serve_command import serve
 from stagewise.cli.simulation_commands import certify, compare, simulate, sweep
 from stagewise.cli.store_commands import audit_app, keys_app
+from stagewise.cli.table_commands import decide, learn
 
 NOT_INSTALLED_MESSAGE = (
     "the paper's experiments are a separate package in the repository of stagewise; "
@@ -20,7 +21,7 @@ NOT_INSTALLED_MESSAGE = (
 )
 
 app = CommandApp(cls=OrderedGroup, add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
-for command in (serve, doctor, evaluate, forecast, simulate, compare, sweep, certify):
+for command in (decide, learn, serve, doctor, evaluate, forecast, simulate, compare, sweep, certify):
     app.command()(command)
 app.command(name="help")(show_help)
 app.add_typer(audit_app, name="audit")

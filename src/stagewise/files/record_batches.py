@@ -179,5 +179,7 @@ def convert_like(source: Any, table: Any) -> Any:
         if package == "duckdb":
             return module.from_arrow(table)
         made = module.table(table)
-        return made.combine_chunks().to_batches()[0] if isinstance(source, module.RecordBatch) else made
+        if not isinstance(source, module.RecordBatch):
+            return made
+        return next(iter(made.combine_chunks().to_batches()), module.RecordBatch.from_pylist([], schema=made.schema))
     return table

@@ -84,7 +84,7 @@ class Score(StrictSettings):
     weights: Mapping[str, float] | Sequence[tuple[str, float]] | None = None
     """The score is the sum of these numbers of the context, times their weights; needs `cuts`."""
     digest: str | None = None
-    """The SHA-256 of the rows that the weights were fitted to; such rows are not learned."""
+    """The SHA-256 of the rows that the weights were fitted to, which must not be learned (`fit_score`)."""
 
     def __post_init__(self) -> None:
         what = f"the score {check_name(self.name, 'the name of a score')!r}"

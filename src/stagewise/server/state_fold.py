@@ -18,8 +18,9 @@ from stagewise.policies.context_encoder import build_rows
 from stagewise.policies.policy import State
 from stagewise.policies.problem import Problem
 from stagewise.problem.columns import to_objects
+from stagewise.problem.division import ScoreDivision
 from stagewise.problem.errors import ErrorCode, InvalidProblem, StagewiseError
-from stagewise.problem.signals import scale_outcome
+from stagewise.problem.signals import MOST_BUCKETS, scale_outcome
 from stagewise.records.random_key import FIRST
 from stagewise.records.reason import Reason, ReasonDetails
 from stagewise.server.controls import ACKNOWLEDGE, RELEARN, RESUME, TRIP
@@ -65,9 +66,13 @@ class StateFold:
         self._due: list[tuple[int, int]] = []  # values to learn, by decision index and signal
         self._log: list[tuple[Floats, Floats]] = []  # parts of an incomplete offline log
         self._parts = 0
+        self._problems: list[Problem] = []  # of the versions so far
+        self._current = 0  # the number of the version at this row
 
     def take(self, events: Sequence[Event]) -> None:
         """Apply the rows that follow `seq`."""
+        bodies = [msgspec.json.decode(event.body) for event in events if event.kind == PROBLEM]
+        self._problems += [Problem.from_dict(body["problem"]) for body in bodies]
         made = [event for event in events if event.kind == DECISION]
         decisions = [decode_decision(event.body) for event in made]
         deferred = [bool(one.request.get("deferred")) for one in decisions]
@@ -86,8 +91,8 @@ class StateFold:
             elif event.kind == LOG:
                 self.apply_log_part(DECODE_PART(event.body))
             elif event.kind == PROBLEM:
-                problem = Problem.from_dict(msgspec.json.decode(event.body)["problem"])
-                self.circuit_breaker.add_limits(self.queue.end, problem)
+                self._current += 1
+                self.circuit_breaker.add_limits(self.queue.end, self._problems[self._current - 1])
         self.learn()
         self.circuit_breaker.settle()
 
@@ -108,7 +113,18 @@ class StateFold:
             self.statistics.count_context(encoded.clipped)
             self._statistics_copy = None
         times = [one.time / 1e6 for one in decisions] if problem.needs_times else None
-        return build_rows([problem.get_action_index(one.action) for one in decisions], encoded, times)
+        rows = build_rows([problem.get_action_index(one.action) for one in decisions], encoded, times)
+        self.leave_out_old_scores(rows, [one.problem for one in decisions])
+        return rows
+
+    def leave_out_old_scores(self, rows: Floats, versions: Sequence[int]) -> None:
+        """Put users who had another score, by the version of the problem, into no bucket, so they are not learned."""
+        for place, division in enumerate(self.problem.divisions):
+            if isinstance(division, ScoreDivision):
+                known = enumerate(self._problems, 1)
+                others = {number for number, problem in known if division not in problem.divisions}
+                is_old = np.array([version in others for version in versions], dtype=np.bool_)
+                rows[is_old, self.policy.first_segment + place] = MOST_BUCKETS
 
     def advance(self, at: int) -> None:
         """Advance the time; windows close."""
@@ -196,7 +212,9 @@ class StateFold:
         rows = log_part.read(self.policy)
         self._parts += 1
         self.check_next("part of an offline log", log_part.number, self._parts)
-        self._log.append((np.asarray(rows.actions), rows.values))
+        actions = np.array(rows.actions, dtype=np.float64)
+        self.leave_out_old_scores(actions, [self._current] * len(actions))
+        self._log.append((actions, rows.values))
         if log_part.number == log_part.parts:
             actions, values = (np.concatenate(columns) for columns in zip(*self._log, strict=True))
             self._log, self._statistics_copy = [], None

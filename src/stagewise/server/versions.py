@@ -13,7 +13,7 @@ import msgspec
 
 from stagewise.policies.problem import Problem
 from stagewise.problem.errors import ErrorCode, InvalidProblem
-from stagewise.problem.signals import Limit, describe_limit, encode_limit, encode_signal
+from stagewise.problem.signals import Limit, Score, describe_limit, encode_limit, encode_signal
 from stagewise.server.confidence_intervals import get_threshold
 from stagewise.server.event_log import Event
 
@@ -49,6 +49,8 @@ def build_next_version(before: ProblemVersion, new_problem: Problem) -> ProblemV
     check_same("names of limits", tuple(current.limits), tuple(new_problem.limits))
     for name, limit in current.limits.items():
         check_limit(name, limit, new_problem.limits[name])
+    if not set(new_problem.context_names) <= set(current.context_names):  # rows of the log lack the column
+        check_same("columns", current.context_names, new_problem.context_names)
     settings = {INHERITED_SETTING: len(current.actions), **current.settings}
     check_settings(settings, new_problem.settings)
     more = [name for name in new_problem.actions if name not in current.actions]
@@ -79,18 +81,24 @@ def check_settings(first: Mapping[str, Any], new: Mapping[str, Any]) -> None:
 
 
 def check_limit(name: str, old: Limit, new: Limit) -> None:
-    """Reject any change of a limit except `on_mismatch`, `on_jump` and its value.
+    """Reject any change of a limit except `on_mismatch`, `on_jump`, its value, and a newer score.
 
     The value is the prior mean of a linear or logistic cost, which therefore keeps it.
     """
     before, after = encode_limit(old), encode_limit(new)
     for one in fields(Limit):
-        if one.name not in ("value", "on_mismatch", "on_jump") and getattr(old, one.name) != getattr(new, one.name):
+        may_change = one.name in ("value", "on_mismatch", "on_jump") or is_newer_score(old.score, new.score, one.name)
+        if not may_change and getattr(old, one.name) != getattr(new, one.name):
             check_same(one.name, before.get(one.name), after.get(one.name), f" of {name!r}")
     if old.model in ("linear", "logistic"):
         check_same("value", describe_limit(old), describe_limit(new), f" of {name!r}")
     if old.at_least != new.at_least:
         check_same("at_least", describe_limit(old), describe_limit(new), f" of {name!r}")
+
+
+def is_newer_score(old: Any, new: Any, setting: str) -> bool:
+    """Return whether this setting is a later version of a score: its cells start anew, with their own share of δ."""
+    return setting == "score" and isinstance(old, Score) and isinstance(new, Score) and new.version > old.version
 
 
 def describe_loosening(before: ProblemVersion, after: ProblemVersion) -> str | None:

@@ -198,3 +198,13 @@ def test_a_jump_holds_back_one_action_which_recovers() -> None:
     assert agent.decide(propose="sale", now=now).probabilities["sale"] < 0.5
     learn({"offer": 0.005, "sale": 0.005}, 60 * DAY)
     assert agent.decide(propose="sale", now=START + 90 * DAY).probabilities["sale"] == 1.0
+
+
+def test_a_simulation_without_times_is_refused() -> None:
+    with pytest.raises(sw.InvalidProblem) as error:
+        build().build_indexed_policy()
+    assert error.value.code == ErrorCode.UNSUPPORTED
+    log = make_log(400)
+    with pytest.raises(sw.InvalidProblem):
+        sw.forecast(log, build(), runs=2, progress=False)
+    assert build(None).build_indexed_policy().actions == 2

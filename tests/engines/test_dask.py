@@ -14,6 +14,8 @@ from stagewise.files.record_batches import read_batches
 sys.path.append(str(Path(__file__).parents[2] / "examples" / "engines"))
 import on_dask
 
+pytestmark = pytest.mark.long
+
 
 @pytest.mark.parametrize("partitions", [1, 7])
 def test_partitions_change_nothing(tmp_path: Path, partitions: int) -> None:

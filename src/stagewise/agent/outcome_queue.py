@@ -10,6 +10,7 @@ window may close late, but never early and never twice.
 """
 
 import base64
+import zlib
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from typing import Any, NamedTuple
@@ -26,6 +27,21 @@ BLOCK = 64  # the table starts at a multiple of it: tests of reported costs read
 INITIAL_CAPACITY = 1024
 NEVER, UNDATED = -(2**62), 2**62  # times before and after all others
 TABLES = {"rows": "<f8", "values": "<f8", "status": "|u1", "dates": "<i8", "deferred": "|u1"}
+
+
+def encode_table(table: Any, repeats: bool) -> str:
+    """Return a table as text; one whose rows repeat each other is compressed."""
+    content = table.tobytes()
+    return base64.b64encode(zlib.compress(content, 1) if repeats else content).decode()
+
+
+def decode_table(text: str, repeats: bool) -> bytes:
+    """Return the bytes of a table that `encode_table` wrote."""
+    content = base64.b64decode(text, validate=True)
+    try:
+        return zlib.decompress(content) if repeats else content
+    except zlib.error as error:
+        raise ValueError(str(error)) from None
 
 
 class SignalWindow(NamedTuple):
@@ -403,7 +419,7 @@ class OutcomeQueue:
         """Return the state as JSON holds it, without `played`; `restore` reads it."""
         low = max(self.first_changeable - self.first_changeable % BLOCK, self.base)
         part = slice(low - self.base, self.end - self.base)
-        tables = {name: base64.b64encode(getattr(self, name)[part].tobytes()).decode() for name in TABLES}
+        tables = {name: encode_table(getattr(self, name)[part], name != "rows") for name in TABLES}
         counts = {"base": low, "end": self.end, "heads": self.heads, "closed": self.closed, "late": self.late}
         return {**counts, "now": self.now, **tables}
 
@@ -417,7 +433,7 @@ class OutcomeQueue:
         self._allocate(capacity)
         for name, kind in TABLES.items():
             table: Any = getattr(self, name)
-            stored = np.frombuffer(base64.b64decode(content[name], validate=True), dtype=kind)
+            stored = np.frombuffer(decode_table(content[name], name != "rows"), dtype=kind)
             table[: end - low] = stored.reshape(end - low, *table.shape[1:])
         lengths = len(heads), len(closed), len(late)
         starts = [*(heads if self.in_order else []), *(closed[window.signal] for window in self.windows), *played]

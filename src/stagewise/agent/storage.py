@@ -8,7 +8,7 @@ changed since.
 import json
 import os
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ import numpy as np
 
 from stagewise.engine.compile import Floats
 from stagewise.engine.layout import ELSEWHERE
-from stagewise.files.atomic_write import compute_sha256, write_bytes
+from stagewise.files.atomic_write import compute_sha256, write_parts
 from stagewise.files.paths import format_error
 from stagewise.policies.policy import BasePolicy, PlayedAction, check_policy_protocol
 from stagewise.policies.policy_encoding import check_kind, encode_value
@@ -27,6 +27,7 @@ from stagewise.problem.formatting import format_path, safe_repr
 from stagewise.problem.safe_action import decode_round_safe_action, encode_round_safe_action
 
 FORMAT, VERSION = "stagewise-agent", 7
+PART_SIZE = 2**20  # characters
 
 
 class Ownership:
@@ -44,7 +45,7 @@ class Ownership:
         """Remember the content of a file."""
         self.known[os.path.realpath(path)] = compute_sha256(content), round_
 
-    def write(self, path: Path, content: bytes, round_: int, overwrite: bool) -> None:
+    def write(self, path: Path, parts: Sequence[bytes], round_: int, overwrite: bool) -> None:
         """Write the next save, if the path is new or holds a file of this agent."""
 
         def check(content_now: bytes) -> None:
@@ -66,23 +67,30 @@ class Ownership:
                     round=round_read,
                 )
 
-        write_bytes(path, content, None if overwrite else check)
+        write_parts(path, parts, None if overwrite else check)
         self.generation += 1
-        self.learn(path, content, round_)
+        self.known[os.path.realpath(path)] = compute_sha256(*parts), round_
 
 
-def encode_file(fields: Mapping[str, Any]) -> bytes:
-    """Return the bytes of an agent file, with a digest at the end."""
-    content = {"format": FORMAT, "version": VERSION, **fields}
+def encode_file(fields: Mapping[str, Any]) -> list[bytes]:
+    """Return the bytes of an agent file in parts, with a digest at the end."""
+    content, parts, texts, size = {"format": FORMAT, "version": VERSION, **fields}, list[bytes](), list[str](), 0
     try:  # piece by piece, so that other threads can decide meanwhile
-        text = "".join(json.JSONEncoder(allow_nan=False).iterencode(content))
+        for text in json.JSONEncoder(allow_nan=False).iterencode(content):
+            texts.append(text)
+            size += len(text)
+            if size > PART_SIZE:
+                parts.append("".join(texts).encode())
+                texts, size = [], 0
     except ValueError:
         raise InvalidProblem(
             ErrorCode.NOT_FINITE,
             "the agent cannot be saved, because its state holds numbers that are not finite; start a "
             "new agent with rescaled rewards and costs",
         ) from None
-    return f'{text[:-1]}, "digest": "{compute_sha256(text.encode())}"}}'.encode()
+    last = "".join(texts).encode()
+    end = f', "digest": "{compute_sha256(*parts, last)}"}}'.encode()
+    return [*parts, last[:-1], end] if last else [*parts[:-1], parts[-1][:-1], end]
 
 
 def compute_digest(content: Mapping[str, Any]) -> str:

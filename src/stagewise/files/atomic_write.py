@@ -5,7 +5,7 @@ import hashlib
 import os
 import secrets
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -22,9 +22,12 @@ except ImportError:  # Windows: two simultaneous writers may both succeed
 UNSUPPORTED_ERRNOS = (errno.EINVAL, errno.ENOTSUP, errno.EACCES, errno.EPERM, errno.EISDIR, errno.EBADF)
 
 
-def compute_sha256(content: bytes) -> str:
+def compute_sha256(*parts: bytes) -> str:
     """Return the SHA-256 digest of some content."""
-    return hashlib.sha256(content).hexdigest()
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(part)
+    return digest.hexdigest()
 
 
 def write_text(path: Path, text: str) -> None:
@@ -37,7 +40,12 @@ def write_bytes(path: Path, content: bytes, check: Callable[[bytes], None] | Non
 
     `check` gets the content that would be replaced and may raise; processes that check are serialized.
     """
-    write_atomically(path, lambda temporary: write_new(temporary, content), check)
+    write_parts(path, [content], check)
+
+
+def write_parts(path: Path, parts: Sequence[bytes], check: Callable[[bytes], None] | None = None) -> None:
+    """Write a file atomically from its parts."""
+    write_atomically(path, lambda temporary: write_new(temporary, parts), check)
 
 
 def write_atomically(path: Path, write: Callable[[Path], None], check: Callable[[bytes], None] | None = None) -> None:
@@ -74,10 +82,10 @@ def resolve_target(path: Path) -> Path:
     return target
 
 
-def write_new(temporary: Path, content: bytes) -> None:
+def write_new(temporary: Path, parts: Sequence[bytes]) -> None:
     """Write a new file."""
     with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666), "wb") as file:
-        file.write(content)
+        file.writelines(parts)
 
 
 def flush_temporary(temporary: Path, target: Path) -> None:

@@ -2,9 +2,9 @@
 
 Nothing is declared but that the mean is constant between changes. Epochs begin every STEP outcomes of a cell; at any
 time, one is kept of each level (b − 1 = (2i − 1) 2^k), one of the longest, and the first. With U_b and L_b of
-`average_bounds` at the share of each, V is the least U_b since the last change. L_e > V shows a change: what is older
-than e is forgotten. Until then, with m outcomes since the change, the mean is at most V + U_e − L_e, where e has about
-m/4 outcomes or more (docs/theory/drift.md, Theorem 2).
+`average_bounds` at the share of each, V is the least U_b since the last change. L_e > V shows a change: then all is
+forgotten, since e may hold outcomes of before. Until then, with m outcomes since the change, the mean is at most
+V + U_e − L_e, where e has about m/4 outcomes or more (docs/theory/drift.md, Theorem 2).
 
     cell: as in `models.epochs`, with slots by level, then the longest, then the first, and for each n, −1: forgotten |
           S | time of its first outcome
@@ -88,7 +88,7 @@ def learn_jumping(time: float, value: float, low: float, high: float, cell: Floa
 
 @kernel
 def update_jumping(low: float, high: float, cell: Floats) -> None:
-    """Intersect the ends of all epochs with the bounds, and forget what is older than a change."""
+    """Intersect the ends of all epochs with the bounds, and forget all if they show a change."""
     newest = (int(cell[PULLS]) - 1) // STEP + 1
     lower_upper_ends(newest, high, cell)
     changed, best = -1, 1.0 - cell[BELOW]
@@ -103,10 +103,8 @@ def update_jumping(low: float, high: float, cell: Floats) -> None:
         return
     since = cell[FIRST_EPOCH + 3 * changed + 2]
     for slot in range(EPOCHS):
-        if find_in_slot(slot, newest) < find_in_slot(changed, newest):
-            cell[FIRST_EPOCH + 3 * slot] = -1.0
+        cell[FIRST_EPOCH + 3 * slot] = -1.0  # even the epoch that shows it may hold outcomes of before
     cell[LOW], cell[BELOW], cell[CHANGED] = 0.0, 0.0, since if since != 0.0 else EARLIEST
-    lower_upper_ends(newest, high, cell)
 
 
 @kernel

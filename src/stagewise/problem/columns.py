@@ -80,8 +80,11 @@ def map_unique(values: list[Any], take: Callable[[Any], Any]) -> list[Any]:
     >>> map_unique([1, True, 1.0, 1], str)
     ['1', 'True', '1.0', '1']
     """
-    keys = list(zip(map(type, values), values, strict=True))
     try:
+        if len(set(map(type, values))) == 1:
+            known = {value: take(value) for value in dict.fromkeys(values)}
+            return list(map(known.__getitem__, values))
+        keys = list(zip(map(type, values), values, strict=True))
         results = {key: take(key[1]) for key in dict.fromkeys(keys)}
         return [results[key] for key in keys]
     except TypeError:  # an unhashable value, such as a list

@@ -46,6 +46,16 @@ class Drift(NamedTuple):
         """Return the step of the grid of epochs, in seconds; `ceiling` is the limit, above the lowest outcome."""
         return DAY if self.amount == 0.0 else min(max(ceiling, 1e-6) / self.slope / STEPS, LONGEST)
 
+    def compute_least_bound(self, rate: float, per_second: float, lag: float, confidence: float) -> float:
+        """Return about the least upper bound that can ever be had of a mean, in the units of the drift.
+
+            p + ρ w + B + (3/2)(2 p ℓ ρ/r)^{1/3}        (docs/theory/drift.md, Feasibility)
+
+        `per_second` is r, the plays per second; `lag` is w, the age at which outcomes are learned; `confidence` is ℓ.
+        """
+        slowest = float((2.0 * max(rate, 1e-6) * confidence * self.slope / per_second) ** (1.0 / 3.0))
+        return rate + self.budget + self.slope * lag + 1.5 * slowest
+
     def to_settings(self, column: int, ceiling: float) -> list[float]:
         """Return the numbers that `models.epochs` reads; `column` holds the time."""
         step = self.compute_step(ceiling)

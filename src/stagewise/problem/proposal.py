@@ -83,20 +83,22 @@ def check_eligible(offer: Offer, name: Any, index: int) -> int:
 
 def parse_scores(scores: Any, offer: Offer, score_range: tuple[float, float]) -> Floats:
     """Return the scores (K,), scaled to [0, 1]; without a score of its own, the safe action has the lowest."""
-    (low, high), values = score_range, np.full(len(offer.names), np.nan)
+    low, high = score_range
+    values: list[float | None] = [None] * len(offer.names)
     if not isinstance(scores, Mapping):
         raise InvalidActions.must_be(ErrorCode.WRONG_TYPE, "scores", scores, "a mapping from actions to scores")
     for name, value in check_mapping(scores, "scores", InvalidActions).items():
-        index, score = offer.get_index(name), check_number(value, f"the score of {name!r}", InvalidActions)
+        is_plain = type(value) is float and low <= value <= high
+        score = value if is_plain else check_number(value, f"the score of {name!r}", InvalidActions)
+        index = offer.get_index(name)
         if not low <= score <= high:
             rule = f"in the range of the reward, [{low:g}, {high:g}]"
             raise InvalidActions.must_be(ErrorCode.OUT_OF_RANGE, f"the score of {name!r}", score, rule)
         values[index] = (score - low) / (high - low)
-    if np.isnan(values[offer.safe_index]):
+    if values[offer.safe_index] is None:
         values[offer.safe_index] = 0.0
-    absent = [offer.names[i] for i in np.flatnonzero(np.isnan(values)).tolist() if offer.is_eligible(i)]
+    absent = [offer.names[i] for i, value in enumerate(values) if value is None and offer.is_eligible(i)]
     if absent:
         text = f"scores lacks {join_names(absent)}; every action of the call needs a score (only= leaves actions out)"
         raise InvalidActions(ErrorCode.MISSING_VALUE, text)
-    values[np.isnan(values)] = 0.0
-    return values
+    return np.array([0.0 if value is None else value for value in values])

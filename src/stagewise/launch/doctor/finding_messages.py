@@ -119,6 +119,8 @@ class FindingCode(StrEnum):
     MEAN_DRIFTED = "mean_drifted"
     MEAN_DRIFTED_SLIGHTLY = "mean_drifted_slightly"
     MEAN_DRIFTED_BY_ROW = "mean_drifted_by_row"
+    DRIFT_TOO_FAST = "drift_too_fast"
+    DRIFT_LEARNABLE = "drift_learnable"
 
 
 class MissingPattern(StrEnum):
@@ -291,6 +293,11 @@ ok no_drift: no mean changed between {begin_and_end}
 contradicts mean_drifted: {drift} -> {drift_remedy}
 note mean_drifted_slightly: {drift} -> {drift_remedy}
 note mean_drifted_by_row: {drift}, by the order of its rows -> name the column of times, such as 'at'
+contradicts drift_too_fast: with the declared drift and the traffic of this log no bound of {name!r} can ever be at
+    {side} {least:number} (of {action!r}), and its limit is {limit:number}
+    -> declare a smaller drift if it is true, raise the limit, or send more: no action could be played alone
+ok drift_learnable: with the declared drift and the traffic of this log the bound of {name!r} can come to about
+    {least:number} (of {action!r}); its limit is {limit:number}
 """
 
 

@@ -3,6 +3,7 @@
 A check yields what it finds, and at last that nothing is wrong; the most severe finding is reported.
 """
 
+import math
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -202,7 +203,10 @@ def check_drift(profile: LogProfile, alpha: float) -> Iterator[Finding]:
     shapes = {"trend": ranks, "step": (ranks > 0.5) * 1.0, "ends": np.abs(ranks - 0.5)}
     chosen: list[tuple[str | None, Flags]] = [(None, profile.known), *profile.by_action]
     tests = 3 * len(profile.signals) * len(chosen)
+    yield from check_declared_drift(profile)
     for signal in profile.signals:
+        if signal.name in profile.log.problem.moduli:  # it may have moved
+            continue
         strata, p_values = get_strata(signal), dict[tuple[int, str], float]()
         for index, (_, of_action) in enumerate(chosen):
             rows = signal.observed & of_action
@@ -214,6 +218,36 @@ def check_drift(profile: LogProfile, alpha: float) -> Iterator[Finding]:
             if p_value * tests <= alpha:
                 yield describe_drift(signal, *chosen[index], shape == "ends")
     yield Finding.of(FindingCode.NO_DRIFT, has_times=profile.log.at is not None)
+
+
+def check_declared_drift(profile: LogProfile) -> Iterator[Finding]:
+    """Compare the least bound that can be had under a declared drift, at the traffic of the log, with each limit."""
+    problem, at = profile.log.problem, profile.log.at
+    if at is None or np.nanmax(at) <= np.nanmin(at):
+        return
+    per_second = len(at) / float(np.nanmax(at) - np.nanmin(at))
+    for signal in profile.signals:
+        if signal.name not in problem.moduli:
+            continue
+        limit, modulus = problem.limits[signal.name], problem.moduli[signal.name]
+        span, sign = limit.high - limit.low, -1.0 if limit.at_least else 1.0
+        lag = 0.0 if limit.outcome_window is None else limit.outcome_window.seconds
+        confidence = math.log(len(problem.actions) * len(problem.limits) / (0.8 * problem.delta)) + math.log(1000.0)
+        bounds = {}
+        for action, of_action in profile.by_action:
+            rows = signal.observed & of_action
+            if action != problem.safe and rows.any():
+                mean = float(signal.scaled[rows].mean())
+                cost = 1.0 - mean if limit.at_least else mean
+                bounds[action] = modulus.compute_least_bound(cost, per_second, lag, confidence)
+        if bounds:
+            action, least = min(bounds.items(), key=lambda one: one[1])
+            threshold = float(problem.policy().display_thresholds.values[list(problem.limits).index(signal.name)])
+            bound = limit.high - span * least if limit.at_least else limit.low + span * least
+            is_learnable = sign * bound <= sign * threshold
+            code = FindingCode.DRIFT_LEARNABLE if is_learnable else FindingCode.DRIFT_TOO_FAST
+            details = {"name": signal.name, "action": action, "least": bound, "limit": threshold}
+            yield Finding.of(code, **details, at_least=limit.at_least)
 
 
 def get_strata(signal: Signal) -> Ints:

@@ -111,11 +111,11 @@ class Method:
     def __init__(self, name: str, users: Floats, sent: Any, clicks: Floats, costs: Floats) -> None:
         self.name, self.first, self.score, self.cuts = name, 0, None, np.empty(0)
         limits: dict[str, Any] = {
-            "rates": {"model": "rates"}, "buckets": {"by": "bucket"}, "score": {"score": sw.Score("risk", CUTS)}
+            "rates": {"model": "rates"}, "buckets": {"by": "bucket"}, "score": {"score": sw.RiskScore("risk", CUTS)}
         }  # fmt: skip
         if name in ("buckets", "score"):
             self.first = int(HELD_OUT * len(users))
-            self.fit_score(users[: self.first], sent[: self.first], costs[: self.first])
+            self.fit_risk_score(users[: self.first], sent[: self.first], costs[: self.first])
         self.policy = declare(sw.Limit(LIMIT, safe=0.0, **limits.get(name, {"model": name}))).policy()
         self.state = self.policy.start()
         users, sent, clicks, costs = users[self.first :], sent[self.first :], clicks[self.first :], costs[self.first :]
@@ -125,7 +125,7 @@ class Method:
             np.concatenate([costs, nothing]), as_log=True,
         )  # fmt: skip
 
-    def fit_score(self, users: Floats, sent: Any, costs: Floats) -> None:
+    def fit_risk_score(self, users: Floats, sent: Any, costs: Floats) -> None:
         """Fit the log-odds of an opt-out, and cut the score into buckets."""
         features, prior = np.column_stack([np.eye(len(TEMPLATES))[sent], users]), 4.0
         theta = np.zeros(features.shape[1])
@@ -248,7 +248,7 @@ def speed(models: list[str]) -> None:
         logged, users = log_of(world, rows), world.users(200)
         for name in models:
             weights, cuts = dict.fromkeys(NAMES, 1.0), np.linspace(-2.0, 2.0, CUTS - 1).tolist()
-            told = {"score": sw.Score("risk", weights=weights, cuts=cuts)} if name == "score" else {"model": name}
+            told = {"score": sw.RiskScore("risk", weights=weights, cuts=cuts)} if name == "score" else {"model": name}
             problem = declare(sw.Limit(LIMIT, safe=0.0, **told))
             agent = sw.Agent(problem, seed=1)
             frame = dict(zip(NAMES, logged[0].T, strict=True)) | {"action": np.array(TEMPLATES)[logged[1]]}

@@ -111,7 +111,7 @@ class Player:
                 "opt_out": drawn[1],
                 "at": at * 1.0,
             }
-            self.problem = sw.fit_score({**people, **columns}, self.problem, "opt_out").problem
+            self.problem = sw.fit_risk_score({**people, **columns}, self.problem, "opt_out").problem
             kept = at >= round(log / 2)
         self.policy = self.problem.policy()
         self.state, self.decided = self.policy.start(), 0
@@ -155,7 +155,7 @@ class Player:
 
 
 PROMISES: dict[str, dict[str, Any]] = {
-    "rates": {"model": "rates"}, "by group": {"by": "group"}, "score": {"score": sw.Score("risk")},
+    "rates": {"model": "rates"}, "by group": {"by": "group"}, "score": {"score": sw.RiskScore("risk")},
     "fitted score": {"score": "fitted"},
     "linear": {"model": "linear"}, "logistic": {"model": "logistic"},
 }  # fmt: skip

@@ -16,7 +16,7 @@ MESSAGES, LIMIT, SAFE = ["plain", "offer"], 0.02, 0.008
 PROMISES: dict[str, dict[str, Any]] = {
     "rates": {"model": "rates"},
     "by": {"by": "mail"},
-    "score": {"score": sw.Score("sends", low=0, high=20)},
+    "score": {"score": sw.RiskScore("sends", low=0, high=20)},
     "logistic": {"model": "logistic"},
 }
 GROUPS = ["little", "much"]  # mail of last month: below and above the middle of its range

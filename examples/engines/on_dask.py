@@ -18,7 +18,7 @@ from stagewise.files.record_batches import convert_like, read_batches, write_bat
 
 def decide_partition(tables: list[Any], snapshot: sw.Snapshot, run: str) -> list[Any]:
     """Decide for the tables of one partition; it can be tried again in any process."""
-    return [sw.decide_batch(snapshot, users, run=run) for users in tables]
+    return [sw.decide_frame(snapshot, users, run=run) for users in tables]
 
 
 def main(folder: Path, run: str = "night", partitions: int = 7, scheduler: str = "threads") -> Any:

@@ -23,7 +23,7 @@ class Decider:
 
     def __call__(self, users: Any) -> Any:
         """Return the decisions for a table of users."""
-        return sw.decide_batch(self.snapshot, users, run=self.run)
+        return sw.decide_frame(self.snapshot, users, run=self.run)
 
 
 def main(folder: Path, run: str = "night", partitions: int = 7, cores: int = 2) -> Any:

@@ -25,7 +25,7 @@ def build_task(content: bytes, run: str) -> Callable[[Iterator[Any]], Iterator[A
     def decide(batches: Iterator[Any]) -> Iterator[Any]:
         snapshot = sw.Snapshot.from_bytes(content)
         for batch in batches:
-            yield sw.decide_batch(snapshot, batch, run=run)
+            yield sw.decide_frame(snapshot, batch, run=run)
 
     return decide
 
@@ -38,7 +38,7 @@ def main(folder: Path, run: str = "night", partitions: int = 7, cores: int = 2) 
     snapshot = agent.snapshot()
     users = spark.read.parquet(str(folder / "users.parquet")).repartition(partitions)
     empty = pa.RecordBatch.from_pylist([], schema=to_arrow_schema(users.schema))
-    schema = from_arrow_schema(sw.decide_batch(snapshot, empty, run=run).schema)
+    schema = from_arrow_schema(sw.decide_frame(snapshot, empty, run=run).schema)
     decided = users.mapInArrow(build_task(bytes(snapshot), run), schema)
     decided.write.mode("overwrite").parquet(str(folder / "spark.parquet"))
     statuses = agent.register_frame(pyarrow.parquet.read_table(folder / "spark.parquet"))

@@ -1,12 +1,12 @@
 from typing import Any
 
 from stagewise.agent.agent import Agent as Agent
-from stagewise.agent.decision_table import decide_batch as decide_batch
+from stagewise.agent.decision_table import decide_frame as decide_frame
 from stagewise.agent.replica import Replica as Replica
 from stagewise.agent.replica import Snapshot as Snapshot
 from stagewise.launch.doctor.doctor import doctor as doctor
-from stagewise.launch.doctor.score_fit import FittedScore as FittedScore
-from stagewise.launch.doctor.score_fit import fit_score as fit_score
+from stagewise.launch.doctor.score_fit import RiskScoreFit as RiskScoreFit
+from stagewise.launch.doctor.score_fit import fit_risk_score as fit_risk_score
 from stagewise.launch.evaluation.evaluate import evaluate as evaluate
 from stagewise.launch.forecast.forecast import forecast as forecast
 from stagewise.models.similarity import RBF as RBF
@@ -24,7 +24,7 @@ from stagewise.policies.lclucb import ROFUL as ROFUL
 from stagewise.policies.oplb import OPLB as OPLB
 from stagewise.policies.opnlb import OPNLB as OPNLB
 from stagewise.policies.policy import Policy as Policy
-from stagewise.policies.policy import State as State
+from stagewise.policies.policy import PolicyState as PolicyState
 from stagewise.policies.problem import Problem as Problem
 from stagewise.policies.safe_lts import SafeLTS as SafeLTS
 from stagewise.policies.unconstrained import UCB as UCB
@@ -51,7 +51,7 @@ from stagewise.problem.polytope import Polytope as Polytope
 from stagewise.problem.safe_action import SafeAction as SafeAction
 from stagewise.problem.signals import Limit as Limit
 from stagewise.problem.signals import Reward as Reward
-from stagewise.problem.signals import Score as Score
+from stagewise.problem.signals import RiskScore as RiskScore
 from stagewise.problem.thresholds import AtLeast as AtLeast
 from stagewise.problem.thresholds import RelativeToSafe as RelativeToSafe
 from stagewise.problem.window import OutcomeWindow as OutcomeWindow

@@ -130,7 +130,7 @@ def test_one_cell_of_many_is_found_and_named() -> None:
 def test_buckets_of_a_score_are_cells() -> None:
     """The score says nothing of age, and users of each bucket differ by it."""
     log = draw_log(1, 2_000, old=0.3, young=0.05) | {"risk": np.random.default_rng(2).uniform(0.0, 1.0, 2_000)}
-    agent = sw.Agent(build_problem(model=None, score=sw.Score("risk", buckets=4)), seed=1)
+    agent = sw.Agent(build_problem(model=None, score=sw.RiskScore("risk", buckets=4)), seed=1)
     agent.learn_frame(log)
     test: Any = agent._mismatch
     assert len(test.limits[0].cells) == 4

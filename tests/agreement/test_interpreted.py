@@ -106,7 +106,7 @@ def test_a_policy_decides_and_learns_the_same_interpreted_and_compiled(case: Cas
         {"opt_out": sw.Limit(0.3, safe=0.01, model="rates")},
         {"opt_out": sw.Limit(0.3, safe=0.01, by="country"), "delay": sw.Limit(0.6, safe=0.1, model="linear")},
         {"opt_out": sw.Limit(0.2, safe=0.01, model="linear"), "bounce": sw.Limit(0.2, safe=0.01, model="logistic")},
-        {"opt_out": sw.Limit(0.3, safe=0.01, score=sw.Score("opens", buckets=4, low=0, high=7))},
+        {"opt_out": sw.Limit(0.3, safe=0.01, score=sw.RiskScore("opens", buckets=4, low=0, high=7))},
     ],
     ids=["rates", "by segment and linear", "of every user", "by a score"],
 )

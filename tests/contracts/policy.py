@@ -25,9 +25,9 @@ from stagewise import (
     InvalidOutcome,
     InvalidProblem,
     Outcome,
+    PolicyState,
     RandomKey,
     Rays,
-    State,
 )
 from stagewise.problem.errors import ErrorCode
 
@@ -110,7 +110,7 @@ class ArmsWorld:
 class Round(NamedTuple):
     """One round driven by hand."""
 
-    state: State
+    state: PolicyState
     memory: bytes  # of the state, before it was decided from
     actions: Any
     draw: RandomKey
@@ -295,8 +295,12 @@ class PolicyContract:
         memory, kind = one.state.memory, type(case.policy).__name__
         strange = [memory[:-1], np.append(memory, 0.0), memory.reshape(1, -1), np.repeat(memory, 2)[::2]]
         strange += [np.arange(7.0), np.full(memory.size + 3, np.nan), memory.astype(np.float32), memory.tolist(), None]
-        for other in [*map(State, strange), None, memory, RandomKey()]:
-            if isinstance(other, State) and isinstance(other.memory, np.ndarray) and other.memory.tobytes() == b"":
+        for other in [*map(PolicyState, strange), None, memory, RandomKey()]:
+            if (
+                isinstance(other, PolicyState)
+                and isinstance(other.memory, np.ndarray)
+                and other.memory.tobytes() == b""
+            ):
                 continue  # a policy without memory
             with refused(InvalidProblem, ErrorCode.STATE_MISMATCH, kind):
                 case.policy.decide(other, one.actions, one.draw)

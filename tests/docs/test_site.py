@@ -144,7 +144,7 @@ MORE_QUESTIONS = {
     "How do I start from a log?": ("how-to/bring-a-log.md", ["learn_frame"]),
     "What if outcomes come late, or never?": ("how-to/late-outcomes.md", ["OutcomeWindow"]),
     "Who is the limit promised to?": ("explanation/who-is-the-limit-promised-to.md", ["average"]),
-    "Can a limit hold for users of every risk?": ("how-to/limit-by-a-risk-score.md", ["sw.Score", "cuts"]),
+    "Can a limit hold for users of every risk?": ("how-to/limit-by-a-risk-score.md", ["sw.RiskScore", "cuts"]),
     "Why this action?": ("how-to/why-this-action.md", ["explain"]),
     "Why is only the safe action played?": ("how-to/why-the-safe-action.md", ["sw.Reason"]),
 }

@@ -28,7 +28,7 @@ def test_a_task_that_is_tried_again_changes_nothing(tmp_path: Path) -> None:
     snapshot, failed = sw.Agent.load(tmp_path / "agent.json").snapshot(), tmp_path / "failed"
 
     def decide(users: Any) -> Any:
-        decided = sw.decide_batch(snapshot, users, run="night")
+        decided = sw.decide_frame(snapshot, users, run="night")
         if not failed.exists():
             failed.touch()
             raise RuntimeError("the worker dies after its work")

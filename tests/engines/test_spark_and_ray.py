@@ -46,7 +46,7 @@ def test_a_task_of_spark_that_is_tried_again_changes_nothing(tmp_path: Path) -> 
     spark = sql.SparkSession.builder.master("local[1,3]").config("spark.ui.enabled", "false").getOrCreate()
     users = spark.read.parquet(str(tmp_path / "users.parquet"))
     empty = pa.RecordBatch.from_pylist([], schema=on_spark.to_arrow_schema(users.schema))
-    schema = on_spark.from_arrow_schema(sw.decide_batch(snapshot, empty, run="night").schema)
+    schema = on_spark.from_arrow_schema(sw.decide_frame(snapshot, empty, run="night").schema)
     decided = users.mapInArrow(decide, schema).toArrow()
     spark.stop()
     assert failed.exists()
@@ -64,7 +64,7 @@ def test_a_task_of_ray_that_is_tried_again_changes_nothing(tmp_path: Path) -> No
     content = bytes(sw.Agent.load(tmp_path / "agent.json").snapshot())
 
     def decide(users: Any) -> Any:
-        decided = sw.decide_batch(sw.Snapshot.from_bytes(content), users, run="night")
+        decided = sw.decide_frame(sw.Snapshot.from_bytes(content), users, run="night")
         if not failed.exists():
             failed.touch()
             os._exit(1)  # the worker dies after its work

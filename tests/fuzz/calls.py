@@ -250,8 +250,8 @@ CONSTRUCTORS: dict[str, Call] = {
             "by": "x",
         },
     ),
-    "Score": Call(
-        sw.Score,
+    "RiskScore": Call(
+        sw.RiskScore,
         {"name": "risk", "buckets": 3, "cuts": [0.2, 0.5], "low": 0.0, "high": 1.0, "monotone": True, "version": 1},
     ),
     "Number": Call(sw.Number, {"low": 0.0, "high": 9.0, "clip": True, "missing": 1.0}),
@@ -288,8 +288,8 @@ CONSTRUCTORS: dict[str, Call] = {
     ),
     "Agent with a clock": Call(sw.Agent, {"policy": PULLS, "clock": float}),
     "Replica": Call(sw.Replica, {"snapshot": SNAPSHOT, "name": "pod-3", "round": 0}),
-    "decide_batch": Call(
-        sw.decide_batch,
+    "decide_frame": Call(
+        sw.decide_frame,
         {
             "snapshot": sw.Agent(LOGGED).snapshot(),
             "users": {"user_id": [1, 2], "age": [0.5, 0.1]},
@@ -306,8 +306,8 @@ CONSTRUCTORS: dict[str, Call] = {
         {"log": LOG, "action": "action", "reward": "click", "limits": {"opt_out": 0.2}, "safe": "no"}
         | {"proposal_fraction": 0.5, "delta": 0.05, "columns": {}, "alpha": 0.01, "ignore_checks": []},
     ),
-    "fit_score": Call(
-        sw.fit_score,
+    "fit_risk_score": Call(
+        sw.fit_risk_score,
         {"log": {**LOG, "opt_out": [0, 0, 1, 1] * 30}, "problem": LOGGED, "limit": "opt_out", "columns": {}}
         | {"name": "risk", "buckets": 3, "fraction": 0.5},
     ),
@@ -421,11 +421,11 @@ RECORDS = {
     "ReasonDetails",
     "Reason",
     "Decision",
-    "FittedScore",
+    "RiskScoreFit",
     "RandomKey",
     "Outcome",
     "Snapshot",
-    "State",
+    "PolicyState",
     "Certificate",
     "Result",
 }  # they hold what they are given

@@ -23,7 +23,7 @@ from stagewise.models.logistic_fit import (
     compute_row_price,
     get_fit,
 )  # fmt: skip
-from stagewise.policies.policy import State
+from stagewise.policies.policy import PolicyState
 from stagewise.records.random_key import RandomKey
 
 FIT, RADIUS_OF, ROW_PRICE = as_python(get_fit), as_python(compute_radius), as_python(compute_row_price)
@@ -46,19 +46,19 @@ def log(rows: int, seed: int, theta: Floats = THETA) -> tuple[Floats, Floats]:
     return x, (chance.uniform(size=rows) < 1.0 / (1.0 + np.exp(-x @ theta))).astype(float)
 
 
-def learned(x: Floats, y: Floats, made: sw.ContextCAPS) -> State:
+def learned(x: Floats, y: Floats, made: sw.ContextCAPS) -> PolicyState:
     """Return the state after a log of action 1."""
     rows = np.column_stack([np.ones(len(x)), x])
     return made.learn_log(made.start(), made.check_logged_actions(rows), np.column_stack([np.zeros(len(x)), y]))
 
 
-def fit_of(made: sw.ContextCAPS, state: State, action: int = 1) -> Any:
+def fit_of(made: sw.ContextCAPS, state: PolicyState, action: int = 1) -> Any:
     """Return what was learned of an action."""
     (block,) = (block for model, block in made.rounds.iter_blocks(state.memory) if model == LOGISTIC)
     return FIT(block, state.memory, action)
 
 
-def upper_ends(made: sw.ContextCAPS, state: State, users: Floats) -> Floats:
+def upper_ends(made: sw.ContextCAPS, state: PolicyState, users: Floats) -> Floats:
     """Return the upper ends of action 1 for users (n, context)."""
     ends = []
     for user in users:
@@ -178,10 +178,10 @@ def test_rows_move_with_a_new_action_and_with_more_room() -> None:
     )
 
 
-def continued(made: sw.ContextCAPS, state: State, x: Floats, y: Floats) -> State:
+def continued(made: sw.ContextCAPS, state: PolicyState, x: Floats, y: Floats) -> PolicyState:
     """Return the state after more rows of action 1."""
     rows = np.column_stack([np.ones(len(x)), x])
-    return made.learn_log(State(state.memory.copy()), rows, np.column_stack([np.zeros(len(x)), y]))
+    return made.learn_log(PolicyState(state.memory.copy()), rows, np.column_stack([np.zeros(len(x)), y]))
 
 
 def test_a_memory_whose_chunks_lead_elsewhere_is_refused() -> None:

@@ -14,7 +14,7 @@ from stagewise.models.context import compute_action_shares
 from stagewise.models.per_action_events import PER_ACTION_EVENTS
 from stagewise.models.per_action_ridge import PER_ACTION_RIDGE
 from stagewise.policies.caps import RARE_SHARE
-from stagewise.policies.policy import State
+from stagewise.policies.policy import PolicyState
 from stagewise.records.random_key import RandomKey
 
 K, LIMIT, DELTA = 3, 0.1, 0.05
@@ -37,7 +37,7 @@ def log(count: int, seed: int = 1) -> tuple[Floats, Floats]:
     return np.column_stack([actions, users]), np.column_stack([np.zeros(count), costs])
 
 
-def upper_ends(made: sw.ContextCAPS, state: State, users: Floats) -> Floats:
+def upper_ends(made: sw.ContextCAPS, state: PolicyState, users: Floats) -> Floats:
     """Return the upper ends (n, K) of the cost."""
     ends = []
     for user in users:

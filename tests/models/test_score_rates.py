@@ -35,7 +35,7 @@ def shares(version_share: float = 0.9) -> tuple[float, float]:
     return tuple(DELTA * share * 0.45 * version_share for share in (other, upper))  # type: ignore[return-value]
 
 
-def bounds_of(made: ContextCAPS, state: sw.State) -> Floats:
+def bounds_of(made: ContextCAPS, state: sw.PolicyState) -> Floats:
     """Return the lower and upper bounds (2, G) of action 1."""
     found = []
     for bucket in range(BUCKETS):

@@ -8,7 +8,7 @@ from tests.policies.linear_instances import Case, Instance
 
 from stagewise import LCLUCB, ROFUL, Agent, Ball, Box, Ellipsoid, Polytope, Rays
 from stagewise.engine.compile import Floats
-from stagewise.policies.policy import State
+from stagewise.policies.policy import PolicyState
 
 KINDS = [LCLUCB, ROFUL]
 SHAPES = ["ball", "ellipsoid", "box", "polytope"]
@@ -34,7 +34,7 @@ def set_around(shape: str, safe: Floats, seed: int) -> Any:
     return Polytope(np.vstack([safe + 0.9 * room * corners / np.linalg.norm(corners, axis=1, keepdims=True), safe]))
 
 
-def learned(kind: Any, instance: Instance, **settings: Any) -> tuple[Any, State]:
+def learned(kind: Any, instance: Instance, **settings: Any) -> tuple[Any, PolicyState]:
     """Return a policy and its memory after the instance's data."""
     policy = kind(**{**instance.settings, **settings})
     agent = Agent(policy)

@@ -6,12 +6,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from tests.engine.textbook import Fit, fitted, radius_of, unit_rows
 
-from stagewise import RandomKey, SafeAction, State
+from stagewise import PolicyState, RandomKey, SafeAction
 from stagewise.engine.compile import Floats
 from stagewise.policies.policy import PlayedAction
 from stagewise.records.decision import Decision
 
-READY: dict[Any, tuple[Any, State]] = {}
+READY: dict[Any, tuple[Any, PolicyState]] = {}
 BASELINES = ["origin", "known", "reward unknown", "cost unknown", "unknown"]
 
 
@@ -23,7 +23,7 @@ class Problem(NamedTuple):
     actions: Floats  # (t, d)
     values: Floats  # (t, 1 + m)
 
-    def ready(self, kind: Any, **settings: Any) -> tuple[Any, State]:
+    def ready(self, kind: Any, **settings: Any) -> tuple[Any, PolicyState]:
         """Return a policy of this kind and its memory of the data, learned once however often it is asked for."""
         given = {**self.settings, **settings}
         key = (kind, pickle.dumps(given), self.actions.tobytes(), self.values.tobytes())

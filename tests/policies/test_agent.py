@@ -30,8 +30,8 @@ from stagewise import (
     InvalidProblem,
     LinUCB,
     Outcome,
+    PolicyState,
     RandomKey,
-    State,
 )
 from stagewise.problem.errors import ErrorCode
 
@@ -223,14 +223,14 @@ def test_a_generator_gives_a_seed_and_moves_on() -> None:
 class ThreeVerbs:
     """All that the refusal of a policy asks for."""
 
-    def start(self) -> State:
-        return State(np.zeros(1))
+    def start(self) -> PolicyState:
+        return PolicyState(np.zeros(1))
 
-    def decide(self, state: State, actions: Any, draw: RandomKey) -> Decision:
+    def decide(self, state: PolicyState, actions: Any, draw: RandomKey) -> Decision:
         return Decision(0, 0, 1.0, None, 0.0, np.empty(0), np.empty(0), None, draw.round)
 
-    def learn(self, state: State, decision: Decision, outcome: Outcome) -> State:
-        return State(state.memory + outcome.reward)
+    def learn(self, state: PolicyState, decision: Decision, outcome: Outcome) -> PolicyState:
+        return PolicyState(state.memory + outcome.reward)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from tests.policies.agents import ONE, PULLS, TWO, choices, remembered
 
-from stagewise import Agent, Decision, Outcome, RandomKey, State
+from stagewise import Agent, Decision, Outcome, PolicyState, RandomKey
 
 OPEN = 300
 AGAIN = {"pickle": lambda agent: pickle.loads(pickle.dumps(agent)), "copy": copy.copy, "deepcopy": copy.deepcopy}
@@ -35,13 +35,13 @@ def test_a_copy_is_on_its_own(again: Any) -> None:
 class Summing:
     """A policy of three verbs that adds in place, which it should not."""
 
-    def start(self) -> State:
-        return State(np.zeros(1))
+    def start(self) -> PolicyState:
+        return PolicyState(np.zeros(1))
 
-    def decide(self, state: State, actions: Any, draw: RandomKey) -> Decision:
+    def decide(self, state: PolicyState, actions: Any, draw: RandomKey) -> Decision:
         return Decision(0, 0, 1.0, None, 0.0, np.empty(0), np.empty(0), None, draw.round)
 
-    def learn(self, state: State, decision: Decision, outcome: Outcome) -> State:
+    def learn(self, state: PolicyState, decision: Decision, outcome: Outcome) -> PolicyState:
         state.memory[0] += outcome.reward
         return state
 

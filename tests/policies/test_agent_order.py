@@ -12,7 +12,7 @@ from tests.policies.refusals import refused_with
 from tests.policies.test_agent import ThreeVerbs
 from tests.problem.refusal import refused
 
-from stagewise import Agent, InvalidFile, InvalidOutcome, InvalidProblem, Outcome, State
+from stagewise import Agent, InvalidFile, InvalidOutcome, InvalidProblem, Outcome, PolicyState
 from stagewise.agent.storage import compute_digest
 from stagewise.problem.errors import ErrorCode
 
@@ -34,7 +34,7 @@ def tell(agent: Agent, round_: int) -> None:
 
 
 def state_after(policy: Any, decisions: list[Any], rounds: list[int]) -> bytes:
-    state: State = policy.start()
+    state: PolicyState = policy.start()
     if hasattr(policy, "cache_offered"):
         state = policy.cache_offered(state, decisions[0])
     for round_ in rounds:
@@ -111,8 +111,8 @@ def test_a_held_outcome_stays_what_it_was() -> None:
     """A list that the caller goes on using must not change what is learned later."""
 
     class Costs(ThreeVerbs):
-        def learn(self, state: State, decision: Any, outcome: Outcome) -> State:
-            return State(state.memory + outcome.cost[0])
+        def learn(self, state: PolicyState, decision: Any, outcome: Outcome) -> PolicyState:
+            return PolicyState(state.memory + outcome.cost[0])
 
     for policy in (ONE, Costs()):
         agent, _ = open_agent(policy, 2)

@@ -21,7 +21,7 @@ TOLD: dict[str, Any] = {"arms": 4, "safe_action": SAFE, "threshold": [0.02, 0.00
 MEANS = np.array([[0.04, 0.05, 0.06, 0.09], [0.004, 0.01, 0.012, 0.018], [0.0005, 0.002, 0.001, 0.004]])
 
 
-def kept(policy: Any, state: sw.State) -> np.ndarray:
+def kept(policy: Any, state: sw.PolicyState) -> np.ndarray:
     """Return the kept intervals, (2, 1 + m, K): centres and halves."""
     part = as_python(get_model_block)(policy.layout, state.memory, 0)
     return np.array(as_python(get_kept_intervals)(part, state.memory).rows).reshape(2, part.signals, part.size)

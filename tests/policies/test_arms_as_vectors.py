@@ -28,7 +28,7 @@ def linear_policy() -> sw.OPLB:
     return sw.OPLB(safe_action=safe, threshold=LIMIT, **told)
 
 
-def bounds_of(policy: Any, state: sw.State, listed: np.ndarray) -> np.ndarray:
+def bounds_of(policy: Any, state: sw.PolicyState, listed: np.ndarray) -> np.ndarray:
     """Return the bounds of every candidate, the safe one last."""
     result = policy.rounds.play(state.memory, listed, np.empty(0, bool), sw.RandomKey())
     return np.array(result.workspace.bounds)

@@ -14,7 +14,7 @@ from stagewise.models.arms import split_delta
 from stagewise.models.average_bounds import LOG_WEIGHTS, LOWER_ETAS, UPPER_ETAS
 from stagewise.models.context import compute_action_shares
 from stagewise.policies.context_caps import ContextCAPS
-from stagewise.policies.policy import PlayedAction, State
+from stagewise.policies.policy import PlayedAction, PolicyState
 from stagewise.problem.errors import ErrorCode
 
 SAFE = sw.SafeAction(arm=0, reward=0.05, cost={"opt_out": 0.01, "spend": 0.1})
@@ -26,7 +26,7 @@ def policy(**settings: Any) -> ContextCAPS:
     return ContextCAPS(**{"actions": 3, "context": 2, "safe_action": SAFE, "threshold": LIMITS} | settings)
 
 
-def bounds_of(made: ContextCAPS, state: State, context: sw.Context) -> np.ndarray:
+def bounds_of(made: ContextCAPS, state: PolicyState, context: sw.Context) -> np.ndarray:
     """Return the lowest and the highest plausible means (2, 1 + m, K + 1)."""
     rows = made.rows_for(context)
     seen = made.rounds.play(state.memory, rows, context.get_eligible(made.actions), sw.RandomKey())

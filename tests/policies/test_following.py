@@ -8,12 +8,12 @@ from tests.policies.reading import BASELINES, random_problem
 
 import stagewise as sw
 from stagewise.engine.layout import CACHE_DISABLED, CACHED
-from stagewise.policies.policy import State
+from stagewise.policies.policy import PolicyState
 
 KINDS = [sw.LCLUCB, sw.ROFUL, sw.OPLB]
 
 
-def wandering(policy: Any) -> State:
+def wandering(policy: Any) -> PolicyState:
     """Return a memory that has met other candidates already, and will follow none."""
     state = policy.start()
     for targets in (np.eye(policy.dimension), 2.0 * np.eye(policy.dimension)):
@@ -67,7 +67,7 @@ def test_a_changed_array_is_noticed() -> None:
     agent = sw.Agent(policy)
     agent.learn(agent.decide(targets), reward=1.0, cost=0.0)
     targets[0] = [0.0, 0.5]
-    decision, fresh = agent.decide(targets), policy.decide(State(agent.state.memory), targets.copy())
+    decision, fresh = agent.decide(targets), policy.decide(PolicyState(agent.state.memory), targets.copy())
     assert decision.optimistic_reward == fresh.optimistic_reward
     assert agent.state.memory[CACHED] == CACHE_DISABLED
 

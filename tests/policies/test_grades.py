@@ -165,7 +165,7 @@ def test_the_cone_program_is_worth_what_a_search_over_mixtures_finds(name: str, 
 
 def trained(
     rounds: int = 40, d: int = 3, m: int = 1, kind: type[sw.OPLB] = sw.OPLB, **settings: Any
-) -> tuple[sw.OPLB, sw.State, Floats]:
+) -> tuple[sw.OPLB, sw.PolicyState, Floats]:
     """Return a policy, its memory after some rounds, and a table of actions."""
     random = np.random.default_rng([d, m, rounds])
     truth = random.normal(size=(1 + m, d)) / np.sqrt(d)
@@ -217,7 +217,7 @@ def broken(asked: solver_pool.ConicProblem) -> solver_pool.PrimalDual:
     return solver_pool.PrimalDual(np.full(asked.objective.size, np.nan), np.full(asked.right.size, np.nan), False)
 
 
-def assert_stays_linear(policy: sw.OPLB, state: sw.State, table: Floats) -> None:
+def assert_stays_linear(policy: sw.OPLB, state: sw.PolicyState, table: Floats) -> None:
     """Assert that with a broken solver the linear program's mixture is played, and the gap is honest."""
     plain = trained(2, method="lp")[0].decide(state, table)
     with pytest.MonkeyPatch.context() as patch:

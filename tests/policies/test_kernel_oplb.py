@@ -201,7 +201,7 @@ def test_a_memory_that_cannot_be_its_own_is_refused(part: str, position: int, va
     agent, random = sw.Agent(rbf()), np.random.default_rng(1)
     for _ in range(12):
         agent.learn(agent.decide(random.uniform(size=(4, 2))), reward=0.1, cost=0.1)
-    state = sw.State(agent.state.memory.copy())
+    state = sw.PolicyState(agent.state.memory.copy())
     assert agent.policy.fits(state.memory)
     assert not agent.policy.fits(state.memory[:-1])
     told = state.memory if part == "head" else read_sums(agent.policy, state)

@@ -83,5 +83,5 @@ def test_a_slack_too_small_to_mix_with_is_the_reason_that_is_given(slack: float,
     for policy, actions in [(arms, sw.Arms(3)), (listed, sw.FiniteSet([[1.0, 0.5, 0.0], [1.0, 0.0, 0.5]]))]:
         decision = policy.decide(policy.start(), actions)
         best = decision.probabilities[0 if policy is arms else -1]
-        assert decision.reason is (None if best < 1.0 else sw.Reason.EXPLORATION_WEIGHT_TOO_SMALL)
+        assert decision.reason is (None if best < 1.0 else sw.Reason.MIXTURE_WEIGHT_UNDERFLOW)
         assert (best < 1.0) == (slack > 1e-12)

@@ -22,10 +22,10 @@ from stagewise import (
     InvalidActions,
     InvalidOutcome,
     InvalidProblem,
+    PolicyState,
     Rays,
     Reason,
     SafeAction,
-    State,
     TableWorld,
     simulate,
 )
@@ -196,7 +196,7 @@ def test_callables_cannot_be_saved_and_their_table_can(tmp_path: Path) -> None:
     assert np.array_equal(loaded.policy.reward_class.functions, tables["reward_class"].functions)
     assert loaded.state.memory.tobytes() == agent.state.memory.tobytes()
     # A memory goes over to the callables as well: the functions are the same, in the same order.
-    state = State(agent.state.memory)
+    state = PolicyState(agent.state.memory)
     assert OPNLB(**FEATURED).decide(state, GRID).optimistic_reward == agent.policy.decide(state, GRID).optimistic_reward
 
 

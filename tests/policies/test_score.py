@@ -11,12 +11,12 @@ from stagewise.problem.errors import ErrorCode, StagewiseError
 from stagewise.problem.promise import Promise
 
 ACTIONS = ["nothing", "digest", "offer"]
-FITTED = sw.Score("fitted", weights={"age": 0.02, "opens": -1.0}, cuts=[0.5, 1.0, 1.5], digest="ab")
+FITTED = sw.RiskScore("fitted", weights={"age": 0.02, "opens": -1.0}, cuts=[0.5, 1.0, 1.5], digest="ab")
 SCORES: dict[str, Any] = {
     "column": "risk",
-    "cuts": sw.Score("risk", cuts=[0.02, 0.1, 0.4]),
-    "another range": sw.Score("risk", buckets=4, low=-3.0, high=5.0),
-    "a number too": sw.Score("opens", low=-1.0, high=1.0, buckets=5, monotone=False, version=2),
+    "cuts": sw.RiskScore("risk", cuts=[0.02, 0.1, 0.4]),
+    "another range": sw.RiskScore("risk", buckets=4, low=-3.0, high=5.0),
+    "a number too": sw.RiskScore("opens", low=-1.0, high=1.0, buckets=5, monotone=False, version=2),
     "fitted": FITTED,
 }
 
@@ -72,7 +72,7 @@ def test_buckets_of_columns_are_those_of_single_users(score: Any) -> None:
 
 
 def test_a_cut_begins_its_bucket_and_the_ends_are_inside() -> None:
-    made = problem(sw.Score("risk", cuts=[0.1, 0.3]))
+    made = problem(sw.RiskScore("risk", cuts=[0.1, 0.3]))
     found = [
         made.encode_context({"age": 30.0, "opens": 0.0, "risk": risk}).segments[0] for risk in (0, 0.1, 0.29, 0.3, 1)
     ]
@@ -112,7 +112,7 @@ def test_a_score_outside_its_range_is_refused_and_changes_nothing(risk: Any) -> 
 )
 def test_a_score_that_cannot_be_is_refused(settings: dict[str, Any], code: ErrorCode) -> None:
     with refused(sw.InvalidProblem, code):
-        sw.Score("risk", **settings)
+        sw.RiskScore("risk", **settings)
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_a_score_that_cannot_be_is_refused(settings: dict[str, Any], code: Error
     [
         (lambda: sw.Limit(0.02, score="risk", by="country"), ErrorCode.CONFLICTING_SETTINGS),
         (lambda: sw.Limit(0.02, score="risk", model="linear"), ErrorCode.CONFLICTING_SETTINGS),
-        (lambda: problem(sw.Score("sum", weights={"income": 1.0}, cuts=[1.0])), ErrorCode.UNKNOWN_NAME),
+        (lambda: problem(sw.RiskScore("sum", weights={"income": 1.0}, cuts=[1.0])), ErrorCode.UNKNOWN_NAME),
         (lambda: problem("opens"), ErrorCode.OUT_OF_RANGE),  # the context's range is another
         (lambda: problem("click"), ErrorCode.DUPLICATE_NAME),
     ],
@@ -136,13 +136,13 @@ def test_two_limits_share_a_score_or_have_two() -> None:
     assert len(sw.Problem(**told, limits=limits).divisions) == 1
     limits["b"] = sw.Limit(0.02, safe=0.0, score="other")
     assert sw.Problem(**told, limits=limits).context_names == ("risk", "other")
-    limits["b"] = sw.Limit(0.02, safe=0.0, score=sw.Score("risk", buckets=3))
+    limits["b"] = sw.Limit(0.02, safe=0.0, score=sw.RiskScore("risk", buckets=3))
     with refused(sw.InvalidProblem, ErrorCode.DUPLICATE_NAME):
         sw.Problem(**told, limits=limits)
 
 
 def test_every_bucket_is_bounded_by_itself_and_those_above(tmp_path: Any) -> None:
-    agent = sw.Agent(problem(sw.Score("risk", buckets=4)), seed=2)
+    agent = sw.Agent(problem(sw.RiskScore("risk", buckets=4)), seed=2)
     agent.learn_frame(frame(1500))
     sent = []
     for risk in (0.1, 0.3, 0.6, 0.9):
@@ -160,7 +160,7 @@ def test_every_bucket_is_bounded_by_itself_and_those_above(tmp_path: Any) -> Non
 
 
 def test_an_action_that_is_added_leaves_what_was_learned() -> None:
-    agent = sw.Agent(problem(sw.Score("risk", buckets=4)), seed=2)
+    agent = sw.Agent(problem(sw.RiskScore("risk", buckets=4)), seed=2)
     agent.learn_frame(frame(300))
     before = agent.report().segments
     agent.add_action("gift")
@@ -169,7 +169,7 @@ def test_an_action_that_is_added_leaves_what_was_learned() -> None:
 
 
 def test_a_user_of_another_version_starts_with_new_cells() -> None:
-    first, second = (problem(sw.Score("risk", buckets=4, version=version)).policy() for version in (1, 2))
+    first, second = (problem(sw.RiskScore("risk", buckets=4, version=version)).policy() for version in (1, 2))
     assert first.buckets["opt_out"].share > second.buckets["opt_out"].share
-    shares = [problem(sw.Score("risk", version=v)).policy().buckets["opt_out"].share for v in range(1, 40)]
+    shares = [problem(sw.RiskScore("risk", version=v)).policy().buckets["opt_out"].share for v in range(1, 40)]
     assert sum(shares) <= 1.0

@@ -109,12 +109,12 @@ def test_a_table_is_decided_as_one_by_one_to_the_bit(tmp_path: Path, problem: sw
 @pytest.mark.parametrize("parts", [1, 7])
 def test_partitions_order_and_retries_change_nothing(parts: int) -> None:
     snapshot, users = build_agent().snapshot(), build_users(SIZE)
-    whole = {row["user_id"]: row for row in to_rows(sw.decide_batch(snapshot, users, run=NIGHT))}
+    whole = {row["user_id"]: row for row in to_rows(sw.decide_frame(snapshot, users, run=NIGHT))}
     order = np.random.default_rng(parts).permutation(SIZE)
     for rows in np.array_split(order, parts):
         for _ in range(2):  # a task is tried again, in a process that has only the bytes of the snapshot
             again = sw.Snapshot.from_bytes(bytes(snapshot))
-            for row in to_rows(sw.decide_batch(again, take(users, rows), run=NIGHT)):
+            for row in to_rows(sw.decide_frame(again, take(users, rows), run=NIGHT)):
                 assert row == whole[row["user_id"]]
 
 
@@ -195,7 +195,7 @@ def test_the_default_run_is_the_number_of_decisions() -> None:
 def test_decisions_of_other_processes_are_registered(tmp_path: Path) -> None:
     agent, other, users = build_agent(), build_agent(), build_users(SIZE)
     users["age"][3], snapshot = np.nan, agent.snapshot()
-    parts = [sw.decide_batch(snapshot, take(users, rows), run=NIGHT) for rows in np.array_split(range(SIZE), 3)]
+    parts = [sw.decide_frame(snapshot, take(users, rows), run=NIGHT) for rows in np.array_split(range(SIZE), 3)]
     for part in parts:
         expected = ["invalid" if error else "accepted" for error in part["error"]]
         assert agent.register_frame(part)["status"].tolist() == expected
@@ -318,7 +318,7 @@ def test_while_an_alert_is_open_a_table_is_safe() -> None:
     assert [finding.verdict.value for finding in agent.health() if finding.signal == "opt_out"].count("contradicted")
     other = build_agent(rows=0)
     other.learn_frame(log | {"click": [0.0] * 400, "opt_out": [1.0, 0.0] * 200, "spend": [0.0] * 400})
-    other.register_frame(sw.decide_batch(snapshot, users, run="a"))
+    other.register_frame(sw.decide_frame(snapshot, users, run="a"))
     assert other.decide({"age": 30.0, "opens": 1, "country": "NZ"}).reason is sw.Reason.ASSUMPTION_CONTRADICTED
     for name in [finding.name for finding in agent.health() if finding.verdict.value == "contradicted"]:
         agent.acknowledge_alert(name, "a broken feed")

@@ -20,7 +20,7 @@ LIVE = Controls(mode="live")
 
 def scored(**settings: Any) -> sw.Problem:
     """Return the problem whose opt-outs are limited in every quarter of ages."""
-    score = sw.Score("age", **{"low": 0.0, "high": 100.0, "buckets": 4, **settings})
+    score = sw.RiskScore("age", **{"low": 0.0, "high": 100.0, "buckets": 4, **settings})
     limits = {
         "opt_out": sw.Limit(0.05, safe=0.001, window="7d", score=score),
         "complaint": problem().limits["complaint"],

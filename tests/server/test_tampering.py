@@ -15,7 +15,7 @@ from tests.server.audited import lived
 from tests.server.logs import problem
 from tests.server.server_helpers import NAME, learned, played, serve_problem, user
 
-from stagewise.policies.policy import State
+from stagewise.policies.policy import PolicyState
 from stagewise.problem.errors import ErrorCode
 from stagewise.server.access_keys import AccessKeys
 from stagewise.server.audit.log_reader import Finding, FindingCode
@@ -124,7 +124,7 @@ def planted(folder: Path) -> None:
         for seq, content, learner_state in rows:
             decoded = msgspec.msgpack.decode(learner_state[SEAL_BYTES:])
             fold = StateFold(problem(), 1)
-            state = State(np.frombuffer(decoded["memory"]).copy())
+            state = PolicyState(np.frombuffer(decoded["memory"]).copy())
             offered = np.array([[2.0, 1.0, 0.4, 0.25, 0.0]] * 2000)[:, : fold.policy.width]
             state = fold.policy.learn_rows(state, offered, np.array([[1.0, 0.0, 0.0]] * 2000))
             decoded["memory"] = state.memory.tobytes()

@@ -129,7 +129,7 @@ def test_what_cannot_have_been_learned_is_refused() -> None:
     for warm_start, code in (
         (learned(), ErrorCode.STATE_MISMATCH),
         (sw.Agent(sw.OPB(arms=2, **told | {"threshold": 0.3})), ErrorCode.STATE_MISMATCH),
-        (sw.State(np.zeros(3)), ErrorCode.STATE_MISMATCH),
+        (sw.PolicyState(np.zeros(3)), ErrorCode.STATE_MISMATCH),
         ("log.csv", ErrorCode.WRONG_TYPE),
     ):
         with refused(sw.InvalidProblem, code):
@@ -138,6 +138,6 @@ def test_what_cannot_have_been_learned_is_refused() -> None:
         limited = sw.OPB(arms=2, horizon=10, **told)
         sw.simulate(limited, world, warm_start=sw.Agent(limited), rounds=2)
     with refused(sw.InvalidProblem, ErrorCode.UNSUPPORTED):
-        sw.simulate(Own(), world, warm_start=sw.State(np.zeros(3)), rounds=2)
+        sw.simulate(Own(), world, warm_start=sw.PolicyState(np.zeros(3)), rounds=2)
     with refused(sw.InvalidProblem, ErrorCode.UNSUPPORTED_BACKEND):
         sw.simulate(arms, world, warm_start=sw.Agent(arms), rounds=2, backend="cuda")

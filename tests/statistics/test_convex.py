@@ -12,7 +12,7 @@ from tests.chance import allowed
 from tests.statistics.counting import ROUNDING, TIGHT
 from tests.statistics.families import DELTA, SEED, LinearWorld, directions, linear_policy, tight_world
 
-from stagewise import LCLUCB, ROFUL, Ball, Box, Polytope, State
+from stagewise import LCLUCB, ROFUL, Ball, Box, PolicyState, Polytope
 from stagewise.policies.policy import PlayedAction
 
 pytestmark = pytest.mark.compiled
@@ -45,7 +45,7 @@ def excess(kind: Any, world: LinearWorld, actions: Any, run: int, rounds: int, d
     }
     policy = linear_policy(kind, world, True, **settings)
     random = np.random.default_rng([SEED, run, 8])
-    state, worst = State(policy.start().memory.copy()), -np.inf
+    state, worst = PolicyState(policy.start().memory.copy()), -np.inf
     for _ in range(rounds):
         decision = policy.decide(state, actions)
         means = world.truth @ decision.action

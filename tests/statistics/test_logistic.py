@@ -19,7 +19,7 @@ from stagewise.models.cholesky import dot
 from stagewise.models.logistic import learn_logistic
 from stagewise.models.logistic_ends import evaluate_rows
 from stagewise.models.logistic_fit import FITTED, LEVEL, get_fit, get_prior, squash
-from stagewise.policies.policy import State
+from stagewise.policies.policy import PolicyState
 
 BLOCK_OF = as_python(get_model_block)
 DELTA, THETA = 0.2, np.array([-2.0, 0.8, -0.5])
@@ -97,4 +97,4 @@ def test_a_mean_that_is_not_logistic_is_missed() -> None:
     y = (chance.uniform(size=4000) < means).astype(float)
     rows = np.column_stack([np.ones(4000), np.ones(4000), numbers])
     state = made.learn_log(made.start(), rows, np.column_stack([np.zeros(4000), y]))
-    assert upper_ends(made, State(state.memory), np.array([[1.0]]))[0] < 0.4
+    assert upper_ends(made, PolicyState(state.memory), np.array([[1.0]]))[0] < 0.4

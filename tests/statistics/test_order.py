@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from tests.chance import allowed
 
-from stagewise import LCLUCB, OPB, Agent, Arms, Rays, SafeAction, State
+from stagewise import LCLUCB, OPB, Agent, Arms, PolicyState, Rays, SafeAction
 from stagewise.policies.policy import PlayedAction
 
 pytestmark = pytest.mark.compiled
@@ -33,7 +33,7 @@ class Trap(NamedTuple):
     cost: Callable[[np.random.Generator, Any], float]  # the noisy cost of what was played
     true_cost: Callable[[Any], float]  # the expected cost of a decision
 
-    def breaks(self, state: State) -> bool:
+    def breaks(self, state: PolicyState) -> bool:
         """Say whether a decision from this state breaks the limit."""
         return self.true_cost(self.policy.decide(state, self.offer)) > LIMIT + 1e-12
 
@@ -45,7 +45,7 @@ class Trap(NamedTuple):
         misled = [total for total in sums if self.breaks(self.after(window, total))]
         return max(misled, default=-np.inf)
 
-    def after(self, window: int, total: float) -> State:
+    def after(self, window: int, total: float) -> PolicyState:
         """Return the state after a window of equal costs; the sum is all that matters."""
         state = self.policy.start()
         full = isinstance(self.policy, OPB)

@@ -33,7 +33,7 @@ from stagewise.agent.storage import (
 )
 from stagewise.agent.table_agent import TableAgent
 from stagewise.files.paths import format_error, parse_path, read_file
-from stagewise.policies.policy import BasePolicy, PlayedAction, Policy, State
+from stagewise.policies.policy import BasePolicy, PlayedAction, Policy, PolicyState
 from stagewise.policies.policy_encoding import check_kind, decode_value, encode_value
 from stagewise.policies.problem import Problem
 from stagewise.problem.checks import check_bool, check_choice, check_seed
@@ -516,7 +516,7 @@ class Agent(TableAgent):
         windows = {str(signal): OutcomeWindow(*entry) for signal, entry in content["windows"].items()}
         order: Any = check_choice(content["learning_order"], ORDERS, "learning_order")
         agent = cls(policy, seed, order, name=check_name(content["name"], "name"), windows=windows, clock=clock)
-        agent._state, agent._update_count = State(memory), parse_count(content["learned"], "learned")
+        agent._state, agent._update_count = PolicyState(memory), parse_count(content["learned"], "learned")
         queue, played = agent._queue, content["played"].items()
         queue.restore(content["queue"], {int(index): decode_played(policy, *entry) for index, entry in played})
         signals = range(len(queue.names))

@@ -263,7 +263,7 @@ def to_nullable(values: Floats) -> Any:
     )
 
 
-def decide_batch(snapshot: Snapshot, users: Any, *, id: Any = "user_id", run: str, now: Any = None) -> Any:
+def decide_frame(snapshot: Snapshot, users: Any, *, id: Any = "user_id", run: str, now: Any = None) -> Any:
     """Decide for users by a snapshot, in any process: the function that engines for tables call for each batch.
 
     Each row is decided by itself, so partitions, order and retries do not change a decision. Register the decisions
@@ -291,7 +291,7 @@ def decide_batch(snapshot: Snapshot, users: Any, *, id: Any = "user_id", run: st
         >>> signals = {"reward": sw.Reward("click"), "limits": {"opt_out": sw.Limit(0.02, safe=0.0, model="rates")}}
         >>> problem = sw.Problem(actions=["nothing", "offer"], safe="nothing", context={"age": (18, 99)}, **signals)
         >>> snapshot, users = sw.Agent(problem, seed=7).snapshot(), {"user_id": [101, 102], "age": [34.0, 210.0]}
-        >>> decisions = sw.decide_batch(snapshot, users, run="2026-11-19")
+        >>> decisions = sw.decide_frame(snapshot, users, run="2026-11-19")
         >>> decisions["decision_id"].tolist(), decisions["error"].tolist()
         (['088bcc8335aabd4a:2026-11-19:101', None], [None, 'context_out_of_range'])
     """

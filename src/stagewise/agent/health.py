@@ -25,7 +25,7 @@ from stagewise.engine.limits import ALARM
 from stagewise.engine.model import Model
 from stagewise.models.diagnostics import Evidence
 from stagewise.policies.contradictions import build_contradiction, build_noise_cause, build_safe_cost_cause
-from stagewise.policies.policy import BasePolicy, State
+from stagewise.policies.policy import BasePolicy, PolicyState
 from stagewise.policies.settings import FALSE_ALARMS
 from stagewise.problem.formatting import join_names
 from stagewise.records.reason import Contradiction
@@ -33,7 +33,7 @@ from stagewise.records.reason import Contradiction
 OUTCOMES = "outcomes"  # the name of the finding about rejected outcomes
 
 
-def check_health(policy: Any, state: State, statistics: Statistics) -> Health:
+def check_health(policy: Any, state: PolicyState, statistics: Statistics) -> Health:
     """Return the findings about a policy's settings and memory."""
     findings: list[HealthFinding] = []
     if getattr(policy, "has_parts", False) and policy.thresholds.names:
@@ -177,8 +177,8 @@ def check_mismatch(policy: Any, memory: Floats) -> Iterator[HealthFinding]:
 def check_contexts(policy: Any, statistics: Statistics) -> Iterator[HealthFinding]:
     """Yield how many values of contexts were clipped, where a number may be."""
     columns = {} if policy.problem is None else policy.problem.numbers
-    if statistics.refused_contexts or any(column.clip for column in columns.values()):
-        details = {"clipped": dict(statistics.clipped), "refused": statistics.refused_contexts}
+    if statistics.refused_log_rows or any(column.clip for column in columns.values()):
+        details = {"clipped": dict(statistics.clipped), "refused": statistics.refused_log_rows}
         yield build_finding(Check.CONTEXT, None, Verdict.FINE, **details)
 
 
@@ -242,7 +242,7 @@ def add_observed_health(policy: Any, health: Health, observed: ObservedCosts | N
     return Health(add_observed_costs(policy, findings, reported))
 
 
-def acknowledge(policy: BasePolicy, state: State, statistics: Statistics, name: Any, note: Any) -> None:
+def acknowledge(policy: BasePolicy, state: PolicyState, statistics: Statistics, name: Any, note: Any) -> None:
     """Acknowledge a contradiction, even if no decision was stopped by it yet."""
     findings = {one.name: one for one in check_health(policy, state, statistics) if one.blocks_decisions(policy)}
     cause = findings[name].reason_details if isinstance(name, str) and name in findings else None

@@ -36,7 +36,7 @@ from stagewise.models.diagnostics import MeanChange, Sums, count_outcomes, subtr
 from stagewise.models.model_block import iter_model_blocks
 from stagewise.policies.contradictions import build_cause, decode_subject
 from stagewise.policies.decisions import SafeActionBasis
-from stagewise.policies.policy import BasePolicy, State
+from stagewise.policies.policy import BasePolicy, PolicyState
 from stagewise.policies.rounds import RoundResult
 from stagewise.policies.settings import FALSE_ALARMS
 from stagewise.problem.context import get_segment_name
@@ -260,7 +260,7 @@ def check_drift(policy: Any, memory: Floats, statistics: Statistics, at_once: bo
 
 def apply_alerts(
     policy: BasePolicy,
-    state: State,
+    state: PolicyState,
     statistics: Statistics,
     decision: Decision,
     actions: Any,
@@ -281,7 +281,7 @@ def apply_alerts(
     return again(get_unwatched(policy)) if contradicted and is_complete else decision
 
 
-def record_contradictions(policy: Any, state: State, statistics: Statistics, decision: Decision) -> None:
+def record_contradictions(policy: Any, state: PolicyState, statistics: Statistics, decision: Decision) -> None:
     """Record an alert for every contradiction; it stays, since later data cannot undo a rejection."""
     round_result = decision._round_result
     if round_result is None or not policy.has_parts:

@@ -15,7 +15,7 @@ from stagewise.agent.monitor import apply_alerts
 from stagewise.agent.statistics import Statistics, parse_contradiction
 from stagewise.agent.storage import parse_memory
 from stagewise.files.paths import format_error
-from stagewise.policies.policy import BasePolicy, State
+from stagewise.policies.policy import BasePolicy, PolicyState
 from stagewise.policies.policy_encoding import decode_value, encode_value
 from stagewise.policies.problem_diff import is_extension
 from stagewise.problem.checks import check_integer_at_least, check_seed
@@ -75,9 +75,9 @@ class Snapshot:
         return statistics
 
     @property
-    def state(self) -> State:
+    def state(self) -> PolicyState:
         """A writable copy of the memory."""
-        return State(np.frombuffer(self.memory).copy() if self.memory else np.empty(0))
+        return PolicyState(np.frombuffer(self.memory).copy() if self.memory else np.empty(0))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the snapshot as JSON holds it; `from_dict` restores it to the bit."""

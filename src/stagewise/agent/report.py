@@ -21,7 +21,7 @@ from stagewise.agent.statistics import Statistics, describe_contexts
 from stagewise.engine.compile import Floats, as_python
 from stagewise.engine.layout import SAFE_INDEX, ModelBlock
 from stagewise.models.segment_rates import get_lowest_value
-from stagewise.policies.policy import State
+from stagewise.policies.policy import PolicyState
 from stagewise.problem.columns import list_names_once
 from stagewise.problem.division import ScoreDivision
 from stagewise.problem.errors import ErrorCode, InvalidProblem
@@ -144,7 +144,7 @@ class Report:
     segments: tuple[SegmentSummary, ...] = ()  # for limits that hold in every segment
     proposals: tuple[ProposalSummary, ...] = ()  # what became of each action that callers proposed
     clipped: Mapping[str, int] = field(default_factory=dict)  # values beyond their range that count as its end
-    refused_contexts: int = 0  # rows of logs that were left out because of their context
+    refused_log_rows: int = 0  # rows of logs that were left out because of their context
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as JSON holds it; None for values that are unknown or not finite."""
@@ -195,7 +195,7 @@ def encode_record(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def build_report(
-    policy: Any, state: State, statistics: Statistics, names: Any = None, observed: ObservedCosts | None = None
+    policy: Any, state: PolicyState, statistics: Statistics, names: Any = None, observed: ObservedCosts | None = None
 ) -> Report:
     """Return the report of an agent; `names` are those of the listed actions, in order."""
     rounds, recent = sum(statistics.plays.values()) + statistics.cancelled, list(statistics.recent)
@@ -227,7 +227,7 @@ def build_report(
         summarize_segments(policy, state),
         summarize_proposals(policy, state.memory, iter_proposed(recent), len(recent)),
         dict(statistics.clipped),
-        statistics.refused_contexts,
+        statistics.refused_log_rows,
     )
 
 
@@ -285,7 +285,7 @@ def summarize_limits(
 
 
 def summarize_actions(
-    state: State,
+    state: PolicyState,
     statistics: Statistics,
     views: list[DecisionAnalysis],
     recent: list[Decision],
@@ -381,7 +381,7 @@ def format_header(report: Report) -> list[str]:
     cancelled = f", {report.cancelled:,} not carried out" if report.cancelled else ""
     rounds = format_count(report.rounds, "round")
     first = f"{rounds} decided, {report.safe_only_rounds:,} of them the safe action alone{cancelled}"
-    contexts = describe_contexts(report.clipped, report.refused_contexts)
+    contexts = describe_contexts(report.clipped, report.refused_log_rows)
     first += f"; {contexts}" if contexts else ""
     if not report.recent_rounds:
         return [first, "no recent decision: none since the agent was created or loaded, or of too many actions"]

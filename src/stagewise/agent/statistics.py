@@ -75,7 +75,7 @@ class Statistics:
         self.plays: dict[int, int] = {}  # by the decision's index; −1: the safe action beside a list
         self.safe_only_rounds = 0  # rounds in which only the safe action could be played
         self.refused = 0  # rejected outcomes
-        self.refused_contexts = 0  # rows of logs that were left out because of their context
+        self.refused_log_rows = 0  # rows of logs that were left out because of their context
         self.clipped: dict[str, int] = {}  # values beyond their range, by number
         self.cancelled = 0  # decisions that were not carried out; `plays` no longer counts them
         self.alerts: dict[str, ReasonDetails] = {}  # contradictions, by the name of the finding
@@ -110,7 +110,7 @@ class Statistics:
 
     def count_context(self, clipped: Mapping[str, int], refused: int = 0) -> None:
         """Count values that were clipped, and rows of logs that were left out."""
-        self.refused_contexts += refused
+        self.refused_log_rows += refused
         for name, count in clipped.items():
             self.clipped[name] = self.clipped.get(name, 0) + count
 
@@ -154,7 +154,7 @@ class Statistics:
             "plays": {str(index): count for index, count in self.plays.items()},
             "safe_only_rounds": self.safe_only_rounds,
             "refused": self.refused,
-            "refused_contexts": self.refused_contexts,
+            "refused_log_rows": self.refused_log_rows,
             "clipped": dict(self.clipped),
             "cancelled": self.cancelled,
             "alerts": {name: encode_cause(cause) for name, cause in self.alerts.items()},
@@ -171,7 +171,7 @@ class Statistics:
         """Return the statistics that `to_dict` wrote."""
         statistics = cls()
         statistics.plays = {int(index): parse_count(count) for index, count in content["plays"].items()}
-        for name in ("safe_only_rounds", "refused", "refused_contexts", "cancelled", "updates_until_check"):
+        for name in ("safe_only_rounds", "refused", "refused_log_rows", "cancelled", "updates_until_check"):
             setattr(statistics, name, parse_count(content[name]))
         statistics.clipped = {str(name): parse_count(count) for name, count in content["clipped"].items()}
         statistics.alerts = {str(name): parse_contradiction(cause) for name, cause in content["alerts"].items()}

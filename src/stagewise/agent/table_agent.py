@@ -92,10 +92,10 @@ class TableAgent(BaseAgent):
         return convert_like(users, table)
 
     def register_frame(self, decisions: Any, *, now: Any = None) -> Any:
-        """Register decisions of `decide_batch`, before they are acted on; outcomes are then learned by their ids.
+        """Register decisions of `decide_frame`, before they are acted on; outcomes are then learned by their ids.
 
         Args:
-            decisions: A table of decisions, as `decide_batch` returns it, or the path of a file.
+            decisions: A table of decisions, as `decide_frame` returns it, or the path of a file.
             now: The time, if the clock is not to be used.
 
         Returns:
@@ -111,7 +111,7 @@ class TableAgent(BaseAgent):
             >>> import stagewise as sw
             >>> signals = {"reward": sw.Reward("click"), "limits": {"opt_out": sw.Limit(0.02, safe=0.0)}}
             >>> agent = sw.Agent(sw.Problem(actions=["nothing", "offer"], safe="nothing", **signals), seed=7)
-            >>> decisions = sw.decide_batch(agent.snapshot(), {"user_id": [101, 102]}, run="night")
+            >>> decisions = sw.decide_frame(agent.snapshot(), {"user_id": [101, 102]}, run="night")
             >>> agent.register_frame(decisions)["status"].tolist(), agent.pending_count
             (['accepted', 'accepted'], 2)
         """

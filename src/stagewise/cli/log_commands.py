@@ -43,7 +43,7 @@ def doctor(
     no_holdout: Annotated[
         bool, typer.Option("--no-holdout", help="For a proposal: use all rows and a smaller delta.")
     ] = False,
-    fit_score: Annotated[
+    fit_risk_score: Annotated[
         str | None,
         typer.Option(
             help="Fit a risk score for this limit of the problem to part of the rows; --out writes the problem."
@@ -64,8 +64,8 @@ def doctor(
         from stagewise.launch.doctor.doctor import doctor as run_doctor
         from stagewise.reports.plot_style import write_figure
 
-        if fit_score is not None:
-            fit_score_for_limit(log, problem, fit_score, out, holdout, proposal_fraction, columns)
+        if fit_risk_score is not None:
+            fit_score_for_limit(log, problem, fit_risk_score, out, holdout, proposal_fraction, columns)
             return
         if problem is not None and out is not None:
             problem_given = "--out writes a proposed problem; leave it out, since the problem is given"
@@ -103,11 +103,11 @@ def fit_score_for_limit(
 ) -> None:  # fmt: skip
     """Fit a score; write the problem with it, and the rows that it was not fitted to."""
     from stagewise.files.atomic_write import write_bytes, write_text
-    from stagewise.launch.doctor.score_fit import fit_score
+    from stagewise.launch.doctor.score_fit import fit_risk_score
 
     if problem is None:
-        raise InvalidFile(ErrorCode.CONFLICTING_OPTIONS, "--fit-score needs a problem, which has the limit")
-    fitted = fit_score(log, problem, limit, fraction=fraction, columns=parse_pairs(columns, "--columns"))
+        raise InvalidFile(ErrorCode.CONFLICTING_OPTIONS, "--fit-risk-score needs a problem, which has the limit")
+    fitted = fit_risk_score(log, problem, limit, fraction=fraction, columns=parse_pairs(columns, "--columns"))
     if out is not None:
         write_text(out, fitted.to_toml())
     if holdout is not None:

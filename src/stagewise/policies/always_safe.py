@@ -9,7 +9,7 @@ import numpy as np
 from stagewise.engine.compile import Floats, Ints
 from stagewise.engine.model import RoundSpec
 from stagewise.policies.decisions import SafeActionBasis
-from stagewise.policies.policy import NOTHING, BasePolicy, PlayedAction, State
+from stagewise.policies.policy import NOTHING, BasePolicy, PlayedAction, PolicyState
 from stagewise.policies.rounds import assemble_arrays
 from stagewise.policies.settings import copy_settings, get_round_safe_action, parse_safe_action, set_derived
 from stagewise.problem.checks import check_array
@@ -48,13 +48,13 @@ class AlwaysSafe(BasePolicy):
         copy_settings(self)
         set_derived(self, thresholds=resolve_thresholds(self.threshold, parse_safe_action(self.safe_action)))
 
-    def start(self) -> State:
-        return State(np.empty(0))
+    def start(self) -> PolicyState:
+        return PolicyState(np.empty(0))
 
     def fits(self, memory: Floats) -> bool:
         return memory.shape == (0,)
 
-    def choose(self, state: State, actions: Any, draw: RandomKey) -> Decision:
+    def choose(self, state: PolicyState, actions: Any, draw: RandomKey) -> Decision:
         safe, limits = self.safe_action, self.thresholds
         features, index = safe.features, -1
         if safe.is_per_round:
@@ -80,13 +80,13 @@ class AlwaysSafe(BasePolicy):
             raise InvalidActions.must_be(ErrorCode.WRONG_TYPE, "the value of the logged actions", rows.item(), rule)
         return rows
 
-    def learn_in_place(self, state: State, played: PlayedAction, values: Floats) -> State:
+    def learn_in_place(self, state: PolicyState, played: PlayedAction, values: Floats) -> PolicyState:
         return state
 
-    def learn_log(self, state: State, actions: Any, values: Any) -> State:
+    def learn_log(self, state: PolicyState, actions: Any, values: Any) -> PolicyState:
         return state
 
-    def cache_offered(self, state: State, decision: Decision) -> State:
+    def cache_offered(self, state: PolicyState, decision: Decision) -> PolicyState:
         return state
 
     def get_round_spec(self, actions: Any) -> RoundSpec:

@@ -28,7 +28,7 @@ from stagewise.models.arms import (
 )
 from stagewise.policies.decisions import attach_round, build_mixture_decision
 from stagewise.policies.function_mixture import RoundActions, build_safe_decision
-from stagewise.policies.policy import BasePolicy, PlayedAction, State
+from stagewise.policies.policy import BasePolicy, PlayedAction, PolicyState
 from stagewise.policies.settings import (
     CAUSES,
     CERTIFICATE,
@@ -135,7 +135,7 @@ class ArmsPolicy(SafePolicy):
     def why_unit_range(self) -> str:  # type: ignore[override]
         return explain_unit_range(self)
 
-    def choose(self, state: State, actions: Any, draw: RandomKey) -> Decision:
+    def choose(self, state: PolicyState, actions: Any, draw: RandomKey) -> Decision:
         eligible, safe_index = check_arms(actions, self.arms), self.layout.item(SAFE_INDEX)
         if self.horizon is not None and count_most_pulls(self.layout, state.memory) >= self.horizon:
             offer = RoundActions(self.arms, eligible, safe_index, safe_index, None)  # the radii hold up to the horizon
@@ -154,13 +154,15 @@ class ArmsPolicy(SafePolicy):
     def check_logged_actions(self, actions: Any) -> Ints:
         return check_logged_arms(actions, self.arms)
 
-    def learn_log(self, state: State, actions: Any, values: Any) -> State:
+    def learn_log(self, state: PolicyState, actions: Any, values: Any) -> PolicyState:
         return learn_arms_log(self, state, actions, values)
 
     def get_round_spec(self, actions: Any) -> RoundSpec | None:
         return self.rounds.spec if actions.dimension == 0 else None
 
-    def build_run_memory(self, offered: Any, features: Floats, fresh: bool, learned: State | None = None) -> Floats:
+    def build_run_memory(
+        self, offered: Any, features: Floats, fresh: bool, learned: PolicyState | None = None
+    ) -> Floats:
         return self.rounds.start_run(None if learned is None else learned.memory, features, True)
 
 
@@ -331,7 +333,7 @@ def locate_arms(actions: Any) -> tuple[Floats, Ints]:
     return np.empty((len(actions), 0)), actions
 
 
-def learn_arms_log(policy: Any, state: State, actions: Any, values: Any) -> State:
+def learn_arms_log(policy: Any, state: PolicyState, actions: Any, values: Any) -> PolicyState:
     """Learn a log as one batch; with "rates" the saved intervals are tightened once, after all rows."""
     if policy.radius != "rates":
         return BasePolicy.learn_log(policy, state, actions, values)

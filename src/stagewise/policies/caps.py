@@ -33,7 +33,7 @@ from stagewise.policies.linear_policy import (
     LinearPolicy,
     compute_ridge,
 )
-from stagewise.policies.policy import State, check_unit_range
+from stagewise.policies.policy import PolicyState, check_unit_range
 from stagewise.policies.rare_costs import add_rare_costs, check_blocks, check_one_block, learn_events_log
 from stagewise.policies.rounds import GET_DECISION_VIEWS, RoundResult
 from stagewise.policies.settings import (
@@ -179,7 +179,7 @@ class CAPS(LinearPolicy):
             check_one_block(listed.features, self.blocks, "action", InvalidActions)
         return listed
 
-    def learn_log(self, state: State, actions: Any, values: Sequence[Floats] | Floats) -> State:
+    def learn_log(self, state: PolicyState, actions: Any, values: Sequence[Floats] | Floats) -> PolicyState:
         """Learn a log as one batch."""
         if not self.rare_costs:
             return super().learn_log(state, actions, values)
@@ -206,7 +206,7 @@ class CAPS(LinearPolicy):
         """
         return None
 
-    def choose(self, state: State, actions: Any, draw: RandomKey) -> Decision:
+    def choose(self, state: PolicyState, actions: Any, draw: RandomKey) -> Decision:
         listed = parse_listed_actions(actions) if self.mixtures else parse_rays(actions)
         of_round = self.check_offered(listed)
         arrays = None if of_round is None else self.get_round_arrays(of_round)

@@ -34,7 +34,7 @@ from stagewise.models.segment_rates import (
 )
 from stagewise.policies.decisions import attach_round, build_mixture_decision, copy_action
 from stagewise.policies.linear_policy import compute_ridge
-from stagewise.policies.policy import State
+from stagewise.policies.policy import PolicyState
 from stagewise.policies.rare_costs import learn_events_by_action
 from stagewise.policies.rounds import Growth, Rounds, allocate_aligned
 from stagewise.policies.settings import (
@@ -463,7 +463,7 @@ class ContextCAPS(SafePolicy):
             )
         return rows
 
-    def choose(self, state: State, actions: Any, draw: RandomKey) -> Decision:
+    def choose(self, state: PolicyState, actions: Any, draw: RandomKey) -> Decision:
         rows, eligible = self.parse_offer(actions)
         proposal, offered = actions.proposal if isinstance(actions, Context) else None, rows
         if proposal is not None:
@@ -488,7 +488,9 @@ class ContextCAPS(SafePolicy):
         is_plain = getattr(actions, "crossed", None) is False
         return self.rounds.spec if is_plain else None
 
-    def build_run_memory(self, offered: Any, features: Floats, fresh: bool, learned: State | None = None) -> Floats:
+    def build_run_memory(
+        self, offered: Any, features: Floats, fresh: bool, learned: PolicyState | None = None
+    ) -> Floats:
         """Return the initial memory of a compiled run."""
         self.check_logged_actions(offered.features)  # raise the same errors as `decide`
         return self.rounds.start_run(None if learned is None else learned.memory, features, True)
@@ -538,7 +540,7 @@ class ContextCAPS(SafePolicy):
         most = get_most_chunks(self.layout, memory, self.logistic_blocks)
         return self.rounds.widen(memory, most + self.actions + rows // LANES + 1)
 
-    def learn_rows(self, state: State, rows: Floats, values: Floats) -> State:
+    def learn_rows(self, state: PolicyState, rows: Floats, values: Floats) -> PolicyState:
         """Learn rows (n, D) and values (n, 1 + m), NaN for missing signals; bitwise equal to one by one."""
         memory, done = state.memory, 0
         while done < len(rows):
@@ -551,9 +553,9 @@ class ContextCAPS(SafePolicy):
             features, indices = self.locate_rows(rows[done:end])
             memory = self.rounds.learn_rows(memory, features, indices, np.array(values[done:end]))
             done = end
-        return State(memory)
+        return PolicyState(memory)
 
-    def learn_log(self, state: State, actions: Any, values: Any) -> State:
+    def learn_log(self, state: PolicyState, actions: Any, values: Any) -> PolicyState:
         """Learn a log as one batch, in the order of its times where it needs them.
 
         Its segments are added in the order of their keys, so row order does not matter.
@@ -569,7 +571,7 @@ class ContextCAPS(SafePolicy):
             add_segments(self.layout, memory, self.rate_blocks, first + division, keys)
         rest = np.array(values, dtype=np.float64)
         rest[:, self.event_signals] = math.nan  # learned below, as one batch
-        state = super().learn_log(State(memory), actions, rest)
+        state = super().learn_log(PolicyState(memory), actions, rest)
         for model, block in self.rounds.iter_blocks(state.memory):
             if model == PER_ACTION_EVENTS:
                 outcomes = np.array(values, dtype=np.float64)[:, block.first]
@@ -583,7 +585,7 @@ class ContextCAPS(SafePolicy):
         """The signals with sets of rare events."""
         return [index for index, model in enumerate(self.rounds.spec.models) if model == PER_ACTION_EVENTS]
 
-    def grow_state(self, fewer: "ContextCAPS", state: State) -> State:
+    def grow_state(self, fewer: "ContextCAPS", state: PolicyState) -> PolicyState:
         """Return the state of a policy with fewer actions (the first of this policy's) as a state of this policy."""
         capacity = int(fewer.check_state(state).memory[CAPACITY])
         models = self.rounds.spec.models
@@ -598,9 +600,9 @@ class ContextCAPS(SafePolicy):
                 copy_scores_to_more_actions(old, new, state.memory, memory)
             else:
                 as_python(model.widen)(self.layout, old, new, state.memory, memory)
-        return State(memory)
+        return PolicyState(memory)
 
-    def compute_totals(self, state: State) -> Totals:
+    def compute_totals(self, state: PolicyState) -> Totals:
         """Return the outcome totals of every action, over all users.
 
         >>> safe = SafeAction(arm=0, cost=0.0)

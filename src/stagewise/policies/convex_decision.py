@@ -18,7 +18,7 @@ from stagewise.engine.workspace import CENTRE, HALF, OPTIMISTIC_REWARDS, PLAUSIB
 from stagewise.models.ridge import LinearConfidenceSet, build_confidence_set
 from stagewise.policies.decisions import TERMS, attach_round, build_ray_decision
 from stagewise.policies.linear_policy import LinearPolicy, check_length, check_scale
-from stagewise.policies.policy import State
+from stagewise.policies.policy import PolicyState
 from stagewise.policies.rounds import RoundResult
 from stagewise.policies.settings import check_norm
 from stagewise.problem.actions import ALL
@@ -34,7 +34,7 @@ TRADES = (0.25, 0.5, 1.0, 2.0, 4.0)  # λ of the first directions θ̂ − λ μ
 
 
 def decide_in_convex(
-    policy: LinearPolicy, actions: Any, directions: int, bounds_solver_gap: bool, state: State, draw: RandomKey
+    policy: LinearPolicy, actions: Any, directions: int, bounds_solver_gap: bool, state: PolicyState, draw: RandomKey
 ) -> Decision:
     """Return the best point found on a ray from the safe action into the set."""
     safe, convex_set = policy.safe_action.features, check_convex_set(policy, actions)

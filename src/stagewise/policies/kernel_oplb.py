@@ -13,7 +13,7 @@ from stagewise.models.kernel_ridge import KernelModel, get_basis_points, get_mos
 from stagewise.models.similarity import Kernel, similarity
 from stagewise.policies.decisions import attach_round, build_mixture_decision, copy_action, parse_listed_actions
 from stagewise.policies.linear_policy import check_features, check_scale, check_span
-from stagewise.policies.policy import State
+from stagewise.policies.policy import PolicyState
 from stagewise.policies.rounds import GET_KNOWN_ACTIONS, Growth
 from stagewise.policies.settings import (
     SafePolicy,
@@ -156,7 +156,7 @@ class KernelOPLB(SafePolicy):
             novelty=novelty,
         )
 
-    def choose(self, state: State, actions: Any, draw: RandomKey) -> Decision:
+    def choose(self, state: PolicyState, actions: Any, draw: RandomKey) -> Decision:
         if isinstance(actions, ActionSet) and actions.is_list and actions.between:
             raise InvalidActions(
                 ErrorCode.UNSUPPORTED_ACTIONS,
@@ -191,7 +191,9 @@ class KernelOPLB(SafePolicy):
         recur = actions.is_list and actions.dimension and not (actions.between or actions.fresh)
         return self.rounds.spec if recur else None
 
-    def build_run_memory(self, offered: Any, features: Floats, fresh: bool, learned: State | None = None) -> Floats:
+    def build_run_memory(
+        self, offered: Any, features: Floats, fresh: bool, learned: PolicyState | None = None
+    ) -> Floats:
         """Return the initial memory of a compiled run, with all actions cached and capacity for all of them."""
         self.check_actions(offered)  # raise the same errors as `decide`
         memory = self.rounds.start_run(None if learned is None else learned.memory, features, True)

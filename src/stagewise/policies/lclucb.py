@@ -8,7 +8,7 @@ from stagewise.engine.model import RoundSpec
 from stagewise.policies.convex_decision import decide_in_convex
 from stagewise.policies.decisions import OPTIMISTIC_COSTS, attach_round, build_mixture_decision, copy_action
 from stagewise.policies.linear_policy import LinearPolicy
-from stagewise.policies.policy import State
+from stagewise.policies.policy import PolicyState
 from stagewise.policies.rounds import GET_DECISION_VIEWS, Rounds
 from stagewise.policies.settings import Optimism
 from stagewise.problem.actions import ActionSet
@@ -25,7 +25,7 @@ def check_search(policy: Any) -> None:
     check_bool(policy.bounds_solver_gap, "bounds_solver_gap")
 
 
-def search_convex_set(policy: Any, state: State, actions: Any, draw: RandomKey) -> Decision | None:
+def search_convex_set(policy: Any, state: PolicyState, actions: Any, draw: RandomKey) -> Decision | None:
     """Return the best ray that is found in a convex set; None: the actions are listed."""
     if not isinstance(actions, ActionSet) or actions.is_list:
         return None
@@ -82,7 +82,7 @@ class LCLUCB(LinearPolicy):
         super().__post_init__()
         check_search(self)
 
-    def choose_in_set(self, state: State, actions: Any, draw: RandomKey) -> Decision | None:
+    def choose_in_set(self, state: PolicyState, actions: Any, draw: RandomKey) -> Decision | None:
         return search_convex_set(self, state, actions, draw)
 
 
@@ -117,7 +117,7 @@ class ROFUL(LinearPolicy):
         super().__post_init__()
         check_search(self)
 
-    def choose_in_set(self, state: State, actions: Any, draw: RandomKey) -> Decision | None:
+    def choose_in_set(self, state: PolicyState, actions: Any, draw: RandomKey) -> Decision | None:
         return search_convex_set(self, state, actions, draw)
 
 
@@ -164,7 +164,7 @@ class DOSLB(LinearPolicy):
     def get_round_spec(self, actions: Any) -> RoundSpec | None:
         return (self.rounds if actions.between else self.mixed_rounds).spec
 
-    def choose_in_set(self, state: State, actions: Any, draw: RandomKey) -> Decision | None:
+    def choose_in_set(self, state: PolicyState, actions: Any, draw: RandomKey) -> Decision | None:
         if not isinstance(actions, ActionSet) or actions.between:
             return search_convex_set(self, state, actions, draw)
         listed = self.check_actions(actions.as_list())

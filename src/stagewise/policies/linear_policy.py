@@ -25,7 +25,7 @@ from stagewise.models.per_round_ridge import PER_ROUND_RIDGE
 from stagewise.models.regression import RADII, Radius
 from stagewise.models.ridge import RIDGE, THEORY, LinearModel
 from stagewise.policies.decisions import attach_round, build_ray_decision, parse_rays
-from stagewise.policies.policy import State
+from stagewise.policies.policy import PolicyState
 from stagewise.policies.rounds import NOTHING
 from stagewise.policies.settings import (
     SafePolicy,
@@ -235,7 +235,7 @@ class LinearPolicy(SafePolicy):
         """Return the spec for rays, or for mixtures."""
         return self.rounds.spec if self.mixes or actions.between else None
 
-    def choose(self, state: State, actions: Any, draw: RandomKey) -> Decision:
+    def choose(self, state: PolicyState, actions: Any, draw: RandomKey) -> Decision:
         rays = actions
         if type(actions) is not Rays:
             decision = self.choose_in_set(state, actions, draw)
@@ -248,11 +248,11 @@ class LinearPolicy(SafePolicy):
         decision = build_ray_decision(result, self.thresholds, draw.round)
         return attach_round(decision, result, state.memory, self.thresholds, of_round)
 
-    def choose_in_set(self, state: State, actions: Any, draw: RandomKey) -> Decision | None:
+    def choose_in_set(self, state: PolicyState, actions: Any, draw: RandomKey) -> Decision | None:
         """Return the decision on a set that is not one of rays; None: its actions are rays, or cannot be played."""
         return None
 
-    def learn_log(self, state: State, actions: Any, values: Sequence[Floats] | Floats) -> State:
+    def learn_log(self, state: PolicyState, actions: Any, values: Sequence[Floats] | Floats) -> PolicyState:
         """Learn a log as one batch; per-candidate sets are tightened once, after all rows.
 
         The rows can be in any order, so the sets between them are not confidence sets of any round.
@@ -267,7 +267,7 @@ class LinearPolicy(SafePolicy):
                 ends, saved = GET_CANDIDATE_SETS(block), GET_CANDIDATE_SETS(old)
                 ends.lows[:], ends.highs[:] = saved.lows, saved.highs
                 TIGHTEN(block, self.settings, np.empty(block.width))
-        return State(memory)
+        return PolicyState(memory)
 
     def check_logged_actions(self, actions: Any) -> Floats:
         return self.check_actions(FiniteSet.from_view(actions)).features

@@ -30,7 +30,7 @@ from stagewise.policies.decisions import (
     sample_code,
 )
 from stagewise.policies.linear_policy import LinearPolicy
-from stagewise.policies.policy import State
+from stagewise.policies.policy import PolicyState
 from stagewise.policies.rounds import GET_KNOWN_ACTIONS, RoundResult
 from stagewise.policies.settings import check_method
 from stagewise.problem.errors import InvalidProblem
@@ -100,7 +100,7 @@ class OPLB(LinearPolicy):
         """Return the spec for mixtures; the methods that call a solver are not compiled."""
         return self.rounds.spec if self.method == "lp" else None
 
-    def choose(self, state: State, actions: Any, draw: RandomKey) -> Decision:
+    def choose(self, state: PolicyState, actions: Any, draw: RandomKey) -> Decision:
         listed = parse_listed_actions(actions)
         of_round, blend = self.check_offered(listed), None
         arrays = None if of_round is None else self.get_round_arrays(of_round)

@@ -17,7 +17,7 @@ from stagewise.policies.contradictions import build_cause_from_evidence
 from stagewise.policies.decisions import parse_listed_actions
 from stagewise.policies.function_mixture import RoundActions, Rule, build_safe_decision, decide_mixture
 from stagewise.policies.linear_policy import check_dimension
-from stagewise.policies.policy import PlayedAction, State
+from stagewise.policies.policy import PlayedAction, PolicyState
 from stagewise.policies.rounds import assemble_arrays
 from stagewise.policies.settings import (
     CostBound,
@@ -129,13 +129,13 @@ class OPNLB(SafePolicy):
     def build_model(self, sizes: tuple[int, ...], noise: Floats, confidence: float) -> FunctionClassModel:
         return FunctionClassModel(sizes=sizes, noise=noise, confidence=confidence)
 
-    def start(self) -> State:
-        return State(self.model.start())
+    def start(self) -> PolicyState:
+        return PolicyState(self.model.start())
 
     def fits(self, memory: Floats) -> bool:
         return memory.shape == self.start().memory.shape
 
-    def choose(self, state: State, actions: Any, draw: RandomKey) -> Decision:
+    def choose(self, state: PolicyState, actions: Any, draw: RandomKey) -> Decision:
         offer, domain = self.parse_round(actions)
         values = np.column_stack([self.functions.at(domain), self.functions.safe])
         bounds, contradiction = self.model.bounds(state.memory, values), self.find_contradiction(state.memory)
@@ -180,16 +180,16 @@ class OPNLB(SafePolicy):
         safe = self.safe_action.features
         return RoundActions(len(listed), listed.eligible, safe, -1, listed.features), listed.features
 
-    def learn_in_place(self, state: State, played: PlayedAction, values: Floats) -> State:
+    def learn_in_place(self, state: PolicyState, played: PlayedAction, values: Floats) -> PolicyState:
         self.model.learn(state.memory, [self.build_outcome(played.action, values)])
         return state
 
-    def learn_log(self, state: State, actions: Floats | Ints, values: Sequence[Floats] | Floats) -> State:
+    def learn_log(self, state: PolicyState, actions: Floats | Ints, values: Sequence[Floats] | Floats) -> PolicyState:
         """Learn a log; functions are removed once, after its last row, so that row order does not matter."""
         self.model.learn(state.memory, (self.build_outcome(*row) for row in zip(actions, values, strict=True)))
         return state
 
-    def cache_offered(self, state: State, decision: Decision) -> State:
+    def cache_offered(self, state: PolicyState, decision: Decision) -> PolicyState:
         return state
 
     def build_outcome(self, action: Any, values: Floats) -> FunctionOutcome:

@@ -30,7 +30,7 @@ from stagewise.records.random_key import FIRST, RandomKey
 EVERY, REWARD, NOTHING = "every signal", "the reward", "nothing"  # what a policy learns
 
 
-class State(NamedTuple):
+class PolicyState(NamedTuple):
     """The state of a policy: what it has learned.
 
     Attributes:
@@ -39,7 +39,7 @@ class State(NamedTuple):
     Example:
         >>> import stagewise as sw
         >>> policy = sw.UCB(arms=2)
-        >>> isinstance(policy.start(), State)
+        >>> isinstance(policy.start(), PolicyState)
         True
     """
 
@@ -163,22 +163,22 @@ class BasePolicy:
         return bool(self.why_unit_range)
 
     @abstractmethod
-    def choose(self, state: State, actions: Any, draw: RandomKey) -> Decision:
+    def choose(self, state: PolicyState, actions: Any, draw: RandomKey) -> Decision:
         """Choose among the actions; the state is trusted."""
 
     @abstractmethod
     def check_logged_actions(self, actions: Any) -> Floats | Ints:
         """Return logged actions, one per row, or raise InvalidActions."""
 
-    def start(self) -> State:
+    def start(self) -> PolicyState:
         """Return the state before any outcome.
 
         Returns:
             A state for `decide` and `learn`.
         """
-        return State(self.rounds.start())
+        return PolicyState(self.rounds.start())
 
-    def decide(self, state: State, actions: Any, draw: RandomKey = FIRST) -> Decision:
+    def decide(self, state: PolicyState, actions: Any, draw: RandomKey = FIRST) -> Decision:
         """Choose among the actions; equal arguments give equal decisions.
 
         Args:
@@ -195,7 +195,7 @@ class BasePolicy:
         """
         return self.choose(self.check_state(state), actions, draw)
 
-    def learn(self, state: State, decision: Decision, outcome: Outcome) -> State:
+    def learn(self, state: PolicyState, decision: Decision, outcome: Outcome) -> PolicyState:
         """Return the state after the outcome of a decision; the old state does not change.
 
         Args:
@@ -210,7 +210,7 @@ class BasePolicy:
             InvalidOutcome: The decision or the outcome is invalid.
             InvalidProblem: The state belongs to another policy.
         """
-        before = State(self.check_state(state).memory.copy())
+        before = PolicyState(self.check_state(state).memory.copy())
         if not isinstance(decision, Decision):
             rule = "a result of this policy's decide"
             raise InvalidOutcome.must_be(ErrorCode.WRONG_TYPE, "the decision", decision, rule)
@@ -221,17 +221,17 @@ class BasePolicy:
         values = self.values(outcome.reward, outcome.cost)
         return self.learn_in_place(self.cache_offered(before, decision), played, values)
 
-    def learn_in_place(self, state: State, played: PlayedAction, values: Floats) -> State:
+    def learn_in_place(self, state: PolicyState, played: PlayedAction, values: Floats) -> PolicyState:
         """Learn the reward and the signed costs (1 + m,) of a played action, in place where there is room."""
         arrays = None if played.safe is None else self.get_round_arrays(played.safe)
         features, index = self.locate(played)
         memory = self.rounds.learn(state.memory, features, index, played.step, values, arrays)
-        return state if memory is state.memory else State(memory)
+        return state if memory is state.memory else PolicyState(memory)
 
-    def learn_log(self, state: State, actions: Any, values: Sequence[Floats] | Floats) -> State:
+    def learn_log(self, state: PolicyState, actions: Any, values: Sequence[Floats] | Floats) -> PolicyState:
         """Learn a log as one batch: actions as `check_logged_actions` returns them, and their values (1 + m,)."""
         features, indices = self.locate_rows(actions)
-        return State(self.rounds.learn_rows(state.memory, features, indices, np.array(values)))
+        return PolicyState(self.rounds.learn_rows(state.memory, features, indices, np.array(values)))
 
     def locate(self, played: PlayedAction) -> tuple[Floats, int]:
         """Return the features and the index of a played action."""
@@ -241,14 +241,14 @@ class BasePolicy:
         """Return the features (n, d) of logged actions and their indices, which are unknown."""
         return actions, np.full(len(actions), ELSEWHERE)
 
-    def cache_offered(self, state: State, decision: Decision) -> State:
+    def cache_offered(self, state: PolicyState, decision: Decision) -> PolicyState:
         """Return a state that caches the first candidates that are offered, until others are."""
         if decision._offered is None:
             return state
         offered: Any = self.check_logged_actions(decision._offered)
-        return State(self.rounds.cache(self.check_state(state).memory, offered))
+        return PolicyState(self.rounds.cache(self.check_state(state).memory, offered))
 
-    def check_state(self, state: State) -> State:
+    def check_state(self, state: PolicyState) -> PolicyState:
         """Return a state of this policy, or raise InvalidProblem."""
         memory: Any = getattr(state, "memory", None)
         is_array = isinstance(memory, np.ndarray) and memory.dtype == np.float64 and memory.flags.c_contiguous
@@ -307,7 +307,9 @@ class BasePolicy:
         """The numbers that its kernels read (`kernels.layout`)."""
         return self.rounds.settings
 
-    def build_run_memory(self, offered: Any, features: Floats, fresh: bool, learned: State | None = None) -> Floats:
+    def build_run_memory(
+        self, offered: Any, features: Floats, fresh: bool, learned: PolicyState | None = None
+    ) -> Floats:
         """Return the initial memory of a compiled run; raise the same errors as `decide`."""
         self.get_round_safe_action(self.check_actions(offered))
         return self.rounds.start_run(None if learned is None else learned.memory, features, fresh)

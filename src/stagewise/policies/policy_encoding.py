@@ -14,7 +14,7 @@ from stagewise.problem.context_columns import Boolean, Category, Date, Number
 from stagewise.problem.errors import ErrorCode, InvalidProblem
 from stagewise.problem.functions import FiniteFunctionClass
 from stagewise.problem.safe_action import SafeAction
-from stagewise.problem.signals import Limit, Reward, Score
+from stagewise.problem.signals import Limit, Reward, RiskScore
 from stagewise.problem.thresholds import AtLeast, RelativeToSafe
 
 WITHIN = (
@@ -25,7 +25,7 @@ WITHIN = (
     Problem,
     Reward,
     Limit,
-    Score,
+    RiskScore,
     Number,
     Boolean,
     Date,

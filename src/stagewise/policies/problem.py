@@ -27,7 +27,7 @@ from stagewise.problem.signals import (
     Limit,
     LimitModel,
     Reward,
-    Score,
+    RiskScore,
     StrictSettings,
     check_limits,
     describe_limit,
@@ -179,7 +179,7 @@ class Problem(ContextEncoder, StrictSettings):
 
     def _divide(self, signal: Reward | Limit) -> Division | None:
         """Return the division by which a signal's rates are kept."""
-        if not isinstance(signal, Limit) or not isinstance(signal.score, Score):
+        if not isinstance(signal, Limit) or not isinstance(signal.score, RiskScore):
             return None if signal.by is None else Division(signal.segment_columns)
         score, terms = signal.score, []
         for name, weight in score.terms:
@@ -309,7 +309,7 @@ class Problem(ContextEncoder, StrictSettings):
 
     def _list_score_buckets(self) -> dict[str, tuple[int, int, int]]:
         """Return the buckets of the limits with a score: their number, whether they are pooled, and the version."""
-        scores = {name: limit.score for name, limit in self.limits.items() if isinstance(limit.score, Score)}
+        scores = {name: limit.score for name, limit in self.limits.items() if isinstance(limit.score, RiskScore)}
         return {name: (len(one.bucket_names), int(one.monotone), one.version) for name, one in scores.items()}
 
     def with_action(self, name: str) -> "Problem":

@@ -13,7 +13,7 @@ from stagewise.engine.compile import Flags, Floats, Ints, get_batch_rows
 from stagewise.engine.layout import SAFE_INDEX
 from stagewise.engine.limits import CONTRADICTED, SAFE_ACTION_DRAWN
 from stagewise.policies.context_caps import ContextCAPS
-from stagewise.policies.policy import State
+from stagewise.policies.policy import PolicyState
 from stagewise.policies.settings import CAUSES, set_derived
 from stagewise.problem.actions import ALL
 from stagewise.problem.context import Context
@@ -112,7 +112,7 @@ class ProblemPolicy(ContextCAPS):
         """Return the context of a call at the time of its decision."""
         return (actions if isinstance(actions, Context) else self.problem.encode_context(actions)).at(seconds)
 
-    def choose(self, state: State, actions: Any, draw: RandomKey) -> Decision:
+    def choose(self, state: PolicyState, actions: Any, draw: RandomKey) -> Decision:
         """Sample an action for a user, whose context is a mapping by name."""
         offered = actions if isinstance(actions, Context) else self.problem.encode_context(actions)
         decision: Any = ContextCAPS.choose(self, state, offered, draw)
@@ -190,7 +190,7 @@ class BatchDecision(NamedTuple):
 
 
 def choose_batch(
-    policy: ProblemPolicy, state: State, contexts: Sequence[Context], draws: Sequence[RandomKey]
+    policy: ProblemPolicy, state: PolicyState, contexts: Sequence[Context], draws: Sequence[RandomKey]
 ) -> list[BatchDecision | None]:
     """Decide for many users, bitwise equal to one by one; None where the data contradict a declared value."""
     decisions = list[BatchDecision | None]([None] * len(contexts))
@@ -220,7 +220,7 @@ class DecisionColumns(NamedTuple):
 
 
 def decide_eligible(
-    policy: ProblemPolicy, state: State, contexts: Sequence[Context], eligible: Flags, draws: Sequence[RandomKey]
+    policy: ProblemPolicy, state: PolicyState, contexts: Sequence[Context], eligible: Flags, draws: Sequence[RandomKey]
 ) -> list[BatchDecision | None]:
     """Decide for users with the same eligible actions, all or none with a proposal, or with scores."""
     numbers = np.array([context.features for context in contexts]).reshape(len(draws), policy.context)
@@ -249,7 +249,7 @@ def get_cause(code: int) -> ReasonDetails | None:
 
 def decide_rows(
     policy: ProblemPolicy,
-    state: State,
+    state: PolicyState,
     numbers: Floats,
     segments: Floats,
     draws: Ints,

@@ -17,7 +17,7 @@ from stagewise.engine.limits import (
     NO_BETTER_ACTION,
     NO_CERTIFIED_ACTION,
     NO_PLAUSIBLE_FUNCTION,
-    PROPOSAL_HELD_BACK,
+    PROPOSAL_NOT_CERTIFIED,
     SAFE_ACTION_COST_UNCERTAIN,
     SAFE_SHARE_TOO_SMALL,
     SOLVER_FAILED,
@@ -58,8 +58,8 @@ CAUSES = {  # by kernel code; for contradictions see `contradictions`
     NO_PLAUSIBLE_FUNCTION: ReasonDetails(Reason.NO_PLAUSIBLE_FUNCTION),
     SOLVER_FAILED: ReasonDetails(Reason.SOLVER_FAILED),
     HORIZON_EXCEEDED: ReasonDetails(Reason.HORIZON_EXCEEDED),
-    SAFE_SHARE_TOO_SMALL: ReasonDetails(Reason.EXPLORATION_WEIGHT_TOO_SMALL),
-    PROPOSAL_HELD_BACK: ReasonDetails(Reason.PROPOSAL_HELD_BACK),
+    SAFE_SHARE_TOO_SMALL: ReasonDetails(Reason.MIXTURE_WEIGHT_UNDERFLOW),
+    PROPOSAL_NOT_CERTIFIED: ReasonDetails(Reason.PROPOSAL_NOT_CERTIFIED),
 }
 
 

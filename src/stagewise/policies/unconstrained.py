@@ -25,7 +25,7 @@ from stagewise.policies.arms import (
 )
 from stagewise.policies.decisions import build_ray_decision, parse_listed_actions
 from stagewise.policies.linear_policy import check_bound_read, check_features, compute_ridge
-from stagewise.policies.policy import PlayedAction, State
+from stagewise.policies.policy import PlayedAction, PolicyState
 from stagewise.policies.rounds import Rounds
 from stagewise.policies.settings import (
     UnconstrainedPolicy,
@@ -82,7 +82,7 @@ class UCB(UnconstrainedPolicy):
     def why_unit_range(self) -> str:  # type: ignore[override]
         return explain_unit_range(self)
 
-    def choose(self, state: State, actions: Any, draw: RandomKey) -> Decision:
+    def choose(self, state: PolicyState, actions: Any, draw: RandomKey) -> Decision:
         result = self.rounds.play(state.memory, list_arms(self.arms), check_arms(actions, self.arms), draw)
         decision = build_ray_decision(result, NO_THRESHOLDS, draw.round, "arm")
         return decision._replace(action=result.code, step_size=1.0)._with(decision._table)
@@ -96,13 +96,15 @@ class UCB(UnconstrainedPolicy):
     def check_logged_actions(self, actions: Any) -> Ints:
         return check_logged_arms(actions, self.arms)
 
-    def learn_log(self, state: State, actions: Any, values: Any) -> State:
+    def learn_log(self, state: PolicyState, actions: Any, values: Any) -> PolicyState:
         return learn_arms_log(self, state, actions, values)
 
     def get_round_spec(self, actions: Any) -> RoundSpec | None:
         return self.rounds.spec if actions.dimension == 0 else None
 
-    def build_run_memory(self, offered: Any, features: Floats, fresh: bool, learned: State | None = None) -> Floats:
+    def build_run_memory(
+        self, offered: Any, features: Floats, fresh: bool, learned: PolicyState | None = None
+    ) -> Floats:
         return self.rounds.start_run(None if learned is None else learned.memory, features, True)
 
 
@@ -169,9 +171,9 @@ class LinUCB(UnconstrainedPolicy):
         """Return λ for actions of this dimension."""
         return compute_ridge(self.ridge, dimension, float(self.noise), float(self.norm_bound))
 
-    def start(self) -> State:
+    def start(self) -> PolicyState:
         """Return an empty memory; the first action determines the dimension."""
-        return State(np.empty(0))
+        return PolicyState(np.empty(0))
 
     def open(self, memory: Floats, dimension: int) -> tuple[Rounds, Floats]:
         """Return the rounds of a dimension, and the memory or a new one."""
@@ -183,27 +185,27 @@ class LinUCB(UnconstrainedPolicy):
             )
         return rounds, memory if memory.size else rounds.start()
 
-    def choose(self, state: State, actions: Any, draw: RandomKey) -> Decision:
+    def choose(self, state: PolicyState, actions: Any, draw: RandomKey) -> Decision:
         listed = self.check_actions(parse_listed_actions(actions))
         rounds, memory = self.open(state.memory, listed.features.shape[1])
         return build_ray_decision(
             rounds.play(memory, listed.features, listed.eligible, draw), NO_THRESHOLDS, draw.round
         )
 
-    def learn_in_place(self, state: State, played: PlayedAction, values: Floats) -> State:
+    def learn_in_place(self, state: PolicyState, played: PlayedAction, values: Floats) -> PolicyState:
         rounds, memory = self.open(state.memory, played.action.size)
-        return State(rounds.learn(memory, played.action, played.ray, played.step, values))
+        return PolicyState(rounds.learn(memory, played.action, played.ray, played.step, values))
 
-    def learn_log(self, state: State, actions: Any, values: Any) -> State:
+    def learn_log(self, state: PolicyState, actions: Any, values: Any) -> PolicyState:
         rounds, memory = self.open(state.memory, actions.shape[1])
-        return State(rounds.learn_rows(memory, *self.locate_rows(actions), np.array(values)))
+        return PolicyState(rounds.learn_rows(memory, *self.locate_rows(actions), np.array(values)))
 
-    def cache_offered(self, state: State, decision: Decision) -> State:
+    def cache_offered(self, state: PolicyState, decision: Decision) -> PolicyState:
         if decision._offered is None:
             return state
         offered = self.check_logged_actions(decision._offered)
         rounds, memory = self.open(self.check_state(state).memory, offered.shape[1])
-        return State(rounds.cache(memory, offered))
+        return PolicyState(rounds.cache(memory, offered))
 
     def check_logged_actions(self, actions: Any) -> Floats:
         return self.check_actions(parse_listed_actions(actions)).features
@@ -229,7 +231,9 @@ class LinUCB(UnconstrainedPolicy):
         rounds = self.get_rounds(dimension)
         return rounds.layout, rounds.settings
 
-    def build_run_memory(self, offered: Any, features: Floats, fresh: bool, learned: State | None = None) -> Floats:
+    def build_run_memory(
+        self, offered: Any, features: Floats, fresh: bool, learned: PolicyState | None = None
+    ) -> Floats:
         self.check_actions(offered)
         memory = None if learned is None or not learned.memory.size else learned.memory
         return self.get_rounds(features.shape[1]).start_run(memory, features, fresh)

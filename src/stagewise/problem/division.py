@@ -11,7 +11,7 @@ import numpy as np
 from stagewise.problem.checks import Floats
 from stagewise.problem.context import check_segment_name, get_segment_name, hash_segment
 from stagewise.problem.context_columns import NumericColumn
-from stagewise.problem.signals import Score
+from stagewise.problem.signals import RiskScore
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Division:
 class ScoreDivision(Division):
     """The buckets of a score; the key is the number of the bucket, from the lowest."""
 
-    score: Score
+    score: RiskScore
     terms: tuple[tuple[str, float, NumericColumn], ...]
     """The columns that the score sums, their weights, and how they are read."""
 
@@ -82,7 +82,7 @@ class ScoreDivision(Division):
         """Return the bucket of a user from a context by name.
 
         >>> from stagewise.problem.context_columns import Number
-        >>> ScoreDivision((), Score("risk"), (("risk", 1.0, Number(0, 1)),)).encode({"risk": 0.31})
+        >>> ScoreDivision((), RiskScore("risk"), (("risk", 1.0, Number(0, 1)),)).encode({"risk": 0.31})
         3
         """
         total = 0.0

@@ -56,14 +56,14 @@ class StrictSettings:
 
 
 @dataclass(frozen=True)
-class Score(StrictSettings):
+class RiskScore(StrictSettings):
     """A risk score, by whose buckets a limit's rates are kept: a column of the context, or a sum of its numbers.
 
     Raises:
         InvalidProblem: A setting is invalid or conflicts with another.
 
     Example:
-        >>> Score("risk", cuts=[0.1, 0.3]).bucket_names
+        >>> RiskScore("risk", cuts=[0.1, 0.3]).bucket_names
         ('0 to 0.1', '0.1 to 0.3', '0.3 to 1')
     """
 
@@ -84,7 +84,7 @@ class Score(StrictSettings):
     weights: Mapping[str, float] | Sequence[tuple[str, float]] | None = None
     """The score is the sum of these numbers of the context, times their weights; needs `cuts`."""
     digest: str | None = None
-    """The SHA-256 of the rows that the weights were fitted to, which must not be learned (`fit_score`)."""
+    """The SHA-256 of the rows that the weights were fitted to, which must not be learned (`fit_risk_score`)."""
 
     def __post_init__(self) -> None:
         what = f"the score {check_name(self.name, 'the name of a score')!r}"
@@ -155,7 +155,7 @@ class Score(StrictSettings):
 
     def to_entry(self) -> Any:
         """Return its name, or its settings as `parse_score` reads them."""
-        if self == Score(self.name):
+        if self == RiskScore(self.name):
             return self.name
         entry = {f.name: getattr(self, f.name) for f in fields(self)}
         entry |= {
@@ -180,13 +180,13 @@ def parse_weights(value: Any, what: str) -> tuple[tuple[str, float], ...]:
     return tuple(zip(names, weights, strict=True))
 
 
-def parse_score(value: Any) -> Score | None:
+def parse_score(value: Any) -> RiskScore | None:
     """Return the score of a limit: its own, or from a name or a table of settings."""
-    if value is None or isinstance(value, Score):
+    if value is None or isinstance(value, RiskScore):
         return value
     if isinstance(value, str):
-        return Score(str(value))
-    score: Score = parse_signal(Score, value, "the score of a limit")
+        return RiskScore(str(value))
+    score: RiskScore = parse_signal(RiskScore, value, "the score of a limit")
     return score
 
 
@@ -285,7 +285,7 @@ class Limit(Signal):
     by: str | Sequence[str] | None = None
     """The segment by which rates are kept: one column, such as "country", or several, whose combinations are the
     segments; promised to the average user of every segment."""
-    score: str | Score | None = None
+    score: str | RiskScore | None = None
     """The risk score by whose buckets rates are kept; promised to the average user of every bucket."""
     drift: str | Sequence[str | float] | None = None
     """How far a rate may move: "0.005/30d" in proportion to time, ("0.01", "30d") within any time of that length,
@@ -481,7 +481,7 @@ def parse_limit(entry: Any, name: str) -> Limit:
 def encode_signal(signal: Reward | Limit) -> dict[str, Any]:
     """Return the settings that are not None."""
     settings = {f.name: getattr(signal, f.name) for f in fields(signal)}
-    settings |= {name: value.to_entry() for name, value in settings.items() if isinstance(value, Score)}
+    settings |= {name: value.to_entry() for name, value in settings.items() if isinstance(value, RiskScore)}
     lists = {name: list(value) if isinstance(value, tuple) else value for name, value in settings.items()}
     return {name: value for name, value in lists.items() if value is not None}
 

@@ -33,9 +33,9 @@ class Reason(StrEnum):
     """The solver found no mixture."""
     HORIZON_EXCEEDED = "horizon_exceeded"
     """The horizon that the bounds were made for has passed."""
-    EXPLORATION_WEIGHT_TOO_SMALL = "exploration_weight_too_small"
+    MIXTURE_WEIGHT_UNDERFLOW = "mixture_weight_underflow"
     """The safe weight of every better action is below floating-point precision."""
-    PROPOSAL_HELD_BACK = "proposal_held_back"
+    PROPOSAL_NOT_CERTIFIED = "proposal_not_certified"
     """Nothing of what was proposed is certified safe."""
     ALWAYS_SAFE = "always_safe"
     """The policy plays only the safe action."""
@@ -420,8 +420,8 @@ MESSAGES: dict[Reason, str | Callable[[Details], str]] = {
     ),
     Reason.SOLVER_FAILED: "the solver found no mixture",
     Reason.HORIZON_EXCEEDED: "the horizon has passed, so the confidence radii are no longer valid",
-    Reason.EXPLORATION_WEIGHT_TOO_SMALL: "the safe weight of every better action is below floating-point precision",
-    Reason.PROPOSAL_HELD_BACK: "no part of the proposal is certified safe",
+    Reason.MIXTURE_WEIGHT_UNDERFLOW: "the safe weight of every better action is below floating-point precision",
+    Reason.PROPOSAL_NOT_CERTIFIED: "no part of the proposal is certified safe",
     Reason.ALWAYS_SAFE: "this policy always plays the safe action",
     Reason.CUSTOM: lambda details: str(details["message"]),
     Reason.ASSUMPTION_CONTRADICTED: describe_contradiction,

@@ -24,7 +24,7 @@ from stagewise.engine.compile import INDEX_TYPE, Flags, Floats, Ints, called, ke
 from stagewise.engine.layout import LIMITS, SAFE_INDEX
 from stagewise.engine.limits import (
     BOUNDS_NOT_FINITE,
-    PROPOSAL_HELD_BACK,
+    PROPOSAL_NOT_CERTIFIED,
     SAFE_ACTION_COST_UNCERTAIN,
     SAFE_ACTION_DRAWN,
     compute_bonus_factors,
@@ -291,10 +291,10 @@ def fill_guarded_weights(layout: Ints, settings: Floats, proposal: Floats, rule:
     total = scale_within_limits(layout, settings, rule, proposal.size)
     weights[safe] = max(1.0 - total, 0.0)
     if asked > 0.0 and not total > 0.0:
-        return -PROPOSAL_HELD_BACK
+        return -PROPOSAL_NOT_CERTIFIED
     for j in range(layout[LIMITS]):
         if not compute_weighted_mean(rule[COSTS + j], weights) <= get_threshold(layout, settings, j):
-            return -PROPOSAL_HELD_BACK
+            return -PROPOSAL_NOT_CERTIFIED
     return 0
 
 

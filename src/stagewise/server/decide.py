@@ -16,7 +16,7 @@ import msgspec
 
 from stagewise.agent.monitor import get_unwatched, record_contradictions
 from stagewise.agent.statistics import Statistics
-from stagewise.policies.policy import State
+from stagewise.policies.policy import PolicyState
 from stagewise.policies.problem import Problem
 from stagewise.policies.problem_policy import BatchDecision, choose_batch
 from stagewise.problem.context import Context
@@ -46,7 +46,7 @@ class PolicySnapshot(NamedTuple):
     """Actions of earlier versions that are no longer available."""
     seq: int
     """The last learned row; 0 if none."""
-    state: State
+    state: PolicyState
     statistics: Statistics
     """Alerts and their acknowledgements."""
     read: bool = True

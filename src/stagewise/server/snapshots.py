@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 
 from stagewise.agent.statistics import Statistics
-from stagewise.policies.policy import State
+from stagewise.policies.policy import PolicyState
 from stagewise.policies.problem import Problem
 from stagewise.problem.errors import ErrorCode, StagewiseError
 from stagewise.server.decide import PolicySnapshot
@@ -44,7 +44,7 @@ def encode_snapshot(snapshot: PolicySnapshot) -> bytes:
 def decode_snapshot(problem: Problem, version: int, retired: frozenset[str], content: bytes) -> PolicySnapshot:
     """Decode what `encode_snapshot` returned."""
     initial, decoded = build_initial_snapshot(problem, version, retired), msgspec.msgpack.decode(content)
-    state = initial.policy.check_state(State(np.frombuffer(decoded["memory"]).copy()))
+    state = initial.policy.check_state(PolicyState(np.frombuffer(decoded["memory"]).copy()))
     return initial._replace(seq=decoded["seq"], state=state, statistics=Statistics.from_dict(decoded["statistics"]))
 
 

@@ -15,7 +15,7 @@ from stagewise.agent.observed_costs import build_safe_cost_cause, format_safe_co
 from stagewise.agent.statistics import Statistics
 from stagewise.engine.compile import Floats
 from stagewise.policies.context_encoder import build_rows
-from stagewise.policies.policy import State
+from stagewise.policies.policy import PolicyState
 from stagewise.policies.problem import Problem
 from stagewise.problem.columns import to_objects
 from stagewise.problem.division import ScoreDivision
@@ -54,7 +54,7 @@ class StateFold:
         self.policy = problem.policy()
         self._decision_policy = problem.policy()  # used by deciding threads meanwhile
         self.seq = self.at = self.learned = 0  # of the last row; number of learned values
-        self.state: State = self.policy.start()
+        self.state: PolicyState = self.policy.start()
         self.statistics = Statistics()
         self.mismatch = build_mismatch_test(self.policy)
         self._statistics_copy: Statistics | None = None  # a copy, until the statistics change
@@ -263,7 +263,7 @@ class StateFold:
 
     def build_snapshot(self) -> PolicySnapshot:
         """Return an immutable snapshot for deciders."""
-        state = State(self.state.memory.copy())
+        state = PolicyState(self.state.memory.copy())
         if self._statistics_copy is None:
             self._statistics_copy = self.statistics.without_history()
         return PolicySnapshot(
@@ -299,7 +299,7 @@ class StateFold:
                 saved=state["feedback_timeout"],
                 feedback_timeout=self.feedback_timeout,
             )
-        self.state = self.policy.check_state(State(np.frombuffer(state["memory"]).copy()))
+        self.state = self.policy.check_state(PolicyState(np.frombuffer(state["memory"]).copy()))
         self.seq, self.at, self.learned = state["seq"], state["at"], state["learned"]
         self.statistics, self._statistics_copy = Statistics.from_dict(state["statistics"]), None
         self.queue.restore(state["queue"])

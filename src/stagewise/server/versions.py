@@ -13,7 +13,7 @@ import msgspec
 
 from stagewise.policies.problem import Problem
 from stagewise.problem.errors import ErrorCode, InvalidProblem
-from stagewise.problem.signals import Limit, Score, describe_limit, encode_limit, encode_signal
+from stagewise.problem.signals import Limit, RiskScore, describe_limit, encode_limit, encode_signal
 from stagewise.server.confidence_intervals import get_threshold
 from stagewise.server.event_log import Event
 
@@ -98,7 +98,9 @@ def check_limit(name: str, old: Limit, new: Limit) -> None:
 
 def is_newer_score(old: Any, new: Any, setting: str) -> bool:
     """Return whether this setting is a later version of a score: its cells start anew, with their own share of δ."""
-    return setting == "score" and isinstance(old, Score) and isinstance(new, Score) and new.version > old.version
+    return (
+        setting == "score" and isinstance(old, RiskScore) and isinstance(new, RiskScore) and new.version > old.version
+    )
 
 
 def describe_loosening(before: ProblemVersion, after: ProblemVersion) -> str | None:

@@ -10,7 +10,7 @@ from stagewise.engine.loop import LoopSpec, World, build_loop, optimum_work_size
 from stagewise.engine.model import REWARD, RoundSpec
 from stagewise.engine.trace import INTERVAL_MISSES, OPTIMISM_FAILURES, UNKNOWN, Trace
 from stagewise.engine.workspace import answer_size, scratch_size
-from stagewise.policies.policy import State
+from stagewise.policies.policy import PolicyState
 from stagewise.policies.rounds import allocate_aligned
 from stagewise.problem.errors import ErrorCode, InvalidProblem
 from stagewise.records.random_key import RandomKey
@@ -52,7 +52,7 @@ class LoopInputs(NamedTuple):
     judging: int
 
 
-def build_inputs(policy: Any, oracle: Oracle, audited: bool, warm_start: State | None = None) -> LoopInputs:
+def build_inputs(policy: Any, oracle: Oracle, audited: bool, warm_start: PolicyState | None = None) -> LoopInputs:
     """Return a policy and its world as arrays, or raise if the loop cannot play them."""
     world: Any = oracle.world
     form = get_form(policy, world)
@@ -130,7 +130,7 @@ class CompiledRun:
     """A compiled run that can be continued."""
 
     def __init__(
-        self, policy: Any, oracle: Oracle, trace: Trace, seed: int, run: int, warm_start: State | None = None
+        self, policy: Any, oracle: Oracle, trace: Trace, seed: int, run: int, warm_start: PolicyState | None = None
     ) -> None:
         inputs = build_inputs(policy, oracle, trace.audit.size > 0, warm_start)
         self.policy, self.inputs, self.trace, self.seed, self.run = policy, inputs, trace, seed, run
@@ -141,9 +141,9 @@ class CompiledRun:
             mark_unknown(trace.audit, inputs.round_spec, int(inputs.layout[LIMITS]))
 
     @property
-    def state(self) -> State:
+    def state(self) -> PolicyState:
         """The learned state."""
-        return State(self.inputs.memory)
+        return PolicyState(self.inputs.memory)
 
     def play(self, first: int, last: int) -> None:
         """Play the rounds from `first` to `last`, counted from 0."""

@@ -16,7 +16,7 @@ import stagewise
 from stagewise.agent.agent import Agent
 from stagewise.files.atomic_write import write_text
 from stagewise.files.paths import GIB, get_total_memory
-from stagewise.policies.policy import BasePolicy, State
+from stagewise.policies.policy import BasePolicy, PolicyState
 from stagewise.policies.policy_encoding import encode_value, get_kinds
 from stagewise.policies.problem import Problem
 from stagewise.problem.checks import check_integer, unwrap_scalar
@@ -99,7 +99,7 @@ def check_memory(runs: int, points: int, costs: int) -> None:
 class WarmStart(NamedTuple):
     """The state that runs start with, and its description in results."""
 
-    state: State
+    state: PolicyState
     description: dict[str, Any]
 
 
@@ -122,12 +122,12 @@ def build_warm_start(warm_start: Any, given: Any, player: Any, backend: str) -> 
         raise InvalidProblem.conflict("horizon", horizon, fact, "leave horizon out, since radii hold only within it")
     kind, state = get_state(warm_start, given)
     memory = player.check_state(state).memory
-    return WarmStart(State(memory), {"from": kind, "digest": sha256(memory.tobytes()).hexdigest()})
+    return WarmStart(PolicyState(memory), {"from": kind, "digest": sha256(memory.tobytes()).hexdigest()})
 
 
 def get_state(warm_start: Any, given: Any) -> tuple[str, Any]:
     """Return the kind of the warm start, and its state."""
-    if isinstance(warm_start, State):
+    if isinstance(warm_start, PolicyState):
         return "a state", warm_start
     if isinstance(warm_start, Agent):
         own, played = warm_start.policy, given.policy() if isinstance(given, Problem) else given
@@ -143,7 +143,7 @@ def get_state(warm_start: Any, given: Any) -> tuple[str, Any]:
         agent = Agent(given)
         agent.learn_frame(warm_start)
         return "a log", agent.state
-    rule = "an Agent, a State, or, for a Problem, a frame with columns by its names"
+    rule = "an Agent, a PolicyState, or, for a Problem, a frame with columns by its names"
     raise InvalidProblem.must_be(ErrorCode.WRONG_TYPE, "warm_start", warm_start, rule)
 
 

@@ -14,7 +14,7 @@ from stagewise.engine.trace import (
     count_optimism_failure,
     record_round,
 )
-from stagewise.policies.policy import State
+from stagewise.policies.policy import PolicyState
 from stagewise.problem.checks import check_integer, check_number
 from stagewise.problem.errors import ErrorCode, InvalidProblem
 from stagewise.problem.formatting import safe_repr
@@ -30,11 +30,11 @@ class PythonRun:
     """A run that can be continued: any object with learned, decide and learn."""
 
     def __init__(
-        self, policy: Any, oracle: Oracle, trace: Trace, seed: int, run: int, warm_start: State | None = None
+        self, policy: Any, oracle: Oracle, trace: Trace, seed: int, run: int, warm_start: PolicyState | None = None
     ) -> None:
         self.policy, self.oracle, self.trace = policy, oracle, trace
         self.seed, self.run = seed, run
-        self.state = policy.start() if warm_start is None else State(warm_start.memory.copy())
+        self.state = policy.start() if warm_start is None else PolicyState(warm_start.memory.copy())
         self.best: float | None = None
         if trace.audit.size:
             trace.audit[INTERVAL_MISSES:] = UNKNOWN  # a decision does not show the intervals of every candidate

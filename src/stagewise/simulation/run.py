@@ -19,7 +19,7 @@ from stagewise.engine.trace import (
     audit_size,
     running_size,
 )
-from stagewise.policies.policy import State
+from stagewise.policies.policy import PolicyState
 from stagewise.problem.errors import ErrorCode, InvalidProblem
 from stagewise.reports.regret_bound import compute_bound_values
 from stagewise.reports.result import Result, merge_results
@@ -45,7 +45,7 @@ class RunSettings(NamedTuple):
     audit: bool
     limits: int  # how many every run has
     bound: Floats | None = None  # what a theorem allows, reckoned once where all runs have the same policy and world
-    warm_start: State | None = None  # what every run has learned before
+    warm_start: PolicyState | None = None  # what every run has learned before
 
     @property
     def points(self) -> int:

@@ -35,7 +35,7 @@ def log(rows: int = 6000, seed: int = 4) -> dict[str, Any]:
 
 
 def test_weights_are_those_of_the_log_odds_in_the_users_units() -> None:
-    fitted = sw.fit_score(log(30_000), problem(), "opt_out")
+    fitted = sw.fit_risk_score(log(30_000), problem(), "opt_out")
     weights = np.array([weight for _, weight in fitted.score.terms])
     np.testing.assert_allclose(weights * [30.0, 1.0], SLOPES, atol=0.15)
     assert len(fitted.score.bucket_names) == 10
@@ -45,15 +45,15 @@ def test_weights_are_those_of_the_log_odds_in_the_users_units() -> None:
 
 def test_rows_are_fitted_or_learned_never_both() -> None:
     rows = log()
-    fitted = sw.fit_score(rows, problem(), "opt_out", fraction=0.3)
+    fitted = sw.fit_risk_score(rows, problem(), "opt_out", fraction=0.3)
     assert fitted.rows + fitted.holdout.rows == 6000
     assert 0.25 < fitted.rows / 6000 < 0.35
-    later = sw.fit_score({**rows, "at": np.arange(6000.0)}, problem(), "opt_out")
+    later = sw.fit_risk_score({**rows, "at": np.arange(6000.0)}, problem(), "opt_out")
     assert later.holdout.columns["at"].min() == 3000.0
 
 
 def test_a_problem_with_the_score_decides_by_it_and_is_what_its_file_says(tmp_path: Path) -> None:
-    fitted = sw.fit_score(log(), problem(), "opt_out", buckets=3)
+    fitted = sw.fit_risk_score(log(), problem(), "opt_out", buckets=3)
     path = tmp_path / "problem.toml"
     path.write_text(fitted.to_toml(), encoding="utf-8")
     assert sw.Problem.load(path).to_dict() == fitted.problem.to_dict()
@@ -82,12 +82,12 @@ def test_a_problem_with_the_score_decides_by_it_and_is_what_its_file_says(tmp_pa
 def test_a_fit_that_cannot_be_is_refused(arguments: Any, code: ErrorCode) -> None:
     limit, settings = arguments
     with refused(sw.InvalidProblem, code):
-        sw.fit_score(log(300), problem(), limit, **settings)
+        sw.fit_risk_score(log(300), problem(), limit, **settings)
 
 
 def test_a_log_with_few_events_is_refused() -> None:
     with refused(sw.InvalidOutcome, ErrorCode.LOG_TOO_SHORT):
-        sw.fit_score(log(100), problem(), "opt_out")
+        sw.fit_risk_score(log(100), problem(), "opt_out")
 
 
 def test_the_command_writes_the_problem_and_the_rows_to_learn(tmp_path: Path) -> None:
@@ -100,14 +100,14 @@ def test_the_command_writes_the_problem_and_the_rows_to_learn(tmp_path: Path) ->
         encoding="utf-8",
     )
     out, holdout = tmp_path / "new.toml", tmp_path / "rest.csv"
-    called = ["doctor", str(tmp_path / "log.csv"), str(tmp_path / "problem.toml"), "--fit-score", "opt_out"]
+    called = ["doctor", str(tmp_path / "log.csv"), str(tmp_path / "problem.toml"), "--fit-risk-score", "opt_out"]
     result = CliRunner().invoke(app, [*called, "--out", str(out), "--holdout", str(holdout)])
     assert result.exit_code == 0, result.output
     made = sw.Problem.load(out)
-    assert made.promises == sw.fit_score(rows, problem(), "opt_out").problem.promises
+    assert made.promises == sw.fit_risk_score(rows, problem(), "opt_out").problem.promises
     agent = sw.Agent(made, seed=1)
     kept = holdout.read_text(encoding="utf-8").splitlines()
     assert 800 < len(kept) < 1200
     assert agent.decide({"age": 30.0, "opens": 0.2}).action_name == "nothing"
-    alone = CliRunner().invoke(app, [called[0], called[1], "--fit-score", "opt_out"])
+    alone = CliRunner().invoke(app, [called[0], called[1], "--fit-risk-score", "opt_out"])
     assert alone.exit_code != 0

@@ -25,7 +25,7 @@ class WarmUp(NamedTuple):
     cost: float | None  # ĉ₀(T₀ᶜ)
 
 
-class State(NamedTuple):
+class PolicyState(NamedTuple):
     """The state of the warm-up and of the regressions, which include the rounds of the warm-up."""
 
     warm_up: WarmUp
@@ -40,9 +40,9 @@ class PrintedUnknownBaseline(PrintedLCLUCB):
     directions. If no action is certified, the safe action is played, and its `cause` says so.
     """
 
-    def start(self) -> State:
+    def start(self) -> PolicyState:
         """Return the state before the first round."""
-        return State(WarmUp(0, 0.0, 0.0, None, None), self.start_sums())
+        return PolicyState(WarmUp(0, 0.0, 0.0, None, None), self.start_sums())
 
     def decide(self, state: Any, actions: Any, draw: RandomKey = RandomKey()) -> Decision:  # noqa: B008 (a draw cannot change)
         """Return the safe action during the warm-up, and lines 3 and 4 of Algorithm 1 after it."""
@@ -59,12 +59,12 @@ class PrintedUnknownBaseline(PrintedLCLUCB):
             self.safe.copy(), -1, 0.0, None, nothing, limit, limit, CAUSES[SAFE_ACTION_COST_UNCERTAIN], draw.round
         )
 
-    def learn(self, state: Any, decision: Decision, outcome: Outcome) -> State:
+    def learn(self, state: Any, decision: Decision, outcome: Outcome) -> PolicyState:
         """Return the state after a round."""
         warm_up = state.warm_up
         if warm_up.reward is None or warm_up.cost is None:
             warm_up = self.update_averages(warm_up, float(outcome.reward), float(np.ravel(np.asarray(outcome.cost))[0]))
-        return State(warm_up, self.add_outcome(state.sums, decision, outcome))
+        return PolicyState(warm_up, self.add_outcome(state.sums, decision, outcome))
 
     def update_averages(self, before: WarmUp, reward: float, cost: float) -> WarmUp:
         """Return lines 2 to 5 of Algorithm 5: an average is fixed when its condition first holds."""

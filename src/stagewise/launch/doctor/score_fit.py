@@ -16,17 +16,17 @@ from stagewise.launch.statistics import fit_logistic
 from stagewise.policies.problem import Problem
 from stagewise.problem.checks import check_integer, check_mapping, check_name
 from stagewise.problem.errors import ErrorCode, InvalidOutcome, InvalidProblem
-from stagewise.problem.signals import MOST_BUCKETS, Score
+from stagewise.problem.signals import MOST_BUCKETS, RiskScore
 
 MIN_EVENTS = 20  # summed outcomes that a fit needs
 DIGITS = 6  # of weights and cuts
 
 
-class FittedScore(NamedTuple):
+class RiskScoreFit(NamedTuple):
     """A problem whose limit is promised to every bucket of a score that was fitted to part of a log."""
 
     problem: Problem
-    score: Score
+    score: RiskScore
     rows: int
     """The number of rows that the score was fitted to."""
     events: float
@@ -51,7 +51,7 @@ class FittedScore(NamedTuple):
         )
 
 
-def fit_score(
+def fit_risk_score(
     log: Any,
     problem: Any,
     limit: str,
@@ -60,7 +60,7 @@ def fit_score(
     buckets: int = 10,
     fraction: float = DEFAULT_FRACTION,
     columns: Mapping[str, str] | None = None,
-) -> FittedScore:
+) -> RiskScoreFit:
     """Fit a risk score to part of a log, by a logistic regression on the numbers of the context.
 
     Args:
@@ -88,7 +88,7 @@ def fit_score(
         >>> age = random.uniform(-1.0, 1.0, 4000)
         >>> log = {"action": np.array(["a", "b"])[random.integers(0, 2, 4000)], "age": age,
         ...        "click": np.zeros(4000), "opt_out": random.random(4000) < 0.05 + 0.04 * age}
-        >>> fitted = sw.fit_score(log, problem, "opt_out", buckets=3)
+        >>> fitted = sw.fit_risk_score(log, problem, "opt_out", buckets=3)
         >>> fitted.problem.promises["opt_out"], fitted.score.terms[0][1] > 0.0
         ("promised to the average user of every bucket of 'risk', if means do not fall with it", True)
     """
@@ -113,10 +113,10 @@ def fit_score(
     weights, totals = fit_weights(profile, usable, outcomes)
     points = np.unique(np.round(np.quantile(totals, np.linspace(0.0, 1.0, parts + 1)[1:-1]), DIGITS))
     digest = compute_digest(profile.log, usable, outcomes)
-    score = Score(called, cuts=points.tolist(), weights=weights, digest=digest)
+    score = RiskScore(called, cuts=points.tolist(), weights=weights, digest=digest)
     changed = replace(declared.limits[limit], model=None, by=None, score=score)
     made = replace(declared, limits={**declared.limits, limit: changed})
-    return FittedScore(made, score, int(outcomes.size), float(outcomes.sum()), rows.take(~selection))
+    return RiskScoreFit(made, score, int(outcomes.size), float(outcomes.sum()), rows.take(~selection))
 
 
 def fit_weights(profile: LogProfile, usable: Any, outcomes: Floats) -> tuple[dict[str, float], Floats]:

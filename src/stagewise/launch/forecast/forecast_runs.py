@@ -9,7 +9,7 @@ from stagewise.engine.compile import Floats
 from stagewise.engine.random import to_signed_seed
 from stagewise.engine.world_draws import fill_row_indices
 from stagewise.policies.context_caps import ContextCAPS
-from stagewise.policies.policy import State
+from stagewise.policies.policy import PolicyState
 from stagewise.simulation.compiled_run import CompiledRun
 from stagewise.simulation.executors import RestartingPool, Workers, open_executor, progress_bar, run_tasks
 from stagewise.simulation.oracle import build_oracle
@@ -25,7 +25,7 @@ class TrainedPolicy(NamedTuple):
     """A policy and its trained state."""
 
     policy: ContextCAPS
-    warm_start: State
+    warm_start: PolicyState
 
 
 class Horizon(NamedTuple):

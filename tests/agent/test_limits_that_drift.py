@@ -208,3 +208,11 @@ def test_a_simulation_without_times_is_refused() -> None:
     with pytest.raises(sw.InvalidProblem):
         sw.forecast(log, build(), runs=2, progress=False)
     assert build(None).build_indexed_policy().actions == 2
+
+
+def test_the_rows_that_the_doctor_leaves_to_learn_have_their_times() -> None:
+    log = make_log(600)
+    log["action"] = ["offer" if row % 2 else "nothing" for row in range(600)]
+    agent = sw.Agent(build())
+    agent.learn_frame(sw.doctor(log, build()).holdout.frame())
+    assert read_bound(agent, END) < 0.2

@@ -243,6 +243,8 @@ class Log:
         columns: dict[str, Any] = {"action": np.array(actions, dtype=object)}
         columns |= {name: self.numbers[:, i] for i, name in enumerate(self.problem.numbers)}
         columns |= self.segments | self.scores
+        if self.problem.needs_times and self.at is not None:
+            columns["at"] = self.at
         signals = enumerate(self.problem.signals.items())
         return columns | {name: self.values[:, i] for i, (name, signal) in signals if signal.is_reported}
 

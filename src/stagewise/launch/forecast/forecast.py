@@ -192,6 +192,8 @@ def forecast(
         (True, 0.0)
     """
     declared = resolve_problem(problem)
+    if declared.needs_times:
+        declared.build_indexed_policy()  # raises
     log_rows = ForecastLog.of(log, declared, columns, as_of)
     run_count = check_integer(runs, "runs", f"of at least {MIN_RUNS}, for 90 % bands", MIN_RUNS, 100_000)
     horizon = Horizon(

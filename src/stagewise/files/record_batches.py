@@ -12,7 +12,7 @@ import numpy.typing as npt
 from stagewise.files.atomic_write import write_atomically
 from stagewise.files.paths import format_error, parse_path
 from stagewise.files.tables import is_missing
-from stagewise.problem.columns import convert_to_array, read_columns
+from stagewise.problem.columns import FORMS, get_column, list_column_names, read_columns
 from stagewise.problem.errors import ErrorCode, InvalidFile, InvalidOutcome
 from stagewise.problem.formatting import format_path, safe_repr
 
@@ -35,19 +35,21 @@ def read_batches(source: Any) -> Batches:
     >>> names, [batch.num_rows for batch in batches]
     (('user_id',), [2])
     """
-    from arro3.core import RecordBatch, RecordBatchReader
+    from arro3.core import RecordBatch
 
     reader: Any = open_file(source) if isinstance(source, str | Path) else None
-    for method in ("__arrow_c_stream__", "__arrow_c_array__"):
-        if reader is None and hasattr(source, method):
-            try:
-                is_stream = method == "__arrow_c_stream__"
-                reader = RecordBatchReader.from_arrow(source) if is_stream else RecordBatch.from_arrow(source)
-            except ImportError:  # a frame of pandas without pyarrow
-                reader = None
+    if reader is None:
+        try:
+            reader = import_arrow(source)
+        except Exception as error:  # an object's own code can raise anything
+            hint = f"; reading it failed: {safe_repr(str(error))}"
+            raise InvalidOutcome.must_be(ErrorCode.WRONG_TYPE, "the frame", source, FORMS + hint) from None
     if reader is None:
         columns = read_columns(source)
-        arrays = {str(name): to_array(convert_to_array(columns[name]), str(name)) for name in columns}
+        listed = list_column_names(columns, InvalidOutcome)
+        if not listed:
+            raise InvalidOutcome.must_be(ErrorCode.MISSING_VALUE, "the number of columns of the table", 0, "at least 1")
+        arrays = {str(name): to_array(get_column(columns, name, "the table"), str(name)) for name in listed}
         reader = RecordBatch.from_arrays(list(arrays.values()), names=list(arrays))
     names = tuple(reader.schema.names)
     twice = [name for name in names if names.count(name) > 1]
@@ -55,6 +57,18 @@ def read_batches(source: Any) -> Batches:
         template = "two columns have the name {name}; rename one of them"
         raise InvalidOutcome(ErrorCode.DUPLICATE_NAME, template, name=safe_repr(twice[0]))
     return Batches(names, iter_slices([reader] if isinstance(reader, RecordBatch) else reader, reader.schema))
+
+
+def import_arrow(source: Any) -> Any:
+    """Return the record batches of an object with Arrow's C interface; None where it has none."""
+    from arro3.core import RecordBatch, RecordBatchReader
+
+    try:
+        if hasattr(source, "__arrow_c_stream__"):
+            return RecordBatchReader.from_arrow(source)
+        return RecordBatch.from_arrow(source) if hasattr(source, "__arrow_c_array__") else None
+    except ImportError:  # a frame of pandas without pyarrow
+        return None
 
 
 def iter_slices(batches: Iterable[Any], schema: Any) -> Iterator[Any]:

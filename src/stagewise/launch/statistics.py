@@ -52,7 +52,7 @@ def fit_logistic(design: Floats, outcomes: Floats) -> Floats:
     """Return the likeliest parameter (d,) of a logistic mean, under a weak prior so that there always is one.
 
     >>> fit_logistic(np.ones((100, 1)), np.repeat([0.0, 1.0], [80, 20])).round(2)
-    array([-1.38])
+    array([-1.39])
     """
     parameter, prior = np.zeros(design.shape[1]), 0.01
     for _ in range(50):

@@ -11,7 +11,15 @@ import pytest
 import stagewise
 
 # What others fill in, and what takes many runs to show.
-SHAPES = {"Policy", "PolicyState", "World", "Certificate", "certify", "verify"}
+SHAPES = {
+    "Policy",
+    "PolicyState",
+    "World",
+    "Certificate",
+    "RiskScoreFit",
+    "certify",
+    "verify",
+}  # shown where they are made
 ERRORS = {"StagewiseError", "InvalidActions", "InvalidFile", "InvalidOutcome", "InvalidProblem"}
 
 

@@ -65,7 +65,7 @@ def test_what_is_no_table_of_users_is_refused() -> None:
     with refused(sw.InvalidProblem, ErrorCode.OUT_OF_RANGE):
         world(reward=REWARD + 1.0)
     with refused(sw.InvalidProblem, ErrorCode.CONTEXT_OUT_OF_RANGE):
-        world(segment_columns=0)
+        world(users=20.0 * USERS, segment_columns=0)
     with refused(sw.InvalidProblem, ErrorCode.OUT_OF_RANGE):
         world(noise=1.5)
     with refused(sw.InvalidActions, ErrorCode.UNSUPPORTED):

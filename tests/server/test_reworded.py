@@ -65,12 +65,11 @@ async def test_a_log_is_replayed_to_the_bit_whatever_its_desk_called_things(tmp_
             reword(patched, draw_word(3))
         async with serve_problem(tmp_path) as desk:
             for i in range(60):
-                made = await desk.decide(NAME, user(f"u-{i}"))
-                if made.mode == "killed":
-                    break
+                await desk.decide(NAME, user(f"u-{i}"))
                 await desk.learn(NAME, OutcomeUpdate(f"u-{i}", {"click": 0, "opt_out": 1, "complaint": 0}))
             await soon(lambda: desk.experiment(NAME).killed is not None)
             assert (await desk.decide(NAME, user("stopped"))).reason == "tripped"
+            await learned(desk)
             await desk.resume(NAME, "ada", "a feed was wrong")
             assert (await desk.decide(NAME, user("again"))).reason == "assumption_contradicted"
             await learned(desk)

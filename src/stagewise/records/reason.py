@@ -325,7 +325,7 @@ def describe_change(details: Details) -> str:
     since = datetime.fromtimestamp(details["since"], UTC)
     return (
         f"the mean {details['limit']!r} of {details['action']}{where} {how} about {since:%Y-%m-%d %H:%M} UTC{mean}; "
-        "what is older is forgotten, and the action alone is held back until it is known again"
+        "what is older is forgotten, so this action is held back until it is known again"
     )
 
 

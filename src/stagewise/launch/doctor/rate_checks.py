@@ -223,9 +223,10 @@ def check_drift(profile: LogProfile, alpha: float) -> Iterator[Finding]:
 def check_declared_drift(profile: LogProfile) -> Iterator[Finding]:
     """Compare the least bound that can be had under a declared drift, at the traffic of the log, with each limit."""
     problem, at = profile.log.problem, profile.log.at
-    if at is None or np.nanmax(at) <= np.nanmin(at):
+    known = np.empty(0) if at is None else at[~np.isnan(at)]
+    if not known.size or known.max() <= known.min():
         return
-    per_second = len(at) / float(np.nanmax(at) - np.nanmin(at))
+    per_second = known.size / float(known.max() - known.min())
     for signal in profile.signals:
         if signal.name not in problem.moduli:
             continue

@@ -71,6 +71,26 @@ def test_buckets_of_columns_are_those_of_single_users(score: Any) -> None:
     assert set(many) <= set(range(len(made.limits["opt_out"].score.bucket_names)))  # type: ignore[union-attr]
 
 
+def test_a_column_divides_one_limit_and_counts_in_the_score_of_another() -> None:
+    score = sw.RiskScore("risk", weights={"is_new": 0.5, "age": 0.01}, cuts=[0.5, 0.8])
+    made = sw.Problem(
+        actions=["nothing", "offer"], safe="nothing", reward=sw.Reward("click"),
+        context={"is_new": sw.Boolean(), "age": sw.Number(18, 99)},
+        limits={
+            "opt_out": sw.Limit(0.02, safe=0.0, by="is_new"),
+            "complaint": sw.Limit(0.02, safe=0.0, score=score),
+        },
+    )  # fmt: skip
+    users = {"user_id": [1, 2, 3], "is_new": [True, False, True], "age": [30.0, 30.0, 20.0]}
+    rows = [dict(zip(users, row, strict=True)) for row in zip(*users.values(), strict=True)]
+    alone = [made.encode_context({name: row[name] for name in made.context}).segments.tolist() for row in rows]
+    assert made.encode_columns(users, 3).segments.tolist() == alone
+    names = [[one.get_segment_name(int(key)) for one, key in zip(made.divisions, user, strict=True)] for user in alone]
+    assert [name[0] for name in names] == ["True", "False", "True"]
+    assert [user[1] for user in alone] == [2, 0, 1]
+    assert sw.Agent(made, seed=1).decide_frame(users)["error"].tolist() == [None] * 3
+
+
 def test_a_cut_begins_its_bucket_and_the_ends_are_inside() -> None:
     made = problem(sw.RiskScore("risk", cuts=[0.1, 0.3]))
     found = [

@@ -379,6 +379,64 @@ def test_a_file_decided_again_has_the_same_bytes(tmp_path: Path, suffix: str, mo
     assert learn_file(again, reports).counts == {"duplicate": SIZE, "unknown": 1}
 
 
+def test_ids_of_a_csv_are_texts(tmp_path: Path) -> None:
+    users, out = tmp_path / "users.csv", tmp_path / "decisions.csv"
+    users.write_text("user_id,age,opens,country\n007,30,1,NZ\n7,40,2,AU\n,50,3,DE\n")
+    agent, other = build_agent(), build_agent()
+    table = agent.decide_frame(str(users), run=NIGHT)
+    assert table.column("user_id").to_pylist() == ["007", "7", None]
+    assert table.column("error").to_pylist() == [None, None, "missing_value"]
+    ids = table.column("decision_id").to_pylist()
+    assert [id_.rpartition(":")[2] for id_ in ids[:2]] == ["007", "7"]
+    snapshot = sw.decide_frame(agent.snapshot(), str(users), run=NIGHT)
+    assert snapshot.column("decision_id").to_pylist() == ids
+    assert str(decide_file(other, users, out, run=NIGHT)) == (
+        f"run {NIGHT!r}: 2 of 3 users decided; 1 rows could not be decided, see the column error"
+    )
+    assert [line.split(",")[:2] for line in out.read_text().splitlines()[1:]] == [
+        ["007", ids[0]], ["7", ids[1]], ["", ""],
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".csv"])
+@pytest.mark.parametrize("first", [0, 12])
+def test_a_file_with_other_decisions_is_not_overwritten(tmp_path: Path, suffix: str, first: int) -> None:
+    users, out = tmp_path / "users.parquet", tmp_path / f"decisions{suffix}"
+    write_batches(users, read_batches(build_users(2)).batches)
+    write_batches(out, read_batches({"decision_id": [first, 13]}).batches)
+    content = out.read_bytes()
+    with refused(sw.InvalidFile, ErrorCode.FILE_EXISTS):
+        decide_file(build_agent(), users, out)
+    assert out.read_bytes() == content
+
+
+def test_users_that_join_a_run_after_learning_are_decided_again_as_before(tmp_path: Path) -> None:
+    agent, early, late = build_agent(), build_users(4), build_users(6)
+    agent.decide_frame(early, run=NIGHT)
+    agent.learn_frame({**build_users(1), "action": ["plain"], "click": [1.0], "opt_out": [False], "spend": [1.0]})
+    joined = {name: column[4:] for name, column in late.items()}
+    first = agent.decide_frame(joined, run=NIGHT)
+    agent.save(tmp_path / "agent.json")
+    agent = sw.Agent.load(tmp_path / "agent.json")
+    again = agent.decide_frame(joined, run=NIGHT)
+    assert again["error"].tolist() == [None] * 2
+    assert again["decision_id"].tolist() == first["decision_id"].tolist()
+    assert agent.pending_count == 6
+    assert agent.decide_frame(early, run=NIGHT)["error"].tolist() == ["conflict"] * 4
+
+
+def test_ids_of_single_decisions_are_forgotten_with_their_run() -> None:
+    agent, context = build_agent(rows=0), {"age": 30.0, "opens": 1, "country": "NZ"}
+    for index in range(3_000):
+        decision = agent.decide(context, id=f"{index}:u")
+        agent.learn(decision, click=0.0, opt_out=False, spend=0.0)
+    ids = agent._identity.ids
+    assert len(ids.runs) < 2_500
+    assert len(ids.recent) + sum(rounds.size for _, rounds in ids.levels) == len(ids.runs)
+    with refused(sw.InvalidOutcome, ErrorCode.CONFLICT):
+        agent.decide(context, id="0:v")
+
+
 def test_files_that_are_no_tables_are_named(tmp_path: Path) -> None:
     (tmp_path / "broken.parquet").write_bytes(b"PAR1 and nothing more")
     (tmp_path / "tiny.parquet").write_bytes(b"x")

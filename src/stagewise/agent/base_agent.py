@@ -201,6 +201,7 @@ class BaseAgent:
 
         Raises:
             InvalidActions: The actions or the context do not fit the policy, or the id is already decided.
+            InvalidOutcome: The decisions of the id's run are complete, and their ids forgotten.
 
         Example:
             >>> import stagewise as sw
@@ -240,6 +241,8 @@ class BaseAgent:
                 self._state, self._update_count = ours.cache_offered(self._state, decision), self._update_count + 1
             played = decision if ours is None else PlayedAction.from_decision(decision)
             self._add(decision.action_index, played, at)
+            if known is not None:
+                identity.ids.forget(queue.base)
             return decision
 
     def _identify(self, id_: Any) -> CallersId:

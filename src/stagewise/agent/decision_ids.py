@@ -98,7 +98,9 @@ class Run(NamedTuple):
     """The first of their rounds."""
     last: int
     version: int
-    """The state that decided, as the number of its updates."""
+    """The newest state that decided, as the number of its updates."""
+    since: int
+    """The first round that it decided."""
 
 
 class DecisionIds:
@@ -115,6 +117,7 @@ class DecisionIds:
         self.over: dict[str, None] = {}  # runs whose ids are forgotten
         self.levels: list[tuple[Ints, Ints]] = []  # digests, sorted, and rounds; each level is larger than the next
         self.recent: dict[int, int] = {}  # single decisions
+        self.oldest = 0  # nothing before it is to be forgotten
 
     def check_open(self, run: str) -> None:
         """Raise if all decisions of a run are complete and its ids forgotten."""
@@ -145,8 +148,10 @@ class DecisionIds:
         """Register digests that are not registered, with their rounds."""
         if not digests.size:
             return
-        first, last, made = self.runs.get(run, Run(int(rounds.min()), -1, version))
-        self.runs[run] = Run(first, max(int(rounds.max()), last), made)
+        start = int(rounds.min())
+        first, last, newest, since = self.runs.get(run, Run(start, -1, version, start))
+        newest, since = (version, start) if version > newest else (newest, since)
+        self.runs[run] = Run(first, max(int(rounds.max()), last), newest, since)
         if digests.size == 1:
             self.recent[int(digests[0])] = int(rounds[0])
         else:
@@ -167,7 +172,10 @@ class DecisionIds:
 
     def forget(self, oldest: int) -> None:
         """Forget the ids of runs whose decisions are all before a round."""
-        done = [run for run, (_, last, _) in self.runs.items() if last < oldest]
+        if oldest == self.oldest:
+            return
+        self.oldest = oldest
+        done = [name for name, run in self.runs.items() if run.last < oldest]
         if not done:
             return
         self._merge_recent()

@@ -298,5 +298,5 @@ def decide_frame(snapshot: Snapshot, users: Any, *, id: Any = "user_id", run: st
     from arro3.core import Table
 
     decider = TableDecider(snapshot, id, run, None if now is None else parse_timestamp(now))
-    batches = [decider.build_batch(batch, decider.decide(batch)) for batch in read_batches(users).batches]
+    batches = [decider.build_batch(batch, decider.decide(batch)) for batch in read_batches(users, id).batches]
     return convert_like(users, Table.from_batches(batches))

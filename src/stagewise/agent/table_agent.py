@@ -60,7 +60,7 @@ class TableAgent(BaseAgent):
         Args:
             users: A frame of pandas, polars, PyArrow or DuckDB, any table with the Arrow interface, a mapping of
                 columns, or the path of a .parquet or .csv file, with the id of each user and the problem's context.
-            id: The column of the users' ids: texts or whole numbers.
+            id: The column of the users' ids: texts or whole numbers; in a .csv file they are texts.
             run: A name of this table, such as its date; None: the number of decisions so far. A user is decided once
                 in a run.
             now: The time, if the clock is not to be used.
@@ -87,7 +87,7 @@ class TableAgent(BaseAgent):
         from arro3.core import Table
 
         decisions = TableDecisions(self, id, run, now)
-        table = Table.from_batches(list(decisions.iter_batches(read_batches(users).batches)))
+        table = Table.from_batches(list(decisions.iter_batches(read_batches(users, id).batches)))
         decisions.register()
         return convert_like(users, table)
 
@@ -123,7 +123,8 @@ class TableAgent(BaseAgent):
             with self._lock:
                 return self._register_batch(policy, batch, now)
 
-        batches = build_status_batches(read_batches(decisions).batches, "decision_id", register, Counter())
+        batches = read_batches(decisions, "decision_id").batches
+        batches = build_status_batches(batches, "decision_id", register, Counter())
         return convert_like(decisions, Table.from_batches(list(batches)))
 
     def _register_batch(self, policy: ProblemPolicy, batch: Any, now: Any) -> tuple[Any, Statuses]:
@@ -225,7 +226,7 @@ class TableAgent(BaseAgent):
                 return batch.column(id_column), self._learn_reports(reports)
 
         try:
-            yield from build_status_batches(read_batches(outcomes).batches, id_column, learn, counts)
+            yield from build_status_batches(read_batches(outcomes, id_column).batches, id_column, learn, counts)
         finally:
             with self._lock:
                 self._check_observed_costs()
@@ -316,8 +317,9 @@ class TableDecisions:
         rounds = ids.find(decided.digests[good])
         known = rounds >= 0
         if known.any():
-            same = rounds >= queue.base
-            same &= self.version == ids.runs[self.run].version if self.run in ids.runs else False
+            run = ids.runs.get(self.run)
+            same = rounds >= (queue.base if run is None else max(queue.base, run.since))
+            same &= run is not None and self.version == run.version
             rows = queue.rows[np.maximum(rounds - queue.base, 0)]
             same &= (rows == decided.rows[good]).all(axis=1)
             decided.reject(good[known & ~same], ErrorCode.CONFLICT, self.decider)

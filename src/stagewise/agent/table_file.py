@@ -65,7 +65,7 @@ def decide_file(
             raise InvalidFile(ErrorCode.FILE_EXISTS, template, path=format_path(out), run=decisions.run)
         if decisions.is_registered:
             return DecidedFile(decisions.run, 0, 0, is_repeat=True)
-    batches = decisions.iter_batches(read_batches(users).batches)
+    batches = decisions.iter_batches(read_batches(users, id_column).batches)
     write_batches(out, with_progress(batches, progress))
     decisions.register()
     return DecidedFile(decisions.run, decisions.row_count, decisions.error_count)
@@ -73,11 +73,11 @@ def decide_file(
 
 def find_first_id(path: Path) -> str | None:
     """Return the first decision id of a file; empty: it holds no decisions; None: no row could be decided."""
-    names, batches = read_batches(path)
+    names, batches = read_batches(path, "decision_id")
     if "decision_id" not in names:
         return ""
     ids = (id_ for batch in batches for id_ in batch.column("decision_id").to_pylist())
-    return next(filter(None, ids), None)
+    return next((str(id_) for id_ in ids if id_ not in (None, "")), None)
 
 
 def learn_file(

@@ -28,8 +28,10 @@ class Batches(NamedTuple):
     """Record batches of at most `BATCH_ROWS` rows; at least one, which may be empty."""
 
 
-def read_batches(source: Any) -> Batches:
+def read_batches(source: Any, id_column: Any = None) -> Batches:
     """Return the record batches of a frame, or of a .parquet or .csv file, which is not read at once.
+
+    The ids of a .csv file are texts: 007 is not 7.
 
     >>> names, batches = read_batches({"user_id": [1, 2]})
     >>> names, [batch.num_rows for batch in batches]
@@ -37,7 +39,7 @@ def read_batches(source: Any) -> Batches:
     """
     from arro3.core import RecordBatch
 
-    reader: Any = open_file(source) if isinstance(source, str | Path) else None
+    reader: Any = open_file(source, id_column) if isinstance(source, str | Path) else None
     if reader is None:
         try:
             reader = import_arrow(source)
@@ -84,8 +86,9 @@ def iter_slices(batches: Iterable[Any], schema: Any) -> Iterator[Any]:
         yield RecordBatch.from_arrow(schema.empty_table().combine_chunks().to_struct_array().combine_chunks())
 
 
-def open_file(source: str | Path) -> Any:
+def open_file(source: str | Path, id_column: Any) -> Any:
     """Return a reader of the record batches of a file."""
+    from arro3.core import DataType
     from arro3.io import infer_csv_schema, read_csv, read_parquet
 
     path = parse_path(source, "the table")
@@ -101,7 +104,10 @@ def open_file(source: str | Path) -> Any:
                 if not head == file.read(4) == b"PAR1":  # the reader would panic
                     raise ValueError("it does not begin and end like a Parquet file")
             return read_parquet(str(path), batch_size=BATCH_ROWS)
-        return read_csv(str(path), infer_csv_schema(str(path), has_header=True), has_header=True, batch_size=BATCH_ROWS)
+        schema = infer_csv_schema(str(path), has_header=True)
+        for index in [i for i, name in enumerate(schema.names) if name == id_column]:
+            schema = schema.set(index, schema.field(index).with_type(DataType.string()))
+        return read_csv(str(path), schema, has_header=True, batch_size=BATCH_ROWS)
     except (KeyboardInterrupt, SystemExit, MemoryError):
         raise
     except BaseException as error:  # a panic of the reader is not an Exception

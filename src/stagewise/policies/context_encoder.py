@@ -149,7 +149,7 @@ class ContextEncoder:
             found = by_label.get(value) if type(value) is str else None
             features[at] = category.features[int(category.read(value, name)[0])] if found is None else found
         named = values if not self._declared_segments else {**values, **self._name_segments(values)}
-        places = [division.encode(named) for division in self.divisions]
+        places = [one.encode(values if isinstance(one, ScoreDivision) else named) for one in self.divisions]
         eligible = None if only is None else self.get_action_indices(only)
         if propose is None and scores is None:
             if self.needs_proposal:
@@ -271,13 +271,13 @@ class ContextEncoder:
             features[:, index] = scale_numbers(read[name].values, low, high)
         for name, category, _, at in self.category_slots:
             features[:, at] = category.features[np.nan_to_num(read[name].values).astype(np.int64)]
-        named = {**{name: one.values for name, one in read.items()}, **names}
-        segments = np.array([division.encode_columns(named) for division in self.divisions], dtype=np.float64)
+        numbers = {name: one.values for name, one in read.items()}
+        segments = [one.encode_columns(numbers if isinstance(one, ScoreDivision) else names) for one in self.divisions]
         kept = np.ones(rows, dtype=np.bool_)
         kept[list(refused)] = False
         clipped = {name: int(np.count_nonzero(values.clipped & kept)) for name, values in read.items()}
         counts = {name: count for name, count in clipped.items() if count}
-        keys = segments.reshape(len(self.divisions), rows).T
+        keys = np.array(segments, dtype=np.float64).reshape(len(self.divisions), rows).T
         return ContextRows(features, keys, dict(sorted(refused.items())), counts)
 
     def _name_column(

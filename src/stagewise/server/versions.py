@@ -52,6 +52,9 @@ def build_next_version(before: ProblemVersion, new_problem: Problem) -> ProblemV
     if not set(new_problem.context_names) <= set(current.context_names):  # rows of the log lack the column
         check_same("columns", current.context_names, new_problem.context_names)
     settings = {INHERITED_SETTING: len(current.actions), **current.settings}
+    old_ranges, new_ranges = get_score_ranges(current), get_score_ranges(new_problem)
+    for name in old_ranges.keys() & new_ranges.keys():  # by which the contexts of the log are read again
+        check_same("range", old_ranges[name], new_ranges[name], f" of the score {name!r}")
     check_settings(settings, new_problem.settings)
     more = [name for name in new_problem.actions if name not in current.actions]
     problem = replace(current, actions=[*current.actions, *more], limits=dict(new_problem.limits), settings=settings)
@@ -94,6 +97,12 @@ def check_limit(name: str, old: Limit, new: Limit) -> None:
         check_same("value", describe_limit(old), describe_limit(new), f" of {name!r}")
     if old.at_least != new.at_least:
         check_same("at_least", describe_limit(old), describe_limit(new), f" of {name!r}")
+
+
+def get_score_ranges(problem: Problem) -> dict[str, tuple[float, float]]:
+    """Return the ranges of the columns that are scores."""
+    scores = [limit.score for limit in problem.limits.values() if isinstance(limit.score, RiskScore)]
+    return {score.name: score.ends for score in scores if score.weights is None}
 
 
 def is_newer_score(old: Any, new: Any, setting: str) -> bool:

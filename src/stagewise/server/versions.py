@@ -86,14 +86,15 @@ def check_settings(first: Mapping[str, Any], new: Mapping[str, Any]) -> None:
 def check_limit(name: str, old: Limit, new: Limit) -> None:
     """Reject any change of a limit except `on_mismatch`, `on_jump`, its value, and a newer score.
 
-    The value is the prior mean of a linear or logistic cost, which therefore keeps it.
+    The value is the prior mean of a linear or logistic cost, and sets the grid of epochs where a slope or a budget of
+    drift is declared; such a limit keeps it.
     """
     before, after = encode_limit(old), encode_limit(new)
     for one in fields(Limit):
         may_change = one.name in ("value", "on_mismatch", "on_jump") or is_newer_score(old.score, new.score, one.name)
         if not may_change and getattr(old, one.name) != getattr(new, one.name):
             check_same(one.name, before.get(one.name), after.get(one.name), f" of {name!r}")
-    if old.model in ("linear", "logistic"):
+    if old.model in ("linear", "logistic") or (old.modulus is not None and old.modulus.amount > 0.0):
         check_same("value", describe_limit(old), describe_limit(new), f" of {name!r}")
     if old.at_least != new.at_least:
         check_same("at_least", describe_limit(old), describe_limit(new), f" of {name!r}")

@@ -14,6 +14,7 @@ from stagewise.agent.health_findings import Check, Verdict
 from stagewise.agent.mismatch import LOGGED, MOST_CELLS, Difference, MismatchTest, build_mismatch_cause
 from stagewise.agent.statistics import Statistics
 from stagewise.problem.errors import ErrorCode, InvalidProblem
+from stagewise.problem.signals import NO_BUCKET
 from stagewise.records.reason import Contradiction
 from stagewise.server.state_fold import StateFold
 
@@ -141,6 +142,29 @@ def test_buckets_of_a_score_are_cells() -> None:
     assert build_mismatch_cause(agent.policy, test.limits[0], difference).details["segment"] in (
         "0 to 0.25", "0.25 to 0.5", "0.5 to 0.75", "0.75 to 1",
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("is_batch", [True, False])
+def test_users_of_an_older_score_are_in_no_cell(is_batch: bool) -> None:
+    """They differ by age, and are in no bucket of which a warning could tell the name."""
+    policy, statistics = build_problem(model=None, score=sw.RiskScore("risk", version=2)).policy(), Statistics()
+    test, chance, count = MismatchTest(policy), np.random.default_rng(1), 2_000
+    rows = np.zeros((count, policy.width))
+    rows[:, :2], rows[:, 2], rows[:, policy.first_segment] = 1.0, chance.uniform(-1.0, 1.0, count), NO_BUCKET
+    opt_outs = chance.random(count) < np.where(rows[:, 2] > 0.0, 0.5, 0.1)
+    values = np.column_stack([np.zeros(count), opt_outs * 1.0])
+    if is_batch:
+        test.learn_rows(rows, values, np.arange(count))
+    else:
+        for index in range(count):
+            test.learn_row(rows[index], values[index], index)
+    test.check(policy, policy.start().memory, statistics, at_once=True)
+    assert (test.limits[0].cells, test.limits[0].count) == ({}, count)
+    assert not statistics.warnings
+    rows[:, policy.first_segment] = 3.0
+    test.learn_rows(rows, values, np.arange(count))
+    test.check(policy, policy.start().memory, statistics, at_once=True)
+    assert statistics.warnings[NAME].details["segment"] in ("0.3 to 0.4", None)
 
 
 def test_a_limit_for_every_user_is_tested_on_the_decisions_of_each_half() -> None:

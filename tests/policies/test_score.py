@@ -193,3 +193,22 @@ def test_a_user_of_another_version_starts_with_new_cells() -> None:
     assert first.buckets["opt_out"].share > second.buckets["opt_out"].share
     shares = [problem(sw.RiskScore("risk", version=v)).policy().buckets["opt_out"].share for v in range(1, 40)]
     assert sum(shares) <= 1.0
+
+
+def test_a_memory_whose_buckets_have_other_slots_is_refused() -> None:
+    limits = {"opt_out": sw.Limit(0.2, safe=0.0, score=sw.RiskScore("risk"))}
+    policy = sw.Problem(actions=["a", "b"], safe="a", reward=sw.Reward("click"), limits=limits).policy()
+    memory = policy.start().memory
+    assert policy.fits(memory)
+    *_, (_, block) = policy.rounds.iter_blocks(memory)
+    for offset in range(3):
+        other = memory.copy()
+        other[block.memory + offset] = 1e6
+        assert not policy.fits(other)
+
+
+def test_buckets_with_a_drift_are_refused() -> None:
+    settings = {"by": {"c": 0}, "score_buckets": {"c": [5, 1, 1]}, "segments": 1, "reward_model": "rates"}
+    safe = sw.SafeAction(arm=0, reward=0.0, cost={"c": 0.0})
+    with refused(sw.InvalidProblem, ErrorCode.CONFLICTING_SETTINGS, "score_buckets"):
+        sw.ContextCAPS(actions=2, safe_action=safe, threshold={"c": 0.1}, drift={"c": "0.005/30d"}, **settings)

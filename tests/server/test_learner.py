@@ -48,6 +48,27 @@ async def test_an_experiment_that_fails_is_said_and_the_others_stop_themselves(
 
 
 @played
+async def test_a_learner_that_stops_within_a_log_shares_no_part_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A follower that decides by a part would forget the alerts of the rest."""
+    monkeypatch.setattr(learners, "BATCH_SIZE", 4)
+    async with serve_problem(tmp_path, learn=False) as server:
+        for i in range(8):
+            await server.decide(NAME, user(f"u-{i}"))
+        version, store = server.experiment(NAME).current, server.store
+        for whole in (False, True):
+            learner = Learner(store, server._versions, server._publish, server.writer.append_now, alone=False)
+            learner.is_leader = True
+            while learner.learn(NAME, version) and whole:
+                pass
+            learner._stop.set()
+            learner._run()  # it ends at once, and saves
+            stored = store.get_latest_snapshot(NAME, version.number, with_learner_state=True)
+            assert (stored.seq if stored else None) == (store.head(NAME).seq if whole else None)
+
+
+@played
 async def test_a_snapshot_kept_with_another_feedback_timeout_is_folded_again(tmp_path: Path) -> None:
     for seconds in (None, 600.0, 300.0):
         async with serve_problem(tmp_path, feedback_timeout=seconds) as server:

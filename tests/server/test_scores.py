@@ -13,7 +13,7 @@ from stagewise.server.controls import Controls
 from stagewise.server.decide import DecisionRequest, decide
 from stagewise.server.snapshots import build_initial_snapshot
 from stagewise.server.state_fold import StateFold
-from stagewise.server.versions import build_first_version, build_next_version
+from stagewise.server.versions import ProblemVersion, build_first_version, build_next_version
 
 LIVE = Controls(mode="live")
 
@@ -70,7 +70,8 @@ def test_a_score_cannot_change(changed: dict[str, Any]) -> None:
     assert (refusal.value.code, refusal.value.details["field"]) == (ErrorCode.CHANGE_NOT_ALLOWED, "score")
 
 
-def test_a_new_version_of_a_score_starts_with_new_cells() -> None:
+def build_two_versions() -> tuple[ProblemVersion, ProblemVersion, Log]:
+    """Return two versions of a score, and a log in which each of them decided on 40 users."""
     first = build_first_version(scored())
     second = build_next_version(first, scored(cuts=[20.0, 60.0], buckets=None, version=2))
     log = Log()
@@ -80,6 +81,11 @@ def test_a_new_version_of_a_score_starts_with_new_cells() -> None:
             place = log.decide("offer", log.decisions + 1, age=float(user % 100), version=version.number)
             log.tell(place, log.decisions + 1, click=0.0, opt_out=float(user % 2), complaint=0.0)
     log.add("tick", {}, 9 * DAY)
+    return first, second, log
+
+
+def test_a_new_version_of_a_score_starts_with_new_cells() -> None:
+    first, second, log = build_two_versions()
     counts = []
     for version in (first, second):
         fold = StateFold(version.problem, version.number)
@@ -89,3 +95,31 @@ def test_a_new_version_of_a_score_starts_with_new_cells() -> None:
     assert counts == [(40.0, 80.0, 20.0)] * 2  # of each version its own users; clicks of all
     with pytest.raises(sw.InvalidProblem):
         build_next_version(second, scored())  # back to the first version
+
+
+@pytest.mark.parametrize("rows", [1, 30, 81, 82, 100])
+def test_a_restored_fold_knows_which_users_had_the_old_score(rows: int) -> None:
+    """An instance of the old version may log a decision after the new version, so the fold keeps the versions."""
+    _, second, log = build_two_versions()
+    log.tell(log.decide("offer", 9 * DAY + 1, version=1), 9 * DAY + 2, click=0.0, opt_out=0.0, complaint=0.0)
+    whole, half, again = (StateFold(second.problem, 2) for _ in range(3))
+    whole.take(log.events)
+    half.take(log.events[:rows])
+    again.restore(half.encode())
+    again.take(log.events[rows:])
+    assert again.encode() == whole.encode()
+
+
+@pytest.mark.parametrize("ends", [{"high": 0.6}, {"high": 2.0}, {"low": 0.1}])
+def test_a_new_version_of_a_score_keeps_the_range_of_its_column(ends: dict[str, float]) -> None:
+    """The log has contexts of the old range, which are read again under the new version."""
+
+    def build(**settings: Any) -> sw.Problem:
+        return problem(limits={"opt_out": sw.Limit(0.05, safe=0.001, score=sw.RiskScore("risk", **settings))})
+
+    first = build_first_version(build(cuts=[0.5]))
+    with pytest.raises(sw.InvalidProblem) as refusal:
+        build_next_version(first, build(cuts=[0.3], version=2, **ends))
+    assert (refusal.value.code, refusal.value.details["field"]) == (ErrorCode.CHANGE_NOT_ALLOWED, "range")
+    assert "\n" not in str(refusal.value)
+    assert build_next_version(first, build(cuts=[0.3, 0.4], version=2)).number == 2

@@ -83,3 +83,16 @@ def test_what_sets_are_made_of_cannot_be_chosen_after_looking(changed: dict[str,
     with pytest.raises(InvalidProblem) as refusal:
         build_next_version(build_first_version(problem()), problem(**changed))
     assert (refusal.value.code, refusal.value.details["field"]) == (ErrorCode.CHANGE_NOT_ALLOWED, field)
+
+
+@pytest.mark.parametrize("drift", ["0.005/30d", ("0.01", "30d")])
+def test_a_limit_with_a_slope_or_a_budget_keeps_its_value(drift: Any) -> None:
+    def declare(value: float, moves: Any) -> sw.Problem:
+        limits = {"opt_out": sw.Limit(value, safe=0.0, drift=moves)}
+        return sw.Problem(actions=["a", "b"], safe="a", reward=sw.Reward("click"), limits=limits)
+
+    first = build_first_version(declare(0.02, drift))
+    with pytest.raises(InvalidProblem) as refusal:
+        build_next_version(first, declare(0.01, drift))
+    assert (refusal.value.code, refusal.value.details["field"]) == (ErrorCode.CHANGE_NOT_ALLOWED, "value")
+    build_next_version(build_first_version(declare(0.02, "jumps")), declare(0.01, "jumps"))

@@ -241,8 +241,8 @@ class Agent(TableAgent):
             >>> agent = sw.Agent(sw.Problem(actions=["nothing", "offer"], safe="nothing", **signals))
             >>> agent.relearn("offer")
         """
-        policy = self._require_base_policy("actions are relearned")
         with self._lock:
+            policy = self._require_base_policy("actions are relearned")
             index, seconds = check_relearn(policy, action, since)
             relearn(policy, self._state.memory, index, seconds)
             self._update_count += 1

@@ -67,6 +67,7 @@ class HalvedLimit:
         self.threshold = to_unit_cost(float(policy.thresholds.values[j]), sign)
         division = policy.divisions[name]
         self.segment = -1 if division < 0 else policy.first_segment + division  # its column of a row
+        self.buckets = policy.buckets[name].size if name in policy.buckets else math.inf
         is_declared = math.isfinite(policy.declared_costs[j])
         self.untested = float(policy.layout[SAFE_INDEX]) if is_declared and not self.every_user else -1.0
         self.cells: dict[tuple[float, float], int] = {(0.0, 0.0): 0} if self.every_user else {}
@@ -79,8 +80,10 @@ class HalvedLimit:
         """Return the cell of an action in a segment, adding it if there is room; -1: it is not tested."""
         cell = self.cells.get((action, segment))
         if cell is None:
-            if action == self.untested or self.every_user or len(self.cells) == self.most_cells:
-                return 0 if self.every_user else -1
+            if self.every_user:
+                return 0
+            if action == self.untested or segment >= self.buckets or len(self.cells) == self.most_cells:
+                return -1
             cell = self.cells[action, segment] = len(self.cells)
             if cell == len(self.table):
                 self.table = np.concatenate([self.table, np.zeros_like(self.table)])

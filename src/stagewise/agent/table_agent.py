@@ -333,7 +333,7 @@ class TableDecisions:
             agent._statistics.safe_only_rounds += self.safe_only if new.size else 0
             agent._statistics.count_context(self.clipped if new.size else {})
             if self.contradicted is not None:
-                agent._record_alerts(self.decider.policy, *self.contradicted)
+                agent._record_alerts(require_problem(agent.policy), *self.contradicted)  # an action may be new
             elif new.size and not self.decider.statistics.alerts:
                 self.record_recent(agent._statistics)
 

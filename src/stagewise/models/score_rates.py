@@ -42,6 +42,7 @@ from stagewise.models.segment_rates import (
     slot_size,
 )
 
+SLOT_OFFSET = as_python(get_slot_offset)
 OUTCOMES, RENEWED, FIRST_END = 0, 1, 2  # in an action's row of the table
 GROWTH = 1.0625  # of the outcomes until runs are renewed
 ROUNDING = 1e-12
@@ -79,6 +80,14 @@ def start_score_rates(layout: Ints, block: ModelBlock, settings: Floats, memory:
     for bucket in range(block.per_candidate):
         slot = get_slot_offset(block, bucket)
         memory[slot], memory[slot + 1] = bucket + 1.0, bucket + 1.0
+
+
+def are_buckets_valid(block: ModelBlock, memory: Floats) -> bool:
+    """Return whether every bucket has its own slot, as `start_score_rates` assigns them."""
+    slots = [SLOT_OFFSET(block, bucket) for bucket in range(block.per_candidate)]
+    return bool(memory[block.memory] == block.per_candidate) and all(
+        memory[slot] == memory[slot + 1] == bucket + 1.0 for bucket, slot in enumerate(slots)
+    )
 
 
 @kernel

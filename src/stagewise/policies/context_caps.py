@@ -23,7 +23,12 @@ from stagewise.models.logistic import (
 from stagewise.models.logistic_fit import LANES, LARGEST_LOGISTIC
 from stagewise.models.model_block import ModelBlockSpec
 from stagewise.models.per_action_events import PER_ACTION_EVENTS, are_tables_valid
-from stagewise.models.score_rates import SCORE_RATES, copy_scores_to_more_actions, renew_all_runs
+from stagewise.models.score_rates import (
+    SCORE_RATES,
+    are_buckets_valid,
+    copy_scores_to_more_actions,
+    renew_all_runs,
+)
 from stagewise.models.segment_rates import (
     SEGMENT_RATES,
     add_segments,
@@ -279,6 +284,12 @@ class ContextCAPS(SafePolicy):
             if self.models[name] != "rates":
                 text = f"drift has {name!r}, which is {self.models[name]}; only the drift of rates is bounded"
                 raise InvalidProblem(ErrorCode.UNSUPPORTED, text)
+            if name in self.buckets:
+                fact, remedy = (
+                    "score_buckets has it too",
+                    "buckets of a score have constant means; leave one of them out",
+                )
+                raise InvalidProblem.conflict(f"the drift of {name!r}", str(value), fact, remedy)
             modulus = value if isinstance(value, Drift) else parse_stored_drift(value, repr(name))
             moduli |= {} if modulus is None else {name: modulus}
         return moduli
@@ -526,6 +537,11 @@ class ContextCAPS(SafePolicy):
                 are_tables_valid(block, memory)
                 for model, block in self.rounds.iter_blocks(memory)
                 if model == PER_ACTION_EVENTS
+            )
+            and all(
+                are_buckets_valid(block, memory)
+                for model, block in self.rounds.iter_blocks(memory)
+                if model == SCORE_RATES
             )
         )
 

@@ -29,7 +29,7 @@ from stagewise.problem.window import DROP, OutcomeWindow
 Model = Literal["linear", "rates"]
 RewardModel = Literal["linear", "rates", "given"]
 LimitModel = Literal["linear", "rates", "logistic"]
-MOST_BUCKETS = 32  # of a score
+MOST_BUCKETS = NO_BUCKET = 32  # of a score, and the number of a user without a bucket, whose costs are not learned
 GIVEN = "given"  # the model of a reward that is neither reported nor learned
 OnMismatch = Literal["warn", "stop"]
 OnJump = Literal["recover", "stop"]

@@ -66,6 +66,7 @@ class Learner:
         self._retry_at: dict[str, float] = defaultdict(float)  # by experiment: time of the next attempt
         self._shared: dict[str, tuple[int, float]] = defaultdict(lambda: NEVER)  # row and time of the last snapshot
         self._saved: dict[str, tuple[int, float]] = defaultdict(lambda: NEVER)  # and of the last with the state
+        self._caught_up: set[str] = set()  # the experiments of whose log every row is learned
         self._stop, self._wake = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._run, name="learner", daemon=True)
 
@@ -109,7 +110,8 @@ class Learner:
         if self.is_leader and self.down is None:
             for name, fold in self.folds.items():
                 try:
-                    self.save_snapshot(name, fold, with_learner_state=True)
+                    if name in self._caught_up:  # followers decide by what is saved
+                        self.save_snapshot(name, fold, with_learner_state=True)
                 except StoreUnavailable:
                     break
 
@@ -142,6 +144,7 @@ class Learner:
 
     def learn(self, name: str, version: ProblemVersion) -> bool:
         """Fold the next rows of an experiment; return whether there are more."""
+        self._caught_up.discard(name)
         fold = self.folds.get(name)
         if fold is None or fold.version != version.number:
             fold = self.folds[name] = self.restore_fold(name, version)
@@ -152,6 +155,7 @@ class Learner:
         if rows:
             fold.take(rows)
         if len(rows) == len(events) < BATCH_SIZE:
+            self._caught_up.add(name)
             self.publish_fold(name, fold)
             self.append_ticks_and_stops(name, fold)
         return len(rows) == BATCH_SIZE

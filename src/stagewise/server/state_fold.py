@@ -20,7 +20,7 @@ from stagewise.policies.problem import Problem
 from stagewise.problem.columns import to_objects
 from stagewise.problem.division import ScoreDivision
 from stagewise.problem.errors import ErrorCode, InvalidProblem, StagewiseError
-from stagewise.problem.signals import MOST_BUCKETS, scale_outcome
+from stagewise.problem.signals import NO_BUCKET, scale_outcome
 from stagewise.records.random_key import FIRST
 from stagewise.records.reason import Reason, ReasonDetails
 from stagewise.server.controls import ACKNOWLEDGE, RELEARN, RESUME, TRIP
@@ -124,7 +124,7 @@ class StateFold:
                 known = enumerate(self._problems, 1)
                 others = {number for number, problem in known if division not in problem.divisions}
                 is_old = np.array([version in others for version in versions], dtype=np.bool_)
-                rows[is_old, self.policy.first_segment + place] = MOST_BUCKETS
+                rows[is_old, self.policy.first_segment + place] = NO_BUCKET
 
     def advance(self, at: int) -> None:
         """Advance the time; windows close."""
@@ -286,6 +286,8 @@ class StateFold:
                 "parts": self._parts,
                 "feedback_monitor": None if self.feedback_monitor is None else self.feedback_monitor.to_dict(),
                 "circuit_breaker": self.circuit_breaker.to_dict(),
+                "problems": [problem.to_dict() for problem in self._problems],
+                "current": self._current,
             }
         )
 
@@ -308,6 +310,7 @@ class StateFold:
         if self.feedback_monitor is not None:
             self.feedback_monitor.restore(state["feedback_monitor"])
         self.circuit_breaker.restore(state["circuit_breaker"])
+        self._problems, self._current = [Problem.from_dict(one) for one in state["problems"]], state["current"]
         self._parts, width, signals = state["parts"], self.policy.width, len(self.problem.signals)
         self._log = [
             (np.frombuffer(actions).reshape(-1, width), np.frombuffer(values).reshape(-1, signals))

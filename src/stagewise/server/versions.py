@@ -52,6 +52,9 @@ def build_next_version(before: ProblemVersion, new_problem: Problem) -> ProblemV
     if not set(new_problem.context_names) <= set(current.context_names):  # rows of the log lack the column
         check_same("columns", current.context_names, new_problem.context_names)
     settings = {INHERITED_SETTING: len(current.actions), **current.settings}
+    old_ranges, new_ranges = get_score_ranges(current), get_score_ranges(new_problem)
+    for name in old_ranges.keys() & new_ranges.keys():  # by which the contexts of the log are read again
+        check_same("range", old_ranges[name], new_ranges[name], f" of the score {name!r}")
     check_settings(settings, new_problem.settings)
     more = [name for name in new_problem.actions if name not in current.actions]
     problem = replace(current, actions=[*current.actions, *more], limits=dict(new_problem.limits), settings=settings)
@@ -83,17 +86,24 @@ def check_settings(first: Mapping[str, Any], new: Mapping[str, Any]) -> None:
 def check_limit(name: str, old: Limit, new: Limit) -> None:
     """Reject any change of a limit except `on_mismatch`, `on_jump`, its value, and a newer score.
 
-    The value is the prior mean of a linear or logistic cost, which therefore keeps it.
+    The value is the prior mean of a linear or logistic cost, and sets the grid of epochs where a slope or a budget of
+    drift is declared; such a limit keeps it.
     """
     before, after = encode_limit(old), encode_limit(new)
     for one in fields(Limit):
         may_change = one.name in ("value", "on_mismatch", "on_jump") or is_newer_score(old.score, new.score, one.name)
         if not may_change and getattr(old, one.name) != getattr(new, one.name):
             check_same(one.name, before.get(one.name), after.get(one.name), f" of {name!r}")
-    if old.model in ("linear", "logistic"):
+    if old.model in ("linear", "logistic") or (old.modulus is not None and old.modulus.amount > 0.0):
         check_same("value", describe_limit(old), describe_limit(new), f" of {name!r}")
     if old.at_least != new.at_least:
         check_same("at_least", describe_limit(old), describe_limit(new), f" of {name!r}")
+
+
+def get_score_ranges(problem: Problem) -> dict[str, tuple[float, float]]:
+    """Return the ranges of the columns that are scores."""
+    scores = [limit.score for limit in problem.limits.values() if isinstance(limit.score, RiskScore)]
+    return {score.name: score.ends for score in scores if score.weights is None}
 
 
 def is_newer_score(old: Any, new: Any, setting: str) -> bool:

@@ -289,7 +289,7 @@ class ContextCAPS(SafePolicy):
                     "score_buckets has it too",
                     "buckets of a score have constant means; leave one of them out",
                 )
-                raise InvalidProblem.conflict(f"the drift of {name!r}", str(value), fact, remedy)
+                raise InvalidProblem.conflict(f"the drift of {name!r}", value, fact, remedy)
             modulus = value if isinstance(value, Drift) else parse_stored_drift(value, repr(name))
             moduli |= {} if modulus is None else {name: modulus}
         return moduli

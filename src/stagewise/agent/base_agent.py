@@ -475,7 +475,7 @@ class BaseAgent:
             The number of decisions that are given up.
 
         Raises:
-            InvalidOutcome: `before_round` is not a round, or the agent has windows, which `expire` closes.
+            InvalidOutcome: `before_round` is not a round, or the agent has windows, which `expire_pending` closes.
         """
         is_round = isinstance(before_round, int | np.integer) and before_round is not True
         if not is_round or not 0 <= before_round <= self.round:
@@ -484,8 +484,8 @@ class BaseAgent:
         if self._queue.windows:
             raise InvalidOutcome(
                 ErrorCode.UNSUPPORTED,
-                "this agent has windows, so it cannot forget; forgetting keeps only reported outcomes and biases the "
-                "estimates, so use expire, which closes windows by age",
+                "this agent has windows, so it cannot drop them; dropping keeps only reported outcomes and biases the "
+                "estimates, so use expire_pending, which closes windows by age",
             )
         count = 0
         with self._lock:

@@ -334,8 +334,8 @@ class LinearModel(RegressionModel):
     radius: str
     model: Model = RIDGE
     straight: int = 0  # 1: per-candidate bounds are straight between the safe action and a candidate
-    per_candidate: int = 0  # kind of per-candidate sets (`kernels.layout`); 0: none
-    per_candidate_ends: Floats | None = None  # (3, 1 + m) their settings (`kernels.models.per_candidate`)
+    per_candidate: int = 0  # kind of per-candidate sets (`engine.layout`); 0: none
+    per_candidate_ends: Floats | None = None  # (3, 1 + m) their settings (`models.per_candidate`)
     separate_models: bool = False  # whether every signal has a regression of its own
 
     def build_blocks(self) -> Iterator[ModelBlockSpec]:

@@ -91,7 +91,7 @@ class ArmsPolicy(SafePolicy):
 
     @property
     def switches(self) -> int:
-        """The switches of its rule (see `kernels.constraints`)."""
+        """The switches of its rule (see `engine.limits`)."""
         return OFFERS_SAFE | ENFORCES_LIMITS | get_optimism_switch(self)
 
     @property

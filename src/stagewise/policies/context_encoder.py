@@ -339,5 +339,5 @@ def build_rows(actions: Sequence[int], contexts: ContextRows, times: Any = None)
 
 
 def scale_numbers(values: Floats, low: float, high: float) -> Floats:
-    """Return numbers scaled from their range to [−1, 1], bitwise equal to `kernels.scaling`."""
+    """Return numbers scaled from their range to [−1, 1], bitwise equal to `engine.batch.scale_to_range`."""
     return np.asarray(np.clip((2.0 * values - (low + high)) / (high - low), -1.0, 1.0))

@@ -299,12 +299,12 @@ class BasePolicy:
 
     @property
     def layout(self) -> Ints:
-        """The integers that its kernels read (`kernels.layout`)."""
+        """The integers that its kernels read (`engine.layout`)."""
         return self.rounds.layout
 
     @property
     def settings(self) -> Floats:
-        """The numbers that its kernels read (`kernels.layout`)."""
+        """The numbers that its kernels read (`engine.layout`)."""
         return self.rounds.settings
 
     def build_run_memory(

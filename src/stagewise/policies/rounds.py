@@ -70,7 +70,7 @@ def assemble_arrays(
     declared: Floats = NOTHING,
     last: Sequence[float] = (),
 ) -> tuple[Ints, Floats]:
-    """Return the layout and the settings of a policy; `head` is switches, sampling, safe index (`kernels.layout`).
+    """Return the layout and the settings of a policy; `head` is switches, sampling, safe index (`engine.layout`).
 
     `declared` are r₀ and c₀ where every round names its safe action; `last` are the last numbers of the settings.
     """
@@ -143,7 +143,7 @@ class Growth(NamedTuple):
 
 
 class Rounds:
-    """The rounds of a policy: which models and rule, and its layout and settings (`kernels.layout`).
+    """The rounds of a policy: which models and rule, and its layout and settings (`engine.layout`).
 
     A memory is one array. `growth` is None where its size is fixed; `caches` says that candidates that recur are
     cached in it.

@@ -27,7 +27,7 @@ TOLERANCE = 1e-9  # relative; differences below it are arithmetic
 
 
 class PythonRun:
-    """A run that can be continued: any object with learned, decide and learn."""
+    """A run that can be continued: any object with start, decide and learn."""
 
     def __init__(
         self, policy: Any, oracle: Oracle, trace: Trace, seed: int, run: int, warm_start: PolicyState | None = None
@@ -38,7 +38,7 @@ class PythonRun:
         self.best: float | None = None
         if trace.audit.size:
             trace.audit[INTERVAL_MISSES:] = UNKNOWN  # a decision does not show the intervals of every candidate
-            if not getattr(policy, "is_optimistic", False):  # one of someone's own says so by `hopes = True`
+            if not getattr(policy, "is_optimistic", False):  # one of someone's own says so by `is_optimistic = True`
                 trace.audit[OPTIMISM_FAILURES] = UNKNOWN
 
     def play(self, first: int, last: int) -> None:

@@ -72,7 +72,7 @@ class UserWorld(NoisyWorld):
 
 
 class UserActions(ActionSet):
-    """K actions for a new user in every round, one of which is the safe action (see `kernels.user_context`)."""
+    """K actions for a new user in every round, one of which is the safe action (see `engine.world_draws`)."""
 
     __slots__ = ("count", "safe")
 

@@ -75,7 +75,7 @@ class NoisyWorld(BaseWorld):
 
     @property
     def draw_kind(self) -> int:
-        """What a loop draws in every round (see `kernels.loop.round_loop`)."""
+        """What a loop draws in every round (see `engine.loop`)."""
         return DIRECTIONS if self.actions.fresh else 0
 
     @property

@@ -27,7 +27,7 @@ from stagewise.worlds.noisy_world import get_signal_names, parse_means
 
 
 class ListedUsers(UserActions):
-    """K actions for one of n listed users in every round, uniformly drawn (see `kernels.user_context`)."""
+    """K actions for one of n listed users in every round, uniformly drawn (see `engine.world_draws`)."""
 
     __slots__ = ("context", "segment_columns", "segments", "table")
 

@@ -343,41 +343,35 @@ def compute_action_tally(block: ModelBlock, memory: Floats, action: int, setting
 
 
 @kernel
-def get_most_segments(layout: Ints, memory: Floats, indices: Ints) -> int:
-    """Return the largest number of segments of these blocks, which are given by their indices."""
-    most = 0
-    for position in range(indices.size):
-        most = max(most, int(memory[get_model_block(layout, memory, indices[position]).memory]))
-    return most
-
-
-@kernel
-def count_rows_before_full(layout: Ints, memory: Floats, indices: Ints, rows: Floats, values: Floats) -> int:
-    """Return how many rows (n, D) can be learned before half of the slots may be taken; a NaN value is not learned."""
-    most, new = get_most_segments(layout, memory, indices), 0
-    for row in range(rows.shape[0]):
-        if 2 * (most + new) >= memory[CAPACITY]:
+def count_free_segment_rows(layout: Ints, memory: Floats, index: int, rows: Floats, values: Floats) -> int:
+    """Return how many of these rows (n, D) can be learned before half of the slots may be taken; NaN is not learned."""
+    block = get_model_block(layout, memory, index)
+    column, count, free = get_segment_column(block), rows.shape[0], (int(memory[CAPACITY]) + 1) // 2
+    if column < 0:
+        return count + 1
+    free = max(free - count_segments(block, memory), 0)
+    if free >= count:
+        return free
+    for row in range(count):
+        if free == 0:
             return row
-        has_slot = True
-        for position in range(indices.size):
-            block = get_model_block(layout, memory, indices[position])
-            if get_segment_column(block) >= 0 and values[row, block.first] == values[row, block.first]:
-                slot = find_slot(block, memory, rows[row, get_segment_column(block)])
-                has_slot = has_slot and slot >= 0 and memory[slot] != 0.0
-        new += not has_slot
-    return rows.shape[0]
+        if values[row, block.first] == values[row, block.first]:
+            slot = find_slot(block, memory, rows[row, column])
+            if slot < 0 or memory[slot] == 0.0:
+                free -= 1
+    return count
 
 
-@kernel
-def add_segments(layout: Ints, memory: Floats, indices: Ints, column: int, segments: Floats) -> None:
-    """Assign slots to the segments of one column, in this order; there must be room."""
-    for position in range(indices.size):
-        block = get_model_block(layout, memory, indices[position])
-        if get_segment_column(block) == column:
-            for i in range(segments.size):
-                slot = find_slot(block, memory, segments[i])
-                if slot >= 0:
-                    assign_slot(block, memory, slot, segments[i])
+def reserve_segments(layout: Ints, memory: Floats, index: int, count: int) -> int:
+    """Return twice the number of segments if there are so many more."""
+    return 2 * (count + MET(BLOCK(layout, memory, index), memory))
+
+
+def add_segments(layout: Ints, memory: Floats, index: int, rows: Floats) -> None:
+    """Assign slots to the segments of a log's rows in the order of their keys; there must be room."""
+    block = BLOCK(layout, memory, index)
+    for segment in np.unique(rows[:, block.detail]) if block.detail >= 0 else ():
+        ASSIGN(block, memory, FIND(block, memory, segment), segment)
 
 
 @kernel
@@ -393,23 +387,14 @@ def fill_tallies(block: ModelBlock, memory: Floats, pulls: Floats, totals: Float
                 totals[first_cell + action] = memory[first] * memory[first + MEAN]
 
 
-@kernel
-def are_slots_valid(layout: Ints, memory: Floats, indices: Ints) -> bool:
-    """Return whether the used slots of every block are numbered from 1 to the number of segments."""
-    for position in range(indices.size):
-        block = get_model_block(layout, memory, indices[position])
-        if get_segment_column(block) >= 0:
-            segments, total, used = memory[block.memory], 0.0, 0.0
-            for slot in range(count_slots(block, memory)):
-                at = get_slot_offset(block, slot)
-                if memory[at] != 0.0:
-                    used += 1.0
-                    total += memory[at + 1]
-                    if not 1.0 <= memory[at + 1] <= segments:
-                        return False
-            if used != segments or total != 0.5 * segments * (segments + 1.0):
-                return False
-    return True
+def are_slots_valid(block: ModelBlock, memory: Floats) -> bool:
+    """Return whether the used slots are numbered from 1 to the number of segments."""
+    if block.detail < 0:
+        return True
+    first, length, slots = OFFSET(block, 0), SLOT_SIZE(block), SLOTS(block, memory)
+    table = memory[first : first + slots * length].reshape(slots, length)
+    numbers = np.sort(table[table[:, 0] != 0.0, 1])
+    return bool(numbers.size == memory[block.memory] and np.array_equal(numbers, np.arange(1.0, numbers.size + 1.0)))
 
 
 @kernel
@@ -510,7 +495,7 @@ def sample_segment_rates(
     )
 
 
-def copy_to_more_actions(old: ModelBlock, new: ModelBlock, memory: Floats, grown: Floats) -> None:
+def copy_to_more_actions(layout: Ints, old: ModelBlock, new: ModelBlock, memory: Floats, grown: Floats) -> None:
     """Copy the cells into a block with these actions first, and more."""
     header, slot_length = HEADER_SIZE(old), SLOT_SIZE(old)
     grown[new.memory : new.memory + header] = memory[old.memory : old.memory + header]
@@ -521,6 +506,7 @@ def copy_to_more_actions(old: ModelBlock, new: ModelBlock, memory: Floats, grown
 
 HEADER_SIZE, SLOT_SIZE = as_python(get_header_size), as_python(slot_size)
 RECENT, FORGET = as_python(compute_recent_tally), as_python(forget_cells)
+BLOCK, FIND, ASSIGN = as_python(get_model_block), as_python(find_slot), as_python(assign_slot)
 FIND_SLOT, ENDS, SPENT = as_python(find_slot_of_row), as_python(compute_cell_ends), as_python(compute_spent)
 SLOTS, TALLIES, TALLY, OFFSET = (
     as_python(count_slots),
@@ -629,4 +615,6 @@ SEGMENT_RATES = Model(
     "stagewise.models.segment_rates:SEGMENT_RATES", get_model_block, segment_rates_size, start_with_zeros,
     fill_segment_bounds, check_segment_rates, learn_segment_rates_block, cache_nothing, widen_segment_rates,
     sample_segment_rates, diagnostics=SegmentRatesDiagnostics(), estimates=1, capacity="segments",
+    free_rows=count_free_segment_rows, reserve=reserve_segments, is_valid=are_slots_valid,
+    add_actions=copy_to_more_actions, begin_log=add_segments,
 )  # fmt: skip

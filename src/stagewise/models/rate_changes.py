@@ -144,26 +144,30 @@ def find_shift(counts: CellCounts, actions: int, divided: bool, alarm: float) ->
 
 
 def find_action_shift(
-    part: CellCounts, known_cells: Ints, actions: int, alarm: float, share: float
+    counts: CellCounts, known_cells: Ints, actions: int, alarm: float, share: float
 ) -> RateShift | None:
     """Return the first action whose cells have changed together; actions have this share of the error."""
     places = known_cells % actions
     for action in np.unique(places).tolist():
-        found = find_joint_shift(part, np.flatnonzero(places == action), known_cells, alarm, actions / share)
+        found = find_joint_shift(counts, np.flatnonzero(places == action), known_cells, alarm, actions / share)
         if found is not None:
             return found
     return None
 
 
-def find_joint_shift(part: CellCounts, cells: Ints, known_cells: Ints, alarm: float, shared: float) -> RateShift | None:
+def find_joint_shift(
+    counts: CellCounts, cells: Ints, known_cells: Ints, alarm: float, shared: float
+) -> RateShift | None:
     """Return these cells if their means have changed together, at 1/`shared` of the error."""
-    deviations, variances = compute_deviations(part.early, part.early_totals, part.late[-1], part.late_totals[-1])
+    deviations, variances = compute_deviations(
+        counts.early, counts.early_totals, counts.late[-1], counts.late_totals[-1]
+    )
     total = float(deviations[cells].sum())
     if total**2 <= ENOUGH * alarm * float(variances[cells].sum()):
         return None
-    if compute_log_evidence(part, cells, total > 0.0) < alarm + math.log(shared):
+    if compute_log_evidence(counts, cells, total > 0.0) < alarm + math.log(shared):
         return None
-    return build_shift(part, cells, known_cells)
+    return build_shift(counts, cells, known_cells)
 
 
 def compute_deviations(early: Floats, early_totals: Floats, late: Floats, late_totals: Floats) -> tuple[Floats, Floats]:

@@ -36,9 +36,10 @@ from stagewise.engine.random import POSTERIOR, normal
 from stagewise.engine.workspace import CENTRE, ESTIMATE, HALF, SAMPLED, clip_to_bounds
 from stagewise.models.average_bounds import compute_average_interval
 from stagewise.models.diagnostics import Evidence, FoundChange, Marks, MeanChange, ModelDiagnostics, Sums, UpperForecast
-from stagewise.models.epochs import CELL_SIZE as EPOCH_CELL_SIZE
 from stagewise.models.epochs import (
+    AT,
     CHANGED,
+    EARLIEST,
     NEWEST,
     SETTINGS_SIZE,
     TIME_COLUMN,
@@ -52,11 +53,12 @@ from stagewise.models.epochs import (
     learn_in_epochs,
     update_ends,
 )
+from stagewise.models.epochs import CELL_SIZE as EPOCH_CELL_SIZE
 from stagewise.models.epochs import HEADER_SIZE as EPOCH_HEADER_SIZE
 from stagewise.models.intervals import Interval, draw_rate
-from stagewise.models.jumps import forget_jumping, learn_jumping
+from stagewise.models.jumps import forget_jumping, get_forgotten, learn_jumping, update_jumping
 from stagewise.models.per_action_ridge import apply_safe_declaration, check_safe_declaration
-from stagewise.models.rate_changes import RATE_MARKS, find_shifts
+from stagewise.models.rate_changes import RATE_MARKS, find_pooled_shifts, find_shifts, restart_actions
 
 SLOT_HEADER_SIZE, CELL_SIZE = 2, 4  # sizes of a segment's header and of a cell
 PULLS, MEAN, LOW, BELOW = 0, 1, 2, 3  # in a cell
@@ -224,8 +226,13 @@ def learn_segment_rates(block: ModelBlock, row: Floats, value: float, settings: 
 
 
 @kernel
-def forget_cells(block: ModelBlock, settings: Floats, memory: Floats, action: int, since: float) -> None:
-    """Forget what was learned of an action, in every segment, in epochs that began before a time."""
+def forget_cells(
+    block: ModelBlock, settings: Floats, memory: Floats, action: int, since: float, changed: float
+) -> None:
+    """Forget what was learned of an action, in every segment, in epochs that began before a time.
+
+    `changed` is the time of the change that was found; 0: a person said so.
+    """
     view, at = get_epochs(block, settings, memory), block.settings
     for slot in range(count_slots(block, memory)):
         offset = get_slot_offset(block, slot)
@@ -236,8 +243,11 @@ def forget_cells(block: ModelBlock, settings: Floats, memory: Floats, action: in
                 compute_spent(block, settings, action, memory[offset + 1]),
             )
             low, high = settings[at + 2] + spent, settings[at + 3] + spent
+            if changed != 0.0:
+                cell[CHANGED] = changed
             if jumps(block):
-                forget_jumping(since, low, high, cell)
+                forget_jumping(since, cell)
+                update_jumping(low, high, cell)
             else:
                 forget_before(view.header, view.settings, since, cell)
                 update_ends(view.header, view.settings, low, high, cell)
@@ -504,9 +514,31 @@ def copy_to_more_actions(layout: Ints, old: ModelBlock, new: ModelBlock, memory:
         grown[target : target + slot_length] = memory[source : source + slot_length]
 
 
+def is_pooled(block: Any) -> bool:
+    """Return whether the segments of an action are also tested together for a jump."""
+    return bool(block.radius == JUMPS and block.detail >= 0)
+
+
+def compute_recent_mean(cells: Floats) -> float:
+    """Return the mean of cells (n, length) over the longest epochs that are kept; NaN: there is no outcome."""
+    pairs = [cell[at : at + 2] for cell in cells if (at := FIND_LONGEST(cell)) >= 0]
+    pulls, total = np.sum(pairs, axis=0) if pairs else (0.0, 0.0)
+    return float(total / pulls) if pulls > 0.0 else math.nan
+
+
+def order_cells(block: Any, memory: Floats) -> Floats:
+    """Return a copy of all cells (S, K, length) that drift, segments in order of arrival; without segments S = 1."""
+    slots, length, first = SLOTS(block, memory), SLOT_SIZE(block), OFFSET(block, 0)
+    table = memory[first : first + slots * length].reshape(slots, length)
+    if block.detail >= 0:
+        used = np.flatnonzero(table[:, 0])
+        table = table[used[np.argsort(table[used, 1])]]
+    return np.asarray(table[:, SLOT_HEADER_SIZE:].reshape(-1, block.size, EPOCH_CELL_SIZE))
+
+
 HEADER_SIZE, SLOT_SIZE = as_python(get_header_size), as_python(slot_size)
-RECENT, FORGET = as_python(compute_recent_tally), as_python(forget_cells)
 BLOCK, FIND, ASSIGN = as_python(get_model_block), as_python(find_slot), as_python(assign_slot)
+FORGET, FORGOTTEN, FIND_LONGEST = as_python(forget_cells), as_python(get_forgotten), as_python(find_longest)
 FIND_SLOT, ENDS, SPENT = as_python(find_slot_of_row), as_python(compute_cell_ends), as_python(compute_spent)
 SLOTS, TALLIES, TALLY, OFFSET = (
     as_python(count_slots),
@@ -534,19 +566,35 @@ class SegmentRatesDiagnostics(ModelDiagnostics):
         return Evidence(float(tally.pulls), 0.0, 0.0, float(tally.pulls), float(tally.mean))
 
     def get_sums(self, block: Any, settings: Floats, memory: Floats, key: str) -> Sums | None:
-        if block.radius:  # means may drift; what exceeds that is found cell by cell
+        if block.radius and not is_pooled(block):  # what exceeds the declared drift is found cell by cell
             return None
         pulls, totals = np.zeros((2, SLOTS(block, memory) * block.size))
         TALLIES(block, memory, pulls, totals)
         last = int(np.max(np.flatnonzero(pulls), initial=-1)) + 1  # cells are in the order of their segments
         result = {f"pulls {key}": pulls[:last], f"totals {key}": totals[:last]}
+        if is_pooled(block):
+            cells = order_cells(block, memory)[: last // block.size + 1].reshape(-1, EPOCH_CELL_SIZE)[:last]
+            result[f"forgotten {key}"] = np.array([FORGOTTEN(cell) for cell in cells])
+            result[f"time {key}"] = np.array(cells[:, AT].max(initial=0.0))
         return result | {f"outcomes {key}": np.array(pulls.sum())}
+
+    def get_false_alarms(self, block: Any, settings: Floats) -> float | None:
+        return math.exp(-settings[block.settings + 2]) if is_pooled(block) else None
+
+    def restart(self, block: Any, base: Sums | None, now: Sums, key: str) -> Sums | None:
+        return restart_actions(base, now, key, block.size) if is_pooled(block) else base
 
     def moved(
         self, block: Any, settings: Floats, memory: Floats, marks: Marks, key: str, alarms: Sequence[float]
     ) -> Iterator[MeanChange]:
         """Yield the cell whose rate changed, or the cells of an action, or all cells, whose rates changed together."""
         pulls, totals = ([sums[f"{name} {key}"] for sums in marks] for name in ("pulls", "totals"))
+        if is_pooled(block):
+            for mark, found in find_pooled_shifts(pulls, totals, block.size, alarms):
+                since = float(marks[mark][f"time {key}"]) or EARLIEST
+                action, means = found.cells[0] % block.size, (found.before, found.after)
+                yield MeanChange(0, found.early, found.late, means, action, cells=len(found.cells), since=since)
+            return
         for found in find_shifts(pulls, totals, block.size, block.detail >= 0, alarms):
             low, known_segments, cell = float(LEAST(block, settings)), self.segments(block, memory), found.cells[0]
             is_single, actions = len(found.cells) == 1, {cell % block.size for cell in found.cells}
@@ -557,20 +605,23 @@ class SegmentRatesDiagnostics(ModelDiagnostics):
     def list_changes(self, block: Any, settings: Floats, memory: Floats) -> list[FoundChange]:
         if not block.radius:
             return []
-        slots, length, first = SLOTS(block, memory), SLOT_SIZE(block), OFFSET(block, 0)
-        table = memory[first : first + slots * length].reshape(slots, length)
-        cells = table[:, SLOT_HEADER_SIZE:].reshape(slots, block.size, EPOCH_CELL_SIZE)
-        found, low = [], float(LEAST(block, settings))
-        for slot, action in np.argwhere(cells[:, :, CHANGED] != 0.0).tolist():
-            at = first + slot * length + SLOT_HEADER_SIZE + EPOCH_CELL_SIZE * action
-            tally, segment = RECENT(block, memory, at), int(table[slot, 0]) - 1 if block.detail >= 0 else None
-            mean = low + float(tally.mean) if tally.pulls > 0.0 else math.nan
-            found.append(FoundChange(action, segment, float(cells[slot, action, CHANGED]), mean))
+        cells, low, found = order_cells(block, memory), float(LEAST(block, settings)), list[FoundChange]()
+        numbers = self.segments(block, memory)
+        for action in range(block.size):
+            known = cells[cells[:, action, PULLS] > 0.0, action]
+            if len(known) > 1 and known[0, CHANGED] != 0.0 and np.ptp(known[:, CHANGED]) == 0.0:  # found together
+                found.append(FoundChange(action, None, float(known[0, CHANGED]), low + compute_recent_mean(known)))
+                continue
+            for position in np.flatnonzero(cells[:, action, CHANGED]).tolist():
+                cell, segment = cells[position, action], None if numbers is None else int(numbers[0][position])
+                found.append(FoundChange(action, segment, float(cell[CHANGED]), low + compute_recent_mean(cell[None])))
         return found
 
-    def forget(self, block: Any, settings: Floats, memory: Floats, index: int, since: float) -> None:
+    def forget(
+        self, block: Any, settings: Floats, memory: Floats, index: int, since: float, changed: float = 0.0
+    ) -> None:
         if block.radius:
-            FORGET(block, settings, memory, index, since)
+            FORGET(block, settings, memory, index, since, changed)
 
     def fill_estimates(self, block: Any, features: Floats, settings: Floats, memory: Floats, fits: Floats) -> None:
         RATES(block, features, settings, memory, fits)

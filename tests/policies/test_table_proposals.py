@@ -250,7 +250,7 @@ def test_while_an_alert_is_open_or_acknowledged_tables_are_as_single_decisions(t
                 assert ", ".join(decision.proposal.binding) == row["proposal.binding"]
         for one in (agent, alone):
             for finding in [finding.name for finding in one.health() if finding.verdict.value == "contradicted"]:
-                if finding not in one._statistics.acknowledged:
+                if finding not in one._learned.statistics.acknowledged:
                     one.acknowledge_alert(finding, "a broken feed")
     assert any(row["probability.photo"] > 0.0 for row in rows)
     assert read_saved(agent, tmp_path)["queue"] == read_saved(alone, tmp_path)["queue"]

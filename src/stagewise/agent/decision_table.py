@@ -21,7 +21,6 @@ from stagewise.agent.decision_ids import (
     mark_proposals,
 )
 from stagewise.agent.identity import derive_id_prefix
-from stagewise.agent.monitor import apply_alerts
 from stagewise.agent.proposal_columns import parse_proposal_columns
 from stagewise.agent.replica import Snapshot, check_snapshot
 from stagewise.engine.compile import Flags, Floats, Ints
@@ -37,7 +36,6 @@ from stagewise.problem.errors import ErrorCode, InvalidActions, InvalidProblem
 from stagewise.problem.formatting import join_names, safe_repr
 from stagewise.problem.proposal import Proposal
 from stagewise.problem.window import parse_timestamp
-from stagewise.records.decision import Decision
 from stagewise.records.proposal_status import ROUNDING, find_binding
 from stagewise.records.random_key import RandomKey
 from stagewise.records.reason import Reason
@@ -181,8 +179,8 @@ class TableDecider:
         scores: Any = None,
     ) -> None:
         check_snapshot(snapshot)
-        self.policy, self.state = require_problem(snapshot.policy), snapshot.state
-        self.statistics = snapshot._statistics
+        self.policy, self.learned = require_problem(snapshot.policy), snapshot._learned
+        self.state, self.statistics = self.learned.state, self.learned.statistics
         self.problem: Problem = self.policy.problem
         self.id_column, self.run, self.seed = id_column, check_run(run), snapshot.seed
         self.seconds = seconds if self.policy.needs_times else None
@@ -258,12 +256,7 @@ class TableDecider:
     def decide_alone(self, decided: DecidedBatch, row: int, draw: Ints) -> None:
         """Decide for one user whose data contradict a declared value, where alerts were acknowledged."""
         context = self.policy.context_in(decided.rows[row], decided.get_proposal(row))
-        key = RandomKey(*draw.tolist())
-        made: Decision = self.policy.choose(self.state, context, key)
-        made = apply_alerts(
-            self.policy, self.state, self.statistics.clone(), made, context,
-            lambda policy: policy.choose(self.state, context, key),
-        )  # fmt: skip
+        made = self.learned.decide_aside(context, RandomKey(*draw.tolist()))
         shares: Any = made[3]
         decided.rows[row, 0], decided.odds[row], decided.reasons[row] = made.action_index, shares[:-1], made.reason
         decided.costs[row], estimates = made.pessimistic_cost, made._estimates()

@@ -163,6 +163,10 @@ async def test_a_problem_without_a_reward_is_served(tmp_path: Path) -> None:
         text = render_metrics(server)
         assert f'stagewise_proposal_overlap{{experiment="{NAME}",action="offer"}} {shown["offer"]["overlap"]!r}' in text
         assert f'stagewise_proposal_decisions_until_whole{{experiment="{NAME}",action="offer"}}' in text
-        assert build_verdict(figures).answers[2].word == "Up to the proposals"
+        assert build_verdict(figures).answers[2].word.endswith("of proposals played")
+        unrewarded = decode_decision(server.store.find(NAME, "decision", "u1").body)
+        assert (unrewarded.estimated_reward, unrewarded.optimistic_reward) == (None, None)
+        assert decode_decision(server.store.find(NAME, "decision", "u0").body).estimated_reward is not None
+        assert "reward" not in explain_logged_decision(server.store, NAME, "u1")
         result = Replay(server.store, NAME).run()
         assert (result.first_difference, result.decisions, result.matching) == (None, 12, 12)

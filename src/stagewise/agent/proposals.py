@@ -11,6 +11,7 @@ from stagewise.engine.compile import Floats, as_python
 from stagewise.engine.layout import SAFE_INDEX
 from stagewise.engine.limits import get_limit_terms
 from stagewise.models.diagnostics import UpperForecast
+from stagewise.records.proposal_status import ROUNDING
 
 TERMS = as_python(get_limit_terms)
 RATIO, HALVINGS = 1.25, 6  # from one number of plays to the next, and how often the last interval is halved
@@ -106,7 +107,8 @@ def summarize_proposals(
         asked = [(row, float(weight)) for row, weight in zip(rows, weights[:, action], strict=True) if weight > 0.0]
         wait = forecast_action(policy, memory, action, asked, decisions)
         note = NO_FORECAST if wait is None else ABOVE_LIMIT if math.isinf(wait.plays) else FORECAST
-        note = WHOLE if wait is not None and wait.plays == 0.0 else note
+        note = WHOLE if kept >= 1.0 - ROUNDING or (wait is not None and wait.plays == 0.0) else note
+        wait = Wait(0.0, 0.0) if note == WHOLE else wait
         plays, rounds = (None if math.isinf(one) else math.ceil(one) for one in wait or (math.inf, math.inf))
         name = str(policy.names[action])
         summaries.append(ProposalSummary(name, float(weights[:, action].mean()), float(kept), plays, rounds, note))

@@ -173,15 +173,24 @@ def render_html(report: Report) -> str:
         [one.name, *(f"{x:z.4f}" for x in (one.estimated_cost, one.worst_pessimistic_cost, one.threshold))]
         for one in report.limits
     ]
+    is_learned = any(one.reward is not None for one in report.actions)
     actions = [
-        [one.name, f"{one.share:.1%}", f"{one.recent_share:.1%}", format_reward(one), format_certification(one)]
+        [
+            *(one.name, f"{one.share:.1%}", f"{one.recent_share:.1%}"),
+            *([format_reward(one)] if is_learned else []),
+            format_certification(report, one),
+        ]
         for one in report.actions
+    ]
+    proposed = [
+        [one.action, f"{one.proposed:.1%}", f"{one.overlap:.1%}", format_whole(one)] for one in report.proposals
     ]
     return build_page(
         "\n".join([first, *rest]),
-        build_table(["now", "estimate", "low", "high"], earned),
+        *([build_table(["now", "estimate", "low", "high"], earned)] if earned else []),
         build_table(["limit", "estimate", "pessimistic", "limit"], limits),
-        build_table(["action", "share", "recent", report.reward_name, "certified"], actions),
+        build_table(["action", "share", "recent", *([report.reward_name] if is_learned else []), "certified"], actions),
+        *([build_table(["proposed", "asked", "played", "whole"], proposed)] if proposed else []),
         *format_segments(report.segments),
     )
 
@@ -404,10 +413,12 @@ def format_reward(action: ActionSummary) -> str:
     return "" if action.reward is None else "{:z.4f} ({:z.4f}, {:z.4f})".format(*action.reward)
 
 
-def format_certification(action: ActionSummary) -> str:
+def format_certification(report: Report, action: ActionSummary) -> str:
     """Return whether an action is certified, or when it will be."""
     if action.certified:
         return "yes"
+    if any(one.action == action.name for one in report.proposals):  # its rate rises until it is played whole
+        return "see below"
     rounds = action.rounds_to_certify
     return f"in {format_count(rounds, 'round')}" if rounds else action.certification_note
 
@@ -435,12 +446,15 @@ def format_lines(report: Report) -> list[str]:
         )
     name_width = max([6, *(len(action.name) for action in report.actions)])
     earned = [format_reward(one) for one in report.actions]
-    reward_width = max([24, len(report.reward_name), *map(len, earned)])
-    heading = f"{'action':<{name_width}}  {'share':>7}  {'recent':>7}"
-    lines.append(f"{heading}  {report.reward_name:>{reward_width}}  certified")
-    for action, reward in zip(report.actions, earned, strict=True):
+    earned = [
+        f"{text:>{max([24, len(report.reward_name), *map(len, earned)])}}  " for text in (report.reward_name, *earned)
+    ]
+    if all(action.reward is None for action in report.actions):
+        earned = [""] * len(earned)
+    lines.append(f"{'action':<{name_width}}  {'share':>7}  {'recent':>7}  {earned[0]}certified")
+    for action, reward in zip(report.actions, earned[1:], strict=True):
         shares = f"{action.share:>7.1%}  {action.recent_share:>7.1%}"
-        lines.append(f"{action.name:<{name_width}}  {shares}  {reward:>{reward_width}}  {format_certification(action)}")
+        lines.append(f"{action.name:<{name_width}}  {shares}  {reward}{format_certification(report, action)}")
     return [*lines, *format_proposals(report.proposals), *format_segments(report.segments)]
 
 
@@ -451,12 +465,16 @@ def format_proposals(proposals: tuple[ProposalSummary, ...]) -> list[str]:
     width, lines = max([8, *(len(one.action) for one in proposals)]), []
     lines.append(f"{'proposed':<{width}}  {'asked':>7}  {'played':>7}  whole")
     for one in proposals:
-        whole = "yes" if one.note == WHOLE else one.note
-        if one.plays_until_whole and one.decisions_until_whole:
-            more, rounds = format_count(one.plays_until_whole, "play"), format_count(one.decisions_until_whole, "round")
-            whole = f"in {more}, about {rounds}"
-        lines.append(f"{one.action:<{width}}  {one.proposed:>7.1%}  {one.overlap:>7.1%}  {whole}")
+        lines.append(f"{one.action:<{width}}  {one.proposed:>7.1%}  {one.overlap:>7.1%}  {format_whole(one)}")
     return lines
+
+
+def format_whole(one: ProposalSummary) -> str:
+    """Return when a proposed action is played whole, or why that is unknown."""
+    if not one.plays_until_whole or not one.decisions_until_whole:
+        return "yes" if one.note == WHOLE else one.note
+    more, rounds = format_count(one.plays_until_whole, "play"), format_count(one.decisions_until_whole, "round")
+    return f"in {more}, about {rounds}"
 
 
 def format_segments(segments: tuple[SegmentSummary, ...]) -> list[str]:

@@ -24,7 +24,7 @@ from stagewise.problem.errors import StagewiseError
 from stagewise.problem.signals import scale_limit, scale_outcome
 from stagewise.problem.thresholds import parse_threshold
 from stagewise.records.random_key import RandomKey
-from stagewise.server.client import Client, DecisionResponse, RequestRejected
+from stagewise.server.client import Client, DecisionRequest, DecisionResponse, RequestRejected
 from stagewise.worlds.context_world import ContextWorld
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from stagewise.server.decision_server import DecisionServer
 
 USERS_PER_SECOND, BATCH_SECONDS = 100.0, 0.1
+PROPOSED_SHARE = 0.9  # of the proposed action, where a problem has no reward
 LOST_SHARE, NOT_SHOWN_SHARE = 0.05, 0.01  # of outcomes that are never reported, of decisions that are not carried out
 SEGMENT_SHARES = {"NZ": 0.6, "PT": 0.4}
 REWARD_COEFFICIENTS = ((0.03, 0.05), (0.05, 0.11), (0.03, 0.03))  # intercept and slope, of all but the safe action
@@ -95,7 +96,13 @@ class Population:
         draw = RandomKey(seed=self.seed, round=number)
         outcome = self.world.action_outcome(action, self.user(number)[1][action], draw)
         pairs = zip(self.problem.signals.items(), [outcome.reward, *np.asarray(outcome.cost).tolist()], strict=True)
-        return {name: signal.low + (signal.high - signal.low) * float(value) for (name, signal), value in pairs}
+        values = {name: signal.low + (signal.high - signal.low) * float(value) for (name, signal), value in pairs}
+        return {name: values[name] for name in self.problem.reported}
+
+    def propose(self, number: int) -> dict[str, float] | None:
+        """Return what a model of the caller proposes for a user; None: the problem's own policy decides."""
+        others = [name for name in self.problem.actions if name != self.problem.safe]
+        return {others[number % len(others)]: PROPOSED_SHARE} if self.problem.needs_proposal else None
 
 
 class UserStream:
@@ -111,8 +118,11 @@ class UserStream:
         """Request decisions for new users, and report the outcomes that are due."""
         problem, first = self.population.problem, self.number
         self.number += users
-        contexts = [self.population.user(first + i)[0] for i in range(users)]
-        for number, decision in enumerate(self.client.decide_many(contexts), first):
+        requests = [
+            DecisionRequest(self.population.user(number)[0], propose=self.population.propose(number))
+            for number in range(first, first + users)
+        ]
+        for number, decision in enumerate(self.client.decide_many(requests), first):
             if isinstance(decision, DecisionResponse) and decision.logged:
                 outcome = self.population.outcome(problem.get_action_index(decision.action), number)
                 self.schedule_outcomes(decision.decision_id, outcome, now)

@@ -61,6 +61,7 @@ from stagewise.rules.certified import CERTIFIED_MIXTURE
 from stagewise.rules.guard import PROPOSAL, SCORES
 
 ACTION, ONE, FIRST_NUMBER = 0, 1, 2  # columns of a row; the segments follow the numbers
+NO_REWARD = (math.nan, math.nan)
 FIRST_CAPACITY = 8  # segments, or chunks of rows
 RARE = 0.25  # linear costs with lower limits have sets of rare events, which are narrower there
 
@@ -434,7 +435,7 @@ class ContextCAPS(SafePolicy):
         played = copy_action(rows[result.code if result.code >= 0 else self.layout.item(SAFE_INDEX)])
         decision = build_mixture_decision(
             result, played, self.display_thresholds, draw.round,
-            names=self.names, kind=self.decision_type, span=self.reward_span, proposal=proposal,
+            names=self.names, kind=self.decision_type, span=self.get_reward_span(proposal), proposal=proposal,
         )  # fmt: skip
         return attach_round(decision, result, state.memory, self.display_thresholds)
 
@@ -473,6 +474,11 @@ class ContextCAPS(SafePolicy):
         if proposal is None:
             return self.rounds
         return self.score_rounds if proposal.is_scores else self.proposal_rounds
+
+    def get_reward_span(self, proposal: Proposal | None) -> tuple[float, float]:
+        """Return the low end and the length of the reward's range; NaN where a decision on a proposal has no reward."""
+        is_unknown = self.first_reported and proposal is not None and not proposal.is_scores
+        return NO_REWARD if is_unknown else self.reward_span
 
     # Its memory, which grows with the segments.
 

@@ -306,7 +306,10 @@ def build_mixture_decision(
     if code < 0:
         index, cause = result.layout.item(SAFE_INDEX), None if code == -SAFE_ACTION_DRAWN else CAUSES.get(-code)
     costs, values = thresholds.to_user_units(played.pessimistic_cost), thresholds.values
-    reward, gap = span[0] + span[1] * played.optimistic_reward, span[1] * played.solver_gap
+    reward, gap = (
+        span[0] + span[1] * played.optimistic_reward,
+        span[1] * played.solver_gap if played.solver_gap else 0.0,
+    )
     decision = NEW(kind, (action, index, 1.0, played.probabilities, reward, costs, values, cause, round_, gap))
     decision._table = NEW(MixtureBasis, (result, played, blend is None, thresholds, why, names, span, proposal))
     if proposal is not None:
@@ -360,7 +363,8 @@ class MixtureBasis(NamedTuple):
         """Return the leading actions, the safe one, and the mixture with their estimates and bounds."""
         result, played, _, thresholds, why, names, (low, length), _ = self
         area, code, safe_index = result.workspace, result.code, int(result.layout[SAFE_INDEX])
-        probabilities, optimistic_reward = played.probabilities, low + length * area.rule[OPTIMISTIC_REWARDS]
+        probabilities, rewards_by_rule = played.probabilities, area.rule[OPTIMISTIC_REWARDS]
+        optimistic_reward = low + length * rewards_by_rule
         pessimistic_cost = self.to_units(GET_COST_ROWS(result.layout, area.rule))
         rewards, means = low + length * result.estimates[0], self.to_units(result.estimates[1:])
         certified = why is None and bool(int(result.layout[SWITCHES]) & CERTIFIED)
@@ -368,8 +372,8 @@ class MixtureBasis(NamedTuple):
         drawn = [] if sample is None else [low + length * column for column in sample[:2] if column is not None]
         proposed = None if self.proposal is None or self.proposal.is_scores else self.proposal.values
         mixed = [i for i in range(len(result.features)) if probabilities[i] > 0.0 and i != safe_index]
-        leading = select_leading(optimistic_reward[:-1], result.eligible, code)
-        leading = [i for i in leading if i not in mixed and optimistic_reward[i] > -np.inf]
+        leading = select_leading(rewards_by_rule[:-1], result.eligible, code)
+        leading = [i for i in leading if i not in mixed and rewards_by_rule[i] > -np.inf]
         shown = [*mixed, *leading][: max(MAX_ROWS, len(mixed))]
         word = "action" if safe_index < 0 or result.features.shape[1] else "arm"
         rows = []

@@ -274,7 +274,7 @@ def decide_rows(
             np.empty(needs.answer), np.empty(needs.scratch),
         )  # fmt: skip
         done = rows.stop
-    (low, length), to_units = policy.reward_span, policy.display_thresholds.to_user_units
+    (low, length), to_units = policy.get_reward_span(proposals), policy.display_thresholds.to_user_units
     for values in (bounds, estimates):
         values[:, 0], values[:, 1:] = low + length * values[:, 0], to_units(values[:, 1:])
     return DecisionColumns(codes, odds[:, :-1], bounds, estimates)

@@ -251,7 +251,7 @@ class Decision(DecisionFields):
             (0.18, array([0.1]))
         """
         estimates = self._estimates()
-        return None if estimates is None else estimates.reward
+        return None if estimates is None or math.isnan(estimates.reward) else estimates.reward
 
     @property
     def estimated_cost(self) -> Any:
@@ -435,7 +435,8 @@ class ProblemDecision(Decision):
         reason = "" if self.reason is None else f", reason={str(self.reason)!r}"
         reason += "" if self.proposal is None else f", {self.proposal}"
         reward = f"reward {format_estimate(self.estimated_reward)} (optimistic {self.optimistic_reward:.4g})"
+        shown = [*([] if math.isnan(self.optimistic_reward) else [reward]), *limits]
         return (
-            f"<{self.action_name!r} in round {self.round}, drawn from {mixture}, {reward}, {', '.join(limits)}{reason}"
+            f"<{self.action_name!r} in round {self.round}, drawn from {mixture}, {', '.join(shown)}{reason}"
             f", id {self.id!r}>"
         )

@@ -64,7 +64,13 @@ class Table(NamedTuple):
         reward = [name for name in ("sampled", "score") if any(getattr(row, name) is not None for row in self.rows)]
         limits = [(limit, ["estimate", "pessimistic"]) for limit in self.limits]
         weights = ["proposed"] * self.shows_proposal + [self.weight_name]
-        return [("reward", ["estimate", *reward, "optimistic"]), *limits, ("", weights)]
+        rewards = ["estimate", *reward, "optimistic"] if self.shows_reward else []
+        return [("reward", rewards)] * self.shows_reward + [*limits, ("", weights)]
+
+    @property
+    def shows_reward(self) -> bool:
+        """Whether there is a reward: not on a proposal where a problem learns none."""
+        return any(row.optimistic_reward == row.optimistic_reward for row in self.rows)
 
     @property
     def shows_proposal(self) -> bool:
@@ -79,7 +85,7 @@ class Table(NamedTuple):
             "score": row.score,
             "optimistic": row.optimistic_reward,
         }
-        reward = [values[name] for name in self.columns[0][1]]
+        reward = [values[name] for name in self.columns[0][1]] if self.shows_reward else []
         costs = zip(row.cost_estimates or (None,) * len(row.pessimistic_cost), row.pessimistic_cost, strict=True)
         weights = [row.proposed] * self.shows_proposal + [row.weight]
         numbers = [*reward, *(value for pair in costs for value in pair), *weights]

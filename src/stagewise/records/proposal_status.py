@@ -80,8 +80,10 @@ class ProposalStatus(NamedTuple):
         binding = f"; {', '.join(self.binding)} binds" if self.binding else ""
         if self.overlap is None:
             return f"scores as given{binding}"
+        if not self.held_back:
+            return f"proposal: played whole{binding}"
         held = ", ".join(f"{name} {weight:.4g}" for name, weight in self.held_back.items())
-        return f"proposal: {self.overlap:.4g} of it is played" + (f"; held back: {held}" if held else "") + binding
+        return f"proposal: {self.overlap:.4g} of it is played; held back: {held}{binding}"
 
 
 def summarize_proposal(

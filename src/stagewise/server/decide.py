@@ -23,6 +23,7 @@ from stagewise.policies.problem_policy import BatchDecision, choose_batch
 from stagewise.problem.context import Context
 from stagewise.problem.errors import ErrorCode, InvalidActions
 from stagewise.problem.formatting import join_names
+from stagewise.records.decision import to_json_value
 from stagewise.records.proposal_status import ProposalStatus, summarize_proposal
 from stagewise.records.random_key import RandomKey
 from stagewise.records.reason import Reason, ReasonDetails
@@ -237,8 +238,9 @@ def build_record(snapshot: PolicySnapshot, decision: BatchDecision) -> DecisionR
     limits, actions = snapshot.policy.display_thresholds, snapshot.problem.actions
     statuses = map(LimitStatus, decision.estimated_cost, decision.pessimistic_cost, limits.values.tolist())
     return DecisionRecord(
-        actions[decision.index], estimated_reward=decision.estimated_reward, index=decision.index,
-        limits=dict(zip(limits.names, statuses, strict=True)), optimistic_reward=decision.optimistic_reward,
+        actions[decision.index], estimated_reward=to_json_value(decision.estimated_reward), index=decision.index,
+        limits=dict(zip(limits.names, statuses, strict=True)),
+        optimistic_reward=to_json_value(decision.optimistic_reward),
         probabilities=dict(zip(actions, decision.odds, strict=True)),
         reason=None if decision.cause is None else decision.cause.reason,
     )  # fmt: skip

@@ -169,6 +169,8 @@ def build_facts(explanation: Mapping[str, Any]) -> list[tuple[str, str]]:
     facts = {
         "context": request.get("context") or "empty",
         "available": request.get("only"),
+        "proposed": request.get("propose"),
+        "scores": request.get("scores"),
         "deferred": request.get("deferred"),
         "policy’s choice": None if choice is None else choice["action"],
         "outcome": explanation.get("outcome") or "none yet",

@@ -1,5 +1,6 @@
 """The verdict on an experiment: is it safe, is it learning, is it worth it."""
 
+import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -145,8 +146,9 @@ def assess_value(figures: Mapping[str, Any]) -> VerdictItem:
     if not reward and figures["proposals"]:
         shares = [(one["proposed"] * one["overlap"], one["proposed"]) for one in figures["proposals"]]
         overlap = sum(played for played, _ in shares) / sum(proposed for _, proposed in shares)
-        message = f"No reward is learned. Of what recent requests proposed, {percent(overlap)} was played."
-        return VerdictItem(question, FINE if overlap > 0.99 else WAIT, "Up to the proposals", message)
+        message = "No reward is learned: what recent requests proposed was played as far as it is safe."
+        word = f"{math.floor(100.0 * overlap + 1e-9)}\u00a0% of proposals played"  # in one line of a headline
+        return VerdictItem(question, FINE if overlap > 0.99 else WAIT, word, message)
     if not reward or reward["gain"] is None:
         return VerdictItem(question, WAIT, "Too early to tell", "There are no rewards to compare yet.")
     gain, ends = reward["gain"], (reward["least"], reward["most"])

@@ -14,6 +14,12 @@ def sized(small: Any, large: Any) -> pytest.MarkDecorator:
     )
 
 
+def in_lanes(some: Any, compiled: Any, every: Any = ()) -> list[Any]:
+    """Return tuples for the interpreted lanes, few for the compiled one, and all of them compiled in the slow one."""
+    few = [pytest.param(*case, marks=pytest.mark.compiled) for case in compiled]
+    return [*(pytest.param(*case) for case in some), *few, *(pytest.param(*case, marks=LONG) for case in every)]
+
+
 def listed(names: str, values: Any, some: Any) -> pytest.MarkDecorator:
     """Parametrise a test with some of these tuples, and with the others in the slow lane."""
     marked = [value if value in some else pytest.param(*value, marks=LONG) for value in values]

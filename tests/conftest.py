@@ -89,7 +89,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         compiled = item.get_closest_marker("compiled") and not item.get_closest_marker("slow")
         if compiled and not may_be_compiled(item.path):
             raise pytest.UsageError(
-                f"{item.nodeid} is a compiled test in a file without any of {COMPILED_MARKS}, which its lane does not collect"
+                f"{item.nodeid} is a compiled test in a file without {COMPILED_MARKS}, which its lane does not collect"
             )
         if item.nodeid.startswith(PROGRAMS) and not item.get_closest_marker("compiled"):
             item.add_marker(pytest.mark.long)

@@ -15,9 +15,13 @@ def sized(small: Any, large: Any) -> pytest.MarkDecorator:
 
 
 def in_lanes(some: Any, compiled: Any, every: Any = ()) -> list[Any]:
-    """Return tuples for the interpreted lanes, few for the compiled one, and all of them compiled in the slow one."""
-    few = [pytest.param(*case, marks=pytest.mark.compiled) for case in compiled]
-    return [*(pytest.param(*case) for case in some), *few, *(pytest.param(*case, marks=LONG) for case in every)]
+    """Return cases for the interpreted lanes, few for the compiled one, and all of them compiled in the slow one."""
+    lanes: list[tuple[Any, Any]] = [(some, ()), (compiled, pytest.mark.compiled), (every, LONG)]
+    return [
+        pytest.param(*(case if isinstance(case, tuple) else (case,)), marks=marks)
+        for cases, marks in lanes
+        for case in cases
+    ]
 
 
 def listed(names: str, values: Any, some: Any) -> pytest.MarkDecorator:

@@ -4,6 +4,7 @@ Loops are interpreted here; a few are compiled, one for each rule. That each ker
 compiled is held call by call in `test_interpreted`; the slow lane compiles every loop.
 """
 
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -142,12 +143,7 @@ def test_by_hand_is_the_loop_on_linear_worlds(m: int, where: str, baseline: str,
     assert differing == []
 
 
-ARMS = [
-    (outcomes, m, known)
-    for outcomes in ("bernoulli", "clipped-gaussian", "gaussian")
-    for m in (1, 3)
-    for known in (True, False)
-]
+ARMS = list(product(("bernoulli", "clipped-gaussian", "gaussian"), (1, 3), (True, False)))
 SOME_ARMS = [("bernoulli", 1, True), ("bernoulli", 3, False), ("clipped-gaussian", 1, False), ("gaussian", 3, True)]
 
 

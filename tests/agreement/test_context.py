@@ -76,7 +76,7 @@ def points(kind: Any, actions: Any) -> tuple[Any, sw.LinearWorld]:
     return kind(safe_action=safe, threshold=[0.5, 0.5], noise=0.1, dimension=3), world
 
 
-@pytest.mark.parametrize(("name",), in_lanes(zip(STEPPING), [("LC-LUCB",)], zip(STEPPING)))
+@pytest.mark.parametrize("name", in_lanes(STEPPING, ["LC-LUCB"], STEPPING))
 def test_rays_from_every_rounds_own_point(name: str) -> None:
     fixed = [sw.Rays(np.eye(3), safe=[0.1, 0.1, 0.0])] if name in ("LC-LUCB", "ROFUL") else []
     for actions in (sw.RandomRays(count=5, dimension=3, safe=0.2), *fixed):

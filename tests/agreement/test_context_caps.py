@@ -33,14 +33,14 @@ def users(segmented: bool) -> sw.ContextWorld:
     return sw.ContextWorld(reward=CLICKS, cost=COSTS, features="plain", **options)
 
 
-MODELS: list[tuple[dict[str, Any]]] = [
-    ({"segments": 1, "by": {"complaint": 0}},),
-    ({"cost_model": "linear", "norm_bound": 0.5},),
-    ({"cost_model": {"opt_out": "logistic"}},),  # whose memory grows
+MODELS: list[dict[str, Any]] = [
+    {"segments": 1, "by": {"complaint": 0}},
+    {"cost_model": "linear", "norm_bound": 0.5},
+    {"cost_model": {"opt_out": "logistic"}},  # whose memory grows
 ]
 
 
-@pytest.mark.parametrize(("settings",), in_lanes(MODELS, MODELS[:1], MODELS))
+@pytest.mark.parametrize("settings", in_lanes(MODELS, MODELS[:1], MODELS))
 def test_a_run_is_the_same_by_hand_and_in_the_loop(settings: dict[str, Any]) -> None:
     result, world = policy(**settings), users("by" in settings)
     runs = play_both(result, world, rounds=300, audit=True)

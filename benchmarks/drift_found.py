@@ -19,7 +19,7 @@ def found(groups: int, before: int, most: int, seed: int) -> tuple[int, int] | N
     agent, chance, offers = sw.Agent(problem, seed=seed), np.random.default_rng(seed), 0
     for user in range(before + most):
         decision: Any = agent.decide({"group": f"g{chance.integers(groups)}"} if groups else {})
-        if "drift of opt_out" in agent._statistics.alerts:
+        if "drift of opt_out" in agent._learned.statistics.alerts:
             return (user - before, offers) if user >= before else (-1, 0)
         offer, late = decision.action_name == "offer", user >= before
         offers += offer and late

@@ -18,7 +18,6 @@ from stagewise.agent.decision_ids import (
     compute_draws,
 )
 from stagewise.agent.identity import derive_id_prefix
-from stagewise.agent.monitor import apply_alerts
 from stagewise.agent.replica import Snapshot, check_snapshot
 from stagewise.engine.compile import Flags, Floats, Ints
 from stagewise.engine.layout import SAFE_INDEX
@@ -32,7 +31,6 @@ from stagewise.problem.columns import suggest_column
 from stagewise.problem.errors import ErrorCode, InvalidActions, InvalidProblem
 from stagewise.problem.formatting import join_names, safe_repr
 from stagewise.problem.window import parse_timestamp
-from stagewise.records.decision import Decision
 from stagewise.records.random_key import RandomKey
 from stagewise.records.reason import Reason
 
@@ -143,8 +141,8 @@ class TableDecider:
 
     def __init__(self, snapshot: Snapshot, id_column: Any, run: str, seconds: float | None = None) -> None:
         check_snapshot(snapshot)
-        self.policy, self.state = require_problem(snapshot.policy), snapshot.state
-        self.statistics = snapshot._statistics
+        self.policy, self.learned = require_problem(snapshot.policy), snapshot._learned
+        self.state, self.statistics = self.learned.state, self.learned.statistics
         self.problem: Problem = self.policy.problem
         self.id_column, self.run, self.seed = id_column, check_run(run), snapshot.seed
         self.seconds = seconds if self.policy.needs_times else None
@@ -212,12 +210,7 @@ class TableDecider:
 
     def decide_alone(self, decided: DecidedBatch, row: int, draw: Ints) -> None:
         """Decide for one user whose data contradict a declared value, where alerts were acknowledged."""
-        context, key = self.policy.context_in(decided.rows[row]), RandomKey(*draw.tolist())
-        made: Decision = self.policy.choose(self.state, context, key)
-        made = apply_alerts(
-            self.policy, self.state, self.statistics.clone(), made, context,
-            lambda policy: policy.choose(self.state, context, key),
-        )  # fmt: skip
+        made = self.learned.decide_aside(self.policy.context_in(decided.rows[row]), RandomKey(*draw.tolist()))
         shares: Any = made[3]
         decided.rows[row, 0], decided.odds[row], decided.reasons[row] = made.action_index, shares[:-1], made.reason
         decided.costs[row], estimates = made.pessimistic_cost, made._estimates()

@@ -97,9 +97,9 @@ class Statistics:
         """Return the drift track of a signal."""
         return self.tracks.setdefault(name, DriftTrack())
 
-    def record_decision(self, decision: Decision, cause: ReasonDetails | None) -> None:
+    def record_decision(self, decision: Decision) -> None:
         """Count a decision."""
-        if cause is not None:
+        if decision.reason_details is not None:
             self.safe_only_rounds += 1
         index = decision.action_index
         self.plays[index] = self.plays.get(index, 0) + 1

@@ -18,7 +18,6 @@ from stagewise.agent.decision_table import (
     require_problem,
 )
 from stagewise.agent.frames import read_times
-from stagewise.agent.monitor import record_contradictions
 from stagewise.agent.outcome_table import (
     ACCEPTED,
     DUPLICATE,
@@ -144,7 +143,7 @@ class TableAgent(BaseAgent):
         times = read_times({name: to_numpy(batch.column(name)) for name in names}, TIME) if policy.needs_times else None
         rows = build_rows(indices.tolist(), contexts, times)
         seconds = self._advance_time(now) if self._queue.windows or now is not None else 0
-        self._statistics.count_context(contexts.clipped)
+        self._learned.statistics.count_context(contexts.clipped)
         runs = np.array([part[1] for part in parts], dtype=object)
         for run in dict.fromkeys(runs[statuses == ACCEPTED].tolist()):
             at = np.flatnonzero((statuses == ACCEPTED) & (runs == run))
@@ -152,7 +151,7 @@ class TableAgent(BaseAgent):
             statuses[np.delete(at, new)] = DUPLICATE
         reasons = to_numpy(batch.column("reason")) if "reason" in names else np.full(len(ids), None, dtype=object)
         safe_only = (statuses == ACCEPTED) & has_code(reasons)
-        self._statistics.safe_only_rounds += int(safe_only.sum())
+        self._learned.statistics.safe_only_rounds += int(safe_only.sum())
         contradicted = np.flatnonzero(safe_only & (reasons == str(Reason.ASSUMPTION_CONTRADICTED)))
         if contradicted.size:
             self._record_alerts(policy, rows[contradicted[0]], compute_draws(digests[contradicted[:1]])[0])
@@ -170,15 +169,14 @@ class TableAgent(BaseAgent):
         start = queue.add_rows(rows[new], at)
         ids.add(run, digests[new], start + np.arange(new.size), version)
         ids.forget(queue.base)
+        plays = self._learned.statistics.plays
         for action, count in zip(*np.unique(rows[new, 0].astype(int), return_counts=True), strict=True):
-            self._statistics.plays[int(action)] = self._statistics.plays.get(int(action), 0) + int(count)
+            plays[int(action)] = plays.get(int(action), 0) + int(count)
         return new
 
     def _record_alerts(self, policy: ProblemPolicy, row: Floats, draw: Ints) -> None:
         """Record the contradictions that a decision found."""
-        decision = policy.choose(self._state, policy.context_in(row), RandomKey(*draw.tolist()))
-        if decision.reason is Reason.ASSUMPTION_CONTRADICTED:
-            record_contradictions(policy, self._state, self._statistics, decision)
+        self._learned.decide(policy.context_in(row), RandomKey(*draw.tolist()))
 
     def learn_outcomes(self, outcomes: Any, *, id: Any = "decision_id", now: Any = None) -> Any:
         """Learn the outcomes of many decisions, by their ids.
@@ -243,7 +241,7 @@ class TableAgent(BaseAgent):
                 for signal, indices in new:
                     self._observed_costs.observe_rows(indices, signal)
             self._learn_due()
-        self._statistics.refused += int((statuses == INVALID).sum())
+        self._learned.statistics.refused += int((statuses == INVALID).sum())
         return statuses
 
 
@@ -330,12 +328,12 @@ class TableDecisions:
         self.rows = []
         with agent._lock:
             new = agent._register_rows(self.run, digests, rows, self.version, self.at)
-            agent._statistics.safe_only_rounds += self.safe_only if new.size else 0
-            agent._statistics.count_context(self.clipped if new.size else {})
+            agent._learned.statistics.safe_only_rounds += self.safe_only if new.size else 0
+            agent._learned.statistics.count_context(self.clipped if new.size else {})
             if self.contradicted is not None:
                 agent._record_alerts(require_problem(agent.policy), *self.contradicted)  # an action may be new
             elif new.size and not self.decider.statistics.alerts:
-                self.record_recent(agent._statistics)
+                self.record_recent(agent._learned.statistics)
 
     def record_recent(self, statistics: Statistics) -> None:
         """Record the last decisions with their bounds, for reports."""

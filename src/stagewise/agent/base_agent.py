@@ -26,6 +26,7 @@ from stagewise.agent.outcomes import (
 )
 from stagewise.agent.statistics import Statistics
 from stagewise.agent.storage import Ownership
+from stagewise.engine.compile import Floats, Ints
 from stagewise.policies.policy import BasePolicy, PlayedAction, Policy, check_policy_protocol
 from stagewise.policies.problem import Problem
 from stagewise.problem.checks import check_choice, check_seed, copy_value
@@ -400,20 +401,28 @@ class BaseAgent:
         while done < indices.size:
             part = slice(done, done + statistics.updates_until_check)
             rows, learned = queue.rows[indices[part] - queue.base], values[part]
-            self._state = policy.learn_rows(self._state, rows, learned)
-            if self._mismatch is not None:
-                self._mismatch.learn_rows(rows, learned, indices[part])
+            self._learn_rows_of(policy, rows, learned, indices[part])
             done, self._update_count = done + len(rows), self._update_count + len(rows)
             statistics.updates_until_check -= len(rows)
             if statistics.updates_until_check <= 0:
                 self._run_tests()
 
+    def _learn_rows_of(self, policy: Any, rows: Floats, values: Floats, indices: Ints) -> None:
+        """Learn rows of decisions, and count them for the tests of what limits promise."""
+        if self._mismatch is None:
+            self._state = policy.learn_rows(self._state, rows, values)
+        else:
+            self._state = self._mismatch.learn_state(policy, self._state, rows, values, indices)
+
     def _learn_values(self, index: int, played: Any, values: Any) -> None:
         """Learn the values of a played action, and run the tests that are due."""
-        self._state = self._learn_in_place(self._state, played, values)
+        if self._mismatch is not None and self._mismatch.needs_ends:
+            self._learn_rows_of(self.policy, played.action[np.newaxis], values[np.newaxis], np.array([index]))
+        else:
+            self._state = self._learn_in_place(self._state, played, values)
+            if self._mismatch is not None:
+                self._mismatch.learn_row(played.action, values, index)
         self._update_count += 1
-        if self._mismatch is not None:
-            self._mismatch.learn_row(played.action, values, index)
         self._statistics.updates_until_check -= 1
         if self._statistics.updates_until_check <= 0:
             self._run_tests()

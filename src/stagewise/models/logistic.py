@@ -113,6 +113,27 @@ def compute_logistic_bounds(
     apply_safe_declaration(layout, signal, settings[at + 1], bounds)
 
 
+@kernel
+def learn_logistic_rows(
+    layout: Ints, index: int, skipped: int, rows: Floats, outcomes: Floats, settings: Floats, memory: Floats,
+    ends: Floats, work: Floats,
+) -> None:  # fmt: skip
+    """Learn rows, and write the upper end, above the smallest outcome, that each had before; 1: `skipped`, or no fit.
+
+    Outcomes that are NaN are left out. Chunks for the rows must be free.
+    """
+    block = get_model_block(layout, memory, index)
+    prior, x = get_prior(block, settings), rows[:, 1 : 1 + block.size]
+    for i in range(outcomes.size):
+        if outcomes[i] == outcomes[i]:
+            fit = get_fit(block, memory, int(rows[i, 0]))
+            ends[i] = 1.0
+            if int(rows[i, 0]) != skipped and fit.tally[FITTED] > 0.0:
+                largest = compute_end(block, fit, prior, x[i], memory, work)
+                ends[i] = squash(dot(x[i], fit.theta) + largest + ROUNDING)
+            learn_logistic(block, rows[i], outcomes[i], settings, memory, work)
+
+
 # The model.
 
 

@@ -95,6 +95,32 @@ def learn_per_action_ridge(
 
 
 @kernel
+def learn_ridge_rows(
+    layout: Ints, index: int, skipped: int, rows: Floats, outcomes: Floats, settings: Floats, memory: Floats,
+    ends: Floats, work: Floats,
+) -> None:  # fmt: skip
+    """Learn rows, and write the upper end, above the lowest mean, that each had before; 1: `skipped`.
+
+    Outcomes that are NaN are left out.
+    """
+    block = get_model_block(layout, memory, index)
+    n, lowest, image = block.size, settings[block.settings + NUMBERS * count_regressions(block)], work[: block.size]
+    for i in range(outcomes.size):
+        if outcomes[i] == outcomes[i]:
+            x, fit, form = rows[i, 1 : 1 + n], 0.0, 0.0
+            regression = get_action_regression(block, memory, int(rows[i, 0]))
+            ends[i] = 1.0
+            if int(rows[i, 0]) != skipped:
+                fill_image(regression.learned, x, image)
+                for k in range(n):
+                    form += image[k] * image[k]
+                    fit += regression.learned[n, k] * x[k]
+                high = fit + compute_radius(regression, settings, 0.0, 0) * math.sqrt(form)
+                ends[i] = min(max(high - lowest, 0.0), 1.0)
+            learn_per_action_ridge(block, rows[i], outcomes[i : i + 1], settings, memory, work)
+
+
+@kernel
 def compute_per_action_bounds(
     layout: Ints, block: ModelBlock, rows: Floats, settings: Floats, memory: Floats, bounds: Floats, work: Floats
 ) -> None:

@@ -19,10 +19,12 @@ from stagewise.models.logistic import (
     are_chunks_valid,
     count_rows_in_chunks,
     get_most_chunks,
+    learn_logistic_rows,
 )
 from stagewise.models.logistic_fit import LANES, LARGEST_LOGISTIC
 from stagewise.models.model_block import ModelBlockSpec
-from stagewise.models.per_action_events import PER_ACTION_EVENTS, are_tables_valid
+from stagewise.models.per_action_events import PER_ACTION_EVENTS, are_tables_valid, learn_event_rows
+from stagewise.models.per_action_ridge import PER_ACTION_RIDGE, learn_ridge_rows
 from stagewise.models.score_rates import (
     SCORE_RATES,
     are_buckets_valid,
@@ -86,6 +88,11 @@ from stagewise.rules.guard import PROPOSAL, SCORES
 ACTION, ONE, FIRST_NUMBER = 0, 1, 2  # columns of a row; the segments follow the numbers
 FIRST_CAPACITY = 8  # segments, or chunks of rows
 RARE = 0.25  # linear costs with lower limits have sets of rare events, which are narrower there
+LEARN_WITH_ENDS = {  # costs that are bounded for every user
+    LOGISTIC: learn_logistic_rows,
+    PER_ACTION_EVENTS: learn_event_rows,
+    PER_ACTION_RIDGE: learn_ridge_rows,
+}
 IN_ORDER, IN_CHUNKS = as_python(are_slots_valid), as_python(are_chunks_valid)
 
 
@@ -556,8 +563,12 @@ class ContextCAPS(SafePolicy):
         most = get_most_chunks(self.layout, memory, self.logistic_blocks)
         return self.rounds.widen(memory, most + self.actions + rows // LANES + 1)
 
-    def learn_rows(self, state: PolicyState, rows: Floats, values: Floats) -> PolicyState:
-        """Learn rows (n, D) and values (n, 1 + m), NaN for missing signals; bitwise equal to one by one."""
+    def learn_rows(self, state: PolicyState, rows: Floats, values: Floats, ends: Floats | None = None) -> PolicyState:
+        """Learn rows (n, D) and values (n, 1 + m), NaN for missing signals; bitwise equal to one by one.
+
+        In `ends` (n, 1 + m) the upper end that a row had before it was learned is written, above the smallest outcome,
+        for costs that are bounded for every user; 1 for a safe action whose cost is declared.
+        """
         memory, done = state.memory, 0
         while done < len(rows):
             memory, end = self.rounds.enlarge(memory), len(rows)
@@ -566,10 +577,25 @@ class ContextCAPS(SafePolicy):
                     done + count_rows_before_full(self.layout, memory, self.rate_blocks, rows[done:], values[done:]),
                     end,
                 )
-            features, indices = self.locate_rows(rows[done:end])
-            memory = self.rounds.learn_rows(memory, features, indices, np.array(values[done:end]))
+            if ends is not None and self.logistic_blocks.size:
+                end = min(done + count_rows_in_chunks(self.layout, memory, self.logistic_blocks), end)
+            (features, indices), rest = self.locate_rows(rows[done:end]), np.array(values[done:end])
+            if ends is not None:
+                self._learn_with_ends(memory, features, rest, ends[done:end])
+            memory = self.rounds.learn_rows(memory, features, indices, rest)
             done = end
         return PolicyState(memory)
+
+    def _learn_with_ends(self, memory: Floats, rows: Floats, values: Floats, ends: Floats) -> None:
+        """Learn, in place, the costs that are bounded for every user; `values` has NaN in their places afterwards."""
+        work = np.empty(self.rounds.get_resources(memory, rows.shape[1], self.actions).scratch)
+        for index, (model, block) in enumerate(list(self.rounds.iter_blocks(memory))):
+            if block.first > 0 and model in LEARN_WITH_ENDS:
+                is_declared = math.isfinite(self.declared_costs[block.first - 1])
+                skipped = self.layout.item(SAFE_INDEX) if is_declared else -1
+                outcomes, own = np.ascontiguousarray(values[:, block.first]), np.ones(len(rows))
+                LEARN_WITH_ENDS[model](self.layout, index, skipped, rows, outcomes, self.settings, memory, own, work)
+                ends[:, block.first], values[:, block.first] = own, math.nan
 
     def learn_log(self, state: PolicyState, actions: Any, values: Any) -> PolicyState:
         """Learn a log as one batch, in the order of its times where it needs them.

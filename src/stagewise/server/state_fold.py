@@ -233,11 +233,12 @@ class StateFold:
             at = indices - self.queue.base
             values = np.full((len(now), len(self.queue.names)), math.nan)
             values[np.arange(len(now)), signals] = self.queue.values[at, signals]
-            self.state = self.policy.learn_rows(self.state, self.queue.rows[at], values)
+            if self.mismatch is None:
+                self.state = self.policy.learn_rows(self.state, self.queue.rows[at], values)
+            else:
+                self.state = self.mismatch.learn_state(self.policy, self.state, self.queue.rows[at], values, indices)
             self.learned += len(now)
             self.statistics.updates_until_check -= len(now)
-            if self.mismatch is not None:
-                self.mismatch.learn_rows(self.queue.rows[at], values, indices)
             if self.statistics.updates_until_check <= 0:
                 self.run_tests()
                 self._statistics_copy = None

@@ -88,6 +88,8 @@ class Signal(NamedTuple):
             integers = self.signal, 1, shares.size, 0, 0, int(buckets.pooled), column, buckets.size
             return ModelBlockSpec(SCORE_RATES, integers, numbers)
         kind = get_drift_kind(drift)
+        if kind == JUMPS and column >= 0:
+            numbers[2] += math.log(2.0)  # the other half is that of the test of all segments together
         return ModelBlockSpec(SEGMENT_RATES, (self.signal, 1, shares.size, kind, 0, 0, column, 0), numbers)
 
 

@@ -198,51 +198,40 @@ def sample_logistic(
 
 
 @kernel
-def get_most_chunks(layout: Ints, memory: Floats, indices: Ints) -> int:
-    """Return the largest number of chunks in use of these blocks, which are given by their indices."""
-    most = 0
-    for position in range(indices.size):
-        most = max(most, count_chunks(get_model_block(layout, memory, indices[position]), memory))
-    return most
-
-
-@kernel
-def count_rows_in_chunks(layout: Ints, memory: Floats, indices: Ints) -> int:
+def count_free_logistic_rows(layout: Ints, memory: Floats, index: int, rows: Floats, values: Floats) -> int:
     """Return how many rows there is room for, whatever their actions; at least 0."""
-    free, rows = int(memory[CAPACITY]) - get_most_chunks(layout, memory, indices), 0
-    for position in range(indices.size):
-        actions = get_model_block(layout, memory, indices[position]).detail
-        room = min(free, 1) if free <= actions else (free - actions) * LANES
-        rows = room if position == 0 else min(rows, room)
-    return rows
+    block = get_model_block(layout, memory, index)
+    free = int(memory[CAPACITY]) - count_chunks(block, memory)
+    return min(free, 1) if free <= block.detail else (free - block.detail) * LANES
 
 
-@kernel
-def are_chunks_valid(layout: Ints, memory: Floats, indices: Ints) -> bool:
-    """Return whether every row of these blocks is in a chunk of the memory, and no fit has rows that there are not."""
-    for position in range(indices.size):
-        block = get_model_block(layout, memory, indices[position])
-        used = memory[block.memory]
-        if not 0.0 <= used <= memory[CAPACITY]:
+def reserve_logistic_rows(layout: Ints, memory: Floats, index: int, count: int) -> int:
+    """Return the number of chunks for so many more rows, whatever their actions."""
+    block = BLOCK(layout, memory, index)
+    return int(CHUNKS(block, memory)) + int(block.detail) + count // LANES + 1
+
+
+def are_chunks_valid(block: ModelBlock, memory: Floats) -> bool:
+    """Return whether every row is in a chunk of the memory, and no fit has rows that there are not."""
+    used, total = memory[block.memory], 0.0
+    if not 0.0 <= used <= memory[CAPACITY]:
+        return False
+    for action in range(block.detail):
+        tally = FIT(block, memory, action).tally
+        if not (0.0 <= tally[FITTED] <= tally[COUNT] <= used * LANES and 0.0 <= tally[SAMPLED_ROWS] <= SAMPLE):
             return False
-        total = 0.0
-        for action in range(block.detail):
-            tally = get_fit(block, memory, action).tally
-            if not (0.0 <= tally[FITTED] <= tally[COUNT] <= used * LANES and 0.0 <= tally[SAMPLED_ROWS] <= SAMPLE):
+        chunks, chunk = (int(tally[COUNT]) + LANES - 1) // LANES, tally[FIRST_CHUNK]
+        for passed in range(chunks):
+            if not 1.0 <= chunk <= used:
                 return False
-            chunks, chunk = (int(tally[COUNT]) + LANES - 1) // LANES, tally[FIRST_CHUNK]
-            for passed in range(chunks):
-                if not 1.0 <= chunk <= used:
-                    return False
-                if passed == chunks - 1 and tally[LAST_CHUNK] != chunk:
-                    return False
-                chunk = memory[get_chunk_offset(block, int(chunk))]
-            total += chunks
-        if total != used:
-            return False
-    return True
+            if passed == chunks - 1 and tally[LAST_CHUNK] != chunk:
+                return False
+            chunk = memory[CHUNK_OFFSET(block, int(chunk))]
+        total += chunks
+    return bool(total == used)
 
 
+BLOCK, CHUNKS, CHUNK_OFFSET = as_python(get_model_block), as_python(count_chunks), as_python(get_chunk_offset)
 FIT_SIZE, CHUNK_SIZE, FIT, PRIOR, LOG_ODDS, SQUASH = (
     as_python(fit_size),
     as_python(chunk_size),
@@ -284,5 +273,7 @@ class LogisticDiagnostics(ModelDiagnostics):
 LOGISTIC = Model(
     "stagewise.models.logistic:LOGISTIC", get_model_block, logistic_size, start_with_zeros, fill_logistic_bounds,
     check_logistic, learn_logistic_block, cache_nothing, widen_logistic, sample_logistic,
-    diagnostics=LogisticDiagnostics(), estimates=1, capacity="rows",
+    diagnostics=LogisticDiagnostics(), estimates=1, capacity="rows", free_rows=count_free_logistic_rows,
+    reserve=reserve_logistic_rows, is_valid=are_chunks_valid,
+    learn_with_ends=learn_logistic_rows,
 )  # fmt: skip

@@ -341,4 +341,5 @@ PER_ACTION_RIDGE = Model(
     "stagewise.models.per_action_ridge:PER_ACTION_RIDGE", get_model_block, per_action_size, start_per_action_block,
     fill_per_action_bounds, check_per_action_ridge, learn_per_action_block, cache_nothing, widen_per_action_ridge,
     sample_per_action_ridge, diagnostics=PerActionRidgeDiagnostics(), estimates=1,
+    learn_with_ends=learn_ridge_rows,
 )  # fmt: skip

@@ -157,14 +157,12 @@ def pool_ends(block: ModelBlock, action: int, memory: Floats) -> None:
 
 
 @kernel
-def renew_all_runs(layout: Ints, memory: Floats, settings: Floats, indices: Ints) -> None:
-    """Renew the ends of blocks, which are given by their indices: after a log, whose rows may be in any order."""
-    for position in range(indices.size):
-        block = get_model_block(layout, memory, indices[position])
-        for action in range(block.size):
-            if block.reflected == 1:
-                renew_runs(block, action, settings, memory)
-            pool_ends(block, action, memory)
+def renew_all_runs(block: ModelBlock, settings: Floats, memory: Floats, rows: Floats, values: Floats) -> None:
+    """Renew the ends of every action: after a log, whose rows may be in any order."""
+    for action in range(block.size):
+        if block.reflected == 1:
+            renew_runs(block, action, settings, memory)
+        pool_ends(block, action, memory)
 
 
 @kernel
@@ -177,9 +175,9 @@ def widen_score_rates(layout: Ints, old: ModelBlock, new: ModelBlock, memory: Fl
 ROW, ROW_SIZE = as_python(get_table_row), as_python(compute_table_row_size)
 
 
-def copy_scores_to_more_actions(old: ModelBlock, new: ModelBlock, memory: Floats, grown: Floats) -> None:
+def copy_scores_to_more_actions(layout: Ints, old: ModelBlock, new: ModelBlock, memory: Floats, grown: Floats) -> None:
     """Copy the cells and the ends into a block with these actions first, and more."""
-    copy_to_more_actions(old, new, memory, grown)
+    copy_to_more_actions(layout, old, new, memory, grown)
     source, target, size = ROW(old, 0), ROW(new, 0), ROW_SIZE(old) * old.size
     grown[target : target + size] = memory[source : source + size]
 
@@ -187,5 +185,6 @@ def copy_scores_to_more_actions(old: ModelBlock, new: ModelBlock, memory: Floats
 SCORE_RATES = Model(
     "stagewise.models.score_rates:SCORE_RATES", get_model_block, score_rates_size, start_score_rates,
     fill_segment_bounds, check_segment_rates, learn_score_rates, cache_nothing, widen_score_rates,
-    sample_segment_rates, diagnostics=SegmentRatesDiagnostics(), estimates=1,
+    sample_segment_rates, diagnostics=SegmentRatesDiagnostics(), estimates=1, is_valid=are_buckets_valid,
+    add_actions=copy_scores_to_more_actions, finish_log=renew_all_runs,
 )  # fmt: skip

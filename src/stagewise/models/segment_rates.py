@@ -36,9 +36,10 @@ from stagewise.engine.random import POSTERIOR, normal
 from stagewise.engine.workspace import CENTRE, ESTIMATE, HALF, SAMPLED, clip_to_bounds
 from stagewise.models.average_bounds import compute_average_interval
 from stagewise.models.diagnostics import Evidence, FoundChange, Marks, MeanChange, ModelDiagnostics, Sums, UpperForecast
-from stagewise.models.epochs import CELL_SIZE as EPOCH_CELL_SIZE
 from stagewise.models.epochs import (
+    AT,
     CHANGED,
+    EARLIEST,
     NEWEST,
     SETTINGS_SIZE,
     TIME_COLUMN,
@@ -52,11 +53,12 @@ from stagewise.models.epochs import (
     learn_in_epochs,
     update_ends,
 )
+from stagewise.models.epochs import CELL_SIZE as EPOCH_CELL_SIZE
 from stagewise.models.epochs import HEADER_SIZE as EPOCH_HEADER_SIZE
 from stagewise.models.intervals import Interval, draw_rate
-from stagewise.models.jumps import forget_jumping, learn_jumping
+from stagewise.models.jumps import forget_jumping, get_forgotten, learn_jumping, update_jumping
 from stagewise.models.per_action_ridge import apply_safe_declaration, check_safe_declaration
-from stagewise.models.rate_changes import RATE_MARKS, find_shifts
+from stagewise.models.rate_changes import RATE_MARKS, find_pooled_shifts, find_shifts, restart_actions
 
 SLOT_HEADER_SIZE, CELL_SIZE = 2, 4  # sizes of a segment's header and of a cell
 PULLS, MEAN, LOW, BELOW = 0, 1, 2, 3  # in a cell
@@ -224,8 +226,13 @@ def learn_segment_rates(block: ModelBlock, row: Floats, value: float, settings: 
 
 
 @kernel
-def forget_cells(block: ModelBlock, settings: Floats, memory: Floats, action: int, since: float) -> None:
-    """Forget what was learned of an action, in every segment, in epochs that began before a time."""
+def forget_cells(
+    block: ModelBlock, settings: Floats, memory: Floats, action: int, since: float, changed: float
+) -> None:
+    """Forget what was learned of an action, in every segment, in epochs that began before a time.
+
+    `changed` is the time of the change that was found; 0: a person said so.
+    """
     view, at = get_epochs(block, settings, memory), block.settings
     for slot in range(count_slots(block, memory)):
         offset = get_slot_offset(block, slot)
@@ -236,8 +243,11 @@ def forget_cells(block: ModelBlock, settings: Floats, memory: Floats, action: in
                 compute_spent(block, settings, action, memory[offset + 1]),
             )
             low, high = settings[at + 2] + spent, settings[at + 3] + spent
+            if changed != 0.0:
+                cell[CHANGED] = changed
             if jumps(block):
-                forget_jumping(since, low, high, cell)
+                forget_jumping(since, cell)
+                update_jumping(low, high, cell)
             else:
                 forget_before(view.header, view.settings, since, cell)
                 update_ends(view.header, view.settings, low, high, cell)
@@ -343,41 +353,35 @@ def compute_action_tally(block: ModelBlock, memory: Floats, action: int, setting
 
 
 @kernel
-def get_most_segments(layout: Ints, memory: Floats, indices: Ints) -> int:
-    """Return the largest number of segments of these blocks, which are given by their indices."""
-    most = 0
-    for position in range(indices.size):
-        most = max(most, int(memory[get_model_block(layout, memory, indices[position]).memory]))
-    return most
-
-
-@kernel
-def count_rows_before_full(layout: Ints, memory: Floats, indices: Ints, rows: Floats, values: Floats) -> int:
-    """Return how many rows (n, D) can be learned before half of the slots may be taken; a NaN value is not learned."""
-    most, new = get_most_segments(layout, memory, indices), 0
-    for row in range(rows.shape[0]):
-        if 2 * (most + new) >= memory[CAPACITY]:
+def count_free_segment_rows(layout: Ints, memory: Floats, index: int, rows: Floats, values: Floats) -> int:
+    """Return how many of these rows (n, D) can be learned before half of the slots may be taken; NaN is not learned."""
+    block = get_model_block(layout, memory, index)
+    column, count, free = get_segment_column(block), rows.shape[0], (int(memory[CAPACITY]) + 1) // 2
+    if column < 0:
+        return count + 1
+    free = max(free - count_segments(block, memory), 0)
+    if free >= count:
+        return free
+    for row in range(count):
+        if free == 0:
             return row
-        has_slot = True
-        for position in range(indices.size):
-            block = get_model_block(layout, memory, indices[position])
-            if get_segment_column(block) >= 0 and values[row, block.first] == values[row, block.first]:
-                slot = find_slot(block, memory, rows[row, get_segment_column(block)])
-                has_slot = has_slot and slot >= 0 and memory[slot] != 0.0
-        new += not has_slot
-    return rows.shape[0]
+        if values[row, block.first] == values[row, block.first]:
+            slot = find_slot(block, memory, rows[row, column])
+            if slot < 0 or memory[slot] == 0.0:
+                free -= 1
+    return count
 
 
-@kernel
-def add_segments(layout: Ints, memory: Floats, indices: Ints, column: int, segments: Floats) -> None:
-    """Assign slots to the segments of one column, in this order; there must be room."""
-    for position in range(indices.size):
-        block = get_model_block(layout, memory, indices[position])
-        if get_segment_column(block) == column:
-            for i in range(segments.size):
-                slot = find_slot(block, memory, segments[i])
-                if slot >= 0:
-                    assign_slot(block, memory, slot, segments[i])
+def reserve_segments(layout: Ints, memory: Floats, index: int, count: int) -> int:
+    """Return twice the number of segments if there are so many more."""
+    return 2 * (count + MET(BLOCK(layout, memory, index), memory))
+
+
+def add_segments(layout: Ints, memory: Floats, index: int, rows: Floats) -> None:
+    """Assign slots to the segments of a log's rows in the order of their keys; there must be room."""
+    block = BLOCK(layout, memory, index)
+    for segment in np.unique(rows[:, block.detail]) if block.detail >= 0 else ():
+        ASSIGN(block, memory, FIND(block, memory, segment), segment)
 
 
 @kernel
@@ -393,23 +397,14 @@ def fill_tallies(block: ModelBlock, memory: Floats, pulls: Floats, totals: Float
                 totals[first_cell + action] = memory[first] * memory[first + MEAN]
 
 
-@kernel
-def are_slots_valid(layout: Ints, memory: Floats, indices: Ints) -> bool:
-    """Return whether the used slots of every block are numbered from 1 to the number of segments."""
-    for position in range(indices.size):
-        block = get_model_block(layout, memory, indices[position])
-        if get_segment_column(block) >= 0:
-            segments, total, used = memory[block.memory], 0.0, 0.0
-            for slot in range(count_slots(block, memory)):
-                at = get_slot_offset(block, slot)
-                if memory[at] != 0.0:
-                    used += 1.0
-                    total += memory[at + 1]
-                    if not 1.0 <= memory[at + 1] <= segments:
-                        return False
-            if used != segments or total != 0.5 * segments * (segments + 1.0):
-                return False
-    return True
+def are_slots_valid(block: ModelBlock, memory: Floats) -> bool:
+    """Return whether the used slots are numbered from 1 to the number of segments."""
+    if block.detail < 0:
+        return True
+    first, length, slots = OFFSET(block, 0), SLOT_SIZE(block), SLOTS(block, memory)
+    table = memory[first : first + slots * length].reshape(slots, length)
+    numbers = np.sort(table[table[:, 0] != 0.0, 1])
+    return bool(numbers.size == memory[block.memory] and np.array_equal(numbers, np.arange(1.0, numbers.size + 1.0)))
 
 
 @kernel
@@ -510,7 +505,7 @@ def sample_segment_rates(
     )
 
 
-def copy_to_more_actions(old: ModelBlock, new: ModelBlock, memory: Floats, grown: Floats) -> None:
+def copy_to_more_actions(layout: Ints, old: ModelBlock, new: ModelBlock, memory: Floats, grown: Floats) -> None:
     """Copy the cells into a block with these actions first, and more."""
     header, slot_length = HEADER_SIZE(old), SLOT_SIZE(old)
     grown[new.memory : new.memory + header] = memory[old.memory : old.memory + header]
@@ -519,8 +514,31 @@ def copy_to_more_actions(old: ModelBlock, new: ModelBlock, memory: Floats, grown
         grown[target : target + slot_length] = memory[source : source + slot_length]
 
 
+def is_pooled(block: Any) -> bool:
+    """Return whether the segments of an action are also tested together for a jump."""
+    return bool(block.radius == JUMPS and block.detail >= 0)
+
+
+def compute_recent_mean(cells: Floats) -> float:
+    """Return the mean of cells (n, length) over the longest epochs that are kept; NaN: there is no outcome."""
+    pairs = [cell[at : at + 2] for cell in cells if (at := FIND_LONGEST(cell)) >= 0]
+    pulls, total = np.sum(pairs, axis=0) if pairs else (0.0, 0.0)
+    return float(total / pulls) if pulls > 0.0 else math.nan
+
+
+def order_cells(block: Any, memory: Floats) -> Floats:
+    """Return a copy of all cells (S, K, length) that drift, segments in order of arrival; without segments S = 1."""
+    slots, length, first = SLOTS(block, memory), SLOT_SIZE(block), OFFSET(block, 0)
+    table = memory[first : first + slots * length].reshape(slots, length)
+    if block.detail >= 0:
+        used = np.flatnonzero(table[:, 0])
+        table = table[used[np.argsort(table[used, 1])]]
+    return np.asarray(table[:, SLOT_HEADER_SIZE:].reshape(-1, block.size, EPOCH_CELL_SIZE))
+
+
 HEADER_SIZE, SLOT_SIZE = as_python(get_header_size), as_python(slot_size)
-RECENT, FORGET = as_python(compute_recent_tally), as_python(forget_cells)
+BLOCK, FIND, ASSIGN = as_python(get_model_block), as_python(find_slot), as_python(assign_slot)
+FORGET, FORGOTTEN, FIND_LONGEST = as_python(forget_cells), as_python(get_forgotten), as_python(find_longest)
 FIND_SLOT, ENDS, SPENT = as_python(find_slot_of_row), as_python(compute_cell_ends), as_python(compute_spent)
 SLOTS, TALLIES, TALLY, OFFSET = (
     as_python(count_slots),
@@ -548,19 +566,35 @@ class SegmentRatesDiagnostics(ModelDiagnostics):
         return Evidence(float(tally.pulls), 0.0, 0.0, float(tally.pulls), float(tally.mean))
 
     def get_sums(self, block: Any, settings: Floats, memory: Floats, key: str) -> Sums | None:
-        if block.radius:  # means may drift; what exceeds that is found cell by cell
+        if block.radius and not is_pooled(block):  # what exceeds the declared drift is found cell by cell
             return None
         pulls, totals = np.zeros((2, SLOTS(block, memory) * block.size))
         TALLIES(block, memory, pulls, totals)
         last = int(np.max(np.flatnonzero(pulls), initial=-1)) + 1  # cells are in the order of their segments
         result = {f"pulls {key}": pulls[:last], f"totals {key}": totals[:last]}
+        if is_pooled(block):
+            cells = order_cells(block, memory)[: last // block.size + 1].reshape(-1, EPOCH_CELL_SIZE)[:last]
+            result[f"forgotten {key}"] = np.array([FORGOTTEN(cell) for cell in cells])
+            result[f"time {key}"] = np.array(cells[:, AT].max(initial=0.0))
         return result | {f"outcomes {key}": np.array(pulls.sum())}
+
+    def get_false_alarms(self, block: Any, settings: Floats) -> float | None:
+        return math.exp(-settings[block.settings + 2]) if is_pooled(block) else None
+
+    def restart(self, block: Any, base: Sums | None, now: Sums, key: str) -> Sums | None:
+        return restart_actions(base, now, key, block.size) if is_pooled(block) else base
 
     def moved(
         self, block: Any, settings: Floats, memory: Floats, marks: Marks, key: str, alarms: Sequence[float]
     ) -> Iterator[MeanChange]:
         """Yield the cell whose rate changed, or the cells of an action, or all cells, whose rates changed together."""
         pulls, totals = ([sums[f"{name} {key}"] for sums in marks] for name in ("pulls", "totals"))
+        if is_pooled(block):
+            for mark, found in find_pooled_shifts(pulls, totals, block.size, alarms):
+                since = float(marks[mark][f"time {key}"]) or EARLIEST
+                action, means = found.cells[0] % block.size, (found.before, found.after)
+                yield MeanChange(0, found.early, found.late, means, action, cells=len(found.cells), since=since)
+            return
         for found in find_shifts(pulls, totals, block.size, block.detail >= 0, alarms):
             low, known_segments, cell = float(LEAST(block, settings)), self.segments(block, memory), found.cells[0]
             is_single, actions = len(found.cells) == 1, {cell % block.size for cell in found.cells}
@@ -571,20 +605,23 @@ class SegmentRatesDiagnostics(ModelDiagnostics):
     def list_changes(self, block: Any, settings: Floats, memory: Floats) -> list[FoundChange]:
         if not block.radius:
             return []
-        slots, length, first = SLOTS(block, memory), SLOT_SIZE(block), OFFSET(block, 0)
-        table = memory[first : first + slots * length].reshape(slots, length)
-        cells = table[:, SLOT_HEADER_SIZE:].reshape(slots, block.size, EPOCH_CELL_SIZE)
-        found, low = [], float(LEAST(block, settings))
-        for slot, action in np.argwhere(cells[:, :, CHANGED] != 0.0).tolist():
-            at = first + slot * length + SLOT_HEADER_SIZE + EPOCH_CELL_SIZE * action
-            tally, segment = RECENT(block, memory, at), int(table[slot, 0]) - 1 if block.detail >= 0 else None
-            mean = low + float(tally.mean) if tally.pulls > 0.0 else math.nan
-            found.append(FoundChange(action, segment, float(cells[slot, action, CHANGED]), mean))
+        cells, low, found = order_cells(block, memory), float(LEAST(block, settings)), list[FoundChange]()
+        numbers = self.segments(block, memory)
+        for action in range(block.size):
+            known = cells[cells[:, action, PULLS] > 0.0, action]
+            if len(known) > 1 and known[0, CHANGED] != 0.0 and np.ptp(known[:, CHANGED]) == 0.0:  # found together
+                found.append(FoundChange(action, None, float(known[0, CHANGED]), low + compute_recent_mean(known)))
+                continue
+            for position in np.flatnonzero(cells[:, action, CHANGED]).tolist():
+                cell, segment = cells[position, action], None if numbers is None else int(numbers[0][position])
+                found.append(FoundChange(action, segment, float(cell[CHANGED]), low + compute_recent_mean(cell[None])))
         return found
 
-    def forget(self, block: Any, settings: Floats, memory: Floats, index: int, since: float) -> None:
+    def forget(
+        self, block: Any, settings: Floats, memory: Floats, index: int, since: float, changed: float = 0.0
+    ) -> None:
         if block.radius:
-            FORGET(block, settings, memory, index, since)
+            FORGET(block, settings, memory, index, since, changed)
 
     def fill_estimates(self, block: Any, features: Floats, settings: Floats, memory: Floats, fits: Floats) -> None:
         RATES(block, features, settings, memory, fits)
@@ -629,4 +666,6 @@ SEGMENT_RATES = Model(
     "stagewise.models.segment_rates:SEGMENT_RATES", get_model_block, segment_rates_size, start_with_zeros,
     fill_segment_bounds, check_segment_rates, learn_segment_rates_block, cache_nothing, widen_segment_rates,
     sample_segment_rates, diagnostics=SegmentRatesDiagnostics(), estimates=1, capacity="segments",
+    free_rows=count_free_segment_rows, reserve=reserve_segments, is_valid=are_slots_valid,
+    add_actions=copy_to_more_actions, begin_log=add_segments,
 )  # fmt: skip

@@ -140,7 +140,7 @@ def build_excess_cause(policy: Any, limit: CalibratedLimit, excess: Excess) -> R
 def summarize_excess(policy: Any, limit: CalibratedLimit, excess: Excess) -> dict[str, Any]:
     """Return the part of the users, their mean outcome, and the mean of their upper ends, in the user's units."""
     entry, j = limit.table[excess.cell, excess.part], limit.signal - 1
-    mean, end = (to_user_units(policy, j, float(entry[one] / entry[BETS])) for one in (BET_SUM, BET_ENDS))
+    mean, end = (to_user_units(policy, j, float(entry[one] / max(entry[BETS], 1.0))) for one in (BET_SUM, BET_ENDS))
     conditions = [describe_condition(policy, one) for one in limit.iter_conditions(excess.part)]
     first, second = (*conditions, {}, {})[:2]
     names = ("column", "kind", "above", "up_to")

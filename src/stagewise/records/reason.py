@@ -375,14 +375,21 @@ def describe_condition(details: Details, prefix: str = "") -> str:
 
 def describe_mean_form(details: Details) -> str:
     """Return whose outcomes exceed their upper ends, and what to do."""
+    return (
+        f"{describe_excess(details)}; add what is missing to the context, or promise the limit to groups (by=) or to "
+        "buckets of a score (score=)"
+    )
+
+
+def describe_excess(details: Details) -> str:
+    """Return whose outcomes exceed their upper ends."""
     mean, end = (format_number(details[name], ".3g") for name in ("mean", "end"))
     conditions = [describe_condition(details, one) for one in ("", "second_") if details[f"{one}kind"] is not None]
     whose = "" if details["action"] is None else f" of {details['action']!r}"
     where = f" where {' and '.join(conditions)}" if conditions else ""
     return (
         f"the mean of {details['limit']!r} is not {details['form']} in the context: {format_count(details['count'])}"
-        f"{whose}{where} average {mean}, and the bounds of these users, each of which should hold, average {end}; add "
-        "what is missing to the context, or promise the limit to groups (by=) or to buckets of a score (score=)"
+        f"{whose}{where} average {mean}, and the bounds of these users, each of which should hold, average {end}"
     )
 
 

@@ -174,8 +174,8 @@ def test_stop_plays_the_safe_action_until_somebody_acknowledges_it(tmp_path: Pat
     assert agent.decide(user).reason is not sw.Reason.ASSUMPTION_CONTRADICTED
 
 
-@pytest.mark.parametrize("part", range(0, 33))
-def test_every_part_of_the_users_has_a_sentence(part: int) -> None:
+@pytest.mark.parametrize("subgroup", range(0, 33))
+def test_every_part_of_the_users_has_a_sentence(subgroup: int) -> None:
     policy = build_problem().policy()
     limit = CalibratedLimit(policy, 0)
     rows, values = draw_rows(policy, np.random.default_rng(1), 200, by_line)
@@ -183,7 +183,7 @@ def test_every_part_of_the_users_has_a_sentence(part: int) -> None:
     assert limit.table.shape[1] == 33
     found = limit.find_difference(1.0)
     assert found is not None
-    cause = build_excess_cause(policy, limit, found._replace(cell=part % 3, part=part))
+    cause = build_excess_cause(policy, limit, found._replace(cell=subgroup % 3, subgroup=subgroup))
     assert "'opt_out' is not linear" in cause.message
     assert "no finite number" not in cause.message
 

@@ -19,19 +19,19 @@ from stagewise.models.calibration import (
     LOG_WEALTH,
     SUM,
     compute_log_wealth,
-    count_in_parts,
-    count_parts,
-    count_rows_in_parts,
+    count_in_subgroups,
+    count_rows_in_subgroups,
+    count_subgroups,
 )
 
 NUMBERS, ACTIONS = 3, 2
-PARTS = as_python(count_parts)
+SUBGROUPS = as_python(count_subgroups)
 NO_SLOPES = np.zeros((0, NUMBERS))
 
 
 def start() -> tuple[Any, Any]:
     """Return the empty table of two actions, and its columns."""
-    return np.zeros((1 + ACTIONS, PARTS(NUMBERS), FIELDS)), np.zeros((NUMBERS + 2, COLUMN_FIELDS))
+    return np.zeros((1 + ACTIONS, SUBGROUPS(NUMBERS), FIELDS)), np.zeros((NUMBERS + 2, COLUMN_FIELDS))
 
 
 def draw_rows(chance: np.random.Generator, count: int) -> Any:
@@ -56,7 +56,7 @@ def fill_wealths(runs: int, rows: int, ratio: float, slopes: Any, table: Any, co
             if i % 7 == 0:
                 value = min(ratio * end, 1.0)  # outcomes need not be 0 or 1
             excess += value - end
-            count_in_parts(table, columns, value, end, 0.1, row, slopes)
+            count_in_subgroups(table, columns, value, end, 0.1, row, slopes)
             if i % 16 == 0:
                 logs[run] = max(logs[run], compute_log_wealth(table, found))
 
@@ -80,7 +80,7 @@ def test_a_row_is_counted_once_in_every_column_and_every_pair() -> None:
     chance, (table, columns), count = np.random.default_rng(1), start(), 400
     rows, values = draw_rows(chance, count), (chance.random(count) < 0.3) * 1.0
     ends = np.where(np.arange(count) < 100, 1.0, 0.2)
-    count_rows_in_parts(table, columns, values, ends, 0.1, rows, np.ones((ACTIONS, NUMBERS)))
+    count_rows_in_subgroups(table, columns, values, ends, 0.1, rows, np.ones((ACTIONS, NUMBERS)))
     counts = table[:, :, COUNT]
     by_action = [count, (rows[:, 0] == 0).sum(), (rows[:, 0] == 1).sum()]
     assert counts[:, 0].tolist() == by_action
@@ -99,7 +99,7 @@ def test_a_bet_is_the_likelihood_ratio_of_the_rate_so_far() -> None:
     table, columns = start()
     rows, values = np.ones((5, 2 + NUMBERS)), np.array([1.0, 1.0, 0.0, 0.5, 1.0])
     ends, wealth, total = np.array([0.05, 0.2, 0.9, 0.3, 1.0]), 0.0, 0.0
-    count_rows_in_parts(table, columns, values, ends, 0.1, rows, NO_SLOPES)
+    count_rows_in_subgroups(table, columns, values, ends, 0.1, rows, NO_SLOPES)
     bets = 0
     for i, (value, end) in enumerate(zip(values, ends, strict=True)):
         rate = (total + 1.0) / (i + 10.0)
@@ -117,7 +117,7 @@ def test_a_bet_is_the_likelihood_ratio_of_the_rate_so_far() -> None:
 def test_ends_of_nothing_and_outcomes_at_the_edges_keep_wealth_finite() -> None:
     table, columns, found = *start(), np.zeros(2, dtype=np.int64)
     values, ends = np.tile([0.0, 1.0], 500), np.tile([0.0, 1e-300, 1.0, 0.5], 250)
-    count_rows_in_parts(table, columns, values, ends, 1e-6, np.ones((1_000, 2 + NUMBERS)), NO_SLOPES)
+    count_rows_in_subgroups(table, columns, values, ends, 1e-6, np.ones((1_000, 2 + NUMBERS)), NO_SLOPES)
     assert np.isfinite(table).all()
     assert np.isfinite(compute_log_wealth(table, found))
 
@@ -126,6 +126,6 @@ def test_more_actions_than_cells_count_for_all_actions() -> None:
     table, columns = start()
     rows = np.ones((3, 2 + NUMBERS))
     rows[:, 0] = 7.0
-    count_rows_in_parts(table, columns, np.ones(3), np.full(3, 0.5), 0.1, rows, NO_SLOPES)
+    count_rows_in_subgroups(table, columns, np.ones(3), np.full(3, 0.5), 0.1, rows, NO_SLOPES)
     assert table[0, 0, COUNT] == 3.0
     assert not table[1:].any()

@@ -1,6 +1,6 @@
 """The test of a limit that is promised to every user: outcomes do not exceed the users' own upper ends.
 
-The ends are those that the model had when the outcome was learned. Outcomes are bet to exceed them in parts of the
+The ends are those that the model had when the outcome was learned. Outcomes are bet to exceed them in subgroups of the
 users, by every number, by pairs of numbers, by click score and by the end itself (docs/theory/mismatch.md).
 """
 
@@ -24,29 +24,29 @@ from stagewise.models.calibration import (
     SPREAD,
     compute_log_wealth,
     count_paired,
-    count_parts,
-    count_rows_in_parts,
+    count_rows_in_subgroups,
+    count_subgroups,
 )
 from stagewise.policies.context_caps import ContextCAPS
 from stagewise.policies.contradictions import build_contradiction
 from stagewise.problem.errors import ErrorCode, InvalidProblem
 from stagewise.records.reason import Contradiction, ReasonDetails
 
-MOST_CELLS, MOST_ENTRIES = 65, 65_536  # all actions and the first ones; fewer if there are many parts
+MOST_CELLS, MOST_ENTRIES = 65, 65_536  # all actions and the first ones; fewer if there are many subgroups
 SMALLEST_GUESS = 1e-6  # smallest prior rate
 SCORE_NAMES = ("click_score", "upper_end")
-PARTS, PAIRED = as_python(count_parts), as_python(count_paired)
+SUBGROUPS, PAIRED = as_python(count_subgroups), as_python(count_paired)
 
 
 class Excess(NamedTuple):
-    """Outcomes of a part of the users that exceed their upper ends."""
+    """Outcomes of a subgroup of the users that exceed their upper ends."""
 
     cell: int  # 0: all actions, else 1 + the action
-    part: int
+    subgroup: int
 
 
 class Condition(NamedTuple):
-    """A column of the users of a part, and between which values they are."""
+    """A column of the users of a subgroup, and between which values they are."""
 
     column: int
     above: float | None
@@ -54,7 +54,7 @@ class Condition(NamedTuple):
 
 
 class CalibratedLimit:
-    """The outcomes and the upper ends of one limit, by parts of the users."""
+    """The outcomes and the upper ends of one limit, by subgroups of the users."""
 
     every_user = True
 
@@ -63,8 +63,9 @@ class CalibratedLimit:
         self.name, self.signal, self.low = name, 1 + j, 0.0 if sign > 0.0 else -1.0
         self.guess = min(max(to_unit_cost(float(policy.thresholds.values[j]), sign), SMALLEST_GUESS), 1.0)
         self.untested = float(policy.layout[SAFE_INDEX]) if np.isfinite(policy.declared_costs[j]) else -1.0
-        parts = PARTS(policy.context)
-        self.table, self.most_cells = np.zeros((1, parts, FIELDS)), min(max(MOST_ENTRIES // parts, 1), MOST_CELLS)
+        subgroups = SUBGROUPS(policy.context)
+        self.table = np.zeros((1, subgroups, FIELDS))
+        self.most_cells = min(max(MOST_ENTRIES // subgroups, 1), MOST_CELLS)
         self.columns = np.zeros((policy.context + SCORES, COLUMN_FIELDS))
         self.count, self.next_check, self.last = 0, LOOK_AFTER, -1  # outcomes, and the last decision learned
 
@@ -81,7 +82,7 @@ class CalibratedLimit:
         cells = min(int(chosen[:, 0].max(initial=-1.0)) + 2, self.most_cells)
         if cells > len(self.table):
             self.table = np.concatenate([self.table, np.zeros((cells - len(self.table), *self.table.shape[1:]))])
-        count_rows_in_parts(self.table, self.columns, outcomes, own, self.guess, chosen, slopes)
+        count_rows_in_subgroups(self.table, self.columns, outcomes, own, self.guess, chosen, slopes)
 
     def find_difference(self, level: float) -> Excess | None:
         """Return the largest excess beyond chance; None: there is none. It errs ever with probability `level`."""
@@ -89,17 +90,17 @@ class CalibratedLimit:
         is_found = compute_log_wealth(self.table, found) >= -np.log(level)
         return Excess(int(found[0]), int(found[1])) if is_found else None
 
-    def iter_conditions(self, part: int) -> Iterator[Condition]:
-        """Yield the columns by which the users of a part are chosen."""
+    def iter_conditions(self, subgroup: int) -> Iterator[Condition]:
+        """Yield the columns by which the users of a subgroup are chosen."""
         numbers = len(self.columns) - SCORES
         first_pair = 1 + 4 * len(self.columns)
-        if 0 < part < first_pair:
-            column, quarter = divmod(part - 1, 4)
+        if 0 < subgroup < first_pair:
+            column, quarter = divmod(subgroup - 1, 4)
             centre, spread = float(self.columns[column, CENTRE]), float(self.columns[column, SPREAD])
             cuts = [None, centre - spread, centre, centre + spread, None]
             yield Condition(column, cuts[quarter], cuts[quarter + 1])
-        elif part:
-            pair, quadrant = divmod(part - first_pair, 4)
+        elif subgroup:
+            pair, quadrant = divmod(subgroup - first_pair, 4)
             pairs = [(i, j) for i in range(1, PAIRED(numbers)) for j in range(i)]
             for column, is_upper in zip(pairs[pair], (quadrant & 2, quadrant & 1), strict=True):
                 cut = float(self.columns[column, CENTRE])
@@ -124,12 +125,12 @@ class CalibratedLimit:
         columns = np.array(content["columns"], dtype=np.float64).reshape(self.columns.shape)
         are_valid = bool(np.isfinite(columns).all() and np.isfinite(table).all())
         if not (1 <= len(table) <= self.most_cells and are_valid and (columns[:, 0] >= 0.0).all()):
-            raise InvalidProblem(ErrorCode.FILE_CORRUPT, "the stored outcomes of parts do not match the problem")
+            raise InvalidProblem(ErrorCode.FILE_CORRUPT, "the stored outcomes of subgroups do not match the problem")
         self.table, self.columns = table, columns
 
 
 def build_excess_cause(policy: Any, limit: CalibratedLimit, excess: Excess) -> ReasonDetails:
-    """Return the excess in the user's units, with the part of the users."""
+    """Return the excess in the user's units, with the subgroup of the users."""
     return build_contradiction(
         Contradiction.MEAN_FORM, policy.display_thresholds, limit.signal - 1,
         promise=str(policy.promises[limit.name]), form=policy.models[limit.name],
@@ -138,10 +139,10 @@ def build_excess_cause(policy: Any, limit: CalibratedLimit, excess: Excess) -> R
 
 
 def summarize_excess(policy: Any, limit: CalibratedLimit, excess: Excess) -> dict[str, Any]:
-    """Return the part of the users, their mean outcome, and the mean of their upper ends, in the user's units."""
-    entry, j = limit.table[excess.cell, excess.part], limit.signal - 1
+    """Return the subgroup of the users, their mean outcome, and the mean of their upper ends, in the user's units."""
+    entry, j = limit.table[excess.cell, excess.subgroup], limit.signal - 1
     mean, end = (to_user_units(policy, j, float(entry[one] / max(entry[BETS], 1.0))) for one in (BET_SUM, BET_ENDS))
-    conditions = [describe_condition(policy, one) for one in limit.iter_conditions(excess.part)]
+    conditions = [describe_condition(policy, one) for one in limit.iter_conditions(excess.subgroup)]
     first, second = (*conditions, {}, {})[:2]
     names = ("column", "kind", "above", "up_to")
     return {

@@ -357,7 +357,7 @@ def describe_mismatch(details: Details) -> str:
     return f"it matters who gets an action: {limit} {whose}{where} averages {halves}; {split}"
 
 
-CONDITION_SCORES = {"click_score": "the estimated reward", "upper_end": "the upper end itself"}
+CONDITION_SCORES = {"click_score": "the estimated reward", "upper_end": "the bound itself"}
 
 
 def describe_condition(details: Details, prefix: str = "") -> str:
@@ -389,7 +389,8 @@ def describe_excess(details: Details) -> str:
     where = f" where {' and '.join(conditions)}" if conditions else ""
     return (
         f"the mean of {details['limit']!r} is not {details['form']} in the context: {format_count(details['count'])}"
-        f"{whose}{where} average {mean}, and the bounds of these users, each of which should hold, average {end}"
+        f"{whose}{where} have a mean of {mean}, but the bounds of these users, each of which should hold, have a mean "
+        f"of {end}"
     )
 
 

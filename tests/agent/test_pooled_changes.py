@@ -39,7 +39,7 @@ class Stream:
         self.day += 30.0
 
     def find_changes(self) -> Any:
-        return self.agent._statistics.warnings.get(NAME)
+        return self.agent._learned.statistics.warnings.get(NAME)
 
     def read_bounds(self) -> list[float]:
         """Return the bounds of the offer and the sale in the first group."""

@@ -42,6 +42,7 @@ from stagewise.models.rare_events import (
     compute_rate,
     dot,
     get_feature_block,
+    learn_events_log,
     learn_rare_events,
     rare_events_size,
     start_rare_events,
@@ -170,6 +171,16 @@ def are_tables_valid(block: ModelBlock, memory: Floats) -> bool:
     return bool(((used >= 0.0) & (used < block.radius) & (used == np.floor(used))).all())
 
 
+def learn_events_by_action(block: ModelBlock, settings: Floats, memory: Floats, rows: Floats, values: Floats) -> None:
+    """Learn the rows (n, D) of a log, which begin with the action and its context; values are those of all signals."""
+    outcomes, features = values[:, block.first], rows[:, 1 : 1 + block.size]
+    for action in range(block.detail):
+        mine = ~np.isnan(outcomes) & (rows[:, 0] == action)
+        if mine.any():
+            events, low = GET_EVENTS(block, action), LOW(block, settings)
+            learn_events_log(events, settings, memory, np.ascontiguousarray(features[mine]), outcomes[mine] - low)
+
+
 GET_EVENTS, GET_SET, ESTIMATE_MEAN, CHECK, LOW, SIZE = (
     as_python(get_action_events),
     as_python(get_action_set),
@@ -214,5 +225,5 @@ PER_ACTION_EVENTS = Model(
     "stagewise.models.per_action_events:PER_ACTION_EVENTS", get_model_block, per_action_events_size,
     start_per_action_events, fill_per_action_events_bounds, check_per_action_events, learn_per_action_events,
     cache_nothing, widen_per_action_events, sample_per_action_events, diagnostics=PerActionEventsDiagnostics(),
-    estimates=1,
+    estimates=1, is_valid=are_tables_valid, finish_log=learn_events_by_action, learns_logs=1,
 )  # fmt: skip

@@ -81,7 +81,7 @@ def build_inputs(policy: Any, oracle: Oracle, audited: bool, warm_start: PolicyS
         else np.zeros(0)
     )
     if form.counts_capacity_in("segments"):
-        memory = policy.with_capacity_for(memory, world.plain_users.segments)
+        memory = policy.rounds.reserve(memory, "segments", world.plain_users.segments)
     check_outcomes(policy, world)
     m, limits = world.costs, int(layout[LIMITS])
     size = max(d, int(memory[CAPACITY])) if form.counts_capacity_in("points") else d
@@ -156,7 +156,7 @@ class CompiledRun:
     def play(self, first: int, last: int) -> None:
         """Play the rounds from `first` to `last`, counted from 0."""
         if self.inputs.round_spec.counts_capacity_in("rows"):
-            memory = self.policy.with_room_for_rows(self.inputs.memory, last - first)
+            memory = self.policy.rounds.reserve(self.inputs.memory, "rows", last - first)
             self.inputs = self.inputs._replace(memory=memory)
         inputs = self.inputs
         arrays = (inputs.features, inputs.eligible, inputs.layout, inputs.settings, inputs.memory)

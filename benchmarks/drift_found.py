@@ -21,9 +21,9 @@ def found(groups: int, before: int, most: int, seed: int, drift: str | None) -> 
     agent, chance, offers = sw.Agent(problem, seed=seed), np.random.default_rng(seed), 0
     for user in range(before + most):
         decision: Any = agent.decide({"group": f"g{chance.integers(groups)}"} if groups else {}, now=float(user))
-        changes = [] if drift is None else agent._statistics.warnings.values()
+        changes = [] if drift is None else agent._learned.statistics.warnings.values()
         is_pooled = any(one.details["segment"] is None for one in changes)
-        if is_pooled or "drift of opt_out" in agent._statistics.alerts:
+        if is_pooled or "drift of opt_out" in agent._learned.statistics.alerts:
             return (user - before, offers) if user >= before else (-1, 0)
         offer, late = decision.action_name == "offer", user >= before
         offers += offer and late

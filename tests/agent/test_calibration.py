@@ -158,13 +158,13 @@ def test_stop_plays_the_safe_action_until_somebody_acknowledges_it(tmp_path: Pat
     assert agent.health()[NAME].verdict is Verdict.FINE
     agent.save(tmp_path / "agent.json")
     again = sw.Agent.load(tmp_path / "agent.json", problem)
-    mine, saved = agent._mismatch, again._mismatch
+    mine, saved = agent._learned.mismatch, again._learned.mismatch
     assert mine is not None
     assert saved is not None
     assert saved.to_dict() == mine.to_dict()
     limit: Any = mine.limits[0]
     limit.table[0, 0, 2] = 1e3  # as if bets had won
-    agent._run_tests(at_once=True)
+    agent._learned.run_tests(at_once=True)
     decision = agent.decide(user)
     assert (decision.reason, decision.action_name) == (sw.Reason.ASSUMPTION_CONTRADICTED, "nothing")
     assert decision.reason_details.details["found"] == Contradiction.MEAN_FORM
@@ -194,7 +194,7 @@ def test_a_new_action_has_a_cell_and_a_corrupt_file_is_refused() -> None:
     policy: Any = agent.policy
     rows, values = draw_rows(policy, np.random.default_rng(1), 50, by_line)
     rows[:, 0] = 3.0
-    test = agent._mismatch
+    test = agent._learned.mismatch
     assert test is not None
     test.learn_state(policy, policy.start(), rows, values, np.arange(50))
     limit: Any = test.limits[0]
@@ -221,8 +221,8 @@ def test_a_server_counts_the_same_however_its_log_is_cut() -> None:
         for start in range(0, len(log.events), size):
             fold.take(log.events[start : start + size])
         folds.append(fold)
-    assert folds[0].mismatch is not None
-    calibrated: Any = folds[0].mismatch.limits[0]
+    assert folds[0].learned.mismatch is not None
+    calibrated: Any = folds[0].learned.mismatch.limits[0]
     assert calibrated.table[0, 0, 0] > 300
     assert folds[0].encode() == folds[1].encode() == folds[2].encode()
     again = StateFold(problem(limits=limits), 1)

@@ -123,7 +123,7 @@ def test_one_cell_of_many_is_found_and_named() -> None:
     details = agent.health()[NAME].details
     assert details["column"] in ("age", "risk_score")
     assert details["promise"] == "every_group"
-    test: Any = agent._mismatch
+    test: Any = agent._learned.mismatch
     only = [one for one in test.limits[0].find_unlike([8.0] * 4) if one.cell >= 0 or one.column == 0]
     assert only
 
@@ -133,7 +133,7 @@ def test_buckets_of_a_score_are_cells() -> None:
     log = draw_log(1, 2_000, old=0.3, young=0.05) | {"risk": np.random.default_rng(2).uniform(0.0, 1.0, 2_000)}
     agent = sw.Agent(build_problem(model=None, score=sw.RiskScore("risk", buckets=4)), seed=1)
     agent.learn_frame(log)
-    test: Any = agent._mismatch
+    test: Any = agent._learned.mismatch
     assert len(test.limits[0].cells) == 4
     details = agent.health()[NAME].details
     assert (details["promise"], details["column"], details["segment"]) == ("every_bucket", "age", None)
@@ -197,16 +197,16 @@ def test_a_saved_agent_goes_on_to_the_bit(tmp_path: Path) -> None:
     again = sw.Agent.load(tmp_path / "agent.json", build_problem())
     for agent in (whole, again):
         learn_alone(agent, log, 350, 400)
-    tests: list[Any] = [whole._mismatch, again._mismatch]
+    tests: list[Any] = [whole._learned.mismatch, again._learned.mismatch]
     assert tests[0].to_dict() == tests[1].to_dict()
     assert tests[0].limits[0].count > 300
-    assert whole._statistics.to_dict() == again._statistics.to_dict()
+    assert whole._learned.statistics.to_dict() == again._learned.statistics.to_dict()
 
 
 def test_a_copy_counts_alone() -> None:
     agent = sw.Agent(build_problem(), seed=1)
     agent.learn_frame(draw_log(1, 50, old=0.3, young=0.1))
-    test: Any = agent._mismatch
+    test: Any = agent._learned.mismatch
     before, other = test.to_dict(), test.clone()
     other.learn_rows(np.ones((9, 4)), np.ones((9, 2)))
     assert test.to_dict() == before != other.to_dict()
@@ -216,7 +216,7 @@ def test_a_click_score_never_knows_the_reward_of_its_own_user() -> None:
     """Rewards arrive at once, costs late: the slopes that score a decision are older than its reward."""
     agent, chance = sw.Agent(build_problem(), seed=1), np.random.default_rng(1)
     agent.learn_frame(draw_log(1, 300, old=0.1, young=0.1))
-    test: Any = agent._mismatch
+    test: Any = agent._learned.mismatch
     assert test.slopes.shape == (2, 2)
     assert test.since == 0  # a log's rows are nobody's decisions
     waiting, scored = [], 0
@@ -240,7 +240,7 @@ def test_a_new_action_is_a_new_cell() -> None:
     agent.learn_frame(draw_log(1, 300, old=0.1, young=0.1))
     agent.add_action("sale")
     agent.learn_frame(draw_log(2, 1_500, old=0.35, young=0.05) | {"action": ["sale"] * 1_500})
-    test: Any = agent._mismatch
+    test: Any = agent._learned.mismatch
     assert list(test.limits[0].cells) == [(1.0, 0.0), (2.0, 0.0)]
     assert test.slopes.shape == (3, 2)
     assert agent.health()[NAME].verdict is Verdict.WARNING
@@ -262,7 +262,7 @@ def test_problems_without_numbers_and_other_policies_are_not_tested() -> None:
     policies = [bare, sw.OPB(arms=2, safe_action=sw.SafeAction(arm=0, reward=0.0, cost=0.0), threshold=0.5)]
     for policy in policies:
         agent = sw.Agent(policy)
-        assert agent._mismatch is None
+        assert agent._learned.mismatch is None
         assert not [one for one in agent.health() if one.check is Check.MISMATCH]
 
 
@@ -279,14 +279,14 @@ def test_a_server_folds_the_same_halves_however_its_log_is_cut() -> None:
         for start in range(0, len(log.events), size):
             fold.take(log.events[start : start + size])
         folds.append(fold)
-    assert folds[0].mismatch is not None
-    assert folds[0].mismatch.limits[0].count > 300
-    assert folds[0].mismatch.since > 0
+    assert folds[0].learned.mismatch is not None
+    assert folds[0].learned.mismatch.limits[0].count > 300
+    assert folds[0].learned.mismatch.since > 0
     assert folds[0].encode() == folds[1].encode() == folds[2].encode()
     again = StateFold(problem(), 1)
     again.restore(folds[0].encode())
     assert again.encode() == folds[0].encode()
-    assert msgspec.msgpack.decode(again.encode())["mismatch"]["since"][0] == folds[0].mismatch.since
+    assert msgspec.msgpack.decode(again.encode())["mismatch"]["since"][0] == folds[0].learned.mismatch.since
 
 
 def test_rows_of_logs_have_no_index() -> None:

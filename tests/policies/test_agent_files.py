@@ -389,7 +389,7 @@ def test_a_write_that_fails_leaves_the_old_file(step: str, tmp_path: Path, monke
 
 def test_a_memory_that_no_file_can_hold_is_refused_when_it_is_saved(tmp_path: Path) -> None:
     agent = Agent(LINEAR)
-    agent._state.memory[-1] = np.inf
+    agent._learned.state.memory[-1] = np.inf
     with refused(InvalidProblem, ErrorCode.NOT_FINITE):
         agent.save(tmp_path / "agent.json")
     assert list(tmp_path.iterdir()) == []

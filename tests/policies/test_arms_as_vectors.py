@@ -39,7 +39,7 @@ def test_the_ellipsoid_of_unit_vectors_has_an_interval_for_every_arm_as_wide_as_
     policy, (arms, rewards, costs) = linear_policy(), log(counts)
     agent = sw.Agent(policy)
     agent.learn_log(np.eye(ARMS)[arms], rewards, costs)
-    bounds = bounds_of(policy, agent._state, np.eye(ARMS))
+    bounds = bounds_of(policy, agent._learned.state, np.eye(ARMS))
     for signal, values in enumerate((rewards, costs)):
         means = [values[arms == arm].mean() for arm in range(1, ARMS)]
         np.testing.assert_allclose(bounds[signal, CENTRE, 1:ARMS], means, atol=1e-6)
@@ -58,7 +58,7 @@ def test_with_intervals_as_wide_as_the_ellipsoid_s_both_play_the_same_mixture(co
     told: dict[str, Any] = {"delta": DELTA, "check_assumptions": False, "optimism": optimism, "threshold": LIMIT}
     linear = sw.Agent(sw.OPLB(safe_action=safe, noise=0.5, ridge=RIDGE, **told))
     linear.learn_log(np.eye(ARMS)[arms], rewards, costs)
-    half = bounds_of(linear.policy, linear._state, np.eye(ARMS))[:, HALF, 1]
+    half = bounds_of(linear.policy, linear._learned.state, np.eye(ARMS))[:, HALF, 1]
     unit = np.sqrt(2.0 * np.log(2.0 * 2 * ARMS * ROUNDS / DELTA) / counts[1])
     noise = {"noise": (half / unit).tolist(), "horizon": ROUNDS, "radius": "hoeffding"}
     pulled = sw.Agent(sw.OPB(arms=ARMS, safe_action=sw.SafeAction(arm=0, **KNOWN), **told, **noise))

@@ -68,7 +68,7 @@ def test_another_mix_of_segments_whose_means_stay_is_no_drift(by: str | None, bl
         groups = np.where(chance.random(600) < touchy, 10, 0) + chance.integers(10, size=600)
         rows = told(chance, rates, 600, groups)
         agent.learn_frame(rows if by is not None else {name: rows[name] for name in ("action", "click", "opt_out")})
-    assert ("drift of opt_out" in agent._statistics.open_alerts) is blocks_decisions
+    assert ("drift of opt_out" in agent._learned.statistics.open_alerts) is blocks_decisions
     assert (agent.health()["drift of opt_out"].verdict == "contradicted") is blocks_decisions
 
 

@@ -101,8 +101,8 @@ def test_a_server_learns_it_and_does_not_move_the_limit_that_its_prior_stands_on
     first = build_first_version(served(limits=limits(0.05)))
     fold = StateFold(first.problem, first.number)
     fold.take(month(200).events)
-    assert fold.learned > 300
-    assert fold.policy.compute_totals(fold.state).pulls[1].sum() > 100
+    assert fold.learned.update_count > 300
+    assert fold.policy.compute_totals(fold.learned.state).pulls[1].sum() > 100
     with pytest.raises(sw.InvalidProblem) as found:
         build_next_version(first, served(limits=limits(0.06)))
     assert found.value.code is sw.ErrorCode.CHANGE_NOT_ALLOWED

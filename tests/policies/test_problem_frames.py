@@ -32,7 +32,7 @@ def by_hand() -> sw.Agent:
         user = {name: FRAME[name][i] for name in said.context_names}
         rows.append(policy.rows_for(said.encode_context(user))[said.get_action_index(FRAME["action"][i])])
         values.append(policy.values(FRAME["spend"][i], [float(FRAME["opt_out"][i]), FRAME["minutes"][i]]))
-    agent._state = policy.learn_log(policy.start(), np.array(rows), np.array(values))
+    agent._learned.state = policy.learn_log(policy.start(), np.array(rows), np.array(values))
     return agent
 
 

@@ -270,7 +270,7 @@ def test_stops_follow_from_the_log_to_the_bit_whatever_is_told_when(name: str, r
     )
     if "missing" not in name:  # where only events are told of, leaving out the rest is a mistake, and stops it too
         assert (folds[0].circuit_breaker.find_breach() is not None) == (rate > 0.1)
-        assert bool(folds[0].statistics.open_alerts) == (rate > 0.1 and name != "nothing declared")
+        assert bool(folds[0].learned.statistics.open_alerts) == (rate > 0.1 and name != "nothing declared")
 
 
 def test_what_is_told_stops_a_server_long_before_a_window_closes() -> None:
@@ -284,7 +284,7 @@ def test_what_is_told_stops_a_server_long_before_a_window_closes() -> None:
         if fold.circuit_breaker.find_breach() is not None:
             break
     assert user < 60
-    assert fold.learned == 0
+    assert fold.learned.update_count == 0
     why = fold.circuit_breaker.find_breach()
     assert why is not None
     assert (why.reason, why.details["limit"], why.details["at_most"]) == (
@@ -296,7 +296,7 @@ def test_what_is_told_stops_a_server_long_before_a_window_closes() -> None:
     for _ in range(60):
         log.tell(log.decide("nothing", user), user, opt_out=1.0)
     fold.take(log.events[fold.seq :])
-    assert fold.statistics.open_alerts["safe cost of opt_out"].details["found"] == "safe_cost_so_far"
+    assert fold.learned.statistics.open_alerts["safe cost of opt_out"].details["found"] == "safe_cost_so_far"
 
 
 def test_single_outcomes_that_never_come_hold_back_no_stop() -> None:
@@ -306,7 +306,7 @@ def test_single_outcomes_that_never_come_hold_back_no_stop() -> None:
         log.tell(log.decide("offer", user), user, click=0.0, opt_out=float(user % 4 == 0))
     fold = StateFold(told, 1)
     fold.take(log.events)
-    assert fold.learned == 0
+    assert fold.learned.update_count == 0
     assert fold.circuit_breaker.find_breach() is not None
 
 

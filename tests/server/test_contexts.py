@@ -90,7 +90,7 @@ def test_a_log_replays_to_what_an_agent_learns() -> None:
     assert snapshot.statistics.clipped == {"tenure": 3, "joined": 1} == agent.report().clipped
     other = StateFold(PROBLEM, 1, frozenset())
     other.restore(fold.encode())
-    assert other.statistics.clipped == snapshot.statistics.clipped
+    assert other.learned.statistics.clipped == snapshot.statistics.clipped
     assert ask(other.build_snapshot(), SENT) == ask(snapshot, SENT)
 
 

@@ -323,7 +323,7 @@ async def test_another_version_is_learned_from_the_same_log(tmp_path: Path) -> N
         assert (made.version, set(made.probabilities)) == (2, {"nothing", "digest", "offer", "sale"})
         await learned(server)
         fold = server.learner.folds[NAME]
-        assert fold.learned >= 120
+        assert fold.learned.update_count >= 120
         later = [await server.decide(NAME, user(f"w-{i}")) for i in range(60)]
         assert all(one.probabilities["digest"] == 0.0 for one in later)
         with refused(InvalidActions, ErrorCode.ACTION_RETIRED):
@@ -408,7 +408,7 @@ async def test_events_that_are_told_stop_a_server_and_are_seen_before_their_wind
                 await server.learn(NAME, OutcomeUpdate(f"u-{i}", {"opt_out": True}))
         await soon(lambda: server.experiment(NAME).killed is not None)
         await learned(server)
-        assert server.learner.folds[NAME].learned == 0
+        assert server.learner.folds[NAME].learned.update_count == 0
         figures = server.figures(NAME)
         killed = server.experiment(NAME).killed
         assert killed is not None

@@ -40,7 +40,7 @@ def test_what_was_never_activated_is_not_learned_from_even_when_its_windows_clos
     log.tell(place, 1, click=1.0, opt_out=0.0)
     log.add("tick", {}, 30 * DAY)
     fold = folded(log)
-    assert fold.learned == 0
+    assert fold.learned.update_count == 0
     waiting = [len(fold.queue.find(k, MISSING)) for k in range(3)]
     assert waiting == [0, 0, 0]  # of clicks neither, which have no window: the longest one decides
 
@@ -50,10 +50,10 @@ def test_what_was_never_activated_holds_back_nothing_for_ever() -> None:
     deferred(log, 0)
     second = log.decide("offer", 1)
     log.tell(second, 2, click=1.0, opt_out=0.0)
-    assert folded(log).learned == 0
+    assert folded(log).learned.update_count == 0
     log.add("tick", {}, 30 * DAY)
     fold = folded(log)
-    assert fold.learned == 3  # the second one's, with the complaint that never came
+    assert fold.learned.update_count == 3  # the second one's, with the complaint that never came
     assert fold.encode() == folded(log, at_once=False).encode()
 
 
@@ -61,26 +61,26 @@ def test_what_is_activated_is_learned_from_whenever_its_outcomes_came() -> None:
     log = Log()
     place = deferred(log, 0)
     log.tell(place, 1, click=1.0, opt_out=0.0)
-    assert folded(log).learned == 0
+    assert folded(log).learned.update_count == 0
     log.tell(place, 2, shown=1.0)
-    assert folded(log).learned == 2
+    assert folded(log).learned.update_count == 2
     log.add("tick", {}, 30 * DAY)
     fold = folded(log)
-    assert fold.learned == 3  # the complaint that never came counts as declared
+    assert fold.learned.update_count == 3  # the complaint that never came counts as declared
     plain = Log()
     place = plain.decide("digest", 0)
     plain.tell(place, 1, click=1.0, opt_out=0.0)
     plain.add("tick", {}, 30 * DAY)
-    assert folded(plain).state.memory.tobytes() == fold.state.memory.tobytes()
+    assert folded(plain).learned.state.memory.tobytes() == fold.learned.state.memory.tobytes()
 
 
 def test_what_is_deferred_holds_back_what_follows_until_it_is_settled() -> None:
     log = Log()
     first, second = deferred(log, 0), log.decide("offer", 1)
     log.tell(second, 2, opt_out=0.0)
-    assert folded(log).learned == 0
+    assert folded(log).learned.update_count == 0
     log.tell(first, 3, shown=0.0)
-    assert folded(log).learned == 1
+    assert folded(log).learned.update_count == 1
 
 
 def test_a_snapshot_remembers_what_is_deferred() -> None:
@@ -92,7 +92,7 @@ def test_a_snapshot_remembers_what_is_deferred() -> None:
     log.tell(place, 2, shown=1.0)
     half.take(log.events[2:])
     assert half.encode() == folded(log).encode() == folded(log, at_once=False).encode()
-    assert half.learned == 1
+    assert half.learned.update_count == 1
 
 
 def test_the_page_counts_what_the_learner_learns() -> None:
@@ -102,14 +102,14 @@ def test_the_page_counts_what_the_learner_learns() -> None:
     log.add("tick", {}, 30 * DAY)
     log.tell(first, 30 * DAY + 1, shown=1.0)  # too late: it was given up when its windows had closed
     fold, tally = folded(log), tallied(log)
-    assert sum(seen.count for seen in tally.observed_mean.values()) == fold.learned == 3
+    assert sum(seen.count for seen in tally.observed_mean.values()) == fold.learned.update_count == 3
     assert (tally.queue.heads, tally.queue.late) == (
         fold.queue.heads,
         fold.queue.late,
     )
     long = month(300)
     fold, tally = folded(long), tallied(long)
-    assert sum(seen.count for seen in tally.observed_mean.values()) == fold.learned > 500
+    assert sum(seen.count for seen in tally.observed_mean.values()) == fold.learned.update_count > 500
     learned = fold.circuit_breaker.limits["opt_out"].count_and_total(
         fold.circuit_breaker.build_row_reader(0, safe=False), fold.queue.end
     )

@@ -66,17 +66,17 @@ async def test_a_warning_is_in_figures_and_metrics_until_it_is_acknowledged(tmp_
         assert METRIC not in render_metrics(server)
         with refused(InvalidOutcome, ErrorCode.NO_OPEN_ALERT):
             await server.acknowledge(NAME, ALERT, "ada", "again")
-        halves = server.learner.folds[NAME].mismatch
+        halves = server.learner.folds[NAME].learned.mismatch
         assert halves is not None
     async with serve_problem(tmp_path, problem) as server:
         await learned(server)
-        assert server.learner.folds[NAME].mismatch.to_dict() == halves.to_dict()  # from a snapshot
+        assert server.learner.folds[NAME].learned.mismatch.to_dict() == halves.to_dict()  # from a snapshot
         drop_snapshots(server.store)
     async with serve_problem(tmp_path, problem) as server:  # another process folds the log again
         await learned(server)
         again: StateFold = server.learner.folds[NAME]
-        assert again.mismatch is not None
-        assert again.mismatch.to_dict() == halves.to_dict()
+        assert again.learned.mismatch is not None
+        assert again.learned.mismatch.to_dict() == halves.to_dict()
         assert server.figures(NAME)["warnings"] == []
         assert Replay(server.store, NAME).run().first_difference is None
 

@@ -114,7 +114,7 @@ async def test_means_are_held_against_those_of_the_log_as_an_agent_does(tmp_path
         await learned(server)
         fold = StateFold(problem(), 1)
         fold.take(server.store.events(NAME))
-    tracks, own = fold.statistics.tracks, agent._statistics.tracks
+    tracks, own = fold.learned.statistics.tracks, agent._learned.statistics.tracks
     assert {name: track.to_dict() for name, track in tracks.items()} == {name: own[name].to_dict() for name in own}
     assert all(track.marks for track in tracks.values())
 

@@ -49,7 +49,7 @@ def test_a_log_is_learned_the_same_in_any_batches() -> None:
         fold = StateFold(scored(), 1)
         for first in range(0, len(log), step):
             fold.take(log[first : first + step])
-        states.append(fold.state.memory)
+        states.append(fold.learned.state.memory)
     assert np.array_equal(states[0], states[1])
     assert np.array_equal(states[0], states[2])
 
@@ -90,7 +90,7 @@ def test_a_new_version_of_a_score_starts_with_new_cells() -> None:
     for version in (first, second):
         fold = StateFold(version.problem, version.number)
         fold.take(log.events)
-        totals = fold.policy.compute_totals(fold.state)
+        totals = fold.policy.compute_totals(fold.learned.state)
         counts.append((totals.pulls[1, 2], totals.pulls[0, 2], totals.sums[1, 2]))
     assert counts == [(40.0, 80.0, 20.0)] * 2  # of each version its own users; clicks of all
     with pytest.raises(sw.InvalidProblem):

@@ -33,7 +33,7 @@ def folded(log: Log, sizes: tuple[int, ...], told: sw.Problem | None = None) -> 
 def test_a_fold_does_not_depend_on_how_the_log_is_cut() -> None:
     log = month(300)
     whole = folded(log, (10_000,))
-    assert whole.learned > 500
+    assert whole.learned.update_count > 500
     assert folded(log, (1,)).encode() == whole.encode()
     assert folded(log, (7, 3, 150)).encode() == whole.encode()
 
@@ -68,7 +68,7 @@ def test_a_fold_learns_what_an_agent_learns_that_is_told_the_same() -> None:
     agent = sw.Agent(problem(), seed=1)
     for event in log.events:
         tell(agent, event)
-    assert agent.state.memory.tobytes() == fold.state.memory.tobytes()
+    assert agent.state.memory.tobytes() == fold.learned.state.memory.tobytes()
 
 
 ROWS = StateFold(problem(), 1)
@@ -97,17 +97,20 @@ def test_an_agent_and_a_fold_that_learn_the_same_find_a_drift_after_the_same_row
     for event in log.events:
         fold.take([event])
         tell(agent, event)
-        doubts = {name: words for name, words in agent._statistics.open_alerts.items() if name != "limit of opt_out"}
+        doubts = {
+            name: words for name, words in agent._learned.statistics.open_alerts.items() if name != "limit of opt_out"
+        }
         assert (
-            doubts == fold.statistics.open_alerts
+            doubts == fold.learned.statistics.open_alerts
         )  # beyond its limit a server stops itself (trips), and doubts nothing
-        found.append("drift of opt_out" in fold.statistics.open_alerts)
+        found.append("drift of opt_out" in fold.learned.statistics.open_alerts)
     assert 1200 < found.index(True) < len(found)
-    assert fold.build_snapshot().statistics.open_alerts == fold.statistics.open_alerts
+    assert fold.build_snapshot().statistics.open_alerts == fold.learned.statistics.open_alerts
     assert (
-        agent.health()["drift of opt_out"] == check_health(fold.policy, fold.state, fold.statistics)["drift of opt_out"]
+        agent.health()["drift of opt_out"]
+        == check_health(fold.policy, fold.learned.state, fold.learned.statistics)["drift of opt_out"]
     )
-    assert fold.statistics.tracks["opt_out"].to_dict() == whole.statistics.tracks["opt_out"].to_dict()
+    assert fold.learned.statistics.tracks["opt_out"].to_dict() == whole.learned.statistics.tracks["opt_out"].to_dict()
 
 
 def test_what_is_missing_counts_as_declared_when_its_window_closes() -> None:
@@ -115,14 +118,14 @@ def test_what_is_missing_counts_as_declared_when_its_window_closes() -> None:
     place = log.decide("offer", 0)
     log.tell(place, 1, click=1.0)
     fold = folded(log, (10,))
-    assert fold.learned == 1
+    assert fold.learned.update_count == 1
     assert [len(fold.queue.find(k, MISSING)) for k in range(3)] == [0, 1, 1]
     log.add("tick", {}, 7 * DAY)
     fold.take(log.events[2:])
-    assert fold.learned == 3
+    assert fold.learned.update_count == 3
     log.tell(place, 7 * DAY + 1, opt_out=1.0)
     fold.take(log.events[3:])
-    assert fold.learned == 3
+    assert fold.learned.update_count == 3
     assert fold.queue.late == [0, 1, 0]
 
 
@@ -132,7 +135,7 @@ def test_a_decision_that_was_not_shown_is_not_learned_from_and_holds_nothing_bac
     log.tell(second, 2, click=1.0)
     log.tell(first, 3, shown=0.0)
     fold = folded(log, (1,))
-    assert fold.learned == 1
+    assert fold.learned.update_count == 1
     assert fold.queue.heads == [2, 1, 1]
 
 
@@ -185,7 +188,7 @@ def moving() -> Log:
 
 def test_a_mean_that_moved_is_in_doubt() -> None:
     fold = folded(moving(), (200,))
-    assert fold.statistics.open_alerts["drift of opt_out"].details["found"] == "drift"
+    assert fold.learned.statistics.open_alerts["drift of opt_out"].details["found"] == "drift"
 
 
 def test_a_contradicted_declaration_stays_in_doubt_until_a_person_acknowledges_it() -> None:
@@ -193,12 +196,12 @@ def test_a_contradicted_declaration_stays_in_doubt_until_a_person_acknowledges_i
     for user in range(600):  # the safe action is declared to cost .001, and costs .04
         log.tell(log.decide("nothing", user), user, click=0.0, opt_out=float(user % 25 == 0), complaint=0.0)
     fold = folded(log, (50,))
-    assert list(fold.statistics.open_alerts) == ["safe cost of opt_out"]
+    assert list(fold.learned.statistics.open_alerts) == ["safe cost of opt_out"]
     known = decode_snapshot(problem(), 1, frozenset(), encode_snapshot(fold.build_snapshot()))
-    assert known.statistics.open_alerts == fold.statistics.open_alerts
+    assert known.statistics.open_alerts == fold.learned.statistics.open_alerts
     log.add("control", {"what": "acknowledge", "name": "safe cost of opt_out", "actor": "ada", "reason": "known"}, 700)
     fold.take(log.events[-1:])
-    assert fold.statistics.open_alerts == {}
+    assert fold.learned.statistics.open_alerts == {}
 
 
 def test_rows_that_are_learned_are_those_that_were_decided_on() -> None:

@@ -23,11 +23,11 @@ def test_a_limit_may_move_and_every_set_stays_what_it_was() -> None:
     log, folds = month(300), [StateFold(one.problem, one.number) for one in (before, after)]
     for fold in folds:
         fold.take(log.events)
-    old, new = (fold.state.memory for fold in folds)
+    old, new = (fold.learned.state.memory for fold in folds)
     assert np.array_equal(old, new)
     loose = StateFold(problem(limits=limits(value=0.1)), 1)  # no set depends on the limit
     loose.take(log.events)
-    assert np.array_equal(loose.state.memory, old)
+    assert np.array_equal(loose.learned.state.memory, old)
 
 
 def test_a_logistic_limit_stays_since_it_is_the_prior_mean() -> None:
@@ -46,7 +46,7 @@ def test_actions_may_come_and_go_and_come_back() -> None:
     assert three.problem.policy().initial_actions == 3
     fold = StateFold(three.problem, 3)
     fold.take(month(50).events)
-    assert fold.learned >= 100
+    assert fold.learned.update_count >= 100
 
 
 def test_what_is_told_of_a_version_can_be_said_again_in_any_order() -> None:

@@ -71,7 +71,7 @@ def played(
                 agent.learn(id_, **values)
             waiting = [one for one in waiting if one[0] > t]
             agent.drop_pending(max(t - 200, 0))
-    return any(name == "drift of opt_out" for name in agent._statistics.alerts)
+    return any(name == "drift of opt_out" for name in agent._learned.statistics.alerts)
 
 
 WORLDS: dict[str, dict[str, Any]] = {

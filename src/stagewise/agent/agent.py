@@ -6,21 +6,16 @@ from copy import copy
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from stagewise.agent.base_agent import ORDERS
-from stagewise.agent.changes import check_relearn, relearn
 from stagewise.agent.duplicate_logs import check_not_learned, compute_fingerprint, remember_log
 from stagewise.agent.frames import ColumnNames, LogRows, parse_log, read_rows
 from stagewise.agent.health import acknowledge, add_observed_health, check_health
 from stagewise.agent.health_findings import Health
 from stagewise.agent.identity import Identity, check_name, parse_decision
-from stagewise.agent.monitor import check_marks
 from stagewise.agent.outcome_queue import BUFFERED, MISSING
 from stagewise.agent.outcomes import encode_windows
 from stagewise.agent.replica import Snapshot
 from stagewise.agent.report import Report, build_report, list_segment_names
-from stagewise.agent.statistics import Statistics
 from stagewise.agent.storage import (
     Ownership,
     check_same_policy,
@@ -29,11 +24,10 @@ from stagewise.agent.storage import (
     encode_file,
     encode_played,
     parse_count,
-    parse_memory,
 )
 from stagewise.agent.table_agent import TableAgent
 from stagewise.files.paths import format_error, parse_path, read_file
-from stagewise.policies.policy import BasePolicy, PlayedAction, Policy, PolicyState
+from stagewise.policies.policy import BasePolicy, PlayedAction, Policy
 from stagewise.policies.policy_encoding import check_kind, decode_value, encode_value
 from stagewise.policies.problem import Problem
 from stagewise.problem.checks import check_bool, check_choice, check_seed
@@ -183,13 +177,10 @@ class Agent(TableAgent):
                     ErrorCode.CONFLICT,
                     "an action was added while this log was read; no row was learned, so give the log again",
                 )
-            check_not_learned(self._statistics, fingerprint, again)
-            self._state, self._update_count = policy.learn_log(self._state, actions, values), self._update_count + 1
-            if self._mismatch is not None:
-                self._mismatch.learn_rows(actions, values)
-            self._run_tests(at_once=True)
-            remember_log(self._statistics, fingerprint, again)
-            self._statistics.count_context(rows.clipped, len(rows.refused))
+            check_not_learned(self._learned.statistics, fingerprint, again)
+            self._learned.learn_log(actions, values)
+            remember_log(self._learned.statistics, fingerprint, again)
+            self._learned.statistics.count_context(rows.clipped, len(rows.refused))
 
     def add_action(self, name: str) -> None:
         """Add an action to the problem; what was learned of the others and what is pending stays.
@@ -215,10 +206,7 @@ class Agent(TableAgent):
                     ErrorCode.UNSUPPORTED,
                     "this agent has a policy without a problem; only a problem's actions have names",
                 )
-            extended = policy.problem.with_action(name).policy()
-            self._state, self.policy = extended.grow_state(policy, self._state), extended
-            self._update_count += 1
-            self._statistics.reset_tracks()
+            self._learned.extend(policy.problem.with_action(name).policy())
             self._bind_policy()
 
     def relearn(self, action: str, since: Any = None) -> None:
@@ -242,10 +230,8 @@ class Agent(TableAgent):
             >>> agent.relearn("offer")
         """
         with self._lock:
-            policy = self._require_base_policy("actions are relearned")
-            index, seconds = check_relearn(policy, action, since)
-            relearn(policy, self._state.memory, index, seconds)
-            self._update_count += 1
+            self._require_base_policy("actions are relearned")
+            self._learned.relearn(action, since)
 
     def health(self) -> Health:
         """Compare every declared assumption with the data; `print` shows a table.
@@ -268,9 +254,8 @@ class Agent(TableAgent):
             'assumption_contradicted'
         """
         with self._lock:
-            return add_observed_health(
-                self.policy, check_health(self.policy, self._state, self._statistics), self._observed_costs
-            )
+            health = check_health(self.policy, self._learned.state, self._learned.statistics)
+            return add_observed_health(self.policy, health, self._observed_costs)
 
     def acknowledge_alert(self, name: str, note: str = "") -> None:
         """Acknowledge a contradiction, so that the agent goes on.
@@ -300,7 +285,7 @@ class Agent(TableAgent):
                 "this policy has only start, decide and learn, so it raises no alerts to acknowledge",
             )
         with self._lock:
-            acknowledge(self._base_policy, self._state, self._statistics, name, note)
+            acknowledge(self._base_policy, self._learned.state, self._learned.statistics, name, note)
 
     def report(self, names: Any = None) -> Report:
         """Summarize traffic, rewards against the safe action, limits and actions; `print` shows a table.
@@ -326,7 +311,8 @@ class Agent(TableAgent):
         """
         with self._lock:
             labels = getattr(self.policy, "names", None) if names is None else names
-            return build_report(self.policy, self._state, self._statistics, labels, self._observed_costs)
+            learned = self._learned
+            return build_report(self.policy, learned.state, learned.statistics, labels, self._observed_costs)
 
     def register_decision(self, decision: Decision | Mapping[str, Any], now: Any = None) -> int:
         """Register a decision of a `Replica`; its outcomes are then learned by its id.
@@ -359,13 +345,13 @@ class Agent(TableAgent):
                 PlayedAction(parsed.action, parsed.action_index, parsed.step_size, parsed._safe)
             )
             if parsed._uncached:
-                policy.cache_offered(self._state, parsed)  # raises before anything changes
+                policy.cache_offered(self._learned.state, parsed)  # raises before anything changes
             at = self._advance_time(now) if self._queue.windows or now is not None else 0
             if parsed._uncached:
-                self._state, self._update_count = policy.cache_offered(self._state, parsed), self._update_count + 1
+                self._learned.cache_offered(parsed)
             round_ = self._add(played.ray, PlayedAction(played.action) if parsed._uncached else played, at)
             self._identity.register(parsed.id, round_)
-            self._statistics.count_context(dict.fromkeys(parsed._clipped, 1))
+            self._learned.statistics.count_context(dict.fromkeys(parsed._clipped, 1))
             return round_
 
     def snapshot(self) -> Snapshot:
@@ -384,11 +370,11 @@ class Agent(TableAgent):
             0
         """
         with self._lock:
-            policy: Any = self._base_policy
+            learned, policy = self._learned, self._base_policy
             check_kind(policy)
-            alerts, acknowledged = dict(self._statistics.alerts), dict(self._statistics.acknowledged)
-            memory = self._state.memory.tobytes()
-            return Snapshot(copy(policy), memory, self._update_count, self.seed, self.name, alerts, acknowledged)
+            alerts, acknowledged = dict(learned.statistics.alerts), dict(learned.statistics.acknowledged)
+            memory, count = learned.state.memory.tobytes(), learned.update_count
+            return Snapshot(copy(policy), memory, count, self.seed, self.name, alerts, acknowledged)  # type: ignore[arg-type]
 
     def save(self, path: str | Path, overwrite: bool = False) -> None:
         """Write the policy, its memory and everything pending to a JSON file, atomically.
@@ -429,17 +415,14 @@ class Agent(TableAgent):
             "seed": self.seed,
             "name": self.name,
             "former_prefixes": dict(identity.former_prefixes),
-            "learned": self._update_count,
-            "memory": self._state.memory.tolist(),
+            **self._learned.to_dict(),
             "learning_order": self.learning_order,
             "windows": encode_windows(self._windows),
             "queue": queue.to_dict(),
             "played": {str(index): encode_played(played) for index, played in queue.played.items()},
             "registered": identity.to_dict(),
             "observed_costs": None if costs is None else costs.to_list(),
-            "mismatch": None if self._mismatch is None else self._mismatch.to_dict(),
-            "statistics": self._statistics.to_dict(),
-            "segments": list_segment_names(policy, self._state.memory),
+            "segments": list_segment_names(policy, self._learned.state.memory),
         }
 
     @classmethod
@@ -510,13 +493,11 @@ class Agent(TableAgent):
         policy = decode_value(content["policy"])
         if not isinstance(policy, BasePolicy):
             raise InvalidProblem(ErrorCode.WRONG_TYPE, "the stored policy is not a policy of stagewise")
-        memory, seed = parse_memory(content["memory"]), check_seed(content["seed"])
-        if not policy.fits(memory) or not np.isfinite(memory).all():
-            raise InvalidFile(ErrorCode.STATE_MISMATCH, "the stored state does not match its policy")
+        seed = check_seed(content["seed"])
         windows = {str(signal): OutcomeWindow(*entry) for signal, entry in content["windows"].items()}
         order: Any = check_choice(content["learning_order"], ORDERS, "learning_order")
         agent = cls(policy, seed, order, name=check_name(content["name"], "name"), windows=windows, clock=clock)
-        agent._state, agent._update_count = PolicyState(memory), parse_count(content["learned"], "learned")
+        agent._learned.restore(content)
         queue, played = agent._queue, content["played"].items()
         queue.restore(content["queue"], {int(index): decode_played(policy, *entry) for index, entry in played})
         signals = range(len(queue.names))
@@ -531,11 +512,7 @@ class Agent(TableAgent):
         agent._identity.restore(content["registered"], queue.end)
         if agent._observed_costs is not None:
             agent._observed_costs.restore(content["observed_costs"])
-        if agent._mismatch is not None:
-            agent._mismatch.restore(content["mismatch"])
-        agent._statistics = Statistics.from_dict(content["statistics"])
         agent._ownership = Ownership(parse_count(content["generation"], "generation"))
         for segment in content["segments"]:
             hash_segment(str(segment))  # registers the segment's name
-        check_marks(policy, memory, agent._statistics)
         return agent

@@ -2,16 +2,15 @@
 
 import time
 from collections.abc import Callable, Iterable, Mapping
-from copy import copy, deepcopy
+from copy import deepcopy
 from threading import Lock
 from typing import Any, Literal, get_args
 
 import numpy as np
 
-from stagewise.agent.decision_ids import CallersId
+from stagewise.agent.decision_ids import CallersId, mark_proposals
 from stagewise.agent.identity import Identity
-from stagewise.agent.mismatch import build_mismatch_test
-from stagewise.agent.monitor import apply_alerts, check_drift
+from stagewise.agent.learned_state import LearnedState
 from stagewise.agent.observed_costs import build_observed_costs
 from stagewise.agent.outcome_queue import OutcomeQueue
 from stagewise.agent.outcomes import (
@@ -24,9 +23,7 @@ from stagewise.agent.outcomes import (
     reject_late,
     summarize_pending,
 )
-from stagewise.agent.statistics import Statistics
 from stagewise.agent.storage import Ownership
-from stagewise.engine.compile import Floats, Ints
 from stagewise.policies.policy import BasePolicy, PlayedAction, Policy, check_policy_protocol
 from stagewise.policies.problem import Problem
 from stagewise.problem.checks import check_choice, check_seed, copy_value
@@ -36,13 +33,12 @@ from stagewise.records.decision import Decision
 from stagewise.records.outcome import Outcome
 from stagewise.records.pending import Pending
 from stagewise.records.random_key import RandomKey
-from stagewise.records.reason import Reason
 
 Order = Literal["decision", "arrival"]
 ORDERS = get_args(Order)
 FEW_DUE = 32  # buffered decisions; more are learned in bulk
 NEW_TUPLE = tuple.__new__  # of named tuples: their own takes twice as long, and every round makes two
-UNSAVED_FIELDS = ("_base_policy", "_choose", "_learn_in_place", "_lock", "_needs_times", "_save_lock")
+UNSAVED_FIELDS = ("_base_policy", "_lock", "_needs_times", "_save_lock")
 
 
 def encode_offer(policy: Any, actions: Any, only: Any, propose: Any, scores: Any) -> Any:
@@ -81,13 +77,11 @@ class BaseAgent:
             windows = {**policy.windows, **({} if windows is None else windows)}
             policy = policy.policy()
         check_policy_protocol(policy)
-        self.policy: Policy = policy
         self.learning_order = check_choice(learning_order, ORDERS, "learning_order")
         self.seed = check_seed(seed.integers(2**63) if isinstance(seed, np.random.Generator) else seed)
         self.clock = check_clock(clock)
         self._identity = Identity(self.seed, name)
-        self._state: Any = policy.start()
-        self._update_count = 0  # the number of updates of the memory
+        self._learned = LearnedState(policy)
         self._prepare()
         self._windows, spans = parse_windows(self._base_policy, windows)
         if spans and self.learning_order == "arrival":
@@ -102,8 +96,6 @@ class BaseAgent:
         self._queue = OutcomeQueue(names, groups, spans, width, self.learning_order == "decision", first)
         self._own_outcomes: dict[int, Outcome] = {}  # buffered outcomes of a policy of your own
         self._observed_costs = build_observed_costs(ours, self._queue)
-        self._mismatch = build_mismatch_test(ours)
-        self._statistics = Statistics()
         self._ownership = Ownership()
 
     def _prepare(self) -> None:
@@ -116,10 +108,6 @@ class BaseAgent:
         policy = self.policy
         self._base_policy = ours = policy if isinstance(policy, BasePolicy) else None  # None: a policy of your own
         self._needs_times = ours is not None and ours.needs_times
-        is_checked = ours is None or type(ours).decide is not BasePolicy.decide
-        self._choose: Callable[..., Decision] = policy.decide if is_checked or ours is None else ours.choose
-        # in place: the agent's own state needs no checks
-        self._learn_in_place: Callable[..., Any] = policy.learn if ours is None else ours.learn_in_place
 
     def __repr__(self) -> str:
         what = f"{len(names)} actions" if (names := getattr(self.policy, "names", None)) else type(self.policy).__name__
@@ -129,12 +117,8 @@ class BaseAgent:
         """Return an independent copy of the fields, for a copy or a pickle."""
         with self._lock:
             fields = {name: value for name, value in vars(self).items() if name not in UNSAVED_FIELDS}
-            fields["policy"] = copy(self.policy)  # a policy caches some of its numbers
-            fields["_state"] = deepcopy(self._state)
             fields["_queue"], fields["_own_outcomes"] = self._queue.clone(), dict(self._own_outcomes)
-            fields |= {name: fields[name].clone() for name in ("_identity", "_statistics", "_ownership")}
-            if self._mismatch is not None:
-                fields["_mismatch"] = self._mismatch.clone()
+            fields |= {name: fields[name].clone() for name in ("_identity", "_learned", "_ownership")}
             if self._observed_costs is not None:
                 fields["_observed_costs"] = self._observed_costs.clone(fields["_queue"])
             return fields
@@ -142,6 +126,11 @@ class BaseAgent:
     def __setstate__(self, fields: dict[str, Any]) -> None:
         vars(self).update(fields)
         self._prepare()
+
+    @property
+    def policy(self) -> Policy:
+        """The policy."""
+        return self._learned.policy  # type: ignore[no-any-return]
 
     @property
     def name(self) -> str:
@@ -157,7 +146,7 @@ class BaseAgent:
     def state(self) -> Any:
         """A copy of the policy's memory."""
         with self._lock:
-            return deepcopy(self._state)
+            return deepcopy(self._learned.state)
 
     @property
     def pending_count(self) -> int:
@@ -214,32 +203,25 @@ class BaseAgent:
         if only is not None or propose is not None or scores is not None:
             actions = encode_offer(self._base_policy, actions, only, propose, scores)
         with self._lock:
-            queue, identity, statistics = self._queue, self._identity, self._statistics
-            needs_times = self._needs_times
+            queue, identity, learned, needs_times = self._queue, self._identity, self._learned, self._needs_times
             at = self._advance_time(now) if queue.windows or now is not None or needs_times else 0
             if needs_times:
                 actions = self._base_policy.at_time(actions, at / MICROSECONDS)  # type: ignore[union-attr]
             draw = NEW_TUPLE(RandomKey, (identity.key, identity.run, queue.end))
             known = None if id is None else self._identify(id)
             draw = draw if known is None else known.draw
-            decision = self._choose(self._state, actions, draw)
-            ours, cause = self._base_policy, decision.reason_details
-            if ours is not None and (
-                statistics.alerts or (cause is not None and cause.reason is Reason.ASSUMPTION_CONTRADICTED)
-            ):
-                decision = apply_alerts(
-                    ours, self._state, statistics, decision, actions,
-                    lambda policy: policy.choose(self._state, actions, draw),
-                )  # fmt: skip
-                cause = decision.reason_details
+            decision, ours = learned.decide(actions, draw), self._base_policy
             if known is not None:
                 decision = decision._replace(round=queue.end)
                 decision._id = known.id
-                identity.ids.add(known.run, known.digests[:1], np.array([queue.end]), self._update_count)
+                marks = None
+                if decision._proposal is not None:
+                    marks = mark_proposals(known.digests[:1], decision._proposal.take(np.newaxis))
+                identity.ids.add(known.run, known.digests[:1], np.array([queue.end]), learned.update_count, marks)
             decision._by = identity.id_prefix
-            statistics.record_decision(decision, cause)
+            learned.statistics.record_decision(decision)
             if ours is not None and decision._uncached:
-                self._state, self._update_count = ours.cache_offered(self._state, decision), self._update_count + 1
+                learned.cache_offered(decision)
             played = decision if ours is None else PlayedAction.from_decision(decision)
             self._add(decision.action_index, played, at)
             if known is not None:
@@ -315,12 +297,12 @@ class BaseAgent:
             if isinstance(decision, Decision):
                 check_action(decision, played)
             if self._base_policy is None:
-                self._learn_values(index, played, values)  # first, as it may raise
+                self._learned.learn_row(index, played, values)  # first, as it may raise
                 queue.learn_whole(index, 0.0)
             else:
                 queue.learn_whole(index, values)
                 self._observe_costs(index, queue.signals)
-                self._learn_values(index, played, values)
+                self._learned.learn_row(index, played, values)
             if queue.buffered_count or self._identity.rounds_by_id:
                 self._learn_due()
 
@@ -337,7 +319,7 @@ class BaseAgent:
         try:
             return ours.values(reward, None if cost is ABSENT else cost)
         except InvalidOutcome:
-            self._statistics.refused += 1
+            self._learned.statistics.refused += 1
             raise
 
     def _learn_parts(self, decision: Any, index: int, reward: Any, cost: Any, now: Any, signals: Any) -> None:
@@ -355,7 +337,7 @@ class BaseAgent:
             else:
                 outcome, values, given = copy_outcome(reward, cost), [0.0], [0]
         except InvalidOutcome:
-            self._statistics.refused += 1
+            self._learned.statistics.refused += 1
             raise
         if queue.windows or now is not None:
             self._advance_time(now)
@@ -365,7 +347,8 @@ class BaseAgent:
         if given or not late:
             check_missing(queue, decision, index, given, self._get_played)
             if ours is None:
-                self._learn_in_place(self._state, self._get_played(index), outcome)  # dropped: only to raise errors now
+                played = self._get_played(index)
+                self.policy.learn(self._learned.state, played, outcome)  # dropped: only to raise errors now
                 self._own_outcomes[index] = outcome
             queue.report(index, given, values)
             self._observe_costs(index, given)
@@ -376,63 +359,24 @@ class BaseAgent:
     def _observe_costs(self, index: int, signals: Iterable[int]) -> None:
         """Give costs that were just reported or dropped to the sequential tests, which do not wait."""
         if self._observed_costs is not None and self._observed_costs.observe(index, signals):
-            self._observed_costs.record_alerts(self.policy, self._statistics)
+            self._observed_costs.record_alerts(self.policy, self._learned.statistics)
 
     def _check_observed_costs(self) -> None:
         """Run the sequential tests on costs that were reported or dropped in bulk."""
         if self._observed_costs is not None and self._observed_costs.check():
-            self._observed_costs.record_alerts(self.policy, self._statistics)
+            self._observed_costs.record_alerts(self.policy, self._learned.statistics)
 
     def _learn_due(self) -> None:
         """Learn the buffered outcomes whose turn has come, in the order of the decisions."""
         queue, identity, ours = self._queue, self._identity, self._base_policy
         if queue.in_order and ours is not None and ours.row_width is not None and queue.buffered_count > FEW_DUE:
-            self._learn_due_rows(ours)
+            indices, taken = queue.take_due()
+            self._learned.learn_rows(indices, queue.rows[indices - queue.base], taken)
         for index, group in queue.iter_due():
             values = queue.select(index, group) if self._base_policy is not None else self._own_outcomes.pop(index)
-            self._learn_values(index, self._get_played(index), values)
+            self._learned.learn_row(index, self._get_played(index), values)
         if identity.rounds_by_id:
             identity.forget_completed(queue.is_pending, queue.pending_count + queue.buffered_count)
-
-    def _learn_due_rows(self, policy: Any) -> None:
-        """Learn the buffered outcomes whose turn has come, in compiled code, up to each test."""
-        queue, statistics, done = self._queue, self._statistics, 0
-        indices, values = queue.take_due()
-        while done < indices.size:
-            part = slice(done, done + statistics.updates_until_check)
-            rows, learned = queue.rows[indices[part] - queue.base], values[part]
-            self._learn_rows_of(policy, rows, learned, indices[part])
-            done, self._update_count = done + len(rows), self._update_count + len(rows)
-            statistics.updates_until_check -= len(rows)
-            if statistics.updates_until_check <= 0:
-                self._run_tests()
-
-    def _learn_rows_of(self, policy: Any, rows: Floats, values: Floats, indices: Ints) -> None:
-        """Learn rows of decisions, and count them for the tests of what limits promise."""
-        if self._mismatch is None:
-            self._state = policy.learn_rows(self._state, rows, values)
-        else:
-            self._state = self._mismatch.learn_state(policy, self._state, rows, values, indices)
-
-    def _learn_values(self, index: int, played: Any, values: Any) -> None:
-        """Learn the values of a played action, and run the tests that are due."""
-        if self._mismatch is not None and self._mismatch.needs_ends:
-            self._learn_rows_of(self.policy, played.action[np.newaxis], values[np.newaxis], np.array([index]))
-        else:
-            self._state = self._learn_in_place(self._state, played, values)
-            if self._mismatch is not None:
-                self._mismatch.learn_row(played.action, values, index)
-        self._update_count += 1
-        self._statistics.updates_until_check -= 1
-        if self._statistics.updates_until_check <= 0:
-            self._run_tests()
-
-    def _run_tests(self, at_once: bool = False) -> None:
-        """Run the tests of drift and of mismatch that are due."""
-        memory: Any = getattr(self._state, "memory", None)  # a policy of your own may have none and is not tested
-        check_drift(self._base_policy, memory, self._statistics, at_once)
-        if self._mismatch is not None:
-            self._mismatch.check(self._base_policy, memory, self._statistics, at_once)
 
     def _advance_time(self, now: Any) -> int:
         """Close the windows that have ended; return the time as the queue counts it."""
@@ -533,7 +477,7 @@ class BaseAgent:
             if index not in self._identity.registered_rounds:
                 is_own = self._base_policy is None
                 known = decision if isinstance(decision, Decision) and not is_own else played if is_own else None
-                self._statistics.cancel_play(index, played.ray if known is None else known.action_index)
+                self._learned.statistics.cancel_play(index, played.ray if known is None else known.action_index)
             self._learn_due()
 
     def _require_base_policy(self, what: str) -> BasePolicy:

@@ -7,7 +7,7 @@ same outcomes find the same.
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
@@ -262,29 +262,6 @@ def check_drift(policy: Any, memory: Floats, statistics: Statistics, at_once: bo
             if moved is not None:
                 statistics.alerts.setdefault(format_finding_name(Check.DRIFT, name), moved)
     record_changes(policy, memory, statistics)
-
-
-def apply_alerts(
-    policy: BasePolicy,
-    state: PolicyState,
-    statistics: Statistics,
-    decision: Decision,
-    actions: Any,
-    again: Callable[[Any], Decision],
-) -> Decision:
-    """Return the decision, or the safe action while an alert is open.
-
-    `again` decides with another policy in the same round.
-    """
-    contradicted = decision.reason is Reason.ASSUMPTION_CONTRADICTED
-    if contradicted:
-        record_contradictions(policy, state, statistics, decision)
-    open_alerts = statistics.open_alerts
-    if open_alerts:
-        cause = next(iter(open_alerts.values()))
-        return decision if decision.reason_details == cause else play_safe(policy, decision, actions, cause)
-    is_complete = decision._round_result is not None or not policy.has_parts  # every contradiction is recorded
-    return again(get_unwatched(policy)) if contradicted and is_complete else decision
 
 
 def record_contradictions(policy: Any, state: PolicyState, statistics: Statistics, decision: Decision) -> None:

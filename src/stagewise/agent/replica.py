@@ -11,7 +11,7 @@ import numpy as np
 
 from stagewise.agent.base_agent import encode_offer
 from stagewise.agent.identity import check_name, derive_id_prefix, derive_stream
-from stagewise.agent.monitor import apply_alerts
+from stagewise.agent.learned_state import LearnedState
 from stagewise.agent.statistics import Statistics, parse_contradiction
 from stagewise.agent.storage import parse_memory
 from stagewise.files.paths import format_error
@@ -24,7 +24,7 @@ from stagewise.problem.formatting import safe_repr
 from stagewise.problem.window import parse_timestamp
 from stagewise.records.decision import Decision
 from stagewise.records.random_key import RandomKey
-from stagewise.records.reason import Reason, ReasonDetails
+from stagewise.records.reason import ReasonDetails
 
 FORMAT, VERSION = "stagewise-snapshot", 1
 
@@ -68,11 +68,11 @@ class Snapshot:
         return json.dumps(self.to_dict(), allow_nan=False).encode()
 
     @property
-    def _statistics(self) -> Statistics:
-        """The alerts as `Statistics`; a new object with every call."""
+    def _learned(self) -> LearnedState:
+        """What the agent had learned; a new object with every call."""
         statistics = Statistics()
         statistics.alerts, statistics.acknowledged = dict(self.alerts), dict(self.acknowledged)
-        return statistics
+        return LearnedState(self.policy, self.state, statistics)
 
     @property
     def state(self) -> PolicyState:
@@ -208,7 +208,7 @@ class Replica:
         self.round = check_integer_at_least(round, "round", 0)
         self._id_prefix = derive_id_prefix(snapshot.seed, snapshot.name, self.name)
         self._key, self._run = derive_stream(snapshot.seed, snapshot.name, self.name)
-        self._snapshot, self._state, self._statistics = snapshot, snapshot.state, snapshot._statistics
+        self._snapshot, self._learned = snapshot, snapshot._learned
         self._lock = Lock()
 
     @property
@@ -243,17 +243,12 @@ class Replica:
         """
         seconds = parse_timestamp(time.time() if now is None else now)
         with self._lock:
-            policy, state, statistics = self._snapshot.policy, self._state, self._statistics
-            offered, draw = actions, RandomKey(self._key, self._run, self.round)
+            policy, draw = self._snapshot.policy, RandomKey(self._key, self._run, self.round)
             if only is not None or propose is not None or scores is not None:
-                offered = encode_offer(policy, actions, only, propose, scores)
+                actions = encode_offer(policy, actions, only, propose, scores)
             if policy.needs_times:
-                offered = policy.at_time(offered, seconds)
-            decision = policy.choose(state, offered, draw)
-            if statistics.alerts or decision.reason is Reason.ASSUMPTION_CONTRADICTED:
-                decision = apply_alerts(
-                    policy, state, statistics, decision, offered, lambda other: other.choose(state, offered, draw)
-                )
+                actions = policy.at_time(actions, seconds)
+            decision = self._learned.decide(actions, draw)
             self.round += 1
             return decision._with_mark(self._id_prefix, decision._offered if decision._uncached else None)
 
@@ -286,7 +281,7 @@ class Replica:
                 )
             if snapshot.version < ours.version:
                 return False
-            self._snapshot, self._state, self._statistics = snapshot, snapshot.state, snapshot._statistics
+            self._snapshot, self._learned = snapshot, snapshot._learned
             return True
 
 

@@ -76,7 +76,7 @@ def encode_file(fields: Mapping[str, Any]) -> list[bytes]:
     """Return the bytes of an agent file in parts, with a digest at the end."""
     content, parts, texts, size = {"format": FORMAT, "version": VERSION, **fields}, list[bytes](), list[str](), 0
     try:  # piece by piece, so that other threads can decide meanwhile
-        for text in json.JSONEncoder(allow_nan=False).iterencode(content):
+        for text in json.JSONEncoder(allow_nan=False, default=np.ndarray.tolist).iterencode(content):
             texts.append(text)
             size += len(text)
             if size > PART_SIZE:

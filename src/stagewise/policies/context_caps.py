@@ -367,10 +367,10 @@ class ContextCAPS(SafePolicy):
         sizes = f"{format_count(self.context, 'number')} and {format_count(self.segments, 'segment')}"
         return f"{sizes}, then the time of the decision" if self.needs_times else sizes
 
-    def context_in(self, row: Floats) -> Context:
-        """Return the user of a row."""
+    def context_in(self, row: Floats, proposal: Proposal | None = None) -> Context:
+        """Return the user of a row, with what is proposed."""
         segments = [int(key) for key in row[self.first_segment : self.first_segment + self.segments]]
-        context = Context.from_checked(row[FIRST_NUMBER : self.first_segment], segments, None)
+        context = Context.from_checked(row[FIRST_NUMBER : self.first_segment], segments, None, proposal)
         return context.at(float(row[-1])) if self.needs_times else context
 
     def at_time(self, actions: Any, seconds: float) -> Any:

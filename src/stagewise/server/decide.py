@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from stagewise.agent.monitor import get_unwatched, record_contradictions
+from stagewise.agent.learned_state import LearnedState
+from stagewise.agent.monitor import get_unwatched
 from stagewise.agent.statistics import Statistics
 from stagewise.policies.policy import PolicyState
 from stagewise.policies.problem import Problem
@@ -219,10 +220,9 @@ def choose(snapshot: PolicySnapshot, contexts: Sequence[Context], draws: Sequenc
     for decision, context, draw in zip(choose_batch(policy, state, contexts, draws), contexts, draws, strict=True):
         cause = alert
         if decision is None:  # the data contradict a declared value
-            found = statistics.clone()
-            record_contradictions(policy, state, found, policy.choose(state, context, draw))
-            cause = next(iter(found.open_alerts.values()), None)
-            if cause is None:  # all of it was acknowledged
+            cause = LearnedState(policy, state, statistics.clone()).decide(context, draw).reason_details
+            if cause is None or cause.reason is not Reason.ASSUMPTION_CONTRADICTED:  # all of it was acknowledged
+                cause = None
                 (decision,) = choose_batch(get_unwatched(policy), state, [context], [draw])
         records.append(
             build_record(snapshot, decision)

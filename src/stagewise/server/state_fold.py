@@ -8,11 +8,9 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from stagewise.agent.changes import check_relearn, relearn
-from stagewise.agent.mismatch import build_mismatch_test
-from stagewise.agent.monitor import acknowledge_alert, check_drift, record_contradictions
+from stagewise.agent.learned_state import LearnedState
+from stagewise.agent.monitor import acknowledge_alert
 from stagewise.agent.observed_costs import build_safe_cost_cause, format_safe_cost_name
-from stagewise.agent.statistics import Statistics
 from stagewise.engine.compile import Floats
 from stagewise.policies.context_encoder import build_rows
 from stagewise.policies.policy import PolicyState
@@ -53,11 +51,8 @@ class StateFold:
         self.problem, self.version, self.retired, self.feedback_timeout = problem, version, retired, feedback_timeout
         self.policy = problem.policy()
         self._decision_policy = problem.policy()  # used by deciding threads meanwhile
-        self.seq = self.at = self.learned = 0  # of the last row; number of learned values
-        self.state: PolicyState = self.policy.start()
-        self.statistics = Statistics()
-        self.mismatch = build_mismatch_test(self.policy)
-        self._statistics_copy: Statistics | None = None  # a copy, until the statistics change
+        self.seq = self.at = 0  # of the last row
+        self.learned = LearnedState(self.policy)
         self.signs = dict(zip(problem.limits, self.policy.thresholds.signs.tolist(), strict=True))
         self.queue = build_queue(problem.signals, self.policy.width, self.scale_value)
         self.circuit_breaker = CircuitBreaker(problem, self.queue)
@@ -110,8 +105,7 @@ class StateFold:
         for error in encoded.refused.values():  # it was accepted when it was logged
             raise error
         if encoded.clipped:
-            self.statistics.count_context(encoded.clipped)
-            self._statistics_copy = None
+            self.learned.statistics.count_context(encoded.clipped)
         times = [one.time / 1e6 for one in decisions] if problem.needs_times else None
         rows = build_rows([problem.get_action_index(one.action) for one in decisions], encoded, times)
         self.leave_out_old_scores(rows, [one.problem for one in decisions])
@@ -149,10 +143,7 @@ class StateFold:
             self.feedback_monitor.record_decision(index, int(row[0]))
         if decision.reason == Reason.ASSUMPTION_CONTRADICTED or index % CHECK_INTERVAL == 0:
             self.learn()
-            made = self.policy.choose(self.state, self.policy.context_in(row), FIRST)
-            if made.reason is Reason.ASSUMPTION_CONTRADICTED:
-                record_contradictions(self.policy, self.state, self.statistics, made)
-            self._statistics_copy = None
+            self.learned.decide(self.policy.context_in(row), FIRST)
 
     def apply_outcome(self, event: Event) -> None:
         """Apply an outcome; late signals are not learned."""
@@ -175,10 +166,9 @@ class StateFold:
     def note_safe_cost_alerts(self) -> None:
         """Record declared safe costs that the reported costs refute."""
         for j, (count, mean) in self.circuit_breaker.find_refuted_costs().items():
-            name = format_safe_cost_name(self.policy, j)
-            if name not in self.statistics.alerts:
-                self.statistics.alerts[name] = build_safe_cost_cause(self.policy, j, count, mean)
-                self._statistics_copy = None
+            alerts, name = self.learned.statistics.alerts, format_safe_cost_name(self.policy, j)
+            if name not in alerts:
+                alerts[name] = build_safe_cost_cause(self.policy, j, count, mean)
 
     def scale_value(self, name: str, value: float) -> float:
         """Return a value in [0, 1], signed so that lower costs are better."""
@@ -194,18 +184,14 @@ class StateFold:
             self.circuit_breaker.resume()
             self.feedback_monitor = self.new_feedback_monitor()
         elif body["what"] == RELEARN:
-            self.relearn(body["action"], body["since"])
+            self.learn()
+            with suppress(StagewiseError):  # the action is not of this version of the problem
+                self.learned.relearn(body["action"], body["since"])
         elif body["what"] == ACKNOWLEDGE:
             self.learn()
-            self._statistics_copy, note = None, f"{body['actor']}: {body['reason']}"
+            memory, note = self.learned.state.memory, f"{body['actor']}: {body['reason']}"
             with suppress(StagewiseError):  # the alert is closed, or not of this version of the problem
-                acknowledge_alert(self.policy, self.state.memory, self.statistics, body["name"], note)
-
-    def relearn(self, action: str, since: float | None) -> None:
-        """Forget what was learned of an action before a time."""
-        self.learn()
-        with suppress(StagewiseError):  # the action is not of this version of the problem
-            relearn(self.policy, self.state.memory, *check_relearn(self.policy, action, since))
+                acknowledge_alert(self.policy, memory, self.learned.statistics, body["name"], note)
 
     def apply_log_part(self, log_part: OfflineLogPart) -> None:
         """Apply a part of an offline log; the last one learns all parts as one batch, as an agent does."""
@@ -217,37 +203,17 @@ class StateFold:
         self._log.append((actions, rows.values))
         if log_part.number == log_part.parts:
             actions, values = (np.concatenate(columns) for columns in zip(*self._log, strict=True))
-            self._log, self._statistics_copy = [], None
-            self.state = self.policy.learn_log(self.state, actions, values)
-            self.learned += values.size
-            if self.mismatch is not None:
-                self.mismatch.learn_rows(actions, values)
-            self.run_tests(at_once=True)
+            self._log = []
+            self.learned.learn_log(actions, values)
 
     def learn(self) -> None:
         """Learn all due values in order, in compiled code, up to each drift check, whatever the batch."""
         due, self._due = self._due, []
-        while due:
-            now, due = due[: self.statistics.updates_until_check], due[self.statistics.updates_until_check :]
-            indices, signals = np.array(now).T
-            at = indices - self.queue.base
-            values = np.full((len(now), len(self.queue.names)), math.nan)
-            values[np.arange(len(now)), signals] = self.queue.values[at, signals]
-            if self.mismatch is None:
-                self.state = self.policy.learn_rows(self.state, self.queue.rows[at], values)
-            else:
-                self.state = self.mismatch.learn_state(self.policy, self.state, self.queue.rows[at], values, indices)
-            self.learned += len(now)
-            self.statistics.updates_until_check -= len(now)
-            if self.statistics.updates_until_check <= 0:
-                self.run_tests()
-                self._statistics_copy = None
-
-    def run_tests(self, at_once: bool = False) -> None:
-        """Run the tests of drift and of mismatch that are due."""
-        check_drift(self.policy, self.state.memory, self.statistics, at_once)
-        if self.mismatch is not None:
-            self.mismatch.check(self.policy, self.state.memory, self.statistics, at_once)
+        if due:
+            indices, signals = np.array(due).T
+            at, values = indices - self.queue.base, np.full((len(due), len(self.queue.names)), math.nan)
+            values[np.arange(len(due)), signals] = self.queue.values[at, signals]
+            self.learned.learn_rows(indices, self.queue.rows[at], values)
 
     def new_feedback_monitor(self) -> FeedbackMonitor | None:
         """Return a new feedback monitor; None without a feedback timeout."""
@@ -264,11 +230,9 @@ class StateFold:
 
     def build_snapshot(self) -> PolicySnapshot:
         """Return an immutable snapshot for deciders."""
-        state = PolicyState(self.state.memory.copy())
-        if self._statistics_copy is None:
-            self._statistics_copy = self.statistics.without_history()
+        state, statistics = PolicyState(self.learned.state.memory.copy()), self.learned.statistics.without_history()
         return PolicySnapshot(
-            self.problem, self._decision_policy, self.version, self.retired, self.seq, state, self._statistics_copy
+            self.problem, self._decision_policy, self.version, self.retired, self.seq, state, statistics
         )
 
     def encode(self) -> bytes:
@@ -277,10 +241,7 @@ class StateFold:
             {
                 "seq": self.seq,
                 "at": self.at,
-                "learned": self.learned,
-                "memory": self.state.memory.tobytes(),
-                "statistics": self.statistics.to_dict(),
-                "mismatch": None if self.mismatch is None else self.mismatch.to_dict(),
+                **self.learned.to_dict(),
                 "queue": self.queue.to_dict(),
                 "feedback_timeout": self.feedback_timeout,
                 "log": [[actions.tobytes(), values.tobytes()] for actions, values in self._log],
@@ -289,7 +250,8 @@ class StateFold:
                 "circuit_breaker": self.circuit_breaker.to_dict(),
                 "problems": [problem.to_dict() for problem in self._problems],
                 "current": self._current,
-            }
+            },
+            enc_hook=np.ndarray.tobytes,
         )
 
     def restore(self, content: bytes) -> None:
@@ -302,12 +264,9 @@ class StateFold:
                 saved=state["feedback_timeout"],
                 feedback_timeout=self.feedback_timeout,
             )
-        self.state = self.policy.check_state(PolicyState(np.frombuffer(state["memory"]).copy()))
-        self.seq, self.at, self.learned = state["seq"], state["at"], state["learned"]
-        self.statistics, self._statistics_copy = Statistics.from_dict(state["statistics"]), None
+        self.learned.restore(state)
+        self.seq, self.at = state["seq"], state["at"]
         self.queue.restore(state["queue"])
-        if self.mismatch is not None:
-            self.mismatch.restore(state["mismatch"])
         if self.feedback_monitor is not None:
             self.feedback_monitor.restore(state["feedback_monitor"])
         self.circuit_breaker.restore(state["circuit_breaker"])

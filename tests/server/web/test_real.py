@@ -166,8 +166,8 @@ async def test_a_deferred_decision_is_learned_from_once_it_is_shown(tmp_path: Pa
         assert (await desk.writer.post(PATH, body)).status == 200
         assert (await desk.writer.post(OUT, {"decision_id": "e", "click": 1})).status == 200
         await learned(desk.desk)
-        assert desk.desk.learner.folds["demo"].learned == 0
+        assert desk.desk.learner.folds["demo"].learned.update_count == 0
         assert (await desk.writer.post(OUT, {"decision_id": "e", "shown": True})).status == 200
         await learned(desk.desk)
-        assert desk.desk.learner.folds["demo"].learned == 1
+        assert desk.desk.learner.folds["demo"].learned.update_count == 1
         assert (await desk.writer.post(PATH, {**body, "deferred": False})).status == 409

@@ -23,6 +23,7 @@ COST_NAMES = (
     "dislike", "bounce", "harm", "adverse",
 )  # fmt: skip
 SAFE_ACTION_NAMES = ("today", "control", "nothing", "none", "default", "baseline", "safe", "current", "holdout")
+DECISION_PREFIXES = ("probability.", "proposed.", "scores.", "proposal.")  # of columns that describe a decision
 IGNORED_COLUMNS = ("propensity", *TIME_COLUMNS)  # columns of a log that are not about the user
 MAX_ACTIONS = 1_000
 MIN_ROWS = 100  # of a log that a problem is proposed from
@@ -174,7 +175,7 @@ def assign_column(
     roles: Roles, name: str, array: npt.NDArray[Any], actions: npt.NDArray[Any], is_ignored: bool
 ) -> None:
     """Assign the role of a column that is neither action nor outcome."""
-    is_row_data = is_ignored or holds_times(array) or name in IGNORED_COLUMNS or name.startswith("probability.")
+    is_row_data = is_ignored or holds_times(array) or name in IGNORED_COLUMNS or name.startswith(DECISION_PREFIXES)
     if is_row_data or is_id(name) or name.lower().endswith("_id"):
         roles.ignored[name] = "it is a time, a probability or an id"
         return

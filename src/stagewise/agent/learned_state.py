@@ -1,0 +1,157 @@
+"""What a policy has learned: its memory, the alerts, and the tests that run while it learns.
+
+An agent keeps one, and a server's fold of the log another; equal outcomes in equal order give equal states, to the bit.
+"""
+
+from collections.abc import Callable, Mapping
+from copy import copy, deepcopy
+from typing import Any
+
+import numpy as np
+
+from stagewise.agent.changes import check_relearn, relearn
+from stagewise.agent.mismatch import build_mismatch_test
+from stagewise.agent.monitor import (
+    check_drift,
+    check_marks,
+    get_unwatched,
+    play_safe,
+    record_contradictions,
+)
+from stagewise.agent.statistics import Statistics
+from stagewise.agent.storage import parse_count, parse_memory
+from stagewise.engine.compile import Floats, Ints
+from stagewise.policies.policy import BasePolicy, PolicyState
+from stagewise.problem.errors import ErrorCode, InvalidFile
+from stagewise.records.decision import Decision
+from stagewise.records.random_key import RandomKey
+from stagewise.records.reason import Reason
+
+
+class LearnedState:
+    """A policy with its memory, its statistics and the number of updates."""
+
+    def __init__(self, policy: Any, state: Any = None, statistics: Statistics | None = None) -> None:
+        self._bind(policy)
+        self.state = policy.start() if state is None else state
+        self.update_count = 0
+        self.statistics = Statistics() if statistics is None else statistics
+        self.mismatch = build_mismatch_test(policy)
+
+    def _bind(self, policy: Any) -> None:
+        """Use a policy; its own verbs, unless they only check a state that is trusted here."""
+        self.policy, is_ours = policy, isinstance(policy, BasePolicy)
+        is_checked = is_ours and type(policy).decide is BasePolicy.decide
+        self._choose: Callable[..., Decision] = policy.choose if is_checked else policy.decide
+        self._learn: Callable[..., Any] = policy.learn_in_place if is_ours else policy.learn
+
+    def decide(self, actions: Any, draw: RandomKey) -> Decision:
+        """Choose as the policy does, but the safe action while an alert is open.
+
+        Contradictions that the policy finds are recorded; once all are acknowledged, it decides without its tests.
+        """
+        policy, statistics, decision = self.policy, self.statistics, self._choose(self.state, actions, draw)
+        cause = decision.reason_details
+        contradicted = cause is not None and cause.reason is Reason.ASSUMPTION_CONTRADICTED
+        if not (contradicted or statistics.alerts) or not isinstance(policy, BasePolicy):
+            return decision
+        if contradicted:
+            record_contradictions(policy, self.state, statistics, decision)
+        alert = next(iter(statistics.open_alerts.values()), None)
+        if alert is not None:
+            return decision if cause == alert else play_safe(policy, decision, actions, alert)
+        is_complete = decision._round_result is not None or not policy.has_parts  # every contradiction is recorded
+        return get_unwatched(policy).choose(self.state, actions, draw) if contradicted and is_complete else decision
+
+    def decide_aside(self, actions: Any, draw: RandomKey) -> Decision:
+        """Choose as `decide` does, and record nothing."""
+        other = copy(self)
+        other.statistics = self.statistics.clone()
+        return other.decide(actions, draw)
+
+    def learn_row(self, index: int, played: Any, values: Any) -> None:
+        """Learn the values of a played action, and run the tests that are due."""
+        if self.mismatch is not None and self.mismatch.needs_ends:
+            self.learn_rows(np.array([index]), played.action[np.newaxis], values[np.newaxis])
+            return
+        self.state = self._learn(self.state, played, values)
+        self.update_count += 1
+        if self.mismatch is not None:
+            self.mismatch.learn_row(played.action, values, index)
+        self.statistics.updates_until_check -= 1
+        if self.statistics.updates_until_check <= 0:
+            self.run_tests()
+
+    def learn_rows(self, indices: Ints, rows: Floats, values: Floats) -> None:
+        """Learn rows of decisions, NaN for missing signals, in compiled code up to each test, as one by one."""
+        done = 0
+        while done < len(indices):
+            part = slice(done, done + self.statistics.updates_until_check)
+            if self.mismatch is None:
+                self.state = self.policy.learn_rows(self.state, rows[part], values[part])
+            else:
+                self.state = self.mismatch.learn_state(self.policy, self.state, rows[part], values[part], indices[part])
+            count = len(indices[part])
+            done, self.update_count = done + count, self.update_count + count
+            self.statistics.updates_until_check -= count
+            if self.statistics.updates_until_check <= 0:
+                self.run_tests()
+
+    def learn_log(self, actions: Any, values: Floats) -> None:
+        """Learn a log as one batch, and run all tests."""
+        self.state, self.update_count = self.policy.learn_log(self.state, actions, values), self.update_count + 1
+        if self.mismatch is not None:
+            self.mismatch.learn_rows(actions, values)
+        self.run_tests(at_once=True)
+
+    def run_tests(self, at_once: bool = False) -> None:
+        """Run the tests of drift and of mismatch that are due."""
+        memory: Any = getattr(self.state, "memory", None)  # a policy of your own may have none and is not tested
+        check_drift(self.policy, memory, self.statistics, at_once)
+        if self.mismatch is not None:
+            self.mismatch.check(self.policy, memory, self.statistics, at_once)
+
+    def cache_offered(self, decision: Decision) -> None:
+        """Cache the candidates that a decision was offered first."""
+        self.state, self.update_count = self.policy.cache_offered(self.state, decision), self.update_count + 1
+
+    def relearn(self, action: Any, since: Any) -> None:
+        """Forget what was learned of an action's costs before a time, or raise."""
+        relearn(self.policy, self.state.memory, *check_relearn(self.policy, action, since))
+        self.update_count += 1
+
+    def extend(self, policy: Any) -> None:
+        """Go on with a policy that has more actions."""
+        self.state, self.update_count = policy.grow_state(self.policy, self.state), self.update_count + 1
+        self._bind(policy)
+        self.statistics.reset_tracks()
+
+    def clone(self) -> "LearnedState":
+        """Return an independent copy."""
+        other = copy(self)
+        other._bind(copy(self.policy))  # a policy caches some of its numbers
+        other.state = deepcopy(self.state)
+        other.statistics = self.statistics.clone()
+        other.mismatch = None if self.mismatch is None else self.mismatch.clone()
+        return other
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything but the policy; the memory is an array, which each file encodes in its way."""
+        return {
+            "memory": self.state.memory.copy(),
+            "learned": self.update_count,
+            "statistics": self.statistics.to_dict(),
+            "mismatch": None if self.mismatch is None else self.mismatch.to_dict(),
+        }
+
+    def restore(self, content: Mapping[str, Any]) -> None:
+        """Restore what `to_dict` returned, from a file whose memory is a list or bytes."""
+        stored = content["memory"]
+        memory = np.frombuffer(stored).copy() if isinstance(stored, bytes) else parse_memory(stored)
+        if not self.policy.fits(memory) or not np.isfinite(memory).all():
+            raise InvalidFile(ErrorCode.STATE_MISMATCH, "the stored state does not match its policy")
+        self.state, self.update_count = PolicyState(memory), parse_count(content["learned"], "learned")
+        if self.mismatch is not None:
+            self.mismatch.restore(content["mismatch"])
+        self.statistics = Statistics.from_dict(content["statistics"])
+        check_marks(self.policy, memory, self.statistics)

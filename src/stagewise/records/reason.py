@@ -376,7 +376,7 @@ def describe_condition(details: Details, prefix: str = "") -> str:
 def describe_mean_form(details: Details) -> str:
     """Return whose outcomes exceed their upper ends, and what to do."""
     return (
-        f"{describe_excess(details)}; add what is missing to the context, or promise the limit to groups (by=) or to "
+        f"{describe_excess(details)}; add what is missing to the context, or promise the limit to groups (by=) or "
         "buckets of a score (score=)"
     )
 
@@ -389,8 +389,7 @@ def describe_excess(details: Details) -> str:
     where = f" where {' and '.join(conditions)}" if conditions else ""
     return (
         f"the mean of {details['limit']!r} is not {details['form']} in the context: {format_count(details['count'])}"
-        f"{whose}{where} have a mean of {mean}, but the bounds of these users, each of which should hold, have a mean "
-        f"of {end}"
+        f"{whose}{where} average {mean}, but their own upper bounds average {end}"
     )
 
 

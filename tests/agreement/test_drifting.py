@@ -27,7 +27,7 @@ def test_learning_and_deciding_agree_to_the_bit() -> None:
     rows[:, -1] = np.sort(rng.uniform(0.0, 90 * DAY, count))
     rate = np.where(np.arange(count) < 500, 0.01, 0.3)[:, None]
     values = (rng.random((count, 4)) < rate).astype(float)
-    memory = policy.with_capacity_for(policy.start().memory, 3)
+    memory = policy.rounds.reserve(policy.start().memory, "segments", 3)
     compiled = policy.rounds.learn_rows(memory.copy(), rows, np.full(count, ELSEWHERE), values)
     learn, interpreted = as_python(build_round(policy.rounds.spec).learn), memory.copy()
     work = np.empty(WORK_SIZE(3, 0, policy.width, True))

@@ -49,6 +49,24 @@ def test_a_night_and_a_morning(tmp_path: Path, suffix: str) -> None:
     assert sw.Agent.load(agent).pending_count == 0
 
 
+@pytest.mark.parametrize(
+    "options",
+    [("--propose", "wanted"), ("--propose", "offer=p"), ("--scores", "offer=p"), ("--propose", "offer=p,nothing=q")],
+)
+def test_columns_of_proposals(tmp_path: Path, options: tuple[str, ...]) -> None:
+    guard = sw.Problem(actions=["nothing", "offer"], safe="nothing", limits={"opt_out": sw.Limit(0.5, safe=0.0)})
+    agent, out = tmp_path / "agent.json", tmp_path / "decisions.parquet"
+    sw.Agent(guard, seed=7).save(agent)
+    columns = {"user_id": list(range(40)), "wanted": ["offer"] * 40, "p": [0.9] * 40, "q": [0.1] * 40}
+    users = write(tmp_path / "users.parquet", columns)
+    words = ("decide", users, "--agent", agent, "--out", out, "--run", "monday")
+    rejected(ErrorCode.MISSING_VALUE, *words)
+    rejected(ErrorCode.COLUMN_MISSING, *words, "--propose", "offer")
+    assert called(*words, *options) == (0, "run 'monday': 40 of 40 users decided\n")
+    drawn = [name for batch in read_batches(out).batches for name in batch.column("action").to_pylist()]
+    assert 0 < drawn.count("offer") < 40
+
+
 def test_exit_codes(tmp_path: Path) -> None:
     agent, out = tmp_path / "agent.json", tmp_path / "decisions.parquet"
     sw.Agent(PROBLEM, seed=7).save(agent)

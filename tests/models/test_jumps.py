@@ -12,6 +12,7 @@ from stagewise.models.epochs import BELOW, CELL_SIZE, CHANGED, EPOCHS, FIRST_EPO
 
 SHARE, FIND, LEVEL = (as_python(one) for one in (jumps.compute_log_share, jumps.find_in_slot, jumps.get_level))
 LEARN, FORGET = as_python(jumps.learn_jumping), as_python(jumps.forget_jumping)
+UPDATE = as_python(jumps.update_jumping)
 UPPER, LOWER = as_python(compute_average_upper), as_python(compute_average_lower)
 CONFIDENCE = 3.0
 
@@ -82,9 +83,10 @@ def test_a_person_forgets_what_is_older_than_a_time() -> None:
     cell = np.zeros(CELL_SIZE)
     learn(cell, np.zeros(2000))
     before = 1.0 - cell[BELOW]
-    FORGET(1500.0, CONFIDENCE, CONFIDENCE, cell)
+    FORGET(1500.0, cell)
+    UPDATE(CONFIDENCE, CONFIDENCE, cell)
     assert before < 1.0 - cell[BELOW] < 0.1
-    FORGET(math.inf, CONFIDENCE, CONFIDENCE, cell)
+    FORGET(math.inf, cell)
     assert cell[BELOW] == 0.0
     learn(cell, np.zeros(2000), 2000)
     assert 1.0 - cell[BELOW] < 0.02

@@ -23,9 +23,9 @@ from stagewise.models.rare_events import (
     compute_rate,
     get_feature_block,
     get_rare_events_assumptions,
+    learn_events_log,
     learn_rare_events,
 )
-from stagewise.policies.rare_costs import learn_events_log
 
 PART_OF, BLOCK_OF = as_python(get_model_block), as_python(get_feature_block)
 DELTA, MU = 0.2, np.array([0.05, 0.06, -0.04])
@@ -99,7 +99,7 @@ def missed_by_logs(runs: int, rows: int) -> int:
         users, observed = users[order], draws[order]
         memory = ours.start().memory
         part = PART_OF(ours.layout, memory, 1)
-        learn_events_log(part, ours.settings, memory.copy(), memory, USERS[users], observed)
+        learn_events_log(part, ours.settings, memory, USERS[users], observed)
         block = BLOCK_OF(part, memory, 0)
         pairs = zip(USERS, MEANS, strict=True)
         count += any(compute_highest_mean(part, ours.settings, block, user) < mean for user, mean in pairs)

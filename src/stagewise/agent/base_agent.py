@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from stagewise.agent.decision_ids import CallersId
+from stagewise.agent.decision_ids import CallersId, mark_proposals
 from stagewise.agent.identity import Identity
 from stagewise.agent.learned_state import LearnedState
 from stagewise.agent.observed_costs import build_observed_costs
@@ -214,7 +214,10 @@ class BaseAgent:
             if known is not None:
                 decision = decision._replace(round=queue.end)
                 decision._id = known.id
-                identity.ids.add(known.run, known.digests[:1], np.array([queue.end]), learned.update_count)
+                marks = None
+                if decision._proposal is not None:
+                    marks = mark_proposals(known.digests[:1], decision._proposal.take(np.newaxis))
+                identity.ids.add(known.run, known.digests[:1], np.array([queue.end]), learned.update_count, marks)
             decision._by = identity.id_prefix
             learned.statistics.record_decision(decision)
             if ours is not None and decision._uncached:

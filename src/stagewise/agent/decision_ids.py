@@ -17,7 +17,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from stagewise.engine.compile import Ints
+from stagewise.problem.columns import convert_to_bits, extend_hashes
 from stagewise.problem.errors import ErrorCode, InvalidFile, InvalidOutcome
+from stagewise.problem.proposal import Proposal
 from stagewise.records.random_key import RandomKey
 
 SEPARATOR = ":"  # between who decided, the run and the user
@@ -70,6 +72,14 @@ def compute_draws(digests: Ints) -> Ints:
     return np.column_stack([*words, bits[:, 1] & np.uint64(2**32 - 1)]).astype(np.int64)
 
 
+def mark_proposals(digests: Ints, proposal: Proposal) -> Ints:
+    """Return 64 bits (n,) of ids with what was proposed for them, values (n, K)."""
+    marks = extend_hashes(digests.view(np.uint64), np.full(len(digests), proposal.is_scores, dtype=np.uint64))
+    for column in proposal.values.T:
+        marks = extend_hashes(marks, convert_to_bits(column))
+    return marks.view(np.int64)
+
+
 class CallersId(NamedTuple):
     """What follows from the id that a caller gives to one decision.
 
@@ -101,6 +111,8 @@ class Run(NamedTuple):
     """The newest state that decided, as the number of its updates."""
     since: int
     """The first round that it decided."""
+    proposed: int = 0
+    """1: some were decided on a proposal."""
 
 
 class DecisionIds:
@@ -144,14 +156,16 @@ class DecisionIds:
                 return int(rounds[at])
         return -1
 
-    def add(self, run: str, digests: Ints, rounds: Ints, version: int) -> None:
-        """Register digests that are not registered, with their rounds."""
+    def add(self, run: str, digests: Ints, rounds: Ints, version: int, marks: Ints | None = None) -> None:
+        """Register digests that are not registered, with their rounds; `marks` are those of `mark_proposals`."""
         if not digests.size:
             return
         start = int(rounds.min())
-        first, last, newest, since = self.runs.get(run, Run(start, -1, version, start))
+        first, last, newest, since, proposed = self.runs.get(run, Run(start, -1, version, start))
         newest, since = (version, start) if version > newest else (newest, since)
-        self.runs[run] = Run(first, max(int(rounds.max()), last), newest, since)
+        self.runs[run] = Run(first, max(int(rounds.max()), last), newest, since, int(proposed or marks is not None))
+        if marks is not None:
+            digests, rounds = np.concatenate([digests, marks]), np.concatenate([rounds, rounds])
         if digests.size == 1:
             self.recent[int(digests[0])] = int(rounds[0])
         else:

@@ -4,7 +4,9 @@ A decision is a function of the snapshot, the run, the user's id and the user's 
 rows: neither partitions nor order nor retries change it, and it is equal to the bit to `Agent.decide(row, id=...)`.
 """
 
+import math
 from collections.abc import Callable
+from itertools import compress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,8 +18,10 @@ from stagewise.agent.decision_ids import (
     check_run,
     compute_digests,
     compute_draws,
+    mark_proposals,
 )
 from stagewise.agent.identity import derive_id_prefix
+from stagewise.agent.proposal_columns import parse_proposal_columns
 from stagewise.agent.replica import Snapshot, check_snapshot
 from stagewise.engine.compile import Flags, Floats, Ints
 from stagewise.engine.layout import SAFE_INDEX
@@ -27,14 +31,18 @@ from stagewise.policies.context_caps import FIRST_NUMBER
 from stagewise.policies.context_encoder import TIME, ContextRows, build_rows
 from stagewise.policies.problem import Problem
 from stagewise.policies.problem_policy import DecisionColumns, ProblemPolicy, decide_rows, get_cause
-from stagewise.problem.columns import suggest_column
+from stagewise.problem.columns import map_unique, suggest_column
 from stagewise.problem.errors import ErrorCode, InvalidActions, InvalidProblem
 from stagewise.problem.formatting import join_names, safe_repr
+from stagewise.problem.proposal import Proposal
 from stagewise.problem.window import parse_timestamp
+from stagewise.records.proposal_status import ROUNDING, find_binding
 from stagewise.records.random_key import RandomKey
 from stagewise.records.reason import Reason
 
 RESERVED_COLUMNS = ("decision_id", "action", "propensity", "estimated_reward", "reason", "error")
+PROPOSED, SCORES = "proposed.", "scores."  # before the name of an action
+OVERLAP, BINDING = "proposal.overlap", "proposal.binding"
 SETTLED_CODE = -CONTRADICTED  # codes up to it: the data contradict a declared value
 Codes = npt.NDArray[np.object_]
 
@@ -100,6 +108,17 @@ def has_code(codes: Codes) -> Flags:
     return np.array([code is not None for code in codes.tolist()], dtype=np.bool_)
 
 
+def read_proposed(problem: Problem, batch: Any, names: tuple[str, ...]) -> tuple[Floats, Floats] | None:
+    """Return the proposed probabilities and those that were played (n, K) of a decision table; None: there are none."""
+    tables = []
+    for prefix in (PROPOSED, "probability."):
+        columns = [to_numpy(batch.column(prefix + name)) for name in problem.actions if prefix + name in names]
+        if len(columns) < len(problem.actions) or any(column.dtype.kind != "f" for column in columns):
+            return None
+        tables.append(np.column_stack(columns))
+    return tables[0], tables[1]
+
+
 class DecidedBatch(NamedTuple):
     """A batch of users with their decisions."""
 
@@ -122,11 +141,22 @@ class DecidedBatch(NamedTuple):
     """The first row whose data contradict a declared value; −1: none."""
     clipped: dict[str, int]
     """How many values of each number were beyond its range."""
+    proposal: Proposal | None
+    """What was proposed, values (n, K); None: the problem's own policy decided."""
 
     @property
     def good(self) -> Flags:
         """The rows that are decided."""
         return ~has_code(self.errors)
+
+    @property
+    def marks(self) -> Ints | None:
+        """The digests (n,) of the ids with what was proposed for them."""
+        return None if self.proposal is None else mark_proposals(self.digests, self.proposal)
+
+    def get_proposal(self, row: int) -> Proposal | None:
+        """Return what was proposed for one user."""
+        return None if self.proposal is None else self.proposal.take(row)
 
     def reject(self, rows: Ints, code: ErrorCode, decider: "TableDecider") -> None:
         """Replace decisions by the safe action, with an error."""
@@ -139,7 +169,15 @@ class DecidedBatch(NamedTuple):
 class TableDecider:
     """Decides for record batches of users, by a snapshot."""
 
-    def __init__(self, snapshot: Snapshot, id_column: Any, run: str, seconds: float | None = None) -> None:
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        id_column: Any,
+        run: str,
+        seconds: float | None = None,
+        propose: Any = None,
+        scores: Any = None,
+    ) -> None:
         check_snapshot(snapshot)
         self.policy, self.learned = require_problem(snapshot.policy), snapshot._learned
         self.state, self.statistics = self.learned.state, self.learned.statistics
@@ -149,9 +187,7 @@ class TableDecider:
         if self.policy.needs_times and seconds is None:
             text = "now is missing; a limit has a drift, so decisions need their time"
             raise InvalidActions(ErrorCode.MISSING_VALUE, text)
-        if self.problem.needs_proposal:
-            text = "this problem has no reward to choose by, and tables have no proposals; decide row by row"
-            raise InvalidProblem(ErrorCode.UNSUPPORTED, text)
+        self.proposals = parse_proposal_columns(self.problem, propose, scores)
         self.prefix = f"{derive_id_prefix(snapshot.seed, snapshot.name)}{SEPARATOR}{run}{SEPARATOR}"
         self.safe_index = int(self.policy.layout.item(SAFE_INDEX))
         given = {name_context_column(name) for name in self.problem.context_names} | {TIME}
@@ -166,19 +202,28 @@ class TableDecider:
         contexts = encode_contexts(problem, batch, len(users))
         for row, error in contexts.refused.items():
             errors[row] = errors[row] or error.code
+        proposal = None
+        if self.proposals is not None:
+            what = "scores" if self.proposals.is_scores else "propose"
+            proposal, refused = self.proposals.read(lambda name: to_numpy(get_batch_column(batch, name, names, what)))
+            for row, error in refused.items():
+                errors[row] = errors[row] or error.code
         ids = [self.prefix + user for user in users]
         digests, count, m = compute_digests(self.seed, ids), len(ids), self.policy.thresholds.values.size
         times = None if self.seconds is None else np.full(count, self.seconds)
         rows = build_rows([self.safe_index] * count, contexts, times)
         decided = DecidedBatch(
             ids, digests[:, 0], rows, np.empty((count, self.policy.actions)), np.empty((count, m)),
-            np.empty((count, 1 + m)), np.full(count, None, dtype=object), errors, -1, contexts.clipped,
+            np.empty((count, 1 + m)), np.full(count, None, dtype=object), errors, -1, contexts.clipped, proposal,
         )  # fmt: skip
         bad = np.flatnonzero(~decided.good)
         good = np.flatnonzero(decided.good)
         last = FIRST_NUMBER + contexts.features.shape[1]
         numbers, rest = np.ascontiguousarray(rows[good, FIRST_NUMBER:last]), np.ascontiguousarray(rows[good, last:])
-        made = decide_rows(self.policy, self.state, numbers, rest, compute_draws(digests[good]))
+        made = decide_rows(
+            self.policy, self.state, numbers, rest, compute_draws(digests[good]),
+            proposals=None if proposal is None else proposal.take(good),
+        )  # fmt: skip
         self.fill(decided, good, made)
         self.play_safe(decided, bad, None)
         for row in bad.tolist():
@@ -210,7 +255,8 @@ class TableDecider:
 
     def decide_alone(self, decided: DecidedBatch, row: int, draw: Ints) -> None:
         """Decide for one user whose data contradict a declared value, where alerts were acknowledged."""
-        made = self.learned.decide_aside(self.policy.context_in(decided.rows[row]), RandomKey(*draw.tolist()))
+        context = self.policy.context_in(decided.rows[row], decided.get_proposal(row))
+        made = self.learned.decide_aside(context, RandomKey(*draw.tolist()))
         shares: Any = made[3]
         decided.rows[row, 0], decided.odds[row], decided.reasons[row] = made.action_index, shares[:-1], made.reason
         decided.costs[row], estimates = made.pessimistic_cost, made._estimates()
@@ -236,12 +282,36 @@ class TableDecider:
         for j, name in enumerate(problem.limits):
             columns[f"limit.{name}.pessimistic_cost"] = to_nullable(decided.costs[:, j])
             columns[f"limit.{name}.estimate"] = to_nullable(decided.estimates[:, 1 + j])
+        columns |= self.build_proposal_columns(decided)
         columns["estimated_reward"] = to_nullable(decided.estimates[:, 0])
         columns["reason"], columns["error"] = (
             Array([None if code is None else str(code) for code in codes.tolist()], text)
             for codes in (decided.reasons, decided.errors)
         )
         return RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+
+    def build_proposal_columns(self, decided: DecidedBatch) -> dict[str, Any]:
+        """Return what was proposed, the share of it that is played, and the limits that bind."""
+        from arro3.core import Array, DataType
+
+        if decided.proposal is None:
+            return {}
+        (given, is_scores), (low, length) = decided.proposal, self.policy.reward_span
+        prefix, shown = (SCORES, low + length * given) if is_scores else (PROPOSED, given)
+        shown = np.where(decided.good[:, np.newaxis], shown, np.nan)
+        columns = {f"{prefix}{name}": to_nullable(shown[:, i]) for i, name in enumerate(self.problem.actions)}
+        others, limits = np.arange(self.policy.actions) != self.safe_index, self.policy.display_thresholds
+        held = given - decided.odds
+        held = np.where(others & (held > ROUNDING), held, 0.0)
+        binds = find_binding(limits, decided.costs, self.problem.spans[1, 1:])
+        if not is_scores:
+            total = np.array(list(map(math.fsum, held.tolist())))
+            columns[OVERLAP] = to_nullable(np.where(decided.good, np.maximum(1.0 - total, 0.0), np.nan))
+            binds &= (held > 0.0).any(axis=1, keepdims=True)
+        texts = map_unique(list(map(tuple, binds.tolist())), lambda row: ", ".join(compress(limits.names, row)))
+        good = decided.good.tolist()
+        shown_texts = [text if is_good else None for text, is_good in zip(texts, good, strict=True)]
+        return {**columns, BINDING: Array(shown_texts, DataType.string())}
 
 
 def to_nullable(values: Floats) -> Any:
@@ -256,7 +326,16 @@ def to_nullable(values: Floats) -> Any:
     )
 
 
-def decide_frame(snapshot: Snapshot, users: Any, *, id: Any = "user_id", run: str, now: Any = None) -> Any:
+def decide_frame(
+    snapshot: Snapshot,
+    users: Any,
+    *,
+    id: Any = "user_id",
+    run: str,
+    now: Any = None,
+    propose: Any = None,
+    scores: Any = None,
+) -> Any:
     """Decide for users by a snapshot, in any process: the function that engines for tables call for each batch.
 
     Each row is decided by itself, so partitions, order and retries do not change a decision. Register the decisions
@@ -269,11 +348,11 @@ def decide_frame(snapshot: Snapshot, users: Any, *, id: Any = "user_id", run: st
         id: The column of the users' ids: texts or whole numbers.
         run: A name of this table, such as its date; a user is decided once in a run.
         now: The time of the decisions, which a problem needs whose means drift.
+        propose: The columns of proposals, as for `Agent.decide_frame`.
+        scores: The columns of scores, as for `Agent.decide_frame`.
 
     Returns:
-        The same kind of frame with one row for each user: the id, `decision_id`, the context, `action`, `propensity`,
-        the probability of every action, the pessimistic cost and the estimate of every limit, `estimated_reward`,
-        `reason`, and `error`, a code where a row could not be decided and the safe action stands.
+        The same kind of frame as from `Agent.decide_frame`, with one row for each user.
 
     Raises:
         InvalidActions: A column is missing or has the wrong type.
@@ -290,6 +369,6 @@ def decide_frame(snapshot: Snapshot, users: Any, *, id: Any = "user_id", run: st
     """
     from arro3.core import Table
 
-    decider = TableDecider(snapshot, id, run, None if now is None else parse_timestamp(now))
+    decider = TableDecider(snapshot, id, run, None if now is None else parse_timestamp(now), propose, scores)
     batches = [decider.build_batch(batch, decider.decide(batch)) for batch in read_batches(users, id).batches]
     return convert_like(users, Table.from_batches(batches))

@@ -88,11 +88,16 @@ def update_track(
     policy: Any, memory: Floats, track: DriftTrack, signal: int, which: int, bound: Bound, now: Sums
 ) -> None:
     """Test a signal against all its marks, set a mark if it is time, and schedule the next test."""
-    track.moved = find_shift(policy, memory, track, signal, which, bound, now)
+    answers = bound[0].diagnostics
+    track.base = answers.restart(bound[1], track.base, now, str(which))
+    moved, track.moved = find_shift(policy, memory, track, signal, which, bound, now), None
+    if moved is not None and signal and policy.thresholds.names[signal - 1] in getattr(policy, "moduli", ()):
+        answers.forget(bound[1], policy.settings, memory, moved.action, math.inf, moved.since)
+    elif moved is not None:
+        track.moved = build_drift_cause(policy, signal, moved)
     start, count = (0.0 if track.base is None else count_outcomes(track.base)), count_outcomes(now)
     last = count_outcomes(track.marks[-1]) if track.marks else start
     track.compared = (int(last - start), int(count - last)) if track.marks else None
-    answers = bound[0].diagnostics
     kept, growth = answers.kept_marks, 2.0 ** (1.0 / answers.per_doubling)
     if count - start >= max(growth * (last - start), MIN_OUTCOMES):
         track.marks = [*track.marks, now][-kept:]
@@ -103,23 +108,24 @@ def update_track(
 
 def find_shift(
     policy: Any, memory: Floats, track: DriftTrack, signal: int, which: int, bound: Bound, now: Sums
-) -> ReasonDetails | None:
+) -> MeanChange | None:
     """Return the drift of a signal since one of its marks; None if there is none."""
     if not track.marks:
         return None
     answers, block = bound[0].diagnostics, bound[1]
     marks = [subtract_sums(track.base, sums) for sums in (*track.marks, now)]
     numbers = range(track.marked - len(track.marks), track.marked)
-    alarms = [compute_alarm_level(number, answers.per_doubling) for number in numbers]
+    level = answers.get_false_alarms(block, policy.settings)
+    alarms = [compute_alarm_level(number, answers.per_doubling, level) for number in numbers]
     its = answers.moved(block, policy.settings, memory, marks, str(which), alarms)
     found = [one for one in its if block.first + one.signal == signal]
-    return build_drift_cause(policy, signal, max(found, key=MeanChange.distance)) if found else None
+    return max(found, key=MeanChange.distance, default=None)
 
 
-def compute_alarm_level(number: int, per_doubling: int) -> float:
-    """Return log 1/a' of a mark: those of the i-th doubling share a/i(i+1)."""
+def compute_alarm_level(number: int, per_doubling: int, level: float | None = None) -> float:
+    """Return log 1/a' of a mark: those of the i-th doubling share a/i(i+1), where a is `level` or FALSE_ALARMS."""
     doubling = 1 + number // per_doubling
-    return math.log(per_doubling * doubling * (doubling + 1) / FALSE_ALARMS)
+    return math.log(per_doubling * doubling * (doubling + 1) / (FALSE_ALARMS if level is None else level))
 
 
 def get_signal_sums(policy: Any, memory: Floats, name: str) -> Sums | None:
@@ -145,12 +151,12 @@ def is_comparable(earlier: Sums, later: Sums) -> bool:
     """Return whether sums can be of an earlier time: the same shapes, except for segments that are new since."""
     if set(earlier) != set(later) or not all(np.isfinite(value).all() for value in earlier.values()):
         return False
-    cells = {name for name in later if name.startswith("totals") and later[name].ndim == 1}
-    cells |= {name.replace("totals", "pulls") for name in cells}
+    totals = {name for name in later if name.startswith("totals") and later[name].ndim == 1}
+    cells = {name.replace("totals", other) for name in totals for other in ("totals", "pulls", "forgotten")}
     return all(
         value.shape == later[name].shape or (name in cells and value.ndim == 1 and value.size <= later[name].size)
         for name, value in earlier.items()
-    ) and all(earlier[name].size == earlier[name.replace("totals", "pulls")].size for name in cells)
+    ) and all(earlier[name].size == earlier[name.replace("totals", "pulls")].size for name in totals)
 
 
 def name_segment(policy: Any, signal: str, key: int) -> str:

@@ -107,7 +107,7 @@ def summarize_proposals(
         wait = forecast_action(policy, memory, action, asked, decisions)
         note = NO_FORECAST if wait is None else ABOVE_LIMIT if math.isinf(wait.plays) else FORECAST
         note = WHOLE if wait is not None and wait.plays == 0.0 else note
-        plays, rounds = (None, None) if wait is None or math.isinf(wait.plays) else map(math.ceil, wait)
+        plays, rounds = (None if math.isinf(one) else math.ceil(one) for one in wait or (math.inf, math.inf))
         name = str(policy.names[action])
         summaries.append(ProposalSummary(name, float(weights[:, action].mean()), float(kept), plays, rounds, note))
     return tuple(summaries)

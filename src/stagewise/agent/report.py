@@ -1,7 +1,7 @@
 """The report of an agent: traffic, rewards, limits and what comes next."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -19,8 +19,8 @@ from stagewise.agent.observed_costs import LIMIT, ObservedCosts
 from stagewise.agent.proposals import WHOLE, ProposalSummary, Proposed, summarize_proposals
 from stagewise.agent.statistics import Statistics, describe_contexts
 from stagewise.engine.compile import Floats, as_python
-from stagewise.engine.layout import SAFE_INDEX, ModelBlock
-from stagewise.models.segment_rates import get_lowest_value
+from stagewise.engine.layout import SAFE_INDEX
+from stagewise.models.segment_rates import RatesBlock, get_lowest_value
 from stagewise.policies.policy import PolicyState
 from stagewise.problem.columns import list_names_once
 from stagewise.problem.division import ScoreDivision
@@ -46,7 +46,7 @@ class SegmentSummary(NamedTuple):
     threshold: float
 
 
-def iter_segment_parts(policy: Any, memory: Floats) -> Iterator[tuple[ModelBlock, Floats, Floats]]:
+def iter_segment_parts(policy: Any, memory: Floats) -> Iterator[tuple[RatesBlock, Floats, Floats]]:
     """Yield every model block with segments: their hashes (S,), and the statistics (S, K, 3) of every action."""
     for model, part in policy.rounds.iter_blocks(memory):
         segments = model.diagnostics.segments(part, memory)
@@ -225,15 +225,20 @@ def build_report(
         getattr(policy, "reward_name", "reward"),
         statistics.cancelled,
         summarize_segments(policy, state),
-        summarize_proposals(policy, state.memory, iter_proposed(recent), len(recent)),
+        summarize_proposals(
+            policy, state.memory, iter_proposed(policy, statistics), len(recent) + len(statistics.registered)
+        ),
         dict(statistics.clipped),
         statistics.refused_log_rows,
     )
 
 
-def iter_proposed(recent: Iterable[Decision]) -> Iterator[Proposed]:
-    """Yield the decisions on a proposal."""
-    for decision in recent:
+def iter_proposed(policy: Any, statistics: Statistics) -> Iterator[Proposed]:
+    """Yield the recent decisions on a proposal, those of this agent and those that it registered."""
+    for one in statistics.registered:
+        if one is not None:
+            yield Proposed(policy.rows_for(policy.context_in(one.row)), one.weights, one.probabilities)
+    for decision in statistics.recent:
         proposal, result = decision._proposal, decision._round_result
         if proposal is not None and result is not None and not proposal.is_scores:
             probabilities: Any = decision[3]
@@ -356,7 +361,7 @@ def estimate_certification(
         unsure = np.all(view.centre[1:, index] - view.half[1:, index] <= view.limits)
         return False, None, TOO_FEW_OUTCOMES if unsure and not counted else ABOVE_LIMIT
     more = max(more, 1.0)
-    if rate <= 0.0:
+    if rate <= 0.0 or math.isinf(more / rate):
         return False, None, f"{NOT_PLAYED}; about {format_count(more, 'more play')} would do"
     return False, math.ceil(more / rate), "at the recent rate, with means as they are"
 
@@ -411,7 +416,7 @@ def format_lines(report: Report) -> list[str]:
     """Return the report as lines of text."""
     lines = format_header(report)
     if not report.recent_rounds:
-        return [*lines, *format_segments(report.segments)]
+        return [*lines, *format_proposals(report.proposals), *format_segments(report.segments)]
     now = f"{report.reward_name} now"
     for title, interval in ((now, report.reward), ("safe action", report.safe_reward), ("gain", report.reward_gain)):
         if interval is not None:

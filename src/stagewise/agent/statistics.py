@@ -6,11 +6,12 @@ No confidence bound depends on them. They are saved with the agent.
 from collections import deque
 from collections.abc import Mapping
 from copy import copy
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from stagewise.agent.duplicate_logs import LearnedRows
+from stagewise.engine.compile import Floats
 from stagewise.models.diagnostics import count_outcomes
 from stagewise.problem.errors import ErrorCode, InvalidProblem
 from stagewise.problem.formatting import format_count
@@ -68,6 +69,14 @@ class DriftTrack:
 TRACK_FIELDS = ("marked", "next_check", "compared")
 
 
+class RegisteredProposal(NamedTuple):
+    """A decision on a proposal that another process made."""
+
+    row: Floats  # as the agent learns it
+    weights: Floats  # (K,) as proposed
+    probabilities: Floats  # (K,) as played
+
+
 class Statistics:
     """Plays, alerts, drift tracks and logs of an agent."""
 
@@ -86,12 +95,14 @@ class Statistics:
         self.rows = LearnedRows()  # a sample of their rows
         self.updates_until_check = LOOK_AFTER  # updates before the next drift test can be due
         self.recent: deque[Decision] = deque(maxlen=RECENT)  # not saved
+        self.registered: deque[RegisteredProposal | None] = deque(maxlen=RECENT)  # None: without a proposal; not saved
 
     def reset_tracks(self) -> None:
         """Clear the drift tracks and recent decisions, as after an action was added."""
         self.tracks = {name: DriftTrack(marked=track.marked) for name, track in self.tracks.items()}
         self.updates_until_check = 1
         self.recent.clear()
+        self.registered.clear()
 
     def get_track(self, name: str) -> DriftTrack:
         """Return the drift track of a signal."""

@@ -15,6 +15,7 @@ from stagewise.agent.decision_table import (
     get_batch_column,
     has_code,
     name_context_column,
+    read_proposed,
     require_problem,
 )
 from stagewise.agent.frames import read_times
@@ -31,12 +32,13 @@ from stagewise.agent.outcome_table import (
 )
 from stagewise.agent.outcomes import MICROSECONDS
 from stagewise.agent.replica import Snapshot
-from stagewise.agent.statistics import RECENT, Statistics
+from stagewise.agent.statistics import RECENT, RegisteredProposal, Statistics
 from stagewise.engine.compile import Floats, Ints
 from stagewise.files.record_batches import convert_like, read_batches, to_numpy
 from stagewise.policies.context_encoder import TIME, build_rows
 from stagewise.policies.problem_policy import ProblemPolicy
 from stagewise.problem.errors import ErrorCode
+from stagewise.problem.proposal import Proposal
 from stagewise.records.random_key import RandomKey
 from stagewise.records.reason import Reason
 
@@ -49,7 +51,16 @@ class TableAgent(BaseAgent):
 
     snapshot: Callable[[], Snapshot]
 
-    def decide_frame(self, users: Any, *, id: Any = "user_id", run: str | None = None, now: Any = None) -> Any:
+    def decide_frame(
+        self,
+        users: Any,
+        *,
+        id: Any = "user_id",
+        run: str | None = None,
+        now: Any = None,
+        propose: Any = None,
+        scores: Any = None,
+    ) -> Any:
         """Decide for a table of users, all with what is known now, and register the decisions.
 
         Each decision is the one that `decide(row, id=f"{run}:{user}")` makes. It depends on the user's row and id and
@@ -63,12 +74,18 @@ class TableAgent(BaseAgent):
             run: A name of this table, such as its date; None: the number of decisions so far. A user is decided once
                 in a run.
             now: The time, if the clock is not to be used.
+            propose: The column of the proposed actions, or a mapping from actions to the columns of their
+                probabilities, or a list of such columns if they are named as the actions. What is missing to 1 is the
+                safe action's.
+            scores: A mapping from every action to the column of its score, or a list of columns that are named as the
+                actions; the safe action may be left out.
 
         Returns:
             The same kind of frame (a file gives an Arrow table) with one row for each user: the id, `decision_id`, the
             context, `action`, `propensity`, the probability of every action, the pessimistic cost and the estimate of
-            every limit, `estimated_reward`, `reason`, and `error`: a code where a row could not be decided. It has the
-            safe action then, and no decision id.
+            every limit, with proposals what was proposed, `proposal.overlap` and `proposal.binding`, then
+            `estimated_reward`, `reason`, and `error`: a code where a row could not be decided. It has the safe action
+            then, and no decision id.
 
         Raises:
             InvalidActions: A column is missing or has the wrong type. No row is decided then.
@@ -85,7 +102,7 @@ class TableAgent(BaseAgent):
         """
         from arro3.core import Table
 
-        decisions = TableDecisions(self, id, run, now)
+        decisions = TableDecisions(self, id, run, now, propose, scores)
         table = Table.from_batches(list(decisions.iter_batches(read_batches(users, id).batches)))
         decisions.register()
         return convert_like(users, table)
@@ -152,12 +169,19 @@ class TableAgent(BaseAgent):
         reasons = to_numpy(batch.column("reason")) if "reason" in names else np.full(len(ids), None, dtype=object)
         safe_only = (statuses == ACCEPTED) & has_code(reasons)
         self._learned.statistics.safe_only_rounds += int(safe_only.sum())
+        proposed, last = read_proposed(problem, batch, names), np.flatnonzero(statuses == ACCEPTED)[-RECENT:].tolist()
+        self._learned.statistics.registered += [
+            None if proposed is None else RegisteredProposal(rows[row], proposed[0][row], proposed[1][row])
+            for row in last
+        ]
         contradicted = np.flatnonzero(safe_only & (reasons == str(Reason.ASSUMPTION_CONTRADICTED)))
         if contradicted.size:
             self._record_alerts(policy, rows[contradicted[0]], compute_draws(digests[contradicted[:1]])[0])
         return id_column, statuses
 
-    def _register_rows(self, run: str, digests: Ints, rows: Floats, version: int, at: int) -> Ints:
+    def _register_rows(
+        self, run: str, digests: Ints, rows: Floats, version: int, at: int, marks: Ints | None = None
+    ) -> Ints:
         """Register decisions with their rows; return the indices of those that were not registered yet."""
         queue, ids = self._queue, self._identity.ids
         ids.check_open(run)
@@ -167,7 +191,7 @@ class TableAgent(BaseAgent):
         if self._observed_costs is not None and queue.end - queue.base + new.size > len(queue.dates):
             self._observed_costs.settle()  # before rows are left out
         start = queue.add_rows(rows[new], at)
-        ids.add(run, digests[new], start + np.arange(new.size), version)
+        ids.add(run, digests[new], start + np.arange(new.size), version, None if marks is None else marks[new])
         ids.forget(queue.base)
         plays = self._learned.statistics.plays
         for action, count in zip(*np.unique(rows[new, 0].astype(int), return_counts=True), strict=True):
@@ -261,21 +285,30 @@ def build_status_batches(batches: Iterator[Any], id_column: Any, treat: Treat, c
 class TableDecisions:
     """The decisions of one table: made batch by batch by one snapshot, then registered at once."""
 
-    def __init__(self, agent: TableAgent, id_column: Any, run: str | None, now: Any = None) -> None:
+    def __init__(
+        self,
+        agent: TableAgent,
+        id_column: Any,
+        run: str | None,
+        now: Any = None,
+        propose: Any = None,
+        scores: Any = None,
+    ) -> None:
         with agent._lock:
             is_timed = agent._queue.windows or now is not None or agent._needs_times
             self.at = agent._advance_time(now) if is_timed else 0
         snapshot = agent.snapshot()
         self.agent, self.version, self.clipped = agent, snapshot.version, Counter[str]()
         run = str(agent.round) if run is None else run
-        self.decider = TableDecider(snapshot, id_column, run, self.at / MICROSECONDS)
+        self.decider = TableDecider(snapshot, id_column, run, self.at / MICROSECONDS, propose, scores)
         self.run, self.taken = self.decider.run, DecisionIds()
         agent._identity.ids.check_open(self.run)
         self.rows: list[Floats] = []
         self.digests: list[Ints] = []
+        self.marks: list[Ints] = []
         self.safe_only = self.row_count = self.error_count = 0
         self.contradicted: tuple[Floats, Ints] | None = None
-        self.last: list[tuple[Floats, str]] = []  # rows and ids of the last decisions, for reports
+        self.last: list[tuple[Floats, str, Proposal | None]] = []  # the last decisions, for reports
 
     @property
     def is_registered(self) -> bool:
@@ -286,22 +319,25 @@ class TableDecisions:
         """Yield the decisions for each record batch of users."""
         for batch in users:
             decided = self.decider.decide(batch)
-            self.reject_repeated(decided)
+            marks = decided.marks
+            self.reject_repeated(decided, marks)
             good = decided.good
             self.rows.append(decided.rows[good])
             self.digests.append(decided.digests[good])
+            self.marks += [] if marks is None else [marks[good]]
             self.safe_only += int(has_code(decided.reasons[good]).sum())
             self.clipped.update(decided.clipped)
             self.row_count, self.error_count = self.row_count + good.size, self.error_count + int((~good).sum())
             last = np.flatnonzero(good)[-RECENT:].tolist()
-            self.last = [*self.last, *((decided.rows[row], decided.ids[row]) for row in last)][-RECENT:]
+            new = ((decided.rows[row], decided.ids[row], decided.get_proposal(row)) for row in last)
+            self.last = [*self.last, *new][-RECENT:]
             if decided.contradicted >= 0 and self.contradicted is None:
                 at = decided.contradicted
                 digests = compute_digests(self.agent.seed, [decided.ids[at] or "::"])
                 self.contradicted = decided.rows[at], compute_draws(digests)[0]
             yield self.decider.build_batch(batch, decided)
 
-    def reject_repeated(self, decided: DecidedBatch) -> None:
+    def reject_repeated(self, decided: DecidedBatch, marks: Ints | None) -> None:
         """Mark users who stand in the table before, and those that the agent decided otherwise before."""
         good = np.flatnonzero(decided.good)
         _, first = np.unique(decided.digests[good], return_index=True)
@@ -320,6 +356,7 @@ class TableDecisions:
             same &= run is not None and self.version == run.version
             rows = queue.rows[np.maximum(rounds - queue.base, 0)]
             same &= (rows == decided.rows[good]).all(axis=1)
+            same &= (run is None or not run.proposed) if marks is None else ids.find(marks[good]) == rounds
             decided.reject(good[known & ~same], ErrorCode.CONFLICT, self.decider)
 
     def register(self) -> None:
@@ -327,7 +364,8 @@ class TableDecisions:
         agent, rows, digests = self.agent, np.concatenate(self.rows), np.concatenate(self.digests)
         self.rows = []
         with agent._lock:
-            new = agent._register_rows(self.run, digests, rows, self.version, self.at)
+            marks = np.concatenate(self.marks) if self.marks else None
+            new = agent._register_rows(self.run, digests, rows, self.version, self.at, marks)
             agent._learned.statistics.safe_only_rounds += self.safe_only if new.size else 0
             agent._learned.statistics.count_context(self.clipped if new.size else {})
             if self.contradicted is not None:
@@ -338,10 +376,10 @@ class TableDecisions:
     def record_recent(self, statistics: Statistics) -> None:
         """Record the last decisions with their bounds, for reports."""
         policy, end = self.decider.policy, self.agent.round
-        draws = compute_draws(compute_digests(self.agent.seed, [id_ for _, id_ in self.last]))
-        for (row, id_), draw, round_ in zip(self.last, draws.tolist(), range(end - len(self.last), end), strict=True):
-            decision = policy.choose(self.decider.state, policy.context_in(row), RandomKey(*draw))._replace(
-                round=round_
-            )
+        draws = compute_draws(compute_digests(self.agent.seed, [id_ for _, id_, _ in self.last]))
+        rounds = range(end - len(self.last), end)
+        for (row, id_, proposal), draw, round_ in zip(self.last, draws.tolist(), rounds, strict=True):
+            decision = policy.choose(self.decider.state, policy.context_in(row, proposal), RandomKey(*draw))
+            decision = decision._replace(round=round_)
             decision._id = id_
             statistics.recent.append(decision)

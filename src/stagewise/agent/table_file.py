@@ -50,13 +50,15 @@ def decide_file(
     id_column: str = "user_id",
     run: str | None = None,
     now: Any = None,
+    propose: Any = None,
+    scores: Any = None,
     progress: Progress | None = None,
 ) -> DecidedFile:
     """Decide for the users of a file, write the decisions to another, and register them; save the agent then.
 
     If the process dies before the agent is saved, the same call decides again and writes the same bytes.
     """
-    decisions = TableDecisions(agent, id_column, run, now)
+    decisions = TableDecisions(agent, id_column, run, now, propose, scores)
     if out.exists():
         prefix = decisions.decider.prefix
         first = find_first_id(out)

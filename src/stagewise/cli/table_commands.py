@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from stagewise.cli.console import announce_compilation, handle_errors
-from stagewise.cli.log_commands import parse_time
+from stagewise.cli.log_commands import parse_pairs, parse_time
 
 AgentOption = Annotated[Path, typer.Option(help="The saved agent, which is updated at the end.")]
 NowOption = Annotated[
@@ -30,6 +30,13 @@ def decide(
         typer.Option(help="Name of this table, such as its date; default: the agent's number of decisions."),
     ] = None,
     now: NowOption = None,
+    propose: Annotated[
+        list[str] | None,
+        typer.Option(help="Column of proposed actions, or of their probabilities: action=column; repeatable."),
+    ] = None,
+    scores: Annotated[
+        list[str] | None, typer.Option(help="Column of an action's score, action=column; repeatable.")
+    ] = None,
     quiet: QuietOption = False,
 ) -> None:
     """Decide for a table of users. Exit code 1 if no row could be decided.
@@ -43,7 +50,12 @@ def decide(
 
     with handle_errors(), announce_compilation(), show_progress("users decided", quiet) as progress:
         loaded = Agent.load(agent)
-        result = decide_file(loaded, users, out, id_column=id, run=run, now=to_seconds(now), progress=progress)
+        is_column = propose is not None and len(propose) == 1 and "=" not in propose[0]
+        result = decide_file(
+            loaded, users, out, id_column=id, run=run, now=to_seconds(now), progress=progress,
+            propose=propose[0] if propose and is_column else parse_pairs(propose, "--propose") or None,
+            scores=parse_pairs(scores, "--scores") or None,
+        )  # fmt: skip
         if not result.is_repeat:
             loaded.save(agent)
     typer.echo(str(result))

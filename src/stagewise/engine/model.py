@@ -35,7 +35,17 @@ class Model(NamedTuple):
     between: int = 1  # 1: points between candidates have means
     per_round: int = 0  # 1: every round has its own safe action, and nothing is cached
     estimates: int = 0  # 1: it writes the row ESTIMATE, because its intervals are clipped or asymmetric
-    capacity: str = ""  # what its capacity counts: "points", "segments" or nothing
+    capacity: str = ""  # what its capacity counts: "points", "segments", "rows" or nothing
+    free_rows: Any = None  # (layout, memory, index, rows, values) -> how many of these rows (n, D) have room,
+    # at least 1 if any row has; None: its size is fixed
+    reserve: Any = None  # (layout, memory, index, count) -> capacity for so many more of its unit; Python
+    is_valid: Any = None  # (block, memory) -> whether it can be a memory of its own; Python
+    add_actions: Kernel | None = None  # (layout, old, new, memory, grown): copy to more actions; None: as `widen`
+    begin_log: Any = None  # (layout, memory, index, rows): before the rows (n, D) of a log; Python
+    finish_log: Any = None  # (block, settings, memory, rows, values): after them; values (n, 1 + m); Python
+    learn_with_ends: Kernel | None = None  # (layout, index, skipped, rows, outcomes, settings, memory, ends, work):
+    # learn rows (n, D), and write the upper end of each before, above the smallest outcome; 1: its action is `skipped`
+    learns_logs: int = 0  # 1: `finish_log` learns a log's rows, which are not learned one by one
 
     def __hash__(self) -> int:
         return hash(self.name)

@@ -64,6 +64,7 @@ class MeanChange(NamedTuple):
     cells: int = 1  # number of means that changed together; `means` are then weighted as the later outcomes are
     word: str = "action"  # what a candidate is called
     unit: str = "outcome"  # what is counted
+    since: float = 0.0  # when the last outcome before was decided, where outcomes have times
 
     def distance(self) -> float:
         """Return the absolute difference of the means."""
@@ -143,8 +144,21 @@ class ModelDiagnostics:
         """Return the last change of every mean that has changed."""
         return []
 
-    def forget(self, block: Any, settings: Floats, memory: Floats, index: int, since: float) -> None:
-        """Forget what was learned of a candidate in epochs that began before a time, where there are epochs."""
+    def forget(
+        self, block: Any, settings: Floats, memory: Floats, index: int, since: float, changed: float = 0.0
+    ) -> None:
+        """Forget what was learned of a candidate in epochs that began before a time, where there are epochs.
+
+        `changed` is the time of a change that was found in all its means together.
+        """
+
+    def get_false_alarms(self, block: Any, settings: Floats) -> float | None:
+        """Return the probability of a false alarm of `moved`, where a change is part of the model's own promise."""
+        return None
+
+    def restart(self, block: Any, base: Sums | None, now: Sums, key: str) -> Sums | None:
+        """Return the sums from which outcomes are compared: `base`, or later where the model has forgotten since."""
+        return base
 
     def fill_estimates(self, block: Any, features: Floats, settings: Floats, memory: Floats, fits: Floats) -> None:
         """Write estimates (K,) that are not the centres of intervals; NaN stays where there is none."""
@@ -179,9 +193,10 @@ def subtract_sums(earlier: Sums | None, later: Sums) -> Sums:
 
 
 def subtract(later: Any, earlier: Any) -> Any:
-    """Return the difference of sums; cells that are new since the earlier mark had none."""
-    if later.ndim == 1 and later.size > earlier.size:
-        earlier = np.concatenate([earlier, np.zeros(later.size - earlier.size)])
+    """Return the difference of sums; cells that are new in either had none in the other."""
+    if later.ndim == 1:
+        size = max(later.size, earlier.size)
+        later, earlier = (np.pad(one, (0, size - one.size)) for one in (later, earlier))
     return later - earlier
 
 

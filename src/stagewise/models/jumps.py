@@ -7,7 +7,7 @@ forgotten, since e may hold outcomes of before. Until then, with m outcomes sinc
 V + U_e − L_e, where e has about m/4 outcomes or more (docs/theory/drift.md, Theorem 2).
 
     cell: as in `models.epochs`, with slots by level, then the longest, then the first, and for each n, −1: forgotten |
-          S | time of its first outcome
+          S, of the first once it is forgotten: the pulls until then | time of its first outcome
 """
 
 import math
@@ -102,9 +102,8 @@ def update_jumping(low: float, high: float, cell: Floats) -> None:
     if changed < 0:
         return
     since = cell[FIRST_EPOCH + 3 * changed + 2]
-    for slot in range(EPOCHS):
-        cell[FIRST_EPOCH + 3 * slot] = -1.0  # even the epoch that shows it may hold outcomes of before
-    cell[LOW], cell[BELOW], cell[CHANGED] = 0.0, 0.0, since if since != 0.0 else EARLIEST
+    forget_jumping(math.inf, cell)  # even the epoch that shows it may hold outcomes of before
+    cell[CHANGED] = since if since != 0.0 else EARLIEST
 
 
 @kernel
@@ -118,12 +117,19 @@ def lower_upper_ends(newest: int, high: float, cell: Floats) -> None:
 
 
 @kernel
-def forget_jumping(since: float, low: float, high: float, cell: Floats) -> None:
-    """Forget the epochs whose first outcome is before a time."""
+def forget_jumping(since: float, cell: Floats) -> None:
+    """Forget the bounds, and the epochs whose first outcome is before a time."""
     newest = (int(cell[PULLS]) - 1) // STEP + 1
     for slot in range(EPOCHS):
         at = FIRST_EPOCH + 3 * slot
         if find_in_slot(slot, newest) > 0 and cell[at + 2] < since:
             cell[at] = -1.0
+            if slot == FIRST:
+                cell[at + 1] = cell[PULLS]
     cell[LOW], cell[BELOW] = 0.0, 0.0
-    update_jumping(low, high, cell)
+
+
+@kernel
+def get_forgotten(cell: Floats) -> float:
+    """Return how many outcomes a cell had when it was last forgotten; 0: never."""
+    return cell[FIRST_EPOCH + 3 * FIRST + 1] if cell[FIRST_EPOCH + 3 * FIRST] < 0.0 else 0.0

@@ -500,14 +500,29 @@ def widen_kernel_ridge(layout: Ints, old: Regression, new: Regression, memory: F
     copy_cached_candidates(layout, old, new, memory, changed)
 
 
+VIEW, COUNT_BASIS_POINTS, POINTS_OFFSET = (
+    as_python(view_kernel_ridge),
+    as_python(count_basis_points),
+    as_python(get_points_offset),
+)
+
+
+def count_free_points(layout: Ints, memory: Floats, index: int, rows: Floats, values: Floats) -> int:
+    """Return how many more basis points there is room for."""
+    return int(memory[CAPACITY]) - int(COUNT_BASIS_POINTS(VIEW(layout, memory, index), memory))
+
+
+def is_basis_valid(block: Regression, memory: Floats) -> bool:
+    """Return whether the number of basis points is a number that there is room for."""
+    used, neglected = memory[POINTS_OFFSET(block) + (block.size + 1) * block.width :][[USED, NEGLECTED]]
+    return bool(used % 1.0 == 0.0 and 0.0 <= used <= memory[CAPACITY] and neglected >= 0.0)
+
+
 KERNEL_RIDGE = Model(
     "stagewise.models.kernel_ridge:KERNEL_RIDGE", view_kernel_ridge, kernel_ridge_size, start_kernel_ridge,
     fill_kernel_ridge_bounds, check_kernel_ridge, learn_kernel_ridge_block, change_kernel_ridge, widen_kernel_ridge,
-    diagnostics=KernelRidgeDiagnostics(), capacity="points",
+    diagnostics=KernelRidgeDiagnostics(), capacity="points", free_rows=count_free_points, is_valid=is_basis_valid,
 )  # fmt: skip
-
-
-VIEW, COUNT_BASIS_POINTS = as_python(view_kernel_ridge), as_python(count_basis_points)
 
 
 def get_most_basis_points(layout: Ints, memory: Floats) -> int:

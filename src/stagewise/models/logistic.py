@@ -17,6 +17,7 @@ from typing import Any
 from stagewise.engine.compile import Floats, Ints, as_python, kernel
 from stagewise.engine.layout import (
     CAPACITY,
+    ELSEWHERE,
     SAFE_INDEX,
     ModelBlock,
     copy_values,
@@ -63,14 +64,15 @@ from stagewise.models.per_action_ridge import apply_safe_declaration, check_safe
 
 @kernel
 def learn_logistic(
-    block: ModelBlock, row: Floats, value: float, settings: Floats, memory: Floats, work: Floats
-) -> None:
+    layout: Ints, block: ModelBlock, action: Floats, index: int, cached_index: int, step: float, cached_only: bool,
+    observed: Floats, settings: Floats, memory: Floats, work: Floats,
+) -> None:  # fmt: skip
     """Learn the outcome of an action in its context; a chunk must be free."""
-    action = int(row[0])
-    fit = get_fit(block, memory, action)
-    append_row(block, fit, row[1 : 1 + block.size], value - settings[block.settings], memory)
+    number = int(action[0])
+    fit = get_fit(block, memory, number)
+    append_row(block, fit, action[1 : 1 + block.size], observed[0] - settings[block.settings], memory)
     if fit.tally[COUNT] >= max(float(FIRST_FIT), fit.tally[TURN_AT]):
-        confidence = settings[block.settings + 2] + settings[block.settings + SETTINGS + action]
+        confidence = settings[block.settings + 2] + settings[block.settings + SETTINGS + number]
         renew_fit(block, fit, confidence, settings, memory, work)
 
 
@@ -81,9 +83,10 @@ def compute_log_odds(block: ModelBlock, fit: ActionFit, prior: Prior, x: Floats)
 
 
 @kernel
-def compute_logistic_bounds(
-    layout: Ints, block: ModelBlock, rows: Floats, settings: Floats, memory: Floats, bounds: Floats, work: Floats
-) -> None:
+def fill_logistic_bounds(
+    layout: Ints, block: ModelBlock, features: Floats, known: bool, settings: Floats, memory: Floats, bounds: Floats,
+    work: Floats,
+) -> None:  # fmt: skip
     """Write the bounds of every action in its context, and of the safe one.
 
     Lower ends are those of the ellipsoid around the set, and so is the upper end of a safe action whose cost is
@@ -92,7 +95,7 @@ def compute_logistic_bounds(
     n, signal, at, prior = block.size, block.first, block.settings, get_prior(block, settings)
     centre, half, widths = bounds[signal, CENTRE], bounds[signal, HALF], bounds[signal, CROSS]
     for action in range(block.detail):
-        fit, x, low, high, variance = get_fit(block, memory, action), rows[action, 1 : 1 + n], 0.0, 1.0, 0.0
+        fit, x, low, high, variance = get_fit(block, memory, action), features[action, 1 : 1 + n], 0.0, 1.0, 0.0
         mean = compute_log_odds(block, fit, prior, x)
         if fit.tally[FITTED] > 0.0:
             variance = solve_lower(fit.posterior, x, work[:n])
@@ -113,6 +116,29 @@ def compute_logistic_bounds(
     apply_safe_declaration(layout, signal, settings[at + 1], bounds)
 
 
+@kernel
+def learn_logistic_rows(
+    layout: Ints, index: int, skipped: int, rows: Floats, outcomes: Floats, settings: Floats, memory: Floats,
+    ends: Floats, work: Floats,
+) -> None:  # fmt: skip
+    """Learn rows, and write the upper end, above the smallest outcome, that each had before; 1: `skipped`, or no fit.
+
+    Outcomes that are NaN are left out. Chunks for the rows must be free.
+    """
+    block = get_model_block(layout, memory, index)
+    prior, x = get_prior(block, settings), rows[:, 1 : 1 + block.size]
+    for i in range(outcomes.size):
+        if outcomes[i] == outcomes[i]:
+            fit = get_fit(block, memory, int(rows[i, 0]))
+            ends[i] = 1.0
+            if int(rows[i, 0]) != skipped and fit.tally[FITTED] > 0.0:
+                largest = compute_end(block, fit, prior, x[i], memory, work)
+                ends[i] = squash(dot(x[i], fit.theta) + largest + ROUNDING)
+            learn_logistic(
+                layout, block, rows[i], ELSEWHERE, ELSEWHERE, 1.0, False, outcomes[i : i + 1], settings, memory, work
+            )
+
+
 # The model.
 
 
@@ -123,29 +149,11 @@ def logistic_size(layout: Ints, index: int, candidates: int, capacity: int) -> i
 
 
 @kernel
-def fill_logistic_bounds(
-    layout: Ints, block: ModelBlock, features: Floats, known: bool, settings: Floats, memory: Floats, bounds: Floats,
-    work: Floats,
-) -> None:  # fmt: skip
-    """Write the bounds of every action in its context, and of the safe one."""
-    compute_logistic_bounds(layout, block, features, settings, memory, bounds, work)
-
-
-@kernel
 def check_logistic(layout: Ints, block: ModelBlock, settings: Floats, memory: Floats, bounds: Floats) -> int:
     """Return the code of a contradicted cost of the safe action, or 0."""
     if settings[ALARM] == math.inf:
         return 0
     return check_safe_declaration(layout, block.first, settings[block.settings + 1], bounds)
-
-
-@kernel
-def learn_logistic_block(
-    layout: Ints, block: ModelBlock, action: Floats, index: int, cached_index: int, step: float, cached_only: bool,
-    observed: Floats, settings: Floats, memory: Floats, work: Floats,
-) -> None:  # fmt: skip
-    """Learn the outcome of an action in its context."""
-    learn_logistic(block, action, observed[0], settings, memory, work)
 
 
 @kernel
@@ -177,51 +185,40 @@ def sample_logistic(
 
 
 @kernel
-def get_most_chunks(layout: Ints, memory: Floats, indices: Ints) -> int:
-    """Return the largest number of chunks in use of these blocks, which are given by their indices."""
-    most = 0
-    for position in range(indices.size):
-        most = max(most, count_chunks(get_model_block(layout, memory, indices[position]), memory))
-    return most
-
-
-@kernel
-def count_rows_in_chunks(layout: Ints, memory: Floats, indices: Ints) -> int:
+def count_free_logistic_rows(layout: Ints, memory: Floats, index: int, rows: Floats, values: Floats) -> int:
     """Return how many rows there is room for, whatever their actions; at least 0."""
-    free, rows = int(memory[CAPACITY]) - get_most_chunks(layout, memory, indices), 0
-    for position in range(indices.size):
-        actions = get_model_block(layout, memory, indices[position]).detail
-        room = min(free, 1) if free <= actions else (free - actions) * LANES
-        rows = room if position == 0 else min(rows, room)
-    return rows
+    block = get_model_block(layout, memory, index)
+    free = int(memory[CAPACITY]) - count_chunks(block, memory)
+    return min(free, 1) if free <= block.detail else (free - block.detail) * LANES
 
 
-@kernel
-def are_chunks_valid(layout: Ints, memory: Floats, indices: Ints) -> bool:
-    """Return whether every row of these blocks is in a chunk of the memory, and no fit has rows that there are not."""
-    for position in range(indices.size):
-        block = get_model_block(layout, memory, indices[position])
-        used = memory[block.memory]
-        if not 0.0 <= used <= memory[CAPACITY]:
+def reserve_logistic_rows(layout: Ints, memory: Floats, index: int, count: int) -> int:
+    """Return the number of chunks for so many more rows, whatever their actions."""
+    block = BLOCK(layout, memory, index)
+    return int(CHUNKS(block, memory)) + int(block.detail) + count // LANES + 1
+
+
+def are_chunks_valid(block: ModelBlock, memory: Floats) -> bool:
+    """Return whether every row is in a chunk of the memory, and no fit has rows that there are not."""
+    used, total = memory[block.memory], 0.0
+    if not 0.0 <= used <= memory[CAPACITY]:
+        return False
+    for action in range(block.detail):
+        tally = FIT(block, memory, action).tally
+        if not (0.0 <= tally[FITTED] <= tally[COUNT] <= used * LANES and 0.0 <= tally[SAMPLED_ROWS] <= SAMPLE):
             return False
-        total = 0.0
-        for action in range(block.detail):
-            tally = get_fit(block, memory, action).tally
-            if not (0.0 <= tally[FITTED] <= tally[COUNT] <= used * LANES and 0.0 <= tally[SAMPLED_ROWS] <= SAMPLE):
+        chunks, chunk = (int(tally[COUNT]) + LANES - 1) // LANES, tally[FIRST_CHUNK]
+        for passed in range(chunks):
+            if not 1.0 <= chunk <= used:
                 return False
-            chunks, chunk = (int(tally[COUNT]) + LANES - 1) // LANES, tally[FIRST_CHUNK]
-            for passed in range(chunks):
-                if not 1.0 <= chunk <= used:
-                    return False
-                if passed == chunks - 1 and tally[LAST_CHUNK] != chunk:
-                    return False
-                chunk = memory[get_chunk_offset(block, int(chunk))]
-            total += chunks
-        if total != used:
-            return False
-    return True
+            if passed == chunks - 1 and tally[LAST_CHUNK] != chunk:
+                return False
+            chunk = memory[CHUNK_OFFSET(block, int(chunk))]
+        total += chunks
+    return bool(total == used)
 
 
+BLOCK, CHUNKS, CHUNK_OFFSET = as_python(get_model_block), as_python(count_chunks), as_python(get_chunk_offset)
 FIT_SIZE, CHUNK_SIZE, FIT, PRIOR, LOG_ODDS, SQUASH = (
     as_python(fit_size),
     as_python(chunk_size),
@@ -262,6 +259,8 @@ class LogisticDiagnostics(ModelDiagnostics):
 
 LOGISTIC = Model(
     "stagewise.models.logistic:LOGISTIC", get_model_block, logistic_size, start_with_zeros, fill_logistic_bounds,
-    check_logistic, learn_logistic_block, cache_nothing, widen_logistic, sample_logistic,
-    diagnostics=LogisticDiagnostics(), estimates=1, capacity="rows",
+    check_logistic, learn_logistic, cache_nothing, widen_logistic, sample_logistic,
+    diagnostics=LogisticDiagnostics(), estimates=1, capacity="rows", free_rows=count_free_logistic_rows,
+    reserve=reserve_logistic_rows, is_valid=are_chunks_valid,
+    learn_with_ends=learn_logistic_rows,
 )  # fmt: skip

@@ -42,6 +42,7 @@ from stagewise.models.rare_events import (
     compute_rate,
     dot,
     get_feature_block,
+    learn_events_log,
     learn_rare_events,
     rare_events_size,
     start_rare_events,
@@ -142,6 +143,28 @@ def learn_per_action_events(
 
 
 @kernel
+def learn_event_rows(
+    layout: Ints, index: int, skipped: int, rows: Floats, outcomes: Floats, settings: Floats, memory: Floats,
+    ends: Floats, work: Floats,
+) -> None:  # fmt: skip
+    """Learn rows, and write the upper end, above the smallest outcome, that each had before; 1: `skipped`.
+
+    Outcomes that are NaN are left out.
+    """
+    block = get_model_block(layout, memory, index)
+    for i in range(outcomes.size):
+        if outcomes[i] == outcomes[i]:
+            action, x = int(rows[i, 0]), rows[i, 1 : 1 + block.size]
+            events = get_action_events(block, action)
+            ends[i] = 1.0
+            if action != skipped:
+                high = compute_highest_mean(events, settings, get_feature_block(events, memory, 0), x)
+                ends[i] = min(max(high, 0.0), 1.0)
+            work[0] = outcomes[i] - get_low(block, settings)
+            learn_rare_events(events, x, work[:1], settings, memory)
+
+
+@kernel
 def widen_per_action_events(layout: Ints, old: ModelBlock, new: ModelBlock, memory: Floats, changed: Floats) -> None:
     """Copy every action's events; the other memory may have more actions."""
     size = old.detail * rare_events_size(old.size, 1, old.radius)
@@ -168,6 +191,16 @@ def are_tables_valid(block: ModelBlock, memory: Floats) -> bool:
     size = SIZE(block.size, 1, block.radius)
     used = memory[block.memory : block.memory + block.detail * size : size]
     return bool(((used >= 0.0) & (used < block.radius) & (used == np.floor(used))).all())
+
+
+def learn_events_by_action(block: ModelBlock, settings: Floats, memory: Floats, rows: Floats, values: Floats) -> None:
+    """Learn the rows (n, D) of a log, which begin with the action and its context; values are those of all signals."""
+    outcomes, features = values[:, block.first], rows[:, 1 : 1 + block.size]
+    for action in range(block.detail):
+        mine = ~np.isnan(outcomes) & (rows[:, 0] == action)
+        if mine.any():
+            events, low = GET_EVENTS(block, action), LOW(block, settings)
+            learn_events_log(events, settings, memory, np.ascontiguousarray(features[mine]), outcomes[mine] - low)
 
 
 GET_EVENTS, GET_SET, ESTIMATE_MEAN, CHECK, LOW, SIZE = (
@@ -214,5 +247,6 @@ PER_ACTION_EVENTS = Model(
     "stagewise.models.per_action_events:PER_ACTION_EVENTS", get_model_block, per_action_events_size,
     start_per_action_events, fill_per_action_events_bounds, check_per_action_events, learn_per_action_events,
     cache_nothing, widen_per_action_events, sample_per_action_events, diagnostics=PerActionEventsDiagnostics(),
-    estimates=1,
+    estimates=1, is_valid=are_tables_valid, finish_log=learn_events_by_action, learns_logs=1,
+    learn_with_ends=learn_event_rows,
 )  # fmt: skip

@@ -567,10 +567,54 @@ def sample_rare_events(
     draw_rare_events(block, features, safe, scale, settings, memory, bounds, seed, run, round_, work)
 
 
+GET_BLOCK, GET_TABLE, GET_ASSUMPTIONS = (
+    as_python(get_feature_block),
+    as_python(get_event_table),
+    as_python(get_rare_events_assumptions),
+)
+COUNT_BLOCKS, TABLE_CAPACITY, EVENTS_SIZE = (
+    as_python(count_feature_blocks),
+    as_python(get_table_capacity),
+    as_python(rare_events_size),
+)
+
+
+def learn_rare_events_log(block: ModelBlock, settings: Floats, memory: Floats, rows: Floats, values: Floats) -> None:
+    """Learn the rows (n, d) of a log; the values are those of all signals."""
+    learn_events_log(block, settings, memory, rows, values[:, block.first])
+
+
+def learn_events_log(block: ModelBlock, settings: Floats, memory: Floats, actions: Floats, outcomes: Floats) -> None:
+    """Learn the rows (n, d) and outcomes (n,) of a log.
+
+    All rows go into one table, which is folded if it is too long. The rows can be in any order, so there are no
+    sequential forecasts; a mixture replaces them.
+    """
+    used, hits = int(GET_TABLE(block, memory).used[0]), int((outcomes > 0.0).sum())
+    capacity = used + hits + 1
+    batch_block = block._replace(radius=capacity, memory=0)  # so that `get_table_capacity` is the capacity
+    batch = np.zeros(EVENTS_SIZE(block.size, COUNT_BLOCKS(block), capacity))
+    copy_rare_events(block, memory, batch_block, batch)
+    record_rows(batch_block, actions, outcomes, batch)
+    declared = GET_ASSUMPTIONS(block, settings)
+    for which in range(COUNT_BLOCKS(block)):
+        rows = actions[:, which * block.size : (which + 1) * block.size]
+        chosen = rows.any(axis=1)
+        if chosen.any():
+            feature_block = GET_BLOCK(batch_block, batch, which)
+            feature_block.sums[LOSS] += compute_log_loss(rows[chosen], outcomes[chosen], declared.bound, declared.guess)
+    if used + hits < TABLE_CAPACITY(block):
+        for which in range(COUNT_BLOCKS(block)):
+            refit(batch_block, settings, batch, which)
+    else:
+        fold_events(batch_block, settings, batch)
+    copy_rare_events(batch_block, batch, block, memory)
+
+
 RARE_EVENTS = Model(
     "stagewise.models.rare_events:RARE_EVENTS", get_model_block, rare_events_memory_size, start_rare_events_block,
     fill_rare_events_bounds, check_rare_events_block, learn_rare_events_block, change_rare_events, widen_rare_events,
-    sample_rare_events, diagnostics=RareEventsDiagnostics(),
+    sample_rare_events, diagnostics=RareEventsDiagnostics(), finish_log=learn_rare_events_log, learns_logs=1,
 )  # fmt: skip
 
 

@@ -9,7 +9,8 @@ up to S₁, and after it Δn that add up to ΔS between two marks, with a stake 
 is at most a supermartingale that begins at 1, however cells are chosen, and so is a product over cells: each has its
 own p, so a change of mix among cells is no evidence. The minimum is 1 while Σ kΔn ≤ c n₁, so stakes end there. By
 Ville's inequality weighted sums of such products reach 1/a with probability a at most (docs/theory/watch.md,
-Proposition 4).
+Proposition 4). Where means jump, the cells of an action are tested together, and after a change from there on
+(docs/theory/drift.md, Pooled detection).
 """
 
 import math
@@ -69,6 +70,37 @@ def find_shifts(
             yield found
 
 
+def find_pooled_shifts(
+    pulls: list[Floats], totals: list[Floats], actions: int, alarms: Sequence[float]
+) -> Iterator[tuple[int, RateShift]]:
+    """Yield the actions whose cells have changed together, and the mark since which they have.
+
+    Numbers of outcomes are counted since an action was last forgotten: at earlier marks they are negative.
+    """
+    for mark in np.flatnonzero(screen_marks(pulls, totals, actions, alarms)).tolist():
+        counts = CellCounts.at(pulls, totals, mark)
+        known_cells = np.flatnonzero(counts.early > 0.0)
+        part = CellCounts(*(column[..., known_cells] for column in counts))
+        found = find_action_shift(part, known_cells, actions, alarms[mark], 1.0)
+        if found is not None:
+            yield mark, found
+
+
+def restart_actions(base: dict[str, Any] | None, now: dict[str, Any], key: str, actions: int) -> dict[str, Any]:
+    """Return the sums from which actions are compared: those of now, for actions that were forgotten since."""
+    forgotten, size = f"forgotten {key}", now[f"pulls {key}"].size
+    empty = {name: np.zeros(value.shape) for name, value in now.items()}
+    old = empty if base is None else base
+    known = np.pad(old[forgotten], (0, size - old[forgotten].size))
+    changed = np.unique(np.flatnonzero(known != now[forgotten]) % actions)
+    if base is not None and not changed.size:
+        return base
+    restarted, result = np.isin(np.arange(size) % actions, changed), empty
+    for name in (f"pulls {key}", f"totals {key}"):
+        result[name] = np.where(restarted, now[name], np.pad(old[name], (0, size - old[name].size)))
+    return result | {forgotten: now[forgotten].copy()}
+
+
 def screen_marks(pulls: list[Floats], totals: list[Floats], actions: int, alarms: Sequence[float]) -> Any:
     """Return for every mark whether a cell, an action or all deviate enough since it to be evidence."""
     size = -(-pulls[-1].size // actions) * actions
@@ -100,21 +132,42 @@ def find_shift(counts: CellCounts, actions: int, divided: bool, alarm: float) ->
     if not counts.late[-1, known_cells].any():
         return None
     part = CellCounts(*(column[..., known_cells] for column in counts))
-    places, segments = known_cells % actions, known_cells // actions + 1
+    segments = known_cells // actions + 1
     spent = np.log(actions * (segments * (segments + 1.0) if divided else np.ones(known_cells.size)) / EACH)
     deviations, variances = compute_deviations(part.early, part.early_totals, part.late[-1], part.late_totals[-1])
     far = deviations**2 / np.maximum(variances, 1e-300)
     for cell in np.argsort(-far, kind="stable")[: int((far > ENOUGH * alarm).sum())].tolist():
         if compute_log_evidence(part, np.array([cell]), deviations[cell] > 0.0) >= alarm + spent[cell]:
             return build_shift(part, np.array([cell]), known_cells)
-    groups = [(np.flatnonzero(places == action), actions / EVERY_ACTION) for action in np.unique(places).tolist()]
-    for cells, shared in [*groups, (np.arange(known_cells.size), 1.0 / ALL)]:
-        total = float(deviations[cells].sum())
-        if total**2 <= ENOUGH * alarm * float(variances[cells].sum()):
-            continue
-        if compute_log_evidence(part, cells, total > 0.0) >= alarm + math.log(shared):
-            return build_shift(part, cells, known_cells)
+    found = find_action_shift(part, known_cells, actions, alarm, EVERY_ACTION)
+    return found or find_joint_shift(part, np.arange(known_cells.size), known_cells, alarm, 1.0 / ALL)
+
+
+def find_action_shift(
+    counts: CellCounts, known_cells: Ints, actions: int, alarm: float, share: float
+) -> RateShift | None:
+    """Return the first action whose cells have changed together; actions have this share of the error."""
+    places = known_cells % actions
+    for action in np.unique(places).tolist():
+        found = find_joint_shift(counts, np.flatnonzero(places == action), known_cells, alarm, actions / share)
+        if found is not None:
+            return found
     return None
+
+
+def find_joint_shift(
+    counts: CellCounts, cells: Ints, known_cells: Ints, alarm: float, shared: float
+) -> RateShift | None:
+    """Return these cells if their means have changed together, at 1/`shared` of the error."""
+    deviations, variances = compute_deviations(
+        counts.early, counts.early_totals, counts.late[-1], counts.late_totals[-1]
+    )
+    total = float(deviations[cells].sum())
+    if total**2 <= ENOUGH * alarm * float(variances[cells].sum()):
+        return None
+    if compute_log_evidence(counts, cells, total > 0.0) < alarm + math.log(shared):
+        return None
+    return build_shift(counts, cells, known_cells)
 
 
 def compute_deviations(early: Floats, early_totals: Floats, late: Floats, late_totals: Floats) -> tuple[Floats, Floats]:

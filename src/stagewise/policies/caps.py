@@ -1,6 +1,5 @@
 """CAPS: certified posterior sampling, on rays or on mixtures."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple
 
@@ -34,7 +33,7 @@ from stagewise.policies.linear_policy import (
     compute_ridge,
 )
 from stagewise.policies.policy import PolicyState, check_unit_range
-from stagewise.policies.rare_costs import add_rare_costs, check_blocks, check_one_block, learn_events_log
+from stagewise.policies.rare_costs import add_rare_costs, check_blocks, check_one_block
 from stagewise.policies.rounds import GET_DECISION_VIEWS, RoundResult
 from stagewise.policies.settings import (
     CERTIFICATE,
@@ -178,18 +177,6 @@ class CAPS(LinearPolicy):
         if self.blocks > 1:
             check_one_block(listed.features, self.blocks, "action", InvalidActions)
         return listed
-
-    def learn_log(self, state: PolicyState, actions: Any, values: Sequence[Floats] | Floats) -> PolicyState:
-        """Learn a log as one batch."""
-        if not self.rare_costs:
-            return super().learn_log(state, actions, values)
-        before = state.memory.copy()
-        state = super().learn_log(state, actions, values)
-        for _, block in self.rounds.iter_blocks(state.memory):
-            if block.first > 0:  # every cost has a model of its own
-                outcomes = np.array(values)[:, block.first]
-                learn_events_log(block, self.settings, before, state.memory, np.asarray(actions), outcomes)
-        return state
 
     def propose(self, intervals: Intervals, draw: RandomKey) -> int | None:
         """Propose a candidate to play if its regret is certified; for subclasses.

@@ -3,44 +3,22 @@
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, get_args
 
 import numpy as np
 
-from stagewise.engine.compile import Floats, Ints, as_python
+from stagewise.engine.compile import Floats, as_python
 from stagewise.engine.layout import CACHE_DISABLED, CACHED, CAPACITY, SAFE_COST_DECLARED, SAFE_INDEX
 from stagewise.engine.memory import memory_size, start_memory
 from stagewise.engine.model import RoundSpec, Rule
 from stagewise.models.arms import compute_lows, split_delta
 from stagewise.models.context import NOISE, Buckets, CostModel, Signal, SignalModel, compute_action_shares
-from stagewise.models.logistic import (
-    LOGISTIC,
-    are_chunks_valid,
-    count_rows_in_chunks,
-    get_most_chunks,
-)
-from stagewise.models.logistic_fit import LANES, LARGEST_LOGISTIC
+from stagewise.models.logistic_fit import LARGEST_LOGISTIC
 from stagewise.models.model_block import ModelBlockSpec
-from stagewise.models.per_action_events import PER_ACTION_EVENTS, are_tables_valid
-from stagewise.models.score_rates import (
-    SCORE_RATES,
-    are_buckets_valid,
-    copy_scores_to_more_actions,
-    renew_all_runs,
-)
-from stagewise.models.segment_rates import (
-    SEGMENT_RATES,
-    add_segments,
-    are_slots_valid,
-    copy_to_more_actions,
-    count_rows_before_full,
-    get_most_segments,
-)
 from stagewise.policies.decisions import attach_round, build_mixture_decision, copy_action
 from stagewise.policies.linear_policy import compute_ridge
 from stagewise.policies.policy import PolicyState
-from stagewise.policies.rare_costs import learn_events_by_action
 from stagewise.policies.rounds import Growth, Rounds, allocate_aligned
 from stagewise.policies.settings import (
     CERTIFICATE,
@@ -57,7 +35,6 @@ from stagewise.policies.settings import (
 )
 from stagewise.problem.actions import ALL, FiniteSet, Flags
 from stagewise.problem.checks import (
-    MANY,
     MOST,
     check_array,
     check_choice,
@@ -86,7 +63,6 @@ from stagewise.rules.guard import PROPOSAL, SCORES
 ACTION, ONE, FIRST_NUMBER = 0, 1, 2  # columns of a row; the segments follow the numbers
 FIRST_CAPACITY = 8  # segments, or chunks of rows
 RARE = 0.25  # linear costs with lower limits have sets of rare events, which are narrower there
-IN_ORDER, IN_CHUNKS = as_python(are_slots_valid), as_python(are_chunks_valid)
 
 
 class Totals(NamedTuple):
@@ -98,22 +74,6 @@ class Totals(NamedTuple):
     def since(self, earlier: "Totals") -> "Totals":
         """Return the totals since an earlier moment."""
         return Totals(self.pulls - earlier.pulls, self.sums - earlier.sums)
-
-
-def get_next_capacity(rates: Ints, logistic: Ints, layout: Ints, memory: Floats, most: int) -> int:
-    """Return twice the capacity where a row may not fit, or where half is used, so that lookups of segments stay fast.
-
-    `rates` and `logistic` are indices of blocks.
-    """
-    capacity = int(memory.item(CAPACITY))
-    is_full = bool(logistic.size) and get_most_chunks(layout, memory, logistic) >= capacity
-    is_half_full = bool(rates.size) and 2 * get_most_segments(layout, memory, rates) >= capacity
-    return 2 * capacity if capacity and (is_full or is_half_full) else capacity
-
-
-def count_free_rows(logistic: Ints, layout: Ints, memory: Floats, most: int) -> int:
-    """Return the number of observations that there is room for; a log's segments are added before it."""
-    return count_rows_in_chunks(layout, memory, logistic) if logistic.size else MANY
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -176,10 +136,6 @@ class ContextCAPS(SafePolicy):
     cost_confidence_scale: float = field(init=False, default=1.0)
     split_delta: bool = field(init=False, default=True)
 
-    rate_blocks: Ints = field(init=False, repr=False)  # indices of the blocks with rates by segment
-    logistic_blocks: Ints = field(init=False, repr=False)  # indices of the blocks that keep rows
-    score_blocks: Ints = field(init=False, repr=False)  # indices of the blocks with rates by bucket
-
     decision_type: ClassVar[type[Decision]] = Decision  # the class of its decisions
     log_hint: ClassVar[str] = ""  # added to the error about a log's shape
     rule: ClassVar[Rule] = CERTIFIED_MIXTURE
@@ -200,14 +156,8 @@ class ContextCAPS(SafePolicy):
         set_derived(self, thresholds=thresholds)
         last = compute_certificate_numbers(self, safe.reward)
         blocks = self.build_blocks(safe, thresholds)
-        rates, logistic, scores = (
-            np.array([i for i, block in enumerate(blocks) if block.model == model], dtype=np.int64)
-            for model in (SEGMENT_RATES, LOGISTIC, SCORE_RATES)
-        )
-        set_derived(self, rate_blocks=rates, logistic_blocks=logistic, score_blocks=scores)
-        grow = partial(get_next_capacity, rates, logistic), partial(count_free_rows, logistic)
-        first = FIRST_CAPACITY if self.segments or logistic.size else 0
-        growth = Growth(first, MOST, *grow, False) if first else None
+        first = FIRST_CAPACITY if self.segments or any(block.model.capacity == "rows" for block in blocks) else 0
+        growth = Growth(first, MOST) if first else None
         set_rounds(
             self, self.rule, thresholds, ceilings, blocks,
             switches=CERTIFICATE | SAFE_COST_DECLARED, safe=np.zeros(self.width), safe_index=int(safe.arm or 0),
@@ -417,10 +367,10 @@ class ContextCAPS(SafePolicy):
         sizes = f"{format_count(self.context, 'number')} and {format_count(self.segments, 'segment')}"
         return f"{sizes}, then the time of the decision" if self.needs_times else sizes
 
-    def context_in(self, row: Floats) -> Context:
-        """Return the user of a row."""
+    def context_in(self, row: Floats, proposal: Proposal | None = None) -> Context:
+        """Return the user of a row, with what is proposed."""
         segments = [int(key) for key in row[self.first_segment : self.first_segment + self.segments]]
-        context = Context.from_checked(row[FIRST_NUMBER : self.first_segment], segments, None)
+        context = Context.from_checked(row[FIRST_NUMBER : self.first_segment], segments, None, proposal)
         return context.at(float(row[-1])) if self.needs_times else context
 
     def at_time(self, actions: Any, seconds: float) -> Any:
@@ -527,49 +477,36 @@ class ContextCAPS(SafePolicy):
     # Its memory, which grows with the segments.
 
     def fits(self, memory: Floats) -> bool:
-        if not self.rounds.fits(memory) or memory[CACHED] != CACHE_DISABLED:
-            return False
-        return (
-            bool(memory[CAPACITY] >= self.rounds.first_capacity)
-            and IN_ORDER(self.layout, memory, self.rate_blocks)
-            and IN_CHUNKS(self.layout, memory, self.logistic_blocks)
-            and all(
-                are_tables_valid(block, memory)
-                for model, block in self.rounds.iter_blocks(memory)
-                if model == PER_ACTION_EVENTS
-            )
-            and all(
-                are_buckets_valid(block, memory)
-                for model, block in self.rounds.iter_blocks(memory)
-                if model == SCORE_RATES
-            )
-        )
+        return self.rounds.fits(memory) and bool(memory[CACHED] == CACHE_DISABLED)
 
-    def with_capacity_for(self, memory: Floats, segments: int) -> Floats:
-        """Return the memory with capacity for twice as many segments as it has with these additional ones."""
-        if not segments:
-            return memory
-        return self.rounds.widen(memory, 2 * (segments + get_most_segments(self.layout, memory, self.rate_blocks)))
+    def learn_rows(self, state: PolicyState, rows: Floats, values: Floats, ends: Floats | None = None) -> PolicyState:
+        """Learn rows (n, D) and values (n, 1 + m), NaN for missing signals; bitwise equal to one by one.
 
-    def with_room_for_rows(self, memory: Floats, rows: int) -> Floats:
-        """Return the memory with room for this many more rows, whatever their actions."""
-        most = get_most_chunks(self.layout, memory, self.logistic_blocks)
-        return self.rounds.widen(memory, most + self.actions + rows // LANES + 1)
-
-    def learn_rows(self, state: PolicyState, rows: Floats, values: Floats) -> PolicyState:
-        """Learn rows (n, D) and values (n, 1 + m), NaN for missing signals; bitwise equal to one by one."""
+        In `ends` (n, 1 + m) the upper end that a row had before it was learned is written, above the smallest outcome,
+        for costs that are bounded for every user; 1 for a safe action whose cost is declared.
+        """
+        (features, indices), rest = self.locate_rows(rows), np.array(values)
+        if ends is None:
+            return PolicyState(self.rounds.learn_rows(state.memory, features, indices, rest))
         memory, done = state.memory, 0
         while done < len(rows):
-            memory, end = self.rounds.enlarge(memory), len(rows)
-            if self.segments:
-                end = min(
-                    done + count_rows_before_full(self.layout, memory, self.rate_blocks, rows[done:], values[done:]),
-                    end,
-                )
-            features, indices = self.locate_rows(rows[done:end])
-            memory = self.rounds.learn_rows(memory, features, indices, np.array(values[done:end]))
+            memory = self.rounds.enlarge(memory)
+            end = min(done + self.rounds.count_free_rows(memory, features[done:], rest[done:]), len(rows))
+            self._learn_with_ends(memory, features[done:end], rest[done:end], ends[done:end])
+            memory = self.rounds.learn_rows(memory, features[done:end], indices[done:end], rest[done:end])
             done = end
         return PolicyState(memory)
+
+    def _learn_with_ends(self, memory: Floats, rows: Floats, values: Floats, ends: Floats) -> None:
+        """Learn, in place, the costs that are bounded for every user; `values` has NaN in their places afterwards."""
+        work = np.empty(self.rounds.get_resources(memory, rows.shape[1], self.actions).scratch)
+        for index, (model, block) in enumerate(list(self.rounds.iter_blocks(memory))):
+            if block.first > 0 and model.learn_with_ends is not None:
+                is_declared = math.isfinite(self.declared_costs[block.first - 1])
+                skipped = self.layout.item(SAFE_INDEX) if is_declared else -1
+                outcomes, own = np.ascontiguousarray(values[:, block.first]), np.ones(len(rows))
+                model.learn_with_ends(self.layout, index, skipped, rows, outcomes, self.settings, memory, own, work)
+                ends[:, block.first], values[:, block.first] = own, math.nan
 
     def learn_log(self, state: PolicyState, actions: Any, values: Any) -> PolicyState:
         """Learn a log as one batch, in the order of its times where it needs them.
@@ -581,25 +518,12 @@ class ContextCAPS(SafePolicy):
             actions, values = actions[order], np.asarray(values)[order]
         first = self.first_segment
         divided = {division for name, division in self.divisions.items() if division >= 0 and name not in self.buckets}
-        keys_by_division = {division: np.unique(actions[:, first + division]) for division in sorted(divided)}
-        memory = self.with_capacity_for(state.memory, max((keys.size for keys in keys_by_division.values()), default=0))
-        for division, keys in keys_by_division.items():
-            add_segments(self.layout, memory, self.rate_blocks, first + division, keys)
-        rest = np.array(values, dtype=np.float64)
-        rest[:, self.event_signals] = math.nan  # learned below, as one batch
-        state = super().learn_log(PolicyState(memory), actions, rest)
-        for model, block in self.rounds.iter_blocks(state.memory):
-            if model == PER_ACTION_EVENTS:
-                outcomes = np.array(values, dtype=np.float64)[:, block.first]
-                learn_events_by_action(block, self.settings, state.memory, actions, outcomes)
-        if self.score_blocks.size:
-            renew_all_runs(self.layout, state.memory, self.settings, self.score_blocks)
-        return state
-
-    @cached_property
-    def event_signals(self) -> list[int]:
-        """The signals with sets of rare events."""
-        return [index for index, model in enumerate(self.rounds.spec.models) if model == PER_ACTION_EVENTS]
+        most = max((np.unique(actions[:, first + division]).size for division in divided), default=0)
+        memory = self.rounds.reserve(state.memory, "segments", most)
+        for index, model in enumerate(self.rounds.spec.models):
+            if model.begin_log is not None:
+                model.begin_log(self.layout, memory, index, actions)
+        return super().learn_log(PolicyState(memory), actions, values)
 
     def grow_state(self, fewer: "ContextCAPS", state: PolicyState) -> PolicyState:
         """Return the state of a policy with fewer actions (the first of this policy's) as a state of this policy."""
@@ -610,12 +534,8 @@ class ContextCAPS(SafePolicy):
         memory[CACHED] = CACHE_DISABLED
         blocks = fewer.rounds.iter_blocks(state.memory), self.rounds.iter_blocks(memory)
         for (model, old), (_, new) in zip(*blocks, strict=True):
-            if model == SEGMENT_RATES:
-                copy_to_more_actions(old, new, state.memory, memory)
-            elif model == SCORE_RATES:
-                copy_scores_to_more_actions(old, new, state.memory, memory)
-            else:
-                as_python(model.widen)(self.layout, old, new, state.memory, memory)
+            add_actions = model.add_actions or as_python(model.widen)
+            add_actions(self.layout, old, new, state.memory, memory)
         return PolicyState(memory)
 
     def compute_totals(self, state: PolicyState) -> Totals:

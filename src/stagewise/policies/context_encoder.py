@@ -25,7 +25,7 @@ from stagewise.problem.context_columns import (
 from stagewise.problem.division import Division, ScoreDivision
 from stagewise.problem.errors import ErrorCode, InvalidActions
 from stagewise.problem.formatting import join_names, safe_repr, suggest_name
-from stagewise.problem.proposal import Offer, parse_proposal
+from stagewise.problem.proposal import Offer, check_one_kind, parse_proposal
 
 TIME = "at"  # the column of the times of decisions
 DOUBLE, NO_NUMBERS = np.dtype(np.float64), np.array(None)
@@ -151,10 +151,8 @@ class ContextEncoder:
         named = values if not self._declared_segments else {**values, **self._name_segments(values)}
         places = [one.encode(values if isinstance(one, ScoreDivision) else named) for one in self.divisions]
         eligible = None if only is None else self.get_action_indices(only)
+        check_one_kind(propose, scores, self.needs_proposal)
         if propose is None and scores is None:
-            if self.needs_proposal:
-                text = "this problem has no reward to learn, so nothing can be chosen; give propose= or scores="
-                raise InvalidActions(ErrorCode.MISSING_VALUE, text)
             return Context.from_checked(features, places, eligible, None, clipped)
         offer = self._offer if eligible is None else self._offer._replace(eligible=eligible)
         proposal = parse_proposal(propose, scores, offer, self.score_range)

@@ -6,10 +6,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from stagewise.engine.compile import Floats, Ints, as_python
+from stagewise.engine.compile import Floats
 from stagewise.engine.layout import CACHED, CAPACITY, ENFORCES_LIMITS, OFFERS_SAFE
 from stagewise.engine.model import RoundSpec, Rule
-from stagewise.models.kernel_ridge import KernelModel, get_basis_points, get_most_basis_points
+from stagewise.models.kernel_ridge import KernelModel, get_most_basis_points
 from stagewise.models.similarity import Kernel, similarity
 from stagewise.policies.decisions import attach_round, build_mixture_decision, copy_action, parse_listed_actions
 from stagewise.policies.linear_policy import check_features, check_scale, check_span
@@ -31,7 +31,6 @@ from stagewise.policies.settings import (
 )
 from stagewise.problem.actions import ActionSet, FiniteSet, Listed
 from stagewise.problem.checks import (
-    MANY,
     PerSignal,
     check_integer_at_least,
     check_number,
@@ -47,21 +46,6 @@ from stagewise.rules.mixture import MIXTURE
 
 SMALLEST_NOVELTY = 1e-12
 FIRST_CAPACITY = 8  # basis points; a memory grows by half
-GET_BASIS_POINTS = as_python(get_basis_points)
-
-
-def get_next_capacity(layout: Ints, memory: Floats, most: int) -> int:
-    """Return the capacity, enlarged up to `most` where there is no room for another basis point."""
-    capacity = int(memory[CAPACITY])
-    if capacity == most or get_most_basis_points(layout, memory) < capacity:
-        return capacity
-    return min(capacity + max(capacity // 2, FIRST_CAPACITY), most)
-
-
-def count_free_rows(layout: Ints, memory: Floats, most: int) -> int:
-    """Return a lower bound on the number of observations that a memory has room for; unlimited at `most`."""
-    capacity = int(memory[CAPACITY])
-    return MANY if capacity == most else capacity - get_most_basis_points(layout, memory)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -131,7 +115,7 @@ class KernelOPLB(SafePolicy):
         if not (self.kernel.is_linear and thresholds.safe is not None):
             check_norm("the safe action", size, span, InvalidProblem)
         set_derived(self, dimension=safe.dimension, span=span, model=model)
-        growth = Growth(min(FIRST_CAPACITY, self.max_points), self.max_points, get_next_capacity, count_free_rows, True)
+        growth = Growth(min(FIRST_CAPACITY, self.max_points), self.max_points, 0.5)
         blocks = tuple(model.build_blocks())
         arrays = {"switches": switches, "safe": safe.features, "growth": growth}
         set_rounds(self, self.rule, thresholds, ceilings, blocks, **arrays)
@@ -169,13 +153,6 @@ class KernelOPLB(SafePolicy):
         action = copy_action(listed.features[result.code] if result.code >= 0 else self.safe_action.features)
         decision = build_mixture_decision(result, action, self.thresholds, draw.round)
         return attach_round(decision, result, state.memory, self.thresholds)
-
-    def fits(self, memory: Floats) -> bool:
-        if not self.rounds.fits(memory) or memory[CAPACITY] < 1:
-            return False
-        sums = [GET_BASIS_POINTS(self.layout, part, memory).sums for _, part in self.rounds.iter_blocks(memory)]
-        used, neglected = np.array(sums).T
-        return bool(np.all((used % 1.0 == 0.0) & (used >= 0.0) & (used <= memory[CAPACITY]) & (neglected >= 0.0)))
 
     def check_logged_actions(self, actions: Any) -> Floats:
         return self.check_actions(FiniteSet.from_view(actions)).features

@@ -231,7 +231,7 @@ class BasePolicy:
     def learn_log(self, state: PolicyState, actions: Any, values: Sequence[Floats] | Floats) -> PolicyState:
         """Learn a log as one batch: actions as `check_logged_actions` returns them, and their values (1 + m,)."""
         features, indices = self.locate_rows(actions)
-        return PolicyState(self.rounds.learn_rows(state.memory, features, indices, np.array(values)))
+        return PolicyState(self.rounds.learn_log(state.memory, features, indices, np.array(values)))
 
     def locate(self, played: PlayedAction) -> tuple[Floats, int]:
         """Return the features and the index of a played action."""

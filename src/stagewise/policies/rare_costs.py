@@ -1,40 +1,12 @@
-"""Rare costs (docs/theory/rare.md): their model, their checks, and learning a log as one batch."""
+"""Rare costs (docs/theory/rare.md): their model and their checks."""
 
 import numpy as np
 
-from stagewise.engine.compile import Floats, as_python
-from stagewise.engine.layout import ModelBlock
-from stagewise.models.per_action_events import get_action_events, get_low
-from stagewise.models.rare_events import (
-    LOSS,
-    RareEventsModel,
-    compute_log_loss,
-    copy_rare_events,
-    count_feature_blocks,
-    fold_events,
-    get_event_table,
-    get_feature_block,
-    get_rare_events_assumptions,
-    get_table_capacity,
-    rare_events_size,
-    record_rows,
-    refit,
-)
+from stagewise.engine.compile import Floats
+from stagewise.models.rare_events import RareEventsModel
 from stagewise.models.ridge import LinearModel
 from stagewise.problem.errors import ErrorCode, InvalidProblem, StagewiseError
 from stagewise.problem.thresholds import Thresholds
-
-ACTION_EVENTS, GET_LOW = as_python(get_action_events), as_python(get_low)
-GET_BLOCK, GET_TABLE, GET_ASSUMPTIONS = (
-    as_python(get_feature_block),
-    as_python(get_event_table),
-    as_python(get_rare_events_assumptions),
-)
-COUNT_BLOCKS, TABLE_CAPACITY, EVENTS_SIZE = (
-    as_python(count_feature_blocks),
-    as_python(get_table_capacity),
-    as_python(rare_events_size),
-)
 
 
 def check_blocks(blocks: int, mixtures: bool, rare: bool) -> None:
@@ -73,42 +45,3 @@ def add_rare_costs(
     guesses = np.clip(thresholds.values, 1e-6, 0.5)
     settings = {**vars(model), "confidence": confidence}
     return RareEventsModel(**settings, blocks=blocks, guesses=guesses, ceilings=ceilings)
-
-
-def learn_events_by_action(block: ModelBlock, settings: Floats, memory: Floats, rows: Floats, values: Floats) -> None:
-    """Learn the rows (n, D) of a log, which begin with the action and its context, and the outcomes (n,)."""
-    is_known, features = ~np.isnan(values), rows[:, 1 : 1 + block.size]
-    for action in range(block.detail):
-        mine = is_known & (rows[:, 0] == action)
-        if mine.any():
-            events, low = ACTION_EVENTS(block, action), GET_LOW(block, settings)
-            learn_events_log(events, settings, memory, memory, np.ascontiguousarray(features[mine]), values[mine] - low)
-
-
-def learn_events_log(
-    block: ModelBlock, settings: Floats, before: Floats, memory: Floats, actions: Floats, outcomes: Floats
-) -> None:
-    """Update a model block of `before` with the rows (n, d) and outcomes (n,) of a log, and write it to `memory`.
-
-    All rows go into one table, which is folded if it is too long. The rows can be in any order, so there are no
-    sequential forecasts; a mixture replaces them.
-    """
-    used, hits = int(GET_TABLE(block, before).used[0]), int((outcomes > 0.0).sum())
-    capacity = used + hits + 1
-    batch_block = block._replace(radius=capacity, memory=0)  # so that `get_table_capacity` is the capacity
-    batch = np.zeros(EVENTS_SIZE(block.size, COUNT_BLOCKS(block), capacity))
-    copy_rare_events(block, before, batch_block, batch)
-    record_rows(batch_block, actions, outcomes, batch)
-    declared = GET_ASSUMPTIONS(block, settings)
-    for which in range(COUNT_BLOCKS(block)):
-        rows = actions[:, which * block.size : (which + 1) * block.size]
-        chosen = rows.any(axis=1)
-        if chosen.any():
-            feature_block = GET_BLOCK(batch_block, batch, which)
-            feature_block.sums[LOSS] += compute_log_loss(rows[chosen], outcomes[chosen], declared.bound, declared.guess)
-    if used + hits < TABLE_CAPACITY(block):
-        for which in range(COUNT_BLOCKS(block)):
-            refit(batch_block, settings, batch, which)
-    else:
-        fold_events(batch_block, settings, batch)
-    copy_rare_events(batch_block, batch, block, memory)

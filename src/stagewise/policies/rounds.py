@@ -1,5 +1,6 @@
 """The rounds of a policy in compiled code: kernels of its models and its rule, its settings and memory as arrays."""
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import Any, NamedTuple
@@ -37,12 +38,14 @@ from stagewise.engine.workspace import (
 )
 from stagewise.files.paths import GIB, get_total_memory
 from stagewise.models.model_block import ModelBlockSpec, iter_model_blocks
+from stagewise.problem.checks import MANY
 from stagewise.problem.errors import ErrorCode, InvalidProblem
 from stagewise.records.random_key import RandomKey
 
 NEW = tuple.__new__  # builds named tuples in half the time of their own constructor
 LARGE = 2**24  # numbers; fewer fit into the memory of any machine
 NOTHING: Floats = np.empty(0)
+NO_ROWS: Floats = np.empty((0, 0))
 ANSWER_SIZE, SCRATCH_SIZE, WORK_SIZE = as_python(answer_size), as_python(scratch_size), as_python(work_size)
 GET_WORKSPACE, GET_KNOWN_ACTIONS = as_python(get_workspace), as_python(get_known_actions)
 GET_DECISION_VIEWS = as_python(get_decision_views)
@@ -137,9 +140,7 @@ class Growth(NamedTuple):
 
     first: int  # the capacity of a new memory
     most: int  # the largest capacity
-    next_capacity: Callable[[Ints, Floats, int], int]  # what the next observation may need
-    count_free_rows: Callable[[Ints, Floats, int], int]  # observations that there is room for, at least
-    is_of_coordinates: bool  # capacity counts the coordinates of a model
+    rate: float = 1.0  # by which part of itself a capacity grows, at least by the first
 
 
 class Rounds:
@@ -155,6 +156,7 @@ class Rounds:
         self.spec, self.layout, self.settings = spec, layout, settings
         self.growth, self.caches = growth, caches
         self.first_capacity = growth.first if growth else 0
+        self.growing = tuple((index, model) for index, model in enumerate(spec.models) if model.free_rows is not None)
         self._resources: dict[tuple[int, int, int], RoundResources] = {}
 
     def with_rule(self, rule: Rule) -> "Rounds":
@@ -179,7 +181,11 @@ class Rounds:
 
     def fits(self, memory: Floats) -> bool:
         """Return whether a memory can belong to these rounds, by its header."""
-        return fits_layout(self.spec.models, memory, self.layout, self.growth.most if self.growth else 0)
+        if not fits_layout(self.spec.models, memory, self.layout, self.growth.most if self.growth else 0):
+            return False
+        blocks = (one for one in self.iter_blocks(memory) if one[0].is_valid is not None)
+        has_room = bool(memory[CAPACITY] >= min(self.first_capacity, 1))
+        return has_room and all(model.is_valid(block, memory) for model, block in blocks)
 
     def play(
         self,
@@ -214,10 +220,10 @@ class Rounds:
 
     def learn_rows(self, memory: Floats, features: Floats, indices: Ints, outcomes: Floats) -> Floats:
         """Learn rows as one batch, bitwise equal to row by row, and return the memory."""
-        learn_rows, done, growth = build_log_learner(self.spec), 0, self.growth
+        learn_rows, done = build_log_learner(self.spec), 0
         while done < len(outcomes):
             memory = self.enlarge(memory)
-            free = growth.count_free_rows(self.layout, memory, growth.most) if growth else len(outcomes)
+            free = self.count_free_rows(memory, features[done:], outcomes[done:])
             end = min(done + min(free, get_batch_rows(learn_rows)), len(outcomes))
             needs, rows = self.get_resources(memory, features.shape[1], int(memory.item(CACHED))), slice(done, end)
             arrays = self.layout, self.settings, memory, np.empty(needs.work)
@@ -225,9 +231,21 @@ class Rounds:
             done = end
         return memory
 
+    def learn_log(self, memory: Floats, features: Floats, indices: Ints, outcomes: Floats) -> Floats:
+        """Learn the rows of a log, which may be in any order, and return the memory."""
+        rest = np.array(outcomes, dtype=np.float64)
+        for index, model in enumerate(self.spec.models):
+            if model.learns_logs:
+                rest[:, read_block_fields(self.layout, index).first] = math.nan  # every signal has a block of its own
+        memory = self.learn_rows(memory, features, indices, rest)
+        for model, block in self.iter_blocks(memory):
+            if model.finish_log is not None:
+                model.finish_log(block, self.settings, memory, features, outcomes)
+        return memory
+
     def get_resources(self, memory: Floats, dimension: int, count: int) -> RoundResources:
         """Return the kernels and array sizes of rounds of this size."""
-        size = int(memory.item(CAPACITY)) if self.growth and self.growth.is_of_coordinates else dimension
+        size = int(memory.item(CAPACITY)) if self.spec.counts_capacity_in("points") else dimension
         found = self._resources.get((dimension, count, size))
         if found is None:
             found = get_round_resources(self.spec, self.layout.item(LIMITS), dimension, count, size)
@@ -236,9 +254,23 @@ class Rounds:
 
     def enlarge(self, memory: Floats) -> Floats:
         """Return the memory, enlarged where the next observation may need it."""
-        if self.growth is None:
+        if self.growth is None or self.count_free_rows(memory, NO_ROWS, NO_ROWS) > 0:
             return memory
-        return self.widen(memory, self.growth.next_capacity(self.layout, memory, self.growth.most))
+        first, most, rate = self.growth
+        capacity = int(memory.item(CAPACITY))
+        return self.widen(memory, min(capacity + max(int(rate * capacity), first), most))
+
+    def count_free_rows(self, memory: Floats, rows: Floats, values: Floats) -> int:
+        """Return how many of these rows there is room for; without rows: how many, whatever they are."""
+        if self.growth is None or memory.item(CAPACITY) == self.growth.most:
+            return MANY
+        return min((model.free_rows(self.layout, memory, i, rows, values) for i, model in self.growing), default=MANY)
+
+    def reserve(self, memory: Floats, unit: str, count: int) -> Floats:
+        """Return the memory with room for this many more of what capacities count in this unit."""
+        growing = (one for one in self.growing if one[1].capacity == unit)
+        needed = (model.reserve(self.layout, memory, index, count) for index, model in growing)
+        return self.widen(memory, max(needed, default=0))
 
     def widen(self, memory: Floats, capacity: int) -> Floats:
         """Return the memory with at least this capacity."""

@@ -18,8 +18,12 @@ class Proposal(NamedTuple):
     """A proposal, as rules read it."""
 
     values: Floats
-    """(K,) probabilities that sum to 1, or scores scaled to [0, 1]."""
+    """(K,) probabilities that sum to 1, or scores scaled to [0, 1]; (n, K) for many users."""
     is_scores: bool
+
+    def take(self, rows: Any) -> "Proposal":
+        """Return the proposal of one of many users, or those of some."""
+        return Proposal(self.values[rows], self.is_scores)
 
 
 class Offer(NamedTuple):
@@ -36,11 +40,18 @@ class Offer(NamedTuple):
         return self.eligible is None or index == self.safe_index or index in self.eligible
 
 
-def parse_proposal(propose: Any, scores: Any, offer: Offer, score_range: tuple[float, float]) -> Proposal | None:
-    """Return what a call proposes; None: nothing."""
+def check_one_kind(propose: Any, scores: Any, is_needed: bool) -> None:
+    """Raise where a call has a proposal and scores, or neither and a problem can choose nothing by itself."""
     if propose is not None and scores is not None:
         remedy = "give one of them: propose= plays as much of a proposal as is safe, scores= chooses the safe mixture"
         raise InvalidActions.conflict("propose", propose, f"scores is {safe_repr(scores)}", remedy)
+    if is_needed and propose is None and scores is None:
+        text = "this problem has no reward to learn, so nothing can be chosen; give propose= or scores="
+        raise InvalidActions(ErrorCode.MISSING_VALUE, text)
+
+
+def parse_proposal(propose: Any, scores: Any, offer: Offer, score_range: tuple[float, float]) -> Proposal | None:
+    """Return what a call proposes; None: nothing."""
     if propose is not None:
         return Proposal(parse_weights(propose, offer), False)
     return None if scores is None else Proposal(parse_scores(scores, offer, score_range), True)

@@ -1,10 +1,17 @@
 """What became of a proposal: how much of it is played, what is held back, and which limit binds."""
 
+import math
 from collections.abc import Mapping, Sequence
+from itertools import compress
 from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
 
 from stagewise.problem.thresholds import Thresholds
 
+Floats = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
 BINDING = 1e-6  # of the threshold: a limit with less slack than this binds
 LEAST_SCALE = 1e-3  # of the range of outcomes, where a threshold is near 0
 ROUNDING = 1e-12  # probabilities that differ less are equal
@@ -90,13 +97,16 @@ def summarize_proposal(
 
     `costs` are the pessimistic costs of what is played and `lengths` the lengths of the ranges, in the user's units.
     """
-    binding = []
-    for name, sign, value, cost, length in zip(limits.names, limits.signs, limits.values, costs, lengths, strict=True):
-        if sign * (value - cost) <= BINDING * max(abs(value), LEAST_SCALE * length):
-            binding.append(name)
+    binding = tuple(compress(limits.names, find_binding(limits, np.array(costs), np.array(lengths))))
     if is_scores:
-        return ProposalStatus({}, proposed, None, {}, tuple(binding))
+        return ProposalStatus({}, proposed, None, {}, binding)
     rest = {name: weight - probabilities[name] for name, weight in proposed.items() if name != safe}
     held_back = {name: weight for name, weight in rest.items() if weight > ROUNDING}
-    overlap = 1.0 - sum(held_back.values())
-    return ProposalStatus(proposed, {}, max(overlap, 0.0), held_back, tuple(binding) if held_back else ())
+    overlap = 1.0 - math.fsum(held_back.values())
+    return ProposalStatus(proposed, {}, max(overlap, 0.0), held_back, binding if held_back else ())
+
+
+def find_binding(limits: Thresholds, costs: Floats, lengths: Floats) -> Flags:
+    """Return which limits bind (..., m), from pessimistic costs (..., m) and lengths of ranges (m,) in user's units."""
+    scale = np.maximum(np.abs(limits.values), LEAST_SCALE * lengths)
+    return np.asarray(limits.signs * (limits.values - costs) <= BINDING * scale)

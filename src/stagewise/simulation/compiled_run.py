@@ -6,8 +6,9 @@ import numpy as np
 
 from stagewise.engine.compile import Flags, Floats, Ints, as_python, compile_eagerly
 from stagewise.engine.layout import CACHED, CAPACITY, LIMITS
-from stagewise.engine.loop import LoopSpec, World, build_loop, optimum_work_size
+from stagewise.engine.loop import LoopSpec, MovingWorld, World, build_loop, optimum_work_size
 from stagewise.engine.model import REWARD, RoundSpec
+from stagewise.engine.moving_means import LAG
 from stagewise.engine.trace import INTERVAL_MISSES, OPTIMISM_FAILURES, UNKNOWN, Trace
 from stagewise.engine.workspace import answer_size, scratch_size
 from stagewise.policies.policy import PolicyState
@@ -46,7 +47,7 @@ class LoopInputs(NamedTuple):
     layout: Ints
     settings: Floats
     memory: Floats
-    world: World
+    world: World | MovingWorld
     answer: int  # lengths of the arrays that a run works with
     scratch: int
     judging: int
@@ -80,7 +81,7 @@ def build_inputs(policy: Any, oracle: Oracle, audited: bool, warm_start: PolicyS
         else np.zeros(0)
     )
     if form.counts_capacity_in("segments"):
-        memory = policy.with_capacity_for(memory, world.plain_users.segments)
+        memory = policy.rounds.reserve(memory, "segments", world.plain_users.segments)
     check_outcomes(policy, world)
     m, limits = world.costs, int(layout[LIMITS])
     size = max(d, int(memory[CAPACITY])) if form.counts_capacity_in("points") else d
@@ -90,9 +91,16 @@ def build_inputs(policy: Any, oracle: Oracle, audited: bool, warm_start: PolicyS
         truths[:, :count] = oracle.truths(world.actions)
     best = 0.0 if fresh else oracle.best(world.actions)
     has_cached = warm_start is not None and warm_start.memory.size > 0 and warm_start.memory[CACHED] > 0.0 and not fresh
-    flags = (audited, oracle.mixes, form.points, oracle.limits.size > 1, fresh and world.actions.names_safe, has_cached)
+    flags: tuple[Any, ...] = (audited, oracle.mixes, form.points, oracle.limits.size > 1)
+    flags = (*flags, fresh and world.actions.names_safe, has_cached)
     known = (world.noise.copy(), oracle.signs.copy(), oracle.limits.copy(), world.kind)
-    truth = World(world.signed_parameters(oracle.signs), truths, *known, best, *world.draw_parameters)
+    truth: World | MovingWorld = World(
+        world.signed_parameters(oracle.signs), truths, *known, best, *world.draw_parameters
+    )
+    if world.clock is not None:
+        pending = np.zeros((int(world.clock[LAG]), d + 1 + m + 2))
+        truth = MovingWorld(*truth[:9], world.clock.copy(), world.move_rows.copy(), world.move_values.copy(), pending)
+        flags = (*flags, True, world.actions.timed, len(pending) > 0)
     return LoopInputs(
         form,
         LoopSpec(world.draw_kind, *(int(each) for each in flags)),
@@ -148,7 +156,7 @@ class CompiledRun:
     def play(self, first: int, last: int) -> None:
         """Play the rounds from `first` to `last`, counted from 0."""
         if self.inputs.round_spec.counts_capacity_in("rows"):
-            memory = self.policy.with_room_for_rows(self.inputs.memory, last - first)
+            memory = self.policy.rounds.reserve(self.inputs.memory, "rows", last - first)
             self.inputs = self.inputs._replace(memory=memory)
         inputs = self.inputs
         arrays = (inputs.features, inputs.eligible, inputs.layout, inputs.settings, inputs.memory)

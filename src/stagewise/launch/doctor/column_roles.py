@@ -12,7 +12,7 @@ from stagewise.engine.compile import Floats
 from stagewise.launch.decision_log import TIME_COLUMNS, holds_times, to_text
 from stagewise.launch.doctor.row_checks import is_id
 from stagewise.problem.checks import check_mapping, check_number, is_listing, list_entries
-from stagewise.problem.columns import NOTHINGS, describe_non_number, find_non_number, suggest_column
+from stagewise.problem.columns import describe_non_number, find_non_number, is_blank, suggest_column
 from stagewise.problem.errors import ErrorCode, InvalidOutcome
 from stagewise.problem.formatting import join_names, safe_repr
 
@@ -23,6 +23,7 @@ COST_NAMES = (
     "dislike", "bounce", "harm", "adverse",
 )  # fmt: skip
 SAFE_ACTION_NAMES = ("today", "control", "nothing", "none", "default", "baseline", "safe", "current", "holdout")
+DECISION_PREFIXES = ("probability.", "proposed.", "scores.", "proposal.")  # of columns that describe a decision
 IGNORED_COLUMNS = ("propensity", *TIME_COLUMNS)  # columns of a log that are not about the user
 MAX_ACTIONS = 1_000
 MIN_ROWS = 100  # of a log that a problem is proposed from
@@ -174,7 +175,7 @@ def assign_column(
     roles: Roles, name: str, array: npt.NDArray[Any], actions: npt.NDArray[Any], is_ignored: bool
 ) -> None:
     """Assign the role of a column that is neither action nor outcome."""
-    is_row_data = is_ignored or holds_times(array) or name in IGNORED_COLUMNS or name.startswith("probability.")
+    is_row_data = is_ignored or holds_times(array) or name in IGNORED_COLUMNS or name.startswith(DECISION_PREFIXES)
     if is_row_data or is_id(name) or name.lower().endswith("_id"):
         roles.ignored[name] = "it is a time, a probability or an id"
         return
@@ -251,7 +252,7 @@ def parse_numbers(array: npt.NDArray[Any]) -> Floats | None:
 
 def parse_number(entry: Any) -> float:
     """Return one entry as a number, NaN if it is missing."""
-    if type(entry).__name__ in NOTHINGS or entry == "":
+    if is_blank(entry):
         return float("nan")
     if isinstance(entry, str) and entry.strip().lower() in ("nan", "inf", "-inf", "infinity"):
         return float("nan")

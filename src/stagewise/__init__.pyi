@@ -73,6 +73,8 @@ from stagewise.worlds.context_world import ContextWorld as ContextWorld
 from stagewise.worlds.linear_world import LinearWorld as LinearWorld
 from stagewise.worlds.linear_world import RandomFiniteSet as RandomFiniteSet
 from stagewise.worlds.linear_world import RandomRays as RandomRays
+from stagewise.worlds.moving_world import Move as Move
+from stagewise.worlds.moving_world import MovingWorld as MovingWorld
 from stagewise.worlds.table_world import ArmsWorld as ArmsWorld
 from stagewise.worlds.table_world import TableWorld as TableWorld
 from stagewise.worlds.user_table_world import UserTableWorld as UserTableWorld

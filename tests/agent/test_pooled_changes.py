@@ -10,7 +10,7 @@ from tests.chance import allowed
 import stagewise as sw
 from stagewise.agent.monitor import update_track
 from stagewise.agent.statistics import DriftTrack
-from stagewise.models.segment_rates import JUMPS, SEGMENT_RATES, SegmentRatesDiagnostics
+from stagewise.models.drifting_rates import JUMPING_RATES, JumpingRatesDiagnostics
 from stagewise.problem.drift import DAY
 
 GROUPS, START, NAME = 20, 1.7e9, "change of opt_out"
@@ -103,7 +103,7 @@ def test_what_a_person_relearns_is_not_found_again() -> None:
     assert stream.find_changes() is None
 
 
-class FewFalseAlarms(SegmentRatesDiagnostics):
+class FewFalseAlarms(JumpingRatesDiagnostics):
     """The diagnostics at a level that runs can show; it counts what would be forgotten."""
 
     found = 0
@@ -120,7 +120,7 @@ def count_alarms(seed: int, outcomes: int, late: float) -> int:
     rng, answers, track = np.random.default_rng(seed), FewFalseAlarms(), DriftTrack()
     rates, size = np.repeat(rng.uniform(0.005, 0.05, GROUPS), 2), 2 * GROUPS
     pulls, totals, learned = np.zeros(size), np.zeros(size), 0
-    block = SimpleNamespace(radius=JUMPS, detail=0, size=2, first=1)
+    block = SimpleNamespace(column=0, size=2, first=1)
     policy = SimpleNamespace(thresholds=SimpleNamespace(names=("opt_out",)), moduli=("opt_out",), settings=None)
     while learned < outcomes:
         count = track.next_check - learned
@@ -138,6 +138,6 @@ def count_alarms(seed: int, outcomes: int, late: float) -> int:
 @pytest.mark.parametrize("runs", [pytest.param(20, id="few"), pytest.param(2000, id="many", marks=pytest.mark.slow)])
 def test_means_that_stay_are_seldom_said_to_jump_and_others_are(runs: int) -> None:
     """The mix of the groups changes, from half of the outcomes on nearly twofold: that is no change of any mean."""
-    assert SEGMENT_RATES.diagnostics.kept_marks > 1
+    assert JUMPING_RATES.diagnostics.kept_marks > 1
     assert sum(count_alarms(seed, 20_000, 1.0) > 0 for seed in range(runs)) <= allowed(runs, LEVEL)
     assert sum(count_alarms(seed, 20_000, 2.0) > 0 for seed in range(5)) == 5

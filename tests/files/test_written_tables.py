@@ -62,7 +62,7 @@ def test_times_are_read_as_they_were(tmp_path: Path) -> None:
 
 
 def test_what_a_file_cannot_hold_is_said() -> None:
-    with refused(sw.InvalidFile, ErrorCode.COLUMN_WRONG_TYPE):
+    with refused(sw.InvalidOutcome, ErrorCode.COLUMN_WRONG_TYPE):
         format_table({"plan": objects(1, True)}, ".parquet")
     with refused(sw.InvalidFile, ErrorCode.FILE_WRONG_KIND):
         format_table({}, ".xlsx")

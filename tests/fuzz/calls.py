@@ -279,6 +279,27 @@ CONSTRUCTORS: dict[str, Call] = {
         sw.UserTableWorld,
         {"users": EYE, "reward": EYE, "cost": EYE, "noise": 0.1, "safe": 0, "segment_columns": 0},
     ),
+    "Move": Call(
+        sw.Move,
+        {"kind": "path", "signal": "reward", "action": 1, "amount": 0.1, "start": "1d", "length": "2d"}
+        | {"values": [0.0, 0.1]},
+    ),
+    "MovingWorld": Call(
+        sw.MovingWorld,
+        {
+            "world": sw.ContextWorld(reward=[[0.1], [0.2]], cost=[[0.1], [0.2]], features="plain"),
+            "moves": [sw.Move(kind="jump", signal="reward", action=1, amount=0.1, start="1d")],
+            "per_day": 10.0,
+            "lag": "2d",
+            "start": 0.0,
+        },
+    ),
+    "MovingWorld.means_on": Call(
+        sw.MovingWorld(
+            sw.ContextWorld(reward=[[0.1], [0.2]], cost=[[0.1], [0.2]], features="plain"), per_day=10.0
+        ).means_on,
+        {"day": 1.0},
+    ),
     "FiniteSet that names its safe action": Call(
         sw.FiniteSet, {"features": EYE, "safe": 0, "safe_cost": [0.1], "safe_reward": 0.1}
     ),

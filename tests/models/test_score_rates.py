@@ -10,15 +10,14 @@ from tests.sizes import sized
 
 import stagewise as sw
 from stagewise.engine.compile import Floats, as_python, kernel
-from stagewise.engine.layout import get_model_block
 from stagewise.engine.workspace import CENTRE, HALF
 from stagewise.models.arms import split_delta
 from stagewise.models.average_bounds import compute_average_interval
 from stagewise.models.score_rates import learn_score_rates
-from stagewise.models.segment_rates import fill_segment_bounds
+from stagewise.models.segment_rates import RATES, view_rates
 from stagewise.policies.context_caps import ContextCAPS
 
-BUCKETS, DELTA = 5, 0.9
+BUCKETS, DELTA, fill_bounds = 5, 0.9, RATES.bounds
 INTERVAL = as_python(compute_average_interval)
 
 
@@ -121,7 +120,7 @@ def count_misses(
     for run in range(runs):
         for i in range(memory.size):
             memory[i] = fresh[i]
-        block = get_model_block(layout, memory, 1)
+        block = view_rates(layout, memory, 1)
         below, above = False, False
         for b in range(2 * count):
             work[b] = 0.0
@@ -138,7 +137,7 @@ def count_misses(
             learn_score_rates(layout, block, rows[1], 1, 0, 1.0, False, observed, settings, memory, work)
             for b in range(count):
                 rows[0, 2] = b
-                fill_segment_bounds(layout, block, rows, False, settings, memory, bounds, work)
+                fill_bounds(layout, block, rows, False, settings, memory, bounds, work)
                 low, half = bounds[1, CENTRE, 1], bounds[1, HALF, 1]
                 below = below or low + half < rates[b]
                 above = above or low - half > rates[b]

@@ -12,7 +12,7 @@ from tests.chance import allowed
 from tests.models.test_logistic import policy, upper_ends
 from tests.sizes import sized
 
-from stagewise.engine.compile import Floats, as_python, kernel
+from stagewise.engine.compile import Floats, Ints, as_python, kernel
 from stagewise.engine.layout import ModelBlock, get_model_block
 from stagewise.engine.random import OUTCOME, uniform
 from stagewise.models.cholesky import dot
@@ -30,8 +30,8 @@ PRICED, UNPRICED = 0, 1
 
 @kernel
 def attack(
-    block: ModelBlock, settings: Floats, memory: Floats, users: Floats, theta: Floats, work: Floats, score: Floats,
-    delta: Floats, gradient: Floats, run: int, rounds: int, kind: int, unpriced: int,
+    layout: Ints, block: ModelBlock, settings: Floats, memory: Floats, users: Floats, theta: Floats, work: Floats,
+    score: Floats, delta: Floats, gradient: Floats, run: int, rounds: int, kind: int, unpriced: int,
 ) -> int:  # fmt: skip
     """Return the round after which the set missed θ, or 0; `unpriced` forgets the price of not knowing θ."""
     for t in range(rounds):
@@ -52,7 +52,9 @@ def attack(
             score[i] += (p - value) * users[chosen, 1 + i]
         fit = get_fit(block, memory, 1)
         before = fit.tally[FITTED]
-        learn_logistic(block, users[chosen], value, settings, memory, work)
+        work[work.size - 1] = value
+        observed = work[work.size - 1 :]
+        learn_logistic(layout, block, users[chosen], 1, 0, 1.0, False, observed, settings, memory, work)
         if fit.tally[FITTED] > before:
             for i in range(theta.size):
                 delta[i] = theta[i] - fit.theta[i]
@@ -72,7 +74,7 @@ def missed(runs: int, rounds: int, kind: int, unpriced: int) -> int:
         settings = made.settings.copy()
         settings[block.settings + 2], settings[block.settings + 8] = math.log(1.0 / DELTA), 0.0
         arrays = [np.zeros(size) for size in (1000, 3, 3, 3)]
-        count += attack(block, settings, memory, USERS, THETA, *arrays, run, rounds, kind, unpriced) > 0
+        count += attack(made.layout, block, settings, memory, USERS, THETA, *arrays, run, rounds, kind, unpriced) > 0
     return count
 
 

@@ -16,11 +16,11 @@ from stagewise.policies.problem import Problem
 from stagewise.policies.problem_policy import ProblemPolicy
 from stagewise.problem.checks import as_array, check_mapping, check_outcome_array, is_listing, list_entries
 from stagewise.problem.columns import (
-    NOTHINGS,
     find_missing_rows,
     get_column,
     get_named_values,
     get_numeric_column,
+    is_missing,
     list_column_names,
     list_names_once,
     list_unique_names,
@@ -222,7 +222,7 @@ def match_arm_names(policy: BasePolicy, column: Any, at: str, names: Any) -> Int
         rule = f"a list of the names of {count} arms in order, each once"
         raise InvalidActions.must_be(ErrorCode.WRONG_TYPE, "names", names, rule)
     labels = column.tolist()
-    absent = np.array([type(label).__name__ in NOTHINGS for label in labels], dtype=np.bool_)
+    absent = np.array([is_missing(label) for label in labels], dtype=np.bool_)
     if absent.any():
         raise InvalidActions(ErrorCode.MISSING_VALUE, "{problem}", problem=find_missing_rows(at, absent))
     arms = {label: arm for arm, label in enumerate(listed)}

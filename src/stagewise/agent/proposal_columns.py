@@ -8,10 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from stagewise.engine.compile import Flags, Floats
-from stagewise.files.tables import is_missing
 from stagewise.policies.context_encoder import ContextEncoder
 from stagewise.problem.checks import check_mapping, is_listing
-from stagewise.problem.columns import list_names_once, map_unique
+from stagewise.problem.columns import is_missing, list_names_once, map_unique
 from stagewise.problem.errors import ErrorCode, InvalidActions
 from stagewise.problem.proposal import SUM_TOLERANCE, Offer, Proposal, check_one_kind, parse_scores, parse_weights
 

@@ -19,8 +19,8 @@ from stagewise.agent.observed_costs import LIMIT, ObservedCosts
 from stagewise.agent.proposals import WHOLE, ProposalSummary, Proposed, summarize_proposals
 from stagewise.agent.statistics import Statistics, describe_contexts
 from stagewise.engine.compile import Floats, as_python
-from stagewise.engine.layout import SAFE_INDEX, ModelBlock
-from stagewise.models.segment_rates import get_lowest_value
+from stagewise.engine.layout import SAFE_INDEX
+from stagewise.models.segment_rates import RatesBlock, get_lowest_value
 from stagewise.policies.policy import PolicyState
 from stagewise.problem.columns import list_names_once
 from stagewise.problem.division import ScoreDivision
@@ -46,7 +46,7 @@ class SegmentSummary(NamedTuple):
     threshold: float
 
 
-def iter_segment_parts(policy: Any, memory: Floats) -> Iterator[tuple[ModelBlock, Floats, Floats]]:
+def iter_segment_parts(policy: Any, memory: Floats) -> Iterator[tuple[RatesBlock, Floats, Floats]]:
     """Yield every model block with segments: their hashes (S,), and the statistics (S, K, 3) of every action."""
     for model, part in policy.rounds.iter_blocks(memory):
         segments = model.diagnostics.segments(part, memory)

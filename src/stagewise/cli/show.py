@@ -1,6 +1,5 @@
 """Descriptions of folders and files that stagewise wrote."""
 
-import io
 import json
 import sqlite3
 from collections import Counter
@@ -12,11 +11,12 @@ from typing import Any
 from stagewise.agent import replica, storage
 from stagewise.agent.agent import Agent
 from stagewise.files.paths import check_fits_memory, get_irregular_kind, parse_path, read_toml
+from stagewise.files.tables import decode_parquet
 from stagewise.problem.errors import ErrorCode, InvalidFile
 from stagewise.problem.formatting import format_count, format_path
 from stagewise.reports.certificate import Certificate
 from stagewise.reports.certificate_text import format_headline
-from stagewise.reports.output_files import MAGIC, MANIFEST
+from stagewise.reports.output_files import MANIFEST
 from stagewise.reports.plot_style import write_figure
 from stagewise.reports.result import Result
 from stagewise.reports.result_plot import format_table, plot_results
@@ -236,17 +236,10 @@ def describe_log(path: Path) -> str | None:
 
 def read_column_names(path: Path) -> list[str]:
     """Return the column names of a Parquet file; empty for any other file."""
-    from arro3.io import read_parquet
-
     check_fits_memory(path)
-    content = path.read_bytes()
-    if not (content.startswith(MAGIC) and content.endswith(MAGIC)):
-        return []
     try:
-        return list(read_parquet(io.BytesIO(content)).schema.names)
-    except (KeyboardInterrupt, SystemExit):
-        raise
-    except BaseException:  # a Rust panic is not an Exception
+        return list(decode_parquet(path.read_bytes()).column_names)
+    except ValueError:
         return []
 
 

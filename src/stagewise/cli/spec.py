@@ -22,11 +22,18 @@ from stagewise.simulation.jobs import BACKENDS
 from stagewise.simulation.sweep import check_names
 from stagewise.worlds.context_world import ContextWorld
 from stagewise.worlds.linear_world import LinearWorld, get_action_set_kinds
+from stagewise.worlds.moving_world import MovingWorld
 from stagewise.worlds.table_world import ArmsWorld, TableWorld
 from stagewise.worlds.world import World
 
 Builders = dict[str, Callable[..., Any]]
-WORLDS: Builders = {"linear": LinearWorld, "arms": ArmsWorld, "table": TableWorld, "context": ContextWorld}
+WORLDS: Builders = {
+    "linear": LinearWorld,
+    "arms": ArmsWorld,
+    "table": TableWorld,
+    "context": ContextWorld,
+    "moving": MovingWorld,
+}
 THRESHOLD_KINDS = ("at_least", "relative_to_safe")
 PROBLEM_KEYS = ("actions", "safe", "reward", "limits", "context", "delta")
 HIDDEN_SETTINGS: dict[Any, set[str]] = {ArmsWorld: {"actions"}}  # settings that a file cannot have
@@ -194,6 +201,11 @@ def build_rays(features: Any, safe: Any = None, safe_cost: Any = None, safe_rewa
     return Rays(features, safe=safe, safe_cost=safe_cost, safe_reward=safe_reward)
 
 
+def build_moved_world(table: Any, name: str) -> Any:
+    """Return the world that moves."""
+    return build_from_table(table, name, WORLDS)
+
+
 def build_kernel(table: Any, name: str) -> Any:
     """Return a reproducing kernel; "linear" is the class LinearKernel."""
     kinds = {key.removesuffix("Kernel").lower(): kind for key, kind in _exported("models").items()}
@@ -236,6 +248,7 @@ def build_each(value: Any, build: Callable[[Any, str], Any], name: str) -> Any:
 BUILDERS: dict[str, Callable[[Any, str], Any]] = {  # settings that are objects
     "actions": build_actions,
     "kernel": build_kernel,
+    "world": build_moved_world,
     "safe_action": build_safe_action,
     "threshold": build_threshold,
     "reward_class": build_function_class,

@@ -22,6 +22,7 @@ from stagewise.engine.mixture_program import (
     solve_mixture,
 )
 from stagewise.engine.model import RoundSpec
+from stagewise.engine.moving_means import compute_time, move_means
 from stagewise.engine.round import build_round
 from stagewise.engine.trace import Trace, audit_round, count_interval_misses, count_optimism_failure, record_round
 from stagewise.engine.workspace import (
@@ -62,6 +63,24 @@ class World(NamedTuple):
     drawn: Floats  # distance of that point from 0, or (G,) cumulative shares of segments, or logged users (n w,)
 
 
+class MovingWorld(NamedTuple):
+    """The true parameters of a run whose means move (see `engine.moving_means`): those of a `World`, and more."""
+
+    parameters: Floats
+    truths: Floats
+    noise: Floats
+    signs: Floats
+    thresholds: Floats
+    outcomes: int
+    best: float
+    safe: int
+    drawn: Floats
+    clock: Floats
+    moves: Floats  # (n, 8)
+    values: Floats
+    pending: Floats  # (lag, d + 1 + m + 2) outcomes that are not learned yet: action, values, code, step
+
+
 class LoopSpec(NamedTuple):
     """What a loop is compiled for, besides the round."""
 
@@ -72,6 +91,9 @@ class LoopSpec(NamedTuple):
     limited: int  # 1: more than one threshold limits the optimum
     moving: int = 0  # 1: every round has its own safe action
     begun: int = 0  # 1: the initial memory has already been offered these actions
+    drifting: int = 0  # 1: the world is a MovingWorld
+    timed: int = 0  # 1: the last feature is the time
+    late: int = 0  # 1: outcomes are learned late
 
 
 @kernel
@@ -89,7 +111,7 @@ def build_loop(spec: RoundSpec, loop_spec: LoopSpec) -> Callable[..., None]:
     sampled, per_round_safe = spec.rule.samples, int(spec.per_round_safe)
     counts: Any = None if always_safe else spec.models[0].counts
     counted = int(counts is not None)
-    fresh, audited, blended, points, limited, moving, begun = loop_spec
+    fresh, audited, blended, points, limited, moving, begun, drifting, timed, late = loop_spec
     directions, crossed, plain_features = int(fresh == DIRECTIONS), int(fresh == CROSSED), int(fresh == PLAIN)
     logged, uncached_round = int(fresh == LOGGED), -1 if begun else 0  # the round whose actions are not cached yet
     fresh, moving = int(fresh > 0), int(moving > 0 and fresh > 0)
@@ -97,7 +119,7 @@ def build_loop(spec: RoundSpec, loop_spec: LoopSpec) -> Callable[..., None]:
     blended, limited = blended and fresh, limited and blended and fresh  # else the optimum is given
 
     @kernel
-    def optimum(world: World, optimum_work: Floats, mixture: Ints) -> float:
+    def optimum(world: Any, optimum_work: Floats, mixture: Ints) -> float:
         """Return the largest expected reward that this round's actions allow."""
         if blended:
             m, row = world.thresholds.size, world.truths.shape[1]
@@ -111,8 +133,8 @@ def build_loop(spec: RoundSpec, loop_spec: LoopSpec) -> Callable[..., None]:
         return compute_optimal_value_on_rays(world.truths, world.thresholds)
 
     @kernel
-    def draw(features: Floats, safe: Floats, world: World, means: Floats, seed: int, run: int, t: int) -> None:
-        """Write the actions of a round, the safe action if the round has its own, and the means of all."""
+    def draw(features: Floats, world: Any, means: Floats, seed: int, run: int, t: int) -> None:
+        """Write the actions of a round and the means of all."""
         count, segment = features.shape[0], 0
         if directions:
             fill_directions(features, seed, run, t)
@@ -132,6 +154,19 @@ def build_loop(spec: RoundSpec, loop_spec: LoopSpec) -> Callable[..., None]:
                     fill_user_means(world.parameters, candidate, width, world.drawn.size, user, segment, means)
                 for signal in range(means.size):
                     world.truths[signal, candidate] = means[signal]
+
+    @kernel
+    def draw_round(features: Floats, safe: Floats, world: Any, means: Floats, seed: int, run: int, t: int) -> None:
+        """Write the actions of a round, the safe action if the round has its own, and the means of all."""
+        count = features.shape[0]
+        if timed:
+            draw(features[:, :-1], world, means, seed, run, t)
+            for candidate in range(count):
+                features[candidate, features.shape[1] - 1] = compute_time(world.clock, t)
+        else:
+            draw(features, world, means, seed, run, t)
+        if drifting:
+            move_means(world.moves, world.values, world.signs, compute_time(world.clock, t), world.truths)
         if moving:
             if directions:
                 fill_round_safe_action(safe, features.size, world.drawn[0], seed, run, t)
@@ -147,7 +182,7 @@ def build_loop(spec: RoundSpec, loop_spec: LoopSpec) -> Callable[..., None]:
     @kernel
     def play(
         features: Floats, eligible: Flags, layout: Ints, settings: Floats, memory: Floats, answer: Floats,
-        scratch: Floats, optimum_work: Floats, mixture: Ints, means: Floats, values: Floats, world: World, trace: Trace,
+        scratch: Floats, optimum_work: Floats, mixture: Ints, means: Floats, values: Floats, world: Any, trace: Trace,
         seed: int, run: int, first: int, last: int,
     ) -> None:  # fmt: skip
         """Play the rounds from `first` to `last`, counted from 0."""
@@ -165,7 +200,7 @@ def build_loop(spec: RoundSpec, loop_spec: LoopSpec) -> Callable[..., None]:
             blocks = read_blocks(fixed, memory)
         for t in range(first, last):
             if fresh:
-                draw(features, safe, world, means, seed, run, t)
+                draw_round(features, safe, world, means, seed, run, t)
                 best = optimum(world, optimum_work, mixture)
             if not always_safe:
                 contradiction = compute_bounds(features, not uncached, blocks, fixed, settings, memory, bounds, work)
@@ -209,18 +244,24 @@ def build_loop(spec: RoundSpec, loop_spec: LoopSpec) -> Callable[..., None]:
                 fill_signed_outcome(world.outcomes, means, world.noise, world.signs, seed, run, t, values)
                 is_uncached = bool(uncached) or t == uncached_round  # the first offer is not cached yet
                 cached_index = ELSEWHERE if is_uncached else max(code, -1)
-                learn_at(
-                    blocks,
-                    action,
-                    code,
-                    cached_index,
-                    answer[STEP],
-                    not uncached,
-                    values,
-                    fixed,
-                    settings,
-                    memory,
-                    work,
-                )
+                if late:
+                    width, slot = features.shape[1], t % world.pending.shape[0]
+                    if t >= world.pending.shape[0]:
+                        row = world.pending[slot]
+                        learn_at(
+                            blocks, row[:width], int(row[row.size - 2]), ELSEWHERE, row[row.size - 1], not uncached,
+                            row[width : row.size - 2], fixed, settings, memory, work,
+                        )  # fmt: skip
+                    for i in range(width):
+                        world.pending[slot, i] = action[i]
+                    for i in range(values.size):
+                        world.pending[slot, width + i] = values[i]
+                    world.pending[slot, width + values.size] = code
+                    world.pending[slot, width + values.size + 1] = answer[STEP]
+                else:
+                    learn_at(
+                        blocks, action, code, cached_index, answer[STEP], not uncached, values, fixed, settings, memory,
+                        work,
+                    )  # fmt: skip
 
     return play

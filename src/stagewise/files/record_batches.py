@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from stagewise.files.atomic_write import write_atomically
 from stagewise.files.paths import format_error, parse_path
-from stagewise.files.tables import is_missing
+from stagewise.files.tables import MAGIC, to_arrow
 from stagewise.problem.columns import FORMS, get_column, list_column_names, read_columns
 from stagewise.problem.errors import ErrorCode, InvalidFile, InvalidOutcome
 from stagewise.problem.formatting import format_path, safe_repr
@@ -51,7 +51,7 @@ def read_batches(source: Any, id_column: Any = None) -> Batches:
         listed = list_column_names(columns, InvalidOutcome)
         if not listed:
             raise InvalidOutcome.must_be(ErrorCode.MISSING_VALUE, "the number of columns of the table", 0, "at least 1")
-        arrays = {str(name): to_array(get_column(columns, name, "the table"), str(name)) for name in listed}
+        arrays = {str(name): to_arrow(get_column(columns, name, "the table"), str(name)) for name in listed}
         reader = RecordBatch.from_arrays(list(arrays.values()), names=list(arrays))
     names = tuple(reader.schema.names)
     twice = [name for name in names if names.count(name) > 1]
@@ -101,7 +101,7 @@ def open_file(source: str | Path, id_column: Any) -> Any:
             with path.open("rb") as file:
                 head = file.read(4)
                 file.seek(-4, 2)
-                if not head == file.read(4) == b"PAR1":  # the reader would panic
+                if not head == file.read(4) == MAGIC:  # the reader would panic
                     raise ValueError("it does not begin and end like a Parquet file")
             return read_parquet(str(path), batch_size=BATCH_ROWS)
         schema = infer_csv_schema(str(path), has_header=True)
@@ -143,25 +143,6 @@ def write_batches(path: Path, batches: Iterable[Any]) -> None:
             raise (failed or [OSError(str(error))])[0] from None
 
     write_atomically(path, write)
-
-
-def to_array(column: npt.NDArray[Any] | None, name: str) -> Any:
-    """Return a column of one type as an Arrow array; missing values are null."""
-    from arro3.core import Array, DataType
-
-    if column is None or column.ndim != 1:
-        raise InvalidOutcome(ErrorCode.WRONG_SHAPE, "the column {name} is not one value a row", name=safe_repr(name))
-    if column.dtype.kind in "biuf":
-        return Array.from_numpy(np.ascontiguousarray(column))
-    entries = [None if is_missing(entry) else entry for entry in column.tolist()]
-    kinds: set[Any] = {type(entry) for entry in entries if entry is not None}
-    types = {str: DataType.string(), bool: DataType.bool(), int: DataType.int64(), float: DataType.float64()}
-    kind = float if kinds == {int, float} else next(iter(kinds), str)
-    if kind not in types or (len(kinds) > 1 and kind is not float):
-        found = " and ".join(sorted(one.__name__ for one in kinds))
-        rule = "of one type: text, numbers, or true and false"
-        raise InvalidOutcome.must_be(ErrorCode.COLUMN_WRONG_TYPE, f"the column {safe_repr(name)}", found, rule)
-    return Array([entry if entry is None else kind(entry) for entry in entries], types[kind])
 
 
 def to_numpy(array: Any) -> npt.NDArray[Any]:

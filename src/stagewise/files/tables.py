@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from stagewise.files.paths import format_error, parse_path, read_file
-from stagewise.problem.columns import get_labels, read_columns
-from stagewise.problem.errors import ErrorCode, InvalidFile
+from stagewise.problem.columns import get_labels, is_missing, read_columns
+from stagewise.problem.errors import ErrorCode, InvalidFile, InvalidOutcome
 from stagewise.problem.formatting import format_path, safe_repr
 
-MAGIC = b"PAR1"
+MAGIC = b"PAR1"  # the first and last bytes of a Parquet file
 SUPPORTED_FILES = "a .csv, .parquet or .jsonl file"
 SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}  # of tables that are not CSV
 NESTED = {"probabilities": "probability.", "context": "", "outcome": ""}  # nested objects in a line, and their prefix
@@ -94,11 +94,7 @@ def flatten_decisions(columns: Mapping[Any, Any]) -> Mapping[Any, Any]:
 
 def parse_parquet(content: bytes) -> Mapping[Any, Any]:
     """Return the columns of a Parquet file."""
-    from arro3.io import read_parquet
-
-    if content[:4] != MAGIC or content[-4:] != MAGIC:  # the reader would panic
-        raise ValueError("it does not begin and end like a Parquet file")
-    return read_columns(check_unique_columns(read_parquet(io.BytesIO(content)).read_all(), "the log"))
+    return read_columns(check_unique_columns(decode_parquet(content), "the log"))
 
 
 def parse_json_lines(content: bytes) -> Mapping[Any, Any]:
@@ -171,36 +167,8 @@ def format_json_lines(columns: Columns) -> bytes:
 
 
 def format_parquet(columns: Columns) -> bytes:
-    """Return columns as the content of a Parquet file."""
-    from arro3.core import Table
-    from arro3.io import write_parquet
-
-    arrays = [to_arrow(name, np.ascontiguousarray(column)) for name, column in columns.items()]
-    buffer = io.BytesIO()
-    write_parquet(Table.from_arrays(arrays, names=list(map(str, columns))), buffer, compression="zstd(3)")
-    return buffer.getvalue()
-
-
-def to_arrow(name: str, column: Any) -> Any:
-    """Return a column as an Arrow array of one type."""
-    from arro3.core import Array, DataType
-
-    if column.dtype.kind != "O":
-        return Array.from_numpy(column) if column.dtype.kind != "U" else Array(column.tolist(), DataType.string())
-    entries = [None if is_missing(entry) else to_json_value(entry) for entry in column.tolist()]
-    kinds = {type(entry) for entry in entries if entry is not None}
-    types = {str: DataType.string(), bool: DataType.bool(), int: DataType.int64(), float: DataType.float64()}
-    kind = float if kinds == {int, float} else next(iter(kinds), str)
-    if len(kinds) > 1 and kinds != {int, float}:
-        types_found = " and ".join(sorted(one.__name__ for one in kinds))
-        rule = "one type for a Parquet column; write a .csv or .jsonl file"
-        raise InvalidFile.must_be(ErrorCode.COLUMN_WRONG_TYPE, f"the type of {safe_repr(name)}", types_found, rule)
-    return Array([entry if entry is None else kind(entry) for entry in entries], types[kind])
-
-
-def is_missing(entry: Any) -> bool:
-    """Say whether a value is missing: None, NaN, or a missing value of pandas."""
-    return entry is None or type(entry).__name__ in ("NAType", "NaTType") or entry != entry
+    """Return columns as the content of a Parquet file; times as text."""
+    return encode_parquet({str(name): to_arrow(column, name, to_json_value) for name, column in columns.items()})
 
 
 def to_json_value(entry: Any) -> Any:
@@ -230,3 +198,48 @@ def format_table(columns: Columns, suffix: str) -> bytes:
     if write is None:
         raise InvalidFile.must_be_one_of(ErrorCode.FILE_WRONG_KIND, "the suffix of a log", suffix, WRITERS)
     return write(columns)
+
+
+# Arrow arrays, and Parquet files in memory.
+
+
+def to_arrow(column: Any, name: Any, convert: Callable[[Any], Any] = lambda entry: entry) -> Any:
+    """Return a column of one type as an Arrow array, null where a value is missing."""
+    from arro3.core import Array, DataType
+
+    if column is None or column.ndim != 1:
+        raise InvalidOutcome(ErrorCode.WRONG_SHAPE, "the column {name} is not one value a row", name=safe_repr(name))
+    if column.dtype.kind in "biufM":
+        return Array.from_numpy(np.ascontiguousarray(column))
+    entries = [None if is_missing(entry) else convert(entry) for entry in column.tolist()]
+    kinds: set[Any] = {type(entry) for entry in entries if entry is not None}
+    types = {str: DataType.string(), bool: DataType.bool(), int: DataType.int64(), float: DataType.float64()}
+    kind = float if kinds == {int, float} else next(iter(kinds), str)
+    if kind not in types or (len(kinds) > 1 and kind is not float):
+        found, rule = " and ".join(sorted(one.__name__ for one in kinds)), "of one type: text, numbers or booleans"
+        raise InvalidOutcome.must_be(ErrorCode.COLUMN_WRONG_TYPE, f"the column {safe_repr(name)}", found, rule)
+    return Array([entry if entry is None else kind(entry) for entry in entries], types[kind])
+
+
+def encode_parquet(arrays: Mapping[str, Any]) -> bytes:
+    """Return Arrow arrays as the content of a Parquet file."""
+    from arro3.core import Table
+    from arro3.io import write_parquet
+
+    buffer = io.BytesIO()
+    write_parquet(Table.from_arrays(list(arrays.values()), names=list(arrays)), buffer, compression="zstd(3)")
+    return buffer.getvalue()
+
+
+def decode_parquet(content: bytes) -> Any:
+    """Return the content of a Parquet file as an Arrow table, or raise ValueError."""
+    from arro3.io import read_parquet
+
+    if not (len(content) > 2 * len(MAGIC) and content.startswith(MAGIC) and content.endswith(MAGIC)):
+        raise ValueError("it does not begin and end like a Parquet file")  # the reader would panic
+    try:
+        return read_parquet(io.BytesIO(content)).read_all()
+    except (KeyboardInterrupt, SystemExit, MemoryError):
+        raise
+    except BaseException as error:  # a panic of the reader is not an Exception
+        raise ValueError(str(error)) from None

@@ -17,8 +17,9 @@ from stagewise.launch.notes import Note, NoteCode
 from stagewise.policies.problem import Problem
 from stagewise.problem.checks import check_mapping, check_number
 from stagewise.problem.columns import (
-    NOTHINGS,
     get_column,
+    is_blank,
+    is_missing,
     list_column_names,
     list_unique_names,
     map_unique,
@@ -381,7 +382,7 @@ def to_text(value: Any) -> str | None:
     >>> [to_text(value) for value in (1, 1.0, True, "1", "")]
     ['1', '1', 'True', '1', None]
     """
-    if value is None or type(value).__name__ in ("NAType", "NaTType") or value != value or value == "":
+    if is_blank(value):
         return None
     return str(int(value)) if isinstance(value, FLOATS) and float(value).is_integer() else str(value)
 
@@ -395,7 +396,7 @@ def holds_times(column: npt.NDArray[Any]) -> bool:
 
 def to_seconds(value: Any, name: Any) -> float:
     """Return a time in seconds since 1970; NaN: missing."""
-    if type(value).__name__ in NOTHINGS:
+    if is_missing(value):
         return float("nan")
     try:
         if isinstance(value, int | float):

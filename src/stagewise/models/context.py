@@ -7,7 +7,9 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from stagewise.engine.compile import Floats
-from stagewise.models.epochs import SLOPE
+from stagewise.models.drifting_rates import JUMPING_RATES, MOVING_RATES
+from stagewise.models.epochs import CELL_SIZE as EPOCH_CELL_SIZE
+from stagewise.models.epochs import HEADER_SIZE, SLOPE
 from stagewise.models.logistic import LOGISTIC
 from stagewise.models.logistic_fit import PRIOR_BOUND, PRIOR_DEVIATION
 from stagewise.models.model_block import ModelBlockSpec
@@ -16,7 +18,7 @@ from stagewise.models.per_action_ridge import PER_ACTION_RIDGE
 from stagewise.models.rare_events import TABLE
 from stagewise.models.regression import JOINT
 from stagewise.models.score_rates import SCORE_RATES
-from stagewise.models.segment_rates import JUMPS, MOVES, SEGMENT_RATES
+from stagewise.models.segment_rates import CELL_SIZE, SEGMENT_RATES
 
 SignalModel = Literal["linear", "rates"]
 CostModel = Literal["linear", "rates", "logistic"]
@@ -85,17 +87,16 @@ class Signal(NamedTuple):
         shares, first = shares if buckets is None else shares * buckets.share, [self.low, self.declared]
         numbers = np.concatenate([first, [self.lower, self.upper], -np.log(shares), np.array(drift)])
         if buckets is not None:
-            integers = self.signal, 1, shares.size, 0, 0, int(buckets.pooled), column, buckets.size
+            integers = self.signal, 1, shares.size, CELL_SIZE, 1, int(buckets.pooled), column, buckets.size
             return ModelBlockSpec(SCORE_RATES, integers, numbers)
-        kind = get_drift_kind(drift)
-        if kind == JUMPS and column >= 0:
+        if not len(drift):
+            return ModelBlockSpec(SEGMENT_RATES, (self.signal, 1, shares.size, CELL_SIZE, 1, 0, column, 0), numbers)
+        integers = self.signal, 1, shares.size, EPOCH_CELL_SIZE, 1 + HEADER_SIZE, 0, column, 0
+        if drift[SLOPE] > 0.0:
+            return ModelBlockSpec(MOVING_RATES, integers, numbers)
+        if column >= 0:
             numbers[2] += math.log(2.0)  # the other half is that of the test of all segments together
-        return ModelBlockSpec(SEGMENT_RATES, (self.signal, 1, shares.size, kind, 0, 0, column, 0), numbers)
-
-
-def get_drift_kind(drift: Sequence[float]) -> int:
-    """Return how means drift: not at all, steadily, or in jumps."""
-    return 0 if not len(drift) else MOVES if drift[SLOPE] > 0.0 else JUMPS
+        return ModelBlockSpec(JUMPING_RATES, integers, numbers)
 
 
 def compute_action_shares(actions: int, initial_actions: int) -> Floats:

@@ -17,6 +17,7 @@ from typing import Any
 from stagewise.engine.compile import Floats, Ints, as_python, kernel
 from stagewise.engine.layout import (
     CAPACITY,
+    ELSEWHERE,
     SAFE_INDEX,
     ModelBlock,
     copy_values,
@@ -63,14 +64,15 @@ from stagewise.models.per_action_ridge import apply_safe_declaration, check_safe
 
 @kernel
 def learn_logistic(
-    block: ModelBlock, row: Floats, value: float, settings: Floats, memory: Floats, work: Floats
-) -> None:
+    layout: Ints, block: ModelBlock, action: Floats, index: int, cached_index: int, step: float, cached_only: bool,
+    observed: Floats, settings: Floats, memory: Floats, work: Floats,
+) -> None:  # fmt: skip
     """Learn the outcome of an action in its context; a chunk must be free."""
-    action = int(row[0])
-    fit = get_fit(block, memory, action)
-    append_row(block, fit, row[1 : 1 + block.size], value - settings[block.settings], memory)
+    number = int(action[0])
+    fit = get_fit(block, memory, number)
+    append_row(block, fit, action[1 : 1 + block.size], observed[0] - settings[block.settings], memory)
     if fit.tally[COUNT] >= max(float(FIRST_FIT), fit.tally[TURN_AT]):
-        confidence = settings[block.settings + 2] + settings[block.settings + SETTINGS + action]
+        confidence = settings[block.settings + 2] + settings[block.settings + SETTINGS + number]
         renew_fit(block, fit, confidence, settings, memory, work)
 
 
@@ -81,9 +83,10 @@ def compute_log_odds(block: ModelBlock, fit: ActionFit, prior: Prior, x: Floats)
 
 
 @kernel
-def compute_logistic_bounds(
-    layout: Ints, block: ModelBlock, rows: Floats, settings: Floats, memory: Floats, bounds: Floats, work: Floats
-) -> None:
+def fill_logistic_bounds(
+    layout: Ints, block: ModelBlock, features: Floats, known: bool, settings: Floats, memory: Floats, bounds: Floats,
+    work: Floats,
+) -> None:  # fmt: skip
     """Write the bounds of every action in its context, and of the safe one.
 
     Lower ends are those of the ellipsoid around the set, and so is the upper end of a safe action whose cost is
@@ -92,7 +95,7 @@ def compute_logistic_bounds(
     n, signal, at, prior = block.size, block.first, block.settings, get_prior(block, settings)
     centre, half, widths = bounds[signal, CENTRE], bounds[signal, HALF], bounds[signal, CROSS]
     for action in range(block.detail):
-        fit, x, low, high, variance = get_fit(block, memory, action), rows[action, 1 : 1 + n], 0.0, 1.0, 0.0
+        fit, x, low, high, variance = get_fit(block, memory, action), features[action, 1 : 1 + n], 0.0, 1.0, 0.0
         mean = compute_log_odds(block, fit, prior, x)
         if fit.tally[FITTED] > 0.0:
             variance = solve_lower(fit.posterior, x, work[:n])
@@ -113,6 +116,29 @@ def compute_logistic_bounds(
     apply_safe_declaration(layout, signal, settings[at + 1], bounds)
 
 
+@kernel
+def learn_logistic_rows(
+    layout: Ints, index: int, skipped: int, rows: Floats, outcomes: Floats, settings: Floats, memory: Floats,
+    ends: Floats, work: Floats,
+) -> None:  # fmt: skip
+    """Learn rows, and write the upper end, above the smallest outcome, that each had before; 1: `skipped`, or no fit.
+
+    Outcomes that are NaN are left out. Chunks for the rows must be free.
+    """
+    block = get_model_block(layout, memory, index)
+    prior, x = get_prior(block, settings), rows[:, 1 : 1 + block.size]
+    for i in range(outcomes.size):
+        if outcomes[i] == outcomes[i]:
+            fit = get_fit(block, memory, int(rows[i, 0]))
+            ends[i] = 1.0
+            if int(rows[i, 0]) != skipped and fit.tally[FITTED] > 0.0:
+                largest = compute_end(block, fit, prior, x[i], memory, work)
+                ends[i] = squash(dot(x[i], fit.theta) + largest + ROUNDING)
+            learn_logistic(
+                layout, block, rows[i], ELSEWHERE, ELSEWHERE, 1.0, False, outcomes[i : i + 1], settings, memory, work
+            )
+
+
 # The model.
 
 
@@ -123,29 +149,11 @@ def logistic_size(layout: Ints, index: int, candidates: int, capacity: int) -> i
 
 
 @kernel
-def fill_logistic_bounds(
-    layout: Ints, block: ModelBlock, features: Floats, known: bool, settings: Floats, memory: Floats, bounds: Floats,
-    work: Floats,
-) -> None:  # fmt: skip
-    """Write the bounds of every action in its context, and of the safe one."""
-    compute_logistic_bounds(layout, block, features, settings, memory, bounds, work)
-
-
-@kernel
 def check_logistic(layout: Ints, block: ModelBlock, settings: Floats, memory: Floats, bounds: Floats) -> int:
     """Return the code of a contradicted cost of the safe action, or 0."""
     if settings[ALARM] == math.inf:
         return 0
     return check_safe_declaration(layout, block.first, settings[block.settings + 1], bounds)
-
-
-@kernel
-def learn_logistic_block(
-    layout: Ints, block: ModelBlock, action: Floats, index: int, cached_index: int, step: float, cached_only: bool,
-    observed: Floats, settings: Floats, memory: Floats, work: Floats,
-) -> None:  # fmt: skip
-    """Learn the outcome of an action in its context."""
-    learn_logistic(block, action, observed[0], settings, memory, work)
 
 
 @kernel
@@ -251,7 +259,8 @@ class LogisticDiagnostics(ModelDiagnostics):
 
 LOGISTIC = Model(
     "stagewise.models.logistic:LOGISTIC", get_model_block, logistic_size, start_with_zeros, fill_logistic_bounds,
-    check_logistic, learn_logistic_block, cache_nothing, widen_logistic, sample_logistic,
+    check_logistic, learn_logistic, cache_nothing, widen_logistic, sample_logistic,
     diagnostics=LogisticDiagnostics(), estimates=1, capacity="rows", free_rows=count_free_logistic_rows,
     reserve=reserve_logistic_rows, is_valid=are_chunks_valid,
+    learn_with_ends=learn_logistic_rows,
 )  # fmt: skip

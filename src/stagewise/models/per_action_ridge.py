@@ -54,12 +54,6 @@ NUMBERS = 7  # settings of one regression
 
 
 @kernel
-def count_regressions(block: ModelBlock) -> int:
-    """Return the number of regressions: one for every action."""
-    return block.detail
-
-
-@kernel
 def regression_size(size: int) -> int:
     """Return the length of the regression of one signal for one action."""
     return (size + 1) * size + tally_size(1)
@@ -78,35 +72,69 @@ def get_action_regression(block: ModelBlock, memory: Floats, action: int) -> Reg
 
 
 @kernel
-def start_per_action_ridge(block: ModelBlock, settings: Floats, memory: Floats) -> None:
+def start_per_action_ridge(layout: Ints, block: ModelBlock, settings: Floats, memory: Floats, work: Floats) -> None:
     """Write V = λI for every action."""
-    for action in range(count_regressions(block)):
+    for action in range(block.detail):
         start_ridge(get_action_regression(block, memory, action), settings, memory)
 
 
 @kernel
 def learn_per_action_ridge(
-    block: ModelBlock, row: Floats, observed: Floats, settings: Floats, memory: Floats, work: Floats
-) -> None:
+    layout: Ints, block: ModelBlock, action: Floats, index: int, cached_index: int, step: float, cached_only: bool,
+    observed: Floats, settings: Floats, memory: Floats, work: Floats,
+) -> None:  # fmt: skip
     """Learn the outcome (1,) of an action in its context; `work` is (3n + 1,)."""
-    regression, context = get_action_regression(block, memory, int(row[0])), row[1 : 1 + block.size]
+    regression, context = get_action_regression(block, memory, int(action[0])), action[1 : 1 + block.size]
     learn_ridge(regression, context, ELSEWHERE, 1.0, False, observed, settings, memory, work)
     regression.tally[SQUARES + 1] += observed[0]
 
 
 @kernel
-def compute_per_action_bounds(
-    layout: Ints, block: ModelBlock, rows: Floats, settings: Floats, memory: Floats, bounds: Floats, work: Floats
-) -> None:
+def learn_ridge_rows(
+    layout: Ints, index: int, skipped: int, rows: Floats, outcomes: Floats, settings: Floats, memory: Floats,
+    ends: Floats, work: Floats,
+) -> None:  # fmt: skip
+    """Learn rows, and write the upper end, above the lowest mean, that each had before; 1: `skipped`.
+
+    Outcomes that are NaN are left out.
+    """
+    block = get_model_block(layout, memory, index)
+    n, lowest, image = block.size, settings[block.settings + NUMBERS * block.detail], work[: block.size]
+    for i in range(outcomes.size):
+        if outcomes[i] == outcomes[i]:
+            x, fit, form = rows[i, 1 : 1 + n], 0.0, 0.0
+            regression = get_action_regression(block, memory, int(rows[i, 0]))
+            ends[i] = 1.0
+            if int(rows[i, 0]) != skipped:
+                fill_image(regression.learned, x, image)
+                for k in range(n):
+                    form += image[k] * image[k]
+                    fit += regression.learned[n, k] * x[k]
+                high = fit + compute_radius(regression, settings, 0.0, 0) * math.sqrt(form)
+                ends[i] = min(max(high - lowest, 0.0), 1.0)
+            learn_ridge(regression, x, ELSEWHERE, 1.0, False, outcomes[i : i + 1], settings, memory, work)
+            regression.tally[SQUARES + 1] += outcomes[i]
+
+
+@kernel
+def fill_per_action_bounds(
+    layout: Ints, block: ModelBlock, features: Floats, known: bool, settings: Floats, memory: Floats, bounds: Floats,
+    work: Floats,
+) -> None:  # fmt: skip
     """Write the bounds of every action in its context, and of the safe one; `work` is (n,).
 
     The width ‖Tu‖ of an action is written to CROSS for posterior draws.
     """
-    n, signal, at = block.size, block.first, block.settings + NUMBERS * count_regressions(block)
+    n, signal, at = block.size, block.first, block.settings + NUMBERS * block.detail
     lowest, highest = settings[at], settings[at + 1]
     centre, half, widths, image = bounds[signal, CENTRE], bounds[signal, HALF], bounds[signal, CROSS], work[:n]
-    for action in range(count_regressions(block)):
-        regression, context, form, fit = get_action_regression(block, memory, action), rows[action, 1 : 1 + n], 0.0, 0.0
+    for action in range(block.detail):
+        regression, context, form, fit = (
+            get_action_regression(block, memory, action),
+            features[action, 1 : 1 + n],
+            0.0,
+            0.0,
+        )
         fill_image(regression.learned, context, image)
         for i in range(n):
             form += image[i] * image[i]
@@ -160,22 +188,22 @@ def check_safe_declaration(layout: Ints, signal: int, declared: float, bounds: F
 
 
 @kernel
-def draw_per_action_ridge(
-    layout: Ints, block: ModelBlock, rows: Floats, posterior_scale: float, settings: Floats, memory: Floats,
-    bounds: Floats, seed: int, run: int, round_: int,
+def sample_per_action_ridge(
+    layout: Ints, block: ModelBlock, features: Floats, known: bool, settings: Floats, memory: Floats, bounds: Floats,
+    seed: int, run: int, round_: int, work: Floats,
 ) -> None:  # fmt: skip
     """Write a posterior draw of every action's mean in its context, and of the safe action's: N(<u, θ̂>, ν² s² ‖Tu‖²).
 
     s² = (R² + Σ e²/(1 + w²))/(1 + n) estimates the noise: rare outcomes have less than R².
     """
-    n, count, drawn = block.size, count_regressions(block), bounds[block.first, SAMPLED]
+    n, count, drawn = block.size, block.detail, bounds[block.first, SAMPLED]
     for action in range(count):
         regression, fit = get_action_regression(block, memory, action), 0.0
         for i in range(n):
-            fit += regression.learned[n, i] * rows[action, 1 + i]
+            fit += regression.learned[n, i] * features[action, 1 + i]
         noise = get_ridge_assumptions(regression, settings).noise[0]
         noise_estimate = math.sqrt((noise * noise + regression.tally[SQUARES]) / (1.0 + regression.tally[OBSERVATIONS]))
-        deviate = posterior_scale * normal(seed, run, round_, POSTERIOR + int(block.first), action)
+        deviate = get_posterior_scale(settings) * normal(seed, run, round_, POSTERIOR + int(block.first), action)
         drawn[action] = fit + deviate * min(noise_estimate, noise) * drawn[action]
     drawn[count] = drawn[layout[SAFE_INDEX]]
     clip_to_bounds(block, bounds)
@@ -184,7 +212,7 @@ def draw_per_action_ridge(
 @kernel
 def fill_per_action_estimates(block: ModelBlock, rows: Floats, settings: Floats, memory: Floats, fits: Floats) -> None:
     """Write the estimate of every action with data, in its context."""
-    for action in range(count_regressions(block)):
+    for action in range(block.detail):
         regression, fit = get_action_regression(block, memory, action), 0.0
         for i in range(block.size):
             fit += regression.learned[block.size, i] * rows[action, 1 + i]
@@ -199,57 +227,22 @@ def per_action_size(layout: Ints, index: int, candidates: int, capacity: int) ->
 
 
 @kernel
-def start_per_action_block(layout: Ints, block: ModelBlock, settings: Floats, memory: Floats, work: Floats) -> None:
-    """Write V = λI for every action."""
-    start_per_action_ridge(block, settings, memory)
-
-
-@kernel
-def fill_per_action_bounds(
-    layout: Ints, block: ModelBlock, features: Floats, known: bool, settings: Floats, memory: Floats, bounds: Floats,
-    work: Floats,
-) -> None:  # fmt: skip
-    """Write the bounds of every action in its context, and of the safe one."""
-    compute_per_action_bounds(layout, block, features, settings, memory, bounds, work)
-
-
-@kernel
 def check_per_action_ridge(layout: Ints, block: ModelBlock, settings: Floats, memory: Floats, bounds: Floats) -> int:
     """Return the code of the first contradiction of an action's regression, or of the safe action's cost; 0: none."""
     if settings[ALARM] == math.inf:
         return 0
-    for action in range(count_regressions(block)):
+    for action in range(block.detail):
         found = check_regression(get_action_regression(block, memory, action), settings, memory, 0.0)
         if found != 0:
             return found
-    declared = settings[block.settings + NUMBERS * count_regressions(block) + 2]
+    declared = settings[block.settings + NUMBERS * block.detail + 2]
     return check_safe_declaration(layout, block.first, declared, bounds)
-
-
-@kernel
-def learn_per_action_block(
-    layout: Ints, block: ModelBlock, action: Floats, index: int, cached_index: int, step: float, cached_only: bool,
-    observed: Floats, settings: Floats, memory: Floats, work: Floats,
-) -> None:  # fmt: skip
-    """Learn the outcome of an action in its context."""
-    learn_per_action_ridge(block, action, observed, settings, memory, work)
 
 
 @kernel
 def widen_per_action_ridge(layout: Ints, old: ModelBlock, new: ModelBlock, memory: Floats, changed: Floats) -> None:
     """Copy every regression; the other memory may have more actions."""
-    copy_values(memory, old.memory, changed, new.memory, count_regressions(old) * regression_size(old.size))
-
-
-@kernel
-def sample_per_action_ridge(
-    layout: Ints, block: ModelBlock, features: Floats, known: bool, settings: Floats, memory: Floats, bounds: Floats,
-    seed: int, run: int, round_: int, work: Floats,
-) -> None:  # fmt: skip
-    """Write a posterior draw of every action's mean."""
-    draw_per_action_ridge(
-        layout, block, features, get_posterior_scale(settings), settings, memory, bounds, seed, run, round_
-    )
+    copy_values(memory, old.memory, changed, new.memory, old.detail * regression_size(old.size))
 
 
 PIECE, FITS, SUMMED, CHECK_REGRESSION = (
@@ -312,7 +305,8 @@ class PerActionRidgeDiagnostics(ModelDiagnostics):
 
 
 PER_ACTION_RIDGE = Model(
-    "stagewise.models.per_action_ridge:PER_ACTION_RIDGE", get_model_block, per_action_size, start_per_action_block,
-    fill_per_action_bounds, check_per_action_ridge, learn_per_action_block, cache_nothing, widen_per_action_ridge,
+    "stagewise.models.per_action_ridge:PER_ACTION_RIDGE", get_model_block, per_action_size, start_per_action_ridge,
+    fill_per_action_bounds, check_per_action_ridge, learn_per_action_ridge, cache_nothing, widen_per_action_ridge,
     sample_per_action_ridge, diagnostics=PerActionRidgeDiagnostics(), estimates=1,
+    learn_with_ends=learn_ridge_rows,
 )  # fmt: skip

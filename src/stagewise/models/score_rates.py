@@ -13,33 +13,33 @@ action is bounded by single buckets.
     memory:   as in `models.segment_rates` with a slot for every bucket; then for each action: outcomes | outcomes at
               the last renewal | low of every single bucket | 1 − its high | low of the runs that end there | 1 − the
               high of those that begin there
-    settings: as in `models.segment_rates`; the block's `per_candidate` is the number of buckets, `reflected` 1: pooled
+    settings: as in `models.segment_rates`
 """
 
 import math
 
 from stagewise.engine.compile import Floats, Ints, as_python, kernel
-from stagewise.engine.layout import ModelBlock, copy_values, get_model_block, pad_to_vector, read_block_fields
+from stagewise.engine.layout import copy_values, pad_to_vector, read_block_fields
 from stagewise.engine.model import Model, cache_nothing
 from stagewise.models.average_bounds import compute_average_interval
 from stagewise.models.segment_rates import (
     BELOW,
-    CELL_SIZE,
     LOW,
     MEAN,
     NUMBERS,
     PULLS,
+    RATES,
     SLOT_HEADER_SIZE,
+    RatesBlock,
     SegmentRatesDiagnostics,
-    check_segment_rates,
-    compute_cell_ends,
+    check_rates,
     compute_spent,
     copy_to_more_actions,
-    fill_segment_bounds,
     find_slot_of_row,
+    get_cell,
     get_slot_offset,
-    sample_segment_rates,
     slot_size,
+    view_rates,
 )
 
 SLOT_OFFSET = as_python(get_slot_offset)
@@ -49,50 +49,52 @@ ROUNDING = 1e-12
 
 
 @kernel
-def compute_table_row_size(block: ModelBlock) -> int:
+def compute_table_row_size(block: RatesBlock) -> int:
     """Return the length of an action's row of the table of ends."""
-    return FIRST_END + 4 * block.per_candidate
+    return FIRST_END + 4 * block.buckets
 
 
 @kernel
-def get_table_row(block: ModelBlock, action: int) -> int:
+def get_table_row(block: RatesBlock, action: int) -> int:
     """Return the offset of an action's row of the table of ends."""
-    return block.memory + 1 + slot_size(block) * block.per_candidate + compute_table_row_size(block) * action
+    return block.memory + block.header + slot_size(block) * block.buckets + compute_table_row_size(block) * action
 
 
 @kernel
-def get_bucket_cell(block: ModelBlock, bucket: int, action: int) -> int:
+def get_bucket_cell(block: RatesBlock, bucket: int, action: int) -> int:
     """Return the offset of a cell."""
-    return get_slot_offset(block, bucket) + SLOT_HEADER_SIZE + CELL_SIZE * action
+    return get_cell(block, get_slot_offset(block, bucket), action)
 
 
 def score_rates_size(layout: Ints, index: int, candidates: int, capacity: int) -> int:
     """Return the length of a block's memory."""
     block = read_block_fields(layout, index)
-    row = FIRST_END + 4 * block.per_candidate
-    return int(pad_to_vector(1 + slot_size(block) * block.per_candidate + row * block.size))
+    buckets, row = block.per_candidate, FIRST_END + 4 * block.per_candidate
+    return int(
+        pad_to_vector(block.anchored + (SLOT_HEADER_SIZE + block.radius * block.size) * buckets + row * block.size)
+    )
 
 
 @kernel
-def start_score_rates(layout: Ints, block: ModelBlock, settings: Floats, memory: Floats, work: Floats) -> None:
+def start_score_rates(layout: Ints, block: RatesBlock, settings: Floats, memory: Floats, work: Floats) -> None:
     """Assign a slot to every bucket."""
-    memory[block.memory] = float(block.per_candidate)
-    for bucket in range(block.per_candidate):
+    memory[block.memory] = float(block.buckets)
+    for bucket in range(block.buckets):
         slot = get_slot_offset(block, bucket)
         memory[slot], memory[slot + 1] = bucket + 1.0, bucket + 1.0
 
 
-def are_buckets_valid(block: ModelBlock, memory: Floats) -> bool:
+def are_buckets_valid(block: RatesBlock, memory: Floats) -> bool:
     """Return whether every bucket has its own slot, as `start_score_rates` assigns them."""
-    slots = [SLOT_OFFSET(block, bucket) for bucket in range(block.per_candidate)]
-    return bool(memory[block.memory] == block.per_candidate) and all(
+    slots = [SLOT_OFFSET(block, bucket) for bucket in range(block.buckets)]
+    return bool(memory[block.memory] == block.buckets) and all(
         memory[slot] == memory[slot + 1] == bucket + 1.0 for bucket, slot in enumerate(slots)
     )
 
 
 @kernel
 def learn_score_rates(
-    layout: Ints, block: ModelBlock, action: Floats, index: int, cached_index: int, step: float, cached_only: bool,
+    layout: Ints, block: RatesBlock, action: Floats, index: int, cached_index: int, step: float, cached_only: bool,
     observed: Floats, settings: Floats, memory: Floats, work: Floats,
 ) -> None:  # fmt: skip
     """Learn the outcome of an action in its context."""
@@ -104,19 +106,22 @@ def learn_score_rates(
     memory[first + PULLS] += 1.0
     memory[first + MEAN] += (observed[0] - settings[block.settings] - memory[first + MEAN]) / memory[first + PULLS]
     spent = compute_spent(block, settings, number, 1.0)
-    ends = compute_cell_ends(block, settings, memory[first + PULLS], memory[first + MEAN], spent)
+    at = block.settings
+    ends = compute_average_interval(
+        memory[first + PULLS], memory[first + MEAN], settings[at + 2] + spent, settings[at + 3] + spent
+    )
     memory[row + FIRST_END + bucket] = ends.low
-    memory[row + FIRST_END + block.per_candidate + bucket] = 1.0 - ends.high
+    memory[row + FIRST_END + block.buckets + bucket] = 1.0 - ends.high
     memory[row + OUTCOMES] += 1.0
-    if block.reflected == 1 and memory[row + OUTCOMES] >= GROWTH * memory[row + RENEWED]:
+    if block.pooled == 1 and memory[row + OUTCOMES] >= GROWTH * memory[row + RENEWED]:
         renew_runs(block, number, settings, memory)
     pool_ends(block, number, memory)
 
 
 @kernel
-def renew_runs(block: ModelBlock, action: int, settings: Floats, memory: Floats) -> None:
+def renew_runs(block: RatesBlock, action: int, settings: Floats, memory: Floats) -> None:
     """Write the ends of every run of two buckets or more: the tightest that ends, and that begins, at each bucket."""
-    count, row, at = block.per_candidate, get_table_row(block, action), block.settings
+    count, row, at = block.buckets, get_table_row(block, action), block.settings
     spent = settings[at + NUMBERS + action] + math.log(count * (count - 1.0))
     lows, belows = row + FIRST_END + 2 * count, row + FIRST_END + 3 * count
     memory[row + RENEWED] = memory[row + OUTCOMES]
@@ -137,10 +142,10 @@ def renew_runs(block: ModelBlock, action: int, settings: Floats, memory: Floats)
 
 
 @kernel
-def pool_ends(block: ModelBlock, action: int, memory: Floats) -> None:
+def pool_ends(block: RatesBlock, action: int, memory: Floats) -> None:
     """Write the ends of every bucket of an action; those of single buckets if pooled ones have crossed."""
-    count, first, low, below = block.per_candidate, get_table_row(block, action) + FIRST_END, 0.0, 0.0
-    pooled = block.reflected == 1
+    count, first, low, below = block.buckets, get_table_row(block, action) + FIRST_END, 0.0, 0.0
+    pooled = block.pooled == 1
     for bucket in range(count):
         low = max(low, memory[first + bucket], memory[first + 2 * count + bucket])
         memory[get_bucket_cell(block, bucket, action) + LOW] = low
@@ -157,25 +162,25 @@ def pool_ends(block: ModelBlock, action: int, memory: Floats) -> None:
 
 
 @kernel
-def renew_all_runs(block: ModelBlock, settings: Floats, memory: Floats, rows: Floats, values: Floats) -> None:
+def renew_all_runs(block: RatesBlock, settings: Floats, memory: Floats, rows: Floats, values: Floats) -> None:
     """Renew the ends of every action: after a log, whose rows may be in any order."""
     for action in range(block.size):
-        if block.reflected == 1:
+        if block.pooled == 1:
             renew_runs(block, action, settings, memory)
         pool_ends(block, action, memory)
 
 
 @kernel
-def widen_score_rates(layout: Ints, old: ModelBlock, new: ModelBlock, memory: Floats, changed: Floats) -> None:
+def widen_score_rates(layout: Ints, old: RatesBlock, new: RatesBlock, memory: Floats, changed: Floats) -> None:
     """Copy everything; the number of buckets is fixed."""
-    size = 1 + slot_size(old) * old.per_candidate + compute_table_row_size(old) * old.size
+    size = old.header + slot_size(old) * old.buckets + compute_table_row_size(old) * old.size
     copy_values(memory, old.memory, changed, new.memory, size)
 
 
 ROW, ROW_SIZE = as_python(get_table_row), as_python(compute_table_row_size)
 
 
-def copy_scores_to_more_actions(layout: Ints, old: ModelBlock, new: ModelBlock, memory: Floats, grown: Floats) -> None:
+def copy_scores_to_more_actions(layout: Ints, old: RatesBlock, new: RatesBlock, memory: Floats, grown: Floats) -> None:
     """Copy the cells and the ends into a block with these actions first, and more."""
     copy_to_more_actions(layout, old, new, memory, grown)
     source, target, size = ROW(old, 0), ROW(new, 0), ROW_SIZE(old) * old.size
@@ -183,8 +188,8 @@ def copy_scores_to_more_actions(layout: Ints, old: ModelBlock, new: ModelBlock, 
 
 
 SCORE_RATES = Model(
-    "stagewise.models.score_rates:SCORE_RATES", get_model_block, score_rates_size, start_score_rates,
-    fill_segment_bounds, check_segment_rates, learn_score_rates, cache_nothing, widen_score_rates,
-    sample_segment_rates, diagnostics=SegmentRatesDiagnostics(), estimates=1, is_valid=are_buckets_valid,
+    "stagewise.models.score_rates:SCORE_RATES", view_rates, score_rates_size, start_score_rates, RATES.bounds,
+    check_rates, learn_score_rates, cache_nothing, widen_score_rates, RATES.sample,
+    diagnostics=SegmentRatesDiagnostics(), estimates=1, is_valid=are_buckets_valid,
     add_actions=copy_scores_to_more_actions, finish_log=renew_all_runs,
 )  # fmt: skip

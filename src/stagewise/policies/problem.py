@@ -271,12 +271,6 @@ class Problem(ContextEncoder, StrictSettings):
         if self.needs_proposal:
             text = "this problem has no reward to learn, so it cannot be simulated; declare one, Reward(name)"
             raise InvalidProblem(ErrorCode.UNSUPPORTED, text)
-        if self.needs_times:
-            raise InvalidProblem(
-                ErrorCode.UNSUPPORTED,
-                "a limit has a drift, and simulated rounds have no times; leave drift out of the problem that is "
-                "simulated, whose means are constant",
-            )
         return ContextCAPS(**self.to_kwargs())
 
     def to_kwargs(self) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,21 @@ from stagewise.problem.formatting import safe_repr, suggest_name
 FORMS = "a data frame of pandas or polars, an Arrow table, or a mapping from names to columns"
 NUMBERS = (bool, int, float, np.bool_, np.integer, np.floating)
 NOTHINGS = ("NoneType", "NAType", "NaTType")  # types of missing values in pandas, polars and Arrow
+UNEQUAL = (float, np.floating, np.datetime64, Decimal)  # types with a missing value that does not equal itself
+
+
+def is_missing(value: Any) -> bool:
+    """Return whether a value is missing: None, NaN, NA or NaT.
+
+    >>> [is_missing(value) for value in (None, float("nan"), np.datetime64("NaT"), "", 0, False)]
+    [True, True, True, False, False, False]
+    """
+    return type(value).__name__ in NOTHINGS or (isinstance(value, UNEQUAL) and bool(value != value))
+
+
+def is_blank(value: Any) -> bool:
+    """Return whether a value is missing, or an empty text."""
+    return not value if isinstance(value, str) else is_missing(value)
 
 
 def read_columns(frame: Any) -> Mapping[Any, Any]:

@@ -16,6 +16,7 @@ from stagewise.problem.checks import (
     check_array_and_max,
     copy_read_only,
 )
+from stagewise.problem.columns import is_blank
 from stagewise.problem.errors import ErrorCode, InvalidActions
 from stagewise.problem.proposal import Proposal
 
@@ -133,7 +134,6 @@ MOST_SEGMENTS = 1_000_000
 LONGEST_SEGMENT = 200  # characters
 LARGEST_NAMED = 10**LONGEST_SEGMENT
 FLOATS = (float, np.floating)
-NOTHINGS = ("NAType", "NaTType")
 
 
 @lru_cache(maxsize=65536)
@@ -169,8 +169,7 @@ def check_segment_name(value: Any, division: str) -> str:
     """
     if type(value) is str and 0 < len(value) <= LONGEST_SEGMENT:
         return value
-    is_nan = isinstance(value, FLOATS) and value != value
-    if value is None or is_nan or type(value).__name__ in NOTHINGS or (isinstance(value, str) and not value):
+    if is_blank(value):
         template = "{division!r} is missing; every user needs a segment, so give unknown users one such as 'unknown'"
         raise InvalidActions(ErrorCode.MISSING_CONTEXT_FIELD, template, division=division)
     if isinstance(value, FLOATS) and float(value).is_integer():

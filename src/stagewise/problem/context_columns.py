@@ -29,8 +29,8 @@ from stagewise.problem.checks import (
     is_listing,
     list_entries,
 )
-from stagewise.problem.columns import NOTHINGS
-from stagewise.problem.context import FLOATS, LONGEST_SEGMENT, check_segment_name
+from stagewise.problem.columns import is_blank
+from stagewise.problem.context import LONGEST_SEGMENT, check_segment_name
 from stagewise.problem.errors import ErrorCode, InvalidActions, InvalidProblem
 from stagewise.problem.formatting import join_names, safe_repr, suggest_name
 from stagewise.problem.signals import StrictSettings, check_range
@@ -88,7 +88,7 @@ class ContextColumn(StrictSettings):
 
     def read(self, value: Any, name: str) -> tuple[float, bool]:
         """Return the number of a value or the index of its level, and whether it was clipped."""
-        if not is_missing(value):
+        if not is_blank(value):
             return self.put_in_range(self.parse(value, name), name)
         if self.replacement is None:
             template = "{name!r} is missing; give every user a value, or declare missing=..., what counts instead"
@@ -105,7 +105,7 @@ class ContextColumn(StrictSettings):
         for row in np.flatnonzero(np.isnan(values)).tolist():
             value = column[row]
             with suppress(InvalidActions):
-                values[row] = math.nan if is_missing(value) else self.parse(value, name)
+                values[row] = math.nan if is_blank(value) else self.parse(value, name)
         return values
 
     def read_column(self, column: npt.NDArray[Any], name: str) -> ColumnValues:
@@ -145,19 +145,6 @@ def remember(read: Callable[[Any], tuple[float, bool]]) -> Callable[[Any], tuple
             return try_read(value)
 
     return look_up
-
-
-def is_missing(value: Any) -> bool:
-    """Return whether a value is missing: None, NaN, NA, NaT or an empty text.
-
-    >>> [is_missing(value) for value in (None, float("nan"), "", 0, False)]
-    [True, True, True, False, False]
-    """
-    if value is None or isinstance(value, str):
-        return not value
-    if isinstance(value, FLOATS):
-        return bool(value != value)
-    return type(value).__name__ in NOTHINGS or (isinstance(value, np.datetime64) and bool(np.isnat(value)))
 
 
 def is_real(value: Any) -> bool:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from stagewise.problem.checks import check_number, is_listing
+from stagewise.problem.checks import check_bool, check_number, is_listing
 from stagewise.problem.errors import ErrorCode, InvalidProblem
 from stagewise.problem.window import UNITS, parse_seconds
 
@@ -101,10 +101,11 @@ def parse_stored_drift(value: Any, what: str) -> Drift | None:
     """Return a declared drift, or the three numbers of one, as files hold it."""
     if not (is_listing(value) and len(value) == 3):
         return parse_drift(value, what)
-    amount, seconds, is_budget = (check_number(number, f"the drift of {what}") for number in value)
+    amount, seconds = (check_number(number, f"the drift of {what}") for number in value[:2])
+    is_budget = check_bool(bool(value[2]) if value[2] in (0, 1) else value[2], f"the drift of {what}")
     if not (amount >= 0.0 and seconds > 0.0):
         raise InvalidProblem.must_be(ErrorCode.OUT_OF_RANGE, f"the drift of {what}", value, "positive")
-    return Drift(float(amount), float(seconds), bool(is_budget))
+    return Drift(float(amount), float(seconds), is_budget)
 
 
 def build_drift(amount: Any, length: Any, subject: str, value: Any, is_budget: bool) -> Drift | None:

@@ -3,21 +3,18 @@
 Parquet is encoded and decoded in memory, since the library behind it panics on a full disk and on damaged files.
 """
 
-import io
 import json
 import os
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from stagewise.files.atomic_write import compute_sha256, write_bytes, write_text
 from stagewise.files.paths import check_fits_memory, get_os_reason, parse_path
+from stagewise.files.tables import decode_parquet, encode_parquet, to_arrow
 from stagewise.problem.errors import ErrorCode, InvalidFile
 from stagewise.problem.formatting import format_path
 
 MANIFEST = "manifest.json"
-MAGIC = b"PAR1"  # the first and last bytes of a Parquet file
 RESTORE_HINT = "restore a copy of it, or delete the folder and simulate again"
 
 
@@ -103,25 +100,13 @@ def reject_result(code: ErrorCode, path: Path, reason: str) -> InvalidFile:
 
 def to_parquet(columns: dict[str, Any]) -> bytes:
     """Return columns of numbers as the content of a Parquet file."""
-    from arro3.core import Array, Table
-    from arro3.io import write_parquet
-
-    arrays = [Array.from_numpy(np.ascontiguousarray(column)) for column in columns.values()]
-    buffer = io.BytesIO()
-    write_parquet(Table.from_arrays(arrays, names=list(columns)), buffer, compression="zstd(3)")
-    return buffer.getvalue()
+    return encode_parquet({name: to_arrow(column, name) for name, column in columns.items()})
 
 
 def from_parquet(content: bytes, path: Path) -> dict[str, Any]:
     """Return the columns of a file; `path` is for messages."""
-    from arro3.io import read_parquet
-
-    if not (len(content) > 2 * len(MAGIC) and content.startswith(MAGIC) and content.endswith(MAGIC)):
-        raise reject_result(ErrorCode.FILE_CORRUPT, path, "it does not begin and end as a Parquet file does")
     try:
-        table = read_parquet(io.BytesIO(content)).read_all()
-        return {name: table.column(name).to_numpy() for name in table.column_names}
-    except (KeyboardInterrupt, SystemExit):
-        raise
-    except BaseException as error:  # a panic is no Exception
+        table = decode_parquet(content)
+    except ValueError as error:
         raise reject_result(ErrorCode.FILE_CORRUPT, path, f"it is no Parquet file: {error}") from None
+    return {name: table.column(name).to_numpy() for name in table.column_names}

@@ -6,8 +6,9 @@ import numpy as np
 
 from stagewise.engine.compile import Flags, Floats, Ints, as_python, compile_eagerly
 from stagewise.engine.layout import CACHED, CAPACITY, LIMITS
-from stagewise.engine.loop import LoopSpec, World, build_loop, optimum_work_size
+from stagewise.engine.loop import LoopSpec, MovingWorld, World, build_loop, optimum_work_size
 from stagewise.engine.model import REWARD, RoundSpec
+from stagewise.engine.moving_means import LAG
 from stagewise.engine.trace import INTERVAL_MISSES, OPTIMISM_FAILURES, UNKNOWN, Trace
 from stagewise.engine.workspace import answer_size, scratch_size
 from stagewise.policies.policy import PolicyState
@@ -46,7 +47,7 @@ class LoopInputs(NamedTuple):
     layout: Ints
     settings: Floats
     memory: Floats
-    world: World
+    world: World | MovingWorld
     answer: int  # lengths of the arrays that a run works with
     scratch: int
     judging: int
@@ -90,9 +91,16 @@ def build_inputs(policy: Any, oracle: Oracle, audited: bool, warm_start: PolicyS
         truths[:, :count] = oracle.truths(world.actions)
     best = 0.0 if fresh else oracle.best(world.actions)
     has_cached = warm_start is not None and warm_start.memory.size > 0 and warm_start.memory[CACHED] > 0.0 and not fresh
-    flags = (audited, oracle.mixes, form.points, oracle.limits.size > 1, fresh and world.actions.names_safe, has_cached)
+    flags: tuple[Any, ...] = (audited, oracle.mixes, form.points, oracle.limits.size > 1)
+    flags = (*flags, fresh and world.actions.names_safe, has_cached)
     known = (world.noise.copy(), oracle.signs.copy(), oracle.limits.copy(), world.kind)
-    truth = World(world.signed_parameters(oracle.signs), truths, *known, best, *world.draw_parameters)
+    truth: World | MovingWorld = World(
+        world.signed_parameters(oracle.signs), truths, *known, best, *world.draw_parameters
+    )
+    if world.clock is not None:
+        pending = np.zeros((int(world.clock[LAG]), d + 1 + m + 2))
+        truth = MovingWorld(*truth[:9], world.clock.copy(), world.move_rows.copy(), world.move_values.copy(), pending)
+        flags = (*flags, True, world.actions.timed, len(pending) > 0)
     return LoopInputs(
         form,
         LoopSpec(world.draw_kind, *(int(each) for each in flags)),

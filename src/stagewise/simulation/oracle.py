@@ -160,6 +160,7 @@ def build_oracle(policy: Any, world: Any) -> Oracle:
         check_users(policy, adapted)
     thresholds = get_thresholds(policy)
     adapted, m = adapted.reorder_costs(thresholds.names), thresholds.values.size
+    adapted = adapted.with_times(bool(getattr(policy, "needs_times", False)))
     if m and m != adapted.costs:
         raise InvalidProblem(
             ErrorCode.WORLD_MISMATCH,

@@ -1,10 +1,12 @@
 """One run of any policy in a world, round by round, as a person would play it by hand."""
 
+from collections import deque
 from typing import Any
 
 import numpy as np
 
 from stagewise.engine.compile import Floats
+from stagewise.engine.moving_means import LAG
 from stagewise.engine.trace import (
     INTERVAL_MISSES,
     OPTIMISM_FAILURES,
@@ -19,6 +21,7 @@ from stagewise.problem.checks import check_integer, check_number
 from stagewise.problem.errors import ErrorCode, InvalidProblem
 from stagewise.problem.formatting import safe_repr
 from stagewise.records.decision import Decision
+from stagewise.records.outcome import Outcome
 from stagewise.records.random_key import RandomKey
 from stagewise.records.reason import Reason
 from stagewise.simulation.oracle import Oracle
@@ -36,6 +39,8 @@ class PythonRun:
         self.seed, self.run = seed, run
         self.state = policy.start() if warm_start is None else PolicyState(warm_start.memory.copy())
         self.best: float | None = None
+        self.lag = 0 if oracle.world.clock is None else int(oracle.world.clock[LAG])
+        self.pending = deque[tuple[Decision, Outcome]]()
         if trace.audit.size:
             trace.audit[INTERVAL_MISSES:] = UNKNOWN  # a decision does not show the intervals of every candidate
             if not getattr(policy, "is_optimistic", False):  # one of someone's own says so by `is_optimistic = True`
@@ -61,7 +66,9 @@ class PythonRun:
                         self.trace.audit, self.best, decision.optimistic_reward + decision.solver_gap
                     )
             outcome = world.outcome_played(decision.action_index, decision.action, actions, draw)
-            self.state = self.policy.learn(self.state, decision, outcome)
+            self.pending.append((decision, outcome))
+            if len(self.pending) > self.lag:
+                self.state = self.policy.learn(self.state, *self.pending.popleft())
 
 
 def compute_expected_means(decision: Any, actions: Any, oracle: Oracle, round_: int) -> Floats:

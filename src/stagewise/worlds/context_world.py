@@ -48,6 +48,10 @@ class UserWorld(NoisyWorld):
     def action_means(self, index: int, features: Any) -> Floats:
         """Return the expected reward and costs (1 + m,) of a listed action, given its features."""
 
+    @abstractmethod
+    def description(self) -> dict[str, Any]:
+        """Return the world as JSON holds it."""
+
     def action_outcome(self, index: int, features: Any, draw: RandomKey) -> Outcome:
         """Return the outcome of a listed action that is played in this round."""
         return self.draw_outcome(self.action_means(index, features), draw)

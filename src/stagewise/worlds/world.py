@@ -81,6 +81,7 @@ class BaseWorld(ABC):
     assumed: ClassVar[bool] = True  # the safe action must keep the limits; False: violations are counted
     theorems: ClassVar[tuple[str, ...]] = ()  # the regret theorems that apply to this world (see `policy.theorem`)
     outcomes: Any = None  # the name of the outcome distribution; None: unknown
+    clock: Floats | None = None  # of its rounds (see `engine.moving_means`); None: rounds have no times
 
     @property
     @abstractmethod
@@ -150,6 +151,17 @@ class BaseWorld(ABC):
 
     def reorder_costs(self, names: Sequence[str]) -> Self:
         """Return the world with its costs in the order of limits of these names."""
+        return self
+
+    def with_times(self, needed: bool) -> Self:
+        """Return the world whose actions end with the time of their round, if that is needed."""
+        if needed:
+            raise InvalidProblem(
+                ErrorCode.TIME_MISSING,
+                "a limit has a drift, and the rounds of a {kind} have no times; give MovingWorld(world, per_day=...), "
+                "whose rounds have, and whose means may move",
+                kind=self.type_name,
+            )
         return self
 
     def get_safe_action(self, safe: SafeAction | None) -> Any:

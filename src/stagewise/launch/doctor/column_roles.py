@@ -12,7 +12,7 @@ from stagewise.engine.compile import Floats
 from stagewise.launch.decision_log import TIME_COLUMNS, holds_times, to_text
 from stagewise.launch.doctor.row_checks import is_id
 from stagewise.problem.checks import check_mapping, check_number, is_listing, list_entries
-from stagewise.problem.columns import NOTHINGS, describe_non_number, find_non_number, suggest_column
+from stagewise.problem.columns import describe_non_number, find_non_number, is_blank, suggest_column
 from stagewise.problem.errors import ErrorCode, InvalidOutcome
 from stagewise.problem.formatting import join_names, safe_repr
 
@@ -252,7 +252,7 @@ def parse_numbers(array: npt.NDArray[Any]) -> Floats | None:
 
 def parse_number(entry: Any) -> float:
     """Return one entry as a number, NaN if it is missing."""
-    if type(entry).__name__ in NOTHINGS or entry == "":
+    if is_blank(entry):
         return float("nan")
     if isinstance(entry, str) and entry.strip().lower() in ("nan", "inf", "-inf", "infinity"):
         return float("nan")

@@ -10,8 +10,9 @@ import msgspec
 
 from stagewise.files.atomic_write import write_bytes
 from stagewise.policies.problem import Problem
+from stagewise.problem.columns import is_blank
 from stagewise.problem.context import check_segment_name
-from stagewise.problem.context_columns import Boolean, ContextColumn, Date, Number, is_missing
+from stagewise.problem.context_columns import Boolean, ContextColumn, Date, Number
 from stagewise.problem.errors import ErrorCode, InvalidFile
 from stagewise.problem.formatting import safe_repr
 from stagewise.records.reason import ReasonDetails
@@ -131,8 +132,8 @@ def get_export(column: ContextColumn | None, name: str) -> tuple[type, Callable[
     kind: type = float if isinstance(column, Number) else bool if isinstance(column, Boolean) else str
 
     def convert(value: Any) -> Any:
-        if is_missing(value) or isinstance(value, str):
-            return None if is_missing(value) else value
+        if is_blank(value) or isinstance(value, str):
+            return None if is_blank(value) else value
         if isinstance(column, Date):
             return column.format(float(value))
         return check_segment_name(value, name) if kind is str else kind(value)

@@ -1,0 +1,226 @@
+"""Rates by action and segment whose means drift: they move as declared, or jump.
+
+memory:   as in `models.segment_rates`; cells and what precedes the slots are those of `models.epochs`
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from stagewise.engine.compile import Floats, as_python, kernel
+from stagewise.models.diagnostics import FoundChange, Marks, MeanChange, Sums, UpperForecast
+from stagewise.models.epochs import (
+    AT,
+    CELL_SIZE,
+    CHANGED,
+    EARLIEST,
+    HEADER_SIZE,
+    NEWEST,
+    SETTINGS_SIZE,
+    TIME_COLUMN,
+    advance_cell,
+    advance_header,
+    compute_high_now,
+    compute_low_now,
+    find_epoch,
+    find_longest,
+    forget_before,
+    learn_in_epochs,
+    update_ends,
+)
+from stagewise.models.jumps import forget_jumping, get_forgotten, learn_jumping, update_jumping
+from stagewise.models.rate_changes import find_pooled_shifts, restart_actions
+from stagewise.models.segment_rates import (
+    LEAST,
+    NUMBERS,
+    OFFSET,
+    PULLS,
+    SEGMENT_RATES,
+    SLOT_HEADER_SIZE,
+    SLOT_SIZE,
+    SLOTS,
+    SPENT,
+    CellReading,
+    RatesBlock,
+    SegmentRatesDiagnostics,
+    build_rates,
+    count_slots,
+    get_cell,
+    get_slot_offset,
+)
+
+
+class EpochView(NamedTuple):
+    """What the cells of a block share: views of the memory and of the settings."""
+
+    header: Floats
+    settings: Floats
+
+
+@kernel
+def get_epochs(block: RatesBlock, settings: Floats, memory: Floats) -> EpochView:
+    """Return the header and the settings of the epochs."""
+    at = block.settings + NUMBERS + block.size
+    return EpochView(memory[block.memory + 1 : block.memory + 1 + HEADER_SIZE], settings[at : at + SETTINGS_SIZE])
+
+
+@kernel
+def get_time(view: EpochView, row: Floats) -> float:
+    """Return the time of a row's decision."""
+    return row[int(view.settings[TIME_COLUMN])]
+
+
+@kernel
+def begin_epochs(block: RatesBlock, view: EpochView, time: float, memory: Floats) -> None:
+    """Begin the epochs up to a time, in every cell."""
+    newest = find_epoch(view.header, view.settings, time)
+    if newest <= int(view.header[NEWEST]):
+        return
+    for slot in range(count_slots(block, memory)):
+        for action in range(block.size):
+            at = get_cell(block, get_slot_offset(block, slot), action)
+            if memory[at] > 0.0:
+                advance_cell(view.header, newest, memory[at : at + CELL_SIZE])
+    advance_header(view.header, view.settings, newest, time)
+
+
+@kernel
+def read_drifting(block: RatesBlock, row: Floats, settings: Floats, memory: Floats, cell: int) -> CellReading:
+    """Return what is known of a mean at the time of a row; its estimate is that of the longest epoch that is kept."""
+    view, kept = get_epochs(block, settings, memory), memory[cell : cell + CELL_SIZE]
+    time, longest = get_time(view, row), find_longest(kept)
+    least, most = compute_low_now(view.settings, time, kept), compute_high_now(view.settings, time, kept)
+    if longest < 0:
+        return CellReading(least, most, 0.0, 0.0)
+    return CellReading(least, most, kept[longest], kept[longest + 1] / kept[longest])
+
+
+@kernel
+def learn_moving(
+    block: RatesBlock, row: Floats, value: float, low: float, high: float, settings: Floats, memory: Floats, cell: int
+) -> None:
+    """Add an outcome to the epochs of a cell; `low` and `high` are log 1/δ' of either end."""
+    view = get_epochs(block, settings, memory)
+    begin_epochs(block, view, get_time(view, row), memory)
+    kept = memory[cell : cell + CELL_SIZE]
+    learn_in_epochs(view.header, view.settings, get_time(view, row), value, low, high, kept)
+
+
+@kernel
+def learn_jump(
+    block: RatesBlock, row: Floats, value: float, low: float, high: float, settings: Floats, memory: Floats, cell: int
+) -> None:
+    """Add an outcome to a cell whose mean is constant between jumps."""
+    time = get_time(get_epochs(block, settings, memory), row)
+    learn_jumping(time, value, low, high, memory[cell : cell + CELL_SIZE])
+
+
+FORGET_BEFORE, UPDATE_ENDS = as_python(forget_before), as_python(update_ends)
+FORGET_JUMPING, UPDATE_JUMPING = as_python(forget_jumping), as_python(update_jumping)
+FORGOTTEN, FIND_LONGEST, EPOCHS_OF = as_python(get_forgotten), as_python(find_longest), as_python(get_epochs)
+
+
+def order_cells(block: RatesBlock, memory: Floats) -> Floats:
+    """Return a copy of all cells (S, K, length) that drift, segments in order of arrival; without segments S = 1."""
+    slots, length, first = SLOTS(block, memory), SLOT_SIZE(block), OFFSET(block, 0)
+    table = memory[first : first + slots * length].reshape(slots, length)
+    if block.column >= 0:
+        used = np.flatnonzero(table[:, 0])
+        table = table[used[np.argsort(table[used, 1])]]
+    return np.asarray(table[:, SLOT_HEADER_SIZE:].reshape(-1, block.size, CELL_SIZE))
+
+
+def compute_recent_mean(cells: Floats) -> float:
+    """Return the mean of cells (n, length) over the longest epochs that are kept; NaN: there is no outcome."""
+    pairs = [cell[at : at + 2] for cell in cells if (at := FIND_LONGEST(cell)) >= 0]
+    pulls, total = np.sum(pairs, axis=0) if pairs else (0.0, 0.0)
+    return float(total / pulls) if pulls > 0.0 else math.nan
+
+
+class MovingRatesDiagnostics(SegmentRatesDiagnostics):
+    """Diagnostics of rates that move as declared; what exceeds that is found cell by cell."""
+
+    read_cell = staticmethod(as_python(read_drifting))
+
+    def get_sums(self, block: Any, settings: Floats, memory: Floats, key: str) -> Sums | None:
+        return None
+
+    def list_changes(self, block: Any, settings: Floats, memory: Floats) -> list[FoundChange]:
+        cells, low, found = order_cells(block, memory), float(LEAST(block, settings)), list[FoundChange]()
+        numbers = self.segments(block, memory)
+        for action in range(block.size):
+            known = cells[cells[:, action, PULLS] > 0.0, action]
+            if len(known) > 1 and known[0, CHANGED] != 0.0 and np.ptp(known[:, CHANGED]) == 0.0:  # found together
+                found.append(FoundChange(action, None, float(known[0, CHANGED]), low + compute_recent_mean(known)))
+                continue
+            for position in np.flatnonzero(cells[:, action, CHANGED]).tolist():
+                cell, segment = cells[position, action], None if numbers is None else int(numbers[0][position])
+                found.append(FoundChange(action, segment, float(cell[CHANGED]), low + compute_recent_mean(cell[None])))
+        return found
+
+    def forget(
+        self, block: Any, settings: Floats, memory: Floats, index: int, since: float, changed: float = 0.0
+    ) -> None:
+        at, view = block.settings, EPOCHS_OF(block, settings, memory)
+        for number in range(SLOTS(block, memory)):
+            slot = OFFSET(block, number)
+            first = slot + SLOT_HEADER_SIZE + CELL_SIZE * index
+            if memory[first] > 0.0:
+                cell, spent = memory[first : first + CELL_SIZE], SPENT(block, settings, index, memory[slot + 1])
+                cell[CHANGED] = changed or cell[CHANGED]
+                self.forget_cell(view, since, settings[at + 2] + spent, settings[at + 3] + spent, cell)
+
+    def forget_cell(self, view: EpochView, since: float, low: float, high: float, cell: Floats) -> None:
+        """Forget what a cell has learned in epochs that began before a time."""
+        FORGET_BEFORE(view.header, view.settings, since, cell)
+        UPDATE_ENDS(view.header, view.settings, low, high, cell)
+
+    def forecast(
+        self, block: Any, features: Floats, settings: Floats, memory: Floats, arm: int, signal: int
+    ) -> UpperForecast | None:
+        return None  # how fast bounds age depends on the times of outcomes to come
+
+
+class JumpingRatesDiagnostics(MovingRatesDiagnostics):
+    """Diagnostics of rates that jump; the segments of an action are also tested together."""
+
+    def get_sums(self, block: Any, settings: Floats, memory: Floats, key: str) -> Sums | None:
+        if block.column < 0:
+            return None
+        result: Any = SegmentRatesDiagnostics.get_sums(self, block, settings, memory, key)
+        last = result[f"pulls {key}"].size
+        cells = order_cells(block, memory)[: last // block.size + 1].reshape(-1, CELL_SIZE)[:last]
+        result[f"forgotten {key}"] = np.array([FORGOTTEN(cell) for cell in cells])
+        return result | {f"time {key}": np.array(cells[:, AT].max(initial=0.0))}
+
+    def get_false_alarms(self, block: Any, settings: Floats) -> float | None:
+        return math.exp(-settings[block.settings + 2]) if block.column >= 0 else None
+
+    def restart(self, block: Any, base: Sums | None, now: Sums, key: str) -> Sums | None:
+        return restart_actions(base, now, key, block.size) if block.column >= 0 else base
+
+    def moved(
+        self, block: Any, settings: Floats, memory: Floats, marks: Marks, key: str, alarms: Sequence[float]
+    ) -> Iterator[MeanChange]:
+        """Yield the actions whose rates changed in all segments together."""
+        pulls, totals = ([sums[f"{name} {key}"] for sums in marks] for name in ("pulls", "totals"))
+        for mark, found in find_pooled_shifts(pulls, totals, block.size, alarms):
+            since = float(marks[mark][f"time {key}"]) or EARLIEST
+            action, means = found.cells[0] % block.size, (found.before, found.after)
+            yield MeanChange(0, found.early, found.late, means, action, cells=len(found.cells), since=since)
+
+    def forget_cell(self, view: EpochView, since: float, low: float, high: float, cell: Floats) -> None:
+        FORGET_JUMPING(since, cell)
+        UPDATE_JUMPING(low, high, cell)
+
+
+MOVING_RATES = SEGMENT_RATES._replace(
+    name="stagewise.models.drifting_rates:MOVING_RATES", diagnostics=MovingRatesDiagnostics(),
+    **build_rates(read_drifting, learn_moving)._asdict(),
+)  # fmt: skip
+JUMPING_RATES = SEGMENT_RATES._replace(
+    name="stagewise.models.drifting_rates:JUMPING_RATES", diagnostics=JumpingRatesDiagnostics(),
+    **build_rates(read_drifting, learn_jump)._asdict(),
+)  # fmt: skip

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 import stagewise as sw
+from adversaries import FEW_EVENTS, NEAR_BOUND, NEVER, NO_AGE, NO_SHARES, PROVED, SAW, count_misses
 from stagewise.engine.compile import Floats, as_python, kernel
 from stagewise.engine.random import OUTCOME, POLICY, uniform
 from stagewise.models.average_bounds import compute_average_upper
@@ -22,9 +23,6 @@ from stagewise.models.epochs import (
     BELOW,
     CELL_SIZE,
     CHANGED,
-    EPOCHS,
-    FIRST_BEGIN,
-    FIRST_EPOCH,
     HEADER_SIZE,
     MEAN,
     NEWEST,
@@ -34,7 +32,6 @@ from stagewise.models.epochs import (
     advance_header,
     compute_high_now,
     find_epoch,
-    get_begin,
     learn_in_epochs,
 )
 from stagewise.models.jumps import learn_jumping
@@ -45,7 +42,6 @@ DAY = 86_400.0
 BY_EPOCH, FOREVER, WINDOW = 0, 1, 2  # which set
 OVER, ROUNDS_OVER, WORST, SHARE = range(4)  # of a run
 JUMP_FALSE, JUMP_DELAY, JUMP_ROUNDS, JUMP_EXCESS = range(4)
-NEVER = 1e9  # in place of log 1/δ': an end that never moves
 WORLDS = ("constant", "rise", "season", "hill", "fall", "weekly", "walk", "stairs")
 
 
@@ -295,59 +291,16 @@ def show_relearning() -> None:
         print(old, *row, one, sep=" | ", flush=True)
 
 
-@kernel
-def play_adversary(
-    rounds: int, slope: float, how: int, strategy: int, settings: Floats, low: float, high: float, header: Floats,
-    cell: Floats, record: Floats, run: int,
-) -> None:  # fmt: skip
-    """Play every round while somebody who knows data and bounds moves the mean; count runs that ever miss.
-
-    `how`: 0 as proved, 1 without age, 2 without shares of epochs. The adversary raises the mean when the bound is near,
-    or as a saw, or after few events.
-    """
-    mean, rises, recent, bound = 0.005, True, 0.0, 1.0
-    for t in range(rounds):
-        now = float(t)
-        if how == 2:
-            bound = min(1.0, bound + slope)
-            if t % 16 == 0:
-                for i in range(EPOCHS):
-                    at = FIRST_EPOCH + 3 * i
-                    if header[FIRST_BEGIN + i] > 0.0 and cell[at] > 0.0:
-                        middle = get_begin(header, settings, header[FIRST_BEGIN + i]) + cell[at + 2] / cell[at]
-                        bound = min(bound, compute_average_upper(cell[at], cell[at + 1], high) + slope * (now - middle))
-        else:
-            bound = compute_high_now(settings, now, cell)
-        if mean > bound:
-            record[0] = 1.0
-        if strategy == 0:
-            rises = bound - mean < 0.5 * bound
-        elif strategy == 1:
-            rises = mean < 0.05 and (rises or mean <= 0.005)
-        elif t % 500 == 0:
-            rises, recent = recent < 250.0 * mean, 0.0
-        value = 1.0 if uniform(SEED, run, t, OUTCOME, strategy) < mean else 0.0
-        recent += value
-        learn_at(header, settings, now, value, low, high, cell)
-        mean = min(0.05, mean + slope) if rises else max(0.005, mean - slope)
-
-
 def show_adversaries(runs: int) -> None:
     """Print how many runs ever miss."""
     print(f"adversaries, delta .2, {runs} runs: runs that ever miss, by strategy (near the bound, saw, few events)")
     for slope, rounds in ((1e-6, 20_000), (4e-6, 20_000)):
-        for label, how in (("as proved", 0), ("no age term", 1), ("no shares", 2)):
-            row, count = [], runs if how == 0 else max(runs // 10, 5)
-            settings = build_settings(slope, 1.0)
-            settings[1], settings[2] = 500.0, slope * 500.0 if how != 1 else 1e-300
-            for strategy in range(3):
-                missed = np.zeros((count, 1))
-                for run in range(count):
-                    play_adversary(
-                        rounds, slope, how, strategy, settings, NEVER, -math.log(0.2), np.zeros(HEADER_SIZE),
-                        np.zeros(CELL_SIZE), missed[run], run,
-                    )  # fmt: skip
-                row.append(f"{int(missed.sum())}/{count}")
+        for label, how in (("as proved", PROVED), ("no age term", NO_AGE), ("no shares", NO_SHARES)):
+            count = runs if how == PROVED else max(runs // 10, 5)
+            row = [
+                f"{count_misses(count, how, strategy, slope, rounds, 0.2, 500.0, SEED)}/{count}"
+                for strategy in (NEAR_BOUND, SAW, FEW_EVENTS)
+            ]
             print(f"slope {slope:g} a round | {label} | {' '.join(row)}", flush=True)
 
 

@@ -49,14 +49,15 @@ PROGRAMS = (
     "tests/test_import.py",
 )
 
-# The compiled lane collects only files that contain this.
-COMPILED_MARK = "mark.compiled"
+# The compiled lane collects only files that contain one of these.
+COMPILED_MARKS = ("mark.compiled", "in_lanes")
 
 
 @cache
 def may_be_compiled(path: Path) -> bool:
     """Say whether a file may have tests of the compiled lane."""
-    return COMPILED_MARK in path.read_text(encoding="utf-8")
+    text = path.read_text(encoding="utf-8")
+    return any(mark in text for mark in COMPILED_MARKS)
 
 
 WORD = draw_word()
@@ -88,7 +89,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         compiled = item.get_closest_marker("compiled") and not item.get_closest_marker("slow")
         if compiled and not may_be_compiled(item.path):
             raise pytest.UsageError(
-                f"{item.nodeid} is a compiled test in a file without {COMPILED_MARK}, which its lane does not collect"
+                f"{item.nodeid} is a compiled test in a file without {COMPILED_MARKS}, which its lane does not collect"
             )
         if item.nodeid.startswith(PROGRAMS) and not item.get_closest_marker("compiled"):
             item.add_marker(pytest.mark.long)

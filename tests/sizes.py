@@ -14,6 +14,16 @@ def sized(small: Any, large: Any) -> pytest.MarkDecorator:
     )
 
 
+def in_lanes(some: Any, compiled: Any, every: Any = ()) -> list[Any]:
+    """Return cases for the interpreted lanes, few for the compiled one, and all of them compiled in the slow one."""
+    lanes: list[tuple[Any, Any]] = [(some, ()), (compiled, pytest.mark.compiled), (every, LONG)]
+    return [
+        pytest.param(*(case if isinstance(case, tuple) else (case,)), marks=marks)
+        for cases, marks in lanes
+        for case in cases
+    ]
+
+
 def listed(names: str, values: Any, some: Any) -> pytest.MarkDecorator:
     """Parametrise a test with some of these tuples, and with the others in the slow lane."""
     marked = [value if value in some else pytest.param(*value, marks=LONG) for value in values]

@@ -2,8 +2,10 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
+from tests.sizes import LONG
 
 pytestmark = pytest.mark.wording
 
@@ -31,10 +33,10 @@ PAGES = [
     "when-a-stop-sees-events",
     "when-the-world-changes",
 ]
-SIMULATED = ["learn-rare-costs", "simulate", "use-nonlinear-models"]
+SIMULATED: dict[str, Any] = {"learn-rare-costs": LONG, "simulate": pytest.mark.compiled, "use-nonlinear-models": LONG}
 
 
-@pytest.mark.parametrize("page", [*PAGES, *(pytest.param(page, marks=pytest.mark.compiled) for page in SIMULATED)])
+@pytest.mark.parametrize("page", [*PAGES, *(pytest.param(page, marks=marks) for page, marks in SIMULATED.items())])
 def test_a_page_prints_what_it_shows(page: str, capsys: pytest.CaptureFixture[str]) -> None:
     text = (HOW_TO / f"{page}.md").read_text(encoding="utf-8")
     snippets = re.findall(r"```python\n(.*?)```(?:\s*```text\n(.*?)```)?", text, re.DOTALL)

@@ -34,6 +34,7 @@ def test_the_loops_are_plain_kernels() -> None:
     assert list_faults(LOOPS) == []
 
 
+@pytest.mark.slow
 @pytest.mark.compiled
 def test_a_change_in_a_loop_is_seen(tmp_path: Path) -> None:
     """The loops stand outside the package, so their machine code is not kept and cannot be old."""

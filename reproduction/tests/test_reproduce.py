@@ -80,6 +80,15 @@ def test_the_report_and_its_figures_are_there(reproduction: tuple[Path, list[Cla
     assert all(claim.name in text for claim in claims)
 
 
+@pytest.mark.slow
+def test_every_preset_is_played_and_every_figure_rendered(tmp_path: Path) -> None:
+    claims = reproduce(list(CATALOGUE), ["text", "authors", "ours"], "smoke", tmp_path, 1)
+    assert find_failed(claims) == []
+    pictures = list((tmp_path / "figures").glob("*.png"))
+    assert len(pictures) == len(list((tmp_path / "figures" / "phone").glob("*.png"))) > 25
+    assert all(path.stat().st_size > 5000 for path in pictures)
+
+
 def test_what_is_kept_is_not_played_again(reproduction: tuple[Path, list[Claim]], tmp_path: Path) -> None:
     out = tmp_path / "copy"
     shutil.copytree(reproduction[0] / "results" / "figure-4", out / "results" / "figure-4")

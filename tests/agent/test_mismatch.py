@@ -167,23 +167,6 @@ def test_users_of_an_older_score_are_in_no_cell(is_batch: bool) -> None:
     assert statistics.warnings[NAME].details["segment"] in ("0.3 to 0.4", None)
 
 
-def test_a_limit_for_every_user_is_tested_on_the_decisions_of_each_half() -> None:
-    """A regression is declared where the rate is a step; only what the agent decided itself counts, no log."""
-    problem = build_problem(model="linear")
-    test, statistics, policy = MismatchTest(problem.policy()), Statistics(), problem.policy()
-    log = draw_log(1, 600, old=0.6, young=0.05)
-    rows = np.column_stack([np.ones(600), np.ones(600), (log["age"] - 40) / 20, (log["visits"] - 5) / 5])
-    values = np.column_stack([log["click"], log["opt_out"]])
-    test.learn_rows(rows, values)
-    test.check(policy, policy.start().memory, statistics, at_once=True)
-    assert not statistics.warnings
-    test.learn_rows(rows, values, np.arange(600))
-    test.check(policy, policy.start().memory, statistics, at_once=True)
-    details = statistics.warnings[NAME].details
-    assert (details["promise"], details["action"], details["column"]) == ("every_user", None, "age")
-    assert details["high_mean"] > details["threshold"] == 0.3
-
-
 def test_rows_at_once_are_rows_one_by_one_to_the_bit() -> None:
     policy, chance = build_problem(model=None, by="country").policy(), np.random.default_rng(1)
     segments = chance.choice([3.0, 1.0, 2.0], 80)

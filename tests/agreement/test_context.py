@@ -1,15 +1,15 @@
-"""Users drawn afresh and safe actions of the round: by hand, in Python and compiled, runs are the same to the bit."""
+"""Users drawn afresh and safe actions of the round: by hand and in the loop, runs are the same to the bit."""
 
 from typing import Any
 
 import numpy as np
 import pytest
-from tests.agreement.test_backends import same
-from tests.sizes import LONG
+from tests.agreement.test_backends import play_both, same
+from tests.sizes import in_lanes
 
 import stagewise as sw
 
-pytestmark = pytest.mark.compiled
+pytestmark = pytest.mark.long
 
 RNG = np.random.default_rng(9)
 K, D, M = 3, 3, 2
@@ -19,7 +19,7 @@ SEGMENTS = {"segments": [0.3, 0.7], "segment_offsets": RNG.uniform(0.0, 0.1, siz
 SAFE = sw.SafeAction(cost=[0.3, 0.3])
 LIMITS = [0.35, 0.35]
 ROUNDS = 60
-PLAN: dict[str, Any] = {"rounds": ROUNDS, "runs": [3], "seed": 11, "audit": True}
+PLAN: dict[str, Any] = {"rounds": ROUNDS, "audit": True}
 
 
 def users(features: Any, segmented: bool, **settings: Any) -> sw.ContextWorld:
@@ -27,22 +27,20 @@ def users(features: Any, segmented: bool, **settings: Any) -> sw.ContextWorld:
     return sw.ContextWorld(reward=THETA[0], cost=THETA[1:], features=features, **options, **settings)
 
 
-@pytest.mark.slow  # two loops that draw no other users than those of the mixtures below and of test_context_caps do
 @pytest.mark.parametrize("features", ["crossed", "plain"])
 @pytest.mark.parametrize("segmented", [True, False])
-def test_users_are_the_same_by_hand_and_compiled(features: str, segmented: bool) -> None:
+def test_users_are_the_same_by_hand_and_in_the_loop(features: str, segmented: bool) -> None:
     world, policy = users(features, segmented, outcomes="gaussian"), sw.AlwaysSafe(safe_action=SAFE, threshold=LIMITS)
-    assert same(*(sw.simulate(policy, world, **PLAN, backend=backend) for backend in ("cpu", "python")))
+    assert same(*play_both(policy, world, **PLAN))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("segmented", [True, False])
 def test_users_of_who_knows_no_limits_are_the_same(segmented: bool) -> None:
     world, policy = (
         users("crossed", segmented, outcomes="gaussian"),
         sw.LinUCB(noise=0.5, norm_bound=1.0, threshold=LIMITS),
     )
-    assert same(*(sw.simulate(policy, world, **PLAN, backend=backend) for backend in ("cpu", "python")))
+    assert same(*play_both(policy, world, **PLAN))
 
 
 MIXING: dict[str, tuple[Any, dict[str, Any]]] = {
@@ -53,16 +51,18 @@ MIXING: dict[str, tuple[Any, dict[str, Any]]] = {
 }
 
 
-@pytest.mark.parametrize("name", MIXING)
-@pytest.mark.parametrize("segmented", [True, False])
+MIXED = [(name, segmented) for name in MIXING for segmented in (True, False)]
+
+
+@pytest.mark.parametrize(("name", "segmented"), in_lanes(MIXED, [("OPLB", False)], MIXED))
 def test_mixtures_for_users(name: str, segmented: bool) -> None:
     kind, settings = MIXING[name]
     world = users("crossed", segmented, outcomes="gaussian", noise=0.05)
     options = {"safe_action": SAFE, "threshold": LIMITS, "noise": 0.05, "dimension": world.actions.dimension}
     policy = kind(**options, cost_bound=None, **settings)
-    runs = [sw.simulate(policy, world, **PLAN, backend=backend) for backend in ("cpu", "python")]
+    runs = play_both(policy, world, **PLAN)
     assert same(*runs)
-    safe = sw.simulate(sw.AlwaysSafe(safe_action=SAFE, threshold=LIMITS), world, **PLAN, backend="python")
+    safe = play_both(sw.AlwaysSafe(safe_action=SAFE, threshold=LIMITS), world, **PLAN)[1]
     assert not np.array_equal(runs[0].reward, safe.reward)
 
 
@@ -76,16 +76,15 @@ def points(kind: Any, actions: Any) -> tuple[Any, sw.LinearWorld]:
     return kind(safe_action=safe, threshold=[0.5, 0.5], noise=0.1, dimension=3), world
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=LONG * (name == "Safe-LTS")) for name in STEPPING])
+@pytest.mark.parametrize("name", in_lanes(STEPPING, ["LC-LUCB"], STEPPING))
 def test_rays_from_every_rounds_own_point(name: str) -> None:
     fixed = [sw.Rays(np.eye(3), safe=[0.1, 0.1, 0.0])] if name in ("LC-LUCB", "ROFUL") else []
     for actions in (sw.RandomRays(count=5, dimension=3, safe=0.2), *fixed):
         policy, world = points(STEPPING[name], actions)
-        runs = [sw.simulate(policy, world, **PLAN, backend=backend) for backend in ("cpu", "python")]
-        assert same(*runs), actions
+        assert same(*play_both(policy, world, **PLAN)), actions
 
 
-def test_an_agent_by_hand_plays_the_compiled_run() -> None:
+def test_an_agent_by_hand_plays_the_run() -> None:
     policy, world = points(sw.CAPS, sw.RandomRays(count=5, dimension=3, safe=0.2))
     agent, rewards = sw.Agent(policy, seed=11), []
     for t in range(ROUNDS):
@@ -102,6 +101,6 @@ def test_a_contradiction_comes_in_the_same_round() -> None:
     options = {"safe_action": sw.SafeAction(cost=[0.001, 0.3]), "threshold": LIMITS, "noise": 0.02, "dimension": K * D}
     plan = {**PLAN, "rounds": 400}
     watched, blind = (sw.OPLB(**options, cost_bound=None, check_assumptions=watch) for watch in (True, False))
-    one, other = (sw.simulate(watched, world, **plan, backend=backend) for backend in ("cpu", "python"))
+    one, other = play_both(watched, world, **plan)
     assert same(one, other)
-    assert not same(one, sw.simulate(blind, world, **plan)), "something must have been contradicted"
+    assert not same(one, play_both(blind, world, **plan)[0]), "something must have been contradicted"

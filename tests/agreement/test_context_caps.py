@@ -1,16 +1,17 @@
-"""Actions in a context: by hand, in Python and compiled, every run is the same to the bit."""
+"""Actions in a context: by hand and in the loop every run is the same to the bit; one loop is compiled."""
 
 from typing import Any
 
 import numpy as np
 import pytest
-from tests.agreement.test_backends import same
+from tests.agreement.test_backends import play_both, same
 from tests.simulation.test_learned import FRAME, PROBLEM, learned
 from tests.simulation.test_learned import users as listed
+from tests.sizes import in_lanes
 
 import stagewise as sw
 
-pytestmark = pytest.mark.compiled
+pytestmark = pytest.mark.long
 
 K, D, SHARES = 4, 3, [0.5, 0.3, 0.2]
 RNG = np.random.default_rng(4)
@@ -32,23 +33,17 @@ def users(segmented: bool) -> sw.ContextWorld:
     return sw.ContextWorld(reward=CLICKS, cost=COSTS, features="plain", **options)
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"segments": 1, "by": {"complaint": 0}},
-        {"cost_model": "linear", "norm_bound": 0.5},
-        {"cost_model": {"opt_out": "logistic"}},  # whose memory grows
-    ],
-)
-def test_a_run_is_the_same_by_hand_and_compiled(settings: dict[str, Any]) -> None:
+MODELS: list[dict[str, Any]] = [
+    {"segments": 1, "by": {"complaint": 0}},
+    {"cost_model": "linear", "norm_bound": 0.5},
+    {"cost_model": {"opt_out": "logistic"}},  # whose memory grows
+]
+
+
+@pytest.mark.parametrize("settings", in_lanes(MODELS, MODELS[:1], MODELS))
+def test_a_run_is_the_same_by_hand_and_in_the_loop(settings: dict[str, Any]) -> None:
     result, world = policy(**settings), users("by" in settings)
-    plan: dict[str, Any] = {
-        "rounds": 600,
-        "runs": [3],
-        "seed": 11,
-        "audit": True,
-    }
-    runs = [sw.simulate(result, world, **plan, backend=backend) for backend in ("cpu", "python")]
+    runs = play_both(result, world, rounds=300, audit=True)
     assert same(*runs)
     assert runs[0].violations.sum() == 0
 
@@ -79,8 +74,7 @@ def test_a_run_in_a_world_that_moves_is_the_same_by_hand_and_compiled(drift: str
 
 
 def test_a_problem_goes_on_from_an_agent_and_from_a_log_among_listed_users() -> None:
-    """Its rounds are those of the segmented run above, so that only the loop is compiled anew."""
-    plan: dict[str, Any] = {"rounds": 400, "runs": [0, 3], "seed": 5, "record_points": 40}
+    plan: dict[str, Any] = {"rounds": 200, "runs": [0, 3], "seed": 5, "record_points": 40}
     agent = learned()
     runs = [
         sw.simulate(PROBLEM, listed(), warm_start=started, backend=backend, **plan)

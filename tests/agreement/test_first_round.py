@@ -1,16 +1,17 @@
-"""By hand what is offered first is looked at afresh, in a compiled loop it is followed: to the bit the same, always."""
+"""By hand what is offered first is looked at afresh, in a loop it is followed: to the bit the same, always."""
 
 from typing import Any
 
 import numpy as np
 import pytest
+from tests.agreement.test_backends import play_both
 from tests.sizes import LONG
 
 import stagewise as sw
 
-pytestmark = pytest.mark.compiled
+pytestmark = pytest.mark.long
 
-PROBLEMS = 40
+PROBLEMS = 20
 SOME = (2, 5, 8)  # less than a vector of the processor, one and a rest, whole ones
 ROUNDS = 4
 KINDS: list[tuple[Any, dict[str, Any]]] = [
@@ -50,10 +51,7 @@ def test_all_ways_to_play_agree_from_the_first_round(kind: Any, settings: dict[s
     for problem in range(PROBLEMS):
         world, given = random_world(random, d)
         policy = kind(**given, **settings)
-        runs = [
-            sw.simulate(policy, world, rounds=ROUNDS, runs=1, seed=problem, record_points=ROUNDS, backend=backend)
-            for backend in ("cpu", "python")
-        ]
+        runs = play_both(policy, world, rounds=ROUNDS, runs=1, seed=problem, record_points=ROUNDS)
         ways = [(run.reward[0].tolist(), run.cost[0, :, 0].tolist()) for run in runs]
         if not policy.mixes:
             ways.append(by_agent(policy, world, problem))

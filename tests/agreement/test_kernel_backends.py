@@ -1,20 +1,21 @@
-"""The kernel policy played by hand and in its compiled loop: every run is the same to the bit."""
+"""The kernel policy played by hand and in its loop: every run is the same to the bit; one loop is compiled."""
 
 from typing import Any
 
 import numpy as np
 import pytest
-from tests.sizes import listed
+from tests.agreement.test_backends import play_both
+from tests.sizes import in_lanes
 
 import stagewise as sw
 
-pytestmark = pytest.mark.compiled
+pytestmark = pytest.mark.long
 
 RNG = np.random.default_rng(5)
 FEATURES = np.vstack([RNG.uniform(size=(9, 2)), [[0.3, 0.3]]])
 FEATURES[4] = FEATURES[1]  # listed twice
 SAFE = 9
-ROUNDS = 150
+ROUNDS = 100
 FIELDS = ("regret", "reward", "cost", "max_cost", "violations", "optimum")
 
 
@@ -36,22 +37,19 @@ def baseline(values: np.ndarray, known: str) -> sw.SafeAction:
 
 
 KNOWN = ("known", "reward unknown", "cost unknown", "unknown")
-# A loop is compiled for one limit or more, and for a reward and costs of which only one is known at the safe action.
-SOME = [(1, "known"), (1, "unknown"), (3, "reward unknown"), (3, "cost unknown")]
+KERNELS: list[dict[str, Any]] = [
+    {"kernel": sw.RBF(lengthscale=0.5)},
+    {"kernel": sw.RBF(lengthscale=0.5), "optimism": "directional", "novelty_threshold": 0.05},
+    {"kernel": sw.Matern(lengthscale=0.5, smoothness=1.5), "max_points": 3},
+    {"kernel": sw.LinearKernel()},
+]
+EVERY = [(m, known, kernel) for m in (1, 3) for known in KNOWN for kernel in KERNELS]
+FEW = [(1, "known", 0), (1, "unknown", 1), (3, "reward unknown", 2), (3, "cost unknown", 3), (1, "known", 3)]
+SOME = [(m, known, KERNELS[which]) for m, known, which in FEW]
 
 
-@listed("m, known", [(m, known) for m in (1, 3) for known in KNOWN], SOME)
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"kernel": sw.RBF(lengthscale=0.5)},
-        {"kernel": sw.RBF(lengthscale=0.5), "optimism": "directional", "novelty_threshold": 0.05},
-        {"kernel": sw.Matern(lengthscale=0.5, smoothness=1.5), "max_points": 3},
-        {"kernel": sw.LinearKernel()},
-    ],
-    ids=str,
-)
-def test_by_hand_is_compiled(m: int, known: str, settings: Any) -> None:
+@pytest.mark.parametrize(("m", "known", "settings"), in_lanes(SOME, SOME[:1], EVERY), ids=str)
+def test_by_hand_is_the_loop(m: int, known: str, settings: Any) -> None:
     means = table(m)
     world = sw.TableWorld(features=FEATURES, reward=means[0], cost=means[1:], noise=0.1)
     limits = list(means[1:, SAFE] + 0.4)
@@ -61,14 +59,13 @@ def test_by_hand_is_compiled(m: int, known: str, settings: Any) -> None:
     policy = sw.KernelOPLB(
         safe_action=safe, threshold=limits, noise=0.1, norm_bound=1.5, ridge=0.1, cost_bound=None, **settings
     )
-    plan: dict[str, Any] = {"rounds": ROUNDS, "runs": [3], "seed": 11}
-    runs = [sw.simulate(policy, world, **plan, backend=backend) for backend in ("cpu", "python")]
+    runs = play_both(policy, world, rounds=ROUNDS)
     for field in FIELDS:
         assert np.array_equal(getattr(runs[0], field), getattr(runs[1], field)), field
     assert np.count_nonzero(runs[0].reward != means[0, SAFE]) > 10, "more than the safe action must be played"
 
 
-def test_stretches_of_a_compiled_run_do_not_show(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stretches_of_a_run_do_not_show(monkeypatch: pytest.MonkeyPatch) -> None:
     """A run that is stopped and continued inside is the same run."""
     means = table(1)
     world = sw.TableWorld(features=FEATURES, reward=means[0], cost=means[1], noise=0.1)

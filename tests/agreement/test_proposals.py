@@ -73,7 +73,7 @@ def test_a_batch_decides_as_single_calls_do(limits: int) -> None:
 
 
 @pytest.mark.compiled
-@pytest.mark.parametrize("limits", [1, 2])
+@pytest.mark.parametrize("limits", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_compiled_rounds_decide_as_interpreted_ones_do(limits: int) -> None:
     problem = build_problem(limits)
     policy, state = learn(problem)

@@ -76,6 +76,7 @@ def test_never_compiles_nothing_and_plays_the_same(compiled: str, tmp_path: Path
     assert files(tmp_path) == {}
 
 
+@pytest.mark.slow
 def test_machine_code_that_cannot_be_kept_is_loaded_all_the_same(compiled: str, tmp_path: Path) -> None:
     (tmp_path / "stagewise").write_text("a file in the place of the folder")
     settings = {"STAGEWISE_COMPILE": "background", "STAGEWISE_CACHE": str(tmp_path), "TMPDIR": str(tmp_path)}
@@ -119,6 +120,7 @@ def gone(position: Path) -> None:
     pytest.fail("they are left")
 
 
+@pytest.mark.slow
 def test_without_another_process_it_is_compiled_in_this_one(compiled: str, tmp_path: Path) -> None:
     code = "import sys\nsys.executable = '/nothing/here'\n" + PLAY.replace("SECONDS", "300")
     settings = {"STAGEWISE_COMPILE": "background", "STAGEWISE_CACHE": str(tmp_path)}
@@ -177,6 +179,7 @@ print(hashlib.sha256(agent.state.memory.tobytes()).hexdigest(), decision.probabi
 """
 
 
+@pytest.mark.slow
 def test_a_log_is_learned_the_same_in_few_rows_at_a_time(tmp_path: Path) -> None:
     modes = ("always", "never", "background")
     answers = [asked(LOG, STAGEWISE_COMPILE=mode, STAGEWISE_CACHE=str(tmp_path / mode))[0] for mode in modes]
@@ -218,6 +221,7 @@ class TestInterpreted:
         assert "STAGEWISE_COMPILE is 'sometimes'; it must be one of always, background, never" in complaints
 
 
+@pytest.mark.slow
 def test_threads_share_an_agent_through_the_swap(tmp_path: Path) -> None:
     code = """
 import threading, time

@@ -17,10 +17,12 @@ def example() -> dict[str, Any]:
     return room
 
 
+@pytest.mark.parametrize("size", [(4, 600, 20_000), pytest.param((9, 1_500, 50_000), marks=pytest.mark.slow)])
 def test_a_campaign_after_a_log_gains_and_breaks_nothing(
-    example: dict[str, Any], capsys: pytest.CaptureFixture[str], tmp_path: Path
+    example: dict[str, Any], capsys: pytest.CaptureFixture[str], tmp_path: Path, size: tuple[int, int, int]
 ) -> None:
-    month = example["main"](days=9, people=1_500, rows=50_000)
+    days, people, rows = size
+    month = example["main"](days=days, people=people, rows=rows)
     assert sum(day.over for day in month) == 0
     assert 0.3 < example["compute_gain"](month) <= 1.0
     assert all(day.true[name] <= day.pessimistic[name] for day in month for name in day.true)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from tests.policies.caps_witness import Known, Line, Play, Stated, drawn, fits_now, intervals, known_of, program
 from tests.problem.refusal import refused
+from tests.sizes import sized
 
 import stagewise as sw
 from stagewise.engine.compile import Floats, as_python
@@ -360,7 +361,8 @@ def test_the_certificate_bounds_the_regret_of_a_greedy_proposal() -> None:
 
 
 @pytest.mark.compiled
-def test_regret_levels_off_on_rays_from_an_action_of_unknown_value() -> None:
+@sized(100_000, 800_000)
+def test_regret_levels_off_on_rays_from_an_action_of_unknown_value(size: int) -> None:
     """Bounds between the ends of a ray would stay as they are, and a round cost as much at last as at first."""
     theta, mu = np.array([0.2, 0.7, 0.4, 0.3]), np.array([0.2, 0.6, -0.2, 0.5])
     theta, mu = theta / np.linalg.norm(theta), mu / np.linalg.norm(mu) / 1.2
@@ -369,7 +371,7 @@ def test_regret_levels_off_on_rays_from_an_action_of_unknown_value() -> None:
     truth = sw.LinearWorld(reward=theta, cost=mu, actions=sw.Rays(targets), noise=0.1)
     safe = sw.SafeAction(features=[0.5, 0.0, 0.0, 0.0])
     policy = sw.CAPS(safe_action=safe, threshold=0.45, noise=0.1, cost_bound=1.0)
-    regret = sw.simulate(policy, truth, rounds=800_000, runs=2, seed=5, record_points=2, progress=False).regret.mean(
+    regret = sw.simulate(policy, truth, rounds=size, runs=2, seed=5, record_points=2, progress=False).regret.mean(
         axis=0
     )
     assert regret[1] - regret[0] < 0.5 * regret[0]

@@ -54,6 +54,7 @@ def test_dense_rays_find_nothing_better_and_nothing_above_the_bound(name: str, k
         assert decision.action_index == 0
 
 
+@pytest.mark.slow
 @pytest.mark.compiled
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("kind", KINDS)

@@ -33,7 +33,7 @@ def baseline(position: str, known: str, m: int) -> sw.SafeAction:
     return sw.SafeAction(features=SAFE, **told[known])
 
 
-@pytest.mark.compiled
+@pytest.mark.long
 @pytest.mark.parametrize("fixed", [True, False])
 @pytest.mark.parametrize("m", [1, 3])
 @pytest.mark.parametrize("optimism", ["inflated", "directional"])

@@ -10,9 +10,9 @@ from tests.policies.witness import best_mixture
 from stagewise import RBF, Agent, KernelOPLB, Matern, SafeAction
 from stagewise.engine.compile import Floats
 
-pytestmark = pytest.mark.compiled
+pytestmark = pytest.mark.long
 
-INSTANCES = 40
+INSTANCES = 16
 ROUNDING = 1e-9
 KNOWN = {
     "known": (True, True),

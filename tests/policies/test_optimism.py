@@ -40,8 +40,8 @@ def check_optimism(excesses: list[float], bare: list[float], count: int, roundin
     assert sum(excess < -1e-3 for excess in bare) >= max(1, count // 50)
 
 
-@pytest.mark.compiled
-@sized(40, 400)
+@pytest.mark.long
+@sized(16, 400)
 @pytest.mark.parametrize("name", LINEAR)
 def test_lc_lucb_hopes_for_at_least_the_best_point(name: str, size: int) -> None:
     excesses, bare = [], []
@@ -54,8 +54,8 @@ def test_lc_lucb_hopes_for_at_least_the_best_point(name: str, size: int) -> None
     check_optimism(excesses, bare, size)
 
 
-@pytest.mark.compiled
-@sized(40, 400)
+@pytest.mark.long
+@sized(16, 400)
 @pytest.mark.parametrize("name", LINEAR)
 def test_roful_hopes_for_at_least_the_best_point(name: str, size: int) -> None:
     excesses, smallest = [], []
@@ -69,8 +69,8 @@ def test_roful_hopes_for_at_least_the_best_point(name: str, size: int) -> None:
     assert min(smallest) < 0.05, "some of the data leave hardly any room"
 
 
-@pytest.mark.compiled
-@sized(40, 400)
+@pytest.mark.long
+@sized(16, 400)
 @pytest.mark.parametrize("name", LINEAR)
 def test_oplb_hopes_for_at_least_the_best_mixture(name: str, size: int) -> None:
     excesses, bare = [], []
@@ -83,8 +83,8 @@ def test_oplb_hopes_for_at_least_the_best_mixture(name: str, size: int) -> None:
     check_optimism(excesses, bare, size)
 
 
-@pytest.mark.compiled
-@sized(40, 400)
+@pytest.mark.long
+@sized(16, 400)
 @pytest.mark.parametrize("name", ARMS)
 def test_opb_hopes_for_at_least_the_best_mixture(name: str, size: int) -> None:
     excesses, bare = [], []
@@ -113,8 +113,8 @@ def before_mixing_back(
     return safe_hoped + min(stretches) * (optimistic_reward - safe_hoped)
 
 
-@pytest.mark.compiled
-@sized(40, 400)
+@pytest.mark.long
+@sized(16, 400)
 @pytest.mark.parametrize("name", LINEAR)
 def test_directional_oplb_hopes_for_at_least_the_best_mixture_before_it_mixes_back(name: str, size: int) -> None:
     excesses, bare = [], []
@@ -137,8 +137,8 @@ def test_directional_oplb_hopes_for_at_least_the_best_mixture_before_it_mixes_ba
     check_optimism(excesses, bare, size, 1e-7)
 
 
-@pytest.mark.compiled
-@sized(40, 400)
+@pytest.mark.long
+@sized(16, 400)
 @pytest.mark.parametrize("name", ARMS)
 def test_directional_opb_hopes_for_at_least_the_best_mixture_before_it_mixes_back(name: str, size: int) -> None:
     excesses, bare = [], []

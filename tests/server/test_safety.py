@@ -111,21 +111,18 @@ def server_trips_nothing(server: DecisionServer) -> None:
     server.learner.append_ticks_and_stops = lambda *_: None  # type: ignore[method-assign]
 
 
+@pytest.mark.parametrize("size", [12, pytest.param(60, marks=pytest.mark.slow)])
 @played
-async def test_campaigns_keep_their_limits(tmp_path: Path) -> None:
-    assert await broken_campaigns(tmp_path, 60) <= allowed(60, 0.1)
-
-
-@played
-async def test_campaigns_of_several_deciders_keep_their_limits(postgres: str) -> None:
-    """One of them learns; the other decides by what it was told half a second ago."""
-    assert await broken_campaigns(postgres, 12, deciders=2) <= allowed(12, 0.1)
+async def test_campaigns_keep_their_limits(tmp_path: Path, size: int) -> None:
+    assert await broken_campaigns(tmp_path, size) <= allowed(size, 0.1)
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("deciders", [2, 3])
 @played
-async def test_many_campaigns_of_several_deciders_keep_their_limits(postgres: str) -> None:
-    assert await broken_campaigns(postgres, 60, deciders=3) <= allowed(60, 0.1)
+async def test_campaigns_of_several_deciders_keep_their_limits(postgres: str, deciders: int) -> None:
+    """One of them learns; the others decide by what they were told half a second ago."""
+    assert await broken_campaigns(postgres, 60, deciders=deciders) <= allowed(60, 0.1)
 
 
 @played

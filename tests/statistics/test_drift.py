@@ -19,7 +19,7 @@ pytestmark = pytest.mark.compiled
 LEVEL, ROUNDS, GROUPS = 0.05, 2500, 6
 SAFE_RATES = np.array([0.02, 0.03, 0.05, 0.1, 0.2, 0.3])  # of the groups
 OFFERS = np.array([0.05, 0.02, 0.1, 0.3, 0.6, 0.45])
-SIZES = [pytest.param(8, id="few"), pytest.param(500, id="many", marks=pytest.mark.slow)]
+SIZES = [pytest.param(4, id="few"), pytest.param(500, id="many", marks=pytest.mark.slow)]
 
 
 def agent_of(seed: int, by: str | None) -> sw.Agent:

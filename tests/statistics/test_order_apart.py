@@ -14,7 +14,7 @@ from stagewise import LCLUCB, OPB, Agent, Arms, OutcomeWindow, Rays, Replica, Sa
 
 pytestmark = pytest.mark.compiled
 
-RUNS = 25
+RUNS = 12
 SIZES = [pytest.param(RUNS, 1000, id="few"), pytest.param(2_000, 1000, id="many", marks=pytest.mark.slow)]
 sizes = pytest.mark.parametrize(("runs", "rounds"), SIZES)
 
@@ -136,7 +136,7 @@ def broken(run: int, missing: Any, tells: Any) -> bool:
     random = np.random.default_rng([SEED, run])
     windows = {"reward": OutcomeWindow(60.0, missing=0.0), "cost": OutcomeWindow(100.0, missing=missing)}
     agent, reports = Agent(CLICKS, seed=run, windows=windows, clock=lambda: 0.0), {}
-    for now in range(1500):
+    for now in range(1000):
         decision = agent.decide(Arms(2), now=float(now))
         if MEAN * float(decision.probabilities[1]) > CAP + 1e-12:
             return True
@@ -150,7 +150,11 @@ def broken(run: int, missing: Any, tells: Any) -> bool:
 
 @pytest.mark.parametrize(
     ("missing", "tells"),
-    [(0.0, lambda cost: cost), (0.0, lambda cost: True), ("drop", lambda cost: True)],
+    [
+        (0.0, lambda cost: cost),
+        pytest.param(0.0, lambda cost: True, marks=pytest.mark.slow),
+        pytest.param("drop", lambda cost: True, marks=pytest.mark.slow),
+    ],
     ids=["only what happens is told", "all is told", "all is told, else left out"],
 )
 def test_with_windows_that_say_what_a_missing_cost_means_few_violate(missing: Any, tells: Any) -> None:

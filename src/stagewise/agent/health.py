@@ -162,16 +162,15 @@ def check_change(policy: Any, model: Model, block: Any, memory: Floats, name: st
 
 
 def check_mismatch(policy: Any, memory: Floats) -> Iterator[HealthFinding]:
-    """Yield that no halves of the users differ; a difference is an alert or a warning."""
+    """Yield that nothing contradicts what limits promise; what does is an alert or a warning."""
     if policy.problem is None or not policy.context:
         return
     columns = join_names([*policy.problem.context, *(["click score"] if policy.models["reward"] == "linear" else [])])
     for name, signal, _, (model, block) in sorted(iter_signals(policy, memory), key=lambda one: one[1]):
         if signal:
             count = int(model.diagnostics.count(block, policy.settings, memory) or 0)
-            yield build_finding(
-                Check.MISMATCH, name, Verdict.FINE if count else Verdict.UNKNOWN, count=count, columns=columns
-            )
+            verdict, promise = Verdict.FINE if count else Verdict.UNKNOWN, str(policy.promises[name])
+            yield build_finding(Check.MISMATCH, name, verdict, count=count, columns=columns, promise=promise)
 
 
 def check_contexts(policy: Any, statistics: Statistics) -> Iterator[HealthFinding]:

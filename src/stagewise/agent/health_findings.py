@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from stagewise.agent.statistics import describe_contexts
 from stagewise.problem.formatting import format_average, format_count
+from stagewise.problem.promise import Promise
 from stagewise.records.html import build_page, build_table
 from stagewise.records.reason import CONTRADICTIONS, Contradiction, Reason, ReasonDetails, to_json_scalar
 
@@ -87,6 +88,7 @@ CHECKS_BY_CONTRADICTION = {
     Contradiction.DRIFT: Check.DRIFT,
     Contradiction.CHANGE: Check.CHANGE,
     Contradiction.MISMATCH: Check.MISMATCH,
+    Contradiction.MEAN_FORM: Check.MISMATCH,
 }
 
 
@@ -278,11 +280,14 @@ def describe_change(finding: HealthFinding) -> str:
 
 
 def describe_mismatch(finding: HealthFinding) -> str:
-    """Return that no halves of the users differ so far."""
-    details = finding.details
+    """Return that no halves of the users differ so far, or that no users exceed their own bounds."""
+    details, count = finding.details, format_count(finding.details["count"])
+    if details["promise"] == Promise.EVERY_USER:
+        bounds = f"bounds that hold for every user, by {details['columns']}"
+        return f"{count} do not exceed {bounds}" if details["count"] else f"no outcomes yet to compare with {bounds}"
     if not details["count"]:
         return f"no outcomes yet to compare halves of the users by {details['columns']}"
-    return f"halves of the users by {details['columns']} do not differ in {format_count(details['count'])}"
+    return f"halves of the users by {details['columns']} do not differ in {count}"
 
 
 def describe_context(finding: HealthFinding) -> str:

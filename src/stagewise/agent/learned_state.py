@@ -71,6 +71,9 @@ class LearnedState:
 
     def learn_row(self, index: int, played: Any, values: Any) -> None:
         """Learn the values of a played action, and run the tests that are due."""
+        if self.mismatch is not None and self.mismatch.needs_ends:
+            self.learn_rows(np.array([index]), played.action[np.newaxis], values[np.newaxis])
+            return
         self.state = self._learn(self.state, played, values)
         self.update_count += 1
         if self.mismatch is not None:
@@ -84,9 +87,10 @@ class LearnedState:
         done = 0
         while done < len(indices):
             part = slice(done, done + self.statistics.updates_until_check)
-            self.state = self.policy.learn_rows(self.state, rows[part], values[part])
-            if self.mismatch is not None:
-                self.mismatch.learn_rows(rows[part], values[part], indices[part])
+            if self.mismatch is None:
+                self.state = self.policy.learn_rows(self.state, rows[part], values[part])
+            else:
+                self.state = self.mismatch.learn_state(self.policy, self.state, rows[part], values[part], indices[part])
             count = len(indices[part])
             done, self.update_count = done + count, self.update_count + count
             self.statistics.updates_until_check -= count

@@ -1,12 +1,13 @@
 """Tests of what a limit promises while an agent runs: that who gets an action does not matter within a cell.
 
 The users of a cell are halved by every number of the context, by the click score, which is the reward model's estimate,
-and by the risk score, a direction in which earlier outcomes rose.
-Where a limit is promised to an average user, both halves have one mean, or the average depends on who is chosen. Where
-it is promised to every user, the decisions of either half keep it. All tests together err with probability at most a,
-over all time (docs/theory/mismatch.md). A difference is a warning, or, with `on_mismatch="stop"`, an alert.
+and by the risk score, a direction in which earlier outcomes rose. Both halves have one mean, or the average depends on
+who is chosen. Where a limit is promised to every user, outcomes are compared with the users' own ends
+(`agent.calibration`). All tests together err with probability at most a, over all time (docs/theory/mismatch.md). A
+difference is a warning, or, with `on_mismatch="stop"`, an alert.
 """
 
+import itertools
 import math
 from collections.abc import Iterator
 from copy import copy
@@ -14,13 +15,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from stagewise.agent.calibration import CalibratedLimit, build_excess_cause
 from stagewise.agent.health_findings import Check, format_finding_name
 from stagewise.agent.monitor import name_segment
-from stagewise.agent.observed_costs import to_unit_cost, to_user_units
+from stagewise.agent.observed_costs import to_user_units
 from stagewise.agent.statistics import LOOK_AFTER, Statistics, parse_count
-from stagewise.engine.compile import Floats, Ints, as_python
+from stagewise.engine.compile import Floats, Ints
 from stagewise.engine.layout import SAFE_INDEX
-from stagewise.models.average_bounds import compute_average_lower
 from stagewise.models.halves import (
     CUT,
     FIELDS,
@@ -46,7 +47,6 @@ FIRST_CELLS = 4
 STEP, SLOWDOWN, GROWTH = 512, 12, 8  # a limit is tested again after so many outcomes, 12 for each half, an eighth more
 FALSE_WARNINGS = 1e-3  # level of a test that stops nothing
 SCORES = ("click_score", "risk_score")  # the columns after the numbers
-LOWER_END = as_python(compute_average_lower)
 
 
 class Difference(NamedTuple):
@@ -54,23 +54,22 @@ class Difference(NamedTuple):
 
     cell: int
     column: int
-    excess: float  # of the evidence over what is needed, or of the mean over its limit
+    excess: float  # of the evidence over what is needed
 
 
 class HalvedLimit:
     """The halves of every cell of one limit."""
 
+    every_user = False
+
     def __init__(self, policy: ContextCAPS, j: int) -> None:
         name, sign = policy.thresholds.names[j], float(policy.thresholds.signs[j])
         self.name, self.signal, self.low = name, 1 + j, 0.0 if sign > 0.0 else -1.0
-        self.every_user = policy.promises[name] is Promise.EVERY_USER
-        self.threshold = to_unit_cost(float(policy.thresholds.values[j]), sign)
         division = policy.divisions[name]
         self.segment = -1 if division < 0 else policy.first_segment + division  # its column of a row
         self.buckets = policy.buckets[name].size if name in policy.buckets else math.inf
-        is_declared = math.isfinite(policy.declared_costs[j])
-        self.untested = float(policy.layout[SAFE_INDEX]) if is_declared and not self.every_user else -1.0
-        self.cells: dict[tuple[float, float], int] = {(0.0, 0.0): 0} if self.every_user else {}
+        self.untested = float(policy.layout[SAFE_INDEX]) if math.isfinite(policy.declared_costs[j]) else -1.0
+        self.cells: dict[tuple[float, float], int] = {}
         self.table = np.zeros((FIRST_CELLS, policy.context + 2, FIELDS))
         self.risk = np.zeros(policy.context + 1)  # the sums of the risk score's slopes, and the number of rows
         self.most_cells = max(min(MOST_CELLS, MOST_HALVES // self.table.shape[1]), 1)
@@ -80,8 +79,6 @@ class HalvedLimit:
         """Return the cell of an action in a segment, adding it if there is room; -1: it is not tested."""
         cell = self.cells.get((action, segment))
         if cell is None:
-            if self.every_user:
-                return 0
             if action == self.untested or segment >= self.buckets or len(self.cells) == self.most_cells:
                 return -1
             cell = self.cells[action, segment] = len(self.cells)
@@ -92,8 +89,6 @@ class HalvedLimit:
     def find_cells(self, rows: Floats) -> Ints:
         """Return the cells (n,) of rows, new ones in the order of their rows."""
         segments = rows[:, self.segment] if self.segment >= 0 else np.zeros(len(rows))
-        if self.every_user:
-            return np.zeros(len(rows), dtype=np.int64)
         names, codes = np.unique(segments, return_inverse=True)
         keys = rows[:, 0].astype(np.int64) * names.size + codes
         _, first, codes = np.unique(keys, return_index=True, return_inverse=True)
@@ -110,8 +105,9 @@ class HalvedLimit:
         """
         columns = self.table.shape[1]
         alarms = [math.log(4.0 * (columns - 1) / level)] * (columns - 1) + [math.log(4.0 / level)]
-        found = list(self.find_broken(alarms) if self.every_user else self.find_unlike(alarms))
-        return max(found, key=lambda one: (one.column < columns - len(SCORES), one.excess), default=None)
+        return max(
+            self.find_unlike(alarms), key=lambda one: (one.column < columns - len(SCORES), one.excess), default=None
+        )
 
     def find_unlike(self, alarms: list[float]) -> Iterator[Difference]:
         """Yield the columns by which the means of the halves differ, in all cells alike or in one.
@@ -129,13 +125,16 @@ class HalvedLimit:
                 elif cells and alone.max() >= 0.0:
                     yield Difference(int(alone.argmax()), column, float(alone.max()))
 
-    def find_broken(self, alarms: list[float]) -> Iterator[Difference]:
-        """Yield the columns by which the mean of all decisions in one half is above the limit."""
-        for column, (entry, alarm) in enumerate(zip(self.table[0], alarms, strict=True)):
-            for count, total in ((LOW_COUNT, LOW_SUM), (HIGH_COUNT, HIGH_SUM)):
-                excess = LOWER_END(float(entry[count]), float(entry[total]), alarm) - self.threshold
-                if excess > 0.0:
-                    yield Difference(0, column, excess)
+    @property
+    def halves(self) -> int:
+        """The number of comparisons of a test."""
+        return len(self.cells) * self.table.shape[1]
+
+    def clone(self) -> "HalvedLimit":
+        """Return an independent copy."""
+        other = copy(self)
+        other.cells, other.table, other.risk = dict(self.cells), self.table.copy(), self.risk.copy()
+        return other
 
     def to_dict(self) -> dict[str, Any]:
         """Return the halves as JSON holds them."""
@@ -167,19 +166,23 @@ class MismatchTest:
     """
 
     def __init__(self, policy: ContextCAPS) -> None:
-        self.limits = [HalvedLimit(policy, j) for j in range(len(policy.thresholds.names))]
+        self.limits: list[HalvedLimit | CalibratedLimit] = [
+            CalibratedLimit(policy, j) if policy.promises[name] is Promise.EVERY_USER else HalvedLimit(policy, j)
+            for j, name in enumerate(policy.thresholds.names)
+        ]
+        self.needs_ends = any(limit.every_user for limit in self.limits)  # `learn_rows` needs the rows' own upper ends
         self.none = np.zeros((0, policy.context))
         self.slopes = self.older = self.none
         self.since = self.older_since = 0  # the first decisions that each may score
         self.last_reward = -1  # the last decision whose reward is learned
 
     def learn_row(self, row: Floats, values: Floats, index: int) -> None:
-        """Count the outcomes of a decision; NaN: it is not learned now."""
+        """Count the outcomes of a decision, where no limit needs ends; NaN: it is not learned now."""
         if index > self.last_reward and not math.isnan(values.item(0)):
             self.last_reward = index
         for limit in self.limits:
             value = values.item(limit.signal)
-            if value == value:
+            if value == value and isinstance(limit, HalvedLimit):
                 segment = row.item(limit.segment) if limit.segment >= 0 else 0.0
                 cell = limit.find_cell(row.item(0), segment)
                 limit.count, limit.last = limit.count + 1, max(limit.last, index)
@@ -190,8 +193,12 @@ class MismatchTest:
         """Return the slopes that score a decision."""
         return self.slopes if index >= self.since else self.older if index >= self.older_since else self.none
 
-    def learn_rows(self, rows: Any, values: Floats, indices: Ints | None = None) -> None:
-        """Count rows as one by one; without indices they are of a log, in their order."""
+    def learn_rows(self, rows: Any, values: Floats, indices: Ints | None = None, ends: Floats | None = None) -> None:
+        """Count rows as one by one; without indices they are of a log, in their order, and without ends.
+
+        `ends` (n, 1 + m) are the rows' own upper ends of the limits that are promised to every user; where there are
+        none, outcomes tell the rates of parts, and nothing is bet on them.
+        """
         is_log = indices is None
         places = np.full(len(rows), LOGGED) if indices is None else indices
         rewarded = places[~np.isnan(values[:, 0])]
@@ -199,31 +206,50 @@ class MismatchTest:
             self.last_reward = max(self.last_reward, int(rewarded.max()))
         for limit in self.limits:
             known = ~np.isnan(values[:, limit.signal])
-            if not known.any() or (limit.every_user and is_log):  # a log's decisions were not made under the limit
+            if not known.any():
                 continue
             chosen, at = rows[known], places[known]
             limit.count += len(chosen)
             limit.last = limit.last if is_log else max(limit.last, int(at.max()))
-            cells, costs = limit.find_cells(chosen), values[known, limit.signal] - limit.low  # may enlarge the table
-            count_rows(
-                limit.table, limit.risk, cells, costs, chosen, at, self.slopes, self.since, self.older,
-                self.older_since, self.none,
-            )  # fmt: skip
+            costs = values[known, limit.signal]
+            if isinstance(limit, CalibratedLimit):
+                own = np.ones(len(costs)) if ends is None else ends[known, limit.signal]
+                self._calibrate(limit, chosen, costs, own, at)
+            else:
+                cells = limit.find_cells(chosen)  # may enlarge the table
+                count_rows(
+                    limit.table, limit.risk, cells, costs - limit.low, chosen, at, self.slopes, self.since, self.older,
+                    self.older_since, self.none,
+                )  # fmt: skip
+
+    def learn_state(self, policy: Any, state: Any, rows: Floats, values: Floats, indices: Ints) -> Any:
+        """Return the state that has learned the rows of decisions, which are counted."""
+        ends = np.ones(values.shape) if self.needs_ends else None
+        state = policy.learn_rows(state, rows, values, ends)
+        self.learn_rows(rows, values, indices, ends)
+        return state
+
+    def _calibrate(self, limit: CalibratedLimit, rows: Floats, costs: Floats, ends: Floats, at: Ints) -> None:
+        """Count rows beside their upper ends, in runs of rows that the same slopes score."""
+        which = np.where(at >= self.since, 2, np.where(at >= self.older_since, 1, 0))
+        starts = [0, *(np.flatnonzero(np.diff(which)) + 1).tolist(), len(which)]
+        for start, stop in itertools.pairwise(starts):
+            part, slopes = slice(start, stop), (self.none, self.older, self.slopes)[which[start]]
+            limit.learn_rows(rows[part], costs[part], ends[part], slopes)
 
     def check(self, policy: Any, memory: Floats, statistics: Statistics, at_once: bool = False) -> None:
         """Test the limits that are due, or all at once, and schedule the next test."""
         due = [limit for limit in self.limits if at_once or limit.count >= limit.next_check]
         for limit in due:
-            halves = len(limit.cells) * limit.table.shape[1]  # so that all tests together cost little per outcome
-            limit.next_check = limit.count + max(STEP, SLOWDOWN * halves, limit.count // GROWTH)
+            # so that all tests together cost little per outcome
+            limit.next_check = limit.count + max(STEP, SLOWDOWN * limit.halves, limit.count // GROWTH)
             name = format_finding_name(Check.MISMATCH, limit.name)
             if name in statistics.alerts or name in statistics.warnings:
                 continue
             stops = policy.problem.limits[limit.name].on_mismatch == "stop" and policy.check_assumptions
-            difference = limit.find_difference((FALSE_ALARMS if stops else FALSE_WARNINGS) / len(self.limits))
-            if difference is not None:
-                found = statistics.alerts if stops else statistics.warnings
-                found[name] = build_mismatch_cause(policy, limit, difference)
+            cause = find_cause(policy, limit, (FALSE_ALARMS if stops else FALSE_WARNINGS) / len(self.limits))
+            if cause is not None:
+                (statistics.alerts if stops else statistics.warnings)[name] = cause
         if due and max(limit.last for limit in self.limits) + 1 >= self.since:
             self._refresh_slopes(policy, memory)
         left = min((limit.next_check - limit.count for limit in self.limits), default=LOOK_AFTER)
@@ -239,9 +265,7 @@ class MismatchTest:
     def clone(self) -> "MismatchTest":
         """Return an independent copy."""
         other = copy(self)
-        other.limits = [copy(limit) for limit in self.limits]
-        for limit in other.limits:
-            limit.cells, limit.table, limit.risk = dict(limit.cells), limit.table.copy(), limit.risk.copy()
+        other.limits = [limit.clone() for limit in self.limits]
         return other
 
     def to_dict(self) -> dict[str, Any]:
@@ -286,13 +310,22 @@ def read_reward_slopes(policy: ContextCAPS, memory: Floats) -> Floats | None:
     return np.ascontiguousarray((fits[1:, :-1] - fits[0, :-1]).T)
 
 
+def find_cause(policy: Any, limit: HalvedLimit | CalibratedLimit, level: float) -> ReasonDetails | None:
+    """Return what contradicts the promise of a limit; None: nothing does beyond chance."""
+    if isinstance(limit, CalibratedLimit):
+        excess = limit.find_difference(level)
+        return None if excess is None else build_excess_cause(policy, limit, excess)
+    difference = limit.find_difference(level)
+    return None if difference is None else build_mismatch_cause(policy, limit, difference)
+
+
 def build_mismatch_cause(policy: Any, limit: HalvedLimit, difference: Difference) -> ReasonDetails:
     """Return the difference in the user's units, with the column and the cut of a split."""
     j, details = limit.signal - 1, summarize_difference(policy, limit, difference)
     segment = details.pop("segment")
     return build_contradiction(
         Contradiction.MISMATCH, policy.display_thresholds, j,
-        promise=str(policy.promises[limit.name]), threshold=policy.display_thresholds.values[j],
+        promise=str(policy.promises[limit.name]),
         segment=None if segment is None else name_segment(policy, limit.name, segment), **details,
     )  # fmt: skip
 
@@ -311,7 +344,7 @@ def summarize_difference(policy: Any, limit: HalvedLimit, difference: Difference
         to_user_units(policy, j, float(shares @ (entries[:, total] / entries[:, count])))
         for total, count in ((LOW_SUM, LOW_COUNT), (HIGH_SUM, HIGH_COUNT))
     )
-    is_one = difference.cell >= 0 and not limit.every_user
+    is_one = difference.cell >= 0
     action, segment = keys[difference.cell] if is_one else (0.0, 0.0)
     return {
         "kind": "number" if is_number else "level" if column < len(names) else SCORES[column - len(names)],

@@ -43,6 +43,8 @@ class Model(NamedTuple):
     add_actions: Kernel | None = None  # (layout, old, new, memory, grown): copy to more actions; None: as `widen`
     begin_log: Any = None  # (layout, memory, index, rows): before the rows (n, D) of a log; Python
     finish_log: Any = None  # (block, settings, memory, rows, values): after them; values (n, 1 + m); Python
+    learn_with_ends: Kernel | None = None  # (layout, index, skipped, rows, outcomes, settings, memory, ends, work):
+    # learn rows (n, D), and write the upper end of each before, above the smallest outcome; 1: its action is `skipped`
     learns_logs: int = 0  # 1: `finish_log` learns a log's rows, which are not learned one by one
 
     def __hash__(self) -> int:

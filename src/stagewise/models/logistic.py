@@ -17,6 +17,7 @@ from typing import Any
 from stagewise.engine.compile import Floats, Ints, as_python, kernel
 from stagewise.engine.layout import (
     CAPACITY,
+    ELSEWHERE,
     SAFE_INDEX,
     ModelBlock,
     copy_values,
@@ -113,6 +114,29 @@ def fill_logistic_bounds(
         )
         bounds[signal, ESTIMATE, action] = settings[at] + min(max(squash(mean), low), high)
     apply_safe_declaration(layout, signal, settings[at + 1], bounds)
+
+
+@kernel
+def learn_logistic_rows(
+    layout: Ints, index: int, skipped: int, rows: Floats, outcomes: Floats, settings: Floats, memory: Floats,
+    ends: Floats, work: Floats,
+) -> None:  # fmt: skip
+    """Learn rows, and write the upper end, above the smallest outcome, that each had before; 1: `skipped`, or no fit.
+
+    Outcomes that are NaN are left out. Chunks for the rows must be free.
+    """
+    block = get_model_block(layout, memory, index)
+    prior, x = get_prior(block, settings), rows[:, 1 : 1 + block.size]
+    for i in range(outcomes.size):
+        if outcomes[i] == outcomes[i]:
+            fit = get_fit(block, memory, int(rows[i, 0]))
+            ends[i] = 1.0
+            if int(rows[i, 0]) != skipped and fit.tally[FITTED] > 0.0:
+                largest = compute_end(block, fit, prior, x[i], memory, work)
+                ends[i] = squash(dot(x[i], fit.theta) + largest + ROUNDING)
+            learn_logistic(
+                layout, block, rows[i], ELSEWHERE, ELSEWHERE, 1.0, False, outcomes[i : i + 1], settings, memory, work
+            )
 
 
 # The model.
@@ -238,4 +262,5 @@ LOGISTIC = Model(
     check_logistic, learn_logistic, cache_nothing, widen_logistic, sample_logistic,
     diagnostics=LogisticDiagnostics(), estimates=1, capacity="rows", free_rows=count_free_logistic_rows,
     reserve=reserve_logistic_rows, is_valid=are_chunks_valid,
+    learn_with_ends=learn_logistic_rows,
 )  # fmt: skip

@@ -143,6 +143,28 @@ def learn_per_action_events(
 
 
 @kernel
+def learn_event_rows(
+    layout: Ints, index: int, skipped: int, rows: Floats, outcomes: Floats, settings: Floats, memory: Floats,
+    ends: Floats, work: Floats,
+) -> None:  # fmt: skip
+    """Learn rows, and write the upper end, above the smallest outcome, that each had before; 1: `skipped`.
+
+    Outcomes that are NaN are left out.
+    """
+    block = get_model_block(layout, memory, index)
+    for i in range(outcomes.size):
+        if outcomes[i] == outcomes[i]:
+            action, x = int(rows[i, 0]), rows[i, 1 : 1 + block.size]
+            events = get_action_events(block, action)
+            ends[i] = 1.0
+            if action != skipped:
+                high = compute_highest_mean(events, settings, get_feature_block(events, memory, 0), x)
+                ends[i] = min(max(high, 0.0), 1.0)
+            work[0] = outcomes[i] - get_low(block, settings)
+            learn_rare_events(events, x, work[:1], settings, memory)
+
+
+@kernel
 def widen_per_action_events(layout: Ints, old: ModelBlock, new: ModelBlock, memory: Floats, changed: Floats) -> None:
     """Copy every action's events; the other memory may have more actions."""
     size = old.detail * rare_events_size(old.size, 1, old.radius)
@@ -226,4 +248,5 @@ PER_ACTION_EVENTS = Model(
     start_per_action_events, fill_per_action_events_bounds, check_per_action_events, learn_per_action_events,
     cache_nothing, widen_per_action_events, sample_per_action_events, diagnostics=PerActionEventsDiagnostics(),
     estimates=1, is_valid=are_tables_valid, finish_log=learn_events_by_action, learns_logs=1,
+    learn_with_ends=learn_event_rows,
 )  # fmt: skip

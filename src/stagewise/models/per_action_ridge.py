@@ -90,6 +90,33 @@ def learn_per_action_ridge(
 
 
 @kernel
+def learn_ridge_rows(
+    layout: Ints, index: int, skipped: int, rows: Floats, outcomes: Floats, settings: Floats, memory: Floats,
+    ends: Floats, work: Floats,
+) -> None:  # fmt: skip
+    """Learn rows, and write the upper end, above the lowest mean, that each had before; 1: `skipped`.
+
+    Outcomes that are NaN are left out.
+    """
+    block = get_model_block(layout, memory, index)
+    n, lowest, image = block.size, settings[block.settings + NUMBERS * block.detail], work[: block.size]
+    for i in range(outcomes.size):
+        if outcomes[i] == outcomes[i]:
+            x, fit, form = rows[i, 1 : 1 + n], 0.0, 0.0
+            regression = get_action_regression(block, memory, int(rows[i, 0]))
+            ends[i] = 1.0
+            if int(rows[i, 0]) != skipped:
+                fill_image(regression.learned, x, image)
+                for k in range(n):
+                    form += image[k] * image[k]
+                    fit += regression.learned[n, k] * x[k]
+                high = fit + compute_radius(regression, settings, 0.0, 0) * math.sqrt(form)
+                ends[i] = min(max(high - lowest, 0.0), 1.0)
+            learn_ridge(regression, x, ELSEWHERE, 1.0, False, outcomes[i : i + 1], settings, memory, work)
+            regression.tally[SQUARES + 1] += outcomes[i]
+
+
+@kernel
 def fill_per_action_bounds(
     layout: Ints, block: ModelBlock, features: Floats, known: bool, settings: Floats, memory: Floats, bounds: Floats,
     work: Floats,
@@ -281,4 +308,5 @@ PER_ACTION_RIDGE = Model(
     "stagewise.models.per_action_ridge:PER_ACTION_RIDGE", get_model_block, per_action_size, start_per_action_ridge,
     fill_per_action_bounds, check_per_action_ridge, learn_per_action_ridge, cache_nothing, widen_per_action_ridge,
     sample_per_action_ridge, diagnostics=PerActionRidgeDiagnostics(), estimates=1,
+    learn_with_ends=learn_ridge_rows,
 )  # fmt: skip

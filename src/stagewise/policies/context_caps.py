@@ -479,9 +479,34 @@ class ContextCAPS(SafePolicy):
     def fits(self, memory: Floats) -> bool:
         return self.rounds.fits(memory) and bool(memory[CACHED] == CACHE_DISABLED)
 
-    def learn_rows(self, state: PolicyState, rows: Floats, values: Floats) -> PolicyState:
-        """Learn rows (n, D) and values (n, 1 + m), NaN for missing signals; bitwise equal to one by one."""
-        return PolicyState(self.rounds.learn_rows(state.memory, *self.locate_rows(rows), np.array(values)))
+    def learn_rows(self, state: PolicyState, rows: Floats, values: Floats, ends: Floats | None = None) -> PolicyState:
+        """Learn rows (n, D) and values (n, 1 + m), NaN for missing signals; bitwise equal to one by one.
+
+        In `ends` (n, 1 + m) the upper end that a row had before it was learned is written, above the smallest outcome,
+        for costs that are bounded for every user; 1 for a safe action whose cost is declared.
+        """
+        (features, indices), rest = self.locate_rows(rows), np.array(values)
+        if ends is None:
+            return PolicyState(self.rounds.learn_rows(state.memory, features, indices, rest))
+        memory, done = state.memory, 0
+        while done < len(rows):
+            memory = self.rounds.enlarge(memory)
+            end = min(done + self.rounds.count_free_rows(memory, features[done:], rest[done:]), len(rows))
+            self._learn_with_ends(memory, features[done:end], rest[done:end], ends[done:end])
+            memory = self.rounds.learn_rows(memory, features[done:end], indices[done:end], rest[done:end])
+            done = end
+        return PolicyState(memory)
+
+    def _learn_with_ends(self, memory: Floats, rows: Floats, values: Floats, ends: Floats) -> None:
+        """Learn, in place, the costs that are bounded for every user; `values` has NaN in their places afterwards."""
+        work = np.empty(self.rounds.get_resources(memory, rows.shape[1], self.actions).scratch)
+        for index, (model, block) in enumerate(list(self.rounds.iter_blocks(memory))):
+            if block.first > 0 and model.learn_with_ends is not None:
+                is_declared = math.isfinite(self.declared_costs[block.first - 1])
+                skipped = self.layout.item(SAFE_INDEX) if is_declared else -1
+                outcomes, own = np.ascontiguousarray(values[:, block.first]), np.ones(len(rows))
+                model.learn_with_ends(self.layout, index, skipped, rows, outcomes, self.settings, memory, own, work)
+                ends[:, block.first], values[:, block.first] = own, math.nan
 
     def learn_log(self, state: PolicyState, actions: Any, values: Any) -> PolicyState:
         """Learn a log as one batch, in the order of its times where it needs them.

@@ -102,7 +102,9 @@ class Contradiction(StrEnum):
     CHANGE = "change"
     """The mean of an action moved further than declared; what is older is forgotten."""
     MISMATCH = "mismatch"
-    """It matters who gets an action: halves of the users differ, or one is above a limit promised to every user."""
+    """It matters who gets an action, though the limit is promised to an average user: halves of the users differ."""
+    MEAN_FORM = "mean_form"
+    """Outcomes exceed the upper ends that hold for every user if the mean has its declared form."""
 
 
 Details = Mapping[str, Any]
@@ -350,15 +352,45 @@ def describe_mismatch(details: Details) -> str:
         halves = f"{low} where {column!r} is at most {cut} and {high} above"
         split = f"divide users by {column!r}, at {cut} (by=), or by a score (score=), or use a model of each user"
     halves += f" ({details['low_count']:,} and {format_count(details['high_count'])})"
-    if details["promise"] == "every_user":
-        side, value = get_side_words(details)[1], format_number(details["threshold"])
-        return (
-            f"decisions average {limit} {halves}: one half is {side} {value}, which is promised to every user, so its "
-            "mean has not the declared form"
-        )
     whose = "of all actions" if details["action"] is None else f"of {details['action']!r}"
     where = "" if details["segment"] is None else f" in {details['segment']!r}"
     return f"it matters who gets an action: {limit} {whose}{where} averages {halves}; {split}"
+
+
+CONDITION_SCORES = {"click_score": "the estimated reward", "upper_end": "the bound itself"}
+
+
+def describe_condition(details: Details, prefix: str = "") -> str:
+    """Return by which values of a column users are chosen."""
+    above, up_to, kind = (details[prefix + name] for name in ("above", "up_to", "kind"))
+    if kind in CONDITION_SCORES:
+        side = "average" if None not in (above, up_to) else "low" if above is None else "high"
+        return f"{CONDITION_SCORES[kind]} is {side}"
+    sides = [f"above {format_number(above, '.4g')}"] if above is not None else []
+    sides += [f"at most {format_number(up_to, '.4g')}"] if up_to is not None else []
+    if kind == "level":
+        sides = ["above average" if up_to is None else "below average" if above is None else "about average"]
+    return f"{details[prefix + 'column']!r} is {' and '.join(sides)}"
+
+
+def describe_mean_form(details: Details) -> str:
+    """Return whose outcomes exceed their upper ends, and what to do."""
+    return (
+        f"{describe_excess(details)}; add what is missing to the context, or promise the limit to groups (by=) or "
+        "buckets of a score (score=)"
+    )
+
+
+def describe_excess(details: Details) -> str:
+    """Return whose outcomes exceed their upper ends."""
+    mean, end = (format_number(details[name], ".3g") for name in ("mean", "end"))
+    conditions = [describe_condition(details, one) for one in ("", "second_") if details[f"{one}kind"] is not None]
+    whose = "" if details["action"] is None else f" of {details['action']!r}"
+    where = f" where {' and '.join(conditions)}" if conditions else ""
+    return (
+        f"the mean of {details['limit']!r} is not {details['form']} in the context: {format_count(details['count'])}"
+        f"{whose}{where} average {mean}, but their own upper bounds average {end}"
+    )
 
 
 CONTRADICTIONS: dict[Contradiction, Callable[[Details], str]] = {
@@ -375,6 +407,7 @@ CONTRADICTIONS: dict[Contradiction, Callable[[Details], str]] = {
     Contradiction.DRIFT: describe_drift,
     Contradiction.CHANGE: describe_change,
     Contradiction.MISMATCH: describe_mismatch,
+    Contradiction.MEAN_FORM: describe_mean_form,
 }
 
 

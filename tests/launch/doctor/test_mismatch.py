@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import stagewise as sw
+from stagewise.launch.doctor import mismatch_check
 
 
 def build_log(rows: int, rate: Any, **more: Any) -> dict[str, Any]:
@@ -18,18 +19,30 @@ def build_log(rows: int, rate: Any, **more: Any) -> dict[str, Any]:
     return {"action": actions, "age": age, "plan": plan, "click": click, "opt_out": opt_out, **more}
 
 
-def examine(log: dict[str, Any], **limit: Any) -> Any:
-    """Return the doctor's finding."""
-    problem = sw.Problem(
+def build_problem(**limit: Any) -> sw.Problem:
+    """Return two offers beside nothing, for users of an age and a plan."""
+    return sw.Problem(
         actions=["nothing", "offer", "digest"], safe="nothing", reward=sw.Reward("click"),
         context={"age": (20, 60), "plan": sw.Category(["free", "pro", "team"])},
         limits={"opt_out": sw.Limit(0.3, **{"safe": 0.0, "model": "rates", **limit})},
     )  # fmt: skip
-    return sw.doctor(log, problem)["mismatch"]
+
+
+def examine(log: dict[str, Any], **limit: Any) -> Any:
+    """Return the doctor's finding."""
+    return sw.doctor(log, build_problem(**limit))["mismatch"]
 
 
 def by_age(age: Any, _: Any) -> Any:
     return np.where(age > 40.0, 0.25, 0.05)
+
+
+def by_line(age: Any, _: Any) -> Any:
+    return 0.05 + 0.004 * (age - 20.0)
+
+
+def by_corner(age: Any, plan: Any) -> Any:
+    return np.where((age > 40.0) == (plan == "pro"), 0.6, 0.03)
 
 
 def by_plan(_: Any, plan: Any) -> Any:
@@ -58,8 +71,31 @@ def test_groups_by_which_a_limit_is_kept_explain_what_differs_between_them(rate:
     assert examine(build_log(4_000, rate), model=None, by="plan").code == code
 
 
+@pytest.mark.parametrize("model", ["linear", pytest.param("logistic", marks=pytest.mark.compiled)])
+def test_bounds_of_every_user_that_some_exceed_are_found(model: str) -> None:
+    finding = examine(build_log(3_000, by_corner), model=model, on_mismatch="stop")
+    assert (finding.code, finding.verdict) == ("bounds_exceeded", "contradicts")
+    assert {finding.details["column"], finding.details["second_column"]} & {"age", "plan=pro"}
+    assert finding.details["mean"] > finding.details["end"]
+    assert model in finding.message
+    assert finding.remedy
+
+
+def test_only_every_other_end_of_a_long_logistic_log_is_computed(monkeypatch: pytest.MonkeyPatch) -> None:
+    chance, problem = np.random.default_rng(1), build_problem(model="logistic")
+    policy = problem.policy()
+    rows = np.column_stack([np.ones(301), np.ones(301), chance.uniform(-1, 1, (301, policy.context))])
+    values = np.column_stack([np.full(301, np.nan), (chance.random(301) < 0.2) * 1.0])
+    whole = mismatch_check.compute_ends(policy, "logistic", rows, values)
+    monkeypatch.setattr(mismatch_check, "MOST_ENDS", 151)
+    some = mismatch_check.compute_ends(policy, "logistic", rows, values)
+    assert (whole[100:, 1] < 1.0).all()
+    assert some[::2].tolist() == whole[::2].tolist()
+    assert (some[1::2] == 1.0).all()
+
+
 def test_limits_for_every_user_and_logs_of_users_alike_show_nothing() -> None:
-    assert examine(build_log(3_000, by_age), model="linear").code == "halves_alike"
+    assert examine(build_log(3_000, by_line), model="linear").code == "halves_alike"
     assert examine(build_log(3_000, lambda age, plan: np.full(age.size, 0.1))).code == "halves_alike"
 
 

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from stagewise.launch.message_format import MessageFormatter, Phrase, choose, format_number, read_lines
 from stagewise.problem.formatting import format_count, join_names, safe_repr, suggest_name
+from stagewise.records.reason import describe_excess
 
 TIME_SCALES = {1e3: "milliseconds", 1e6: "microseconds", 1e9: "nanoseconds"}
 
@@ -105,6 +106,7 @@ class FindingCode(StrEnum):
     RATE_MAY_DEPEND_ON_NUMBER = "rate_may_depend_on_number"
     HALVES_ALIKE = "halves_alike"
     HALVES_DIFFER = "halves_differ"
+    BOUNDS_EXCEEDED = "bounds_exceeded"
     PARAMETERS_WITHIN_BOUND = "parameters_within_bound"
     PARAMETER_TOO_LONG = "parameter_too_long"
     SEGMENTS_ALIKE = "segments_alike"
@@ -267,6 +269,8 @@ mismatch
 ok halves_alike: nothing shows that it matters who gets an action
 note halves_differ: it matters who gets an action: {name!r}{of_action}{in_its_segment} averages {halves}, and its limit
     is kept for an average user -> {split_remedy}
+note bounds_exceeded: {exceeded} -> add what is missing to the context, or promise the limit to groups (by=) or to
+    buckets of a score (score=)
 
 norm_bound
 ok parameters_within_bound: no parameter is certainly longer than norm_bound, {norm_bound:number}
@@ -375,6 +379,7 @@ PHRASES: dict[str, Phrase] = {
     "which_half": lambda d: choose(d.at_ends, "middle", "first"),
     "in_last": lambda d: choose(d.at_ends, "at its ends", "in the second"),
     "drift_remedy": "learn from the recent part only, and keep the agent's drift checks on",
+    "exceeded": lambda d: describe_excess({**vars(d), "limit": d.name}),
     "expected_count": lambda d: (
         f"rows, weighted by 1/propensity, stand for {format_number(d.weight)} of {d.rows:,}"
         if d.expected is None

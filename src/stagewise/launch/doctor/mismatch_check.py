@@ -1,39 +1,86 @@
-"""The check that it does not matter who gets an action: the test of a running agent, on a log."""
+"""The check of what limits promise: the tests of a running agent, on a log."""
 
+import itertools
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
+from stagewise.agent.calibration import CalibratedLimit, summarize_excess
 from stagewise.agent.mismatch import HalvedLimit, summarize_difference
-from stagewise.engine.compile import Flags, Floats
+from stagewise.engine.compile import Flags, Floats, Ints
 from stagewise.launch.doctor.finding import Finding
 from stagewise.launch.doctor.finding_messages import FindingCode, FindingVerdict
 from stagewise.launch.doctor.log_profile import Cost, LogProfile, Signal
 from stagewise.models.halves import count_rows
 from stagewise.policies.problem_policy import ProblemPolicy
+from stagewise.problem.promise import Promise
+
+MOST_ENDS = 20_000  # rows of a logistic cost whose ends are computed
 
 
 def check_mismatch(profile: LogProfile, alpha: float) -> Iterator[Finding]:
-    """Find limits for average users of which halves of the users differ, by a number, by click score or by risk."""
+    """Find limits for average users of which halves of the users differ, and limits for every user that some exceed."""
     problem, policy = profile.log.problem, profile.log.problem.policy()
-    reward, scores = profile.signals[0], np.zeros((0, policy.context))
+    reward, slopes = profile.signals[0], np.zeros((0, policy.context))
     if problem.context and reward.is_per_user:
-        scores = fit_slopes(reward)
+        slopes = fit_slopes(reward)
     for cost in profile.costs if problem.context else []:
-        limit = HalvedLimit(policy, cost.index - 1)
-        if limit.every_user:  # the log's decisions were not made under the limit
-            continue
-        rows = cost.fitted_rows & (profile.cell_actions != limit.untested)
-        count_halves(limit, policy, cost, rows, scores)
-        difference = limit.find_difference(alpha / len(profile.costs))
-        if difference is not None:
-            details = summarize_difference(policy, limit, difference)
-            if details["segment"] is not None and cost.by is not None:
-                details["segment"] = profile.segments[cost.by].names[details["segment"]]
+        every_user = policy.promises[cost.name] is Promise.EVERY_USER
+        found = (find_excess if every_user else find_halves)(policy, cost, slopes, alpha / len(profile.costs))
+        if found is not None:
+            code = FindingCode.BOUNDS_EXCEEDED if every_user else FindingCode.HALVES_DIFFER
             stops = problem.limits[cost.name].on_mismatch == "stop"
             verdict = FindingVerdict.CONTRADICTS if stops else FindingVerdict.NOTE
-            yield Finding.of(FindingCode.HALVES_DIFFER, verdict, name=cost.name, by=cost.by, **details)
+            yield Finding.of(code, verdict, name=cost.name, by=cost.by, **found)
     yield Finding.of(FindingCode.HALVES_ALIKE)
+
+
+def find_halves(policy: ProblemPolicy, cost: Cost, slopes: Floats, level: float) -> dict[str, Any] | None:
+    """Return the halves of a cell that differ; None: none do beyond chance."""
+    limit = HalvedLimit(policy, cost.index - 1)
+    count_halves(limit, policy, cost, cost.fitted_rows & (cost.profile.cell_actions != limit.untested), slopes)
+    difference = limit.find_difference(level)
+    if difference is None:
+        return None
+    details = summarize_difference(policy, limit, difference)
+    if details["segment"] is not None and cost.by is not None:
+        details["segment"] = cost.profile.segments[cost.by].names[details["segment"]]
+    return details
+
+
+def find_excess(policy: ProblemPolicy, cost: Cost, slopes: Floats, level: float) -> dict[str, Any] | None:
+    """Return users whose outcomes exceed the bounds that earlier rows gave; None: none do beyond chance."""
+    limit = CalibratedLimit(policy, cost.index - 1)
+    indices = sort_by_time(cost, cost.fitted_rows)
+    rows, costs = build_rows(policy, cost, indices)
+    values = np.full((len(rows), len(policy.problem.signals)), np.nan)
+    values[:, cost.index] = costs + limit.low
+    ends = compute_ends(policy, policy.models[cost.name], rows, values)[:, cost.index]
+    has_score = ~cost.profile.half[indices]
+    starts = [0, *(np.flatnonzero(np.diff(has_score)) + 1).tolist(), len(rows)]
+    for start, stop in itertools.pairwise(starts):
+        part = slice(start, stop)
+        limit.learn_rows(rows[part], values[part, cost.index], ends[part], slopes if has_score[start] else slopes[:0])
+    excess = limit.find_difference(level)
+    details = None if excess is None else summarize_excess(policy, limit, excess)
+    return None if details is None else {**details, "form": policy.models[cost.name]}
+
+
+def compute_ends(policy: ProblemPolicy, model: str, rows: Floats, values: Floats) -> Floats:
+    """Return the upper ends (n, 1 + m) that each row had before it was learned; 1 for rows that are passed over.
+
+    Ends of a logistic cost take long, so those of every n-th row are computed.
+    """
+    ends, state = np.ones(values.shape), policy.start()
+    step = -(-len(rows) // MOST_ENDS) if model == "logistic" else len(rows)
+    for start in range(0, len(rows), max(step, 1)):
+        stop = start + step
+        tested = stop if model != "logistic" else start + 1
+        state = policy.learn_rows(state, rows[start:tested], values[start:tested], ends[start:tested])
+        if stop > tested:
+            state = policy.learn_rows(state, rows[tested:stop], values[tested:stop])
+    return ends
 
 
 def fit_slopes(reward: Signal) -> Floats:
@@ -47,16 +94,27 @@ def fit_slopes(reward: Signal) -> Floats:
     return slopes
 
 
-def count_halves(limit: HalvedLimit, policy: ProblemPolicy, cost: Cost, chosen: Flags, slopes: Floats) -> None:
-    """Count the chosen rows in the order of their times; those that fitted the slopes have no click score."""
+def sort_by_time(cost: Cost, chosen: Flags) -> Ints:
+    """Return the indices of the chosen rows in the order of their times."""
     profile, indices = cost.profile, np.flatnonzero(chosen)
     if profile.log.at is not None:
         indices = indices[np.argsort(profile.time_ranks[indices], kind="stable")]
-    rows = np.zeros((indices.size, policy.width))
+    return indices
+
+
+def build_rows(policy: ProblemPolicy, cost: Cost, indices: Ints) -> tuple[Floats, Floats]:
+    """Return rows (n, D) of the log as the policy reads them, and their costs in [0, 1]."""
+    profile, rows = cost.profile, np.zeros((indices.size, policy.width))
     rows[:, 0], rows[:, 1 : policy.first_segment] = profile.cell_actions[indices], profile.design[indices]
+    return rows, 1.0 - cost.scaled[indices] if cost.at_least else cost.scaled[indices]
+
+
+def count_halves(limit: HalvedLimit, policy: ProblemPolicy, cost: Cost, chosen: Flags, slopes: Floats) -> None:
+    """Count the chosen rows in the order of their times; those that fitted the slopes have no click score."""
+    profile, indices = cost.profile, sort_by_time(cost, chosen)
+    rows, values = build_rows(policy, cost, indices)
     if limit.segment >= 0 and cost.by is not None:
         rows[:, limit.segment] = profile.segments[cost.by].codes[indices]
-    values = 1.0 - cost.scaled[indices] if cost.at_least else cost.scaled[indices]
     none, has_score = slopes[:0], (~profile.half[indices]).astype(np.int64)
     cells = limit.find_cells(rows)  # may enlarge the table
     count_rows(limit.table, limit.risk, cells, values, rows, has_score, slopes, 1, none, 0, none)

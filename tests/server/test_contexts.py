@@ -84,13 +84,13 @@ def test_a_log_replays_to_what_an_agent_learns() -> None:
         | {"action": ["nothing"] * 5, "click": [1.0] * 5, "opt_out": [0.1] * 5}
     )
     totals = [policy.compute_totals(state).pulls for policy, state in (
-        (snapshot.policy, snapshot.state), (agent.policy, agent.state)
+        (snapshot.policy, snapshot.learned.state), (agent.policy, agent.state)
     )]  # fmt: skip
     assert totals[0].sum() == totals[1].sum() == 2 * len(SENT)
-    assert snapshot.statistics.clipped == {"tenure": 3, "joined": 1} == agent.report().clipped
+    assert snapshot.learned.statistics.clipped == {"tenure": 3, "joined": 1} == agent.report().clipped
     other = StateFold(PROBLEM, 1, frozenset())
     other.restore(fold.encode())
-    assert other.learned.statistics.clipped == snapshot.statistics.clipped
+    assert other.learned.statistics.clipped == snapshot.learned.statistics.clipped
     assert ask(other.build_snapshot(), SENT) == ask(snapshot, SENT)
 
 

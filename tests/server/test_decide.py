@@ -63,7 +63,7 @@ def test_many_are_as_one_by_one(
 ) -> None:
     snapshot = after(problem(), 0 if known == "nothing" else 300, retired, 0.3 if known == "contradiction" else 0.001)
     if known == "alert":
-        snapshot.statistics.alerts["model"] = ReasonDetails(Reason.ASSUMPTION_CONTRADICTED)
+        snapshot.learned.statistics.alerts["model"] = ReasonDetails(Reason.ASSUMPTION_CONTRADICTED)
     if known == "not read":
         snapshot = snapshot._replace(read=False)
     asked = users(40)

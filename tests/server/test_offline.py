@@ -66,13 +66,13 @@ def check_same(server: DecisionServer, told: dict[str, Any], played: sw.Problem 
     """A server decides by a log as an agent does that learned the same frame, to the bit."""
     agent, known = sw.Agent(played or problem(), seed=1), server.experiment(NAME).policy_snapshot
     agent.learn_frame(told)
-    assert known.state.memory.tobytes() == agent.state.memory.tobytes()
+    assert known.learned.state.memory.tobytes() == agent.state.memory.tobytes()
     dared = 0
     for number in range(20):
         context = {"age": 5.0 * number, "tenure": 0.25, "country": ("NZ", "PT", "elsewhere")[number % 3]}
         ours, theirs = (
             policy.choose(state, known.problem.encode_context(context, None), RandomKey(7, 1, number))
-            for policy, state in ((known.policy, known.state), (agent.policy, agent.state))
+            for policy, state in ((known.policy, known.learned.state), (agent.policy, agent.state))
         )
         assert ours.to_dict() == theirs.to_dict()
         dared += ours.probabilities["nothing"] < 1.0
@@ -249,7 +249,7 @@ async def test_rows_whose_windows_are_open_are_not_learned(tmp_path: Path) -> No
         await server.learned(NAME, (await server.learn_log(NAME, log, "ada", "last month")).row)
         agent = sw.Agent(problem())
         agent.learn_frame(filled)
-        assert server.experiment(NAME).policy_snapshot.state.memory.tobytes() == agent.state.memory.tobytes()
+        assert server.experiment(NAME).policy_snapshot.learned.state.memory.tobytes() == agent.state.memory.tobytes()
     assert len(offline(told, now=float(told["at"].max() + 8 * DAY)).actions) == 1000
 
 
@@ -314,8 +314,8 @@ async def test_several_servers_of_one_store_take_it_once(postgres: str) -> None:
         first = next(loaded for loaded in both if loaded.new)
         check_same(one, told if first is both[0] else shuffled(told))
         assert (
-            one.experiment(NAME).policy_snapshot.state.memory.tobytes()
-            == other.experiment(NAME).policy_snapshot.state.memory.tobytes()
+            one.experiment(NAME).policy_snapshot.learned.state.memory.tobytes()
+            == other.experiment(NAME).policy_snapshot.learned.state.memory.tobytes()
         )
         await one.decide(NAME, user("a"))
         with pytest.raises(Conflict):

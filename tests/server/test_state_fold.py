@@ -105,7 +105,7 @@ def test_an_agent_and_a_fold_that_learn_the_same_find_a_drift_after_the_same_row
         )  # beyond its limit a server stops itself (trips), and doubts nothing
         found.append("drift of opt_out" in fold.learned.statistics.open_alerts)
     assert 1200 < found.index(True) < len(found)
-    assert fold.build_snapshot().statistics.open_alerts == fold.learned.statistics.open_alerts
+    assert fold.build_snapshot().learned.statistics.open_alerts == fold.learned.statistics.open_alerts
     assert (
         agent.health()["drift of opt_out"]
         == check_health(fold.policy, fold.learned.state, fold.learned.statistics)["drift of opt_out"]
@@ -198,7 +198,7 @@ def test_a_contradicted_declaration_stays_in_doubt_until_a_person_acknowledges_i
     fold = folded(log, (50,))
     assert list(fold.learned.statistics.open_alerts) == ["safe cost of opt_out"]
     known = decode_snapshot(problem(), 1, frozenset(), encode_snapshot(fold.build_snapshot()))
-    assert known.statistics.open_alerts == fold.learned.statistics.open_alerts
+    assert known.learned.statistics.open_alerts == fold.learned.statistics.open_alerts
     log.add("control", {"what": "acknowledge", "name": "safe cost of opt_out", "actor": "ada", "reason": "known"}, 700)
     fold.take(log.events[-1:])
     assert fold.learned.statistics.open_alerts == {}

@@ -30,7 +30,7 @@ from stagewise.files.record_batches import convert_like, read_batches, to_numpy
 from stagewise.policies.context_caps import FIRST_NUMBER
 from stagewise.policies.context_encoder import TIME, ContextRows, build_rows
 from stagewise.policies.problem import Problem
-from stagewise.policies.problem_policy import DecisionColumns, ProblemPolicy, decide_rows, get_cause
+from stagewise.policies.problem_policy import BatchDecision, DecisionColumns, ProblemPolicy, decide_rows, get_cause
 from stagewise.problem.columns import map_unique, suggest_column
 from stagewise.problem.errors import ErrorCode, InvalidActions, InvalidProblem
 from stagewise.problem.formatting import join_names, safe_repr
@@ -180,7 +180,6 @@ class TableDecider:
     ) -> None:
         check_snapshot(snapshot)
         self.policy, self.learned = require_problem(snapshot.policy), snapshot._learned
-        self.state, self.statistics = self.learned.state, self.learned.statistics
         self.problem: Problem = self.policy.problem
         self.id_column, self.run, self.seed = id_column, check_run(run), snapshot.seed
         self.seconds = seconds if self.policy.needs_times else None
@@ -221,7 +220,7 @@ class TableDecider:
         last = FIRST_NUMBER + contexts.features.shape[1]
         numbers, rest = np.ascontiguousarray(rows[good, FIRST_NUMBER:last]), np.ascontiguousarray(rows[good, last:])
         made = decide_rows(
-            self.policy, self.state, numbers, rest, compute_draws(digests[good]),
+            self.policy, self.learned.state, numbers, rest, compute_draws(digests[good]),
             proposals=None if proposal is None else proposal.take(good),
         )  # fmt: skip
         self.fill(decided, good, made)
@@ -229,9 +228,9 @@ class TableDecider:
         for row in bad.tolist():
             ids[row] = ""
         contradicted = good[made.codes <= SETTLED_CODE]
-        if self.statistics.open_alerts:
-            self.play_safe(decided, good, next(iter(self.statistics.open_alerts.values())).reason)
-        elif contradicted.size and self.statistics.acknowledged:
+        if self.learned.statistics.alert is not None:
+            self.play_safe(decided, good, self.learned.statistics.alert.reason)
+        elif contradicted.size and self.learned.statistics.acknowledged:
             for row in contradicted.tolist():
                 self.decide_alone(decided, row, compute_draws(digests[row : row + 1])[0])
         else:
@@ -256,11 +255,10 @@ class TableDecider:
     def decide_alone(self, decided: DecidedBatch, row: int, draw: Ints) -> None:
         """Decide for one user whose data contradict a declared value, where alerts were acknowledged."""
         context = self.policy.context_in(decided.rows[row], decided.get_proposal(row))
-        made = self.learned.decide_aside(context, RandomKey(*draw.tolist()))
-        shares: Any = made[3]
-        decided.rows[row, 0], decided.odds[row], decided.reasons[row] = made.action_index, shares[:-1], made.reason
-        decided.costs[row], estimates = made.pessimistic_cost, made._estimates()
-        decided.estimates[row] = np.nan if estimates is None else np.append(estimates.reward, estimates.costs)
+        made = BatchDecision.from_decision(self.learned.decide_aside(context, RandomKey(*draw.tolist())))
+        decided.rows[row, 0], decided.odds[row], decided.costs[row] = made.index, made.odds, made.pessimistic_cost
+        decided.estimates[row] = [made.estimated_reward, *made.estimated_cost]
+        decided.reasons[row] = None if made.cause is None else made.cause.reason
 
     def build_batch(self, batch: Any, decided: DecidedBatch) -> Any:
         """Return the decisions as a record batch: the id, the decision, the context, what was decided, and why."""

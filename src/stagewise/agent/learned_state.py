@@ -36,7 +36,7 @@ class LearnedState:
         self.state = policy.start() if state is None else state
         self.update_count = 0
         self.statistics = Statistics() if statistics is None else statistics
-        self.mismatch = build_mismatch_test(policy)
+        self.mismatch = build_mismatch_test(policy) if state is None else None  # a snapshot is not tested
 
     def _bind(self, policy: Any) -> None:
         """Use a policy; its own verbs, unless they only check a state that is trusted here."""
@@ -57,7 +57,7 @@ class LearnedState:
             return decision
         if contradicted:
             record_contradictions(policy, self.state, statistics, decision)
-        alert = next(iter(statistics.open_alerts.values()), None)
+        alert = statistics.alert
         if alert is not None:
             return decision if cause == alert else play_safe(policy, decision, actions, alert)
         is_complete = decision._round_result is not None or not policy.has_parts  # every contradiction is recorded

@@ -144,6 +144,11 @@ class Statistics:
         return {name: cause for name, cause in self.alerts.items() if name not in self.acknowledged}
 
     @property
+    def alert(self) -> ReasonDetails | None:
+        """The first open alert, for which the safe action is played."""
+        return next(iter(self.open_alerts.values()), None)
+
+    @property
     def open_warnings(self) -> dict[str, ReasonDetails]:
         """The warnings that are not acknowledged."""
         return {name: cause for name, cause in self.warnings.items() if name not in self.acknowledged}

@@ -370,7 +370,7 @@ class TableDecisions:
             agent._learned.statistics.count_context(self.clipped if new.size else {})
             if self.contradicted is not None:
                 agent._record_alerts(require_problem(agent.policy), *self.contradicted)  # an action may be new
-            elif new.size and not self.decider.statistics.alerts:
+            elif new.size and not self.decider.learned.statistics.alerts:
                 self.record_recent(agent._learned.statistics)
 
     def record_recent(self, statistics: Statistics) -> None:
@@ -379,7 +379,7 @@ class TableDecisions:
         draws = compute_draws(compute_digests(self.agent.seed, [id_ for _, id_, _ in self.last]))
         rounds = range(end - len(self.last), end)
         for (row, id_, proposal), draw, round_ in zip(self.last, draws.tolist(), rounds, strict=True):
-            decision = policy.choose(self.decider.state, policy.context_in(row, proposal), RandomKey(*draw))
+            decision = policy.choose(self.decider.learned.state, policy.context_in(row, proposal), RandomKey(*draw))
             decision = decision._replace(round=round_)
             decision._id = id_
             statistics.recent.append(decision)

@@ -188,6 +188,13 @@ class BatchDecision(NamedTuple):
     estimated_reward: float
     estimated_cost: list[float]
 
+    @classmethod
+    def from_decision(cls, made: Any) -> "BatchDecision":
+        """Return a decision of `ProblemPolicy.choose` in this form."""
+        reward, costs = made._estimates() or (math.nan, made.pessimistic_cost * math.nan)
+        bounds = made.optimistic_reward, made.pessimistic_cost.tolist()
+        return cls(made.action_index, made[3][:-1].tolist(), *bounds, made.reason_details, reward, costs.tolist())
+
 
 def choose_batch(
     policy: ProblemPolicy, state: PolicyState, contexts: Sequence[Context], draws: Sequence[RandomKey]

@@ -15,9 +15,6 @@ from typing import Any, NamedTuple
 import msgspec
 
 from stagewise.agent.learned_state import LearnedState
-from stagewise.agent.monitor import get_unwatched
-from stagewise.agent.statistics import Statistics
-from stagewise.policies.policy import PolicyState
 from stagewise.policies.problem import Problem
 from stagewise.policies.problem_policy import BatchDecision, choose_batch
 from stagewise.problem.context import Context
@@ -41,18 +38,20 @@ class PolicySnapshot(NamedTuple):
     """A problem and the learned state of its policy after a row of the log."""
 
     problem: Problem
-    policy: Any
+    learned: LearnedState
     version: int
     """The version of the problem."""
     retired: frozenset[str]
     """Actions of earlier versions that are no longer available."""
     seq: int
     """The last learned row; 0 if none."""
-    state: PolicyState
-    statistics: Statistics
-    """Alerts and their acknowledgements."""
     read: bool = True
     """False if this process has not read the log yet, so that alerts may be missing."""
+
+    @property
+    def policy(self) -> Any:
+        """The policy."""
+        return self.learned.policy
 
 
 class PolicyChoice(msgspec.Struct):
@@ -170,15 +169,9 @@ def decide(
             if snapshot.policy.needs_times:
                 record.decided_at = at
             record.mode = "killed" if record.reason in STOP_REASONS else controls.mode
-            record.request = {"context": request.context}
-            if request.only is not None:
-                record.request["only"] = request.only
-            if request.deferred:
-                record.request["deferred"] = True
-            if request.propose is not None:
-                record.request["propose"] = request.propose
-            if request.scores is not None:
-                record.request["scores"] = request.scores
+            given = {name: getattr(request, name) for name in ("only", "propose", "scores")}
+            given |= {"context": request.context, "deferred": True if request.deferred else None}
+            record.request = {name: value for name, value in given.items() if value is not None}
     return records
 
 
@@ -216,20 +209,13 @@ def get_override_cause(controls: Controls, everywhere: Controls, id_: str) -> Re
 
 def choose(snapshot: PolicySnapshot, contexts: Sequence[Context], draws: Sequence[RandomKey]) -> list[DecisionRecord]:
     """Return the policy's decisions; the safe action while an alert is open."""
-    policy, state, statistics = snapshot.policy, snapshot.state, snapshot.statistics
-    alert, records = next(iter(statistics.open_alerts.values()), None), list[DecisionRecord]()
-    for decision, context, draw in zip(choose_batch(policy, state, contexts, draws), contexts, draws, strict=True):
-        cause = alert
-        if decision is None:  # the data contradict a declared value
-            cause = LearnedState(policy, state, statistics.clone()).decide(context, draw).reason_details
-            if cause is None or cause.reason is not Reason.ASSUMPTION_CONTRADICTED:  # all of it was acknowledged
-                cause = None
-                (decision,) = choose_batch(get_unwatched(policy), state, [context], [draw])
-        records.append(
-            build_record(snapshot, decision)
-            if cause is None and decision is not None
-            else build_safe_record(snapshot, cause or ReasonDetails(Reason.DECISION_FAILED))
-        )
+    learned, records = snapshot.learned, list[DecisionRecord]()
+    alert, chosen = learned.statistics.alert, choose_batch(learned.policy, learned.state, contexts, draws)
+    for one, context, draw in zip(chosen, contexts, draws, strict=True):
+        decision = one or BatchDecision.from_decision(learned.decide_aside(context, draw))
+        cause = alert or decision.cause
+        stops = cause if cause is not None and cause.contradicts else None
+        records.append(build_record(snapshot, decision) if stops is None else build_safe_record(snapshot, stops))
     return records
 
 

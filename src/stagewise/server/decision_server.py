@@ -272,7 +272,7 @@ class DecisionServer(Experiments):
         experiment, everywhere = self.experiment(name), self.everywhere.killed
         snapshot, killed = experiment.policy_snapshot, everywhere or experiment.killed
         statistics = self.statistics_updater.get_statistics(name)
-        findings = check_health(snapshot.policy, snapshot.state, snapshot.statistics)
+        findings = check_health(snapshot.policy, snapshot.learned.state, snapshot.learned.statistics)
         # invalid outcomes are rejected before they reach the log
         health = [one for one in findings if one.name != OUTCOMES]
         return build_figures(

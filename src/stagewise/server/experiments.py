@@ -103,12 +103,12 @@ class Experiment:
     @property
     def alerts(self) -> dict[str, ReasonDetails]:
         """Open alerts by name."""
-        return self.policy_snapshot.statistics.open_alerts
+        return self.policy_snapshot.learned.statistics.open_alerts
 
     @property
     def warnings(self) -> dict[str, ReasonDetails]:
         """Open warnings by name; they stop nothing."""
-        return self.policy_snapshot.statistics.open_warnings
+        return self.policy_snapshot.learned.statistics.open_warnings
 
 
 class Counters:

@@ -141,7 +141,7 @@ def summarize_recent_proposals(snapshot: PolicySnapshot, statistics: LogStatisti
                 played = (record.policy_choice or record).probabilities
                 shares = np.array([played.get(name, 0.0) for name in actions])
                 proposed.append(Proposed(snapshot.policy.rows_for(context), context.proposal.values, shares))
-    summaries = summarize_proposals(snapshot.policy, snapshot.state.memory, proposed, len(records))
+    summaries = summarize_proposals(snapshot.policy, snapshot.learned.state.memory, proposed, len(records))
     return [summary._asdict() for summary in summaries]
 
 

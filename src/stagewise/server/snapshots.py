@@ -14,6 +14,7 @@ from typing import Literal
 import msgspec
 import numpy as np
 
+from stagewise.agent.learned_state import LearnedState
 from stagewise.agent.statistics import Statistics
 from stagewise.policies.policy import PolicyState
 from stagewise.policies.problem import Problem
@@ -30,14 +31,14 @@ SnapshotField = Literal["content", "learner_state"]
 
 def build_initial_snapshot(problem: Problem, version: int, retired: frozenset[str]) -> PolicySnapshot:
     """Return the snapshot before any row is learned."""
-    policy = problem.policy()
-    return PolicySnapshot(problem, policy, version, retired, 0, policy.start(), Statistics())
+    return PolicySnapshot(problem, LearnedState(problem.policy()), version, retired, 0)
 
 
 def encode_snapshot(snapshot: PolicySnapshot) -> bytes:
     """Encode what a decider in another process needs besides the problem."""
+    learned = snapshot.learned
     return msgspec.msgpack.encode(
-        {"seq": snapshot.seq, "memory": snapshot.state.memory.tobytes(), "statistics": snapshot.statistics.to_dict()}
+        {"seq": snapshot.seq, "memory": learned.state.memory.tobytes(), "statistics": learned.statistics.to_dict()}
     )
 
 
@@ -45,7 +46,8 @@ def decode_snapshot(problem: Problem, version: int, retired: frozenset[str], con
     """Decode what `encode_snapshot` returned."""
     initial, decoded = build_initial_snapshot(problem, version, retired), msgspec.msgpack.decode(content)
     state = initial.policy.check_state(PolicyState(np.frombuffer(decoded["memory"]).copy()))
-    return initial._replace(seq=decoded["seq"], state=state, statistics=Statistics.from_dict(decoded["statistics"]))
+    learned = LearnedState(initial.policy, state, Statistics.from_dict(decoded["statistics"]))
+    return initial._replace(seq=decoded["seq"], learned=learned)
 
 
 class InvalidSeal(StagewiseError):

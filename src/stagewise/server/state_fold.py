@@ -231,9 +231,8 @@ class StateFold:
     def build_snapshot(self) -> PolicySnapshot:
         """Return an immutable snapshot for deciders."""
         state, statistics = PolicyState(self.learned.state.memory.copy()), self.learned.statistics.without_history()
-        return PolicySnapshot(
-            self.problem, self._decision_policy, self.version, self.retired, self.seq, state, statistics
-        )
+        learned = LearnedState(self._decision_policy, state, statistics)
+        return PolicySnapshot(self.problem, learned, self.version, self.retired, self.seq)
 
     def encode(self) -> bytes:
         """Encode the complete state, from which a learner continues."""

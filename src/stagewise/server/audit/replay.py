@@ -187,7 +187,7 @@ def explain_logged_decision(store: Store, experiment: str, id_: str) -> str:
     if snapshot is not None:
         asked = msgspec.convert(request, DecisionRequest)
         offered = encode_context(snapshot, asked, decode_decision(event.body).time)
-        decision = snapshot.policy.choose(snapshot.state, offered, compute_draw(replay.key, id_))
+        decision = snapshot.policy.choose(snapshot.learned.state, offered, compute_draw(replay.key, id_))
         lines.append("Estimates, bounds and probability of each action:")
         lines += [f"  {line}" for line in decision.explain().splitlines()[1:]]
     difference = replay.find_difference(snapshot, event)

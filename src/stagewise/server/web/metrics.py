@@ -121,7 +121,7 @@ def iter_experiment_samples(server: "DecisionServer", name: str) -> Iterator[Sam
     yield "offline_log_rows", (name,), figures["offline_log_rows"]
     yield "pending_decisions", (name,), figures["pending_count"]
     yield "lag_rows", (name,), figures["lag_rows"]
-    clipped = server.experiment(name).policy_snapshot.statistics.clipped
+    clipped = server.experiment(name).policy_snapshot.learned.statistics.clipped
     yield from (("context_clipped_total", (name, column), float(count)) for column, count in list(clipped.items()))
     for finding in figures["health"]:
         if finding["verdict"] in (Verdict.CONTRADICTED, Verdict.WARNING):

@@ -3,7 +3,6 @@
 import dataclasses
 import json
 import os
-import stat
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
@@ -276,15 +275,6 @@ def test_odd_paths_are_refused(path: Any, tmp_path: Path, monkeypatch: pytest.Mo
     with refused_with(InvalidFile, ErrorCode.INVALID_NAME, ErrorCode.WRONG_TYPE):
         Agent.load(path)
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize("overwrite", [True, False])
-def test_a_device_is_neither_replaced_nor_read(overwrite: bool) -> None:
-    with refused(InvalidFile, ErrorCode.FILE_NOT_WRITABLE, os.devnull):
-        Agent(LINEAR).save(os.devnull, overwrite=overwrite)
-    with refused(InvalidFile, ErrorCode.FILE_WRONG_KIND, os.devnull):
-        Agent.load(os.devnull)
-    assert stat.S_ISCHR(os.stat(os.devnull).st_mode)
 
 
 def test_a_file_of_the_policy_given_is_read(tmp_path: Path) -> None:

@@ -1,19 +1,14 @@
 """In which order an agent learns: that of its decisions, whatever order their outcomes come in."""
 
-import copy
-import json
-import pickle
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.policies.agents import NAN, ONE, PULLS, WITH_ONE_COST, choices, remembered
-from tests.policies.refusals import refused_with
 from tests.policies.test_agent import ThreeVerbs
 from tests.problem.refusal import refused
 
-from stagewise import Agent, InvalidFile, InvalidOutcome, InvalidProblem, Outcome, PolicyState
-from stagewise.agent.storage import compute_digest
+from stagewise import Agent, InvalidOutcome, InvalidProblem, Outcome, PolicyState
 from stagewise.problem.errors import ErrorCode
 
 SEVERAL = {"LCLUCB": ONE, "OPB": PULLS, "SafeLTS": WITH_ONE_COST["SafeLTS"], "three verbs": ThreeVerbs()}
@@ -75,38 +70,6 @@ def test_giving_up_releases_what_was_held_behind(policy: Any) -> None:
     assert agent.state.memory.tobytes() == state_after(policy, decisions, [1, 3, 5])
 
 
-def test_after_a_gap_that_was_given_up_the_oldest_open_decision_is_learned_at_once() -> None:
-    agent, decisions = open_agent(ONE)
-    agent.drop_pending(before_round=3)
-    tell(agent, 3)
-    assert agent.buffered_count == 0
-    assert agent.state.memory.tobytes() == state_after(ONE, decisions, [3])
-
-
-def test_an_outcome_counts_once_while_it_is_held() -> None:
-    agent, decisions = open_agent(ONE)
-    tell(agent, 2)
-    before = remembered(agent)
-    for again in (2, decisions[2]):
-        with refused(InvalidOutcome, ErrorCode.OUTCOME_ALREADY_KNOWN):
-            agent.learn(again, 0.9, 0.9)
-    assert (remembered(agent), agent.buffered_count) == (before, 1)
-
-
-@several
-def test_a_bad_outcome_is_refused_when_it_is_given(policy: Any) -> None:
-    agent, _ = open_agent(policy)
-    kind = InvalidOutcome if policy is not SEVERAL["three verbs"] else TypeError
-    for reward in (None, "much"):
-        with pytest.raises(kind):
-            agent.learn(3, reward, 0.1)
-    assert (agent.pending_count, agent.buffered_count) == (6, 0)
-    tell(agent, 3)
-    for round_ in (0, 1, 2):
-        tell(agent, round_)
-    assert agent.buffered_count == 0
-
-
 def test_a_held_outcome_stays_what_it_was() -> None:
     """A list that the caller goes on using must not change what is learned later."""
 
@@ -132,17 +95,6 @@ def test_an_order_that_is_none_is_refused(order: Any) -> None:
         Agent(ONE, learning_order=order)
 
 
-@pytest.mark.parametrize("again", [lambda a: pickle.loads(pickle.dumps(a)), copy.deepcopy], ids=["pickle", "copy"])
-@several
-def test_a_copy_holds_what_was_held(again: Any, policy: Any) -> None:
-    agent, decisions = open_agent(policy)
-    tell(agent, 1)
-    other = again(agent)
-    tell(other, 0)
-    assert (agent.buffered_count, other.buffered_count) == (1, 0)
-    assert other.state.memory.tobytes() == state_after(policy, decisions, [0, 1])
-
-
 @pytest.mark.parametrize("policy", list(WITH_ONE_COST.values()), ids=WITH_ONE_COST)
 @pytest.mark.parametrize("order", ["decision", "arrival"])
 def test_a_saved_agent_keeps_its_order_and_what_it_holds(policy: Any, order: str, tmp_path: Path) -> None:
@@ -163,40 +115,3 @@ def test_a_saved_agent_keeps_its_order_and_what_it_holds(policy: Any, order: str
         one.drop_pending(before_round=4)
     assert remembered(other) == remembered(agent)
     assert (other.buffered_count, agent.buffered_count) == (0, 0)
-
-
-def rewritten(path: Path, **changes: Any) -> Path:
-    content = json.loads(path.read_text(encoding="utf-8"))
-    content.update(changes)
-    kept = {name: value for name, value in content.items() if value is not None and name != "digest"}
-    path.write_text(json.dumps({**kept, "digest": compute_digest(kept)}), encoding="utf-8")
-    return path
-
-
-def saved_with_one_held(folder: Path) -> Path:
-    agent, _ = open_agent(ONE, 3)
-    tell(agent, 1)
-    agent.save(folder / "agent.json")
-    return folder / "agent.json"
-
-
-@pytest.mark.parametrize(
-    "changes", [{"learning_order": "any"}, {"learning_order": None}, {"queue": None}, {"queue": {}}], ids=str
-)
-def test_a_file_that_holds_what_cannot_be_is_refused(changes: dict[str, Any], tmp_path: Path) -> None:
-    path = rewritten(saved_with_one_held(tmp_path), **changes)
-    with refused_with(InvalidFile, ErrorCode.FILE_CORRUPT, ErrorCode.FILE_INVALID, names=str(path)):
-        Agent.load(path)
-
-
-@pytest.mark.long
-def test_many_open_decisions_answered_from_both_ends_are_all_learned() -> None:
-    agent = Agent(ThreeVerbs())
-    for _ in range(20_000):
-        agent.decide(None)
-    for round_ in range(19_999, 9_999, -1):
-        agent.learn(round_, 1.0)
-    assert agent.buffered_count == 10_000
-    for round_ in range(10_000):
-        agent.learn(round_, 1.0)
-    assert (agent.buffered_count, agent.state.memory.tolist()) == (0, [20_000.0])

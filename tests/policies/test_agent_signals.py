@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.policies.agents import NAMED, NAN, ONE, ORIGIN, TWO, WITHOUT_COST, choices, remembered
+from tests.policies.agents import NAMED, NAN, ONE, ORIGIN, TWO, remembered
 from tests.policies.test_agent import ThreeVerbs
 from tests.problem.refusal import refused
 
@@ -128,16 +128,6 @@ def test_apart_a_signal_is_learned_when_its_own_turn_has_come(policy: Any) -> No
     assert (agent.state.memory.tobytes(), agent.buffered_count) == (after, 1)
 
 
-@pytest.mark.parametrize("policy", [APART["LCLUCB"], APART["OPLB"], APART["OPB"]], ids=["LCLUCB", "OPLB", "OPB"])
-def test_apart_a_decision_knows_the_rewards_that_came_before_the_costs(policy: Any) -> None:
-    agent, decisions = started(policy)
-    actions = Arms(3) if hasattr(policy, "arms") else np.eye(2)
-    before = agent.decide(actions).optimistic_reward
-    for decision in decisions:
-        tell(agent, decision, "reward")
-    assert agent.decide(actions).optimistic_reward != before
-
-
 def test_apart_with_whole_outcomes_decides_as_together_to_the_bit() -> None:
     chance = np.random.default_rng(8)
     for kind in (LCLUCB, OPLB, SafeLTS):
@@ -249,13 +239,6 @@ def test_a_signal_counts_once(policy: Any) -> None:
         tell(agent, decisions[0], "spend")
 
 
-def test_outside_its_range_a_part_is_refused_as_the_whole_is() -> None:
-    agent, decisions = started(APART["OPB"])
-    with refused(InvalidOutcome, ErrorCode.OUTCOME_OUT_OF_RANGE):
-        agent.learn(decisions[0], wait=1.5)
-    agent.learn(decisions[0], wait=1.0)
-
-
 def test_a_policy_of_three_verbs_has_no_names() -> None:
     agent = Agent(ThreeVerbs())
     decision = agent.decide(None)
@@ -264,13 +247,6 @@ def test_a_policy_of_three_verbs_has_no_names() -> None:
             agent.learn(decision, **outcome)
     agent.learn(decision.id, reward=1.0)
     assert agent.state.memory.tolist() == [1.0]
-
-
-@pytest.mark.parametrize("policy", WITHOUT_COST.values(), ids=WITHOUT_COST)
-def test_without_costs_a_reward_is_the_whole(policy: Any) -> None:
-    agent = Agent(policy)
-    agent.learn(agent.decide(choices(policy)), reward=0.5)
-    assert agent.pending_count == 0
 
 
 # What waits, told.
@@ -331,13 +307,6 @@ def test_what_is_partly_known_survives_copies_and_files(policy: Any, tmp_path: P
             tell(other, decisions[round_], signal)
         assert (other.pending_count, other.buffered_count) == (0, 0)
         assert other.state.memory.tobytes() == whole(policy)
-
-
-@pytest.mark.parametrize("value", ["yes", 1, None, [True]], ids=repr)
-def test_apart_is_true_or_false(value: Any) -> None:
-    for kind, settings in ((LCLUCB, TOLD), (OPB, {"arms": 3, "safe_action": SAFE_ARM, "threshold": NAMED})):
-        with refused(InvalidProblem, ErrorCode.WRONG_TYPE):
-            kind(**settings, separate_models=value)
 
 
 def test_one_matrix_for_all_costs_is_refused_where_they_are_apart() -> None:

@@ -167,11 +167,19 @@ def to_numpy(array: Any) -> npt.NDArray[Any]:
     return column
 
 
+def read_column(table: Any, name: str) -> npt.NDArray[Any]:
+    """Return a column of an Arrow table, which may have no chunks, as an array."""
+    from arro3.core import Array
+
+    column = table.column(name)
+    return to_numpy(column.combine_chunks() if column.num_chunks else Array([], column.type))
+
+
 def convert_like(source: Any, table: Any) -> Any:
     """Return an Arrow table as the kind of frame that came: pandas, polars, PyArrow, DuckDB, a mapping, or itself."""
     package = type(source).__module__.partition(".")[0].lstrip("_")
     if isinstance(source, Mapping) or package == "pandas":
-        columns = {name: to_numpy(table.column(name).combine_chunks()) for name in table.column_names}
+        columns = {name: read_column(table, name) for name in table.column_names}
         return columns if isinstance(source, Mapping) else type(source)(columns)
     if package == "polars":
         return type(source)(table)

@@ -10,6 +10,7 @@ from typing import Any
 
 from stagewise.files.atomic_write import compute_sha256, write_bytes, write_text
 from stagewise.files.paths import check_fits_memory, get_os_reason, parse_path
+from stagewise.files.record_batches import read_column
 from stagewise.files.tables import decode_parquet, encode_parquet, to_arrow
 from stagewise.problem.errors import ErrorCode, InvalidFile
 from stagewise.problem.formatting import format_path
@@ -109,4 +110,4 @@ def from_parquet(content: bytes, path: Path) -> dict[str, Any]:
         table = decode_parquet(content)
     except ValueError as error:
         raise reject_result(ErrorCode.FILE_CORRUPT, path, f"it is no Parquet file: {error}") from None
-    return {name: table.column(name).to_numpy() for name in table.column_names}
+    return {name: read_column(table, name) for name in table.column_names}

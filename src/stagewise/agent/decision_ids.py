@@ -40,11 +40,7 @@ def check_run(run: Any) -> str:
 
 
 def check_id(id_: Any) -> str:
-    """Return the id that a caller gives to one decision: the run and the user.
-
-    >>> check_id("2026-11-19:101")
-    '2026-11-19:101'
-    """
+    """Return the id that a caller gives to one decision: the run and the user."""
     run, separator, user = id_.partition(SEPARATOR) if isinstance(id_, str) else ("", "", "")
     if not separator or not 0 < len(user) <= LONGEST_ID or not is_unicode(user):
         rule = "a run and a user with a colon between them, such as '2026-11-19:101'"
@@ -81,11 +77,7 @@ def mark_proposals(digests: Ints, proposal: Proposal) -> Ints:
 
 
 class CallersId(NamedTuple):
-    """What follows from the id that a caller gives to one decision.
-
-    >>> CallersId.of(7, "088bcc8335aabd4a", "night:101").id
-    '088bcc8335aabd4a:night:101'
-    """
+    """What follows from the id that a caller gives to one decision."""
 
     id: str
     run: str
@@ -116,13 +108,7 @@ class Run(NamedTuple):
 
 
 class DecisionIds:
-    """The registered ids, with their rounds; the ids of a run are kept until the run is over.
-
-    >>> known, digests = DecisionIds(), compute_digests(7, ["night:101", "night:102"])
-    >>> known.add("night", digests[:, 0], np.array([5, 6]), version=0)
-    >>> known.find(digests[::-1, 0]).tolist(), known.find(digests[:1, 1]).tolist()
-    ([6, 5], [-1])
-    """
+    """The registered ids, with their rounds; the ids of a run are kept until the run is over."""
 
     def __init__(self) -> None:
         self.runs: dict[str, Run] = {}  # with decisions that are not complete

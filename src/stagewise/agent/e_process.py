@@ -34,17 +34,7 @@ RowReader = Callable[[int, int], tuple[Floats, Floats]]
 
 
 class EProcess:
-    """A sequential test; the earliest rows are final, and the values of the others may still rise.
-
-    >>> values = np.array([0.0] * 50 + [1.0] * 8)
-    >>> test, rows = EProcess(level=0.01), lambda start, end: (values[start:end], np.full(end - start, 0.02))
-    >>> test.check(rows, 50)
-    False
-    >>> for row in range(50, 58):
-    ...     test.raise_values(row, row + 1, by=1.0)
-    >>> test.check(rows, 58), test.rejection
-    (True, (57, 7.0))
-    """
+    """A sequential test; the earliest rows are final, and the values of the others may still rise."""
 
     def __init__(self, level: float, first: int = 0) -> None:
         """Create a test.

@@ -93,11 +93,7 @@ CHECKS_BY_CONTRADICTION = {
 
 
 def format_finding_name(check: Check, signal: str | None) -> str:
-    """Return the name by which `Agent.acknowledge_alert` takes a finding.
-
-    >>> format_finding_name(Check.SAFE_COST, "opt_out"), format_finding_name(Check.OUTCOMES, None)
-    ('safe cost of opt_out', 'outcomes')
-    """
+    """Return the name by which `Agent.acknowledge_alert` takes a finding."""
     return LABELS[check].format(signal)
 
 

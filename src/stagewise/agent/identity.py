@@ -36,11 +36,7 @@ def check_name(value: Any, what: str) -> str:
 
 
 def derive_id_prefix(seed: int, *names: str) -> str:
-    """Return the prefix of the ids of an agent or of one of its replicas.
-
-    >>> derive_id_prefix(7, "")
-    '088bcc8335aabd4a'
-    """
+    """Return the prefix of the ids of an agent or of one of its replicas."""
     first = derive_digest("mark", seed, names[0])[:8].hex()
     return first if len(names) == 1 else f"{first}.{derive_digest('mark', seed, *names)[:8].hex()}"
 
@@ -54,13 +50,7 @@ def derive_stream(seed: int, *names: str) -> tuple[int, int]:
 
 
 class IntervalSet:
-    """A set of integers, stored as intervals; many numbers with few gaps take little memory.
-
-    >>> numbers = IntervalSet()
-    >>> for number in (0, 1, 2, 5, 3): numbers.add(number)
-    >>> numbers.pairs, 3 in numbers, 4 in numbers
-    ([(0, 4), (5, 6)], True, False)
-    """
+    """A set of integers, stored as intervals; many numbers with few gaps take little memory."""
 
     def __init__(self, pairs: Iterable[tuple[int, int]] = ()) -> None:
         self.pairs = sorted((int(start), int(end)) for start, end in pairs)  # each without its end

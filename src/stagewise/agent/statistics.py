@@ -200,11 +200,7 @@ class Statistics:
 
 
 def describe_contexts(clipped: Mapping[str, int], refused: int) -> str:
-    """Return how many values were clipped, and how many rows of logs were left out; empty if none was.
-
-    >>> describe_contexts({"tenure": 12}, 1)
-    "clipped: 12 values of 'tenure'; 1 row of a log left out because of its context"
-    """
+    """Return how many values were clipped, and how many rows of logs were left out; empty if none was."""
     values = ", ".join(f"{format_count(count, 'value')} of {name!r}" for name, count in clipped.items())
     rows = "1 row of a log left out because of its context"
     rows = rows if refused == 1 else f"{refused:,} rows of logs left out because of their contexts"

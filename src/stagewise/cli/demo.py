@@ -41,14 +41,7 @@ SAFE_REWARD = 0.02
 
 
 class Population:
-    """The simulated users of a problem; actions have different rewards and costs.
-
-    >>> from stagewise.problem.signals import Limit, Reward
-    >>> signals = {"reward": Reward("click"), "limits": {"opt_out": Limit(0.02, safe=0.0, model="rates")}}
-    >>> users = Population(Problem(actions=["nothing", "offer"], safe="nothing", context=["age"], **signals), seed=1)
-    >>> [list(users.user(0)[0]), users.outcome(1, 0)]
-    [['age'], {'click': 0.0, 'opt_out': 0.0}]
-    """
+    """The simulated users of a problem; actions have different rewards and costs."""
 
     def __init__(self, problem: Problem, seed: int) -> None:
         self.problem, self.seed = problem, seed

@@ -277,13 +277,7 @@ def parse_values(text: str, name: str) -> list[float]:
 
 
 def parse_pairs(given: list[str] | None, option: str) -> dict[str, str]:
-    """Return values by name; text after a comma without a name belongs to the value before it.
-
-    >>> parse_pairs(["click=clicked,action=arm", "at=day"], "--columns")
-    {'click': 'clicked', 'action': 'arm', 'at': 'day'}
-    >>> parse_pairs(["opt_out=0.01,0.02"], "--limits")
-    {'opt_out': '0.01,0.02'}
-    """
+    """Return values by name; text after a comma without a name belongs to the value before it."""
     pairs: dict[str, str] = {}
     for text in given or []:
         name = ""

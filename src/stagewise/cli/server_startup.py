@@ -301,11 +301,7 @@ def print_startup(start: ServeOptions, address: str, server: DecisionServer) -> 
 
 
 def hide_password(address: str) -> str:
-    """Return a store's address without its password, which can be in two places.
-
-    >>> hide_password("postgresql://ada:secret@db/stagewise?password=secret")
-    'postgresql://ada@db/stagewise'
-    """
+    """Return a store's address without its password, which can be in two places."""
     scheme, mark, rest = address.partition("://")
     user, at, location = rest.rpartition("@")
     return f"{scheme}{mark}{user.partition(':')[0]}{at}{location.partition('?')[0]}" if mark else address

@@ -140,11 +140,7 @@ def format_unfinished(path: Path, depth: int) -> str:
 
 
 def count_runs(name: str) -> int:
-    """Return the number of runs in a folder of parts, by its name.
-
-    >>> count_runs("run-000003"), count_runs("runs-000000-000099")
-    (1, 100)
-    """
+    """Return the number of runs in a folder of parts, by its name."""
     numbers = [int(word) for word in name.split("-")[1:] if word.isdigit()]
     return numbers[1] - numbers[0] + 1 if len(numbers) == 2 else 1
 

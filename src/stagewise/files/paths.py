@@ -25,11 +25,7 @@ FILE_KINDS = (
 
 
 def parse_path(value: Any, name: str = "path") -> Path:
-    """Return a path that is given as text or as a Path.
-
-    >>> parse_path("agent.json").name
-    'agent.json'
-    """
+    """Return a path that is given as text or as a Path."""
     try:
         text = os.fspath(value)
         encoded = os.fsencode(text)
@@ -47,11 +43,7 @@ def parse_path(value: Any, name: str = "path") -> Path:
 
 
 def format_error(error: BaseException) -> str:
-    """Return the text of an error for a message.
-
-    >>> format_error(KeyError("seed"))
-    "KeyError('seed')"
-    """
+    """Return the text of an error for a message."""
     text = str(error) if isinstance(error, StagewiseError) else repr(error)
     return text if len(text) <= MAX_ERROR_LETTERS else f"{text[:MAX_ERROR_LETTERS]}…"
 
@@ -127,11 +119,7 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 
 def suggest_fix(path: Path, raw: bytes) -> str:
-    """Return a hint on a common mistake; empty if there is none.
-
-    >>> suggest_fix(Path("spec.toml"), b"threshold = .02"), suggest_fix(Path("spec.toml"), b"threshold = 2%")
-    ('; TOML writes .02 as 0.02', '; TOML knows no %: two percent are 0.02')
-    """
+    """Return a hint on a common mistake; empty if there is none."""
     if path.suffix.lower() == ".json":
         return "; `stagewise show` says what a JSON file is, and sw.Agent.load reads a saved agent"
     if re.search(rb"[=\[,]\s*[-+]?\.\d", raw):

@@ -32,10 +32,6 @@ def read_batches(source: Any, id_column: Any = None) -> Batches:
     """Return the record batches of a frame, or of a .parquet or .csv file, which is not read at once.
 
     The ids of a .csv file are texts: 007 is not 7.
-
-    >>> names, batches = read_batches({"user_id": [1, 2]})
-    >>> names, [batch.num_rows for batch in batches]
-    (('user_id',), [2])
     """
     from arro3.core import RecordBatch
 
@@ -146,12 +142,7 @@ def write_batches(path: Path, batches: Iterable[Any]) -> None:
 
 
 def to_numpy(array: Any) -> npt.NDArray[Any]:
-    """Return an Arrow column as an array: numbers with NaN for null, anything else as objects.
-
-    >>> from arro3.core import Array, DataType
-    >>> to_numpy(Array([1, None], DataType.int64())).tolist()
-    [1.0, nan]
-    """
+    """Return an Arrow column as an array: numbers with NaN for null, anything else as objects."""
     from arro3.core import DataType
 
     kind = array.type

@@ -24,11 +24,7 @@ NESTED = {"probabilities": "probability.", "context": "", "outcome": ""}  # nest
 
 
 def read_table(source: Any) -> Mapping[Any, Any]:
-    """Return the columns of a file or a frame by name.
-
-    >>> sorted(read_table({"action": ["offer"], "click": [1]}))
-    ['action', 'click']
-    """
+    """Return the columns of a file or a frame by name."""
     if not isinstance(source, str | Path):
         return flatten_decisions(read_columns(check_unique_columns(source, "the frame")))
     path = parse_path(source, "the log")
@@ -119,12 +115,7 @@ def rows_to_columns(rows: list[dict[str, Any]]) -> Mapping[Any, Any]:
 
 
 def flatten_line(line: Any) -> dict[str, Any]:
-    """Return one line as values by column: the action is its name, and nested objects are flattened.
-
-    >>> line = {"action": [0.0, 1.0], "action_name": "offer", "probabilities": {"offer": 1.0}, "context": {"age": 30}}
-    >>> flatten_line(line)
-    {'action': 'offer', 'probability.offer': 1.0, 'age': 30}
-    """
+    """Return one line as values by column: the action is its name, and nested objects are flattened."""
     if not isinstance(line, dict):
         raise InvalidFile.must_be(ErrorCode.FILE_INVALID, "a line", line, "a JSON object")
     values: dict[str, Any] = {}
@@ -142,11 +133,7 @@ Columns = Mapping[str, Any]  # arrays (n,) by name
 
 
 def format_csv(columns: Columns) -> bytes:
-    r"""Return columns as CSV, with empty fields for missing values.
-
-    >>> format_csv({"action": np.array(["offer", None], dtype=object), "age": np.array([30.0, math.nan])}).decode()
-    'action,age\noffer,30.0\n,\n'
-    """
+    r"""Return columns as CSV, with empty fields for missing values."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)
@@ -156,11 +143,7 @@ def format_csv(columns: Columns) -> bytes:
 
 
 def format_json_lines(columns: Columns) -> bytes:
-    r"""Return columns as JSON lines, with null for missing values.
-
-    >>> format_json_lines({"action": np.array(["offer"]), "age": np.array([30])}).decode()
-    '{"action": "offer", "age": 30}\n'
-    """
+    r"""Return columns as JSON lines, with null for missing values."""
     names = list(columns)
     rows = zip(*(map(to_json_value, column.tolist()) for column in columns.values()), strict=True)
     return "".join(f"{json.dumps(dict(zip(names, row, strict=True)))}\n" for row in rows).encode()

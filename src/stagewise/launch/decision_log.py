@@ -43,17 +43,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, eq=False)
 class Log:
-    """The rows of a log by the names of a problem, in the problem's own units, unchecked.
-
-    >>> import stagewise as sw
-    >>> problem = sw.Problem(
-    ...     actions=["nothing", "offer"], safe="nothing", reward=sw.Reward("click"),
-    ...     limits={"opt_out": sw.Limit(0.02, safe=0.0)},
-    ... )
-    >>> log = Log.of({"action": ["offer", "nothing"], "click": [1, 0], "opt_out": [0, None]}, problem)
-    >>> log.actions.tolist(), log.values.tolist(), log.propensities
-    ([1, 0], [[1.0, 0.0], [0.0, nan]], None)
-    """
+    """The rows of a log by the names of a problem, in the problem's own units, unchecked."""
 
     problem: Problem
     actions: Ints
@@ -377,11 +367,7 @@ def to_texts(entries: list[Any], what: str = "a column of the log") -> Texts:
 
 
 def to_text(value: Any) -> str | None:
-    """Return a value as a name, as for a decision's segment (`check_segment_name`); None: missing.
-
-    >>> [to_text(value) for value in (1, 1.0, True, "1", "")]
-    ['1', '1', 'True', '1', None]
-    """
+    """Return a value as a name, as for a decision's segment (`check_segment_name`); None: missing."""
     if is_blank(value):
         return None
     return str(int(value)) if isinstance(value, FLOATS) and float(value).is_integer() else str(value)
@@ -427,16 +413,6 @@ def select_learnable(log: Log, as_of: Any = None) -> tuple[Log, list[Note]]:
 
     A complete row has an action of the problem, a complete context and all outcomes. A row with an open window is left
     out even if it has an outcome, because early outcomes are a biased sample.
-
-    >>> import stagewise as sw
-    >>> problem = sw.Problem(
-    ...     actions=["nothing", "offer"], safe="nothing", reward=sw.Reward("click"),
-    ...     limits={"opt_out": sw.Limit(0.02, safe=0.0, window="1d")},
-    ... )
-    >>> rows = {"action": ["offer"] * 3, "click": [1, 0, 1], "opt_out": [None, 0, 0], "at": [0.0, 50000.0, 100000.0]}
-    >>> log, notes = select_learnable(Log.of(rows, problem))
-    >>> log.values.tolist(), str(notes[0].code)
-    ([[1.0, 0.0]], 'rows_with_open_windows')
     """
     closed, notes = select_closed_rows(log, as_of)
     filled, fill_notes = fill_missing(log if closed.all() else log.take(closed))

@@ -11,11 +11,7 @@ Phrase = str | Callable[[Any], str]
 
 
 def format_number(value: float) -> str:
-    """Return a number for a sentence.
-
-    >>> format_number(0.0213456), format_number(1234567.0), format_number(50.0)
-    ('0.0213', '1,234,567', '50')
-    """
+    """Return a number for a sentence."""
     return f"{value:,.0f}" if abs(value) >= 1000.0 else f"{value:.3g}"
 
 

@@ -33,12 +33,7 @@ class NoteCode(StrEnum):
 
 
 class Note(str):
-    """A note: its sentence, with `code` and `details`.
-
-    >>> note = Note.of(NoteCode.ROWS_INCOMPLETE, count=9)
-    >>> str(note), note.code, note.details
-    ('9 rows with a missing value are left out', <NoteCode.ROWS_INCOMPLETE: 'rows_incomplete'>, {'count': 9})
-    """
+    """A note: its sentence, with `code` and `details`."""
 
     code: NoteCode
     details: dict[str, Any]

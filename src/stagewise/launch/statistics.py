@@ -49,11 +49,7 @@ def hash_row_numbers(rows: int, key: int = 0) -> Hashes:
 
 
 def fit_logistic(design: Floats, outcomes: Floats) -> Floats:
-    """Return the likeliest parameter (d,) of a logistic mean, under a weak prior so that there always is one.
-
-    >>> fit_logistic(np.ones((100, 1)), np.repeat([0.0, 1.0], [80, 20])).round(2)
-    array([-1.39])
-    """
+    """Return the likeliest parameter (d,) of a logistic mean, under a weak prior so that there always is one."""
     parameter, prior = np.zeros(design.shape[1]), 0.01
     for _ in range(50):
         means = expit(design @ parameter)
@@ -66,11 +62,7 @@ def fit_logistic(design: Floats, outcomes: Floats) -> Floats:
 
 
 def uniform_hash(rows: int) -> Floats:
-    """Return a number in [0, 1) for every row (n,).
-
-    >>> uniform_hash(3).round(3).tolist()
-    [0.883, 0.432, 0.026]
-    """
+    """Return a number in [0, 1) for every row (n,)."""
     return np.asarray((hash_row_numbers(rows) >> np.uint64(11)) / float(2**53))
 
 
@@ -84,11 +76,7 @@ def kl_divergence(observed: float, expected: float) -> float:
 
 
 def chernoff_lower_bound(mean: float, count: float, confidence: float) -> float:
-    """Return the least p with count · kl(mean, p) ≤ confidence (Hoeffding 1963).
-
-    >>> round(chernoff_lower_bound(1.0, 100.0, 10.0), 4), chernoff_lower_bound(0.5, 1.0, 10.0) < 0.01
-    (0.9048, True)
-    """
+    """Return the least p with count · kl(mean, p) ≤ confidence (Hoeffding 1963)."""
     low, high = 0.0, mean
     for _ in range(60):
         p = 0.5 * (low + high)
@@ -97,11 +85,7 @@ def chernoff_lower_bound(mean: float, count: float, confidence: float) -> float:
 
 
 def compute_rows_needed(room: float, p_value: float) -> int:
-    """Return how many outcomes without an event show that a rate is below some room.
-
-    >>> compute_rows_needed(0.02, 0.001), compute_rows_needed(0.005, 0.001)
-    (526, 2263)
-    """
+    """Return how many outcomes without an event show that a rate is below some room."""
     low, high = 1, MAX_ROWS
     while low < high:
         middle = (low + high) // 2
@@ -114,11 +98,7 @@ def compute_rows_needed(room: float, p_value: float) -> int:
 
 
 def bennett_bound(sums: Any, variances: Any, largest: Any) -> Any:
-    """Return Bennett's bound on the probability of a sum this far from 0 on either side.
-
-    >>> float(bennett_bound(0.0, 1.0, 1.0)), bool(bennett_bound(50.0, 10.0, 1.0) < 1e-20)
-    (1.0, True)
-    """
+    """Return Bennett's bound on the probability of a sum this far from 0 on either side."""
     positive = np.maximum(np.asarray(variances, dtype=float), MIN_PROBABILITY)  # without variance every sum is 0
     scale = np.maximum(np.asarray(largest, dtype=float), 1e-100)
     ratio = scale * np.abs(np.asarray(sums, dtype=float)) / positive
@@ -131,9 +111,6 @@ def freedman_bound(sums: Any, variances: Any, largest: float, rows: int) -> Any:
 
     Freedman's inequality (1975) is Bennett's for such a sum, if its variance is at most some v; a union over
     v = b², 2 b², 4 b², ..., rows b² makes it hold for all v.
-
-    >>> bool(freedman_bound(50.0, 10.0, 1.0, 1000) < 1e-10), float(freedman_bound(3.0, 10.0, 1.0, 1000))
-    (True, 1.0)
     """
     scales = np.ceil(np.log2(np.maximum(np.asarray(variances, dtype=float) / largest**2, 1.0)))
     count = 1 + math.ceil(math.log2(max(rows, 1)))
@@ -148,14 +125,7 @@ class Shift(NamedTuple):
 
 
 def measure_shift(values: Floats, marked: Flags, strata: Ints) -> Shift:
-    """Return the difference between marked rows and the others of their stratum in a finite column.
-
-    >>> values, one_stratum = np.arange(100) / 100, np.zeros(100, dtype=np.int64)
-    >>> bool(measure_shift(values, values > 0.5, one_stratum).p_value < 1e-4)
-    True
-    >>> bool(measure_shift(values, np.arange(100) % 2 == 0, one_stratum).p_value > 0.9)
-    True
-    """
+    """Return the difference between marked rows and the others of their stratum in a finite column."""
     count = np.bincount(strata)
     deviations, variance = center_by_stratum(values, strata, count)
     hits = np.bincount(strata, marked, minlength=count.size)
@@ -233,11 +203,7 @@ def find_extreme_group(marked: Flags, groups: Ints, strata: Ints, count: int) ->
 
 
 def compute_ranks(values: Floats) -> Floats:
-    """Return the rank of every value among all, in (0, 1); equal values have equal ranks.
-
-    >>> compute_ranks(np.array([3.0, 1.0, 3.0, 2.0])).tolist()
-    [0.75, 0.125, 0.75, 0.375]
-    """
+    """Return the rank of every value among all, in (0, 1); equal values have equal ranks."""
     _, codes, counts = np.unique(values, return_inverse=True, return_counts=True)
     ends = np.cumsum(counts)
     return np.asarray(((ends - 0.5 * counts) / max(values.size, 1))[codes.reshape(-1)])
@@ -257,11 +223,7 @@ def log_choose(count: int, chosen: Ints) -> Floats:
 
 
 def hypergeometric_p_value(hits: int, drawn: int, high: int, rows: int) -> float:
-    """Return twice the probability of as many hits or more (or fewer) among `drawn` of `rows` with `high` high ones.
-
-    >>> round(hypergeometric_p_value(3, 3, 3, 6), 9)  # 2/20
-    0.1
-    """
+    """Return twice the probability of as many hits or more (or fewer) among `drawn` of `rows` with `high` high ones."""
     k = np.arange(max(0, drawn + high - rows), min(drawn, high) + 1)
     logs = -(log_factorial(k) + log_factorial(high - k) + log_factorial(drawn - k))
     logs = logs - log_factorial(np.array(rows - high - drawn) + k)
@@ -277,9 +239,6 @@ def log_empty_probability(inside: Ints, others: Ints, events: Ints, min_odds: fl
     is C(N, m) / Σⱼ C(L, j) ωʲ C(N, m − j) for a cell (Fisher's noncentral hypergeometric distribution). That is largest
     if the odds of the others are equal, since e_m/e_{m−1} of elementary symmetric polynomials is Schur-concave, so it
     holds for all other odds too.
-
-    >>> round(math.exp(log_empty_probability(np.array([3]), np.array([7]), np.array([2]), 1.0)), 9)  # 7/10 6/9
-    0.466666667
     """
     total = 0.0
     for length, rest, count in zip(inside.tolist(), others.tolist(), events.tolist(), strict=True):
@@ -299,12 +258,6 @@ def compute_excess_p_values(weights: Floats) -> Floats:
     E[1{taken}/p] ≤ 1 given the past, for every p, without a bound on how small p can be. Bets against that,
     ∏ (1 + λ (1{taken}/p − 1)) with 0 < λ < 1, have mean at most 1, and exceed 1/c with probability at most c (Ville);
     so does their mean over several λ.
-
-    >>> compute_excess_p_values(np.tile([[2.0, 0.0], [0.0, 2.0]], (100, 1))).tolist()
-    [1.0, 1.0]
-    >>> taken_twice_as_often = np.tile([[4.0], [0.0]], (100, 1))  # half of the time, but p is a quarter
-    >>> bool(compute_excess_p_values(taken_twice_as_often)[0] < 1e-6)
-    True
     """
     wealth = np.array([np.log1p(bet * (weights - 1.0)).sum(axis=0) for bet in BET_FRACTIONS])
     p_values = np.exp(np.log(len(BET_FRACTIONS)) - np.logaddexp.reduce(wealth, axis=0))
@@ -332,11 +285,7 @@ def log_mixture(excess: Floats, squares: Floats, rho: float = MIXTURE_SHAPE) -> 
 
 
 def boundary(squares: Floats, alpha: float, rho: float = MIXTURE_SHAPE) -> Floats:
-    """Return u(v), the least s with m(s, v) ≥ 1/α: which the sum of the errors exceeds with probability at most α.
-
-    >>> boundary(np.array([0.0, 10.0, 1000.0]), 0.025).round(2)
-    array([  5.92,  12.82, 116.77])
-    """
+    """Return u(v), the least s with m(s, v) ≥ 1/α: which the sum of the errors exceeds with probability at most α."""
     target = np.log(1.0 / alpha)
     low, high = np.zeros_like(squares), np.ones_like(squares)
     while (short := log_mixture(high, squares, rho) < target).any():
@@ -355,12 +304,7 @@ def compute_running_means(terms: Floats) -> Floats:
 
 
 def bound_squared_deviations(terms: Floats) -> Floats:
-    """Return an upper bound of Σ (termₜ − guessₜ)² for every order of the terms (n,) (Lemma 5).
-
-    >>> terms = np.array([0.0, 0.0, 1.0, 3.0])
-    >>> for order in ([0, 1, 2, 3], [3, 2, 1, 0], [0, 3, 1, 2]):
-    ...     assert ((terms[order] - compute_running_means(terms[order])) ** 2).sum() <= bound_squared_deviations(terms)
-    """
+    """Return an upper bound of Σ (termₜ − guessₜ)² for every order of the terms (n,) (Lemma 5)."""
     centre = np.clip((FIRST_GUESS + terms.sum()) / (terms.size + 1.0), 0.0, 1.0)
     least = ((terms - centre) ** 2).sum() + (FIRST_GUESS - centre) ** 2
     farthest = np.sort(np.maximum(terms**2, (1.0 - terms) ** 2))[::-1]
@@ -394,11 +338,7 @@ def compute_sequence(
 
 
 def choose_log_spaced(count: int, points: int = 200) -> Ints:
-    """Return numbers of terms that are evenly spaced on a logarithmic scale, with the last.
-
-    >>> choose_log_spaced(5).tolist()
-    [1, 2, 3, 4, 5]
-    """
+    """Return numbers of terms that are evenly spaced on a logarithmic scale, with the last."""
     return np.unique(np.geomspace(1.0, count, points).round().astype(np.int64))
 
 
@@ -428,20 +368,13 @@ def compute_tail_share(runs: int) -> float:
     The share of all possible runs between the i-th and the j-th of n runs has the distribution Beta(j − i,
     n + 1 − j + i) (Wilks 1941). With few runs the band is wider: of 100 runs 3 are beyond each end, of 1,000 about 44.
     With 38 it contains all of them, and fewer are not enough.
-
-    >>> [round(compute_tail_share(runs), 4) for runs in (38, 100, 1000)]
-    [0.0256, 0.0297, 0.044]
     """
     enough = (r for r in range(1, runs) if betainc(r, runs + 1 - r, BAND_LEVEL) <= 1.0 - BAND_CONFIDENCE)
     return 0.5 * (runs + 1 - next(enough, runs - 1)) / (runs + 1)
 
 
 def compute_band(values: Floats) -> Band:
-    """Return the band of runs (runs, …): their median, and ends that contain BAND_LEVEL of outcomes.
-
-    >>> [float(end) for end in compute_band(np.arange(1.0, 20.0))]
-    [1.0, 10.0, 19.0]
-    """
+    """Return the band of runs (runs, …): their median, and ends that contain BAND_LEVEL of outcomes."""
     outside = compute_tail_share(len(values))
     low, middle, high = np.quantile(values, [outside, 0.5, 1.0 - outside], axis=0, method="weibull")
     return Band(low, middle, high)

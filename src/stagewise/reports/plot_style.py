@@ -148,20 +148,12 @@ def add_legend_below(figure: Any, axes: Any, columns: int = 4) -> None:
 
 
 def escape_label(name: str) -> str:
-    """Return a name for a plot: shortened, and with dollar signs escaped.
-
-    >>> escape_label("a name that is much longer than a picture has room for")
-    'a name that is much longer than a pictu…'
-    """
+    """Return a name for a plot: shortened, and with dollar signs escaped."""
     return (name if len(name) <= MAX_LABEL else name[: MAX_LABEL - 1] + "…").replace("$", r"\$")
 
 
 def format_count(value: float, _: int = 0) -> str:
-    """Return 1500000 as 1.5M, 20000 as 20k.
-
-    >>> format_count(1500000), format_count(20000), format_count(0.5), format_count(0)
-    ('1.5M', '20k', '0.5', '0')
-    """
+    """Return 1500000 as 1.5M, 20000 as 20k."""
     if abs(value) >= 1e6:
         return f"{value / 1e6:g}M"
     return f"{value / 1e3:g}k" if abs(value) >= 1e3 else f"{value:g}"

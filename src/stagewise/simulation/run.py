@@ -54,11 +54,7 @@ class RunSettings(NamedTuple):
 
 
 def compute_recorded_rounds(rounds: int, points: int) -> Ints:
-    """Return the rounds (counted from 1) that close the intervals: evenly spaced, the last round among them.
-
-    >>> compute_recorded_rounds(10, 4)
-    array([ 2,  5,  7, 10])
-    """
+    """Return the rounds (counted from 1) that close the intervals: evenly spaced, the last round among them."""
     count = min(rounds, points)
     return np.arange(1, count + 1, dtype=np.int64) * rounds // count
 

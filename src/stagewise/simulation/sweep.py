@@ -229,9 +229,5 @@ def check_limit_name(name: str, names: tuple[str, ...]) -> str:
 
 
 def keep_direction(old: Any, new: Any) -> Any:
-    """Return a new limit in the direction of the old one, unless it has its own.
-
-    >>> keep_direction(AtLeast(0.9), 0.8), keep_direction(0.1, 0.2)
-    (AtLeast(value=0.8), 0.2)
-    """
+    """Return a new limit in the direction of the old one, unless it has its own."""
     return AtLeast(new) if parse_threshold(old).at_least and not parse_threshold(new).at_least else new

@@ -184,12 +184,7 @@ def get_signal_names(costs: int, names: Names = ()) -> Names:
 
 
 def parse_costs(value: Any) -> tuple[Floats, Names]:
-    """Return the costs of a world, and their names where they are given by name; else none.
-
-    >>> parse_costs({"opt_out": [0.0, 0.1], "complaint": [0.0, 0.2]})
-    (array([[0. , 0.1],
-           [0. , 0.2]]), ('opt_out', 'complaint'))
-    """
+    """Return the costs of a world, and their names where they are given by name; else none."""
     if not isinstance(value, Mapping):
         return check_array(value, "cost"), ()
     given = check_mapping(value, "cost")
@@ -205,12 +200,7 @@ def parse_costs(value: Any) -> tuple[Floats, Names]:
 
 
 def parse_means(reward: Any, cost: Any, over: str) -> tuple[Floats, Names]:
-    """Return the rows (1 + m, …) of the reward and every cost, and the costs' names; `over` names the other axes.
-
-    >>> parse_means([0.1, 0.7], [0.0, 0.2], "K")
-    (array([[0.1, 0.7],
-           [0. , 0.2]]), ())
-    """
+    """Return the rows (1 + m, …) of the reward and every cost, and the costs' names; `over` names the other axes."""
     (costs, names), rewards, axes = parse_costs(cost), check_array(reward, "reward"), over.count(",") + 1
     costs = np.atleast_1d(costs)[np.newaxis] if costs.ndim <= axes else costs
     if rewards.ndim != axes or rewards.size == 0 or costs.shape[1:] != rewards.shape:
@@ -252,11 +242,7 @@ def encode_signals(values: Any, names: Names) -> Any:
 
 
 def get_cost_order(own: Names, asked: Names) -> list[int]:
-    """Return where the costs of these names stand among a world's own.
-
-    >>> get_cost_order(("opt_out", "complaint"), ("complaint", "opt_out"))
-    [1, 0]
-    """
+    """Return where the costs of these names stand among a world's own."""
     for name in (*own, *asked):
         if name not in own or name not in asked:
             subject, others = ("a cost of the world", asked) if name in own else ("a limit of the policy", own)

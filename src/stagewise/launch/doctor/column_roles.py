@@ -195,12 +195,7 @@ def assign_column(
 
 
 def is_constant_by_action(values: Floats, actions: npt.NDArray[Any]) -> bool:
-    """Say whether a number is the same in all rows of every action, so it describes the action.
-
-    >>> actions = np.array(["a", "a", "b"])
-    >>> [is_constant_by_action(np.array(values), actions) for values in ([0.5, 0.5, 0.2], [0.5, 0.2, 0.2])]
-    [True, False]
-    """
+    """Say whether a number is the same in all rows of every action, so it describes the action."""
     _, codes = np.unique([str(value) for value in actions.tolist()], return_inverse=True)
     first = np.full(int(codes.max()) + 1, np.nan)
     first[codes[::-1]] = values[::-1]
@@ -225,11 +220,7 @@ def parse_outcomes(array: npt.NDArray[Any], name: str) -> Floats:
 
 
 def describe_non_numbers(entries: list[Any]) -> str:
-    """Return which value of a mostly numeric column is not a number; empty for other columns.
-
-    >>> "'old' in row 19 of 20" in describe_non_numbers(["18"] * 19 + ["old"]), describe_non_numbers(["NZ", "AU", "1"])
-    (True, '')
-    """
+    """Return which value of a mostly numeric column is not a number; empty for other columns."""
     known = [entry for entry in entries if to_text(entry) is not None]
     good = sum(find_non_number([entry]) is None for entry in known)
     odd = find_non_number(entries)

@@ -81,13 +81,7 @@ class Finding:
 
 
 def select_most_severe(findings: Iterable[Finding]) -> Finding:
-    """Return the first of the most severe findings of one check, with the number of others that were found.
-
-    >>> ok, out = Finding.of(FindingCode.RANGES_KEPT), Finding.of(FindingCode.OUT_OF_RANGE, name="age")
-    >>> worst = select_most_severe([out, out, ok])
-    >>> worst.code, worst.others
-    (<FindingCode.OUT_OF_RANGE: 'out_of_range'>, 1)
-    """
+    """Return the first of the most severe findings of one check, with the number of others that were found."""
     listed = list(findings)
     found = sum(finding.verdict is not FindingVerdict.OK for finding in listed)
     worst = max(listed, key=lambda finding: SEVERITY.index(finding.verdict))

@@ -340,12 +340,7 @@ class Cost(Signal):
 
 
 def get_threshold(limit: Limit) -> tuple[float, bool]:
-    """Return a limit's threshold in its own units, and whether it is a lower limit.
-
-    >>> from stagewise.problem.thresholds import AtLeast, RelativeToSafe
-    >>> get_threshold(Limit(AtLeast(0.9))), get_threshold(Limit(RelativeToSafe(1.5), safe=0.01))
-    ((0.9, True), (0.015, False))
-    """
+    """Return a limit's threshold in its own units, and whether it is a lower limit."""
     below, relative, value = parse_threshold(limit.value)
     return float(value * (limit.safe or 0.0) if relative else value), below
 
@@ -377,11 +372,7 @@ class Split:
 
     @classmethod
     def of(cls, rows: int, at: Floats | None, fraction: float) -> "Split":
-        """Return a split with the earliest rows as the selection, or rows by a hash of their numbers without times.
-
-        >>> Split.of(4, np.array([3.0, 1.0, 2.0, 4.0]), 0.5).selection.tolist()
-        [False, True, True, False]
-        """
+        """Return a split with the earliest rows as the selection, or rows by a hash of their numbers without times."""
         if fraction == 1.0:
             return cls(np.ones(rows, dtype=bool), "all rows, without a holdout", 1.0)
         if at is None:

@@ -158,11 +158,7 @@ def compute_plausible_auc(by_action: list[SortedValues], signal: Signal) -> floa
 
 
 def compute_auc(ones: Floats, zeros: Floats) -> float:
-    """Return the area under the curve: how often a value of the ones is above one of the zeros, ties counted half.
-
-    >>> compute_auc(np.array([0.0, 1.0]), np.array([1.0, 0.0])), compute_auc(np.array([1.0]), np.array([1.0]))
-    (1.0, 0.5)
-    """
+    """Return the area under the curve: how often a value of the ones is above one of the zeros, ties counted half."""
     return float(ones @ (np.cumsum(zeros) - 0.5 * zeros) / (ones.sum() * zeros.sum()))
 
 

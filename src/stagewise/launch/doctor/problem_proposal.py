@@ -167,11 +167,7 @@ def get_outcome_range(roles: Roles, column: str, split: Split) -> tuple[float, f
 
 
 def propose_range(known: Floats) -> tuple[float, float]:
-    """Return a range for a number about users: [0, 1] for fractions, others with some padding, rounded outward.
-
-    >>> [propose_range(np.array(ends)) for ends in ([19.0, 92.0], [0.1, 0.9], [-3.0, 4400.0])]
-    [(15.0, 100.0), (0.0, 1.0), (-400.0, 4800.0)]
-    """
+    """Return a range for a number about users: [0, 1] for fractions, others with some padding, rounded outward."""
     low, high = float(known.min()), float(known.max())
     if low >= -1.0 and high <= 1.0:
         return (0.0 if low >= 0.0 else -1.0), 1.0
@@ -185,11 +181,7 @@ def propose_range(known: Floats) -> tuple[float, float]:
 
 
 def round_up(value: float, digits: int = 2) -> float:
-    """Return a number rounded up to some digits.
-
-    >>> round_up(0.01234), round_up(0.0999)
-    (0.013, 0.1)
-    """
+    """Return a number rounded up to some digits."""
     if not value > 0.0:
         return 0.0
     power = 10.0 ** (math.floor(math.log10(value)) - digits + 1)
@@ -256,11 +248,7 @@ def find_divisions(
 
 
 def propose_category(entries: list[str | None]) -> Category | None:
-    """Return a category of the most frequent values that have enough rows, the others together; None: too few.
-
-    >>> propose_category(["pro"] * 200 + ["free"] * 300 + ["gold", None]).labels
-    ('free', 'pro', 'other')
-    """
+    """Return a category of the most frequent values that have enough rows, the others together; None: too few."""
     counts = Counter(entry for entry in entries if entry is not None and len(entry) <= LONGEST_SEGMENT)
     order = sorted(counts.items(), key=lambda one: (-one[1], one[0]))[:MOST_PROPOSED_LEVELS]
     levels = [level for level, count in order if count >= ROWS_PER_LEVEL]
@@ -542,11 +530,7 @@ def to_toml_number(value: Any) -> str:
 
 
 def to_toml_value(value: Any) -> str:
-    """Return a declared column as TOML, on one line.
-
-    >>> to_toml_value({"type": "category", "levels": ["free"], "other": True}), to_toml_value([18.0, 99.0])
-    ('{ type = "category", levels = ["free"], other = true }', '[18, 99]')
-    """
+    """Return a declared column as TOML, on one line."""
     if isinstance(value, dict):
         return f"{{ {', '.join(f'{to_toml_key(name)} = {to_toml_value(one)}' for name, one in value.items())} }}"
     if isinstance(value, list):

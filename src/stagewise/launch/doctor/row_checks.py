@@ -227,10 +227,6 @@ def find_repeats(user: Hashes, at: Floats | None) -> tuple[Ints, Ints]:
     """Return pairs of rows that agree in all but times and outcomes and follow one another within seconds.
 
     Pairs are from small groups; no row is in two pairs, and rows of the same time are no pair.
-
-    >>> hashes, at = np.array([7, 7, 5, 7, 5], dtype=np.uint64), np.array([0.0, 3.0, 1.0, 900.0, 1.0])
-    >>> [rows.tolist() for rows in find_repeats(hashes, at)]
-    [[0], [1]]
     """
     if at is None:
         return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
@@ -248,11 +244,7 @@ def find_repeats(user: Hashes, at: Floats | None) -> tuple[Ints, Ints]:
 
 
 def pair_rows(hashes: Hashes) -> tuple[Ints, Ints]:
-    """Return pairs of rows with equal hashes, from small groups; no row is in two pairs.
-
-    >>> [rows.tolist() for rows in pair_rows(np.array([7, 5, 7, 7, 5, 9], dtype=np.uint64))]
-    [[1, 0], [4, 2]]
-    """
+    """Return pairs of rows with equal hashes, from small groups; no row is in two pairs."""
     _, groups, sizes = np.unique(hashes, return_inverse=True, return_counts=True)
     order = np.argsort(groups.reshape(-1), kind="stable")
     within = np.arange(hashes.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
@@ -554,11 +546,7 @@ def find_empty_periods(at: Floats, rows: Flags, marked: Flags) -> Iterator[Perio
 
 
 def find_empty_runs(bins: Ints, count: int, *, circular: bool = True) -> list[tuple[int, int]]:
-    """Return the runs of empty bins, as first bin and length.
-
-    >>> find_empty_runs(np.array([3, 4, 7]), 10), find_empty_runs(np.array([3, 4, 7]), 10, circular=False)
-    ([(5, 2), (8, 5)], [(0, 3), (5, 2), (8, 2)])
-    """
+    """Return the runs of empty bins, as first bin and length."""
     full = np.unique(bins)
     if circular:
         lengths = (np.roll(full, -1) - full - 1) % count

@@ -241,11 +241,7 @@ class RidgeSums(NamedTuple):
 
 
 def assign_parts(rows: int, folds: int | None) -> Ints:
-    """Return the fold of each row (n,), by a hash of its index; None: time blocks, each half as long as all before it.
-
-    >>> np.bincount(assign_parts(200, None)).tolist()
-    [64, 32, 48, 56]
-    """
+    """Return the fold (n,) of each row, by a hash of its index; None: time blocks, each half as long as all before."""
     if folds is not None:
         return np.asarray(hash_row_numbers(rows) % np.uint64(folds), dtype=np.int64)
     ends, end = [0], float(FIRST_BLOCK)

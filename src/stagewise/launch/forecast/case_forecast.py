@@ -33,12 +33,7 @@ class Case:
 
 
 def get_limit_value(limit: Limit) -> float:
-    """Return the number of a limit of any kind.
-
-    >>> from stagewise.problem.thresholds import AtLeast, RelativeToSafe
-    >>> get_limit_value(Limit(0.02)), get_limit_value(Limit(AtLeast(0.9))), get_limit_value(Limit(RelativeToSafe(1.1)))
-    (0.02, 0.9, 1.1)
-    """
+    """Return the number of a limit of any kind."""
     return float(parse_threshold(limit.value).number)
 
 
@@ -245,14 +240,7 @@ def summarize_case(case: Case, days: DailyRuns, users: int, widest: DailyRuns | 
 
 
 def find_better_from(gain: Band, safe: Floats) -> int | None:
-    """Return the first day, from 1, from which the band of every day's gain is above MARGIN times `safe` (days,).
-
-    >>> gain = compute_band(np.array([[-1.0, 1.0, 1.0], [0.0, 1.0, 2.0]]))
-    >>> find_better_from(gain, np.array([10.0, 10.0, 10.0]))
-    2
-    >>> find_better_from(compute_band(np.array([[0.01], [0.02]])), np.array([10.0])) is None
-    True
-    """
+    """Return the first day, from 1, from which the band of every day's gain is above MARGIN times `safe` (days,)."""
     good = gain.low > MARGIN * np.abs(safe)
     later = np.logical_and.accumulate(good[::-1])[::-1]
     return int(np.argmax(later)) + 1 if later.any() else None

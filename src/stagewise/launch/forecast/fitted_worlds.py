@@ -32,11 +32,6 @@ def find_constant_features(actions: Ints, users: Floats, count: int) -> Flags:
     A discount that is 0 wherever nothing is sent does not show the outcome of "nothing" at a discount of 0.2. If it
     were fitted, its slope would be the prior's, and an action that was never clicked would be forecast to be. So such
     slopes are 0. If a share q of all rows has this number, the others of n rows have it too with probability q^(n − 1).
-
-    >>> users = np.array([[1.0, 0.0], [1.0, 0.0], [1.0, 0.2], [1.0, 0.3]] * 9)
-    >>> find_constant_features(np.array([0, 0, 1, 1] * 9), users, 2)
-    array([[False,  True],
-           [False, False]])
     """
     constant = np.zeros((count, users.shape[1]), dtype=bool)
     for a in range(count):
@@ -135,12 +130,7 @@ def compute_root(covariance: Floats) -> Floats:
 
 
 def clip_means(means: Floats) -> Floats:
-    """Return means (n, K) clipped to [0, 1] that keep each action's mean over users, clipped too.
-
-    >>> clip_means(np.array([[-0.1], [0.3]]))
-    array([[0. ],
-           [0.2]])
-    """
+    """Return means (n, K) clipped to [0, 1] that keep each action's mean over users, clipped too."""
     if means.min() >= 0.0 and means.max() <= 1.0:
         return means
     target, shift = np.clip(means.mean(axis=0), 0.0, 1.0), np.zeros(means.shape[1])

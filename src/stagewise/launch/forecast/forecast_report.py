@@ -64,11 +64,7 @@ LEGEND_OFFSET = 34  # points from a panel down to its legend, below ticks and la
 
 
 def format_number(value: float) -> str:
-    """Return a number in four digits.
-
-    >>> format_number(12345.6), format_number(0.01234), format_number(-0.5)
-    ('12,346', '0.01234', '-0.5')
-    """
+    """Return a number in four digits."""
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 

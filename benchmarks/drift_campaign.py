@@ -140,7 +140,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=1)
     given = parser.parse_args()
-    head = "night | share of the attainable clicks | of the extra ones | shares | opt-outs | decisions over | over by country"
+    head = "night | share of attainable clicks | of the extra ones | shares | opt-outs | decisions over | by country"
     with ProcessPoolExecutor(given.jobs) as pool:
         for drift in ("jumps", "0.003/30d", None):
             play = partial(run_campaign, drift, given.nights, given.users)

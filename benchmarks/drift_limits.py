@@ -61,7 +61,7 @@ def play_all(play_some: Callable[[range], Floats], runs: int, jobs: int) -> Floa
     records[:1] = first
     for part, of_part in zip(parts, rest, strict=True):
         records[part.start :: pieces] = of_part
-    return records
+    return np.asarray(records)
 
 
 def build_path(name: str) -> Floats:
@@ -170,9 +170,7 @@ def compute_chernoff(n: float, total: float, confidence: float) -> float:
     return high
 
 
-def play_runs(
-    path: Floats, how: int, settings: Floats, delta: float, look: float, low: float, runs: range
-) -> Floats:
+def play_runs(path: Floats, how: int, settings: Floats, delta: float, look: float, low: float, runs: range) -> Floats:
     """Return the records of runs; δ is split as by a `Problem`: .8 for upper ends, .2 for the lower."""
     records = np.zeros((len(runs), 4))
     for record, run in zip(records, runs, strict=True):
@@ -182,7 +180,7 @@ def play_runs(
             path, how, look, settings, low or -math.log(0.2 * delta), high,
             np.zeros(HEADER_SIZE), np.zeros(CELL_SIZE), acted, outcomes, record, run,
         )  # fmt: skip
-    return records
+    return np.asarray(records)
 
 
 def show_worlds(runs: int, jobs: int) -> None:
@@ -246,7 +244,7 @@ def play_jumps(before: float, after: float, runs: range) -> Floats:
     if before == after:
         records[:, JUMP_FALSE] += records[:, JUMP_DELAY] >= 0.0
         records[:, JUMP_DELAY] = -1.0
-    return records
+    return np.asarray(records)
 
 
 def show_jumps(runs: int, quiet_runs: int, jobs: int) -> None:
@@ -314,13 +312,13 @@ def show_price(runs: int, jobs: int) -> None:
     """Print how many more plays a limit needs where a drift is declared and the mean stays."""
     slopes = (0.00005, 0.0001, 0.0002, 0.0005)
     for error in (0.05, 0.005):
-        print(f"plays of a constant mean until .02 is certain, delta' {error:g}: expected outcomes; mean of {runs} runs")
+        print(
+            f"plays of a constant mean until .02 is certain, delta' {error:g}: expected outcomes; mean of {runs} runs"
+        )
         print("mean | nothing declared |", " | ".join(f"{slope:g}/d" for slope in slopes))
         for mean in (0.002, 0.005, 0.01, 0.015):
             expected = [count_plays(mean, slope, error, range(-1, 0)).item() for slope in (0.0, *slopes)]
-            plays = [
-                play_all(partial(count_plays, mean, slope, error), runs, jobs).mean() for slope in (0.0, *slopes)
-            ]
+            plays = [play_all(partial(count_plays, mean, slope, error), runs, jobs).mean() for slope in (0.0, *slopes)]
             rises = (
                 f"{one:,.0f} ({one / expected[0] - 1.0:+.0%}); {two:,.0f} ({two / plays[0] - 1.0:+.0%})"
                 for one, two in zip(expected[1:], plays[1:], strict=True)

@@ -79,7 +79,7 @@ def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Skip files without compiled tests in the compiled lane, and a device's: collecting all takes seconds per process."""
+    """Skip files without compiled tests in the compiled lane, and a device's: collecting takes seconds per process."""
     marks = str(config.getoption("markexpr"))
     if "not gpu" in marks and collection_path == DEVICE:
         return True

@@ -115,9 +115,9 @@ def test_simulated_users_are_such_as_the_problem_declares_and_tell_late_or_never
     for now in range(100):
         stream.step(20, float(now))
     assert len(client.asked) == 2000
-    for context in client.asked[:50]:
-        declared.encode_context(context)  # is not refused
-    assert {context["country"] for context in client.asked} == {"NZ", "PT"}
+    for request in client.asked[:50]:
+        declared.encode_context(request.context)  # is not refused
+    assert {request.context["country"] for request in client.asked} == {"NZ", "PT"}
     clicks = [one for one in client.told if "click" in one]
     left = [one for one in client.told if "opt_out" in one]
     assert 0.85 < len(clicks) / 2000 < 0.98

@@ -22,7 +22,7 @@ LIMIT, CHANGED, NIGHT, DRAWS, START = 0.015, 3, 6, 100, 1_763_000_000.0
 
 def run_campaign(drift: str | None, nights: int, users: int) -> None:
     """Print every night's shares, cost and clicks beside what is attainable."""
-    limit = sw.Limit(LIMIT, safe=0.009, drift=drift)
+    limit = sw.Limit(LIMIT, safe_bound=0.009, drift=drift)
     problem = sw.Problem(actions=TEMPLATES, safe="plain", reward=sw.Reward("click"), limits={"opt_out": limit})
     agent, rng = sw.Agent(problem, seed=3), np.random.default_rng(1)
 
@@ -30,7 +30,7 @@ def run_campaign(drift: str | None, nights: int, users: int) -> None:
         count = actions.size
         log = {"action": [TEMPLATES[action] for action in actions], "click": rng.random(count) < CLICKS[actions]}
         log["opt_out"] = rng.random(count) < rates[actions]
-        agent.learn_frame(log if drift is None else {**log, "at": at}, again=True)
+        agent.learn_log_frame(log if drift is None else {**log, "at": at}, again=True)
 
     start = START - 30 * DAY
     learn(rng.choice(5, 40_000, p=[0.5, 0.15, 0.1, 0.2, 0.05]), OPT_OUTS, start + np.arange(40_000) * 30 * DAY / 40_000)

@@ -141,7 +141,7 @@ MORE_QUESTIONS = {
         ["missing_context_field", "clip=True", "sw.Date("],
     ),
     "Can my own model decide, under limits?": ("how-to/guard-your-model.md", ["propose=", "scores="]),
-    "How do I start from a log?": ("how-to/bring-a-log.md", ["learn_frame"]),
+    "How do I start from a log?": ("how-to/bring-a-log.md", ["learn_log_frame"]),
     "What if outcomes come late, or never?": ("how-to/late-outcomes.md", ["OutcomeWindow"]),
     "Who is the limit promised to?": ("explanation/who-is-the-limit-promised-to.md", ["average"]),
     "Can a limit hold for users of every risk?": ("how-to/limit-by-a-risk-score.md", ["sw.RiskScore", "cuts"]),

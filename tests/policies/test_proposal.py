@@ -53,7 +53,7 @@ class Named(sw.CAPS):
 def policy_of(kind: Any, known: bool = True, **settings: Any) -> Any:
     values = {"reward": float(REWARD @ OFF), "cost": float(COST @ OFF)} if known else {}
     safe = sw.SafeAction(features=OFF, **values)
-    told: dict[str, Any] = {"safe_action": safe, "threshold": 0.3, "noise": 0.05, "cost_bound": 1.0, "delta": 0.05}
+    told: dict[str, Any] = {"safe_action": safe, "threshold": 0.3, "noise": 0.05, "mean_cost_bound": 1.0, "delta": 0.05}
     return kind(**{**told, **settings})
 
 
@@ -67,7 +67,7 @@ def unknown_of(policy: Any, known: Intervals, decision: Any) -> tuple[float, flo
         shares = np.zeros(len(TARGETS) + 1)
         shares[decision.action_index], shares[-1] = (
             decision.step_size,
-            1.0 - decision.step_size if decision.action_index >= 0 else 1.0,
+            1.0 - decision.step_size if decision.action_index is not None else 1.0,
         )
     return float(known.reward_low @ shares), float(widths @ shares)
 

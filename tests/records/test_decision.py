@@ -73,7 +73,7 @@ def test_a_safe_action_is_the_beginning_of_a_ray_and_a_whole_arm() -> None:
     point = sw.AlwaysSafe(safe_action=sw.SafeAction(features=[0.1, 0.2], cost=0.0), threshold=0.1)
     arm = sw.AlwaysSafe(safe_action=sw.SafeAction(arm=1, cost=0.0), threshold=0.1)
     decisions = [policy.decide(policy.start(), offer) for policy, offer in ((point, np.eye(2)), (arm, sw.Arms(3)))]
-    assert [(decision.action_index, decision.step_size) for decision in decisions] == [(-1, 0.0), (1, 1.0)]
+    assert [(decision.action_index, decision.step_size) for decision in decisions] == [(None, 0.0), (1, 1.0)]
 
 
 def sample_decisions() -> dict[str, sw.Decision]:
@@ -84,8 +84,8 @@ def sample_decisions() -> dict[str, sw.Decision]:
         safe="nothing",
         reward=sw.Reward("click"),
         limits={
-            "opt_out": sw.Limit(0.02, safe=0.001, model="rates"),
-            "stars": sw.Limit(sw.AtLeast(0.3), safe=0.6, model="rates"),
+            "opt_out": sw.Limit(0.02, safe_bound=0.001, model="rates"),
+            "stars": sw.Limit(sw.AtLeast(0.3), safe_bound=0.6, model="rates"),
         },
         context=["age"],
     )
@@ -111,9 +111,9 @@ def test_it_can_be_read_back(name: str) -> None:
     copy = sw.Decision.from_dict(content)
     assert json.loads(json.dumps(copy.to_dict(), allow_nan=False)) == content
     assert type(copy) is type(decision)
-    assert (copy.id, copy.action_name, copy.reason_details, copy.action_index) == (
+    assert (copy.id, copy.action, copy.reason_details, copy.action_index) == (
         decision.id,
-        decision.action_name,
+        decision.action,
         decision.reason_details,
         decision.action_index,
     )

@@ -4,8 +4,8 @@ Usage: python docs/making/names.py [--counts] [--length N]
 
 Candidates are every export and every public member of an exported class. Pages are the README, the pages and notebooks
 of the documents, and the examples. A name is ranked by the number of pages whose code uses it, then by the number of
-uses, then by the alphabet. An attribute belongs to the class after which its variable is named (`agent.decide`), an argument
-to the class that is called (`sw.Limit(0.02, window="7d")`).
+uses, then by the alphabet. An attribute belongs to the class after which its variable is named (`agent.decide`), an
+argument to the class that is called (`sw.Limit(0.02, window="7d")`).
 """
 
 import argparse

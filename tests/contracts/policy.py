@@ -404,11 +404,8 @@ class RaysContract(SafeContract):
     def test_no_longer_step_would_be_safe(self, case: Case) -> None:
         """A step below one stands at a limit: at least one pessimistic cost is there, but for rounding."""
         for one in case.rounds:
-            if (
-                one.decision.action_index is not None
-                and one.decision.step_size < 1.0
-                and case.policy.optimism == "inflated"
-            ):
+            is_on_ray = one.decision.action_index is not None
+            if is_on_ray and one.decision.step_size < 1.0 and case.policy.optimism == "inflated":
                 slack = case.signs * (one.decision.thresholds - one.decision.pessimistic_cost)
                 assert slack.min() < 1e-9
 

@@ -166,7 +166,7 @@ def test_every_decision_is_the_one_of_the_page(baseline: str, m: int, mixtures: 
             lines = [Line(told, fits, found, target, ray) for ray, target in enumerate(listed)]
             held_ray(problem, decision, lines, known, draws)
         values = problem.outcome(decision.action, random)
-        ray = None if decision._uncached or not followed else decision.action_index
+        ray = None if decision._uncached or not followed else decision._position
         plays.append(Play(np.asarray(decision.action), ray, decision.step_size, values))
         state = policy.learn(state, decision, sw.Outcome(values[0], problem.signs * values[1:]))
         left += decision.message is None
@@ -205,14 +205,15 @@ def test_a_greedy_proposal_that_is_not_certified_gives_way_to_one_that_is(baseli
                 low, unknown = known.r_low @ decision.probabilities, known.unknown(decision.optimistic_reward)
                 assert decision.optimistic_reward - low <= unknown @ decision.probabilities + CLOSE
             else:
-                line = Line(told, fits_now(told, plays), found, listed[decision.action_index], decision.action_index)
+                index = -1 if decision.action_index is None else decision.action_index
+                line = Line(told, fits_now(told, plays), found, listed[index], index)
                 low = float(line.at(0, decision.step_size).low[0])
                 assert decision.optimistic_reward - low <= line.unknown(prices, decision.step_size) + CLOSE
         values = problem.outcome(decision.action, random)
         plays.append(
             Play(
                 np.asarray(decision.action),
-                None if decision._uncached else decision.action_index,
+                None if decision._uncached else decision._position,
                 decision.step_size,
                 values,
             )

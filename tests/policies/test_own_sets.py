@@ -111,7 +111,7 @@ def test_every_decision_is_the_one_of_the_page(name: str, m: int, baseline: str)
         else:
             held_mixture(problem, decision, known, directional)
         values = problem.outcome(decision.action, random)
-        ray = None if decision._uncached or not followed else decision.action_index
+        ray = None if decision._uncached or not followed else decision._position
         plays.append(Play(np.asarray(decision.action), ray, decision.step_size, values))
         state = policy.learn(state, decision, sw.Outcome(values[0], problem.signs * values[1:]))
         left += decision.message is None

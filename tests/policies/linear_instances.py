@@ -58,7 +58,7 @@ class Instance(NamedTuple):
 
     @property
     def safe(self) -> Floats:
-        return self.signals[0].safe_bound
+        return self.signals[0].safe
 
     @property
     def costs(self) -> Floats:

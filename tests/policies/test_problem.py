@@ -73,7 +73,7 @@ def test_decisions_speak_in_names_and_the_users_units() -> None:
     assert "nothing (safe)" in decision.explain()
     assert "minutes ≥ 20" in decision.explain()
     told = decision.to_dict()
-    assert (told["action_name"], told["limits"]["opt_out"]["threshold"]) == ("nothing", 0.02)
+    assert (told["action"], told["limits"]["opt_out"]["threshold"]) == ("nothing", 0.02)
 
 
 def test_outcomes_are_learned_scaled_and_in_the_limits_direction() -> None:

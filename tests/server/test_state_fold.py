@@ -212,7 +212,7 @@ def test_rows_that_are_learned_are_those_that_were_decided_on() -> None:
         decision = policy.decide(policy.start(), context)
         asked = {"action": decision.action, "request": {"context": context}}
         row = fold.build_action_rows([decode_decision(msgspec.json.encode(asked))])[0]
-        assert row.tobytes() == decision.action.tobytes()
+        assert row.tobytes() == decision[0].tobytes()
 
 
 def test_a_revived_server_is_watched_anew() -> None:

@@ -125,7 +125,7 @@ QUESTIONS = {
     "Can the context have categories?": ("how-to/use-categories.md", ['by="country"', "sw.Category("]),
     "Can I use the scores of my own model?": ("how-to/use-your-models-scores.md", ["score_digest", "context="]),
     "How many groups can a limit have?": ("how-to/how-many-groups.md", ["no fixed number"]),
-    "What is `safe=` if the safe action's cost depends on the user?": (
+    "What is `safe_bound=` if the safe action's cost depends on the user?": (
         "how-to/declare-the-safe-cost.md",
         ["**for every user**", "`safe=`"],
     ),

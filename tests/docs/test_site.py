@@ -127,7 +127,7 @@ QUESTIONS = {
     "How many groups can a limit have?": ("how-to/how-many-groups.md", ["no fixed number"]),
     "What is `safe_bound=` if the safe action's cost depends on the user?": (
         "how-to/declare-the-safe-cost.md",
-        ["**for every user**", "`safe=`"],
+        ["**for every user**", "`safe_bound=`"],
     ),
     "When does the automatic stop see an event?": ("how-to/when-a-stop-sees-events.md", ["as soon as it is reported"]),
     "What if rates drift, or one action changes?": ("how-to/when-the-world-changes.md", ["one action drifts"]),

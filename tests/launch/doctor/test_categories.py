@@ -88,7 +88,7 @@ def test_a_proposal_declares_categories(tmp_path: Path) -> None:
 
 
 def test_a_log_holds_what_an_agent_would_encode() -> None:
-    rows = log()
+    rows = {name: column[:600] for name, column in log().items()}
     rows["plan"][:3], rows["joined"][3] = ["gold", None, "pro"], np.datetime64("NaT")
     asked = problem(OPEN, age=sw.Number(30, 50, clip=True))
     read = Log.of(rows, asked)
@@ -113,7 +113,9 @@ def test_evaluation_and_forecast_take_categories() -> None:
     found = sw.evaluate(rows, asked, offer_to_pro).policies["candidate"]
     assert found.estimates["click"]["dr"].value > 0.15
     agent = sw.Agent(asked, seed=1)
-    agent.learn_log_frame({name: rows[name] for name in ("action", *asked.context, "click", "opt_out")})
+    agent.learn_log_frame({name: rows[name][:500] for name in ("action", *asked.context, "click", "opt_out")})
     assert sw.evaluate({name: column[:50] for name, column in rows.items()}, asked, agent).policies
-    report = sw.forecast(rows, asked, days=1, users_per_day=3, runs=38, progress=False)
+    report = sw.forecast(
+        {name: column[:600] for name, column in rows.items()}, asked, days=1, users_per_day=3, runs=38, progress=False
+    )
     assert report.to_dict()

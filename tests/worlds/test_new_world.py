@@ -48,7 +48,7 @@ def play_and_certify(folder: Path) -> None:
     world: Any = SquareWorld(reward=[0.3, 0.8], cost=[0.6, 0.1], features=rows)
     safe = sw.SafeAction(features=[0.0, 0.0], reward=0.0, cost=0.0)
     policy = sw.KernelOPLB(
-        safe_action=safe, threshold=0.3, noise=0.5, norm_bound=2.0, kernel=sw.RBF(lengthscale=0.3), cost_bound=None
+        safe_action=safe, threshold=0.3, noise=0.5, norm_bound=2.0, kernel=sw.RBF(lengthscale=0.3), mean_cost_bound=None
     )
     plan: dict[str, Any] = {"rounds": 40, "progress": False}
     compiled, by_hand = (sw.simulate(policy, world, backend=backend, **plan) for backend in ("auto", "python"))

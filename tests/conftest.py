@@ -22,7 +22,6 @@ TOGETHER = {
     "tests/agreement/test_backends.py": "linear",
     "tests/agreement/test_eligible.py": "linear",
     "tests/agreement/test_first_round.py": "linear",
-    "reproduction/tests/test_certificates.py": "linear",
     "tests/agreement/test_context.py": "context",
     "tests/agreement/test_context_caps.py": "context",
     "tests/statistics/test_context.py": "context",

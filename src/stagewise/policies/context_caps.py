@@ -51,8 +51,8 @@ from stagewise.problem.errors import ErrorCode, InvalidActions, InvalidProblem
 from stagewise.problem.formatting import format_count, safe_repr
 from stagewise.problem.promise import Promise
 from stagewise.problem.proposal import Proposal
+from stagewise.problem.risk_score import MOST_BUCKETS
 from stagewise.problem.safe_action import SafeAction
-from stagewise.problem.signals import MOST_BUCKETS
 from stagewise.problem.thresholds import Thresholds, get_safe_costs, resolve_thresholds
 from stagewise.problem.window import LATEST
 from stagewise.records.decision import Decision

@@ -20,7 +20,7 @@ ALERT, ACTIONS = "pooling of opt_out", ["nothing", "digest", "offer"]
 def build_problem(**score: Any) -> sw.Problem:
     return sw.Problem(
         actions=ACTIONS, safe="nothing", context=["x"], reward=sw.Reward("click"),
-        limits={"opt_out": sw.Limit(0.05, safe=0.0, score=sw.RiskScore("risk", **{"buckets": 4} | score))},
+        limits={"opt_out": sw.Limit(0.05, safe_bound=0.0, score=sw.RiskScore("risk", **{"buckets": 4} | score))},
     )  # fmt: skip
 
 
@@ -75,7 +75,7 @@ def test_means_that_rise_or_are_not_pooled_give_no_warning(settings: dict[str, A
 
 
 def test_a_lower_limit_whose_means_rise_is_told_in_its_own_units() -> None:
-    limit = sw.Limit(sw.AtLeast(0.2), safe=0.9, score=sw.RiskScore("risk", buckets=2))
+    limit = sw.Limit(sw.AtLeast(0.2), safe_bound=0.9, score=sw.RiskScore("risk", buckets=2))
     problem = sw.Problem(
         actions=["plain", "offer"], safe="plain", context=["x"], reward=sw.Reward("click"), limits={"opened": limit}
     )

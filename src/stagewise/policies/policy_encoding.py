@@ -16,12 +16,12 @@ from stagewise.problem.functions import FiniteFunctionClass
 from stagewise.problem.risk_score import RiskScore
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.signals import Limit, Reward
-from stagewise.problem.thresholds import AtLeast, RelativeToSafe
+from stagewise.problem.thresholds import AtLeast, TimesSafe
 
 WITHIN = (
     SafeAction,
     AtLeast,
-    RelativeToSafe,
+    TimesSafe,
     FiniteFunctionClass,
     Problem,
     Reward,

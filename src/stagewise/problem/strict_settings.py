@@ -10,7 +10,7 @@ from stagewise.problem.formatting import suggest_name
 WAYS = {  # the names of a limit's number in a file
     "at_most": "Limit(0.02, ...)",
     "at_least": "Limit(AtLeast(0.9), ...)",
-    "times_safe": "Limit(RelativeToSafe(1.1), ...)",
+    "times_safe": "Limit(TimesSafe(1.1), ...)",
 }
 
 

@@ -41,7 +41,7 @@ def get_bounds(agent: sw.Agent, action: str) -> list[float]:
 def test_a_fall_is_a_warning_and_ends_pooling_for_its_action_alone(tmp_path: Path) -> None:
     agent = sw.Agent(build_problem(), seed=1)
     assert agent.health()[ALERT].verdict is Verdict.UNKNOWN
-    agent.learn_frame(draw_log(6_000, 1))
+    agent.learn_log_frame(draw_log(6_000, 1))
     finding = agent.health()[ALERT]
     assert (finding.check, finding.verdict, finding.details["found"]) == (
         Check.POOLING, Verdict.WARNING, Contradiction.POOLING,
@@ -52,7 +52,7 @@ def test_a_fall_is_a_warning_and_ends_pooling_for_its_action_alone(tmp_path: Pat
     assert agent.health().ok
     assert agent.decide({"x": 0.0, "risk": 0.4}).reason is not sw.Reason.ASSUMPTION_CONTRADICTED
     alone = sw.Agent(build_problem(monotone=False), seed=1)
-    alone.learn_frame(draw_log(6_000, 1))
+    alone.learn_log_frame(draw_log(6_000, 1))
     assert all(
         0.0 < own - other < 0.01 for own, other in zip(*(get_bounds(a, "offer") for a in (agent, alone)), strict=True)
     )
@@ -61,7 +61,7 @@ def test_a_fall_is_a_warning_and_ends_pooling_for_its_action_alone(tmp_path: Pat
     agent.save(tmp_path / "agent.json")
     again = sw.Agent.load(tmp_path / "agent.json")
     assert again.health()[ALERT].details == details
-    again.learn_frame(draw_log(20_000, 2, falls=False))  # what is known to fall is not pooled again
+    again.learn_log_frame(draw_log(20_000, 2, falls=False))  # what is known to fall is not pooled again
     assert again.health()[ALERT].verdict is Verdict.WARNING
     assert again.policy.fits(again._learned.state.memory)
 
@@ -69,7 +69,7 @@ def test_a_fall_is_a_warning_and_ends_pooling_for_its_action_alone(tmp_path: Pat
 @pytest.mark.parametrize("settings", [{}, {"monotone": False}])
 def test_means_that_rise_or_are_not_pooled_give_no_warning(settings: dict[str, Any]) -> None:
     agent = sw.Agent(build_problem(**settings), seed=1)
-    agent.learn_frame(draw_log(6_000, 1, falls=bool(settings)))
+    agent.learn_log_frame(draw_log(6_000, 1, falls=bool(settings)))
     verdicts = [one.verdict for one in agent.health() if one.name == ALERT]
     assert verdicts == ([] if settings else [Verdict.FINE])
 
@@ -83,7 +83,7 @@ def test_a_lower_limit_whose_means_rise_is_told_in_its_own_units() -> None:
     risk = chance.random(rows)
     log = {"action": ["offer"] * rows, "x": np.zeros(rows), "risk": risk, "click": np.zeros(rows)}
     agent = sw.Agent(problem, seed=1)
-    agent.learn_frame(log | {"opened": (chance.random(rows) < np.where(risk < 0.5, 0.3, 0.8)) * 1.0})
+    agent.learn_log_frame(log | {"opened": (chance.random(rows) < np.where(risk < 0.5, 0.3, 0.8)) * 1.0})
     details = agent.health()["pooling of opened"].details
     assert 0.3 < details["low"] < details["high"] < 0.8
 

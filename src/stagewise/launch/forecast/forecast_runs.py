@@ -104,7 +104,7 @@ def simulate_some(
 
 def compute_safe_days(world: UserTableWorld | MovingWorld, run: int, horizon: Horizon) -> Floats:
     """Return the safe action's means with the users of every day (days, 1 + m); means that move, as at noon."""
-    still = world.world if isinstance(world, MovingWorld) else world
+    still: Any = world.world if isinstance(world, MovingWorld) else world
     users, rows = still.actions, np.empty(horizon.rounds, dtype=np.int64)
     fill_row_indices(rows, len(users.table), to_signed_seed(horizon.seed), run, 0)
     means = still.table[:, :, users.safe][:, rows]

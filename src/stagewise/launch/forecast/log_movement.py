@@ -65,11 +65,11 @@ class LogMovement:
         deviations = self.centres + self.scales * normal.reshape(self.centres.shape)
         names, moves = get_signal_names(world.costs, world.names), []
         for index, action in np.argwhere(np.any(deviations != 0.0, axis=2)).tolist():
-            values = deviations[index, action].tolist()
-            where = {"signal": names[index], "action": action, "start": -0.5 * self.length, "length": self.length}
-            moves.append(Move(kind="path", values=values, **where))
-        clock = {"per_day": self.users_per_day, "lag": self.lag, "start": self.start}
-        return MovingWorld(world, moves=moves, **clock)
+            values, start = deviations[index, action].tolist(), -0.5 * self.length
+            values.insert(0, values[0])  # mirrored at the end of the log, which is half a month after its last mean
+            path = Move(kind="path", signal=names[index], action=action, start=start, length=self.length, values=values)
+            moves.append(path)
+        return MovingWorld(world, moves=moves, per_day=self.users_per_day, lag=self.lag, start=self.start)
 
     @property
     def digest(self) -> str:

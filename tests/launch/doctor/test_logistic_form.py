@@ -14,7 +14,7 @@ from stagewise.launch.statistics import fit_logistic
 
 PROBLEM = sw.Problem(
     actions=["today", "offer"], safe="today", context={"sends": (0, 20), "age": (18, 98)}, reward=sw.Reward("click"),
-    limits={"opt_out": sw.Limit(0.05, safe=0.02, model="logistic")},
+    limits={"opt_out": sw.Limit(0.05, safe_bound=0.02, model="logistic")},
 )  # fmt: skip
 
 
@@ -52,7 +52,7 @@ def test_another_form_is() -> None:
 def test_what_a_linear_form_cannot_have_a_logistic_one_may() -> None:
     linear = sw.Problem(
         actions=PROBLEM.actions, safe="today", context=dict(PROBLEM.ranges), reward=PROBLEM.reward,
-        limits={"opt_out": sw.Limit(0.05, safe=0.02, model="linear")},
+        limits={"opt_out": sw.Limit(0.05, safe_bound=0.02, model="linear")},
     )  # fmt: skip
     frame = log(3, 40_000, slope=2.2)
     assert judge(frame, linear).code is FindingCode.NOT_LINEAR

@@ -71,7 +71,7 @@ class Forecast:
         >>> import stagewise as sw
         >>> problem = sw.Problem(
         ...     actions=["nothing", "offer"], safe="nothing", reward=sw.Reward("click"),
-        ...     limits={"opt_out": sw.Limit(0.5, safe=0.1)},
+        ...     limits={"opt_out": sw.Limit(0.5, safe_bound=0.1)},
         ... )
         >>> log = {"action": ["nothing", "offer"] * 50, "click": [0, 1] * 50, "opt_out": [0, 0] * 50}
         >>> result = sw.forecast(log, problem, days=2, users_per_day=5, runs=38, progress=False)
@@ -198,7 +198,7 @@ def forecast(
         >>> import stagewise as sw
         >>> problem = sw.Problem(
         ...     actions=["nothing", "offer"], safe="nothing", reward=sw.Reward("click"),
-        ...     limits={"opt_out": sw.Limit(0.5, safe=0.1)},
+        ...     limits={"opt_out": sw.Limit(0.5, safe_bound=0.1)},
         ... )
         >>> log = {"action": ["nothing", "offer"] * 50, "click": [0, 1] * 50, "opt_out": [0, 0] * 50}
         >>> result = sw.forecast(log, problem, days=2, users_per_day=5, runs=38, progress=False)
@@ -263,7 +263,7 @@ def train_policy(case: Case, rows: ForecastLog | None) -> TrainedPolicy:
     assert case.problem is not None
     agent = Agent(case.problem)
     if rows is not None:
-        agent.learn_frame(rows.log.frame())
+        agent.learn_log_frame(rows.log.frame())
     return TrainedPolicy(case.problem.build_indexed_policy(), agent.state)
 
 

@@ -184,7 +184,7 @@ def list_remarks(forecast: "Forecast") -> list[str]:
         if case.safe_cost_underdeclared[name] > 0.0:
             lines.append(
                 f"In {case.safe_cost_underdeclared[name]:.0%} of the worlds that the log allows, {safe!r} has more "
-                f"{name} than declared ({limit.safe:g}) for some users; the guarantee does not cover these worlds."
+                f"{name} than declared ({limit.safe_bound:g}) for some users; the guarantee does not cover them."
             )
     for rejected in forecast.rejected:
         limits = ", ".join(format_limit(forecast, name, value) for name, value in rejected.values.items())

@@ -63,11 +63,11 @@ class RiskScore(StrictSettings):
         what = f"the score {check_name(self.name, 'the name of a score')!r}"
         check_bool(self.monotone, f"monotone of {what}")
         check_integer(self.version, f"the version of {what}", f"from 1 to {MOST}", 1, MOST)
-        for setting, value in (("digest", self.digest), ("rows_digest", self.rows_digest)):
-            if value is not None:
-                check_name(value, f"the {setting} of {what}")
+        for setting, digest in (("digest", self.digest), ("rows_digest", self.rows_digest)):
+            if digest is not None:
+                check_name(digest, f"the {setting} of {what}")
                 if self.weights is None:
-                    raise InvalidProblem.unused(setting, value, f"{what} has no weights that were fitted")
+                    raise InvalidProblem.unused(setting, digest, f"{what} has no weights that were fitted")
         if self.weights is None:
             low, high = 0.0 if self.low is None else self.low, 1.0 if self.high is None else self.high
             ends: tuple[float | None, float | None] = check_range(low, high, what)

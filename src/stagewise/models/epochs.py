@@ -22,7 +22,15 @@ the mean has moved further than declared: what is older than that epoch is forgo
 import math
 
 from stagewise.engine.compile import Floats, kernel
-from stagewise.models.average_bounds import CLOSE, FALLS, LOG_WEIGHTS, TERMS, UPPER_ETAS, compute_average_lower, compute_average_upper
+from stagewise.models.average_bounds import (
+    CLOSE,
+    FALLS,
+    LOG_WEIGHTS,
+    TERMS,
+    UPPER_ETAS,
+    compute_average_lower,
+    compute_average_upper,
+)
 
 NEWEST, ORIGIN, DISORDERED, FIRST_BEGIN = 0, 1, 2, 3  # in the header
 PULLS, MEAN, LOW, BELOW, AT, CHANGED, YOUNG, EXPIRY, TIGHTEST, FIRST_EPOCH = 0, 1, 2, 3, 4, 5, 6, 7, 8, 9  # in a cell

@@ -34,7 +34,7 @@ def read_ends(made: ContextCAPS, memory: Floats, now: float) -> Floats:
     """Return the lower and upper bounds (G, 2) of action 1."""
     found = []
     for bucket in range(BUCKETS):
-        context = sw.Context([], segments=[bucket]).at(now)
+        context = sw.ContextVector([], segments=[bucket]).at(now)
         table = made.rounds.play(memory, made.rows_for(context), context.get_eligible(2), sw.RandomKey())
         centre, half = (table.workspace.bounds[1, row, 1] for row in (CENTRE, HALF))
         found.append([centre - half, centre + half])
@@ -84,7 +84,7 @@ def test_where_means_do_fall_single_buckets_are_used() -> None:
 
 @pytest.mark.parametrize("drift", ["0.005/30d", "jumps"])
 def test_one_by_one_a_log_a_file_and_a_replica_decide_alike(tmp_path: Path, drift: str) -> None:
-    limit = sw.Limit(LIMIT, safe=0.0, score=sw.RiskScore("risk", buckets=BUCKETS), drift=drift)
+    limit = sw.Limit(LIMIT, safe_bound=0.0, score=sw.RiskScore("risk", buckets=BUCKETS), drift=drift)
     problem = sw.Problem(
         actions=["nothing", "offer"], safe="nothing", reward=sw.Reward("click"), limits={"opt_out": limit}
     )

@@ -207,10 +207,3 @@ def test_a_memory_whose_buckets_have_other_slots_is_refused() -> None:
         other = memory.copy()
         other[block.memory + offset] = 1e6
         assert not policy.fits(other)
-
-
-def test_buckets_with_a_drift_are_refused() -> None:
-    settings = {"by": {"c": 0}, "score_buckets": {"c": [5, 1, 1]}, "segments": 1, "reward_model": "rates"}
-    safe = sw.SafeAction(arm=0, reward=0.0, cost={"c": 0.0})
-    with refused(sw.InvalidProblem, ErrorCode.CONFLICTING_SETTINGS, "score_buckets"):
-        sw.ContextCAPS(actions=2, safe_action=safe, threshold={"c": 0.1}, drift={"c": "0.005/30d"}, **settings)

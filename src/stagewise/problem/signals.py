@@ -159,7 +159,7 @@ class Limit(Signal):
             raise InvalidProblem.unused(
                 "on_jump", self.on_jump, "no drift is declared, so changes are tested otherwise"
             )
-        clashes = {"by": self.by, "model": None if self.model == "rates" else self.model, "drift": self.drift}
+        clashes = {"by": self.by, "model": None if self.model == "rates" else self.model}
         for name, value in clashes.items():
             if self.score is not None and value is not None:
                 fact, remedy = "its rates are kept by the buckets of a score", "leave one of them out"

@@ -6,7 +6,7 @@
               and for RATES: log 1/δ' of the lower end | of the upper end, all (k,)
 
 RATES keeps the tightest ends so far. If they have crossed, the half-width is below 0: either the means have changed, or
-an interval has failed, which has probability at most δ. The larger end is then used (see `compute_arm_bounds`).
+an interval has failed, which has probability at most δ. The larger end is then used (see `fill_arm_bounds`).
 
 To add an interval, add a number here, a branch in `compute_interval` and a name in `models.arms_model`. A number
 without a branch gives the interval of all possible values.
@@ -27,7 +27,6 @@ from stagewise.engine.compile import Floats, Ints, as_python, kernel
 from stagewise.engine.layout import (
     SAFE_INDEX,
     ModelBlock,
-    copy_values,
     get_model_block,
     get_posterior_scale,
     pad_to_vector,
@@ -194,7 +193,7 @@ def get_confidence(block: ModelBlock, settings: Floats) -> float:
 
 
 @kernel
-def start_arms(block: ModelBlock, settings: Floats, memory: Floats) -> None:
+def start_arms(layout: Ints, block: ModelBlock, settings: Floats, memory: Floats, work: Floats) -> None:
     """Write the state without data: an interval of half-width `blind`, the a-priori bound, or the whole range."""
     table, declared, k = get_arm_table(block, memory).table, get_arms_assumptions(block, settings), block.signals
     confidence, blind = settings[block.settings], settings[block.settings + 1]
@@ -208,9 +207,13 @@ def start_arms(block: ModelBlock, settings: Floats, memory: Floats) -> None:
 
 
 @kernel
-def learn_arms(block: ModelBlock, arm: int, values: Floats, settings: Floats, memory: Floats) -> None:
-    """Learn the outcome (k,) of one pull."""
+def learn_arm(
+    layout: Ints, block: ModelBlock, action: Floats, index: int, cached_index: int, step: float, cached_only: bool,
+    values: Floats, settings: Floats, memory: Floats, work: Floats,
+) -> None:  # fmt: skip
+    """Learn the outcome (k,) of one pull; a negative index is the safe arm."""
     kept, declared, k = get_arm_table(block, memory), get_arms_assumptions(block, settings), block.signals
+    arm = index if index >= 0 else layout[SAFE_INDEX]
     table, deviation_sums = kept.table, kept.deviation_sums
     table[arm] += 1.0
     deviation_sums[0] += 1.0
@@ -253,7 +256,10 @@ def tighten_arm(block: ModelBlock, arm: int, signal: int, settings: Floats, memo
 
 
 @kernel
-def compute_arm_bounds(layout: Ints, block: ModelBlock, settings: Floats, memory: Floats, bounds: Floats) -> None:
+def fill_arm_bounds(
+    layout: Ints, block: ModelBlock, features: Floats, known: bool, settings: Floats, memory: Floats, bounds: Floats,
+    work: Floats,
+) -> None:  # fmt: skip
     """Write the bounds of every arm, and of the safe arm; a known value has no width.
 
     With RATES the safe arm is known where it is listed too, so its ends take no share of δ.
@@ -281,7 +287,7 @@ def compute_arm_bounds(layout: Ints, block: ModelBlock, settings: Floats, memory
 
 
 @kernel
-def check_arms(layout: Ints, block: ModelBlock, settings: Floats, memory: Floats) -> int:
+def check_arms(layout: Ints, block: ModelBlock, settings: Floats, memory: Floats, bounds: Floats) -> int:
     """Return the code of the first contradicted noise, or value at the safe arm, of a cost; 0: none."""
     deviation_sums, declared, alarm = (
         get_arm_table(block, memory).deviation_sums,
@@ -333,9 +339,9 @@ def exceeds_known_mean(arm: int, block: ModelBlock, settings: Floats, memory: Fl
 
 
 @kernel
-def draw_arms(
-    layout: Ints, block: ModelBlock, posterior_scale: float, settings: Floats, memory: Floats, bounds: Floats,
-    seed: int, run: int, round_: int,
+def sample_arms(
+    layout: Ints, block: ModelBlock, features: Floats, known: bool, settings: Floats, memory: Floats, bounds: Floats,
+    seed: int, run: int, round_: int, work: Floats,
 ) -> None:  # fmt: skip
     """Write a posterior draw of every arm's mean, and of the safe arm's, given its n pulls.
 
@@ -356,7 +362,7 @@ def draw_arms(
         prior = 0.5 if at == 0 else min(max(get_limit(layout, settings, at - 1) - low, 1e-6), 0.5)
         for arm in range(count):
             pulls, mean = table[arm], table[means + arm]
-            deviate = posterior_scale * drawn[arm]
+            deviate = get_posterior_scale(settings) * drawn[arm]
             if is_ranged(block.radius):
                 drawn[arm] = low + draw_rate(pulls * (mean - low), pulls, prior, deviate)
             elif pulls > 0.0:
@@ -482,63 +488,9 @@ def arms_size(layout: Ints, index: int, candidates: int, capacity: int) -> int:
     return int(pad_to_vector((1 + 4 * block.signals) * block.size + 1 + block.signals))
 
 
-@kernel
-def start_arms_block(layout: Ints, block: ModelBlock, settings: Floats, memory: Floats, work: Floats) -> None:
-    """Write the state without data."""
-    start_arms(block, settings, memory)
-
-
-@kernel
-def fill_arm_bounds(
-    layout: Ints, block: ModelBlock, features: Floats, known: bool, settings: Floats, memory: Floats, bounds: Floats,
-    work: Floats,
-) -> None:  # fmt: skip
-    """Write the bounds of every arm, and of the safe arm."""
-    compute_arm_bounds(layout, block, settings, memory, bounds)
-
-
-@kernel
-def check_arms_block(layout: Ints, block: ModelBlock, settings: Floats, memory: Floats, bounds: Floats) -> int:
-    """Return the code of a contradiction, or 0."""
-    return check_arms(layout, block, settings, memory)
-
-
-@kernel
-def learn_arm(
-    layout: Ints, block: ModelBlock, action: Floats, index: int, cached_index: int, step: float, cached_only: bool,
-    observed: Floats, settings: Floats, memory: Floats, work: Floats,
-) -> None:  # fmt: skip
-    """Learn the outcome of one pull; a negative index is the safe arm."""
-    learn_arms(block, index if index >= 0 else layout[SAFE_INDEX], observed, settings, memory)
-
-
-@kernel
-def widen_arms(layout: Ints, old: ModelBlock, new: ModelBlock, memory: Floats, changed: Floats) -> None:
-    """Copy everything."""
-    copy_values(memory, old.memory, changed, new.memory, (1 + 4 * old.signals) * old.size + 1 + old.signals)
-
-
-@kernel
-def change_arms(
-    layout: Ints, old: ModelBlock, new: ModelBlock, features: Floats, settings: Floats, memory: Floats, changed: Floats,
-    work: Floats,
-) -> None:  # fmt: skip
-    """Copy everything: arms are not cached."""
-    widen_arms(layout, old, new, memory, changed)
-
-
-@kernel
-def sample_arms(
-    layout: Ints, block: ModelBlock, features: Floats, known: bool, settings: Floats, memory: Floats, bounds: Floats,
-    seed: int, run: int, round_: int, work: Floats,
-) -> None:  # fmt: skip
-    """Write a posterior draw of every arm's mean."""
-    draw_arms(layout, block, get_posterior_scale(settings), settings, memory, bounds, seed, run, round_)
-
-
 ARMS = Model(
-    "stagewise.models.arms:ARMS", get_model_block, arms_size, start_arms_block, fill_arm_bounds, check_arms_block,
-    learn_arm, change_arms, widen_arms, sample_arms, counts=get_arm_means, diagnostics=ArmsDiagnostics(), between=0,
+    "stagewise.models.arms:ARMS", get_model_block, arms_size, start_arms, fill_arm_bounds, check_arms, learn_arm,
+    None, None, sample_arms, counts=get_arm_means, diagnostics=ArmsDiagnostics(), between=0,
 )  # fmt: skip
 RANGED = {"kl": KL, "bernstein": BERNSTEIN, "rates": RATES}  # radii for outcomes in [0, 1]
 ArmRadius = Literal["hoeffding", "kl", "rates", "bernstein", "paper"]

@@ -319,11 +319,15 @@ def clip_safe_bounds(block: Regression, straight: bool, settings: Floats, bounds
 
 
 @kernel
-def compute_candidate_bounds(
-    block: Regression, features: Floats, safe: Floats, known: bool, straight: bool, settings: Floats, memory: Floats,
-    bounds: Floats, work: Floats,
+def fill_candidate_bounds(
+    layout: Ints, block: Regression, features: Floats, known: bool, settings: Floats, memory: Floats, bounds: Floats,
+    work: Floats,
 ) -> None:  # fmt: skip
-    """Write the bounds of any candidates; without `straight`, those of the ellipsoid except for the safe action."""
+    """Write the bounds of any candidates.
+
+    Along rays whose start is learned (`detail` is 0) they are curved: those of the ellipsoid, but for the safe action.
+    """
+    safe, straight = get_safe_action(layout, settings).features, block.detail == 1 or block.anchored == 1
     if known and straight:
         compute_cached_candidate_bounds(block, bounds)
         return
@@ -335,16 +339,6 @@ def compute_candidate_bounds(
             clip_new_candidates(block, features, settings, bounds, work)
     if block.anchored == 0:
         clip_safe_bounds(block, straight, settings, bounds)
-
-
-@kernel
-def fill_candidate_bounds(
-    layout: Ints, block: Regression, features: Floats, known: bool, settings: Floats, memory: Floats, bounds: Floats,
-    work: Floats,
-) -> None:  # fmt: skip
-    """Write the bounds of any candidates; they are curved along rays whose start is learned (`detail` is 0)."""
-    safe, straight = get_safe_action(layout, settings).features, block.detail == 1 or block.anchored == 1
-    compute_candidate_bounds(block, features, safe, known, straight, settings, memory, bounds, work)
 
 
 @kernel

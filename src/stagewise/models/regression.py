@@ -26,7 +26,7 @@ Bounds of a ridge regression for many candidates at once, and for the safe actio
 import math
 from typing import Literal, NamedTuple, get_args
 
-from stagewise.engine.compile import Floats, distinct, kernel
+from stagewise.engine.compile import Floats, Ints, distinct, kernel
 from stagewise.engine.layout import ELSEWHERE, UNIT_RANGE, ModelBlock, pad_to_vector
 from stagewise.engine.workspace import BLOCK, CENTRE, CROSS, HALF
 
@@ -180,7 +180,7 @@ def fill_coordinates(block: Regression, settings: Floats, features: Floats, coor
 
 
 @kernel
-def start_ridge(block: Regression, settings: Floats, memory: Floats) -> None:
+def start_ridge(layout: Ints, block: Regression, settings: Floats, memory: Floats, work: Floats) -> None:
     """Write V = λI into an empty memory."""
     for i in range(block.size):
         block.learned[i, i] = 1.0 / math.sqrt(settings[block.settings])

@@ -95,9 +95,9 @@ class RegressionDiagnostics(ModelDiagnostics):
 
 
 @kernel
-def draw_ridge(
-    block: Regression, features: Floats, safe: Floats, known: bool, posterior_scale: float, settings: Floats,
-    bounds: Floats, seed: int, run: int, round_: int, work: Floats,
+def sample_ridge(
+    layout: Ints, block: Regression, features: Floats, known: bool, settings: Floats, memory: Floats, bounds: Floats,
+    seed: int, run: int, round_: int, work: Floats,
 ) -> None:  # fmt: skip
     """Write a posterior draw of every candidate's mean, and of the safe action's; `known`: the candidates are cached.
 
@@ -111,6 +111,7 @@ def draw_ridge(
     draws, sampled, coordinates = work[: k * n], work[k * n : (k + 1) * n], work[(k + 1) * n : (k + 2) * n]
     fill_normal(draws, seed, run, round_, POSTERIOR + int(block.first))
     rows, learned, no_data = block.rows, block.learned, block.tally[OBSERVATIONS] == 0.0
+    safe, posterior_scale = get_safe_action(layout, settings).features, get_posterior_scale(settings)
     for signal in range(k):
         drawn, scale = bounds[block.first + signal, SAMPLED], posterior_scale * declared.noise[signal]
         if known:
@@ -167,13 +168,17 @@ def compute_inflation(layout: Ints, settings: Floats, bounds: Floats, size: int)
 @kernel
 @distinct
 def sample_reward(
-    layout: Ints, block: Regression, features: Floats, safe: Floats, known: bool, settings: Floats, memory: Floats,
-    bounds: Floats, seed: int, run: int, round_: int, work: Floats,
+    layout: Ints, block: Regression, features: Floats, known: bool, settings: Floats, memory: Floats, bounds: Floats,
+    seed: int, run: int, round_: int, work: Floats,
 ) -> None:  # fmt: skip
     """Move the rewards from θ̂ to a sampled θ̃ and treat them as known; `known`: the candidates are cached.
 
+    A block of costs alone has no reward.
+
     θ̃ = θ̂ + scale Tᵀη with η ~ N(0, I) has covariance scale² V⁻¹: <z, θ̃ − θ̂> = scale <Tz, η>.
     """
+    if block.first > 0:
+        return
     n, rows = block.size, block.rows
     draws, shift, coordinates = work[:n], work[n : 2 * n], work[2 * n : 3 * n]
     fill_normal(draws, seed, run, round_, POLICY)
@@ -191,18 +196,8 @@ def sample_reward(
         for i in range(n):
             for j in range(i + 1):
                 shift[j] += draws[i] * block.learned[i, j]
-        shift_rewards(
-            block,
-            features,
-            safe,
-            settings,
-            block.learned,
-            block.tally[OBSERVATIONS] == 0.0,
-            draws,
-            shift,
-            coordinates,
-            centre,
-        )
+        safe, no_data = get_safe_action(layout, settings).features, block.tally[OBSERVATIONS] == 0.0
+        shift_rewards(block, features, safe, settings, block.learned, no_data, draws, shift, coordinates, centre)
     for candidate in range(half.size):
         half[candidate] = 0.0
 
@@ -237,12 +232,6 @@ def ridge_size(layout: Ints, index: int, candidates: int, capacity: int) -> int:
     block = read_block_fields(layout, index)
     k, n, width = block.signals, block.size, pad_to_vector(candidates + 1 if candidates > 0 else 0)
     return int(pad_to_vector(tally_size(k) + (n + k) * n + count_cached_rows(n, k, block.per_candidate) * width))
-
-
-@kernel
-def start_ridge_block(layout: Ints, block: Regression, settings: Floats, memory: Floats, work: Floats) -> None:
-    """Write V = λI."""
-    start_ridge(block, settings, memory)
 
 
 @kernel
@@ -290,38 +279,9 @@ def change_ridge(
         cache_ridge(new, features, get_safe_action(layout, settings).features, settings, changed, work)
 
 
-@kernel
-def widen_ridge(layout: Ints, old: Regression, new: Regression, memory: Floats, changed: Floats) -> None:
-    """Copy everything."""
-    n, k = old.size, old.signals
-    size = tally_size(k) + (n + k) * n + count_cached_rows(n, k, old.per_candidate) * old.width
-    copy_values(memory, old.memory, changed, new.memory, size)
-
-
-@kernel
-def sample_ridge(
-    layout: Ints, block: Regression, features: Floats, known: bool, settings: Floats, memory: Floats, bounds: Floats,
-    seed: int, run: int, round_: int, work: Floats,
-) -> None:  # fmt: skip
-    """Write a posterior draw of every candidate's mean."""
-    safe, scale = get_safe_action(layout, settings).features, get_posterior_scale(settings)
-    draw_ridge(block, features, safe, known, scale, settings, bounds, seed, run, round_, work)
-
-
-@kernel
-def sample_ridge_reward(
-    layout: Ints, block: Regression, features: Floats, known: bool, settings: Floats, memory: Floats, bounds: Floats,
-    seed: int, run: int, round_: int, work: Floats,
-) -> None:  # fmt: skip
-    """Sample the reward, if this block has it."""
-    if block.first == 0:
-        safe = get_safe_action(layout, settings).features
-        sample_reward(layout, block, features, safe, known, settings, memory, bounds, seed, run, round_, work)
-
-
 RIDGE = Model(
-    "stagewise.models.ridge:RIDGE", view_ridge, ridge_size, start_ridge_block, fill_ridge_bounds, check_ridge,
-    learn_ridge_block, change_ridge, widen_ridge, sample_ridge, sample_ridge_reward,
+    "stagewise.models.ridge:RIDGE", view_ridge, ridge_size, start_ridge, fill_ridge_bounds, check_ridge,
+    learn_ridge_block, change_ridge, None, sample_ridge, sample_reward,
     diagnostics=RegressionDiagnostics(), caches=1,
 )  # fmt: skip
 

@@ -1,6 +1,6 @@
 """Arms: the mean of every arm's outcomes, with a confidence interval around it.
 
-    memory:   a table of rows, K numbers each: pulls | centres | halves | means | summed squares, k rows each;
+    memory:   a table of rows, K numbers each: pulls | centres | halves | means, k rows each;
               then the pulls of all arms, and for each signal the summed squares of all deviations (1 + k,)
     settings: log 1/δ', blind | R | lowest value | known at the safe arm, all (k,);
               and for RATES: log 1/δ' of the lower end | of the upper end, all (k,)
@@ -52,7 +52,6 @@ from stagewise.models.diagnostics import (
 )
 from stagewise.models.intervals import (
     Interval,
-    compute_bernstein_interval,
     compute_kl_interval,
     draw_rate,
     log_likelihood,
@@ -61,13 +60,13 @@ from stagewise.models.intervals import (
 from stagewise.models.model_block import ModelBlockSpec, build_known_values, split_regressions
 from stagewise.models.rate_changes import RATE_MARKS, find_shifts
 
-ANYTIME, UNION, UNION_ANYTIME, KL, BERNSTEIN, RATES = 0, 1, 2, 3, 4, 5
+ANYTIME, UNION, UNION_ANYTIME, KL, RATES = 0, 1, 2, 3, 4
 
 
 @kernel
 def is_ranged(kind: int) -> bool:
     """Return whether an interval is for outcomes in [low, low + 1]; the others are for noise of a known scale."""
-    return kind in (KL, BERNSTEIN, RATES)
+    return kind in (KL, RATES)
 
 
 @kernel
@@ -89,20 +88,18 @@ def unit_radius(kind: int, pulls: float, confidence: float) -> float:
 
 
 @kernel
-def compute_interval(kind: int, pulls: float, mean: float, squares: float, low: float, confidence: float) -> Interval:
-    """Return the interval of the mean of numbers in [low, low + 1] after n pulls, by KL or BERNSTEIN."""
+def compute_interval(kind: int, pulls: float, mean: float, low: float, confidence: float) -> Interval:
+    """Return the interval of the mean of numbers in [low, low + 1] after n pulls, by KL."""
     within = Interval(0.0, 1.0)
     if kind == KL:
         within = compute_kl_interval(pulls, mean - low, confidence)
-    if kind == BERNSTEIN:
-        within = compute_bernstein_interval(pulls, mean - low, squares, confidence)
     return Interval(low + within.low, low + within.high)
 
 
 class ArmTable(NamedTuple):
     """The state of a block's K arms, as views of the memory."""
 
-    table: Floats  # (1 + 4k, K) pulls | centres | halves | means | squares, row after row
+    table: Floats  # (1 + 3k, K) pulls | centres | halves | means, row after row
     deviation_sums: Floats  # (1 + k,) the pulls of all arms, and the summed squares of every signal
 
 
@@ -119,7 +116,7 @@ class ArmsAssumptions(NamedTuple):
 @kernel
 def get_arm_table(block: ModelBlock, memory: Floats) -> ArmTable:
     """Return the state of a block's arms."""
-    rows = 1 + 4 * block.signals
+    rows = 1 + 3 * block.signals
     at = block.memory + rows * block.size
     return ArmTable(memory[block.memory : at], memory[at : at + 1 + block.signals])
 
@@ -220,21 +217,19 @@ def learn_arm(
     pulls, stride = table[arm], k * block.size  # length of the rows of one kind
     wide = unit_radius(block.radius, pulls, settings[block.settings])
     for signal in range(k):
-        centre = (1 + signal) * block.size + arm  # half-width, mean and squares follow at distances of one stride
+        centre = (1 + signal) * block.size + arm  # half-width and mean follow at distances of one stride
         before = table[centre + 2 * stride]
         mean = before + (values[signal] - before) / pulls
-        square = (values[signal] - before) * (values[signal] - mean)
-        deviation_sums[1 + signal] += square
+        deviation_sums[1 + signal] += (values[signal] - before) * (values[signal] - mean)
         table[centre + 2 * stride] = mean
-        table[centre + 3 * stride] += square
-        noise, low, squares = declared.noise[signal], declared.low[signal], table[centre + 3 * stride]
+        noise, low = declared.noise[signal], declared.low[signal]
         if not is_ranged(block.radius):
             table[centre] = mean
             table[centre + stride] = noise * wide
         elif block.radius == RATES:
             tighten_arm(block, arm, signal, settings, memory)
         else:
-            ends = compute_interval(block.radius, pulls, mean, squares, low, settings[block.settings])
+            ends = compute_interval(block.radius, pulls, mean, low, settings[block.settings])
             table[centre] = 0.5 * (ends.low + ends.high)
             table[centre + stride] = 0.5 * (ends.high - ends.low)
 
@@ -322,14 +317,11 @@ def exceeds_known_mean(arm: int, block: ModelBlock, settings: Floats, memory: Fl
         settings[ALARM],
     )
     pulls, mean = table[arm], table[(1 + 2 * k + signal) * block.size + arm]
-    squares = table[(1 + 3 * k + signal) * block.size + arm]
     noise, low, known = declared.noise[signal], declared.low[signal], declared.known[signal]
     if not mean > known:
         return False
     if not is_ranged(block.radius):
         return pulls * (mean - known) > compute_max_deviation(pulls, noise, alarm)
-    if block.radius == BERNSTEIN:
-        return compute_bernstein_interval(pulls, mean - low, squares, alarm).low > known - low
     if alarm == math.inf:
         return False
     if not known > low:
@@ -444,8 +436,7 @@ class ArmsDiagnostics(ModelDiagnostics):
 
         def upper(count: float) -> float:
             if is_ranged(block.radius):
-                squares = count * (mean - low) * (1.0 - mean + low)
-                return float(INTERVAL(block.radius, count, mean, squares, low, confidence).high)
+                return float(INTERVAL(block.radius, count, mean, low, confidence).high)
             return mean + noise * float(RADIUS(block.radius, count, confidence))
 
         return UpperForecast(0, float(pulled.pulls[arm]), mean, upper)
@@ -485,15 +476,15 @@ def compute_mean_radius(count: float, noise: float, confidence: float) -> float:
 def arms_size(layout: Ints, index: int, candidates: int, capacity: int) -> int:
     """Return the length of a block's memory."""
     block = read_block_fields(layout, index)
-    return int(pad_to_vector((1 + 4 * block.signals) * block.size + 1 + block.signals))
+    return int(pad_to_vector((1 + 3 * block.signals) * block.size + 1 + block.signals))
 
 
 ARMS = Model(
     "stagewise.models.arms:ARMS", get_model_block, arms_size, start_arms, fill_arm_bounds, check_arms, learn_arm,
     None, None, sample_arms, counts=get_arm_means, diagnostics=ArmsDiagnostics(), between=0,
 )  # fmt: skip
-RANGED = {"kl": KL, "bernstein": BERNSTEIN, "rates": RATES}  # radii for outcomes in [0, 1]
-ArmRadius = Literal["hoeffding", "kl", "rates", "bernstein", "paper"]
+RANGED = {"kl": KL, "rates": RATES}  # radii for outcomes in [0, 1]
+ArmRadius = Literal["hoeffding", "kl", "rates", "paper"]
 RADII = get_args(ArmRadius)
 AVERAGE_ETAS = LOWER_ETAS, UPPER_ETAS
 UPPER_SHARE = 0.8  # of δ, for RATES: share of the costs' upper ends, which safety needs; the rest is for the other ends
@@ -537,9 +528,6 @@ class ArmsModel:
             return np.minimum(halves, 0.5)
         if self.kind == RATES:
             return np.minimum(sum(compute_term_widths(pulls, etas, self.confidence) for etas in AVERAGE_ETAS) / 2, 0.5)
-        if self.kind == BERNSTEIN:  # a variance is at most n/4(n − 1)
-            spent, others = self.confidence + np.log(4.0 * pulls * (pulls + 1.0)), np.maximum(pulls - 1.0, 1e-300)
-            return np.minimum(np.sqrt(spent / (2.0 * others)) + 7.0 * spent / (3.0 * others), 0.5)
         halves = float(self.noise.max()) * np.array([unit_radius(self.kind, n, self.confidence) for n in pulls])
         halves[0] = max(halves[0], self.blind)
         return halves

@@ -97,7 +97,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def run(lane: str, jobs: int, files: list[str], folder: Path) -> int:
     """Run a lane with the plugin; return pytest's status."""
     marks, order, default = LANES[lane]
-    environment = os.environ | {
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"} | {
         OUT: str(folder),
         "STAGEWISE_CACHE": str(folder / "kernels"),
         "NUMBA_DISABLE_JIT": str(int(lane == "interpreted")),

@@ -182,9 +182,9 @@ def test_a_jump_holds_back_one_action_which_recovers() -> None:
     limits = {"opt_out": sw.Limit(0.02, safe=0.0, drift="jumps")}
     actions = ["nothing", "offer", "sale"]
     agent = sw.Agent(sw.Problem(actions=actions, safe="nothing", reward=sw.Reward("click"), limits=limits), seed=1)
-    rng, rows = np.random.default_rng(6), 12_000
+    rng, rows = np.random.default_rng(6), 6_000
     action = np.where(np.arange(rows) % 2, "sale", "offer")
-    at = START + np.arange(rows) * DAY / 400
+    at = START + np.arange(rows) * DAY / 200
 
     def learn(rates: dict[str, float], first: float) -> None:
         opted = [bool(rng.random() < rates[name]) for name in action]
@@ -200,14 +200,11 @@ def test_a_jump_holds_back_one_action_which_recovers() -> None:
     assert agent.decide(propose="sale", now=START + 90 * DAY).probabilities["sale"] == 1.0
 
 
-def test_a_simulation_without_times_is_refused() -> None:
+def test_a_simulation_in_a_world_without_times_is_refused() -> None:
+    world = sw.ContextWorld(reward=[[0.0], [0.1]], cost=[[[0.0], [0.004]]], features="plain")
     with pytest.raises(sw.InvalidProblem) as error:
-        build().build_indexed_policy()
-    assert error.value.code == ErrorCode.UNSUPPORTED
-    log = make_log(400)
-    with pytest.raises(sw.InvalidProblem):
-        sw.forecast(log, build(), runs=2, progress=False)
-    assert build(None).build_indexed_policy().actions == 2
+        sw.simulate(build(), world, rounds=3, progress=False)
+    assert error.value.code == ErrorCode.TIME_MISSING
 
 
 def test_the_rows_that_the_doctor_leaves_to_learn_have_their_times() -> None:

@@ -55,7 +55,9 @@ def test_a_log_that_contradicts_leaves_with_1(tmp_path: Path) -> None:
     assert {one["check"]: one["verdict"] for one in json.loads(said)["findings"]}["ranges"] == "contradicts"
 
 
-@pytest.mark.parametrize("suffix", ["csv", "parquet", "jsonl"])
+@pytest.mark.parametrize(
+    "suffix", ["csv", *(pytest.param(each, marks=pytest.mark.slow) for each in ("parquet", "jsonl"))]
+)
 def test_a_proposal_can_be_learned_with_what_is_left(log: Path, tmp_path: Path, suffix: str) -> None:
     out, rest = tmp_path / "problem.toml", tmp_path / f"rest.{suffix}"
     told = (

@@ -294,12 +294,6 @@ CONSTRUCTORS: dict[str, Call] = {
             "start": 0.0,
         },
     ),
-    "MovingWorld.means_on": Call(
-        sw.MovingWorld(
-            sw.ContextWorld(reward=[[0.1], [0.2]], cost=[[0.1], [0.2]], features="plain"), per_day=10.0
-        ).means_on,
-        {"day": 1.0},
-    ),
     "FiniteSet that names its safe action": Call(
         sw.FiniteSet, {"features": EYE, "safe": 0, "safe_cost": [0.1], "safe_reward": 0.1}
     ),
@@ -349,6 +343,12 @@ QUESTIONS: dict[str, Call] = {  # asked of objects that no question changes
     ),
     "TableWorld.means": Call(TABLE.means, {"action": [1.0, 0.0]}),
     "TableWorld.outcome": Call(TABLE.outcome, {"action": [1.0, 0.0], "draw": sw.RandomKey()}),
+    "MovingWorld.means_on": Call(
+        sw.MovingWorld(
+            sw.ContextWorld(reward=[[0.1], [0.2]], cost=[[0.1], [0.2]], features="plain"), per_day=10.0
+        ).means_on,
+        {"day": 1.0},
+    ),
     "RandomRays.draw": Call(sw.RandomRays(2, 2).draw, {"draw": sw.RandomKey()}),
     "LinearWorldFamily()": Call(sw.LinearWorldFamily(LINEAR), {"run": 1}),
     "ArmsWorldFamily()": Call(sw.ArmsWorldFamily(ARMS), {"run": 1}),
@@ -423,8 +423,8 @@ SIMULATIONS |= {
             "log": ROWS,
             "problem": LAUNCHED,
             "limits": {"opt_out": [0.2]},
-            "days": 2,
-            "users_per_day": 3.0,
+            "days": 1,
+            "users_per_day": 1.0,
             "runs": 38,
             "seed": 0,
             "warm_start": "all",

@@ -7,6 +7,7 @@ import pytest
 from tests.policies.caps_witness import Interval, Known, Line, Play, fits_now, intervals, program
 from tests.policies.test_caps import BASELINES, CLOSE, Problem, some_problem
 from tests.problem.refusal import refused
+from tests.sizes import LONG
 
 import stagewise as sw
 from stagewise.engine.compile import Floats
@@ -75,7 +76,7 @@ def held_mixture(problem: Problem, decision: Any, known: Known, directional: boo
 
 @pytest.mark.long
 @pytest.mark.parametrize("baseline", BASELINES)
-@pytest.mark.parametrize("m", [1, 2])
+@pytest.mark.parametrize("m", [pytest.param(1, marks=LONG), 2])
 @pytest.mark.parametrize("name", KINDS)
 def test_every_decision_is_the_one_of_the_page(name: str, m: int, baseline: str) -> None:
     (kind, more), rays = KINDS[name], not name.startswith("OPLB")

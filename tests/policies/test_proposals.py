@@ -39,7 +39,7 @@ def shares(decision: Any) -> dict[str, float]:
 
 
 def test_a_proposal_within_the_limit_is_played_as_it_is() -> None:
-    agent = taught({"digest": 4_000, "offer": 300})
+    agent = taught({"digest": 2_000, "offer": 300})
     decision: Any = agent.decide(propose={"digest": 0.75, "nothing": 0.25})
     assert shares(decision) == {"digest": 0.75, "nothing": 0.25}
     assert (decision.proposal.overlap, decision.proposal.held_back, decision.proposal.binding) == (1.0, {}, ())
@@ -48,7 +48,7 @@ def test_a_proposal_within_the_limit_is_played_as_it_is() -> None:
 
 
 def test_what_is_missing_to_one_is_the_safe_actions() -> None:
-    agent = taught({"digest": 4_000})
+    agent = taught({"digest": 2_000})
     decision: Any = agent.decide(propose={"digest": 0.25})
     assert shares(decision) == {"nothing": 0.75, "digest": 0.25}
     assert decision.proposal.weights == {"nothing": 0.75, "digest": 0.25}
@@ -93,7 +93,7 @@ def read_bounds(decision: Any) -> tuple[Any, Any]:
 def test_rule_f_is_the_optimum_of_its_program(limits: int, kind: str) -> None:
     """HiGHS solves the same linear program from the bounds of the decision."""
     random, held = np.random.default_rng(limits), 0
-    for trial in range(3):
+    for trial in range(2):
         count = 3 if kind == "few" else 8
         names = [f"a{i}" for i in range(count)]
         safe = 0.01 if kind == "cheaper than the safe action" else 0.0
@@ -203,7 +203,7 @@ def test_wrong_input_is_an_error_and_changes_nothing(wrong: tuple[dict[str, Any]
 
 
 def test_weights_that_exceed_one_by_rounding_are_scaled() -> None:
-    agent = taught({"digest": 4_000})
+    agent = taught({"digest": 2_000})
     decision: Any = agent.decide(propose={"digest": 0.5, "nothing": 0.5 + 4e-10})
     assert sum(decision.probabilities.values()) == pytest.approx(1.0, abs=1e-15)
 

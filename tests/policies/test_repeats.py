@@ -146,7 +146,7 @@ def test_a_log_that_was_learned_in_part_is_refused(
     most: int, part: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(duplicate_logs, "MAX_ROWS", most)
-    rows = 1_200
+    rows = 800
     agent, log, more = of_users(), users(rows), users(rows, 1)
     agent.learn_frame({name: column[: rows // 2] for name, column in log.items()})
     agent.learn_frame({name: column[rows // 2 :] for name, column in log.items()})
@@ -160,12 +160,12 @@ def test_a_log_that_was_learned_in_part_is_refused(
     loaded.learn_frame(part(log, users(rows, 2)), again=True)
 
 
-@pytest.mark.parametrize("values", [2, 5, 50, 500, 5_000, 1_000_000])
+@pytest.mark.parametrize("values", [2, 50, 5_000])
 def test_logs_of_other_users_are_not_refused_however_few_values_they_have(values: int) -> None:
     """Ages of so many values: rows of two logs are equal by chance, always or hardly ever, and the counts differ."""
-    for seed in range(3):
+    for seed in range(2):
         agent, chance = of_users((0.0, float(values))), np.random.default_rng([seed, 72])
-        for rows in (40, 500, 1_500, 200):
+        for rows in (40, 400, 900, 200):
             log = users(rows, int(chance.integers(1 << 30)))
             skewed = np.floor(values * chance.random(rows) ** (1 + 2 * (seed % 3)))
             agent.learn_frame({**log, "age": skewed})

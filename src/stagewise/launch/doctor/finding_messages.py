@@ -378,7 +378,10 @@ PHRASES: dict[str, Phrase] = {
     "{in_last}",
     "which_half": lambda d: choose(d.at_ends, "middle", "first"),
     "in_last": lambda d: choose(d.at_ends, "at its ends", "in the second"),
-    "drift_remedy": "learn from the recent part only, and keep the agent's drift checks on",
+    "drift_remedy": lambda d: (
+        choose(d.proposed is None, "", f"declare drift = {d.proposed!r} for this limit, or ")
+        + "learn from the recent part only, and keep the agent's drift checks on"
+    ),
     "exceeded": lambda d: describe_excess({**vars(d), "limit": d.name}),
     "expected_count": lambda d: (
         f"rows, weighted by 1/propensity, stand for {format_number(d.weight)} of {d.rows:,}"

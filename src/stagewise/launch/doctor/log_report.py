@@ -1,13 +1,17 @@
 """The report of the doctor: the finding of every check, the proposal, a conclusion, and a plot of the log."""
 
 import json
+from collections import Counter
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from stagewise.files.tables import format_table
 from stagewise.launch.decision_log import Log
+from stagewise.launch.doctor.drift_proposal import DriftProposal, MonthlyRate, MonthlyRates, propose_drift
 from stagewise.launch.doctor.finding import Finding
 from stagewise.launch.doctor.finding_messages import CheckName, FindingVerdict
 from stagewise.launch.doctor.log_profile import DECILES, Cost, LogProfile, Signal, assign_deciles
@@ -16,12 +20,14 @@ from stagewise.launch.message_format import format_number
 from stagewise.launch.statistics import KL_INTERVAL
 from stagewise.policies.problem import Problem
 from stagewise.problem.checks import check_choice
+from stagewise.problem.drift import DAY
 from stagewise.problem.errors import ErrorCode, InvalidProblem
 from stagewise.records.html import build_page, build_table
 from stagewise.reports.plot_style import (
     BAD,
     GUARDED,
     SAFE,
+    STYLES,
     draw_band,
     draw_limit_line,
     escape_label,
@@ -80,6 +86,22 @@ class LogReport:
         check = check_choice(name, [str(check) for check in CheckName], "the check")
         return next(finding for finding in self.findings if finding.check == check)
 
+    @cached_property
+    def profile(self) -> LogProfile:
+        """The rows as the checks saw them."""
+        return LogProfile(self.log, self.columns)
+
+    @cached_property
+    def drift_proposals(self) -> dict[str, DriftProposal]:
+        """By limit the drift that the log suggests, with its reason; limits on rates of a log with times have one."""
+        found = {cost.name: propose_drift(cost) for cost in self.profile.costs}
+        return {name: one for name, one in found.items() if one is not None}
+
+    @cached_property
+    def monthly_rates(self) -> dict[str, list[MonthlyRate]]:
+        """By signal the mean of every action in every month, with its 95 % band; empty without times."""
+        return {signal.name: MonthlyRates(signal).rates for signal in self.profile.signals}
+
     def to_toml(self) -> str:
         """Return the proposed problem as TOML with comments, which `Problem.load` reads.
 
@@ -96,17 +118,19 @@ class LogReport:
         return format_toml(self.proposal)
 
     def plot(self) -> Any:
-        """Plot calibration, rates against limits, and the course of every signal.
+        """Plot calibration, rates against limits, the course of every signal, and its means by month.
 
         Returns:
             A matplotlib figure.
         """
-        signals = LogProfile(self.log, self.columns).signals
-        figure, grid = make_figure(3, len(signals), height=2.7)
+        signals = self.profile.signals
+        figure, grid = make_figure(3 + bool(any(self.monthly_rates.values())), len(signals), height=2.7)
         for column, signal in enumerate(signals):
             draw_calibration(grid[0, column], signal)
             draw_actions(grid[1, column], signal)
             draw_time_course(grid[2, column], signal)
+            if len(grid) > 3:
+                draw_months(grid[3, column], signal, self.monthly_rates[signal.name])
         return figure
 
     def format_holdout(self, suffix: str) -> bytes:
@@ -127,7 +151,8 @@ class LogReport:
         """Return the report as JSON values.
 
         Returns:
-            `contradicted`, `rows`, `alpha`, `tests`, `findings`, `problem`, `columns`, and `proposal` if there is one.
+            `contradicted`, `rows`, `alpha`, `tests`, `findings`, `problem`, `columns`, `drift_proposals`,
+            `monthly_rates`, and `proposal` if there is one.
         """
         content: dict[str, Any] = {
             "contradicted": self.contradicted,
@@ -137,6 +162,8 @@ class LogReport:
             "findings": [finding.to_dict() for finding in self.findings],
             "problem": self.problem.to_dict(),
             "columns": self.columns,
+            "drift_proposals": {name: one.to_dict() for name, one in self.drift_proposals.items()},
+            "monthly_rates": {name: [one._asdict() for one in rates] for name, rates in self.monthly_rates.items()},
         }
         if self.proposal is not None:
             content["proposal"] = {
@@ -151,14 +178,26 @@ class LogReport:
         return json.dumps(self.to_dict(), ensure_ascii=False, indent=2)
 
     def __str__(self) -> str:
-        return "\n".join([*map(str, self.findings), *self._conclusion()])
+        return "\n".join([*map(str, self.findings), *self._drift_lines(), *self._conclusion()])
 
     def _repr_html_(self) -> str:
         """Return the findings as HTML, for notebooks."""
         rows = [[str(one.verdict), str(one.check), one.message, one.remedy] for one in self.findings]
-        return build_page(
-            build_table(["verdict", "check", "finding", "what to do"], rows, texts=4), *self._conclusion()
-        )
+        found = build_table(["verdict", "check", "finding", "what to do"], rows, texts=4)
+        months = [part for name, rates in self.monthly_rates.items() if rates for part in build_months(name, rates)]
+        drifts = [f"{name}: {one.message}" for name, one in self.drift_proposals.items()]
+        return build_page(found, *months, *drifts, *self._conclusion())
+
+    def _drift_lines(self) -> list[str]:
+        """Return the proposed drift of every limit, with the months of the action that moved most."""
+        lines = []
+        for name, proposal in self.drift_proposals.items():
+            if name in self.problem.moduli:
+                continue
+            lines.append(f"{'drift':11}  {name!r}: {proposal.message}")
+            rates = [one for one in self.monthly_rates[name] if one.action == proposal.movement.action]
+            lines.append(f"{'':11}  {name!r} of {rates[0].action!r} by month: {', '.join(map(format_rate, rates))}")
+        return lines
 
     def _conclusion(self) -> list[str]:
         """Return the conclusion, and what it relies on."""
@@ -176,6 +215,49 @@ class LogReport:
             split = self.proposal.split
             lines.append(f"the problem is proposed from {int(split.selection.sum()):,} rows: {split.rule}")
         return lines
+
+
+def format_rate(rate: MonthlyRate) -> str:
+    """Return a month's rate with its band."""
+    return f"{rate.mean:.3g} ({rate.low:.3g} to {rate.high:.3g})"
+
+
+def build_months(name: str, rates: list[MonthlyRate]) -> tuple[str, str]:
+    """Return a heading and the table of a limit's rates, a row for each month."""
+    actions, starts = list(dict.fromkeys(one.action for one in rates)), sorted({one.start for one in rates})
+    cells = {(one.start, one.action): format_rate(one) for one in rates}
+    rows = [[format_date(start), *(cells.get((start, action), "–") for action in actions)] for start in starts]
+    return f"{name} by month, 95 %", build_table(["from", *actions], rows)
+
+
+def format_date(seconds: float) -> str:
+    """Return the day of a time; a number where it is none since 1970.
+
+    >>> format_date(1.7e9)
+    '2023-11-14'
+    """
+    try:
+        return datetime.fromtimestamp(seconds, UTC).date().isoformat()
+    except (OverflowError, ValueError, OSError):
+        return f"{seconds:g}"
+
+
+def draw_months(axes: Any, signal: Signal, rates: list[MonthlyRate]) -> None:
+    """Draw the mean of every action by month with its band, those with most rows, and the limit."""
+    first, rows = min((one.start for one in rates), default=0.0), Counter[str]()
+    for one in rates:
+        rows[one.action] += one.rows
+    for index, (action, _) in enumerate(rows.most_common(len(STYLES))):
+        its, (colour, dashes) = [one for one in rates if one.action == action], STYLES[index]
+        days = [(one.middle - first) / DAY for one in its]
+        lows, means, highs = ([getattr(one, end) for one in its] for end in ("low", "mean", "high"))
+        draw_band(axes, days, lows, means, highs, colour, action, dashes)
+    title = f"{escape_label(signal.name)} by month"
+    format_axes(axes, title if len(rows) <= len(STYLES) else f"{title}, {len(STYLES)} actions", "day", "mean, 95 %")
+    if rows:
+        axes.legend(frameon=False, fontsize=7, loc="upper center", bbox_to_anchor=(0.5, -0.24), ncols=3)
+    if isinstance(signal, Cost):
+        draw_limit_line(axes, signal.threshold, signal.name, not signal.at_least)
 
 
 def draw_calibration(axes: Any, signal: Signal) -> None:

@@ -11,13 +11,7 @@ import numpy as np
 
 from stagewise.agent.changes import check_relearn, relearn
 from stagewise.agent.mismatch import build_mismatch_test
-from stagewise.agent.monitor import (
-    check_drift,
-    check_marks,
-    get_unwatched,
-    play_safe,
-    record_contradictions,
-)
+from stagewise.agent.monitor import check_drift, check_marks, get_unwatched, play_safe, record_contradictions
 from stagewise.agent.statistics import Statistics
 from stagewise.agent.storage import parse_count, parse_memory
 from stagewise.engine.compile import Floats, Ints

@@ -6,14 +6,7 @@ from typing import cast
 import numpy as np
 
 from stagewise.engine.compile import Floats, Ints, as_python, factory, kernel
-from stagewise.engine.layout import (
-    CACHE_DISABLED,
-    CACHED,
-    CAPACITY,
-    FEATURES,
-    FIRST_OFFSET,
-    pad_to_vector,
-)
+from stagewise.engine.layout import CACHE_DISABLED, CACHED, CAPACITY, FEATURES, FIRST_OFFSET, pad_to_vector
 from stagewise.engine.model import Kernel, Model
 
 Models = tuple[Model, ...]

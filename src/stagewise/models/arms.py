@@ -50,13 +50,7 @@ from stagewise.models.diagnostics import (
     compute_max_squares,
     split_at_marks,
 )
-from stagewise.models.intervals import (
-    Interval,
-    compute_kl_interval,
-    draw_rate,
-    log_likelihood,
-    log_mixture,
-)
+from stagewise.models.intervals import Interval, compute_kl_interval, draw_rate, log_likelihood, log_mixture
 from stagewise.models.model_block import ModelBlockSpec, build_known_values, split_regressions
 from stagewise.models.rate_changes import RATE_MARKS, find_shifts
 
@@ -237,11 +231,8 @@ def learn_arm(
 @kernel
 def tighten_arm(block: ModelBlock, arm: int, signal: int, settings: Floats, memory: Floats) -> None:
     """Tighten the ends of an arm's interval by the interval of its pulls, for RATES."""
-    table, declared, stride = (
-        get_arm_table(block, memory).table,
-        get_arms_assumptions(block, settings),
-        block.signals * block.size,
-    )
+    table, declared = get_arm_table(block, memory).table, get_arms_assumptions(block, settings)
+    stride = block.signals * block.size
     at, low = (1 + signal) * block.size + arm, declared.low[signal]
     mean = table[at + 2 * stride] - low
     ends = compute_average_interval(table[arm], mean, declared.lower[signal], declared.upper[signal])
@@ -259,12 +250,8 @@ def fill_arm_bounds(
 
     With RATES the safe arm is known where it is listed too, so its ends take no share of δ.
     """
-    table, declared, k, last = (
-        get_arm_table(block, memory).table,
-        get_arms_assumptions(block, settings),
-        block.signals,
-        block.size,
-    )
+    table, declared, k = get_arm_table(block, memory).table, get_arms_assumptions(block, settings), block.signals
+    last = block.size
     for signal in range(k):
         centre, half = bounds[block.first + signal, CENTRE], bounds[block.first + signal, HALF]
         at, other = (1 + signal) * last, (1 + k + signal) * last
@@ -284,11 +271,8 @@ def fill_arm_bounds(
 @kernel
 def check_arms(layout: Ints, block: ModelBlock, settings: Floats, memory: Floats, bounds: Floats) -> int:
     """Return the code of the first contradicted noise, or value at the safe arm, of a cost; 0: none."""
-    deviation_sums, declared, alarm = (
-        get_arm_table(block, memory).deviation_sums,
-        get_arms_assumptions(block, settings),
-        settings[ALARM],
-    )
+    deviation_sums, declared = get_arm_table(block, memory).deviation_sums, get_arms_assumptions(block, settings)
+    alarm = settings[ALARM]
     for signal in range(block.signals):
         if block.first + signal == 0:
             continue  # a reward has no limit
@@ -310,12 +294,8 @@ def exceeds_known_mean(arm: int, block: ModelBlock, settings: Floats, memory: Fl
     For "kl": where log mixture − log likelihood(known) > log 1/a. A signal that is at least 0 and has a known mean of 0
     is always 0, so one larger outcome is enough.
     """
-    table, declared, k, alarm = (
-        get_arm_table(block, memory).table,
-        get_arms_assumptions(block, settings),
-        block.signals,
-        settings[ALARM],
-    )
+    table, declared, k = get_arm_table(block, memory).table, get_arms_assumptions(block, settings), block.signals
+    alarm = settings[ALARM]
     pulls, mean = table[arm], table[(1 + 2 * k + signal) * block.size + arm]
     noise, low, known = declared.noise[signal], declared.low[signal], declared.known[signal]
     if not mean > known:
@@ -340,12 +320,8 @@ def sample_arms(
     N(mean, ν² R²/n), or `draw_rate` for outcomes in a range of length 1. The prior mean of a cost is its limit, so an
     arm with few pulls is neither excluded nor free.
     """
-    table, declared, k, count = (
-        get_arm_table(block, memory).table,
-        get_arms_assumptions(block, settings),
-        block.signals,
-        block.size,
-    )
+    table, declared, k = get_arm_table(block, memory).table, get_arms_assumptions(block, settings), block.signals
+    count = block.size
     for signal in range(k):
         at = block.first + signal
         drawn, centre, half = bounds[at, SAMPLED], bounds[at, CENTRE], bounds[at, HALF]
@@ -366,12 +342,8 @@ def sample_arms(
     clip_to_bounds(block, bounds)
 
 
-GET_ARM_MEANS, GET_PULL_SUMMARY, GET_ASSUMPTIONS, EXCEEDS_KNOWN_MEAN = (
-    as_python(get_arm_means),
-    as_python(get_pull_summary),
-    as_python(get_arms_assumptions),
-    as_python(exceeds_known_mean),
-)
+GET_ARM_MEANS, GET_PULL_SUMMARY = as_python(get_arm_means), as_python(get_pull_summary)
+GET_ASSUMPTIONS, EXCEEDS_KNOWN_MEAN = as_python(get_arms_assumptions), as_python(exceeds_known_mean)
 INTERVAL, RADIUS, GET_CONFIDENCE = as_python(compute_interval), as_python(unit_radius), as_python(get_confidence)
 
 
@@ -385,10 +357,8 @@ class ArmsDiagnostics(ModelDiagnostics):
         return not is_ranged(block.radius)
 
     def get_evidence(self, block: ModelBlock, layout: Ints, settings: Floats, memory: Floats, signal: int) -> Evidence:
-        summary, noise = (
-            GET_PULL_SUMMARY(block, memory, int(layout[SAFE_INDEX]), signal),
-            GET_ASSUMPTIONS(block, settings).noise[signal],
-        )
+        summary = GET_PULL_SUMMARY(block, memory, int(layout[SAFE_INDEX]), signal)
+        noise = GET_ASSUMPTIONS(block, settings).noise[signal]
         least = compute_least_noise(summary.squares, summary.pulls, settings[ALARM])
         return Evidence(float(summary.pulls), float(noise), least, float(summary.at_arm), float(summary.mean))
 
@@ -427,11 +397,8 @@ class ArmsDiagnostics(ModelDiagnostics):
     def forecast(
         self, block: ModelBlock, features: Floats, settings: Floats, memory: Floats, arm: int, signal: int
     ) -> UpperForecast | None:
-        pulled, declared, confidence = (
-            GET_ARM_MEANS(block, memory),
-            GET_ASSUMPTIONS(block, settings),
-            GET_CONFIDENCE(block, settings),
-        )
+        pulled, declared = GET_ARM_MEANS(block, memory), GET_ASSUMPTIONS(block, settings)
+        confidence = GET_CONFIDENCE(block, settings)
         mean, low, noise = float(pulled.means[signal, arm]), float(declared.low[signal]), float(declared.noise[signal])
 
         def upper(count: float) -> float:

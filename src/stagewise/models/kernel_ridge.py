@@ -139,10 +139,8 @@ def compute_coordinates(
     covariance: Covariance, basis: BasisPoints, action: Floats, safe_covariance: float, coordinates: Floats
 ) -> float:
     """Write c(x) = L⁻¹ k₀(P, x), and return ρ(x)."""
-    share, rest = (
-        compute_known_share(covariance, safe_covariance),
-        compute_residual_norm(covariance, action, safe_covariance),
-    )
+    share = compute_known_share(covariance, safe_covariance)
+    rest = compute_residual_norm(covariance, action, safe_covariance)
     for i in range(coordinates.size):
         value = compute_residual_covariance(covariance, action, share, basis.points[i], basis.safe_covariances[i])
         for j in range(i):
@@ -167,20 +165,13 @@ def add_basis_point(
 
     The new coordinate of a cached candidate x is (k₀(p, x) − <c(p), c(x)>)/√ρ(p).
     """
-    basis, size, learned, rows = (
-        get_basis_points(layout, block, memory),
-        count_basis_points(block, memory),
-        block.learned,
-        block.rows,
-    )
+    basis, size, learned = get_basis_points(layout, block, memory), count_basis_points(block, memory), block.learned
+    rows = block.rows
     forms = rows[block.size + block.signals]
     known = get_known_actions(layout, settings, memory)
     covariance = build_covariance(block, settings, known.safe)
-    safe_covariance, pivot, unit = (
-        compute_safe_covariance(covariance, action),
-        math.sqrt(residual),
-        1.0 / math.sqrt(settings[block.settings]),
-    )
+    safe_covariance, pivot = compute_safe_covariance(covariance, action), math.sqrt(residual)
+    unit = 1.0 / math.sqrt(settings[block.settings])
     basis.sums[USED] += 1.0
     basis.safe_covariances[size] = safe_covariance
     for i in range(action.size):
@@ -482,11 +473,8 @@ def widen_kernel_ridge(layout: Ints, old: Regression, new: Regression, memory: F
     copy_cached_candidates(layout, old, new, memory, changed)
 
 
-VIEW, COUNT_BASIS_POINTS, POINTS_OFFSET = (
-    as_python(view_kernel_ridge),
-    as_python(count_basis_points),
-    as_python(get_points_offset),
-)
+VIEW, COUNT_BASIS_POINTS = as_python(view_kernel_ridge), as_python(count_basis_points)
+POINTS_OFFSET = as_python(get_points_offset)
 
 
 def count_free_points(layout: Ints, memory: Floats, index: int, rows: Floats, values: Floats) -> int:

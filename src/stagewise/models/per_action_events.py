@@ -204,14 +204,9 @@ def learn_events_by_action(block: ModelBlock, settings: Floats, memory: Floats, 
             learn_events_log(events, settings, memory, np.ascontiguousarray(features[mine]), outcomes[mine] - low)
 
 
-GET_EVENTS, GET_SET, ESTIMATE_MEAN, CHECK, LOW, SIZE = (
-    as_python(get_action_events),
-    as_python(get_action_set),
-    as_python(estimate_event_mean),
-    as_python(check_rare_events),
-    as_python(get_low),
-    as_python(rare_events_size),
-)
+GET_EVENTS, GET_SET = as_python(get_action_events), as_python(get_action_set)
+ESTIMATE_MEAN, CHECK, LOW = as_python(estimate_event_mean), as_python(check_rare_events), as_python(get_low)
+SIZE = as_python(rare_events_size)
 
 
 class PerActionEventsDiagnostics(ModelDiagnostics):

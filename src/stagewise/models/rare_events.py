@@ -339,11 +339,8 @@ def add_event(action: Floats, curvature: float, pull: float, matrix: Floats, vec
 @kernel
 def start_sums(block: ModelBlock, settings: Floats, memory: Floats, index: int) -> None:
     """Write the terms that do not depend on the table: λI and the folded events' curvature, their pull less Σ x."""
-    table, feature_block, bound = (
-        get_event_table(block, memory),
-        get_feature_block(block, memory, index),
-        settings[block.settings],
-    )
+    table, feature_block = get_event_table(block, memory), get_feature_block(block, memory, index)
+    bound = settings[block.settings]
     for i in range(block.size):
         table.vectors[0, i] = feature_block.pull[i] - feature_block.total[i]
         for j in range(i + 1):
@@ -355,11 +352,8 @@ def start_sums(block: ModelBlock, settings: Floats, memory: Floats, index: int) 
 def refit_forecast(block: ModelBlock, settings: Floats, memory: Floats, index: int) -> None:
     """Take Newton steps towards the penalised maximum likelihood; any forecast is valid."""
     g, table, feature_block = block.size, get_event_table(block, memory), get_feature_block(block, memory, index)
-    rate, used, events = (
-        compute_rate(feature_block.sums, get_rare_events_assumptions(block, settings).guess),
-        int(table.used[0]),
-        0.0,
-    )
+    rate = compute_rate(feature_block.sums, get_rare_events_assumptions(block, settings).guess)
+    used, events = int(table.used[0]), 0.0
     for event in range(used):
         events += 1.0 if table.rows[event, g + 1] == index else 0.0
     prior_weight = SHRINKAGE / max(events, 1.0)
@@ -369,10 +363,8 @@ def refit_forecast(block: ModelBlock, settings: Floats, memory: Floats, index: i
             if table.rows[event, g + 1] == index:
                 action, value = table.rows[event, :g], table.rows[event, g]
                 point = compute_forecast(feature_block, rate, action)
-                curvature, pull = (
-                    value / (point * point) + prior_weight / (rate * rate),
-                    2.0 * value / point + prior_weight / rate,
-                )
+                curvature = value / (point * point) + prior_weight / (rate * rate)
+                pull = 2.0 * value / point + prior_weight / rate
                 add_event(action, curvature, pull, table.matrix, table.vectors[0])
         invert_root(table.matrix)
         solve_root(table.matrix, table.vectors[0], table.vectors[1], feature_block.forecast)
@@ -386,12 +378,8 @@ def add_parabolas(
 
     −y log m ≥ y (1 + κ/2 − log q) − (y/q)(1 + κ) m + (yκ/q²) m²/2
     """
-    g, table, feature_block, constant = (
-        block.size,
-        get_event_table(block, memory),
-        get_feature_block(block, memory, index),
-        0.0,
-    )
+    g, table, feature_block = block.size, get_event_table(block, memory), get_feature_block(block, memory, index)
+    constant = 0.0
     rate = compute_rate(feature_block.sums, get_rare_events_assumptions(block, settings).guess)
     for event in range(int(table.used[0])):
         if table.rows[event, g + 1] == index:
@@ -519,16 +507,10 @@ def learn_rare_events_block(
     learn_rare_events(block, action, observed, settings, memory)
 
 
-GET_BLOCK, GET_TABLE, GET_ASSUMPTIONS = (
-    as_python(get_feature_block),
-    as_python(get_event_table),
-    as_python(get_rare_events_assumptions),
-)
-COUNT_BLOCKS, TABLE_CAPACITY, EVENTS_SIZE = (
-    as_python(count_feature_blocks),
-    as_python(get_table_capacity),
-    as_python(rare_events_size),
-)
+GET_BLOCK, GET_TABLE = as_python(get_feature_block), as_python(get_event_table)
+GET_ASSUMPTIONS = as_python(get_rare_events_assumptions)
+COUNT_BLOCKS, TABLE_CAPACITY = as_python(count_feature_blocks), as_python(get_table_capacity)
+EVENTS_SIZE = as_python(rare_events_size)
 
 
 def learn_rare_events_log(block: ModelBlock, settings: Floats, memory: Floats, rows: Floats, values: Floats) -> None:

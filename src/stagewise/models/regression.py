@@ -507,11 +507,8 @@ def compute_ridge_bounds(
     n, k, count, known = block.size, block.signals, features.shape[0], get_ridge_assumptions(block, settings).known
     learned, row = block.learned, count + 1
     forms, crosses, rest = work[:row], work[row : 2 * row], work[2 * row :]
-    columns, lane_sums, image = (
-        rest[: n * BLOCK],
-        rest[n * BLOCK : (n + 2) * BLOCK],
-        rest[(n + 2) * BLOCK : (n + 2) * BLOCK + n],
-    )
+    columns, lane_sums = rest[: n * BLOCK], rest[n * BLOCK : (n + 2) * BLOCK]
+    image = rest[(n + 2) * BLOCK : (n + 2) * BLOCK + n]
     forms[count] = 0.0
     for signal in range(k):
         bounds[block.first + signal, CENTRE, count] = known[signal]

@@ -63,11 +63,8 @@ from stagewise.models.regression_tests import (
 )
 from stagewise.problem.errors import ErrorCode, InvalidProblem
 
-GET_ASSUMPTIONS, FRAME, GET_STATISTICS = (
-    as_python(get_ridge_assumptions),
-    as_python(get_coordinate_frame),
-    as_python(get_ridge_statistics),
-)
+GET_ASSUMPTIONS, FRAME = as_python(get_ridge_assumptions), as_python(get_coordinate_frame)
+GET_STATISTICS = as_python(get_ridge_statistics)
 
 
 class RegressionDiagnostics(ModelDiagnostics):
@@ -391,12 +388,8 @@ def build_confidence_set(layout: Ints, settings: Floats, memory: Floats) -> Line
 
 def build_regression_set(block: Regression, settings: Floats, d: int) -> RegressionConfidenceSet:
     """Return the confidence set of one block: with z = Z x, e = Zᵀθ̂ + the known share, and W = T Z."""
-    declared, frame, n, statistics = (
-        GET_ASSUMPTIONS(block, settings),
-        FRAME(block, settings),
-        block.size,
-        GET_STATISTICS(block),
-    )
+    declared, frame, n = GET_ASSUMPTIONS(block, settings), FRAME(block, settings), block.size
+    statistics = GET_STATISTICS(block)
     root, fits = np.tril(statistics.root), statistics.fits
     energy = statistics.observations * frame.action_bound**2
     rows = zip(declared.noise, declared.bound, declared.confidence, strict=True)

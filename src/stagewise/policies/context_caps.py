@@ -236,10 +236,8 @@ class ContextCAPS(SafePolicy):
                 text = f"drift has {name!r}, which is {self.models[name]}; only the drift of rates is bounded"
                 raise InvalidProblem(ErrorCode.UNSUPPORTED, text)
             if name in self.buckets:
-                fact, remedy = (
-                    "score_buckets has it too",
-                    "buckets of a score have constant means; leave one of them out",
-                )
+                fact = "score_buckets has it too"
+                remedy = "buckets of a score have constant means; leave one of them out"
                 raise InvalidProblem.conflict(f"the drift of {name!r}", value, fact, remedy)
             modulus = value if isinstance(value, Drift) else parse_stored_drift(value, repr(name))
             moduli |= {} if modulus is None else {name: modulus}

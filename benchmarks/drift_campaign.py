@@ -66,8 +66,8 @@ def build_campaign(drift: Any) -> sw.Problem:
     context: dict[str, Any] = {"tenure_days": (0, 4200), "lifetime_spend": (0, 20000), "sends_30d": (0, 60)}
     context |= {"open_rate": (0, 1)} | {f"device_{name}": (0, 1) for name in DEVICES[1:]}
     context |= {f"country_{name}": (0, 1) for name in COUNTRIES[1:]}
-    opt_out = sw.Limit(LIMIT, safe=0.009, model="rates", drift=drift)
-    complaint = sw.Limit(0.003, safe=0.0018, model="rates", by="country", drift=drift)
+    opt_out = sw.Limit(LIMIT, safe_bound=0.009, model="rates", drift=drift)
+    complaint = sw.Limit(0.003, safe_bound=0.0018, model="rates", by="country", drift=drift)
     limits = {"opt_out": opt_out, "complaint": complaint}
     return sw.Problem(actions=TEMPLATES, safe="plain", context=context, reward=sw.Reward("click"), limits=limits)
 
@@ -109,7 +109,7 @@ def run_campaign(drift: Any, nights: int, count: int, seed: int) -> list[str]:
     """Return a line for every night: clicks, shares, and cost beside what is attainable and allowed."""
     rng, agent = np.random.default_rng([99, seed]), sw.Agent(build_campaign(drift), seed=seed)
     log, lines = draw_log(np.random.default_rng([1, seed])), []
-    agent.learn_frame(log if drift is not None else {name: each for name, each in log.items() if name != "at"})
+    agent.learn_log_frame(log if drift is not None else {name: each for name, each in log.items() if name != "at"})
     for night in range(1, nights + 1):
         now, factor = START + night * DAY, 2.0 if night > NIGHT else 1.0
         users = draw_users(rng, count)

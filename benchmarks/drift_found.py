@@ -18,7 +18,7 @@ import stagewise as sw
 def found(groups: int, before: int, most: int, drift: str | None, seed: int) -> tuple[int, int] | None:
     """Return after how many more users a drift is found, and how many offers they got; None: not within so many."""
     by = "group" if groups else None
-    limits = {"opt_out": sw.Limit(0.02, safe=0.005, by=by, drift=drift)}
+    limits = {"opt_out": sw.Limit(0.02, safe_bound=0.005, by=by, drift=drift)}
     problem = sw.Problem(actions=["plain", "offer"], safe="plain", reward=sw.Reward("click"), limits=limits)
     agent, chance, offers = sw.Agent(problem, seed=seed), np.random.default_rng(seed), 0
     for user in range(before + most):
@@ -27,7 +27,7 @@ def found(groups: int, before: int, most: int, drift: str | None, seed: int) -> 
         is_pooled = any(one.details["segment"] is None for one in changes)
         if is_pooled or "drift of opt_out" in agent._learned.statistics.alerts:
             return (user - before, offers) if user >= before else (-1, 0)
-        offer, late = decision.action_name == "offer", user >= before
+        offer, late = decision.action == "offer", user >= before
         offers += offer and late
         rate = (0.03 if late else 0.01) if offer else 0.004
         clicks = chance.random() < (0.09 if offer else 0.04)

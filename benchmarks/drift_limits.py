@@ -388,7 +388,7 @@ def show_adversaries(runs: int, jobs: int) -> None:
 
 def build_problem(drift: Any) -> sw.Problem:
     """Return the problem whose decisions are timed."""
-    limit = sw.Limit(LIMIT, safe=0.0, drift=drift)
+    limit = sw.Limit(LIMIT, safe_bound=0.0, drift=drift)
     actions = ["nothing", "digest", "offer", "sale", "story"]
     return sw.Problem(actions=actions, safe="nothing", reward=sw.Reward("click"), limits={"opt_out": limit})
 
@@ -401,7 +401,7 @@ def show_speed() -> None:
     times = {}
     for drift in (None, "0.005/30d", ("0.01", "30d"), "jumps"):
         agent = sw.Agent(build_problem(drift), seed=1)
-        agent.learn_frame(log if drift is None else {**log, "at": np.arange(rows) * 100.0})
+        agent.learn_log_frame(log if drift is None else {**log, "at": np.arange(rows) * 100.0})
         best = []
         for _ in range(7):
             start = time.process_time()

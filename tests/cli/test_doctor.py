@@ -82,8 +82,8 @@ def test_a_proposal_can_be_learned_with_what_is_left(log: Path, tmp_path: Path, 
     left = Log.of(rest, problem)
     assert left.rows == 3_000
     agents = [sw.Agent(problem, seed=1) for _ in range(2)]
-    agents[0].learn_frame(left.frame())
-    agents[1].learn_frame(rest)
+    agents[0].learn_log_frame(left.frame())
+    agents[1].learn_log_frame(rest)
     assert agents[0].state.memory.tobytes() == agents[1].state.memory.tobytes()
     assert called("doctor", rest, out)[0] == 0
 

@@ -88,7 +88,7 @@ def test_a_reproduction_is_told_by_its_claims(tmp_path: Path) -> None:
 
 
 def test_a_saved_agent_and_its_snapshot_are_told(tmp_path: Path) -> None:
-    limits = {"opt_out": sw.Limit(0.02, safe=0.0, model="rates")}
+    limits = {"opt_out": sw.Limit(0.02, safe_bound=0.0, model="rates")}
     problem = sw.Problem(actions=["nothing", "offer"], safe="nothing", reward=sw.Reward("click"), limits=limits)
     agent = sw.Agent(problem, seed=1)
     agent.learn(agent.decide().id, click=1, opt_out=0)

@@ -51,7 +51,7 @@ def test_a_drawn_arm_can_be_logged() -> None:
 
 def test_what_only_the_policy_needs_is_not_public() -> None:
     public = {name for name in dir(decide()) if not name.startswith("_")} - set(dir(tuple))
-    more = {"id", "action_name", "reason", "message", "to_dict", "from_dict", "explain"}
+    more = {"id", "reason", "message", "to_dict", "from_dict", "explain"}
     more |= {"estimated_reward", "estimated_cost"}
     assert public == {*sw.Decision._fields, *more}
 
@@ -73,7 +73,7 @@ def test_a_safe_action_is_the_beginning_of_a_ray_and_a_whole_arm() -> None:
     point = sw.AlwaysSafe(safe_action=sw.SafeAction(features=[0.1, 0.2], cost=0.0), threshold=0.1)
     arm = sw.AlwaysSafe(safe_action=sw.SafeAction(arm=1, cost=0.0), threshold=0.1)
     decisions = [policy.decide(policy.start(), offer) for policy, offer in ((point, np.eye(2)), (arm, sw.Arms(3)))]
-    assert [(decision.action_index, decision.step_size) for decision in decisions] == [(-1, 0.0), (1, 1.0)]
+    assert [(decision.action_index, decision.step_size) for decision in decisions] == [(None, 0.0), (1, 1.0)]
 
 
 def sample_decisions() -> dict[str, sw.Decision]:
@@ -84,8 +84,8 @@ def sample_decisions() -> dict[str, sw.Decision]:
         safe="nothing",
         reward=sw.Reward("click"),
         limits={
-            "opt_out": sw.Limit(0.02, safe=0.001, model="rates"),
-            "stars": sw.Limit(sw.AtLeast(0.3), safe=0.6, model="rates"),
+            "opt_out": sw.Limit(0.02, safe_bound=0.001, model="rates"),
+            "stars": sw.Limit(sw.AtLeast(0.3), safe_bound=0.6, model="rates"),
         },
         context=["age"],
     )
@@ -110,7 +110,7 @@ def test_it_can_be_read_back() -> None:
         copy = sw.Decision.from_dict(content)
         assert json.loads(json.dumps(copy.to_dict(), allow_nan=False)) == content
         assert type(copy) is type(decision)
-        for field in ("id", "action_name", "reason_details", "action_index"):
+        for field in ("id", "reason_details", "action_index"):
             assert getattr(copy, field) == getattr(decision, field), (name, field)
         assert np.array_equal(copy.action, decision.action)
         assert copy.probabilities is None or repr(copy.probabilities) == repr(decision.probabilities)

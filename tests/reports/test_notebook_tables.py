@@ -17,7 +17,7 @@ def test_a_certificate_shows_its_verdict_and_what_that_rests_on() -> None:
         "policy": {"kind": "CAPS <b>"},
         "violations": found,
     }
-    page = sw.Certificate(content)._repr_html_()
+    page = sw.SimulationCertificate(content)._repr_html_()
     told = re.findall(r"<td[^>]*>(.*?)</td>", page)
     assert dict(zip(told[::2], told[1::2], strict=True)) == {
         "verdict": "supported",
@@ -42,7 +42,7 @@ def test_the_doctors_findings_are_a_table_with_the_conclusion_below() -> None:
         actions=["nothing", "offer"],
         safe="nothing",
         reward=sw.Reward("click"),
-        limits={"opt_out": sw.Limit(0.05, safe=0.02)},
+        limits={"opt_out": sw.Limit(0.05, safe_bound=0.02)},
     )
     found = sw.doctor(log, problem)
     page = found._repr_html_()

@@ -14,7 +14,7 @@ from stagewise.files.paths import check_fits_memory, get_irregular_kind, parse_p
 from stagewise.files.tables import decode_parquet
 from stagewise.problem.errors import ErrorCode, InvalidFile
 from stagewise.problem.formatting import format_count, format_path
-from stagewise.reports.certificate import Certificate
+from stagewise.reports.certificate import SimulationCertificate
 from stagewise.reports.certificate_text import format_headline
 from stagewise.reports.output_files import MANIFEST
 from stagewise.reports.plot_style import write_figure
@@ -90,7 +90,7 @@ def describe_certificate(path: Path) -> str | None:
         return None
     if not file.is_file():
         return None
-    certificate = Certificate.load(file)
+    certificate = SimulationCertificate.load(file)
     page = file.with_name("certificate.html")
     page_line = f"\nThe page: {page}" if page.is_file() else ""
     headline = f"{certificate.verdict}: {format_headline(certificate.content)}"
@@ -102,7 +102,7 @@ def describe_certificates(path: Path) -> str | None:
     files = sorted(path.glob("*/certificate.json"))
     if not files:
         return None
-    certificates = {file.parent.name: Certificate.load(file) for file in files}
+    certificates = {file.parent.name: SimulationCertificate.load(file) for file in files}
     width = max(map(len, certificates))
     rows = [f"  {name:{width}}  {one.verdict}: {format_headline(one.content)}" for name, one in certificates.items()]
     return "\n".join([f"{format_count(len(rows), 'certificate')}:", *rows])

@@ -16,7 +16,7 @@ ROWS = 6_000
 
 
 def build(drift: str | None, value: float = 0.05) -> sw.Problem:
-    limits = {"opt_out": sw.Limit(value, safe=0.01, drift=drift, window="2d")}
+    limits = {"opt_out": sw.Limit(value, safe_bound=0.01, drift=drift, window="2d")}
     return sw.Problem(actions=NAMES, safe="today", reward=sw.Reward("click"), limits=limits)
 
 

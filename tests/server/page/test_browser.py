@@ -162,7 +162,7 @@ def test_names_that_scripts_know_are_names(browser: Any) -> None:
         actions=names,
         safe="nothing",
         reward=sw.Reward("valueOf"),
-        limits={"constructor": sw.Limit(0.02, safe=0.0, model="rates")},
+        limits={"constructor": sw.Limit(0.02, safe_bound=0.0, model="rates")},
     )
     log = Log(problem, 1.8e9)
     for i in range(40):

@@ -237,7 +237,7 @@ declared_safe
 ok safe_means_agree: the declared means of the safe action agree with the log
 contradicts safe_mean_contradicted: {name!r} of {action!r}{in_segment} is declared to be at {side} {declared:number},
     but averages {mean:number}, certainly {low:number} to {high:number}
-    -> declare safe = {bound:number}, or leave it out
+    -> declare safe_bound = {bound:number}, or leave it out
 
 loose_limits
 ok limits_can_bind: every limit could bind

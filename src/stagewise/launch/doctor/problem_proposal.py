@@ -424,7 +424,7 @@ def set_safe_rate(cost: Cost, given: float | None, share: float, reasons: dict[s
     where = f" in the most expensive of {len(rates)} segments; a new segment may cost more" if cost.by else ""
     bounds = f"an upper bound with error probability {format_number(share)}, a share of delta"
     reasons[f"safe.{name}"] = f"observed {format_number(mean)}{where}; {bounds}"
-    return replace(limit, value=value, safe=safe)
+    return replace(limit, value=value, safe_bound=safe)
 
 
 def declare_drift(cost: Cost, split: Split, reasons: dict[str, str]) -> Limit:
@@ -444,8 +444,8 @@ def describe_delta(delta: float, limits: Mapping[str, Limit], columns: Mapping[s
     """Return what the reading share of delta is for; it is reserved before the results are known."""
     read = "the safe action's rates" + (", and whether rates are equal in groups" if columns else "")
     text = f"of {format_number(delta)}; {format_number(READING_SHARE * delta)} pays for estimating {read}"
-    if all(limit.safe is None for limit in limits.values()):
-        text += "; `safe` is left out because of these estimates, so they are paid for in any case"
+    if all(limit.safe_bound is None for limit in limits.values()):
+        text += "; `safe_bound` is left out because of these estimates, so they are paid for in any case"
     return text
 
 
@@ -492,9 +492,11 @@ def format_toml(proposal: Proposal) -> str:
         lines += ["", f"[limits.{to_toml_key(name)}]"]
         lines.append(f"at_most = {to_toml_number(get_threshold(limit)[0])}  {to_comment(why[f'limit.{name}'])}")
         comment = why[f"safe.{name}"]
-        has_safe = limit.safe is not None
+        has_safe = limit.safe_bound is not None
         lines.append(
-            f"safe = {to_toml_number(limit.safe)}  {to_comment(comment)}" if has_safe else f"# safe: {comment}"
+            f"safe_bound = {to_toml_number(limit.safe_bound)}  {to_comment(comment)}"
+            if has_safe
+            else f"# safe_bound: {comment}"
         )
         lines += format_range(limit, why[f"range.{name}"])
         by = limit.segment_columns

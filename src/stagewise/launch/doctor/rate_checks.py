@@ -95,7 +95,7 @@ def check_declared_safe(profile: LogProfile, alpha: float) -> Iterator[Finding]:
     """Find a declared mean of the safe action that the log contradicts."""
     problem = profile.log.problem
     for signal in profile.signals:
-        declared = problem.signals[signal.name].safe
+        declared = problem.signals[signal.name].safe_bound
         if declared is None:
             continue
         at_least = not isinstance(signal, Cost) or signal.at_least

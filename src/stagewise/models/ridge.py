@@ -165,17 +165,13 @@ def compute_inflation(layout: Ints, settings: Floats, bounds: Floats, size: int)
 @kernel
 @distinct
 def sample_reward(
-    layout: Ints, block: Regression, features: Floats, known: bool, settings: Floats, memory: Floats, bounds: Floats,
+    layout: Ints, block: Regression, features: Floats, safe: Floats, known: bool, settings: Floats, bounds: Floats,
     seed: int, run: int, round_: int, work: Floats,
 ) -> None:  # fmt: skip
     """Move the rewards from θ̂ to a sampled θ̃ and treat them as known; `known`: the candidates are cached.
 
-    A block of costs alone has no reward.
-
     θ̃ = θ̂ + scale Tᵀη with η ~ N(0, I) has covariance scale² V⁻¹: <z, θ̃ − θ̂> = scale <Tz, η>.
     """
-    if block.first > 0:
-        return
     n, rows = block.size, block.rows
     draws, shift, coordinates = work[:n], work[n : 2 * n], work[2 * n : 3 * n]
     fill_normal(draws, seed, run, round_, POLICY)
@@ -193,7 +189,7 @@ def sample_reward(
         for i in range(n):
             for j in range(i + 1):
                 shift[j] += draws[i] * block.learned[i, j]
-        safe, no_data = get_safe_action(layout, settings).features, block.tally[OBSERVATIONS] == 0.0
+        no_data = block.tally[OBSERVATIONS] == 0.0
         shift_rewards(block, features, safe, settings, block.learned, no_data, draws, shift, coordinates, centre)
     for candidate in range(half.size):
         half[candidate] = 0.0
@@ -276,9 +272,20 @@ def change_ridge(
         cache_ridge(new, features, get_safe_action(layout, settings).features, settings, changed, work)
 
 
+@kernel
+def sample_ridge_reward(
+    layout: Ints, block: Regression, features: Floats, known: bool, settings: Floats, memory: Floats, bounds: Floats,
+    seed: int, run: int, round_: int, work: Floats,
+) -> None:  # fmt: skip
+    """Sample the reward, if this block has it."""
+    if block.first == 0:
+        safe = get_safe_action(layout, settings).features
+        sample_reward(layout, block, features, safe, known, settings, bounds, seed, run, round_, work)
+
+
 RIDGE = Model(
     "stagewise.models.ridge:RIDGE", view_ridge, ridge_size, start_ridge, fill_ridge_bounds, check_ridge,
-    learn_ridge_block, change_ridge, None, sample_ridge, sample_reward,
+    learn_ridge_block, change_ridge, None, sample_ridge, sample_ridge_reward,
     diagnostics=RegressionDiagnostics(), caches=1,
 )  # fmt: skip
 

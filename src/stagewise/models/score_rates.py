@@ -225,12 +225,7 @@ def find_fall(block: RatesBlock, action: int, settings: Floats, memory: Floats) 
 
 SCORE_RATES = Model(
     "stagewise.models.score_rates:SCORE_RATES", view_rates, score_rates_size, start_score_rates, RATES.bounds,
-<<<<<<< HEAD
     check_rates, learn_score_rates, None, widen_score_rates, RATES.sample,
-    diagnostics=SegmentRatesDiagnostics(), estimates=1, is_valid=are_buckets_valid,
-=======
-    check_rates, learn_score_rates, cache_nothing, widen_score_rates, RATES.sample,
     diagnostics=ScoreRatesDiagnostics(), estimates=1, is_valid=are_buckets_valid,
->>>>>>> main
     add_actions=copy_scores_to_more_actions, finish_log=renew_all_runs,
 )  # fmt: skip

@@ -235,13 +235,6 @@ class ContextCAPS(SafePolicy):
             if self.models[name] != "rates":
                 text = f"drift has {name!r}, which is {self.models[name]}; only the drift of rates is bounded"
                 raise InvalidProblem(ErrorCode.UNSUPPORTED, text)
-<<<<<<< HEAD
-            if name in self.buckets:
-                fact = "score_buckets has it too"
-                remedy = "buckets of a score have constant means; leave one of them out"
-                raise InvalidProblem.conflict(f"the drift of {name!r}", value, fact, remedy)
-=======
->>>>>>> main
             modulus = value if isinstance(value, Drift) else parse_stored_drift(value, repr(name))
             moduli |= {} if modulus is None else {name: modulus}
         return moduli

@@ -61,7 +61,6 @@ from stagewise.records.random_key import RandomKey as RandomKey
 from stagewise.records.reason import Reason as Reason
 from stagewise.records.reason import ReasonDetails as ReasonDetails
 from stagewise.records.row_status import RowStatus as RowStatus
-from stagewise.reports.agent_report_plot import plot_report as plot_report
 from stagewise.reports.certificate import Certificate as Certificate
 from stagewise.reports.result import Result as Result
 from stagewise.server.client import Client as Client

@@ -8,6 +8,7 @@ from stagewise.reports.regret_bound import THEOREMS, RegretTheorem
 
 MAX_TITLE_LIMITS = 3  # limits that a title names
 ROUNDING = 1e-9  # below it numbers are rounding
+DISTANCES = [f"distance of the {which}" for which in ("worst run", "worst run of a hundred", "median run", "best run")]
 
 
 def format_number(value: float) -> str:
@@ -106,19 +107,21 @@ def has_common_limits(content: dict[str, Any]) -> bool:
 
 
 def list_margins(content: dict[str, Any]) -> list[list[str]]:
-    """Return a row for each limit: the largest cost of all rounds, how close runs came, and how close rounds were."""
+    """Return rows for each limit: the worst cost of all rounds, how close runs came, and how close rounds were."""
     closeness = content.get("closeness") or {"limits": []}
     rows = []
     for index, (name, margin) in enumerate(content["margins"].items()):
         cuts, limit = margin["quantiles"], content["thresholds"][index]
         sign = 1.0 if limit["side"] == "at least" else -1.0
         left = [cuts[level] for level in ("0", "0.01", "0.5", "1")]
-        worst = format_number(limit["value"] + sign * cuts["0"]) if has_common_limits(content) else ""
-        rounds = ["", ""]
+        found = [*zip(DISTANCES, map(format_number, left), strict=True)]
+        if has_common_limits(content):
+            found.insert(0, ("worst true cost of any round", format_number(limit["value"] + sign * cuts["0"])))
         if index < len(closeness["limits"]):
-            one = closeness["limits"][index]
-            rounds = [format_percent(one["met"] / closeness["rounds"]), format_number(one["left"])]
-        rows.append([name, worst, *map(format_number, left), *rounds])
+            one, word = closeness["limits"][index], f"{closeness['rounds']:,} rounds of the first runs"
+            found.append((f"exactly at the limit, of {word}", format_percent(one["met"] / closeness["rounds"])))
+            found.append((f"mean distance of {word}", format_number(one["left"])))
+        rows += [[name if first else "", *row] for first, row in zip([True] + [False] * 9, found, strict=False)]
     return rows
 
 
@@ -139,7 +142,7 @@ def list_regret(content: dict[str, Any]) -> list[tuple[str, str]]:
         rows.append((f"what the theorem allows ({THEOREMS[theorem]})", allowed))
         rows.append(("runs above it in a recorded round", f"{evidence['above']:,}"))
     if optimism is not None:  # the theorem says: in none, while all intervals hold
-        found = f"{optimism['rounds']:,} rounds of {optimism['runs']:,} runs"
+        found = f"{optimism['rounds']:,} rounds of {optimism['runs']:,} runs" if optimism["rounds"] else "none"
         rows.append(("rounds whose optimistic reward was below what was possible", found))
     median = "none" if near_optimal["quantiles"] is None else format_number(near_optimal["quantiles"]["0.5"])
     rows.append(("first round with nine tenths of the possible gain (median)", median))

@@ -39,7 +39,7 @@ def served(agent: sw.Agent, rounds: int, people: np.random.Generator, leaves: An
 def main(rows: int = 50_000, rounds: int = 20_000) -> None:
     """Learn a log, serve, report; then opt-outs rise to six times what they were, and the agent stops."""
     people, agent = np.random.default_rng(1), sw.Agent(POLICY, seed=7)
-    agent.learn_frame(
+    agent.learn_log_frame(
         logged(rows, people), action="template", names=NAMES, reward="click", costs={"opt_out": "opted_out"}
     )
     served(agent, rounds, people, LEAVES)

@@ -16,9 +16,9 @@ pytestmark = pytest.mark.compiled
 
 def test_learning_and_deciding_agree_to_the_bit() -> None:
     limits = {
-        "opt_out": sw.Limit(0.02, safe=0.0, drift="0.005/30d", by="country"),
-        "complaint": sw.Limit(0.01, safe=0.0, model="rates", drift=("0.004", "20d")),
-        "bounce": sw.Limit(0.05, safe=0.0, model="rates", drift="jumps"),
+        "opt_out": sw.Limit(0.02, safe_bound=0.0, drift="0.005/30d", by="country"),
+        "complaint": sw.Limit(0.01, safe_bound=0.0, model="rates", drift=("0.004", "20d")),
+        "bounce": sw.Limit(0.05, safe_bound=0.0, model="rates", drift="jumps"),
     }
     problem = sw.Problem(actions=["a", "b", "c"], safe="a", reward=sw.Reward("click"), limits=limits)
     policy, rng, count = problem.policy(), np.random.default_rng(8), 900
@@ -38,7 +38,7 @@ def test_learning_and_deciding_agree_to_the_bit() -> None:
     changed = [policy.models[name] for name in problem.limits]
     assert changed == ["rates"] * 3
     decide = as_python(build_round(policy.rounds.spec).decide)
-    context = sw.Context(segments=[1]).at(100 * DAY)
+    context = sw.ContextVector(segments=[1]).at(100 * DAY)
     offered, draw = policy.rows_for(context), RandomKey(1, 2, 3)
     one = policy.rounds.play(compiled, offered, context.get_eligible(3), draw)
     answer, scratch = np.empty_like(one.answer), np.empty_like(one.scratch)

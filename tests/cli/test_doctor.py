@@ -54,7 +54,9 @@ def test_a_log_that_contradicts_leaves_with_1(tmp_path: Path) -> None:
     assert {one["check"]: one["verdict"] for one in json.loads(said)["findings"]}["ranges"] == "contradicts"
 
 
-@pytest.mark.parametrize("suffix", ["csv", "parquet", "jsonl"])
+@pytest.mark.parametrize(
+    "suffix", ["csv", *(pytest.param(each, marks=pytest.mark.slow) for each in ("parquet", "jsonl"))]
+)
 def test_a_proposal_can_be_learned_with_what_is_left(log: Path, tmp_path: Path, suffix: str) -> None:
     out, rest = tmp_path / "problem.toml", tmp_path / f"rest.{suffix}"
     told = (
@@ -79,8 +81,8 @@ def test_a_proposal_can_be_learned_with_what_is_left(log: Path, tmp_path: Path, 
     left = Log.of(rest, problem)
     assert left.rows == 3_000
     agents = [sw.Agent(problem, seed=1) for _ in range(2)]
-    agents[0].learn_frame(left.frame())
-    agents[1].learn_frame(rest)
+    agents[0].learn_log_frame(left.frame())
+    agents[1].learn_log_frame(rest)
     assert agents[0].state.memory.tobytes() == agents[1].state.memory.tobytes()
     assert called("doctor", rest, out)[0] == 0
 

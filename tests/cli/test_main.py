@@ -171,7 +171,7 @@ def test_a_problem_is_simulated_from_a_file(tmp_path: Path) -> None:
     name = "click"
     [problem.limits.opt_out]
     at_most = 0.2
-    safe = 0.1
+    safe_bound = 0.1
     model = "rates"
     [world]
     kind = "context"

@@ -27,12 +27,12 @@ def learned() -> sw.Agent:
         safe="nothing",
         reward=sw.Reward("click"),
         limits={
-            "complaint": sw.Limit(0.5, safe=0.4, by="country"),
-            "minutes": sw.Limit(sw.AtLeast(20.0), high=60.0, safe=30.0, by="country"),
+            "complaint": sw.Limit(0.5, safe_bound=0.4, by="country"),
+            "minutes": sw.Limit(sw.AtLeast(20.0), high=60.0, safe_bound=30.0, by="country"),
         },
     )
     agent = sw.Agent(said, seed=1)
-    agent.learn_frame(LOG)
+    agent.learn_log_frame(LOG)
     return agent
 
 
@@ -71,7 +71,7 @@ def test_names_of_segments_survive_a_restart(tmp_path: Path, monkeypatch: pytest
 def test_a_drift_names_the_segment() -> None:
     agent = learned()
     agent.decide({"country": "NZ"})
-    agent.learn_frame(
+    agent.learn_log_frame(
         {
             "action": ["offer"] * 99,
             "country": ["AU"] * 99,

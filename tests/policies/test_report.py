@@ -22,7 +22,7 @@ def campaign(rounds: int = 200, log: int = 6000) -> sw.Agent:
     chance = np.random.default_rng(1)
     sent = chance.integers(0, 4, log)
     frame = {"t": sent, "click": chance.random(log) < CLICKS[sent], "opt_out": chance.random(log) < LEAVE[sent]}
-    agent.learn_frame(frame, action="t", reward="click")
+    agent.learn_log_frame(frame, action="t", reward="click")
     for _ in range(rounds):
         decision = agent.decide(sw.Arms(4))
         clicked, left = chance.random() < CLICKS[decision.action], chance.random() < LEAVE[decision.action]

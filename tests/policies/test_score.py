@@ -22,7 +22,7 @@ SCORES: dict[str, Any] = {
 
 
 def problem(score: Any = "risk", **settings: Any) -> sw.Problem:
-    limits = {"opt_out": sw.Limit(0.02, safe=0.0, score=score)}
+    limits = {"opt_out": sw.Limit(0.02, safe_bound=0.0, score=score)}
     context = {"age": (18, 99), "opens": (-1, 1)}
     return sw.Problem(
         actions=ACTIONS, safe="nothing", context=context, reward=sw.Reward("click"), limits=limits, **settings
@@ -77,8 +77,8 @@ def test_a_column_divides_one_limit_and_counts_in_the_score_of_another() -> None
         actions=["nothing", "offer"], safe="nothing", reward=sw.Reward("click"),
         context={"is_new": sw.Boolean(), "age": sw.Number(18, 99)},
         limits={
-            "opt_out": sw.Limit(0.02, safe=0.0, by="is_new"),
-            "complaint": sw.Limit(0.02, safe=0.0, score=score),
+            "opt_out": sw.Limit(0.02, safe_bound=0.0, by="is_new"),
+            "complaint": sw.Limit(0.02, safe_bound=0.0, score=score),
         },
     )  # fmt: skip
     users = {"user_id": [1, 2, 3], "is_new": [True, False, True], "age": [30.0, 30.0, 20.0]}
@@ -151,19 +151,19 @@ def test_a_problem_that_contradicts_its_score_is_refused(make: Any, code: ErrorC
 
 
 def test_two_limits_share_a_score_or_have_two() -> None:
-    limits = {name: sw.Limit(0.02, safe=0.0, score=score) for name, score in (("a", "risk"), ("b", "risk"))}
+    limits = {name: sw.Limit(0.02, safe_bound=0.0, score=score) for name, score in (("a", "risk"), ("b", "risk"))}
     told: dict[str, Any] = {"actions": ACTIONS, "safe": "nothing", "reward": sw.Reward("click")}
     assert len(sw.Problem(**told, limits=limits).divisions) == 1
-    limits["b"] = sw.Limit(0.02, safe=0.0, score="other")
+    limits["b"] = sw.Limit(0.02, safe_bound=0.0, score="other")
     assert sw.Problem(**told, limits=limits).context_names == ("risk", "other")
-    limits["b"] = sw.Limit(0.02, safe=0.0, score=sw.RiskScore("risk", buckets=3))
+    limits["b"] = sw.Limit(0.02, safe_bound=0.0, score=sw.RiskScore("risk", buckets=3))
     with refused(sw.InvalidProblem, ErrorCode.DUPLICATE_NAME):
         sw.Problem(**told, limits=limits)
 
 
 def test_every_bucket_is_bounded_by_itself_and_those_above(tmp_path: Any) -> None:
     agent = sw.Agent(problem(sw.RiskScore("risk", buckets=4)), seed=2)
-    agent.learn_frame(frame(1500))
+    agent.learn_log_frame(frame(1500))
     sent = []
     for risk in (0.1, 0.3, 0.6, 0.9):
         decision = agent.decide({"age": 50.0, "opens": 0.1, "risk": risk})
@@ -181,7 +181,7 @@ def test_every_bucket_is_bounded_by_itself_and_those_above(tmp_path: Any) -> Non
 
 def test_an_action_that_is_added_leaves_what_was_learned() -> None:
     agent = sw.Agent(problem(sw.RiskScore("risk", buckets=4)), seed=2)
-    agent.learn_frame(frame(300))
+    agent.learn_log_frame(frame(300))
     before = agent.report().segments
     agent.add_action("gift")
     after = [one for one in agent.report().segments if one.action != "gift"]
@@ -196,7 +196,7 @@ def test_a_user_of_another_version_starts_with_new_cells() -> None:
 
 
 def test_a_memory_whose_buckets_have_other_slots_is_refused() -> None:
-    limits = {"opt_out": sw.Limit(0.2, safe=0.0, score=sw.RiskScore("risk"))}
+    limits = {"opt_out": sw.Limit(0.2, safe_bound=0.0, score=sw.RiskScore("risk"))}
     policy = sw.Problem(actions=["a", "b"], safe="a", reward=sw.Reward("click"), limits=limits).policy()
     memory = policy.start().memory
     assert policy.fits(memory)

@@ -39,7 +39,13 @@ def intervals(radius: str, outcomes: list[Floats], signals: int) -> tuple[Floats
 
 def decided(radius: str, outcomes: list[Floats], known: bool, truth: Floats, thresholds: Floats, **more: Any) -> Any:
     told = {"reward": float(truth[0, 0]), "cost": truth[1:, 0]} if known else {}
-    settings: dict[str, Any] = {"radius": radius, "delta": DELTA, "cost_bound": 2.0, "check_assumptions": False, **more}
+    settings: dict[str, Any] = {
+        "radius": radius,
+        "delta": DELTA,
+        "mean_cost_bound": 2.0,
+        "check_assumptions": False,
+        **more,
+    }
     policy = OPB(arms=ARMS, safe_action=SafeAction(arm=0, **told), threshold=thresholds, **settings)
     agent = Agent(policy)
     for arm, seen in enumerate(outcomes):

@@ -15,7 +15,7 @@ from stagewise.server.decide import decode_decision
 from stagewise.server.messages import DecisionRequest, OutcomeUpdate
 from stagewise.server.offline_log import check_rows
 
-LIMIT = sw.Limit(0.2, safe=0.0, drift="0.05/30d")
+LIMIT = sw.Limit(0.2, safe_bound=0.0, drift="0.05/30d")
 PROBLEM = sw.Problem(actions=["nothing", "offer"], safe="nothing", reward=sw.Reward("click"), limits={"opt_out": LIMIT})
 
 
@@ -67,7 +67,7 @@ async def test_a_log_of_an_experiment_needs_times(tmp_path: Path) -> None:
         await server.learned(NAME, (await server.learn_log(NAME, whole, "ada", "last month")).row)
         answer = await server.decide(NAME, DecisionRequest(propose="offer"))
         agent = sw.Agent(PROBLEM)
-        agent.learn_frame({**log, "at": at})
+        agent.learn_log_frame({**log, "at": at})
         expected = agent.decide(propose="offer", now=1.7e9 + 31 * DAY)
         assert answer.probabilities == expected.probabilities
         assert expected.probabilities["offer"] > 0.5
@@ -83,8 +83,8 @@ async def test_an_action_is_relearned_by_a_row_of_the_log(tmp_path: Path) -> Non
         await server.learned(NAME, (await server.learn_log(NAME, whole, "ada", "last month")).row)
         before = await server.decide(NAME, DecisionRequest(propose="offer", decision_id="before"))
         with pytest.raises(sw.InvalidProblem):
-            await server.relearn(NAME, "ofer", None, "ada", "a new footer")
-        await server.relearn(NAME, "offer", None, "ada", "a new footer")
+            await server.forget_costs(NAME, "ofer", None, "ada", "a new footer")
+        await server.forget_costs(NAME, "offer", None, "ada", "a new footer")
         await learned(server)
         after = await server.decide(NAME, DecisionRequest(propose="offer", decision_id="after"))
         assert before.probabilities["offer"] == 1.0

@@ -195,9 +195,9 @@ class BaseAgent:
 
         Example:
             >>> import stagewise as sw
-            >>> signals = {"reward": sw.Reward("click"), "limits": {"opt_out": sw.Limit(0.02, safe=0.0)}}
+            >>> signals = {"reward": sw.Reward("click"), "limits": {"opt_out": sw.Limit(0.02, safe_bound=0.0)}}
             >>> problem = sw.Problem(actions=["nothing", "offer"], safe="nothing", **signals)
-            >>> sw.Agent(problem, seed=1).decide().action_name in ("nothing", "offer")
+            >>> sw.Agent(problem, seed=1).decide().action in ("nothing", "offer")
             True
         """
         if only is not None or propose is not None or scores is not None:
@@ -223,7 +223,7 @@ class BaseAgent:
             if ours is not None and decision._uncached:
                 learned.cache_offered(decision)
             played = decision if ours is None else PlayedAction.from_decision(decision)
-            self._add(decision.action_index, played, at)
+            self._add(decision._position, played, at)
             if known is not None:
                 identity.ids.forget(queue.base)
             return decision
@@ -277,7 +277,7 @@ class BaseAgent:
 
         Example:
             >>> import stagewise as sw
-            >>> signals = {"reward": sw.Reward("click"), "limits": {"opt_out": sw.Limit(0.02, safe=0.0)}}
+            >>> signals = {"reward": sw.Reward("click"), "limits": {"opt_out": sw.Limit(0.02, safe_bound=0.0)}}
             >>> problem = sw.Problem(actions=["nothing", "offer"], safe="nothing", **signals)
             >>> agent = sw.Agent(problem, seed=1)
             >>> agent.learn(agent.decide().id, click=True, opt_out=False)
@@ -477,7 +477,7 @@ class BaseAgent:
             if index not in self._identity.registered_rounds:
                 is_own = self._base_policy is None
                 known = decision if isinstance(decision, Decision) and not is_own else played if is_own else None
-                self._learned.statistics.cancel_play(index, played.ray if known is None else known.action_index)
+                self._learned.statistics.cancel_play(index, played.ray if known is None else known._position)
             self._learn_due()
 
     def _require_base_policy(self, what: str) -> BasePolicy:

@@ -51,7 +51,7 @@ def analyze_decision(decision: Decision, memory: Floats) -> DecisionAnalysis:
         weights[:] = decision[3]
         if safe_index >= 0:
             weights[-1], weights[safe_index] = weights[safe_index], 0.0
-    elif decision.action_index >= 0:
+    elif decision.action_index is not None:
         weights[decision.action_index], weights[-1] = decision.step_size, 1.0 - decision.step_size
     else:
         weights[-1] = 1.0

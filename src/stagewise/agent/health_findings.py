@@ -31,7 +31,7 @@ class Check(StrEnum):
     """Values of contexts lie in their declared ranges."""
     OUTCOMES = "outcomes"
     """Outcomes lie in their declared ranges."""
-    COST_BOUND = "cost_bound"
+    MEAN_COST_BOUND = "mean_cost_bound"
     """Mean costs are within the declared bound."""
     SAFE_ACTION = "safe_action"
     """The safe action keeps a limit for which no safe cost is declared."""
@@ -68,13 +68,13 @@ LABELS = {
     Check.MISMATCH: "mismatch of {}",
     Check.CONTEXT: "context",
     Check.OUTCOMES: "outcomes",
-    Check.COST_BOUND: "cost bound of {}",
+    Check.MEAN_COST_BOUND: "cost bound of {}",
     Check.SAFE_ACTION: "safe action of {}",
     Check.MODEL: "model of {}",
     Check.DECLARED_VALUE: "declared value of {}",
 }
 CHECKS_BY_CONTRADICTION = {
-    Contradiction.COST_BOUND: Check.COST_BOUND,
+    Contradiction.MEAN_COST_BOUND: Check.MEAN_COST_BOUND,
     Contradiction.NOISE: Check.NOISE,
     Contradiction.NO_LINEAR_MEAN: Check.MODEL,
     Contradiction.SAFE_COST: Check.SAFE_COST,
@@ -246,7 +246,7 @@ def describe_limit(finding: HealthFinding) -> str:
     """Return whether mean costs can reach a limit."""
     details = finding.details
     if details["bound"] is None:
-        return f"{details['threshold']:g}; no bound on mean costs is declared (cost_bound)"
+        return f"{details['threshold']:g}; no bound on mean costs is declared (mean_cost_bound)"
     side = side_of(details["at_most"])
     return f"{details['threshold']:g}; means are {side} {details['bound']:g}, so the limit can bind"
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from stagewise.agent.changes import check_relearn, relearn
+from stagewise.agent.changes import check_forget_costs, forget_costs
 from stagewise.agent.mismatch import build_mismatch_test
 from stagewise.agent.monitor import (
     check_drift,
@@ -115,9 +115,9 @@ class LearnedState:
         """Cache the candidates that a decision was offered first."""
         self.state, self.update_count = self.policy.cache_offered(self.state, decision), self.update_count + 1
 
-    def relearn(self, action: Any, since: Any) -> None:
+    def forget_costs(self, action: Any, before: Any) -> None:
         """Forget what was learned of an action's costs before a time, or raise."""
-        relearn(self.policy, self.state.memory, *check_relearn(self.policy, action, since))
+        forget_costs(self.policy, self.state.memory, *check_forget_costs(self.policy, action, before))
         self.update_count += 1
 
     def extend(self, policy: Any) -> None:

@@ -174,7 +174,7 @@ def build_report(
     shares: list[float | None] = [None, None, None]
     if views:
         shares_by_round = [
-            classify_round(view, decision.action_index) for view, decision in zip(views, recent, strict=True)
+            classify_round(view, decision._position) for view, decision in zip(views, recent, strict=True)
         ]
         shares = [float(share) for share in np.mean(shares_by_round, axis=0)]
     units = getattr(policy, "reward_span", (0.0, 1.0))
@@ -312,7 +312,7 @@ def compute_recent_weights(views: list[DecisionAnalysis], recent: list[Decision]
         if view.mixes:
             weights += view.weights / len(views)
         else:
-            weights[decision.action_index] += 1.0 / len(views)
+            weights[decision._position] += 1.0 / len(views)
     return weights
 
 

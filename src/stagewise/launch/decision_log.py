@@ -229,7 +229,7 @@ class Log:
         return np.array([check_number(shares.get(name, 0.0), f"{what} for {name!r}", error) for name in names])
 
     def frame(self) -> dict[str, Any]:
-        """Return the columns by the problem's names, for `agent.learn_frame`."""
+        """Return the columns by the problem's names, for `agent.learn_log_frame`."""
         actions = [None if index == UNKNOWN_ACTION else self.problem.actions[index] for index in self.actions]
         columns: dict[str, Any] = {"action": np.array(actions, dtype=object)}
         columns |= {name: self.numbers[:, i] for i, name in enumerate(self.problem.numbers)}

@@ -13,7 +13,7 @@ from stagewise.engine.compile import Floats
 from stagewise.policies.context_caps import ACTION, FIRST_NUMBER
 from stagewise.problem.checks import check_mapping, is_listing
 from stagewise.problem.columns import get_column, map_unique
-from stagewise.problem.context import Context, check_segment_name
+from stagewise.problem.context import ContextVector, check_segment_name
 from stagewise.problem.context_columns import (
     Boolean,
     Category,
@@ -136,7 +136,7 @@ class ContextEncoder:
         levels = (f"{name}={label}" for name, one in self.categories.items() for label in one.labels[1:])
         return (*self.numbers, *levels)
 
-    def encode_context(self, context: Any, only: Any = None, propose: Any = None, scores: Any = None) -> Context:
+    def encode_context(self, context: Any, only: Any = None, propose: Any = None, scores: Any = None) -> ContextVector:
         """Return the context of one user from a mapping by name, with the eligible actions and the proposal."""
         values = context if type(context) is dict else self._parse_mapping(context)
         if values.keys() != self._context_keys:
@@ -153,10 +153,10 @@ class ContextEncoder:
         eligible = None if only is None else self.get_action_indices(only)
         check_one_kind(propose, scores, self.needs_proposal)
         if propose is None and scores is None:
-            return Context.from_checked(features, places, eligible, None, clipped)
+            return ContextVector.from_checked(features, places, eligible, None, clipped)
         offer = self._offer if eligible is None else self._offer._replace(eligible=eligible)
         proposal = parse_proposal(propose, scores, offer, self.score_range)
-        return Context.from_checked(features, places, eligible, proposal, clipped)
+        return ContextVector.from_checked(features, places, eligible, proposal, clipped)
 
     def _parse_mapping(self, context: Any) -> dict[str, Any]:
         """Return any other context as a dictionary."""

@@ -77,7 +77,7 @@ class OPNLB(SafePolicy):
     """How costs are bounded: see above."""
     reward_confidence_scale: float | None = None
     """α_r of inflated optimism, the bonus per unit of the costs' width; None: (1 − r₀)/(τ − c₀)."""
-    cost_bound: CostBound = field(init=False, default=None)
+    mean_cost_bound: CostBound = field(init=False, default=None)
     cost_confidence_scale: float = field(init=False, default=1.0)
     split_delta: bool = field(init=False, default=True)
 

@@ -15,12 +15,12 @@ from stagewise.problem.errors import ErrorCode, InvalidProblem
 from stagewise.problem.functions import FiniteFunctionClass
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.signals import Limit, Reward, RiskScore
-from stagewise.problem.thresholds import AtLeast, RelativeToSafe
+from stagewise.problem.thresholds import AtLeast, TimesSafe
 
 WITHIN = (
     SafeAction,
     AtLeast,
-    RelativeToSafe,
+    TimesSafe,
     FiniteFunctionClass,
     Problem,
     Reward,

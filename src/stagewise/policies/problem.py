@@ -88,7 +88,7 @@ class Problem(ContextEncoder, StrictSettings):
     Example:
         >>> problem = Problem(
         ...     actions=["nothing", "digest", "offer"], safe="nothing", context=["age"], reward=Reward("click"),
-        ...     limits={"opt_out": Limit(0.02, safe=0.0, model="rates")},
+        ...     limits={"opt_out": Limit(0.02, safe_bound=0.0, model="rates")},
         ... )
         >>> print(problem)
         3 actions, of which 'nothing' is safe; 1 number about the user; delta 0.05
@@ -277,8 +277,8 @@ class Problem(ContextEncoder, StrictSettings):
         """Return the settings of `ContextCAPS` for this problem, with outcomes scaled to [0, 1]."""
         safe, safe_index = {}, list(self.actions).index(self.safe)
         for name, limit in self.limits.items():
-            safe[name] = None if limit.safe is None else scale_outcome(limit, name, limit.safe)
-        floor = self.reward.low if self.reward.safe is None else self.reward.safe
+            safe[name] = None if limit.safe_bound is None else scale_outcome(limit, name, limit.safe_bound)
+        floor = self.reward.low if self.reward.safe_bound is None else self.reward.safe_bound
         positions = {division.name: index for index, division in enumerate(self.divisions)}
         divisions = {name: positions[choice.by] for name, choice in self.choices.items() if choice.by is not None}
         if self.reward.name in divisions:

@@ -23,7 +23,7 @@ from stagewise.problem.checks import (
 from stagewise.problem.drift import Drift, normalise_drift, parse_drift
 from stagewise.problem.errors import ErrorCode, InvalidOutcome, InvalidProblem
 from stagewise.problem.formatting import join_names, safe_repr, suggest_name, suggest_percent
-from stagewise.problem.thresholds import AtLeast, RelativeToSafe, parse_threshold, slack_error
+from stagewise.problem.thresholds import AtLeast, TimesSafe, parse_threshold, slack_error
 from stagewise.problem.window import DROP, OutcomeWindow
 
 Model = Literal["linear", "rates"]
@@ -36,7 +36,7 @@ OnJump = Literal["recover", "stop"]
 WAYS = {  # the names of a limit's number in a file
     "at_most": "Limit(0.02, ...)",
     "at_least": "Limit(AtLeast(0.9), ...)",
-    "times_safe": "Limit(RelativeToSafe(1.1), ...)",
+    "times_safe": "Limit(TimesSafe(1.1), ...)",
 }
 
 
@@ -238,7 +238,7 @@ class Reward(Signal):
     """The smallest possible outcome."""
     high: float = 1.0
     """The largest possible outcome."""
-    safe: float | None = None
+    safe_bound: float | None = None
     """A lower bound on the safe action's mean; None: `low`."""
     model: RewardModel | None = None
     """The model of the mean: "linear" in the context or "rates" by action; None: chosen from the problem. "given": the
@@ -263,17 +263,17 @@ class Limit(Signal):
         InvalidProblem: A setting is invalid or conflicts with another.
 
     Example:
-        >>> Limit(0.02, safe=0.001, window="7d").outcome_window
+        >>> Limit(0.02, safe_bound=0.001, window="7d").outcome_window
         OutcomeWindow(duration='7d', missing=0.0)
     """
 
-    value: float | AtLeast | RelativeToSafe
-    """The limit on the mean: a number, `AtLeast(…)` or `RelativeToSafe(…)`."""
+    value: float | AtLeast | TimesSafe
+    """The limit on the mean: a number, `AtLeast(…)` or `TimesSafe(…)`."""
     low: float = 0.0
     """The smallest possible outcome."""
     high: float = 1.0
     """The largest possible outcome."""
-    safe: float | None = None
+    safe_bound: float | None = None
     """An upper bound on the safe action's mean for every user (`AtLeast`: a lower bound); None: unknown."""
     model: LimitModel | None = None
     """"rates": promised to the average user who gets an action; "linear" or "logistic": to every user, if the mean has
@@ -348,7 +348,10 @@ def check_range(low: Any, high: Any, what: str) -> tuple[float, float]:
 def check_signal(signal: Reward | Limit, name: str) -> None:
     """Raise InvalidProblem for invalid or conflicting settings."""
     low, high = check_range(signal.low, signal.high, name)
-    for what, value in (("safe", signal.safe), ("missing", None if is_dropped(signal.missing) else signal.missing)):
+    for what, value in (
+        ("safe", signal.safe_bound),
+        ("missing", None if is_dropped(signal.missing) else signal.missing),
+    ):
         if value is not None and not low <= check_outcome(value, f"the {what} of {name}", InvalidProblem) <= high:
             rule = f"in the range of its outcomes, [{low:g}, {high:g}]"
             hint = suggest_percent(float(value)) if high == 1.0 else ""
@@ -360,7 +363,7 @@ def check_signal(signal: Reward | Limit, name: str) -> None:
         fact, remedy = "there is no window", "give one, since an outcome is missing only when its window closes"
         raise InvalidProblem.conflict(f"the missing value of {name}", signal.missing, fact, remedy)
     if not signal.is_reported:
-        for what in ("safe", "window", "by"):
+        for what in ("safe_bound", "window", "by"):
             if getattr(signal, what) is not None:
                 fact, remedy = "its model is 'given'", "leave it out, since no outcome of it is learned"
                 raise InvalidProblem.conflict(f"the {what} of {name}", getattr(signal, what), fact, remedy)
@@ -420,10 +423,12 @@ def scale_limit(name: str, limit: Limit) -> Any:
     """Return a limit for outcomes scaled to [0, 1]."""
     below, relative, value = parse_threshold(limit.value)
     if relative:
-        if limit.safe is None:
-            problem = f"the limit of {name!r} is relative to the safe action, whose mean is unknown; give it as safe"
+        if limit.safe_bound is None:
+            problem = (
+                f"the limit of {name!r} is relative to the safe action, whose mean is unknown; give its safe_bound"
+            )
             raise InvalidProblem(ErrorCode.SAFE_COST_UNKNOWN, problem)
-        value = check_number(value, f"the factor of {name!r}") * limit.safe
+        value = check_number(value, f"the factor of {name!r}") * limit.safe_bound
     exact = check_number(value, f"the limit of {name!r}")
     if not limit.low < exact < limit.high:
         hint = suggest_percent(exact) if limit.high == 1.0 else ""
@@ -431,8 +436,10 @@ def scale_limit(name: str, limit: Limit) -> Any:
             f"within the range of its outcomes, [{limit.low:g}, {limit.high:g}], or it never binds or never holds{hint}"
         )
         raise InvalidProblem.must_be(ErrorCode.LIMIT_NEVER_BINDS, f"the limit of {name!r}", exact, rule)
-    if limit.safe is not None and not (limit.safe > exact if below else limit.safe < exact):
-        raise slack_error(f"the safe action's {name!r}", limit.safe, not below, f"its limit, {describe_limit(limit)}")
+    if limit.safe_bound is not None and not (limit.safe_bound > exact if below else limit.safe_bound < exact):
+        raise slack_error(
+            f"the safe action's {name!r}", limit.safe_bound, not below, f"its limit, {describe_limit(limit)}"
+        )
     ends = (exact - limit.low) / (limit.high - limit.low)
     return AtLeast(ends) if below else ends
 
@@ -440,7 +447,7 @@ def scale_limit(name: str, limit: Limit) -> Any:
 def describe_limit(limit: Limit) -> str:
     """Return a limit as text."""
     below, relative, value = parse_threshold(limit.value)
-    of = "" if limit.safe is None else f" {limit.safe:g}"
+    of = "" if limit.safe_bound is None else f" {limit.safe_bound:g}"
     return f"{'at least' if below else 'at most'} {value:g}" + f" times the safe action's{of}" * relative
 
 
@@ -464,7 +471,7 @@ def parse_limit(entry: Any, name: str) -> Limit:
         return Limit(float(entry))
     if not isinstance(entry, Mapping):
         raise InvalidProblem.must_be(ErrorCode.WRONG_TYPE, what, entry, "a number or a table of settings")
-    ways: dict[str, Any] = {"at_most": None, "value": None, "at_least": AtLeast, "times_safe": RelativeToSafe}
+    ways: dict[str, Any] = {"at_most": None, "value": None, "at_least": AtLeast, "times_safe": TimesSafe}
     settings = dict(entry)
     chosen = [way for way in ways if way in settings]
     if len(chosen) != 1:

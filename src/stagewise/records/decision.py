@@ -70,7 +70,7 @@ class DecisionFields(NamedTuple):
     """The fields of a decision."""
 
     action: Floats | int  # the vector played, or the arm
-    action_index: int  # which listed action, or −1 for the safe action beside the list
+    action_index: int | None  # which listed action; None: the safe action beside the list
     step_size: float  # how far along the ray, in [0, 1]; 1.0 off rays
     probabilities: Floats | None  # (K + 1,) of the listed actions, then of the safe action beside the list
     optimistic_reward: float  # upper confidence bound of the reward
@@ -85,12 +85,13 @@ class Decision(DecisionFields):
     """One round's decision, with its bounds and its reason.
 
     Bounds and estimates are those of the whole decision: of the mixture where the action was sampled from one. A
-    `Problem` names its actions: there `probabilities` is a dictionary by name. Elsewhere it is an array, whose last
-    entry is the safe action beside the list; decisions on rays or convex sets are not sampled and have None.
+    `Problem` names its actions: there `action` is a name and `probabilities` a dictionary by name. Elsewhere
+    `probabilities` is an array, whose last entry is the safe action beside the list; decisions on rays or convex sets
+    are not sampled and have None.
 
     Attributes:
-        action: The vector played, or the index of the arm.
-        action_index: Which listed action is played; -1 for the safe action beside the list.
+        action: The name of the action played for a `Problem`; elsewhere the vector, or the index of the arm.
+        action_index: Which listed action is played; None for the safe action beside the list.
         step_size: How far along the ray, in [0, 1]; 1.0 off rays.
         probabilities: The probability of every action, or None.
         optimistic_reward: Upper confidence bound of the expected reward.
@@ -121,14 +122,15 @@ class Decision(DecisionFields):
     _clipped: Sequence[str] = ()  # the numbers of the context that were beyond their range
 
     @property
-    def action_name(self) -> str:
-        """The name of the action played, or its number where it has no name."""
-        return "safe action" if self.action_index < 0 else f"action {self.action_index}"
+    def _position(self) -> int:
+        """The index as models learn it; −1 for the safe action beside the list."""
+        return -1 if self.action_index is None else self.action_index
 
     @property
     def reason(self) -> Reason | None:
         """Why only the safe action is played, as a code; None where another action can be played."""
-        return None if self.reason_details is None else self.reason_details.reason
+        details = self.reason_details
+        return None if details is None else details.reason  # type: ignore[return-value]  # trips are no reasons of it
 
     @property
     def message(self) -> str | None:
@@ -216,7 +218,7 @@ class Decision(DecisionFields):
         action, probabilities, reason = content["action"], content["probabilities"], content["reason"]
         decision = cls(
             to_floats(action) if isinstance(action, list) else int(action),
-            int(content["action_index"]),
+            None if content["action_index"] is None else int(content["action_index"]),
             float(content["step_size"]),
             None if probabilities is None else to_floats(probabilities),
             to_float(content["optimistic_reward"]),
@@ -315,6 +317,7 @@ class ProblemDecision(Decision):
         signs = np.array([1.0 if limit["at_most"] else -1.0 for limit in limits.values()])
         costs = content["estimated_cost"]
         arrays = {
+            "action": content["row"],
             "probabilities": [*probabilities.values(), 0.0],  # the safe action is listed
             "estimated_cost": None if costs is None else [costs[name] for name in limits],
         }
@@ -327,9 +330,9 @@ class ProblemDecision(Decision):
         return self
 
     @property
-    def action_name(self) -> str:
+    def action(self) -> str:  # type: ignore[override]
         """The name of the action played."""
-        return self._actions[self.action_index]
+        return self._actions[self._position]
 
     @property
     def probabilities(self) -> dict[str, float]:  # type: ignore[override]
@@ -364,7 +367,7 @@ class ProblemDecision(Decision):
 
         Example:
             >>> import stagewise as sw
-            >>> signals = {"reward": sw.Reward("click"), "limits": {"opt_out": sw.Limit(0.02, safe=0.0)}}
+            >>> signals = {"reward": sw.Reward("click"), "limits": {"opt_out": sw.Limit(0.02, safe_bound=0.0)}}
             >>> agent = sw.Agent(sw.Problem(actions=["nothing", "offer"], safe="nothing", **signals))
             >>> status = agent.decide(propose="offer").proposal
             >>> round(status.overlap, 6), status.binding
@@ -387,7 +390,7 @@ class ProblemDecision(Decision):
 
     def _asdict(self) -> dict[str, Any]:
         """Return the fields by name, probabilities as the attribute has them."""
-        return {**super()._asdict(), "probabilities": self.probabilities}
+        return {**super()._asdict(), "action": self.action, "probabilities": self.probabilities}
 
     def _replace(self, **changes: Any) -> "ProblemDecision":
         """Return a changed copy."""
@@ -411,7 +414,7 @@ class ProblemDecision(Decision):
         costs, status = self.estimated_cost, self.proposal
         return {
             **super().to_dict(),
-            "action_name": self.action_name,
+            "row": to_json_value(self[0]),  # the user and the action, as models learn them
             "probabilities": self.probabilities,
             "estimated_cost": None if costs is None else {name: to_json_value(cost) for name, cost in costs.items()},
             "limits": limits,
@@ -432,6 +435,5 @@ class ProblemDecision(Decision):
         reward = f"reward {format_estimate(self.estimated_reward)} (optimistic {self.optimistic_reward:.4g})"
         shown = [*([] if math.isnan(self.optimistic_reward) else [reward]), *limits]
         return (
-            f"<{self.action_name!r} in round {self.round}, drawn from {mixture}, {', '.join(shown)}{reason}"
-            f", id {self.id!r}>"
+            f"<{self.action!r} in round {self.round}, drawn from {mixture}, {', '.join(shown)}{reason}, id {self.id!r}>"
         )

@@ -15,7 +15,7 @@ from stagewise.reports.output_files import make_folder
 
 
 @dataclass(frozen=True, eq=False)
-class Certificate:
+class SimulationCertificate:
     """The result of `certify`: a claim about a policy, the evidence of simulated runs and the verdict.
 
     Attributes:
@@ -46,7 +46,8 @@ class Certificate:
         found = self.content["violations"]
         share = f"{found['occurrences']:,} of {found['runs']:,} runs broke a limit"
         high, kind = get_interval(found)[1], self.content["policy"]["kind"]
-        return f"Certificate({kind}: {self.verdict}; {share}, at most {high:.4%} do; allowed {found['allowed']:.4%})"
+        allowed = f"at most {high:.4%} do; allowed {found['allowed']:.4%}"
+        return f"{type(self).__name__}({kind}: {self.verdict}; {share}, {allowed})"
 
     def save(self, folder: str | Path) -> None:
         """Write certificate.json and certificate.html.
@@ -64,7 +65,7 @@ class Certificate:
         write_text(target / "certificate.html", render_page(self.content))
 
     @classmethod
-    def load(cls, path: str | Path) -> "Certificate":
+    def load(cls, path: str | Path) -> "SimulationCertificate":
         """Load a certificate; only `verify` tests that it is true.
 
         Args:

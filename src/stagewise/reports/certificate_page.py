@@ -58,7 +58,7 @@ with <code>--fraction 1</code> it simulates all of them, and compares every numb
 plots:</p>
 <pre>{verify}</pre>
 <p>That checks the file, not this page; the page can be made again from it:
-<code>stagewise.Certificate.load("certificate.json").save("again")</code>.</p>
+<code>stagewise.SimulationCertificate.load("certificate.json").save("again")</code>.</p>
 <p class=small>Seed {seed}, runs 0 to {last}.</p>
 <p class=small>Not verified by simulation, but stated by its author: its name; that seed and number of runs
 ({planned} planned) were chosen before looking at any{function}; when, by what and in what time: {day}{seconds};

@@ -141,7 +141,7 @@ def get_state(warm_start: Any, given: Any) -> tuple[str, Any]:
         return "an agent", warm_start.state
     if isinstance(given, Problem):
         agent = Agent(given)
-        agent.learn_frame(warm_start)
+        agent.learn_log_frame(warm_start)
         return "a log", agent.state
     rule = "an Agent, a PolicyState, or, for a Problem, a frame with columns by its names"
     raise InvalidProblem.must_be(ErrorCode.WRONG_TYPE, "warm_start", warm_start, rule)

@@ -63,7 +63,7 @@ def simulate(
         progress: Show a progress bar for long simulations, on a terminal.
         audit: Also count the rounds in which an interval missed the truth or optimism failed (`Result.audit`).
         warm_start: What every run has learned before: an agent of this policy, a state, or for a problem a log that
-            `agent.learn_frame` takes.
+            `agent.learn_log_frame` takes.
         out: A folder for the results. Every finished run is saved at once, and the same call continues where it was
             interrupted, unless a function that does not describe itself draws the worlds.
 

@@ -18,7 +18,7 @@ SLOPES = np.array([0.9, -0.5])
 def problem(**limit: Any) -> sw.Problem:
     return sw.Problem(
         actions=["nothing", "digest", "offer"], safe="nothing", context={"age": (20, 80), "opens": (-1, 1)},
-        reward=sw.Reward("click"), limits={"opt_out": sw.Limit(0.1, safe=0.0, **({"model": "rates"} | limit))},
+        reward=sw.Reward("click"), limits={"opt_out": sw.Limit(0.1, safe_bound=0.0, **({"model": "rates"} | limit))},
     )  # fmt: skip
 
 
@@ -58,7 +58,7 @@ def test_a_problem_with_the_score_decides_by_it_and_is_what_its_file_says(tmp_pa
     path.write_text(fitted.to_toml(), encoding="utf-8")
     assert sw.Problem.load(path).to_dict() == fitted.problem.to_dict()
     agent = sw.Agent(fitted.problem, seed=1)
-    agent.learn_frame({name: column[:400] for name, column in fitted.holdout.frame().items()})
+    agent.learn_log_frame({name: column[:400] for name, column in fitted.holdout.frame().items()})
     cells = {one.segment: one for one in agent.report().segments if one.action == "offer"}
     assert list(cells) == list(fitted.score.bucket_names)
     buckets = [
@@ -108,6 +108,6 @@ def test_the_command_writes_the_problem_and_the_rows_to_learn(tmp_path: Path) ->
     agent = sw.Agent(made, seed=1)
     kept = holdout.read_text(encoding="utf-8").splitlines()
     assert 800 < len(kept) < 1200
-    assert agent.decide({"age": 30.0, "opens": 0.2}).action_name == "nothing"
+    assert agent.decide({"age": 30.0, "opens": 0.2}).action == "nothing"
     alone = CliRunner().invoke(app, [called[0], called[1], "--fit-risk-score", "opt_out"])
     assert alone.exit_code != 0

@@ -154,7 +154,7 @@ declared_safe
 ok safe_means_agree: the declared means of the safe action agree with the log
 contradicts safe_mean_contradicted: {name!r} of {action!r}{in_segment} is declared to be at {side} {declared:number},
     but averages {mean:number}, certainly {low:number} to {high:number}
-    -> declare safe = {bound:number}, or leave it out
+    -> declare safe_bound = {bound:number}, or leave it out
 
 loose_limits
 ok limits_can_bind: every limit could bind
@@ -313,7 +313,10 @@ PHRASES: dict[str, Phrase] = {
     "{in_last}",
     "which_half": lambda d: choose(d.at_ends, "middle", "first"),
     "in_last": lambda d: choose(d.at_ends, "at its ends", "in the second"),
-    "drift_remedy": "learn from the recent part only, and keep the agent's drift checks on",
+    "drift_remedy": lambda d: (
+        choose(d.proposed is None, "", f"declare drift = {d.proposed!r} for this limit, or ")
+        + "learn from the recent part only, and keep the agent's drift checks on"
+    ),
     "exceeded": lambda d: describe_excess({**vars(d), "limit": d.name}),
     "expected_count": lambda d: (
         f"rows, weighted by 1/propensity, stand for {format_number(d.weight)} of {d.rows:,}"

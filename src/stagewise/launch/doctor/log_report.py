@@ -2,10 +2,12 @@
 
 import json
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from stagewise.files.tables import format_table
 from stagewise.launch.decision_log import Log
+from stagewise.launch.doctor.drift_proposal import DriftProposal, MonthlyRate, MonthlyRates, propose_drift
 from stagewise.launch.doctor.finding import Finding
 from stagewise.launch.doctor.finding_messages import CheckName, FindingVerdict
 from stagewise.launch.doctor.problem_proposal import Proposal, format_toml
@@ -60,6 +62,22 @@ class LogReport:
         check = check_choice(name, [str(check) for check in CheckName], "the check")
         return next(finding for finding in self.findings if finding.check == check)
 
+    @cached_property
+    def profile(self) -> LogProfile:
+        """The rows as the checks saw them."""
+        return LogProfile(self.log, self.columns)
+
+    @cached_property
+    def drift_proposals(self) -> dict[str, DriftProposal]:
+        """By limit the drift that the log suggests, with its reason; limits on rates of a log with times have one."""
+        found = {cost.name: propose_drift(cost) for cost in self.profile.costs}
+        return {name: one for name, one in found.items() if one is not None}
+
+    @cached_property
+    def monthly_rates(self) -> dict[str, list[MonthlyRate]]:
+        """By signal the mean of every action in every month, with its 95 % band; empty without times."""
+        return {signal.name: MonthlyRates(signal).rates for signal in self.profile.signals}
+
     def to_toml(self) -> str:
         """Return the proposed problem as TOML with comments, which `Problem.load` reads.
 
@@ -93,7 +111,8 @@ class LogReport:
         """Return the report as JSON values.
 
         Returns:
-            `contradicted`, `rows`, `alpha`, `tests`, `findings`, `problem`, `columns`, and `proposal` if there is one.
+            `contradicted`, `rows`, `alpha`, `tests`, `findings`, `problem`, `columns`, `drift_proposals`,
+            `monthly_rates`, and `proposal` if there is one.
         """
         content: dict[str, Any] = {
             "contradicted": self.contradicted,
@@ -103,6 +122,8 @@ class LogReport:
             "findings": [finding.to_dict() for finding in self.findings],
             "problem": self.problem.to_dict(),
             "columns": self.columns,
+            "drift_proposals": {name: one.to_dict() for name, one in self.drift_proposals.items()},
+            "monthly_rates": {name: [one._asdict() for one in rates] for name, rates in self.monthly_rates.items()},
         }
         if self.proposal is not None:
             content["proposal"] = {
@@ -117,7 +138,18 @@ class LogReport:
         return json.dumps(self.to_dict(), ensure_ascii=False, indent=2)
 
     def __str__(self) -> str:
-        return "\n".join([*map(str, self.findings), *self._conclusion()])
+        return "\n".join([*map(str, self.findings), *self._drift_lines(), *self._conclusion()])
+
+    def _drift_lines(self) -> list[str]:
+        """Return the proposed drift of every limit, with the months of the action that moved most."""
+        lines = []
+        for name, proposal in self.drift_proposals.items():
+            if name in self.problem.moduli:
+                continue
+            lines.append(f"{'drift':11}  {name!r}: {proposal.message}")
+            rates = [one for one in self.monthly_rates[name] if one.action == proposal.movement.action]
+            lines.append(f"{'':11}  {name!r} of {rates[0].action!r} by month: {', '.join(map(format_rate, rates))}")
+        return lines
 
     def _conclusion(self) -> list[str]:
         """Return the conclusion, and what it relies on."""
@@ -135,3 +167,8 @@ class LogReport:
             split = self.proposal.split
             lines.append(f"the problem is proposed from {int(split.selection.sum()):,} rows: {split.rule}")
         return lines
+
+
+def format_rate(rate: MonthlyRate) -> str:
+    """Return a month's rate with its band."""
+    return f"{rate.mean:.3g} ({rate.low:.3g} to {rate.high:.3g})"

@@ -10,6 +10,7 @@ from stagewise.launch.decision_log import Log
 from stagewise.launch.doctor.drift_proposal import DriftProposal, MonthlyRate, MonthlyRates, propose_drift
 from stagewise.launch.doctor.finding import Finding
 from stagewise.launch.doctor.finding_messages import CheckName, FindingVerdict
+from stagewise.launch.doctor.log_profile import LogProfile
 from stagewise.launch.doctor.problem_proposal import Proposal, format_toml
 from stagewise.launch.message_format import format_number
 from stagewise.policies.problem import Problem

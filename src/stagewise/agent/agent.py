@@ -295,7 +295,7 @@ class Agent(TableAgent):
             names: The names of the listed actions, in order.
 
         Returns:
-            The report; `to_dict` is for JSON, `sw.plot_report` draws it.
+            The report; `to_dict` is for JSON.
 
         Raises:
             InvalidProblem: `names` does not list every action once.

@@ -270,7 +270,7 @@ class Decision(DecisionFields):
         is the sampled reward, from which the mixture or ray is proposed; `score` adds the value of a limit that binds.
 
         Returns:
-            Text; a notebook shows it as a table.
+            Text.
 
         Example:
             >>> import stagewise as sw
@@ -280,12 +280,7 @@ class Decision(DecisionFields):
         """
         if self._table is None:
             return Explanation(f"round {self.round}: no table is kept for this decision")
-        table = self._table()
-        return Explanation.of(format_table(self.round, self.message, table), table)
-
-    def _repr_html_(self) -> str:
-        """Return the explanation as a notebook shows it."""
-        return self.explain()._repr_html_()
+        return Explanation(format_table(self.round, self.message, self._table()))
 
 
 class LimitStatus(NamedTuple):
@@ -385,7 +380,7 @@ class ProblemDecision(Decision):
     def explain(self) -> Explanation:
         """Return the explanation; where the caller proposed something, its last line says what became of it."""
         explanation, status = super().explain(), self.proposal
-        return explanation if status is None else Explanation.of(f"{explanation}\n{status}", explanation._table)
+        return explanation if status is None else Explanation(f"{explanation}\n{status}")
 
     def _asdict(self) -> dict[str, Any]:
         """Return the fields by name, probabilities as the attribute has them."""

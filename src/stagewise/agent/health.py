@@ -14,9 +14,7 @@ from stagewise.agent.health_findings import (
     build_finding,
     identify_alert,
 )
-from stagewise.agent.health_findings import (
-    Health as Health,
-)
+from stagewise.agent.health_findings import Health as Health
 from stagewise.agent.monitor import TERMS, acknowledge_alert, iter_signals
 from stagewise.agent.observed_costs import SAFE, ObservedCosts, to_unit_cost, to_user_units
 from stagewise.agent.pooling import list_pooled_limits

@@ -22,7 +22,7 @@ import numpy as np
 
 from stagewise.engine.compile import Floats, Ints, as_python, kernel
 from stagewise.engine.layout import copy_values, pad_to_vector, read_block_fields
-from stagewise.engine.model import Model, cache_nothing
+from stagewise.engine.model import Model
 from stagewise.models.average_bounds import compute_average_interval
 from stagewise.models.diagnostics import MeanFall
 from stagewise.models.segment_rates import (
@@ -229,7 +229,7 @@ def find_steepest(action: int, lows: Floats, highs: Floats, base: float) -> Mean
 
 SCORE_RATES = Model(
     "stagewise.models.score_rates:SCORE_RATES", view_rates, score_rates_size, start_score_rates, RATES.bounds,
-    check_rates, learn_score_rates, cache_nothing, widen_score_rates, RATES.sample,
+    check_rates, learn_score_rates, None, widen_score_rates, RATES.sample,
     diagnostics=ScoreRatesDiagnostics(), estimates=1, is_valid=are_buckets_valid,
     add_actions=copy_scores_to_more_actions, finish_log=renew_all_runs,
 )  # fmt: skip

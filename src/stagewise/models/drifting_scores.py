@@ -177,7 +177,8 @@ def widen_drifting_scores(layout: Ints, old: RatesBlock, new: RatesBlock, memory
 
 
 RUNS, RENEW_ALL, EPOCHS_OF = as_python(get_runs), as_python(renew_all_runs), as_python(get_epochs)
-LOW_NOW, HIGH_NOW, BUCKET_CELL = map(as_python, (compute_low_now, compute_high_now, get_bucket_cell))
+LOW_NOW, HIGH_NOW = as_python(compute_low_now), as_python(compute_high_now)
+BUCKET_CELL = as_python(get_bucket_cell)
 
 
 def copy_to_more(layout: Ints, old: RatesBlock, new: RatesBlock, memory: Floats, grown: Floats) -> None:

@@ -208,7 +208,6 @@ def build_rare_policies(size: str) -> dict[str, Builder]:
     players: dict[str, Any] = {
         "OPB, paper's radius": OPB(**options, radius="paper", horizon=rounds),
         "OPB, hoeffding": OPB(**options, radius="hoeffding"),
-        "OPB, bernstein": OPB(**options, radius="bernstein"),
         "OPB, kl": OPB(**options, radius="kl"),
         "OPB, kl, directional": OPB(**options, radius="kl", optimism="directional"),
         "CAPS over arms": ArmsCAPS(**options),

@@ -17,18 +17,15 @@ os.environ.setdefault("STAGEWISE_COMPILE", "always")
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# Files whose tests share loops or one reproduction: one process compiles them once.
+# Files whose tests share loops: one process compiles them once.
 TOGETHER = {
     "tests/agreement/test_backends.py": "linear",
     "tests/agreement/test_eligible.py": "linear",
     "tests/agreement/test_first_round.py": "linear",
-    "reproduction/tests/test_certificates.py": "linear",
     "tests/agreement/test_context.py": "context",
     "tests/agreement/test_context_caps.py": "context",
     "tests/statistics/test_context.py": "context",
     "tests/statistics/test_roving.py": "context",
-    "reproduction/tests/test_page.py": "linear",
-    "reproduction/tests/test_reproduce.py": "linear",
 }
 
 # Not in the plain lane: the server, the commands, the paper, several processes, solvers.
@@ -48,6 +45,8 @@ PROGRAMS = (
     "tests/test_pages.py",
     "tests/test_import.py",
 )
+
+DEVICE = Path(__file__).parent / "gpu"  # tests that need one
 
 # The compiled lane collects only files that contain one of these.
 COMPILED_MARKS = ("mark.compiled", "in_lanes")
@@ -77,8 +76,11 @@ def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Skip files without compiled tests in the compiled lane: collecting all takes seconds per process."""
-    compiling = str(config.getoption("markexpr")).startswith("compiled ")
+    """Skip files without compiled tests in the compiled lane, and a device's: collecting takes seconds per process."""
+    marks = str(config.getoption("markexpr"))
+    if "not gpu" in marks and collection_path == DEVICE:
+        return True
+    compiling = marks.startswith("compiled ")
     return True if compiling and collection_path.match("test_*.py") and not may_be_compiled(collection_path) else None
 
 

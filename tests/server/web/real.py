@@ -30,7 +30,7 @@ def problem() -> sw.Problem:
         safe="nothing",
         context={"age": (18, 99)},
         reward=sw.Reward("click"),
-        limits={"opt_out": sw.Limit(0.02, safe=0.0, window="7d", model="rates")},
+        limits={"opt_out": sw.Limit(0.02, safe_bound=0.0, window="7d", model="rates")},
     )
 
 
@@ -67,7 +67,7 @@ class Real:
 
     def rows(self) -> list[Any]:
         """Return all that must be the same after whatever is refused, but for time that passes."""
-        kept = [(e.kind, e.key, e.body) for name in ("demo", "") for e in self.store.events(name) if e.kind != "tick"]
+        kept = [(name, e.kind, e.key, e.body) for name, e in self.store.rows(0) if e.kind != "tick"]
         return [*kept, *self.store.keys()]
 
 

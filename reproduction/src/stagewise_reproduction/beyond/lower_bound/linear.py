@@ -27,7 +27,7 @@ from stagewise_reproduction.instances import DELTA, at_zero, make_slug
 DIMENSIONS = (2, 3, 4)
 POLICIES: dict[str, Any] = {"LC-LUCB": LCLUCB, "ROFUL": ROFUL}
 THRESHOLD = 1_000.0  # large enough never to bind
-SIZES = {"smoke": (1_000, 2), "quick": (10_000, 16), "full": (100_000, 64)}
+SIZES = {"smoke": (200, 2), "quick": (10_000, 16), "full": (100_000, 64)}
 
 
 def compute_bound(dimension: int, rounds: int) -> float:
@@ -60,7 +60,7 @@ def cells(_: str, size: str) -> list[Cell]:
 def build_cell(size: str, policy: str, dimension: int) -> Cell:
     """Return one curve."""
     rounds, runs = SIZES[size]
-    settings: dict[str, Any] = {"threshold": THRESHOLD, "cost_bound": None, "noise": 1.0, "delta": DELTA}
+    settings: dict[str, Any] = {"threshold": THRESHOLD, "mean_cost_bound": None, "noise": 1.0, "delta": DELTA}
     settings["norm_bound"] = math.sqrt(dimension / rounds)
     player = POLICIES[policy](**settings, safe_action=at_zero(dimension), ridge=1.0)
     cell_settings = {"policy": policy, "preset": "ours", "d": dimension, "tau": THRESHOLD}

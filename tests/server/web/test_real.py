@@ -86,7 +86,12 @@ async def test_changes_say_who_and_why_and_hold_at_once(tmp_path: Path) -> None:
     async with real(tmp_path) as desk:
         reason = {"reason": "<b>try</b> & see"}
         changed = await desk.admin.post("/v1/demo/mode", {"mode": "canary", "share": 0.25, **reason})
-        assert changed.plain == {"mode": "canary", "share": 0.25, "killed": False, "control": desk.store.last_control("demo")}
+        assert changed.plain == {
+            "mode": "canary",
+            "share": 0.25,
+            "killed": False,
+            "control": desk.store.last_control("demo"),
+        }
         body = json.loads(desk.store.events_of_kind("demo", "control")[-1].body)
         assert (body["actor"], body["reason"]) == ("admin", "<b>try</b> & see")
         assert (await desk.admin.post("/v1/kill", reason)).plain["killed"] is True

@@ -48,10 +48,10 @@ from stagewise.problem.errors import InvalidProblem as InvalidProblem
 from stagewise.problem.errors import StagewiseError as StagewiseError
 from stagewise.problem.functions import FiniteFunctionClass as FiniteFunctionClass
 from stagewise.problem.polytope import Polytope as Polytope
+from stagewise.problem.risk_score import RiskScore as RiskScore
 from stagewise.problem.safe_action import SafeAction as SafeAction
 from stagewise.problem.signals import Limit as Limit
 from stagewise.problem.signals import Reward as Reward
-from stagewise.problem.signals import RiskScore as RiskScore
 from stagewise.problem.thresholds import AtLeast as AtLeast
 from stagewise.problem.thresholds import TimesSafe as TimesSafe
 from stagewise.problem.window import OutcomeWindow as OutcomeWindow

@@ -13,8 +13,9 @@ from stagewise.policies.problem_policy import ProblemPolicy
 from stagewise.problem.context_columns import Boolean, Category, Date, Number
 from stagewise.problem.errors import ErrorCode, InvalidProblem
 from stagewise.problem.functions import FiniteFunctionClass
+from stagewise.problem.risk_score import RiskScore
 from stagewise.problem.safe_action import SafeAction
-from stagewise.problem.signals import Limit, Reward, RiskScore
+from stagewise.problem.signals import Limit, Reward
 from stagewise.problem.thresholds import AtLeast, TimesSafe
 
 WITHIN = (

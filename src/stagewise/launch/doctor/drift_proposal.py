@@ -181,14 +181,14 @@ def round_up(value: float) -> float:
     return float(f"{math.ceil(value / power - 1e-9) * power:.2g}")
 
 
-def compute_least_bounds(signal: Signal, modulus: Drift) -> dict[str, float]:
-    """Return by action about the least bound that can ever be had of a limit's mean, at the traffic of the log.
+def compute_least_bounds(signal: Signal, modulus: Drift, per_second: float | None = None) -> dict[str, float]:
+    """Return by action about the least bound that can ever be had of a limit's mean, at a traffic or that of the log.
 
     The safe action has none, since its cost is declared. All bounds are in the units of the outcomes; the drift is that
     of outcomes scaled to [0, 1].
     """
     profile, problem = signal.profile, signal.profile.log.problem
-    limit, per_second = problem.limits[signal.name], measure_traffic(profile)
+    limit, per_second = problem.limits[signal.name], per_second or measure_traffic(profile)
     if per_second is None:
         return {}
     lag = 0.0 if limit.outcome_window is None else limit.outcome_window.seconds

@@ -40,6 +40,12 @@ ASSUMPTIONS = (
     "every signal has its declared form: linear in the context, or one rate per action (and segment)",
     "outcomes arrive before the next user; late outcomes are learned later, which delays gains",
 )
+MOVING_ASSUMPTIONS = (
+    ASSUMPTIONS[0],
+    "means move as they did in the log, month by month: from its last month back to its first, and forth again",
+    ASSUMPTIONS[2],
+    "all outcomes are learned when the longest window has closed",
+)
 DOCTOR_HINT = "The command stagewise doctor checks the first three against the log."
 ALT_TEXT = (
     "Reward per user above the safe action's by day with its 90 % band, the expected cost per user beside each limit, "
@@ -161,6 +167,7 @@ def list_remarks(forecast: "Forecast") -> list[str]:
     lines = [
         f"90 % bands over {forecast.runs} runs; the policy starts from {format_warm_start(forecast)}.",
         *describe_costs(forecast),
+        *describe_least_bounds(forecast),
     ]
     if case.runs_over_any_limit > 0.0:
         lines.append(
@@ -183,7 +190,25 @@ def list_remarks(forecast: "Forecast") -> list[str]:
         limits = ", ".join(format_limit(forecast, name, value) for name, value in rejected.values.items())
         lines.append(f"{limits} cannot be simulated: {rejected.error}.")
     notes = [f"Note: {note}." for note in forecast.notes]
-    return [*lines, *notes, f"Assumptions: {'; '.join(ASSUMPTIONS)}. {DOCTOR_HINT}"]
+    return [*lines, *notes, f"Assumptions: {'; '.join(list_assumptions(forecast))}. {DOCTOR_HINT}"]
+
+
+def list_assumptions(forecast: "Forecast") -> tuple[str, ...]:
+    """Return what a forecast assumes."""
+    return MOVING_ASSUMPTIONS if forecast.problem.needs_times else ASSUMPTIONS
+
+
+def describe_least_bounds(forecast: "Forecast") -> list[str]:
+    """Return by limit with a declared drift the least bound that can be had."""
+    lines = []
+    for name, one in forecast.least_bounds.items():
+        is_learnable = one.bound >= one.limit if forecast.problem.limits[name].at_least else one.bound <= one.limit
+        after = "" if is_learnable else ", so no action can be played alone"
+        lines.append(
+            f"{name}: with the declared drift and {forecast.horizon.users:,} users a day its bound can come to about "
+            f"{format_number(one.bound)} (of {one.action!r}); its limit is {format_number(one.limit)}{after}."
+        )
+    return lines
 
 
 def plot_forecast(forecast: "Forecast", most: int = 3) -> Any:
@@ -316,7 +341,7 @@ def render_page(forecast: "Forecast") -> str:
         "<h2>Remarks</h2><ul>",
         *(f"<li>{escape(line)}</li>" for line in list_remarks(forecast)[1:-1] or ["Nothing was left out of the log."]),
         "</ul><h2>Assumptions</h2><ul>",
-        *(f"<li>{escape(line[0].upper() + line[1:])}.</li>" for line in ASSUMPTIONS),
+        *(f"<li>{escape(line[0].upper() + line[1:])}.</li>" for line in list_assumptions(forecast)),
         f"</ul><p>{escape(DOCTOR_HINT)}</p>",
         f"<p class=small>{COLUMNS_NOTE}</p>",
     ]

@@ -1,8 +1,8 @@
 """The list of names that readers are asked about (docs/decisions/0031-how-names-are-judged.md).
 
-Usage: python docs/making/names.py [--counts | --reader | --judge]
+Usage: python docs/making/names.py [--counts | --reader | --meanings]
 
-`--reader` prints all that a reader is given, `--judge` every name with what it means.
+`--reader` prints all that a reader is given, `--meanings` every name with what it means.
 
 Candidates are every export and every public member of an exported class. Pages are the README, the pages and notebooks
 of the documents, and the examples. A name is ranked by the number of pages whose code uses it, then by the number of
@@ -101,18 +101,18 @@ def rank_names() -> list[tuple[str, int]]:
 
 
 READER = """You know multi-armed and contextual bandits, and services that decide online. Do not open any file, do not
-search, and use nothing but this page. stagewise is a Python library of contextual bandits that never play an action whose
-expected cost is above a limit. It is imported as sw. Below are {count} of its names, as a user meets them: sw.X is
-exported, X.y is a member of the class X, and () marks what is called. For each write one or two sentences: what it is,
-and how you would use it. If you can only guess, guess and write (guess); if you cannot, write "I do not know".
+search, and use nothing but this page. stagewise is a Python library of contextual bandits that never play an action
+whose expected cost is above a limit. It is imported as sw. Below are {count} of its names, as a user meets them: sw.X
+is exported, X.y is a member of the class X, and () marks what is called. For each write one or two sentences: what it
+is, and how you would use it. If you can only guess, guess and write (guess); if you cannot, write "I do not know".
 
 {names}
 """
 
-JUDGE = """A reader was given the {count} names below without their meaning, and wrote what each is and how to use it.
-Compare every answer with the meaning. Understood: whoever acts on the answer uses the name correctly, also if details
-are missing or it was a guess. Not understood: the answer is wrong, would lead to a wrong use, or is missing. Print the
-number of each name that is not understood with the reason, and at the end how many of {count} are understood.
+MEANINGS = """A reader was given the {count} names below without their meaning, and wrote what each is and how to use
+it. Compare every answer with the meaning. Understood: whoever acts on the answer uses the name correctly, also if
+details are missing or it was a guess. Not understood: the answer is wrong, would lead to a wrong use, or is missing.
+Print the number of each name that is not understood with the reason, and at the end how many of {count} are understood.
 
 {names}
 """
@@ -156,15 +156,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--counts", action="store_true", help="show the number of pages beside each name")
     parser.add_argument("--reader", action="store_true", help="print what a reader is given")
-    parser.add_argument("--judge", action="store_true", help="print what a judge is given")
+    parser.add_argument("--meanings", action="store_true", help="print what a judge is given")
     given = parser.parse_args()
     ranked = rank_names()[:LENGTH]
     shown = [f"{i}. {show(name)}" for i, (name, _) in enumerate(ranked, 1)]
     if given.reader:
         print(READER.format(count=LENGTH, names="\n".join(shown)))
-    elif given.judge:
+    elif given.meanings:
         meanings = [f"{text}: {get_meaning(name)}" for text, (name, _) in zip(shown, ranked, strict=True)]
-        print(JUDGE.format(count=LENGTH, names="\n".join(meanings)))
+        print(MEANINGS.format(count=LENGTH, names="\n".join(meanings)))
     else:
         print("\n".join(f"{name}  {pages}" if given.counts else name for name, pages in ranked))
 

@@ -77,14 +77,14 @@ def play(
 
 
 def count_misses(
-    runs: int, how: int, strategy: int, slope: float, rounds: int, delta: float, step: float, seed: int
+    runs: int, how: int, strategy: int, slope: float, rounds: int, delta: float, step: float, seed: int, first: int = 0
 ) -> int:
-    """Return how many runs ever have a mean above its bound; a step of epochs lasts this many rounds."""
+    """Return how many runs ever have a mean above its bound, from run `first`; a step of epochs has `step` rounds."""
     settings = np.array(Drift(slope, 1.0).to_settings(0, 64 * step * slope))
     if how == NO_AGE:
         settings[2] = 1e-300
     missed = np.zeros((runs, 1))
     for run in range(runs):
         memory = np.zeros(HEADER_SIZE), np.zeros(CELL_SIZE)
-        play(rounds, slope, how, strategy, settings, -math.log(delta), *memory, missed[run], seed, run)
+        play(rounds, slope, how, strategy, settings, -math.log(delta), *memory, missed[run], seed, first + run)
     return int(missed.sum())

@@ -75,8 +75,8 @@ def problem_round() -> Step:
         actions=["nothing", "digest", "offer", "reminder", "news", "sale"], safe="nothing", context=names,
         reward=sw.Reward("click"),
         limits={
-            "opt_out": sw.Limit(0.02, safe=0.01, model="rates"),
-            "complaint": sw.Limit(0.005, safe=0.002, model="rates"),
+            "opt_out": sw.Limit(0.02, safe_bound=0.01, model="rates"),
+            "complaint": sw.Limit(0.005, safe_bound=0.002, model="rates"),
         },
     )  # fmt: skip
     rng = np.random.default_rng(1)

@@ -287,7 +287,7 @@ def broken(runs: int, backend: str) -> None:
         for tau in TAUS:
             policy = kind(**options, safe_action=at_zero(10), threshold=tau, per_action_bounds=True)
             plays[f"{name} with per-action bounds, τ = {tau:g}"] = (policy, shifted(10))
-    alone = {**options, "safe_action": at_zero(1), "threshold": 0.6, "cost_bound": None}
+    alone = {**options, "safe_action": at_zero(1), "threshold": 0.6, "mean_cost_bound": None}
     for name, actions in {"one ray": sw.Rays([[1.0]]), "one action": sw.FiniteSet([[1.0]])}.items():
         world = sw.LinearWorld(reward=[0.9], cost=[0.9], actions=actions, noise=1.0)
         plays[name] = (sw.CAPS(**alone, mixtures=name == "one action"), world)

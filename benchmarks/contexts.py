@@ -28,7 +28,7 @@ def problem(categories: bool) -> sw.Problem:
     return sw.Problem(
         actions=["nothing", "digest", "offer"], safe="nothing", reward=sw.Reward("click"),
         context={**NUMBERS, **CATEGORIES} if categories else NUMBERS,
-        limits={"opt_out": sw.Limit(0.02, safe=0.0, model="rates")},
+        limits={"opt_out": sw.Limit(0.02, safe_bound=0.0, model="rates")},
     )  # fmt: skip
 
 

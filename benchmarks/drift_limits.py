@@ -1,7 +1,7 @@
 """Limits in worlds that move: runs over the limit, plays, adversaries, relearning, jumps, memory and time.
 
-Usage: python benchmarks/drift_limits.py [--worlds] [--adversaries] [--relearn] [--jumps] [--speed]
-       [--runs 200]; default: all.
+Usage: python benchmarks/drift_limits.py [--worlds] [--adversaries] [--relearn] [--jumps] [--price] [--speed]
+       [--runs 200] [--jobs 1]; default: all.
 
 One action beside a safe action that costs nothing, limit .02; it is played with the share min(1, limit/bound). Bounds
 are those of a `Limit` with a drift (`models.epochs`); controls that must fail stand beside them.
@@ -10,6 +10,10 @@ are those of a `Limit` with a drift (`models.epochs`); controls that must fail s
 import argparse
 import math
 import time
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from multiprocessing import get_context
 from typing import Any
 
 import numpy as np
@@ -43,6 +47,21 @@ BY_EPOCH, FOREVER, WINDOW = 0, 1, 2  # which set
 OVER, ROUNDS_OVER, WORST, SHARE = range(4)  # of a run
 JUMP_FALSE, JUMP_DELAY, JUMP_ROUNDS, JUMP_EXCESS = range(4)
 WORLDS = ("constant", "rise", "season", "hill", "fall", "weekly", "walk", "stairs")
+
+
+def play_all(play_some: Callable[[range], Floats], runs: int, jobs: int) -> Floats:
+    """Return the records of all runs, in order; the kernels are compiled before processes share the runs."""
+    if jobs == 1 or runs == 1:
+        return play_some(range(runs))
+    first, pieces = play_some(range(1)), min(jobs * 4, runs - 1)
+    parts = [range(1 + piece, runs, pieces) for piece in range(pieces)]
+    with ProcessPoolExecutor(jobs, mp_context=get_context("fork")) as pool:
+        rest = list(pool.map(play_some, parts))
+    records = np.empty((runs, *first.shape[1:]))
+    records[:1] = first
+    for part, of_part in zip(parts, rest, strict=True):
+        records[part.start :: pieces] = of_part
+    return np.asarray(records)
 
 
 def build_path(name: str) -> Floats:
@@ -151,22 +170,20 @@ def compute_chernoff(n: float, total: float, confidence: float) -> float:
     return high
 
 
-def play_runs(
-    path: Floats, how: int, settings: Floats, delta: float, runs: int, look: float = 0.0, low: float = 0.0
-) -> Floats:
+def play_runs(path: Floats, how: int, settings: Floats, delta: float, look: float, low: float, runs: range) -> Floats:
     """Return the records of runs; δ is split as by a `Problem`: .8 for upper ends, .2 for the lower."""
-    records = np.zeros((runs, 4))
-    for run in range(runs):
+    records = np.zeros((len(runs), 4))
+    for record, run in zip(records, runs, strict=True):
         acted, outcomes = np.zeros((2, path.size))
         high = -math.log((0.8 if how == BY_EPOCH else 1.0) * delta)
         play(
             path, how, look, settings, low or -math.log(0.2 * delta), high,
-            np.zeros(HEADER_SIZE), np.zeros(CELL_SIZE), acted, outcomes, records[run], run,
+            np.zeros(HEADER_SIZE), np.zeros(CELL_SIZE), acted, outcomes, record, run,
         )  # fmt: skip
-    return records
+    return np.asarray(records)
 
 
-def show_worlds(runs: int) -> None:
+def show_worlds(runs: int, jobs: int) -> None:
     """Print the table of worlds."""
     print(f"worlds: {PER_DAY} users a day, {DAYS} days, lag {LAG} days, delta .1, {runs} runs")
     print("runs that are ever over the limit | rounds that are | worst | share of the oracle's plays")
@@ -184,7 +201,7 @@ def show_worlds(runs: int) -> None:
         ]
         for label, how, settings, look, low in cases:
             few = runs if how == BY_EPOCH and low == 0.0 else max(runs // 5, 5)
-            found = play_runs(path, how, settings, 0.1, few, look, low)
+            found = play_all(partial(play_runs, path, how, settings, 0.1, look, low), few, jobs)
             print(
                 f"{name} ({slope:.5f}/d) | {label} | {int(found[:, OVER].sum())}/{few} | "
                 f"{found[:, ROUNDS_OVER].mean() / path.size:.2%} | {found[:, WORST].max():.4f} | "
@@ -218,13 +235,25 @@ def play_jump(
                     record[JUMP_DELAY] = plays
 
 
-def show_jumps(runs: int, quiet_runs: int) -> None:
+def play_jumps(before: float, after: float, runs: range) -> Floats:
+    """Return the records of runs; a change that is found where there is none is a false alarm."""
+    records, level = np.zeros((len(runs), 4)), math.log(2.0 / 0.1)
+    records[:, JUMP_DELAY] = -1.0
+    for record, run in zip(records, runs, strict=True):
+        play_jump(before, after, 30_000, 60_000, level, level, np.zeros(CELL_SIZE), record, run)
+    if before == after:
+        records[:, JUMP_FALSE] += records[:, JUMP_DELAY] >= 0.0
+        records[:, JUMP_DELAY] = -1.0
+    return np.asarray(records)
+
+
+def show_jumps(runs: int, quiet_runs: int, jobs: int) -> None:
     """Print the table of jumps, as in the theory's page."""
-    level = math.log(2.0 / 0.1)
     print("jumps after 30,000 of 60,000 rounds, delta .1")
     print("jump | false alarms | found | delay in plays 10/50/90 % | rounds over | summed excess")
     for before, after in (
         (0.008, 0.008),
+        (0.015, 0.015),
         (0.008, 0.016),
         (0.008, 0.024),
         (0.008, 0.04),
@@ -233,13 +262,7 @@ def show_jumps(runs: int, quiet_runs: int) -> None:
         (0.0, 0.03),
     ):
         count = quiet_runs if before == after else runs
-        found = np.zeros((count, 4))
-        found[:, JUMP_DELAY] = -1.0
-        for run in range(count):
-            play_jump(before, after, 30_000, 60_000, level, level, np.zeros(CELL_SIZE), found[run], run)
-        if before == after:
-            found[:, JUMP_FALSE] += found[:, JUMP_DELAY] >= 0.0
-            found[:, JUMP_DELAY] = -1.0
+        found = play_all(partial(play_jumps, before, after), count, jobs)
         hit = found[:, JUMP_DELAY] >= 0.0
         delays = np.quantile(found[hit, JUMP_DELAY], [0.1, 0.5, 0.9]) if hit.any() else [math.nan] * 3
         print(
@@ -247,6 +270,60 @@ def show_jumps(runs: int, quiet_runs: int) -> None:
             f"{delays[0]:.0f} {delays[1]:.0f} {delays[2]:.0f} | {found[:, JUMP_ROUNDS].mean():.0f} | "
             f"{found[:, JUMP_EXCESS].mean():.1f}", flush=True,
         )  # fmt: skip
+
+
+@kernel
+def count_to_certain(
+    mean: float, most: int, settings: Floats, level: float, header: Floats, cell: Floats, run: int
+) -> float:
+    """Return how many plays of a constant mean, 1,000 a day, certify the limit; −1: more than `most`.
+
+    A slope of −1 keeps one set for ever; a run of −1 has expected outcomes.
+    """
+    n, total = 0.0, 0.0
+    for t in range(most):
+        value = mean if run < 0 else 1.0 if uniform(SEED, run, t, OUTCOME, 0) < mean else 0.0
+        now = t / PER_DAY * DAY
+        n += 1.0
+        total += value
+        if settings[SLOPE] < 0.0:
+            if (t < 64 or t % 16 == 0) and compute_average_upper(n, total, level) <= LIMIT:
+                return n
+        else:
+            learn_at(header, settings, now, value, level, level, cell)
+            if compute_high_now(settings, now, cell) <= LIMIT:
+                return n
+    return -1.0
+
+
+def count_plays(mean: float, amount: float, error: float, runs: range) -> Floats:
+    """Return the plays of runs (n, 1) until the limit is certain; an amount of 0 declares that nothing moves."""
+    settings = build_settings(amount or 1.0, DAY)
+    settings[SLOPE] = settings[SLOPE] if amount > 0.0 else -1.0
+    memories = [(np.zeros(HEADER_SIZE), np.zeros(CELL_SIZE)) for _ in runs]
+    plays = [
+        count_to_certain(mean, 100_000, settings, -math.log(error), *memory, run)
+        for memory, run in zip(memories, runs, strict=True)
+    ]
+    return np.where(np.array(plays) < 0.0, math.inf, plays)[:, np.newaxis]
+
+
+def show_price(runs: int, jobs: int) -> None:
+    """Print how many more plays a limit needs where a drift is declared and the mean stays."""
+    slopes = (0.00005, 0.0001, 0.0002, 0.0005)
+    for error in (0.05, 0.005):
+        print(
+            f"plays of a constant mean until .02 is certain, delta' {error:g}: expected outcomes; mean of {runs} runs"
+        )
+        print("mean | nothing declared |", " | ".join(f"{slope:g}/d" for slope in slopes))
+        for mean in (0.002, 0.005, 0.01, 0.015):
+            expected = [count_plays(mean, slope, error, range(-1, 0)).item() for slope in (0.0, *slopes)]
+            plays = [play_all(partial(count_plays, mean, slope, error), runs, jobs).mean() for slope in (0.0, *slopes)]
+            rises = (
+                f"{one:,.0f} ({one / expected[0] - 1.0:+.0%}); {two:,.0f} ({two / plays[0] - 1.0:+.0%})"
+                for one, two in zip(expected[1:], plays[1:], strict=True)
+            )
+            print(f"{mean} | {expected[0]:,.0f}; {plays[0]:,.0f} | {' | '.join(rises)}", flush=True)
 
 
 @kernel
@@ -291,14 +368,19 @@ def show_relearning() -> None:
         print(old, *row, one, sep=" | ", flush=True)
 
 
-def show_adversaries(runs: int) -> None:
+def count_of_runs(how: int, strategy: int, slope: float, rounds: int, runs: range) -> Floats:
+    """Return whether each of some runs ever misses (n, 1)."""
+    return np.array([[count_misses(1, how, strategy, slope, rounds, 0.2, 500.0, SEED, run)] for run in runs])
+
+
+def show_adversaries(runs: int, jobs: int) -> None:
     """Print how many runs ever miss."""
     print(f"adversaries, delta .2, {runs} runs: runs that ever miss, by strategy (near the bound, saw, few events)")
-    for slope, rounds in ((1e-6, 20_000), (4e-6, 20_000)):
+    for slope, rounds in ((1e-6, 30_000), (4e-6, 30_000)):
         for label, how in (("as proved", PROVED), ("no age term", NO_AGE), ("no shares", NO_SHARES)):
             count = runs if how == PROVED else max(runs // 10, 5)
             row = [
-                f"{count_misses(count, how, strategy, slope, rounds, 0.2, 500.0, SEED)}/{count}"
+                f"{play_all(partial(count_of_runs, how, strategy, slope, rounds), count, jobs).sum():.0f}/{count}"
                 for strategy in (NEAR_BOUND, SAW, FEW_EVENTS)
             ]
             print(f"slope {slope:g} a round | {label} | {' '.join(row)}", flush=True)
@@ -306,7 +388,7 @@ def show_adversaries(runs: int) -> None:
 
 def build_problem(drift: Any) -> sw.Problem:
     """Return the problem whose decisions are timed."""
-    limit = sw.Limit(LIMIT, safe=0.0, drift=drift)
+    limit = sw.Limit(LIMIT, safe_bound=0.0, drift=drift)
     actions = ["nothing", "digest", "offer", "sale", "story"]
     return sw.Problem(actions=actions, safe="nothing", reward=sw.Reward("click"), limits={"opt_out": limit})
 
@@ -319,7 +401,7 @@ def show_speed() -> None:
     times = {}
     for drift in (None, "0.005/30d", ("0.01", "30d"), "jumps"):
         agent = sw.Agent(build_problem(drift), seed=1)
-        agent.learn_frame(log if drift is None else {**log, "at": np.arange(rows) * 100.0})
+        agent.learn_log_frame(log if drift is None else {**log, "at": np.arange(rows) * 100.0})
         best = []
         for _ in range(7):
             start = time.process_time()
@@ -337,18 +419,21 @@ def show_speed() -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--runs", type=int, default=200)
-    parts = ("worlds", "adversaries", "relearn", "jumps", "speed")
+    parser.add_argument("--jobs", type=int, default=1)
+    parts = ("worlds", "adversaries", "relearn", "jumps", "price", "speed")
     for part in parts:
         parser.add_argument(f"--{part}", action="store_true")
     given = parser.parse_args()
     everything = not any(getattr(given, part) for part in parts)
     if given.worlds or everything:
-        show_worlds(given.runs)
+        show_worlds(given.runs, given.jobs)
     if given.adversaries or everything:
-        show_adversaries(given.runs)
+        show_adversaries(given.runs, given.jobs)
     if given.relearn or everything:
         show_relearning()
     if given.jumps or everything:
-        show_jumps(given.runs // 5, given.runs)
+        show_jumps(max(given.runs // 5, 5), given.runs, given.jobs)
+    if given.price or everything:
+        show_price(given.runs, given.jobs)
     if given.speed or everything:
         show_speed()

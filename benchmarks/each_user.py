@@ -78,7 +78,7 @@ class World:
 def declare(limit: Any) -> sw.Problem:
     """Return the problem with this limit."""
     return sw.Problem(
-        actions=["nothing", *TEMPLATES], safe="nothing", context=NAMES, reward=sw.Reward("click", safe=0.0),
+        actions=["nothing", *TEMPLATES], safe="nothing", context=NAMES, reward=sw.Reward("click", safe_bound=0.0),
         limits={"opt_out": limit},
     )  # fmt: skip
 
@@ -116,7 +116,7 @@ class Method:
         if name in ("buckets", "score"):
             self.first = int(HELD_OUT * len(users))
             self.fit_risk_score(users[: self.first], sent[: self.first], costs[: self.first])
-        self.policy = declare(sw.Limit(LIMIT, safe=0.0, **limits.get(name, {"model": name}))).policy()
+        self.policy = declare(sw.Limit(LIMIT, safe_bound=0.0, **limits.get(name, {"model": name}))).policy()
         self.state = self.policy.start()
         users, sent, clicks, costs = users[self.first :], sent[self.first :], clicks[self.first :], costs[self.first :]
         unsent, nothing = users[:: len(TEMPLATES)], np.zeros(len(users[:: len(TEMPLATES)]))  # as many as of a template
@@ -151,7 +151,7 @@ class Method:
     def decide(self, users: Floats, first: int = 0) -> Floats:
         """Return the probabilities (n, 5)."""
         segments = self.buckets(users).astype(int).tolist()
-        contexts = [sw.Context(user, cells) for user, cells in zip(users, segments, strict=True)]
+        contexts = [sw.ContextVector(user, cells) for user, cells in zip(users, segments, strict=True)]
         draws = [sw.RandomKey(SEED, 0, first + i) for i in range(len(users))]
         decisions = choose_batch(self.policy, self.state, contexts, draws)
         return np.array([decision.odds for decision in decisions if decision is not None])
@@ -160,7 +160,7 @@ class Method:
         """Return the upper ends (n, 4) of the opt-out rates."""
         ends, eligible = [], np.ones(1 + len(TEMPLATES), dtype=np.bool_)
         for user, cells in zip(users, self.buckets(users).astype(int).tolist(), strict=True):
-            offered = self.policy.rows_for(sw.Context(user, cells))
+            offered = self.policy.rows_for(sw.ContextVector(user, cells))
             bounds = self.policy.rounds.play(self.state.memory, offered, eligible, sw.RandomKey()).workspace.bounds
             ends.append((bounds[1, 0] + bounds[1, 1])[1:-1])
         return np.array(ends)
@@ -249,11 +249,11 @@ def speed(models: list[str]) -> None:
         for name in models:
             weights, cuts = dict.fromkeys(NAMES, 1.0), np.linspace(-2.0, 2.0, CUTS - 1).tolist()
             told = {"score": sw.RiskScore("risk", weights=weights, cuts=cuts)} if name == "score" else {"model": name}
-            problem = declare(sw.Limit(LIMIT, safe=0.0, **told))
+            problem = declare(sw.Limit(LIMIT, safe_bound=0.0, **told))
             agent = sw.Agent(problem, seed=1)
             frame = dict(zip(NAMES, logged[0].T, strict=True)) | {"action": np.array(TEMPLATES)[logged[1]]}
             started = time.process_time()
-            agent.learn_frame({**frame, "click": logged[2], "opt_out": logged[3]})
+            agent.learn_log_frame({**frame, "click": logged[2], "opt_out": logged[3]})
             by_log = (time.process_time() - started) / rows
             people = [dict(zip(NAMES, user, strict=True)) for user in users.tolist()]
             agent.learn(agent.decide(people[0]), click=0.0, opt_out=0.0)
@@ -288,7 +288,7 @@ def ends() -> None:
         outcomes = np.column_stack([np.zeros(rows), world.draw(world.opt_outs(users)[:, 2])])
         state, times = policy.learn_log(policy.start(), logged, outcomes), []
         for user in world.users(201):
-            offered, started = policy.rows_for(sw.Context(user)), time.process_time()
+            offered, started = policy.rows_for(sw.ContextVector(user)), time.process_time()
             policy.rounds.play(state.memory, offered, eligible, sw.RandomKey())
             times.append(1e6 * (time.process_time() - started))
         print(f"| {rows:,} | {np.mean(times[1:]):,.0f} | {min(times[1:]):,.0f} |", flush=True)
@@ -317,7 +317,7 @@ def crossing() -> None:
                 state = policy.learn_log(policy.start(), features, np.column_stack([np.zeros(rows), observed]))
                 above = []
                 for user in fresh:
-                    offered, eligible = policy.rows_for(sw.Context(user)), np.ones(2, dtype=np.bool_)
+                    offered, eligible = policy.rows_for(sw.ContextVector(user)), np.ones(2, dtype=np.bool_)
                     bounds = policy.rounds.play(state.memory, offered, eligible, sw.RandomKey()).workspace.bounds
                     above.append(bounds[1, 0, 1] + bounds[1, 1, 1] - rate - user @ slopes)
                 widths.append(float(np.median(above)))

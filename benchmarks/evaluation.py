@@ -51,7 +51,7 @@ def both(name: str, frame: dict[str, Any], candidate: Any) -> list[tuple[str, st
         actions=[f"item {i}" for i in range(items)],
         safe="item 0",
         reward=sw.Reward("click", by="place", model="rates"),
-        limits={"hidden": sw.Limit(0.5, safe=0.0, model="rates")},
+        limits={"hidden": sw.Limit(0.5, safe_bound=0.0, model="rates")},
     )
     log = Log.of(frame, problem)
     indices = np.array([int(text.split()[1]) for text in frame["place"]]) - 1
@@ -107,7 +107,7 @@ def speed(rows: int = 1_000_000) -> None:
         safe="nothing",
         context={"age": (18, 99)},
         reward=sw.Reward("click"),
-        limits={"opt_out": sw.Limit(0.02, safe=0.0, model="rates")},
+        limits={"opt_out": sw.Limit(0.02, safe_bound=0.0, model="rates")},
     )
     actions = rng.integers(4, size=rows)
     frame = {

@@ -55,12 +55,12 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=1_000_000)
     rows = parser.parse_args().rows
     for policy, settings in POLICIES.values():
-        sw.Agent(policy).learn_frame(columns(10), reward="click", **settings)
+        sw.Agent(policy).learn_log_frame(columns(10), reward="click", **settings)
     for kind, frame in frames(rows).items():
         for name, (policy, settings) in POLICIES.items():
             agent = sw.Agent(policy)
             started = time.perf_counter()
-            agent.learn_frame(frame, reward="click", **settings)
+            agent.learn_log_frame(frame, reward="click", **settings)
             print(f"{kind:>8} {name:>8}: {time.perf_counter() - started:.2f} s")
 
 

@@ -28,7 +28,7 @@ FRESH = sw.LinearWorld(
 )
 ARMS = sw.ArmsWorld(reward=np.linspace(0.0, 0.9, 10), cost=np.linspace(0.0, 0.9, 10) ** 2)
 SAFE_ARM = sw.SafeAction(arm=0, reward=0.0, cost=0.0)
-LOGGED = sw.TableWorld(features=np.linspace(0.0, 1.0, 10)[:, None], reward=ARMS.table[0], cost=ARMS.table[1])
+LOGGED = sw.FiniteSetWorld(features=np.linspace(0.0, 1.0, 10)[:, None], reward=ARMS.table[0], cost=ARMS.table[1])
 CURVED: dict[str, Any] = {"threshold": 0.3, "noise": 0.1, "norm_bound": 1.0}
 CURVED["safe_action"] = sw.SafeAction(features=[0.0], reward=0.0, cost=0.0)
 CASES: dict[str, tuple[Any, Any, int]] = {

@@ -109,7 +109,7 @@ def play_runs(world: World, runs: int, rounds: int = ROUNDS) -> Floats:
     names = [f"a{i}" for i in range(1 + len(world.costs))]
     problem = sw.Problem(
         actions=names, safe="a0", reward=sw.Reward("score"), delta=world.delta,
-        limits={"opt_out": sw.Limit(LIMIT, safe=0.0, model="rates")},
+        limits={"opt_out": sw.Limit(LIMIT, safe_bound=0.0, model="rates")},
     )  # fmt: skip
     policy = problem.policy()
     chosen = policy.score_rounds if world.scores else policy.proposal_rounds
@@ -252,10 +252,10 @@ def print_scores(runs: int) -> None:
 def print_limits(runs: int) -> None:
     """Print how many runs an adversary drives over the limit at delta .2."""
     world = World([0.005, 0.01, 0.02, 0.03, 0.05], [0.0] * 5, delta=0.2, dearest=True)
-    records = play_runs(world, runs, rounds=10_000)
+    records = play_runs(world, runs, rounds=30_000)
     over, worst = (records[:, VIOLATIONS] > 0.0).sum(), records[:, WORST].max()
     print(
-        f"adversary, delta .2, 10,000 rounds: {over} of {runs} runs over the limit; largest expected cost {worst:.4f}"
+        f"adversary, delta .2, 30,000 rounds: {over} of {runs} runs over the limit; largest expected cost {worst:.4f}"
     )
 
 
@@ -263,7 +263,7 @@ def print_speed(repeats: int = 7) -> None:
     """Print the time of a decision by hand and in a batch, beside the same problem's own policy."""
     problem = sw.Problem(
         actions=["nothing", "digest", "offer"], safe="nothing", context=["age"], reward=sw.Reward("click"),
-        limits={"opt_out": sw.Limit(LIMIT, safe=0.0, model="rates")},
+        limits={"opt_out": sw.Limit(LIMIT, safe_bound=0.0, model="rates")},
     )  # fmt: skip
     calls: dict[str, dict[str, Any]] = {
         "its own policy": {}, "propose an action": {"propose": "offer"},

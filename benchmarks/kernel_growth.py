@@ -29,7 +29,7 @@ def policy(lengthscale: float, **settings: Any) -> sw.KernelOPLB:
         threshold=0.4,
         noise=0.1,
         norm_bound=2.0,
-        cost_bound=1.0,
+        mean_cost_bound=1.0,
         ridge=0.1,
         **settings,
     )

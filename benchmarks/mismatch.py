@@ -16,7 +16,7 @@ import stagewise as sw
 from stagewise.agent import mismatch
 from stagewise.agent.statistics import Statistics
 from stagewise.policies.problem_policy import choose_batch
-from stagewise.problem.context import Context
+from stagewise.problem.context import ContextVector
 from stagewise.records.random_key import RandomKey
 
 NUMBERS, TEMPLATES, BATCH = 8, 4, 250
@@ -68,7 +68,7 @@ def build_problem(model: str, segments: int) -> sw.Problem:
     kind = {"by": "group"} if segments else {"model": model}
     return sw.Problem(
         actions=["nothing", *(f"template {a}" for a in range(TEMPLATES))], safe="nothing", reward=sw.Reward("click"),
-        context=[f"n{i}" for i in range(NUMBERS)], limits={"opt_out": sw.Limit(LIMIT, safe=0.0, **kind)},
+        context=[f"n{i}" for i in range(NUMBERS)], limits={"opt_out": sw.Limit(LIMIT, safe_bound=0.0, **kind)},
     )  # fmt: skip
 
 
@@ -91,7 +91,9 @@ def play(seed: int, users: int, logged: int, model: str, alike: bool, safe_click
             actions = chance.integers(1, TEMPLATES + 1, count)
         else:
             places = [[int(group)] if segments else [] for group in groups]
-            contexts = [Context.from_checked(row, place, None) for row, place in zip(numbers, places, strict=True)]
+            contexts = [
+                ContextVector.from_checked(row, place, None) for row, place in zip(numbers, places, strict=True)
+            ]
             made = choose_batch(policy, state, contexts, [RandomKey(seed, 0, done + i) for i in range(count)])
             actions = np.array([0 if one is None else one.index for one in made])
         clicks, opt_outs = world.draw(numbers, actions)

@@ -143,7 +143,7 @@ def caps(blocks: int, bound: float = BOUND) -> sw.CAPS:
     """Return the policy."""
     safe = sw.SafeAction(features=np.zeros(TEMPLATES * WIDE), reward=0.0, cost=[0.0, 0.0])
     return sw.CAPS(
-        safe_action=safe, threshold=LIMITS, noise=0.5, norm_bound=[1.0, bound, bound], cost_bound=1.0, delta=DELTA,
+        safe_action=safe, threshold=LIMITS, noise=0.5, norm_bound=[1.0, bound, bound], mean_cost_bound=1.0, delta=DELTA,
         mixtures=True, rare_costs=True, blocks=blocks,
     )  # fmt: skip
 

@@ -95,7 +95,7 @@ class Player:
         self.campaign, self.chance = campaign, np.random.default_rng(seed)
         fits = promise.get("score") == "fitted"
         told = {"model": "rates"} if fits else promise
-        limits = {"opt_out": sw.Limit(campaign.limit, safe=campaign.safe, **told)}
+        limits = {"opt_out": sw.Limit(campaign.limit, safe_bound=campaign.safe, **told)}
         self.problem = sw.Problem(
             actions=campaign.actions, safe=campaign.actions[0], context=campaign.context, reward=sw.Reward("click"),
             limits=limits,
@@ -119,20 +119,20 @@ class Player:
         values = np.column_stack(drawn).astype(float)[kept]
         self.learn_values(self.contexts(people), actions[kept], values, True)
 
-    def contexts(self, people: Users) -> list[sw.Context]:
+    def contexts(self, people: Users) -> list[sw.ContextVector]:
         """Return the users as the policy reads them."""
         columns = [people[name].tolist() for name in self.problem.context_names]
         names = self.problem.context_names
         return [self.problem.encode_context(dict(zip(names, row, strict=True))) for row in zip(*columns, strict=True)]
 
-    def learn(self, people: Users, contexts: list[sw.Context], actions: Any) -> None:
+    def learn(self, people: Users, contexts: list[sw.ContextVector], actions: Any) -> None:
         """Draw outcomes, and learn them."""
         at = np.arange(len(actions))
         means = [rates(people)[at, actions] for rates in (self.campaign.clicks, self.campaign.opt_outs)]
         values = np.column_stack([self.chance.random(len(at)) < mean for mean in means]).astype(float)
         self.learn_values(contexts, actions, values, False)
 
-    def learn_values(self, contexts: list[sw.Context], actions: Any, values: Floats, as_log: bool) -> None:
+    def learn_values(self, contexts: list[sw.ContextVector], actions: Any, values: Floats, as_log: bool) -> None:
         """Learn outcomes."""
         rows = np.array([[action, 1.0, *c.features, *c.segments] for action, c in zip(actions, contexts, strict=True)])
         learn = self.policy.learn_log if as_log else self.policy.learn_rows

@@ -46,7 +46,7 @@ PROBLEM = {
     "safe": "nothing",
     "context": {"age": [18, 99], "opens": [0, 7]},
     "reward": {"name": "click", "window": "1d"},
-    "limits": {"opt_out": {"at_most": 0.02, "safe": 0.001, "window": "7d", "model": "rates"}},
+    "limits": {"opt_out": {"at_most": 0.02, "safe_bound": 0.001, "window": "7d", "model": "rates"}},
 }
 NAME = "load"
 ASKED, ANSWER = msgspec.json.Decoder(DecisionRequest).decode, msgspec.json.Encoder().encode

@@ -36,14 +36,14 @@ from stagewise.engine.background import COMPILER
 
 problem = sw.Problem(
     actions=["nothing", "digest", "offer"], safe="nothing", context=["age", "opens"], reward=sw.Reward("click"),
-    limits={"opt_out": sw.Limit(0.02, safe=0.0, model="rates")},
+    limits={"opt_out": sw.Limit(0.02, safe_bound=0.0, model="rates")},
 )
 agent, random, times, last = sw.Agent(problem, seed=1), np.random.default_rng(0), [], 500
 begun = time.perf_counter()
 while last:
     start = time.perf_counter()
     decision = agent.decide({"age": random.uniform(-1.0, 1.0), "opens": random.uniform(-1.0, 1.0)})
-    sent = decision.action_name != "nothing"
+    sent = decision.action != "nothing"
     agent.learn(decision.id, click=random.random() < 0.1 * sent, opt_out=random.random() < 0.01 * sent)
     times.append(time.perf_counter() - start)
     last -= COMPILER.is_idle

@@ -32,8 +32,8 @@ def build_problem() -> sw.Problem:
     return sw.Problem(
         actions=ACTIONS, safe="plain", context=dict.fromkeys(NUMBERS, (0.0, 1.0)), reward=sw.Reward("click"),
         limits={
-            "opt_out": sw.Limit(0.02, safe=0.01, by="country"),
-            "complaint": sw.Limit(0.01, safe=0.005, by="device"),
+            "opt_out": sw.Limit(0.02, safe_bound=0.01, by="country"),
+            "complaint": sw.Limit(0.01, safe_bound=0.005, by="device"),
         },
     )  # fmt: skip
 
@@ -57,7 +57,7 @@ def build_agent(random: np.random.Generator, rows: int = 20_000) -> sw.Agent:
         "opt_out": random.random(rows) < 0.006 + 0.002 * actions,
         "complaint": random.random(rows) < 0.003 + 0.0005 * actions,
     }
-    agent.learn_frame(frame)
+    agent.learn_log_frame(frame)
     return agent
 
 

@@ -42,7 +42,7 @@ def main() -> None:
         cells = []
         for d in (10, 20):
             safe = sw.SafeAction(features=0.9 * np.eye(d)[0])
-            policy = kind(safe_action=safe, threshold=0.6, noise=NOISE, cost_bound=1.0, delta=0.05, **more)
+            policy = kind(safe_action=safe, threshold=0.6, noise=NOISE, mean_cost_bound=1.0, delta=0.05, **more)
             waits = [waited(policy, d, seed) for seed in range(SEEDS)]
             cells.append(f"{np.mean(waits):.0f} ± {np.std(waits, ddof=1) / SEEDS**0.5:.0f}")
         print(f"| {name} | {' | '.join(cells)} |", flush=True)

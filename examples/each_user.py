@@ -39,7 +39,7 @@ def campaign(promise: dict[str, Any], users: int, rows: int) -> np.ndarray:
     context = {"sends": (0, 20)}
     problem = sw.Problem(
         actions=MESSAGES, safe="plain", context=context, reward=sw.Reward("click"),
-        limits={"opt_out": sw.Limit(LIMIT, safe=SAFE, **promise)},
+        limits={"opt_out": sw.Limit(LIMIT, safe_bound=SAFE, **promise)},
     )  # fmt: skip
     agent, chance = sw.Agent(problem, seed=1), np.random.default_rng(2)
     names = list(problem.context_names)
@@ -47,13 +47,13 @@ def campaign(promise: dict[str, Any], users: int, rows: int) -> np.ndarray:
     sends, sent = chance.uniform(0.0, 20.0, rows), chance.integers(0, 2, rows)
     clicks, leaves = (chance.random(rows) < means[np.arange(rows), sent] for means in rates(sends))
     columns = {name: people(sends)[name] for name in names}
-    agent.learn_frame({**columns, "action": np.array(MESSAGES)[sent], "click": clicks, "opt_out": leaves})
+    agent.learn_log_frame({**columns, "action": np.array(MESSAGES)[sent], "click": clicks, "opt_out": leaves})
 
     sends, served = chance.uniform(0.0, 20.0, users), []
     (click_rates, leave_rates), described = rates(sends), people(sends)
     for i in range(users):
         decision = agent.decide({name: described[name][i] for name in names})
-        shares, index = np.array(list(decision.probabilities.values())), MESSAGES.index(decision.action_name)
+        shares, index = np.array(list(decision.probabilities.values())), MESSAGES.index(decision.action)
         click, leave = chance.random(2) < [click_rates[i, index], leave_rates[i, index]]
         agent.learn(decision.id, click=click, opt_out=leave)
         served.append((shares @ click_rates[i], shares @ leave_rates[i], sends[i]))

@@ -34,7 +34,7 @@ def main(path: str = "results/gallery/map.png", days: int = 1_500) -> None:
     agent, chance, been = sw.Agent(policy, seed=1), np.random.default_rng(2), []
     for _ in range(days):
         decision = agent.decide(sw.FiniteSet(PLACES))
-        at = HOME if decision.action_index < 0 else decision.action_index
+        at = HOME if decision.action_index is None else decision.action_index
         sold, loud = [SALES[at], LOUDNESS[at]] + NOISE * chance.normal(size=2)
         agent.learn(decision, reward=sold, cost={"loudness": loud})
         been.append((at, decision.probabilities @ np.append(LOUDNESS, LOUDNESS[HOME])))

@@ -15,7 +15,7 @@ PROBLEM = sw.Problem(
     safe="nothing",  # what is done today
     context={"age": (18, 99), "opens_7d": (0, 7)},
     reward=sw.Reward("click"),
-    limits={"opt_out": sw.Limit(0.02, safe=0.0, model="rates")},
+    limits={"opt_out": sw.Limit(0.02, safe_bound=0.0, model="rates")},
 )
 OPT_OUTS = np.array([0.0, 0.006, 0.012, 0.035])  # in truth, which only this program knows
 
@@ -32,7 +32,7 @@ def main(path: str = "results/gallery/opt_outs.png", users: int = 30_000) -> Non
     for _ in range(users):
         age, opens = people.uniform(18, 99), people.uniform(0, 7)
         decision = agent.decide({"age": age, "opens_7d": opens})
-        click_rates, sent = clicks(age, opens), PROBLEM.get_action_index(decision.action_name)
+        click_rates, sent = clicks(age, opens), PROBLEM.get_action_index(decision.action)
         agent.learn(decision.id, click=people.random() < click_rates[sent])
         agent.learn(decision.id, opt_out=people.random() < OPT_OUTS[sent])
         shares = np.array(list(decision.probabilities.values()))

@@ -18,7 +18,7 @@ PROBLEM = sw.Problem(
     safe="low",  # what is bid today
     reward=sw.Reward("sales", low=0.0, high=20.0),
     limits={
-        "spend": sw.Limit(CAP, low=0.0, high=60.0, safe=10.0, model="rates")
+        "spend": sw.Limit(CAP, low=0.0, high=60.0, safe_bound=10.0, model="rates")
     },  # today an hour costs 10 € at most, in the mean
 )
 
@@ -37,7 +37,7 @@ def main(path: str = "results/gallery/pacing.png", hours: int = 3_000) -> None:
     sales, spend, spent = {"guarded": [], "on average": []}, {"guarded": [], "on average": []}, 0.0
     for now in range(hours):
         decision = agent.decide({})
-        agent.learn(decision.id, **hour(PROBLEM.get_action_index(decision.action_name), chance))
+        agent.learn(decision.id, **hour(PROBLEM.get_action_index(decision.action), chance))
         shares = list(decision.probabilities.values())
         paced = LEVELS.index("highest" if spent <= CAP * now else "low")
         spent += hour(paced, chance)["spend"]

@@ -22,7 +22,7 @@ def problem(by: str | None) -> sw.Problem:
         actions=SHELVES,
         safe="popular",
         reward=sw.Reward("like", by="group"),
-        limits={"dislike": sw.Limit(0.10, safe=0.03, by=by, model="rates")},
+        limits={"dislike": sw.Limit(0.10, safe_bound=0.03, by=by, model="rates")},
     )
 
 
@@ -35,7 +35,7 @@ def main(path: str = "results/gallery/segments.png", users: int = 15_000) -> Non
         for group in people.choice(3, users, p=SHARES):
             decision = agent.decide({"group": GROUPS[group]})
             chances = LIKES[group], DISLIKES[group]
-            like, dislike = (people.random() < chance[SHELVES.index(decision.action_name)] for chance in chances)
+            like, dislike = (people.random() < chance[SHELVES.index(decision.action)] for chance in chances)
             agent.learn(decision.id, like=like, dislike=dislike)
             shares = np.array(list(decision.probabilities.values()))
             served.append((group, *(shares @ chance for chance in chances)))

@@ -14,7 +14,7 @@ PROBLEM = """
 actions = ["nothing", "digest", "offer"]
 safe = "nothing"
 reward = { name = "click" }
-limits = { opt_out = { at_most = 0.05, safe = 0.0 } }
+limits = { opt_out = { at_most = 0.05, safe_bound = 0.0 } }
 """
 NAMES = ["nothing", "digest", "offer"]
 CLICKS, OPT_OUTS = np.array([0.0, 0.06, 0.12]), np.array([0.0, 0.01, 0.03])  # of a user, in truth

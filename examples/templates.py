@@ -99,7 +99,7 @@ def campaign(agent: sw.Agent, days: int, people: int, seed: int = 0) -> list[Day
             over += bool(np.any(world.costs @ shares > [0.02 + 1e-12, 0.005 + 1e-12]))
             pessimistic += [limit.pessimistic_cost for limit in decision.limits.values()]
             true += world.costs @ shares
-            index = PROBLEM.get_action_index(decision.action_name)
+            index = PROBLEM.get_action_index(decision.action)
             if chance.random() < click_rates[i, index]:
                 heapq.heappush(late, (now + 6 * 3600.0 * chance.random(), decision.id, {"click": True}))
             for name, rate, window in (("opt_out", 0, 2), ("complaint", 1, 7)):
@@ -160,7 +160,7 @@ def draw_days(results: list[Day], path: Path) -> None:
 def main(days: int = 30, people: int = 5_000, rows: int = 50_000, seed: int = 0) -> list[Day]:
     """Learn from the log, then play the campaign."""
     agent = sw.Agent(PROBLEM, seed=7 + seed)
-    agent.learn_frame(log(truth(), rows, np.random.default_rng(seed)))
+    agent.learn_log_frame(log(truth(), rows, np.random.default_rng(seed)))
     return campaign(agent, days, people, seed)
 
 

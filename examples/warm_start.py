@@ -19,7 +19,7 @@ PROBLEM = sw.Problem(
     safe="today",
     context=["mobile"],  # in [-1, 1]
     reward=sw.Reward("click"),
-    limits={"complaint": sw.Limit(0.01, safe=0.002, model="rates")},
+    limits={"complaint": sw.Limit(0.01, safe_bound=0.002, model="rates")},
 )
 
 
@@ -41,11 +41,11 @@ def main(path: str = "results/gallery/warm_start.png", users: int = 12_000, rows
     for who in ("from nothing", "from the log"):
         agent, people = sw.Agent(PROBLEM, seed=1), np.random.default_rng(2)
         if who == "from the log":
-            agent.learn_frame(log(rows, np.random.default_rng(3)))
+            agent.learn_log_frame(log(rows, np.random.default_rng(3)))
         served = []
         for mobile in people.uniform(-1, 1, users):
             decision = agent.decide({"mobile": mobile})
-            click_rates, index = CLICKS @ [1.0, mobile], NAMES.index(decision.action_name)
+            click_rates, index = CLICKS @ [1.0, mobile], NAMES.index(decision.action)
             agent.learn(
                 decision.id, click=people.random() < click_rates[index], complaint=people.random() < COMPLAINTS[index]
             )

@@ -49,6 +49,8 @@ PROGRAMS = (
     "tests/test_import.py",
 )
 
+DEVICE = Path(__file__).parent / "gpu"  # tests that need one
+
 # The compiled lane collects only files that contain one of these.
 COMPILED_MARKS = ("mark.compiled", "in_lanes")
 
@@ -77,8 +79,11 @@ def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Skip files without compiled tests in the compiled lane: collecting all takes seconds per process."""
-    compiling = str(config.getoption("markexpr")).startswith("compiled ")
+    """Skip files without compiled tests in the compiled lane, and a device's: collecting takes seconds per process."""
+    marks = str(config.getoption("markexpr"))
+    if "not gpu" in marks and collection_path == DEVICE:
+        return True
+    compiling = marks.startswith("compiled ")
     return True if compiling and collection_path.match("test_*.py") and not may_be_compiled(collection_path) else None
 
 

@@ -13,7 +13,7 @@ from stagewise.launch.evaluation.evaluate import ESTIMATORS
 from stagewise.simulation.jobs import BACKENDS
 
 CALLED_CLASSES = ("Agent", "Replica", "Client")  # whose methods users call
-CONSTRUCTED = (*CALLED_CLASSES, "Arms", "FiniteSet", "Rays", "Ball", "Ellipsoid", "Box", "Polytope", "Context")
+CONSTRUCTED = (*CALLED_CLASSES, "Arms", "FiniteSet", "Rays", "Ball", "Ellipsoid", "Box", "Polytope", "ContextVector")
 
 
 def functions() -> Iterator[tuple[str, Any, str]]:

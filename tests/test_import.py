@@ -11,7 +11,7 @@ import pytest
 import stagewise
 
 # What others fill in, and what takes many runs to show.
-SHAPES = {"Policy", "PolicyState", "World", "Certificate", "RiskScoreFit", "certify", "verify"}
+SHAPES = {"Policy", "PolicyState", "World", "SimulationCertificate", "RiskScoreFit", "certify", "verify"}
 ERRORS = {"StagewiseError", "InvalidActions", "InvalidFile", "InvalidOutcome", "InvalidProblem"}
 
 

@@ -20,7 +20,7 @@ PROBLEM = sw.Problem(
     safe="nothing",
     context={"age": (18, 99), "opens_7d": (0, 7), "plan": sw.Category(["free", "pro"])},
     reward=sw.Reward("click"),
-    limits={"opt_out": sw.Limit(0.02, safe=0.002, model="rates")},
+    limits={"opt_out": sw.Limit(0.02, safe_bound=0.002, model="rates")},
 )
 
 

@@ -56,7 +56,7 @@ def test_the_certificates_in_the_documents_are_these() -> None:
 @pytest.mark.parametrize("case", CASES, ids=lambda case: make_slug(case.name))
 def test_the_certificates_in_the_documents_are_of_what_is_certified_today(case: Case) -> None:
     """With the settings of today, defaults too: where a default changes, its certificates are to be made again."""
-    content = sw.Certificate.load(FOLDER / make_slug(case.name) / "certificate.json").content
+    content = sw.SimulationCertificate.load(FOLDER / make_slug(case.name) / "certificate.json").content
     today = json.loads(json.dumps(describe_policy(case.policy)))
     assert {name: today["settings"][name] for name in content["policy"]["settings"]} == content["policy"]["settings"]
     assert content["policy"]["kind"] == today["kind"]
@@ -71,13 +71,13 @@ def test_the_certificates_in_the_documents_stand(path: Path) -> None:
 
 @pytest.mark.parametrize("path", KEPT, ids=lambda path: path.parent.name)
 def test_the_certificates_in_the_documents_say_what_their_totals_say(path: Path) -> None:
-    content = sw.Certificate.load(path).content
+    content = sw.SimulationCertificate.load(path).content
     assert find_misstatements(content, PolicyWorlds(*rebuild_pair(content, None, None)), near=TOLERANCE) == []
 
 
 @pytest.mark.parametrize("name", ["gpu-lclucb", "gpu-roful"])
 def test_the_certificates_made_on_a_gpu_say_what_their_runs_say(name: str) -> None:
-    content = sw.Certificate.load(FOLDER / name).content
+    content = sw.SimulationCertificate.load(FOLDER / name).content
     assert content["plan"]["rounds"] * sum(batch["runs"] for batch in content["batches"]) == 10**10
     assert find_misstatements(content, PolicyWorlds(*rebuild_pair(content, None, None)), near=TOLERANCE) == []
     assert content["verdict"] == SUPPORTED

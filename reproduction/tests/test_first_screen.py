@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.browser import LOOKS, Opened, browsing, faint, sticks_out, top_of
 
-from stagewise.reports.certificate import Certificate
+from stagewise.reports.certificate import SimulationCertificate
 from stagewise.reports.certificate_page import render_page
 from stagewise_reproduction.certificates import write_index
 from stagewise_reproduction.run import reproduce
@@ -28,7 +28,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         shutil.copy(path, certificates / path.parent.name)
     for name in ("lc-lucb", "gpu-roful"):
         path = certificates / name / "certificate.json"
-        path.with_suffix(".html").write_text(render_page(Certificate.load(path).content), encoding="utf-8")
+        path.with_suffix(".html").write_text(render_page(SimulationCertificate.load(path).content), encoding="utf-8")
     write_index(certificates)
     return {
         "report": out / "report.html",

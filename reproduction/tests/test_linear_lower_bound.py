@@ -24,7 +24,7 @@ def test_the_instances_are_the_theorem_s() -> None:
     rounds = 400
     signs = [tuple(linear.get_signs(3, run).tolist()) for run in range(8)]
     assert len(set(signs)) == 8, "eight runs go through all θ*"
-    policy = sw.LCLUCB(safe_action=at_zero(3), threshold=1.0, noise=1.0, cost_bound=None)
+    policy = sw.LCLUCB(safe_action=at_zero(3), threshold=1.0, noise=1.0, mean_cost_bound=None)
     for one in signs:
         world = linear.build_instance(one, rounds)
         assert np.abs(world.parameters[0]).tolist() == [0.05] * 3
@@ -61,7 +61,7 @@ def test_who_is_told_one_parameter_beats_the_bound_there_and_pays_on_the_others(
 
 def test_a_learner_is_above_the_bound_on_average() -> None:
     rounds, dimension = 100, 2
-    settings = {"threshold": linear.THRESHOLD, "cost_bound": None, "noise": 1.0, "norm_bound": 0.2}
+    settings = {"threshold": linear.THRESHOLD, "mean_cost_bound": None, "noise": 1.0, "norm_bound": 0.2}
     policy = sw.LCLUCB(safe_action=at_zero(dimension), ridge=1.0, **settings)
     regrets = [
         sw.simulate(policy, linear.build_instance(linear.get_signs(dimension, run), rounds), rounds=rounds, runs=[run],

@@ -83,14 +83,14 @@ def test_no_point_of_a_ray_that_is_certified_hopes_for_more(known: bool, rounds:
 def test_with_an_uncertain_baseline_nothing_may_be_certified() -> None:
     policy = PrintedLCLUCB(safe_action=UNKNOWN, **TOLD)
     decision = policy.choose_best(policy.start_sums(), 2.5, 1.0, sw.Rays(TARGETS), sw.RandomKey())
-    assert (decision.reason_details, decision.action_index, decision.step_size) == (EMPTY, -1, 0.0)
+    assert (decision.reason_details, decision.action_index, decision.step_size) == (EMPTY, None, 0.0)
     np.testing.assert_array_equal(decision.action, SAFE)
 
 
 def test_on_points_only_points_are_played() -> None:
     policy = PrintedLCLUCB(safe_action=KNOWN, **TOLD)
     decision = policy.decide(policy.start(), sw.FiniteSet(TARGETS))
-    assert (decision.action_index, decision.step_size) == (-1, 0.0), (
+    assert (decision.action_index, decision.step_size) == (None, 0.0), (
         "no listed action is certified before anything is seen"
     )
     rays = policy.decide(policy.start(), sw.Rays(TARGETS))
@@ -104,7 +104,7 @@ def test_the_printed_bonus_is_above_ours_and_no_setting_restores_it() -> None:
         **TOLD,
         "radius": "paper",
         "split_delta": False,
-        "cost_bound": None,
+        "mean_cost_bound": None,
         "reward_confidence_scale": alpha,
     }
     free = sw.LCLUCB(safe_action=sw.SafeAction(features=SAFE, cost=KNOWN.cost), **same)
@@ -125,7 +125,7 @@ def test_the_printed_bonus_is_above_ours_and_no_setting_restores_it() -> None:
 def test_at_the_origin_our_bonus_is_the_printed_one_and_only_the_cost_s_radius_differs() -> None:
     settings = {**TOLD, "safe_action": sw.SafeAction(features=np.zeros(3), reward=0.0, cost=0.0)}
     printed = PrintedLCLUCB(**settings)
-    ours = sw.LCLUCB(**settings, radius="paper", split_delta=False, cost_bound=None)
+    ours = sw.LCLUCB(**settings, radius="paper", split_delta=False, mean_cost_bound=None)
     one, other = (policy.decide(policy.start(), sw.Rays(TARGETS[:1])) for policy in (printed, ours))
     assert other.optimistic_reward / other.step_size == pytest.approx(one.optimistic_reward / one.step_size)
     assert other.step_size * printed.radius(0, 3) == pytest.approx(one.step_size * printed.radius(0, 2)), (

@@ -39,7 +39,7 @@ def test_the_bound_for_arms_saves_a_root_of_their_number() -> None:
         norm = float(np.linalg.norm(value))
         oplb = sw.OPLB(
             safe_action=sw.SafeAction(features=safe, reward=0.1, cost=0.0), threshold=0.3, noise=0.5, ridge=1.0,
-            norm_bound=norm, cost_bound=None,
+            norm_bound=norm, mean_cost_bound=None,
         )  # fmt: skip
         opb = sw.OPB(arms=count, safe_action=sw.SafeAction(arm=0, reward=0.1, cost=0.0), threshold=0.3)
         linear.append(bound_of(oplb, listed, rounds))

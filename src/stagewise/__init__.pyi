@@ -32,7 +32,7 @@ from stagewise.policies.unconstrained import LinUCB as LinUCB
 from stagewise.problem.actions import Arms as Arms
 from stagewise.problem.actions import FiniteSet as FiniteSet
 from stagewise.problem.actions import Rays as Rays
-from stagewise.problem.context import Context as Context
+from stagewise.problem.context import ContextVector as ContextVector
 from stagewise.problem.context_columns import Boolean as Boolean
 from stagewise.problem.context_columns import Category as Category
 from stagewise.problem.context_columns import Date as Date
@@ -48,21 +48,21 @@ from stagewise.problem.errors import InvalidProblem as InvalidProblem
 from stagewise.problem.errors import StagewiseError as StagewiseError
 from stagewise.problem.functions import FiniteFunctionClass as FiniteFunctionClass
 from stagewise.problem.polytope import Polytope as Polytope
+from stagewise.problem.risk_score import RiskScore as RiskScore
 from stagewise.problem.safe_action import SafeAction as SafeAction
 from stagewise.problem.signals import Limit as Limit
 from stagewise.problem.signals import Reward as Reward
-from stagewise.problem.signals import RiskScore as RiskScore
 from stagewise.problem.thresholds import AtLeast as AtLeast
-from stagewise.problem.thresholds import RelativeToSafe as RelativeToSafe
+from stagewise.problem.thresholds import TimesSafe as TimesSafe
 from stagewise.problem.window import OutcomeWindow as OutcomeWindow
 from stagewise.records.decision import Decision as Decision
 from stagewise.records.outcome import Outcome as Outcome
 from stagewise.records.random_key import RandomKey as RandomKey
 from stagewise.records.reason import Reason as Reason
 from stagewise.records.reason import ReasonDetails as ReasonDetails
+from stagewise.records.reason import TripReason as TripReason
 from stagewise.records.row_status import RowStatus as RowStatus
-from stagewise.reports.agent_report_plot import plot_report as plot_report
-from stagewise.reports.certificate import Certificate as Certificate
+from stagewise.reports.certificate import SimulationCertificate as SimulationCertificate
 from stagewise.reports.result import Result as Result
 from stagewise.server.client import Client as Client
 from stagewise.simulation.certify import certify as certify
@@ -70,13 +70,13 @@ from stagewise.simulation.simulate import simulate as simulate
 from stagewise.simulation.sweep import sweep as sweep
 from stagewise.simulation.verify import verify_certificate as verify_certificate
 from stagewise.worlds.context_world import ContextWorld as ContextWorld
+from stagewise.worlds.finite_worlds import ArmsWorld as ArmsWorld
+from stagewise.worlds.finite_worlds import FiniteSetWorld as FiniteSetWorld
 from stagewise.worlds.linear_world import LinearWorld as LinearWorld
 from stagewise.worlds.linear_world import RandomFiniteSet as RandomFiniteSet
 from stagewise.worlds.linear_world import RandomRays as RandomRays
 from stagewise.worlds.moving_world import Move as Move
 from stagewise.worlds.moving_world import MovingWorld as MovingWorld
-from stagewise.worlds.table_world import ArmsWorld as ArmsWorld
-from stagewise.worlds.table_world import TableWorld as TableWorld
 from stagewise.worlds.user_table_world import UserTableWorld as UserTableWorld
 from stagewise.worlds.world import World as World
 from stagewise.worlds.world_families import ArmsWorldFamily as ArmsWorldFamily
@@ -85,3 +85,4 @@ from stagewise.worlds.world_families import LinearWorldFamily as LinearWorldFami
 __version__: str
 
 def _exported(*packages: str) -> dict[str, Any]: ...
+def _find_exported(name: str, *packages: str) -> Any: ...

@@ -28,7 +28,7 @@ KINDS = {"linear": 0.2, "ridge": 0.3, "logistic": 0.2}  # models of a cost, and 
 def build_problem(kind: str = "linear", value: Any = None, **limit: Any) -> sw.Problem:
     """Return two offers beside nothing, for users of two numbers and a plan."""
     model = "linear" if kind == "ridge" else kind
-    settings: dict[str, Any] = {"safe": 0.0, "model": model, **limit}
+    settings: dict[str, Any] = {"safe_bound": 0.0, "model": model, **limit}
     return sw.Problem(
         actions=["nothing", "offer", "digest"], safe="nothing", reward=sw.Reward("click"),
         context={"age": (20, 60), "visits": (0, 10), "plan": sw.Category(["free", "pro"])},
@@ -147,8 +147,8 @@ def decide_and_learn(agent: Any, chance: np.random.Generator, users: int) -> Non
     for _ in range(users):
         age, visits = chance.uniform(20.0, 60.0), chance.uniform(0.0, 10.0)
         decision = agent.decide({"age": age, "visits": visits, "plan": "pro"})
-        rate = 0.0 if decision.action_name == "nothing" else 0.9 if (age > 40.0) == (visits > 5.0) else 0.02
-        agent.learn(decision, click=float(decision.action_name != "nothing"), opt_out=float(chance.random() < rate))
+        rate = 0.0 if decision.action == "nothing" else 0.9 if (age > 40.0) == (visits > 5.0) else 0.02
+        agent.learn(decision, click=float(decision.action != "nothing"), opt_out=float(chance.random() < rate))
 
 
 def test_stop_plays_the_safe_action_until_somebody_acknowledges_it(tmp_path: Path) -> None:
@@ -166,7 +166,7 @@ def test_stop_plays_the_safe_action_until_somebody_acknowledges_it(tmp_path: Pat
     limit.table[0, 0, 2] = 1e3  # as if bets had won
     agent._learned.run_tests(at_once=True)
     decision = agent.decide(user)
-    assert (decision.reason, decision.action_name) == (sw.Reason.ASSUMPTION_CONTRADICTED, "nothing")
+    assert (decision.reason, decision.action) == (sw.Reason.ASSUMPTION_CONTRADICTED, "nothing")
     assert decision.reason_details.details["found"] == Contradiction.MEAN_FORM
     assert sw.Replica(agent.snapshot(), name="pod").decide(user).reason is sw.Reason.ASSUMPTION_CONTRADICTED
     assert not agent.health().ok
@@ -213,8 +213,8 @@ def test_a_server_counts_the_same_however_its_log_is_cut() -> None:
         log.decide("offer", i, age=float(chance.uniform(0, 100)))
         if i >= 30:
             log.tell(i - 30, i, click=float(chance.random() < 0.2), opt_out=float(chance.random() < 0.2), complaint=0.0)
-    limits = {"opt_out": sw.Limit(0.25, safe=0.001, window="7d", model="linear")}
-    limits["complaint"] = sw.Limit(0.04, safe=0.0, window="7d", by="country")
+    limits = {"opt_out": sw.Limit(0.25, safe_bound=0.001, window="7d", model="linear")}
+    limits["complaint"] = sw.Limit(0.04, safe_bound=0.0, window="7d", by="country")
     folds = []
     for size in (10_000, 1, 77):
         fold = StateFold(problem(limits=limits), 1)

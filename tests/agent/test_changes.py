@@ -14,7 +14,7 @@ NAME = "change of opt_out"
 
 
 def build(**others: Any) -> sw.Problem:
-    limits = {"opt_out": sw.Limit(0.2, safe=0.0, **{"drift": "jumps", **others})}
+    limits = {"opt_out": sw.Limit(0.2, safe_bound=0.0, **{"drift": "jumps", **others})}
     actions = ["nothing", "offer", "sale"]
     return sw.Problem(actions=actions, safe="nothing", reward=sw.Reward("click"), limits=limits)
 
@@ -30,7 +30,7 @@ class Stream:
         rates = np.where(actions == "sale", sale, offer)
         at = START + (self.day + np.arange(rows) * 30.0 / rows) * DAY
         opted = self.rng.random(rows) < rates
-        self.agent.learn_frame({"action": actions, "click": actions == "sale", "opt_out": opted, "at": at, **more})
+        self.agent.learn_log_frame({"action": actions, "click": actions == "sale", "opt_out": opted, "at": at, **more})
         self.day += 30.0
 
     def read_shares(self, **context: Any) -> list[float]:
@@ -70,7 +70,7 @@ def test_a_person_may_want_everything_to_stop(stream: Stream) -> None:
     stream.learn(0.05, 0.5)
     assert not stream.agent.health().ok
     decision = stream.agent.decide(now=START + 60 * DAY)
-    assert decision.action_name == "nothing"
+    assert decision.action == "nothing"
     assert decision.reason is sw.Reason.ASSUMPTION_CONTRADICTED
     assert decision.reason_details is not None
     assert decision.reason_details.details["found"] == "change"
@@ -107,11 +107,11 @@ def test_a_segment_changes_alone() -> None:
 def test_relearning_forgets_one_action_before_a_time(stream: Stream) -> None:
     stream.learn(0.05, 0.05)
     stream.learn(0.05, 0.05)
-    stream.agent.relearn("sale", since=START + 45 * DAY)
+    stream.agent.forget_costs("sale", before=START + 45 * DAY)
     part = stream.read_shares()
     assert part[0] == 1.0
     assert 0.2 < part[1] <= 1.0
-    stream.agent.relearn("sale")
+    stream.agent.forget_costs("sale")
     assert stream.read_shares() == [1.0, pytest.approx(0.2)]
     for _ in range(2):
         stream.learn(0.05, 0.05)
@@ -120,11 +120,11 @@ def test_relearning_forgets_one_action_before_a_time(stream: Stream) -> None:
 
 def test_what_cannot_be_relearned_is_refused(stream: Stream) -> None:
     with pytest.raises(sw.InvalidProblem):
-        stream.agent.relearn("sail")
+        stream.agent.forget_costs("sail")
     with pytest.raises(sw.InvalidOutcome):
-        stream.agent.relearn("sale", since="yesterday")
+        stream.agent.forget_costs("sale", before="yesterday")
     with pytest.raises(sw.InvalidProblem) as error:
-        sw.Agent(build(drift=None)).relearn("sale")
+        sw.Agent(build(drift=None)).forget_costs("sale")
     assert error.value.code == ErrorCode.UNSUPPORTED
     with pytest.raises(sw.InvalidProblem) as error:
         build(drift=None, on_jump="stop")

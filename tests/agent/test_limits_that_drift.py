@@ -15,7 +15,7 @@ COUNTRIES = ("NZ", "AU")
 
 
 def build(drift: Any = "0.005/30d", **others: Any) -> sw.Problem:
-    limit = sw.Limit(0.02, safe=0.001, drift=drift, **others)
+    limit = sw.Limit(0.02, safe_bound=0.001, drift=drift, **others)
     return sw.Problem(
         actions=["nothing", "offer"], safe="nothing", reward=sw.Reward("click"), limits={"opt_out": limit}
     )
@@ -48,7 +48,7 @@ def read_bound(agent: Any, now: float, context: Any = None) -> float:
 @pytest.mark.parametrize("drift", ["0.005/30d", ("0.01", "30d"), "jumps"])
 def test_a_bound_ages_as_declared_and_the_agent_acts_on_it(drift: Any) -> None:
     agent = sw.Agent(build(drift), seed=1)
-    agent.learn_frame(make_log())
+    agent.learn_log_frame(make_log())
     now, later = read_bound(agent, END), read_bound(agent, END + 60 * DAY)
     grown = {"0.005/30d": 0.01, "jumps": 0.0}.get(drift if isinstance(drift, str) else "")
     if grown is None:
@@ -68,9 +68,9 @@ def test_the_bound_of_one_by_one_a_log_a_file_and_a_snapshot_is_the_same(tmp_pat
         now = log["at"][row]
         one.learn(one.decide(propose="nothing", now=now), click=False, opt_out=False, now=now)
     nothing = {name: ["nothing" if name == "action" else False] * 600 for name in ("action", "click", "opt_out")}
-    whole.learn_frame({**nothing, "at": log["at"]})
+    whole.learn_log_frame({**nothing, "at": log["at"]})
     assert one.state.memory.tobytes() == whole.state.memory.tobytes()
-    whole.learn_frame(log, context={"at": "at"})
+    whole.learn_log_frame(log, context={"at": "at"})
     whole.save(tmp_path / "agent.json")
     loaded = sw.Agent.load(tmp_path / "agent.json")
     replica = sw.Replica(whole.snapshot(), name="pod")
@@ -105,7 +105,7 @@ def test_late_outcomes_are_as_old_as_their_decisions() -> None:
 
 def test_every_group_has_epochs_of_its_own_and_memory_grows_with_them() -> None:
     agent = sw.Agent(build(by="country"), seed=1)
-    agent.learn_frame(make_log(by=True))
+    agent.learn_log_frame(make_log(by=True))
     known, unknown = (read_bound(agent, END, {"country": country}) for country in ("NZ", "FR"))
     assert known < 0.1 < unknown == 1.0
     for number in range(20):
@@ -120,18 +120,18 @@ def test_logs_need_times_in_any_order_and_form() -> None:
     log = make_log(200)
     without = {name: column for name, column in log.items() if name != "at"}
     with pytest.raises(sw.InvalidActions) as error:
-        sw.Agent(build()).learn_frame(without)
+        sw.Agent(build()).learn_log_frame(without)
     assert error.value.code == ErrorCode.COLUMN_MISSING
     agents = [sw.Agent(build()) for _ in range(3)]
-    agents[0].learn_frame(log)
-    agents[1].learn_frame({name: column[::-1] for name, column in log.items()})
+    agents[0].learn_log_frame(log)
+    agents[1].learn_log_frame({name: column[::-1] for name, column in log.items()})
     stamps = np.array([round(at * 1e6) for at in log["at"]]).astype("datetime64[us]")
-    agents[2].learn_frame({**without, "sent": stamps}, context={"at": "sent"})
+    agents[2].learn_log_frame({**without, "sent": stamps}, context={"at": "sent"})
     bounds = [read_bound(agent, END) for agent in agents]
     assert bounds[0] == bounds[1] == pytest.approx(bounds[2], abs=1e-9)
     for wrong in (float("nan"), 1e15, "yesterday"):
         with pytest.raises(sw.StagewiseError):
-            sw.Agent(build()).learn_frame({**log, "at": [wrong, *log["at"][1:]]})
+            sw.Agent(build()).learn_log_frame({**log, "at": [wrong, *log["at"][1:]]})
 
 
 @pytest.mark.parametrize(
@@ -179,16 +179,16 @@ def test_a_policy_without_an_agent_asks_for_the_time() -> None:
 
 
 def test_a_jump_holds_back_one_action_which_recovers() -> None:
-    limits = {"opt_out": sw.Limit(0.02, safe=0.0, drift="jumps")}
+    limits = {"opt_out": sw.Limit(0.02, safe_bound=0.0, drift="jumps")}
     actions = ["nothing", "offer", "sale"]
     agent = sw.Agent(sw.Problem(actions=actions, safe="nothing", reward=sw.Reward("click"), limits=limits), seed=1)
-    rng, rows = np.random.default_rng(6), 12_000
+    rng, rows = np.random.default_rng(6), 6_000
     action = np.where(np.arange(rows) % 2, "sale", "offer")
-    at = START + np.arange(rows) * DAY / 400
+    at = START + np.arange(rows) * DAY / 200
 
     def learn(rates: dict[str, float], first: float) -> None:
         opted = [bool(rng.random() < rates[name]) for name in action]
-        agent.learn_frame({"action": action, "click": action == "sale", "opt_out": opted, "at": first + at})
+        agent.learn_log_frame({"action": action, "click": action == "sale", "opt_out": opted, "at": first + at})
 
     learn({"offer": 0.005, "sale": 0.005}, 0.0)
     assert agent.decide(propose="sale", now=START + 30 * DAY).probabilities["sale"] == 1.0
@@ -200,19 +200,16 @@ def test_a_jump_holds_back_one_action_which_recovers() -> None:
     assert agent.decide(propose="sale", now=START + 90 * DAY).probabilities["sale"] == 1.0
 
 
-def test_a_simulation_without_times_is_refused() -> None:
+def test_a_simulation_in_a_world_without_times_is_refused() -> None:
+    world = sw.ContextWorld(reward=[[0.0], [0.1]], cost=[[[0.0], [0.004]]], features="plain")
     with pytest.raises(sw.InvalidProblem) as error:
-        build().build_indexed_policy()
-    assert error.value.code == ErrorCode.UNSUPPORTED
-    log = make_log(400)
-    with pytest.raises(sw.InvalidProblem):
-        sw.forecast(log, build(), runs=2, progress=False)
-    assert build(None).build_indexed_policy().actions == 2
+        sw.simulate(build(), world, rounds=3, progress=False)
+    assert error.value.code == ErrorCode.TIME_MISSING
 
 
 def test_the_rows_that_the_doctor_leaves_to_learn_have_their_times() -> None:
     log = make_log(600)
     log["action"] = ["offer" if row % 2 else "nothing" for row in range(600)]
     agent = sw.Agent(build())
-    agent.learn_frame(sw.doctor(log, build()).holdout.frame())
+    agent.learn_log_frame(sw.doctor(log, build()).holdout.frame())
     assert read_bound(agent, END) < 0.2

@@ -14,7 +14,7 @@ from stagewise.agent.health_findings import Check, Verdict
 from stagewise.agent.mismatch import LOGGED, MOST_CELLS, Difference, MismatchTest, build_mismatch_cause
 from stagewise.agent.statistics import Statistics
 from stagewise.problem.errors import ErrorCode, InvalidProblem
-from stagewise.problem.signals import NO_BUCKET
+from stagewise.problem.risk_score import NO_BUCKET
 from stagewise.records.reason import Contradiction
 from stagewise.server.state_fold import StateFold
 
@@ -23,7 +23,7 @@ NAME = "mismatch of opt_out"
 
 def build_problem(**limit: Any) -> sw.Problem:
     """Return two actions for users of two ages; the safe action costs nothing."""
-    settings = {"safe": 0.0, "model": "rates", **limit}
+    settings = {"safe_bound": 0.0, "model": "rates", **limit}
     return sw.Problem(
         actions=["plain", "offer"], safe="plain", context={"age": (20, 60), "visits": (0, 10)},
         reward=sw.Reward("click"), limits={"opt_out": sw.Limit(0.3, **settings)},
@@ -48,7 +48,7 @@ def learn_alone(agent: sw.Agent, log: dict[str, Any], start: int, stop: int) -> 
 
 def test_a_difference_of_halves_is_a_warning_with_its_column_and_cut() -> None:
     agent = sw.Agent(build_problem(), seed=1)
-    agent.learn_frame(draw_log(1, 1_000, old=0.3, young=0.08))
+    agent.learn_log_frame(draw_log(1, 1_000, old=0.3, young=0.08))
     finding = agent.health()[NAME]
     assert (finding.check, finding.verdict, finding.signal) == (Check.MISMATCH, Verdict.WARNING, "opt_out")
     details = finding.details
@@ -63,14 +63,14 @@ def test_a_difference_of_halves_is_a_warning_with_its_column_and_cut() -> None:
 def test_users_who_are_alike_give_no_warning_and_too_few_outcomes_say_so() -> None:
     agent = sw.Agent(build_problem(), seed=1)
     assert agent.health()[NAME].verdict is Verdict.UNKNOWN
-    agent.learn_frame(draw_log(1, 1_000, old=0.15, young=0.15))
+    agent.learn_log_frame(draw_log(1, 1_000, old=0.15, young=0.15))
     finding = agent.health()[NAME]
     assert (finding.verdict, finding.details["count"]) == (Verdict.FINE, 1_000)
 
 
 def test_a_warning_is_acknowledged_with_a_note() -> None:
     agent = sw.Agent(build_problem(), seed=1)
-    agent.learn_frame(draw_log(1, 1_000, old=0.3, young=0.08))
+    agent.learn_log_frame(draw_log(1, 1_000, old=0.3, young=0.08))
     agent.acknowledge_alert(NAME, "Ana: known")
     assert (agent.health()[NAME].verdict, agent.health()[NAME].note) == (Verdict.ACKNOWLEDGED, "Ana: known")
     refuses(lambda: agent.acknowledge_alert(NAME, "again"), InvalidProblem, ErrorCode.NO_OPEN_ALERT)
@@ -78,10 +78,10 @@ def test_a_warning_is_acknowledged_with_a_note() -> None:
 
 def test_stop_plays_the_safe_action_until_somebody_acknowledges_it() -> None:
     agent = sw.Agent(build_problem(on_mismatch="stop"), seed=1)
-    agent.learn_frame(draw_log(1, 2_000, old=0.3, young=0.08))
+    agent.learn_log_frame(draw_log(1, 2_000, old=0.3, young=0.08))
     user = {"age": 30.0, "visits": 1.0}
     decision = agent.decide(user)
-    assert (decision.reason, decision.action_name) == (sw.Reason.ASSUMPTION_CONTRADICTED, "plain")
+    assert (decision.reason, decision.action) == (sw.Reason.ASSUMPTION_CONTRADICTED, "plain")
     assert decision.reason_details.details["found"] == Contradiction.MISMATCH
     assert not agent.health().ok
     replica = sw.Replica(agent.snapshot(), name="pod")
@@ -107,7 +107,7 @@ def test_groups_that_explain_the_difference_leave_none() -> None:
     verdicts = {}
     for name, limit in {"all": {"model": "rates"}, "country": {"model": None, "by": "country"}}.items():
         agent = sw.Agent(build_problem(**limit), seed=1)
-        agent.learn_frame(log if name == "country" else {k: v for k, v in log.items() if k != "country"})
+        agent.learn_log_frame(log if name == "country" else {k: v for k, v in log.items() if k != "country"})
         verdicts[name] = agent.health()[NAME].verdict
     assert verdicts == {"all": Verdict.WARNING, "country": Verdict.FINE}
 
@@ -119,7 +119,7 @@ def test_one_cell_of_many_is_found_and_named() -> None:
     log = {"action": ["offer"] * count, "age": age, "visits": chance.uniform(0, 10, count), "click": np.zeros(count)}
     log |= {"opt_out": (chance.random(count) < rate) * 1.0, "country": country}
     agent = sw.Agent(build_problem(model=None, by="country"), seed=1)
-    agent.learn_frame(log)
+    agent.learn_log_frame(log)
     details = agent.health()[NAME].details
     assert details["column"] in ("age", "risk_score")
     assert details["promise"] == "every_group"
@@ -132,7 +132,7 @@ def test_buckets_of_a_score_are_cells() -> None:
     """The score says nothing of age, and users of each bucket differ by it."""
     log = draw_log(1, 2_000, old=0.3, young=0.05) | {"risk": np.random.default_rng(2).uniform(0.0, 1.0, 2_000)}
     agent = sw.Agent(build_problem(model=None, score=sw.RiskScore("risk", buckets=4)), seed=1)
-    agent.learn_frame(log)
+    agent.learn_log_frame(log)
     test: Any = agent._learned.mismatch
     assert len(test.limits[0].cells) == 4
     details = agent.health()[NAME].details
@@ -191,7 +191,7 @@ def test_a_saved_agent_goes_on_to_the_bit(tmp_path: Path) -> None:
     log = draw_log(3, 400, old=0.3, young=0.1)
     whole, half = (sw.Agent(build_problem(), seed=2) for _ in range(2))
     for agent in (whole, half):
-        agent.learn_frame({name: column[:300] for name, column in log.items()})
+        agent.learn_log_frame({name: column[:300] for name, column in log.items()})
         learn_alone(agent, log, 300, 350)
     half.save(tmp_path / "agent.json")
     again = sw.Agent.load(tmp_path / "agent.json", build_problem())
@@ -205,7 +205,7 @@ def test_a_saved_agent_goes_on_to_the_bit(tmp_path: Path) -> None:
 
 def test_a_copy_counts_alone() -> None:
     agent = sw.Agent(build_problem(), seed=1)
-    agent.learn_frame(draw_log(1, 50, old=0.3, young=0.1))
+    agent.learn_log_frame(draw_log(1, 50, old=0.3, young=0.1))
     test: Any = agent._learned.mismatch
     before, other = test.to_dict(), test.clone()
     other.learn_rows(np.ones((9, 4)), np.ones((9, 2)))
@@ -215,7 +215,7 @@ def test_a_copy_counts_alone() -> None:
 def test_a_click_score_never_knows_the_reward_of_its_own_user() -> None:
     """Rewards arrive at once, costs late: the slopes that score a decision are older than its reward."""
     agent, chance = sw.Agent(build_problem(), seed=1), np.random.default_rng(1)
-    agent.learn_frame(draw_log(1, 300, old=0.1, young=0.1))
+    agent.learn_log_frame(draw_log(1, 300, old=0.1, young=0.1))
     test: Any = agent._learned.mismatch
     assert test.slopes.shape == (2, 2)
     assert test.since == 0  # a log's rows are nobody's decisions
@@ -237,9 +237,9 @@ def test_a_click_score_never_knows_the_reward_of_its_own_user() -> None:
 
 def test_a_new_action_is_a_new_cell() -> None:
     agent = sw.Agent(build_problem(), seed=1)
-    agent.learn_frame(draw_log(1, 300, old=0.1, young=0.1))
+    agent.learn_log_frame(draw_log(1, 300, old=0.1, young=0.1))
     agent.add_action("sale")
-    agent.learn_frame(draw_log(2, 1_500, old=0.35, young=0.05) | {"action": ["sale"] * 1_500})
+    agent.learn_log_frame(draw_log(2, 1_500, old=0.35, young=0.05) | {"action": ["sale"] * 1_500})
     test: Any = agent._learned.mismatch
     assert list(test.limits[0].cells) == [(1.0, 0.0), (2.0, 0.0)]
     assert test.slopes.shape == (3, 2)
@@ -252,13 +252,13 @@ def test_only_the_first_cells_are_kept() -> None:
     assert found == [*range(MOST_CELLS), *[-1] * 5]
     assert len(limit.table) == MOST_CELLS
     context = [f"n{i}" for i in range(500)]
-    limits = {"c": sw.Limit(0.3, safe=0.0, by="country")}
+    limits = {"c": sw.Limit(0.3, safe_bound=0.0, by="country")}
     wide = sw.Problem(actions=["a", "b"], safe="a", context=context, reward=sw.Reward("r"), limits=limits)
     assert MismatchTest(wide.policy()).limits[0].most_cells < 40
 
 
 def test_problems_without_numbers_and_other_policies_are_not_tested() -> None:
-    bare = sw.Problem(actions=["a", "b"], safe="a", reward=sw.Reward("r"), limits={"c": sw.Limit(0.1, safe=0.0)})
+    bare = sw.Problem(actions=["a", "b"], safe="a", reward=sw.Reward("r"), limits={"c": sw.Limit(0.1, safe_bound=0.0)})
     policies = [bare, sw.OPB(arms=2, safe_action=sw.SafeAction(arm=0, reward=0.0, cost=0.0), threshold=0.5)]
     for policy in policies:
         agent = sw.Agent(policy)

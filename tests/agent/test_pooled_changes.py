@@ -18,7 +18,7 @@ LEVEL = 0.05
 
 
 def build(**others: Any) -> sw.Problem:
-    limits = {"opt_out": sw.Limit(0.3, safe=0.0, **{"drift": "jumps", "by": "group", **others})}
+    limits = {"opt_out": sw.Limit(0.3, safe_bound=0.0, **{"drift": "jumps", "by": "group", **others})}
     actions = ["nothing", "offer", "sale"]
     return sw.Problem(actions=actions, safe="nothing", reward=sw.Reward("click"), limits=limits)
 
@@ -35,7 +35,7 @@ class Stream:
         at = START + (self.day + np.arange(rows) * 30.0 / rows) * DAY
         opted = self.rng.random(rows) < np.where(actions == "sale", sale, offer)
         log = {"action": actions, "click": actions == "sale", "opt_out": opted, "at": at}
-        self.agent.learn_frame({**log, "group": [f"g{group}" for group in groups]})
+        self.agent.learn_log_frame({**log, "group": [f"g{group}" for group in groups]})
         self.day += 30.0
 
     def find_changes(self) -> Any:
@@ -97,7 +97,7 @@ def test_what_a_person_relearns_is_not_found_again() -> None:
     stream = Stream(sw.Agent(build(), seed=1))
     for _ in range(3):
         stream.learn(0.05, 0.05)
-    stream.agent.relearn("sale")
+    stream.agent.forget_costs("sale")
     for _ in range(3):
         stream.learn(0.05, 0.14)
     assert stream.find_changes() is None

@@ -59,7 +59,7 @@ def test_mixtures_for_users(name: str, segmented: bool) -> None:
     kind, settings = MIXING[name]
     world = users("crossed", segmented, outcomes="gaussian", noise=0.05)
     options = {"safe_action": SAFE, "threshold": LIMITS, "noise": 0.05, "dimension": world.actions.dimension}
-    policy = kind(**options, cost_bound=None, **settings)
+    policy = kind(**options, mean_cost_bound=None, **settings)
     runs = play_both(policy, world, **PLAN)
     assert same(*runs)
     safe = play_both(sw.AlwaysSafe(safe_action=SAFE, threshold=LIMITS), world, **PLAN)[1]
@@ -100,7 +100,7 @@ def test_a_contradiction_comes_in_the_same_round() -> None:
     world = users("crossed", False, outcomes="gaussian", noise=0.02)
     options = {"safe_action": sw.SafeAction(cost=[0.001, 0.3]), "threshold": LIMITS, "noise": 0.02, "dimension": K * D}
     plan = {**PLAN, "rounds": 400}
-    watched, blind = (sw.OPLB(**options, cost_bound=None, check_assumptions=watch) for watch in (True, False))
+    watched, blind = (sw.OPLB(**options, mean_cost_bound=None, check_assumptions=watch) for watch in (True, False))
     one, other = play_both(watched, world, **plan)
     assert same(one, other)
     assert not same(one, play_both(blind, world, **plan)[0]), "something must have been contradicted"

@@ -55,7 +55,10 @@ def test_a_problem_is_simulated_as_its_policy_is() -> None:
         "reward": sw.Reward("click"),
         "context": ["x", "y"],
     }
-    limits = {"opt_out": sw.Limit(0.2, safe=0.06, model="rates"), "complaint": sw.Limit(0.15, safe=0.04, model="rates")}
+    limits = {
+        "opt_out": sw.Limit(0.2, safe_bound=0.06, model="rates"),
+        "complaint": sw.Limit(0.15, safe_bound=0.04, model="rates"),
+    }
     plan: dict[str, Any] = {"rounds": 100, "runs": 1, "seed": 2, "audit": True}
     runs = [sw.simulate(each, users(False), **plan) for each in (sw.Problem(**options, limits=limits), policy())]
     assert np.array_equal(runs[0].regret, runs[1].regret)
@@ -66,10 +69,10 @@ def test_a_run_in_a_world_that_moves_is_the_same_by_hand_and_compiled(drift: str
     still = sw.ContextWorld(reward=[[0.0], [0.1], [0.05]], cost=[[[0.0], [0.004], [0.01]]], features="plain")
     season = sw.Move(kind="season", signal="cost 1", action=1, amount=0.01, length="5d")
     path = sw.Move(kind="path", signal="reward", action=2, amount=2.0, values=[0.0, 0.02, -0.01], length="3d")
-    world = sw.MovingWorld(still, moves=[season, path], per_day=100, lag=lag, start=1.7e9)
-    limits = {"opt_out": sw.Limit(0.05, safe=0.0, drift=drift)}
+    world = sw.MovingWorld(still, moves=[season, path], per_day=20, lag=lag, start=1.7e9)
+    limits = {"opt_out": sw.Limit(0.05, safe_bound=0.0, drift=drift)}
     problem = sw.Problem(actions=list("abc"), safe="a", reward=sw.Reward("click"), limits=limits)
-    plan: dict[str, Any] = {"rounds": 3000, "runs": [3], "seed": 11, "audit": True}
+    plan: dict[str, Any] = {"rounds": 600, "runs": [3], "seed": 11, "audit": True}
     assert same(*(sw.simulate(problem, world, **plan, backend=backend) for backend in ("cpu", "python")))
 
 

@@ -29,7 +29,7 @@ pytestmark = pytest.mark.long
 
 ROUNDS = 80
 CHOSEN = [1, 4]
-RADII = ("kl", "bernstein", "hoeffding")
+RADII = ("kl", "hoeffding")
 REWARD, COST = [0.1, 0.2, 0.4, 0.7], [0.0, 0.4, 0.5, 0.2]
 ARM = sw.SafeAction(arm=0, reward=0.1, cost=0.0)
 LOGGED: dict[str, Any] = {"reward": REWARD, "cost": COST, "noise": 0.1}
@@ -50,8 +50,8 @@ def arms(*chosen: int) -> sw.ArmsWorld:
     return sw.ArmsWorld(reward=REWARD, cost=COST, actions=sw.Arms(4).only(chosen))
 
 
-def table(*chosen: int) -> sw.TableWorld:
-    return sw.TableWorld(features=sw.FiniteSet([[0.0], [0.3], [0.6], [1.0]]).only(chosen), **LOGGED)
+def table(*chosen: int) -> sw.FiniteSetWorld:
+    return sw.FiniteSetWorld(features=sw.FiniteSet([[0.0], [0.3], [0.6], [1.0]]).only(chosen), **LOGGED)
 
 
 def played(policy: Any, world: Any, **settings: Any) -> sw.Result:
@@ -108,7 +108,10 @@ def test_the_optimum_is_that_of_a_world_without_the_others(kind: Any) -> None:
 @pytest.mark.parametrize(
     ("policy", "make"),
     [
-        (sw.LCLUCB(safe_action=sw.SafeAction(features=np.zeros(D)), threshold=0.7, noise=0.1, cost_bound=2.0), "rays"),
+        (
+            sw.LCLUCB(safe_action=sw.SafeAction(features=np.zeros(D)), threshold=0.7, noise=0.1, mean_cost_bound=2.0),
+            "rays",
+        ),
         (sw.OPB(arms=4, safe_action=ARM, threshold=0.3), "arms"),
         (KERNEL, "table"),
     ],

@@ -16,13 +16,13 @@ SOME = (2, 5, 8)  # less than a vector of the processor, one and a rest, whole o
 ROUNDS = 4
 KINDS: list[tuple[Any, dict[str, Any]]] = [
     (sw.LCLUCB, {}),
-    (sw.LCLUCB, {"cost_bound": None}),
-    (sw.ROFUL, {"cost_bound": None}),
-    (sw.SafeLTS, {"cost_bound": None}),
-    (sw.CAPS, {"cost_bound": None}),
+    (sw.LCLUCB, {"mean_cost_bound": None}),
+    (sw.ROFUL, {"mean_cost_bound": None}),
+    (sw.SafeLTS, {"mean_cost_bound": None}),
+    (sw.CAPS, {"mean_cost_bound": None}),
     (sw.CAPS, {"mixtures": True}),
     (sw.OPLB, {}),
-    (sw.OPLB, {"cost_bound": None}),
+    (sw.OPLB, {"mean_cost_bound": None}),
 ]
 
 

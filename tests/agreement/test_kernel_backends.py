@@ -51,13 +51,13 @@ SOME = [(m, known, KERNELS[which]) for m, known, which in FEW]
 @pytest.mark.parametrize(("m", "known", "settings"), in_lanes(SOME, SOME[:1], EVERY), ids=str)
 def test_by_hand_is_the_loop(m: int, known: str, settings: Any) -> None:
     means = table(m)
-    world = sw.TableWorld(features=FEATURES, reward=means[0], cost=means[1:], noise=0.1)
+    world = sw.FiniteSetWorld(features=FEATURES, reward=means[0], cost=means[1:], noise=0.1)
     limits = list(means[1:, SAFE] + 0.4)
     if m == 3:
         limits[2] = sw.AtLeast(float(means[3, SAFE]) - 0.4)
     safe = baseline(means[:, SAFE], known)
     policy = sw.KernelOPLB(
-        safe_action=safe, threshold=limits, noise=0.1, norm_bound=1.5, ridge=0.1, cost_bound=None, **settings
+        safe_action=safe, threshold=limits, noise=0.1, norm_bound=1.5, ridge=0.1, mean_cost_bound=None, **settings
     )
     runs = play_both(policy, world, rounds=ROUNDS)
     for field in FIELDS:
@@ -68,10 +68,10 @@ def test_by_hand_is_the_loop(m: int, known: str, settings: Any) -> None:
 def test_stretches_of_a_run_do_not_show(monkeypatch: pytest.MonkeyPatch) -> None:
     """A run that is stopped and continued inside is the same run."""
     means = table(1)
-    world = sw.TableWorld(features=FEATURES, reward=means[0], cost=means[1], noise=0.1)
+    world = sw.FiniteSetWorld(features=FEATURES, reward=means[0], cost=means[1], noise=0.1)
     safe = baseline(means[:, SAFE], "known")
     policy = sw.KernelOPLB(
-        kernel=sw.RBF(lengthscale=0.5), safe_action=safe, threshold=0.5, noise=0.1, norm_bound=1.5, cost_bound=1.0
+        kernel=sw.RBF(lengthscale=0.5), safe_action=safe, threshold=0.5, noise=0.1, norm_bound=1.5, mean_cost_bound=1.0
     )
     total = sw.simulate(policy, world, rounds=ROUNDS, seed=2, backend="cpu")
     monkeypatch.setattr("stagewise.simulation.run.CHUNK_ROUNDS", 7)

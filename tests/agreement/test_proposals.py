@@ -10,11 +10,14 @@ from stagewise.engine.compile import as_python
 from stagewise.engine.round import build_round
 from stagewise.policies.problem_policy import choose_batch
 from stagewise.policies.rounds import ANSWER_SIZE, SCRATCH_SIZE
-from stagewise.problem.context import Context
+from stagewise.problem.context import ContextVector
 from stagewise.problem.proposal import Proposal
 
 NAMES = ["a", "safe", "b", "c", "d"]
-LIMITS = {"opt_out": sw.Limit(0.05, safe=0.01, model="rates"), "spam": sw.Limit(0.2, safe=0.02, by="country")}
+LIMITS = {
+    "opt_out": sw.Limit(0.05, safe_bound=0.01, model="rates"),
+    "spam": sw.Limit(0.2, safe_bound=0.02, by="country"),
+}
 
 
 def build_problem(limits: int) -> sw.Problem:
@@ -31,11 +34,11 @@ def learn(problem: sw.Problem, rows: int = 800) -> Any:
         rates = {"a": 0.02, "safe": 0.005, "b": 0.1, "c": 0.3, "d": 0.001}
         columns[name] = (random.random(rows) < [rates[action] for action in actions]).astype(float)
     agent = sw.Agent(problem)
-    agent.learn_frame(columns)
+    agent.learn_log_frame(columns)
     return policy, agent.state
 
 
-def draw_offers(problem: sw.Problem, count: int) -> list[Context]:
+def draw_offers(problem: sw.Problem, count: int) -> list[ContextVector]:
     """Return users with proposals, with scores and without, some with ineligible actions."""
     random, offers = np.random.default_rng(7), []
     for i in range(count):

@@ -37,7 +37,7 @@ def test_families_are_named_in_the_file(tmp_path: Path) -> None:
     text = NOISY + '[certify]\nfamily = "random-sphere"\n'
     code, _ = called("certify", spec(tmp_path, text), "--runs", 300, "--exhaustive", "--out", tmp_path, "--quiet")
     assert code == 0
-    assert sw.Certificate.load(tmp_path).content["world"]["family"] == "random-sphere"
+    assert sw.SimulationCertificate.load(tmp_path).content["world"]["family"] == "random-sphere"
 
 
 def test_only_means_of_arms_are_spread(tmp_path: Path) -> None:
@@ -50,7 +50,10 @@ def test_only_means_of_arms_are_spread(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        ("noise = 0.5\nsafe", "noise = 0.05\nnorm_bound = 0.1\ncost_bound = 10.0\ncheck_assumptions = false\nsafe"),
+        (
+            "noise = 0.5\nsafe",
+            "noise = 0.05\nnorm_bound = 0.1\nmean_cost_bound = 10.0\ncheck_assumptions = false\nsafe",
+        ),
         ("noise = 0.5\nactions", "noise = 10.0\nactions"),
     ],
     ids=["radius ten times too small", "noisier world"],
@@ -75,7 +78,7 @@ def test_an_undecided_claim_leaves_with_1(tmp_path: Path) -> None:
 def test_delta_and_confidence_are_what_is_claimed(tmp_path: Path) -> None:
     words = ("--delta", 0.2, "--confidence", 0.9, "--exhaustive", "--runs", 40, "--out", tmp_path, "--quiet")
     called("certify", spec(tmp_path, NOISY), *words)
-    content = sw.Certificate.load(tmp_path).content
+    content = sw.SimulationCertificate.load(tmp_path).content
     assert (content["claim"]["delta"], content["claim"]["confidence"]) == (0.2, 0.9)
     assert content["violations"]["exact"] is not None
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from tests.cli.commands import spec
 from tests.problem.refusal import refused
 
-from stagewise import InvalidFile, TableWorld, simulate
+from stagewise import FiniteSetWorld, InvalidFile, simulate
 from stagewise.cli.spec import read_spec
 from stagewise.problem.errors import ErrorCode
 
@@ -31,7 +31,7 @@ noise = 0.1
 def test_a_file_can_ask_for_it_in_a_world_of_listed_actions(tmp_path: Path) -> None:
     listed = "{ functions = [[0.1, 0.5, 0.9], [0.1, 0.9, 0.5]], features = [[0.0], [0.5], [1.0]] }"
     asked = read_spec(spec(tmp_path, SPEC.format(classes=listed)))
-    assert isinstance(asked.world, TableWorld)
+    assert isinstance(asked.world, FiniteSetWorld)
     result = simulate(asked.policies["classes"], asked.world, rounds=asked.simulation.rounds)
     assert result.violations[0] == 0
     assert result.manifest["policy"]["settings"]["method"] == "pointwise"

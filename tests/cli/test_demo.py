@@ -7,7 +7,7 @@ import stagewise as sw
 from stagewise.cli.demo import Population, UserStream
 from stagewise.server.client import DecisionRequest, DecisionResponse
 
-LIMITS = {"opt_out": sw.Limit(0.1, safe=0.0, by="country")}
+LIMITS = {"opt_out": sw.Limit(0.1, safe_bound=0.0, by="country")}
 GUARD = sw.Problem(actions=["nothing", "digest", "offer"], safe="nothing", context={"age": (18, 99)}, limits=LIMITS)
 
 
@@ -18,7 +18,7 @@ def test_users_of_a_guard_come_with_proposals_and_report_no_reward() -> None:
         asked.extend(requests)
         decisions = [agent.decide(one.context, propose=one.propose, scores=one.scores) for one in requests]
         fields: dict[str, Any] = {"logged": True}
-        answers = [{"decision_id": one.id, "action": one.action_name} | fields for one in decisions]
+        answers = [{"decision_id": one.id, "action": one.action} | fields for one in decisions]
         return [DecisionResponse(**dict.fromkeys(DecisionResponse._fields) | answer) for answer in answers]
 
     client: Any = SimpleNamespace(decide_many=decide_many, learn_many=reported.extend)

@@ -19,11 +19,11 @@ context = { age = [18, 98] }
 name = "click"
 [limits.opt_out]
 at_most = 0.2
-safe = 0.1
+safe_bound = 0.1
 model = "rates"
 [limits.complaint]
 at_most = 0.3
-safe = 0.2
+safe_bound = 0.2
 by = "country"
 """
 

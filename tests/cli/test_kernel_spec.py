@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from stagewise import RBF, KernelOPLB, LinearKernel, Matern, TableWorld
+from stagewise import RBF, FiniteSetWorld, KernelOPLB, LinearKernel, Matern
 from stagewise.cli.spec import read_spec
 from stagewise.problem.errors import ErrorCode, InvalidFile
 from stagewise.simulation.simulate import simulate
@@ -46,7 +46,7 @@ def written(path: Path, kernel: str) -> Path:
 def test_kernels_are_read(kernel: str, expected: object, tmp_path: Path) -> None:
     spec = read_spec(written(tmp_path, kernel))
     policy = spec.policies["policy"]
-    assert isinstance(spec.world, TableWorld)
+    assert isinstance(spec.world, FiniteSetWorld)
     assert isinstance(policy, KernelOPLB)
     assert policy.kernel == expected
     assert simulate(policy, spec.world, rounds=spec.simulation.rounds).reward.shape == (1, 50)

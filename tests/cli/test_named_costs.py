@@ -85,8 +85,8 @@ def test_a_problem_meets_its_costs_by_name_and_so_does_a_certificate(tmp_path: P
     safe = "nothing"
     context = ["age"]
     reward = { name = "click" }
-    limits.complaint = { at_most = 0.2, safe = 0.1, model = "rates" }
-    limits.opt_out = { at_most = 0.5, safe = 0.3, model = "rates" }
+    limits.complaint = { at_most = 0.2, safe_bound = 0.1, model = "rates" }
+    limits.opt_out = { at_most = 0.5, safe_bound = 0.3, model = "rates" }
     [world]
     kind = "context"
     features = "plain"

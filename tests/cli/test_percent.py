@@ -25,7 +25,7 @@ safe = "nothing"
 name = "click"
 [limits.opt_out]
 at_most = 0.02
-safe = 0.01
+safe_bound = 0.01
 """
 WATCHED = ARMS.replace('"OPB"', '"UCB"')
 
@@ -55,7 +55,7 @@ def test_a_percentage_in_the_place_of_a_share_is_refused(
     ("old", "new", "share"),
     [
         ("at_most = 0.02", "at_most = 2", "2 % is 0.02"),
-        ("safe = 0.01", "safe = 1.5", "1.5 % is 0.015"),
+        ("safe_bound = 0.01", "safe_bound = 1.5", "1.5 % is 0.015"),
         ("[reward]", "delta = 5\n[reward]", "5 % is 0.05"),
     ],
 )
@@ -77,7 +77,7 @@ def test_so_it_is_in_an_option_of_certify(option: str, value: float, share: str,
 @pytest.mark.parametrize(
     "text",
     [
-        GOOD.replace("threshold = 0.3", "threshold = 2\ncost_bound = 3"),  # costs that can go beyond 1
+        GOOD.replace("threshold = 0.3", "threshold = 2\nmean_cost_bound = 3"),  # costs that can go beyond 1
         WATCHED.replace("opt_out = 0.02 }", "opt_out = 2 }\nnoise = 0.1").replace(
             'kind = "arms"', 'kind = "arms"\noutcomes = "gaussian"'
         ),

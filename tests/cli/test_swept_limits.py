@@ -31,8 +31,8 @@ actions = ["nothing", "offer"]
 safe = "nothing"
 reward = { name = "click" }
 [problem.limits]
-spend = { at_most = 3.0, high = 10.0, safe = 0.5 }
-kept = { at_least = 0.5, safe = 0.9 }
+spend = { at_most = 3.0, high = 10.0, safe_bound = 0.5 }
+kept = { at_least = 0.5, safe_bound = 0.9 }
 [world]
 kind = "context"
 features = "plain"

@@ -218,7 +218,7 @@ class PolicyContract:
 
     def test_only_what_is_eligible_is_played(self, case: Case) -> None:
         for round_, one in enumerate(case.rounds):
-            safe = case.world.safe if isinstance(case.world, ArmsWorld) else -1
+            safe = case.world.safe if isinstance(case.world, ArmsWorld) else None
             assert one.decision.action_index in {safe, *case.world.eligible(round_)}
 
     def test_explain_returns_a_table_with_the_limits_and_what_is_played(self, case: Case) -> None:
@@ -228,7 +228,7 @@ class PolicyContract:
             for name in case.policy.thresholds.names:
                 assert name in heads
             (line,) = [row for row in rows if row.startswith("* ")]
-            safe = case.world.safe if isinstance(case.world, ArmsWorld) else -1
+            safe = case.world.safe if isinstance(case.world, ArmsWorld) else None
             names = [
                 rf"\w+ {one.decision.action_index}\b",
                 "safe action" if one.decision.action_index == safe else r"\Z",
@@ -379,7 +379,7 @@ class SafeContract(PolicyContract):
         for one in case.rounds:
             probabilities = one.decision.probabilities
             safe = case.world.safe if isinstance(case.world, ArmsWorld) else -1
-            alone = one.decision.action_index == safe if probabilities is None else probabilities[safe] == 1.0
+            alone = one.decision.action_index is None if probabilities is None else probabilities[safe] == 1.0
             assert alone == bool(one.decision.message)
             if alone:
                 assert np.array_equal(one.decision.action, case.world.safe)
@@ -397,14 +397,15 @@ class RaysContract(SafeContract):
             decision, safe = one.decision, case.world.safe
             assert decision.probabilities is None
             assert 0.0 <= decision.step_size <= 1.0
-            target = case.world.targets(round_)[decision.action_index] if decision.action_index >= 0 else safe
-            assert decision.step_size == 0.0 or decision.action_index >= 0
+            target = case.world.targets(round_)[decision.action_index] if decision.action_index is not None else safe
+            assert decision.step_size == 0.0 or decision.action_index is not None
             assert np.array_equal(decision.action, (1.0 - decision.step_size) * safe + decision.step_size * target)
 
     def test_no_longer_step_would_be_safe(self, case: Case) -> None:
         """A step below one stands at a limit: at least one pessimistic cost is there, but for rounding."""
         for one in case.rounds:
-            if one.decision.action_index >= 0 and one.decision.step_size < 1.0 and case.policy.optimism == "inflated":
+            is_on_ray = one.decision.action_index is not None
+            if is_on_ray and one.decision.step_size < 1.0 and case.policy.optimism == "inflated":
                 slack = case.signs * (one.decision.thresholds - one.decision.pessimistic_cost)
                 assert slack.min() < 1e-9
 
@@ -426,11 +427,10 @@ class MixtureContract(SafeContract):
         for round_, one in enumerate(case.rounds):
             decision = one.decision
             assert decision.step_size == 1.0
-            assert decision.probabilities[decision.action_index] > 0.0
+            index = -1 if decision.action_index is None else decision.action_index
+            assert decision.probabilities[index] > 0.0
             if isinstance(case.world, LinearWorld):
-                assert np.array_equal(
-                    decision.action, [*case.world.targets(round_), case.world.safe][decision.action_index]
-                )
+                assert np.array_equal(decision.action, [*case.world.targets(round_), case.world.safe][index])
             else:
                 assert decision.action == decision.action_index
 
@@ -445,7 +445,8 @@ class MixtureContract(SafeContract):
             case.policy.decide(one.state, one.actions, RandomKey(seed, 0, one.draw.round)) for seed in range(seeds)
         ]
         promised = np.array([decision.probabilities for decision in drawn])
-        indices = np.array([decision.action_index for decision in drawn]) % promised.shape[1]
+        last = promised.shape[1] - 1
+        indices = [last if decision.action_index is None else decision.action_index for decision in drawn]
         shares = np.bincount(indices, minlength=promised.shape[1])
         deviation = np.sqrt((promised * (1.0 - promised)).mean(axis=0) / seeds)
         assert np.all(np.abs(shares / seeds - promised.mean(axis=0)) <= 4.0 * deviation + 1e-12)

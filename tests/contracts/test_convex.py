@@ -62,7 +62,7 @@ def cases() -> Iterator[Case]:
         if several:
             limits |= {"wait": costs[1] + 0.5, "clicks": AtLeast(costs[2] - 0.45)}
         index = SafeAction(features=safe, reward=reward, cost=dict(zip(limits, costs, strict=True)))
-        known = {"safe_action": index, "threshold": limits, "noise": 0.05, "cost_bound": 2.0}
+        known = {"safe_action": index, "threshold": limits, "noise": 0.05, "mean_cost_bound": 2.0}
         settings = {**known, "ridge": 0.1, "directions": 16}
         name = f"{kind.__name__}, {shape}, {len(limits)} limits"
         yield Case(name, partial(kind, **settings), ConvexWorld(shape, safe, parameters), length=ROUNDS)

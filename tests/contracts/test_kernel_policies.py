@@ -45,7 +45,7 @@ def problems(kernel: Any) -> Iterator[tuple[str, KernelWorld, dict[str, Any]]]:
                 "noise": world.noise,
                 "norm_bound": world.norms(),
                 "ridge": 0.05,
-                "cost_bound": None,
+                "mean_cost_bound": None,
             }
             yield f"{count} limits, {what}", world, settings
 

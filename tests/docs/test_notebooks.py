@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 TUTORIALS = Path(__file__).parents[2] / "docs" / "tutorials"
-SMALLER = {"ROUNDS = 30_000": "ROUNDS = 100", "ROWS, RUNS = 20_000, 40": "ROWS, RUNS = 2_000, 40"}
+SMALLER = {"ROUNDS = 30_000": "ROUNDS = 100", "ROWS, RUNS = 20_000, 40": "ROWS, RUNS = 1_000, 40"}
 NOTEBOOKS = sorted(TUTORIALS.glob("*.ipynb"))
 
 

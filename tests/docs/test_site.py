@@ -125,9 +125,9 @@ QUESTIONS = {
     "Can the context have categories?": ("how-to/use-categories.md", ['by="country"', "sw.Category("]),
     "Can I use the scores of my own model?": ("how-to/use-your-models-scores.md", ["score_digest", "context="]),
     "How many groups can a limit have?": ("how-to/how-many-groups.md", ["no fixed number"]),
-    "What is `safe=` if the safe action's cost depends on the user?": (
+    "What is `safe_bound=` if the safe action's cost depends on the user?": (
         "how-to/declare-the-safe-cost.md",
-        ["**for every user**", "`safe=`"],
+        ["**for every user**", "`safe_bound=`"],
     ),
     "When does the automatic stop see an event?": ("how-to/when-a-stop-sees-events.md", ["as soon as it is reported"]),
     "What if rates drift, or one action changes?": ("how-to/when-the-world-changes.md", ["one action drifts"]),
@@ -141,7 +141,7 @@ MORE_QUESTIONS = {
         ["missing_context_field", "clip=True", "sw.Date("],
     ),
     "Can my own model decide, under limits?": ("how-to/guard-your-model.md", ["propose=", "scores="]),
-    "How do I start from a log?": ("how-to/bring-a-log.md", ["learn_frame"]),
+    "How do I start from a log?": ("how-to/bring-a-log.md", ["learn_log_frame"]),
     "What if outcomes come late, or never?": ("how-to/late-outcomes.md", ["OutcomeWindow"]),
     "Who is the limit promised to?": ("explanation/who-is-the-limit-promised-to.md", ["average"]),
     "Can a limit hold for users of every risk?": ("how-to/limit-by-a-risk-score.md", ["sw.RiskScore", "cuts"]),

@@ -73,15 +73,18 @@ def test_the_step_on_every_ray_is_clarabels(baseline: str, constraints: int) -> 
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("cost_bound", [None, 0.85])
+@pytest.mark.parametrize("mean_cost_bound", [None, 0.85])
 @pytest.mark.parametrize("constraints", [1, 3])
 @pytest.mark.parametrize("baseline", BASELINES)
 def test_the_step_on_every_ray_is_safe_and_cannot_be_longer(
-    baseline: str, constraints: int, cost_bound: float | None
+    baseline: str, constraints: int, mean_cost_bound: float | None
 ) -> None:
     for seed in SEEDS:
         problem = random_problem(seed, baseline, constraints)
-        reading, steps = reading_of(problem, cost_bound=cost_bound), steps_of(problem, cost_bound=cost_bound)
+        reading, steps = (
+            reading_of(problem, mean_cost_bound=mean_cost_bound),
+            steps_of(problem, mean_cost_bound=mean_cost_bound),
+        )
         for target, step in zip(problem.targets, steps, strict=True):
             assert step == pytest.approx(longest(reading.is_safe, target), abs=1e-9)
             assert step == 1.0 or not reading.is_safe(target, step + 1e-6)[0]

@@ -29,7 +29,7 @@ def build_folder(folder: Path) -> list[dict[str, Any]]:
         "plan": [["free", "pro"][i] for i in random.integers(0, 2, LOGGED)],
         "action": [night.ACTIONS[i] for i in actions],
     }
-    agent.learn_frame(
+    agent.learn_log_frame(
         {**log, "click": random.random(LOGGED) < 0.2 * actions, "opt_out": random.random(LOGGED) < 0.03 * actions}
     )
     agent.save(folder / "agent.json")

@@ -65,8 +65,8 @@ def verbs(agent: sw.Agent, pending: int = 1) -> dict[str, Call]:
         "learn_log": Call(
             agent.learn_log, {"features": logged, "rewards": [0.5, 0.2], "costs": {"spend": [0.1, 0.2], "wait": [0, 1]}}
         ),
-        "learn_frame": Call(
-            agent.learn_frame,
+        "learn_log_frame": Call(
+            agent.learn_log_frame,
             {
                 "frame": {"x": [0, 1], "y": [1.0, 0.0], "click": [True, False], "s": [0.1, 0.2], "w": [0, 1]},
                 "reward": "click",

@@ -23,7 +23,7 @@ SAFE_ARM = sw.SafeAction(arm=0, reward=0.2, cost=0.1)
 EYE = [[1.0, 0.0], [0.0, 1.0]]
 ARMS = sw.ArmsWorld(reward=[0.2, 0.7], cost=[0.1, 0.3])
 LINEAR = sw.LinearWorld(reward=[0.3, 0.1], cost=[0.1, 0.1], actions=sw.Rays(EYE), noise=0.1)
-TABLE = sw.TableWorld(features=EYE, reward=[0.2, 0.7], cost=[0.1, 0.3])
+TABLE = sw.FiniteSetWorld(features=EYE, reward=[0.2, 0.7], cost=[0.1, 0.3])
 PULLS = sw.OPB(arms=2, safe_action=SAFE_ARM, threshold=0.5)
 RAYS = sw.LCLUCB(safe_action=SAFE, threshold=0.5, noise=0.1)
 
@@ -46,7 +46,7 @@ SHARED = {
     "noise": 0.1,
     "delta": 0.05,
     "ridge": 1.0,
-    "cost_bound": 1.0,
+    "mean_cost_bound": 1.0,
     "reward_confidence_scale": None,
     "cost_confidence_scale": 1.0,
     "split_delta": True,
@@ -86,7 +86,7 @@ CONSTRUCTORS: dict[str, Call] = {
             "mixtures": True,
             "posterior_scale": 0.7,
             "max_regret_ratio": 5.0,
-            "reward_bound": 1.0,
+            "mean_reward_bound": 1.0,
             "bounded_outcomes": False,
         },
     ),
@@ -94,10 +94,10 @@ CONSTRUCTORS: dict[str, Call] = {
         sw.ArmsCAPS,
         {
             **{name: value for name, value in PULLED.items() if name != "horizon"},
-            "cost_bound": 1.0,
+            "mean_cost_bound": 1.0,
             "posterior_scale": 0.7,
             "max_regret_ratio": 5.0,
-            "reward_bound": 1.0,
+            "mean_reward_bound": 1.0,
         },
     ),
     "DOSLB": Call(sw.DOSLB, FEATURED),
@@ -158,7 +158,7 @@ CONSTRUCTORS: dict[str, Call] = {
         sw.OPB,
         {
             **PULLED,
-            "cost_bound": 1.0,
+            "mean_cost_bound": 1.0,
             "optimism": "inflated",
             "reward_confidence_scale": 1.0,
             "cost_confidence_scale": 1.0,
@@ -189,13 +189,13 @@ CONSTRUCTORS: dict[str, Call] = {
     "RandomFiniteSet": Call(sw.RandomFiniteSet, {"count": 2, "dimension": 2}),
     "RandomRays": Call(sw.RandomRays, {"count": 2, "dimension": 2}),
     "Rays": Call(sw.Rays, {"targets": EYE}),
-    "RelativeToSafe": Call(sw.RelativeToSafe, {"factor": 1.5}),
+    "TimesSafe": Call(sw.TimesSafe, {"factor": 1.5}),
     "SafeAction": Call(sw.SafeAction, {"features": [0.5, 0.5], "arm": None, "reward": 0.2, "cost": 0.1}),
     "SafeAction of an arm": Call(sw.SafeAction, {"arm": 0, "reward": 0.2, "cost": [0.1]}),
     "SafeLTS": Call(sw.SafeLTS, {**FEATURED, "inflation": "theory"}),
     "LinearWorldFamily": Call(sw.LinearWorldFamily, {"world": LINEAR, "seed": 0}),
-    "TableWorld": Call(
-        sw.TableWorld,
+    "FiniteSetWorld": Call(
+        sw.FiniteSetWorld,
         {"features": EYE, "reward": [0.1, 0.7], "cost": [0.0, 0.2], "noise": 0.1, "outcomes": "gaussian"},
     ),
     "ContextCAPS": Call(
@@ -215,22 +215,22 @@ CONSTRUCTORS: dict[str, Call] = {
             "initial_actions": 2,
             "posterior_scale": 0.7,
             "max_regret_ratio": 5.0,
-            "reward_bound": 1.0,
+            "mean_reward_bound": 1.0,
             "safe_action": SAFE_ARM,
             "threshold": 0.5,
             "delta": 0.05,
-            "cost_bound": 1.0,
+            "mean_cost_bound": 1.0,
             "check_assumptions": True,
         },
     ),
-    "Context": Call(sw.Context, {"features": [0.1], "segments": [1], "allowed": None}),
+    "ContextVector": Call(sw.ContextVector, {"features": [0.1], "segments": [1], "allowed": None}),
     "Reward": Call(
         sw.Reward,
         {
             "name": "click",
             "low": 0.0,
             "high": 1.0,
-            "safe": 0.0,
+            "safe_bound": 0.0,
             "model": "rates",
             "window": "7d",
             "missing": 0.0,
@@ -243,7 +243,7 @@ CONSTRUCTORS: dict[str, Call] = {
             "value": 0.1,
             "low": 0.0,
             "high": 1.0,
-            "safe": 0.0,
+            "safe_bound": 0.0,
             "model": "rates",
             "window": "7d",
             "missing": 0.0,
@@ -294,12 +294,6 @@ CONSTRUCTORS: dict[str, Call] = {
             "start": 0.0,
         },
     ),
-    "MovingWorld.means_on": Call(
-        sw.MovingWorld(
-            sw.ContextWorld(reward=[[0.1], [0.2]], cost=[[0.1], [0.2]], features="plain"), per_day=10.0
-        ).means_on,
-        {"day": 1.0},
-    ),
     "FiniteSet that names its safe action": Call(
         sw.FiniteSet, {"features": EYE, "safe": 0, "safe_cost": [0.1], "safe_reward": 0.1}
     ),
@@ -332,7 +326,6 @@ CONSTRUCTORS: dict[str, Call] = {
         {"log": {**LOG, "opt_out": [0, 0, 1, 1] * 30}, "problem": LOGGED, "limit": "opt_out", "columns": {}}
         | {"name": "risk", "buckets": 3, "fraction": 0.5},
     ),
-    "plot_report": Call(sw.plot_report, {"report": sw.Agent(PULLS).report().to_dict()}),
 }
 
 QUESTIONS: dict[str, Call] = {  # asked of objects that no question changes
@@ -347,8 +340,14 @@ QUESTIONS: dict[str, Call] = {  # asked of objects that no question changes
         sw.ContextWorld(reward=EYE, cost=EYE, outcomes="gaussian", features="plain").action_means,
         {"index": 1, "features": [1.0, 1.0, 0.5]},
     ),
-    "TableWorld.means": Call(TABLE.means, {"action": [1.0, 0.0]}),
-    "TableWorld.outcome": Call(TABLE.outcome, {"action": [1.0, 0.0], "draw": sw.RandomKey()}),
+    "FiniteSetWorld.means": Call(TABLE.means, {"action": [1.0, 0.0]}),
+    "FiniteSetWorld.outcome": Call(TABLE.outcome, {"action": [1.0, 0.0], "draw": sw.RandomKey()}),
+    "MovingWorld.means_on": Call(
+        sw.MovingWorld(
+            sw.ContextWorld(reward=[[0.1], [0.2]], cost=[[0.1], [0.2]], features="plain"), per_day=10.0
+        ).means_on,
+        {"day": 1.0},
+    ),
     "RandomRays.draw": Call(sw.RandomRays(2, 2).draw, {"draw": sw.RandomKey()}),
     "LinearWorldFamily()": Call(sw.LinearWorldFamily(LINEAR), {"run": 1}),
     "ArmsWorldFamily()": Call(sw.ArmsWorldFamily(ARMS), {"run": 1}),
@@ -398,7 +397,7 @@ LAUNCHED = sw.Problem(
     safe="nothing",
     context={"age": (18, 99)},
     reward=sw.Reward("click"),
-    limits={"opt_out": sw.Limit(0.2, safe=0.0, model="rates")},
+    limits={"opt_out": sw.Limit(0.2, safe_bound=0.0, model="rates")},
 )
 SIMULATIONS |= {
     "evaluate": Call(
@@ -423,8 +422,8 @@ SIMULATIONS |= {
             "log": ROWS,
             "problem": LAUNCHED,
             "limits": {"opt_out": [0.2]},
-            "days": 2,
-            "users_per_day": 3.0,
+            "days": 1,
+            "users_per_day": 1.0,
             "runs": 38,
             "seed": 0,
             "warm_start": "all",
@@ -447,7 +446,7 @@ RECORDS = {
     "Outcome",
     "Snapshot",
     "PolicyState",
-    "Certificate",
+    "SimulationCertificate",
     "Result",
 }  # they hold what they are given
 PROTOCOLS = {"Policy", "World"}

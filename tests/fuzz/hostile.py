@@ -193,8 +193,8 @@ HOSTILE: dict[str, Any] = {
     "a safe arm": sw.SafeAction(arm=0, reward=0.1, cost=0.0),
     "safe features": sw.SafeAction(features=[0.0, 0.0]),
     "at least": sw.AtLeast(0.1),
-    "relative": sw.RelativeToSafe(1.5),
-    "relative to nothing": sw.RelativeToSafe(Mute()),  # type: ignore[arg-type]
+    "relative": sw.TimesSafe(1.5),
+    "relative to nothing": sw.TimesSafe(Mute()),  # type: ignore[arg-type]
     "at least a mapping": sw.AtLeast({"a": 1}),  # type: ignore[arg-type]
     "a draw": sw.RandomKey(1, 2, 3),
     "an outcome": sw.Outcome(0.1, 0.1),

@@ -14,7 +14,7 @@ VERBS = [
     "decide",
     "learn",
     "learn_log",
-    "learn_frame",
+    "learn_log_frame",
     "learn a part",
     "learn another",
     "cancel",
@@ -33,7 +33,7 @@ def test_hostile_calls_of_an_agent_leave_no_trace(policy: Any, verb: str) -> Non
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2, 6))
-@pytest.mark.parametrize("verb", ["learn", "learn_log", "learn_frame"])
+@pytest.mark.parametrize("verb", ["learn", "learn_log", "learn_log_frame"])
 @pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
 def test_two_hostile_values_in_one_call(policy: Any, verb: str, seed: int) -> None:
     assert mistreated(policy, verb, 2000, seed) == []

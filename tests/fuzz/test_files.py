@@ -40,7 +40,7 @@ NAMES = (
 
 def calls(folder_path: Path) -> dict[str, Call]:
     agent, result = sw.Agent.load(folder_path / "agent.json"), sw.Result.load(folder_path / "result")
-    certificate = sw.Certificate.load(folder_path / "certificate")
+    certificate = sw.SimulationCertificate.load(folder_path / "certificate")
     again = {"path": folder_path / "certificate", "replay_fraction": 1.0, "seed": 0, "executor": None, "backend": None}
     return {
         "Agent.save": Call(agent.save, {"path": "agent.json"}),
@@ -48,7 +48,7 @@ def calls(folder_path: Path) -> dict[str, Call]:
         "Result.save": Call(result.save, {"folder": "result"}),
         "Result.load": Call(sw.Result.load, {"folder": folder_path / "result"}),
         "Certificate.save": Call(certificate.save, {"folder": "certificate"}),
-        "Certificate.load": Call(sw.Certificate.load, {"path": folder_path / "certificate"}),
+        "Certificate.load": Call(sw.SimulationCertificate.load, {"path": folder_path / "certificate"}),
         "verify": Call(sw.verify_certificate, {**again, "policy": None, "world": None}),
     }
 
@@ -111,7 +111,7 @@ TOML = [
     *("true", "0", "-1", "1", "0.5", "nan", "-inf", "1e400", "5e-324", "9223372036854775808", "1" + "0" * 400),
     *('""', '"text"', '"two\\nlines"', '"\\u0000"', f'"{"x" * 5000}"', "1979-05-27", "07:32:00"),
     *("[]", "[[]]", "[0.5]", "[nan]", '["a"]', "[[1.0], [1.0, 2.0]]", "[" * 60 + "]" * 60, "[" * 5000 + "]" * 5000),
-    *("{}", "{a = 1}", "{at_least = 0.1}", '{at_least = {at_least = "x"}}', "{relative_to_safe = nan}"),
+    *("{}", "{a = 1}", "{at_least = 0.1}", '{at_least = {at_least = "x"}}', "{times_safe = nan}"),
 ]
 
 
@@ -138,6 +138,6 @@ def test_counts_of_numpy_are_written_as_numbers(tmp_path: Path) -> None:
     three = np.int64(3)
     settings = {"rounds": three, "runs": three, "seed": np.uint64(1), "backend": "python", "progress": False}
     certificate = sw.certify(PULLS, ARMS, out=tmp_path / "certificate", **settings)
-    assert sw.Certificate.load(tmp_path / "certificate").content == certificate.content
+    assert sw.SimulationCertificate.load(tmp_path / "certificate").content == certificate.content
     sw.simulate(PULLS, ARMS, out=tmp_path / "result", record_points=np.array(2), **settings)
     assert sw.Result.load(tmp_path / "result").manifest["seed"] == 1

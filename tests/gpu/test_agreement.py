@@ -28,7 +28,7 @@ SOME = sw.LinearWorld(
     reward=WORLD.parameters[0], cost=WORLD.parameters[1:], actions=WORLD.actions.only([0, 3, 4, 8]), noise=1.0
 )
 ARM = sw.SafeAction(arm=0, reward=0.0, cost=0.0)
-LOGGED = sw.TableWorld(features=np.linspace(0.0, 1.0, 10)[:, None], reward=ARMS.table[0], cost=ARMS.table[1])
+LOGGED = sw.FiniteSetWorld(features=np.linspace(0.0, 1.0, 10)[:, None], reward=ARMS.table[0], cost=ARMS.table[1])
 CURVED = sw.KernelOPLB(
     kernel=sw.RBF(lengthscale=0.3),
     safe_action=sw.SafeAction(features=[0.0], reward=0.0, cost=0.0),
@@ -41,7 +41,7 @@ TWO = sw.LinearWorld(
 )
 CASES = {
     "LC-LUCB": (sw.LCLUCB(**SETTINGS), WORLD),
-    "LC-LUCB, paper's radius": (sw.LCLUCB(**SETTINGS, radius="paper", cost_bound=None), WORLD),
+    "LC-LUCB, paper's radius": (sw.LCLUCB(**SETTINGS, radius="paper", mean_cost_bound=None), WORLD),
     "LC-LUCB off the origin": (sw.LCLUCB(safe_action=OFF, threshold=0.3, noise=0.3), SMALL),
     "LC-LUCB, unknown baseline": (
         sw.LCLUCB(safe_action=sw.SafeAction(features=OFF.features), threshold=0.3, noise=0.3),

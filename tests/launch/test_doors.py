@@ -16,7 +16,7 @@ PROBLEM = sw.Problem(
     actions=["nothing", "offer"],
     safe="nothing",
     reward=sw.Reward("click"),
-    limits={"opt_out": sw.Limit(0.2, safe=0.0, model="rates")},
+    limits={"opt_out": sw.Limit(0.2, safe_bound=0.0, model="rates")},
 )
 LOG: dict[str, Any] = {"action": ["nothing", "offer"] * 50, "click": [0, 1] * 50, "opt_out": [0, 0] * 50}
 
@@ -67,14 +67,14 @@ WIDE = sw.Problem(
     safe="nothing",
     context={"age": (0, 1)},
     reward=sw.Reward("click"),
-    limits={"opt_out": sw.Limit(0.2, safe=0.0, by="country")},
+    limits={"opt_out": sw.Limit(0.2, safe_bound=0.0, by="country")},
 )
 ROWS: dict[str, Any] = {**LOG, "age": [0.2, 0.5] * 50, "country": ["NZ", "AU"] * 50, "propensity": [0.5] * 100}
 DOORS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "doctor": lambda log: sw.doctor(log, WIDE),
     "evaluate": lambda log: sw.evaluate(log, WIDE, "offer"),
     "forecast": lambda log: sw.forecast(log, WIDE, days=1, users_per_day=2, runs=38, progress=False),
-    "learn_frame": lambda log: sw.Agent(WIDE).learn_frame(log),
+    "learn_log_frame": lambda log: sw.Agent(WIDE).learn_log_frame(log),
 }
 LONG = 10**400
 ODD: dict[str, tuple[dict[str, Any], ErrorCode]] = {
@@ -94,7 +94,7 @@ TIMES: dict[str, Any] = {"many digits": LONG, "no end": float("inf"), "a mapping
 @pytest.mark.parametrize("door", DOORS)
 @pytest.mark.parametrize(("columns", "code"), ODD.values(), ids=ODD)
 def test_odd_columns_are_refused_by_every_door(door: str, columns: dict[str, Any], code: ErrorCode) -> None:
-    by_agent = door == "learn_frame" and code is not ErrorCode.WRONG_SHAPE  # it checks actions and users
+    by_agent = door == "learn_log_frame" and code is not ErrorCode.WRONG_SHAPE  # it checks actions and users
     code = ErrorCode.INVALID_ROW if by_agent and "action" not in columns else code
     refuses(lambda: DOORS[door]({**ROWS, **columns}), InvalidActions if by_agent else InvalidOutcome, code)
 

@@ -15,7 +15,7 @@ PROBLEM = sw.Problem(
     safe="nothing",
     context={"age": (18, 99)},
     reward=sw.Reward("click"),
-    limits={"opt_out": sw.Limit(0.02, safe=0.0, by="country")},
+    limits={"opt_out": sw.Limit(0.02, safe_bound=0.0, by="country")},
 )
 ROWS = [
     {"at": "2026-03-01T12:00:00", "action": "offer", "age": 30, "country": "NZ", "click": 1, "opt_out": 0},
@@ -65,7 +65,7 @@ def test_some_rows_of_a_log_are_a_log():
     assert part.rows == 1
     assert part.frame()["country"].tolist() == ["NZ"]
     agent = sw.Agent(PROBLEM, seed=1)
-    agent.learn_frame(part.frame())
+    agent.learn_log_frame(part.frame())
     assert Log.of(part.columns, PROBLEM).values.tolist() == part.values.tolist()
 
 

@@ -8,7 +8,7 @@ import pytest
 from stagewise.engine.compile import as_python
 from stagewise.models import jumps
 from stagewise.models.average_bounds import compute_average_lower, compute_average_upper
-from stagewise.models.epochs import BELOW, CELL_SIZE, CHANGED, EPOCHS, FIRST_EPOCH, LOW, PULLS
+from stagewise.models.epochs import BELOW, CELL_SIZE, CHANGED, EPOCHS, FIRST_EPOCH, LOW, PULLS, TIGHTEST
 
 SHARE, FIND, LEVEL = (as_python(one) for one in (jumps.compute_log_share, jumps.find_in_slot, jumps.get_level))
 LEARN, FORGET = as_python(jumps.learn_jumping), as_python(jumps.forget_jumping)
@@ -41,15 +41,15 @@ def test_shares_add_up_to_one() -> None:
     assert 0.99 < total < 1.0
 
 
-def test_bounds_are_the_best_of_all_epochs_so_far() -> None:
+def test_bounds_are_the_best_of_all_epochs_of_now() -> None:
     values = (np.random.default_rng(2).random(1500) < 0.02).astype(float)
-    cell, high, low = np.zeros(CELL_SIZE), 1.0, 0.0
+    cell, tightest = np.zeros(CELL_SIZE), 1.0
     for row in range(values.size):
         learn(cell, values[row : row + 1], row)
         count = row + 1
         if count >= 64 and count % 16:
             continue
-        newest = row // jumps.STEP + 1
+        newest, high, low = row // jumps.STEP + 1, 1.0, 0.0
         for slot in range(EPOCHS):
             epoch = FIND(slot, newest)
             part = values[(epoch - 1) * jumps.STEP : count] if epoch else values[:0]
@@ -57,7 +57,9 @@ def test_bounds_are_the_best_of_all_epochs_so_far() -> None:
                 spent = CONFIDENCE + SHARE(slot, epoch)
                 high = min(high, UPPER(float(part.size), float(part.sum()), spent))
                 low = max(low, LOWER(float(part.size), float(part.sum()), spent))
+        tightest = min(tightest, high)
         assert 1.0 - cell[BELOW] == pytest.approx(high, abs=1e-12)
+        assert 1.0 - cell[TIGHTEST] == pytest.approx(tightest, abs=1e-12)
         assert cell[LOW] == pytest.approx(low, abs=1e-12)
     assert 0.0 < low < 0.02 < high < 0.1
     assert cell[CHANGED] == 0.0

@@ -62,7 +62,7 @@ def upper_ends(made: sw.ContextCAPS, state: PolicyState, users: Floats) -> Float
     """Return the upper ends of action 1 for users (n, context)."""
     ends = []
     for user in users:
-        offered = made.rows_for(sw.Context(user))
+        offered = made.rows_for(sw.ContextVector(user))
         bounds = made.rounds.play(state.memory, offered, np.ones(2, dtype=bool), RandomKey()).workspace.bounds
         ends.append(bounds[1, CENTRE, 1] + bounds[1, HALF, 1])
     return np.array(ends)
@@ -190,7 +190,7 @@ def test_a_memory_whose_chunks_lead_elsewhere_is_refused() -> None:
     state = learned(x, y, made)
     fit_of(made, state).tally[FIRST_CHUNK] = 1e6
     with pytest.raises(sw.StagewiseError):
-        made.decide(state, sw.Context([0.0, 0.0, 0.0]))
+        made.decide(state, sw.ContextVector([0.0, 0.0, 0.0]))
 
 
 def test_every_action_has_its_rows_whatever_the_order() -> None:

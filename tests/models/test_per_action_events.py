@@ -41,7 +41,7 @@ def upper_ends(made: sw.ContextCAPS, state: PolicyState, users: Floats) -> Float
     """Return the upper ends (n, K) of the cost."""
     ends = []
     for user in users:
-        rows, eligible = made.rows_for(sw.Context(user)), np.ones(made.actions, dtype=np.bool_)
+        rows, eligible = made.rows_for(sw.ContextVector(user)), np.ones(made.actions, dtype=np.bool_)
         bounds = made.rounds.play(state.memory, rows, eligible, RandomKey()).workspace.bounds
         ends.append((bounds[1, CENTRE] + bounds[1, HALF])[: made.actions])
     return np.array(ends)
@@ -54,7 +54,7 @@ def test_a_users_bounds_are_those_of_caps_with_a_block_for_each_action() -> None
     share = DELTA * sum(split_delta(1)) * compute_action_shares(K, K)[0]  # of each action's set
     safe = sw.SafeAction(features=np.zeros(3 * K), reward=0.0, cost=0.0)
     caps = sw.CAPS(
-        safe_action=safe, threshold=LIMIT, noise=0.5, norm_bound=[1.0, 1.0], cost_bound=1.0, mixtures=True,
+        safe_action=safe, threshold=LIMIT, noise=0.5, norm_bound=[1.0, 1.0], mean_cost_bound=1.0, mixtures=True,
         rare_costs=True, blocks=K, delta=share * K / RARE_SHARE,
     )  # fmt: skip
     rows, values = log(1500)
@@ -118,7 +118,7 @@ def test_costs_that_no_linear_mean_explains_end_in_the_safe_action() -> None:
     agent = sw.Agent(made, seed=1)
     rows = np.column_stack([np.full(300, 1.0), np.ones(300), np.zeros((300, 2))])
     agent.learn_log(rows, np.zeros(300), np.ones(300))
-    decision = agent.decide(sw.Context([0.0, 0.0]))
+    decision = agent.decide(sw.ContextVector([0.0, 0.0]))
     assert decision.reason is sw.Reason.ASSUMPTION_CONTRADICTED
     assert decision.reason_details.details["found"] == "no_linear_mean"
     assert decision.probabilities[0] == 1.0
@@ -132,4 +132,4 @@ def test_a_memory_whose_table_is_longer_than_it_can_be_is_refused(count: float) 
     assert made.fits(state.memory)
     state.memory[block.memory] = count
     with pytest.raises(sw.InvalidProblem):
-        made.decide(state, sw.Context([0.0, 0.0]))
+        made.decide(state, sw.ContextVector([0.0, 0.0]))

@@ -38,7 +38,7 @@ def bounds_of(made: ContextCAPS, state: sw.PolicyState) -> Floats:
     """Return the lower and upper bounds (2, G) of action 1."""
     found = []
     for bucket in range(BUCKETS):
-        context = sw.Context([], segments=[bucket])
+        context = sw.ContextVector([], segments=[bucket])
         table = made.rounds.play(
             state.memory, made.rows_for(context), context.get_eligible(2), sw.RandomKey()
         ).workspace.bounds

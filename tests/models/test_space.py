@@ -40,7 +40,7 @@ def policy_and_signals(
         noise=noise,
         norm_bound=bounds,
         ridge=ridge,
-        cost_bound=None,
+        mean_cost_bound=None,
         **settings,
     )
     options = [values[0] if known[0] else None, *(v if known[1] else None for v in values[1:])]
@@ -151,7 +151,7 @@ def test_a_thousand_different_points_leave_the_recursions_accurate(lengthscale: 
         threshold=0.5,
         noise=0.1,
         norm_bound=2.0,
-        cost_bound=None,
+        mean_cost_bound=None,
         ridge=ridge,
     )
     actions, outcomes = random.uniform(size=(1000, 2)), random.normal(size=1000)

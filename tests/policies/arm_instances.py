@@ -109,7 +109,7 @@ def random_instance(random: np.random.Generator, case: Case) -> Instance:
         "noise": noise,
         "delta": DELTA,
         "cost_confidence_scale": case.cost_confidence_scale,
-        "cost_bound": max(1.0, 1.1 * float(np.max(thresholds))),
+        "mean_cost_bound": max(1.0, 1.1 * float(np.max(thresholds))),
         "check_assumptions": False,  # the data are made up to be as unfavourable as the intervals allow
     }
     return Instance(settings, truth, safe, thresholds, pulls, means, half)

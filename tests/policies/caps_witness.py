@@ -35,7 +35,7 @@ class Stated(NamedTuple):
     delta: float
     posterior_scale: float
     max_regret_ratio: float
-    reward_bound: float
+    mean_reward_bound: float
     ridge: float
 
     @property
@@ -222,7 +222,7 @@ def drawn(told: Stated, plays: list[Play], targets: Floats, found: list[Interval
             root = np.linalg.inv(np.linalg.cholesky(fit.gram))
             moved = told.posterior_scale * told.noise[signal] * (z @ root.T @ normals[place * n : (place + 1) * n])
             values[signal] = actions @ told.carried(signal) + z @ fit.estimate + moved
-            top = told.reward_bound if signal == 0 else told.ceilings[signal - 1]
+            top = told.mean_reward_bound if signal == 0 else told.ceilings[signal - 1]
             values[signal] = np.minimum(np.clip(values[signal], *found[signal]), top)
     return values
 
@@ -262,7 +262,9 @@ class Known(NamedTuple):
 def known_of(told: Stated, found: list[Interval]) -> Known:
     low, high = np.array([i.low for i in found]), np.array([i.high for i in found])
     ceilings = told.ceilings[:, np.newaxis]
-    return Known(low[0], np.minimum(high[0], told.reward_bound), low[1:], np.minimum(high[1:], ceilings), told.limits)
+    return Known(
+        low[0], np.minimum(high[0], told.mean_reward_bound), low[1:], np.minimum(high[1:], ceilings), told.limits
+    )
 
 
 class Solved(NamedTuple):
@@ -293,7 +295,7 @@ class Line(NamedTuple):
         """Return the ends at these steps: straight where the start is known, else held at the points."""
         steps, (low, high) = np.atleast_1d(steps), self.found[signal]
         if self.told.known[signal] is not None:
-            top = self.told.reward_bound if signal == 0 else self.told.ceilings[signal - 1]
+            top = self.told.mean_reward_bound if signal == 0 else self.told.ceilings[signal - 1]
             ends = (low[self.ray], min(high[self.ray], top))
             return Interval(*((1.0 - steps) * low[-1] + steps * end for end in ends))
         points = (1.0 - steps)[:, np.newaxis] * self.told.safe + steps[:, np.newaxis] * self.target

@@ -136,7 +136,7 @@ def random_instance(random: np.random.Generator, case: Case) -> Instance:
         "ridge": ridge,
         "radius": case.radius,
         "cost_confidence_scale": case.cost_confidence_scale,
-        "cost_bound": max(1.0, 1.1 * float(thresholds.max())),
+        "mean_cost_bound": max(1.0, 1.1 * float(thresholds.max())),
         "check_assumptions": False,  # the data are made up to be as unfavourable as the confidence sets allow
     }
     return Instance(settings, signals, targets, thresholds, actions, observed, beliefs)

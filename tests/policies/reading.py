@@ -69,7 +69,7 @@ def random_problem(
         "noise": 0.03 * units,
         "norm_bound": units,
         "ridge": 0.05,
-        "cost_bound": None,
+        "mean_cost_bound": None,
     }
     return Problem(
         settings,
@@ -164,7 +164,7 @@ def reading_of(problem: Problem, **settings: Any) -> Reading:
     shortfall = 1.0 - float(fits[0].estimates(safe))
     if known[0] is None:
         shortfall = max(0.0, shortfall + float(radii[0] * fits[0].widths(safe)))
-    ceiling = np.inf if given["cost_bound"] is None else given["cost_bound"]
+    ceiling = np.inf if given["mean_cost_bound"] is None else given["mean_cost_bound"]
     ceilings = np.full(m, ceiling)
     return Reading(
         safe, fits[0], fits[1:], radii, given["cost_confidence_scale"], given["threshold"], ceilings, shortfall

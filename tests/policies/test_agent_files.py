@@ -26,8 +26,8 @@ from stagewise import (
     InvalidFile,
     InvalidProblem,
     LinUCB,
-    RelativeToSafe,
     SafeAction,
+    TimesSafe,
 )
 from stagewise.agent import storage
 from stagewise.problem.errors import ErrorCode
@@ -311,7 +311,7 @@ def test_a_file_of_another_policy_is_refused(policy: Any, parts: list[str], tmp_
     [
         ({"threshold": 0.5}, {"threshold": [0.5]}),
         ({"threshold": 0.5}, {"threshold": {"cost": Decimal("0.5")}}),
-        ({"threshold": 1, "cost_bound": 2}, {"threshold": 1.0, "cost_bound": 2.0}),
+        ({"threshold": 1, "mean_cost_bound": 2}, {"threshold": 1.0, "mean_cost_bound": 2.0}),
         ({"noise": 1}, {"noise": 1.0}),
         ({"noise": Fraction(1, 4)}, {"noise": np.float32(0.25)}),
         ({"noise": (1, 2)}, {"noise": np.array([1.0, 2.0])}),
@@ -411,12 +411,14 @@ def test_a_file_is_found_by_text_too(tmp_path: Path) -> None:
     [
         LCLUCB(
             safe_action=SafeAction(features=np.array([0.3, 0.4]), cost={"a": 0.2, "b": np.float32(0.25)}),
-            threshold={"b": AtLeast(RelativeToSafe(0.5)), "a": RelativeToSafe(2)},
+            threshold={"b": AtLeast(TimesSafe(0.5)), "a": TimesSafe(2)},
             noise=(0.1, 0.2, 0.3),
             norm_bound=np.array([1.0, 2.0, 3.0]),
             delta=np.float64(0.1),
         ),
-        OPLB(safe_action=SafeAction(features=[0.0, 0.0]), threshold=np.array([0.5, 0.1]), noise=0.1, cost_bound=None),
+        OPLB(
+            safe_action=SafeAction(features=[0.0, 0.0]), threshold=np.array([0.5, 0.1]), noise=0.1, mean_cost_bound=None
+        ),
         OPB(
             arms=np.int64(3),
             safe_action=SafeAction(arm=np.int64(2), cost=[0.1]),

@@ -234,7 +234,7 @@ def by_log(policy: Any, *parts: Any) -> bytes:
 
 def by_frame(policy: Any, frame: Any, **told: Any) -> bytes:
     agent = sw.Agent(policy)
-    agent.learn_frame(frame, **{**columns_of(policy), **told})
+    agent.learn_log_frame(frame, **{**columns_of(policy), **told})
     return agent.state.memory.tobytes()
 
 
@@ -374,9 +374,9 @@ def test_one_limit_may_be_named_alone_and_no_limit_not_at_all() -> None:
     one = sw.OPB(arms=3, safe_action=sw.SafeAction(arm=0, cost=0.1), threshold=0.5)
     assert by_frame(one, LOG, costs="left") == by_frame(one, LOG, costs={"cost": "left"})
     agent = sw.Agent(sw.UCB(arms=3))
-    agent.learn_frame(LOG, action="template", reward="paid")
+    agent.learn_log_frame(LOG, action="template", reward="paid")
     with refused(sw.InvalidProblem, ErrorCode.UNUSED_SETTING):
-        agent.learn_frame(LOG, action="template", reward="paid", costs="left")
+        agent.learn_log_frame(LOG, action="template", reward="paid", costs="left")
     for policy in (ARMS, RAYS):
         assert by_frame(policy, {name: [] for name in LOG}) == policy.start().memory.tobytes()
 
@@ -527,7 +527,7 @@ def test_a_bad_frame_changes_nothing(policy: Any, columns: Any, changes: dict[st
     before = agent.state.memory.tobytes()
     for frame in (columns, arrow(columns)) if policy is ARMS else (columns,):
         with pytest.raises((sw.InvalidActions, sw.InvalidOutcome)) as caught:
-            agent.learn_frame(frame, **{**columns_of(policy), **changes})
+            agent.learn_log_frame(frame, **{**columns_of(policy), **changes})
         assert caught.value.code is code
     assert agent.state.memory.tobytes() == before
 
@@ -537,4 +537,4 @@ def test_a_policy_of_three_verbs_has_no_frames() -> None:
         start = decide = learn = lambda *_: None
 
     with refused(sw.InvalidProblem, ErrorCode.UNSUPPORTED):
-        sw.Agent(Three()).learn_frame(LOG, reward="paid")
+        sw.Agent(Three()).learn_log_frame(LOG, reward="paid")

@@ -27,10 +27,10 @@ BOUNDS = {
     "paper": ({"radius": "paper"}, 1.0),
     "little noise": ({"noise": 1e-6}, 1.0),
     "little noise on the cost": ({"noise": [1.0, 1e-6]}, 1.0),
-    "small bound": ({"noise": 0.1, "cost_bound": 0.6}, 0.6),
-    "large bound": ({"noise": 1e-6, "cost_bound": 30.0}, 30.0),
-    "large bound, outcomes in [0, 1]": ({"cost_bound": 30.0}, 1.0),
-    "large bound, hoeffding": ({"cost_bound": 30.0, "radius": "hoeffding"}, 30.0),
+    "small bound": ({"noise": 0.1, "mean_cost_bound": 0.6}, 0.6),
+    "large bound": ({"noise": 1e-6, "mean_cost_bound": 30.0}, 30.0),
+    "large bound, outcomes in [0, 1]": ({"mean_cost_bound": 30.0}, 1.0),
+    "large bound, hoeffding": ({"mean_cost_bound": 30.0, "radius": "hoeffding"}, 30.0),
     "scaled": ({"cost_confidence_scale": 3.0}, 1.0),
     "directional": ({"optimism": "directional", "noise": 1e-6}, 1.0),
 }
@@ -49,7 +49,9 @@ def test_an_arm_never_pulled_may_cost_as_much_as_any(settings: dict[str, Any], b
 
 
 @pytest.mark.parametrize(
-    ("settings", "worst"), [({}, 0.0), ({"noise": 0.1}, -1.0), ({"noise": 1e-6, "cost_bound": 5.0}, -5.0)], ids=repr
+    ("settings", "worst"),
+    [({}, 0.0), ({"noise": 0.1}, -1.0), ({"noise": 1e-6, "mean_cost_bound": 5.0}, -5.0)],
+    ids=repr,
 )
 def test_an_arm_never_pulled_may_earn_as_little_as_any(settings: dict[str, Any], worst: float) -> None:
     safe = SafeAction(arm=0, reward=0.1, cost=0.8)

@@ -52,7 +52,7 @@ def some_problem(seed: int, baseline: str, m: int, kind: Any = sw.CAPS, **more: 
     reward_known = baseline not in ("unknown", "unknown reward")
     costs_known = baseline not in ("unknown", "unknown costs")
     noise, bound, ceilings = random.uniform(0.02, 0.2, 1 + m), np.full(1 + m, 0.9), np.full(m, 0.85)
-    settings: dict[str, Any] = {"delta": 0.1, **({"reward_bound": 0.8} if kind is sw.CAPS else {}), **more}
+    settings: dict[str, Any] = {"delta": 0.1, **({"mean_reward_bound": 0.8} if kind is sw.CAPS else {}), **more}
     policy = kind(
         safe_action=sw.SafeAction(
             features=safe,
@@ -62,14 +62,14 @@ def some_problem(seed: int, baseline: str, m: int, kind: Any = sw.CAPS, **more: 
         threshold=[sw.AtLeast(-limit) if sign < 0 else limit for sign, limit in zip(signs, limits, strict=True)],
         noise=noise,
         norm_bound=bound,
-        cost_bound=0.85,
+        mean_cost_bound=0.85,
         **settings,
     )
     known: list[float | None] = [float(values[0]) if reward_known else None]
     known += [float(value) if costs_known else None for value in values[1:]]
     known = [0.0] * (1 + m) if baseline == "origin" else known
     ridge = d * float(np.max((noise / bound) ** 2))
-    draws = [getattr(policy, name, math.inf) for name in ("posterior_scale", "max_regret_ratio", "reward_bound")]
+    draws = [getattr(policy, name, math.inf) for name in ("posterior_scale", "max_regret_ratio", "mean_reward_bound")]
     numbers = (settings["delta"], *draws, ridge)
     told = Stated(safe, known, noise, bound, limits, ceilings, *numbers)
     targets = random.normal(size=(6, d))
@@ -84,7 +84,7 @@ def held_ray(problem: Problem, decision: Any, lines: list[Line], known: Known, d
     reaches, steps = [line.longest(safe=False) for line in lines], [line.longest(safe=True) for line in lines]
     plausible = np.array([float(line.at(0, o).high[0]) for line, o in zip(lines, reaches, strict=True)])
     home = float(lines[0].found[0].high[-1])
-    best = min(float(np.max(plausible)), max(home, told.reward_bound))
+    best = min(float(np.max(plausible)), max(home, told.mean_reward_bound))
     if best <= home + CLOSE:
         return
     assert decision.optimistic_reward == pytest.approx(best, abs=CLOSE)
@@ -98,7 +98,7 @@ def held_ray(problem: Problem, decision: Any, lines: list[Line], known: Known, d
         return  # too close to call; the third, since one candidate stands there twice
     chosen = target if gap > 0.0 else int(np.argmax(plausible))
     twin = {4: 0, 0: 4} if safe == 6 else {1: 5, 5: 1}
-    assert decision.action_index in ((-1,) if chosen == safe else (chosen, twin.get(chosen, chosen)))
+    assert decision.action_index in ((None,) if chosen == safe else (chosen, twin.get(chosen, chosen)))
     if chosen < safe:
         assert decision.step_size == pytest.approx(steps[chosen], abs=CLOSE)
         dearest = [float(lines[chosen].pessimistic_cost(1 + j, steps[chosen])[0]) for j in range(told.costs)]
@@ -166,7 +166,7 @@ def test_every_decision_is_the_one_of_the_page(baseline: str, m: int, mixtures: 
             lines = [Line(told, fits, found, target, ray) for ray, target in enumerate(listed)]
             held_ray(problem, decision, lines, known, draws)
         values = problem.outcome(decision.action, random)
-        ray = None if decision._uncached or not followed else decision.action_index
+        ray = None if decision._uncached or not followed else decision._position
         plays.append(Play(np.asarray(decision.action), ray, decision.step_size, values))
         state = policy.learn(state, decision, sw.Outcome(values[0], problem.signs * values[1:]))
         left += decision.message is None
@@ -205,14 +205,15 @@ def test_a_greedy_proposal_that_is_not_certified_gives_way_to_one_that_is(baseli
                 low, unknown = known.r_low @ decision.probabilities, known.unknown(decision.optimistic_reward)
                 assert decision.optimistic_reward - low <= unknown @ decision.probabilities + CLOSE
             else:
-                line = Line(told, fits_now(told, plays), found, listed[decision.action_index], decision.action_index)
+                index = -1 if decision.action_index is None else decision.action_index
+                line = Line(told, fits_now(told, plays), found, listed[index], index)
                 low = float(line.at(0, decision.step_size).low[0])
                 assert decision.optimistic_reward - low <= line.unknown(prices, decision.step_size) + CLOSE
         values = problem.outcome(decision.action, random)
         plays.append(
             Play(
                 np.asarray(decision.action),
-                None if decision._uncached else decision.action_index,
+                None if decision._uncached else decision._position,
                 decision.step_size,
                 values,
             )
@@ -271,8 +272,8 @@ SETTINGS: dict[str, Any] = {"safe_action": sw.SafeAction(features=np.zeros(2)), 
         ({"max_regret_ratio": float("inf")}, [ErrorCode.NOT_FINITE]),
         ({"posterior_scale": -0.1}, [ErrorCode.OUT_OF_RANGE]),
         ({"posterior_scale": float("inf")}, [ErrorCode.NOT_FINITE]),
-        ({"reward_bound": 0.0}, [ErrorCode.OUT_OF_RANGE]),
-        ({"reward_bound": -1.0}, [ErrorCode.OUT_OF_RANGE]),
+        ({"mean_reward_bound": 0.0}, [ErrorCode.OUT_OF_RANGE]),
+        ({"mean_reward_bound": -1.0}, [ErrorCode.OUT_OF_RANGE]),
         ({"mixtures": 1}, [ErrorCode.WRONG_TYPE, "mixtures"]),
         ({"ridge": 0.0}, [ErrorCode.OUT_OF_RANGE]),
         ({"noise": 0.0}, [ErrorCode.OUT_OF_RANGE, "noise"]),
@@ -288,9 +289,11 @@ def test_bad_settings_are_refused_in_a_sentence(settings: dict[str, Any], parts:
 def test_a_safe_action_worth_more_than_anything_can_be_is_refused() -> None:
     safe = sw.SafeAction(features=[0.6, 0.0], reward=0.5, cost=0.1)
     with refused(sw.InvalidProblem, ErrorCode.BOUND_EXCEEDED):
-        sw.CAPS(**SETTINGS | {"safe_action": safe, "reward_bound": 0.4})
+        sw.CAPS(**SETTINGS | {"safe_action": safe, "mean_reward_bound": 0.4})
     with refused(sw.InvalidProblem, ErrorCode.BOUND_EXCEEDED):
-        sw.ArmsCAPS(arms=2, safe_action=sw.SafeAction(arm=0, reward=0.5, cost=0.1), threshold=0.5, reward_bound=0.4)
+        sw.ArmsCAPS(
+            arms=2, safe_action=sw.SafeAction(arm=0, reward=0.5, cost=0.1), threshold=0.5, mean_reward_bound=0.4
+        )
 
 
 @pytest.mark.parametrize("noise", [1e-30, 1e-9, 1e3])
@@ -337,7 +340,7 @@ def world(baseline: str) -> tuple[sw.SafeAction, sw.LinearWorld]:
 @pytest.mark.parametrize("mixtures", [False, True], ids=["rays", "mixtures"])
 def test_what_is_hoped_for_is_possible_and_limits_are_kept(baseline: str, mixtures: bool) -> None:
     safe, truth = world(baseline)
-    policy = sw.CAPS(safe_action=safe, threshold=0.4, noise=0.1, cost_bound=1.0, mixtures=mixtures)
+    policy = sw.CAPS(safe_action=safe, threshold=0.4, noise=0.1, mean_cost_bound=1.0, mixtures=mixtures)
     result = sw.simulate(policy, truth, rounds=20_000, runs=5, seed=2, audit=True, progress=False)
     assert result.audit is not None
     assert not result.audit["optimism_failures"].any()
@@ -370,7 +373,7 @@ def test_regret_levels_off_on_rays_from_an_action_of_unknown_value(size: int) ->
     targets /= np.linalg.norm(targets, axis=1, keepdims=True)
     truth = sw.LinearWorld(reward=theta, cost=mu, actions=sw.Rays(targets), noise=0.1)
     safe = sw.SafeAction(features=[0.5, 0.0, 0.0, 0.0])
-    policy = sw.CAPS(safe_action=safe, threshold=0.45, noise=0.1, cost_bound=1.0)
+    policy = sw.CAPS(safe_action=safe, threshold=0.45, noise=0.1, mean_cost_bound=1.0)
     regret = sw.simulate(policy, truth, rounds=size, runs=2, seed=5, record_points=2, progress=False).regret.mean(
         axis=0
     )

@@ -12,7 +12,7 @@ import stagewise as sw
 from stagewise.problem.errors import ErrorCode
 
 LIMITS = dict(problem().limits)
-OPT_OUT, ANEW = LIMITS["opt_out"], "start a new agent and give it the log (learn_frame)"
+OPT_OUT, ANEW = LIMITS["opt_out"], "start a new agent and give it the log (learn_log_frame)"
 
 
 def other(**changes: Any) -> dict[str, Any]:
@@ -37,7 +37,10 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
             [ErrorCode.PROBLEM_MISMATCH, "the limit of 'opt_out' was at most 0.02 and is at most 0.03", ANEW],
         ),
         (other(value=sw.AtLeast(0.0005)), [ErrorCode.PROBLEM_MISMATCH, "at most 0.02 and is at least 0.0005"]),
-        (other(safe=0.002), [ErrorCode.PROBLEM_MISMATCH, "safe of the limit of 'opt_out' was 0.001 and is 0.002"]),
+        (
+            other(safe_bound=0.002),
+            [ErrorCode.PROBLEM_MISMATCH, "safe_bound of the limit of 'opt_out' was 0.001 and is 0.002"],
+        ),
         (
             other(by=None, model="rates"),
             [ErrorCode.PROBLEM_MISMATCH, "model of the limit of 'opt_out' was None and is 'rates'"],
@@ -52,11 +55,11 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
             [ErrorCode.PROBLEM_MISMATCH, "are 'minutes', 'opt_out', in this order"],
         ),
         (
-            {"reward": sw.Reward("spend", -10.0, 40.0, safe=0.0)},
+            {"reward": sw.Reward("spend", -10.0, 40.0, safe_bound=0.0)},
             [ErrorCode.PROBLEM_MISMATCH, "high of the reward was 30.0 and is 40.0", ANEW],
         ),
         (
-            {"reward": sw.Reward("money", -10.0, 30.0, safe=0.0)},
+            {"reward": sw.Reward("money", -10.0, 30.0, safe_bound=0.0)},
             [ErrorCode.PROBLEM_MISMATCH, "name of the reward was 'spend' and is 'money'"],
         ),
         (

@@ -26,7 +26,7 @@ def policy(**settings: Any) -> ContextCAPS:
     return ContextCAPS(**{"actions": 3, "context": 2, "safe_action": SAFE, "threshold": LIMITS} | settings)
 
 
-def bounds_of(made: ContextCAPS, state: PolicyState, context: sw.Context) -> np.ndarray:
+def bounds_of(made: ContextCAPS, state: PolicyState, context: sw.ContextVector) -> np.ndarray:
     """Return the lowest and the highest plausible means (2, 1 + m, K + 1)."""
     rows = made.rows_for(context)
     seen = made.rounds.play(state.memory, rows, context.get_eligible(made.actions), sw.RandomKey())
@@ -48,7 +48,7 @@ def interval(pulls: int, mean: float, lower: float, upper: float) -> tuple[float
     return ends[0], ends[1]
 
 
-def played(made: ContextCAPS, action: int, context: sw.Context) -> PlayedAction:
+def played(made: ContextCAPS, action: int, context: sw.ContextVector) -> PlayedAction:
     return PlayedAction(made.rows_for(context)[action].copy(), action)
 
 
@@ -57,9 +57,9 @@ def test_a_linear_signal_is_a_ridge_regression_of_every_action_by_itself() -> No
     users, actions = chance.uniform(-1.0, 1.0, (80, 2)), chance.integers(0, 3, 80)
     rewards, state = chance.random(80), made.start()
     for user, action, reward in zip(users, actions, rewards, strict=True):
-        state = made.learn_in_place(state, played(made, action, sw.Context(user)), np.array([reward, 0.0, 0.0]))
+        state = made.learn_in_place(state, played(made, action, sw.ContextVector(user)), np.array([reward, 0.0, 0.0]))
     here = np.array([0.2, -0.6])
-    low, high = bounds_of(made, state, sw.Context(here))
+    low, high = bounds_of(made, state, sw.ContextVector(here))
     for action in range(3):
         z = np.column_stack([np.ones(80), users])[actions == action]
         matrix, u = 0.7 * np.eye(3) + z.T @ z, np.array([1.0, *here])
@@ -76,8 +76,8 @@ def test_a_rate_is_the_interval_of_its_own_plays() -> None:
     made, chance, state = policy(), np.random.default_rng(1), policy().start()
     seen = chance.random((120, 2)) < [0.05, 0.3]
     for i, costs in enumerate(seen):
-        state = made.learn_in_place(state, played(made, i % 3, sw.Context([0.1, 0.2])), np.array([0.0, *costs]))
-    low, high = bounds_of(made, state, sw.Context([-0.5, 0.9]))
+        state = made.learn_in_place(state, played(made, i % 3, sw.ContextVector([0.1, 0.2])), np.array([0.0, *costs]))
+    low, high = bounds_of(made, state, sw.ContextVector([-0.5, 0.9]))
     for signal in (0, 1):
         for action in range(3):
             ends = interval(40, float(seen[action::3, signal].mean()), 0.3 * OTHER, 0.3 * UPPER)
@@ -88,13 +88,15 @@ def test_segments_have_rates_of_their_own_and_the_later_ones_less_of_delta() -> 
     made = policy(segments=2, by={"reward": 0, "opt_out": 1}, reward_model="rates")
     state = made.start()
     for segment in (7, 2**52 - 1):
-        context = sw.Context([0.0, 0.0], segments=[3, segment])
+        context = sw.ContextVector([0.0, 0.0], segments=[3, segment])
         for _ in range(50):
             state = made.learn_in_place(state, played(made, 1, context), np.zeros(3))
-    highs = [bounds_of(made, state, sw.Context([0.0, 0.0], segments=[9, s]))[1, 1, 1] for s in (7, 2**52 - 1, 8)]
+    highs = [bounds_of(made, state, sw.ContextVector([0.0, 0.0], segments=[9, s]))[1, 1, 1] for s in (7, 2**52 - 1, 8)]
     expected = [interval(50, 0.0, 1.0, 0.3 * UPPER / (i * (i + 1)))[1] for i in (1, 2)]
     assert highs == pytest.approx([*expected, 1.0], abs=1e-9)
-    assert bounds_of(made, state, sw.Context([0.0, 0.0], segments=[9, 8]))[1, 2, 1] < 0.2  # spend is by action alone
+    assert (
+        bounds_of(made, state, sw.ContextVector([0.0, 0.0], segments=[9, 8]))[1, 2, 1] < 0.2
+    )  # spend is by action alone
 
 
 def test_room_for_segments_grows_and_nothing_is_lost() -> None:
@@ -104,17 +106,17 @@ def test_room_for_segments_grows_and_nothing_is_lost() -> None:
         count = int(chance.integers(1, 5))
         seen[segment] = count
         for _ in range(count):
-            state = made.learn_in_place(state, played(made, 2, sw.Context(segments=[segment])), np.zeros(3))
+            state = made.learn_in_place(state, played(made, 2, sw.ContextVector(segments=[segment])), np.zeros(3))
     assert state.memory[CAPACITY] >= 200
     assert made.fits(state.memory)
     for order, (segment, count) in enumerate(seen.items(), start=1):
-        high = bounds_of(made, state, sw.Context(segments=[segment]))[1, 1, 2]
+        high = bounds_of(made, state, sw.ContextVector(segments=[segment]))[1, 1, 2]
         share = 0.3 * UPPER / (order * (order + 1))
         assert high == pytest.approx(interval(count, 0.0, 1.0, share)[1], abs=1e-9)
 
 
 def test_a_signal_that_is_not_known_yet_is_not_learned_from() -> None:
-    made, context = policy(), sw.Context([0.3, 0.3])
+    made, context = policy(), sw.ContextVector([0.3, 0.3])
     state = made.learn_in_place(made.start(), played(made, 1, context), np.array([0.4, np.nan, 1.0]))
     later = made.learn_in_place(state, played(made, 1, context), np.array([np.nan, 0.0, np.nan]))
     at_once = made.learn_in_place(made.start(), played(made, 1, context), np.array([0.4, 0.0, 1.0]))
@@ -123,7 +125,7 @@ def test_a_signal_that_is_not_known_yet_is_not_learned_from() -> None:
 
 
 def test_the_safe_action_is_never_judged_worse_than_declared_and_better_where_the_data_say_so() -> None:
-    made, state, context = policy(), policy().start(), sw.Context([0.3, 0.3])
+    made, state, context = policy(), policy().start(), sw.ContextVector([0.3, 0.3])
     assert bounds_of(made, state, context)[1, 1:, -1] == pytest.approx([0.01, 0.1])
     assert bounds_of(made, state, context)[0, 0, -1] == pytest.approx(0.05)
     for _ in range(3000):
@@ -136,7 +138,7 @@ def test_the_safe_action_is_never_judged_worse_than_declared_and_better_where_th
 @pytest.mark.parametrize("model", ["rates", "linear"])
 def test_a_declared_cost_that_the_data_contradict_stops_exploration_and_is_named(model: Any) -> None:
     made = policy(cost_model=model, safe_action=sw.SafeAction(arm=0, cost={"opt_out": 0.001, "spend": 0.1}))
-    agent, context, chance = sw.Agent(made, seed=1), sw.Context([0.0, 0.0]), np.random.default_rng(3)
+    agent, context, chance = sw.Agent(made, seed=1), sw.ContextVector([0.0, 0.0]), np.random.default_rng(3)
     for _ in range(2000):
         state = agent.state
         low = bounds_of(made, state, context)[0, 1, 0]
@@ -153,17 +155,17 @@ def test_a_declared_cost_that_the_data_contradict_stops_exploration_and_is_named
 def test_without_a_declared_cost_the_safe_action_is_learned_first() -> None:
     made = policy(safe_action=sw.SafeAction(arm=0), threshold={"opt_out": 0.2, "spend": 0.4})
     agent = sw.Agent(made, seed=1)
-    first = made.decide(made.start(), sw.Context([0.0, 0.0]))
+    first = made.decide(made.start(), sw.ContextVector([0.0, 0.0]))
     assert first.reason is sw.Reason.SAFE_ACTION_COST_UNCERTAIN
     for _ in range(400):
-        decision = agent.decide(sw.Context([0.0, 0.0]))
+        decision = agent.decide(sw.ContextVector([0.0, 0.0]))
         agent.learn(decision, reward=0.1 + 0.4 * (decision.action_index > 0), cost=[0.0, 0.0])
     assert decision.message is None
 
 
 def test_actions_that_come_later_leave_the_others_as_they_are() -> None:
     before, after = policy(), policy(actions=4, initial_actions=3)
-    context, states = sw.Context([0.2, 0.1]), [before.start(), after.start()]
+    context, states = sw.ContextVector([0.2, 0.1]), [before.start(), after.start()]
     for action in (0, 1, 2, 1):
         states = [
             made.learn_in_place(state, played(made, action, context), np.array([0.3, 0.0, 1.0]))
@@ -198,9 +200,9 @@ def test_settings_that_cannot_be_meant_are_refused(settings: dict[str, Any], wor
 @pytest.mark.parametrize(
     ("context", "words"),
     [
-        (sw.Context([0.1]), [ErrorCode.WRONG_SHAPE, "2 numbers"]),
-        (sw.Context([0.1, 0.2], segments=[1]), [ErrorCode.WRONG_SHAPE, "0 segments"]),
-        (sw.Context([0.1, 34.0]), [ErrorCode.CONTEXT_OUT_OF_RANGE, "34"]),
+        (sw.ContextVector([0.1]), [ErrorCode.WRONG_SHAPE, "2 numbers"]),
+        (sw.ContextVector([0.1, 0.2], segments=[1]), [ErrorCode.WRONG_SHAPE, "0 segments"]),
+        (sw.ContextVector([0.1, 34.0]), [ErrorCode.CONTEXT_OUT_OF_RANGE, "34"]),
         (sw.Arms(3), [ErrorCode.WRONG_TYPE]),
     ],
 )

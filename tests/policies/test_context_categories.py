@@ -25,7 +25,7 @@ ROWS = 60
 def problem(by: Any = "plan", **changes: Any) -> sw.Problem:
     settings: dict[str, Any] = {
         "actions": ["nothing", "digest", "offer"], "safe": "nothing", "context": CONTEXT, "reward": sw.Reward("click"),
-        "limits": {"opt_out": sw.Limit(0.2, safe=0.0, by=by)},
+        "limits": {"opt_out": sw.Limit(0.2, safe_bound=0.0, by=by)},
     }  # fmt: skip
     return sw.Problem(**settings | changes)
 
@@ -70,12 +70,12 @@ def test_a_row_that_is_refused_does_not_stop_the_others() -> None:
     columns, agent, other = frame(), sw.Agent(problem(), seed=1), sw.Agent(problem(), seed=1)
     columns["age"][3], columns["is_new"] = 200.0, columns["is_new"].astype(object)
     columns["is_new"][7], columns["is_new"][8] = None, "True"
-    left_out = agent.learn_frame(columns)
+    left_out = agent.learn_log_frame(columns)
     assert {row: error.code for row, error in left_out.items()} == {
         3: ErrorCode.CONTEXT_OUT_OF_RANGE, 7: ErrorCode.MISSING_CONTEXT_FIELD, 8: ErrorCode.WRONG_TYPE,
     }  # fmt: skip
     kept = [row for row in range(ROWS) if row not in left_out]
-    other.learn_frame({name: [column[row] for row in kept] for name, column in columns.items()})
+    other.learn_log_frame({name: [column[row] for row in kept] for name, column in columns.items()})
     assert np.array_equal(agent.state.memory, other.state.memory)
     for row, error in left_out.items():
         with refused(sw.InvalidActions, error.code):
@@ -86,19 +86,19 @@ def test_a_frame_without_a_row_that_can_be_read_is_refused() -> None:
     agent = sw.Agent(problem(), seed=1)
     before = agent.state.memory
     with refused(sw.InvalidActions, ErrorCode.INVALID_ROW):
-        agent.learn_frame(frame(age=np.full(ROWS, 200.0)))
+        agent.learn_log_frame(frame(age=np.full(ROWS, 200.0)))
     with refused(sw.InvalidActions, ErrorCode.COLUMN_MISSING):
-        agent.learn_frame({name: column for name, column in frame().items() if name != "is_new"})
+        agent.learn_log_frame({name: column for name, column in frame().items() if name != "is_new"})
     assert np.array_equal(before, agent.state.memory)
 
 
 def test_what_may_be_missing_can_be_left_out() -> None:
     agent = sw.Agent(problem(), seed=1)
     columns = {name: column for name, column in frame().items() if name not in ("tenure", "plan")}
-    assert agent.learn_frame(columns) == {}
+    assert agent.learn_log_frame(columns) == {}
     decision = agent.decide({name: value for name, value in USER.items() if name not in ("tenure", "plan")})
     same = sw.Agent(problem(), seed=1)
-    same.learn_frame(columns | {"tenure": np.zeros(ROWS), "plan": ["other"] * ROWS})
+    same.learn_log_frame(columns | {"tenure": np.zeros(ROWS), "plan": ["other"] * ROWS})
     assert decision.to_dict() == same.decide(USER | {"tenure": 0, "plan": None}).to_dict()
     with refused(sw.InvalidActions, ErrorCode.MISSING_CONTEXT_FIELD):
         agent.decide({name: value for name, value in USER.items() if name != "age"})
@@ -106,7 +106,7 @@ def test_what_may_be_missing_can_be_left_out() -> None:
 
 def test_a_category_divides_users_as_it_names_them() -> None:
     agent = sw.Agent(problem(), seed=1)
-    agent.learn_frame(frame())
+    agent.learn_log_frame(frame())
     declared = [agent.policy.encode_context(USER | {"plan": plan}, None).segments for plan in ("gold", None, "other")]  # type: ignore[attr-defined]
     assert declared[0] == declared[1] == declared[2]
     undeclared = problem(by="country").encode_context(USER | {"country": "gold"}).segments
@@ -119,7 +119,7 @@ def test_a_category_divides_users_as_it_names_them() -> None:
 
 def test_a_file_a_snapshot_and_a_replica_continue_to_the_bit(tmp_path: Path) -> None:
     agent = sw.Agent(problem(), seed=1)
-    agent.learn_frame(frame())
+    agent.learn_log_frame(frame())
     agent.decide(USER | {"tenure": 1e6})
     agent.save(tmp_path / "agent.json")
     again = sw.Agent.load(tmp_path / "agent.json", problem())
@@ -137,7 +137,7 @@ def test_a_toml_file_declares_the_same_problem(tmp_path: Path) -> None:
         actions = ["nothing", "digest", "offer"]
         safe = "nothing"
         reward = { name = "click" }
-        limits.opt_out = { at_most = 0.2, safe = 0.0, by = "plan" }
+        limits.opt_out = { at_most = 0.2, safe_bound = 0.0, by = "plan" }
         [context]
         age = [18, 99]
         tenure = { low = 0, high = 3650, clip = true, missing = 0 }
@@ -154,19 +154,19 @@ def test_a_toml_file_declares_the_same_problem(tmp_path: Path) -> None:
 
 def test_a_category_changes_what_a_linear_reward_learns() -> None:
     """'offer' is clicked by the plan 'pro' only."""
-    asked = problem(limits={"opt_out": sw.Limit(0.5, safe=0.0, model="rates")}, context={"plan": CONTEXT["plan"]})
+    asked = problem(limits={"opt_out": sw.Limit(0.5, safe_bound=0.0, model="rates")}, context={"plan": CONTEXT["plan"]})
     chance, rows = np.random.default_rng(1), 20_000
     plan, done = chance.choice(["free", "basic", "pro", "gold"], rows), chance.choice(list(asked.actions), rows)
     click = np.where((plan == "pro") == (done == "offer"), 0.8, 0.2)
     agent = sw.Agent(asked, seed=1)
-    agent.learn_frame({"action": done, "plan": plan, "click": click, "opt_out": np.zeros(rows)})
+    agent.learn_log_frame({"action": done, "plan": plan, "click": click, "opt_out": np.zeros(rows)})
     assert agent.decide({"plan": "pro"}).probabilities["offer"] > 0.9
     assert agent.decide({"plan": "free"}).probabilities["offer"] < 0.1
     assert agent.decide({"plan": "new"}).probabilities["offer"] < 0.1
 
 
 def test_a_world_plays_encoded_users() -> None:
-    asked = problem(by=None, limits={"opt_out": sw.Limit(0.2, safe=0.0, model="linear")})
+    asked = problem(by=None, limits={"opt_out": sw.Limit(0.2, safe_bound=0.0, model="linear")})
     users = read_problem_contexts(asked, frame()).features
     world = sw.UserTableWorld(users=users, reward=[[0.1, 0.2, 0.6]] * ROWS, cost=[[0.0, 0.1, 0.1]] * ROWS)
     result = sw.simulate(asked, world, rounds=30, runs=2)
@@ -179,9 +179,9 @@ def test_features_of_levels_are_checked_in_rows() -> None:
     settings: dict[str, Any] = {"actions": 2, "safe_action": sw.SafeAction(arm=0, cost=0.0), "threshold": 0.1}
     policy = sw.ContextCAPS(context=3, levels=[3], **settings)
     assert policy.feature_bounds.round(3).tolist() == [1.0, 1.366, 1.366]
-    policy.decide(policy.start(), sw.Context([1.0, 1.3, -1.0]))
+    policy.decide(policy.start(), sw.ContextVector([1.0, 1.3, -1.0]))
     with refused(sw.InvalidActions, ErrorCode.CONTEXT_OUT_OF_RANGE):
-        policy.decide(policy.start(), sw.Context([1.3, 1.0, -1.0]))
+        policy.decide(policy.start(), sw.ContextVector([1.3, 1.0, -1.0]))
     with refused(sw.InvalidProblem, ErrorCode.TOO_LARGE):
         sw.ContextCAPS(context=1, levels=[3], **settings)
 

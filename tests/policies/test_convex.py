@@ -62,7 +62,7 @@ def test_dense_rays_find_nothing_better_and_nothing_above_the_bound(name: str, k
 def test_a_very_dense_search_stays_within_the_gap(d: int, kind: Any, shape: str) -> None:
     rng = np.random.default_rng([d, len(shape)])
     safe = SafeAction(features=np.zeros(d))
-    policy = kind(safe_action=safe, threshold=[0.3, 0.2], noise=0.1, cost_bound=1.0)  # 1e-6 beyond the unit ball
+    policy = kind(safe_action=safe, threshold=[0.3, 0.2], noise=0.1, mean_cost_bound=1.0)  # 1e-6 beyond the unit ball
     agent, truth = Agent(policy), rng.normal(size=(3, d))
     truth /= 1.2 * np.linalg.norm(truth, axis=1, keepdims=True)
     actions = set_around(shape, np.zeros(d), 5)
@@ -129,7 +129,7 @@ def test_a_polytope_beside_rays_to_its_vertices_hopes_for_no_less() -> None:
 
 
 def test_sets_and_rays_may_alternate() -> None:
-    agent = Agent(LCLUCB(safe_action=AT_ZERO, threshold=0.5, noise=0.1, cost_bound=1.0))
+    agent = Agent(LCLUCB(safe_action=AT_ZERO, threshold=0.5, noise=0.1, mean_cost_bound=1.0))
     rng = np.random.default_rng(0)
     for round_ in range(30):
         decision = agent.decide(
@@ -141,7 +141,7 @@ def test_sets_and_rays_may_alternate() -> None:
 
 def test_the_safe_action_on_the_edge_of_the_set_is_in_it() -> None:
     safe = SafeAction(features=[1.0, 0.0], reward=0.2, cost=0.1)
-    policy = LCLUCB(safe_action=safe, threshold=0.4, noise=0.1, cost_bound=1.0)
+    policy = LCLUCB(safe_action=safe, threshold=0.4, noise=0.1, mean_cost_bound=1.0)
     for actions in (Ball(1.0), Box([0.0, 0.0], [1.0, 1.0]), Polytope([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])):
         decision = policy.decide(policy.start(), actions)
         assert decision.message is None
@@ -178,7 +178,7 @@ def test_a_policy_that_still_warms_up_plays_the_safe_action() -> None:
 
 @pytest.mark.parametrize("actions", [Box(-np.ones(3), np.ones(3)), Polytope(np.vstack([np.eye(3), -np.eye(3)]))])
 def test_mixtures_take_a_polytope_by_its_vertices(actions: Any) -> None:
-    for policy in (OPLB(safe_action=AT_ZERO, threshold=0.5, noise=0.1, cost_bound=1.0), LinUCB(noise=0.1)):
+    for policy in (OPLB(safe_action=AT_ZERO, threshold=0.5, noise=0.1, mean_cost_bound=1.0), LinUCB(noise=0.1)):
         ours = policy.decide(policy.start(), actions)
         listed = policy.decide(policy.start(), FiniteSet(actions.vertices))
         assert ours.optimistic_reward == listed.optimistic_reward
@@ -236,7 +236,7 @@ def test_on_a_line_with_a_known_cost_nothing_is_left_to_learn_and_the_limit_is_m
 ) -> None:
     safe = SafeAction(features=[1.0], reward=reward, cost=0.2)
     for actions in (Ball(4.0), Box([-1.0], [4.0])):
-        agent = Agent(kind(safe_action=safe, threshold=0.5, noise=0.1, cost_bound=4.0))
+        agent = Agent(kind(safe_action=safe, threshold=0.5, noise=0.1, mean_cost_bound=4.0))
         for _ in range(5):
             decision = agent.decide(actions)
             agent.learn(decision, reward=0.1 * decision.action[0], cost=0.2 * decision.action[0])

@@ -55,7 +55,7 @@ def test_settings(call: Callable[[], Any], parts: list[str]) -> None:
 
 
 def context_rows(policy: sw.ContextCAPS) -> np.ndarray[Any, Any]:
-    return np.array(policy.rows_for(sw.Context([0.5])))
+    return np.array(policy.rows_for(sw.ContextVector([0.5])))
 
 
 def spoiled(rows: np.ndarray[Any, Any], row: int, column: int, value: float) -> np.ndarray[Any, Any]:
@@ -149,7 +149,7 @@ FRAMES: dict[str, tuple[Any, dict[str, Any], dict[str, Any], Any, str]] = {
 def test_frames(policy: Any, frame: dict[str, Any], told: dict[str, Any], kind: Any, part: str) -> None:
     agent = Agent(policy)
     before = remembered(agent)
-    refuses(lambda: agent.learn_frame(frame, **told), kind, part)
+    refuses(lambda: agent.learn_log_frame(frame, **told), kind, part)
     assert remembered(agent) == before
 
 
@@ -181,7 +181,7 @@ def test_what_a_replica_played_is_learned_with_the_safe_action_of_its_round() ->
     replica = sw.Replica(agent.snapshot(), name="there")
     for _ in range(3):
         told, mine = replica.decide(rays).to_dict(), own.decide(rays)
-        stayed = {"action": [0.0, 0.1], "action_index": -1, "step_size": 0.0}
+        stayed = {"action": [0.0, 0.1], "action_index": None, "step_size": 0.0}
         agent.learn(agent.register_decision({**told, **stayed}), reward=0.0, cost=0.9)
         own._queue.played[mine.round] = PlayedAction(np.array([0.0, 0.1]), -1, 0.0, mine._safe)
         own.learn(mine.round, reward=0.0, cost=0.9)
@@ -190,5 +190,5 @@ def test_what_a_replica_played_is_learned_with_the_safe_action_of_its_round() ->
 
 
 def test_a_user_is_still_decided_for_after_all_this() -> None:
-    assert Agent(problem()).decide(USER).action_name == "nothing"
+    assert Agent(problem()).decide(USER).action == "nothing"
     assert put("seed", 1)({}) is None

@@ -15,7 +15,9 @@ class TestDOSLBOnRays(PolicyContract):
     def test_the_action_is_the_step_on_its_ray(self, case: Case) -> None:
         for round_, one in enumerate(case.rounds):
             step, safe = one.decision.step_size, case.world.safe
-            target = case.world.targets(round_)[one.decision.action_index] if one.decision.action_index >= 0 else safe
+            target = (
+                case.world.targets(round_)[one.decision.action_index] if one.decision.action_index is not None else safe
+            )
             assert np.array_equal(one.decision.action, (1.0 - step) * safe + step * target)
 
     def test_it_says_that_it_may_break_a_limit(self, case: Case) -> None:
@@ -37,7 +39,7 @@ def learned(policy: object, rounds: int = 30) -> object:
 
 
 def test_it_chooses_what_roful_chooses_and_steps_no_less_far() -> None:
-    settings = {"safe_action": SafeAction(features=np.zeros(3)), "threshold": 0.3, "noise": 0.1, "cost_bound": 1.0}
+    settings = {"safe_action": SafeAction(features=np.zeros(3)), "threshold": 0.3, "noise": 0.1, "mean_cost_bound": 1.0}
     bold, careful = DOSLB(**settings), ROFUL(**settings)
     state, random, farther = learned(careful), np.random.default_rng(2), 0
     for _ in range(50):
@@ -50,7 +52,7 @@ def test_it_chooses_what_roful_chooses_and_steps_no_less_far() -> None:
 
 
 def test_on_a_finite_set_it_is_the_directional_oplb_before_mixing_back() -> None:
-    settings = {"safe_action": SafeAction(features=np.zeros(3)), "threshold": 0.3, "noise": 0.1, "cost_bound": 1.0}
+    settings = {"safe_action": SafeAction(features=np.zeros(3)), "threshold": 0.3, "noise": 0.1, "mean_cost_bound": 1.0}
     bold, careful = DOSLB(**settings), OPLB(**settings, optimism="directional")
     state, random, farther = learned(bold), np.random.default_rng(2), 0
     for _ in range(50):

@@ -12,7 +12,7 @@ GROUPS = 20
 
 
 def problem(by: str | None = "group", **more: Any) -> sw.Problem:
-    limits = {"opt_out": sw.Limit(0.5, safe=0.4, by=by)}
+    limits = {"opt_out": sw.Limit(0.5, safe_bound=0.4, by=by)}
     return sw.Problem(actions=["plain", "offer"], safe="plain", reward=sw.Reward("click"), limits=limits, **more)
 
 
@@ -34,9 +34,9 @@ def test_a_mean_that_moves_in_every_segment_is_found_by_all_of_them_together() -
     """No segment says it by itself: it has some eight events before, and ten after."""
     agent, chance = sw.Agent(problem(), seed=1), np.random.default_rng(1)
     for _ in range(3):
-        agent.learn_frame(told(chance, [0.05] * GROUPS, 1000))
+        agent.learn_log_frame(told(chance, [0.05] * GROUPS, 1000))
         assert agent.decide({"group": "g0"}).message is None or agent.health().ok
-    agent.learn_frame(told(chance, [0.2] * GROUPS, 1000))
+    agent.learn_log_frame(told(chance, [0.2] * GROUPS, 1000))
     found = agent.decide({"group": "g0"}).reason_details.details
     assert (found["found"], found["limit"]) == (Contradiction.DRIFT, "opt_out")
     assert (found["action"], found["weighted_by"]) == ("'offer'", "segment")
@@ -47,13 +47,13 @@ def test_a_mean_that_moves_in_every_segment_is_found_by_all_of_them_together() -
 
 def test_a_mean_that_moves_for_every_action_is_found_by_all_of_them_together() -> None:
     actions = ["plain", *(f"offer {i}" for i in range(12))]
-    limits = {"opt_out": sw.Limit(0.5, safe=0.4, model="rates")}
+    limits = {"opt_out": sw.Limit(0.5, safe_bound=0.4, model="rates")}
     agent = sw.Agent(sw.Problem(actions=actions, safe="plain", reward=sw.Reward("click"), limits=limits), seed=1)
     chance = np.random.default_rng(1)
     for rate in (0.05, 0.05, 0.18):
         chosen = chance.integers(13, size=1000)
         left = (chance.random(1000) < rate).astype(int)
-        agent.learn_frame({"action": [actions[i] for i in chosen], "click": [0] * 1000, "opt_out": left})
+        agent.learn_log_frame({"action": [actions[i] for i in chosen], "click": [0] * 1000, "opt_out": left})
     details = agent.health()["drift of opt_out"].details
     assert (details["action"], details["weighted_by"]) == (None, "action")
     assert details["early_mean"] < 0.06 < details["late_mean"]
@@ -67,7 +67,7 @@ def test_another_mix_of_segments_whose_means_stay_is_no_drift(by: str | None, bl
     for touchy in (0.1, 0.1, 0.3, 0.6, 0.9, 0.9):
         groups = np.where(chance.random(600) < touchy, 10, 0) + chance.integers(10, size=600)
         rows = told(chance, rates, 600, groups)
-        agent.learn_frame(rows if by is not None else {name: rows[name] for name in ("action", "click", "opt_out")})
+        agent.learn_log_frame(rows if by is not None else {name: rows[name] for name in ("action", "click", "opt_out")})
     assert ("drift of opt_out" in agent._learned.statistics.open_alerts) is blocks_decisions
     assert (agent.health()["drift of opt_out"].verdict == "contradicted") is blocks_decisions
 
@@ -78,7 +78,7 @@ def test_a_signal_is_held_against_its_own_outcomes() -> None:
         actions=["plain", "offer"],
         safe="plain",
         reward=sw.Reward("click", window="1d"),
-        limits={"opt_out": sw.Limit(0.5, safe=0.4, window="1d", model="rates")},
+        limits={"opt_out": sw.Limit(0.5, safe_bound=0.4, window="1d", model="rates")},
     )
     agent, chance = sw.Agent(windowed, seed=1), np.random.default_rng(0)
     for i in range(700):
@@ -96,7 +96,7 @@ def test_a_signal_is_held_against_its_own_outcomes() -> None:
 def test_decisions_and_health_and_replicas_say_it_at_once() -> None:
     """At every moment the same, from the last outcome before it is certain to the first decision after it."""
     agent, chance = sw.Agent(problem(None), seed=1), np.random.default_rng(3)
-    agent.learn_frame({name: column for name, column in told(chance, [0.05], 600).items() if name != "group"})
+    agent.learn_log_frame({name: column for name, column in told(chance, [0.05], 600).items() if name != "group"})
     said = []
     for _ in range(700):
         contradicted = agent.health()["drift of opt_out"].verdict == "contradicted"
@@ -106,7 +106,7 @@ def test_decisions_and_health_and_replicas_say_it_at_once() -> None:
         assert fell == contradicted
         assert has_drifted(replica) == contradicted
         said.append(fell)
-        agent.learn(decision.id, click=float(decision.action_name == "offer"), opt_out=float(chance.random() < 0.4))
+        agent.learn(decision.id, click=float(decision.action == "offer"), opt_out=float(chance.random() < 0.4))
     assert said == sorted(said)
     assert 0 < said.index(True) < 600
 
@@ -115,7 +115,7 @@ def test_a_replica_goes_on_where_its_learner_was_told_to() -> None:
     """A contradiction that a person has acknowledged is no fallback, here or there."""
     agent = sw.Agent(problem(None), seed=1)
     rows = {"action": ["plain"] * 400, "click": [0] * 400, "opt_out": [1] * 400}
-    agent.learn_frame(rows)
+    agent.learn_log_frame(rows)
     assert sw.Replica(agent.snapshot(), name="a").decide({}).reason is sw.Reason.ASSUMPTION_CONTRADICTED
     agent.decide({})
     for finding in agent.health():
@@ -129,6 +129,6 @@ def test_a_replica_goes_on_where_its_learner_was_told_to() -> None:
 def test_without_the_watch_a_drift_is_told_and_stops_nobody() -> None:
     agent, chance = sw.Agent(problem(settings={"check_assumptions": False}), seed=1), np.random.default_rng(1)
     for rate in (0.05, 0.05, 0.05, 0.2):
-        agent.learn_frame(told(chance, [rate] * GROUPS, 1000))
+        agent.learn_log_frame(told(chance, [rate] * GROUPS, 1000))
     assert agent.health()["drift of opt_out"].verdict == "contradicted"
     assert not has_drifted(agent.decide({"group": "g0"}))

@@ -25,7 +25,7 @@ def declare(form: Any) -> sw.Problem:
     """The offer's opt-outs grow with what a user was sent; the plain message costs a hundredth."""
     return sw.Problem(
         actions=["plain", "offer"], safe="plain", context={"sends": (0, 20)}, reward=sw.Reward("click"),
-        limits={"opt_out": sw.Limit(LIMIT, safe=0.01, model=form)},
+        limits={"opt_out": sw.Limit(LIMIT, safe_bound=0.01, model=form)},
     )  # fmt: skip
 
 
@@ -44,7 +44,7 @@ def log(form: str, rows: int) -> dict[str, Any]:
 def test_a_problem_does_all_it_does_and_no_user_is_over(form: str, tmp_path: Any) -> None:
     problem = declare(form)
     agent = sw.Agent(problem, seed=1)
-    agent.learn_frame(log(form, 4000))
+    agent.learn_log_frame(log(form, 4000))
     policy, users = problem.policy(), [{"sends": float(sends)} for sends in np.linspace(0.0, 20.0, 15)]
     contexts = [problem.encode_context(user) for user in users]
     draws = [RandomKey(seed=4, round=i) for i in range(len(users))]
@@ -76,7 +76,7 @@ def test_a_problem_does_all_it_does_and_no_user_is_over(form: str, tmp_path: Any
 def test_a_log_and_its_rows_one_by_one_tell_the_same_rates(form: str) -> None:
     content, problem = log(form, 1500), declare(form)
     by_log = sw.Agent(problem, seed=1)
-    by_log.learn_frame(content)
+    by_log.learn_log_frame(content)
     policy = problem.policy()
     indices = (content["action"] == "offer").astype(float)
     rows = np.column_stack([indices, np.ones(1500), content["sends"] / 10.0 - 1.0])
@@ -94,7 +94,7 @@ def test_a_log_and_its_rows_one_by_one_tell_the_same_rates(form: str) -> None:
 def test_a_server_learns_it_and_does_not_move_the_limit_that_its_prior_stands_on(form: Any) -> None:
     def limits(value: float) -> dict[str, sw.Limit]:
         return {
-            "opt_out": sw.Limit(value, safe=0.001, window="7d", model=form),
+            "opt_out": sw.Limit(value, safe_bound=0.001, window="7d", model=form),
             "complaint": served().limits["complaint"],
         }
 
@@ -119,7 +119,7 @@ def test_a_wide_prior_has_a_price_that_is_a_number() -> None:
         safe_action=sw.SafeAction(arm=0, reward=0.0, cost=0.01),
     )  # fmt: skip
     state = wide.learn_log(wide.start(), np.tile([1.0, 1.0, 0.5, -0.5, 1.0], (40, 1)), np.zeros((40, 2)))
-    assert wide.decide(state, sw.Context([1.0, 1.0, -1.0])).pessimistic_cost[0] <= 0.1
+    assert wide.decide(state, sw.ContextVector([1.0, 1.0, -1.0])).pessimistic_cost[0] <= 0.1
 
 
 @pytest.mark.long

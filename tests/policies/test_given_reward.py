@@ -11,7 +11,10 @@ import stagewise as sw
 from stagewise.problem.errors import ErrorCode
 
 USER = {"age": 30.0, "country": "NZ"}
-LIMITS = {"opt_out": sw.Limit(0.02, safe=0.0, model="rates"), "spam": sw.Limit(0.1, safe=0.01, by="country")}
+LIMITS = {
+    "opt_out": sw.Limit(0.02, safe_bound=0.0, model="rates"),
+    "spam": sw.Limit(0.1, safe_bound=0.01, by="country"),
+}
 
 
 def guard(**changes: Any) -> sw.Problem:
@@ -67,12 +70,12 @@ def test_a_reward_cannot_be_reported(outcome: dict[str, Any]) -> None:
 
 def test_a_log_needs_no_reward_and_is_learned_once() -> None:
     agent = sw.Agent(guard(), seed=1)
-    agent.learn_frame(build_log())
+    agent.learn_log_frame(build_log())
     with pytest.raises(sw.InvalidOutcome) as caught:
-        agent.learn_frame(build_log())
+        agent.learn_log_frame(build_log())
     assert caught.value.code is ErrorCode.LOG_ALREADY_LEARNED
     with pytest.raises(sw.InvalidOutcome) as caught:
-        agent.learn_frame(build_log(20), reward="click")
+        agent.learn_log_frame(build_log(20), reward="click")
     assert caught.value.code is ErrorCode.UNUSED_SETTING
     assert all(finding.signal != "reward" for finding in agent.health())
     report = sw.doctor(build_log(), guard())
@@ -80,7 +83,7 @@ def test_a_log_needs_no_reward_and_is_learned_once() -> None:
 
 
 def test_an_agent_continues_from_a_file(tmp_path: Path) -> None:
-    agent = sw.Agent(guard(limits={"opt_out": sw.Limit(0.02, safe=0.0, model="rates", window="7d")}), seed=4)
+    agent = sw.Agent(guard(limits={"opt_out": sw.Limit(0.02, safe_bound=0.0, model="rates", window="7d")}), seed=4)
     ids = [agent.decide({"age": 30.0}, propose="offer", now=1.0).id for _ in range(3)]
     agent.learn(ids[1], opt_out=1.0, now=2.0)
     agent.save(tmp_path / "agent.json")
@@ -117,7 +120,7 @@ def test_a_given_reward_has_nothing_to_learn_from() -> None:
 
 
 def test_the_report_shows_proposals_and_no_reward() -> None:
-    agent = sw.Agent(guard(limits={"opt_out": sw.Limit(0.02, safe=0.0, model="rates")}), seed=3)
+    agent = sw.Agent(guard(limits={"opt_out": sw.Limit(0.02, safe_bound=0.0, model="rates")}), seed=3)
     report = agent.report()
     assert (report.proposals, report.reward) == ((), None)
     for round_ in range(40):
@@ -135,7 +138,7 @@ def test_the_report_shows_proposals_and_no_reward() -> None:
         assert one.plays_until_whole is not None
         assert one.decisions_until_whole is not None
         assert one.decisions_until_whole > one.plays_until_whole / one.proposed
-    agent.learn_frame({"action": ["offer"] * 2_000, "age": [30.0] * 2_000, "opt_out": [0.0] * 2_000})
+    agent.learn_log_frame({"action": ["offer"] * 2_000, "age": [30.0] * 2_000, "opt_out": [0.0] * 2_000})
     agent.decide({"age": 30.0}, propose="offer")
     offer = next(one for one in agent.report().proposals if one.action == "offer")
     assert (offer.plays_until_whole, offer.decisions_until_whole, offer.note) == (0, 0, "whole")
@@ -143,9 +146,9 @@ def test_the_report_shows_proposals_and_no_reward() -> None:
 
 def test_the_forecast_counts_the_plays_until_the_limit_is_certain() -> None:
     """The forecast is compared with the share that a log of as many plays gives."""
-    limits = {"opt_out": sw.Limit(0.02, safe=0.0, model="rates")}
+    limits = {"opt_out": sw.Limit(0.02, safe_bound=0.0, model="rates")}
     agent = sw.Agent(guard(context=(), limits=limits), seed=3)
-    agent.learn_frame({"action": ["offer"] * 400, "opt_out": [1.0] * 4 + [0.0] * 396})
+    agent.learn_log_frame({"action": ["offer"] * 400, "opt_out": [1.0] * 4 + [0.0] * 396})
     agent.decide(propose="offer")
     (forecast,) = agent.report().proposals
     assert forecast.plays_until_whole is not None
@@ -153,14 +156,14 @@ def test_the_forecast_counts_the_plays_until_the_limit_is_certain() -> None:
     for more in (0.9, 1.1):
         plays = round((400 + more * forecast.plays_until_whole) / 100.0) * 100
         other = sw.Agent(guard(context=(), limits=limits), seed=3)
-        other.learn_frame(
+        other.learn_log_frame(
             {"action": ["offer"] * plays, "opt_out": [1.0] * (plays // 100) + [0.0] * (99 * plays // 100)}
         )
         status: Any = other.decide(propose="offer")
         shares.append(status.proposal.overlap)
     assert shares[0] < 1.0 == shares[1]
     above = sw.Agent(guard(context=(), limits=limits), seed=3)
-    above.learn_frame({"action": ["offer"] * 400, "opt_out": [1.0] * 40 + [0.0] * 360})
+    above.learn_log_frame({"action": ["offer"] * 400, "opt_out": [1.0] * 40 + [0.0] * 360})
     above.decide(propose="offer")
     (forecast,) = above.report().proposals
     assert forecast.plays_until_whole is None

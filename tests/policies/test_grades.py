@@ -33,7 +33,7 @@ class Believed:
 
     def __init__(self, instance: Instance, case: Case) -> None:
         self.instance, self.scale, self.thresholds = instance, case.cost_confidence_scale, instance.thresholds
-        self.rows, self.ceiling = np.vstack([instance.targets, instance.safe]), instance.settings["cost_bound"]
+        self.rows, self.ceiling = np.vstack([instance.targets, instance.safe]), instance.settings["mean_cost_bound"]
         reward, *costs = instance.beliefs
         self.rewards, self.costs = reward.estimates(self.rows), np.array([cost.estimates(self.rows) for cost in costs])
         self.wide = [belief.widths(self.rows) for belief in instance.beliefs]
@@ -130,7 +130,7 @@ class Textbook(NamedTuple):
 
 
 def textbook(instance: Instance, case: Case) -> Textbook:
-    """The problem solved with reward_confidence_scale=1.5 and no cost_bound, from the textbook's beliefs."""
+    """The problem solved with reward_confidence_scale=1.5 and no mean_cost_bound, from the textbook's beliefs."""
     belief = Believed(instance, case)
     lift = max(0.5 * cost.radius for cost in instance.beliefs[1:]) / instance.beliefs[1].radius
 
@@ -155,7 +155,9 @@ def test_the_cone_program_is_worth_what_a_search_over_mixtures_finds(name: str, 
     random, compared = np.random.default_rng(11), 0
     for instance in instances(name, size[0]):
         told = textbook(instance, CASES[name])
-        decided = instance.decided(sw.OPLB, sw.FiniteSet, method="socp", cost_bound=None, reward_confidence_scale=1.5)
+        decided = instance.decided(
+            sw.OPLB, sw.FiniteSet, method="socp", mean_cost_bound=None, reward_confidence_scale=1.5
+        )
         if decided.message is None:
             found = searched(lambda p, told=told: told.single @ p, told.slack, told.single.size, random)
             assert decided.optimistic_reward == pytest.approx(found, abs=2e-6)
@@ -172,7 +174,7 @@ def trained(
     table = random.normal(size=(8, d)) / np.sqrt(d)
     safe = sw.SafeAction(features=np.zeros(d))
     policy = kind(
-        **{"safe_action": safe, "threshold": [0.2] * m, "noise": 0.1, "ridge": 0.1, "cost_bound": 1.0, **settings}
+        **{"safe_action": safe, "threshold": [0.2] * m, "noise": 0.1, "ridge": 0.1, "mean_cost_bound": 1.0, **settings}
     )
     state = policy.start()
     for _ in range(rounds):
@@ -245,10 +247,11 @@ def test_what_cancels_is_let_in() -> None:
 
 def test_where_everything_is_safe_nothing_is_solved(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("stagewise.rules.cone_program.solve_conic", None)
-    policy, state, table = trained(method="socp", threshold=15.0, cost_bound=16.0)
+    policy, state, table = trained(method="socp", threshold=15.0, mean_cost_bound=16.0)
     decision = policy.decide(state, table)
     assert (
-        decision.optimistic_reward == trained(threshold=15.0, cost_bound=16.0)[0].decide(state, table).optimistic_reward
+        decision.optimistic_reward
+        == trained(threshold=15.0, mean_cost_bound=16.0)[0].decide(state, table).optimistic_reward
     )
     assert decision.solver_gap == pytest.approx(0.0, abs=1e-8)
     assert np.all(decision.pessimistic_cost <= 15.0)

@@ -10,14 +10,23 @@ import stagewise as sw
 NAMES = ["a", "safe", "b", "c", "d"]
 MEANS = {"a": 0.02, "safe": 0.005, "b": 0.1, "c": 0.3, "d": 0.001}
 LIMITS: dict[str, dict[str, sw.Limit]] = {
-    "two": {"x": sw.Limit(0.05, safe=0.01, model="rates"), "y": sw.Limit(0.2, safe=0.02, model="rates")},
-    "at least": {"x": sw.Limit(0.05, safe=0.01, model="rates"), "y": sw.Limit(sw.AtLeast(0.6), safe=0.9, by="group")},
-    "unknown safe cost": {"x": sw.Limit(0.2, model="rates"), "y": sw.Limit(0.3, safe=0.02, model="rates")},
-    "relative": {"x": sw.Limit(sw.RelativeToSafe(1.5), safe=0.2, model="rates"), "y": sw.Limit(0.3, by="group")},
-    "linear": {"x": sw.Limit(0.3, safe=0.01, model="linear")},
-    "logistic": {"x": sw.Limit(0.3, safe=0.01, model="logistic"), "y": sw.Limit(0.2, safe=0.02, model="rates")},
-    "ranges": {"x": sw.Limit(-3.0, low=-10.0, high=40.0, safe=-8.0, model="rates")},
-    "little slack": {"x": sw.Limit(0.02, safe=0.02 - 1e-9, model="rates"), "y": sw.Limit(0.5, safe=0.1, model="rates")},
+    "two": {"x": sw.Limit(0.05, safe_bound=0.01, model="rates"), "y": sw.Limit(0.2, safe_bound=0.02, model="rates")},
+    "at least": {
+        "x": sw.Limit(0.05, safe_bound=0.01, model="rates"),
+        "y": sw.Limit(sw.AtLeast(0.6), safe_bound=0.9, by="group"),
+    },
+    "unknown safe cost": {"x": sw.Limit(0.2, model="rates"), "y": sw.Limit(0.3, safe_bound=0.02, model="rates")},
+    "relative": {"x": sw.Limit(sw.TimesSafe(1.5), safe_bound=0.2, model="rates"), "y": sw.Limit(0.3, by="group")},
+    "linear": {"x": sw.Limit(0.3, safe_bound=0.01, model="linear")},
+    "logistic": {
+        "x": sw.Limit(0.3, safe_bound=0.01, model="logistic"),
+        "y": sw.Limit(0.2, safe_bound=0.02, model="rates"),
+    },
+    "ranges": {"x": sw.Limit(-3.0, low=-10.0, high=40.0, safe_bound=-8.0, model="rates")},
+    "little slack": {
+        "x": sw.Limit(0.02, safe_bound=0.02 - 1e-9, model="rates"),
+        "y": sw.Limit(0.5, safe_bound=0.1, model="rates"),
+    },
 }
 
 
@@ -57,7 +66,7 @@ def test_the_limits_hold_for_every_proposal(kind: str) -> None:
             held += bool(decision.proposal.held_back)
         outcomes = {"click": float(random.random() < 0.3)}
         for name, limit in problem.limits.items():
-            event = random.random() < MEANS[decision.action_name]
+            event = random.random() < MEANS[decision.action]
             outcomes[name] = limit.high if event != limit.at_least else limit.low
         agent.learn(decision.id, **outcomes)
     assert judged > 20 or kind == "unknown safe cost"

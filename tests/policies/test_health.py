@@ -172,7 +172,7 @@ def test_refused_outcomes_are_counted_and_change_nothing() -> None:
 
 def test_a_limit_without_a_bound_on_costs_is_not_known_to_bind() -> None:
     safe = sw.SafeAction(features=[0.0, 0.0])
-    agent = sw.Agent(sw.LCLUCB(safe_action=safe, threshold=0.2, noise=0.1, cost_bound=None))
+    agent = sw.Agent(sw.LCLUCB(safe_action=safe, threshold=0.2, noise=0.1, mean_cost_bound=None))
     assert told(agent)["limit of cost"] == "unknown"
     assert told(sw.Agent(sw.OPB(**RARE)))["limit of opt_out"] == "fine"
 

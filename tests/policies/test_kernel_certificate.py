@@ -56,7 +56,7 @@ def test_without_noise_the_truth_is_never_outside(
         noise=SILENT,
         norm_bound=[1.0, 1.7],
         ridge=ridge,
-        cost_bound=None,
+        mean_cost_bound=None,
         max_points=capacity,
         novelty_threshold=novelty,
     )

@@ -47,7 +47,7 @@ def test_the_linear_kernel_is_oplb(position: str, known: str, optimism: str, m: 
         "threshold": (FAR_LIMITS if known == "unknown" else LIMITS)[:m],
         "noise": NOISE[: 1 + m],
         "ridge": 0.5,
-        "cost_bound": 2.0,
+        "mean_cost_bound": 2.0,
         "optimism": optimism,
         "safe_action": baseline(position, known, m),
     }

@@ -37,7 +37,7 @@ def instance(random: np.random.Generator, known: tuple[bool, bool], m: int, **ch
                 "noise": [0.02, *[0.05] * m],
                 "norm_bound": [0.5, *[0.8] * m],
                 "ridge": 0.05,
-                "cost_bound": None,
+                "mean_cost_bound": None,
                 "check_assumptions": False,  # the data are made up
                 "novelty_threshold": float(random.choice([1e-10, 0.01])),
                 **changed,

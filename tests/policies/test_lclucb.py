@@ -39,17 +39,19 @@ def best_by_search(reading: Reading, targets: Floats) -> float:
 
 @pytest.mark.long
 @sized(4, 40)
-@pytest.mark.parametrize("cost_bound", [None, 0.85])
+@pytest.mark.parametrize("mean_cost_bound", [None, 0.85])
 @pytest.mark.parametrize("constraints", [1, 3])
 @pytest.mark.parametrize("baseline", BASELINES)
-def test_no_point_on_any_ray_is_better(baseline: str, constraints: int, cost_bound: float | None, size: int) -> None:
+def test_no_point_on_any_ray_is_better(
+    baseline: str, constraints: int, mean_cost_bound: float | None, size: int
+) -> None:
     for seed in range(size):
         problem = random_problem(seed, baseline, constraints)
-        reading = reading_of(problem, cost_bound=cost_bound)
-        decision = decided(LCLUCB, problem, cost_bound=cost_bound)
+        reading = reading_of(problem, mean_cost_bound=mean_cost_bound)
+        decision = decided(LCLUCB, problem, mean_cost_bound=mean_cost_bound)
         value = float(reading.optimistic_reward(decision.action))
         assert value == pytest.approx(best_by_search(reading, problem.targets), rel=1e-9, abs=1e-9)
-        if decision.action_index >= 0:
+        if decision.action_index is not None:
             assert decision.optimistic_reward == pytest.approx(value, rel=1e-9)
 
 
@@ -60,7 +62,7 @@ def test_a_step_that_was_cut_cannot_be_longer(baseline: str, constraints: int) -
     for seed in SEEDS:
         problem = random_problem(seed, baseline, constraints)
         reading, decision = reading_of(problem), decided(LCLUCB, problem)
-        if decision.action_index >= 0 and decision.step_size < 1.0:
+        if decision.action_index is not None and decision.step_size < 1.0:
             target, cut = problem.targets[decision.action_index], cut + 1
             assert reading.is_safe(target, decision.step_size - 1e-9)[0]
             assert not reading.is_safe(target, decision.step_size + 1e-6)[0]
@@ -77,7 +79,7 @@ def test_the_bounds_follow_the_settings(baseline: str, settings: dict[str, Any],
     for seed in range(size):
         problem = random_problem(seed, baseline, 3)
         reading, decision = reading_of(problem, **settings), decided(LCLUCB, problem, **settings)
-        if decision.action_index >= 0:
+        if decision.action_index is not None:
             target = problem.targets[decision.action_index]
             assert decision.optimistic_reward == pytest.approx(
                 float(reading.optimistic_reward(decision.action)), rel=1e-9
@@ -122,9 +124,9 @@ def test_the_pessimistic_cost_is_within_its_limit_to_the_bit_at_every_size(
 ) -> None:
     problem = random_problem(seed, baseline, constraints, dimension, scale=scale)
     bound = max(0.85 * scale, 1.05 * float(np.max(problem.settings["threshold"])))
-    decision = decided(kind, problem, cost_bound=bound if clipped else None)
+    decision = decided(kind, problem, mean_cost_bound=bound if clipped else None)
     assert decision.reason is not Reason.NO_CERTIFIED_ACTION
-    if decision.action_index >= 0:
+    if decision.action_index is not None:
         assert decision.step_size > 0.0
         assert (decision.pessimistic_cost <= decision.thresholds).all()
 
@@ -147,7 +149,7 @@ def test_the_safe_action_costs_what_is_known_of_it() -> None:
     for _ in range(2000):  # where the rewards are known to be poor, nothing is better than the safe action
         state = policy.learn_in_place(state, PlayedAction(np.array([0.4, -0.3])), np.array([-0.8, 0.0, 0.0]))
     decision = policy.decide(state, [[0.4, -0.3]], RandomKey())
-    assert (decision.action_index, decision.step_size, decision.reason) == (-1, 0.0, SAFE_IS_BETTER)
+    assert (decision.action_index, decision.step_size, decision.reason) == (None, 0.0, SAFE_IS_BETTER)
     assert decision.action.tolist() == [0.3, 0.4]
     assert decision.pessimistic_cost.tolist() == [0.1, 0.3]
     assert decision.optimistic_reward == 0.4
@@ -156,7 +158,7 @@ def test_the_safe_action_costs_what_is_known_of_it() -> None:
 @pytest.mark.parametrize("cost", [0.0, 0.1])
 def test_in_one_dimension_beside_a_known_safe_action_nothing_is_left_to_learn(cost: float) -> None:
     safe = SafeAction(features=[0.5], reward=0.1, cost=cost)
-    policy = LCLUCB(safe_action=safe, threshold=0.3, noise=0.1, cost_bound=2.0)
+    policy = LCLUCB(safe_action=safe, threshold=0.3, noise=0.1, mean_cost_bound=2.0)
     decision = policy.decide(policy.start(), [[-1.0], [2.0]], RandomKey())
     assert decision.action_index == 1
     assert decision.step_size == pytest.approx(1.0 if cost == 0.0 else 2.0 / 3.0, rel=1e-12)
@@ -171,7 +173,7 @@ def test_a_bound_on_mean_costs_lengthens_steps(baseline: str) -> None:
     longer = 0
     for seed in SEEDS:
         problem = random_problem(seed, baseline, 3)
-        ready = [problem.ready(LCLUCB, cost_bound=bound) for bound in (0.85, None)]
+        ready = [problem.ready(LCLUCB, mean_cost_bound=bound) for bound in (0.85, None)]
         for ray in range(len(problem.targets)):
             only = Rays(problem.targets).only([ray])
             clipped, bare = (policy.decide(state, only, RandomKey()) for policy, state in ready)
@@ -184,7 +186,7 @@ def test_a_bound_on_mean_costs_lengthens_steps(baseline: str) -> None:
 @pytest.mark.parametrize(("safe", "cost"), [([0.0, 0.0, 0.0], 0.0), ([0.6, 0.0, 0.0], 0.3), ([0.6, 0.0, 0.0], -0.3)])
 def test_the_first_step_is_as_long_as_the_bound_on_mean_costs_allows(safe: list[float], cost: float) -> None:
     safe_action = SafeAction(features=safe, reward=0.0, cost=cost)
-    policy = LCLUCB(safe_action=safe_action, threshold=0.5, noise=1.0, cost_bound=1.0)
+    policy = LCLUCB(safe_action=safe_action, threshold=0.5, noise=1.0, mean_cost_bound=1.0)
     decision = policy.decide(policy.start(), [[0.0, 1.0, 0.0]], RandomKey())
     assert decision.step_size == pytest.approx((0.5 - cost) / (1.0 - cost), rel=1e-12)
     assert decision.pessimistic_cost[0] == pytest.approx(0.5, rel=1e-12)
@@ -192,7 +194,7 @@ def test_the_first_step_is_as_long_as_the_bound_on_mean_costs_allows(safe: list[
 
 @pytest.mark.parametrize(("more", "ridge"), [({"ridge": 1.0}, 1.0), ({}, 2 * 1.0**2 / 0.8**2)])
 def test_without_a_bound_the_first_step_is_as_long_as_the_radius_allows(more: Any, ridge: float) -> None:
-    told: dict[str, Any] = {"threshold": 0.5, "noise": 1.0, "norm_bound": 0.8, "cost_bound": None, **more}
+    told: dict[str, Any] = {"threshold": 0.5, "noise": 1.0, "norm_bound": 0.8, "mean_cost_bound": None, **more}
     policy = LCLUCB(safe_action=SafeAction(features=[0.0, 0.0]), **told)
     radius = math.sqrt((2.0 * math.log(2.0 / 0.05) + ridge * 0.8**2) / ridge)  # of ‖x‖ = 1 where V = λI
     assert policy.decide(policy.start(), [[0.0, 1.0]], RandomKey()).step_size == pytest.approx(0.5 / radius, rel=1e-12)
@@ -251,7 +253,7 @@ def test_the_papers_radius_refuses_a_longer_safe_action_than_it_holds_for() -> N
 
 
 def test_steps_shown_while_the_safe_cost_is_uncertain_lie_on_the_ray() -> None:
-    policy = LCLUCB(safe_action=SafeAction(features=[0.5, 0.0, 0.0]), threshold=0.3, noise=0.1, cost_bound=None)
+    policy = LCLUCB(safe_action=SafeAction(features=[0.5, 0.0, 0.0]), threshold=0.3, noise=0.1, mean_cost_bound=None)
     decision = policy.decide(policy.start(), np.vstack([np.eye(3), -np.eye(3)]), RandomKey())
     assert decision.reason is Reason.SAFE_ACTION_COST_UNCERTAIN
     assert all(0.0 <= row.weight <= 1.0 for row in decision._table().rows)

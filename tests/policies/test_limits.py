@@ -15,9 +15,9 @@ from stagewise import (
     Arms,
     AtLeast,
     Decision,
-    RelativeToSafe,
     SafeAction,
     SafeLTS,
+    TimesSafe,
 )
 
 LINEAR = {"LCLUCB": LCLUCB, "ROFUL": ROFUL, "SafeLTS": SafeLTS, "OPLB": OPLB, "CAPS": CAPS}
@@ -88,10 +88,10 @@ def test_at_least_is_at_most_of_the_flipped_signal_for_arms() -> None:
 @pytest.mark.parametrize(
     ("relative", "plain"),
     [
-        (RelativeToSafe(1.1), 1.1 * VALUE),
-        (RelativeToSafe(2), 2 * VALUE),
-        (AtLeast(RelativeToSafe(0.9)), AtLeast(0.9 * VALUE)),
-        (AtLeast(RelativeToSafe(-1.0)), AtLeast(-VALUE)),
+        (TimesSafe(1.1), 1.1 * VALUE),
+        (TimesSafe(2), 2 * VALUE),
+        (AtLeast(TimesSafe(0.9)), AtLeast(0.9 * VALUE)),
+        (AtLeast(TimesSafe(-1.0)), AtLeast(-VALUE)),
     ],
     ids=repr,
 )

@@ -74,13 +74,13 @@ def test_marks_of_another_form_are_refused_on_loading(tmp_path: Path, spoil: Any
 
 
 def test_marks_of_fewer_segments_load(tmp_path: Path) -> None:
-    limits = {"leave": sw.Limit(0.5, safe=0.1, by="country")}
+    limits = {"leave": sw.Limit(0.5, safe_bound=0.1, by="country")}
     agent = sw.Agent(sw.Problem(actions=["a", "b"], safe="a", reward=sw.Reward("click"), limits=limits))
     for country in ("NZ", "AU"):
-        agent.learn_frame({"action": ["b"] * 40, "click": [0] * 40, "leave": [0] * 40, "country": [country] * 40})
+        agent.learn_log_frame({"action": ["b"] * 40, "click": [0] * 40, "leave": [0] * 40, "country": [country] * 40})
         agent.decide({"country": country})
         agent.save(tmp_path / f"{country}.json")
     loaded = sw.Agent.load(tmp_path / "AU.json")
-    loaded.learn_frame({"action": ["b"] * 40, "click": [0] * 40, "leave": [1] * 40, "country": ["NZ"] * 40})
+    loaded.learn_log_frame({"action": ["b"] * 40, "click": [0] * 40, "leave": [1] * 40, "country": ["NZ"] * 40})
     details = loaded.health()["drift of leave"].details
     assert (details["action"], details["segment"], details["early"], details["early_mean"]) == ("'b'", "NZ", 40, 0.0)

@@ -35,7 +35,7 @@ def test_oplb_is_worth_what_highs_finds(m: int, count: int, seen: int) -> None:
         threshold=rng.uniform(0.1, 0.6, m),
         noise=0.1,
         ridge=0.1,
-        cost_bound=1.0,
+        mean_cost_bound=1.0,
         check_assumptions=False,
     )
     agent = sw.Agent(policy, seed=1)
@@ -66,7 +66,7 @@ def test_opb_is_worth_what_highs_finds(m: int, arms: int, seen: int) -> None:
 def test_only_eligible_actions_are_mixed() -> None:
     rng = np.random.default_rng(0)
     table: Any = sw.FiniteSet(rng.normal(size=(20, 4)) / 2.0)
-    policy = sw.OPLB(safe_action=sw.SafeAction(features=np.zeros(4)), threshold=0.3, noise=0.1, cost_bound=1.0)
+    policy = sw.OPLB(safe_action=sw.SafeAction(features=np.zeros(4)), threshold=0.3, noise=0.1, mean_cost_bound=1.0)
     mask = rng.uniform(size=20) < 0.3
     decision = sw.Agent(policy).decide(table.only(mask))
     assert not decision.probabilities[:-1][~mask].any()
@@ -76,7 +76,7 @@ def test_only_eligible_actions_are_mixed() -> None:
 @pytest.mark.parametrize("base", [0.0, 0.5])
 def test_a_slack_too_small_to_mix_with_is_the_reason_that_is_given(slack: float, base: float) -> None:
     """Beside two limits a share below 1e-13 is dropped as rounding; nobody then says that the safe action is better."""
-    limits = {"threshold": [base + slack, base + 0.3], "cost_bound": base + 1.0, "noise": 0.1}
+    limits = {"threshold": [base + slack, base + 0.3], "mean_cost_bound": base + 1.0, "noise": 0.1}
     arms = sw.OPB(arms=3, safe_action=sw.SafeAction(arm=0, reward=0.0, cost=[base, base]), **limits)
     safe = sw.SafeAction(features=[1.0, 0.0, 0.0], reward=0.0, cost=[base, base])
     listed = sw.OPLB(safe_action=safe, norm_bound=base + 1.0, **limits)

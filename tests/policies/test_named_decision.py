@@ -15,8 +15,8 @@ SAID = sw.Problem(
     safe="nothing",
     reward=sw.Reward("click"),
     limits={
-        "opt_out": sw.Limit(0.02, safe=0.001, model="rates"),
-        "minutes": sw.Limit(sw.AtLeast(20.0), high=60.0, safe=30.0, model="rates"),
+        "opt_out": sw.Limit(0.02, safe_bound=0.001, model="rates"),
+        "minutes": sw.Limit(sw.AtLeast(20.0), high=60.0, safe_bound=30.0, model="rates"),
     },
 )
 
@@ -54,7 +54,7 @@ def test_probabilities_are_by_name_whoever_decides(tmp_path: Path) -> None:
     agent = sw.Agent(SAID, seed=1)
     stopped = sw.Agent(SAID, seed=1)
     rows = {"action": ["nothing"] * 2000, "click": [0] * 2000, "opt_out": [1] * 2000, "minutes": [30.0] * 2000}
-    stopped.learn_frame(rows)
+    stopped.learn_log_frame(rows)
     agent.save(tmp_path / "agent.json")
     policy = SAID.policy()
     decided: dict[str, Any] = {

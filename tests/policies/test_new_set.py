@@ -1,7 +1,5 @@
 """A new action set is one class and its export: an l1 ball, in everything that takes convex sets."""
 
-import inspect
-import json
 import pickle
 from pathlib import Path
 from typing import Any
@@ -9,11 +7,27 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.optimize import linprog
-from tests.grown import changed, copied, insert, ran
+from tests.cli.commands import called
+from tests.exporting import exported
 from tests.policies.convex_instances import KINDS, dense_rays, instance_of, learned
 from tests.problem.refusal import refused
 
-from stagewise import OPLB, Agent, Box, FiniteSet, InvalidActions, LinearWorld, Polytope, SafeAction, SafeLTS, simulate
+from stagewise import (
+    OPLB,
+    ROFUL,
+    Agent,
+    Box,
+    FiniteSet,
+    InvalidActions,
+    LinearWorld,
+    Polytope,
+    Result,
+    SafeAction,
+    SafeLTS,
+    certify,
+    simulate,
+    verify_certificate,
+)
 from stagewise.problem.checks import Floats, copy_read_only
 from stagewise.problem.convex import Convex, build_hull
 from stagewise.problem.errors import ErrorCode
@@ -177,15 +191,6 @@ def test_it_travels_to_another_process_and_back() -> None:
         agent.policy.decide(agent.state, Diamond(1.0, np.zeros(3)))
 
 
-HEAD = """from typing import Any
-
-import numpy as np
-
-from stagewise.problem.checks import Floats, copy_read_only
-from stagewise.problem.convex import Convex, build_hull
-
-
-"""
 FILE = """
 [simulation]
 rounds = 5
@@ -202,37 +207,23 @@ noise = 0.1
 [policy.safe_action]
 features = [0.0, 0.0]
 """
-ASK = """
-import json
-import stagewise as sw
-from stagewise.cli.main import app
-
-policy = sw.ROFUL(safe_action=sw.SafeAction(features=[0.0, 0.0]), threshold=0.3, noise=0.1)
-diamond = sw.Diamond(1.0, [0.0, 0.0])
-world = sw.LinearWorld(reward=[0.6, 0.8], cost=[0.8, 0.6], actions=diamond, noise=0.1)
-app(["simulate", "diamond.toml", "--out", "kept", "--quiet"], standalone_mode=False)
-agent = sw.Agent(policy)
-agent.learn(agent.decide(diamond), reward=0.1, cost=0.05)
-agent.save("agent.json")
-sw.certify(policy, world, rounds=3, runs=2, out="certificate", progress=False)
-print(json.dumps({
-    "played": sw.simulate(policy, world, rounds=5, progress=False).regret[0].tolist(),
-    "command": sw.Result.load("kept").regret[0].tolist(),
-    "goes on": [one.decide(diamond).action.tolist() for one in (agent, sw.Agent.load("agent.json"))],
-    "stands": sw.verify_certificate("certificate", seed=0, replay_fraction=1.0).stands,
-}))
-"""
 
 
-def test_in_the_package_it_is_two_files_and_commands_files_and_certificates_know_it(tmp_path: Path) -> None:
-    package = copied(tmp_path)
-    text = f'"""An l1 ball."""\n\n{HEAD}{inspect.getsource(Diamond)}'
-    (package / "problem/diamond.py").write_text(text, encoding="utf-8")
-    export = "from stagewise.problem.diamond import Diamond as Diamond\n"
-    insert(package / "__init__.pyi", "from stagewise.problem.convex import Ball", before=export)
-    assert changed(package) == {"problem/diamond.py", "__init__.pyi"}
-    (tmp_path / "diamond.toml").write_text(FILE, encoding="utf-8")
-    told = json.loads(ran(package, "-c", ASK, folder=tmp_path, NUMBA_DISABLE_JIT="1").splitlines()[-1])
-    assert told["played"] == told["command"]
-    assert told["goes on"][0] == told["goes on"][1]
-    assert told["stands"]
+def test_with_its_export_commands_files_and_certificates_know_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with exported(Diamond, "problem.diamond"):
+        policy = ROFUL(safe_action=SafeAction(features=[0.0, 0.0]), threshold=0.3, noise=0.1)
+        diamond = Diamond(1.0, [0.0, 0.0])
+        world = LinearWorld(reward=[0.6, 0.8], cost=[0.8, 0.6], actions=diamond, noise=0.1)
+        Path("diamond.toml").write_text(FILE, encoding="utf-8")
+        assert called("simulate", "diamond.toml", "--out", "kept", "--quiet")[0] == 0
+        played = simulate(policy, world, rounds=5, progress=False)
+        assert Result.load("kept").regret.tolist() == played.regret.tolist()
+        agent = Agent(policy)
+        agent.learn(agent.decide(diamond), reward=0.1, cost=0.05)
+        agent.save("agent.json")
+        assert agent.decide(diamond).action.tolist() == Agent.load("agent.json").decide(diamond).action.tolist()
+        certify(policy, world, rounds=3, runs=2, out="certificate", progress=False)
+        assert verify_certificate("certificate", seed=0, replay_fraction=1.0).stands

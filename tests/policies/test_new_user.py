@@ -14,7 +14,7 @@ import stagewise as sw
 from stagewise.problem.errors import ErrorCode
 
 SHARE = {"context": {"share": (0, 1)}}
-CLICK = {"reward": sw.Reward("click"), "limits": {"opt_out": sw.Limit(0.02, safe=0.001, model="rates")}}
+CLICK = {"reward": sw.Reward("click"), "limits": {"opt_out": sw.Limit(0.02, safe_bound=0.001, model="rates")}}
 
 
 class Series(dict[str, Any]):
@@ -85,11 +85,11 @@ def test_rows_sets_and_truths_of_numpy_are_taken() -> None:
         (lambda: problem(contxt=["age"]), [ErrorCode.UNKNOWN_SETTING, "did you mean 'context'?"]),
         (lambda: problem(limits={"x": sw.Limit(0.02, by="age")}), [ErrorCode.DUPLICATE_NAME, "'age_group'"]),
         (
-            lambda: problem(limits={"x": sw.Limit(200, high=1000, safe=500, model="rates")}),
+            lambda: problem(limits={"x": sw.Limit(200, high=1000, safe_bound=500, model="rates")}),
             [ErrorCode.SAFE_ACTION_OVER_LIMIT],
         ),
         (
-            lambda: problem(limits={"x": sw.Limit(sw.AtLeast(20), high=60, safe=10, model="rates")}),
+            lambda: problem(limits={"x": sw.Limit(sw.AtLeast(20), high=60, safe_bound=10, model="rates")}),
             [ErrorCode.SAFE_ACTION_OVER_LIMIT],
         ),
         (lambda: sw.Limit(0.02, window=-7, model="rates"), [ErrorCode.OUT_OF_RANGE, "-7"]),
@@ -114,7 +114,7 @@ def test_limits_in_toml(tmp_path: Path) -> None:
     ):
         refuses(lambda limit=limit: limit_in_toml(tmp_path, limit), sw.InvalidProblem, code)
     assert "at most 1.2 times the safe action's 0.01 " in str(
-        limit_in_toml(tmp_path, "{ times_safe = 1.2, safe = 0.01 }")
+        limit_in_toml(tmp_path, "{ times_safe = 1.2, safe_bound = 0.01 }")
     )
 
 
@@ -122,7 +122,7 @@ def test_limits_in_toml(tmp_path: Path) -> None:
     ("window", "told"), [(7, "7s"), (604800.0, "7d"), ("7d", "7d"), (timedelta(hours=36), "36h"), (90, "90s")]
 )
 def test_a_window_is_told_with_its_unit(window: Any, told: str) -> None:
-    said = problem(limits={"opt_out": sw.Limit(0.02, safe=0.001, window=window, model="rates")})
+    said = problem(limits={"opt_out": sw.Limit(0.02, safe_bound=0.001, window=window, model="rates")})
     assert f"missing after {told} counts as 0" in str(said)
     agent = sw.Agent(said, seed=1)
     decision = agent.decide({"age": 30.0, "tenure": 0.1}, now=0.0)
@@ -157,10 +157,10 @@ def test_a_window_is_told_with_its_unit(window: Any, told: str) -> None:
 def test_frames(change: dict[str, Any], asked: dict[str, Any], words: list[str]) -> None:
     frame = {name: column for name, column in (FRAME | change).items() if column is not None}
     kind = sw.InvalidOutcome if {"spend", "opt_out"} & set(change) else sw.InvalidActions
-    refuses(lambda: sw.Agent(problem(), seed=1).learn_frame(frame, **asked), kind, *words)
+    refuses(lambda: sw.Agent(problem(), seed=1).learn_log_frame(frame, **asked), kind, *words)
 
 
 def test_frames_that_hold_no_rows_yet_and_logs_without_names() -> None:
     agent = sw.Agent(problem(), seed=1)
-    refuses(lambda: agent.learn_frame(LazyFrame()), sw.InvalidOutcome, ErrorCode.WRONG_TYPE)
+    refuses(lambda: agent.learn_log_frame(LazyFrame()), sw.InvalidOutcome, ErrorCode.WRONG_TYPE)
     refuses(lambda: agent.learn_log(np.ones((3, 2)), [0.0] * 3, [0.0] * 3), sw.InvalidActions, ErrorCode.WRONG_SHAPE)

@@ -19,6 +19,7 @@ from stagewise import (
     AtLeast,
     FiniteFunctionClass,
     FiniteSet,
+    FiniteSetWorld,
     InvalidActions,
     InvalidOutcome,
     InvalidProblem,
@@ -26,7 +27,6 @@ from stagewise import (
     Rays,
     Reason,
     SafeAction,
-    TableWorld,
     simulate,
 )
 from stagewise.problem.errors import ErrorCode
@@ -159,7 +159,7 @@ def test_a_table_over_listed_features_decides_as_its_callables_do() -> None:
 def test_callables_are_simulated_and_find_the_best_mixture(method: str) -> None:
     points = np.array(GRID)
     means = {"reward": [root(x) for x in points], "cost": [half(x) for x in points]}
-    world = TableWorld(features=GRID, **means, noise=0.1)
+    world = FiniteSetWorld(features=GRID, **means, noise=0.1)
     result = simulate(OPNLB(**FEATURED, method=method), world, rounds=200)
     assert result.violations.sum() == 0
     late = result.regret[:, -1] - result.regret[:, result.rounds.searchsorted(150)]

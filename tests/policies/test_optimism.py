@@ -179,7 +179,7 @@ def tightest(case: Case, cost_confidence_scale: float) -> tuple[dict[str, Any], 
         "noise": case.noise,
         "delta": 0.2,
         "ridge": 0.1,
-        "cost_bound": None,
+        "mean_cost_bound": None,
         "cost_confidence_scale": cost_confidence_scale,
         "check_assumptions": False,  # the data are made up to be as unfavourable as the confidence sets allow
     }
@@ -236,7 +236,9 @@ def optimistic_rounds(random: np.random.Generator, case: Case, kind: Any, rounds
         reward=float(safe @ truths[0]) if case.reward_known else None,
         cost=costs @ safe if case.cost_known else None,
     )
-    agent = Agent(kind(safe_action=baseline, threshold=thresholds, noise=noise, delta=0.2, ridge=0.01, cost_bound=2.0))
+    agent = Agent(
+        kind(safe_action=baseline, threshold=thresholds, noise=noise, delta=0.2, ridge=0.01, mean_cost_bound=2.0)
+    )
     actions, observed = np.empty((0, d)), np.empty((0, 1 + m))
     checked = 0
     for _ in range(rounds):

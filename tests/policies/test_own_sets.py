@@ -7,6 +7,7 @@ import pytest
 from tests.policies.caps_witness import Interval, Known, Line, Play, fits_now, intervals, program
 from tests.policies.test_caps import BASELINES, CLOSE, Problem, some_problem
 from tests.problem.refusal import refused
+from tests.sizes import LONG
 
 import stagewise as sw
 from stagewise.engine.compile import Floats
@@ -75,7 +76,7 @@ def held_mixture(problem: Problem, decision: Any, known: Known, directional: boo
 
 @pytest.mark.long
 @pytest.mark.parametrize("baseline", BASELINES)
-@pytest.mark.parametrize("m", [1, 2])
+@pytest.mark.parametrize("m", [pytest.param(1, marks=LONG), 2])
 @pytest.mark.parametrize("name", KINDS)
 def test_every_decision_is_the_one_of_the_page(name: str, m: int, baseline: str) -> None:
     (kind, more), rays = KINDS[name], not name.startswith("OPLB")
@@ -106,12 +107,12 @@ def test_every_decision_is_the_one_of_the_page(name: str, m: int, baseline: str)
             lines = [Line(told, fits, found, target, ray) for ray, target in enumerate(listed)]
             hoped = hoped_on_rays(problem, known, lines, directional)
             assert decision.optimistic_reward == pytest.approx(np.max(hoped), abs=CLOSE)
-            if decision.action_index >= 0:
+            if decision.action_index is not None:
                 assert decision.step_size == pytest.approx(lines[decision.action_index].longest(safe=True), abs=CLOSE)
         else:
             held_mixture(problem, decision, known, directional)
         values = problem.outcome(decision.action, random)
-        ray = None if decision._uncached or not followed else decision.action_index
+        ray = None if decision._uncached or not followed else decision._position
         plays.append(Play(np.asarray(decision.action), ray, decision.step_size, values))
         state = policy.learn(state, decision, sw.Outcome(values[0], problem.signs * values[1:]))
         left += decision.message is None
@@ -121,7 +122,7 @@ def test_every_decision_is_the_one_of_the_page(name: str, m: int, baseline: str)
 def waits(kind: Any, **settings: Any) -> int:
     """Return how many rounds an action of unknown cost is played before it is left, ten dimensions, noise .5."""
     safe = np.eye(10)[0] * 0.9
-    policy = kind(safe_action=sw.SafeAction(features=safe), threshold=0.6, noise=0.5, cost_bound=1.0, **settings)
+    policy = kind(safe_action=sw.SafeAction(features=safe), threshold=0.6, noise=0.5, mean_cost_bound=1.0, **settings)
     state, actions = policy.start(), np.eye(10)[1:]
     for t in range(5000):
         decision = policy.decide(state, actions, sw.RandomKey(0, 0, t))
@@ -140,7 +141,7 @@ def test_what_the_safe_action_shows_by_itself_ends_the_wait_sooner(kind: Any) ->
 def test_the_wait_is_as_short_where_rays_are_fresh() -> None:
     """The safe action comes back whatever is listed, so its own set is kept without anything being followed."""
     safe, random = np.eye(10)[0] * 0.9, np.random.default_rng(3)
-    policy = sw.LCLUCB(safe_action=sw.SafeAction(features=safe), threshold=0.6, noise=0.5, cost_bound=1.0, **SHARP)
+    policy = sw.LCLUCB(safe_action=sw.SafeAction(features=safe), threshold=0.6, noise=0.5, mean_cost_bound=1.0, **SHARP)
     state, wait = policy.start(), waits(sw.LCLUCB, **SHARP)
     for t in range(wait + 1):
         fresh = random.normal(size=(9, 10))

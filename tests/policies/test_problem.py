@@ -11,7 +11,7 @@ from tests.problem.refusal import refused, refuses
 import stagewise as sw
 from stagewise.problem.errors import ErrorCode
 
-REWARD, LIMITS = sw.Reward("click"), {"opt_out": sw.Limit(0.02, safe=0.001, model="rates")}
+REWARD, LIMITS = sw.Reward("click"), {"opt_out": sw.Limit(0.02, safe_bound=0.001, model="rates")}
 USER = {"age": 30.0, "tenure": 0.1, "country": "NZ"}
 
 
@@ -20,10 +20,10 @@ def problem(**changes: Any) -> sw.Problem:
         "actions": ["nothing", "digest", "offer"],
         "safe": "nothing",
         "context": {"age": (18, 98), "tenure": (-1, 1)},
-        "reward": sw.Reward("spend", low=-10.0, high=30.0, safe=0.0),
+        "reward": sw.Reward("spend", low=-10.0, high=30.0, safe_bound=0.0),
         "limits": {
-            "opt_out": sw.Limit(0.02, safe=0.001, by="country"),
-            "minutes": sw.Limit(sw.AtLeast(20.0), low=0.0, high=60.0, safe=30.0, model="rates"),
+            "opt_out": sw.Limit(0.02, safe_bound=0.001, by="country"),
+            "minutes": sw.Limit(sw.AtLeast(20.0), low=0.0, high=60.0, safe_bound=30.0, model="rates"),
         },
     }
     return sw.Problem(**given | changes)
@@ -65,7 +65,7 @@ def test_a_number_a_hair_beyond_its_range_is_told_as_it_is() -> None:
 def test_decisions_speak_in_names_and_the_users_units() -> None:
     agent = sw.Agent(problem(), seed=1)
     decision: Any = agent.decide(USER)
-    assert decision.action_name == "nothing"
+    assert decision.action == "nothing"
     assert decision.probabilities == {"nothing": 1.0, "digest": 0.0, "offer": 0.0}
     assert decision.limits["minutes"].threshold == pytest.approx(20.0)
     assert decision.limits["minutes"].pessimistic_cost == pytest.approx(30.0)
@@ -73,7 +73,7 @@ def test_decisions_speak_in_names_and_the_users_units() -> None:
     assert "nothing (safe)" in decision.explain()
     assert "minutes ≥ 20" in decision.explain()
     told = decision.to_dict()
-    assert (told["action_name"], told["limits"]["opt_out"]["threshold"]) == ("nothing", 0.02)
+    assert (told["action"], told["limits"]["opt_out"]["threshold"]) == ("nothing", 0.02)
 
 
 def test_outcomes_are_learned_scaled_and_in_the_limits_direction() -> None:
@@ -85,7 +85,7 @@ def test_outcomes_are_learned_scaled_and_in_the_limits_direction() -> None:
 def test_signals_come_apart_by_name_and_windows_close() -> None:
     said = problem(
         reward=sw.Reward("click"),
-        limits={"opt_out": sw.Limit(0.02, safe=0.001, window="7d", missing=0.0, model="rates")},
+        limits={"opt_out": sw.Limit(0.02, safe_bound=0.001, window="7d", missing=0.0, model="rates")},
         context=(),
     )
     agent = sw.Agent(said, seed=1)
@@ -160,8 +160,8 @@ def test_an_agent_goes_on_with_one_action_more(tmp_path: Path) -> None:
         ({"limits": {}}, [ErrorCode.WRONG_TYPE]),
         ({"limits": {"opt_out": 0.02}}, [ErrorCode.WRONG_TYPE]),
         ({"limits": {"opt_out": sw.Limit(2.0, model="rates")}}, [ErrorCode.LIMIT_NEVER_BINDS, "2 % is 0.02"]),
-        ({"limits": {"opt_out": sw.Limit(0.02, safe=0.03, model="rates")}}, [ErrorCode.SAFE_ACTION_OVER_LIMIT]),
-        ({"limits": {"opt_out": sw.Limit(sw.RelativeToSafe(1.1), model="rates")}}, [ErrorCode.SAFE_COST_UNKNOWN]),
+        ({"limits": {"opt_out": sw.Limit(0.02, safe_bound=0.03, model="rates")}}, [ErrorCode.SAFE_ACTION_OVER_LIMIT]),
+        ({"limits": {"opt_out": sw.Limit(sw.TimesSafe(1.1), model="rates")}}, [ErrorCode.SAFE_COST_UNKNOWN]),
         ({"context": {"age": (3, 3)}}, [ErrorCode.OUT_OF_RANGE]),
         ({"context": ["age", "spend"]}, [ErrorCode.DUPLICATE_NAME]),
         ({"settings": {"delta": 0.1}}, [ErrorCode.UNKNOWN_SETTING]),
@@ -177,7 +177,7 @@ def test_problems_that_cannot_be_meant_are_refused(changes: dict[str, Any], word
     ("make", "words"),
     [
         (lambda: sw.Limit(0.1, low=1.0, high=0.0, model="rates"), [ErrorCode.OUT_OF_RANGE]),
-        (lambda: sw.Limit(0.1, safe=2.0, model="rates"), [ErrorCode.OUT_OF_RANGE]),
+        (lambda: sw.Limit(0.1, safe_bound=2.0, model="rates"), [ErrorCode.OUT_OF_RANGE]),
         (lambda: sw.Limit(0.1, window="7 fortnights", model="rates"), [ErrorCode.INVALID_TIME]),
         (lambda: sw.Limit(0.1, missing=0.0, model="rates"), [ErrorCode.CONFLICTING_SETTINGS]),
         (lambda: sw.Limit(0.1, by="country", model="linear"), [ErrorCode.CONFLICTING_SETTINGS]),
@@ -237,7 +237,7 @@ def test_outcomes_are_checked_by_name_and_nothing_changes(signals: dict[str, Any
 def test_an_outcome_by_name_is_the_same_whole_and_signal_by_signal(seen: Any) -> None:
     told = {
         "reward": sw.Reward("click", low=-1.0, high=3.0),
-        "limits": {"opt_out": sw.Limit(0.4, safe=0.1, model="rates")},
+        "limits": {"opt_out": sw.Limit(0.4, safe_bound=0.1, model="rates")},
     }
     problem = sw.Problem(actions=["nothing", "offer"], safe="nothing", context=["age", "tenure"], **told)
     whole, apart = sw.Agent(problem, seed=3), sw.Agent(problem, seed=3)
@@ -253,7 +253,7 @@ def test_an_outcome_by_name_is_the_same_whole_and_signal_by_signal(seen: Any) ->
 
 @pytest.mark.parametrize("bad", [{"opt_out": 1.5}, {"opt_out": "no"}, {"opt_out": 10**400}, {"opt_uot": 1.0}])
 def test_a_bad_outcome_by_name_is_refused_and_counted_and_nothing_changes(bad: Any) -> None:
-    told = {"reward": sw.Reward("click"), "limits": {"opt_out": sw.Limit(0.4, safe=0.1, model="rates")}}
+    told = {"reward": sw.Reward("click"), "limits": {"opt_out": sw.Limit(0.4, safe_bound=0.1, model="rates")}}
     agent = sw.Agent(sw.Problem(actions=["nothing", "offer"], safe="nothing", **told), seed=3)
     decision, before = agent.decide(), agent.state.memory
     codes = ErrorCode.OUTCOME_OUT_OF_RANGE, ErrorCode.OUT_OF_RANGE, ErrorCode.UNKNOWN_SIGNAL, ErrorCode.WRONG_TYPE

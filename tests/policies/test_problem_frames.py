@@ -38,7 +38,7 @@ def by_hand() -> sw.Agent:
 
 def test_a_frame_is_learned_as_its_rows_are_whatever_the_order_of_its_columns() -> None:
     agent, other = sw.Agent(problem(), seed=1), by_hand()
-    agent.learn_frame(FRAME)
+    agent.learn_log_frame(FRAME)
     assert agent.decide(USER).to_dict() == other.decide(USER).to_dict()
     assert np.array_equal(agent.state.memory, other.state.memory)
 
@@ -46,7 +46,7 @@ def test_a_frame_is_learned_as_its_rows_are_whatever_the_order_of_its_columns() 
 def test_a_report_tells_what_the_log_averages() -> None:
     rated = problem(context=(), reward=sw.Reward("spend", low=-10.0, high=30.0, model="rates"))
     agent = sw.Agent(rated, seed=1)
-    agent.learn_frame({name: column for name, column in FRAME.items() if name not in ("age", "tenure")})
+    agent.learn_log_frame({name: column for name, column in FRAME.items() if name not in ("age", "tenure")})
     agent.decide({"country": "NZ"})
     told = {action.name: action.reward.estimate for action in agent.report().actions if action.reward is not None}
     done = np.array(FRAME["action"])
@@ -56,15 +56,17 @@ def test_a_report_tells_what_the_log_averages() -> None:
 
 def test_two_limits_do_not_read_one_column() -> None:
     agent = sw.Agent(problem(), seed=1)
-    refuses(lambda: agent.learn_frame(FRAME, costs={"opt_out": "minutes"}), sw.InvalidOutcome, ErrorCode.DUPLICATE_NAME)
+    refuses(
+        lambda: agent.learn_log_frame(FRAME, costs={"opt_out": "minutes"}), sw.InvalidOutcome, ErrorCode.DUPLICATE_NAME
+    )
 
 
 def test_columns_of_other_names_are_mapped() -> None:
     renamed = {name.upper(): column for name, column in FRAME.items()}
     agent, other = sw.Agent(problem(), seed=1), sw.Agent(problem(), seed=1)
-    agent.learn_frame(FRAME)
+    agent.learn_log_frame(FRAME)
     said = problem()
-    other.learn_frame(
+    other.learn_log_frame(
         renamed, action="ACTION", reward="SPEND", costs={name: name.upper() for name in said.limits},
         context={name: name.upper() for name in said.context_names},
     )  # fmt: skip
@@ -76,7 +78,7 @@ def test_the_order_of_a_logs_rows_gives_no_segment_more_of_delta() -> None:
     sorted_ = {name: [column[i] for i in worst] for name, column in FRAME.items()}
     agents = [sw.Agent(problem(), seed=1) for _ in range(2)]
     for agent, frame in zip(agents, (FRAME, sorted_), strict=True):
-        agent.learn_frame(frame)
+        agent.learn_log_frame(frame)
     one, other = (agent.decide(USER).limits["opt_out"].pessimistic_cost for agent in agents)  # type: ignore[attr-defined]
     assert one == pytest.approx(other, rel=1e-9)
 
@@ -101,7 +103,7 @@ def test_a_frame_that_cannot_be_meant_changes_nothing(changes: dict[str, Any], k
     agent = sw.Agent(problem(), seed=1)
     before = agent.state.memory
     frame = {name: column for name, column in (FRAME | changes).items() if column is not None}
-    refuses(lambda: agent.learn_frame(frame), kind, *words)
+    refuses(lambda: agent.learn_log_frame(frame), kind, *words)
     assert np.array_equal(before, agent.state.memory)
 
 
@@ -110,7 +112,7 @@ def test_a_file_is_read_as_a_frame(tmp_path: Any) -> None:
     (tmp_path / "log.csv").write_text("\n".join(lines), encoding="utf-8")
     agents = [sw.Agent(problem(), seed=1) for _ in range(3)]
     for agent, given in zip(agents, (FRAME, tmp_path / "log.csv", str(tmp_path / "log.csv")), strict=True):
-        agent.learn_frame(given)
+        agent.learn_log_frame(given)
     assert len({agent.state.memory.tobytes() for agent in agents}) == 1
-    refuses(lambda: agents[0].learn_frame("nowhere.parquet"), sw.InvalidFile, ErrorCode.FILE_NOT_FOUND)
-    refuses(lambda: agents[0].learn_frame("log.xlsx"), sw.InvalidFile, ErrorCode.FILE_WRONG_KIND)
+    refuses(lambda: agents[0].learn_log_frame("nowhere.parquet"), sw.InvalidFile, ErrorCode.FILE_NOT_FOUND)
+    refuses(lambda: agents[0].learn_log_frame("log.xlsx"), sw.InvalidFile, ErrorCode.FILE_WRONG_KIND)

@@ -14,12 +14,12 @@ from stagewise.problem.promise import Promise, describe_promise
 from stagewise.records.random_key import RandomKey
 
 BASE: dict[str, Any] = {"actions": ["plain", "offer"], "safe": "plain", "reward": sw.Reward("click")}
-BOTH = sw.Problem(**BASE, limits={"opt_out": sw.Limit(0.05, safe=0.01, by=["country", "plan"])}, context=["age"])
+BOTH = sw.Problem(**BASE, limits={"opt_out": sw.Limit(0.05, safe_bound=0.01, by=["country", "plan"])}, context=["age"])
 
 
 def keen(**promise: Any) -> sw.Problem:
     """Keen users click the offer and leave over it: whoever chooses by clicks breaks the rate of the action."""
-    return sw.Problem(**BASE, context={"keen": (0, 1)}, limits={"opt_out": sw.Limit(0.015, safe=0.01, **promise)})
+    return sw.Problem(**BASE, context={"keen": (0, 1)}, limits={"opt_out": sw.Limit(0.015, safe_bound=0.01, **promise)})
 
 
 def test_keen_users_are_refused_until_somebody_says_to_whom() -> None:
@@ -67,13 +67,13 @@ def test_everything_that_shows_a_limit_says_to_whom_it_is_promised(promise: dict
     for _ in range(3):
         decision = agent.decide(user)
         agent.learn(decision.id, click=1.0, opt_out=0.0)
-    for text in (str(problem), str(decision.explain()), decision.explain()._repr_html_(), str(agent.report())):
+    for text in (str(problem), str(decision.explain()), str(agent.report())):
         assert words.split(",")[0] in text
 
 
 def test_a_certificate_says_to_whom() -> None:
     world = sw.ContextWorld(reward=[[0.1, 0.0], [0.2, 0.1]], cost=[[0.01, 0.0], [0.02, 0.01]], features="plain")
-    problem = sw.Problem(**BASE, context=["age"], limits={"opt_out": sw.Limit(0.2, safe=0.05, model="linear")})
+    problem = sw.Problem(**BASE, context=["age"], limits={"opt_out": sw.Limit(0.2, safe_bound=0.05, model="linear")})
     plan: Any = {"rounds": 3, "runs": 2, "backend": "python", "progress": False}
     content = sw.certify(problem, world, **plan).content
     assert content["thresholds"][0]["promise"] == Promise.EVERY_USER
@@ -124,7 +124,7 @@ def test_combinations_are_the_same_by_hand_in_batches_in_frames_and_after_a_file
         by_hand.learn(decision.id, **outcome)
     actions = {"action": ["plain"] * 60}
     columns = {name: [user[name] for user in users] for name in users[0]}
-    by_frame.learn_frame({**actions, **columns, **{name: [one[name] for one in outcomes] for name in outcomes[0]}})
+    by_frame.learn_log_frame({**actions, **columns, **{name: [one[name] for one in outcomes] for name in outcomes[0]}})
     rows = by_frame.report().segments
     assert {one.by for one in rows} == {"country and plan"}
     assert {one.segment for one in rows} == {f"{country}, {plan}" for country in ("NZ", "AU") for plan in "ab"}

@@ -53,7 +53,7 @@ class Named(sw.CAPS):
 def policy_of(kind: Any, known: bool = True, **settings: Any) -> Any:
     values = {"reward": float(REWARD @ OFF), "cost": float(COST @ OFF)} if known else {}
     safe = sw.SafeAction(features=OFF, **values)
-    told: dict[str, Any] = {"safe_action": safe, "threshold": 0.3, "noise": 0.05, "cost_bound": 1.0, "delta": 0.05}
+    told: dict[str, Any] = {"safe_action": safe, "threshold": 0.3, "noise": 0.05, "mean_cost_bound": 1.0, "delta": 0.05}
     return kind(**{**told, **settings})
 
 
@@ -65,10 +65,9 @@ def unknown_of(policy: Any, known: Intervals, decision: Any) -> tuple[float, flo
     shares = decision.probabilities
     if shares is None:
         shares = np.zeros(len(TARGETS) + 1)
-        shares[decision.action_index], shares[-1] = (
-            decision.step_size,
-            1.0 - decision.step_size if decision.action_index >= 0 else 1.0,
-        )
+        shares[-1] = 1.0 - decision.step_size
+        if decision.action_index is not None:
+            shares[decision.action_index] = decision.step_size
     return float(known.reward_low @ shares), float(widths @ shares)
 
 
@@ -87,7 +86,11 @@ def test_no_round_costs_more_than_patience_times_what_is_unknown(
         decision = agent.decide(TARGETS)
         proposal = policy.propose(known, sw.RandomKey(1, 0, t))
         shares = np.zeros(len(TARGETS)) if decision.probabilities is None else decision.probabilities[:-1]
-        proposed = decision.action_index == proposal if not mixtures else not np.delete(shares, max(proposal, 0)).any()
+        proposed = (
+            (-1 if decision.action_index is None else decision.action_index) == proposal
+            if not mixtures
+            else not np.delete(shares, max(proposal, 0)).any()
+        )
         overruled, followed = overruled + (not proposed), followed + proposed
         low, unknown = unknown_of(policy, known, decision)
         mean = (

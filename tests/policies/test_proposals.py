@@ -10,7 +10,7 @@ from scipy.optimize import linprog
 import stagewise as sw
 from stagewise.engine.limits import get_limit_terms
 from stagewise.engine.workspace import COSTS
-from stagewise.problem.context import Context
+from stagewise.problem.context import ContextVector
 from stagewise.problem.proposal import Proposal
 from stagewise.rules.guard import FLOOR
 
@@ -20,7 +20,7 @@ RATES = {"nothing": 0.0, "digest": 0.004, "offer": 0.018, "sale": 0.05}
 
 def campaign(**changes: Any) -> sw.Problem:
     settings: dict[str, Any] = {"actions": ACTIONS, "safe": "nothing", "reward": sw.Reward("click")}
-    return sw.Problem(**settings | {"limits": {"opt_out": sw.Limit(0.02, safe=0.0)}} | changes)
+    return sw.Problem(**settings | {"limits": {"opt_out": sw.Limit(0.02, safe_bound=0.0)}} | changes)
 
 
 def taught(plays: dict[str, int], **changes: Any) -> sw.Agent:
@@ -30,7 +30,7 @@ def taught(plays: dict[str, int], **changes: Any) -> sw.Agent:
         events = round(count * RATES[action])
         rows += [(action, 0.1, float(i < events)) for i in range(count)]
     actions, clicks, leaves = zip(*rows, strict=True)
-    agent.learn_frame({"action": actions, "click": clicks, "opt_out": leaves})
+    agent.learn_log_frame({"action": actions, "click": clicks, "opt_out": leaves})
     return agent
 
 
@@ -39,7 +39,7 @@ def shares(decision: Any) -> dict[str, float]:
 
 
 def test_a_proposal_within_the_limit_is_played_as_it_is() -> None:
-    agent = taught({"digest": 4_000, "offer": 300})
+    agent = taught({"digest": 2_000, "offer": 300})
     decision: Any = agent.decide(propose={"digest": 0.75, "nothing": 0.25})
     assert shares(decision) == {"digest": 0.75, "nothing": 0.25}
     assert (decision.proposal.overlap, decision.proposal.held_back, decision.proposal.binding) == (1.0, {}, ())
@@ -48,7 +48,7 @@ def test_a_proposal_within_the_limit_is_played_as_it_is() -> None:
 
 
 def test_what_is_missing_to_one_is_the_safe_actions() -> None:
-    agent = taught({"digest": 4_000})
+    agent = taught({"digest": 2_000})
     decision: Any = agent.decide(propose={"digest": 0.25})
     assert shares(decision) == {"nothing": 0.75, "digest": 0.25}
     assert decision.proposal.weights == {"nothing": 0.75, "digest": 0.25}
@@ -93,11 +93,11 @@ def read_bounds(decision: Any) -> tuple[Any, Any]:
 def test_rule_f_is_the_optimum_of_its_program(limits: int, kind: str) -> None:
     """HiGHS solves the same linear program from the bounds of the decision."""
     random, held = np.random.default_rng(limits), 0
-    for trial in range(3):
+    for trial in range(2):
         count = 3 if kind == "few" else 8
         names = [f"a{i}" for i in range(count)]
         safe = 0.01 if kind == "cheaper than the safe action" else 0.0
-        bounds = {f"c{j}": sw.Limit(0.02 + 0.04 * j, safe=safe) for j in range(limits)}
+        bounds = {f"c{j}": sw.Limit(0.02 + 0.04 * j, safe_bound=safe) for j in range(limits)}
         problem = sw.Problem(actions=names, safe="a1", reward=sw.Reward("click"), limits=bounds)
         policy = problem.policy()
         rows = np.column_stack([np.repeat(np.arange(count), 80), np.ones(80 * count)]).astype(float)
@@ -112,7 +112,7 @@ def test_rule_f_is_the_optimum_of_its_program(limits: int, kind: str) -> None:
         state = policy.learn_log(policy.start(), rows, outcomes)
         proposal = random.dirichlet(np.full(count, 0.7))
         proposal[random.integers(count)] = 0.0
-        offer = Context.from_checked(np.empty(0), [], None, Proposal(proposal / proposal.sum(), False))
+        offer = ContextVector.from_checked(np.empty(0), [], None, Proposal(proposal / proposal.sum(), False))
         decision: Any = policy.choose(state, offer, sw.RandomKey(3, 1, trial))
         upper, most = read_bounds(decision)
         asked = np.where(np.arange(count) == 1, 0.0, proposal / proposal.sum())
@@ -148,7 +148,7 @@ def test_scores_play_the_best_safe_mixture_of_what_is_certified() -> None:
 def test_scores_are_in_the_range_of_the_reward() -> None:
     agent = sw.Agent(campaign(reward=sw.Reward("minutes", low=-10.0, high=30.0)), seed=1)
     decision: Any = agent.decide(scores={"digest": 20.0, "offer": 5.0, "sale": -1.0, "nothing": 30.0})
-    assert (decision.action_name, decision.reason) == ("nothing", sw.Reason.NO_BETTER_ACTION)
+    assert (decision.action, decision.reason) == ("nothing", sw.Reason.NO_BETTER_ACTION)
     assert decision.proposal.scores["digest"] == pytest.approx(20.0)
     assert decision.estimated_reward == pytest.approx(30.0)
 
@@ -203,7 +203,7 @@ def test_wrong_input_is_an_error_and_changes_nothing(wrong: tuple[dict[str, Any]
 
 
 def test_weights_that_exceed_one_by_rounding_are_scaled() -> None:
-    agent = taught({"digest": 4_000})
+    agent = taught({"digest": 2_000})
     decision: Any = agent.decide(propose={"digest": 0.5, "nothing": 0.5 + 4e-10})
     assert sum(decision.probabilities.values()) == pytest.approx(1.0, abs=1e-15)
 
@@ -216,8 +216,8 @@ def test_only_a_problem_takes_proposals() -> None:
 
 
 def test_a_contradiction_holds_all_of_a_proposal_back() -> None:
-    agent = sw.Agent(campaign(limits={"opt_out": sw.Limit(0.6, safe=0.001)}), seed=1)
-    agent.learn_frame({"action": ["nothing"] * 400, "click": [0.0] * 400, "opt_out": [1.0, 0.0] * 200})
+    agent = sw.Agent(campaign(limits={"opt_out": sw.Limit(0.6, safe_bound=0.001)}), seed=1)
+    agent.learn_log_frame({"action": ["nothing"] * 400, "click": [0.0] * 400, "opt_out": [1.0, 0.0] * 200})
     for call in ({"propose": {"offer": 0.6, "nothing": 0.4}}, {"scores": {"digest": 0.1, "offer": 0.4, "sale": 0.1}}):
         decision: Any = agent.decide(**call)
         assert (shares(decision), decision.reason) == ({"nothing": 1.0}, sw.Reason.ASSUMPTION_CONTRADICTED)
@@ -257,7 +257,6 @@ def test_the_explanation_shows_the_proposal() -> None:
     rows = {line[2:].split()[0]: line.split() for line in text.splitlines()[3:-1]}
     assert (rows["offer"][-2], rows["digest"][-2]) == ("0.7000", "0.3000")
     assert len(rows) == len(text.splitlines()[3:-1])
-    assert "proposed" in text._repr_html_()
 
 
 def test_cancelled_and_late_proposals_are_learned_as_other_decisions_are() -> None:
@@ -268,5 +267,5 @@ def test_cancelled_and_late_proposals_are_learned_as_other_decisions_are() -> No
     assert agent.buffered_count == 1
     agent.learn(first.id, click=0.0, opt_out=0.0)
     assert (agent.pending_count, agent.buffered_count) == (0, 0)
-    plain.learn_frame({"action": [first.action_name, third.action_name], "click": [0.0, 1.0], "opt_out": [0.0, 0.0]})
+    plain.learn_log_frame({"action": [first.action, third.action], "click": [0.0, 1.0], "opt_out": [0.0, 0.0]})
     assert np.array_equal(agent.state.memory, plain.state.memory)

@@ -30,7 +30,7 @@ def crossed(user: Any, template: int) -> np.ndarray:
 
 USERS = np.random.default_rng(8).uniform(size=(3, 2))
 FEATURES = np.array([np.zeros(6), *(crossed(user, template) for user in USERS for template in (0, 1))])
-WORLD = sw.TableWorld(features=FEATURES, reward=FEATURES @ THETA, cost=FEATURES @ MU, outcomes="bernoulli")
+WORLD = sw.FiniteSetWorld(features=FEATURES, reward=FEATURES @ THETA, cost=FEATURES @ MU, outcomes="bernoulli")
 
 
 def log(count: int) -> tuple[Any, Any, Any]:
@@ -90,7 +90,7 @@ def test_after_a_log_it_goes_on_learning_row_by_row() -> None:
     agent.learn(first, reward=0.0, cost=0.0)
     for seed, (reward, cost) in enumerate(zip(*log(600)[1:], strict=True)):
         decision = agent.decide(offered(seed))
-        agent.learn(decision, reward=reward, cost=0.0 if decision.action_index < 0 else cost)
+        agent.learn(decision, reward=reward, cost=0.0 if decision.action_index is None else cost)
     assert agent.decide(offered(0)).probabilities[-1] < first.probabilities[-1]
 
 

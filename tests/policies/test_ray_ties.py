@@ -19,7 +19,7 @@ SAFE_IS_BETTER = Reason.NO_BETTER_ACTION
 @pytest.mark.parametrize("baseline", ["origin", "known"])
 def test_in_the_first_round_equal_rays_tie_and_the_first_is_played(baseline: str, kind: Any) -> None:
     problem = random_problem(0, baseline)._replace(actions=np.empty((0, 4)), values=np.empty((0, 2)))
-    policy, state = problem.ready(kind, cost_bound=1.0)
+    policy, state = problem.ready(kind, mean_cost_bound=1.0)
     random = np.random.default_rng(5)
     safe = problem.settings["safe_action"].features
     basis = np.linalg.svd(np.vstack([safe, np.eye(4)]))[2] if safe.any() else np.eye(4)
@@ -31,7 +31,7 @@ def test_in_the_first_round_equal_rays_tie_and_the_first_is_played(baseline: str
 
 def test_in_the_first_round_unclipped_rays_of_any_length_tie() -> None:
     """Each is cut where β‖x‖ meets the limit, so that all hope for the same: without a rule rounding decides."""
-    policy = LCLUCB(safe_action=SafeAction(features=np.zeros(4)), threshold=0.1, noise=1.0, cost_bound=None)
+    policy = LCLUCB(safe_action=SafeAction(features=np.zeros(4)), threshold=0.1, noise=1.0, mean_cost_bound=None)
     random = np.random.default_rng(6)
     for _ in range(20):
         targets = random.normal(size=(50, 4))
@@ -42,7 +42,9 @@ def better_than_safe(kind: Any, baseline: str, count: int) -> list[tuple[Problem
     """Return problems with data from their rays, in which a ray is played, with the decision."""
     tried = (random_problem(seed, baseline, 3) for seed in range(60))
     played = ((problem, decided(kind, problem)) for problem in tried if len(np.unique(problem.actions, axis=0)) > 30)
-    return list(islice(((problem, decision) for problem, decision in played if decision.action_index >= 0), count))
+    return list(
+        islice(((problem, decision) for problem, decision in played if decision.action_index is not None), count)
+    )
 
 
 @pytest.mark.long
@@ -87,7 +89,7 @@ def test_the_safe_action_beside_the_list_is_played_only_where_it_is_strictly_bet
     for _ in range(300):
         state = policy.learn_in_place(state, PlayedAction(poor), np.array([-0.9, 0.0]))
     assert policy.decide(state, poor[np.newaxis], RandomKey()).reason is SAFE_IS_BETTER
-    assert policy.decide(state, poor[np.newaxis], RandomKey()).action_index == -1
+    assert policy.decide(state, poor[np.newaxis], RandomKey()).action_index is None
 
 
 def test_where_the_safe_action_is_preferred_its_shown_bounds_say_so() -> None:
@@ -113,7 +115,7 @@ def test_a_mask_is_as_good_as_a_shorter_list(baseline: str, kind: Any) -> None:
         rest = [ray for ray in range(len(problem.targets)) if ray != decision.action_index]
         masked = decided(kind, problem, Rays(problem.targets).only(rest))
         shorter = decided(kind, problem, problem.targets[rest])
-        assert masked.action_index == (rest[shorter.action_index] if shorter.action_index >= 0 else -1)
+        assert masked.action_index == (rest[shorter.action_index] if shorter.action_index is not None else None)
         assert (masked.step_size, masked.optimistic_reward, masked.message) == (
             shorter.step_size,
             shorter.optimistic_reward,

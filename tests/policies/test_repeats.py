@@ -27,12 +27,12 @@ def coins(count: int, seed: int = 0) -> tuple[Any, Any, Any]:
 
 def test_a_frame_that_was_learned_is_refused_and_changes_nothing(tmp_path: Path) -> None:
     agent = sw.Agent(problem(), seed=1)
-    agent.learn_frame(FRAME)
+    agent.learn_log_frame(FRAME)
     before = agent.state.memory.tobytes()
     reordered = dict(reversed(FRAME.items()))
     for frame in (FRAME, reordered):
         refuses(
-            lambda frame=frame: agent.learn_frame(frame),
+            lambda frame=frame: agent.learn_log_frame(frame),
             sw.InvalidOutcome,
             ErrorCode.LOG_ALREADY_LEARNED,
             *AGAIN,
@@ -41,17 +41,17 @@ def test_a_frame_that_was_learned_is_refused_and_changes_nothing(tmp_path: Path)
     assert agent.state.memory.tobytes() == before
     agent.save(tmp_path / "agent.json")
     loaded = sw.Agent.load(tmp_path / "agent.json")
-    refuses(lambda: loaded.learn_frame(FRAME), sw.InvalidOutcome, ErrorCode.LOG_ALREADY_LEARNED, *AGAIN)
-    loaded.learn_frame(FRAME, again=True)
+    refuses(lambda: loaded.learn_log_frame(FRAME), sw.InvalidOutcome, ErrorCode.LOG_ALREADY_LEARNED, *AGAIN)
+    loaded.learn_log_frame(FRAME, again=True)
     assert loaded.state.memory.tobytes() != before
-    refuses(lambda: loaded.learn_frame(FRAME, again=3), sw.InvalidProblem, ErrorCode.WRONG_TYPE)  # type: ignore[arg-type]
+    refuses(lambda: loaded.learn_log_frame(FRAME, again=3), sw.InvalidProblem, ErrorCode.WRONG_TYPE)  # type: ignore[arg-type]
 
 
 def test_a_log_and_a_frame_of_the_same_rows_are_the_same() -> None:
     agent, (pulled, rewards, costs) = arms(), coins(100)
     agent.learn_log(pulled, rewards, costs)
     refuses(
-        lambda: agent.learn_frame({"a": pulled, "r": rewards, "cost": costs}, action="a", reward="r"),
+        lambda: agent.learn_log_frame({"a": pulled, "r": rewards, "cost": costs}, action="a", reward="r"),
         sw.InvalidOutcome,
         ErrorCode.LOG_ALREADY_LEARNED,
         *AGAIN,
@@ -100,7 +100,7 @@ def users(rows: int, seed: int = 0) -> dict[str, Any]:
 
 
 def of_users(context: tuple[float, float] = (18.0, 98.0)) -> sw.Agent:
-    limits = {"opt_out": sw.Limit(0.05, safe=0.02, model="rates")}
+    limits = {"opt_out": sw.Limit(0.05, safe_bound=0.02, model="rates")}
     asked = sw.Problem(
         actions=["nothing", "offer"], safe="nothing", context={"age": context}, reward=sw.Reward("click"), limits=limits
     )
@@ -109,12 +109,12 @@ def of_users(context: tuple[float, float] = (18.0, 98.0)) -> sw.Agent:
 
 def test_a_log_in_another_order_is_refused_and_changes_nothing(tmp_path: Path) -> None:
     agent = sw.Agent(problem(), seed=1)
-    agent.learn_frame(FRAME)
+    agent.learn_log_frame(FRAME)
     before, count = agent.state.memory.tobytes(), len(FRAME["age"])
     for seed in range(3):
         other = shuffled(FRAME, np.random.default_rng(seed).permutation(count))
         refuses(
-            lambda other=other: agent.learn_frame(other),
+            lambda other=other: agent.learn_log_frame(other),
             sw.InvalidOutcome,
             ErrorCode.LOG_ALREADY_LEARNED,
             *AGAIN,
@@ -124,7 +124,7 @@ def test_a_log_in_another_order_is_refused_and_changes_nothing(tmp_path: Path) -
     agent.save(tmp_path / "agent.json")
     loaded = sw.Agent.load(tmp_path / "agent.json")
     refuses(
-        lambda: loaded.learn_frame(shuffled(FRAME, np.arange(count)[::-1])),
+        lambda: loaded.learn_log_frame(shuffled(FRAME, np.arange(count)[::-1])),
         sw.InvalidOutcome,
         ErrorCode.LOG_ALREADY_LEARNED,
         *AGAIN,
@@ -146,29 +146,29 @@ def test_a_log_that_was_learned_in_part_is_refused(
     most: int, part: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(duplicate_logs, "MAX_ROWS", most)
-    rows = 1_200
+    rows = 800
     agent, log, more = of_users(), users(rows), users(rows, 1)
-    agent.learn_frame({name: column[: rows // 2] for name, column in log.items()})
-    agent.learn_frame({name: column[rows // 2 :] for name, column in log.items()})
+    agent.learn_log_frame({name: column[: rows // 2] for name, column in log.items()})
+    agent.learn_log_frame({name: column[rows // 2 :] for name, column in log.items()})
     agent.save(tmp_path / "agent.json")
     loaded = sw.Agent.load(tmp_path / "agent.json")
     before = loaded.state.memory.tobytes()
     words = ("again=True",)
-    refuses(lambda: loaded.learn_frame(part(log, more)), sw.InvalidOutcome, ErrorCode.LOG_ALREADY_LEARNED, *words)
+    refuses(lambda: loaded.learn_log_frame(part(log, more)), sw.InvalidOutcome, ErrorCode.LOG_ALREADY_LEARNED, *words)
     assert loaded.state.memory.tobytes() == before
-    loaded.learn_frame(more)
-    loaded.learn_frame(part(log, users(rows, 2)), again=True)
+    loaded.learn_log_frame(more)
+    loaded.learn_log_frame(part(log, users(rows, 2)), again=True)
 
 
-@pytest.mark.parametrize("values", [2, 5, 50, 500, 5_000, 1_000_000])
+@pytest.mark.parametrize("values", [2, 50, 5_000])
 def test_logs_of_other_users_are_not_refused_however_few_values_they_have(values: int) -> None:
     """Ages of so many values: rows of two logs are equal by chance, always or hardly ever, and the counts differ."""
-    for seed in range(3):
+    for seed in range(2):
         agent, chance = of_users((0.0, float(values))), np.random.default_rng([seed, 72])
-        for rows in (40, 500, 1_500, 200):
+        for rows in (40, 400, 900, 200):
             log = users(rows, int(chance.integers(1 << 30)))
             skewed = np.floor(values * chance.random(rows) ** (1 + 2 * (seed % 3)))
-            agent.learn_frame({**log, "age": skewed})
+            agent.learn_log_frame({**log, "age": skewed})
 
 
 def test_a_sample_of_rows_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -219,7 +219,7 @@ SPOILED: dict[str, Any] = {
     "a policy of text": lambda told: {**told, "policy": "LCLUCB"},
     "a refused setting": lambda told: {**told, "policy": {"kind": "OPB", "settings": {"arms": -1}}},
     "a seed of text": lambda told: {**told, "seed": "7"},
-    "a name of nothing": lambda told: {**told, "name": None},
+    "a name of nothing": lambda told: {**told, "agent_name": None},
     "a negative count": lambda told: {**told, "learned": -1},
 }
 

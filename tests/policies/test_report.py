@@ -22,7 +22,7 @@ def campaign(rounds: int = 200, log: int = 6000) -> sw.Agent:
     chance = np.random.default_rng(1)
     sent = chance.integers(0, 4, log)
     frame = {"t": sent, "click": chance.random(log) < CLICKS[sent], "opt_out": chance.random(log) < LEAVE[sent]}
-    agent.learn_frame(frame, action="t", reward="click")
+    agent.learn_log_frame(frame, action="t", reward="click")
     for _ in range(rounds):
         decision = agent.decide(sw.Arms(4))
         clicked, left = chance.random() < CLICKS[decision.action], chance.random() < LEAVE[decision.action]
@@ -144,11 +144,3 @@ def test_policies_without_bounds_answer_what_they_can() -> None:
     agent.decide(sw.Arms(2))
     assert agent.report().rounds == 1
     assert agent.report().reward is None
-    sw.plot_report(agent.report())
-
-
-def test_the_picture_is_made_from_plain_values() -> None:
-    figure = sw.plot_report(json.loads(json.dumps(campaign(20, 500).report(NAMES).to_dict())))
-    assert [text.get_text() for text in figure.axes[0].get_yticklabels()].count("offer") == 1
-    with refused(sw.InvalidProblem, ErrorCode.WRONG_TYPE):
-        sw.plot_report(3)

@@ -10,9 +10,9 @@ from stagewise.engine.compile import Floats
 from stagewise.policies.policy import PlayedAction
 
 
-def directional(reading: Reading, targets: Floats) -> tuple[int, float]:
+def directional(reading: Reading, targets: Floats) -> tuple[int | None, float]:
     """Return the ray and step by spec 5, "in our notation": slopes along v = x − x₀ beside a known safe action."""
-    slack, best, chosen = reading.slack, 0.0, (-1, 0.0)
+    slack, best, chosen = reading.slack, 0.0, (None, 0.0)
     for ray, target in enumerate(targets):
         way = target - reading.safe
         estimates = np.array([fit.estimates(way) for fit in reading.costs])
@@ -27,14 +27,16 @@ def directional(reading: Reading, targets: Floats) -> tuple[int, float]:
 
 
 @sized(15, 40)
-@pytest.mark.parametrize("cost_bound", [None, 0.85])
+@pytest.mark.parametrize("mean_cost_bound", [None, 0.85])
 @pytest.mark.parametrize("constraints", [1, 3])
 @pytest.mark.parametrize("baseline", ["origin", "known"])
-def test_roful_is_the_specified_formula(baseline: str, constraints: int, cost_bound: float | None, size: int) -> None:
+def test_roful_is_the_specified_formula(
+    baseline: str, constraints: int, mean_cost_bound: float | None, size: int
+) -> None:
     for seed in range(size):
         problem = random_problem(seed, baseline, constraints)
-        decision = decided(ROFUL, problem, cost_bound=cost_bound)
-        ray, step = directional(reading_of(problem, cost_bound=cost_bound), problem.targets)
+        decision = decided(ROFUL, problem, mean_cost_bound=mean_cost_bound)
+        ray, step = directional(reading_of(problem, mean_cost_bound=mean_cost_bound), problem.targets)
         assert decision.action_index == ray
         assert decision.step_size == pytest.approx(step, rel=1e-9)
 
@@ -51,8 +53,8 @@ def test_roful_compares_rays_at_their_longest_plausible_step_and_plays_the_safe_
         ends = [reading.along(target, step) for target, step in zip(problem.targets, plausible, strict=True)]
         hopes = [float(reading.optimistic_reward(end, lift=0.0)) for end in [*ends, reading.safe]]
         best = int(np.argmax(hopes))
-        assert decision.action_index == (best if best < len(ends) else -1)
-        if decision.action_index >= 0:
+        assert decision.action_index == (best if best < len(ends) else None)
+        if decision.action_index is not None:
             safe = longest(reading.is_safe, problem.targets[best])
             assert decision.step_size == pytest.approx(min(safe, plausible[best]), abs=1e-9)
             assert decision.optimistic_reward == pytest.approx(hopes[best], rel=1e-8)
@@ -62,7 +64,7 @@ def test_roful_compares_rays_at_their_longest_plausible_step_and_plays_the_safe_
 
 def test_roful_steps_no_farther_than_is_plausible_though_a_bound_on_mean_costs_would_let_it() -> None:
     safe = SafeAction(features=np.zeros(2))
-    policy = ROFUL(safe_action=safe, threshold=0.5, noise=0.01, cost_bound=0.6, check_assumptions=False)
+    policy = ROFUL(safe_action=safe, threshold=0.5, noise=0.01, mean_cost_bound=0.6, check_assumptions=False)
     state = policy.start()
     for _ in range(2000):  # costs above the bound that was promised
         state = policy.learn_in_place(state, PlayedAction(np.array([1.0, 0.0])), np.array([0.9, 1.0]))

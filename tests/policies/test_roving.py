@@ -27,7 +27,7 @@ MIXTURES: list[tuple[Any, dict[str, Any]]] = [
 
 def policy(kind: Any, **settings: Any) -> Any:
     told = {"safe_action": sw.SafeAction(cost=BOUND), "threshold": LIMITS, "noise": 0.1, "dimension": D}
-    return kind(**{**told, "cost_bound": None, **settings})
+    return kind(**{**told, "mean_cost_bound": None, **settings})
 
 
 def offered(kind: Any, mixtures: bool, round_: int) -> Any:
@@ -65,7 +65,7 @@ def test_pessimistic_costs_stay_under_their_limits_and_something_is_dared(kind: 
             assert np.array_equal(decision.action, listed.features[index])
             assert decision.probabilities[-1] == 0.0, "the safe action is one of the list, and its share stands there"
             assert decision.probabilities[index] > 0.0
-        elif decision.action_index < 0:
+        elif decision.action_index is None:
             assert np.array_equal(decision.action, x0)
         else:
             target = listed.features[decision.action_index]
@@ -217,7 +217,7 @@ def test_policies_that_have_no_safe_action_of_the_round_refuse_sets_that_name_on
         with refused(sw.InvalidActions, ErrorCode.SAFE_ACTION_MISSING):
             roving.decide(roving.start(), nothing)
     free = sw.LinUCB(noise=0.1)  # it has no safe action that could be another one
-    assert free.decide(free.start(), actions).action_index >= 0
+    assert free.decide(free.start(), actions).action_index is not None
 
 
 def test_what_cannot_be_is_refused() -> None:
@@ -250,7 +250,7 @@ def test_what_cannot_be_is_refused() -> None:
     with refused(sw.InvalidProblem, ErrorCode.CONFLICTING_SETTINGS):
         policy(sw.OPLB, method="socp")
     with refused(sw.InvalidProblem, ErrorCode.SAFE_COST_UNKNOWN):
-        policy(sw.OPLB, threshold={"opt_out": sw.RelativeToSafe(1.1), "complaint": 0.7})
+        policy(sw.OPLB, threshold={"opt_out": sw.TimesSafe(1.1), "complaint": 0.7})
     with refused(sw.InvalidProblem, ErrorCode.SAFE_ACTION_OVER_LIMIT):
         policy(sw.OPLB, safe_action=sw.SafeAction(cost={"opt_out": 0.6, "complaint": 0.1}))
     with refused(sw.InvalidActions, ErrorCode.SAFE_ACTION_MISSING):

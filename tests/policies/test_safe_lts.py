@@ -67,7 +67,7 @@ def test_the_ray_is_the_best_for_the_parameter_drawn_from_the_rounds_numbers(
         ends = [reading.along(x, step) for x, step in zip(problem.targets, steps_on_rays(problem), strict=True)]
         values = [float(theta @ end) for end in [*ends, reading.safe]]
         decision, best = decided(problem, inflation=inflation), int(np.argmax(values))
-        assert decision.action_index == (best if best < len(ends) else -1)
+        assert decision.action_index == (best if best < len(ends) else None)
         assert decision.optimistic_reward == pytest.approx(values[best], rel=1e-8, abs=1e-9)
         np.testing.assert_allclose(decision.action, [*ends, reading.safe][best], rtol=0.0, atol=1e-9)
         chosen.add(decision.action_index)
@@ -111,17 +111,17 @@ def test_sampled_values_spread_as_the_posterior_does() -> None:
 def test_of_equal_rays_the_first_is_played_and_masks_are_respected() -> None:
     problem = random_problem(6, "origin", 3)
     decision = decided(problem)
-    assert decision.action_index >= 0
+    assert decision.action_index is not None
     twice = np.repeat(problem.targets, 2, axis=0)
     assert decided(problem, targets=twice).action_index == 2 * decision.action_index
     rest = [ray for ray in range(5) if ray != decision.action_index]
-    assert decided(problem, targets=Rays(problem.targets).only(rest)).action_index in {-1, *rest}
+    assert decided(problem, targets=Rays(problem.targets).only(rest)).action_index in {None, *rest}
 
 
 def test_a_draw_that_finds_no_ray_good_plays_the_safe_action() -> None:
     policy = SafeLTS(safe_action=SafeAction(features=np.zeros(2)), threshold=0.5, noise=0.1)
     decisions = [policy.decide(policy.start(), [[1.0, 0.0]], RandomKey(0, 0, round_)) for round_ in range(200)]
-    away = [decision for decision in decisions if decision.action_index == -1]
+    away = [decision for decision in decisions if decision.action_index is None]
     assert 60 < len(away) < 140  # the sampled slope is as often negative as positive
     assert all(decision.optimistic_reward == 0.0 and not decision.action.any() for decision in away)
 

@@ -11,7 +11,7 @@ from stagewise.problem.errors import ErrorCode, StagewiseError
 from stagewise.problem.promise import Promise
 
 ACTIONS = ["nothing", "digest", "offer"]
-FITTED = sw.RiskScore("fitted", weights={"age": 0.02, "opens": -1.0}, cuts=[0.5, 1.0, 1.5], digest="ab")
+FITTED = sw.RiskScore("fitted", weights={"age": 0.02, "opens": -1.0}, cuts=[0.5, 1.0, 1.5], rows_digest="ab")
 SCORES: dict[str, Any] = {
     "column": "risk",
     "cuts": sw.RiskScore("risk", cuts=[0.02, 0.1, 0.4]),
@@ -22,7 +22,7 @@ SCORES: dict[str, Any] = {
 
 
 def problem(score: Any = "risk", **settings: Any) -> sw.Problem:
-    limits = {"opt_out": sw.Limit(0.02, safe=0.0, score=score)}
+    limits = {"opt_out": sw.Limit(0.02, safe_bound=0.0, score=score)}
     context = {"age": (18, 99), "opens": (-1, 1)}
     return sw.Problem(
         actions=ACTIONS, safe="nothing", context=context, reward=sw.Reward("click"), limits=limits, **settings
@@ -77,8 +77,8 @@ def test_a_column_divides_one_limit_and_counts_in_the_score_of_another() -> None
         actions=["nothing", "offer"], safe="nothing", reward=sw.Reward("click"),
         context={"is_new": sw.Boolean(), "age": sw.Number(18, 99)},
         limits={
-            "opt_out": sw.Limit(0.02, safe=0.0, by="is_new"),
-            "complaint": sw.Limit(0.02, safe=0.0, score=score),
+            "opt_out": sw.Limit(0.02, safe_bound=0.0, by="is_new"),
+            "complaint": sw.Limit(0.02, safe_bound=0.0, score=score),
         },
     )  # fmt: skip
     users = {"user_id": [1, 2, 3], "is_new": [True, False, True], "age": [30.0, 30.0, 20.0]}
@@ -125,6 +125,7 @@ def test_a_score_outside_its_range_is_refused_and_changes_nothing(risk: Any) -> 
         ({"low": 1.0}, ErrorCode.OUT_OF_RANGE),
         ({"version": 0}, ErrorCode.OUT_OF_RANGE),
         ({"digest": "ab"}, ErrorCode.UNUSED_SETTING),
+        ({"weights": {"age": 1.0}, "cuts": [1.0], "digest": "ab"}, ErrorCode.DIGEST_MISMATCH),
         ({"weights": {"age": 1.0}}, ErrorCode.MISSING_VALUE),
         ({"weights": {"age": 1.0}, "cuts": [1.0], "low": 0.0}, ErrorCode.UNUSED_SETTING),
         ({"bucket": 3}, ErrorCode.UNKNOWN_SETTING),
@@ -141,6 +142,7 @@ def test_a_score_that_cannot_be_is_refused(settings: dict[str, Any], code: Error
         (lambda: sw.Limit(0.02, score="risk", by="country"), ErrorCode.CONFLICTING_SETTINGS),
         (lambda: sw.Limit(0.02, score="risk", model="linear"), ErrorCode.CONFLICTING_SETTINGS),
         (lambda: problem(sw.RiskScore("sum", weights={"income": 1.0}, cuts=[1.0])), ErrorCode.UNKNOWN_NAME),
+        (lambda: problem(sw.RiskScore("sum", weights={"age=18": 1.0}, cuts=[1.0])), ErrorCode.UNKNOWN_NAME),
         (lambda: problem("opens"), ErrorCode.OUT_OF_RANGE),  # the context's range is another
         (lambda: problem("click"), ErrorCode.DUPLICATE_NAME),
     ],
@@ -151,19 +153,19 @@ def test_a_problem_that_contradicts_its_score_is_refused(make: Any, code: ErrorC
 
 
 def test_two_limits_share_a_score_or_have_two() -> None:
-    limits = {name: sw.Limit(0.02, safe=0.0, score=score) for name, score in (("a", "risk"), ("b", "risk"))}
+    limits = {name: sw.Limit(0.02, safe_bound=0.0, score=score) for name, score in (("a", "risk"), ("b", "risk"))}
     told: dict[str, Any] = {"actions": ACTIONS, "safe": "nothing", "reward": sw.Reward("click")}
     assert len(sw.Problem(**told, limits=limits).divisions) == 1
-    limits["b"] = sw.Limit(0.02, safe=0.0, score="other")
+    limits["b"] = sw.Limit(0.02, safe_bound=0.0, score="other")
     assert sw.Problem(**told, limits=limits).context_names == ("risk", "other")
-    limits["b"] = sw.Limit(0.02, safe=0.0, score=sw.RiskScore("risk", buckets=3))
+    limits["b"] = sw.Limit(0.02, safe_bound=0.0, score=sw.RiskScore("risk", buckets=3))
     with refused(sw.InvalidProblem, ErrorCode.DUPLICATE_NAME):
         sw.Problem(**told, limits=limits)
 
 
 def test_every_bucket_is_bounded_by_itself_and_those_above(tmp_path: Any) -> None:
     agent = sw.Agent(problem(sw.RiskScore("risk", buckets=4)), seed=2)
-    agent.learn_frame(frame(1500))
+    agent.learn_log_frame(frame(1500))
     sent = []
     for risk in (0.1, 0.3, 0.6, 0.9):
         decision = agent.decide({"age": 50.0, "opens": 0.1, "risk": risk})
@@ -181,7 +183,7 @@ def test_every_bucket_is_bounded_by_itself_and_those_above(tmp_path: Any) -> Non
 
 def test_an_action_that_is_added_leaves_what_was_learned() -> None:
     agent = sw.Agent(problem(sw.RiskScore("risk", buckets=4)), seed=2)
-    agent.learn_frame(frame(300))
+    agent.learn_log_frame(frame(300))
     before = agent.report().segments
     agent.add_action("gift")
     after = [one for one in agent.report().segments if one.action != "gift"]
@@ -196,7 +198,7 @@ def test_a_user_of_another_version_starts_with_new_cells() -> None:
 
 
 def test_a_memory_whose_buckets_have_other_slots_is_refused() -> None:
-    limits = {"opt_out": sw.Limit(0.2, safe=0.0, score=sw.RiskScore("risk"))}
+    limits = {"opt_out": sw.Limit(0.2, safe_bound=0.0, score=sw.RiskScore("risk"))}
     policy = sw.Problem(actions=["a", "b"], safe="a", reward=sw.Reward("click"), limits=limits).policy()
     memory = policy.start().memory
     assert policy.fits(memory)
@@ -205,10 +207,3 @@ def test_a_memory_whose_buckets_have_other_slots_is_refused() -> None:
         other = memory.copy()
         other[block.memory + offset] = 1e6
         assert not policy.fits(other)
-
-
-def test_buckets_with_a_drift_are_refused() -> None:
-    settings = {"by": {"c": 0}, "score_buckets": {"c": [5, 1, 1]}, "segments": 1, "reward_model": "rates"}
-    safe = sw.SafeAction(arm=0, reward=0.0, cost={"c": 0.0})
-    with refused(sw.InvalidProblem, ErrorCode.CONFLICTING_SETTINGS, "score_buckets"):
-        sw.ContextCAPS(actions=2, safe_action=safe, threshold={"c": 0.1}, drift={"c": "0.005/30d"}, **settings)

@@ -18,7 +18,7 @@ PROBLEM = sw.Problem(
     actions=["nothing", "offer"],
     safe="nothing",
     reward=sw.Reward("click"),
-    limits={"opt_out": sw.Limit(0.3, safe=0.01, by="plan")},
+    limits={"opt_out": sw.Limit(0.3, safe_bound=0.01, by="plan")},
 )
 
 
@@ -77,7 +77,7 @@ def test_what_one_segment_costs_is_not_another_ones() -> None:
     pairs = list(zip(plan, action, strict=True))
     cost = [float(one is not True and done == "offer" and chance.random() < 0.5) for one, done in pairs]
     agent = sw.Agent(PROBLEM, seed=1)
-    agent.learn_frame(
+    agent.learn_log_frame(
         {"action": action, "plan": plan, "click": [float(done == "offer") for done in action], "opt_out": cost}
     )
     assert 0.5 * agent.decide({"plan": 1}).probabilities["offer"] <= 0.3
@@ -88,7 +88,7 @@ def test_what_one_segment_costs_is_not_another_ones() -> None:
 def test_what_names_no_segment_is_refused(value: Any) -> None:
     with refused(sw.InvalidActions, ErrorCode.WRONG_TYPE):
         check_segment_name(value, "plan")
-    left_out = sw.Agent(PROBLEM).learn_frame(frame(objects("a", value)))
+    left_out = sw.Agent(PROBLEM).learn_log_frame(frame(objects("a", value)))
     assert {row: error.code for row, error in left_out.items()} == {1: ErrorCode.WRONG_TYPE}
 
 
@@ -96,5 +96,5 @@ def test_an_empty_text_is_a_missing_segment_in_a_log_and_in_a_decision() -> None
     assert Log.of(frame(["a", ""]), PROBLEM).segments["plan"].tolist() == ["a", None]
     with refused(sw.InvalidActions, ErrorCode.MISSING_CONTEXT_FIELD):
         PROBLEM.encode_context({"plan": ""})
-    left_out = sw.Agent(PROBLEM).learn_frame(frame(["a", ""]))
+    left_out = sw.Agent(PROBLEM).learn_log_frame(frame(["a", ""]))
     assert {row: error.code for row, error in left_out.items()} == {1: ErrorCode.MISSING_CONTEXT_FIELD}

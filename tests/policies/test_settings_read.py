@@ -54,7 +54,7 @@ OTHER: dict[str, Any] = {
     "score_buckets": {"cost": [6, 1, 1]},
     "segments": 1,
     "bounds_solver_gap": False,
-    "cost_bound": 0.4,
+    "mean_cost_bound": 0.4,
     "cost_class": [[0.1, 0.2, 0.6], [0.1, 0.3, 0.2]],
     "cost_confidence_scale": 1.5,
     "delta": 0.01,
@@ -63,7 +63,7 @@ OTHER: dict[str, Any] = {
     "inflation": "none",
     "mixtures": True,
     "max_regret_ratio": 1.0,
-    "reward_bound": 0.5,
+    "mean_reward_bound": 0.5,
     "posterior_scale": 3.0,
     "bounded_outcomes": True,
     "kernel": sw.RBF(lengthscale=2.0),
@@ -88,20 +88,20 @@ OTHER_OF: dict[tuple[str, str], Any] = {
     ("LinUCB", "safe_action"): sw.SafeAction(features=[0.1, 0.0], cost=0.1),
     ("UCB", "safe_action"): sw.SafeAction(arm=0, cost=0.1),
     ("ArmsCAPS", "safe_action"): sw.SafeAction(arm=1, reward=0.2, cost=0.0),
-    ("ArmsCAPS", "radius"): "bernstein",
+    ("ArmsCAPS", "radius"): "hoeffding",
     ("ContextCAPS", "safe_action"): sw.SafeAction(arm=1, reward=0.2, cost=0.0),
     ("OPB", "safe_action"): sw.SafeAction(arm=1, reward=0.2, cost=0.0),
     ("OPNLB", "safe_action"): sw.SafeAction(arm=0, reward=0.1),
     ("OPLB", "method"): "socp",
     ("OPNLB", "method"): "rows",
-    ("OPB", "radius"): "bernstein",
-    ("UCB", "radius"): "bernstein",
+    ("OPB", "radius"): "hoeffding",
+    ("UCB", "radius"): "hoeffding",
 }
 BESIDES: dict[tuple[str, str], dict[str, Any]] = {  # what must be set for a setting to matter
-    ("LinUCB", "safe_action"): {"threshold": sw.RelativeToSafe(1.5), "safe_action": OFF},
-    ("UCB", "safe_action"): {"threshold": sw.RelativeToSafe(1.5), "safe_action": sw.SafeAction(arm=0, cost=0.2)},
+    ("LinUCB", "safe_action"): {"threshold": sw.TimesSafe(1.5), "safe_action": OFF},
+    ("UCB", "safe_action"): {"threshold": sw.TimesSafe(1.5), "safe_action": sw.SafeAction(arm=0, cost=0.2)},
     ("OPB", "split_delta"): {"threshold": [0.3, 0.4], "safe_action": sw.SafeAction(arm=0, cost=[0.1, 0.1])},
-    ("OPB", "cost_bound"): {"radius": "hoeffding"},
+    ("OPB", "mean_cost_bound"): {"radius": "hoeffding"},
     ("OPB", "check_assumptions"): {"noise": 0.01},
     ("DOSLB", "check_assumptions"): {"noise": 0.01},
     ("KernelOPLB", "novelty_threshold"): {"check_assumptions": False},
@@ -117,7 +117,7 @@ BESIDES: dict[tuple[str, str], dict[str, Any]] = {  # what must be set for a set
     ("ContextCAPS", "norm_bound"): {"check_assumptions": False},
     ("ContextCAPS", "ridge"): {"check_assumptions": False},
     ("ContextCAPS", "slope_scale"): {"cost_model": "logistic", "check_assumptions": False},
-    ("ContextCAPS", "cost_bound"): {"check_assumptions": False},
+    ("ContextCAPS", "mean_cost_bound"): {"check_assumptions": False},
     ("ContextCAPS", "initial_actions"): {"check_assumptions": False},
     ("ContextCAPS", "max_regret_ratio"): {
         "threshold": 0.99,
@@ -139,7 +139,7 @@ BESIDES: dict[tuple[str, str], dict[str, Any]] = {  # what must be set for a set
     ("OPB", "horizon"): {"radius": "hoeffding"},
     ("UCB", "horizon"): {"radius": "hoeffding"},
     ("ArmsCAPS", "horizon"): {"radius": "hoeffding"},
-    ("ArmsCAPS", "cost_bound"): {"radius": "hoeffding"},
+    ("ArmsCAPS", "mean_cost_bound"): {"radius": "hoeffding"},
 }
 
 
@@ -151,7 +151,7 @@ def other(name: str, setting: str) -> Any:
 def offers(policy: Any) -> list[Any]:
     """Return sets of actions to choose from, each for some rounds."""
     if hasattr(policy, "segments"):
-        return [sw.Context(np.linspace(0.3, 0.5, policy.context), segments=[4] * policy.segments)]
+        return [sw.ContextVector(np.linspace(0.3, 0.5, policy.context), segments=[4] * policy.segments)]
     if hasattr(policy, "arms") or getattr(policy, "functions", None) is not None:
         return [sw.Arms(getattr(policy, "arms", 3))]
     actions = [[0.6, 0.2], [0.1, 0.8], [-0.5, 0.4]]
@@ -165,8 +165,8 @@ def behaviour(name: str, **settings: Any) -> list[str]:
     for actions in offers(policy):
         agent, chance = sw.Agent(policy, seed=3), np.random.default_rng(7)
         try:
-            rounds = 150 if isinstance(actions, sw.Context) else 40
-            for _ in range(rounds if isinstance(actions, sw.Arms | sw.Context) else 12 if actions.is_list else 6):
+            rounds = 150 if isinstance(actions, sw.ContextVector) else 40
+            for _ in range(rounds if isinstance(actions, sw.Arms | sw.ContextVector) else 12 if actions.is_list else 6):
                 decision = agent.decide(actions)
                 told.append(str(decision.to_dict()))
                 agent.learn(decision, reward=chance.random(), cost=chance.random(len(policy.thresholds.names)))
@@ -242,7 +242,7 @@ def test_actions_in_a_context_refuse_what_no_model_of_theirs_reads(settings: dic
 @pytest.mark.parametrize("settings", [{"norm_bound": 2.0}, {"ridge": 3.0}])
 def test_a_problem_of_rates_refuses_settings_of_regressions(settings: dict[str, float]) -> None:
     told: dict[str, Any] = {"actions": ["a", "b"], "safe": "a", "reward": sw.Reward("click")}
-    told |= {"limits": {"opt_out": sw.Limit(0.02, safe=0.0, model="rates")}}
+    told |= {"limits": {"opt_out": sw.Limit(0.02, safe_bound=0.0, model="rates")}}
     sw.Problem(**told, context=["age"], settings=settings)
     with refused(sw.InvalidProblem, ErrorCode.UNUSED_SETTING):
         sw.Problem(**told, settings=settings)
@@ -275,7 +275,7 @@ def shown_settings(kind: type) -> set[str]:
     return found
 
 
-FOUND = ("Certificate", "Result")  # what came out, and no settings
+FOUND = ("SimulationCertificate", "Result")  # what came out, and no settings
 KINDS = [name for name in sw.__all__ if is_dataclass(getattr(sw, name)) and name not in FOUND]
 
 

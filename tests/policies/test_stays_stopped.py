@@ -16,7 +16,10 @@ def problem(**changes: Any) -> sw.Problem:
         "actions": ["today", "new"],
         "safe": "today",
         "reward": sw.Reward("click"),
-        "limits": {"a": sw.Limit(0.3, safe=0.01, model="rates"), "b": sw.Limit(0.3, safe=0.01, model="rates")},
+        "limits": {
+            "a": sw.Limit(0.3, safe_bound=0.01, model="rates"),
+            "b": sw.Limit(0.3, safe_bound=0.01, model="rates"),
+        },
     }
     return sw.Problem(**told | changes)
 
@@ -25,7 +28,7 @@ def contradicted(agent: sw.Agent, **rates: float) -> None:
     """Learn a log of what is done today, with these rates."""
     frame: dict[str, Any] = {"action": ["today"] * 400, "click": [0.1] * 400}
     frame |= {name: [1.0] * int(400 * rate) + [0.0] * (400 - int(400 * rate)) for name, rate in rates.items()}
-    agent.learn_frame(frame)
+    agent.learn_log_frame(frame)
 
 
 def limit_at_fault(decision: sw.Decision) -> str | None:
@@ -48,14 +51,14 @@ def test_acknowledging_one_contradiction_leaves_the_others() -> None:
 
 
 def test_a_replica_stays_safe_while_its_learner_is_in_doubt() -> None:
-    segmented = problem(limits={"a": sw.Limit(0.3, safe=0.01, by="country")})
+    segmented = problem(limits={"a": sw.Limit(0.3, safe_bound=0.01, by="country")})
     agent = sw.Agent(segmented, seed=1)
     frame = {"action": ["today"] * 400, "click": [0.1] * 400, "a": [1.0] * 40 + [0.0] * 360, "country": ["NZ"] * 400}
-    agent.learn_frame(frame)
+    agent.learn_log_frame(frame)
     assert limit_at_fault(agent.decide({"country": "NZ"})) == "a"
     replica = sw.Replica(agent.snapshot(), name="pod")
     decision = replica.decide({"country": "AU"})
-    assert decision.action_name == "today"
+    assert decision.action == "today"
     assert limit_at_fault(decision) == "a"
     again = sw.Snapshot.from_bytes(bytes(agent.snapshot()))
     assert limit_at_fault(sw.Replica(again, name="other").decide({"country": "AU"})) == "a"
@@ -63,7 +66,8 @@ def test_a_replica_stays_safe_while_its_learner_is_in_doubt() -> None:
 
 def test_what_comes_in_time_is_taken_beside_what_comes_late() -> None:
     windowed = problem(
-        reward=sw.Reward("click", window="12h"), limits={"a": sw.Limit(0.3, safe=0.01, window="7d", model="rates")}
+        reward=sw.Reward("click", window="12h"),
+        limits={"a": sw.Limit(0.3, safe_bound=0.01, window="7d", model="rates")},
     )
     agent = sw.Agent(windowed, seed=1)
     decision = agent.decide(now=0.0)
@@ -74,7 +78,7 @@ def test_what_comes_in_time_is_taken_beside_what_comes_late() -> None:
 
 
 def test_when_an_outcome_is_learned_may_not_depend_on_what_it_is() -> None:
-    windowed = problem(limits={"a": sw.Limit(0.3, safe=0.01, window="7d", model="rates")})
+    windowed = problem(limits={"a": sw.Limit(0.3, safe_bound=0.01, window="7d", model="rates")})
     refuses(lambda: sw.Agent(windowed, learning_order="arrival"), sw.InvalidProblem, ErrorCode.CONFLICTING_SETTINGS)
     agent = sw.Agent(windowed, seed=1)
     agent.decide(now=0.0)
@@ -84,7 +88,7 @@ def test_when_an_outcome_is_learned_may_not_depend_on_what_it_is() -> None:
 
 
 def test_windows_of_an_agent_stand_beside_those_of_its_problem() -> None:
-    windowed = problem(limits={"a": sw.Limit(0.3, safe=0.01, window="7d", model="rates")})
+    windowed = problem(limits={"a": sw.Limit(0.3, safe_bound=0.01, window="7d", model="rates")})
     agent = sw.Agent(windowed, seed=1, windows={"click": sw.OutcomeWindow("1d", missing=0.0)})
     agent.decide(now=0.0)
     agent.expire_pending(now=8 * 86400.0)
@@ -103,7 +107,7 @@ def test_a_confidence_is_no_delta() -> None:
 
 
 def test_a_memory_that_could_not_be_is_refused() -> None:
-    segmented = problem(limits={"a": sw.Limit(0.3, safe=0.01, by="country")})
+    segmented = problem(limits={"a": sw.Limit(0.3, safe_bound=0.01, by="country")})
     agent = sw.Agent(segmented, seed=1)
     agent.learn(agent.decide({"country": "NZ"}).id, click=0, a=0)
     snapshot = agent.snapshot()

@@ -22,8 +22,8 @@ from stagewise.problem.errors import ErrorCode
 
 ACTIONS = ["plain", "photo", "offer"]
 LIMITS = {
-    "opt_out": sw.Limit(0.1, safe=0.05, by="country"),
-    "spend": sw.Limit(3.0, low=0, high=9, safe=2.0, model="rates"),
+    "opt_out": sw.Limit(0.1, safe_bound=0.05, by="country"),
+    "spend": sw.Limit(3.0, low=0, high=9, safe_bound=2.0, model="rates"),
 }
 CONTEXT: dict[str, Any] = {"age": (18, 99)}
 LEARNED = sw.Problem(actions=ACTIONS, safe="plain", context=CONTEXT, reward=sw.Reward("click", high=2), limits=LIMITS)
@@ -53,7 +53,7 @@ def learn_log(problem: sw.Problem, rows: int) -> sw.Agent:
     log |= {"country": [["NZ", "AU"][i] for i in random.integers(0, 2, rows)]}
     log |= {"action": [ACTIONS[i] for i in random.integers(0, 3, rows)], "click": random.random(rows)}
     log |= {"opt_out": random.random(rows) < 0.03, "spend": 3 * random.random(rows)}
-    agent.learn_frame(log)
+    agent.learn_log_frame(log)
     return agent
 
 
@@ -79,7 +79,7 @@ def check_rows(problem: sw.Problem, users: dict[str, Any], columns: dict[str, An
             assert row["proposal.binding"] is None
             continue
         one: Any = alone.decide(context, id=id_, **call)
-        assert (row["error"], one.id, one.action_name) == (None, row["decision_id"], row["action"])
+        assert (row["error"], one.id, one.action) == (None, row["decision_id"], row["action"])
         assert one.probabilities == {name: row[f"probability.{name}"] for name in ACTIONS}
         assert one.reason == row["reason"]
         assert math.isnan(row["estimated_reward"]) == (one.estimated_reward is None)
@@ -235,13 +235,13 @@ def test_while_an_alert_is_open_or_acknowledged_tables_are_as_single_decisions(t
     users = build_users(10) | {"wanted": ["photo", "offer"] * 5, "country": ["NZ"] * 10}
     agent, alone = sw.Agent(GUARD, seed=7), sw.Agent(GUARD, seed=7)
     for one in (agent, alone):
-        one.learn_frame(bad)
+        one.learn_log_frame(bad)
     for turn in range(2):
         rows = to_rows(agent.decide_frame(users, run=f"r{turn}", propose="wanted"))
         for row, user in zip(rows, to_rows(users), strict=True):
             context = {name: user[name] for name in ("age", "country")}
             decision: Any = alone.decide(context, id=f"r{turn}:{user['user_id']}", propose=user["wanted"])
-            assert (decision.action_name, decision.reason) == (row["action"], row["reason"])
+            assert (decision.action, decision.reason) == (row["action"], row["reason"])
             assert decision.probabilities == {name: row[f"probability.{name}"] for name in ACTIONS}
             assert decision.proposal.overlap == row["proposal.overlap"]
             if turn:

@@ -23,18 +23,18 @@ ACTIONS = ["plain", "photo", "offer"]
 PROBLEM = sw.Problem(
     actions=ACTIONS, safe="plain", context={"age": (18, 99), "opens": (0, 7)}, reward=sw.Reward("click", high=2),
     limits={
-        "opt_out": sw.Limit(0.1, safe=0.05, by="country"),
-        "spend": sw.Limit(3.0, low=0, high=9, safe=2.0, model="rates"),
+        "opt_out": sw.Limit(0.1, safe_bound=0.05, by="country"),
+        "spend": sw.Limit(3.0, low=0, high=9, safe_bound=2.0, model="rates"),
     },
 )  # fmt: skip
 WINDOWS = sw.Problem(
     actions=ACTIONS, safe="plain", context={"age": (18, 99)}, reward=sw.Reward("click", window="1d"),
-    limits={"opt_out": sw.Limit(0.1, safe=0.05, window="2d", model="rates")},
+    limits={"opt_out": sw.Limit(0.1, safe_bound=0.05, window="2d", model="rates")},
 )  # fmt: skip
 MOVING = sw.Problem(
     actions=ACTIONS, safe="plain", reward=sw.Reward("click"),
     context={"age": sw.Number(18, 60, clip=True, missing=30), "country": sw.Category(["NZ", "AU"], other=True)},
-    limits={"opt_out": sw.Limit(0.1, safe=0.05, model="rates", drift="0.005/30d")},
+    limits={"opt_out": sw.Limit(0.1, safe_bound=0.05, model="rates", drift="0.005/30d")},
 )  # fmt: skip
 NIGHT, SIZE = "2026-11-19", 40
 
@@ -45,7 +45,7 @@ def build_agent(problem: sw.Problem = PROBLEM, rows: int = 150, **settings: Any)
     log = build_users(rows, random) | {"action": [ACTIONS[i] for i in random.integers(0, 3, rows)]}
     log |= {"click": random.random(rows), "opt_out": random.random(rows) < 0.03, "spend": 3 * random.random(rows)}
     if rows:
-        agent.learn_frame(log)
+        agent.learn_log_frame(log)
     return agent
 
 
@@ -90,11 +90,11 @@ def test_a_table_is_decided_as_one_by_one_to_the_bit(tmp_path: Path, problem: sw
     for row, user in zip(rows, to_rows(users), strict=True):
         context = {name: user[name] for name in problem.context_names}
         one = alone.decide(context, id=f"{NIGHT}:{user['user_id']}", now=now)
-        drawn.add((one.action_name, row["propensity"] < 1.0))
+        drawn.add((one.action, row["propensity"] < 1.0))
         assert one.id == row["decision_id"]
-        assert one.action_name == row["action"]
+        assert one.action == row["action"]
         assert one.probabilities == {name: row[f"probability.{name}"] for name in ACTIONS}
-        assert one.probabilities[one.action_name] == row["propensity"]
+        assert one.probabilities[one.action] == row["propensity"]
         assert one.estimated_reward == row["estimated_reward"]
         for name, status in one.limits.items():
             assert status.pessimistic_cost == row[f"limit.{name}.pessimistic_cost"]
@@ -139,7 +139,7 @@ def test_rows_that_cannot_be_decided_have_a_code_and_the_safe_action() -> None:
             assert (row["limit.opt_out.pessimistic_cost"], row["reason"]) == (0.05, None)
         else:
             user = {name: users[name][index] for name in PROBLEM.context_names}
-            assert alone.decide(user, id=f"{NIGHT}:{users['user_id'][index]}").action_name == row["action"]
+            assert alone.decide(user, id=f"{NIGHT}:{users['user_id'][index]}").action == row["action"]
     assert agent.pending_count == SIZE - len(codes)
     texts = agent.decide_frame(take(users, [0, 1]) | {"age": ["34", "35"]}, run="texts")
     assert texts["error"].tolist() == ["wrong_type"] * 2
@@ -309,7 +309,7 @@ def test_while_an_alert_is_open_a_table_is_safe() -> None:
     agent, users = build_agent(rows=0), build_users(6)
     bad = to_rows(build_users(400))
     log = {name: [row[name] for row in bad] for name in PROBLEM.context_names} | {"action": ["plain"] * 400}
-    agent.learn_frame(log | {"click": [0.0] * 400, "opt_out": [1.0, 0.0] * 200, "spend": [0.0] * 400})
+    agent.learn_log_frame(log | {"click": [0.0] * 400, "opt_out": [1.0, 0.0] * 200, "spend": [0.0] * 400})
     snapshot = agent.snapshot()
     for table in (agent.decide_frame(users, run="a"), agent.decide_frame(users, run="b")):  # finds it, knows it
         assert set(table["action"]) == {"plain"}
@@ -317,7 +317,7 @@ def test_while_an_alert_is_open_a_table_is_safe() -> None:
         assert set(table["error"]) == {None}
     assert [finding.verdict.value for finding in agent.health() if finding.signal == "opt_out"].count("contradicted")
     other = build_agent(rows=0)
-    other.learn_frame(log | {"click": [0.0] * 400, "opt_out": [1.0, 0.0] * 200, "spend": [0.0] * 400})
+    other.learn_log_frame(log | {"click": [0.0] * 400, "opt_out": [1.0, 0.0] * 200, "spend": [0.0] * 400})
     other.register_frame(sw.decide_frame(snapshot, users, run="a"))
     assert other.decide({"age": 30.0, "opens": 1, "country": "NZ"}).reason is sw.Reason.ASSUMPTION_CONTRADICTED
     for name in [finding.name for finding in agent.health() if finding.verdict.value == "contradicted"]:
@@ -327,7 +327,7 @@ def test_while_an_alert_is_open_a_table_is_safe() -> None:
     table, rows = agent.decide_frame(users, run="c"), to_rows(users)
     for row, action, share in zip(rows, table["action"], table["probability.offer"], strict=True):
         one = alone.decide({name: row[name] for name in PROBLEM.context_names}, id=f"c:{row['user_id']}")
-        assert (one.action_name, one.probabilities["offer"]) == (action, share)
+        assert (one.action, one.probabilities["offer"]) == (action, share)
 
 
 def test_the_kind_of_frame_that_came_is_returned() -> None:
@@ -413,7 +413,7 @@ def test_a_file_with_other_decisions_is_not_overwritten(tmp_path: Path, suffix: 
 def test_users_that_join_a_run_after_learning_are_decided_again_as_before(tmp_path: Path) -> None:
     agent, early, late = build_agent(), build_users(4), build_users(6)
     agent.decide_frame(early, run=NIGHT)
-    agent.learn_frame({**build_users(1), "action": ["plain"], "click": [1.0], "opt_out": [False], "spend": [1.0]})
+    agent.learn_log_frame({**build_users(1), "action": ["plain"], "click": [1.0], "opt_out": [False], "spend": [1.0]})
     joined = {name: column[4:] for name, column in late.items()}
     first = agent.decide_frame(joined, run=NIGHT)
     agent.save(tmp_path / "agent.json")

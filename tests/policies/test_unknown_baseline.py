@@ -95,7 +95,7 @@ def test_the_first_round_is_the_safe_action_and_says_why(kind: Any) -> None:
     decision = Agent(policy).decide(np.eye(2))
     np.testing.assert_array_equal(decision.action, [1.0, 0.0])
     assert decision.reason is WARMING
-    assert decision.action_index == -1
+    assert decision.action_index is None
 
 
 def test_the_first_pull_is_the_safe_arm_and_says_why() -> None:
@@ -267,7 +267,7 @@ def test_stagewise_is_optimistic_on_the_counterexample(counterexample: Counterex
         delta=GOLDEN["delta"],
         norm_bound=GOLDEN["norm_bound"],
         ridge=GOLDEN["ridge"],
-        cost_bound=None,
+        mean_cost_bound=None,
     )
     agent = Agent(policy)
     agent.learn_log(counterexample.actions, *counterexample.observed)
@@ -288,7 +288,7 @@ def test_a_safe_action_whose_unknown_reward_is_negative_leaves_optimism_whole(ki
     observed = [unlucky(s, played, target, sign, 0.999) for s, sign in zip(signals, (-1.0, 1.0), strict=True)]
     assert all(believed(s, played, y).holds() for s, y in zip(signals, observed, strict=True))
     known = SafeAction(features=safe, cost=0.0)
-    agent = Agent(kind(safe_action=known, threshold=0.5, noise=noise, delta=0.2, ridge=ridge, cost_bound=None))
+    agent = Agent(kind(safe_action=known, threshold=0.5, noise=noise, delta=0.2, ridge=ridge, mean_cost_bound=None))
     agent.learn_log(played, *observed)
     assert agent.decide(actions([target])).optimistic_reward >= target @ reward
 

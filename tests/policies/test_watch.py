@@ -16,7 +16,7 @@ OFF = sw.SafeAction(features=[0.4, 0.3], reward=0.1, cost=0.1)
 ENDS = np.array([[1.0, 0.0], [0.0, 1.0]])
 KINDS = {"LCLUCB": sw.LCLUCB, "ROFUL": sw.ROFUL, "SafeLTS": sw.SafeLTS, "OPLB": sw.OPLB, "CAPS": sw.CAPS}
 linear = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
-radii = pytest.mark.parametrize("radius", ["hoeffding", "kl", "bernstein"])
+radii = pytest.mark.parametrize("radius", ["hoeffding", "kl"])
 
 
 def assert_stays(agent: sw.Agent, actions: Any, *parts: str) -> None:
@@ -80,7 +80,7 @@ def test_decisions_at_the_safe_action_count_as_well_as_logs() -> None:
     policy = sw.LCLUCB(safe_action=ZERO, threshold=0.2, noise=0.1)
     agent = sw.Agent(policy)
     decision = agent.decide(ENDS)
-    at_safe = decision._replace(action=np.zeros(2), action_index=-1, step_size=0.0)._with(None, decision._offered)
+    at_safe = decision._replace(action=np.zeros(2), action_index=None, step_size=0.0)._with(None, decision._offered)
     state = policy.cache_offered(policy.start(), decision)
     for _ in range(40):
         state = policy.learn(state, at_safe, sw.Outcome(0.0, 0.3))
@@ -165,21 +165,21 @@ def test_the_running_sum_is_the_least_regularised_sum_of_squares(safe: sw.SafeAc
 @linear
 def test_data_contradict_a_ceiling(kind: Any) -> None:
     """A true cost of 8 against a promise of 4: the first lower bound above it ends the play."""
-    policy = kind(safe_action=ZERO, threshold=3.0, noise=0.1, norm_bound=12.0, cost_bound=4.0)
+    policy = kind(safe_action=ZERO, threshold=3.0, noise=0.1, norm_bound=12.0, mean_cost_bound=4.0)
     agent = sw.Agent(policy)
     agent.learn_log(np.tile(ENDS, (20, 1)), np.zeros(40), np.full(40, 8.0))
-    assert_stays(agent, ENDS, "a mean of 'cost' above", "bound 4 ", "cost_bound")
+    assert_stays(agent, ENDS, "a mean of 'cost' above", "bound 4 ", "mean_cost_bound")
     if kind not in (sw.SafeLTS, sw.OPLB, sw.CAPS):
         assert_stays(agent, sw.Ball(1.0), "a mean of 'cost' above", "bound 4 ")
     ignorant = sw.Agent(
-        kind(safe_action=ZERO, threshold=3.0, noise=0.1, norm_bound=12.0, cost_bound=4.0, check_assumptions=False)
+        kind(safe_action=ZERO, threshold=3.0, noise=0.1, norm_bound=12.0, mean_cost_bound=4.0, check_assumptions=False)
     )
     ignorant.learn_log(np.tile(ENDS, (20, 1)), np.zeros(40), np.full(40, 8.0))
     assert ignorant.decide(ENDS).message is None
 
 
 def test_the_solver_stops_as_well() -> None:
-    settings: dict[str, Any] = {"threshold": 3.0, "noise": 0.1, "norm_bound": 12.0, "cost_bound": 4.0}
+    settings: dict[str, Any] = {"threshold": 3.0, "noise": 0.1, "norm_bound": 12.0, "mean_cost_bound": 4.0}
     agent = sw.Agent(sw.OPLB(safe_action=ZERO, method="socp", **settings))
     agent.learn_log(np.tile(ENDS, (20, 1)), np.zeros(40), np.full(40, 8.0))
     assert_stays(agent, ENDS, "a mean of 'cost' above", "bound 4 ")

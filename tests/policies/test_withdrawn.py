@@ -17,7 +17,7 @@ def problem(window: str | None = "7d", safe: float | None = 0.1) -> sw.Problem:
         actions=["nothing", "digest", "offer"],
         safe="nothing",
         reward=sw.Reward("click", window=window),
-        limits={"opt_out": sw.Limit(0.5, safe=safe, window=window, model="rates")},
+        limits={"opt_out": sw.Limit(0.5, safe_bound=safe, window=window, model="rates")},
     )
 
 
@@ -94,10 +94,10 @@ def logged(rows: int) -> Any:
     """Return what is reported of an action after a log of which 6 % left, under a limit of 10 %."""
     said = sw.Problem(
         actions=["nothing", "offer"], safe="nothing", reward=sw.Reward("click"),
-        limits={"opt_out": sw.Limit(0.1, safe=0.01, model="rates")},
+        limits={"opt_out": sw.Limit(0.1, safe_bound=0.01, model="rates")},
     )  # fmt: skip
     agent, left = sw.Agent(said, seed=1), np.arange(rows) < round(0.06 * rows)
-    agent.learn_frame({"action": ["offer"] * rows, "click": np.arange(rows) % 2, "opt_out": left})
+    agent.learn_log_frame({"action": ["offer"] * rows, "click": np.arange(rows) % 2, "opt_out": left})
     agent.decide()
     return agent.report().actions[0]
 

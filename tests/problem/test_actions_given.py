@@ -147,7 +147,7 @@ def test_linucb_never_mixes_dimensions_in_one_memory(first: int, second: int) ->
 
 @pytest.mark.parametrize("kind", LINEAR.values(), ids=LINEAR)
 def test_the_papers_radius_refuses_actions_beyond_its_bound(kind: Any) -> None:
-    policy = kind(**AT_ORIGIN, radius="paper", action_bound=2.0, cost_bound=None)
+    policy = kind(**AT_ORIGIN, radius="paper", action_bound=2.0, mean_cost_bound=None)
     agent = experienced(policy, np.eye(2))
     assert_refuses(agent, [[0.1, 0.1], [3.0, 0.0]], ErrorCode.BOUND_EXCEEDED, "3", "2")
     agent.decide([[2.0, 0.0]])
@@ -160,7 +160,7 @@ def test_linucb_refuses_actions_beyond_the_bound_of_the_papers_radius() -> None:
 
 @pytest.mark.parametrize("radius", ["joint", "logdet"])
 def test_other_radii_take_actions_of_any_length(radius: str) -> None:
-    assert Agent(LCLUCB(**AT_ORIGIN, radius=radius, cost_bound=1.0)).decide([[30.0, 0.0]]).action_index == 0
+    assert Agent(LCLUCB(**AT_ORIGIN, radius=radius, mean_cost_bound=1.0)).decide([[30.0, 0.0]]).action_index == 0
 
 
 def rounds(policy: Any, table: Any, count: int = 60) -> list[Any]:
@@ -213,7 +213,7 @@ def test_only_zero_vectors_are_played_without_fear(kind: Any) -> None:
 @pytest.mark.parametrize("known", [True, False])
 def test_any_finite_targets_are_met_with_a_safe_and_finite_decision(kind: Any, known: bool) -> None:
     safe = SafeAction(features=[0.3, 0.2], reward=0.1, cost=0.1) if known else SafeAction(features=[0.3, 0.2])
-    policy = kind(safe_action=safe, threshold=0.5, noise=0.1, ridge=0.1, cost_bound=1.0)
+    policy = kind(safe_action=safe, threshold=0.5, noise=0.1, ridge=0.1, mean_cost_bound=1.0)
     learner = Agent(policy)
     learner.learn_log([[0.3, 0.2], [0.5, -0.1]] * 200, [0.1, 0.2] * 200, [0.1, 0.3] * 200)
     state = learner.state

@@ -29,11 +29,13 @@ each = pytest.mark.parametrize("make", EVERYBODY.values(), ids=EVERYBODY)
 
 
 @each
-@pytest.mark.parametrize("settings", [{}, {"cost_bound": 1.0}, {"cost_bound": 3.0}, {"cost_bound": [3.0]}], ids=repr)
+@pytest.mark.parametrize(
+    "settings", [{}, {"mean_cost_bound": 1.0}, {"mean_cost_bound": 3.0}, {"mean_cost_bound": [3.0]}], ids=repr
+)
 def test_a_limit_that_can_never_bind_is_refused(make: Any, settings: dict[str, Any]) -> None:
     with refused(InvalidProblem, ErrorCode.LIMIT_NEVER_BINDS):
         make(threshold=3.0, **settings)
-    assert make(threshold=3.0, cost_bound=3.5).thresholds.values.tolist() == [3.0]
+    assert make(threshold=3.0, mean_cost_bound=3.5).thresholds.values.tolist() == [3.0]
 
 
 def test_percents_are_refused_by_name() -> None:
@@ -42,7 +44,9 @@ def test_percents_are_refused_by_name() -> None:
         sw.OPB(arms=3, safe_action=safe, threshold={"opt_out": 2, "complaint": 0.5})
 
 
-@pytest.mark.parametrize(("settings", "least"), [({}, 0), ({"noise": 1.0}, -1), ({"noise": 1.0, "cost_bound": 4}, -4)])
+@pytest.mark.parametrize(
+    ("settings", "least"), [({}, 0), ({"noise": 1.0}, -1), ({"noise": 1.0, "mean_cost_bound": 4}, -4)]
+)
 def test_a_limit_from_below_that_can_never_bind_is_refused(settings: dict[str, Any], least: float) -> None:
     with refused(InvalidProblem, ErrorCode.LIMIT_NEVER_BINDS):
         sw.OPB(arms=3, safe_action=ARM, threshold=sw.AtLeast(least), **settings)
@@ -51,7 +55,7 @@ def test_a_limit_from_below_that_can_never_bind_is_refused(settings: dict[str, A
 def test_an_endless_limit_is_refused() -> None:
     safe = sw.SafeAction(arm=0, cost=10.0)
     with refused(InvalidProblem, ErrorCode.OUT_OF_RANGE):
-        sw.OPB(arms=2, safe_action=safe, noise=1.0, cost_bound=1e99, threshold=sw.RelativeToSafe(1e308))
+        sw.OPB(arms=2, safe_action=safe, noise=1.0, mean_cost_bound=1e99, threshold=sw.TimesSafe(1e308))
 
 
 LENGTHY: dict[str, Any] = {name: EVERYBODY[name] for name in ("LCLUCB", "ROFUL", "SafeLTS", "OPLB", "CAPS")}
@@ -66,7 +70,7 @@ def test_actions_that_may_cost_more_than_the_default_are_refused(make: Any) -> N
             door()
     agent.decide([[1.0, 0.0]])
     for bound in (1.0, 3.0, None, [3.0], {"cost": 3.0}):
-        sw.Agent(make(threshold=0.5, cost_bound=bound)).decide([[3.0, 0.0]])
+        sw.Agent(make(threshold=0.5, mean_cost_bound=bound)).decide([[3.0, 0.0]])
 
 
 def test_a_convex_set_and_a_simulated_world_pass_the_same_door() -> None:
@@ -83,14 +87,14 @@ def test_a_safe_action_of_unknown_cost_and_a_kernel_pass_it_too() -> None:
         sw.LCLUCB(safe_action=sw.SafeAction(features=[2.0, 0.0]), threshold=0.5, noise=0.1)
     with refused(InvalidProblem, ErrorCode.BOUND_EXCEEDED):
         EVERYBODY["KernelOPLB"](threshold=0.5, norm_bound=2.0)
-    EVERYBODY["KernelOPLB"](threshold=0.5, norm_bound=2.0, cost_bound=1.0)
+    EVERYBODY["KernelOPLB"](threshold=0.5, norm_bound=2.0, mean_cost_bound=1.0)
 
 
 def test_each_cost_may_have_a_bound_of_its_own() -> None:
     limits = {"a": 3.0, "b": 40.0}
-    by_name = sw.LCLUCB(safe_action=ZERO, noise=0.1, threshold=limits, cost_bound={"b": None, "a": 4.0})
-    by_place = sw.LCLUCB(safe_action=ZERO, noise=0.1, threshold=limits, cost_bound=[4.0, None])
-    without = sw.LCLUCB(safe_action=ZERO, noise=0.1, threshold=limits, cost_bound=None)
+    by_name = sw.LCLUCB(safe_action=ZERO, noise=0.1, threshold=limits, mean_cost_bound={"b": None, "a": 4.0})
+    by_place = sw.LCLUCB(safe_action=ZERO, noise=0.1, threshold=limits, mean_cost_bound=[4.0, None])
+    without = sw.LCLUCB(safe_action=ZERO, noise=0.1, threshold=limits, mean_cost_bound=None)
     far = 5.0 * np.eye(ZERO.features.size)
     steps = [policy.decide(policy.start(), far).step_size for policy in (by_name, by_place, without)]
     assert steps[:2] == pytest.approx([3.0 / 4.0] * 2)
@@ -102,4 +106,4 @@ def test_each_cost_may_have_a_bound_of_its_own() -> None:
         ([4.0, -1.0], ErrorCode.OUT_OF_RANGE, "-1.0"),
     ):
         with refused(InvalidProblem, code, part):
-            sw.LCLUCB(safe_action=ZERO, noise=0.1, threshold=limits, cost_bound=bad)
+            sw.LCLUCB(safe_action=ZERO, noise=0.1, threshold=limits, mean_cost_bound=bad)

@@ -9,7 +9,7 @@ from scipy.spatial import QhullError
 from tests.problem.refusal import refuses
 
 import stagewise as sw
-from stagewise import AtLeast, Context, InvalidActions, InvalidOutcome, InvalidProblem, Limit, RelativeToSafe
+from stagewise import AtLeast, ContextVector, InvalidActions, InvalidOutcome, InvalidProblem, Limit, TimesSafe
 from stagewise.problem.columns import get_column, get_numeric_column, list_column_names, read_columns
 from stagewise.problem.context_columns import parse_context
 from stagewise.problem.errors import ErrorCode
@@ -65,11 +65,11 @@ READ: dict[str, tuple[Callable[[], Any], Any, list[object]]] = {
         InvalidOutcome,
         [ErrorCode.WRONG_TYPE],
     ),
-    "a context in rows": (lambda: Context([[0.1, 0.2]]), InvalidActions, [ErrorCode.WRONG_SHAPE]),
-    "a segment below 0": (lambda: Context([0.1], segments=[-1]), InvalidActions, [ErrorCode.WRONG_TYPE]),
-    "half a segment": (lambda: Context([0.1], segments=[0.5]), InvalidActions, [ErrorCode.WRONG_TYPE]),
-    "a segment too large": (lambda: Context([0.1], segments=[2**52]), InvalidActions, [ErrorCode.WRONG_TYPE]),
-    "segments in rows": (lambda: Context([0.1], segments=[[1]]), InvalidActions, [ErrorCode.WRONG_TYPE]),
+    "a context in rows": (lambda: ContextVector([[0.1, 0.2]]), InvalidActions, [ErrorCode.WRONG_SHAPE]),
+    "a segment below 0": (lambda: ContextVector([0.1], segments=[-1]), InvalidActions, [ErrorCode.WRONG_TYPE]),
+    "half a segment": (lambda: ContextVector([0.1], segments=[0.5]), InvalidActions, [ErrorCode.WRONG_TYPE]),
+    "a segment too large": (lambda: ContextVector([0.1], segments=[2**52]), InvalidActions, [ErrorCode.WRONG_TYPE]),
+    "segments in rows": (lambda: ContextVector([0.1], segments=[[1]]), InvalidActions, [ErrorCode.WRONG_TYPE]),
     "a range of one end": (lambda: parse_context({"age": (18,)}), InvalidProblem, [ErrorCode.WRONG_TYPE]),
     "a range of text": (lambda: parse_context({"age": "18"}), InvalidProblem, [ErrorCode.WRONG_TYPE]),
     "a reward of text": (lambda: parse_signal(sw.Reward, "click", "reward"), InvalidProblem, [ErrorCode.WRONG_TYPE]),
@@ -81,7 +81,7 @@ READ: dict[str, tuple[Callable[[], Any], Any, list[object]]] = {
     "a limit of text": (lambda: parse_limit("2%", "opt_out"), InvalidProblem, [ErrorCode.WRONG_TYPE]),
     "a limit of a truth": (lambda: parse_limit(True, "opt_out"), InvalidProblem, [ErrorCode.WRONG_TYPE]),
     "a limit that no file can hold": (
-        lambda: encode_limit(Limit(AtLeast(RelativeToSafe(0.9)), safe=0.5)),
+        lambda: encode_limit(Limit(AtLeast(TimesSafe(0.9)), safe_bound=0.5)),
         InvalidProblem,
         [ErrorCode.NOT_SERIALIZABLE],
     ),

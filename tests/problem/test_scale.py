@@ -21,7 +21,7 @@ def linear_policies(ridge: float) -> list[Any]:
         "threshold": 0.5,
         "noise": 0.1,
         "ridge": ridge,
-        "cost_bound": None,
+        "mean_cost_bound": None,
     }
     kernel = sw.KernelOPLB(kernel=sw.LinearKernel(), norm_bound=1.0, **settings)
     kinds = (sw.LCLUCB, sw.ROFUL, sw.SafeLTS, sw.OPLB, sw.DOSLB, sw.CAPS)
@@ -52,7 +52,7 @@ def test_loops_refuse_what_play_by_hand_refuses() -> None:
 def test_kernel_loops_refuse_what_play_by_hand_refuses() -> None:
     settings: dict[str, Any] = {"safe_action": UNKNOWN, "threshold": 0.5, "noise": 0.1}
     policy = sw.KernelOPLB(kernel=sw.LinearKernel(), norm_bound=1.0, **settings)
-    world = sw.TableWorld(features=[[0.3, 0.2], *BEYOND], reward=[0.1, 0.2, 0.3], cost=[0.1, 0.2, 0.3], noise=0.1)
+    world = sw.FiniteSetWorld(features=[[0.3, 0.2], *BEYOND], reward=[0.1, 0.2, 0.3], cost=[0.1, 0.2, 0.3], noise=0.1)
     for backend in ("cpu", "python"):
         with refused(sw.InvalidActions, ErrorCode.OUT_OF_RANGE):
             sw.simulate(policy, world, rounds=3, backend=backend)
@@ -88,7 +88,7 @@ def violations(random: np.random.Generator, kind: Any, scale: float, ridge: floa
         delta=1e-6,
         norm_bound=1.0001 / scale,
         ridge=ridge,
-        cost_bound=None,
+        mean_cost_bound=None,
     )
     agent, over = sw.Agent(policy, seed=int(random.integers(2**31))), 0
     for _ in range(rounds):
@@ -124,7 +124,7 @@ def test_the_unit_of_the_features_decides_nothing(kind: Any, known: bool) -> Non
     for scale in (1.0, 2.0**-3, 2.0**9):
         random, index = np.random.default_rng(4), scale * np.array([0.2, 0.1, 0.0])
         safe = sw.SafeAction(features=index, reward=0.05, cost=0.1) if known else sw.SafeAction(features=index)
-        values: dict[str, Any] = {"threshold": 0.3, "noise": 0.02, "norm_bound": 0.8 / scale, "cost_bound": 1.0}
+        values: dict[str, Any] = {"threshold": 0.3, "noise": 0.02, "norm_bound": 0.8 / scale, "mean_cost_bound": 1.0}
         agent, taken = sw.Agent(kind(safe_action=safe, **values), seed=1), []
         for _ in range(40):
             decision = agent.decide(sw.Rays(scale * np.eye(3)))

@@ -38,19 +38,32 @@ SCALE = [(0.99, ErrorCode.OUT_OF_RANGE), (INF, ErrorCode.NOT_FINITE), (True, Err
 NAME = [("best", ErrorCode.INVALID_CHOICE), (1, ErrorCode.INVALID_CHOICE), (["joint"], ErrorCode.INVALID_CHOICE)]
 COUNT = [(0, ErrorCode.OUT_OF_RANGE), (100.0, ErrorCode.WRONG_TYPE), (True, ErrorCode.WRONG_TYPE)]
 BAD_VALUES: dict[str, list[tuple[Any, ErrorCode]]] = {
-    **dict.fromkeys(("noise", "norm_bound", "action_bound", "ridge", "cost_bound"), POSITIVE),
+    **dict.fromkeys(("noise", "norm_bound", "action_bound", "ridge", "mean_cost_bound"), POSITIVE),
     "delta": PROBABILITY,
     **dict.fromkeys(("reward_confidence_scale", "cost_confidence_scale"), SCALE),
     **dict.fromkeys(("radius", "optimism", "inflation"), NAME),
     "horizon": COUNT,
 }
-NUMBERS = ["noise", "norm_bound", "action_bound", "ridge", "cost_bound", "delta", "cost_confidence_scale", "radius"]
+NUMBERS = [
+    "noise",
+    "norm_bound",
+    "action_bound",
+    "ridge",
+    "mean_cost_bound",
+    "delta",
+    "cost_confidence_scale",
+    "radius",
+]
 CHECKED: list[tuple[Any, dict[str, Any], list[str]]] = [
     (LCLUCB, LINEAR_SETTINGS, [*NUMBERS, "optimism", "reward_confidence_scale"]),
     (OPLB, LINEAR_SETTINGS, [*NUMBERS, "optimism", "reward_confidence_scale"]),
     (ROFUL, LINEAR_SETTINGS, NUMBERS),
     (SafeLTS, LINEAR_SETTINGS, [*NUMBERS, "inflation"]),
-    (OPB, ARM_SETTINGS, ["noise", "cost_bound", "delta", "cost_confidence_scale", "radius", "optimism", "horizon"]),
+    (
+        OPB,
+        ARM_SETTINGS,
+        ["noise", "mean_cost_bound", "delta", "cost_confidence_scale", "radius", "optimism", "horizon"],
+    ),
     (UCB, {"arms": 3}, ["noise", "delta", "radius", "horizon"]),
     (LinUCB, {"noise": 0.1}, ["noise", "norm_bound", "action_bound", "ridge", "delta", "radius"]),
 ]
@@ -161,7 +174,7 @@ def test_a_number_of_arms_is_a_setting_like_others(kind: Any, settings: dict[str
 
 def test_an_arm_never_pulled_needs_a_bound() -> None:
     with refused(InvalidProblem, ErrorCode.MISSING_VALUE):
-        OPB(**ARM_SETTINGS, cost_bound=None)
+        OPB(**ARM_SETTINGS, mean_cost_bound=None)
 
 
 @pytest.mark.parametrize(
@@ -176,13 +189,13 @@ def test_a_norm_bound_must_allow_the_safe_action(what: str, value: float) -> Non
 
 
 @pytest.mark.parametrize("cost", [1.2, -1.2])
-def test_a_cost_bound_must_allow_the_safe_action(cost: float) -> None:
+def test_a_mean_cost_bound_must_allow_the_safe_action(cost: float) -> None:
     safe = SafeAction(features=[0.6, 0.8], reward=0.1, cost=cost)
     settings = {"safe_action": safe, "threshold": 1.5, "noise": 0.1, "norm_bound": 2.0}
     with refused(InvalidProblem, ErrorCode.BOUND_EXCEEDED, cost):
         LCLUCB(**settings)
-    LCLUCB(**settings, cost_bound=1.6)
-    LCLUCB(**settings, cost_bound=None)
+    LCLUCB(**settings, mean_cost_bound=1.6)
+    LCLUCB(**settings, mean_cost_bound=None)
 
 
 @pytest.mark.parametrize(
@@ -211,7 +224,7 @@ def test_the_papers_radius_needs_a_safe_action_within_its_bound() -> None:
     settings = {"safe_action": SafeAction(features=[3.0, 0.0]), "threshold": 0.5, "noise": 0.1, "radius": "paper"}
     with refused(InvalidProblem, ErrorCode.BOUND_EXCEEDED):
         LCLUCB(**settings)
-    LCLUCB(**settings, action_bound=3.0, cost_bound=None)
+    LCLUCB(**settings, action_bound=3.0, mean_cost_bound=None)
 
 
 @pytest.mark.parametrize("size", [1e-320, 1e-200, 1e-170, 1e-155])

@@ -18,9 +18,9 @@ from stagewise import (
     InvalidProblem,
     Limit,
     Problem,
-    RelativeToSafe,
     Reward,
     SafeAction,
+    TimesSafe,
 )
 from stagewise.launch.forecast.case_forecast import build_cases
 from stagewise.problem.errors import ErrorCode
@@ -61,9 +61,9 @@ BAD_THRESHOLDS = {
     "at least nothing": (AtLeast(None), [ErrorCode.WRONG_TYPE]),
     "at least nan": (AtLeast(NAN), [ErrorCode.NOT_FINITE]),
     "at least at least": (AtLeast(AtLeast(0.1)), [ErrorCode.WRONG_TYPE]),
-    "relative to nan": (RelativeToSafe(NAN), [ErrorCode.NOT_FINITE]),
-    "relative to text": (RelativeToSafe("1.1"), [ErrorCode.WRONG_TYPE]),
-    "relative to relative": (RelativeToSafe(RelativeToSafe(1.1)), [ErrorCode.WRONG_TYPE]),
+    "relative to nan": (TimesSafe(NAN), [ErrorCode.NOT_FINITE]),
+    "relative to text": (TimesSafe("1.1"), [ErrorCode.WRONG_TYPE]),
+    "relative to relative": (TimesSafe(TimesSafe(1.1)), [ErrorCode.WRONG_TYPE]),
 }
 
 
@@ -87,12 +87,12 @@ NO_SLACK = {
     "by name": ({"spend": 0.5, "wait": 0.1}, {"wait": 0.2, "spend": 0.1}, [ErrorCode.SAFE_ACTION_OVER_LIMIT]),
     "from below, at it": (AtLeast(0.5), 0.5, [ErrorCode.SAFE_ACTION_OVER_LIMIT]),
     "from below, under it": (AtLeast(0.5), 0.3, [ErrorCode.SAFE_ACTION_OVER_LIMIT]),
-    "relative, same": (RelativeToSafe(1.0), 0.3, [ErrorCode.SAFE_ACTION_OVER_LIMIT]),
-    "relative, less": (RelativeToSafe(0.9), 0.3, [ErrorCode.SAFE_ACTION_OVER_LIMIT]),
-    "relative to nothing": (RelativeToSafe(1.1), 0.0, [ErrorCode.SAFE_ACTION_OVER_LIMIT]),
-    "relative to a gain": (RelativeToSafe(1.1), -0.3, [ErrorCode.SAFE_ACTION_OVER_LIMIT]),
-    "relative, from below, same": (AtLeast(RelativeToSafe(1.0)), 0.3, [ErrorCode.SAFE_ACTION_OVER_LIMIT]),
-    "relative, from below, more": (AtLeast(RelativeToSafe(1.1)), 0.3, [ErrorCode.SAFE_ACTION_OVER_LIMIT]),
+    "relative, same": (TimesSafe(1.0), 0.3, [ErrorCode.SAFE_ACTION_OVER_LIMIT]),
+    "relative, less": (TimesSafe(0.9), 0.3, [ErrorCode.SAFE_ACTION_OVER_LIMIT]),
+    "relative to nothing": (TimesSafe(1.1), 0.0, [ErrorCode.SAFE_ACTION_OVER_LIMIT]),
+    "relative to a gain": (TimesSafe(1.1), -0.3, [ErrorCode.SAFE_ACTION_OVER_LIMIT]),
+    "relative, from below, same": (AtLeast(TimesSafe(1.0)), 0.3, [ErrorCode.SAFE_ACTION_OVER_LIMIT]),
+    "relative, from below, more": (AtLeast(TimesSafe(1.1)), 0.3, [ErrorCode.SAFE_ACTION_OVER_LIMIT]),
 }
 
 
@@ -151,14 +151,14 @@ def test_at_the_origin_a_threshold_must_leave_room_beside_zero(threshold: Any) -
         LCLUCB(safe_action=SafeAction(features=[0.0, 0.0]), threshold=threshold, noise=0.1)
 
 
-@pytest.mark.parametrize("threshold", [RelativeToSafe(1.1), AtLeast(RelativeToSafe(0.9))], ids=repr)
+@pytest.mark.parametrize("threshold", [TimesSafe(1.1), AtLeast(TimesSafe(0.9))], ids=repr)
 def test_relative_to_an_unknown_cost_is_refused(threshold: Any) -> None:
     with refused(InvalidProblem, ErrorCode.SAFE_COST_UNKNOWN):
         LCLUCB(safe_action=at(None), threshold=threshold, noise=0.1)
 
 
 def test_relative_to_a_known_cost_is_taken_even_where_another_is_unknown() -> None:
-    policy = LCLUCB(safe_action=at([0.2, None]), threshold=[RelativeToSafe(1.5), 0.5], noise=0.1)
+    policy = LCLUCB(safe_action=at([0.2, None]), threshold=[TimesSafe(1.5), 0.5], noise=0.1)
     assert policy.thresholds.values.tolist() == pytest.approx([0.3, 0.5])
 
 
@@ -172,10 +172,10 @@ def test_relative_to_a_known_cost_is_taken_even_where_another_is_unknown() -> No
         (np.array([0.5, 0.5]), (0.1, 0.1), ("cost 1", "cost 2"), [0.5, 0.5], [1.0, 1.0]),
         ({"b": 0.5, "a": AtLeast(0.1)}, {"a": 0.2, "b": 0.3}, ("b", "a"), [0.5, 0.1], [1.0, -1.0]),
         ({"b": 0.5, "a": AtLeast(0.1)}, [0.3, 0.2], ("b", "a"), [0.5, 0.1], [1.0, -1.0]),
-        (RelativeToSafe(2), 0.1, ("cost",), [0.2], [1.0]),
-        (RelativeToSafe(0.5), -0.2, ("cost",), [-0.1], [1.0]),
-        (AtLeast(RelativeToSafe(0.5)), 0.2, ("cost",), [0.1], [-1.0]),
-        ([RelativeToSafe(2), AtLeast(-1)], [0.1, 0.2], ("cost 1", "cost 2"), [0.2, -1.0], [1.0, -1.0]),
+        (TimesSafe(2), 0.1, ("cost",), [0.2], [1.0]),
+        (TimesSafe(0.5), -0.2, ("cost",), [-0.1], [1.0]),
+        (AtLeast(TimesSafe(0.5)), 0.2, ("cost",), [0.1], [-1.0]),
+        ([TimesSafe(2), AtLeast(-1)], [0.1, 0.2], ("cost 1", "cost 2"), [0.2, -1.0], [1.0, -1.0]),
     ],
     ids=lambda value: repr(value) if not isinstance(value, tuple) else None,
 )
@@ -207,20 +207,20 @@ def test_thresholds_do_not_follow_what_they_were_made_of() -> None:
         policy.thresholds.values[0] = 0.9
 
 
-@pytest.mark.parametrize("threshold", [0.3, AtLeast(0.3), RelativeToSafe(0.3), AtLeast(RelativeToSafe(0.3))], ids=repr)
+@pytest.mark.parametrize("threshold", [0.3, AtLeast(0.3), TimesSafe(0.3), AtLeast(TimesSafe(0.3))], ids=repr)
 def test_a_threshold_with_another_number_stays_of_its_kind(threshold: Any) -> None:
     parts = parse_threshold(threshold)
     assert parts.number == 0.3
     assert parts.with_number(0.3) == threshold
     assert parse_threshold(parts.with_number(0.4)) == parts._replace(number=0.4)
-    assert Limit(threshold, safe=0.5).with_number(0.4) == Limit(parts.with_number(0.4), safe=0.5)
+    assert Limit(threshold, safe_bound=0.5).with_number(0.4) == Limit(parts.with_number(0.4), safe_bound=0.5)
 
 
 def test_a_forecast_keeps_a_limit_from_below_relative_to_the_safe_action() -> None:
-    stay = Limit(AtLeast(RelativeToSafe(0.9)), safe=0.8)
+    stay = Limit(AtLeast(TimesSafe(0.9)), safe_bound=0.8)
     problem = Problem(actions=["none", "mail"], safe="none", reward=Reward("click"), limits={"stay": stay})
     narrow, wide = (case.problem for case in build_cases(problem, {"stay": [0.5]}))
     assert narrow is not None
     assert wide is not None
     assert narrow.limits["stay"] == stay
-    assert wide.limits["stay"] == Limit(AtLeast(RelativeToSafe(0.5)), safe=0.8)
+    assert wide.limits["stay"] == Limit(AtLeast(TimesSafe(0.5)), safe_bound=0.8)

@@ -51,7 +51,7 @@ def test_a_drawn_arm_can_be_logged() -> None:
 
 def test_what_only_the_policy_needs_is_not_public() -> None:
     public = {name for name in dir(decide()) if not name.startswith("_")} - set(dir(tuple))
-    more = {"id", "action_name", "reason", "message", "to_dict", "from_dict", "explain"}
+    more = {"id", "reason", "message", "to_dict", "from_dict", "explain"}
     more |= {"estimated_reward", "estimated_cost"}
     assert public == {*sw.Decision._fields, *more}
 
@@ -73,7 +73,7 @@ def test_a_safe_action_is_the_beginning_of_a_ray_and_a_whole_arm() -> None:
     point = sw.AlwaysSafe(safe_action=sw.SafeAction(features=[0.1, 0.2], cost=0.0), threshold=0.1)
     arm = sw.AlwaysSafe(safe_action=sw.SafeAction(arm=1, cost=0.0), threshold=0.1)
     decisions = [policy.decide(policy.start(), offer) for policy, offer in ((point, np.eye(2)), (arm, sw.Arms(3)))]
-    assert [(decision.action_index, decision.step_size) for decision in decisions] == [(-1, 0.0), (1, 1.0)]
+    assert [(decision.action_index, decision.step_size) for decision in decisions] == [(None, 0.0), (1, 1.0)]
 
 
 def sample_decisions() -> dict[str, sw.Decision]:
@@ -84,8 +84,8 @@ def sample_decisions() -> dict[str, sw.Decision]:
         safe="nothing",
         reward=sw.Reward("click"),
         limits={
-            "opt_out": sw.Limit(0.02, safe=0.001, model="rates"),
-            "stars": sw.Limit(sw.AtLeast(0.3), safe=0.6, model="rates"),
+            "opt_out": sw.Limit(0.02, safe_bound=0.001, model="rates"),
+            "stars": sw.Limit(sw.AtLeast(0.3), safe_bound=0.6, model="rates"),
         },
         context=["age"],
     )
@@ -104,22 +104,17 @@ def sample_decisions() -> dict[str, sw.Decision]:
     }
 
 
-@pytest.mark.parametrize("name", sample_decisions())
-def test_it_can_be_read_back(name: str) -> None:
-    decision = sample_decisions()[name]
-    content = json.loads(json.dumps(decision.to_dict(), allow_nan=False))
-    copy = sw.Decision.from_dict(content)
-    assert json.loads(json.dumps(copy.to_dict(), allow_nan=False)) == content
-    assert type(copy) is type(decision)
-    assert (copy.id, copy.action_name, copy.reason_details, copy.action_index) == (
-        decision.id,
-        decision.action_name,
-        decision.reason_details,
-        decision.action_index,
-    )
-    assert np.array_equal(copy.action, decision.action)
-    assert copy.probabilities is None or repr(copy.probabilities) == repr(decision.probabilities)
-    assert name == "not finite" or repr(copy._replace(step_size=0.5)) == repr(decision._replace(step_size=0.5))
+def test_it_can_be_read_back() -> None:
+    for name, decision in sample_decisions().items():
+        content = json.loads(json.dumps(decision.to_dict(), allow_nan=False))
+        copy = sw.Decision.from_dict(content)
+        assert json.loads(json.dumps(copy.to_dict(), allow_nan=False)) == content
+        assert type(copy) is type(decision)
+        for field in ("id", "reason_details", "action_index"):
+            assert getattr(copy, field) == getattr(decision, field), (name, field)
+        assert np.array_equal(copy.action, decision.action)
+        assert copy.probabilities is None or repr(copy.probabilities) == repr(decision.probabilities)
+        assert name == "not finite" or repr(copy._replace(step_size=0.5)) == repr(decision._replace(step_size=0.5))
 
 
 def test_a_decision_that_was_read_back_can_be_registered() -> None:
@@ -133,10 +128,9 @@ def test_a_decision_that_was_read_back_can_be_registered() -> None:
     assert first.state.memory.tobytes() == second.state.memory.tobytes()
 
 
-@pytest.mark.parametrize(
-    "content", [None, 3, {}, [], {"id": "x"}, {**decide().to_dict(), "step_size": "far"}], ids=repr
-)
-def test_what_is_no_decision_is_not_read(content: Any) -> None:
-    with pytest.raises(sw.InvalidOutcome) as caught:
-        sw.Decision.from_dict(content)
-    assert caught.value.code is sw.ErrorCode.WRONG_TYPE
+def test_what_is_no_decision_is_not_read() -> None:
+    contents: list[Any] = [None, 3, {}, [], {"id": "x"}, {**decide().to_dict(), "step_size": "far"}]
+    for content in contents:
+        with pytest.raises(sw.InvalidOutcome) as caught:
+            sw.Decision.from_dict(content)
+        assert caught.value.code is sw.ErrorCode.WRONG_TYPE

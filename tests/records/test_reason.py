@@ -11,7 +11,7 @@ from tests.golden.messages import read
 
 import stagewise as sw
 from stagewise.policies.settings import CAUSES
-from stagewise.records.reason import CONTRADICTIONS, MESSAGES, Contradiction, Reason, ReasonDetails
+from stagewise.records.reason import CONTRADICTIONS, MESSAGES, Contradiction, Reason, ReasonDetails, TripReason
 
 ROWS = read()["reasons"]
 
@@ -27,7 +27,7 @@ def test_every_reason_has_the_sentence_of_the_golden_file(row: dict[str, Any]) -
 
 
 def test_the_golden_file_has_every_reason() -> None:
-    assert {row["reason"] for row in ROWS} == set(Reason) == set(MESSAGES)
+    assert {row["reason"] for row in ROWS} == {*Reason, *TripReason} == set(MESSAGES)
     assert {row["details"].get("found") for row in ROWS} - {None} == set(Contradiction) == set(CONTRADICTIONS)
     assert {cause.reason for cause in CAUSES.values()} < set(Reason)
 

@@ -11,7 +11,7 @@ import pytest
 from tests.problem.refusal import refused
 
 import stagewise as sw
-from stagewise.policies.policy_encoding import get_kinds
+from stagewise.policies.policy_encoding import find_kind
 from stagewise.problem.errors import ErrorCode
 from stagewise.reports.evidence import DIGEST_LABELS, compute_digest, get_column
 
@@ -32,7 +32,7 @@ def reject(content: Any, folder: Path) -> sw.InvalidFile:
     path = folder / "certificate.json"
     path.write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
     with pytest.raises(sw.InvalidFile) as refusal:
-        sw.Certificate.load(path)
+        sw.SimulationCertificate.load(path)
     message = str(refusal.value).replace(str(path), "")
     assert "\n" not in message
     assert len(message) < 400
@@ -113,19 +113,19 @@ def test_what_is_no_certificate_is_refused(content: str, tmp_path: Path) -> None
 def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
     (tmp_path / "certificate.json").write_bytes(b"\xff\xfe\x00")
     with refused(sw.InvalidFile, ErrorCode.FILE_INVALID):
-        sw.Certificate.load(tmp_path)
+        sw.SimulationCertificate.load(tmp_path)
 
 
 def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "certificate.json")
     with refused(sw.InvalidFile, ErrorCode.FILE_WRONG_KIND):
-        sw.Certificate.load(tmp_path)
+        sw.SimulationCertificate.load(tmp_path)
 
 
 @pytest.mark.long
 def test_what_was_saved_is_read_and_saved_again(text: str, tmp_path: Path) -> None:
-    sw.Certificate(json.loads(text)).save(tmp_path / "one")
-    sw.Certificate.load(tmp_path / "one").save(tmp_path / "two")
+    sw.SimulationCertificate(json.loads(text)).save(tmp_path / "one")
+    sw.SimulationCertificate.load(tmp_path / "one").save(tmp_path / "two")
     for name in ("certificate.json", "certificate.html"):
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
 
@@ -148,7 +148,7 @@ def test_a_digest_is_made_with_labels_that_never_change() -> None:
 
 @pytest.mark.parametrize("path", sorted(CERTIFICATES.glob("*/certificate.json")), ids=lambda path: path.parent.name)
 def test_the_certificates_in_the_documents_are_read(path: Path) -> None:
-    certificate = sw.Certificate.load(path)
+    certificate = sw.SimulationCertificate.load(path)
     assert set(certificate.content["policy"]["settings"]) <= set(
-        signature(get_kinds()[certificate.content["policy"]["kind"]]).parameters
+        signature(find_kind(certificate.content["policy"]["kind"])).parameters
     )

@@ -19,8 +19,8 @@ def problem(**changes: Any) -> sw.Problem:
         "context": {"age": (0, 100), "tenure": (-1, 1)},
         "reward": sw.Reward("click"),
         "limits": {
-            "opt_out": sw.Limit(0.05, safe=0.001, window="7d", model="rates"),
-            "complaint": sw.Limit(0.04, safe=0.0, window="7d", by="country"),
+            "opt_out": sw.Limit(0.05, safe_bound=0.001, window="7d", model="rates"),
+            "complaint": sw.Limit(0.04, safe_bound=0.0, window="7d", by="country"),
         },
     }
     return sw.Problem(**{**told, **changes})

@@ -47,7 +47,10 @@ CHANGES: dict[int, list[dict[str, Any]]] = {
 
 def campaign(users: int = 480) -> Campaign:
     """Play a desk by hand, its clock and key the same every time: decide, write, fold, trip, and obey a person."""
-    limits = {"opt_out": sw.Limit(0.3, safe=0.02, model="rates"), "complaint": sw.Limit(0.2, safe=0.0, by="country")}
+    limits = {
+        "opt_out": sw.Limit(0.3, safe_bound=0.02, model="rates"),
+        "complaint": sw.Limit(0.2, safe_bound=0.0, by="country"),
+    }
     told, rng, rows = problem(limits=limits), np.random.default_rng(3), list[Event]()
     fold, controls = StateFold(told, 1, feedback_timeout=50.0), Controls()
     known = build_initial_snapshot(told, 1, frozenset())

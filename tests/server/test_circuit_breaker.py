@@ -6,14 +6,14 @@ from tests.chance import allowed
 from tests.server.logs import Log, problem
 
 import stagewise as sw
-from stagewise.records.reason import Reason, ReasonDetails
+from stagewise.records.reason import ReasonDetails, TripReason
 from stagewise.server.monitors import FeedbackMonitor
 from stagewise.server.state_fold import StateFold
 from stagewise.server.versions import build_first_version, build_next_version
 
 
 def told(value: float) -> sw.Problem:
-    return problem(limits={"opt_out": sw.Limit(value, safe=0.001, model="rates")})
+    return problem(limits={"opt_out": sw.Limit(value, safe_bound=0.001, model="rates")})
 
 
 def campaign(*limits: float, then: float) -> StateFold:
@@ -44,7 +44,7 @@ SECOND = 10**6
 
 def folded(log: Log, seconds: float | None = 600.0, at: int = 0) -> StateFold:
     """Return what is known after a log, cut in one way and in another, and from a snapshot in between."""
-    told = problem(limits={"opt_out": sw.Limit(0.05, safe=0.001, window="1h", model="rates")})
+    told = problem(limits={"opt_out": sw.Limit(0.05, safe_bound=0.001, window="1h", model="rates")})
     folds = [StateFold(told, 1, feedback_timeout=seconds) for _ in range(3)]
     folds[0].take(log.events)
     half = at or len(log.events) // 2
@@ -71,7 +71,7 @@ def test_feedback_dries_up_only_after_it_was_silent_for_so_long() -> None:
     assert folded(log).find_feedback_cause() is None  # an experiment that has just begun
     now = idle(log, now, 300)
     assert folded(log).find_feedback_cause() == ReasonDetails(
-        Reason.FEEDBACK_STOPPED, {"decisions": 150, "seconds": 600.0}
+        TripReason.FEEDBACK_STOPPED, {"decisions": 150, "seconds": 600.0}
     )
     assert folded(log, None).find_feedback_cause() is None  # nobody asked for it
     log.add("control", {"what": "resume", "actor": "ada", "reason": "so"}, now)
@@ -105,7 +105,7 @@ def test_a_feed_of_costs_that_dies_is_noticed_while_others_go_on(told: float | N
     """Costs that nobody tells count as none: without this, all would look cheap from then on."""
     why = stopped(2000, 2000, told)
     assert why is not None
-    assert why.reason is Reason.SIGNAL_STOPPED
+    assert why.reason is TripReason.SIGNAL_STOPPED
     assert (why.details["signal"], why.details["action"], why.details["seconds"]) == ("opt_out", "offer", 600.0)
     assert len(why.message) < 400
     assert stopped(2000, 500, told) is None  # what was decided since may still be heard of
@@ -145,7 +145,7 @@ class Shop:
                 self.log.add("tick", {}, self.now)
 
     def never_alarmed(self) -> bool:
-        told = problem(limits={"opt_out": sw.Limit(0.05, safe=0.001, window="1h", model="rates")})
+        told = problem(limits={"opt_out": sw.Limit(0.05, safe_bound=0.001, window="1h", model="rates")})
         fold = StateFold(told, 1, feedback_timeout=600.0)
         for i in range(0, len(self.log.events), 20):
             fold.take(self.log.events[i : i + 20])
@@ -211,15 +211,15 @@ def test_silence_by_chance_is_not_taken_for_a_dead_feed() -> None:
     assert alarms <= allowed(200, 0.1)
 
 
-WEEK = {"opt_out": sw.Limit(0.05, safe=0.01, window="7d", model="rates")}
+WEEK = {"opt_out": sw.Limit(0.05, safe_bound=0.01, window="7d", model="rates")}
 LIMITS = {
     "a week": WEEK,
-    "no window": {"opt_out": sw.Limit(0.05, safe=0.01, model="rates")},
-    "missing is left out": {"opt_out": sw.Limit(0.05, safe=0.01, window="1h", missing="drop", model="rates")},
-    "missing counts": {"opt_out": sw.Limit(0.05, safe=0.01, window="1h", missing=0.04, model="rates")},
+    "no window": {"opt_out": sw.Limit(0.05, safe_bound=0.01, model="rates")},
+    "missing is left out": {"opt_out": sw.Limit(0.05, safe_bound=0.01, window="1h", missing="drop", model="rates")},
+    "missing counts": {"opt_out": sw.Limit(0.05, safe_bound=0.01, window="1h", missing=0.04, model="rates")},
     "nothing declared": {"opt_out": sw.Limit(0.05, window="7d", model="rates")},
-    "from below": {"stars": sw.Limit(sw.AtLeast(4.5), low=1.0, high=5.0, safe=4.8, window="7d", model="rates")},
-    "several": {**WEEK, "complaint": sw.Limit(0.1, safe=0.0, window="2h", by="country")},
+    "from below": {"stars": sw.Limit(sw.AtLeast(4.5), low=1.0, high=5.0, safe_bound=4.8, window="7d", model="rates")},
+    "several": {**WEEK, "complaint": sw.Limit(0.1, safe_bound=0.0, window="2h", by="country")},
 }
 
 
@@ -288,7 +288,7 @@ def test_what_is_told_stops_a_server_long_before_a_window_closes() -> None:
     why = fold.circuit_breaker.find_breach()
     assert why is not None
     assert (why.reason, why.details["limit"], why.details["at_most"]) == (
-        Reason.OBSERVED_COST_ABOVE_LIMIT,
+        TripReason.OBSERVED_COST_ABOVE_LIMIT,
         "opt_out",
         True,
     )
@@ -300,7 +300,10 @@ def test_what_is_told_stops_a_server_long_before_a_window_closes() -> None:
 
 
 def test_single_outcomes_that_never_come_hold_back_no_stop() -> None:
-    log, told = Log(), problem(reward=sw.Reward("click"), limits={"opt_out": sw.Limit(0.05, safe=0.001, model="rates")})
+    log, told = (
+        Log(),
+        problem(reward=sw.Reward("click"), limits={"opt_out": sw.Limit(0.05, safe_bound=0.001, model="rates")}),
+    )
     log.decide("offer", 0)  # nothing is ever told of it, and learning waits for it
     for user in range(1, 200):
         log.tell(log.decide("offer", user), user, click=0.0, opt_out=float(user % 4 == 0))

@@ -27,7 +27,7 @@ def set_clock(patched: pytest.MonkeyPatch, by: timedelta) -> None:
 async def test_a_clock_that_is_set_moves_neither_the_time_nor_a_window(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by: timedelta
 ) -> None:
-    limits = {name: sw.Limit(0.05, safe=0.001, window=WINDOW, model="rates") for name in ("opt_out", "complaint")}
+    limits = {name: sw.Limit(0.05, safe_bound=0.001, window=WINDOW, model="rates") for name in ("opt_out", "complaint")}
     told = problem(context={"age": (0, 100), "tenure": (-1, 1)}, limits=limits)
     asked = user("before")
     asked.context.pop("country")

@@ -32,7 +32,7 @@ PROBLEM = sw.Problem(
         "joined": sw.Date("2024-01-01", "2026-12-31", clip=True),
     },
     reward=sw.Reward("click"),
-    limits={"opt_out": sw.Limit(0.2, safe=0.0, by=["plan", "is_new"])},
+    limits={"opt_out": sw.Limit(0.2, safe_bound=0.0, by=["plan", "is_new"])},
 )
 USER: dict[str, Any] = {"age": 34, "tenure": 4000, "plan": "pro", "is_new": True, "joined": "2025-03-01T12:00:00Z"}
 SENT: list[dict[str, Any]] = [
@@ -79,7 +79,7 @@ def test_a_row_that_is_refused_has_its_code_and_the_others_are_decided() -> None
 def test_a_log_replays_to_what_an_agent_learns() -> None:
     fold, agent = fold_of(SENT), sw.Agent(PROBLEM, seed=1)
     snapshot = fold.build_snapshot()
-    agent.learn_frame(
+    agent.learn_log_frame(
         {name: [one.get(name) for one in SENT] for name in PROBLEM.context}
         | {"action": ["nothing"] * 5, "click": [1.0] * 5, "opt_out": [0.1] * 5}
     )
@@ -105,7 +105,7 @@ def test_an_export_has_one_type_for_every_column() -> None:
         "age": float, "tenure": float, "plan": str, "is_new": bool, "joined": str,
     }  # fmt: skip
     read = sw.Agent(PROBLEM, seed=1)
-    assert read.learn_frame(found | {"action": ["offer"] * 5, "click": [0] * 5, "opt_out": [0] * 5}) == {}
+    assert read.learn_log_frame(found | {"action": ["offer"] * 5, "click": [0] * 5, "opt_out": [0] * 5}) == {}
     assert read.report().clipped == {"tenure": 3, "joined": 1}
 
 

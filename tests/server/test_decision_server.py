@@ -357,7 +357,7 @@ async def test_a_server_that_starts_again_knows_what_it_knew(tmp_path: Path) -> 
 @played
 async def test_a_contradiction_stops_exploration_until_a_person_acknowledges_it(tmp_path: Path) -> None:
     async with serve_problem(
-        tmp_path, problem(limits={"opt_out": sw.Limit(0.05, safe=0.001, model="rates")})
+        tmp_path, problem(limits={"opt_out": sw.Limit(0.05, safe_bound=0.001, model="rates")})
     ) as server:
 
         def asked(i: object) -> DecisionRequest:
@@ -399,7 +399,7 @@ async def test_costs_above_their_limit_trip_the_server_by_itself(tmp_path: Path)
 @played
 async def test_events_that_are_told_stop_a_server_and_are_seen_before_their_windows_close(tmp_path: Path) -> None:
     """Nothing but opt-outs is told, of one decision in four, and learning waits for seven days."""
-    limits = {"opt_out": sw.Limit(0.05, safe=0.01, window="7d", by="country")}
+    limits = {"opt_out": sw.Limit(0.05, safe_bound=0.01, window="7d", by="country")}
     told = problem(limits=limits, reward=sw.Reward("click", window="1h"))
     async with serve_problem(tmp_path, told) as server:
         for i in range(200):
@@ -494,8 +494,8 @@ async def test_an_id_may_be_as_long_as_the_reference_says(tmp_path: Path) -> Non
 @played
 async def test_an_explanation_says_on_which_side_of_a_limit_the_bound_is(tmp_path: Path) -> None:
     limits = {
-        "opt_out": sw.Limit(0.05, safe=0.001, model="rates"),
-        "stays": sw.Limit(sw.AtLeast(0.5), safe=0.9, model="rates"),
+        "opt_out": sw.Limit(0.05, safe_bound=0.001, model="rates"),
+        "stays": sw.Limit(sw.AtLeast(0.5), safe_bound=0.9, model="rates"),
     }
     async with serve_problem(tmp_path, problem(limits=limits)) as server:
         asked = msgspec.structs.replace(user("a"), context={"age": 40.0, "tenure": 0.25})
@@ -543,7 +543,9 @@ async def test_a_version_that_is_said_in_another_order_is_written_in_the_first_o
 
 
 def capped(value: float) -> sw.Problem:
-    return problem(limits={**problem().limits, "opt_out": sw.Limit(value, safe=0.001, window="7d", model="rates")})
+    return problem(
+        limits={**problem().limits, "opt_out": sw.Limit(value, safe_bound=0.001, window="7d", model="rates")}
+    )
 
 
 async def goes_back(place: Path | str) -> None:

@@ -1,5 +1,6 @@
 """Limits that drift, over the server: times of decisions are in the log, so that bounds age and a replay is exact."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,31 +16,37 @@ from stagewise.server.decide import decode_decision
 from stagewise.server.messages import DecisionRequest, OutcomeUpdate
 from stagewise.server.offline_log import check_rows
 
-LIMIT = sw.Limit(0.2, safe=0.0, drift="0.05/30d")
+LIMIT = sw.Limit(0.2, safe_bound=0.0, drift="0.05/30d")
 PROBLEM = sw.Problem(actions=["nothing", "offer"], safe="nothing", reward=sw.Reward("click"), limits={"opt_out": LIMIT})
 
 
+SCORED = sw.Limit(0.2, safe_bound=0.0, score=sw.RiskScore("risk", buckets=3), drift="0.05/30d")
+
+
+@pytest.mark.parametrize(("limit", "context"), [(LIMIT, {}), (SCORED, {"risk": 0.5})], ids=["rates", "score"])
 @played
-async def test_bounds_age_between_decisions_and_every_decision_is_replayed(tmp_path: Path) -> None:
-    async with serve_problem(tmp_path, PROBLEM) as server:
+async def test_bounds_age_between_decisions_and_every_decision_is_replayed(
+    tmp_path: Path, limit: sw.Limit, context: dict[str, float]
+) -> None:
+    async with serve_problem(tmp_path, replace(PROBLEM, limits={"opt_out": limit})) as server:
         shift = [0]
         clock = server.store.clock
         server.store.clock = lambda: clock() + shift[0]
         for i in range(120):
             shift[0] += int(DAY * 1e6) // 40
-            answer = await server.decide(NAME, DecisionRequest(decision_id=f"d{i}", propose="offer"))
-            assert await server.decide(NAME, DecisionRequest(decision_id=f"d{i}", propose="offer")) == answer
+            answer = await server.decide(NAME, DecisionRequest(context, decision_id=f"d{i}", propose="offer"))
+            assert await server.decide(NAME, DecisionRequest(context, decision_id=f"d{i}", propose="offer")) == answer
             await server.learn(NAME, OutcomeUpdate(f"d{i}", {"click": 1.0, "opt_out": 0.0}))
         await learned(server)
         shares = []
         for i, days in enumerate((0, 100)):
             shift[0] += int(days * DAY * 1e6)
-            answer = await server.decide(NAME, DecisionRequest(decision_id=f"late{i}", propose="offer"))
+            answer = await server.decide(NAME, DecisionRequest(context, decision_id=f"late{i}", propose="offer"))
             shares.append(answer.probabilities["offer"])
         early, late = (decode_decision(server.store.find(NAME, "decision", f"late{i}").body).time for i in range(2))
         assert late - early >= int(100 * DAY * 1e6)
         await server.set_mode(NAME, "shadow", None, "ada", "a test")
-        await server.decide(NAME, DecisionRequest(decision_id="shadow", scores={"nothing": 0.0, "offer": 1.0}))
+        await server.decide(NAME, DecisionRequest(context, decision_id="shadow", scores={"nothing": 0.0, "offer": 1.0}))
         await learned(server)
         result = Replay(server.store, NAME).run()
         assert result.first_difference is None
@@ -67,7 +74,7 @@ async def test_a_log_of_an_experiment_needs_times(tmp_path: Path) -> None:
         await server.learned(NAME, (await server.learn_log(NAME, whole, "ada", "last month")).row)
         answer = await server.decide(NAME, DecisionRequest(propose="offer"))
         agent = sw.Agent(PROBLEM)
-        agent.learn_frame({**log, "at": at})
+        agent.learn_log_frame({**log, "at": at})
         expected = agent.decide(propose="offer", now=1.7e9 + 31 * DAY)
         assert answer.probabilities == expected.probabilities
         assert expected.probabilities["offer"] > 0.5
@@ -83,8 +90,8 @@ async def test_an_action_is_relearned_by_a_row_of_the_log(tmp_path: Path) -> Non
         await server.learned(NAME, (await server.learn_log(NAME, whole, "ada", "last month")).row)
         before = await server.decide(NAME, DecisionRequest(propose="offer", decision_id="before"))
         with pytest.raises(sw.InvalidProblem):
-            await server.relearn(NAME, "ofer", None, "ada", "a new footer")
-        await server.relearn(NAME, "offer", None, "ada", "a new footer")
+            await server.forget_costs(NAME, "ofer", None, "ada", "a new footer")
+        await server.forget_costs(NAME, "offer", None, "ada", "a new footer")
         await learned(server)
         after = await server.decide(NAME, DecisionRequest(propose="offer", decision_id="after"))
         assert before.probabilities["offer"] == 1.0

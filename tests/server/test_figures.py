@@ -10,7 +10,7 @@ from tests.server.rows import Log, bound, feared
 
 import stagewise as sw
 from stagewise.models.average_bounds import LOG_WEIGHTS, LOWER_ETAS, UPPER_ETAS
-from stagewise.records.reason import Reason, ReasonDetails
+from stagewise.records.reason import ReasonDetails, TripReason
 from stagewise.server.confidence_intervals import RecentMean, RunningMean, compute_limit_interval
 from stagewise.server.figures import build_figures
 from stagewise.server.log_statistics import MAX_BUCKETS, LogStatistics, TimeSeries
@@ -20,7 +20,7 @@ PROBLEM = sw.Problem(
     actions=["nothing", "offer"],
     safe="nothing",
     reward=sw.Reward("click", window="10s"),
-    limits={"opt_out": sw.Limit(0.02, safe=0.0, window="20s", model="rates")},
+    limits={"opt_out": sw.Limit(0.02, safe_bound=0.0, window="20s", model="rates")},
 )
 
 
@@ -100,7 +100,8 @@ def test_a_bound_that_is_not_finite_is_no_figure() -> None:
 
 
 UNDECLARED = dataclasses.replace(
-    PROBLEM, limits={"opt_out": sw.Limit(0.02, model="rates"), "complaint": sw.Limit(0.01, safe=0.0, model="rates")}
+    PROBLEM,
+    limits={"opt_out": sw.Limit(0.02, model="rates"), "complaint": sw.Limit(0.01, safe_bound=0.0, model="rates")},
 )
 
 
@@ -191,7 +192,7 @@ def test_who_changed_what_and_why() -> None:
     log = small_log()
     log.control(6.0, "mode", "ada", "looks fine", mode="canary", share=0.1)
     why = ReasonDetails.of(
-        Reason.OBSERVED_COST_ABOVE_LIMIT, limit="opt_out", at_most=True, count=400, mean=0.5, level=0.05
+        TripReason.OBSERVED_COST_ABOVE_LIMIT, limit="opt_out", at_most=True, count=400, mean=0.5, level=0.05
     )
     log.row("control", 7.0, {"what": "trip", "actor": "server", "trip": why.reason, "details": why.details})
     told = build_figures(tallied(log), 8_000_000, mode="canary", killed="tripped")
@@ -218,7 +219,9 @@ def test_another_version_keeps_what_was_counted() -> None:
 
 
 def under(limit: float) -> sw.Problem:
-    return dataclasses.replace(PROBLEM, limits={"opt_out": sw.Limit(limit, safe=0.0, window="20s", model="rates")})
+    return dataclasses.replace(
+        PROBLEM, limits={"opt_out": sw.Limit(limit, safe_bound=0.0, window="20s", model="rates")}
+    )
 
 
 def decided(log: Log, first: int, count: int, limit: float, every: int) -> None:
@@ -293,7 +296,7 @@ def test_nothing_yet() -> None:
 def test_an_at_least_limit_in_units_of_its_own() -> None:
     problem = sw.Problem(
         actions=["today", "new"], safe="today", reward=sw.Reward("margin", low=-10.0, high=30.0),
-        limits={"stars": sw.Limit(sw.AtLeast(4.0), low=1.0, high=5.0, safe=4.5, model="rates")},
+        limits={"stars": sw.Limit(sw.AtLeast(4.0), low=1.0, high=5.0, safe_bound=4.5, model="rates")},
     )  # fmt: skip
     log = Log(problem)
     for i in range(40):
@@ -389,7 +392,7 @@ def campaign(told: sw.Problem, signal: str, value: float) -> dict[str, Any]:
 
 
 def test_costs_that_are_told_count_at_once() -> None:
-    limit = sw.Limit(0.02, safe=0.0, window="7d", model="rates")
+    limit = sw.Limit(0.02, safe_bound=0.0, window="7d", model="rates")
     told = campaign(dataclasses.replace(PROBLEM, limits={"opt_out": limit}), "opt_out", 1.0)
     seen = told["limits"]["opt_out"]
     assert (seen["observed_mean"], seen["count"], seen["open"]) == (0.25, 200, 199)
@@ -405,7 +408,7 @@ def test_costs_that_are_told_count_at_once() -> None:
 
 
 def test_costs_from_below_that_are_told_count_at_once() -> None:
-    limit = sw.Limit(sw.AtLeast(4.5), low=1.0, high=5.0, safe=5.0, window="7d", model="rates")
+    limit = sw.Limit(sw.AtLeast(4.5), low=1.0, high=5.0, safe_bound=5.0, window="7d", model="rates")
     seen = campaign(dataclasses.replace(PROBLEM, limits={"stars": limit}), "stars", 1.0)["limits"]["stars"]
     assert (seen["observed_mean"], seen["open"]) == (4.0, 199)  # what is not told counts as 5
     assert seen["low"] == 1.0 < 4.0 < seen["high"] < 4.5
@@ -413,7 +416,7 @@ def test_costs_from_below_that_are_told_count_at_once() -> None:
 
 def test_what_is_settled_and_what_is_told_are_seen_together() -> None:
     """What is open dilutes nothing: what is settled is seen until what is told says more."""
-    limit = sw.Limit(0.02, safe=0.0, model="rates")
+    limit = sw.Limit(0.02, safe_bound=0.0, model="rates")
     settled, band = RunningMean(100, 10.0), RunningMean(100, 10.0).interval(limit, 0.05)
     assert compute_limit_interval(settled, RunningMean(), limit, 0.05) == band
     assert compute_limit_interval(settled, RunningMean(50, 0.0), limit, 0.05) == band

@@ -22,7 +22,7 @@ METRIC = f'stagewise_alerts{{experiment="{NAME}",check="mismatch",signal="opt_ou
 
 
 def build_problem(on_mismatch: Any = None) -> sw.Problem:
-    limit = sw.Limit(0.3, safe=0.0, model="rates", on_mismatch=on_mismatch)
+    limit = sw.Limit(0.3, safe_bound=0.0, model="rates", on_mismatch=on_mismatch)
     context = {"age": (0, 100), "tenure": (-1, 1)}
     return sw.Problem(
         actions=["nothing", "digest", "offer"], safe="nothing", context=context, reward=sw.Reward("click"),
@@ -58,7 +58,7 @@ async def test_a_warning_is_in_figures_and_metrics_until_it_is_acknowledged(tmp_
         assert f'{METRIC}"warning"}} 1.0' in render_metrics(server)
         assert (await server.decide(NAME, ask("u-1"))).reason != "assumption_contradicted"
         agent = sw.Agent(problem, seed=1)
-        agent.learn_frame(draw_log(1_500))
+        agent.learn_log_frame(draw_log(1_500))
         assert dict(agent.health()[ALERT].details) == finding["details"]  # found as an agent finds it
         await server.acknowledge(NAME, ALERT, "ada", "known")
         await learned(server)
@@ -108,7 +108,7 @@ async def test_what_a_mismatch_does_may_change_with_a_version(tmp_path: Path) ->
 
 
 def test_the_page_shows_a_warning_beside_the_alerts() -> None:
-    health = [{"name": ALERT, "verdict": "warning", "message": "it matters who gets an action"}]
+    health = [{"name": ALERT, "check": "mismatch", "verdict": "warning", "message": "it matters who gets an action"}]
     desk = KnownDesk({"notes": Log(PROBLEM, 1.8e9)}, health=health, warnings=[ALERT])
     page = logged_in(desk).get("/e/notes").text
     assert "decisions go on" in page

@@ -28,7 +28,7 @@ from stagewise.server.snapshots import build_initial_snapshot
 def version(number: int, value: float) -> AppendRequest:
     """Return a version with another limit, as another process writes it."""
     limits = {
-        "opt_out": sw.Limit(value, safe=0.001, window="7d", model="rates"),
+        "opt_out": sw.Limit(value, safe_bound=0.001, window="7d", model="rates"),
         "complaint": problem().limits["complaint"],
     }
     told = {"version": number, "problem": problem(limits=limits).to_dict(), "actor": "eve", "reason": "stricter"}

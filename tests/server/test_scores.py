@@ -22,14 +22,14 @@ def scored(**settings: Any) -> sw.Problem:
     """Return the problem whose opt-outs are limited in every quarter of ages."""
     score = sw.RiskScore("age", **{"low": 0.0, "high": 100.0, "buckets": 4, **settings})
     limits = {
-        "opt_out": sw.Limit(0.05, safe=0.001, window="7d", score=score),
+        "opt_out": sw.Limit(0.05, safe_bound=0.001, window="7d", score=score),
         "complaint": problem().limits["complaint"],
     }
     return problem(limits=limits)
 
 
 def test_a_request_has_the_score_as_a_number_of_its_context() -> None:
-    made = problem(limits={"opt_out": sw.Limit(0.05, safe=0.001, score="risk")})
+    made = problem(limits={"opt_out": sw.Limit(0.05, safe_bound=0.001, score="risk")})
     snapshot = build_initial_snapshot(made, 1, frozenset())
     context = {"age": 40.0, "tenure": 0.25, "risk": 0.31}
     (record,) = decide(snapshot, LIVE, LIVE, bytes(32), [("one", DecisionRequest(context))])
@@ -55,7 +55,7 @@ def test_a_log_is_learned_the_same_in_any_batches() -> None:
 
 
 def test_an_offline_log_keeps_the_score_as_a_number() -> None:
-    made = problem(limits={"opt_out": sw.Limit(0.05, safe=0.001, score="risk")})
+    made = problem(limits={"opt_out": sw.Limit(0.05, safe_bound=0.001, score="risk")})
     rows = {
         "action": ["digest", "offer"], "age": [40.0, 50.0], "tenure": [0.0, 0.5], "risk": [0.25, 0.75],
         "click": [1.0, 0.0], "opt_out": [0.0, 1.0],
@@ -115,7 +115,7 @@ def test_a_new_version_of_a_score_keeps_the_range_of_its_column(ends: dict[str, 
     """The log has contexts of the old range, which are read again under the new version."""
 
     def build(**settings: Any) -> sw.Problem:
-        return problem(limits={"opt_out": sw.Limit(0.05, safe=0.001, score=sw.RiskScore("risk", **settings))})
+        return problem(limits={"opt_out": sw.Limit(0.05, safe_bound=0.001, score=sw.RiskScore("risk", **settings))})
 
     first = build_first_version(build(cuts=[0.5]))
     with pytest.raises(sw.InvalidProblem) as refusal:

@@ -35,7 +35,7 @@ context = { age = [18, 99] }
 name = "click"
 [limits.opt_out]
 at_most = 0.02
-safe = 0.001
+safe_bound = 0.001
 window = "1h"
 model = "rates"
 """

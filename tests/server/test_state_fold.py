@@ -210,9 +210,9 @@ def test_rows_that_are_learned_are_those_that_were_decided_on() -> None:
     for _ in range(200):
         context = {"age": float(rng.uniform(0, 100)), "tenure": float(rng.uniform(-1, 1)), "country": "NZ"}
         decision = policy.decide(policy.start(), context)
-        asked = {"action": decision.action_name, "request": {"context": context}}
+        asked = {"action": decision.action, "request": {"context": context}}
         row = fold.build_action_rows([decode_decision(msgspec.json.encode(asked))])[0]
-        assert row.tobytes() == decision.action.tobytes()
+        assert row.tobytes() == decision[0].tobytes()
 
 
 def test_a_revived_server_is_watched_anew() -> None:

@@ -13,7 +13,7 @@ from stagewise.server.versions import build_first_version, build_next_version, g
 
 
 def limits(**opt_out: Any) -> dict[str, sw.Limit]:
-    told: dict[str, Any] = {"value": 0.05, "safe": 0.001, "window": "7d", "model": "rates", **opt_out}
+    told: dict[str, Any] = {"value": 0.05, "safe_bound": 0.001, "window": "7d", "model": "rates", **opt_out}
     return {"opt_out": sw.Limit(**told), "complaint": problem().limits["complaint"]}
 
 
@@ -71,10 +71,10 @@ def test_what_is_told_of_a_version_can_be_said_again_in_any_order() -> None:
         ({"context": {"age": (0, 120), "tenure": (-1, 1)}}, "context"),
         ({"reward": sw.Reward("click", high=2.0)}, "reward"),
         ({"safe": "digest"}, "safe"),
-        ({"limits": limits(safe=0.002)}, "safe"),
+        ({"limits": limits(safe_bound=0.002)}, "safe_bound"),
         ({"limits": limits(window="8d")}, "window"),
         ({"limits": limits(value=sw.AtLeast(0.0005))}, "at_least"),
-        ({"limits": {"opt_out": sw.Limit(0.05, safe=0.001, window="7d", model="rates")}}, "names of limits"),
+        ({"limits": {"opt_out": sw.Limit(0.05, safe_bound=0.001, window="7d", model="rates")}}, "names of limits"),
         ({"settings": {"posterior_scale": 0.5}}, "settings"),
         ({"settings": {"initial_actions": 2}}, "settings.initial_actions"),
     ],
@@ -88,7 +88,7 @@ def test_what_sets_are_made_of_cannot_be_chosen_after_looking(changed: dict[str,
 @pytest.mark.parametrize("drift", ["0.005/30d", ("0.01", "30d")])
 def test_a_limit_with_a_slope_or_a_budget_keeps_its_value(drift: Any) -> None:
     def declare(value: float, moves: Any) -> sw.Problem:
-        limits = {"opt_out": sw.Limit(value, safe=0.0, drift=moves)}
+        limits = {"opt_out": sw.Limit(value, safe_bound=0.0, drift=moves)}
         return sw.Problem(actions=["a", "b"], safe="a", reward=sw.Reward("click"), limits=limits)
 
     first = build_first_version(declare(0.02, drift))

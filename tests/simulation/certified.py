@@ -13,11 +13,11 @@ POLICY = sw.LCLUCB(safe_action=SAFE, threshold=0.3, noise=0.5)
 ROUNDS = 20
 
 
-def certified(policy: Any = POLICY, world: Any = FIXED, **settings: Any) -> sw.Certificate:
+def certified(policy: Any = POLICY, world: Any = FIXED, **settings: Any) -> sw.SimulationCertificate:
     return sw.certify(policy, world, **({"rounds": ROUNDS, "runs": 2000, "progress": False} | settings))
 
 
-def without_times(certificate: sw.Certificate) -> dict[str, Any]:
+def without_times(certificate: sw.SimulationCertificate) -> dict[str, Any]:
     return {name: value for name, value in certificate.content.items() if name != "made"}
 
 

@@ -20,7 +20,7 @@ TARGETS = RNG.normal(size=(5, D)) / 2.0
 SAFE = sw.SafeAction(features=np.zeros(D))
 STATED, NOISE = 0.02, 1.0  # far too little, so that there is something to count
 COUNTED = ("first_violation", "optimism_failures", "first_near_optimal_round", "missed")
-ALONE: dict[str, Any] = {"cost_bound": 1.0, "check_assumptions": False}  # and nothing that would stop it
+ALONE: dict[str, Any] = {"mean_cost_bound": 1.0, "check_assumptions": False}  # and nothing that would stop it
 
 
 def linear_world(kind: str) -> sw.LinearWorld:
@@ -83,7 +83,7 @@ def test_a_linear_kernel_misses_as_often_as_a_linear_policy(told: float) -> None
     features = np.vstack([np.zeros(D), TARGETS])
     settings: dict[str, Any] = {"safe_action": SAFE, "threshold": 0.2, "noise": told, **ALONE}
     linear = sw.LinearWorld(reward=THETA, cost=MU, actions=sw.FiniteSet(features), noise=NOISE)
-    listed = sw.TableWorld(features=features, reward=features @ THETA, cost=features @ MU, noise=NOISE)
+    listed = sw.FiniteSetWorld(features=features, reward=features @ THETA, cost=features @ MU, noise=NOISE)
     kernel = sw.KernelOPLB(**settings, kernel=sw.LinearKernel(), norm_bound=0.3)
     plan: dict[str, Any] = {"rounds": ROUNDS, "runs": 8, "seed": SEED, "audit": True}
     one = sw.simulate(sw.OPLB(**settings, norm_bound=0.3, ridge=1.0), linear, **plan).audit
@@ -133,7 +133,7 @@ def cases() -> dict[str, tuple[Any, Any]]:
         "LC-LUCB": (sw.LCLUCB(**at, noise=STATED, **ALONE), rays),
         "LC-LUCB, fresh": (sw.LCLUCB(**at, noise=STATED, **ALONE), linear_world("fresh rays")),
         "LC-LUCB, unknown": (sw.LCLUCB(safe_action=unknown, threshold=0.4, noise=0.1, **ALONE), rays),
-        "LC-LUCB, watched": (sw.LCLUCB(**at, noise=STATED, cost_bound=1.0), rays),
+        "LC-LUCB, watched": (sw.LCLUCB(**at, noise=STATED, mean_cost_bound=1.0), rays),
         "ROFUL": (sw.ROFUL(**at, noise=STATED, **ALONE), rays),
         "Safe-LTS": (sw.SafeLTS(**at, noise=STATED, **ALONE), rays),
         "OPLB": (sw.OPLB(**at, noise=STATED, **ALONE), linear_world("finite")),
@@ -181,7 +181,9 @@ def test_first_violation_and_settled_are_read_off_the_rounds() -> None:
 
 def test_a_directional_mixture_is_weighed_before_it_comes_back() -> None:
     world, settings = linear_world("finite"), {"safe_action": SAFE, "threshold": 0.2, "optimism": "directional"}
-    honest = sw.simulate(sw.OPLB(**settings, noise=NOISE, cost_bound=1.0), world, rounds=ROUNDS, runs=3, audit=True)
+    honest = sw.simulate(
+        sw.OPLB(**settings, noise=NOISE, mean_cost_bound=1.0), world, rounds=ROUNDS, runs=3, audit=True
+    )
     assert honest.audit is not None
     assert honest.audit["optimism_failures"].tolist() == [0, 0, 0]
 

@@ -25,7 +25,10 @@ def test_an_honest_policy_is_supported_before_all_runs_are_played() -> None:
     assert certificate.content["optimism"] is not None
 
 
-ALONE: dict[str, Any] = {"cost_bound": None, "check_assumptions": False}  # the paper's algorithm, which nothing saves
+ALONE: dict[str, Any] = {
+    "mean_cost_bound": None,
+    "check_assumptions": False,
+}  # the paper's algorithm, which nothing saves
 
 
 def test_the_runs_are_those_that_simulate_plays() -> None:

@@ -97,7 +97,7 @@ kind = "ROFUL"
 safe_action = {{features = [0.0, 0.0]}}
 threshold = 0.3
 noise = 0.1
-cost_bound = 2.0
+mean_cost_bound = 2.0
 bounds_solver_gap = false
 """
 GOOD = {

@@ -50,7 +50,7 @@ def test_a_refuted_certificate_cannot_be_forged_into_a_supported_one(fraction: f
     content["first_violation"] = None
     assert content["verdict"] == "supported"
     path = saved(content, tmp_path)
-    assert sw.Certificate.load(path).holds
+    assert sw.SimulationCertificate.load(path).holds
     found = sw.verify_certificate(path, replay_fraction=fraction)
     assert not found.stands
     assert FaultCode.RUNS_DIFFER in {fault.code for fault in found.faults}
@@ -178,7 +178,7 @@ def test_what_playing_again_cannot_show_is_marked_on_the_page(
     content = copy.deepcopy(honest[0])
     content["made"].update(day="1999-12-31", machine="abacus")
     assert sw.verify_certificate(saved(content, tmp_path), replay_fraction=1.0).stands
-    sw.Certificate.load(tmp_path).save(tmp_path)
+    sw.SimulationCertificate.load(tmp_path).save(tmp_path)
     page = (tmp_path / "certificate.html").read_text(encoding="utf-8")
     told_only = page[page.index("Not verified by simulation") :]
     told_only = told_only[: told_only.index("</p>")]

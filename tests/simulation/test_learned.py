@@ -17,7 +17,10 @@ PROBLEM = sw.Problem(
     safe="nothing",
     context={"age": (18, 98)},
     reward=sw.Reward("click"),
-    limits={"opt_out": sw.Limit(0.3, safe=0.1, model="rates"), "complaint": sw.Limit(0.4, safe=0.2, by="country")},
+    limits={
+        "opt_out": sw.Limit(0.3, safe_bound=0.1, model="rates"),
+        "complaint": sw.Limit(0.4, safe_bound=0.2, by="country"),
+    },
 )
 FRAME: dict[str, Any] = {
     "action": RNG.choice(PROBLEM.actions, 400).tolist(),
@@ -31,7 +34,7 @@ FRAME: dict[str, Any] = {
 
 def learned(seed: int = 5) -> sw.Agent:
     agent = sw.Agent(PROBLEM, seed=seed)
-    agent.learn_frame(FRAME)
+    agent.learn_log_frame(FRAME)
     return agent
 
 
@@ -73,7 +76,7 @@ def test_an_agent_by_hand_goes_on_as_the_run_does() -> None:
     begun, rewards = agent.state, []
     for t in range(60):
         rows = world.actions_in(sw.RandomKey(5, 0, t))
-        decision = agent.decide(sw.Context(rows.features[0, 2:3], rows.features[0, 3:].astype(int)))
+        decision = agent.decide(sw.ContextVector(rows.features[0, 2:3], rows.features[0, 3:].astype(int)))
         chances = list(decision.probabilities.values())
         means = [world.action_means(a, rows.features[a])[0] for a in range(K)]
         rewards.append(sum(p * mean for p, mean in zip(chances, means, strict=False)))

@@ -37,7 +37,7 @@ class Says:
     def decide(self, state: None, actions: Any, draw: sw.RandomKey) -> Any:
         arm, limit = self.safe_action.arm, np.array([self.threshold])
         action: Any = self.safe_action.features if arm is None else arm
-        index = -1 if arm is None else arm
+        index = arm
         decision = sw.Decision(action, index, 0.0, None, 0.0, limit, limit, None, draw.round)
         if draw.round < 2:
             return decision
@@ -51,7 +51,7 @@ def mixed(chances: Any, action: Any = 0, index: Any = 0) -> dict[str, Any]:
     return {"probabilities": np.array(chances), "action": action, "action_index": index}
 
 
-def on_ray(action: Any, index: int, step: float = 1.0) -> dict[str, Any]:
+def on_ray(action: Any, index: int | None, step: float = 1.0) -> dict[str, Any]:
     return {"action": np.array(action), "action_index": index, "step_size": step}
 
 
@@ -69,7 +69,7 @@ def on_ray(action: Any, index: int, step: float = 1.0) -> dict[str, Any]:
         mixed([1.0, 0.0, 0.0, 0.0], 2, 2),  # what is played has no chance
         mixed([0.5, 0.0, 0.5, 0.0], 2, 0),  # the index is another's
         mixed([0.5, 0.5, 0.0, 0.0], 1, 9),
-        mixed([0.0, 0.0, 0.0, 1.0], 2, -1),
+        mixed([0.0, 0.0, 0.0, 1.0], 2, None),
         {"action": 2, "action_index": 1},
         {"action": 3, "action_index": 3},
         {"action": 1.5, "action_index": 1},
@@ -107,7 +107,7 @@ def test_a_decision_about_arms_that_cannot_be_is_refused(told: Any) -> None:
         (RAYS, on_ray([1.0, 0.0], 0, NAN)),
         (RAYS, on_ray([1.0], 0)),
         (RAYS, {"action": np.array([1.0, 0.0]), "action_index": 0, "step_size": "1"}),
-        (RAYS, on_ray([1.0, 0.0], -1)),
+        (RAYS, on_ray([1.0, 0.0], None)),
         (RAYS, on_ray([1.0, 0.0], -3)),
         (FINITE, on_ray([0.5, 0.0], 0, 0.5)),
         (FINITE, mixed([0.5, 0.0, 0.5], np.array([0.0, 1.0]), 0)),
@@ -129,13 +129,13 @@ def test_a_decision_about_features_that_cannot_be_is_refused(world: Any, told: d
         (ARMS, {"action": 2, "action_index": 2}, 3),
         (ARMS, {"action": np.int64(1), "action_index": np.int64(1)}, 0),
         (ARMS, mixed([0.5, 0.0, 0.5, 0.0], 2, 2), 3),
-        (ARMS, mixed([0.5, 0.0, 0.1, 0.4], 0, -1), 0),
+        (ARMS, mixed([0.5, 0.0, 0.1, 0.4], 0, None), 0),
         (RAYS, on_ray([0.25, 0.0], 0, 0.25), 0),
         (RAYS, on_ray([1.0, 0.0], 0), 3),
         (FINITE, on_ray([0.0, 1.0], 1), 3),
         (FINITE, mixed([0.1, 0.1, 0.8], np.array([0.0, 1.0]), 1), 0),
         (BALL, on_ray([0.0, 1.0], 0), 3),
-        (BALL, on_ray([0.0, 0.0], -1, 0.0), 0),
+        (BALL, on_ray([0.0, 0.0], None, 0.0), 0),
     ],
 )
 def test_a_decision_that_can_be_is_judged_by_what_it_says(world: Any, told: dict[str, Any], broken: int) -> None:

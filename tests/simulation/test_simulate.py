@@ -301,7 +301,7 @@ def cut(kind: str) -> tuple[Any, Any]:
     actions = sw.RandomRays(count=6, dimension=4) if kind == "fresh" else sw.Rays(rng.normal(size=(6, 4)) / 2.0)
     policies = {"sampled": sw.SafeLTS, "mixtures": sw.OPLB}
     safe = sw.SafeAction(features=np.zeros(4))
-    policy = policies.get(kind, sw.LCLUCB)(safe_action=safe, threshold=0.4, noise=0.1, cost_bound=1.0)
+    policy = policies.get(kind, sw.LCLUCB)(safe_action=safe, threshold=0.4, noise=0.1, mean_cost_bound=1.0)
     return policy, sw.LinearWorld(reward=theta, cost=mu, actions=actions, noise=0.1)
 
 

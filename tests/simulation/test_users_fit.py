@@ -14,7 +14,7 @@ SAID = sw.Problem(
     safe="nothing",
     context=["age", "opens"],
     reward=sw.Reward("click"),
-    limits={"opt_out": sw.Limit(0.02, safe=0.0, model="rates")},
+    limits={"opt_out": sw.Limit(0.02, safe_bound=0.0, model="rates")},
 )
 
 

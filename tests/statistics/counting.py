@@ -9,7 +9,7 @@ Play = Callable[[int, int], Result]  # of a run and a number of rounds
 
 ROUNDING = 1e-12
 # all of δ for the one interval that matters, and nothing beside it
-TIGHT: dict[str, Any] = {"split_delta": False, "cost_bound": None, "check_assumptions": False}
+TIGHT: dict[str, Any] = {"split_delta": False, "mean_cost_bound": None, "check_assumptions": False}
 
 
 def violating(play: Play, runs: int, rounds: int) -> int:

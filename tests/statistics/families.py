@@ -84,7 +84,7 @@ def linear_policy(kind: Any, world: LinearWorld, known: bool, **settings: Any) -
     safe = known_safe(world.safe, world.truth @ world.safe, known)
     bound = np.maximum(1.0, 1.05 * world.thresholds)  # some limits are above what anything costs
     options = {"noise": world.noise, "delta": DELTA, "safe_action": safe, "threshold": world.thresholds}
-    return kind(**{**options, "cost_bound": bound, **settings})
+    return kind(**{**options, "mean_cost_bound": bound, **settings})
 
 
 def arm_policy(world: ArmWorld, known: bool, kind: Any = OPB, **settings: Any) -> OPB:

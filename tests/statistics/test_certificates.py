@@ -20,7 +20,7 @@ COIN = sw.ArmsWorld(reward=tight_arms(0, True).truth[0], cost=tight_arms(0, True
 
 def told(share: float) -> sw.LCLUCB:
     return sw.LCLUCB(
-        safe_action=ZERO, threshold=0.6, noise=share, split_delta=False, cost_bound=None, check_assumptions=False
+        safe_action=ZERO, threshold=0.6, noise=share, split_delta=False, mean_cost_bound=None, check_assumptions=False
     )
 
 

@@ -65,7 +65,7 @@ def one_run(run: int, rounds: int) -> tuple[bool, bool]:
     built = sw.ContextCAPS(actions=2, safe_action=sw.SafeAction(arm=0, reward=0.0, cost=[0.06, 0.1]), **options)
     agent, waits, broken, dared = sw.Agent(built, seed=run), [], False, False
     for _ in range(rounds):
-        decision = agent.decide(sw.Context())
+        decision = agent.decide(sw.ContextVector())
         broken |= bool(decision.probabilities[:2] @ costs > 0.2 + 1e-12)
         dared |= decision.action_index == 1
         observed = chance.random(2) < [clicks[decision.action_index], costs[decision.action_index]]

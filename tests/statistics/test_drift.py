@@ -23,7 +23,7 @@ SIZES = [pytest.param(4, id="few"), pytest.param(500, id="many", marks=pytest.ma
 
 
 def agent_of(seed: int, by: str | None) -> sw.Agent:
-    limits = {"opt_out": sw.Limit(0.9, safe=0.5, by=by)}
+    limits = {"opt_out": sw.Limit(0.9, safe_bound=0.5, by=by)}
     problem = sw.Problem(actions=["plain", "offer"], safe="plain", reward=sw.Reward("click"), limits=limits)
     return sw.Agent(problem, seed=seed)
 
@@ -58,7 +58,7 @@ def played(
         group = whose(chance, t / ROUNDS)
         context = {} if by is None else {"group": f"g{group}"}
         decision: Any = agent.decide(context, only=offered(observed, group))
-        offer = decision.action_name == "offer"
+        offer = decision.action == "offer"
         left = float(chance.random() < (OFFERS if offer else SAFE_RATES)[group])
         settings = {"click": float(chance.random() < 0.2 + 0.5 * offer), "opt_out": left}
         observed[group] += (offer, offer * left)
@@ -102,7 +102,7 @@ def test_the_other_mix_is_a_drift_where_groups_are_not_told_apart(monkeypatch: p
 @pytest.mark.parametrize("groups", [0, 4, 20])
 def test_a_rate_that_trebles_in_every_group_is_found_within_a_third_of_the_users_before(groups: int) -> None:
     """From 1 % to 3 % after 60,000 users, where 2 % are allowed, at the level of the library."""
-    limits = {"opt_out": sw.Limit(0.02, safe=0.005, by="group" if groups else None)}
+    limits = {"opt_out": sw.Limit(0.02, safe_bound=0.005, by="group" if groups else None)}
     problem = sw.Problem(actions=["plain", "offer"], safe="plain", reward=sw.Reward("click"), limits=limits)
     agent, chance = sw.Agent(problem, seed=1), np.random.default_rng(0)
     for user in range(80_000):
@@ -110,7 +110,7 @@ def test_a_rate_that_trebles_in_every_group_is_found_within_a_third_of_the_users
         if has_drifted(decision):
             assert user > 60_000
             return
-        offer = decision.action_name == "offer"
+        offer = decision.action == "offer"
         rate = (0.03 if user >= 60_000 else 0.01) if offer else 0.004
         clicks = chance.random() < (0.09 if offer else 0.04)
         agent.learn(decision.id, click=float(clicks), opt_out=float(chance.random() < rate))

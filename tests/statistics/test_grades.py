@@ -25,7 +25,7 @@ def by_hand(
     for round_ in range(rounds):
         decision = policy.decide(state, world.features, RandomKey(SEED, run, round_))
         excess = max(excess, float(np.max(costs @ decision.probabilities - world.thresholds)))
-        dared += decision.action_index >= 0
+        dared += decision.action_index is not None
         observed = world.truth @ decision.action + world.noise * random.normal(size=world.noise.size)
         state = policy.learn(state, decision, Outcome(float(observed[0]), observed[1:].tolist()))
     return Result(excess, dared)

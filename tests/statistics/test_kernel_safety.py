@@ -19,7 +19,7 @@ pytestmark = pytest.mark.compiled
 DELTA, SEED = 0.05, 20260810
 
 
-def random_problem(run: int, declared: float = 1.0, **settings: Any) -> tuple[sw.KernelOPLB, sw.TableWorld]:
+def random_problem(run: int, declared: float = 1.0, **settings: Any) -> tuple[sw.KernelOPLB, sw.FiniteSetWorld]:
     """Draw a world in which what is good tends to cost; the safe action is its cheapest."""
     random = np.random.default_rng([SEED, run])
     kernel: Any = sw.RBF(lengthscale=0.4) if run % 2 else sw.Matern(lengthscale=0.5, smoothness=1.5)
@@ -31,7 +31,7 @@ def random_problem(run: int, declared: float = 1.0, **settings: Any) -> tuple[sw
     means = weights @ matrix(kernel, centres, features)
     safe = int(np.argmin(means[1]))
     noise = random.uniform(0.05, 0.5, size=2)
-    world = sw.TableWorld(features=features, reward=means[0], cost=means[1], noise=noise)
+    world = sw.FiniteSetWorld(features=features, reward=means[0], cost=means[1], noise=noise)
     policy = sw.KernelOPLB(
         kernel=kernel,
         safe_action=sw.SafeAction(features=features[safe], reward=float(means[0, safe]), cost=float(means[1, safe])),
@@ -46,13 +46,13 @@ def random_problem(run: int, declared: float = 1.0, **settings: Any) -> tuple[sw
     return policy, world
 
 
-def tight_problem(run: int, declared: float = 1.0, **settings: Any) -> tuple[sw.KernelOPLB, sw.TableWorld]:
+def tight_problem(run: int, declared: float = 1.0, **settings: Any) -> tuple[sw.KernelOPLB, sw.FiniteSetWorld]:
     """Return a world whose only other action costs too much: a run violates exactly when that cost's interval fails."""
     kernel, features = sw.RBF(lengthscale=0.5), np.array([[0.0], [1.0]])
     norm = 0.9 / math.sqrt(1.0 - math.exp(-2.0) ** 2)  # of the smallest function that is 0 at x₀ and 0.9 at x₁
-    world = sw.TableWorld(features=features, reward=[0.0, 0.9], cost=[0.0, 0.9], noise=1.0)
+    world = sw.FiniteSetWorld(features=features, reward=[0.0, 0.9], cost=[0.0, 0.9], noise=1.0)
     safe = sw.SafeAction(features=[0.0], reward=0.0, cost=0.0)
-    more = {"split_delta": False, "cost_bound": None, "norm_bound": norm, "noise": declared, "delta": DELTA}
+    more = {"split_delta": False, "mean_cost_bound": None, "norm_bound": norm, "noise": declared, "delta": DELTA}
     more["check_assumptions"] = declared == 1.0
     return sw.KernelOPLB(kernel=kernel, safe_action=safe, threshold=0.6, **{**more, **settings}), world
 

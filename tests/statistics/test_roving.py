@@ -42,7 +42,7 @@ class Users:
         world = sw.ContextWorld(reward=theta[0], cost=theta[1:], outcomes="gaussian", noise=noise)
         return self.kind(
             safe_action=sw.SafeAction(cost=most), threshold=limits, noise=noise, norm_bound=world.norms, delta=DELTA,
-            dimension=count * d, cost_bound=None, **self.settings,
+            dimension=count * d, mean_cost_bound=None, **self.settings,
         ), world  # fmt: skip
 
 
@@ -84,7 +84,9 @@ def tight(kind: Any, share: float, **settings: Any) -> tuple[Any, sw.ContextWorl
         reward=[[0.0], [0.9]], cost=[[[0.0], [0.7]], [[0.0], [0.1]]], outcomes="gaussian", noise=1.0
     )
     options = {"safe_action": sw.SafeAction(cost=[0.0, 0.0]), "threshold": [0.6, 0.6], "noise": share, "dimension": 2}
-    return kind(**{**options, "cost_bound": None, "check_assumptions": False, "split_delta": False, **settings}), world
+    return kind(
+        **{**options, "mean_cost_bound": None, "check_assumptions": False, "split_delta": False, **settings}
+    ), world
 
 
 def broken(policy: Any, world: Any, size: tuple[int, int]) -> Any:
@@ -141,7 +143,7 @@ def mistold(watch: bool) -> tuple[Any, sw.ContextWorld]:
     world = sw.ContextWorld(reward=[[0.1, 0.0], [0.7, 0.1]], cost=[costs, small], outcomes="gaussian", noise=0.1)
     safe = sw.SafeAction(cost=[0.02, 0.02])
     options = {"safe_action": safe, "threshold": [0.35, 0.35], "noise": 0.1, "norm_bound": world.norms}
-    return sw.OPLB(**options, dimension=4, cost_bound=None, check_assumptions=watch), world
+    return sw.OPLB(**options, dimension=4, mean_cost_bound=None, check_assumptions=watch), world
 
 
 def test_a_declared_cost_below_the_truth_stops_the_exploration_and_unseen_it_breaks_limits() -> None:

@@ -48,8 +48,8 @@ PROMISED = {
     "CAPS, mixtures": among(linear_world, CAPS, mixtures=True),
     "CAPS, unknown baseline": among(linear_world, CAPS, known=False),
     "CAPS, mixtures, unknown baseline": among(linear_world, CAPS, known=False, mixtures=True),
-    "CAPS, tight": among(tight_world, CAPS, cost_bound=None, check_assumptions=False),
-    "CAPS, mixtures, tight": among(tight_world, CAPS, mixtures=True, cost_bound=None, check_assumptions=False),
+    "CAPS, tight": among(tight_world, CAPS, mean_cost_bound=None, check_assumptions=False),
+    "CAPS, mixtures, tight": among(tight_world, CAPS, mixtures=True, mean_cost_bound=None, check_assumptions=False),
     "LC-LUCB, per-action bounds": among(linear_world, LCLUCB, per_action_bounds=True),
     "ROFUL, per-action bounds": among(linear_world, ROFUL, per_action_bounds=True),
     "OPLB, per-action bounds": among(linear_world, OPLB, per_action_bounds=True),
@@ -57,10 +57,10 @@ PROMISED = {
     "ROFUL, per-action bounds, unknown baseline": among(linear_world, ROFUL, known=False, per_action_bounds=True),
     "OPLB, per-action bounds, unknown baseline": among(linear_world, OPLB, known=False, per_action_bounds=True),
     "LC-LUCB, per-action bounds, tight": among(
-        tight_world, LCLUCB, per_action_bounds=True, cost_bound=None, check_assumptions=False
+        tight_world, LCLUCB, per_action_bounds=True, mean_cost_bound=None, check_assumptions=False
     ),
     "OPLB, per-action bounds, tight": among(
-        tight_world, OPLB, per_action_bounds=True, cost_bound=None, check_assumptions=False
+        tight_world, OPLB, per_action_bounds=True, mean_cost_bound=None, check_assumptions=False
     ),
     "CAPS over arms": among_arms(arm_world, kind=ArmsCAPS),
     "CAPS over arms, kl": among_arms(arm_world, radius="kl", kind=ArmsCAPS),
@@ -70,7 +70,6 @@ PROMISED = {
     "OPB": among_arms(arm_world, radius="hoeffding"),
     "directional OPB": among_arms(arm_world, optimism="directional"),
     "OPB, kl": among_arms(arm_world, radius="kl"),
-    "OPB, bernstein": among_arms(arm_world, radius="bernstein"),
     "OPB, kl, unknown baseline": among_arms(arm_world, known=False, radius="kl"),
     "LC-LUCB, unknown baseline": among(linear_world, LCLUCB, known=False),
     "ROFUL, unknown baseline": among(linear_world, ROFUL, known=False),
@@ -87,15 +86,17 @@ OVERCONFIDENT = {
     "ROFUL told a tenth of the noise": among(linear_world, ROFUL, declared=0.1),
     "OPLB told a tenth of the noise": among(linear_world, OPLB, declared=0.1),
     "CAPS told a tenth of the noise": among(linear_world, CAPS, declared=0.1),
-    "CAPS told six tenths, tight": among(tight_world, CAPS, declared=0.6, cost_bound=None, check_assumptions=False),
+    "CAPS told six tenths, tight": among(
+        tight_world, CAPS, declared=0.6, mean_cost_bound=None, check_assumptions=False
+    ),
     "CAPS, mixtures, told six tenths, tight": among(
-        tight_world, CAPS, declared=0.6, mixtures=True, cost_bound=None, check_assumptions=False
+        tight_world, CAPS, declared=0.6, mixtures=True, mean_cost_bound=None, check_assumptions=False
     ),
     "LC-LUCB, per-action bounds, told six tenths, tight": among(
-        tight_world, LCLUCB, declared=0.6, per_action_bounds=True, cost_bound=None, check_assumptions=False
+        tight_world, LCLUCB, declared=0.6, per_action_bounds=True, mean_cost_bound=None, check_assumptions=False
     ),
     "OPLB, per-action bounds, told six tenths, tight": among(
-        tight_world, OPLB, declared=0.6, per_action_bounds=True, cost_bound=None, check_assumptions=False
+        tight_world, OPLB, declared=0.6, per_action_bounds=True, mean_cost_bound=None, check_assumptions=False
     ),
     "OPB told a tenth of the noise": among_arms(arm_world, noise=0.05, check_assumptions=False),
     "LC-LUCB told six tenths, tight": among(tight_world, LCLUCB, declared=0.6, **TIGHT),

@@ -78,7 +78,7 @@ def problem() -> sw.Problem:
         actions=["plain", "offer"],
         safe="plain",
         reward=sw.Reward("click", window="1h"),
-        limits={"opt_out": sw.Limit(LIMIT, safe=LIMIT / 2, window="7d", model="rates")},
+        limits={"opt_out": sw.Limit(LIMIT, safe_bound=LIMIT / 2, window="7d", model="rates")},
         delta=DELTA,
     )
 
@@ -100,14 +100,14 @@ def served(events: np.ndarray, rng: np.random.Generator) -> int | None:
 
 def agreed(events: np.ndarray, rng: np.random.Generator) -> int | None:
     """Return the same for an agent, whose safe action is declared to cost as much as the limit of the others here."""
-    limit = sw.Limit(3.5 * LIMIT, safe=LIMIT, window="7d", model="rates")
+    limit = sw.Limit(3.5 * LIMIT, safe_bound=LIMIT, window="7d", model="rates")
     agent, coming = sw.Agent(replace(problem(), limits={"opt_out": limit}), seed=1), list[tuple[float, str]]()
     for i, event in enumerate(events):
         now = 60.0 * i
         while coming and coming[0][0] <= i:
             agent.learn(heapq.heappop(coming)[1], opt_out=True, now=now)
         decision = agent.decide({}, now=now)
-        while decision.action_name != "plain" and decision.message is None:  # what is counted is the safe action
+        while decision.action != "plain" and decision.message is None:  # what is counted is the safe action
             agent.cancel(decision)
             decision = agent.decide({}, now=now)
         if decision.reason is sw.Reason.ASSUMPTION_CONTRADICTED:

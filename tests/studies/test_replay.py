@@ -11,7 +11,7 @@ from stagewise_studies.replay import Learner, always, find_best_under, is_over_l
 
 
 def problem(limit: float) -> sw.Problem:
-    reward, limits = sw.Reward("good", by="group"), {"bad": sw.Limit(limit, safe=0.0, by="group")}
+    reward, limits = sw.Reward("good", by="group"), {"bad": sw.Limit(limit, safe_bound=0.0, by="group")}
     return sw.Problem(actions=["none", "some"], safe="none", reward=reward, limits=limits)
 
 

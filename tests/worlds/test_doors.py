@@ -12,7 +12,7 @@ from stagewise.worlds.world_families import build_world
 
 LINEAR = sw.LinearWorld(reward=[0.6, 0.8], cost=[0.8, 0.6], actions=sw.Rays(np.eye(2)), noise=0.1)
 ARMS = sw.ArmsWorld(reward=[0.1, 0.7], cost=[0.0, 0.2])
-TABLE = sw.TableWorld(features=[[0.0], [1.0]], reward=[0.1, 0.7], cost=[0.0, 0.2])
+TABLE = sw.FiniteSetWorld(features=[[0.0], [1.0]], reward=[0.1, 0.7], cost=[0.0, 0.2])
 WORLDS = {"linear": LINEAR, "arms": ARMS, "table": TABLE}
 
 
@@ -37,7 +37,7 @@ def test_means_that_such_outcomes_cannot_have_are_refused(outcomes: str, means: 
     with refused(sw.InvalidProblem, ErrorCode.OUT_OF_RANGE, outcomes):
         sw.ArmsWorld(reward=means, cost=[0.0, 0.0], outcomes=outcomes)
     with refused(sw.InvalidProblem, ErrorCode.OUT_OF_RANGE, outcomes):
-        sw.TableWorld(features=[[0.0], [1.0]], reward=[0.0, 0.0], cost=means, outcomes=outcomes)
+        sw.FiniteSetWorld(features=[[0.0], [1.0]], reward=[0.0, 0.0], cost=means, outcomes=outcomes)
 
 
 @pytest.mark.parametrize("words", [["gaussian"], None, "cauchy", 0])
@@ -63,7 +63,7 @@ def test_a_family_is_drawn_around_a_world_of_its_kind(family: Any) -> None:
 TOLD: dict[str, Any] = {"reward": [0.1, 0.2], "cost": {"opt_out": [0.0, 0.1]}}
 COINS: dict[str, Any] = {
     "arms": lambda **more: sw.ArmsWorld(**TOLD, **more),
-    "a table": lambda **more: sw.TableWorld(**TOLD, features=[[0.0], [1.0]], outcomes="bernoulli", **more),
+    "a table": lambda **more: sw.FiniteSetWorld(**TOLD, features=[[0.0], [1.0]], outcomes="bernoulli", **more),
     "linear": lambda **more: sw.LinearWorld(**TOLD, actions=sw.Rays([[1.0, 0.0]]), outcomes="bernoulli", **more),
     "users": lambda **more: sw.ContextWorld(reward=[[0.1], [0.2]], cost=[[0.0], [0.1]], **more),
 }

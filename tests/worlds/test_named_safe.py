@@ -104,7 +104,7 @@ def test_a_policy_of_ones_own_is_judged_from_the_rounds_safe_action() -> None:
 
 def test_a_table_whose_rows_name_the_safe_action_is_played_described_and_built_again() -> None:
     rows = sw.FiniteSet([[0.05, 0.02], [1.0, 0.0], [0.0, 1.0]], safe=0)
-    table = sw.TableWorld(features=rows, reward=[0.1, 0.7, 0.3], cost=[0.05, 0.5, 0.1], noise=0.1)
+    table = sw.FiniteSetWorld(features=rows, reward=[0.1, 0.7, 0.3], cost=[0.05, 0.5, 0.1], noise=0.1)
     safe = sw.SafeAction(cost=0.1, reward=0.0)
     policy = sw.OPLB(dimension=2, safe_action=safe, threshold=0.3, noise=0.1)
     results = [sw.simulate(policy, table, rounds=30, backend=backend) for backend in ("cpu", "python")]

@@ -1,13 +1,11 @@
 """A new world is one class and its export: means that are squares, in everything that plays and certifies."""
 
-import sys
-import types
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from tests.exporting import exported
 
 import stagewise as sw
 from stagewise.engine.world_draws import BERNOULLI
@@ -40,25 +38,17 @@ class SquareWorld(NoisyWorld):
         return {**told, "features": self.actions.features.tolist()}
 
 
-@pytest.fixture
-def exported(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Export the class as stagewise would if its file stood in `worlds/`: the export is all that is added."""
-    module = types.ModuleType("stagewise.worlds.square")
-    module.SquareWorld = SquareWorld  # type: ignore[attr-defined]
-    monkeypatch.setattr(SquareWorld, "__module__", module.__name__)
-    monkeypatch.setitem(sys.modules, module.__name__, module)
-    monkeypatch.setitem(sw._HOMES, "SquareWorld", "worlds.square")  # type: ignore[attr-defined]
-    yield
-    vars(sw).pop("SquareWorld", None)
-
-
-@pytest.mark.usefixtures("exported")
 def test_loops_reports_and_certificates_know_a_world_from_its_export(tmp_path: Path) -> None:
+    with exported(SquareWorld, "worlds.square"):
+        play_and_certify(tmp_path)
+
+
+def play_and_certify(folder: Path) -> None:
     rows = [[0.0, 0.0], [1.0, 0.0], [0.6, 0.8]]
     world: Any = SquareWorld(reward=[0.3, 0.8], cost=[0.6, 0.1], features=rows)
     safe = sw.SafeAction(features=[0.0, 0.0], reward=0.0, cost=0.0)
     policy = sw.KernelOPLB(
-        safe_action=safe, threshold=0.3, noise=0.5, norm_bound=2.0, kernel=sw.RBF(lengthscale=0.3), cost_bound=None
+        safe_action=safe, threshold=0.3, noise=0.5, norm_bound=2.0, kernel=sw.RBF(lengthscale=0.3), mean_cost_bound=None
     )
     plan: dict[str, Any] = {"rounds": 40, "progress": False}
     compiled, by_hand = (sw.simulate(policy, world, backend=backend, **plan) for backend in ("auto", "python"))
@@ -69,5 +59,5 @@ def test_loops_reports_and_certificates_know_a_world_from_its_export(tmp_path: P
     assumed = [row["assumption"] for row in check_assumptions(policy, world)]
     assert "every outcome lies in [0, 1]" not in assumed
     assert "the noise is sub-Gaussian with at most this scale" in assumed
-    sw.certify(policy, world, rounds=3, runs=2, out=tmp_path, progress=False)
-    assert sw.verify_certificate(tmp_path, seed=0, replay_fraction=1.0).stands
+    sw.certify(policy, world, rounds=3, runs=2, out=folder, progress=False)
+    assert sw.verify_certificate(folder, seed=0, replay_fraction=1.0).stands

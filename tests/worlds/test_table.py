@@ -11,9 +11,9 @@ from stagewise.worlds.world_families import build_world
 FEATURES = [[0.0, 0.0], [1.0, 0.5], [0.2, -1.0]]
 
 
-def world(**changes: object) -> sw.TableWorld:
+def world(**changes: object) -> sw.FiniteSetWorld:
     settings = {"features": FEATURES, "reward": [0.1, 0.9, 0.4], "cost": [0.0, 0.6, 0.1], "noise": 0.1}
-    return sw.TableWorld(**{**settings, **changes})
+    return sw.FiniteSetWorld(**{**settings, **changes})
 
 
 def test_means_are_found_by_features_and_minus_zero_is_zero() -> None:

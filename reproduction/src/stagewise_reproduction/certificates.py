@@ -7,7 +7,7 @@ from typing import Annotated, Any, NamedTuple
 import typer
 
 from stagewise.files.atomic_write import write_text
-from stagewise.reports.certificate import Certificate
+from stagewise.reports.certificate import SimulationCertificate
 from stagewise.reports.certificate_page import render_page
 from stagewise.reports.evidence import SUPPORTED
 from stagewise.simulation.certify import certify
@@ -56,10 +56,10 @@ def write_index(out: Path) -> list[CaseResult]:
     outcomes, certificates = [], {}
     for case in CASES:
         if (out / make_slug(case.name) / "certificate.json").exists():
-            certificates[make_slug(case.name)] = Certificate.load(out / make_slug(case.name))
+            certificates[make_slug(case.name)] = SimulationCertificate.load(out / make_slug(case.name))
             outcomes.append(check_case(case, certificates[make_slug(case.name)]))
     others = [path.parent for path in sorted(out.glob("*/certificate.json")) if path.parent.name not in certificates]
-    others_ = {folder.name: Certificate.load(folder) for folder in others}
+    others_ = {folder.name: SimulationCertificate.load(folder) for folder in others}
     expected = {make_slug(one.name): one.expected for one in outcomes}
     write_text(out / "index.html", render_index({**certificates, **others_}, expected))
     write_text(out / "index.json", json.dumps([one._asdict() for one in outcomes], indent=1) + "\n")
@@ -69,11 +69,11 @@ def write_index(out: Path) -> list[CaseResult]:
 def redraw(out: Path) -> list[CaseResult]:
     """Render every page and the index again from the existing files; nothing is played."""
     for path in sorted(out.glob("*/certificate.json")):
-        write_text(path.with_suffix(".html"), render_page(Certificate.load(path).content))
+        write_text(path.with_suffix(".html"), render_page(SimulationCertificate.load(path).content))
     return write_index(out)
 
 
-def check_case(case: Case, certificate: Certificate) -> CaseResult:
+def check_case(case: Case, certificate: SimulationCertificate) -> CaseResult:
     """Return a case's verdict, and whether it is the expected one."""
     is_expected = certificate.holds if case.expected == SUPPORTED else certificate.verdict == case.expected
     return CaseResult(case.name, case.expected, certificate.verdict, is_expected)

@@ -4,7 +4,7 @@ import html
 from typing import Any
 
 from stagewise.reports import pages
-from stagewise.reports.certificate import Certificate
+from stagewise.reports.certificate import SimulationCertificate
 from stagewise.reports.certificate_text import format_percent, get_interval
 from stagewise.reports.evidence import REFUTED, SUPPORTED
 
@@ -21,7 +21,7 @@ ABOUT = (
 CONTROLS = "Controls violate their limits on purpose: the test must refute them."
 
 
-def render_index(certificates: dict[str, Certificate], expected: dict[str, str]) -> str:
+def render_index(certificates: dict[str, SimulationCertificate], expected: dict[str, str]) -> str:
     """Return the page; certificates by folder, `expected` verdicts of those that have one."""
     kept = {name: one for name, one in certificates.items() if expected.get(name, SUPPORTED) == SUPPORTED}
     controls = {name: one for name, one in certificates.items() if name not in kept}
@@ -40,7 +40,7 @@ def render_index(certificates: dict[str, Certificate], expected: dict[str, str])
     return pages.render_document("stagewise: safety certificates", "\n".join(parts), css=CSS)
 
 
-def render_group(title: str, words: str, certificates: dict[str, Certificate]) -> str:
+def render_group(title: str, words: str, certificates: dict[str, SimulationCertificate]) -> str:
     """Return cards under a heading; empty where there are none."""
     if not certificates:
         return ""

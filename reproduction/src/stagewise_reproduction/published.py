@@ -12,7 +12,7 @@ from stagewise.policies.lclucb import LCLUCB
 from stagewise.problem.safe_action import SafeAction
 from stagewise.reports.result import Result
 from stagewise.simulation.run import compute_recorded_rounds, empty_trace
-from stagewise.worlds.table_world import ArmsWorld
+from stagewise.worlds.finite_worlds import ArmsWorld
 from stagewise_reproduction.cell import RECORD, SEED, Play
 from stagewise_reproduction.instances import compute_optimum
 from stagewise_reproduction.published_loops import RIDGE, play_arms, play_linear
@@ -70,7 +70,7 @@ def play_linear_run(
     count, d = features.shape
     means, scratch = np.ascontiguousarray(world.parameters @ features.T), np.zeros(4 * count + 4 * d + 20)
     safe, noise = SafeAction(features=np.zeros(d)), world.noise.copy()
-    policy = LCLUCB(safe_action=safe, threshold=float(threshold[0]), noise=1.0, ridge=RIDGE, cost_bound=None)
+    policy = LCLUCB(safe_action=safe, threshold=float(threshold[0]), noise=1.0, ridge=RIDGE, mean_cost_bound=None)
     memory = policy.rounds.cache(policy.start().memory, features)
     play_linear(
         policy.layout,

@@ -65,7 +65,7 @@ def test_it_is_worth_what_a_search_over_mixtures_finds(name: str) -> None:
     random, compared = np.random.default_rng(11), 0
     for instance in instances(name, 5):
         options = textbook(instance, CASES[name])
-        settings = {"cost_bound": None, "reward_confidence_scale": 1.5, "tolerance": 1e-4, "budget": 3000}
+        settings = {"mean_cost_bound": None, "reward_confidence_scale": 1.5, "tolerance": 1e-4, "budget": 3000}
         decided = instance.decided(ExactOPLB, sw.FiniteSet, **settings)
         if decided.message is None:
             found = searched(options.paper, options.slack, options.single.size, random)
@@ -99,10 +99,11 @@ def test_an_early_end_of_the_search_is_told() -> None:
 
 def test_where_everything_is_safe_nothing_is_solved(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("stagewise.rules.cone_program.solve_conic", None)
-    policy, state, table = trained(kind=ExactOPLB, threshold=15.0, cost_bound=16.0)
+    policy, state, table = trained(kind=ExactOPLB, threshold=15.0, mean_cost_bound=16.0)
     decision = policy.decide(state, table)
     assert (
-        decision.optimistic_reward == trained(threshold=15.0, cost_bound=16.0)[0].decide(state, table).optimistic_reward
+        decision.optimistic_reward
+        == trained(threshold=15.0, mean_cost_bound=16.0)[0].decide(state, table).optimistic_reward
     )
     assert decision.solver_gap == pytest.approx(0.0, abs=1e-8)
 
@@ -138,7 +139,7 @@ def test_simulations_play_it_in_python_and_the_compiled_loop_refuses_it() -> Non
 
 
 def test_it_stops_where_what_was_declared_is_contradicted() -> None:
-    settings: dict[str, Any] = {"threshold": 3.0, "noise": 0.1, "norm_bound": 12.0, "cost_bound": 4.0}
+    settings: dict[str, Any] = {"threshold": 3.0, "noise": 0.1, "norm_bound": 12.0, "mean_cost_bound": 4.0}
     agent = sw.Agent(ExactOPLB(safe_action=ZERO, **settings))
     agent.learn_log(np.tile(ENDS, (20, 1)), np.zeros(40), np.full(40, 8.0))
     assert_stays(agent, ENDS, "a mean of 'cost' above", "bound 4 ")

@@ -50,7 +50,9 @@ def test_it_hopes_for_less_than_row_by_row(constraints: int) -> None:
 
 def test_simulations_find_the_best_mixture() -> None:
     points = np.array(GRID)
-    world = sw.TableWorld(features=GRID, reward=[root(x) for x in points], cost=[half(x) for x in points], noise=0.1)
+    world = sw.FiniteSetWorld(
+        features=GRID, reward=[root(x) for x in points], cost=[half(x) for x in points], noise=0.1
+    )
     result = sw.simulate(ExactOPNLB(**FEATURED), world, rounds=200, runs=2)
     assert result.violations.sum() == 0
     late = result.regret[:, -1] - result.regret[:, result.rounds.searchsorted(150)]

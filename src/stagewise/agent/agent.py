@@ -111,7 +111,7 @@ class Agent(TableAgent):
         policy = self._require_base_policy("a log is")
         self._learn_rows(policy, parse_log(policy, features, rewards, costs), again)
 
-    def learn_frame(
+    def learn_log_frame(
         self,
         frame: Any,
         *,
@@ -152,10 +152,10 @@ class Agent(TableAgent):
             >>> agent = sw.Agent(policy)
             >>> sent = {"opted": [False, True], "template": ["nothing", "offer"], "click": [False, True]}
             >>> columns = {"names": ["nothing", "offer"], "costs": {"opt_out": "opted"}}
-            >>> agent.learn_frame(sent, action="template", reward="click", **columns)
+            >>> agent.learn_log_frame(sent, action="template", reward="click", **columns)
             {}
             >>> try:
-            ...     agent.learn_frame(sent, action="templte", reward="click", **columns)
+            ...     agent.learn_log_frame(sent, action="templte", reward="click", **columns)
             ... except sw.InvalidActions as error:
             ...     print(error.code)
             column_missing
@@ -193,7 +193,7 @@ class Agent(TableAgent):
 
         Example:
             >>> import stagewise as sw
-            >>> signals = {"reward": sw.Reward("click"), "limits": {"opt_out": sw.Limit(0.02, safe=0.0)}}
+            >>> signals = {"reward": sw.Reward("click"), "limits": {"opt_out": sw.Limit(0.02, safe_bound=0.0)}}
             >>> agent = sw.Agent(sw.Problem(actions=["nothing", "offer"], safe="nothing", **signals))
             >>> agent.add_action("sale")
             >>> list(agent.decide().probabilities)
@@ -209,29 +209,30 @@ class Agent(TableAgent):
             self._learned.extend(policy.problem.with_action(name).policy())
             self._bind_policy()
 
-    def relearn(self, action: str, since: Any = None) -> None:
+    def forget_costs(self, action: str, before: Any = None) -> None:
         """Forget what was learned of an action's costs before a time, so that it is held back and learned again.
 
-        Only limits with a drift are concerned. The action keeps what epochs learned that began since; where none did,
+        Only limits with a drift are concerned. The action keeps what epochs learned that began later; where none did,
         it goes back to its first share, and is learned from the next step of the grid on (docs/theory/drift.md).
 
         Args:
             action: The action.
-            since: The time from which outcomes count, as `time.time` returns it; None: all is forgotten.
+            before: The time from which outcomes count, as `time.time` returns it; None: all is forgotten.
 
         Raises:
             InvalidProblem: There is no such action, or no limit has a drift.
-            InvalidOutcome: `since` is not a time.
+            InvalidOutcome: `before` is not a time.
 
         Example:
             >>> import stagewise as sw
-            >>> signals = {"reward": sw.Reward("click"), "limits": {"opt_out": sw.Limit(0.02, safe=0.0, drift="jumps")}}
+            >>> limits = {"opt_out": sw.Limit(0.02, safe_bound=0.0, drift="jumps")}
+            >>> signals = {"reward": sw.Reward("click"), "limits": limits}
             >>> agent = sw.Agent(sw.Problem(actions=["nothing", "offer"], safe="nothing", **signals))
-            >>> agent.relearn("offer")
+            >>> agent.forget_costs("offer")
         """
         with self._lock:
-            self._require_base_policy("actions are relearned")
-            self._learned.relearn(action, since)
+            self._require_base_policy("costs are forgotten")
+            self._learned.forget_costs(action, before)
 
     def health(self) -> Health:
         """Compare every declared assumption with the data; `print` shows a table.
@@ -294,7 +295,7 @@ class Agent(TableAgent):
             names: The names of the listed actions, in order.
 
         Returns:
-            The report; `to_dict` is for JSON, `sw.plot_report` draws it.
+            The report; `to_dict` is for JSON.
 
         Raises:
             InvalidProblem: `names` does not list every action once.
@@ -341,9 +342,7 @@ class Agent(TableAgent):
         parsed, policy = parse_decision(decision), self._require_base_policy("replicas are")
         with self._lock:
             self._identity.check_unregistered(parsed)
-            played = policy.check_played(
-                PlayedAction(parsed.action, parsed.action_index, parsed.step_size, parsed._safe)
-            )
+            played = policy.check_played(PlayedAction(parsed[0], parsed._position, parsed.step_size, parsed._safe))
             if parsed._uncached:
                 policy.cache_offered(self._learned.state, parsed)  # raises before anything changes
             at = self._advance_time(now) if self._queue.windows or now is not None else 0
@@ -502,9 +501,9 @@ class Agent(TableAgent):
         queue.restore(content["queue"], {int(index): decode_played(policy, *entry) for index, entry in played})
         signals = range(len(queue.names))
         waits = {index for k in signals for status in (MISSING, BUFFERED) for index in queue.find(k, status)}
-        if policy.row_width is None and waits - queue.played.keys():
+        if not agent._keeps_rows and waits - queue.played.keys():
             raise InvalidProblem(ErrorCode.FILE_CORRUPT, "a stored decision is pending without its action")
-        if policy.row_width is not None and queue.end > queue.oldest:
+        if agent._keeps_rows and queue.end > queue.oldest:
             policy.check_logged_actions(queue.rows[queue.oldest - queue.base : queue.end - queue.base])
         former = content["former_prefixes"].items()
         former_prefixes = {str(prefix): parse_count(r, "round", queue.end + 1) for prefix, r in former}

@@ -1,4 +1,4 @@
-"""Changes of means that drift: found by the kernels that learn, told here, and relearned at a person's word.
+"""Changes of means that drift: found by the kernels that learn, told here, and forgotten at a person's word.
 
 The cell of an action whose mean has moved further than declared has forgotten what is older, so that its action is held
 back and recovers by itself (docs/theory/drift.md, Theorem 2). A change is a warning, or, with `on_jump="stop"`, an
@@ -52,8 +52,8 @@ def find_last_change(policy: Any, memory: Floats, j: int) -> ReasonDetails | Non
     )  # fmt: skip
 
 
-def check_relearn(policy: Any, action: Any, since: Any) -> tuple[int, float]:
-    """Return the index of an action to relearn and the time from which its outcomes count, or raise."""
+def check_forget_costs(policy: Any, action: Any, before: Any) -> tuple[int, float]:
+    """Return the index of an action and the time before which its costs are forgotten, or raise."""
     if not getattr(policy, "needs_times", False):
         raise InvalidProblem(
             ErrorCode.UNSUPPORTED,
@@ -62,10 +62,10 @@ def check_relearn(policy: Any, action: Any, since: Any) -> tuple[int, float]:
         )
     names = [policy.describe_action(index) for index in range(policy.actions)] if policy.names is None else policy.names
     index = list(names).index(check_choice(action, tuple(names), "action"))
-    return index, math.inf if since is None else parse_timestamp(since)
+    return index, math.inf if before is None else parse_timestamp(before)
 
 
-def relearn(policy: Any, memory: Floats, index: int, since: float) -> None:
+def forget_costs(policy: Any, memory: Floats, index: int, before: float) -> None:
     """Forget what was learned of an action's costs from epochs that began before a time, in every limit that drifts."""
     for model, block in policy.rounds.iter_blocks(memory):
-        model.diagnostics.forget(block, policy.settings, memory, index, since)
+        model.diagnostics.forget(block, policy.settings, memory, index, before)

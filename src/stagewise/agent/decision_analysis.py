@@ -17,11 +17,8 @@ from stagewise.policies.rounds import RoundResult
 from stagewise.records.decision import Decision
 
 MOST_PULLS, STEP = 1e12, 1.05  # largest forecast, and the ratio from one number of pulls to the next
-TERMS, BEST_MIXTURE, SAFE_STEP = (
-    as_python(get_limit_terms),
-    as_python(compute_optimal_mixture_value),
-    as_python(safe_step),
-)
+TERMS, BEST_MIXTURE = as_python(get_limit_terms), as_python(compute_optimal_mixture_value)
+SAFE_STEP = as_python(safe_step)
 
 
 class DecisionAnalysis(NamedTuple):
@@ -51,7 +48,7 @@ def analyze_decision(decision: Decision, memory: Floats) -> DecisionAnalysis:
         weights[:] = decision[3]
         if safe_index >= 0:
             weights[-1], weights[safe_index] = weights[safe_index], 0.0
-    elif decision.action_index >= 0:
+    elif decision.action_index is not None:
         weights[decision.action_index], weights[-1] = decision.step_size, 1.0 - decision.step_size
     else:
         weights[-1] = 1.0

@@ -187,7 +187,7 @@ class TableDecider:
             text = "now is missing; a limit has a drift, so decisions need their time"
             raise InvalidActions(ErrorCode.MISSING_VALUE, text)
         self.proposals = parse_proposal_columns(self.problem, propose, scores)
-        self.prefix = f"{derive_id_prefix(snapshot.seed, snapshot.name)}{SEPARATOR}{run}{SEPARATOR}"
+        self.prefix = f"{derive_id_prefix(snapshot.seed, snapshot.agent_name)}{SEPARATOR}{run}{SEPARATOR}"
         self.safe_index = int(self.policy.layout.item(SAFE_INDEX))
         given = {name_context_column(name) for name in self.problem.context_names} | {TIME}
         if not isinstance(id_column, str) or id_column in RESERVED_COLUMNS or id_column in given:
@@ -229,7 +229,7 @@ class TableDecider:
             ids[row] = ""
         contradicted = good[made.codes <= SETTLED_CODE]
         if self.learned.statistics.alert is not None:
-            self.play_safe(decided, good, self.learned.statistics.alert.reason)
+            self.play_safe(decided, good, Reason(self.learned.statistics.alert.reason))
         elif contradicted.size and self.learned.statistics.acknowledged:
             for row in contradicted.tolist():
                 self.decide_alone(decided, row, compute_draws(digests[row : row + 1])[0])
@@ -358,7 +358,8 @@ def decide_frame(
 
     Example:
         >>> import stagewise as sw
-        >>> signals = {"reward": sw.Reward("click"), "limits": {"opt_out": sw.Limit(0.02, safe=0.0, model="rates")}}
+        >>> limits = {"opt_out": sw.Limit(0.02, safe_bound=0.0, model="rates")}
+        >>> signals = {"reward": sw.Reward("click"), "limits": limits}
         >>> problem = sw.Problem(actions=["nothing", "offer"], safe="nothing", context={"age": (18, 99)}, **signals)
         >>> snapshot, users = sw.Agent(problem, seed=7).snapshot(), {"user_id": [101, 102], "age": [34.0, 210.0]}
         >>> decisions = sw.decide_frame(snapshot, users, run="2026-11-19")

@@ -13,7 +13,7 @@ import numpy as np
 
 from stagewise.agent.decision_ids import SEPARATOR, DecisionIds, compute_digests, derive_digest, is_unicode
 from stagewise.engine.random import to_signed_seed
-from stagewise.problem.checks import check_integer, check_mapping
+from stagewise.problem.checks import check_integer, check_integer_at_least, check_mapping
 from stagewise.problem.errors import ErrorCode, InvalidOutcome, InvalidProblem
 from stagewise.problem.formatting import safe_repr
 from stagewise.problem.safe_action import decode_round_safe_action
@@ -229,7 +229,10 @@ def parse_decision(decision: Any) -> Decision:
     if parts is None:
         raise InvalidOutcome.must_be(ErrorCode.UNKNOWN_DECISION, "the id", content["id"], "the id of a Decision")
     prefix, round_ = parts
-    played, nothing = (content["action"], content["action_index"], content["step_size"]), np.empty(0)
+    index, nothing = content["action_index"], np.empty(0)
+    if index is not None:
+        check_integer_at_least(index, "the index", 0, InvalidOutcome)
+    played = content.get("row", content["action"]), index, content["step_size"]
     parsed = Decision(*played, None, 0.0, nothing, nothing, None, round_)._with_mark(prefix)
     safe = content.get("safe")
     try:

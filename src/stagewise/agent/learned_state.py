@@ -9,15 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from stagewise.agent.changes import check_relearn, relearn
+from stagewise.agent.changes import check_forget_costs, forget_costs
 from stagewise.agent.mismatch import build_mismatch_test
-from stagewise.agent.monitor import (
-    check_drift,
-    check_marks,
-    get_unwatched,
-    play_safe,
-    record_contradictions,
-)
+from stagewise.agent.monitor import check_drift, check_marks, get_unwatched, play_safe, record_contradictions
+from stagewise.agent.pooling import record_falls
 from stagewise.agent.statistics import Statistics
 from stagewise.agent.storage import parse_count, parse_memory
 from stagewise.engine.compile import Floats, Ints
@@ -108,6 +103,7 @@ class LearnedState:
         """Run the tests of drift and of mismatch that are due."""
         memory: Any = getattr(self.state, "memory", None)  # a policy of your own may have none and is not tested
         check_drift(self.policy, memory, self.statistics, at_once)
+        record_falls(self.policy, memory, self.statistics)
         if self.mismatch is not None:
             self.mismatch.check(self.policy, memory, self.statistics, at_once)
 
@@ -115,9 +111,9 @@ class LearnedState:
         """Cache the candidates that a decision was offered first."""
         self.state, self.update_count = self.policy.cache_offered(self.state, decision), self.update_count + 1
 
-    def relearn(self, action: Any, since: Any) -> None:
+    def forget_costs(self, action: Any, before: Any) -> None:
         """Forget what was learned of an action's costs before a time, or raise."""
-        relearn(self.policy, self.state.memory, *check_relearn(self.policy, action, since))
+        forget_costs(self.policy, self.state.memory, *check_forget_costs(self.policy, action, before))
         self.update_count += 1
 
     def extend(self, policy: Any) -> None:

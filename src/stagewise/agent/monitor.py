@@ -21,7 +21,7 @@ from stagewise.engine.layout import PER_ROUND_SAFE, SAFE_INDEX, get_round_safe_a
 from stagewise.engine.layout import SAFE_COST_DECLARED as BOUNDED
 from stagewise.engine.limits import (
     CONTRADICTED,
-    COST_BOUND,
+    MEAN_COST_BOUND,
     MODEL,
     NOISE,
     SAFE_COST,
@@ -187,7 +187,7 @@ def build_drift_cause(policy: Any, signal: int, moved: MeanChange) -> ReasonDeta
 
 TERMS, HAS, GET_ROUND_SAFE_ACTION = as_python(get_limit_terms), as_python(has_switch), as_python(get_round_safe_action)
 CHECKS = {
-    COST_BOUND: Check.COST_BOUND,
+    MEAN_COST_BOUND: Check.MEAN_COST_BOUND,
     SAFE_COST: Check.SAFE_COST,
     NOISE: Check.NOISE,
     UNSAFE: Check.SAFE_ACTION,
@@ -223,7 +223,7 @@ def find_contradictions(policy: BasePolicy, round_result: RoundResult, memory: F
     for j, (threshold, ceiling) in enumerate(zip(terms.thresholds, terms.ceilings, strict=True)):
         lows, half = bounds[1 + j, CENTRE] - bounds[1 + j, HALF], bounds[1 + j, HALF, -1]
         if (lows > ceiling).any():
-            codes.append(-encode_contradiction(COST_BOUND, j))
+            codes.append(-encode_contradiction(MEAN_COST_BOUND, j))
         if half != 0.0 and lows[-1] > threshold:
             codes.append(-encode_contradiction(UNSAFE, j))
     return codes
@@ -301,8 +301,8 @@ def play_safe(policy: Any, decision: Decision, actions: Any, cause: ReasonDetail
     reward = low + length * (1.0 if safe.reward is None else safe.reward)
     label = "safe action" if policy.names is None else f"{policy.names[index]} (safe)"
     safe_decision = decision._replace(
-        action=action, action_index=index, step_size=step, probabilities=probabilities, optimistic_reward=reward,
-        pessimistic_cost=limits.at_safe, reason_details=cause, solver_gap=0.0,
+        action=action, action_index=None if index < 0 else index, step_size=step, probabilities=probabilities,
+        optimistic_reward=reward, pessimistic_cost=limits.at_safe, reason_details=cause, solver_gap=0.0,
     )  # fmt: skip
     basis = SafeActionBasis(limits, label, reward, cause.message)
     return safe_decision._with(basis, decision._offered, decision._uncached)

@@ -66,7 +66,7 @@ def parse_values(
 
 def check_action(decision: Any, played: Any) -> None:
     """Raise if a decision is not the one that was played."""
-    if decision.action is not played.action and not np.array_equal(decision.action, played.action):
+    if decision[0] is not played[0] and not np.array_equal(decision[0], played[0]):  # a problem's `action` is a name
         raise InvalidOutcome(
             ErrorCode.UNKNOWN_DECISION,
             "the decision of round {round} is not the one this agent made; the agent played another action",

@@ -51,7 +51,7 @@ class Snapshot:
     """The number of updates of the agent's memory; of two snapshots of one agent, the larger is newer."""
     seed: int
     """The agent's seed."""
-    name: str = ""
+    agent_name: str = ""
     """The agent's name."""
     alerts: Mapping[str, ReasonDetails] = field(default_factory=dict)
     """The causes of contradictions, by the name of the finding; while one is open, the safe action is played."""
@@ -62,7 +62,7 @@ class Snapshot:
         return isinstance(other, Snapshot) and bytes(self) == bytes(other)
 
     def __hash__(self) -> int:
-        return hash((self.memory, self.version, self.seed, self.name))
+        return hash((self.memory, self.version, self.seed, self.agent_name))
 
     def __bytes__(self) -> bytes:
         return json.dumps(self.to_dict(), allow_nan=False).encode()
@@ -88,7 +88,7 @@ class Snapshot:
             "memory": self.state.memory.tolist(),
             "learned": self.version,
             "seed": self.seed,
-            "name": self.name,
+            "agent_name": self.agent_name,
             "alerts": {name: cause.to_json() for name, cause in self.alerts.items()},
             "acknowledged": dict(self.acknowledged),
         }
@@ -123,7 +123,7 @@ class Snapshot:
             policy, memory = decode_value(content["policy"]), parse_memory(content["memory"])
             fits = isinstance(policy, BasePolicy) and policy.fits(memory) and bool(np.isfinite(memory).all())
             learned, seed = check_integer_at_least(content["learned"], "learned", 0), check_seed(content["seed"])
-            name = check_name(content["name"], "name")
+            name = check_name(content["agent_name"], "agent_name")
             alerts = {str(alert): parse_contradiction(cause) for alert, cause in content["alerts"].items()}
             acknowledged = {str(alert): str(note) for alert, note in content["acknowledged"].items()}
         except StagewiseError as error:
@@ -206,8 +206,8 @@ class Replica:
                 "name is ''; a replica needs a name, since its decision ids and random numbers derive from it",
             )
         self.round = check_integer_at_least(round, "round", 0)
-        self._id_prefix = derive_id_prefix(snapshot.seed, snapshot.name, self.name)
-        self._key, self._run = derive_stream(snapshot.seed, snapshot.name, self.name)
+        self._id_prefix = derive_id_prefix(snapshot.seed, snapshot.agent_name, self.name)
+        self._key, self._run = derive_stream(snapshot.seed, snapshot.agent_name, self.name)
         self._snapshot, self._learned = snapshot, snapshot._learned
         self._lock = Lock()
 

@@ -112,7 +112,7 @@ class Statistics:
         """Count a decision."""
         if decision.reason_details is not None:
             self.safe_only_rounds += 1
-        index = decision.action_index
+        index = decision._position
         self.plays[index] = self.plays.get(index, 0) + 1
         if decision._clipped:
             self.count_context(dict.fromkeys(decision._clipped, 1))
@@ -127,7 +127,7 @@ class Statistics:
 
     def cancel_play(self, round_: int, index: int) -> None:
         """Count a decision of this agent as cancelled; `index` is used if the decision is not recent."""
-        index = next((one.action_index for one in self.recent if one.round == round_), index)
+        index = next((one._position for one in self.recent if one.round == round_), index)
         if self.plays.get(index, 0) > 0:
             self.plays[index] -= 1
             self.cancelled += 1

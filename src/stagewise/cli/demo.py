@@ -56,8 +56,8 @@ class Population:
         for row, (name, limit) in zip(cost, problem.limits.items(), strict=True):
             below, _, threshold = parse_threshold(scale_limit(name, limit))
             allowed = 1.0 - float(threshold) if below else float(threshold)
-            safe_cost = 0.5 * allowed if limit.safe is None else scale_outcome(limit, name, limit.safe)
-            row[safe, 0] = 1.0 - safe_cost if below and limit.safe is not None else safe_cost
+            safe_cost = 0.5 * allowed if limit.safe_bound is None else scale_outcome(limit, name, limit.safe_bound)
+            row[safe, 0] = 1.0 - safe_cost if below and limit.safe_bound is not None else safe_cost
             for i, share in zip(others, itertools.cycle(LIMIT_SHARES), strict=False):
                 row[i, 0] = share * allowed
             row[:, 0] = 1.0 - row[:, 0] if below else row[:, 0]

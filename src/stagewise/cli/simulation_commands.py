@@ -16,9 +16,7 @@ OutOption = Annotated[Path, typer.Option(help="Folder for the results; an interr
 QuietOption = Annotated[bool, typer.Option("--quiet", help="No progress bar.")]
 ExecutorOption = Annotated[
     str | None,
-    typer.Option(
-        help="Where to run: processes:N, dask:ADDRESS, dask:local or cuda; default: one process per core if faster."
-    ),
+    typer.Option(help="Where to run: processes:N or cuda; default: one process per core if faster."),
 ]
 
 
@@ -148,7 +146,7 @@ def certify_file(spec: Path, out: Path, **settings: Any) -> bool:
 def replay_certificate(path: Path, **settings: Any) -> bool:
     """Repeat a fraction of a certificate's runs and compare them."""
     from stagewise.problem.formatting import format_count
-    from stagewise.reports.certificate import Certificate
+    from stagewise.reports.certificate import SimulationCertificate
     from stagewise.reports.certificate_text import format_headline
     from stagewise.simulation.verify import verify_certificate
 
@@ -158,7 +156,7 @@ def replay_certificate(path: Path, **settings: Any) -> bool:
     if not found.stands:
         typer.echo(f"{path} is not confirmed: {'; '.join(map(str, found.faults))}. {repeated}.")
         return False
-    content, names = Certificate.load(path).content, ", ".join(found.unconfirmed)
+    content, names = SimulationCertificate.load(path).content, ", ".join(found.unconfirmed)
     unconfirmed = f" Consistent, but compared only with --fraction 1: {names}." if names else ""
     verdict = f"Its verdict: {content['verdict']}, {format_headline(content)}"
     typer.echo(f"{path} is confirmed: {repeated}.{unconfirmed} {verdict}")

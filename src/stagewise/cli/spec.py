@@ -17,24 +17,24 @@ from stagewise.problem.errors import ErrorCode, InvalidFile, StagewiseError
 from stagewise.problem.formatting import format_path, join_names, safe_repr, suggest_name
 from stagewise.problem.functions import FiniteFunctionClass
 from stagewise.problem.safe_action import SafeAction
-from stagewise.problem.thresholds import AtLeast, RelativeToSafe
+from stagewise.problem.thresholds import AtLeast, TimesSafe
 from stagewise.simulation.jobs import BACKENDS
 from stagewise.simulation.sweep import check_names
 from stagewise.worlds.context_world import ContextWorld
+from stagewise.worlds.finite_worlds import ArmsWorld, FiniteSetWorld
 from stagewise.worlds.linear_world import LinearWorld, get_action_set_kinds
 from stagewise.worlds.moving_world import MovingWorld
-from stagewise.worlds.table_world import ArmsWorld, TableWorld
 from stagewise.worlds.world import World
 
 Builders = dict[str, Callable[..., Any]]
 WORLDS: Builders = {
     "linear": LinearWorld,
     "arms": ArmsWorld,
-    "table": TableWorld,
+    "table": FiniteSetWorld,
     "context": ContextWorld,
     "moving": MovingWorld,
 }
-THRESHOLD_KINDS = ("at_least", "relative_to_safe")
+THRESHOLD_KINDS = ("at_least", "times_safe")
 PROBLEM_KEYS = ("actions", "safe", "reward", "limits", "context", "delta")
 HIDDEN_SETTINGS: dict[Any, set[str]] = {ArmsWorld: {"actions"}}  # settings that a file cannot have
 
@@ -226,11 +226,11 @@ def build_function_class(value: Any, name: str) -> Any:
 
 
 def build_threshold(value: Any, name: str) -> Any:
-    """Return thresholds; {at_least = v} is AtLeast, {relative_to_safe = v} is RelativeToSafe."""
+    """Return thresholds; {at_least = v} is AtLeast, {times_safe = v} is TimesSafe."""
     if isinstance(value, dict) and set(value) == {"at_least"}:
         return AtLeast(build_threshold(value["at_least"], name))
-    if isinstance(value, dict) and set(value) == {"relative_to_safe"}:
-        return RelativeToSafe(value["relative_to_safe"])
+    if isinstance(value, dict) and set(value) == {"times_safe"}:
+        return TimesSafe(value["times_safe"])
     for key in value if isinstance(value, dict) else ():
         if hint := suggest_name(key, THRESHOLD_KINDS):  # as the name of a limit it would mean "at most"
             rule = f"unlike the keywords {join_names(THRESHOLD_KINDS)}{hint}"

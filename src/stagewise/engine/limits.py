@@ -28,18 +28,10 @@ from stagewise.engine.workspace import CENTRE, HALF
 # Reason codes for playing the safe action (see `stagewise.records.reason`). Codes from CONTRADICTED on encode which
 # assumption of which cost the data contradict (see `encode_contradiction`). Policies set three codes themselves:
 # HORIZON_EXCEEDED, NO_PLAUSIBLE_FUNCTION and SOLVER_FAILED.
-(
-    NO_BETTER_ACTION,
-    SAFE_ACTION_COST_UNCERTAIN,
-    NO_CERTIFIED_ACTION,
-    BOUNDS_NOT_FINITE,
-    SAFE_ACTION_DRAWN,
-    SAFE_SHARE_TOO_SMALL,
-    PROPOSAL_NOT_CERTIFIED,
-    CONTRADICTED,
-) = 1, 2, 3, 4, 5, 13, 14, 16
+NO_BETTER_ACTION, SAFE_ACTION_COST_UNCERTAIN, NO_CERTIFIED_ACTION, BOUNDS_NOT_FINITE, SAFE_ACTION_DRAWN = 1, 2, 3, 4, 5
+SAFE_SHARE_TOO_SMALL, PROPOSAL_NOT_CERTIFIED, CONTRADICTED = 13, 14, 16
 HORIZON_EXCEEDED, NO_PLAUSIBLE_FUNCTION, SOLVER_FAILED = 6, 11, 12
-COST_BOUND, SAFE_COST, NOISE, UNSAFE = 0, 1, 2, 3  # kinds of contradiction: bound, value at x₀, noise, x₀ unsafe,
+MEAN_COST_BOUND, SAFE_COST, NOISE, UNSAFE = 0, 1, 2, 3  # kinds of contradiction: bound, value at x₀, noise, x₀ unsafe,
 MODEL = 4  # or the model itself
 CONTRADICTION_KINDS = 5
 REWARD_SCALE, COST_SCALE, ALARM = 0, 1, 2  # in the settings: α_r (0: the theorem's value), α_c ≥ 1, log 1/a
@@ -47,7 +39,7 @@ REWARD_SCALE, COST_SCALE, ALARM = 0, 1, 2  # in the settings: α_r (0: the theor
 
 @kernel
 def encode_contradiction(kind: int, constraint: int) -> int:
-    """Return the reason code of a contradiction: its kind (COST_BOUND, SAFE_COST, …) and its constraint."""
+    """Return the reason code of a contradiction: its kind (MEAN_COST_BOUND, SAFE_COST, …) and its constraint."""
     return CONTRADICTED + CONTRADICTION_KINDS * constraint + kind
 
 
@@ -162,16 +154,12 @@ def check_ceilings(layout: Ints, settings: Floats, bounds: Floats) -> int:
     """Return the code of a cost whose lower bound exceeds its ceiling, or its threshold at an unknown x₀; 0: none."""
     safe = bounds.shape[2] - 1
     for j in range(layout[LIMITS]):
-        ceiling, centre, half, above = (
-            get_ceiling(layout, settings, j),
-            bounds[1 + j, CENTRE],
-            bounds[1 + j, HALF],
-            False,
-        )
+        ceiling, centre, half = get_ceiling(layout, settings, j), bounds[1 + j, CENTRE], bounds[1 + j, HALF]
+        above = False
         for candidate in range(safe + 1):
             above |= centre[candidate] - half[candidate] > ceiling
         if above:
-            return encode_contradiction(COST_BOUND, j)
+            return encode_contradiction(MEAN_COST_BOUND, j)
         if half[safe] != 0.0 and centre[safe] - half[safe] > get_threshold(layout, settings, j):
             return encode_contradiction(UNSAFE, j)
     return 0

@@ -75,9 +75,9 @@ def check_unique_columns(table: Any, what: str) -> Any:
 
 
 def flatten_decisions(columns: Mapping[Any, Any]) -> Mapping[Any, Any]:
-    """Return columns of decisions flattened as in a JSON-lines file: the action is its name."""
+    """Return columns of decisions flattened as in a JSON-lines file."""
     try:
-        first = next(iter(columns["action"])) if "action" in columns and "action_name" in columns else None
+        first = next(iter(columns["row"])) if "action" in columns and "row" in columns else None
         if not isinstance(first, list | tuple) and getattr(first, "ndim", 0) != 1:
             return columns
         rows = zip(*(list(columns[name]) for name in columns), strict=True)
@@ -115,7 +115,7 @@ def rows_to_columns(rows: list[dict[str, Any]]) -> Mapping[Any, Any]:
 
 
 def flatten_line(line: Any) -> dict[str, Any]:
-    """Return one line as values by column: the action is its name, and nested objects are flattened."""
+    """Return one line as values by column: nested objects are flattened, and arrays are left out."""
     if not isinstance(line, dict):
         raise InvalidFile.must_be(ErrorCode.FILE_INVALID, "a line", line, "a JSON object")
     values: dict[str, Any] = {}
@@ -124,8 +124,6 @@ def flatten_line(line: Any) -> dict[str, Any]:
             values |= {f"{NESTED[name]}{inner}": one for inner, one in value.items()}
         elif not isinstance(value, dict | list | tuple) and not getattr(value, "ndim", 0):
             values[name] = value
-    if "action" in line and "action" not in values and "action_name" in values:
-        values["action"] = values.pop("action_name")
     return {"action": values.pop("action"), **values} if "action" in values else values
 
 

@@ -144,11 +144,18 @@ class Log:
             columns.append(np.array([category.features_by_label.get(text, none) for text in self.segments[name]]))
         return np.concatenate(columns, axis=1)
 
+    @cached_property
+    def readings(self) -> dict[str, Floats]:
+        """The numbers, the scores and the indices of levels (n,) by column; NaN: missing, or not a declared level."""
+        columns = {**dict(zip(self.problem.numbers, self.numbers.T, strict=True)), **self.scores}
+        for name, category in self.problem.categories.items():
+            columns[name] = np.array([category.indices.get(text, math.nan) for text in self.segments[name].tolist()])
+        return columns
+
     def get_group_names(self, division: Division) -> Texts:
         """Return the group (n,) of users by a division, as text; None: missing."""
         if isinstance(division, ScoreDivision):
-            columns = {**dict(zip(self.problem.numbers, self.numbers.T, strict=True)), **self.scores}
-            keys = zip(division.encode_columns(columns).tolist(), self.complete_contexts.tolist(), strict=True)
+            keys = zip(division.encode_columns(self.readings).tolist(), self.complete_contexts.tolist(), strict=True)
             return to_objects([division.get_segment_name(key) if known else None for key, known in keys])
         rows = zip(*(self.get_segments(column) for column in division.columns), strict=True)
         names = [None if None in row else join_segments(row) for row in rows]
@@ -229,7 +236,7 @@ class Log:
         return np.array([check_number(shares.get(name, 0.0), f"{what} for {name!r}", error) for name in names])
 
     def frame(self) -> dict[str, Any]:
-        """Return the columns by the problem's names, for `agent.learn_frame`."""
+        """Return the columns by the problem's names, for `agent.learn_log_frame`."""
         actions = [None if index == UNKNOWN_ACTION else self.problem.actions[index] for index in self.actions]
         columns: dict[str, Any] = {"action": np.array(actions, dtype=object)}
         columns |= {name: self.numbers[:, i] for i, name in enumerate(self.problem.numbers)}

@@ -6,13 +6,15 @@ With p the mean, t̄ the mean time of the n outcomes since an epoch began, S the
 
 at all times t and for all epochs at once with probability 1 − δ'; U is `average_bounds`. A slope has B = 0, a budget B
 in any time W has ρ = B/W, and only B while every outcome is younger than W. All ends age alike, so the least of them
-is two numbers: a bound, and its time. An epoch's lower end above what earlier ones allow shows that the mean has moved
-further than declared: what is older than that epoch is forgotten.
+is two numbers: a bound, and its time. Bounds are those of the epochs that are kept now, not the tightest so far, so
+that users may differ (docs/theory/drift.md, Users who differ). An epoch's lower end above what others ever allowed
+shows that the mean has moved further than declared: what is older than that epoch is forgotten.
 
     header:   newest epoch, 0: none | time of the first epoch | newest epoch when an outcome came out of order |
               number of every kept epoch, from 1, in order; 0: free
     cell:     pulls | mean | lower bound at T | distance of the upper bound at T from the upper end | T |
               time of the last change that was found, 0: none | distance of the bound of young outcomes | its expiry |
+              distance of the tightest upper bound since then, which the mean is tested against |
               for each kept epoch: n, −1: forgotten | S | Σ of times since the epoch began
     settings: column of the time | length of a step in seconds | ρ per step | B | W in steps, 0: no budget
 """
@@ -20,17 +22,27 @@ further than declared: what is older than that epoch is forgotten.
 import math
 
 from stagewise.engine.compile import Floats, kernel
-from stagewise.models.average_bounds import compute_average_lower, compute_average_upper
+from stagewise.models.average_bounds import (
+    CLOSE,
+    FALLS,
+    LOG_WEIGHTS,
+    TERMS,
+    UPPER_ETAS,
+    compute_average_lower,
+    compute_average_upper,
+)
 
 NEWEST, ORIGIN, DISORDERED, FIRST_BEGIN = 0, 1, 2, 3  # in the header
-PULLS, MEAN, LOW, BELOW, AT, CHANGED, YOUNG, EXPIRY, FIRST_EPOCH = 0, 1, 2, 3, 4, 5, 6, 7, 8  # in a cell
+PULLS, MEAN, LOW, BELOW, AT, CHANGED, YOUNG, EXPIRY, TIGHTEST, FIRST_EPOCH = 0, 1, 2, 3, 4, 5, 6, 7, 8, 9  # in a cell
 TIME_COLUMN, STEP, SLOPE, BUDGET, WINDOW = 0, 1, 2, 3, 4  # in the settings
 EPOCHS = 10  # kept at once, at most
 SPAN = 64  # steps: the longest time that an epoch is kept
-DENSE = 3  # levels of which two epochs are kept; of each other, one
+DENSE = 2, 4  # the first and the last level of which two epochs are kept; of each other, one
 HEADER_SIZE, CELL_SIZE, SETTINGS_SIZE = FIRST_BEGIN + EPOCHS, FIRST_EPOCH + 3 * EPOCHS, 5
-LEVELS = 28.0  # Σ of k + 1, the levels' weights
+WEIGHTS = (1.0, 2.0, 3.0, 7.0, 8.0, 5.0, 2.0)  # of the levels
+WEIGHT_SUM = 28.0
 EVERY_ROW, ROWS = 64, 16  # bounds are computed after each of the first outcomes, then after every 16
+MIX_STEPS = 4
 EARLIEST = 1e-6  # in place of the time 0, which says that no change was found
 
 
@@ -51,21 +63,21 @@ def is_kept(epoch: int, newest: int) -> bool:
     Level k is kept for 4·2^k steps where it is dense, else for 2·2^k, but none for longer than SPAN.
     """
     level = get_level(epoch)
-    return newest - epoch < min((4 if level < DENSE else 2) * (1 << level), SPAN)
+    return newest - epoch < min((4 if DENSE[0] <= level <= DENSE[1] else 2) * (1 << level), SPAN)
 
 
 @kernel
 def compute_log_share(epoch: int) -> float:
-    """Return log 1/share of an epoch: ½ of the first, ½ · (k + 1)/28 · 1/i(i + 1) of the i-th of level k ≤ 6.
+    """Return log 1/share of an epoch: ½ of the first, ½ · w_k/28 · 3/(i + 2)(i + 3) of the i-th of level k ≤ 6.
 
-    They add up to 1. The longest look backs, which decide where means move slowly, cost least.
+    They add up to 1. The look backs that decide where a limit is nearly out of reach cost least.
     """
     if epoch == 1:
         return math.log(2.0)
     level = get_level(epoch)
     i = (epoch - 1) // (1 << level)
     i = (i + 1) // 2 if (1 << level) < SPAN else i
-    return math.log(2.0) + math.log(LEVELS / (level + 1.0)) + math.log(i * (i + 1.0))
+    return math.log(2.0 * WEIGHT_SUM / WEIGHTS[level]) + math.log((i + 2.0) * (i + 3.0) / 3.0)
 
 
 @kernel
@@ -139,14 +151,14 @@ def age_cell(settings: Floats, time: float, cell: Floats) -> None:
     """Let the bounds of a cell age up to a time that is not before theirs."""
     grown = settings[SLOPE] * (time - cell[AT]) / settings[STEP]
     cell[LOW], cell[BELOW], cell[AT] = max(cell[LOW] - grown, 0.0), max(cell[BELOW] - grown, 0.0), time
+    cell[TIGHTEST] = max(cell[TIGHTEST] - grown, 0.0)
 
 
 @kernel
 def update_ends(header: Floats, settings: Floats, low: float, high: float, cell: Floats) -> None:
-    """Compute the ends of all epochs, oldest first, intersect them with the bounds, and look for a change."""
+    """Compute the bounds from the ends of all epochs, oldest first, and look for a change."""
     now = cell[AT]
-    if cell[EXPIRY] < now:
-        cell[YOUNG] = 0.0
+    cell[LOW], cell[BELOW], cell[YOUNG], cell[EXPIRY] = 0.0, 0.0, 0.0, 0.0
     slope, budget, line = settings[SLOPE] / settings[STEP], settings[BUDGET], math.inf
     for i in range(EPOCHS):
         epoch, at = header[FIRST_BEGIN + i], FIRST_EPOCH + 3 * i
@@ -164,7 +176,7 @@ def update_ends(header: Floats, settings: Floats, low: float, high: float, cell:
             cell[BELOW] = max(cell[BELOW], 1.0 - (upper + added))
             if is_young and 1.0 - (upper + budget) > cell[YOUNG]:
                 cell[YOUNG], cell[EXPIRY] = 1.0 - (upper + budget), begin + settings[WINDOW] * settings[STEP]
-        most = min(line + slope * middle, 1.0 - cell[BELOW] + slope * (now - middle)) + budget
+        most = min(line + slope * middle, 1.0 - cell[TIGHTEST] + slope * (now - middle)) + budget
         if mean > most or mean - added > cell[LOW]:  # lower ≤ mean
             lower = compute_average_lower(pulls, cell[at + 1], low + spent)
             if lower > most:
@@ -173,12 +185,43 @@ def update_ends(header: Floats, settings: Floats, low: float, high: float, cell:
                 line, cell[BELOW] = upper - slope * middle, max(1.0 - (upper + added), 0.0)
                 cell[CHANGED] = begin if begin != 0.0 else EARLIEST
             cell[LOW] = max(cell[LOW], lower - added)
+    if cell[BELOW] > 0.0:
+        cell[BELOW] = 1.0 - mix_epochs(header, settings, high, 1.0 - cell[BELOW], cell)
+    cell[TIGHTEST] = max(cell[TIGHTEST], cell[BELOW])
+
+
+@kernel
+def mix_epochs(header: Floats, settings: Floats, high: float, bound: float, cell: Floats) -> float:
+    """Return the upper bound of all epochs together, from one that is valid, by Newton's method from outside."""
+    now, slope, q = cell[AT], settings[SLOPE] / settings[STEP], bound
+    for _ in range(MIX_STEPS):
+        value, rise = 0.0, 0.0
+        for i in range(EPOCHS):
+            epoch, at = header[FIRST_BEGIN + i], FIRST_EPOCH + 3 * i
+            if epoch == 0.0 or not cell[at] > 0.0:
+                continue
+            pulls, total = cell[at], cell[at + 1]
+            middle = get_begin(header, settings, epoch) + cell[at + 2] / pulls
+            p = q - settings[BUDGET] - slope * (now - middle)
+            if p <= total / pulls:
+                continue
+            share = compute_log_share(int(epoch)) + high
+            for j in range(TERMS):
+                left = 1.0 - FALLS[j] * p
+                term = math.exp(LOG_WEIGHTS[j] - UPPER_ETAS[j] * total - pulls * math.log(left) - share)
+                value += term
+                rise += term * pulls * FALLS[j] / left
+        step = math.log(value) * value / rise if value > 1.0 else 0.0
+        if not step > CLOSE * q:
+            break
+        q -= step
+    return q
 
 
 @kernel
 def forget_before(header: Floats, settings: Floats, time: float, cell: Floats) -> None:
     """Forget the bounds, and the epochs that began before a time."""
-    cell[LOW], cell[BELOW], cell[YOUNG], cell[EXPIRY] = 0.0, 0.0, 0.0, 0.0
+    cell[LOW], cell[BELOW], cell[YOUNG], cell[EXPIRY], cell[TIGHTEST] = 0.0, 0.0, 0.0, 0.0, 0.0
     for i in range(EPOCHS):
         epoch, at = header[FIRST_BEGIN + i], FIRST_EPOCH + 3 * i
         if epoch > 0.0 and get_begin(header, settings, epoch) < time:

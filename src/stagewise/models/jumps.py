@@ -2,9 +2,10 @@
 
 Nothing is declared but that the mean is constant between changes. Epochs begin every STEP outcomes of a cell; at any
 time, one is kept of each level (b − 1 = (2i − 1) 2^k), one of the longest, and the first. With U_b and L_b of
-`average_bounds` at the share of each, V is the least U_b since the last change. L_e > V shows a change: then all is
-forgotten, since e may hold outcomes of before. Until then, with m outcomes since the change, the mean is at most
-V + U_e − L_e, where e has about m/4 outcomes or more (docs/theory/drift.md, Theorem 2).
+`average_bounds` at the share of each, V is the least U_b since the last change. L_e > V shows a change: if V is that of
+a younger epoch the mean fell, and what is older is forgotten; else all is, since e may hold outcomes of before. Until
+then, with m outcomes since the change, the mean is at most V + U_e − L_e, where e has about m/4 outcomes or more
+(docs/theory/drift.md, Theorem 2). The upper bound is the least U_b of now, so that users may differ.
 
     cell: as in `models.epochs`, with slots by level, then the longest, then the first, and for each n, −1: forgotten |
           S, of the first once it is forgotten: the pulls until then | time of its first outcome
@@ -25,6 +26,7 @@ from stagewise.models.epochs import (
     LOW,
     PULLS,
     ROWS,
+    TIGHTEST,
 )
 
 STEP = 40  # outcomes
@@ -88,32 +90,49 @@ def learn_jumping(time: float, value: float, low: float, high: float, cell: Floa
 
 @kernel
 def update_jumping(low: float, high: float, cell: Floats) -> None:
-    """Intersect the ends of all epochs with the bounds, and forget all if they show a change."""
-    newest = (int(cell[PULLS]) - 1) // STEP + 1
-    lower_upper_ends(newest, high, cell)
-    changed, best = -1, 1.0 - cell[BELOW]
+    """Compute the bounds, and forget what a change makes obsolete: all if the mean rose, else what is older."""
+    newest, since, changed = (int(cell[PULLS]) - 1) // STEP + 1, 0.0, False
+    for _ in range(EPOCHS):
+        fallen = fill_jumping_ends(newest, low, high, cell)
+        if fallen < 0:
+            break
+        since, changed = cell[FIRST_EPOCH + 3 * fallen + 2], True
+        forget_jumping(since, cell)
+    cell[TIGHTEST] = max(cell[TIGHTEST], cell[BELOW])
+    risen, best = -1, 1.0 - cell[TIGHTEST]
+    if cell[LOW] > best:
+        for slot in range(EPOCHS):
+            at, epoch = FIRST_EPOCH + 3 * slot, find_in_slot(slot, newest)
+            if epoch > 0 and cell[at] > 0.0:
+                lower = compute_average_lower(cell[at], cell[at + 1], low + compute_log_share(slot, epoch))
+                if lower > best:
+                    risen, best = slot, lower
+    if risen >= 0:
+        since, changed = cell[FIRST_EPOCH + 3 * risen + 2], True
+        forget_jumping(math.inf, cell)  # even the epoch that shows it may hold outcomes of before
+    if changed:
+        cell[CHANGED] = since if since != 0.0 else EARLIEST
+
+
+@kernel
+def fill_jumping_ends(newest: int, low: float, high: float, cell: Floats) -> int:
+    """Write the tightest ends of all epochs; return the slot of the upper one if an older epoch is above it, or −1."""
+    least, begun, fallen = -1, 0, -1
+    cell[LOW], cell[BELOW] = 0.0, 0.0
+    for slot in range(EPOCHS):
+        at, epoch = FIRST_EPOCH + 3 * slot, find_in_slot(slot, newest)
+        if epoch > 0 and cell[at] > 0.0 and cell[at + 1] < (1.0 - cell[BELOW]) * cell[at]:  # upper ≥ mean
+            upper = compute_average_upper(cell[at], cell[at + 1], high + compute_log_share(slot, epoch))
+            if 1.0 - upper > cell[BELOW]:
+                cell[BELOW], least, begun = 1.0 - upper, slot, epoch
     for slot in range(EPOCHS):
         at, epoch = FIRST_EPOCH + 3 * slot, find_in_slot(slot, newest)
         if epoch > 0 and cell[at] > 0.0 and cell[at + 1] > cell[LOW] * cell[at]:  # lower ≤ mean
             lower = compute_average_lower(cell[at], cell[at + 1], low + compute_log_share(slot, epoch))
             cell[LOW] = max(cell[LOW], lower)
-            if lower > best:
-                changed, best = slot, lower
-    if changed < 0:
-        return
-    since = cell[FIRST_EPOCH + 3 * changed + 2]
-    forget_jumping(math.inf, cell)  # even the epoch that shows it may hold outcomes of before
-    cell[CHANGED] = since if since != 0.0 else EARLIEST
-
-
-@kernel
-def lower_upper_ends(newest: int, high: float, cell: Floats) -> None:
-    """Lower the upper bound to the least of all epochs."""
-    for slot in range(EPOCHS):
-        at, epoch = FIRST_EPOCH + 3 * slot, find_in_slot(slot, newest)
-        if epoch > 0 and cell[at] > 0.0 and cell[at + 1] < (1.0 - cell[BELOW]) * cell[at]:  # upper ≥ mean
-            upper = compute_average_upper(cell[at], cell[at + 1], high + compute_log_share(slot, epoch))
-            cell[BELOW] = max(cell[BELOW], 1.0 - upper)
+            if epoch < begun and lower > 1.0 - cell[BELOW]:
+                fallen = least
+    return fallen
 
 
 @kernel
@@ -126,7 +145,7 @@ def forget_jumping(since: float, cell: Floats) -> None:
             cell[at] = -1.0
             if slot == FIRST:
                 cell[at + 1] = cell[PULLS]
-    cell[LOW], cell[BELOW] = 0.0, 0.0
+    cell[LOW], cell[BELOW], cell[TIGHTEST] = 0.0, 0.0, 0.0
 
 
 @kernel

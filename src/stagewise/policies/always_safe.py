@@ -56,10 +56,10 @@ class AlwaysSafe(BasePolicy):
 
     def choose(self, state: PolicyState, actions: Any, draw: RandomKey) -> Decision:
         safe, limits = self.safe_action, self.thresholds
-        features, index = safe.features, -1
+        features, index = safe.features, None
         if safe.is_per_round:
             of_round = get_round_safe_action(actions, type(self).__name__)
-            features, index = of_round.features, of_round.safe_index
+            features, index = of_round.features, None if of_round.safe_index < 0 else of_round.safe_index
         action, index, step = (features.copy(), index, 0.0) if safe.arm is None else (safe.arm, safe.arm, 1.0)
         reward, cause = self.basis.optimistic_reward, ReasonDetails(Reason.ALWAYS_SAFE)
         fields = (action, index, step, None, reward, limits.at_safe, limits.values, cause, draw.round)

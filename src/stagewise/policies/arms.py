@@ -40,7 +40,7 @@ from stagewise.policies.settings import (
     compute_certificate_numbers,
     copy_settings,
     get_optimism_switch,
-    parse_cost_bounds,
+    parse_mean_cost_bounds,
     require_arm,
     set_derived,
     set_rounds,
@@ -105,11 +105,11 @@ class ArmsPolicy(SafePolicy):
         set_derived(self, radius=resolve_radius(self, self.default_radius))
         safe = require_arm(self.safe_action, check_size(self.arms, "arms"))
         thresholds = resolve_thresholds(self.threshold, safe)
-        ceilings = compute_ceilings(thresholds, self.cost_bound, 0.0 if self.requires_unit_range else None)
-        bounds = parse_cost_bounds(self.cost_bound, thresholds.names)
+        ceilings = compute_ceilings(thresholds, self.mean_cost_bound, 0.0 if self.requires_unit_range else None)
+        bounds = parse_mean_cost_bounds(self.mean_cost_bound, thresholds.names)
         if not np.isfinite(bounds).all():
             rule = "a number, since an arm without data could otherwise have any cost and would never be tried"
-            raise InvalidProblem.must_be(ErrorCode.MISSING_VALUE, "cost_bound", None, rule)
+            raise InvalidProblem.must_be(ErrorCode.MISSING_VALUE, "mean_cost_bound", None, rule)
         if self.requires_unit_range:
             check_safe_range(safe, thresholds, "rescale, or give `noise`")
         signals = count_shares(len(thresholds.names), check_bool(self.split_delta, "split_delta"))
@@ -170,7 +170,7 @@ class ArmsPolicy(SafePolicy):
 class OPB(ArmsPolicy):
     """The paper's Algorithm 3: with probability 1 − δ the mixture of every round keeps its limits in expectation.
 
-    The cost of an arm that was never pulled can be as large as `cost_bound`. Outcomes lie in [0, 1] and have
+    The cost of an arm that was never pulled can be as large as `mean_cost_bound`. Outcomes lie in [0, 1] and have
     likelihood-ratio intervals (`radius="kl"`), which are narrow where costs are rare, such as one opt-out in a hundred
     (docs/theory/arms.md). With `noise`, outcomes can be any R-sub-Gaussian numbers ("hoeffding"); "paper" assumes that
     they are 1-sub-Gaussian. Without a horizon the intervals hold for all rounds.
@@ -214,7 +214,7 @@ class ArmsCAPS(ArmsPolicy):
     """ν: the scale of posterior samples, in posterior standard deviations; 0: greedy."""
     max_regret_ratio: float = 5.0
     """C ≥ 1: the largest certified regret of a proposal, in units of its uncertainty."""
-    reward_bound: float = 1.0
+    mean_reward_bound: float = 1.0
     """An upper bound on all mean rewards."""
     optimism: Optimism = field(init=False, default="inflated")
     reward_confidence_scale: float | None = field(init=False, default=None)

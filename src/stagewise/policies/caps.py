@@ -98,7 +98,7 @@ class CAPS(LinearPolicy):
     """ν: the scale of posterior samples, in posterior standard deviations; 0: greedy."""
     max_regret_ratio: float = 5.0
     """C ≥ 1: the largest certified regret of a proposal, in units of its uncertainty."""
-    reward_bound: float = 1.0
+    mean_reward_bound: float = 1.0
     """An upper bound on all mean rewards."""
     mixtures: bool = False
     """Sample from mixtures of the listed actions instead of playing points on rays; limits hold for the mixture."""
@@ -141,7 +141,7 @@ class CAPS(LinearPolicy):
         if not self.rare_costs:
             return model
         ridge = compute_ridge(self.ridge, model.safe.size, model.noise[0], model.norm_bound[0])  # of the reward alone
-        ceilings, share = compute_ceilings(thresholds, self.cost_bound), RARE_SHARE * float(self.delta)
+        ceilings, share = compute_ceilings(thresholds, self.mean_cost_bound), RARE_SHARE * float(self.delta)
         return add_rare_costs(replace(model, ridge=ridge), thresholds, self.blocks, ceilings, share)
 
     @property

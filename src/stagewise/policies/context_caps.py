@@ -44,15 +44,15 @@ from stagewise.problem.checks import (
     is_listing,
     list_entries,
 )
-from stagewise.problem.context import LARGEST_SEGMENT, Context
+from stagewise.problem.context import LARGEST_SEGMENT, ContextVector
 from stagewise.problem.context_columns import build_level_features
 from stagewise.problem.drift import Drift, parse_stored_drift
 from stagewise.problem.errors import ErrorCode, InvalidActions, InvalidProblem
 from stagewise.problem.formatting import format_count, safe_repr
 from stagewise.problem.promise import Promise
 from stagewise.problem.proposal import Proposal
+from stagewise.problem.risk_score import MOST_BUCKETS
 from stagewise.problem.safe_action import SafeAction
-from stagewise.problem.signals import MOST_BUCKETS
 from stagewise.problem.thresholds import Thresholds, get_safe_costs, resolve_thresholds
 from stagewise.problem.window import LATEST
 from stagewise.records.decision import Decision
@@ -130,7 +130,7 @@ class ContextCAPS(SafePolicy):
     """ν: the scale of posterior samples, in posterior standard deviations; 0: greedy."""
     max_regret_ratio: float = 5.0
     """C ≥ 1: the largest certified regret of a proposal, in units of its uncertainty."""
-    reward_bound: float = 1.0
+    mean_reward_bound: float = 1.0
     """An upper bound on all mean rewards."""
     optimism: Optimism = field(init=False, default="inflated")
     reward_confidence_scale: float | None = field(init=False, default=None)
@@ -153,7 +153,7 @@ class ContextCAPS(SafePolicy):
         check_integer(self.segments, "segments", "from 0 to 64", 0, 64)
         _ = self.feature_bounds
         check_safe_range(safe, thresholds, "rescale")
-        ceilings = compute_ceilings(thresholds, self.cost_bound, 0.0)
+        ceilings = compute_ceilings(thresholds, self.mean_cost_bound, 0.0)
         set_derived(self, thresholds=thresholds)
         last = compute_certificate_numbers(self, safe.reward)
         blocks = self.build_blocks(safe, thresholds)
@@ -235,12 +235,6 @@ class ContextCAPS(SafePolicy):
             if self.models[name] != "rates":
                 text = f"drift has {name!r}, which is {self.models[name]}; only the drift of rates is bounded"
                 raise InvalidProblem(ErrorCode.UNSUPPORTED, text)
-            if name in self.buckets:
-                fact, remedy = (
-                    "score_buckets has it too",
-                    "buckets of a score have constant means; leave one of them out",
-                )
-                raise InvalidProblem.conflict(f"the drift of {name!r}", value, fact, remedy)
             modulus = value if isinstance(value, Drift) else parse_stored_drift(value, repr(name))
             moduli |= {} if modulus is None else {name: modulus}
         return moduli
@@ -336,7 +330,7 @@ class ContextCAPS(SafePolicy):
         rows[:, ACTION], rows[:, ONE] = np.arange(self.actions), 1.0
         return rows
 
-    def rows_for(self, context: Context) -> Floats:
+    def rows_for(self, context: ContextVector) -> Floats:
         """Return the rows (K, D) of all actions for one user."""
         if context.features.size != self.context or context.segments.size != self.segments:
             text = f"the context is {context!r}; this policy needs {self.describe_context()}"
@@ -353,7 +347,7 @@ class ContextCAPS(SafePolicy):
             rows[:, -1] = self.require_time(context)
         return rows
 
-    def require_time(self, context: Context) -> float:
+    def require_time(self, context: ContextVector) -> float:
         """Return the time of a context, or raise InvalidActions."""
         if context.time is None:
             raise InvalidActions(
@@ -368,23 +362,23 @@ class ContextCAPS(SafePolicy):
         sizes = f"{format_count(self.context, 'number')} and {format_count(self.segments, 'segment')}"
         return f"{sizes}, then the time of the decision" if self.needs_times else sizes
 
-    def context_in(self, row: Floats, proposal: Proposal | None = None) -> Context:
+    def context_in(self, row: Floats, proposal: Proposal | None = None) -> ContextVector:
         """Return the user of a row, with what is proposed."""
         segments = [int(key) for key in row[self.first_segment : self.first_segment + self.segments]]
-        context = Context.from_checked(row[FIRST_NUMBER : self.first_segment], segments, None, proposal)
+        context = ContextVector.from_checked(row[FIRST_NUMBER : self.first_segment], segments, None, proposal)
         return context.at(float(row[-1])) if self.needs_times else context
 
     def at_time(self, actions: Any, seconds: float) -> Any:
         """Return the context of a call at the time of its decision."""
-        context = Context() if actions is None else actions
-        return context.at(seconds) if isinstance(context, Context) else context
+        context = ContextVector() if actions is None else actions
+        return context.at(seconds) if isinstance(context, ContextVector) else context
 
     def parse_offer(self, actions: Any) -> tuple[Floats, Flags]:
         """Return the rows of all actions for this user, and which of them are eligible."""
-        if isinstance(actions, Context):
+        if isinstance(actions, ContextVector):
             return self.rows_for(actions), actions.get_eligible(self.actions)
         if actions is None:
-            return self.rows_for(Context()), ALL
+            return self.rows_for(ContextVector()), ALL
         if not isinstance(actions, FiniteSet):
             raise InvalidActions.must_be(ErrorCode.WRONG_TYPE, "the value of the actions", actions, "a Context")
         of_round, safe_index = actions.round_safe_action, self.layout.item(SAFE_INDEX)
@@ -427,7 +421,7 @@ class ContextCAPS(SafePolicy):
 
     def choose(self, state: PolicyState, actions: Any, draw: RandomKey) -> Decision:
         rows, eligible = self.parse_offer(actions)
-        proposal, offered = actions.proposal if isinstance(actions, Context) else None, rows
+        proposal, offered = actions.proposal if isinstance(actions, ContextVector) else None, rows
         if proposal is not None:
             offered = np.empty((self.actions, rows.shape[1] + 1))
             offered[:, :-1], offered[:, -1] = rows, proposal.values
@@ -441,7 +435,7 @@ class ContextCAPS(SafePolicy):
 
     def get_safe_action(self, decision: Decision) -> tuple[Any, int, float]:
         """Return the safe action for a decision's user."""
-        row, safe_index = np.array(decision.action), self.layout.item(SAFE_INDEX)
+        row, safe_index = np.array(decision[0]), self.layout.item(SAFE_INDEX)
         row[ACTION] = float(safe_index)
         return row, safe_index, 1.0
 
@@ -540,7 +534,8 @@ class ContextCAPS(SafePolicy):
         memory[CACHED] = CACHE_DISABLED
         blocks = fewer.rounds.iter_blocks(state.memory), self.rounds.iter_blocks(memory)
         for (model, old), (_, new) in zip(*blocks, strict=True):
-            add_actions = model.add_actions or as_python(model.widen)
+            widen: Any = model.widen
+            add_actions = model.add_actions or as_python(widen)
             add_actions(self.layout, old, new, state.memory, memory)
         return PolicyState(memory)
 

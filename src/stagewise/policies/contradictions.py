@@ -9,7 +9,7 @@ from stagewise.engine.layout import PER_ROUND_SAFE, SAFE_COST_DECLARED, SAFE_IND
 from stagewise.engine.limits import (
     CONTRADICTED,
     CONTRADICTION_KINDS,
-    COST_BOUND,
+    MEAN_COST_BOUND,
     MODEL,
     NOISE,
     SAFE_COST,
@@ -66,10 +66,10 @@ def build_cause(
 def build_cause_from_evidence(code: int, thresholds: Thresholds, ceiling: float, evidence: Evidence) -> ReasonDetails:
     """Return the cause of a kernel's code in the thresholds' units; the ceiling is signed."""
     (what, j), setting = decode_subject(code), thresholds.bound_name
-    if what == COST_BOUND:
+    if what == MEAN_COST_BOUND:
         bound = thresholds.to_user_unit(j, ceiling)
-        return build_contradiction(Contradiction.COST_BOUND, thresholds, j, bound=bound, setting=setting)
-    if what == NOISE and setting == "cost_bound":
+        return build_contradiction(Contradiction.MEAN_COST_BOUND, thresholds, j, bound=bound, setting=setting)
+    if what == NOISE and setting == "mean_cost_bound":
         return build_noise_cause(thresholds, j, evidence)
     if what == SAFE_COST and not math.isnan(thresholds.declared_safe[j]):
         return build_safe_cost_cause(thresholds, j, thresholds.declared_safe[j], evidence)

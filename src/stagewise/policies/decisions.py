@@ -151,7 +151,7 @@ def build_ray_decision(
 ) -> Decision:
     """Return the decision of a kernel's answer; `why` describes the choice where the rule does not."""
     code, answer, values = result.code, result.answer, thresholds.values
-    index, cause = (code, None) if code >= 0 else (-1, CAUSES.get(-code))
+    index, cause = (code, None) if code >= 0 else (None, CAUSES.get(-code))
     answer.setflags(False)  # type: ignore[call-arg]  # the decision keeps parts of it; a keyword takes twice as long
     action, costs = GET_PLAYED(answer, values.size)
     costs, reward = thresholds.to_user_units(costs), answer.item(OPTIMISTIC_REWARD)
@@ -302,14 +302,15 @@ def build_mixture_decision(
     if proposal is not None and not proposal.is_scores:
         blend, why = read_dense_mixture(result), PROPOSED_SHARE
     played, code, features = read_mixture(result) if blend is None else blend, result.code, result.features
-    index, cause = int(code), None
+    index: int | None = int(code)
+    cause = None
     if code < 0:
-        index, cause = result.layout.item(SAFE_INDEX), None if code == -SAFE_ACTION_DRAWN else CAUSES.get(-code)
+        safe_index = result.layout.item(SAFE_INDEX)
+        index = None if safe_index < 0 else safe_index
+        cause = None if code == -SAFE_ACTION_DRAWN else CAUSES.get(-code)
     costs, values = thresholds.to_user_units(played.pessimistic_cost), thresholds.values
-    reward, gap = (
-        span[0] + span[1] * played.optimistic_reward,
-        span[1] * played.solver_gap if played.solver_gap else 0.0,
-    )
+    reward = span[0] + span[1] * played.optimistic_reward
+    gap = span[1] * played.solver_gap if played.solver_gap else 0.0
     decision = NEW(kind, (action, index, 1.0, played.probabilities, reward, costs, values, cause, round_, gap))
     decision._table = NEW(MixtureBasis, (result, played, blend is None, thresholds, why, names, span, proposal))
     if proposal is not None:

@@ -144,4 +144,4 @@ def build_safe_decision(offer: RoundActions, thresholds: Thresholds, round_: int
     probabilities = np.zeros(offer.size + 1)
     probabilities[offer.safe_index] = 1.0
     fields = (probabilities, 1.0, thresholds.at_safe, thresholds.values, cause, round_)
-    return Decision(offer.action(-1), offer.safe_index, 1.0, *fields)
+    return Decision(offer.action(-1), None if offer.safe_index < 0 else offer.safe_index, 1.0, *fields)

@@ -30,13 +30,7 @@ from stagewise.policies.settings import (
     set_rounds,
 )
 from stagewise.problem.actions import ActionSet, FiniteSet, Listed
-from stagewise.problem.checks import (
-    PerSignal,
-    check_integer_at_least,
-    check_number,
-    check_per_signal,
-    check_positive,
-)
+from stagewise.problem.checks import PerSignal, check_integer_at_least, check_number, check_per_signal, check_positive
 from stagewise.problem.errors import ErrorCode, InvalidActions, InvalidProblem
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import Thresholds, resolve_thresholds
@@ -89,7 +83,7 @@ class KernelOPLB(SafePolicy):
 
     dimension: int = field(init=False, repr=False)  # d
     model: KernelModel = field(init=False, repr=False)
-    span: float = field(init=False, repr=False)  # the largest √k(x, x) that the default of cost_bound allows
+    span: float = field(init=False, repr=False)  # the largest √k(x, x) that the default of mean_cost_bound allows
 
     rule: ClassVar[Rule] = MIXTURE
     mixes: ClassVar[bool] = True
@@ -110,8 +104,8 @@ class KernelOPLB(SafePolicy):
         thresholds = resolve_thresholds(self.threshold, baseline)
         switches = OFFERS_SAFE | ENFORCES_LIMITS | get_optimism_switch(self)
         model = self.build_model(safe, thresholds)
-        ceilings = compute_ceilings(thresholds, self.cost_bound)
-        span = compute_max_action_norm(self.cost_bound, ceilings, model.norm_bound[1:])
+        ceilings = compute_ceilings(thresholds, self.mean_cost_bound)
+        span = compute_max_action_norm(self.mean_cost_bound, ceilings, model.norm_bound[1:])
         if not (self.kernel.is_linear and thresholds.safe is not None):
             check_norm("the safe action", size, span, InvalidProblem)
         set_derived(self, dimension=safe.dimension, span=span, model=model)

@@ -96,7 +96,7 @@ class LinearPolicy(SafePolicy):
     """Keep a confidence set for each candidate; pays off where actions are the same in every round."""
 
     model: LinearModel = field(init=False, repr=False)
-    span: float = field(init=False, repr=False)  # the largest norm of an action under the default cost_bound
+    span: float = field(init=False, repr=False)  # the largest norm of an action under the default mean_cost_bound
 
     rule: ClassVar[Rule] = RAY
     returns: ClassVar[bool] = True  # a directional choice is cut back to a safe one
@@ -130,8 +130,8 @@ class LinearPolicy(SafePolicy):
         thresholds = resolve_thresholds(self.threshold, self.safe_action)
         model = self.build_model(safe, thresholds)
         check_scale(np.abs(safe.features).max(), model.ridge, "the safe action", InvalidProblem)
-        ceilings = compute_ceilings(thresholds, self.cost_bound)
-        span = compute_max_action_norm(self.cost_bound, ceilings, model.norm_bound[1:])
+        ceilings = compute_ceilings(thresholds, self.mean_cost_bound)
+        span = compute_max_action_norm(self.mean_cost_bound, ceilings, model.norm_bound[1:])
         if thresholds.safe is None:
             check_norm("the safe action", compute_max_row_norm(safe.features[np.newaxis]), span, InvalidProblem)
         set_derived(self, dimension=safe.dimension, span=span, model=model)
@@ -384,7 +384,7 @@ def compute_ridge(ridge: float | None, dimension: int, noise: Floats | float, bo
 
 
 def check_span(listed: Listed, span: float) -> None:
-    """Raise InvalidActions where a mean cost can exceed the default `cost_bound`."""
+    """Raise InvalidActions where a mean cost can exceed the default `mean_cost_bound`."""
     if span < math.inf:
         if listed.longest is None:
             listed.longest = compute_max_row_norm(listed.features)

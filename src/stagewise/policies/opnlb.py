@@ -77,7 +77,7 @@ class OPNLB(SafePolicy):
     """How costs are bounded: see above."""
     reward_confidence_scale: float | None = None
     """α_r of inflated optimism, the bonus per unit of the costs' width; None: (1 − r₀)/(τ − c₀)."""
-    cost_bound: CostBound = field(init=False, default=None)
+    mean_cost_bound: CostBound = field(init=False, default=None)
     cost_confidence_scale: float = field(init=False, default=1.0)
     split_delta: bool = field(init=False, default=True)
 
@@ -152,11 +152,8 @@ class OPNLB(SafePolicy):
 
         Without `noise` outcomes lie in [0, 1], and the noise follows from that range.
         """
-        statistics, least, safe = (
-            self.model.get_statistics(memory),
-            self.model.least_losses(memory),
-            self.thresholds.safe,
-        )
+        statistics, least = self.model.get_statistics(memory), self.model.least_losses(memory)
+        safe = self.thresholds.safe
         rounds, times, alarm = float(statistics.rounds[0]), float(statistics.safe_rounds[0]), self.rule.settings[ALARM]
         for j, sign in enumerate(self.thresholds.signs):
             noise, total = float(self.model.noise[1 + j]), float(statistics.safe_sums[1 + j])

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol, Self
 import numpy as np
 
 from stagewise.engine.compile import Floats, Ints
-from stagewise.engine.layout import ELSEWHERE
+from stagewise.engine.layout import AT_SAFE, ELSEWHERE
 from stagewise.engine.model import RoundSpec
 from stagewise.policies.rounds import NEW, Rounds
 from stagewise.problem.checks import (
@@ -58,8 +58,9 @@ class PlayedAction(NamedTuple):
     def from_decision(cls, decision: Decision) -> "PlayedAction":
         """Return the played action of a decision; without a position where its candidates are not cached."""
         if decision._uncached:
-            return cls(decision.action)
-        return NEW(cls, (decision.action, decision.action_index, decision.step_size, decision._safe))
+            return cls(decision[0])
+        index = decision.action_index
+        return NEW(cls, (decision[0], AT_SAFE if index is None else index, decision.step_size, decision._safe))
 
 
 class Policy(Protocol):

@@ -7,7 +7,7 @@ from typing import Any
 from stagewise.problem.formatting import join_names, safe_repr
 from stagewise.problem.signals import Limit, Reward, describe_limit
 
-START_ANEW = "the learned state does not apply, so start a new agent and give it the log (learn_frame)"
+START_ANEW = "the learned state does not apply, so start a new agent and give it the log (learn_log_frame)"
 INITIAL_ACTIONS = "initial_actions"  # set by `add_action`; not compared
 
 

@@ -16,12 +16,12 @@ from stagewise.policies.context_caps import ContextCAPS
 from stagewise.policies.policy import PolicyState
 from stagewise.policies.settings import CAUSES, set_derived
 from stagewise.problem.actions import ALL
-from stagewise.problem.context import Context
+from stagewise.problem.context import ContextVector
 from stagewise.problem.errors import ErrorCode, InvalidOutcome
 from stagewise.problem.proposal import Proposal
 from stagewise.problem.signals import scale_outcome
 from stagewise.problem.thresholds import Thresholds
-from stagewise.records.decision import Decision, ProblemDecision
+from stagewise.records.decision import Decision, ProblemDecision, ProblemNames
 from stagewise.records.random_key import RandomKey
 from stagewise.records.reason import ReasonDetails
 
@@ -63,17 +63,17 @@ class ProblemPolicy(ContextCAPS):
     >>> import stagewise as sw
     >>> problem = sw.Problem(
     ...     actions=["nothing", "offer"], safe="nothing", reward=sw.Reward("click"),
-    ...     limits={"opt_out": sw.Limit(0.02, safe=0.0)},
+    ...     limits={"opt_out": sw.Limit(0.02, safe_bound=0.0)},
     ... )
     >>> decision = problem.policy().decide(problem.policy().start(), None)
-    >>> decision.action_name, decision.limits
+    >>> decision.action, decision.limits
     ('nothing', {'opt_out': LimitStatus(pessimistic_cost=0.0, threshold=0.02, estimate=0.0)})
     """
 
     SAVED: ClassVar[tuple[str, ...]] = ("problem",)  # the fields that a file contains
     decision_type: ClassVar[type[Decision]] = ProblemDecision
     problem: "Problem"
-    log_hint: ClassVar[str] = "; a problem's log has names, so give it to learn_frame"
+    log_hint: ClassVar[str] = "; a problem's log has names, so give it to learn_log_frame"
 
     def __init__(self, *, problem: "Problem") -> None:
         set_derived(self, problem=problem)
@@ -104,23 +104,26 @@ class ProblemPolicy(ContextCAPS):
     def without_watch(self) -> "ProblemPolicy":
         return replace(self.problem, settings={**self.problem.settings, "check_assumptions": False}).policy()
 
-    def encode_context(self, context: Any, only: Any, propose: Any = None, scores: Any = None) -> Context:
+    def encode_context(self, context: Any, only: Any, propose: Any = None, scores: Any = None) -> ContextVector:
         """Return the context of a user; `only` lists eligible actions by name."""
         return self.problem.encode_context(context, only, propose, scores)
 
-    def at_time(self, actions: Any, seconds: float) -> Context:
+    def at_time(self, actions: Any, seconds: float) -> ContextVector:
         """Return the context of a call at the time of its decision."""
-        return (actions if isinstance(actions, Context) else self.problem.encode_context(actions)).at(seconds)
+        return (actions if isinstance(actions, ContextVector) else self.problem.encode_context(actions)).at(seconds)
 
     def choose(self, state: PolicyState, actions: Any, draw: RandomKey) -> Decision:
         """Sample an action for a user, whose context is a mapping by name."""
-        offered = actions if isinstance(actions, Context) else self.problem.encode_context(actions)
+        offered = actions if isinstance(actions, ContextVector) else self.problem.encode_context(actions)
         decision: Any = ContextCAPS.choose(self, state, offered, draw)
-        decision._actions, decision._limits = self.names, self.display_thresholds
-        decision._safe_name, decision._spans = self.problem.safe, self.problem.spans
+        decision._names = self._names_of_decisions
         if offered.clipped:
             decision._clipped = offered.clipped
         return decision  # type: ignore[no-any-return]
+
+    @cached_property
+    def _names_of_decisions(self) -> ProblemNames:
+        return ProblemNames(self.names, self.display_thresholds, self.problem.safe, self.problem.spans)
 
     # Outcomes, checked against the declared ranges and scaled to [0, 1].
 
@@ -197,7 +200,7 @@ class BatchDecision(NamedTuple):
 
 
 def choose_batch(
-    policy: ProblemPolicy, state: PolicyState, contexts: Sequence[Context], draws: Sequence[RandomKey]
+    policy: ProblemPolicy, state: PolicyState, contexts: Sequence[ContextVector], draws: Sequence[RandomKey]
 ) -> list[BatchDecision | None]:
     """Decide for many users, bitwise equal to one by one; None where the data contradict a declared value."""
     decisions = list[BatchDecision | None]([None] * len(contexts))
@@ -227,7 +230,11 @@ class DecisionColumns(NamedTuple):
 
 
 def decide_eligible(
-    policy: ProblemPolicy, state: PolicyState, contexts: Sequence[Context], eligible: Flags, draws: Sequence[RandomKey]
+    policy: ProblemPolicy,
+    state: PolicyState,
+    contexts: Sequence[ContextVector],
+    eligible: Flags,
+    draws: Sequence[RandomKey],
 ) -> list[BatchDecision | None]:
     """Decide for users with the same eligible actions, all or none with a proposal, or with scores."""
     numbers = np.array([context.features for context in contexts]).reshape(len(draws), policy.context)

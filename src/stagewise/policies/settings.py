@@ -79,7 +79,7 @@ class SafePolicy(BasePolicy):
     """α_r of inflated optimism: α_r − 1 cost radii are added to the optimistic reward; None: the theorem's choice."""
     check_assumptions: bool = True
     """Test the declared assumptions online; a contradiction plays the safe action (docs/theory/watch.md)."""
-    cost_bound: CostBound = UNIT
+    mean_cost_bound: CostBound = UNIT
     """A-priori bound on mean costs, or one for each; "unit": 1, which is checked; None: no bound."""
     cost_confidence_scale: float = 1.0
     """α_c: the number of radii added to costs."""
@@ -240,56 +240,60 @@ def compute_certificate_numbers(policy: Any, safe_reward: float | None) -> list[
     if not 1.0 <= check_number(policy.max_regret_ratio, "max_regret_ratio") < math.inf:
         rule = "at least 1, the ratio of the optimistic choice itself"
         raise InvalidProblem.must_be(ErrorCode.OUT_OF_RANGE, "max_regret_ratio", policy.max_regret_ratio, rule)
-    most = check_positive(policy.reward_bound, "reward_bound")
+    most = check_positive(policy.mean_reward_bound, "mean_reward_bound")
     if safe_reward is not None and safe_reward > most:
         raise InvalidProblem(
             ErrorCode.BOUND_EXCEEDED,
-            f"the safe action's reward is {safe_reward}, above reward_bound {most:g}; raise reward_bound to the "
-            "largest mean reward",
+            f"the safe action's reward is {safe_reward}, above mean_reward_bound {most:g}; raise mean_reward_bound to "
+            "the largest mean reward",
         )
     return [float(policy.posterior_scale), float(policy.max_regret_ratio), most]
 
 
-# `cost_bound`, an upper bound on mean costs.
+# `mean_cost_bound`, an upper bound on mean costs.
 
 
-def parse_cost_bounds(cost_bound: Any, names: tuple[str, ...]) -> Floats:
+def parse_mean_cost_bounds(mean_cost_bound: Any, names: tuple[str, ...]) -> Floats:
     """Return one bound for each cost, infinite where none is given.
 
-    >>> parse_cost_bounds({"a": 2, "b": None}, ("a", "b"))
+    >>> parse_mean_cost_bounds({"a": 2, "b": None}, ("a", "b"))
     array([ 2., inf])
     """
-    if isinstance(cost_bound, Mapping):
-        cost_bound = order_by_name(cost_bound, names, "cost_bound")
-    if isinstance(cost_bound, str):
-        if cost_bound != UNIT:
+    if isinstance(mean_cost_bound, Mapping):
+        mean_cost_bound = order_by_name(mean_cost_bound, names, "mean_cost_bound")
+    if isinstance(mean_cost_bound, str):
+        if mean_cost_bound != UNIT:
             rule = "a number, one for each cost, or None"
-            raise InvalidProblem.must_be(ErrorCode.WRONG_TYPE, "cost_bound", cost_bound, rule)
+            raise InvalidProblem.must_be(ErrorCode.WRONG_TYPE, "mean_cost_bound", mean_cost_bound, rule)
         return np.ones(len(names))
-    entries = list_entries(cost_bound, "cost_bound") if is_listing(cost_bound) else [cost_bound] * len(names)
+    entries = (
+        list_entries(mean_cost_bound, "mean_cost_bound")
+        if is_listing(mean_cost_bound)
+        else [mean_cost_bound] * len(names)
+    )
     if len(entries) != len(names):
         raise InvalidProblem(
             ErrorCode.WRONG_SHAPE,
-            f"cost_bound has {len(entries)} entries; it needs one number for all, or one for each of "
+            f"mean_cost_bound has {len(entries)} entries; it needs one number for all, or one for each of "
             f"{', '.join(names)}",
         )
-    return np.array([math.inf if entry is None else check_positive(entry, "cost_bound") for entry in entries])
+    return np.array([math.inf if entry is None else check_positive(entry, "mean_cost_bound") for entry in entries])
 
 
-def compute_ceilings(thresholds: Thresholds, cost_bound: Any, lowest: float | None = None) -> Floats:
+def compute_ceilings(thresholds: Thresholds, mean_cost_bound: Any, lowest: float | None = None) -> Floats:
     """Return the a-priori bound on every signed mean cost; `lowest` is a lower bound on costs.
 
     Raises InvalidProblem for a limit that no mean cost can reach, since it would never bind.
     """
-    bounds = parse_cost_bounds(cost_bound, thresholds.names)
+    bounds = parse_mean_cost_bounds(mean_cost_bound, thresholds.names)
     ceilings: Floats = np.where((thresholds.signs > 0) | (lowest is None), bounds, -float(lowest or 0.0))
     if thresholds.safe is not None:
         for name, cost, bound in zip(thresholds.names, thresholds.safe, bounds, strict=True):
             if abs(cost) > bound:
                 raise InvalidProblem(
                     ErrorCode.BOUND_EXCEEDED,
-                    f"the safe action's {name!r} is {cost}, beyond cost_bound {bound}; set cost_bound to a true bound "
-                    "on mean costs, or to None",
+                    f"the safe action's {name!r} is {cost}, beyond mean_cost_bound {bound}; set mean_cost_bound to a "
+                    "true bound on mean costs, or to None",
                 )
     for name, sign, value, ceiling in zip(thresholds.names, thresholds.signs, thresholds.values, ceilings, strict=True):
         if sign * value >= ceiling:
@@ -298,26 +302,26 @@ def compute_ceilings(thresholds: Thresholds, cost_bound: Any, lowest: float | No
             raise InvalidProblem(
                 ErrorCode.LIMIT_NEVER_BINDS,
                 f"the threshold of {name!r} is {value:g}, and its means are {side} {end:g}, so it never binds{share}; "
-                "if means can go beyond that value, declare it with cost_bound",
+                "if means can go beyond that value, declare it with mean_cost_bound",
             )
     return ceilings
 
 
-def compute_max_action_norm(cost_bound: Any, ceilings: Floats, bounds: Floats) -> float:
-    """Return the largest norm of an action under the default `cost_bound`: S ‖x‖ ≤ 1 for every cost."""
-    if not isinstance(cost_bound, str):
+def compute_max_action_norm(mean_cost_bound: Any, ceilings: Floats, bounds: Floats) -> float:
+    """Return the largest norm of an action under the default `mean_cost_bound`: S ‖x‖ ≤ 1 for every cost."""
+    if not isinstance(mean_cost_bound, str):
         return math.inf
     return float(np.min(ceilings / bounds, initial=math.inf)) * (1.0 + ROUNDING)
 
 
 def check_norm(what: str, size: float, span: float, error: type[InvalidProblem | InvalidActions]) -> None:
-    """Raise an error for an action whose mean cost can exceed the default `cost_bound`."""
+    """Raise an error for an action whose mean cost can exceed the default `mean_cost_bound`."""
     if size > span:
         raise error(
             ErrorCode.BOUND_EXCEEDED,
             f"{what} has norm {size:.6g}, and by the bound declared on parameters costs of norm {span:.6g} or more can "
-            "exceed 1, which cost_bound is when left out; give cost_bound: a true bound on mean costs, or None for "
-            "none",
+            "exceed 1, which mean_cost_bound is when left out; give mean_cost_bound: a true bound on mean costs, or "
+            "None for none",
         )
 
 

@@ -15,7 +15,7 @@ from stagewise.problem.formatting import safe_repr, suggest_name
 FORMS = "a data frame of pandas or polars, an Arrow table, or a mapping from names to columns"
 NUMBERS = (bool, int, float, np.bool_, np.integer, np.floating)
 NOTHINGS = ("NoneType", "NAType", "NaTType")  # types of missing values in pandas, polars and Arrow
-UNEQUAL = (float, np.floating, np.datetime64, Decimal)  # types with a missing value that does not equal itself
+UNEQUAL = (float, np.floating, np.datetime64)  # types with a missing value that does not equal itself
 
 
 def is_missing(value: Any) -> bool:
@@ -24,6 +24,8 @@ def is_missing(value: Any) -> bool:
     >>> [is_missing(value) for value in (None, float("nan"), np.datetime64("NaT"), "", 0, False)]
     [True, True, True, False, False, False]
     """
+    if isinstance(value, Decimal):
+        return value.is_nan()
     return type(value).__name__ in NOTHINGS or (isinstance(value, UNEQUAL) and bool(value != value))
 
 

@@ -10,12 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from stagewise.problem.actions import ALL, ActionSet, Flags, build_mask
-from stagewise.problem.checks import (
-    Floats,
-    as_array,
-    check_array_and_max,
-    copy_read_only,
-)
+from stagewise.problem.checks import Floats, as_array, check_array_and_max, copy_read_only
 from stagewise.problem.columns import is_blank
 from stagewise.problem.errors import ErrorCode, InvalidActions
 from stagewise.problem.proposal import Proposal
@@ -24,7 +19,7 @@ NO_SEGMENTS: Floats = np.empty(0)
 LARGEST_SEGMENT = 2**52  # integers up to it are exact floats
 
 
-class Context(ActionSet):
+class ContextVector(ActionSet):
     """The context of a contextual policy: features and segments of one user.
 
     Args:
@@ -67,7 +62,7 @@ class Context(ActionSet):
         only: list[int] | None,
         proposal: Proposal | None = None,
         clipped: Sequence[str] = (),
-    ) -> "Context":
+    ) -> "ContextVector":
         """Return a context of checked values."""
         context = cls.__new__(cls)
         context.features, context.chosen, context.inside, context.proposal = features, only, True, proposal
@@ -76,7 +71,7 @@ class Context(ActionSet):
         context.time = None
         return context
 
-    def at(self, time: float) -> "Context":
+    def at(self, time: float) -> "ContextVector":
         """Return the same context at the time of a decision, in seconds since 1970.
 
         Args:
@@ -93,7 +88,7 @@ class Context(ActionSet):
         context.time = time
         return context
 
-    def only(self, chosen: ArrayLike) -> "Context":
+    def only(self, chosen: ArrayLike) -> "ContextVector":
         """Return the same context with only these actions eligible.
 
         Args:
@@ -116,7 +111,7 @@ class Context(ActionSet):
 
     def __repr__(self) -> str:
         segments = f", {self.segments.size} segment{'s' * (self.segments.size != 1)}" if self.segments.size else ""
-        return f"Context({self.features.size} features{segments})"
+        return f"ContextVector({self.features.size} features{segments})"
 
 
 def check_segments(value: Any) -> Floats:

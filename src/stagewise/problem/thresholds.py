@@ -29,11 +29,11 @@ MOVING_REASON = "which differs by round and has only a cost bound; give the thre
 
 
 @dataclass(frozen=True)
-class RelativeToSafe:
+class TimesSafe:
     """A threshold as a multiple of the safe action's cost.
 
     Example:
-        >>> resolve_thresholds(RelativeToSafe(1.1), SafeAction(arm=0, cost=0.2)).values.round(6)  # at most 10 % above
+        >>> resolve_thresholds(TimesSafe(1.1), SafeAction(arm=0, cost=0.2)).values.round(6)  # at most 10 % above
         array([0.22])
     """
 
@@ -50,11 +50,11 @@ class AtLeast:
         array([-1.])
     """
 
-    value: float | RelativeToSafe
-    """The limit, or `RelativeToSafe(…)`."""
+    value: float | TimesSafe
+    """The limit, or `TimesSafe(…)`."""
 
 
-OneThreshold = float | RelativeToSafe | AtLeast
+OneThreshold = float | TimesSafe | AtLeast
 Threshold = OneThreshold | Sequence[OneThreshold] | Mapping[str, OneThreshold] | Floats  # one, several, or by name
 
 
@@ -72,19 +72,19 @@ class ThresholdParts(NamedTuple):
 
     def with_number(self, number: Any) -> OneThreshold:
         """Return a threshold of the same kind with another number."""
-        value = RelativeToSafe(number) if self.relative else number
+        value = TimesSafe(number) if self.relative else number
         return AtLeast(value) if self.at_least else value
 
 
 def parse_threshold(threshold: Any) -> ThresholdParts:
     """Return the parts of one threshold, unchecked.
 
-    >>> parse_threshold(0.02).number, parse_threshold(AtLeast(RelativeToSafe(0.9)))
+    >>> parse_threshold(0.02).number, parse_threshold(AtLeast(TimesSafe(0.9)))
     (0.02, ThresholdParts(at_least=True, relative=True, number=0.9))
     """
     at_least = isinstance(threshold, AtLeast)
     value = threshold.value if at_least else threshold
-    relative = isinstance(value, RelativeToSafe)
+    relative = isinstance(value, TimesSafe)
     return ThresholdParts(at_least, relative, value.factor if relative else value)
 
 
@@ -98,7 +98,7 @@ class Thresholds:
     safe: Floats | None  # (m,) the safe action's costs; None: at least one is unknown
     declared_safe: Floats  # (m,) the same, NaN where unknown
 
-    bound_name: ClassVar[str] = "cost_bound"  # the setting that bounds mean costs
+    bound_name: ClassVar[str] = "mean_cost_bound"  # the setting that bounds mean costs
 
     @property
     def promises(self) -> tuple[str, ...]:

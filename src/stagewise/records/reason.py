@@ -10,7 +10,7 @@ from stagewise.problem.formatting import format_average, format_count
 
 
 class Reason(StrEnum):
-    """Why the safe action is played, or why a server stopped an experiment.
+    """Why only the safe action is played.
 
     The codes never change; the sentences may. Compare codes.
 
@@ -46,7 +46,7 @@ class Reason(StrEnum):
     KILLED = "killed"
     """A person stopped the experiment."""
     TRIPPED = "tripped"
-    """The server stopped the experiment; `trip` is the code of the reason."""
+    """The server stopped the experiment; `trip` is a `TripReason`."""
     EXPERIMENT_OFF = "experiment_off"
     """The experiment is off."""
     SHADOW = "shadow"
@@ -61,12 +61,25 @@ class Reason(StrEnum):
     """The store could not be written to."""
     SERVER_UNAVAILABLE = "server_unavailable"
     """The client got no usable answer."""
+
+
+class TripReason(StrEnum):
+    """Why the server stopped an experiment by itself.
+
+    Example:
+        >>> str(TripReason.FEEDBACK_STOPPED)
+        'feedback_stopped'
+    """
+
     OBSERVED_COST_ABOVE_LIMIT = "observed_cost_above_limit"
     """Observed outcomes exceed a limit; the deviation is statistically significant."""
     FEEDBACK_STOPPED = "feedback_stopped"
     """No outcomes arrive any more."""
     SIGNAL_STOPPED = "signal_stopped"
     """One signal of one action does not arrive any more."""
+
+
+TRIP_CODES = frozenset(map(str, TripReason))
 
 
 class Contradiction(StrEnum):
@@ -77,7 +90,7 @@ class Contradiction(StrEnum):
         'safe_cost'
     """
 
-    COST_BOUND = "cost_bound"
+    MEAN_COST_BOUND = "mean_cost_bound"
     """A mean exceeds its declared bound."""
     NOISE = "noise"
     """The residuals are larger than the declared noise allows."""
@@ -105,6 +118,8 @@ class Contradiction(StrEnum):
     """It matters who gets an action, though the limit is promised to an average user: halves of the users differ."""
     MEAN_FORM = "mean_form"
     """Outcomes exceed the upper ends that hold for every user if the mean has its declared form."""
+    POOLING = "pooling"
+    """Means fall from one bucket of a score to a later one, so its buckets are no longer pooled."""
 
 
 Details = Mapping[str, Any]
@@ -115,7 +130,7 @@ class ReasonDetails(NamedTuple):
     """A reason with its data.
 
     Attributes:
-        reason: The code.
+        reason: The code; a `TripReason` where a server stopped an experiment.
         details: The data of the sentence, as JSON holds them.
 
     Example:
@@ -126,11 +141,11 @@ class ReasonDetails(NamedTuple):
         True
     """
 
-    reason: Reason
+    reason: Reason | TripReason
     details: Mapping[str, Any] = {}
 
     @classmethod
-    def of(cls, reason: Reason, **details: Any) -> "ReasonDetails":
+    def of(cls, reason: Reason | TripReason, **details: Any) -> "ReasonDetails":
         """Build a cause from a reason and its data.
 
         Args:
@@ -165,7 +180,7 @@ class ReasonDetails(NamedTuple):
             True
         """
         reason, details = content
-        cause = cls(Reason(reason), {str(name): value for name, value in details.items()})
+        cause = cls(parse_reason(reason), {str(name): value for name, value in details.items()})
         build_message(*cause)  # raises where data are missing
         return cause
 
@@ -192,6 +207,11 @@ class ReasonDetails(NamedTuple):
         return [str(self.reason), dict(self.details)]
 
 
+def parse_reason(code: Any) -> Reason | TripReason:
+    """Return the reason of a code, or raise ValueError."""
+    return TripReason(code) if code in TRIP_CODES else Reason(code)
+
+
 def to_json_scalar(value: Any) -> Any:
     """Return a value as JSON holds it: NumPy numbers as Python's, None for a number that is not finite."""
     if hasattr(value, "tolist"):
@@ -201,7 +221,7 @@ def to_json_scalar(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def build_message(reason: Reason, details: Details) -> str:
+def build_message(reason: Reason | TripReason, details: Details) -> str:
     """Return the sentence of a code and its data; no other function makes one.
 
     >>> build_message(Reason.EXPERIMENT_OFF, {})
@@ -221,7 +241,7 @@ def get_side_words(details: Details) -> tuple[str, str]:
     return ("at most", "above") if details["at_most"] else ("at least", "below")
 
 
-def describe_cost_bound(details: Details) -> str:
+def describe_mean_cost_bound(details: Details) -> str:
     value, setting = format_number(details["bound"]), details["setting"]
     side = get_side_words(details)[1]
     return f"the data put a mean of {details['limit']!r} {side} its declared bound {value} ({setting})"
@@ -393,8 +413,20 @@ def describe_excess(details: Details) -> str:
     )
 
 
+def describe_pooling(details: Details) -> str:
+    """Return between which buckets means fall, and what follows."""
+    moves, over, under = ("falls", "at least", "at most") if details["at_most"] else ("rises", "at most", "at least")
+    low, high = (format_number(details[name], ".3g") for name in ("low", "high"))
+    return (
+        f"the mean {details['limit']!r} of {details['action']} {moves} with {details['score']!r}: it is {over} {low} "
+        f"in some bucket up to {details['before']!r}, and {under} {high} in some bucket from {details['after']!r} "
+        "on; each bucket of this action is bounded by its own outcomes alone from now on, so the limit still holds; "
+        "reverse the score, fit it again, or declare monotone=False"
+    )
+
+
 CONTRADICTIONS: dict[Contradiction, Callable[[Details], str]] = {
-    Contradiction.COST_BOUND: describe_cost_bound,
+    Contradiction.MEAN_COST_BOUND: describe_mean_cost_bound,
     Contradiction.NOISE: describe_noise,
     Contradiction.NO_LINEAR_MEAN: describe_no_linear_mean,
     Contradiction.SAFE_COST: describe_safe_cost,
@@ -408,6 +440,7 @@ CONTRADICTIONS: dict[Contradiction, Callable[[Details], str]] = {
     Contradiction.CHANGE: describe_change,
     Contradiction.MISMATCH: describe_mismatch,
     Contradiction.MEAN_FORM: describe_mean_form,
+    Contradiction.POOLING: describe_pooling,
 }
 
 
@@ -417,7 +450,7 @@ def describe_contradiction(details: Details) -> str:
 
 
 def describe_tripped(details: Details) -> str:
-    return f"stopped by {details['actor']}: {build_message(Reason(details['trip']), details['details'])}"
+    return f"stopped by {details['actor']}: {build_message(TripReason(details['trip']), details['details'])}"
 
 
 def describe_limit_exceeded(details: Details) -> str:
@@ -442,7 +475,7 @@ def describe_signal_stopped(details: Details) -> str:
     )
 
 
-MESSAGES: dict[Reason, str | Callable[[Details], str]] = {
+MESSAGES: dict[Reason | TripReason, str | Callable[[Details], str]] = {
     Reason.NO_BETTER_ACTION: "the safe action has the highest upper confidence bound",
     Reason.SAFE_ACTION_COST_UNCERTAIN: "the safe action is played to estimate its own cost, which is still uncertain",
     Reason.NO_CERTIFIED_ACTION: "no listed action is certified safe",
@@ -471,7 +504,7 @@ MESSAGES: dict[Reason, str | Callable[[Details], str]] = {
         f"the decision could not be logged, so the safe action is served: {details['error']}"
     ),
     Reason.SERVER_UNAVAILABLE: lambda details: str(details["error"]),
-    Reason.OBSERVED_COST_ABOVE_LIMIT: describe_limit_exceeded,
-    Reason.FEEDBACK_STOPPED: describe_feedback_stopped,
-    Reason.SIGNAL_STOPPED: describe_signal_stopped,
+    TripReason.OBSERVED_COST_ABOVE_LIMIT: describe_limit_exceeded,
+    TripReason.FEEDBACK_STOPPED: describe_feedback_stopped,
+    TripReason.SIGNAL_STOPPED: describe_signal_stopped,
 }

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from stagewise.policies.policy import NOTHING
-from stagewise.policies.settings import parse_cost_bounds
+from stagewise.policies.settings import parse_mean_cost_bounds
 from stagewise.problem.checks import check_per_signal
 from stagewise.problem.errors import StagewiseError
 from stagewise.worlds.world import as_world
@@ -60,9 +60,9 @@ def build_size_rows(policy: Any, world: Any, names: tuple[str, ...]) -> list[dic
     if world.norms is not None and hasattr(policy, "norm_bound") and not hasattr(policy, "kernel"):
         bounds, norms = check_per_signal(policy.norm_bound, names, "norm_bound"), world.norms[: len(names)]
         rows.append(build_row("the unknown parameter vectors are at most this long", bounds, norms))
-    most = float(getattr(policy, "reward_bound", 1.0))
+    most = float(getattr(policy, "mean_reward_bound", 1.0))
     rows.append(build_row(f"mean rewards are at most {most:g}", most, largest[0]))
-    bounds = parse_cost_bounds(getattr(policy, "cost_bound", None), names[1:])
+    bounds = parse_mean_cost_bounds(getattr(policy, "mean_cost_bound", None), names[1:])
     if largest.size > 1 and np.isfinite(bounds).any():
         bounded = np.isfinite(bounds)
         rows.append(build_row("mean costs are at most this", bounds[bounded], largest[1:][bounded]))

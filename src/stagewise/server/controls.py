@@ -15,7 +15,7 @@ from stagewise.server.messages import Mode
 
 MODES = get_args(Mode)
 MODE, KILL, RESUME, ACKNOWLEDGE, TRIP = "mode", "kill", "resume", "acknowledge", "trip"
-RELEARN = "relearn"
+FORGET_COSTS = "forget_costs"
 
 
 class Controls(NamedTuple):

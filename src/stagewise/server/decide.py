@@ -17,7 +17,7 @@ import msgspec
 from stagewise.agent.learned_state import LearnedState
 from stagewise.policies.problem import Problem
 from stagewise.policies.problem_policy import BatchDecision, choose_batch
-from stagewise.problem.context import Context
+from stagewise.problem.context import ContextVector
 from stagewise.problem.errors import ErrorCode, InvalidActions
 from stagewise.problem.formatting import join_names
 from stagewise.records.decision import to_json_value
@@ -126,8 +126,8 @@ def decide(
     at: int = 0,
 ) -> list[DecisionRecord | InvalidActions]:
     """Decide at a time for requests with their ids, each as if it were alone; an invalid one gets its error."""
-    records, causes, asked = list[Any]([None] * len(requests)), dict[int, ReasonDetails](), dict[int, Context]()
-    contexts = dict[int, Context]()
+    records, causes, asked = list[Any]([None] * len(requests)), dict[int, ReasonDetails](), dict[int, ContextVector]()
+    contexts = dict[int, ContextVector]()
     for i, (id_, request) in enumerate(requests):
         try:
             context = encode_context(snapshot, request, at)
@@ -175,7 +175,7 @@ def decide(
     return records
 
 
-def encode_context(snapshot: PolicySnapshot, request: DecisionRequest, at: int) -> Context:
+def encode_context(snapshot: PolicySnapshot, request: DecisionRequest, at: int) -> ContextVector:
     """Validate a request and return its context, at this time in microseconds, with the available actions."""
     only = request.only
     if snapshot.retired:
@@ -207,7 +207,9 @@ def get_override_cause(controls: Controls, everywhere: Controls, id_: str) -> Re
     return None
 
 
-def choose(snapshot: PolicySnapshot, contexts: Sequence[Context], draws: Sequence[RandomKey]) -> list[DecisionRecord]:
+def choose(
+    snapshot: PolicySnapshot, contexts: Sequence[ContextVector], draws: Sequence[RandomKey]
+) -> list[DecisionRecord]:
     """Return the policy's decisions; the safe action while an alert is open."""
     learned, records = snapshot.learned, list[DecisionRecord]()
     alert, chosen = learned.statistics.alert, choose_batch(learned.policy, learned.state, contexts, draws)
@@ -245,7 +247,7 @@ def build_safe_record(snapshot: PolicySnapshot, cause: ReasonDetails) -> Decisio
 
 
 def build_proposal_result(
-    snapshot: PolicySnapshot, record: DecisionRecord, context: Context
+    snapshot: PolicySnapshot, record: DecisionRecord, context: ContextVector
 ) -> ProposalResult | msgspec.UnsetType:
     """Return what became of the proposal of a request, by the probabilities of its record."""
     if context.proposal is None:

@@ -12,13 +12,13 @@ from typing import Any
 
 import msgspec
 
-from stagewise.agent.changes import check_relearn
+from stagewise.agent.changes import check_forget_costs
 from stagewise.policies.problem import Problem
 from stagewise.problem.checks import check_name
 from stagewise.problem.errors import ErrorCode, InvalidOutcome, InvalidProblem
 from stagewise.problem.formatting import safe_repr, suggest_name
 from stagewise.records.reason import ReasonDetails
-from stagewise.server.controls import ACKNOWLEDGE, KILL, MODE, RELEARN, RESUME, Controls, fold_controls, parse_mode
+from stagewise.server.controls import ACKNOWLEDGE, FORGET_COSTS, KILL, MODE, RESUME, Controls, fold_controls, parse_mode
 from stagewise.server.decide import PolicySnapshot
 from stagewise.server.event_log import (
     CONFLICT,
@@ -320,10 +320,10 @@ class Experiments:
             )
         return await self._control(name, {"what": ACKNOWLEDGE, "name": alert}, actor, reason)
 
-    async def relearn(self, name: str, action: str, since: float | None, actor: str, reason: str) -> ModeResponse:
+    async def forget_costs(self, name: str, action: str, before: float | None, actor: str, reason: str) -> ModeResponse:
         """Forget what was learned of an action before a time, so that it is held back and learned again."""
-        check_relearn(self.experiment(name).policy_snapshot.policy, action, since)
-        return await self._control(name, {"what": RELEARN, "action": action, "since": since}, actor, reason)
+        check_forget_costs(self.experiment(name).policy_snapshot.policy, action, before)
+        return await self._control(name, {"what": FORGET_COSTS, "action": action, "before": before}, actor, reason)
 
     async def _control(self, name: str | None, control: dict[str, Any], actor: str, reason: str) -> ModeResponse:
         """Append a control row and apply it."""

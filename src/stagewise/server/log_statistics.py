@@ -337,7 +337,12 @@ def is_safe_cost_unknown(row: DecisionRecord | PolicyChoice, name: str, problem:
     This happens if that cost was not declared: only the safe action is served until it is known well enough.
     """
     limit = None if problem is None else problem.limits.get(name)
-    if problem is None or limit is None or limit.safe is not None or row.probabilities.get(problem.safe, 0.0) < 1.0:
+    if (
+        problem is None
+        or limit is None
+        or limit.safe_bound is not None
+        or row.probabilities.get(problem.safe, 0.0) < 1.0
+    ):
         return False
     cost = row.limits[name].pessimistic_cost
     return cost is None or exceeds_limit(cost, row.limits[name].threshold, not limit.at_least)

@@ -148,7 +148,7 @@ class RelearnRequest(Struct, forbid_unknown_fields=True):
 
     action: Text
     reason: Text
-    since: float | None = None
+    before: float | None = None
     """The time from which outcomes count, in seconds since 1970; default: all is forgotten."""
 
 

@@ -31,7 +31,7 @@ from stagewise.engine.compile import Floats
 from stagewise.policies.problem import Problem
 from stagewise.policies.settings import FALSE_ALARMS
 from stagewise.problem.signals import Limit, Reward
-from stagewise.records.reason import Reason, ReasonDetails
+from stagewise.records.reason import ReasonDetails, TripReason
 
 SLOTS = 16
 MIN_UNANSWERED = 100  # unanswered decisions before the first alarm
@@ -169,7 +169,7 @@ class CircuitBreaker:
                 count, total = test.rejection
                 mean = total / count if sign > 0 else 1.0 - total / count
                 return ReasonDetails.of(
-                    Reason.OBSERVED_COST_ABOVE_LIMIT,
+                    TripReason.OBSERVED_COST_ABOVE_LIMIT,
                     limit=name,
                     at_most=sign > 0,
                     count=count,
@@ -280,7 +280,7 @@ class FeedbackMonitor:
     def find_cause(self, signals: Sequence[str], actions: Sequence[str]) -> ReasonDetails | None:
         """Return the cause if all outcomes stopped, or one signal of an action beyond chance."""
         if self.unanswered >= MIN_UNANSWERED:
-            return ReasonDetails.of(Reason.FEEDBACK_STOPPED, decisions=self.unanswered, seconds=self.seconds)
+            return ReasonDetails.of(TripReason.FEEDBACK_STOPPED, decisions=self.unanswered, seconds=self.seconds)
         for signal, by_action in enumerate(self.observed):
             for action, (count, before) in enumerate(by_action):
                 total = self.decisions[action]
@@ -288,7 +288,7 @@ class FeedbackMonitor:
                     continue
                 if count * math.log(before / total) <= math.log(6.0 * self.level / (math.pi * count) ** 2):
                     return ReasonDetails.of(
-                        Reason.SIGNAL_STOPPED, signal=signals[signal], action=actions[action],
+                        TripReason.SIGNAL_STOPPED, signal=signals[signal], action=actions[action],
                         decisions=total - before, seconds=self.seconds, every=before / count,
                     )  # fmt: skip
         return None

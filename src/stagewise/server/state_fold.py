@@ -18,10 +18,11 @@ from stagewise.policies.problem import Problem
 from stagewise.problem.columns import to_objects
 from stagewise.problem.division import ScoreDivision
 from stagewise.problem.errors import ErrorCode, InvalidProblem, StagewiseError
-from stagewise.problem.signals import NO_BUCKET, scale_outcome
+from stagewise.problem.risk_score import NO_BUCKET
+from stagewise.problem.signals import scale_outcome
 from stagewise.records.random_key import FIRST
 from stagewise.records.reason import Reason, ReasonDetails
-from stagewise.server.controls import ACKNOWLEDGE, RELEARN, RESUME, TRIP
+from stagewise.server.controls import ACKNOWLEDGE, FORGET_COSTS, RESUME, TRIP
 from stagewise.server.decide import DecisionRecord, PolicySnapshot, decode_decision
 from stagewise.server.event_log import CONTROL, DECISION, LOG, OUTCOME, PROBLEM, SHOWN, Event
 from stagewise.server.monitors import CircuitBreaker, FeedbackMonitor, get_default_value
@@ -183,10 +184,10 @@ class StateFold:
             self.learn()
             self.circuit_breaker.resume()
             self.feedback_monitor = self.new_feedback_monitor()
-        elif body["what"] == RELEARN:
+        elif body["what"] == FORGET_COSTS:
             self.learn()
             with suppress(StagewiseError):  # the action is not of this version of the problem
-                self.learned.relearn(body["action"], body["since"])
+                self.learned.forget_costs(body["action"], body["before"])
         elif body["what"] == ACKNOWLEDGE:
             self.learn()
             memory, note = self.learned.state.memory, f"{body['actor']}: {body['reason']}"

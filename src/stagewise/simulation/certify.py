@@ -17,7 +17,7 @@ from stagewise.problem.checks import check_bool, check_number
 from stagewise.problem.errors import ErrorCode, InvalidProblem
 from stagewise.problem.formatting import suggest_percent
 from stagewise.reports.assumptions import check_assumptions
-from stagewise.reports.certificate import Certificate
+from stagewise.reports.certificate import SimulationCertificate
 from stagewise.reports.evidence import (
     ClaimTerms,
     add_batch,
@@ -67,7 +67,7 @@ def certify(
     progress: bool = True,
     out: str | Path | None = None,
     name: str | None = None,
-) -> Certificate:
+) -> SimulationCertificate:
     """Test the claim "a run of `rounds` rounds violates a limit with probability at most δ" on audited runs.
 
     Args:
@@ -131,7 +131,7 @@ def certify(
         "compile_seconds": round(start - compiling, 1),
         "seconds": round(time.perf_counter() - start, 1),
     }
-    certificate = Certificate({**content, "made": made})
+    certificate = SimulationCertificate({**content, "made": made})
     if folder is not None:
         certificate.save(folder)
     if job.folder.path is not None and job.folder.path.exists():

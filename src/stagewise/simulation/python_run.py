@@ -65,7 +65,7 @@ class PythonRun:
                     count_optimism_failure(
                         self.trace.audit, self.best, decision.optimistic_reward + decision.solver_gap
                     )
-            outcome = world.outcome_played(decision.action_index, decision.action, actions, draw)
+            outcome = world.outcome_played(decision._position, decision.action, actions, draw)
             self.pending.append((decision, outcome))
             if len(self.pending) > self.lag:
                 self.state = self.policy.learn(self.state, *self.pending.popleft())
@@ -88,7 +88,7 @@ def compute_expected_means(decision: Any, actions: Any, oracle: Oracle, round_: 
         template = "the policy's decision in round {round} is invalid: {error}"
         raise InvalidProblem(ErrorCode.INVALID_DECISION, template, round=round_, error=error) from None
     if decision.probabilities is None:
-        return oracle.world.means_played(decision.action_index, decision.action, actions)
+        return oracle.world.means_played(decision._position, decision.action, actions)
     total, chances = np.zeros(oracle.signs.size), np.asarray(decision.probabilities)
     for index in np.flatnonzero(chances):
         total += chances[index] * oracle.means_at(int(index), actions)
@@ -154,9 +154,10 @@ def check_played(decision: Decision, actions: Any, oracle: Oracle) -> None:
 
 
 def check_index(decision: Decision, actions: Any) -> int:
-    """Return the index of the played action; −1: the safe action."""
+    """Return the index of the played action; −1: the safe action beside the list."""
     last = actions.count - 1
-    return check_integer(decision.action_index, "its index", f"from -1 to {last}", -1, last)
+    rule = f"from 0 to {last}, or None for the safe action beside the list"
+    return -1 if decision.action_index is None else check_integer(decision.action_index, "its index", rule, 0, last)
 
 
 def check_equal(action: Any, expected: Any, index: int) -> None:

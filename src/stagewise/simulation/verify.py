@@ -15,7 +15,7 @@ from stagewise.policies.policy_encoding import decode_value
 from stagewise.problem.checks import check_choice, check_number, check_seed
 from stagewise.problem.errors import ErrorCode, InvalidFile, InvalidProblem, StagewiseError
 from stagewise.problem.formatting import make_sentence, safe_repr, suggest_percent
-from stagewise.reports.certificate import Certificate
+from stagewise.reports.certificate import SimulationCertificate
 from stagewise.reports.evidence import ClaimTerms, add_batch, compute_totals, get_column, is_decided
 from stagewise.reports.result import Result, merge_results
 from stagewise.simulation.certify import build_audited_job, build_content, build_plan, build_terms, measure_closeness
@@ -146,7 +146,7 @@ def verify_certificate(
         >>> verify_certificate(folder, replay_fraction=1.0).stands
         True
     """
-    content = Certificate.load(path).content
+    content = SimulationCertificate.load(path).content
     batches = choose_batches(
         content, check_number(replay_fraction, "replay_fraction"), None if seed is None else check_seed(seed)
     )

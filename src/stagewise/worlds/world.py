@@ -18,7 +18,7 @@ REQUIRED_ATTRIBUTES = ("costs", "actions_in", "means", "outcome", "description")
 
 
 class World(Protocol):
-    """The protocol of a world, as simulations use it; `LinearWorld`, `ArmsWorld` and `TableWorld` implement it.
+    """The protocol of a world, as simulations use it; `LinearWorld`, `ArmsWorld` and `FiniteSetWorld` implement it.
 
     Equal draws give equal answers: everything random is a function of seed, run and round.
 
@@ -26,7 +26,7 @@ class World(Protocol):
         costs: The number of costs m.
 
     Example:
-        >>> from stagewise.worlds.table_world import ArmsWorld
+        >>> from stagewise.worlds.finite_worlds import ArmsWorld
         >>> world: World = ArmsWorld(reward=[0.1, 0.7], cost=[0.0, 0.2])
         >>> world.costs, world.actions_in(RandomKey(seed=1))
         (1, Arms(2))
@@ -224,7 +224,7 @@ class CustomWorld(BaseWorld):
     def check(self, policy: Any) -> None:
         lacking = find_missing_attributes(self.world, REQUIRED_ATTRIBUTES)
         if isinstance(self.world, type) or lacking:
-            rule = f"a LinearWorld, an ArmsWorld, a TableWorld, or any object with {', '.join(REQUIRED_ATTRIBUTES)}"
+            rule = f"a LinearWorld, an ArmsWorld, a FiniteSetWorld, or any object with {', '.join(REQUIRED_ATTRIBUTES)}"
             found = f"a {self.type_name} without {', '.join(lacking)}"
             raise InvalidProblem(ErrorCode.WRONG_TYPE, f"world is {found}; it must be {rule}")
 

@@ -10,8 +10,8 @@ from stagewise.engine.random import INSTANCE, fill_normal, fill_uniform, to_sign
 from stagewise.problem.checks import check_integer, check_number, check_seed
 from stagewise.problem.errors import ErrorCode, InvalidFile, InvalidProblem
 from stagewise.problem.formatting import safe_repr
+from stagewise.worlds.finite_worlds import ArmsWorld
 from stagewise.worlds.linear_world import LinearWorld
-from stagewise.worlds.table_world import ArmsWorld
 from stagewise.worlds.world import BaseWorld, check_run
 
 

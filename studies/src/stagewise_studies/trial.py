@@ -84,7 +84,7 @@ def evaluate_holdout(trial: Trial, problems: Mapping[str, sw.Problem], propensit
     problem, agents = next(iter(problems.values())), {}
     for name, one in problems.items():
         agents[name] = sw.Agent(one, seed=0)
-        agents[name].learn_frame(trial.frame(first, one))
+        agents[name].learn_log_frame(trial.frame(first, one))
     log, rows = trial.frame(second, problem), []
     for name, candidate in {**agents, **{action: action for action in trial.actions}}.items():
         evaluated = sw.evaluate(log, problem, candidate, propensity=propensity).candidate

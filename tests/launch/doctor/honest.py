@@ -66,7 +66,7 @@ def events_only(chance: np.random.Generator, rows: int) -> Told:
     for name, days in (("click", 1.0), ("opt_out", 7.0)):
         seen = (told[name] > 0.0) & (at + days * chance.random(rows) <= 28.0)
         told[name] = np.where(seen, 1.0, np.nan)
-    asked = problem({"age": (18, 90)}, safe=0.015, window="7d")
+    asked = problem({"age": (18, 90)}, safe_bound=0.015, window="7d")
     return told, sw.Problem(**{**vars_of(asked), "reward": sw.Reward("click", window="1d")})
 
 
@@ -92,22 +92,22 @@ def not_for_everyone(chance: np.random.Generator, rows: int) -> Told:
 
 def of_our_own(chance: np.random.Generator, rows: int) -> Told:
     """The log of an agent that learns as it goes: chances of all actions, which depend on all that came before."""
-    asked = problem({"age": (0, 1)}, safe=0.012)
+    asked = problem({"age": (0, 1)}, safe_bound=0.012)
     clicks, costs = np.array([0.05, 0.15, 0.25]), np.array([0.01, 0.015, 0.06])
     agent = sw.Agent(asked, seed=int(chance.integers(1 << 30)))
     sent, age, luck = chance.integers(0, 3, 2_500), chance.random(2_500), chance.random((2, 2_500))
     before = {"click": (luck[0] < clicks[sent]) * 1.0, "opt_out": (luck[1] < costs[sent]) * 1.0}
-    agent.learn_frame({"action": np.array(NAMES, dtype=object)[sent], "age": age, **before})
+    agent.learn_log_frame({"action": np.array(NAMES, dtype=object)[sent], "age": age, **before})
     told: dict[str, Any] = {f"probability.{name}": np.zeros(rows) for name in NAMES}
     told |= {"at": 1.7e9 + 60.0 * np.arange(rows), "action": np.empty(rows, dtype=object), "age": chance.random(rows)}
     told |= {"click": np.zeros(rows), "opt_out": np.zeros(rows)}
     for row in range(rows):
         decision = agent.decide({"age": float(told["age"][row])})
-        place, luck = NAMES.index(decision.action_name), chance.random(2)
+        place, luck = NAMES.index(decision.action), chance.random(2)
         mean = clicks[place] + 0.1 * (told["age"][row] - 0.5) * (place > 0)
         told["click"][row], told["opt_out"][row] = luck < (mean, costs[place])
         agent.learn(decision, click=told["click"][row], opt_out=told["opt_out"][row])
-        told["action"][row] = decision.action_name
+        told["action"][row] = decision.action
         for name in NAMES:
             told[f"probability.{name}"][row] = decision.probabilities[name]
     return told, asked

@@ -21,8 +21,8 @@ PROBLEM = sw.Problem(
     context=RANGES,
     reward=sw.Reward("click"),
     limits={
-        "opt_out": sw.Limit(0.02, safe=0.01, model="rates"),
-        "complaint": sw.Limit(0.005, safe=0.002, model="rates"),
+        "opt_out": sw.Limit(0.02, safe_bound=0.01, model="rates"),
+        "complaint": sw.Limit(0.005, safe_bound=0.002, model="rates"),
     },
 )
 
@@ -64,7 +64,7 @@ def redrawn(frame: dict[str, Any], name: str, means: Any, seed: int) -> None:
 
 
 def in_percent(frame: dict[str, Any], seed: int) -> sw.Problem:
-    return limited(value=2.0, high=100.0, safe=1.0)
+    return limited(value=2.0, high=100.0, safe_bound=1.0)
 
 
 def outcomes_in_percent(frame: dict[str, Any], seed: int) -> sw.Problem:
@@ -81,11 +81,11 @@ def never_binds(frame: dict[str, Any], seed: int) -> sw.Problem:
 
 
 def safe_over_limit(frame: dict[str, Any], seed: int) -> sw.Problem:
-    return limited(value=0.002, safe=None)
+    return limited(value=0.002, safe_bound=None)
 
 
 def safe_declared_too_low(frame: dict[str, Any], seed: int) -> sw.Problem:
-    return limited(safe=0.003)
+    return limited(safe_bound=0.003)
 
 
 def sure_leak(frame: dict[str, Any], seed: int) -> sw.Problem:

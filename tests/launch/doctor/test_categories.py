@@ -34,7 +34,7 @@ def problem(plan: sw.Category, **context: Any) -> sw.Problem:
     columns = {"age": (0, 100), "plan": plan, "is_new": sw.Boolean(), "joined": sw.Date("2024-01-01", "2026-01-01")}
     return sw.Problem(
         actions=["today", "offer"], safe="today", context={**columns, **context}, reward=sw.Reward("click"),
-        limits={"opt_out": sw.Limit(0.05, safe=0.02, model="rates")},
+        limits={"opt_out": sw.Limit(0.05, safe_bound=0.02, model="rates")},
     )  # fmt: skip
 
 
@@ -81,14 +81,14 @@ def test_a_proposal_declares_categories(tmp_path: Path) -> None:
     again = sw.Problem.load(tmp_path / "problem.toml")
     assert again.to_dict() == report.problem.to_dict()
     agent = sw.Agent(again, seed=1)
-    assert agent.learn_frame(report.holdout.frame()) == {}
+    assert agent.learn_log_frame(report.holdout.frame()) == {}
     user = {name: value for name, value in {"age": 30.0, "is_new": True}.items() if name in again.context}
     rewards = [agent.decide({**user, "plan": plan}).estimated_reward or 0.0 for plan in ("pro", "new")]
     assert rewards[0] > rewards[1]
 
 
 def test_a_log_holds_what_an_agent_would_encode() -> None:
-    rows = log()
+    rows = {name: column[:600] for name, column in log().items()}
     rows["plan"][:3], rows["joined"][3] = ["gold", None, "pro"], np.datetime64("NaT")
     asked = problem(OPEN, age=sw.Number(30, 50, clip=True))
     read = Log.of(rows, asked)
@@ -97,8 +97,8 @@ def test_a_log_holds_what_an_agent_would_encode() -> None:
     assert np.flatnonzero(~read.complete_contexts).tolist() == [3]
     kept = read.take(read.complete_contexts)
     one, other = sw.Agent(asked, seed=1), sw.Agent(asked, seed=1)
-    one.learn_frame(kept.frame())
-    assert list(other.learn_frame(rows)) == [3]
+    one.learn_log_frame(kept.frame())
+    assert list(other.learn_log_frame(rows)) == [3]
     assert np.array_equal(one.state.memory, other.state.memory)
 
 
@@ -113,7 +113,9 @@ def test_evaluation_and_forecast_take_categories() -> None:
     found = sw.evaluate(rows, asked, offer_to_pro).policies["candidate"]
     assert found.estimates["click"]["dr"].value > 0.15
     agent = sw.Agent(asked, seed=1)
-    agent.learn_frame({name: rows[name] for name in ("action", *asked.context, "click", "opt_out")})
+    agent.learn_log_frame({name: rows[name][:500] for name in ("action", *asked.context, "click", "opt_out")})
     assert sw.evaluate({name: column[:50] for name, column in rows.items()}, asked, agent).policies
-    report = sw.forecast(rows, asked, days=1, users_per_day=3, runs=38, progress=False)
+    report = sw.forecast(
+        {name: column[:600] for name, column in rows.items()}, asked, days=1, users_per_day=3, runs=38, progress=False
+    )
     assert report.to_dict()

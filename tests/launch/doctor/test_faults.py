@@ -57,7 +57,7 @@ def test_a_limit_that_holds_in_every_segment_takes_rows_in_every_segment(by, ver
         actions=["today", "offer"],
         safe="today",
         reward=sw.Reward("click"),
-        limits={"opt_out": sw.Limit(0.02, safe=0.01, by=by)},
+        limits={"opt_out": sw.Limit(0.02, safe_bound=0.01, by=by)},
     )
     found = run("sample_size", log, problem)
     assert found.verdict == verdict

@@ -72,8 +72,8 @@ def test_the_header_repeats_every_name_that_was_given():
 
 def test_delta_says_what_it_pays_for_also_where_safe_is_left_out():
     kept, left = (sw.doctor(log_of(), limits={"opt_out": limit}) for limit in (0.3, 0.051))
-    assert kept.problem.limits["opt_out"].safe is not None
-    assert left.problem.limits["opt_out"].safe is None
+    assert kept.problem.limits["opt_out"].safe_bound is not None
+    assert left.problem.limits["opt_out"].safe_bound is None
     assert kept.problem.delta == left.problem.delta  # what is set aside is paid for in any case
     assert left.proposal.reasons["delta"].startswith(kept.proposal.reasons["delta"])
 

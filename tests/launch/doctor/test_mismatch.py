@@ -24,7 +24,7 @@ def build_problem(**limit: Any) -> sw.Problem:
     return sw.Problem(
         actions=["nothing", "offer", "digest"], safe="nothing", reward=sw.Reward("click"),
         context={"age": (20, 60), "plan": sw.Category(["free", "pro", "team"])},
-        limits={"opt_out": sw.Limit(0.3, **{"safe": 0.0, "model": "rates", **limit})},
+        limits={"opt_out": sw.Limit(0.3, **{"safe_bound": 0.0, "model": "rates", **limit})},
     )  # fmt: skip
 
 

@@ -6,7 +6,7 @@ import pytest
 import stagewise as sw
 from stagewise.launch.doctor.finding_messages import FindingCode
 
-SAFE = {"opt_out": sw.Limit(0.03, safe=0.012, model="rates")}
+SAFE = {"opt_out": sw.Limit(0.03, safe_bound=0.012, model="rates")}
 ONE_RATE = sw.Problem(
     actions=["today", "offer"], safe="today", context={"sends": (0, 60)}, reward=sw.Reward("click"), limits=SAFE
 )

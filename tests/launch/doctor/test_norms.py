@@ -61,7 +61,7 @@ def test_ranges_hold_the_users_of_all_rows(seed):
     low, high = dict(found.problem.ranges)["tenure"]
     assert low <= log["tenure"].min()
     assert high >= log["tenure"].max()
-    sw.Agent(found.problem, seed=1).learn_frame(found.holdout.frame())
+    sw.Agent(found.problem, seed=1).learn_log_frame(found.holdout.frame())
 
 
 def test_the_range_of_an_amount_is_asked_for():

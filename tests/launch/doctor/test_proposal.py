@@ -52,7 +52,7 @@ def one_run(world, run, rows, users):
     chance = np.random.default_rng([31, run])
     found = sw.doctor(world.log(rows, chance), limits={"opt_out": world.limit}, safe="nothing", delta=DELTA)
     agent = sw.Agent(found.problem, seed=run)
-    agent.learn_frame(found.holdout.frame())
+    agent.learn_log_frame(found.holdout.frame())
     broken, dared, names = False, False, list(world.countries)
     for _ in range(users):
         where = int(chance.choice(len(names), p=list(world.countries.values())))
@@ -61,8 +61,8 @@ def one_run(world, run, rows, users):
         decision = agent.decide(user)
         shares = np.array([decision.probabilities[name] for name in NAMES])
         broken |= bool(shares @ world.opt_outs[:, where] > world.limit + 1e-9)
-        dared |= decision.action_name != "nothing"
-        place = NAMES.index(decision.action_name)
+        dared |= decision.action != "nothing"
+        place = NAMES.index(decision.action)
         luck = chance.random(2) < [world.clicks[place], world.opt_outs[place, where]]
         agent.learn(decision, click=bool(luck[0]), opt_out=bool(luck[1]))
     return broken, dared, found.problem.limits["opt_out"].by is None
@@ -191,10 +191,10 @@ def test_a_text_about_the_action_or_of_afterwards_divides_nobody():
 def test_a_segment_without_the_safe_action_leaves_safe_open():
     frame = world_log(8_000, np.random.default_rng(1))
     told = sw.doctor(frame, limits={"opt_out": 0.2}).problem.limits["opt_out"]
-    assert told.safe is not None
-    assert 0.06 < told.safe < 0.2
+    assert told.safe_bound is not None
+    assert 0.06 < told.safe_bound < 0.2
     frame["action"] = np.where(frame["country"] == "AU", "offer", frame["action"]).astype(object)
-    assert sw.doctor(frame, limits={"opt_out": 0.2}, safe="nothing").problem.limits["opt_out"].safe is None
+    assert sw.doctor(frame, limits={"opt_out": 0.2}, safe="nothing").problem.limits["opt_out"].safe_bound is None
 
 
 def test_a_cost_that_a_number_moves_is_proposed_linear():
@@ -203,7 +203,7 @@ def test_a_cost_that_a_number_moves_is_proposed_linear():
     frame["opt_out"] = (chance.random(12_000) < 0.02 + 0.2 * (frame["age"] > 60)) * 1
     limit = sw.doctor(frame, limits={"opt_out": 0.3}).problem.limits["opt_out"]
     assert limit.model == "linear"
-    assert limit.safe is None
+    assert limit.safe_bound is None
 
 
 def test_columns_may_be_called_as_arguments_and_as_checks_are():

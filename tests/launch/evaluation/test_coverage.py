@@ -97,7 +97,9 @@ def test_a_normal_approximation_covers_where_the_log_is_large():
 def test_what_could_have_been_drawn_is_not_read_off_what_was(names, least, rows):
     """Only `propensity`; one user in ten is never or hardly ever offered what costs there 1: twice what is allowed."""
     rng, logs = np.random.default_rng(20261121), 8
-    declared = problem(actions=list(names), limits={"opt_out": sw.Limit(0.5 * FRAIL_TRUTH, safe=0.0, model="rates")})
+    declared = problem(
+        actions=list(names), limits={"opt_out": sw.Limit(0.5 * FRAIL_TRUTH, safe_bound=0.0, model="rates")}
+    )
     missed, kept = {"ips": 0, "dr": 0}, 0
     for _ in range(logs):
         found = sw.evaluate(frail(rng, rows, least, names), declared, "offer", estimators=["ips", "dr"])
@@ -112,7 +114,7 @@ def test_what_could_have_been_drawn_is_not_read_off_what_was(names, least, rows)
 
 def test_with_propensities_alone_an_interval_still_narrows():
     """A limit that is kept can be shown to be, without knowing what else could have been drawn: offers go to all."""
-    declared = problem(limits={"opt_out": sw.Limit(0.15, safe=0.0, model="rates")})
+    declared = problem(limits={"opt_out": sw.Limit(0.15, safe_bound=0.0, model="rates")})
     found = sw.evaluate(frail(np.random.default_rng(20261122), 20_000, 0.5), declared, "offer")
     assert found.candidate.verdicts["opt_out"].verdict == "kept"
     assert found["opt_out"]["dr"].value == pytest.approx(FRAIL_TRUTH, abs=0.02)

@@ -78,7 +78,7 @@ def test_features_look_at_no_user_after_the_row():
     rng = np.random.default_rng(6)
     names = np.array([f"country {i}" for i in range(80)], dtype=object)
     frame = drawn(rng, 1_000) | {"country": names[rng.integers(0, 80, 1_000)]}
-    told = problem(limits={"opt_out": sw.Limit(0.15, safe=0.02, by="country")})
+    told = problem(limits={"opt_out": sw.Limit(0.15, safe_bound=0.02, by="country")})
     early = build_features(Log.of({name: column[:400] for name, column in frame.items()}, told))
     frame["country"][400:] = "country 79"  # by far the commonest, in the end
     late = build_features(Log.of(frame, told))[:400]

@@ -26,7 +26,7 @@ context = ["age"]
 name = "click"
 [limits.opt_out]
 at_most = 0.15
-safe = 0.02
+safe_bound = 0.02
 model = "rates"
 """
 
@@ -67,12 +67,12 @@ def test_decisions_as_an_agent_logs_them(tmp_path: Path) -> None:
     for _ in range(150):
         context = {"age": float(rng.uniform(-1.0, 1.0))}
         decision = agent.decide(context)
-        place = NAMES.index(decision.action_name)
+        place = NAMES.index(decision.action)
         outcome = {"click": float(rng.random() < CLICK[place]), "opt_out": float(rng.random() < OPT_OUT[place])}
         agent.learn(decision, **outcome)
         lines.append(json.dumps({**decision.to_dict(), "context": context, "outcome": outcome}))
         chance = decision.probabilities["nothing"]
-        clicks.append(outcome["click"] / chance if decision.action_name == "nothing" else 0.0)
+        clicks.append(outcome["click"] / chance if decision.action == "nothing" else 0.0)
     (tmp_path / "log.jsonl").write_text("\n".join(lines))
     found = sw.evaluate(tmp_path / "log.jsonl", problem(), "nothing")
     assert found["click"]["ips"].value == pytest.approx(np.mean(clicks))
@@ -88,13 +88,12 @@ def test_on_the_command_line(tmp_path: Path) -> None:
     as_csv(drawn(np.random.default_rng(6), 3000), tmp_path / "log.csv")
     (tmp_path / "problem.toml").write_text(TOML)
     told = ("evaluate", tmp_path / "log.csv", tmp_path / "problem.toml")
-    code, words = called(*told, "--candidate", "digest", "--out", tmp_path / "out")
+    code, words = called(*told, "--candidate", "digest", "--out", tmp_path / "out.json")
     assert code == 0, words
     assert "always digest" in words
     assert "at most 0.15: kept" in words
-    kept = json.loads((tmp_path / "out" / "evaluation.json").read_text())
+    kept = json.loads((tmp_path / "out.json").read_text())
     assert kept["policies"][0]["limits"]["opt_out"]["verdict"] == "kept"
-    assert (tmp_path / "out" / "evaluation.png").exists()
     assert (
         called(*told, "--candidate", "offer=0.5,nothing=0.5", "--propensity", "nothing=0.5,digest=0.3,offer=0.2")[0]
         == 0

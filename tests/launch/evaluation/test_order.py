@@ -23,7 +23,7 @@ DECLARED = sw.Problem(
     safe="nothing",
     context={"age": (0, 1)},
     reward=sw.Reward("click"),
-    limits={"spent": sw.Limit(LIMIT, safe=0.01, model="rates")},
+    limits={"spent": sw.Limit(LIMIT, safe_bound=0.01, model="rates")},
     delta=0.05,
 )
 
@@ -197,7 +197,7 @@ def test_no_order_has_more_squares_than_are_counted() -> None:
 
 def test_what_is_estimated_lies_in_its_interval_and_in_its_range() -> None:
     """In a small segment where nothing came a regression on all rows foresees too much: its terms average below 0."""
-    declared = problem(limits={"opt_out": sw.Limit(0.15, safe=0.02, by="country")})
+    declared = problem(limits={"opt_out": sw.Limit(0.15, safe_bound=0.02, by="country")})
     at_zero = 0
     for seed in range(4):
         rng = np.random.default_rng(seed)

@@ -19,7 +19,7 @@ def problem(**changes: Any) -> sw.Problem:
         "safe": "nothing",
         "context": ["age"],
         "reward": sw.Reward("click"),
-        "limits": {"opt_out": sw.Limit(0.15, safe=0.02, model="rates")},
+        "limits": {"opt_out": sw.Limit(0.15, safe_bound=0.02, model="rates")},
     }
     return sw.Problem(**{**told, **changes})
 

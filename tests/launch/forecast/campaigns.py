@@ -34,7 +34,10 @@ def problem_of(kind: str) -> sw.Problem:
         safe="today",
         context=["age", "opens"],
         reward=sw.Reward("spend", high=5.0) if kind == "amounts" else sw.Reward("click"),
-        limits={"opt_out": sw.Limit(0.05, safe=0.045, **linear), "complaint": sw.Limit(0.03, safe=0.028, **divided)},
+        limits={
+            "opt_out": sw.Limit(0.05, safe_bound=0.045, **linear),
+            "complaint": sw.Limit(0.03, safe_bound=0.028, **divided),
+        },
     )
 
 

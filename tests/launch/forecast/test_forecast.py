@@ -24,7 +24,10 @@ PROBLEM = sw.Problem(
     safe="nothing",
     context={"age": (18, 98)},
     reward=sw.Reward("click"),
-    limits={"opt_out": sw.Limit(0.2, safe=0.1, model="rates"), "complaint": sw.Limit(0.3, safe=0.2, by="country")},
+    limits={
+        "opt_out": sw.Limit(0.2, safe_bound=0.1, model="rates"),
+        "complaint": sw.Limit(0.3, safe_bound=0.2, by="country"),
+    },
 )
 SIZE: dict[str, Any] = {"days": 3, "users_per_day": 4, "runs": 38, "progress": False}
 
@@ -133,7 +136,7 @@ def test_a_number_that_is_the_same_in_all_rows_of_an_action_has_no_slope_there()
         safe="nothing",
         context={"discount": (0, 0.5), "age": (18, 98)},
         reward=sw.Reward("click"),
-        limits={"opt_out": sw.Limit(0.2, safe=0.1, model="rates")},
+        limits={"opt_out": sw.Limit(0.2, safe_bound=0.1, model="rates")},
     )
     done = rng.integers(0, 3, rows)
     discount = np.where(done == 0, 0.0, rng.choice([0.1, 0.2, 0.4], rows))
@@ -177,7 +180,7 @@ def test_what_is_missing_is_left_out_or_filled_in_as_declared() -> None:
 
 def waited(rows: int = 2000, days: float = 10.0) -> tuple[sw.Problem, dict[str, Any]]:
     """Return a log cut off while the last week's opt-outs are still to come: a half of them, of all."""
-    limits = {"opt_out": sw.Limit(0.3, safe=0.2, window="7d", model="rates")}
+    limits = {"opt_out": sw.Limit(0.3, safe_bound=0.2, window="7d", model="rates")}
     problem = sw.Problem(actions=["today", "offer"], safe="today", reward=sw.Reward("click"), limits=limits)
     rng = np.random.default_rng(4)
     at, out = np.sort(rng.uniform(0.0, days, rows)), rng.random(rows) < 0.2

@@ -20,8 +20,8 @@ def long() -> Forecast:
         safe=LONG,
         reward=sw.Reward(WORDS),
         limits={
-            COST: sw.Limit(0.2, safe=0.1, model="rates"),
-            LEAST: sw.Limit(sw.AtLeast(0.5), safe=0.8, model="rates"),
+            COST: sw.Limit(0.2, safe_bound=0.1, model="rates"),
+            LEAST: sw.Limit(sw.AtLeast(0.5), safe_bound=0.8, model="rates"),
         },
     )
     told = log()

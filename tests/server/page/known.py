@@ -19,8 +19,8 @@ PROBLEM = sw.Problem(
     context={"age": (18, 99), "opens_7d": (0, 7)},
     reward=sw.Reward("click", window="10s"),
     limits={
-        "opt_out": sw.Limit(0.02, safe=0.0, window="20s", model="rates"),
-        "complaint": sw.Limit(0.005, safe=0.0, window="20s", by="country"),
+        "opt_out": sw.Limit(0.02, safe_bound=0.0, window="20s", model="rates"),
+        "complaint": sw.Limit(0.005, safe_bound=0.0, window="20s", by="country"),
     },
 )
 HEALTH = [

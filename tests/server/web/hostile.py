@@ -17,7 +17,7 @@ GOOD: dict[str, dict[str, Any]] = {
     "/v1/kill": dict(REASON),
     "/v1/resume": dict(REASON),
     "/v1/demo/acknowledge": {"name": "opt_out", **REASON},
-    "/v1/demo/relearn": {"action": "offer", "since": 1.0, **REASON},
+    "/v1/demo/forget-costs": {"action": "offer", "before": 1.0, **REASON},
     "/v1/demo/problem": {"problem": problem().to_dict(), **REASON},
     "/v1/keys": {"name": "new", "role": "reader", "note": "a note"},
 }  # fmt: skip
@@ -99,7 +99,7 @@ NEEDED = {
     "/v1/demo/outcomes": ["decision_id"],
     "/v1/demo/mode": ["mode", "reason"],
     "/v1/demo/acknowledge": ["name", "reason"],
-    "/v1/demo/relearn": ["action", "reason"],
+    "/v1/demo/forget-costs": ["action", "reason"],
     "/v1/demo/problem": ["problem", "reason"],
     "/v1/keys": ["name", "role"],
     **{path: ["reason"] for path, body in GOOD.items() if body == REASON},

@@ -30,7 +30,7 @@ def problem() -> sw.Problem:
         safe="nothing",
         context={"age": (18, 99)},
         reward=sw.Reward("click"),
-        limits={"opt_out": sw.Limit(0.02, safe=0.0, window="7d", model="rates")},
+        limits={"opt_out": sw.Limit(0.02, safe_bound=0.0, window="7d", model="rates")},
     )
 
 

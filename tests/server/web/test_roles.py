@@ -24,7 +24,7 @@ ROWS: dict[tuple[str, str], tuple[str, str, Any, int]] = {
     ("POST", "/v1/{experiment}/mode"): ("admin", "/v1/demo/mode", {"mode": "shadow", **REASON}, 200),
     ("POST", "/v1/{experiment}/kill"): ("admin", "/v1/demo/kill", REASON, 200),
     ("POST", "/v1/{experiment}/resume"): ("admin", "/v1/demo/resume", REASON, 200),
-    ("POST", "/v1/{experiment}/relearn"): ("admin", "/v1/demo/relearn", {"action": "offer", **REASON}, 422),
+    ("POST", "/v1/{experiment}/forget-costs"): ("admin", "/v1/demo/forget-costs", {"action": "offer", **REASON}, 422),
     ("POST", "/v1/{experiment}/acknowledge"): ("admin", "/v1/demo/acknowledge", {"name": "opt_out", **REASON}, 422),
     ("POST", "/v1/{experiment}/problem"): ("admin", "/v1/demo/problem", {"problem": {}, **REASON}, 422),
     ("POST", "/v1/{experiment}/log"): ("admin", "/v1/demo/log", {"columns": {}, **REASON}, 422),

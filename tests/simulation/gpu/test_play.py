@@ -37,14 +37,14 @@ TWO = sw.LinearWorld(
 )
 ARMS = sw.ArmsWorld(reward=[0.1, 0.5, 0.9], cost=[0.0, 0.3, 0.6])
 NORMAL = sw.ArmsWorld(reward=[0.1, 0.5, 0.9], cost=[0.0, 0.3, 0.6], outcomes="gaussian", noise=0.2)
-LOGGED = sw.TableWorld(features=TARGETS, reward=[0.1, 0.3, 0.5, 0.2, 0.4], cost=[0.0, 0.2, 0.4, 0.6, 0.1])
+LOGGED = sw.FiniteSetWorld(features=TARGETS, reward=[0.1, 0.3, 0.5, 0.2, 0.4], cost=[0.0, 0.2, 0.4, 0.6, 0.1])
 ROW = sw.SafeAction(features=TARGETS[0], reward=0.1, cost=0.0)
 ARM = sw.SafeAction(arm=0, reward=0.1, cost=0.0)
 PULLED: dict[str, Any] = {"arms": 3, "safe_action": ARM, "threshold": 0.3}
 CURVED: dict[str, Any] = {"safe_action": ROW, "threshold": 0.3, "noise": 0.1, "norm_bound": 1.0}
 UNROLLED = {
     "LC-LUCB": (sw.LCLUCB(**SETTINGS), RAYS),
-    "LC-LUCB, paper's radius": (sw.LCLUCB(**SETTINGS, radius="paper", cost_bound=None), RAYS),
+    "LC-LUCB, paper's radius": (sw.LCLUCB(**SETTINGS, radius="paper", mean_cost_bound=None), RAYS),
     "LC-LUCB, two limits": (sw.LCLUCB(**{**SETTINGS, "threshold": LIMITS}, ridge=0.5, radius="logdet"), TWO),
     "ROFUL off the origin": (sw.ROFUL(**{**SETTINGS, "safe_action": OFF}), RAYS),
     "LinUCB": (sw.LinUCB(noise=0.1), RAYS),

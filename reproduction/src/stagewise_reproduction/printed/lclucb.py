@@ -67,7 +67,7 @@ class PrintedLCLUCB(PrintedRegression):
         step = 0.0 if empty else float(steps[ray, end])
         return Decision(
             action=self.safe + step * (targets[ray] - self.safe),
-            action_index=ray if step > 0.0 else -1,
+            action_index=ray if step > 0.0 else None,
             step_size=step,
             probabilities=None,
             optimistic_reward=float(values[ray, end]),

@@ -46,7 +46,7 @@ class PrintedOPLB(PrintedLCLUCB):
         index = min(index, len(shares) - 1)
         return Decision(
             action=points[index].copy(),
-            action_index=index if index < len(shares) - 1 else -1,
+            action_index=index if index < len(shares) - 1 else None,
             step_size=1.0,
             probabilities=shares,
             optimistic_reward=best.value,

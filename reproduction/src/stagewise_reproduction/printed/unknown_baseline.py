@@ -56,7 +56,7 @@ class PrintedUnknownBaseline(PrintedLCLUCB):
         """Return a round of the warm-up."""
         limit, nothing = np.array([self.threshold]), -math.inf
         return Decision(
-            self.safe.copy(), -1, 0.0, None, nothing, limit, limit, CAUSES[SAFE_ACTION_COST_UNCERTAIN], draw.round
+            self.safe.copy(), None, 0.0, None, nothing, limit, limit, CAUSES[SAFE_ACTION_COST_UNCERTAIN], draw.round
         )
 
     def learn(self, state: Any, decision: Decision, outcome: Outcome) -> PolicyState:

@@ -342,7 +342,7 @@ class Cost(Signal):
 def get_threshold(limit: Limit) -> tuple[float, bool]:
     """Return a limit's threshold in its own units, and whether it is a lower limit."""
     below, relative, value = parse_threshold(limit.value)
-    return float(value * (limit.safe or 0.0) if relative else value), below
+    return float(value * (limit.safe_bound or 0.0) if relative else value), below
 
 
 def rank_known(column: Floats) -> Floats:

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from stagewise.engine.compile import Floats, Ints
 from stagewise.launch.decision_log import Log, to_text
 from stagewise.launch.doctor.column_roles import OF_ACTION, Roles
+from stagewise.launch.doctor.drift_proposal import propose_drift
 from stagewise.launch.doctor.finding import Finding, select_most_severe
 from stagewise.launch.doctor.finding_messages import FindingCode, FindingVerdict
 from stagewise.launch.doctor.log_profile import Cost, Groups, LogProfile, Split, get_threshold
@@ -300,7 +301,8 @@ def complete_problem(
     limits = {}
     for cost in divided.costs:
         reasons[f"model.{cost.name}"] = models[cost.name].why
-        limits[cost.name] = set_safe_rate(cost, given[cost.name], share, reasons)
+        limit = set_safe_rate(cost, given[cost.name], share, reasons)
+        limits[cost.name] = declare_drift(replace(cost, limit=limit), split, reasons) if "at" in selected else limit
     averaged = {name: model.averaged for name, model in models.items() if model.averaged}
     reasons |= {f"average.{name}": f"it holds on average over {join_names(over)}" for name, over in averaged.items()}
     reasons["delta"] = describe_delta(delta, limits, columns)
@@ -422,15 +424,28 @@ def set_safe_rate(cost: Cost, given: float | None, share: float, reasons: dict[s
     where = f" in the most expensive of {len(rates)} segments; a new segment may cost more" if cost.by else ""
     bounds = f"an upper bound with error probability {format_number(share)}, a share of delta"
     reasons[f"safe.{name}"] = f"observed {format_number(mean)}{where}; {bounds}"
-    return replace(limit, value=value, safe=safe)
+    return replace(limit, value=value, safe_bound=safe)
+
+
+def declare_drift(cost: Cost, split: Split, reasons: dict[str, str]) -> Limit:
+    """Return a limit with the drift that the selection rows suggest, if they show that a mean moved.
+
+    A drift that is chosen from rows that are learned too would need a share of delta; then it is only named.
+    """
+    proposal = propose_drift(cost)
+    if proposal is None:
+        return cost.limit
+    reasons[f"drift.{cost.name}"] = proposal.message
+    declares = proposal.is_shown and proposal.is_learnable and split.fraction < 1.0
+    return replace(cost.limit, drift=proposal.drift) if declares else cost.limit
 
 
 def describe_delta(delta: float, limits: Mapping[str, Limit], columns: Mapping[str, Any]) -> str:
     """Return what the reading share of delta is for; it is reserved before the results are known."""
     read = "the safe action's rates" + (", and whether rates are equal in groups" if columns else "")
     text = f"of {format_number(delta)}; {format_number(READING_SHARE * delta)} pays for estimating {read}"
-    if all(limit.safe is None for limit in limits.values()):
-        text += "; `safe` is left out because of these estimates, so they are paid for in any case"
+    if all(limit.safe_bound is None for limit in limits.values()):
+        text += "; `safe_bound` is left out because of these estimates, so they are paid for in any case"
     return text
 
 
@@ -477,15 +492,20 @@ def format_toml(proposal: Proposal) -> str:
         lines += ["", f"[limits.{to_toml_key(name)}]"]
         lines.append(f"at_most = {to_toml_number(get_threshold(limit)[0])}  {to_comment(why[f'limit.{name}'])}")
         comment = why[f"safe.{name}"]
-        has_safe = limit.safe is not None
+        has_safe = limit.safe_bound is not None
         lines.append(
-            f"safe = {to_toml_number(limit.safe)}  {to_comment(comment)}" if has_safe else f"# safe: {comment}"
+            f"safe_bound = {to_toml_number(limit.safe_bound)}  {to_comment(comment)}"
+            if has_safe
+            else f"# safe_bound: {comment}"
         )
         lines += format_range(limit, why[f"range.{name}"])
         by = limit.segment_columns
         model = f"model = {to_toml_text(str(limit.model))}" if not by else f"by = {to_toml_text(by[0])}"
         lines.append(f"{model}  {to_comment(why[f'model.{name}'])}; {problem.promises[name]}")
         lines += [to_comment(why[key]) for key in [f"average.{name}"] if key in why]
+        if (drift := why.get(f"drift.{name}")) is not None:
+            declared = "" if limit.drift is None else f"drift = {to_toml_text(str(limit.drift))}  "
+            lines.append(declared + to_comment(drift if declared else f"no drift is declared; {drift}"))
     if problem.settings:
         norm_bound = to_toml_number(problem.settings["norm_bound"])
         lines += ["", "[settings]", f"norm_bound = {norm_bound}  {to_comment(why['norm_bound'])}"]

@@ -3,7 +3,6 @@
 A check yields what it finds, and at last that nothing is wrong; the most severe finding is reported.
 """
 
-import math
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -11,6 +10,7 @@ import numpy as np
 
 from stagewise.engine.compile import Flags, Ints
 from stagewise.launch.decision_log import TIME_COLUMNS, to_texts
+from stagewise.launch.doctor.drift_proposal import compute_least_bounds, propose_drift
 from stagewise.launch.doctor.finding import Finding
 from stagewise.launch.doctor.finding_messages import FindingCode
 from stagewise.launch.doctor.log_profile import MISSING_GROUP, Cost, Groups, LogProfile, Rate, Signal, assign_deciles
@@ -95,7 +95,7 @@ def check_declared_safe(profile: LogProfile, alpha: float) -> Iterator[Finding]:
     """Find a declared mean of the safe action that the log contradicts."""
     problem = profile.log.problem
     for signal in profile.signals:
-        declared = problem.signals[signal.name].safe
+        declared = problem.signals[signal.name].safe_bound
         if declared is None:
             continue
         at_least = not isinstance(signal, Cost) or signal.at_least
@@ -222,33 +222,18 @@ def check_drift(profile: LogProfile, alpha: float) -> Iterator[Finding]:
 
 def check_declared_drift(profile: LogProfile) -> Iterator[Finding]:
     """Compare the least bound that can be had under a declared drift, at the traffic of the log, with each limit."""
-    problem, at = profile.log.problem, profile.log.at
-    known = np.empty(0) if at is None else at[~np.isnan(at)]
-    if not known.size or known.max() <= known.min():
-        return
-    per_second = known.size / float(known.max() - known.min())
-    for signal in profile.signals:
-        if signal.name not in problem.moduli:
+    problem = profile.log.problem
+    for cost in profile.costs:
+        if cost.name not in problem.moduli or problem.moduli[cost.name].amount == 0.0:
             continue
-        limit, modulus = problem.limits[signal.name], problem.moduli[signal.name]
-        span, sign = limit.high - limit.low, -1.0 if limit.at_least else 1.0
-        lag = 0.0 if limit.outcome_window is None else limit.outcome_window.seconds
-        confidence = math.log(len(problem.actions) * len(problem.limits) / (0.8 * problem.delta)) + math.log(1000.0)
-        bounds = {}
-        for action, of_action in profile.by_action:
-            rows = signal.observed & of_action
-            if action != problem.safe and rows.any():
-                mean = float(signal.scaled[rows].mean())
-                cost = 1.0 - mean if limit.at_least else mean
-                bounds[action] = modulus.compute_least_bound(cost, per_second, lag, confidence)
+        sign, bounds = -1.0 if cost.at_least else 1.0, compute_least_bounds(cost, problem.moduli[cost.name])
         if bounds:
-            action, least = min(bounds.items(), key=lambda one: one[1])
-            threshold = float(problem.policy().display_thresholds.values[list(problem.limits).index(signal.name)])
-            bound = limit.high - span * least if limit.at_least else limit.low + span * least
+            action, bound = min(bounds.items(), key=lambda one: sign * one[1])
+            threshold = float(problem.policy().display_thresholds.values[list(problem.limits).index(cost.name)])
             is_learnable = sign * bound <= sign * threshold
             code = FindingCode.DRIFT_LEARNABLE if is_learnable else FindingCode.DRIFT_TOO_FAST
-            details = {"name": signal.name, "action": action, "least": bound, "limit": threshold}
-            yield Finding.of(code, **details, at_least=limit.at_least)
+            details = {"name": cost.name, "action": action, "least": bound, "limit": threshold}
+            yield Finding.of(code, **details, at_least=cost.at_least)
 
 
 def get_strata(signal: Signal) -> Ints:
@@ -268,4 +253,7 @@ def describe_drift(signal: Signal, action: str | None, rows: Flags, at_ends: boo
     before, after, change = signal.compute_change(rows & ~late, rows & late)
     code = FindingCode.MEAN_DRIFTED if change >= MIN_RELATIVE_CHANGE else FindingCode.MEAN_DRIFTED_SLIGHTLY
     code = FindingCode.MEAN_DRIFTED_BY_ROW if signal.profile.log.at is None else code
-    return Finding.of(code, name=signal.name, action=action, before=before, after=after, at_ends=at_ends)
+    proposal = propose_drift(signal) if isinstance(signal, Cost) else None
+    drift = None if proposal is None or not proposal.is_learnable else proposal.drift
+    details = {"name": signal.name, "action": action, "before": before, "after": after, "at_ends": at_ends}
+    return Finding.of(code, **details, proposed=drift)

@@ -92,7 +92,7 @@ def evaluate(
         >>> import stagewise as sw
         >>> problem = sw.Problem(
         ...     actions=["nothing", "offer"], safe="nothing", reward=sw.Reward("click"),
-        ...     limits={"opt_out": sw.Limit(0.2, safe=0.0)},
+        ...     limits={"opt_out": sw.Limit(0.2, safe_bound=0.0)},
         ... )
         >>> log = {"action": ["nothing", "offer"] * 1000, "click": [0, 1] * 1000, "opt_out": [0, 0] * 1000}
         >>> evaluation = sw.evaluate(log, problem, "offer", propensity=0.5)

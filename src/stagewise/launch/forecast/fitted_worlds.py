@@ -11,13 +11,15 @@ from scipy.special import betaincinv, ndtr, ndtri  # type: ignore[import-untyped
 from stagewise.engine.compile import Flags, Floats, Ints
 from stagewise.engine.random import INSTANCE, fill_normal, fill_uniform, to_signed_seed
 from stagewise.launch.forecast.forecast_log import ForecastLog
+from stagewise.launch.forecast.log_movement import LogMovement
 from stagewise.launch.statistics import draw_common_prior
+from stagewise.worlds.moving_world import MovingWorld
 from stagewise.worlds.user_table_world import UserTableWorld
 from stagewise.worlds.world import check_run
 
 MAX_USERS = 20_000  # users of a world, drawn from the log
 MAX_LOG_USERS = 100_000  # users to draw from; of a longer log every k-th row
-MEANS, USERS = 0, 1  # rounds of the instance stream: for means, and for users
+MEANS, USERS, MOVES = 0, 1, 2  # rounds of the instance stream: for means, for users, and for how means move
 CHANCE_LEVEL = 0.001  # p-value below which equal values are not a coincidence
 PRIOR_MEAN, PRIOR_DEVIATION = 0.5, 0.5  # of the constant; slopes have a deviation smaller by √d
 CLIP_STEPS = 30  # to restore the mean of clipped means
@@ -242,9 +244,10 @@ class FittedWorlds:
     divisions: int
     safe: int
     seed: int
+    movement: LogMovement | None = None  # None: means stay
 
     @classmethod
-    def of(cls, log_rows: ForecastLog, seed: int) -> "FittedWorlds":
+    def of(cls, log_rows: ForecastLog, seed: int, movement: LogMovement | None = None) -> "FittedWorlds":
         """Return the worlds fitted to a log."""
         problem = log_rows.log.problem
         divisions, count = len(problem.divisions), len(problem.actions)
@@ -270,7 +273,7 @@ class FittedWorlds:
         noise = [unscaled.estimate_noise(index, log_rows) for index in range(len(models))]
         sampled = slice(None, None, -(-len(log_rows.users) // MAX_LOG_USERS))
         groups = {index: group[sampled] for index, group in groups.items()}
-        return cls(log_rows.users[sampled], groups, models, by, np.array(noise), divisions, safe_index, seed)
+        return cls(log_rows.users[sampled], groups, models, by, np.array(noise), divisions, safe_index, seed, movement)
 
     def estimate_noise(self, index: int, log_rows: ForecastLog) -> float:
         """Return the noise of single outcomes of a signal relative to binary ones, at most 1."""
@@ -292,7 +295,7 @@ class FittedWorlds:
         segments = np.zeros(len(rows), dtype=np.int64) if division is None else self.groups[division][rows]
         return np.asarray(table[segments])
 
-    def __call__(self, run: int) -> UserTableWorld:
+    def __call__(self, run: int) -> UserTableWorld | MovingWorld:
         """Return the world of a run."""
         key, number = to_signed_seed(self.seed), check_run(run)
         uniforms = np.empty(min(len(self.users), MAX_USERS))
@@ -305,7 +308,7 @@ class FittedWorlds:
             kind(drawn, key, number, MEANS, INSTANCE)
             tables.append(self.means(index, drawn[first : first + model.sample_size], rows))
             first += model.sample_size
-        return UserTableWorld(
+        world = UserTableWorld(
             users=self.users[rows, 1:],
             reward=tables[0],
             cost=np.stack(tables[1:]),
@@ -313,6 +316,11 @@ class FittedWorlds:
             safe=self.safe,
             segment_columns=self.divisions,
         )
+        if self.movement is None:
+            return world
+        moved = np.empty(self.movement.sample_size)
+        fill_normal(moved, key, number, MOVES, INSTANCE)
+        return self.movement.move(world, moved)
 
     @cached_property
     def digest(self) -> str:
@@ -322,4 +330,5 @@ class FittedWorlds:
 
     def description(self) -> dict[str, Any]:
         """Return the family as JSON values."""
-        return {"family": "fitted", "seed": self.seed, "rows": len(self.users), "digest": self.digest}
+        known = {"family": "fitted", "seed": self.seed, "rows": len(self.users), "digest": self.digest}
+        return known if self.movement is None else {**known, "movement": self.movement.digest}

@@ -2,9 +2,9 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,6 +12,8 @@ from stagewise.agent.agent import Agent
 from stagewise.files.atomic_write import write_text
 from stagewise.files.paths import parse_path
 from stagewise.launch.decision_log import resolve_problem
+from stagewise.launch.doctor.drift_proposal import compute_least_bounds
+from stagewise.launch.doctor.log_profile import LogProfile
 from stagewise.launch.forecast.case_forecast import (
     Case,
     CaseForecast,
@@ -20,9 +22,10 @@ from stagewise.launch.forecast.case_forecast import (
     summarize_case,
 )
 from stagewise.launch.forecast.fitted_worlds import FittedWorlds, find_constant_features
-from stagewise.launch.forecast.forecast_log import ForecastLog, WarmStart, get_users_per_day
+from stagewise.launch.forecast.forecast_log import DAY, ForecastLog, WarmStart, get_users_per_day
 from stagewise.launch.forecast.forecast_report import format_table, plot_forecast, render_page
 from stagewise.launch.forecast.forecast_runs import Horizon, TrainedPolicy, simulate_runs
+from stagewise.launch.forecast.log_movement import LogMovement
 from stagewise.launch.notes import Note, NoteCode
 from stagewise.launch.statistics import BAND_LEVEL
 from stagewise.policies.problem import Problem
@@ -37,6 +40,14 @@ FORMAT, VERSION = "stagewise-forecast", 1
 MIN_RUNS = 38  # fewer runs give no 90 % band with 90 % confidence (`compute_tail_share`)
 MAX_ROUNDS = 5_000_000_000
 FEW_ROWS = 100  # an action with fewer rows gets a note
+
+
+class LeastBound(NamedTuple):
+    """About the least bound of a limit that can be had with its declared drift."""
+
+    action: str
+    bound: float
+    limit: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,12 +65,13 @@ class Forecast:
         warm_start_rows: The number of rows that it starts from.
         notes: What to know about the log; each note has a `code` and `details`.
         manifest: Seed, worlds and versions.
+        least_bounds: By limit with a declared drift, about the least bound that can ever be had, with its action.
 
     Example:
         >>> import stagewise as sw
         >>> problem = sw.Problem(
         ...     actions=["nothing", "offer"], safe="nothing", reward=sw.Reward("click"),
-        ...     limits={"opt_out": sw.Limit(0.5, safe=0.1)},
+        ...     limits={"opt_out": sw.Limit(0.5, safe_bound=0.1)},
         ... )
         >>> log = {"action": ["nothing", "offer"] * 50, "click": [0, 1] * 50, "opt_out": [0, 0] * 50}
         >>> result = sw.forecast(log, problem, days=2, users_per_day=5, runs=38, progress=False)
@@ -77,6 +89,7 @@ class Forecast:
     warm_start_rows: int
     notes: list[Note]
     manifest: dict[str, Any]
+    least_bounds: dict[str, LeastBound] = field(default_factory=dict)
 
     @property
     def declared(self) -> CaseForecast:
@@ -101,6 +114,7 @@ class Forecast:
             "warm_start": str(self.warm_start),
             "warm_start_rows": self.warm_start_rows,
             "notes": [note.to_dict() for note in self.notes],
+            "least_bounds": {name: one._asdict() for name, one in self.least_bounds.items()},
             "cases": [each.to_dict() for each in self.case_forecasts],
             "rejected": [
                 {"limits": case.values, "code": str(case.error.code), "message": str(case.error)}
@@ -184,7 +198,7 @@ def forecast(
         >>> import stagewise as sw
         >>> problem = sw.Problem(
         ...     actions=["nothing", "offer"], safe="nothing", reward=sw.Reward("click"),
-        ...     limits={"opt_out": sw.Limit(0.5, safe=0.1)},
+        ...     limits={"opt_out": sw.Limit(0.5, safe_bound=0.1)},
         ... )
         >>> log = {"action": ["nothing", "offer"] * 50, "click": [0, 1] * 50, "opt_out": [0, 0] * 50}
         >>> result = sw.forecast(log, problem, days=2, users_per_day=5, runs=38, progress=False)
@@ -192,8 +206,6 @@ def forecast(
         (True, 0.0)
     """
     declared = resolve_problem(problem)
-    if declared.needs_times:
-        declared.build_indexed_policy()  # raises
     log_rows = ForecastLog.of(log, declared, columns, as_of)
     run_count = check_integer(runs, "runs", f"of at least {MIN_RUNS}, for 90 % bands", MIN_RUNS, 100_000)
     horizon = Horizon(
@@ -208,7 +220,8 @@ def forecast(
         what = f"the number of rounds of {run_count:,} runs under {len(valid)} limits"
         raise InvalidProblem.must_be(ErrorCode.TOO_LARGE, what, run_count * horizon.rounds * len(valid), rule)
     start_rows, start = log_rows.warm_start(warm_start, columns, as_of)
-    worlds = FittedWorlds.of(log_rows, horizon.seed)
+    movement = LogMovement.of(log_rows, horizon.users) if declared.needs_times else None
+    worlds = FittedWorlds.of(log_rows, horizon.seed, movement)
     players = [train_policy(case, start_rows) for case in valid]
     results = simulate_runs(worlds, players, run_count, horizon, executor, show_progress)
     widest = find_most_permissive(valid)
@@ -226,8 +239,23 @@ def forecast(
         warm_start=start,
         warm_start_rows=0 if start_rows is None else start_rows.log.rows,
         notes=[*log_rows.notes, *describe_sparse_actions(log_rows), *describe_constant_features(log_rows)],
+        least_bounds=compute_drift_bounds(log_rows, horizon.users),
         manifest={"seed": horizon.seed, "worlds": worlds.description(), "versions": get_versions()},
     )
+
+
+def compute_drift_bounds(log_rows: ForecastLog, users_per_day: int) -> dict[str, LeastBound]:
+    """Return the least bound that can be had of every limit with a slope or a budget, with so many users a day."""
+    problem = log_rows.log.problem
+    found = {}
+    for cost in LogProfile(log_rows.log, {}).costs:
+        modulus = problem.moduli.get(cost.name)
+        if modulus is not None and modulus.amount > 0.0:
+            bounds = compute_least_bounds(cost, modulus, users_per_day / DAY)
+            if bounds:
+                action, bound = (max if cost.at_least else min)(bounds.items(), key=lambda one: one[1])
+                found[cost.name] = LeastBound(action, bound, cost.threshold)
+    return found
 
 
 def train_policy(case: Case, rows: ForecastLog | None) -> TrainedPolicy:
@@ -235,7 +263,7 @@ def train_policy(case: Case, rows: ForecastLog | None) -> TrainedPolicy:
     assert case.problem is not None
     agent = Agent(case.problem)
     if rows is not None:
-        agent.learn_frame(rows.log.frame())
+        agent.learn_log_frame(rows.log.frame())
     return TrainedPolicy(case.problem.build_indexed_policy(), agent.state)
 
 

@@ -54,7 +54,7 @@ class ForecastLog:
         assert rows is not None  # there is a complete row
         rows = rows.require_all()
         signs = np.append(1.0, policy.thresholds.signs)
-        users = np.asarray(rows.actions, dtype=np.float64)[:, 1:]
+        users = np.asarray(rows.actions, dtype=np.float64)[:, 1 : -1 if problem.needs_times else None]  # without time
         return cls(ordered, users, rows.values * signs, tuple(notes), times)
 
     @property

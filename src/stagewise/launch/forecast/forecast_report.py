@@ -9,7 +9,7 @@ import numpy as np
 from stagewise.launch.forecast.case_forecast import MARGIN, CaseForecast, GainVerdict, get_limit_value
 from stagewise.launch.forecast.forecast_log import WarmStart
 from stagewise.launch.statistics import Band
-from stagewise.problem.formatting import format_count
+from stagewise.problem.formatting import align_columns, format_count
 from stagewise.problem.signals import describe_limit
 from stagewise.problem.thresholds import parse_threshold
 from stagewise.reports.pages import render_document, render_image, render_table
@@ -39,6 +39,12 @@ ASSUMPTIONS = (
     "nothing drifts: the means of actions stay as in the log",
     "every signal has its declared form: linear in the context, or one rate per action (and segment)",
     "outcomes arrive before the next user; late outcomes are learned later, which delays gains",
+)
+MOVING_ASSUMPTIONS = (
+    ASSUMPTIONS[0],
+    "means move as they did in the log, month by month: from its last month back to its first, and forth again",
+    ASSUMPTIONS[2],
+    "all outcomes are learned when the longest window has closed",
 )
 DOCTOR_HINT = "The command stagewise doctor checks the first three against the log."
 ALT_TEXT = (
@@ -105,9 +111,7 @@ def format_cells(forecast: "Forecast", case: CaseForecast) -> list[str]:
 def format_table(forecast: "Forecast") -> str:
     """Return the text that the command line prints."""
     rows = [list(TABLE_HEADS), *(format_cells(forecast, case) for case in forecast.case_forecasts)]
-    widths = [max(len(row[index]) for row in rows) for index in range(len(TABLE_HEADS))]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-    return "\n".join([format_headline(forecast), "", *lines, "", *list_remarks(forecast)])
+    return "\n".join([format_headline(forecast), "", *align_columns(rows), "", *list_remarks(forecast)])
 
 
 def format_headline(forecast: "Forecast") -> str:
@@ -161,6 +165,7 @@ def list_remarks(forecast: "Forecast") -> list[str]:
     lines = [
         f"90 % bands over {forecast.runs} runs; the policy starts from {format_warm_start(forecast)}.",
         *describe_costs(forecast),
+        *describe_least_bounds(forecast),
     ]
     if case.runs_over_any_limit > 0.0:
         lines.append(
@@ -177,13 +182,31 @@ def list_remarks(forecast: "Forecast") -> list[str]:
         if case.safe_cost_underdeclared[name] > 0.0:
             lines.append(
                 f"In {case.safe_cost_underdeclared[name]:.0%} of the worlds that the log allows, {safe!r} has more "
-                f"{name} than declared ({limit.safe:g}) for some users; the guarantee does not cover these worlds."
+                f"{name} than declared ({limit.safe_bound:g}) for some users; the guarantee does not cover them."
             )
     for rejected in forecast.rejected:
         limits = ", ".join(format_limit(forecast, name, value) for name, value in rejected.values.items())
         lines.append(f"{limits} cannot be simulated: {rejected.error}.")
     notes = [f"Note: {note}." for note in forecast.notes]
-    return [*lines, *notes, f"Assumptions: {'; '.join(ASSUMPTIONS)}. {DOCTOR_HINT}"]
+    return [*lines, *notes, f"Assumptions: {'; '.join(list_assumptions(forecast))}. {DOCTOR_HINT}"]
+
+
+def list_assumptions(forecast: "Forecast") -> tuple[str, ...]:
+    """Return what a forecast assumes."""
+    return MOVING_ASSUMPTIONS if forecast.problem.needs_times else ASSUMPTIONS
+
+
+def describe_least_bounds(forecast: "Forecast") -> list[str]:
+    """Return by limit with a declared drift the least bound that can be had."""
+    lines = []
+    for name, one in forecast.least_bounds.items():
+        is_learnable = one.bound >= one.limit if forecast.problem.limits[name].at_least else one.bound <= one.limit
+        after = "" if is_learnable else ", so no action can be played alone"
+        lines.append(
+            f"{name}: with the declared drift and {forecast.horizon.users:,} users a day its bound can come to about "
+            f"{format_number(one.bound)} (of {one.action!r}); its limit is {format_number(one.limit)}{after}."
+        )
+    return lines
 
 
 def plot_forecast(forecast: "Forecast", most: int = 3) -> Any:
@@ -316,7 +339,7 @@ def render_page(forecast: "Forecast") -> str:
         "<h2>Remarks</h2><ul>",
         *(f"<li>{escape(line)}</li>" for line in list_remarks(forecast)[1:-1] or ["Nothing was left out of the log."]),
         "</ul><h2>Assumptions</h2><ul>",
-        *(f"<li>{escape(line[0].upper() + line[1:])}.</li>" for line in ASSUMPTIONS),
+        *(f"<li>{escape(line[0].upper() + line[1:])}.</li>" for line in list_assumptions(forecast)),
         f"</ul><p>{escape(DOCTOR_HINT)}</p>",
         f"<p class=small>{COLUMNS_NOTE}</p>",
     ]

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from stagewise.engine.compile import Floats
+from stagewise.engine.moving_means import LAG
 from stagewise.engine.random import to_signed_seed
 from stagewise.engine.world_draws import fill_row_indices
 from stagewise.policies.context_caps import ContextCAPS
@@ -14,6 +15,7 @@ from stagewise.simulation.compiled_run import CompiledRun
 from stagewise.simulation.executors import RestartingPool, Workers, open_executor, progress_bar, run_tasks
 from stagewise.simulation.oracle import build_oracle
 from stagewise.simulation.run import compute_recorded_rounds, empty_trace
+from stagewise.worlds.moving_world import MovingWorld
 from stagewise.worlds.user_table_world import UserTableWorld
 
 TASKS_PER_PROCESS = 4  # so that no process waits long
@@ -100,33 +102,53 @@ def simulate_some(
     return [concatenate_runs(each) for each in by_player]
 
 
-def compute_safe_days(world: UserTableWorld, run: int, horizon: Horizon) -> Floats:
-    """Return the safe action's means with the users of every day (days, 1 + m)."""
-    users, rows = world.actions, np.empty(horizon.rounds, dtype=np.int64)
+def compute_safe_days(world: UserTableWorld | MovingWorld, run: int, horizon: Horizon) -> Floats:
+    """Return the safe action's means with the users of every day (days, 1 + m); means that move, as at noon."""
+    still: Any = world.world if isinstance(world, MovingWorld) else world
+    users, rows = still.actions, np.empty(horizon.rounds, dtype=np.int64)
     fill_row_indices(rows, len(users.table), to_signed_seed(horizon.seed), run, 0)
-    means = world.table[:, :, users.safe][:, rows]
-    return np.asarray(means.reshape(len(means), horizon.days, horizon.users).mean(axis=2).T)
+    means = still.table[:, :, users.safe][:, rows]
+    by_day = np.asarray(means.reshape(len(means), horizon.days, horizon.users).mean(axis=2).T)
+    if isinstance(world, MovingWorld):
+        middle = still.table.mean(axis=1)[:, users.safe]
+        by_day = by_day + [world.means_on(day + 0.5)[:, users.safe] - middle for day in range(horizon.days)]
+    return by_day
 
 
-def simulate_run(player: TrainedPolicy, world: UserTableWorld, safe: Floats, run: int, horizon: Horizon) -> DailyRuns:
-    """Simulate one run."""
+def simulate_run(
+    player: TrainedPolicy, world: UserTableWorld | MovingWorld, safe: Floats, run: int, horizon: Horizon
+) -> DailyRuns:
+    """Simulate one run; where outcomes are learned late, it goes on until those of the last day are learned."""
     policy, oracle = player.policy, build_oracle(player.policy, world)
-    trace = empty_trace(compute_recorded_rounds(horizon.rounds, horizon.days), world.costs)
+    lag = int(world.clock[LAG]) if isinstance(world, MovingWorld) else 0
+    ends = compute_recorded_rounds(horizon.rounds, horizon.days)
+    trace = empty_trace(ends if lag == 0 else np.append(ends, horizon.rounds + lag), world.costs)
     simulation = CompiledRun(policy, oracle, trace, to_signed_seed(horizon.seed), run, player.warm_start)
-    before, observed, shares = policy.compute_totals(simulation.state), [], []
-    for day in range(horizon.days):
-        simulation.play(day * horizon.users, (day + 1) * horizon.users)
-        after = policy.compute_totals(simulation.state)
-        today = after.since(before)
-        observed.append(np.round(today.sums.sum(axis=1) / horizon.users, DECIMALS) + 0.0)  # no negative zero
-        shares.append(today.pulls[0] / horizon.users)
-        before = after
+    before, observed, shares, played = policy.compute_totals(simulation.state), [], [], 0
+    largest = trace.largest
+    for stop in sorted({horizon.rounds, *((day + 1) * horizon.users + lag for day in range(horizon.days))}):
+        simulation.play(played, stop)
+        played = stop
+        if stop == horizon.rounds:
+            largest = trace.largest.copy()
+        if stop >= lag + horizon.users and (stop - lag) % horizon.users == 0:  # the outcomes of a day are learned
+            after = policy.compute_totals(simulation.state)
+            today = after.since(before)
+            observed.append(np.round(today.sums.sum(axis=1) / horizon.users, DECIMALS) + 0.0)  # no negative zero
+            shares.append(today.pulls[0] / horizon.users)
+            before = after
     signs, m = oracle.signs[1:], oracle.limits.size
-    is_over = (trace.largest[:m] > oracle.limits).astype(np.float64)
+    is_over = (largest[:m] > oracle.limits).astype(np.float64)
     safe_costs = oracle.safe_means[1 : 1 + m]
     safe_is_over, underdeclared = (
         (safe_costs > oracle.limits).astype(np.float64),
         (safe_costs > policy.declared_costs).astype(np.float64),
     )
-    daily = (trace.reward, trace.cost * signs, safe, np.array(observed), np.array(shares))
+    daily = (
+        trace.reward[: horizon.days],
+        trace.cost[: horizon.days] * signs,
+        safe,
+        np.array(observed),
+        np.array(shares),
+    )
     return DailyRuns(*(each[np.newaxis] for each in (*daily, is_over, safe_is_over, underdeclared)))

@@ -385,8 +385,10 @@ ROUTES = (
         ModeResponse, request=AcknowledgeRequest, errors=WRITE_ERRORS,
     ),
     Route(
-        "POST", f"{EXPERIMENT}/relearn", ADMIN,
-        lambda call: call.server.relearn(call.name, call.body.action, call.body.since, call.actor, call.body.reason),
+        "POST", f"{EXPERIMENT}/forget-costs", ADMIN,
+        lambda call: call.server.forget_costs(
+            call.name, call.body.action, call.body.before, call.actor, call.body.reason
+        ),
         "Forget what was learned of an action before a time: it is held back and learned again.",
         ModeResponse, request=RelearnRequest, errors=WRITE_ERRORS,
     ),

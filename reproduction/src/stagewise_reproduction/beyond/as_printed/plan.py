@@ -12,8 +12,8 @@ from stagewise.policies.opnlb import OPNLB
 from stagewise.problem.actions import FiniteSet, Rays
 from stagewise.problem.safe_action import SafeAction
 from stagewise.simulation.simulate import simulate
+from stagewise.worlds.finite_worlds import ArmsWorld
 from stagewise.worlds.linear_world import LinearWorld
-from stagewise.worlds.table_world import ArmsWorld
 from stagewise_reproduction.cell import RECORD, SEED, Cell, Play
 from stagewise_reproduction.exact.oplb import ExactOPLB
 from stagewise_reproduction.instances import DELTA, make_slug
@@ -74,7 +74,7 @@ def build_linear_settings() -> tuple[dict[str, Any], dict[str, Any]]:
     """Return settings for a safe action (0.2, 0, 0) with known values, and the same with the paper's sets."""
     safe = SafeAction(features=[0.2, 0.0, 0.0], reward=0.2 * REWARD[0], cost=0.2 * COST[0])
     settings: dict[str, Any] = {"safe_action": safe, "threshold": 0.5, "noise": 0.1, "delta": DELTA, "ridge": 0.1}
-    return settings, {**settings, "radius": "paper", "split_delta": False, "cost_bound": None}
+    return settings, {**settings, "radius": "paper", "split_delta": False, "mean_cost_bound": None}
 
 
 def build_warm_up_problem() -> Problem:
@@ -85,7 +85,7 @@ def build_warm_up_problem() -> Problem:
         "safe_action": SafeAction(features=np.eye(3)[0]), "threshold": threshold, "noise": noise, "norm_bound": 1.5,
         "ridge": 0.1, "delta": DELTA,
     }  # fmt: skip
-    players = {PRINTED: PrintedUnknownBaseline(**settings), OURS: LCLUCB(**settings, cost_bound=None)}
+    players = {PRINTED: PrintedUnknownBaseline(**settings), OURS: LCLUCB(**settings, mean_cost_bound=None)}
     return Problem(world, threshold, players, ((1_000, 2), (4_000, 8), (100_000, 20)))
 
 
@@ -140,7 +140,7 @@ def build_points_problem() -> Problem:
         "delta": DELTA, "ridge": 1.0, "norm_bound": 1.2,
     }  # fmt: skip
     world = LinearWorld(reward=reward, cost=cost, actions=FiniteSet(features), noise=0.1)
-    players = {PRINTED: PrintedLCLUCB(**settings), OURS: OPLB(**settings, cost_bound=None)}
+    players = {PRINTED: PrintedLCLUCB(**settings), OURS: OPLB(**settings, mean_cost_bound=None)}
     return Problem(world, 0.5, players, ((500, 2), (2_000, 4), (20_000, 10)))
 
 

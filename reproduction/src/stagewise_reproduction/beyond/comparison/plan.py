@@ -21,8 +21,8 @@ from stagewise.policies.unconstrained import UCB, LinUCB
 from stagewise.problem.actions import FiniteSet
 from stagewise.problem.convex import Ball
 from stagewise.problem.safe_action import SafeAction
+from stagewise.worlds.finite_worlds import ArmsWorld, FiniteSetWorld
 from stagewise.worlds.linear_world import LinearWorld
-from stagewise.worlds.table_world import ArmsWorld, TableWorld
 from stagewise_reproduction.cell import Cell, build_play
 from stagewise_reproduction.exact.oplb import ExactOPLB
 from stagewise_reproduction.exact.opnlb import ExactOPNLB
@@ -54,7 +54,7 @@ def on_rays(size: str) -> dict[str, Builder]:
     options: dict[str, Any] = {"safe_action": at_zero(10), "threshold": 0.5}
     noisy: dict[str, Any] = {**options, "noise": 1.0, "delta": DELTA}
     players: dict[str, Any] = {
-        "LC-LUCB, paper's radius": LCLUCB(**noisy, ridge=1.0, radius="paper", cost_bound=None),
+        "LC-LUCB, paper's radius": LCLUCB(**noisy, ridge=1.0, radius="paper", mean_cost_bound=None),
         "LC-LUCB, ridge 1": LCLUCB(**noisy, ridge=1.0),
         "LC-LUCB": LCLUCB(**noisy),
         "LC-LUCB, per-action bounds": LCLUCB(**noisy, per_action_bounds=True),
@@ -150,7 +150,7 @@ def build_class_policies(size: str) -> dict[str, Builder]:
 POINTS = np.linspace(0.1, 1.0, 30)[:, None]
 
 
-def draw_smooth_world(run: int) -> tuple[TableWorld, SafeAction]:
+def draw_smooth_world(run: int) -> tuple[FiniteSetWorld, SafeAction]:
     """Draw a reward and a cost of norm 1 in the space of RBF(lengthscale=0.3), on thirty points."""
     random, kernel = np.random.default_rng([SEED, 3, run]), RBF(lengthscale=0.3)
     centres = random.uniform(size=(5, 1))
@@ -162,7 +162,7 @@ def draw_smooth_world(run: int) -> tuple[TableWorld, SafeAction]:
         weights /= np.sqrt(weights @ gram @ weights)
         means.append(0.9 * np.exp(-scale * (POINTS - centres.T) ** 2) @ weights)
     safe = int(np.argmin(means[1]))
-    world = TableWorld(features=POINTS, reward=means[0], cost=means[1], noise=0.1)
+    world = FiniteSetWorld(features=POINTS, reward=means[0], cost=means[1], noise=0.1)
     return world, SafeAction(features=POINTS[safe], reward=float(means[0][safe]), cost=float(means[1][safe]))
 
 
@@ -175,7 +175,7 @@ def build_smooth_policies(size: str) -> dict[str, Builder]:
         "KernelOPLB, Matern 5/2": {
             "kernel": Matern(smoothness=2.5, lengthscale=0.3),
             "norm_bound": 2.0,
-            "cost_bound": 1.0,
+            "mean_cost_bound": 1.0,
         },
     }
 
@@ -208,7 +208,6 @@ def build_rare_policies(size: str) -> dict[str, Builder]:
     players: dict[str, Any] = {
         "OPB, paper's radius": OPB(**options, radius="paper", horizon=rounds),
         "OPB, hoeffding": OPB(**options, radius="hoeffding"),
-        "OPB, bernstein": OPB(**options, radius="bernstein"),
         "OPB, kl": OPB(**options, radius="kl"),
         "OPB, kl, directional": OPB(**options, radius="kl", optimism="directional"),
         "CAPS over arms": ArmsCAPS(**options),

@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from stagewise.worlds.table_world import ArmsWorld
+from stagewise.worlds.finite_worlds import ArmsWorld
 
 SAFE_REWARD, SAFE_COST = 0.5, 0.2
 

@@ -60,7 +60,7 @@ def cells(_: str, size: str) -> list[Cell]:
 def build_cell(size: str, policy: str, dimension: int) -> Cell:
     """Return one curve."""
     rounds, runs = SIZES[size]
-    settings: dict[str, Any] = {"threshold": THRESHOLD, "cost_bound": None, "noise": 1.0, "delta": DELTA}
+    settings: dict[str, Any] = {"threshold": THRESHOLD, "mean_cost_bound": None, "noise": 1.0, "delta": DELTA}
     settings["norm_bound"] = math.sqrt(dimension / rounds)
     player = POLICIES[policy](**settings, safe_action=at_zero(dimension), ridge=1.0)
     cell_settings = {"policy": policy, "preset": "ours", "d": dimension, "tau": THRESHOLD}

@@ -8,7 +8,7 @@ import numpy as np
 from stagewise.policies.arms import OPB
 from stagewise.policies.unconstrained import UCB
 from stagewise.problem.safe_action import SafeAction
-from stagewise.worlds.table_world import ArmsWorld
+from stagewise.worlds.finite_worlds import ArmsWorld
 from stagewise_reproduction.beyond.lower_bound.informed import InformedPolicy
 from stagewise_reproduction.cell import Cell, build_repeated_play
 from stagewise_reproduction.instances import DELTA, SIZES, make_slug

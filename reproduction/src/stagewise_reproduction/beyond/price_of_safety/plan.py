@@ -11,7 +11,7 @@ from stagewise_reproduction.instances import DELTA, SIZES, at_zero, make_slug, s
 
 DIMENSION = 10
 THRESHOLDS = (0.2, 0.5, 0.8)
-UNCLIPPED: dict[str, Any] = {"cost_bound": None}
+UNCLIPPED: dict[str, Any] = {"mean_cost_bound": None}
 POLICIES: dict[str, tuple[Any, dict[str, Any]]] = {
     "LC-LUCB, paper's radius": (LCLUCB, {"radius": "paper", **UNCLIPPED}),
     "LC-LUCB, log-determinant": (LCLUCB, {"radius": "logdet", **UNCLIPPED}),

@@ -9,8 +9,8 @@ from stagewise.policies.lclucb import LCLUCB
 from stagewise.policies.oplb import OPLB
 from stagewise.problem.actions import Rays
 from stagewise.problem.safe_action import SafeAction
+from stagewise.worlds.finite_worlds import ArmsWorld
 from stagewise.worlds.linear_world import LinearWorld
-from stagewise.worlds.table_world import ArmsWorld
 from stagewise_reproduction.cell import Cell, build_repeated_play
 from stagewise_reproduction.instances import DELTA, SIZES, make_slug
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from stagewise.policies.arms import OPB
 from stagewise.problem.safe_action import SafeAction
-from stagewise.worlds.table_world import ArmsWorld
+from stagewise.worlds.finite_worlds import ArmsWorld
 from stagewise_reproduction.cell import SEED, Cell, build_play
 from stagewise_reproduction.instances import DELTA, OURS, SIZES
 from stagewise_reproduction.published import build_published_play

@@ -2,7 +2,7 @@
 
 from stagewise.policies.arms import OPB
 from stagewise.problem.safe_action import SafeAction
-from stagewise.worlds.table_world import ArmsWorld, Outcomes
+from stagewise.worlds.finite_worlds import ArmsWorld, Outcomes
 from stagewise_reproduction.cell import Cell, build_repeated_play
 from stagewise_reproduction.instances import DELTA, OURS, SIZES
 from stagewise_reproduction.published import build_published_play

@@ -103,7 +103,11 @@ def prepend_zeros(table: Any) -> Any:
 
 def problem(people: People, limit: float, by: str | None = "quarter", linear: bool = False) -> sw.Problem:
     """Return what is declared: likes linear in the user, dislikes a rate for each genre in every quarter."""
-    cap = sw.Limit(limit, safe=0.0, model="linear") if linear else sw.Limit(limit, safe=0.0, by=by, model="rates")
+    cap = (
+        sw.Limit(limit, safe_bound=0.0, model="linear")
+        if linear
+        else sw.Limit(limit, safe_bound=0.0, by=by, model="rates")
+    )
     reward = sw.Reward("liked", model="linear")
     return sw.Problem(actions=people.actions, safe=NOTHING, context=CONTEXT, reward=reward, limits={"disliked": cap})
 

@@ -126,7 +126,7 @@ class ArmsWorld(BaseTableWorld):
         return cls.from_settings(settings, actions=select_eligible(Arms(len(settings["reward"])), eligible))
 
 
-class TableWorld(BaseTableWorld):
+class FiniteSetWorld(BaseTableWorld):
     """A simulated world of K actions with features and arbitrary means; the safe action is one of them.
 
     Args:
@@ -140,7 +140,7 @@ class TableWorld(BaseTableWorld):
         InvalidProblem: Shapes do not agree, a mean is out of range, or equal features have different means.
 
     Example:
-        >>> world = TableWorld(features=[[0.0], [1.0]], reward=[0.1, 0.7], cost=[0.0, 0.2], noise=0.1)
+        >>> world = FiniteSetWorld(features=[[0.0], [1.0]], reward=[0.1, 0.7], cost=[0.0, 0.2], noise=0.1)
         >>> world.means([1.0])
         array([0.7, 0.2])
     """

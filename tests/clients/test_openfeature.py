@@ -34,7 +34,7 @@ name = "click"
 window = "15m"
 [limits.opt_out]
 at_most = 0.2
-safe = 0.0
+safe_bound = 0.0
 window = "15m"
 model = "rates"
 """
@@ -118,7 +118,7 @@ def test_a_long_history_agrees_with_the_log(tmp_path: Path, client: str) -> None
 
 
 def test_a_flag_is_an_experiment_and_its_errors_serve_the_safe_action(tmp_path: Path) -> None:
-    limits = {"opt_out": sw.Limit(0.2, safe=0.0, model="rates")}
+    limits = {"opt_out": sw.Limit(0.2, safe_bound=0.0, model="rates")}
     told = {"actions": ["nothing", "digest"], "safe": "nothing", "context": {"age": (18, 99)}}
     problem = sw.Problem(**told, reward=sw.Reward("click"), limits=limits)  # type: ignore[arg-type]
     numbers = {"nothing": 0, "digest": 5}

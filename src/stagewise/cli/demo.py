@@ -140,7 +140,6 @@ class UserStream:
             self.schedule(now + self.random.exponential(delay), {"decision_id": id_, name: value})
 
     def schedule(self, at: float, report: dict[str, Any]) -> None:
-        """Schedule one report."""
         heapq.heappush(self.scheduled, (float(at), next(self._count), report))
 
     def run(self, rate: float, stopped: Callable[[], bool]) -> None:

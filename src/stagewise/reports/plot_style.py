@@ -87,7 +87,6 @@ def draw_band(
     label: str = "",
     dashes: Any = "-",
 ) -> None:
-    """Draw a line with a band around it."""
     axes.plot(x, middle, color=colour, linestyle=dashes, label=escape_label(label) or None, linewidth=1.6)
     axes.fill_between(x, low, high, color=colour, alpha=0.18, linewidth=0)
 
@@ -141,7 +140,6 @@ def make_text_outline() -> list[Any]:
 
 
 def add_legend_below(figure: Any, axes: Any, columns: int = 4) -> None:
-    """Add one legend below all panels."""
     handles, labels = axes.get_legend_handles_labels()
     if labels:
         figure.legend(handles, labels, loc="outside lower center", ncols=min(len(labels), columns), frameon=False)

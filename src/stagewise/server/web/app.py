@@ -79,7 +79,6 @@ class Reply:
         await self._send(message)
 
     async def send(self, response: Response, *, has_body: bool) -> None:
-        """Send a response of the API."""
         kind = ((b"content-type", response.kind), (b"content-length", b"%d" % len(response.body)))
         headers = [*(kind if response.status != 204 else ()), (b"content-security-policy", API_POLICY)]
         await self({"type": "http.response.start", "status": response.status, "headers": [*headers, *response.headers]})
@@ -178,7 +177,6 @@ class App:
         return result if isinstance(result, Response) else json_response(result, route.status)
 
     def _authenticate(self, headers: dict[bytes, bytes]) -> KeyHolder:
-        """Return the holder of a request's key."""
         scheme, _, value = headers.get(b"authorization", b"").partition(b" ")
         key = value if scheme.lower() == b"bearer" else b""
         holder = self.keys.authenticate(key) if key else None

@@ -156,12 +156,10 @@ class Page:
             raise HTTPError(400, ErrorCode.INVALID_REQUEST, "The form cannot be parsed.") from None
 
     async def show_login(self, request: Request) -> Response:
-        """Show the login form."""
         path = to_local_path(request.query_params.get("next", "/"))
         return html_response(render_template("login.html", error=None, next=path, session=None))
 
     async def log_in(self, request: Request) -> Response:
-        """Log in with a key."""
         try:
             form = await self.read_form(request)
         except HTTPError as error:
@@ -175,7 +173,6 @@ class Page:
         return response
 
     async def log_out(self, request: Request, session: Session, form: Form) -> Response:
-        """Log out: delete the cookie."""
         response = redirect("/login")
         for settings in map(get_cookie_settings, (True, False)):
             if settings["key"] in request.cookies:
@@ -194,11 +191,9 @@ class Page:
         return {"experiments": rows, "ready": ready, "ready_why": why, "session": session, "admin": is_admin}
 
     async def show_experiments(self, request: Request, session: Session, form: Form) -> Response:
-        """Show all experiments."""
         return html_response(render_template("list.html", every=self.every, **await self.build_list_context(session)))
 
     async def send_experiments(self, request: Request, session: Session, form: Form) -> Response:
-        """Send the rendered list of experiments."""
         context = await self.build_list_context(session)
         return data_response({"parts": {"list": render_template("parts/list.html", **context)}})
 
@@ -208,7 +203,6 @@ class Page:
         return build_page_context(figures, session, await run_in_threadpool(self.server.ready), self.origin.of(request))
 
     async def show_experiment(self, request: Request, session: Session, form: Form) -> Response:
-        """Show an experiment."""
         context = await self.build_context(request, session)
         return html_response(render_template("experiment.html", every=self.every, **context))
 
@@ -245,7 +239,6 @@ class Page:
 
 
 def html_response(text: str, status: int = 200) -> Response:
-    """Return an HTML response."""
     return HTMLResponse(text, status, HEADERS)
 
 
@@ -266,7 +259,6 @@ def send_error(error: HTTPError) -> Response:
 
 
 def show_error(request: Request, session: Session | None, error: HTTPError) -> Response:
-    """Return the page of an error."""
     status, name = error.status, request.path_params.get("experiment")
     back = get_experiment_path(name) if name and status not in (404, 503) else "/"
     title, message = TITLES.get(status, "Nothing was changed"), to_sentence(error)
@@ -300,7 +292,6 @@ def parse_share(text: str) -> float:
 
 
 async def get_static(request: Request) -> Response:
-    """Return a static file."""
     name = request.path_params["name"]
     asset = next((one for one in ASSETS if get_asset_url(one) == f"/static/{name}"), None)
     if asset is None:

@@ -11,7 +11,6 @@
 
 import base64
 import io
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -155,11 +154,6 @@ def format_count(value: float, _: int = 0) -> str:
     if abs(value) >= 1e6:
         return f"{value / 1e6:g}M"
     return f"{value / 1e3:g}k" if abs(value) >= 1e3 else f"{value:g}"
-
-
-def assign_styles(names: Sequence[str]) -> dict[str, tuple[str, Any]]:
-    """Return a colour and dashes for each name."""
-    return {name: STYLES[index % len(STYLES)] for index, name in enumerate(names)}
 
 
 def write_figure(figure: Any, path: Path) -> None:

@@ -217,9 +217,13 @@ def find_fall(block: RatesBlock, action: int, settings: Floats, memory: Floats) 
     first, count = ROW(block, action) + FIRST_END, block.buckets
     single_lows, belows, run_lows, run_belows = memory[first : first + 4 * count].reshape(4, count)
     lows, highs = np.maximum(single_lows, run_lows), 1.0 - np.maximum(belows, run_belows)
-    gaps = np.where(np.tri(count, dtype=bool).T, lows[:, None] - highs, -np.inf)  # from a bucket to it, or a later one
+    return find_steepest(action, lows, highs, float(LEAST(block, settings)))
+
+
+def find_steepest(action: int, lows: Floats, highs: Floats, base: float) -> MeanFall:
+    """Return from which bucket to which, it or a later one, the lower end is furthest above the upper end."""
+    gaps = np.where(np.tri(lows.size, dtype=bool).T, lows[:, None] - highs, -np.inf)
     before, after = np.unravel_index(int(np.argmax(gaps)), gaps.shape)
-    base = float(LEAST(block, settings))
     return MeanFall(action, int(before), int(after), base + float(lows[before]), base + float(highs[after]))
 
 

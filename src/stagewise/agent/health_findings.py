@@ -5,9 +5,8 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from stagewise.agent.statistics import describe_contexts
-from stagewise.problem.formatting import format_average, format_count
+from stagewise.problem.formatting import align_columns, format_average, format_count
 from stagewise.problem.promise import Promise
-from stagewise.records.html import build_page, build_table
 from stagewise.records.reason import CONTRADICTIONS, Contradiction, Reason, ReasonDetails, to_json_scalar
 
 
@@ -195,16 +194,9 @@ class Health(tuple[HealthFinding, ...]):
         return [finding.to_dict() for finding in self]
 
     def __str__(self) -> str:
-        names = max((len(finding.name) for finding in self), default=0)
-        verdicts = max((len(finding.verdict) for finding in self), default=0)
-        return "\n".join(f"{one.name:<{names}}  {one.verdict:<{verdicts}}  {one.message}" for one in self)
+        return "\n".join(align_columns([(one.name, one.verdict, one.message) for one in self]))
 
     __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        """Return the findings as a notebook shows them."""
-        rows = [(one.name, str(one.verdict), one.message) for one in self]
-        return build_page(build_table(["test", "verdict", "finding"], rows, texts=3))
 
 
 def build_finding(check: Check, signal: str | None, verdict: Verdict, **details: Any) -> HealthFinding:

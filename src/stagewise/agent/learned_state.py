@@ -11,13 +11,7 @@ import numpy as np
 
 from stagewise.agent.changes import check_forget_costs, forget_costs
 from stagewise.agent.mismatch import build_mismatch_test
-from stagewise.agent.monitor import (
-    check_drift,
-    check_marks,
-    get_unwatched,
-    play_safe,
-    record_contradictions,
-)
+from stagewise.agent.monitor import check_drift, check_marks, get_unwatched, play_safe, record_contradictions
 from stagewise.agent.pooling import record_falls
 from stagewise.agent.statistics import Statistics
 from stagewise.agent.storage import parse_count, parse_memory

@@ -115,14 +115,7 @@ class ModelDiagnostics:
         return Evidence()
 
     def contradicts_safe_value(
-        self,
-        block: Any,
-        layout: Ints,
-        settings: Floats,
-        memory: Floats,
-        signal: int,
-        observed: Evidence,
-        known: float,
+        self, block: Any, layout: Ints, settings: Floats, memory: Floats, signal: int, observed: Evidence, known: float
     ) -> bool:
         """Return whether the outcomes at the safe action contradict its declared value, signed."""
         deviation = observed.safe_count * abs(observed.safe_mean - known)

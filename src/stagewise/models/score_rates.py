@@ -22,7 +22,7 @@ import numpy as np
 
 from stagewise.engine.compile import Floats, Ints, as_python, kernel
 from stagewise.engine.layout import copy_values, pad_to_vector, read_block_fields
-from stagewise.engine.model import Model, cache_nothing
+from stagewise.engine.model import Model
 from stagewise.models.average_bounds import compute_average_interval
 from stagewise.models.diagnostics import MeanFall
 from stagewise.models.segment_rates import (
@@ -217,15 +217,19 @@ def find_fall(block: RatesBlock, action: int, settings: Floats, memory: Floats) 
     first, count = ROW(block, action) + FIRST_END, block.buckets
     single_lows, belows, run_lows, run_belows = memory[first : first + 4 * count].reshape(4, count)
     lows, highs = np.maximum(single_lows, run_lows), 1.0 - np.maximum(belows, run_belows)
-    gaps = np.where(np.tri(count, dtype=bool).T, lows[:, None] - highs, -np.inf)  # from a bucket to it, or a later one
+    return find_steepest(action, lows, highs, float(LEAST(block, settings)))
+
+
+def find_steepest(action: int, lows: Floats, highs: Floats, base: float) -> MeanFall:
+    """Return from which bucket to which, it or a later one, the lower end is furthest above the upper end."""
+    gaps = np.where(np.tri(lows.size, dtype=bool).T, lows[:, None] - highs, -np.inf)
     before, after = np.unravel_index(int(np.argmax(gaps)), gaps.shape)
-    base = float(LEAST(block, settings))
     return MeanFall(action, int(before), int(after), base + float(lows[before]), base + float(highs[after]))
 
 
 SCORE_RATES = Model(
     "stagewise.models.score_rates:SCORE_RATES", view_rates, score_rates_size, start_score_rates, RATES.bounds,
-    check_rates, learn_score_rates, cache_nothing, widen_score_rates, RATES.sample,
+    check_rates, learn_score_rates, None, widen_score_rates, RATES.sample,
     diagnostics=ScoreRatesDiagnostics(), estimates=1, is_valid=are_buckets_valid,
     add_actions=copy_scores_to_more_actions, finish_log=renew_all_runs,
 )  # fmt: skip

@@ -534,7 +534,8 @@ class ContextCAPS(SafePolicy):
         memory[CACHED] = CACHE_DISABLED
         blocks = fewer.rounds.iter_blocks(state.memory), self.rounds.iter_blocks(memory)
         for (model, old), (_, new) in zip(*blocks, strict=True):
-            add_actions = model.add_actions or as_python(model.widen)
+            widen: Any = model.widen
+            add_actions = model.add_actions or as_python(widen)
             add_actions(self.layout, old, new, state.memory, memory)
         return PolicyState(memory)
 

@@ -165,10 +165,8 @@ class Limit(Signal):
                 fact, remedy = "its rates are kept by the buckets of a score", "leave one of them out"
                 raise InvalidProblem.conflict(f"the {name} of a limit", value, fact, remedy)
         if self.modulus is not None and self.model not in (None, "rates"):
-            fact, remedy = (
-                f"its model is {self.model!r}",
-                "leave one of them out, since only the drift of rates is bounded",
-            )
+            fact = f"its model is {self.model!r}"
+            remedy = "leave one of them out, since only the drift of rates is bounded"
             raise InvalidProblem.conflict("the drift of a limit", self.drift, fact, remedy)
 
     @property

@@ -80,6 +80,8 @@ class Population:
             for (name, column), u in zip(self.problem.numbers.items(), row[2:], strict=False)
         }
         context |= {name: one.labels[number % len(one.labels)] for name, one in self.problem.categories.items()}
+        spread = number * 0.6180339887498949 % 1.0  # of scores that are no number of the context
+        context |= {name: column.pick(spread) for name, column in self.problem.score_columns.items()}
         names = (name for name in self.problem.segment_columns if name not in context)
         context |= {name: list(SEGMENT_SHARES)[int(row[-1])] for name in names}
         return context, features

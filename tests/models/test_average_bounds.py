@@ -66,7 +66,7 @@ def test_known_bounds_are_tightened_to_the_same_roots(n: float, mean: float, con
         mean,
         0.5 * (mean + high),
         high,
-        1.001 * high,
+        min(1.0, 1.001 * high),
         0.5 * (1.0 + high),
         1.0,
     ):

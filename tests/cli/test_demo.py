@@ -38,5 +38,5 @@ def test_users_have_the_score_that_a_limit_is_kept_by() -> None:
     limits = {"opt_out": sw.Limit(0.1, safe_bound=0.0, score="risk")}
     problem = sw.Problem(actions=["nothing", "offer"], safe="nothing", context={"age": (18, 99)}, limits=limits)
     population = Population(problem, seed=3)
-    contexts = [population.user(number)[0] for number in range(200)]
+    contexts = [population.user(number) for number in range(200)]
     assert len({problem.encode_context(one, propose="offer").segments[0] for one in contexts}) == 10

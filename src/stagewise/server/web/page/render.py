@@ -43,7 +43,6 @@ MODES = (
 
 @cache
 def get_environment() -> Environment:
-    """Return the template environment."""
     environment = Environment(
         loader=PackageLoader(__package__),
         autoescape=True,
@@ -72,12 +71,10 @@ def get_asset_url(name: str) -> str:
 
 
 def render_template(template: str, **variables: Any) -> str:
-    """Return a rendered template."""
     return get_environment().get_template(template).render(**variables)
 
 
 def get_experiment_path(name: str) -> str:
-    """Return the path of an experiment's page."""
     return f"/e/{quote(name, safe='')}"
 
 
@@ -120,12 +117,19 @@ def build_page_context(
         "alerts": figures.get("alerts") or [],
         "warnings": [one for one in figures.get("health") or [] if one["name"] in (figures.get("warnings") or [])],
         "problem_text": "" if problem is None else str(problem),
-        "example": json.dumps({"context": {} if problem is None else build_example_context(problem)}),
+        "example": json.dumps({} if problem is None else build_example_request(problem)),
     }
 
 
+def build_example_request(problem: Problem) -> dict[str, Any]:
+    """Return an example of a request for a decision."""
+    request: dict[str, Any] = {"context": build_example_context(problem)}
+    if problem.needs_proposal:
+        request["propose"] = next(name for name in problem.actions if name != problem.safe)
+    return request
+
+
 def build_example_context(problem: Problem) -> dict[str, Any]:
-    """Return an example of a context."""
     columns = {name: column.example for name, column in problem.declared_columns.items()}
     return {**dict.fromkeys(problem.segment_columns, "NZ"), **columns}
 

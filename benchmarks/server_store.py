@@ -2,7 +2,7 @@
 
 Half of the rows are decisions with a random id, half are outcomes of them. The bare form inserts the very rows, with
 their digests, into a table with the same indices, and commits each group: what it leaves out is what a log is for
-(ids looked up, each signal once, codes and seals). The last column is `Writer`: one row a request, in groups as they come.
+(ids looked up, each signal once, codes, seals). The last column is `Writer`: one row a request, in groups as they come.
 The second column is for a machine that has other things to do: what one core of its own could do at most.
 
     .venv/bin/python benchmarks/server_store.py [--rows 60000] [--group 2000] [postgresql://…]

@@ -1,5 +1,6 @@
 """A server that is killed at any instant loses nothing that it acknowledged, and decides nothing twice."""
 
+import asyncio
 import json
 import subprocess
 import sys
@@ -10,7 +11,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.server.server_helpers import NAME, check_fold
+from tests.server.server_helpers import NAME, check_fold, learned, serve_problem
 
 from stagewise.server.audit.verify import verify_store
 from stagewise.server.store.base import Store
@@ -31,8 +32,15 @@ def killed(address: str, count: int) -> list[list[Any]]:
     return told
 
 
+async def start(address: str) -> None:
+    """Learn what is left."""
+    async with serve_problem(address if "://" in address else Path(address).parent) as server:
+        await learned(server, 60.0)
+
+
 def check(address: str, told: list[list[Any]]) -> None:
-    """Hold what was acknowledged against the log, and the log against itself."""
+    """Start once more, from what was kept; hold what was acknowledged against the log, and the log against itself."""
+    asyncio.run(start(address))
     with closing(open_store(address)) as store:
         compare(store, told)
 

@@ -93,11 +93,11 @@ def test_one_by_one_a_log_a_file_and_a_replica_decide_alike(tmp_path: Path, drif
     log = {"action": ["offer"] * rows, "click": [1] * rows, "risk": rng.random(rows)}
     log |= {"opt_out": (rng.random(rows) < 0.02 * log["risk"]).astype(int), "at": 1.7e9 + np.arange(rows) * DAY / 20}
     whole, one = sw.Agent(problem, seed=1), sw.Agent(again, seed=1)
-    whole.learn_frame(log)
+    whole.learn_log_frame(log)
     for row in range(rows):
         now = float(log["at"][row])
         decision = one.decide({"risk": float(log["risk"][row])}, propose="offer", now=now)
-        opt_out = decision.action_name == "offer" and bool(log["opt_out"][row])
+        opt_out = decision.action == "offer" and bool(log["opt_out"][row])
         one.learn(decision, click=True, opt_out=opt_out, now=now)
     whole.save(tmp_path / "agent.json")
     late, sharing = float(log["at"][-1]) + DAY, [whole, sw.Agent.load(tmp_path / "agent.json")]
@@ -108,7 +108,7 @@ def test_one_by_one_a_log_a_file_and_a_replica_decide_alike(tmp_path: Path, drif
     old = one.decide({"risk": 0.1}, propose="offer", now=late + 900 * DAY).probabilities["offer"]
     new = one.decide({"risk": 0.1}, propose="offer", now=late).probabilities["offer"]
     assert (old < new) == (drift != "jumps")
-    whole.relearn("offer", since=late + 10 * DAY)
+    whole.forget_costs("offer", before=late + 10 * DAY)
     assert whole.decide({"risk": 0.1}, propose="offer", now=late).probabilities["offer"] < 0.06
 
 

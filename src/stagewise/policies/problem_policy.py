@@ -21,7 +21,7 @@ from stagewise.problem.errors import ErrorCode, InvalidOutcome
 from stagewise.problem.proposal import Proposal
 from stagewise.problem.signals import scale_outcome
 from stagewise.problem.thresholds import Thresholds
-from stagewise.records.decision import Decision, ProblemDecision
+from stagewise.records.decision import Decision, ProblemDecision, RewardBound
 from stagewise.records.random_key import RandomKey
 from stagewise.records.reason import ReasonDetails
 
@@ -120,6 +120,8 @@ class ProblemPolicy(ContextCAPS):
         decision._safe_name, decision._spans = self.problem.safe, self.problem.spans
         if offered.clipped:
             decision._clipped = offered.clipped
+        if self.reward_half_life is not None:
+            decision._reward_bound = RewardBound.FORGETTING
         return decision  # type: ignore[no-any-return]
 
     # Outcomes, checked against the declared ranges and scaled to [0, 1].

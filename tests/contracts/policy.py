@@ -302,9 +302,9 @@ class PolicyContract:
                 and other.memory.tobytes() == b""
             ):
                 continue  # a policy without memory
-            with refused(InvalidProblem, ErrorCode.STATE_MISMATCH, kind):
+            with refused(InvalidProblem, ErrorCode.STATE_MISMATCH):
                 case.policy.decide(other, one.actions, one.draw)
-            with refused(InvalidProblem, ErrorCode.STATE_MISMATCH, kind):
+            with refused(InvalidProblem, ErrorCode.STATE_MISMATCH):
                 case.policy.learn(other, one.decision, one.outcome)
 
     def test_another_policys_decision_is_refused(self, case: Case) -> None:

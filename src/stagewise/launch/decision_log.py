@@ -105,7 +105,6 @@ class Log:
 
     @property
     def rows(self) -> int:
-        """The number of rows."""
         return len(self.actions)
 
     @cached_property
@@ -144,11 +143,18 @@ class Log:
             columns.append(np.array([category.features_by_label.get(text, none) for text in self.segments[name]]))
         return np.concatenate(columns, axis=1)
 
+    @cached_property
+    def readings(self) -> dict[str, Floats]:
+        """The numbers, the scores and the indices of levels (n,) by column; NaN: missing, or not a declared level."""
+        columns = {**dict(zip(self.problem.numbers, self.numbers.T, strict=True)), **self.scores}
+        for name, category in self.problem.categories.items():
+            columns[name] = np.array([category.indices.get(text, math.nan) for text in self.segments[name].tolist()])
+        return columns
+
     def get_group_names(self, division: Division) -> Texts:
         """Return the group (n,) of users by a division, as text; None: missing."""
         if isinstance(division, ScoreDivision):
-            columns = {**dict(zip(self.problem.numbers, self.numbers.T, strict=True)), **self.scores}
-            keys = zip(division.encode_columns(columns).tolist(), self.complete_contexts.tolist(), strict=True)
+            keys = zip(division.encode_columns(self.readings).tolist(), self.complete_contexts.tolist(), strict=True)
             return to_objects([division.get_segment_name(key) if known else None for key, known in keys])
         rows = zip(*(self.get_segments(column) for column in division.columns), strict=True)
         names = [None if None in row else join_segments(row) for row in rows]
@@ -212,7 +218,6 @@ class Log:
 
     @cached_property
     def arrays(self) -> dict[Any, npt.NDArray[Any]]:
-        """All columns as arrays."""
         return {
             name: get_column(self.columns, name, "the log") for name in list_column_names(self.columns, InvalidFile)
         }
@@ -270,7 +275,6 @@ class ColumnFinder:
         return f"{prefix}{name}" if prefix and f"{prefix}{name}" in self.column_names else name
 
     def column(self, name: str, prefix: str = "") -> npt.NDArray[Any]:
-        """Return a required column."""
         hint = f"; if it has another name, give columns={{{name!r}: ...}}, or --columns {name}=..."
         column = self.resolve(name, prefix)
         if column not in self.column_names:
@@ -396,7 +400,6 @@ def to_seconds(value: Any, name: Any) -> float:
 
 
 def reject_time(value: Any, name: Any) -> NoReturn:
-    """Reject a value that is not a time."""
     raise InvalidOutcome(
         ErrorCode.INVALID_TIME,
         f"the column {safe_repr(name)} holds {safe_repr(value)}, which is not a time; write 2026-03-01T12:00:00 or "

@@ -1,6 +1,7 @@
 """Sentences of findings and notes: templates whose fields are data, or phrases made from the data."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from enum import StrEnum
 from string import Formatter
 from types import SimpleNamespace
 from typing import Any
@@ -11,7 +12,6 @@ Phrase = str | Callable[[Any], str]
 
 
 def format_number(value: float) -> str:
-    """Return a number for a sentence."""
     return f"{value:,.0f}" if abs(value) >= 1000.0 else f"{value:.3g}"
 
 
@@ -36,7 +36,6 @@ class MessageFormatter(Formatter):
         return self.make_text(phrase, kwargs) if isinstance(phrase, str) else phrase(SimpleNamespace(**kwargs))
 
     def format_field(self, value: Any, format_spec: str) -> str:
-        """Return one field as text."""
         if format_spec == "rows":
             return format_count(value, "row")
         if format_spec == "number":
@@ -44,8 +43,12 @@ class MessageFormatter(Formatter):
         return join_names(value) if format_spec == "names" else format(value, format_spec)
 
     def make_text(self, template: str, details: Mapping[str, Any]) -> str:
-        """Return the text of a template."""
         return self.vformat(template, (), details)
+
+
+def build_codes(name: str, codes: Iterable[str], module: str) -> Any:
+    """Return the enumeration of the codes of a table: `NAME` is "name"."""
+    return StrEnum(name, {code.upper(): code for code in codes}, module=module)
 
 
 def read_lines(table: str) -> list[str]:

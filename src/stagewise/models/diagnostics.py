@@ -89,6 +89,16 @@ class FoundChange(NamedTuple):
     mean: float  # since then, signed; NaN: there is no outcome
 
 
+class MeanFall(NamedTuple):
+    """Means of an action that fall from one bucket of a score to a later one, though they are declared not to."""
+
+    action: int
+    before: int  # the bucket up to which some mean is at least `low`
+    after: int  # the bucket from which some mean is at most `high`
+    low: float  # signed
+    high: float  # signed
+
+
 class ModelDiagnostics:
     """Diagnostics of a model that keeps no sums for them."""
 
@@ -105,14 +115,7 @@ class ModelDiagnostics:
         return Evidence()
 
     def contradicts_safe_value(
-        self,
-        block: Any,
-        layout: Ints,
-        settings: Floats,
-        memory: Floats,
-        signal: int,
-        observed: Evidence,
-        known: float,
+        self, block: Any, layout: Ints, settings: Floats, memory: Floats, signal: int, observed: Evidence, known: float
     ) -> bool:
         """Return whether the outcomes at the safe action contradict its declared value, signed."""
         deviation = observed.safe_count * abs(observed.safe_mean - known)
@@ -142,6 +145,10 @@ class ModelDiagnostics:
 
     def list_changes(self, block: Any, settings: Floats, memory: Floats) -> list[FoundChange]:
         """Return the last change of every mean that has changed."""
+        return []
+
+    def list_falls(self, block: Any, settings: Floats, memory: Floats) -> list[MeanFall]:
+        """Return every action whose means fall from a bucket of a score to a later one, where they are pooled."""
         return []
 
     def forget(

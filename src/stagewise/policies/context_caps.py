@@ -51,8 +51,8 @@ from stagewise.problem.errors import ErrorCode, InvalidActions, InvalidProblem
 from stagewise.problem.formatting import format_count, safe_repr
 from stagewise.problem.promise import Promise
 from stagewise.problem.proposal import Proposal
+from stagewise.problem.risk_score import MOST_BUCKETS
 from stagewise.problem.safe_action import SafeAction
-from stagewise.problem.signals import MOST_BUCKETS
 from stagewise.problem.thresholds import Thresholds, get_safe_costs, resolve_thresholds
 from stagewise.problem.window import LATEST
 from stagewise.records.decision import Decision
@@ -539,7 +539,8 @@ class ContextCAPS(SafePolicy):
         memory[CACHED] = CACHE_DISABLED
         blocks = fewer.rounds.iter_blocks(state.memory), self.rounds.iter_blocks(memory)
         for (model, old), (_, new) in zip(*blocks, strict=True):
-            add_actions = model.add_actions or as_python(model.widen)
+            widen: Any = model.widen
+            add_actions = model.add_actions or as_python(widen)
             add_actions(self.layout, old, new, state.memory, memory)
         return PolicyState(memory)
 

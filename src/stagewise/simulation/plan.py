@@ -17,7 +17,7 @@ from stagewise.agent.agent import Agent
 from stagewise.files.atomic_write import write_text
 from stagewise.files.paths import GIB, get_total_memory
 from stagewise.policies.policy import BasePolicy, PolicyState
-from stagewise.policies.policy_encoding import encode_value, get_kinds
+from stagewise.policies.policy_encoding import encode_value, find_kind
 from stagewise.policies.problem import Problem
 from stagewise.problem.checks import check_integer, unwrap_scalar
 from stagewise.problem.errors import ErrorCode, InvalidFile, InvalidProblem
@@ -33,7 +33,7 @@ BYTES_PER_RUN = 1000  # bytes of a run besides its curves: its task, its place i
 def describe_policy(policy: Any) -> dict[str, Any]:
     """Return a policy as plain JSON values: its kind and its settings, or its repr, without addresses."""
     try:
-        if type(policy).__name__ in get_kinds():
+        if find_kind(type(policy).__name__) is not None:
             known: dict[str, Any] = encode_value(policy)
             return known
     except InvalidProblem:
@@ -126,7 +126,6 @@ def build_warm_start(warm_start: Any, given: Any, player: Any, backend: str) -> 
 
 
 def get_state(warm_start: Any, given: Any) -> tuple[str, Any]:
-    """Return the kind of the warm start, and its state."""
     if isinstance(warm_start, PolicyState):
         return "a state", warm_start
     if isinstance(warm_start, Agent):
@@ -167,7 +166,6 @@ class Folder:
         self.has_plan = self.path is not None and check_plan(self.path, plan, same)
 
     def get_part_path(self, runs: Sequence[int]) -> Path | None:
-        """Return the folder of these runs."""
         if self.path is None or self.single:
             return self.path
         name = f"run-{runs[0]:06d}" if len(runs) == 1 else f"runs-{runs[0]:06d}-{runs[-1]:06d}"

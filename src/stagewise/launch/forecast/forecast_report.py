@@ -9,7 +9,7 @@ import numpy as np
 from stagewise.launch.forecast.case_forecast import MARGIN, CaseForecast, GainVerdict, get_limit_value
 from stagewise.launch.forecast.forecast_log import WarmStart
 from stagewise.launch.statistics import Band
-from stagewise.problem.formatting import format_count
+from stagewise.problem.formatting import align_columns, format_count
 from stagewise.problem.signals import describe_limit
 from stagewise.problem.thresholds import parse_threshold
 from stagewise.reports.pages import render_document, render_image, render_table
@@ -111,9 +111,7 @@ def format_cells(forecast: "Forecast", case: CaseForecast) -> list[str]:
 def format_table(forecast: "Forecast") -> str:
     """Return the text that the command line prints."""
     rows = [list(TABLE_HEADS), *(format_cells(forecast, case) for case in forecast.case_forecasts)]
-    widths = [max(len(row[index]) for row in rows) for index in range(len(TABLE_HEADS))]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-    return "\n".join([format_headline(forecast), "", *lines, "", *list_remarks(forecast)])
+    return "\n".join([format_headline(forecast), "", *align_columns(rows), "", *list_remarks(forecast)])
 
 
 def format_headline(forecast: "Forecast") -> str:
@@ -194,7 +192,6 @@ def list_remarks(forecast: "Forecast") -> list[str]:
 
 
 def list_assumptions(forecast: "Forecast") -> tuple[str, ...]:
-    """Return what a forecast assumes."""
     return MOVING_ASSUMPTIONS if forecast.problem.needs_times else ASSUMPTIONS
 
 
@@ -305,7 +302,6 @@ def wrap_title(*parts: str) -> str:
 
 
 def shorten_name(name: str) -> str:
-    """Return a name shortened for a panel."""
     return name if len(name) <= NAME_WIDTH else name[: NAME_WIDTH - 1] + "…"
 
 
@@ -321,7 +317,6 @@ def add_legend_under(axes: Any, columns: int) -> None:
 
 
 def render_page(forecast: "Forecast") -> str:
-    """Return the page."""
     case, problem = forecast.declared, forecast.problem
     good = case.better_from is not None and case.violations_if_assumptions_hold <= problem.delta
     style = "good" if good else "warning"

@@ -40,7 +40,6 @@ class Verdict(NamedTuple):
 
 
 def build_verdict(figures: Mapping[str, Any]) -> Verdict:
-    """Return the verdict of figures."""
     is_incomplete = bool(figures.get("lag_rows"))  # the figures lack the newest rows, so nothing good is certain
     safety, learning, value = answers = tuple(
         one._replace(level=WAIT, word="Reading the log") if is_incomplete and one.level == FINE else one
@@ -66,9 +65,19 @@ def build_verdict(figures: Mapping[str, Any]) -> Verdict:
 
 
 def format_safe_action(figures: Mapping[str, Any]) -> str:
-    """Return the safe action, quoted."""
     problem = figures.get("problem")
     return "the safe action" if problem is None else f"“{problem['safe']}”"
+
+
+UNKNOWN_WARNING = (
+    "Within limits on average",
+    "It matters who gets an action, and the limits hold for averages: see Alerts.",
+)
+WARNINGS = {  # by check, the gravest first: a word and a sentence
+    "mismatch": UNKNOWN_WARNING,
+    "change": ("Within limits", "A mean moved further than declared, and its action is held back: see Alerts."),
+    "pooling": ("Within limits", "Means fall with a risk score, so its buckets are no longer pooled: see Alerts."),
+}
 
 
 def assess_safety(figures: Mapping[str, Any]) -> VerdictItem:
@@ -99,8 +108,8 @@ def assess_safety(figures: Mapping[str, Any]) -> VerdictItem:
         message = f"The cost of {safe} ({', '.join(unknown)}) was not declared: {safe} is served until it is known."
         return VerdictItem(question, WAIT, "Learning the safe action’s cost", message)
     if figures.get("warnings"):
-        message = "It matters who gets an action, and the limits hold for averages: see Alerts."
-        return VerdictItem(question, WAIT, "Within limits on average", message)
+        checks = {one["check"] for one in figures.get("health") or [] if one["name"] in figures["warnings"]}
+        return VerdictItem(question, WAIT, *next((WARNINGS[one] for one in WARNINGS if one in checks), UNKNOWN_WARNING))
     message = "The pessimistic cost of every recent decision is within every limit."
     return VerdictItem(question, FINE, "Within limits", message)
 

@@ -15,6 +15,7 @@ from stagewise.agent.decision_analysis import (
     count_learned,
     estimate_plays_needed,
 )
+from stagewise.agent.drifting_bounds import DriftingBound, format_bound, summarize_drifting_bounds
 from stagewise.agent.observed_costs import LIMIT, ObservedCosts
 from stagewise.agent.proposals import WHOLE, ProposalSummary, Proposed, summarize_proposals
 from stagewise.agent.statistics import Statistics, describe_contexts
@@ -143,12 +144,13 @@ class Report:
     cancelled: int = 0  # rounds that were not carried out
     segments: tuple[SegmentSummary, ...] = ()  # for limits that hold in every segment
     proposals: tuple[ProposalSummary, ...] = ()  # what became of each action that callers proposed
+    drifting: tuple[DriftingBound, ...] = ()  # bounds of limits with a drift: their age, changes, and recovery
     clipped: Mapping[str, int] = field(default_factory=dict)  # values beyond their range that count as its end
     refused_log_rows: int = 0  # rows of logs that were left out because of their context
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as JSON holds it; None for values that are unknown or not finite."""
-        content, lists = encode_record(vars(self)), ("limits", "actions", "segments", "proposals")
+        content, lists = encode_record(vars(self)), ("limits", "actions", "segments", "proposals", "drifting")
         return content | {name: [encode_record(one._asdict()) for one in getattr(self, name)] for name in lists}
 
     def __str__(self) -> str:
@@ -166,7 +168,8 @@ def render_html(report: Report) -> str:
     """Return the report as HTML: sentences, then rewards, limits and actions."""
     first, *rest = format_header(report)
     if not report.recent_rounds:
-        return build_page("\n".join([first, *rest]), *format_segments(report.segments))
+        texts = [first, *rest, *map(format_bound, report.drifting)]
+        return build_page("\n".join(texts), *format_segments(report.segments))
     named = ((report.reward_name, report.reward), ("safe action", report.safe_reward), ("gain", report.reward_gain))
     earned = [[name, *(f"{value:z.4f}" for value in interval)] for name, interval in named if interval is not None]
     limits = [
@@ -189,6 +192,7 @@ def render_html(report: Report) -> str:
         "\n".join([first, *rest]),
         *([build_table(["now", "estimate", "low", "high"], earned)] if earned else []),
         build_table(["limit", "estimate", "pessimistic", "limit"], limits),
+        *map(format_bound, report.drifting),
         build_table(["action", "share", "recent", *([report.reward_name] if is_learned else []), "certified"], actions),
         *([build_table(["proposed", "asked", "played", "whole"], proposed)] if proposed else []),
         *format_segments(report.segments),
@@ -237,6 +241,7 @@ def build_report(
         summarize_proposals(
             policy, state.memory, iter_proposed(policy, statistics), len(recent) + len(statistics.registered)
         ),
+        summarize_drifting_bounds(policy, state.memory),
         dict(statistics.clipped),
         statistics.refused_log_rows,
     )
@@ -427,7 +432,8 @@ def format_lines(report: Report) -> list[str]:
     """Return the report as lines of text."""
     lines = format_header(report)
     if not report.recent_rounds:
-        return [*lines, *format_proposals(report.proposals), *format_segments(report.segments)]
+        drifting = map(format_bound, report.drifting)
+        return [*lines, *drifting, *format_proposals(report.proposals), *format_segments(report.segments)]
     now = f"{report.reward_name} now"
     for title, interval in ((now, report.reward), ("safe action", report.safe_reward), ("gain", report.reward_gain)):
         if interval is not None:
@@ -444,6 +450,7 @@ def format_lines(report: Report) -> list[str]:
                 else f"; observed {limit.observed_mean:z.4f} over {format_count(limit.decision_count, 'decision')}"
             )
         )
+    lines += map(format_bound, report.drifting)
     name_width = max([6, *(len(action.name) for action in report.actions)])
     earned = [format_reward(one) for one in report.actions]
     earned = [

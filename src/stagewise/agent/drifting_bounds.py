@@ -12,7 +12,7 @@ from stagewise.problem.division import ScoreDivision
 from stagewise.problem.drift import DAY
 from stagewise.problem.window import LATEST
 
-ASSUMPTION = "if outcomes come as often as now and its mean stays"
+ASSUMPTION = "if outcomes come as often as since then and its mean stays"
 FIRST_GUESS, LAST_GUESS = 60.0, 3650.0 * DAY  # seconds until an action is back
 
 
@@ -29,7 +29,7 @@ class DriftingBound(NamedTuple):
     outcomes: int  # of the longest stretch that counts
     drift: str  # what is declared, in words
     changed_at: float | None  # when the outcomes that count since the last change begin, in seconds since 1970
-    recovering: bool  # a change was found, and the bound is beyond the limit
+    recovering: bool  # outcomes count since a change, and the bound is beyond the limit
     back_at: float | None  # about when the bound is within the limit, at the present rate of outcomes and a steady mean
     note: str  # why that is unknown
 
@@ -126,7 +126,7 @@ def format_recovery(one: DriftingBound) -> str:
     """Return the last change of an action and when it is back, as the end of a sentence."""
     if one.changed_at is None:
         return ""
-    text = f"; a change was found, and outcomes count since {format_date(one.changed_at)}"
+    text = f"; after a change outcomes count since {format_date(one.changed_at)}"
     if not one.recovering:
         return f"{text}; the action is back"
     if one.back_at is None:

@@ -99,7 +99,7 @@ class AgedBound(NamedTuple):
     mean: float  # of the longest epoch that is kept; NaN: there is no outcome
     count: int  # of its outcomes
     begin: float  # when it began, in seconds
-    changed: float  # when the last change that was found began; 0: none was found
+    changed: float  # from when outcomes count after the last change or a person's word; 0: all count
     ends: Callable[[float], float] | None  # the upper bound after so many more seconds at the present rate
 
 

@@ -27,6 +27,8 @@ from stagewise.models.epochs import (
     SLOPE,
     STEP,
     TIME_COLUMN,
+    WINDOW,
+    YOUNG,
     advance_cell,
     advance_header,
     compute_high_now,
@@ -225,17 +227,19 @@ class MovingRatesDiagnostics(SegmentRatesDiagnostics):
             for action in range(block.size):
                 first = slot + SLOT_HEADER_SIZE + CELL_SIZE * action
                 cell, longest = memory[first : first + CELL_SIZE], FIND_LONGEST(memory[first : first + CELL_SIZE])
-                upper = low + COMPUTE_HIGH_NOW(view.settings, time, cell) if cell[PULLS] > 0.0 else low + 1.0
+                upper = low + (float(COMPUTE_HIGH_NOW(view.settings, time, cell)) if cell[PULLS] > 0.0 else 1.0)
+                has_forgotten = bool(np.any(cell[FIRST_EPOCH::3] < 0.0))  # a person may have told it to
                 if longest < 0:
-                    bound = AgedBound(action, segment, upper, 0.0, math.nan, 0, time, float(cell[CHANGED]), None)
-                else:
-                    count, total = cell[longest : longest + 2].tolist()
-                    high = settings[block.settings + 3] + SPENT(block, settings, action, memory[slot + 1])
-                    age = self.measure_age(view, time, float(high), longest, cell)
-                    ends = predict_ends(low, count, total, float(cell[AT]), time, age)
-                    known = low + total / count, int(count), age.begin, float(cell[CHANGED]), ends
-                    bound = AgedBound(action, segment, upper, age.term, *known)
-                bounds.append(bound)
+                    changed = float(cell[CHANGED] or has_forgotten * cell[AT])
+                    bounds.append(AgedBound(action, segment, upper, 0.0, math.nan, 0, time, changed, None))
+                    continue
+                count, total = cell[longest : longest + 2].tolist()
+                high = settings[block.settings + 3] + SPENT(block, settings, action, memory[slot + 1])
+                age = self.measure_age(view, time, float(high), longest, cell)
+                changed = float(cell[CHANGED] or has_forgotten * age.begin)
+                ends = predict_ends(low, count, total, float(cell[AT]), time, age)
+                known = low + total / count, int(count), age.begin, changed, ends
+                bounds.append(AgedBound(action, segment, upper, age.term, *known))
         return bounds
 
     def get_newest_time(self, block: Any, settings: Floats, memory: Floats) -> float:
@@ -252,6 +256,8 @@ class MovingRatesDiagnostics(SegmentRatesDiagnostics):
                 added = budget + slope * (time - middle)
                 end = added + AVERAGE_UPPER(cell[at], cell[at + 1], high + LOG_SHARE(int(epoch)))
                 term, best = (added, end) if end < best else (term, best)
+        if view.settings[WINDOW] > 0.0 and 1.0 - cell[YOUNG] == COMPUTE_HIGH_NOW(view.settings, time, cell):
+            term = budget  # the bound is that of an epoch whose outcomes are all younger than the budget's window
         epoch = view.header[FIRST_BEGIN + (longest - FIRST_EPOCH) // 3]
         begin = float(BEGIN_OF(view.header, view.settings, epoch))
         return CellAge(float(term), begin, high + LOG_SHARE(int(epoch)), slope, budget)

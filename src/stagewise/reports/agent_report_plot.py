@@ -1,18 +1,19 @@
 """Plot an agent's report, or the values of `report.to_dict()`."""
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 from stagewise.problem.errors import ErrorCode, InvalidProblem
 from stagewise.problem.formatting import safe_repr
-from stagewise.reports.plot_style import GUARDED, SAFE, STYLES, escape_label, format_axes
+from stagewise.reports.plot_style import BAD, GUARDED, SAFE, STYLES, escape_label, format_axes
 
 MAX_ACTIONS = 20
 REPORT_FIELDS = ("recent_exploring_share", "recent_exploiting_share", "recent_safe_share", "reward", "safe_reward")
 
 
 def plot_report(report: Any) -> Any:
-    """Plot a report: traffic by action, rewards, limits, and rates by segment.
+    """Plot a report: traffic by action, rewards, limits, rates by segment, and bounds that age.
 
     Args:
         report: `agent.report()`, or its `to_dict()`.
@@ -35,8 +36,10 @@ def plot_report(report: Any) -> Any:
 
     values = to_values(report)
     groups = list(dict.fromkeys((one["limit"], one["by"], one["threshold"]) for one in values["segments"]))
-    figure = Figure(figsize=(12.0, 3.6 * (1 + bool(groups))), layout="constrained")
-    rows = figure.add_gridspec(1 + bool(groups), 1)
+    drifting = list(dict.fromkeys(one["limit"] for one in values["drifting"]))
+    count = 1 + bool(groups) + bool(drifting)
+    figure = Figure(figsize=(12.0, 3.6 * count), layout="constrained")
+    rows = figure.add_gridspec(count, 1)
     top = rows[0].subgridspec(1, 3)
     draw_traffic(figure.add_subplot(top[0]), values)
     draw_rewards(figure.add_subplot(top[1]), values)
@@ -48,6 +51,11 @@ def plot_report(report: Any) -> Any:
         for index, head in enumerate(groups):
             its = [one for one in values["segments"] if one["limit"] == head[0]]
             draw_segments(figure.add_subplot(bottom[index]), head, its)
+    if drifting:
+        bottom = rows[count - 1].subgridspec(1, len(drifting))
+        for index, name in enumerate(drifting):
+            its = [one for one in values["drifting"] if one["limit"] == name]
+            draw_drifting(figure.add_subplot(bottom[index]), name, its)
     return figure
 
 
@@ -122,6 +130,32 @@ def draw_segments(axes: Any, head: tuple[str, str, float], rows: list[dict[str, 
     axes.legend(frameon=False, fontsize="small")
 
 
+def draw_drifting(axes: Any, name: str, rows: list[dict[str, Any]]) -> None:
+    """Draw for every action its estimate, its bound without age, what age adds, and whether it recovers."""
+    for position, one in enumerate(rows):
+        colour, young = BAD if one["recovering"] else GUARDED, one["bound"] - one["age_term"]
+        if one["estimate"] is not None:
+            is_lower = one["bound"] < one["estimate"]
+            young = one["bound"] + one["age_term"] if is_lower else young
+            axes.plot([one["estimate"], young], [position, position], color=colour, linewidth=2)
+            axes.plot(one["estimate"], position, "o", color=colour, markersize=4)
+        axes.plot([young, one["bound"]], [position, position], color=colour, linewidth=7, alpha=0.35)
+        back = (
+            "recovering"
+            if one["back_at"] is None
+            else f"back about {datetime.fromtimestamp(one['back_at'], UTC):%d %b %Y}"
+        )
+        if one["recovering"]:
+            axes.annotate(back, (one["bound"], position), (4, 0), textcoords="offset points", va="center", fontsize=8)
+    axes.axvline(rows[0]["threshold"], color="black", linestyle="--", linewidth=1.2)
+    labels = [one["action"] + (f" in {one['segment']}" if one["segment"] else "") for one in rows]
+    format_axes(axes, f"{escape_label(name)}: estimate to bound; thick: what age adds; dashed: the limit")
+    axes.set(
+        yticks=range(len(rows)), yticklabels=[escape_label(label) for label in labels], ylim=(len(rows) - 0.4, -0.6)
+    )
+    axes.margins(x=0.18)
+
+
 def to_values(report: Any) -> dict[str, Any]:
     """Return the values of a report, or reject something else."""
     try:
@@ -131,6 +165,7 @@ def to_values(report: Any) -> dict[str, Any]:
         named = {
             "reward_name": str(values.get("reward_name", "reward")),
             "segments": segments,
+            "drifting": [{**one} for one in values.get("drifting", [])],
         }
         return {**{name: values[name] for name in REPORT_FIELDS}, **named, "limits": limits, "actions": actions}
     except Exception:  # the object's own code may raise anything

@@ -1,7 +1,6 @@
-"""The doctor on the notification job: how long it takes, and its picture.
+"""The doctor on the notification job: how long it takes.
 
-OPENBLAS_NUM_THREADS=1 .venv/bin/python benchmarks/doctor.py speed  # processor time of up to 1,000,000 rows
-.venv/bin/python benchmarks/doctor.py picture   # docs/pictures/doctor.png: a log whose opt-outs of one template rose
+OPENBLAS_NUM_THREADS=1 .venv/bin/python benchmarks/doctor.py  # processor time of up to 1,000,000 rows
 """
 
 import sys
@@ -12,7 +11,6 @@ from typing import Any
 import numpy as np
 
 import stagewise as sw
-from stagewise.reports.plot_style import write_figure
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "examples"))
@@ -41,16 +39,5 @@ def speed() -> None:
             print(f"| {rows:,} rows, {what} | {min(seconds):.1f} s | contradicted: {found.contradicted} |", flush=True)
 
 
-def picture() -> None:
-    """Draw a log with a fault."""
-    frame, chance = month(50_000), np.random.default_rng(1)
-    late = (frame["action"] == "digest") & (np.arange(50_000) > 25_000)
-    frame["opt_out"] = np.where(late, chance.random(50_000) < 0.045, frame["opt_out"])
-    found = sw.doctor(frame, PROBLEM)
-    print(found)
-    write_figure(found.plot(), ROOT / "docs" / "pictures" / "doctor.png")
-
-
 if __name__ == "__main__":
-    for chosen in sys.argv[1:] or ["speed"]:
-        {"speed": speed, "picture": picture}[chosen]()
+    speed()

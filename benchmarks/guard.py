@@ -252,10 +252,10 @@ def print_scores(runs: int) -> None:
 def print_limits(runs: int) -> None:
     """Print how many runs an adversary drives over the limit at delta .2."""
     world = World([0.005, 0.01, 0.02, 0.03, 0.05], [0.0] * 5, delta=0.2, dearest=True)
-    records = play_runs(world, runs, rounds=10_000)
+    records = play_runs(world, runs, rounds=30_000)
     over, worst = (records[:, VIOLATIONS] > 0.0).sum(), records[:, WORST].max()
     print(
-        f"adversary, delta .2, 10,000 rounds: {over} of {runs} runs over the limit; largest expected cost {worst:.4f}"
+        f"adversary, delta .2, 30,000 rounds: {over} of {runs} runs over the limit; largest expected cost {worst:.4f}"
     )
 
 

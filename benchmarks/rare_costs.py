@@ -16,7 +16,6 @@ SAFE = sw.SafeAction(arm=0, reward=0.0, cost=0.0)
 SETTINGS = {
     "rates": {"radius": "rates"},
     "kl": {"radius": "kl"},
-    "bernstein": {"radius": "bernstein"},
     "hoeffding": {"radius": "hoeffding"},
     "paper, horizon": {"radius": "paper", "horizon": ROUNDS},
 }

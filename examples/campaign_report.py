@@ -3,7 +3,6 @@
 python examples/campaign_report.py
 """
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -37,7 +36,7 @@ def served(agent: sw.Agent, rounds: int, people: np.random.Generator, leaves: An
     return None
 
 
-def main(rows: int = 50_000, rounds: int = 20_000, picture: Path | None = Path("report.png")) -> None:
+def main(rows: int = 50_000, rounds: int = 20_000) -> None:
     """Learn a log, serve, report; then opt-outs rise to six times what they were, and the agent stops."""
     people, agent = np.random.default_rng(1), sw.Agent(POLICY, seed=7)
     agent.learn_log_frame(
@@ -46,8 +45,6 @@ def main(rows: int = 50_000, rounds: int = 20_000, picture: Path | None = Path("
     served(agent, rounds, people, LEAVES)
     report = agent.report(NAMES)
     print(report)
-    if picture is not None:
-        sw.plot_report(report).savefig(picture)
     print(agent.health())
     print(served(agent, 3 * rounds, people, np.minimum(6.0 * LEAVES, 1.0)))
 

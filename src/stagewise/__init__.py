@@ -27,5 +27,10 @@ def _exported(*packages: str) -> dict[str, Any]:
     return {name: __getattr__(name) for name, home in _HOMES.items() if home.split(".")[0] in packages}
 
 
+def _find_exported(name: str, *packages: str) -> Any:
+    """Return an export of these packages, without loading the others; None: there is none of this name."""
+    return __getattr__(name) if name in _HOMES and _HOMES[name].split(".")[0] in packages else None
+
+
 def __dir__() -> list[str]:
     return [*__all__, "__version__"]

@@ -48,10 +48,10 @@ from stagewise.problem.errors import InvalidProblem as InvalidProblem
 from stagewise.problem.errors import StagewiseError as StagewiseError
 from stagewise.problem.functions import FiniteFunctionClass as FiniteFunctionClass
 from stagewise.problem.polytope import Polytope as Polytope
+from stagewise.problem.risk_score import RiskScore as RiskScore
 from stagewise.problem.safe_action import SafeAction as SafeAction
 from stagewise.problem.signals import Limit as Limit
 from stagewise.problem.signals import Reward as Reward
-from stagewise.problem.signals import RiskScore as RiskScore
 from stagewise.problem.thresholds import AtLeast as AtLeast
 from stagewise.problem.thresholds import TimesSafe as TimesSafe
 from stagewise.problem.window import OutcomeWindow as OutcomeWindow
@@ -62,7 +62,6 @@ from stagewise.records.reason import Reason as Reason
 from stagewise.records.reason import ReasonDetails as ReasonDetails
 from stagewise.records.reason import TripReason as TripReason
 from stagewise.records.row_status import RowStatus as RowStatus
-from stagewise.reports.agent_report_plot import plot_report as plot_report
 from stagewise.reports.certificate import SimulationCertificate as SimulationCertificate
 from stagewise.reports.result import Result as Result
 from stagewise.server.client import Client as Client
@@ -86,3 +85,4 @@ from stagewise.worlds.world_families import LinearWorldFamily as LinearWorldFami
 __version__: str
 
 def _exported(*packages: str) -> dict[str, Any]: ...
+def _find_exported(name: str, *packages: str) -> Any: ...

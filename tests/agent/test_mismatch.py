@@ -14,7 +14,7 @@ from stagewise.agent.health_findings import Check, Verdict
 from stagewise.agent.mismatch import LOGGED, MOST_CELLS, Difference, MismatchTest, build_mismatch_cause
 from stagewise.agent.statistics import Statistics
 from stagewise.problem.errors import ErrorCode, InvalidProblem
-from stagewise.problem.signals import NO_BUCKET
+from stagewise.problem.risk_score import NO_BUCKET
 from stagewise.records.reason import Contradiction
 from stagewise.server.state_fold import StateFold
 

@@ -19,14 +19,16 @@ def test_learning_and_deciding_agree_to_the_bit() -> None:
         "opt_out": sw.Limit(0.02, safe_bound=0.0, drift="0.005/30d", by="country"),
         "complaint": sw.Limit(0.01, safe_bound=0.0, model="rates", drift=("0.004", "20d")),
         "bounce": sw.Limit(0.05, safe_bound=0.0, model="rates", drift="jumps"),
+        "spam": sw.Limit(0.1, safe_bound=0.0, score=sw.RiskScore("risk", buckets=3), drift="0.005/30d"),
+        "block": sw.Limit(0.1, safe_bound=0.0, score=sw.RiskScore("taste", buckets=3), drift="jumps"),
     }
     problem = sw.Problem(actions=["a", "b", "c"], safe="a", reward=sw.Reward("click"), limits=limits)
     policy, rng, count = problem.policy(), np.random.default_rng(8), 900
     rows = np.ones((count, policy.width))
-    rows[:, 0], rows[:, 2] = rng.integers(0, 3, count), rng.integers(0, 3, count)
+    rows[:, 0], rows[:, 2:5] = rng.integers(0, 3, count), rng.integers(0, 3, (count, 3))
     rows[:, -1] = np.sort(rng.uniform(0.0, 90 * DAY, count))
     rate = np.where(np.arange(count) < 500, 0.01, 0.3)[:, None]
-    values = (rng.random((count, 4)) < rate).astype(float)
+    values = (rng.random((count, 6)) < rate).astype(float)
     memory = policy.rounds.reserve(policy.start().memory, "segments", 3)
     compiled = policy.rounds.learn_rows(memory.copy(), rows, np.full(count, ELSEWHERE), values)
     learn, interpreted = as_python(build_round(policy.rounds.spec).learn), memory.copy()
@@ -36,9 +38,9 @@ def test_learning_and_deciding_agree_to_the_bit() -> None:
     assert compiled.tobytes() == interpreted.tobytes()
     assert not np.array_equal(compiled, memory)
     changed = [policy.models[name] for name in problem.limits]
-    assert changed == ["rates"] * 3
+    assert changed == ["rates"] * 5
     decide = as_python(build_round(policy.rounds.spec).decide)
-    context = sw.ContextVector(segments=[1]).at(100 * DAY)
+    context = sw.ContextVector(segments=[1, 2, 0]).at(100 * DAY)
     offered, draw = policy.rows_for(context), RandomKey(1, 2, 3)
     one = policy.rounds.play(compiled, offered, context.get_eligible(3), draw)
     answer, scratch = np.empty_like(one.answer), np.empty_like(one.scratch)

@@ -29,7 +29,7 @@ pytestmark = pytest.mark.long
 
 ROUNDS = 80
 CHOSEN = [1, 4]
-RADII = ("kl", "bernstein", "hoeffding")
+RADII = ("kl", "hoeffding")
 REWARD, COST = [0.1, 0.2, 0.4, 0.7], [0.0, 0.4, 0.5, 0.2]
 ARM = sw.SafeAction(arm=0, reward=0.1, cost=0.0)
 LOGGED: dict[str, Any] = {"reward": REWARD, "cost": COST, "noise": 0.1}

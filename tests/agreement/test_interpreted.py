@@ -89,7 +89,6 @@ def cases_of(*contracts: Any) -> list[Any]:
         test_policies.TestOPLB,
         test_policies.TestOPB,
         test_policies.TestOPBWithKL,
-        test_policies.TestOPBWithBernstein,
         test_policies.TestArmsCAPS,
         test_rare_costs.TestCAPSWithRareCosts,
         test_kernel_policies.TestKernelOPLB,

@@ -96,7 +96,8 @@ def test_a_disk_that_takes_no_file_is_one_sentence(
 
 
 PRINTED = {
-    "show": ("show", "out"),
+    "help": ("help", "cli"),
+    "the options": ("--help",),
     "the options of a command": ("simulate", "--help"),
     "simulate": ("simulate", "spec.toml", "--out", "out", "--quiet"),
 }

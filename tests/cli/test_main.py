@@ -26,13 +26,6 @@ def test_simulate_keeps_what_simulate_returns(tmp_path: Path) -> None:
     assert (tmp_path / "out" / "result.png").stat().st_size > 1000
 
 
-def test_show_prints_a_table(tmp_path: Path) -> None:
-    called("simulate", spec(tmp_path, GOOD), "--out", tmp_path / "out", "--quiet")
-    code, said = called("show", tmp_path / "out")
-    assert code == 0
-    assert "| LCLUCB |" in said
-
-
 def test_compare_gives_one_table_and_one_picture(tmp_path: Path) -> None:
     table = GOOD[GOOD.index("[policy]") :]
     several = GOOD.replace(

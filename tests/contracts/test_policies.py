@@ -188,11 +188,6 @@ class TestArmsCAPSWithNoise(MixtureContract):
     pass
 
 
-@cases(OPB, [*ranged_problems()][:6], (0, 4), mixes=True, radius="bernstein")
-class TestOPBWithBernstein(MixtureContract):
-    pass
-
-
 UNLIMITED_WORLD = LinearWorld(np.zeros(3), np.array([REWARD]), finite=True)
 UNLIMITED_ARMS = ArmsWorld(-1, ARMS[:1])
 

@@ -11,7 +11,7 @@ from scipy.optimize import brentq
 from scipy.special import betaln
 from tests.chance import allowed
 
-from stagewise.models.intervals import compute_bernstein_interval, compute_kl_interval
+from stagewise.models.intervals import compute_kl_interval
 
 DELTA = 0.05
 PULLS = st.integers(1, 10**7)
@@ -56,50 +56,34 @@ def test_nothing_seen_but_zeros_or_ones(pulls: int) -> None:
     assert (1.0 - other.low, other.high) == (pytest.approx(high, rel=1e-12), 1.0)
 
 
-def test_bernstein_is_the_printed_formula_cut_to_the_range() -> None:
-    pulls, mean, squares = 400.0, 0.3, 12.0
-    spent = math.log(4.0 * pulls * (pulls + 1.0) / DELTA)
-    half = math.sqrt(2.0 * squares / (pulls - 1.0) * spent / pulls) + 7.0 * spent / (3.0 * (pulls - 1.0))
-    interval = compute_bernstein_interval(pulls, mean, squares, math.log(1.0 / DELTA))
-    assert interval == pytest.approx((max(mean - half, 0.0), mean + half), rel=1e-12)
-    assert compute_bernstein_interval(1.0, 0.3, 0.0, 1.0) == (0.0, 1.0)
-    assert compute_bernstein_interval(2.0, 0.3, 0.1, 1.0) == (0.0, 1.0)
-
-
 @numba.njit
-def ever_missed(observed, mean, confidence, bernstein):  # type: ignore[no-untyped-def]
+def ever_missed(observed, mean, confidence):  # type: ignore[no-untyped-def]
     """Say whether the interval misses the mean after any number of observations."""
-    average, squares = 0.0, 0.0
+    average = 0.0
     for n in range(observed.size):
-        before = average
-        average += (observed[n] - before) / (n + 1.0)
-        squares += (observed[n] - before) * (observed[n] - average)
-        if bernstein:
-            interval = compute_bernstein_interval(n + 1.0, average, squares, confidence)
-        else:
-            interval = compute_kl_interval(n + 1.0, average, confidence)
+        average += (observed[n] - average) / (n + 1.0)
+        interval = compute_kl_interval(n + 1.0, average, confidence)
         if not interval.low <= mean <= interval.high:
             return True
     return False
 
 
-def misses(kind: str, mean: float, confidence: float, bernstein: bool, runs: int = 1000) -> int:
+def misses(kind: str, mean: float, confidence: float, runs: int = 1000) -> int:
     """Return how many of the runs of 2,000 observations ever miss."""
     random, count = np.random.default_rng(3), 0
     for _ in range(runs):
         uniform = random.uniform(size=2000)
         observed = (uniform < mean).astype(float) if kind == "coin" else uniform * 2.0 * mean
-        count += ever_missed(observed, mean, confidence, bernstein)
+        count += ever_missed(observed, mean, confidence)
     return count
 
 
 @pytest.mark.compiled
-@pytest.mark.parametrize("bernstein", [False, True])
 @pytest.mark.parametrize(("kind", "mean"), [("coin", 0.5), ("coin", 0.01), ("uniform", 0.3)])
-def test_few_runs_ever_miss(kind: str, mean: float, bernstein: bool) -> None:
-    assert misses(kind, mean, math.log(1.0 / DELTA), bernstein) <= allowed(1000, DELTA)
+def test_few_runs_ever_miss(kind: str, mean: float) -> None:
+    assert misses(kind, mean, math.log(1.0 / DELTA)) <= allowed(1000, DELTA)
 
 
 @pytest.mark.compiled
 def test_with_too_little_confidence_too_many_runs_miss() -> None:
-    assert misses("coin", 0.5, math.log(1.0 / 0.7), False) > allowed(1000, DELTA)
+    assert misses("coin", 0.5, math.log(1.0 / 0.7)) > allowed(1000, DELTA)

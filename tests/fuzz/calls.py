@@ -326,7 +326,6 @@ CONSTRUCTORS: dict[str, Call] = {
         {"log": {**LOG, "opt_out": [0, 0, 1, 1] * 30}, "problem": LOGGED, "limit": "opt_out", "columns": {}}
         | {"name": "risk", "buckets": 3, "fraction": 0.5},
     ),
-    "plot_report": Call(sw.plot_report, {"report": sw.Agent(PULLS).report().to_dict()}),
 }
 
 QUESTIONS: dict[str, Call] = {  # asked of objects that no question changes

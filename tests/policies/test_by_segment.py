@@ -1,6 +1,5 @@
 """Limits that hold in every segment: what was learned there, by name, in words and in a picture."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -86,20 +85,8 @@ def test_a_drift_names_the_segment() -> None:
     assert (found["action"], found["segment"]) == ("'offer'", "AU")
 
 
-def test_the_picture_has_a_panel_for_each_limit_by_segment() -> None:
-    agent = learned()
-    agent.decide({"country": "NZ"})
-    figure = sw.plot_report(json.loads(json.dumps(agent.report().to_dict(), allow_nan=False)))
-    panels = {axes.get_title(): axes for axes in figure.axes}
-    panel = panels["complaint by country: observed, to the upper bound"]
-    assert [label.get_text() for label in panel.get_yticklabels()] == ["NZ", "AU", "DE"]
-    assert panel.lines[0].get_xdata()[0] == pytest.approx(0.5)
-    assert len(figure.axes) == 2 + 2 + 2
-
-
 def test_problems_without_segments_tell_of_none() -> None:
     safe = sw.SafeAction(arm=0, reward=0.0, cost=0.0)
     agent = sw.Agent(sw.OPB(arms=2, safe_action=safe, threshold=0.5), seed=1)
     agent.decide(sw.Arms(2))
     assert agent.report().segments == ()
-    assert len(sw.plot_report(agent.report()).axes) == 3

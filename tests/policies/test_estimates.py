@@ -209,15 +209,3 @@ def test_a_mixture_has_a_row_of_its_own() -> None:
     )
     assert mixture.pessimistic_cost == pytest.approx(tuple(decision.pessimistic_cost))
     assert mixture.cost_estimates == tuple(decision.estimated_cost)
-
-
-def test_notebooks_show_decisions_reports_and_health() -> None:
-    agent, decision = taught(60)
-    assert "opt_out ≤ 0.1 pessimistic" in decision._repr_html_()
-    page = agent.report()._repr_html_()
-    assert "<td" in page
-    assert "minutes" in page
-    assert f"{agent.report().limits[0].estimated_cost:.4f}" in page
-    assert "no recent decision" in sw.Agent(SAID).report()._repr_html_()
-    health = agent.health()._repr_html_()
-    assert health.count("<tr>") == 1 + len(agent.health())

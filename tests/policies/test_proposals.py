@@ -257,7 +257,6 @@ def test_the_explanation_shows_the_proposal() -> None:
     rows = {line[2:].split()[0]: line.split() for line in text.splitlines()[3:-1]}
     assert (rows["offer"][-2], rows["digest"][-2]) == ("0.7000", "0.3000")
     assert len(rows) == len(text.splitlines()[3:-1])
-    assert "proposed" in text._repr_html_()
 
 
 def test_cancelled_and_late_proposals_are_learned_as_other_decisions_are() -> None:

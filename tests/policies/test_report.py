@@ -144,11 +144,3 @@ def test_policies_without_bounds_answer_what_they_can() -> None:
     agent.decide(sw.Arms(2))
     assert agent.report().rounds == 1
     assert agent.report().reward is None
-    sw.plot_report(agent.report())
-
-
-def test_the_picture_is_made_from_plain_values() -> None:
-    figure = sw.plot_report(json.loads(json.dumps(campaign(20, 500).report(NAMES).to_dict())))
-    assert [text.get_text() for text in figure.axes[0].get_yticklabels()].count("offer") == 1
-    with refused(sw.InvalidProblem, ErrorCode.WRONG_TYPE):
-        sw.plot_report(3)

@@ -11,7 +11,7 @@ from stagewise.problem.errors import ErrorCode, StagewiseError
 from stagewise.problem.promise import Promise
 
 ACTIONS = ["nothing", "digest", "offer"]
-FITTED = sw.RiskScore("fitted", weights={"age": 0.02, "opens": -1.0}, cuts=[0.5, 1.0, 1.5], digest="ab")
+FITTED = sw.RiskScore("fitted", weights={"age": 0.02, "opens": -1.0}, cuts=[0.5, 1.0, 1.5], rows_digest="ab")
 SCORES: dict[str, Any] = {
     "column": "risk",
     "cuts": sw.RiskScore("risk", cuts=[0.02, 0.1, 0.4]),
@@ -125,6 +125,7 @@ def test_a_score_outside_its_range_is_refused_and_changes_nothing(risk: Any) -> 
         ({"low": 1.0}, ErrorCode.OUT_OF_RANGE),
         ({"version": 0}, ErrorCode.OUT_OF_RANGE),
         ({"digest": "ab"}, ErrorCode.UNUSED_SETTING),
+        ({"weights": {"age": 1.0}, "cuts": [1.0], "digest": "ab"}, ErrorCode.DIGEST_MISMATCH),
         ({"weights": {"age": 1.0}}, ErrorCode.MISSING_VALUE),
         ({"weights": {"age": 1.0}, "cuts": [1.0], "low": 0.0}, ErrorCode.UNUSED_SETTING),
         ({"bucket": 3}, ErrorCode.UNKNOWN_SETTING),
@@ -141,6 +142,7 @@ def test_a_score_that_cannot_be_is_refused(settings: dict[str, Any], code: Error
         (lambda: sw.Limit(0.02, score="risk", by="country"), ErrorCode.CONFLICTING_SETTINGS),
         (lambda: sw.Limit(0.02, score="risk", model="linear"), ErrorCode.CONFLICTING_SETTINGS),
         (lambda: problem(sw.RiskScore("sum", weights={"income": 1.0}, cuts=[1.0])), ErrorCode.UNKNOWN_NAME),
+        (lambda: problem(sw.RiskScore("sum", weights={"age=18": 1.0}, cuts=[1.0])), ErrorCode.UNKNOWN_NAME),
         (lambda: problem("opens"), ErrorCode.OUT_OF_RANGE),  # the context's range is another
         (lambda: problem("click"), ErrorCode.DUPLICATE_NAME),
     ],
@@ -205,10 +207,3 @@ def test_a_memory_whose_buckets_have_other_slots_is_refused() -> None:
         other = memory.copy()
         other[block.memory + offset] = 1e6
         assert not policy.fits(other)
-
-
-def test_buckets_with_a_drift_are_refused() -> None:
-    settings = {"by": {"c": 0}, "score_buckets": {"c": [5, 1, 1]}, "segments": 1, "reward_model": "rates"}
-    safe = sw.SafeAction(arm=0, reward=0.0, cost={"c": 0.0})
-    with refused(sw.InvalidProblem, ErrorCode.CONFLICTING_SETTINGS, "score_buckets"):
-        sw.ContextCAPS(actions=2, safe_action=safe, threshold={"c": 0.1}, drift={"c": "0.005/30d"}, **settings)

@@ -88,14 +88,14 @@ OTHER_OF: dict[tuple[str, str], Any] = {
     ("LinUCB", "safe_action"): sw.SafeAction(features=[0.1, 0.0], cost=0.1),
     ("UCB", "safe_action"): sw.SafeAction(arm=0, cost=0.1),
     ("ArmsCAPS", "safe_action"): sw.SafeAction(arm=1, reward=0.2, cost=0.0),
-    ("ArmsCAPS", "radius"): "bernstein",
+    ("ArmsCAPS", "radius"): "hoeffding",
     ("ContextCAPS", "safe_action"): sw.SafeAction(arm=1, reward=0.2, cost=0.0),
     ("OPB", "safe_action"): sw.SafeAction(arm=1, reward=0.2, cost=0.0),
     ("OPNLB", "safe_action"): sw.SafeAction(arm=0, reward=0.1),
     ("OPLB", "method"): "socp",
     ("OPNLB", "method"): "rows",
-    ("OPB", "radius"): "bernstein",
-    ("UCB", "radius"): "bernstein",
+    ("OPB", "radius"): "hoeffding",
+    ("UCB", "radius"): "hoeffding",
 }
 BESIDES: dict[tuple[str, str], dict[str, Any]] = {  # what must be set for a setting to matter
     ("LinUCB", "safe_action"): {"threshold": sw.TimesSafe(1.5), "safe_action": OFF},

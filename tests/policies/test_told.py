@@ -121,8 +121,6 @@ def test_what_was_not_carried_out_does_not_count() -> None:
     assert (limit.decision_count, limit.observed_mean) == (5, pytest.approx(0.2))
     assert "0.2000 over 5 decisions" in str(agent.report())
     assert agent.report().to_dict()["limits"][0]["observed_mean"] == pytest.approx(0.2)
-    marks = [line for axes in sw.plot_report(agent.report()).axes for line in axes.lines if line.get_marker() == "D"]
-    assert [line.get_xdata()[0] for line in marks] == [pytest.approx(0.2)]
 
 
 def test_what_is_forgotten_does_not_count() -> None:

@@ -94,9 +94,6 @@ def test_a_report_is_in_the_users_units() -> None:
             assert getattr(limit, part) == pytest.approx(in_units(limit.name, getattr(twin, part), True))
         assert limit.margin == pytest.approx(SCALES[limit.name][1] * twin.margin)
     assert "gain now" in str(mine)
-    figure = sw.plot_report(mine.to_dict())
-    assert figure.axes[1].get_title() == "gain of a round, beside the safe action's"
-    assert figure.axes[2].lines[-1].get_xdata()[0] == pytest.approx(200.0)
 
 
 def test_health_is_in_the_users_units() -> None:

@@ -11,7 +11,7 @@ import pytest
 from tests.problem.refusal import refused
 
 import stagewise as sw
-from stagewise.policies.policy_encoding import get_kinds
+from stagewise.policies.policy_encoding import find_kind
 from stagewise.problem.errors import ErrorCode
 from stagewise.reports.evidence import DIGEST_LABELS, compute_digest, get_column
 
@@ -150,5 +150,5 @@ def test_a_digest_is_made_with_labels_that_never_change() -> None:
 def test_the_certificates_in_the_documents_are_read(path: Path) -> None:
     certificate = sw.SimulationCertificate.load(path)
     assert set(certificate.content["policy"]["settings"]) <= set(
-        signature(get_kinds()[certificate.content["policy"]["kind"]]).parameters
+        signature(find_kind(certificate.content["policy"]["kind"])).parameters
     )

@@ -8,7 +8,7 @@ import pytest
 
 import stagewise as sw
 from stagewise.models.average_bounds import compute_average_interval
-from stagewise.models.intervals import compute_bernstein_interval, compute_kl_interval
+from stagewise.models.intervals import compute_kl_interval
 from stagewise.reports.regret_bound import RegretBound, RegretTheorem, bound_width_sum, compute_regret_bound
 
 ROUNDS = np.array([100, 1000, 3000])
@@ -30,7 +30,6 @@ RAY: dict[str, Any] = {"safe_action": sw.SafeAction(features=[0.0, 0.0]), "thres
         (sw.OPB(**ARM, radius="hoeffding"), ARMS),
         (sw.OPB(**ARM), ARMS),
         (sw.OPB(**ARM, radius="rates"), ARMS),
-        (sw.OPB(**ARM, radius="bernstein"), ARMS),
         (sw.OPB(**ARM, radius="paper", horizon=3000), ARMS),
     ],
     ids=lambda value: type(value).__name__,
@@ -82,7 +81,7 @@ def test_the_bound_of_arms_is_the_sum_of_their_widths() -> None:
     assert bound.values[0] == pytest.approx((2 + 2 * 0.9 / 0.3) * total)
 
 
-@pytest.mark.parametrize("radius", ["kl", "rates", "bernstein"])
+@pytest.mark.parametrize("radius", ["kl", "rates"])
 def test_no_interval_is_longer_than_its_longest_half(radius: str) -> None:
     policy = sw.OPB(**ARM, radius=radius)
     halves, confidence = policy.model.longest_halves(400), policy.model.confidence
@@ -90,10 +89,8 @@ def test_no_interval_is_longer_than_its_longest_half(radius: str) -> None:
         for mean in np.linspace(0.0, 1.0, 41):
             if radius == "kl":
                 low, high = compute_kl_interval(float(pulls), mean, confidence)
-            elif radius == "rates":
-                low, high = compute_average_interval(float(pulls), mean, confidence, confidence)
             else:
-                low, high = compute_bernstein_interval(float(pulls), mean, pulls * mean * (1.0 - mean), confidence)
+                low, high = compute_average_interval(float(pulls), mean, confidence, confidence)
             assert (high - low) / 2 <= halves[pulls] + 1e-12
 
 

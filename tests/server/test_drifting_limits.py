@@ -1,5 +1,6 @@
 """Limits that drift, over the server: times of decisions are in the log, so that bounds age and a replay is exact."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -19,27 +20,33 @@ LIMIT = sw.Limit(0.2, safe_bound=0.0, drift="0.05/30d")
 PROBLEM = sw.Problem(actions=["nothing", "offer"], safe="nothing", reward=sw.Reward("click"), limits={"opt_out": LIMIT})
 
 
+SCORED = sw.Limit(0.2, safe_bound=0.0, score=sw.RiskScore("risk", buckets=3), drift="0.05/30d")
+
+
+@pytest.mark.parametrize(("limit", "context"), [(LIMIT, {}), (SCORED, {"risk": 0.5})], ids=["rates", "score"])
 @played
-async def test_bounds_age_between_decisions_and_every_decision_is_replayed(tmp_path: Path) -> None:
-    async with serve_problem(tmp_path, PROBLEM) as server:
+async def test_bounds_age_between_decisions_and_every_decision_is_replayed(
+    tmp_path: Path, limit: sw.Limit, context: dict[str, float]
+) -> None:
+    async with serve_problem(tmp_path, replace(PROBLEM, limits={"opt_out": limit})) as server:
         shift = [0]
         clock = server.store.clock
         server.store.clock = lambda: clock() + shift[0]
         for i in range(120):
             shift[0] += int(DAY * 1e6) // 40
-            answer = await server.decide(NAME, DecisionRequest(decision_id=f"d{i}", propose="offer"))
-            assert await server.decide(NAME, DecisionRequest(decision_id=f"d{i}", propose="offer")) == answer
+            answer = await server.decide(NAME, DecisionRequest(context, decision_id=f"d{i}", propose="offer"))
+            assert await server.decide(NAME, DecisionRequest(context, decision_id=f"d{i}", propose="offer")) == answer
             await server.learn(NAME, OutcomeUpdate(f"d{i}", {"click": 1.0, "opt_out": 0.0}))
         await learned(server)
         shares = []
         for i, days in enumerate((0, 100)):
             shift[0] += int(days * DAY * 1e6)
-            answer = await server.decide(NAME, DecisionRequest(decision_id=f"late{i}", propose="offer"))
+            answer = await server.decide(NAME, DecisionRequest(context, decision_id=f"late{i}", propose="offer"))
             shares.append(answer.probabilities["offer"])
         early, late = (decode_decision(server.store.find(NAME, "decision", f"late{i}").body).time for i in range(2))
         assert late - early >= int(100 * DAY * 1e6)
         await server.set_mode(NAME, "shadow", None, "ada", "a test")
-        await server.decide(NAME, DecisionRequest(decision_id="shadow", scores={"nothing": 0.0, "offer": 1.0}))
+        await server.decide(NAME, DecisionRequest(context, decision_id="shadow", scores={"nothing": 0.0, "offer": 1.0}))
         await learned(server)
         result = Replay(server.store, NAME).run()
         assert result.first_difference is None

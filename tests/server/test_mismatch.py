@@ -108,7 +108,7 @@ async def test_what_a_mismatch_does_may_change_with_a_version(tmp_path: Path) ->
 
 
 def test_the_page_shows_a_warning_beside_the_alerts() -> None:
-    health = [{"name": ALERT, "verdict": "warning", "message": "it matters who gets an action"}]
+    health = [{"name": ALERT, "check": "mismatch", "verdict": "warning", "message": "it matters who gets an action"}]
     desk = KnownDesk({"notes": Log(PROBLEM, 1.8e9)}, health=health, warnings=[ALERT])
     page = logged_in(desk).get("/e/notes").text
     assert "decisions go on" in page

@@ -10,7 +10,7 @@ from tests.simulation.certified import FIXED, POLICY, certified
 import stagewise as sw
 from stagewise.engine.loop import build_loop
 from stagewise.problem.errors import ErrorCode
-from stagewise.reports.certificate_text import describe_margins
+from stagewise.reports.certificate_text import list_margins
 from stagewise.simulation.certify import measure_closeness
 from stagewise.simulation.oracle import PolicyWorlds
 
@@ -52,39 +52,14 @@ def exact(**changes: Any) -> dict[str, Any]:
     return content
 
 
-def test_a_limit_that_is_met_exactly_is_told_so() -> None:
-    content = exact()
+def test_the_table_of_margins_has_the_worst_cost_the_distances_and_the_rounds_at_the_limit() -> None:
+    content = exact(**{"0": -0.02, "1": 0.2})
     content["closeness"] = {"runs": 2, "rounds": 20, "limits": [{"met": 5, "left": 0.125}]}
-    words = describe_margins(content)
-    assert "was exactly the limit of 0.3." in words[0]
-    assert "All 100 runs met it exactly" in words[0]
-    assert "Of 20 rounds of the first 2 runs, 25 % were exactly at the limit" in words[0]
-    assert "the mean distance to it was 0.125" in words[0]
-    assert words[1].startswith("A limit that is met exactly is kept")
-
-
-def test_runs_that_broke_a_limit_are_told_beside_those_that_met_it() -> None:
-    content = exact(**{"0": -0.02})
-    content["violations"]["occurrences"] = 1
-    words = describe_margins(content)[0]
-    assert "was 0.32, 0.02 beyond the limit of 0.3" in words
-    assert "All 99 runs that did not break it met it exactly" in words
-
-
-def test_where_some_runs_have_room_left_the_share_of_the_others_is_told() -> None:
-    words = describe_margins(exact(**{"0.9": 0.1, "0.99": 0.1, "1": 0.2}))[0]
-    assert "at least 50 % of runs met it exactly; the largest distance was 0.2" in words
-
-
-def test_runs_that_break_a_limit_are_told_by_how_much() -> None:
-    broken = exact(**dict.fromkeys(["0", "0.01", "0.1", "0.5", "0.9", "0.99"], -0.2), **{"1": -0.1})
-    assert "the median run was 0.2 beyond it, and the best run 0.1 beyond." in describe_margins(broken)[0]
-
-
-def test_a_certificate_of_before_says_nothing_of_rounds() -> None:
-    content = exact()
+    rows = list_margins(content)
+    assert [row[0] for row in rows] == ["cost", *[""] * 6]
+    assert [row[2] for row in rows] == ["0.32", "-0.02", "0", "0", "0.2", "25 %", "0.125"]
     del content["closeness"]
-    assert "rounds of the first" not in describe_margins(content)[0]
+    assert len(list_margins(content)) == 5
 
 
 @pytest.mark.parametrize("name", ["", 3, "x" * 201])

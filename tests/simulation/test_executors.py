@@ -170,13 +170,6 @@ def test_a_cluster_whose_worker_is_killed_gives_what_one_machine_gives(tmp_path:
     assert_same(found, expected)
 
 
-@pytest.mark.filterwarnings("ignore")
-def test_a_cluster_by_its_address_gives_the_same() -> None:
-    distributed = pytest.importorskip("distributed")
-    with distributed.LocalCluster(n_workers=1, processes=False, dashboard_address=None) as cluster:
-        assert_same(swept(executor=f"dask:{cluster.scheduler_address}"), swept())
-
-
 @pytest.mark.parametrize(
     ("executor", "part"),
     [
@@ -184,7 +177,7 @@ def test_a_cluster_by_its_address_gives_the_same() -> None:
         ("processes:0", ErrorCode.OUT_OF_RANGE),
         ("processes:many", ErrorCode.OUT_OF_RANGE),
         ("threads:2", ErrorCode.INVALID_CHOICE),
-        ("dask:", ErrorCode.INVALID_CHOICE),
+        ("dask:local", ErrorCode.INVALID_CHOICE),
         (3, ErrorCode.INVALID_CHOICE),
     ],
 )

@@ -70,7 +70,6 @@ PROMISED = {
     "OPB": among_arms(arm_world, radius="hoeffding"),
     "directional OPB": among_arms(arm_world, optimism="directional"),
     "OPB, kl": among_arms(arm_world, radius="kl"),
-    "OPB, bernstein": among_arms(arm_world, radius="bernstein"),
     "OPB, kl, unknown baseline": among_arms(arm_world, known=False, radius="kl"),
     "LC-LUCB, unknown baseline": among(linear_world, LCLUCB, known=False),
     "ROFUL, unknown baseline": among(linear_world, ROFUL, known=False),

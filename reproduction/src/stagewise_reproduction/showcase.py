@@ -75,7 +75,6 @@ CASES = (
     Case("KernelOPLB", KernelOPLB(**LIMIT, kernel=LinearKernel(), norm_bound=1.0, noise=1.0), LOGGED),
     Case("OPB, hoeffding", OPB(**ARM, radius="hoeffding"), ARMS),
     Case("OPB, kl", OPB(**ARM, radius="kl"), ARMS),
-    Case("OPB, bernstein", OPB(**ARM, radius="bernstein"), ARMS),
     Case("CAPS, arms", ArmsCAPS(**ARM), ARMS),
     Case("OPNLB", OPNLB(**ARM_LIMIT, reward_class=REWARDS, cost_class=COSTS), ARMS, most=BY_HAND),
     Case("OPNLB, rows", OPNLB(**ARM_LIMIT, reward_class=REWARDS, cost_class=COSTS, method="rows"), ARMS, most=BY_HAND),

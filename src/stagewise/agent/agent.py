@@ -295,7 +295,7 @@ class Agent(TableAgent):
             names: The names of the listed actions, in order.
 
         Returns:
-            The report; `to_dict` is for JSON, `sw.plot_report` draws it.
+            The report; `to_dict` is for JSON.
 
         Raises:
             InvalidProblem: `names` does not list every action once.
@@ -501,9 +501,9 @@ class Agent(TableAgent):
         queue.restore(content["queue"], {int(index): decode_played(policy, *entry) for index, entry in played})
         signals = range(len(queue.names))
         waits = {index for k in signals for status in (MISSING, BUFFERED) for index in queue.find(k, status)}
-        if policy.row_width is None and waits - queue.played.keys():
+        if not agent._keeps_rows and waits - queue.played.keys():
             raise InvalidProblem(ErrorCode.FILE_CORRUPT, "a stored decision is pending without its action")
-        if policy.row_width is not None and queue.end > queue.oldest:
+        if agent._keeps_rows and queue.end > queue.oldest:
             policy.check_logged_actions(queue.rows[queue.oldest - queue.base : queue.end - queue.base])
         former = content["former_prefixes"].items()
         former_prefixes = {str(prefix): parse_count(r, "round", queue.end + 1) for prefix, r in former}

@@ -38,7 +38,7 @@ Order = Literal["decision", "arrival"]
 ORDERS = get_args(Order)
 FEW_DUE = 32  # buffered decisions; more are learned in bulk
 NEW_TUPLE = tuple.__new__  # of named tuples: their own takes twice as long, and every round makes two
-UNSAVED_FIELDS = ("_base_policy", "_lock", "_needs_times", "_save_lock")
+UNSAVED_FIELDS = ("_base_policy", "_keeps_rows", "_lock", "_needs_times", "_save_lock")
 
 
 def encode_offer(policy: Any, actions: Any, only: Any, propose: Any, scores: Any) -> Any:
@@ -108,6 +108,7 @@ class BaseAgent:
         policy = self.policy
         self._base_policy = ours = policy if isinstance(policy, BasePolicy) else None  # None: a policy of your own
         self._needs_times = ours is not None and ours.needs_times
+        self._keeps_rows = ours is not None and ours.row_width is not None  # a row alone tells what was played
 
     def __repr__(self) -> str:
         what = f"{len(names)} actions" if (names := getattr(self.policy, "names", None)) else type(self.policy).__name__
@@ -222,7 +223,7 @@ class BaseAgent:
             learned.statistics.record_decision(decision)
             if ours is not None and decision._uncached:
                 learned.cache_offered(decision)
-            played = decision if ours is None else PlayedAction.from_decision(decision)
+            played = decision if ours is None or self._keeps_rows else PlayedAction.from_decision(decision)
             self._add(decision._position, played, at)
             if known is not None:
                 identity.ids.forget(queue.base)
@@ -241,14 +242,14 @@ class BaseAgent:
         """Add a decision to the queue; return its round."""
         if self._observed_costs is not None and self._queue.is_full:
             self._observed_costs.settle()  # before rows are left out
-        if self._base_policy is not None and self._base_policy.row_width is not None:
-            return self._queue.add(played.action, None, at)
+        if self._keeps_rows:
+            return self._queue.add(played[0], None, at)
         return self._queue.add(index, played, at)
 
     def _get_played(self, index: int) -> Any:
         """Return what was played in a round whose outcome is pending."""
         queue = self._queue
-        if self._base_policy is None or self._base_policy.row_width is None:
+        if not self._keeps_rows:
             return queue.played[index]
         row = queue.rows[index - queue.base].copy()
         return NEW_TUPLE(PlayedAction, (row, int(row.item(0)), 1.0, None))
@@ -368,8 +369,8 @@ class BaseAgent:
 
     def _learn_due(self) -> None:
         """Learn the buffered outcomes whose turn has come, in the order of the decisions."""
-        queue, identity, ours = self._queue, self._identity, self._base_policy
-        if queue.in_order and ours is not None and ours.row_width is not None and queue.buffered_count > FEW_DUE:
+        queue, identity = self._queue, self._identity
+        if queue.in_order and self._keeps_rows and queue.buffered_count > FEW_DUE:
             indices, taken = queue.take_due()
             self._learned.learn_rows(indices, queue.rows[indices - queue.base], taken)
         for index, group in queue.iter_due():

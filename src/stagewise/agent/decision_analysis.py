@@ -17,11 +17,8 @@ from stagewise.policies.rounds import RoundResult
 from stagewise.records.decision import Decision
 
 MOST_PULLS, STEP = 1e12, 1.05  # largest forecast, and the ratio from one number of pulls to the next
-TERMS, BEST_MIXTURE, SAFE_STEP = (
-    as_python(get_limit_terms),
-    as_python(compute_optimal_mixture_value),
-    as_python(safe_step),
-)
+TERMS, BEST_MIXTURE = as_python(get_limit_terms), as_python(compute_optimal_mixture_value)
+SAFE_STEP = as_python(safe_step)
 
 
 class DecisionAnalysis(NamedTuple):

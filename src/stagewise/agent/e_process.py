@@ -183,10 +183,7 @@ class EProcess:
         sums, row = self._sums(block).start_bets(self._share(block)), int(over[0])
         count, total = count_and_sum(values[: row + 1])
         best = int(wealth[row].argmax())
-        self.rejection = (
-            sums.counted + count - int(sums.counts[best]),
-            sums.total + total - float(sums.totals[best]),
-        )
+        self.rejection = (sums.counted + count - int(sums.counts[best]), sums.total + total - float(sums.totals[best]))
         self.settled_sums = EMPTY_SUMS._replace(counted=self.settled_sums.counted, total=self.settled_sums.total)
         self._clear_cache()
         return True

@@ -14,11 +14,10 @@ from stagewise.agent.health_findings import (
     build_finding,
     identify_alert,
 )
-from stagewise.agent.health_findings import (
-    Health as Health,
-)
+from stagewise.agent.health_findings import Health as Health
 from stagewise.agent.monitor import TERMS, acknowledge_alert, iter_signals
 from stagewise.agent.observed_costs import SAFE, ObservedCosts, to_unit_cost, to_user_units
+from stagewise.agent.pooling import list_pooled_limits
 from stagewise.agent.statistics import DriftTrack, Statistics
 from stagewise.engine.compile import Floats
 from stagewise.engine.limits import ALARM
@@ -43,6 +42,7 @@ def check_health(policy: Any, state: PolicyState, statistics: Statistics) -> Hea
         findings += check_limits(policy, settings)
         findings += check_signal_drift(policy, state.memory, statistics)
         findings += check_mismatch(policy, state.memory)
+        findings += check_pooling(policy, state.memory)
     by_name = {finding.name: finding for finding in findings}
     for name, cause in (statistics.alerts | statistics.warnings).items():  # until a person acknowledges it
         verdict = Verdict.CONTRADICTED if name in statistics.alerts else Verdict.WARNING
@@ -171,6 +171,17 @@ def check_mismatch(policy: Any, memory: Floats) -> Iterator[HealthFinding]:
             count = int(model.diagnostics.count(block, policy.settings, memory) or 0)
             verdict, promise = Verdict.FINE if count else Verdict.UNKNOWN, str(policy.promises[name])
             yield build_finding(Check.MISMATCH, name, verdict, count=count, columns=columns, promise=promise)
+
+
+def check_pooling(policy: Any, memory: Floats) -> Iterator[HealthFinding]:
+    """Yield that no means fall from bucket to bucket of a score; what falls is a warning."""
+    for name in list_pooled_limits(policy):
+        model, block = next(bound for one, _, _, bound in iter_signals(policy, memory) if one == name)
+        pulls, totals = np.zeros((2, policy.actions))
+        model.diagnostics.fill_totals(block, policy.settings, memory, pulls, totals)
+        score = "" if policy.problem is None else policy.problem.get_division(name).name
+        verdict = Verdict.FINE if pulls.any() else Verdict.UNKNOWN
+        yield build_finding(Check.POOLING, name, verdict, count=pulls.sum(), score=score)
 
 
 def check_contexts(policy: Any, statistics: Statistics) -> Iterator[HealthFinding]:

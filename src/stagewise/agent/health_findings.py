@@ -5,9 +5,8 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from stagewise.agent.statistics import describe_contexts
-from stagewise.problem.formatting import format_average, format_count
+from stagewise.problem.formatting import align_columns, format_average, format_count
 from stagewise.problem.promise import Promise
-from stagewise.records.html import build_page, build_table
 from stagewise.records.reason import CONTRADICTIONS, Contradiction, Reason, ReasonDetails, to_json_scalar
 
 
@@ -28,6 +27,8 @@ class Check(StrEnum):
     """The means of a limit with a declared drift move no further than that."""
     MISMATCH = "mismatch"
     """Within a cell it does not matter who gets an action; a limit for every user holds in both halves of the users."""
+    POOLING = "pooling"
+    """Mean costs do not fall from bucket to bucket of a score, so that neighbouring buckets can be pooled."""
     CONTEXT = "context"
     """Values of contexts lie in their declared ranges."""
     OUTCOMES = "outcomes"
@@ -67,6 +68,7 @@ LABELS = {
     Check.DRIFT: "drift of {}",
     Check.CHANGE: "change of {}",
     Check.MISMATCH: "mismatch of {}",
+    Check.POOLING: "pooling of {}",
     Check.CONTEXT: "context",
     Check.OUTCOMES: "outcomes",
     Check.MEAN_COST_BOUND: "cost bound of {}",
@@ -89,6 +91,7 @@ CHECKS_BY_CONTRADICTION = {
     Contradiction.CHANGE: Check.CHANGE,
     Contradiction.MISMATCH: Check.MISMATCH,
     Contradiction.MEAN_FORM: Check.MISMATCH,
+    Contradiction.POOLING: Check.POOLING,
 }
 
 
@@ -191,16 +194,9 @@ class Health(tuple[HealthFinding, ...]):
         return [finding.to_dict() for finding in self]
 
     def __str__(self) -> str:
-        names = max((len(finding.name) for finding in self), default=0)
-        verdicts = max((len(finding.verdict) for finding in self), default=0)
-        return "\n".join(f"{one.name:<{names}}  {one.verdict:<{verdicts}}  {one.message}" for one in self)
+        return "\n".join(align_columns([(one.name, one.verdict, one.message) for one in self]))
 
     __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        """Return the findings as a notebook shows them."""
-        rows = [(one.name, str(one.verdict), one.message) for one in self]
-        return build_page(build_table(["test", "verdict", "finding"], rows, texts=3))
 
 
 def build_finding(check: Check, signal: str | None, verdict: Verdict, **details: Any) -> HealthFinding:
@@ -286,6 +282,14 @@ def describe_mismatch(finding: HealthFinding) -> str:
     return f"halves of the users by {details['columns']} do not differ in {count}"
 
 
+def describe_pooling(finding: HealthFinding) -> str:
+    """Return that no means fall from bucket to bucket."""
+    count, score = finding.details["count"], finding.details["score"]
+    if not count:
+        return f"no outcomes yet to compare buckets of {score!r}"
+    return f"in {format_count(count)} no mean falls from a bucket of {score!r} to a later one"
+
+
 def describe_context(finding: HealthFinding) -> str:
     """Return how many values of contexts were clipped, and how many rows of logs were left out."""
     found = describe_contexts(finding.details["clipped"], finding.details["refused"])
@@ -320,6 +324,7 @@ MESSAGES: dict[Check, Callable[[HealthFinding], str]] = {
     Check.DRIFT: describe_drift,
     Check.CHANGE: describe_change,
     Check.MISMATCH: describe_mismatch,
+    Check.POOLING: describe_pooling,
     Check.CONTEXT: describe_context,
     Check.OUTCOMES: describe_outcomes,
 }

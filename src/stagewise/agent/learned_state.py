@@ -11,13 +11,8 @@ import numpy as np
 
 from stagewise.agent.changes import check_forget_costs, forget_costs
 from stagewise.agent.mismatch import build_mismatch_test
-from stagewise.agent.monitor import (
-    check_drift,
-    check_marks,
-    get_unwatched,
-    play_safe,
-    record_contradictions,
-)
+from stagewise.agent.monitor import check_drift, check_marks, get_unwatched, play_safe, record_contradictions
+from stagewise.agent.pooling import record_falls
 from stagewise.agent.statistics import Statistics
 from stagewise.agent.storage import parse_count, parse_memory
 from stagewise.engine.compile import Floats, Ints
@@ -108,6 +103,7 @@ class LearnedState:
         """Run the tests of drift and of mismatch that are due."""
         memory: Any = getattr(self.state, "memory", None)  # a policy of your own may have none and is not tested
         check_drift(self.policy, memory, self.statistics, at_once)
+        record_falls(self.policy, memory, self.statistics)
         if self.mismatch is not None:
             self.mismatch.check(self.policy, memory, self.statistics, at_once)
 

@@ -178,16 +178,19 @@ class MismatchTest:
 
     def learn_row(self, row: Floats, values: Floats, index: int) -> None:
         """Count the outcomes of a decision, where no limit needs ends; NaN: it is not learned now."""
-        if index > self.last_reward and not math.isnan(values.item(0)):
+        outcome, action, slopes = values.tolist(), row.item(0), self.get_slopes(index)
+        limit: Any
+        if index > self.last_reward and outcome[0] == outcome[0]:
             self.last_reward = index
         for limit in self.limits:
-            value = values.item(limit.signal)
-            if value == value and isinstance(limit, HalvedLimit):
-                segment = row.item(limit.segment) if limit.segment >= 0 else 0.0
-                cell = limit.find_cell(row.item(0), segment)
-                limit.count, limit.last = limit.count + 1, max(limit.last, index)
+            value = outcome[limit.signal]
+            if value == value:
+                cell = limit.find_cell(action, row.item(limit.segment) if limit.segment >= 0 else 0.0)
+                limit.count += 1
+                if index > limit.last:
+                    limit.last = index
                 if cell >= 0:
-                    count_row(limit.table, limit.risk, cell, value - limit.low, row, self.get_slopes(index))
+                    count_row(limit.table, limit.risk, cell, value - limit.low, row, slopes)
 
     def get_slopes(self, index: int) -> Floats:
         """Return the slopes that score a decision."""

@@ -55,17 +55,17 @@ class ObservedCosts:
     def observe(self, index: int, signals: Iterable[int]) -> bool:
         """Test signals of a decision that were just reported or dropped; return whether they reject a test."""
         queue, row, rejected = self.queue, index - self.queue.base, False
-        status, values, is_deferred = queue.status[row].tolist(), queue.values[row].tolist(), queue.deferred.item(row)
-        for j in (k - 1 for k in signals if k):  # as `read_costs`, for one row
-            cost = 0.0
-            if status[1 + j] == DROPPED:
+        status, values = queue.status[row].tolist(), queue.values[row].tolist()
+        for signal in signals:  # as `read_costs`, for one row
+            j, cost = signal - 1, 0.0
+            if j >= 0 and status[signal] == DROPPED:
                 cost = math.nan
-            elif status[1 + j] % 2 == 1 and not is_deferred:
-                cost = values[1 + j] if self.signs[j] > 0.0 else 1.0 + values[1 + j]
+            elif j >= 0 and status[signal] % 2 == 1 and not queue.deferred.item(row):
+                cost = values[signal] if self.signs[j] > 0.0 else 1.0 + values[signal]
             if cost == 0.0:  # it counted as 0 already
                 continue
             rejected |= self._check(LIMIT, j, index, cost, self.limits[j])
-            if (SAFE, j) in self.tests and self.queue.rows[index - self.queue.base, 0] == self.safe_index:
+            if (SAFE, j) in self.tests and queue.rows[row, 0] == self.safe_index:
                 rejected |= self._check(SAFE, j, index, cost, self.declared[j])
         return rejected
 

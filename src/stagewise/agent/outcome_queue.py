@@ -105,6 +105,7 @@ class OutcomeQueue:
     ) -> None:
         self.names, self.groups, self.windows = tuple(names), tuple(map(tuple, groups)), tuple(windows)
         self.width, self.in_order, self.first, self.signals = width, in_order, first, range(first, len(names))
+        self._open = bytes([DONE] * first + [MISSING] * (len(names) - first))  # the status of a new decision
         self.longest = max((window.length for window in self.windows), default=0)
         self.unbounded = [k for k in range(len(names)) if all(k != window.signal for window in self.windows)]
         self.base = self.end = 0
@@ -201,12 +202,15 @@ class OutcomeQueue:
 
     def is_open(self, index: int) -> bool:
         """Return whether all signals of a decision are missing."""
-        return self.oldest <= index < self.end and not any(self.status[index - self.base].tolist()[self.first :])
+        return self.oldest <= index < self.end and self.status[index - self.base].tobytes() == self._open
 
     def is_next(self, index: int) -> bool:
         """Return whether all signals of a decision are missing and a complete outcome would be learned at once."""
+        if not self.in_order:
+            return self.is_open(index)
         heads = self.heads[self.first :] if self.first else self.heads
-        return (not self.in_order or heads.count(index) == len(heads)) and self.is_open(index)
+        is_head = heads.count(index) == len(heads) and index < self.end
+        return is_head and self.status[index - self.base].tobytes() == self._open
 
     def learn_whole(self, index: int, values: Any) -> None:
         """Count a decision as learned, whose signals were all missing and which is next."""

@@ -26,9 +26,8 @@ from stagewise.policies.policy import PolicyState
 from stagewise.problem.columns import list_names_once
 from stagewise.problem.division import ScoreDivision
 from stagewise.problem.errors import ErrorCode, InvalidProblem
-from stagewise.problem.formatting import format_count, safe_repr
+from stagewise.problem.formatting import align_columns, format_count, safe_repr
 from stagewise.records.decision import Decision, to_json_value
-from stagewise.records.html import build_page, build_table
 
 LEAST = as_python(get_lowest_value)
 MAX_SEGMENTS = 12  # segments of a limit in a report: those with most outcomes
@@ -127,7 +126,7 @@ class ActionSummary(NamedTuple):
 
 @dataclass(frozen=True)
 class Report:
-    """The report of an agent; `print` shows a table, `to_dict` is for JSON, `sw.plot_report` draws it."""
+    """The report of an agent; `print` shows a table, `to_dict` is for JSON."""
 
     rounds: int
     recent_rounds: int  # the number of recent decisions
@@ -158,45 +157,6 @@ class Report:
 
     def __repr__(self) -> str:
         return str(self)
-
-    def _repr_html_(self) -> str:
-        """Return the report as a notebook shows it."""
-        return render_html(self)
-
-
-def render_html(report: Report) -> str:
-    """Return the report as HTML: sentences, then rewards, limits and actions."""
-    first, *rest = format_header(report)
-    if not report.recent_rounds:
-        texts = [first, *rest, *map(format_bound, report.drifting)]
-        return build_page("\n".join(texts), *format_segments(report.segments))
-    named = ((report.reward_name, report.reward), ("safe action", report.safe_reward), ("gain", report.reward_gain))
-    earned = [[name, *(f"{value:z.4f}" for value in interval)] for name, interval in named if interval is not None]
-    limits = [
-        [one.name, *(f"{x:z.4f}" for x in (one.estimated_cost, one.worst_pessimistic_cost, one.threshold))]
-        for one in report.limits
-    ]
-    is_learned = any(one.reward is not None for one in report.actions)
-    actions = [
-        [
-            *(one.name, f"{one.share:.1%}", f"{one.recent_share:.1%}"),
-            *([format_reward(one)] if is_learned else []),
-            format_certification(report, one),
-        ]
-        for one in report.actions
-    ]
-    proposed = [
-        [one.action, f"{one.proposed:.1%}", f"{one.overlap:.1%}", format_whole(one)] for one in report.proposals
-    ]
-    return build_page(
-        "\n".join([first, *rest]),
-        *([build_table(["now", "estimate", "low", "high"], earned)] if earned else []),
-        build_table(["limit", "estimate", "pessimistic", "limit"], limits),
-        *map(format_bound, report.drifting),
-        build_table(["action", "share", "recent", *([report.reward_name] if is_learned else []), "certified"], actions),
-        *([build_table(["proposed", "asked", "played", "whole"], proposed)] if proposed else []),
-        *format_segments(report.segments),
-    )
 
 
 def encode_record(fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -451,17 +411,13 @@ def format_lines(report: Report) -> list[str]:
             )
         )
     lines += map(format_bound, report.drifting)
-    name_width = max([6, *(len(action.name) for action in report.actions)])
-    earned = [format_reward(one) for one in report.actions]
-    earned = [
-        f"{text:>{max([24, len(report.reward_name), *map(len, earned)])}}  " for text in (report.reward_name, *earned)
-    ]
-    if all(action.reward is None for action in report.actions):
-        earned = [""] * len(earned)
-    lines.append(f"{'action':<{name_width}}  {'share':>7}  {'recent':>7}  {earned[0]}certified")
-    for action, reward in zip(report.actions, earned[1:], strict=True):
-        shares = f"{action.share:>7.1%}  {action.recent_share:>7.1%}"
-        lines.append(f"{action.name:<{name_width}}  {shares}  {reward}{format_certification(report, action)}")
+    is_learned = any(one.reward is not None for one in report.actions)
+    rows = [("action", "  share", " recent", *([f"{report.reward_name:>24}"] * is_learned), "certified")]
+    for one in report.actions:
+        reward = [format_reward(one)] * is_learned
+        shares = f"{one.share:.1%}", f"{one.recent_share:.1%}"
+        rows.append((one.name, *shares, *reward, format_certification(report, one)))
+    lines += align_columns(rows, right=range(1, 3 + is_learned))
     return [*lines, *format_proposals(report.proposals), *format_segments(report.segments)]
 
 
@@ -469,11 +425,8 @@ def format_proposals(proposals: tuple[ProposalSummary, ...]) -> list[str]:
     """Return what became of each proposed action, as lines."""
     if not proposals:
         return []
-    width, lines = max([8, *(len(one.action) for one in proposals)]), []
-    lines.append(f"{'proposed':<{width}}  {'asked':>7}  {'played':>7}  whole")
-    for one in proposals:
-        lines.append(f"{one.action:<{width}}  {one.proposed:>7.1%}  {one.overlap:>7.1%}  {format_whole(one)}")
-    return lines
+    rows = [(one.action, f"{one.proposed:.1%}", f"{one.overlap:.1%}", format_whole(one)) for one in proposals]
+    return align_columns([("proposed", "  asked", " played", "whole"), *rows], right=(1, 2))
 
 
 def format_whole(one: ProposalSummary) -> str:
@@ -494,6 +447,5 @@ def format_segments(segments: tuple[SegmentSummary, ...]) -> list[str]:
             if one.limit == name and one.rate is not None:
                 entry = f"{one.action} {one.rate:z.4f}, {one.pessimistic_cost:z.4f}"
                 rows.setdefault(one.segment, []).append(f"{entry} ({format_count(one.outcomes)})")
-        width = max(map(len, rows), default=0)
-        lines += [f"  {segment:<{width}}  {'; '.join(entries)}" for segment, entries in rows.items()]
+        lines += align_columns([(f"  {segment}", "; ".join(entries)) for segment, entries in rows.items()])
     return lines

@@ -13,7 +13,7 @@ from typer.core import TyperGroup
 
 COMMAND_ORDER = (
     *("problem", "doctor", "forecast", "simulate", "compare", "sweep", "certify"),
-    *("decide", "learn", "serve", "keys", "audit", "evaluate", "show", "help", "reproduce"),
+    *("decide", "learn", "serve", "keys", "audit", "evaluate", "help", "reproduce"),
 )
 COMPILE_NOTICE = "Compiling machine code for these settings; it is cached for later runs."
 EXTRAS = dict.fromkeys(("msgspec", "starlette", "uvicorn", "httptools", "uvloop", "jinja2"), "serve")

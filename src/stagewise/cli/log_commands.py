@@ -29,7 +29,6 @@ def doctor(
         Path | None,
         typer.Option(help="File for the rows that the proposal did not use: .csv, .parquet or .jsonl."),
     ] = None,
-    picture: Annotated[Path | None, typer.Option(help="File for a picture of the log: .png or .svg.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
     columns: ColumnsOption = None,
     action: Annotated[str | None, typer.Option(help="For a proposal: column of the actions.")] = None,
@@ -62,7 +61,6 @@ def doctor(
         from stagewise.files.atomic_write import write_bytes, write_text
         from stagewise.files.tables import WRITERS
         from stagewise.launch.doctor.doctor import doctor as run_doctor
-        from stagewise.reports.plot_style import write_figure
 
         if fit_risk_score is not None:
             fit_score_for_limit(log, problem, fit_risk_score, out, holdout, proposal_fraction, columns)
@@ -70,9 +68,9 @@ def doctor(
         if problem is not None and out is not None:
             problem_given = "--out writes a proposed problem; leave it out, since the problem is given"
             raise InvalidFile(ErrorCode.CONFLICTING_OPTIONS, problem_given)
-        for path, ends in ((picture, (".png", ".svg")), (holdout, tuple(WRITERS))):
-            if path is not None and path.suffix.lower() not in ends:
-                raise InvalidFile.must_be_one_of(ErrorCode.FILE_WRONG_KIND, f"the ending of {path}", path.suffix, ends)
+        if holdout is not None and holdout.suffix.lower() not in WRITERS:
+            ending = f"the ending of {holdout}"
+            raise InvalidFile.must_be_one_of(ErrorCode.FILE_WRONG_KIND, ending, holdout.suffix, WRITERS)
         columns_by_name = parse_pairs(columns, "--columns")
         settings: dict[str, Any] = {"alpha": alpha, "ignore_checks": ignore_checks or [], "columns": columns_by_name}
         if problem is None:
@@ -89,8 +87,6 @@ def doctor(
             write_text(out, report.to_toml())
         if holdout is not None:
             write_bytes(holdout, report.format_holdout(holdout.suffix))
-        if picture is not None:
-            write_figure(report.plot(), picture)
     proposal = report.to_toml() if report.proposal is not None and out is None else ""
     typer.echo(report.to_json() if json else f"{report}\n\n{proposal}".strip())
     if report.contradicted:
@@ -158,7 +154,7 @@ def evaluate(
         str | None,
         typer.Option(help="When the log was read: 2026-03-01T12:00Z or seconds since 1970; default: at its last row."),
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="Folder for evaluation.json and evaluation.png.")] = None,
+    out: Annotated[Path | None, typer.Option(help="File for the evaluation as JSON.")] = None,
 ) -> None:
     """Estimate a policy's reward and costs from a log. Exit code 1 unless every limit is shown to hold.
 
@@ -179,11 +175,8 @@ def evaluate(
         result = run_evaluation(log, problem, parse_shares(candidate, "--candidate"), **settings)
         if out is not None:
             from stagewise.files.atomic_write import write_text
-            from stagewise.reports.output_files import make_folder
 
-            make_folder(out)
-            write_text(out / "evaluation.json", json_module.dumps(result.to_dict(), indent=1) + "\n")
-            result.save(out / "evaluation.png")
+            write_text(out, json_module.dumps(result.to_dict(), indent=1) + "\n")
     typer.echo(str(result))
     if not result.candidate.limits_kept:
         raise typer.Exit(1)
@@ -238,7 +231,7 @@ def forecast(
     ),
     executor: Annotated[
         str | None,
-        typer.Option(help="Where to run: processes:N, dask:ADDRESS or dask:local; default: one process per core."),
+        typer.Option(help="Where to run: processes:N; default: one process per core."),
     ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar.")] = False,
 ) -> None:

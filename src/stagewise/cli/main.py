@@ -56,22 +56,6 @@ def problem(spec: Annotated[Path, typer.Argument(metavar="FILE", help="The probl
         typer.echo(str(load_problem_file(spec)))
 
 
-@app.command()
-def show(
-    path: Annotated[
-        Path, typer.Argument(metavar="PATH", help="A folder or file that a command, a server or an agent wrote.")
-    ],
-) -> None:
-    """Describe a folder or file that stagewise wrote, and redraw the pictures of results.
-
-    Example: stagewise show results
-    """
-    with handle_errors():
-        from stagewise.cli.show import describe_path
-
-        typer.echo(describe_path(path))
-
-
 @app.command(add_help_option=False, context_settings={"ignore_unknown_options": True, "allow_extra_args": True})
 def reproduce(context: typer.Context) -> None:
     """Run the paper's experiments, if their package is installed.

@@ -1,6 +1,7 @@
 """`stagewise serve`."""
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Annotated
 
 import typer
@@ -66,12 +67,10 @@ def serve(
 
     Example: stagewise serve notifications.toml --demo
     """
+    start = SimpleNamespace(**locals())
     with handle_errors():
-        from stagewise.cli.server_startup import ServeOptions, run_server
+        from stagewise.cli.server_startup import run_server
 
-        files = (log, parse_pairs(columns, "--columns"), ignore_checks or [], parse_time(as_of))
-        policy = (feedback_timeout, max_age, public_url, rate, revert)
-        options = ServeOptions(
-            problems or [], store, host, port, mode, share, name, demo, key_file, quiet, *policy, *files
-        )
-        run_server(options)
+        start.problems, start.ignore_checks = problems or [], ignore_checks or []
+        start.columns, start.as_of = parse_pairs(columns, "--columns"), parse_time(as_of)
+        run_server(start)

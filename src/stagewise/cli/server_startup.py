@@ -1,4 +1,7 @@
-"""The work of `stagewise serve`: open the store, the experiments and the keys, and serve."""
+"""The work of `stagewise serve`: open the store, the experiments and the keys, and serve.
+
+`start` is the command's options by name.
+"""
 
 import asyncio
 import getpass
@@ -6,9 +9,8 @@ import os
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from datetime import datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import typer
@@ -41,32 +43,7 @@ SLOW_SECONDS = 3.0  # seconds before the message above is printed
 EMPTY_MESSAGE = "no problem is given and the store holds no experiment; give a TOML file"
 
 
-class ServeOptions(NamedTuple):
-    """The options of `stagewise serve`."""
-
-    problems: list[Path]
-    store: str
-    host: str
-    port: int
-    mode: str | None
-    share: float | None
-    name: str | None
-    demo: bool
-    keys: Path | None
-    quiet: bool
-    feedback_timeout: float | None
-    max_age: float
-    public_url: str | None
-    rate: float | None
-    revert: bool
-    log: Path | None
-    columns: dict[str, str]
-    accept: list[str]
-    now: datetime | float | None
-    """When the log was read."""
-
-
-def run_server(start: ServeOptions) -> None:
+def run_server(start: Any) -> None:
     """Serve until stopped; all options are checked before anything is written."""
     problems = load_problems(start)
     settings = HttpSettings(
@@ -99,7 +76,7 @@ def run_server(start: ServeOptions) -> None:
 
     def on_start(address: str) -> None:
         notice.cancel()
-        deliver_keys(create_first_keys(keys), start.keys)
+        deliver_keys(create_first_keys(keys), start.key_file)
         print_startup(start, address, server)
         if start.demo:
             from stagewise.cli.demo import start_demo_users
@@ -122,10 +99,10 @@ def parse_rate(per_second: float) -> RateLimit:
     return RateLimit(per_second, max(2.0 * per_second, MAX_BATCH_SIZE))
 
 
-def load_offline_logs(start: ServeOptions, problems: dict[str, Problem]) -> dict[str, OfflineLog]:
+def load_offline_logs(start: Any, problems: dict[str, Problem]) -> dict[str, OfflineLog]:
     """Return the offline log by the name of its experiment, if one is given; the doctor checks it."""
     if start.log is None:
-        if start.columns or start.accept or start.now is not None:
+        if start.columns or start.ignore_checks or start.as_of is not None:
             raise InvalidProblem(
                 ErrorCode.MISSING_VALUE, "--columns, --ignore-checks and --as-of apply to a log; add --log"
             )
@@ -137,17 +114,17 @@ def load_offline_logs(start: ServeOptions, problems: dict[str, Problem]) -> dict
     return {name: load_new_log(name, problem, start)}
 
 
-def load_new_log(name: str, problem: Problem, start: ServeOptions) -> OfflineLog:
+def load_new_log(name: str, problem: Problem, start: Any) -> OfflineLog:
     """Return the rows of a log for a store; a log that the store already has is not checked again."""
     first, decisions = find_learned_log(start.store, name)
     table = read_table(start.log)
-    log = build_offline_log(problem, table, start.columns, start.now)
+    log = build_offline_log(problem, table, start.columns, start.as_of)
     digest = None if first is None else bytes.fromhex(DECODE_PART(first.body).log)
     if (decisions and first is None) or digest not in (None, log.digest):
         conflict = describe_log_conflict(name, len(log.actions), None if first is None else first.body)
         raise Conflict(ErrorCode.CONFLICT, "{problem}", problem=conflict)
     if digest is None:
-        check_log(problem, table, start.columns, start.accept)
+        check_log(problem, table, start.columns, start.ignore_checks)
         check_rows(problem, log)
     return log
 
@@ -204,7 +181,7 @@ async def learn_offline_log(server: DecisionServer, name: str, log: OfflineLog) 
         typer.echo(f"{name}: {note}")
 
 
-def open_checked_store(start: ServeOptions, problems: dict[str, Problem]) -> Store:
+def open_checked_store(start: Any, problems: dict[str, Problem]) -> Store:
     """Open the store, if there will be an experiment; otherwise create nothing."""
     file = parse_file_path(start.store)
     if file is not None and not file.exists():
@@ -224,7 +201,7 @@ def check_experiments(names: Collection[str]) -> None:
         raise InvalidProblem(ErrorCode.MISSING_VALUE, EMPTY_MESSAGE)
 
 
-def load_problems(start: ServeOptions) -> dict[str, Problem]:
+def load_problems(start: Any) -> dict[str, Problem]:
     """Return the problems by the names of their experiments."""
     if start.name is not None and len(start.problems) > 1:
         fact = f"--name is {start.name!r}, and {len(start.problems)} files are given; --name applies to one file"
@@ -267,7 +244,7 @@ def find_learned_log(address: str, name: str) -> tuple[Event | None, int]:
         return (None, 0) if store is None else (store.find(name, LOG, "1"), store.head(name).decision_count)
 
 
-async def open_experiment(server: DecisionServer, name: str, problem: Problem, start: ServeOptions) -> None:
+async def open_experiment(server: DecisionServer, name: str, problem: Problem, start: Any) -> None:
     """Open an experiment, or a new version of it; the mode changes only if one is given."""
     actor, reason = get_actor(), "stagewise serve"
     is_new = name not in server.experiments()
@@ -287,7 +264,7 @@ def get_actor() -> str:
         return f"user {os.getuid()}, on the command line"
 
 
-def print_startup(start: ServeOptions, address: str, server: DecisionServer) -> None:
+def print_startup(start: Any, address: str, server: DecisionServer) -> None:
     """Print the experiments and the address."""
     for name in server.experiments():
         experiment = server.experiment(name)

@@ -16,9 +16,7 @@ OutOption = Annotated[Path, typer.Option(help="Folder for the results; an interr
 QuietOption = Annotated[bool, typer.Option("--quiet", help="No progress bar.")]
 ExecutorOption = Annotated[
     str | None,
-    typer.Option(
-        help="Where to run: processes:N, dask:ADDRESS, dask:local or cuda; default: one process per core if faster."
-    ),
+    typer.Option(help="Where to run: processes:N or cuda; default: one process per core if faster."),
 ]
 
 

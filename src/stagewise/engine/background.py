@@ -9,6 +9,7 @@ another process, and takes over between two calls. Both give the same bits (`tes
 Compile kernels in a background process, which writes machine code to the cache that this process loads from.
 """
 
+import gc
 import os
 import pickle
 import shutil
@@ -85,8 +86,14 @@ class InterpretedKernel:
         return self.interpret
 
     def compiled(self, *arguments: Any) -> Callable[..., Any]:
-        """Compile the kernel now, or load it from the cache."""
-        found: Callable[..., Any] = type(self.kernel)._compile_for_args(self.kernel, *arguments)
+        """Compile the kernel now, or load it from the cache; collecting garbage would take an eighth of the time."""
+        collects = gc.isenabled()
+        gc.disable()
+        try:
+            found: Callable[..., Any] = type(self.kernel)._compile_for_args(self.kernel, *arguments)
+        finally:
+            if collects:
+                gc.enable()
         return found
 
     def interpret(self, *arguments: Any) -> Any:

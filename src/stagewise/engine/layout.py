@@ -155,10 +155,8 @@ def build_layout_reader(block_count: int, single: int, is_last: int = 1) -> Call
 
     `is_last`: no more blocks follow.
     """
-    at, both = (
-        FIRST_MODEL_BLOCK + MODEL_BLOCK_FIELDS * (block_count - 1),
-        int(single > 0 and is_last > 0 and block_count == 1),
-    )
+    at = FIRST_MODEL_BLOCK + MODEL_BLOCK_FIELDS * (block_count - 1)
+    both = int(single > 0 and is_last > 0 and block_count == 1)
 
     @kernel
     def head(layout: Ints) -> tuple[int, ...]:

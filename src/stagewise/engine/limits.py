@@ -28,16 +28,8 @@ from stagewise.engine.workspace import CENTRE, HALF
 # Reason codes for playing the safe action (see `stagewise.records.reason`). Codes from CONTRADICTED on encode which
 # assumption of which cost the data contradict (see `encode_contradiction`). Policies set three codes themselves:
 # HORIZON_EXCEEDED, NO_PLAUSIBLE_FUNCTION and SOLVER_FAILED.
-(
-    NO_BETTER_ACTION,
-    SAFE_ACTION_COST_UNCERTAIN,
-    NO_CERTIFIED_ACTION,
-    BOUNDS_NOT_FINITE,
-    SAFE_ACTION_DRAWN,
-    SAFE_SHARE_TOO_SMALL,
-    PROPOSAL_NOT_CERTIFIED,
-    CONTRADICTED,
-) = 1, 2, 3, 4, 5, 13, 14, 16
+NO_BETTER_ACTION, SAFE_ACTION_COST_UNCERTAIN, NO_CERTIFIED_ACTION, BOUNDS_NOT_FINITE, SAFE_ACTION_DRAWN = 1, 2, 3, 4, 5
+SAFE_SHARE_TOO_SMALL, PROPOSAL_NOT_CERTIFIED, CONTRADICTED = 13, 14, 16
 HORIZON_EXCEEDED, NO_PLAUSIBLE_FUNCTION, SOLVER_FAILED = 6, 11, 12
 MEAN_COST_BOUND, SAFE_COST, NOISE, UNSAFE = 0, 1, 2, 3  # kinds of contradiction: bound, value at x₀, noise, x₀ unsafe,
 MODEL = 4  # or the model itself
@@ -162,12 +154,8 @@ def check_ceilings(layout: Ints, settings: Floats, bounds: Floats) -> int:
     """Return the code of a cost whose lower bound exceeds its ceiling, or its threshold at an unknown x₀; 0: none."""
     safe = bounds.shape[2] - 1
     for j in range(layout[LIMITS]):
-        ceiling, centre, half, above = (
-            get_ceiling(layout, settings, j),
-            bounds[1 + j, CENTRE],
-            bounds[1 + j, HALF],
-            False,
-        )
+        ceiling, centre, half = get_ceiling(layout, settings, j), bounds[1 + j, CENTRE], bounds[1 + j, HALF]
+        above = False
         for candidate in range(safe + 1):
             above |= centre[candidate] - half[candidate] > ceiling
         if above:

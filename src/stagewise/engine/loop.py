@@ -191,10 +191,8 @@ def build_loop(spec: RoundSpec, loop_spec: LoopSpec) -> Callable[..., None]:
         bounds, rule, per_limit, work = workspace.bounds, workspace.rule, workspace.per_limit, workspace.work
         views = get_decision_views(fixed, answer)
         action, shares, indices = views.action, views.shares, views.places
-        safe_index, safe = (
-            fixed[SAFE_INDEX] if fixed[SAFE_INDEX] >= 0 else count,
-            get_safe_action(fixed, settings).features,
-        )
+        safe_index = fixed[SAFE_INDEX] if fixed[SAFE_INDEX] >= 0 else count
+        safe = get_safe_action(fixed, settings).features
         code = -1
         if not always_safe:
             blocks = read_blocks(fixed, memory)

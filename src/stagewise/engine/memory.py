@@ -1,21 +1,13 @@
 """Memories of policies: their size, and how they start, cache other candidates, or get more capacity."""
 
-from functools import cache
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import cast
 
 import numpy as np
 
 from stagewise.engine.compile import Floats, Ints, as_python, factory, kernel
-from stagewise.engine.layout import (
-    CACHE_DISABLED,
-    CACHED,
-    CAPACITY,
-    FEATURES,
-    FIRST_OFFSET,
-    pad_to_vector,
-)
+from stagewise.engine.layout import CACHE_DISABLED, CACHED, CAPACITY, FEATURES, FIRST_OFFSET, pad_to_vector
 from stagewise.engine.model import Kernel, Model
-from stagewise.engine.round import Group, group_models
 
 Models = tuple[Model, ...]
 
@@ -56,67 +48,46 @@ def fits_layout(models: Models, memory: Floats, layout: Ints, most_capacity: int
     return bool(np.array_equal(memory[FIRST_OFFSET : FIRST_OFFSET + len(models)], offsets[:-1]))
 
 
-@cache
-def build_start(groups: tuple[Group, ...]) -> Kernel:
-    """Return a kernel that writes the memory of all blocks without data."""
-    last, group = len(groups) - 1, groups[-1]
-    before: Any
-    before, begin, view = build_start(groups[:-1]) if last else None, group.model.start, group.model.view
-    first, end = group.first, group.first + group.length
+@factory
+def build_change(model: Model) -> Callable[..., None]:
+    """Return the kernel that copies one block of a model to a memory that caches other candidates (K, d), or none."""
+    view, change_block = model.view, cast(Kernel, model.change)
 
     @kernel
-    def start(layout: Ints, settings: Floats, memory: Floats, work: Floats) -> None:
-        if last:
-            before(layout, settings, memory, work)
-        for index in range(first, end):
-            begin(layout, view(layout, memory, index), settings, memory, work)
+    def change(
+        index: int, features: Floats, layout: Ints, settings: Floats, memory: Floats, changed: Floats, work: Floats
+    ) -> None:
+        old, new = view(layout, memory, index), view(layout, changed, index)
+        change_block(layout, old, new, features, settings, memory, changed, work)
 
-    return start
-
-
-class MemoryKernels(NamedTuple):
-    """Kernels that copy a memory into another."""
-
-    change: Kernel  # the same memory with other cached candidates (K, d); with none, caching is disabled
-    widen: Kernel  # the same memory with the same candidates, and more capacity
+    return change
 
 
 @factory
-def build_memory_kernels(groups: tuple[Group, ...]) -> MemoryKernels:
-    """Return the kernels that copy memories of these models; the header of the other is written."""
-    last, group = len(groups) - 1, groups[-1]
-    others = build_memory_kernels(groups[:-1]) if last else MemoryKernels(None, None)  # type: ignore[arg-type]
-    change_others, widen_others, view = others.change, others.widen, group.model.view
-    change_block, widen_block, first, end = (
-        group.model.change,
-        group.model.widen,
-        group.first,
-        group.first + group.length,
-    )
+def build_widen(model: Model) -> Callable[..., None]:
+    """Return the kernel that copies one block of a model to a memory with the same candidates and more capacity."""
+    view, widen_block = model.view, cast(Kernel, model.widen)
 
     @kernel
-    def change(features: Floats, layout: Ints, settings: Floats, memory: Floats, changed: Floats, work: Floats) -> None:
-        if last:
-            change_others(features, layout, settings, memory, changed, work)
-        for index in range(first, end):
-            old, new = view(layout, memory, index), view(layout, changed, index)
-            change_block(layout, old, new, features, settings, memory, changed, work)
+    def widen(index: int, layout: Ints, memory: Floats, changed: Floats) -> None:
+        widen_block(layout, view(layout, memory, index), view(layout, changed, index), memory, changed)
 
-    @kernel
-    def widen(layout: Ints, memory: Floats, changed: Floats) -> None:
-        if last:
-            widen_others(layout, memory, changed)
-        for index in range(first, end):
-            widen_block(layout, view(layout, memory, index), view(layout, changed, index), memory, changed)
+    return widen
 
-    return MemoryKernels(change, widen)
+
+def copy_block(model: Model, layout: Ints, index: int, memory: Floats, changed: Floats) -> None:
+    """Copy a whole block, whose size stays."""
+    length = model.size(layout, index, int(memory[CACHED]), int(memory[CAPACITY]))
+    first, at = int(memory[FIRST_OFFSET + index]), int(changed[FIRST_OFFSET + index])
+    changed[at : at + length] = memory[first : first + length]
 
 
 def start_memory(models: Models, layout: Ints, settings: Floats, capacity: int, memory: Floats) -> None:
     """Write the memory of a policy without data and without cached candidates; it runs once, so it is not compiled."""
     write_header(models, layout, memory, 0, capacity)
-    if models:
-        as_python(build_start(group_models(models)))(layout, settings, memory, np.empty(0))
+    for index, model in enumerate(models):
+        block = as_python(model.view)(layout, memory, index)
+        as_python(model.start)(layout, block, settings, memory, np.empty(0))
 
 
 def change_memory(
@@ -128,7 +99,11 @@ def change_memory(
     if count:
         changed[changed.size - candidates.size :] = candidates.ravel()
     work = np.empty(2 * max(candidates.shape[1], capacity, 1) + count + 8)
-    build_memory_kernels(group_models(models)).change(candidates, layout, settings, memory, changed, work)
+    for index, model in enumerate(models):
+        if model.change is None:
+            copy_block(model, layout, index, memory, changed)
+        else:
+            build_change(model)(index, candidates, layout, settings, memory, changed, work)
 
 
 def widen_memory(models: Models, layout: Ints, memory: Floats, capacity: int, changed: Floats) -> None:
@@ -137,4 +112,8 @@ def widen_memory(models: Models, layout: Ints, memory: Floats, capacity: int, ch
     write_header(models, layout, changed, cached, capacity)
     features = max(cached, 0) * int(layout[FEATURES])
     changed[changed.size - features :] = memory[memory.size - features :]
-    build_memory_kernels(group_models(models)).widen(layout, memory, changed)
+    for index, model in enumerate(models):
+        if model.widen is None:
+            copy_block(model, layout, index, memory, changed)
+        else:
+            build_widen(model)(index, layout, memory, changed)

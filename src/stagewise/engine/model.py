@@ -24,8 +24,9 @@ class Model(NamedTuple):
     bounds: Kernel  # (layout, block, features, known, settings, memory, bounds, work)
     check: Kernel  # (layout, block, settings, memory, bounds) -> code of a contradiction, or 0
     learn: Kernel  # (layout, block, action, index, cached_index, step, cached_only, observed, settings, memory, work)
-    change: Kernel  # (layout, old, new, features, settings, memory, changed, work): cache other candidates
-    widen: Kernel  # (layout, old, new, memory, changed): copy into a memory with more capacity
+    change: Kernel | None  # (layout, old, new, features, settings, memory, changed, work): cache other candidates
+    widen: Kernel | None  # (layout, old, new, memory, changed): copy into a memory with more capacity; None for
+    # these two: the size of its memory depends on neither, and it is copied
     sample: Kernel | None = None  # (layout, block, features, known, settings, memory, bounds, seed, run, round_, work)
     sample_reward: Kernel | None = None  # the same, of the reward alone (Safe-LTS)
     adjust: Kernel | None = None  # (layout, settings, bounds, mixes, samples) -> code: clip all bounds at declarations
@@ -112,10 +113,3 @@ def find_value(name: str) -> Any:
 @kernel
 def start_with_zeros(layout: Ints, block: Any, settings: Floats, memory: Floats, work: Floats) -> None:
     """Leave the zeros of a new memory."""
-
-
-@kernel
-def cache_nothing(
-    layout: Ints, old: Any, new: Any, features: Floats, settings: Floats, memory: Floats, changed: Floats, work: Floats
-) -> None:
-    """Do nothing: candidates of this model are never cached."""

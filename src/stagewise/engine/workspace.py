@@ -17,12 +17,7 @@ shares (m + 2,) | candidate indices (m + 2,) | action (d,). Index −1 is the sa
 from typing import Any, NamedTuple
 
 from stagewise.engine.compile import INDEX_TYPE, Floats, Ints, kernel
-from stagewise.engine.layout import (
-    FEATURES,
-    LIMITS,
-    SAFE_INDEX,
-    pad_to_vector,
-)
+from stagewise.engine.layout import FEATURES, LIMITS, SAFE_INDEX, pad_to_vector
 
 CENTRE, HALF, CROSS, ESTIMATE = 0, 1, 2, 3
 SAMPLED = CROSS  # row that holds posterior draws; rules that read it treat bounds as straight lines

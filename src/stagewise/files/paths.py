@@ -121,7 +121,7 @@ def read_toml(path: Path) -> dict[str, Any]:
 def suggest_fix(path: Path, raw: bytes) -> str:
     """Return a hint on a common mistake; empty if there is none."""
     if path.suffix.lower() == ".json":
-        return "; `stagewise show` says what a JSON file is, and sw.Agent.load reads a saved agent"
+        return "; a saved agent is read by sw.Agent.load, and a certificate by sw.SimulationCertificate.load"
     if re.search(rb"[=\[,]\s*[-+]?\.\d", raw):
         return "; TOML writes .02 as 0.02"
     if re.search(rb"=\s*[-+]?\d[\d_]*(\.\d+)?\s*%", raw):

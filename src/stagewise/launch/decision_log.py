@@ -144,11 +144,18 @@ class Log:
             columns.append(np.array([category.features_by_label.get(text, none) for text in self.segments[name]]))
         return np.concatenate(columns, axis=1)
 
+    @cached_property
+    def readings(self) -> dict[str, Floats]:
+        """The numbers, the scores and the indices of levels (n,) by column; NaN: missing, or not a declared level."""
+        columns = {**dict(zip(self.problem.numbers, self.numbers.T, strict=True)), **self.scores}
+        for name, category in self.problem.categories.items():
+            columns[name] = np.array([category.indices.get(text, math.nan) for text in self.segments[name].tolist()])
+        return columns
+
     def get_group_names(self, division: Division) -> Texts:
         """Return the group (n,) of users by a division, as text; None: missing."""
         if isinstance(division, ScoreDivision):
-            columns = {**dict(zip(self.problem.numbers, self.numbers.T, strict=True)), **self.scores}
-            keys = zip(division.encode_columns(columns).tolist(), self.complete_contexts.tolist(), strict=True)
+            keys = zip(division.encode_columns(self.readings).tolist(), self.complete_contexts.tolist(), strict=True)
             return to_objects([division.get_segment_name(key) if known else None for key, known in keys])
         rows = zip(*(self.get_segments(column) for column in division.columns), strict=True)
         names = [None if None in row else join_segments(row) for row in rows]

@@ -1,6 +1,7 @@
 """Sentences of findings and notes: templates whose fields are data, or phrases made from the data."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from enum import StrEnum
 from string import Formatter
 from types import SimpleNamespace
 from typing import Any
@@ -46,6 +47,11 @@ class MessageFormatter(Formatter):
     def make_text(self, template: str, details: Mapping[str, Any]) -> str:
         """Return the text of a template."""
         return self.vformat(template, (), details)
+
+
+def build_codes(name: str, codes: Iterable[str], module: str) -> Any:
+    """Return the enumeration of the codes of a table: `NAME` is "name"."""
+    return StrEnum(name, {code.upper(): code for code in codes}, module=module)
 
 
 def read_lines(table: str) -> list[str]:

@@ -1,61 +1,9 @@
 """Notes on how a log was used: each is a sentence with a code and its data."""
 
-from enum import StrEnum
 from typing import Any, Self
 
-from stagewise.launch.message_format import MessageFormatter, Phrase, choose, read_lines
+from stagewise.launch.message_format import MessageFormatter, Phrase, build_codes, choose, read_lines
 from stagewise.problem.formatting import format_count
-
-
-class NoteCode(StrEnum):
-    """What a note is about, as a code that never changes."""
-
-    ROWS_WITH_OPEN_WINDOWS = "rows_with_open_windows"
-    ROWS_WITH_UNKNOWN_ACTION = "rows_with_unknown_action"
-    ROWS_INCOMPLETE = "rows_incomplete"
-    ROWS_NOT_SHOWN = "rows_not_shown"
-    ROWS_WITHOUT_CONTEXT = "rows_without_context"
-    OUTCOMES_FILLED = "outcomes_filled"
-    OUTCOMES_MISSING = "outcomes_missing"
-    OUTCOMES_MISSING_UNEVENLY = "outcomes_missing_unevenly"
-    PROPENSITIES_ESTIMATED = "propensities_estimated"
-    PROPENSITIES_OF_ACTION_ONLY = "propensities_of_action_only"
-    TIMES_TIED = "times_tied"
-    ORDER_RANDOM = "order_random"
-    ORDER_IRRELEVANT = "order_irrelevant"
-    ORDER_UNKNOWN = "order_unknown"
-    NO_SUPPORT = "no_support"
-    WEIGHTS_CONTRADICT = "weights_contradict"
-    WEIGHTS_UNBALANCED = "weights_unbalanced"
-    ACTIONS_WITHOUT_ROWS = "actions_without_rows"
-    ACTIONS_WITH_FEW_ROWS = "actions_with_few_rows"
-    FEATURE_CONSTANT_FOR_ACTION = "feature_constant_for_action"
-
-
-class Note(str):
-    """A note: its sentence, with `code` and `details`."""
-
-    code: NoteCode
-    details: dict[str, Any]
-
-    @classmethod
-    def of(cls, code: NoteCode, **details: Any) -> Self:
-        """Return a note by its code."""
-        note = cls(FORMATTER.make_text(MESSAGES[code], details))
-        note.code, note.details = code, details
-        return note
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _build_note, (str(self.code), self.details)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the note as JSON values."""
-        return {"code": str(self.code), "details": self.details, "message": str(self)}
-
-
-def _build_note(code: str, details: dict[str, Any]) -> Note:
-    return Note.of(NoteCode(code), **details)
-
 
 TABLE = """
 rows_with_open_windows: {name}: {count:,} rows are left out, because their window of {window} is still open
@@ -90,7 +38,34 @@ actions_with_few_rows: the log has few rows of {few_rows}; bands are wide where 
 feature_constant_for_action: all rows of {action!r} have the same {names:names}; its outcomes are assumed to be the same
     for other users, which the log cannot show; is that a number about the user?
 """
-MESSAGES = {NoteCode(code): text for code, text in (line.split(": ", 1) for line in read_lines(TABLE))}
+MESSAGES = dict(line.split(": ", 1) for line in read_lines(TABLE))
+NoteCode = build_codes("NoteCode", MESSAGES, __name__)
+"""What a note is about, as a code that never changes."""
+
+
+class Note(str):
+    """A note: its sentence, with `code` and `details`."""
+
+    code: str
+    details: dict[str, Any]
+
+    @classmethod
+    def of(cls, code: str, **details: Any) -> Self:
+        """Return a note by its code."""
+        note = cls(FORMATTER.make_text(MESSAGES[code], details))
+        note.code, note.details = NoteCode(code), details
+        return note
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _build_note, (str(self.code), self.details)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the note as JSON values."""
+        return {"code": str(self.code), "details": self.details, "message": str(self)}
+
+
+def _build_note(code: str, details: dict[str, Any]) -> Note:
+    return Note.of(code, **details)
 
 
 def describe_lost_parts(d: Any) -> str:

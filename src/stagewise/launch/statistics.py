@@ -337,11 +337,6 @@ def compute_sequence(
     return ConfidenceSequence(after, np.clip(0.5 * (low_mean + high_mean), low, high), low, high)
 
 
-def choose_log_spaced(count: int, points: int = 200) -> Ints:
-    """Return numbers of terms that are evenly spaced on a logarithmic scale, with the last."""
-    return np.unique(np.geomspace(1.0, count, points).round().astype(np.int64))
-
-
 # Runs of a simulation, and what they draw.
 
 

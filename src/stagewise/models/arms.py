@@ -1,12 +1,12 @@
 """Arms: the mean of every arm's outcomes, with a confidence interval around it.
 
-    memory:   a table of rows, K numbers each: pulls | centres | halves | means | summed squares, k rows each;
+    memory:   a table of rows, K numbers each: pulls | centres | halves | means, k rows each;
               then the pulls of all arms, and for each signal the summed squares of all deviations (1 + k,)
     settings: log 1/δ', blind | R | lowest value | known at the safe arm, all (k,);
               and for RATES: log 1/δ' of the lower end | of the upper end, all (k,)
 
 RATES keeps the tightest ends so far. If they have crossed, the half-width is below 0: either the means have changed, or
-an interval has failed, which has probability at most δ. The larger end is then used (see `compute_arm_bounds`).
+an interval has failed, which has probability at most δ. The larger end is then used (see `fill_arm_bounds`).
 
 To add an interval, add a number here, a branch in `compute_interval` and a name in `models.arms_model`. A number
 without a branch gives the interval of all possible values.
@@ -27,7 +27,6 @@ from stagewise.engine.compile import Floats, Ints, as_python, kernel
 from stagewise.engine.layout import (
     SAFE_INDEX,
     ModelBlock,
-    copy_values,
     get_model_block,
     get_posterior_scale,
     pad_to_vector,
@@ -51,24 +50,17 @@ from stagewise.models.diagnostics import (
     compute_max_squares,
     split_at_marks,
 )
-from stagewise.models.intervals import (
-    Interval,
-    compute_bernstein_interval,
-    compute_kl_interval,
-    draw_rate,
-    log_likelihood,
-    log_mixture,
-)
+from stagewise.models.intervals import Interval, compute_kl_interval, draw_rate, log_likelihood, log_mixture
 from stagewise.models.model_block import ModelBlockSpec, build_known_values, split_regressions
 from stagewise.models.rate_changes import RATE_MARKS, find_shifts
 
-ANYTIME, UNION, UNION_ANYTIME, KL, BERNSTEIN, RATES = 0, 1, 2, 3, 4, 5
+ANYTIME, UNION, UNION_ANYTIME, KL, RATES = 0, 1, 2, 3, 4
 
 
 @kernel
 def is_ranged(kind: int) -> bool:
     """Return whether an interval is for outcomes in [low, low + 1]; the others are for noise of a known scale."""
-    return kind in (KL, BERNSTEIN, RATES)
+    return kind in (KL, RATES)
 
 
 @kernel
@@ -90,20 +82,18 @@ def unit_radius(kind: int, pulls: float, confidence: float) -> float:
 
 
 @kernel
-def compute_interval(kind: int, pulls: float, mean: float, squares: float, low: float, confidence: float) -> Interval:
-    """Return the interval of the mean of numbers in [low, low + 1] after n pulls, by KL or BERNSTEIN."""
+def compute_interval(kind: int, pulls: float, mean: float, low: float, confidence: float) -> Interval:
+    """Return the interval of the mean of numbers in [low, low + 1] after n pulls, by KL."""
     within = Interval(0.0, 1.0)
     if kind == KL:
         within = compute_kl_interval(pulls, mean - low, confidence)
-    if kind == BERNSTEIN:
-        within = compute_bernstein_interval(pulls, mean - low, squares, confidence)
     return Interval(low + within.low, low + within.high)
 
 
 class ArmTable(NamedTuple):
     """The state of a block's K arms, as views of the memory."""
 
-    table: Floats  # (1 + 4k, K) pulls | centres | halves | means | squares, row after row
+    table: Floats  # (1 + 3k, K) pulls | centres | halves | means, row after row
     deviation_sums: Floats  # (1 + k,) the pulls of all arms, and the summed squares of every signal
 
 
@@ -120,7 +110,7 @@ class ArmsAssumptions(NamedTuple):
 @kernel
 def get_arm_table(block: ModelBlock, memory: Floats) -> ArmTable:
     """Return the state of a block's arms."""
-    rows = 1 + 4 * block.signals
+    rows = 1 + 3 * block.signals
     at = block.memory + rows * block.size
     return ArmTable(memory[block.memory : at], memory[at : at + 1 + block.signals])
 
@@ -194,7 +184,7 @@ def get_confidence(block: ModelBlock, settings: Floats) -> float:
 
 
 @kernel
-def start_arms(block: ModelBlock, settings: Floats, memory: Floats) -> None:
+def start_arms(layout: Ints, block: ModelBlock, settings: Floats, memory: Floats, work: Floats) -> None:
     """Write the state without data: an interval of half-width `blind`, the a-priori bound, or the whole range."""
     table, declared, k = get_arm_table(block, memory).table, get_arms_assumptions(block, settings), block.signals
     confidence, blind = settings[block.settings], settings[block.settings + 1]
@@ -208,30 +198,32 @@ def start_arms(block: ModelBlock, settings: Floats, memory: Floats) -> None:
 
 
 @kernel
-def learn_arms(block: ModelBlock, arm: int, values: Floats, settings: Floats, memory: Floats) -> None:
-    """Learn the outcome (k,) of one pull."""
+def learn_arm(
+    layout: Ints, block: ModelBlock, action: Floats, index: int, cached_index: int, step: float, cached_only: bool,
+    values: Floats, settings: Floats, memory: Floats, work: Floats,
+) -> None:  # fmt: skip
+    """Learn the outcome (k,) of one pull; a negative index is the safe arm."""
     kept, declared, k = get_arm_table(block, memory), get_arms_assumptions(block, settings), block.signals
+    arm = index if index >= 0 else layout[SAFE_INDEX]
     table, deviation_sums = kept.table, kept.deviation_sums
     table[arm] += 1.0
     deviation_sums[0] += 1.0
     pulls, stride = table[arm], k * block.size  # length of the rows of one kind
     wide = unit_radius(block.radius, pulls, settings[block.settings])
     for signal in range(k):
-        centre = (1 + signal) * block.size + arm  # half-width, mean and squares follow at distances of one stride
+        centre = (1 + signal) * block.size + arm  # half-width and mean follow at distances of one stride
         before = table[centre + 2 * stride]
         mean = before + (values[signal] - before) / pulls
-        square = (values[signal] - before) * (values[signal] - mean)
-        deviation_sums[1 + signal] += square
+        deviation_sums[1 + signal] += (values[signal] - before) * (values[signal] - mean)
         table[centre + 2 * stride] = mean
-        table[centre + 3 * stride] += square
-        noise, low, squares = declared.noise[signal], declared.low[signal], table[centre + 3 * stride]
+        noise, low = declared.noise[signal], declared.low[signal]
         if not is_ranged(block.radius):
             table[centre] = mean
             table[centre + stride] = noise * wide
         elif block.radius == RATES:
             tighten_arm(block, arm, signal, settings, memory)
         else:
-            ends = compute_interval(block.radius, pulls, mean, squares, low, settings[block.settings])
+            ends = compute_interval(block.radius, pulls, mean, low, settings[block.settings])
             table[centre] = 0.5 * (ends.low + ends.high)
             table[centre + stride] = 0.5 * (ends.high - ends.low)
 
@@ -239,11 +231,8 @@ def learn_arms(block: ModelBlock, arm: int, values: Floats, settings: Floats, me
 @kernel
 def tighten_arm(block: ModelBlock, arm: int, signal: int, settings: Floats, memory: Floats) -> None:
     """Tighten the ends of an arm's interval by the interval of its pulls, for RATES."""
-    table, declared, stride = (
-        get_arm_table(block, memory).table,
-        get_arms_assumptions(block, settings),
-        block.signals * block.size,
-    )
+    table, declared = get_arm_table(block, memory).table, get_arms_assumptions(block, settings)
+    stride = block.signals * block.size
     at, low = (1 + signal) * block.size + arm, declared.low[signal]
     mean = table[at + 2 * stride] - low
     ends = compute_average_interval(table[arm], mean, declared.lower[signal], declared.upper[signal])
@@ -253,17 +242,16 @@ def tighten_arm(block: ModelBlock, arm: int, signal: int, settings: Floats, memo
 
 
 @kernel
-def compute_arm_bounds(layout: Ints, block: ModelBlock, settings: Floats, memory: Floats, bounds: Floats) -> None:
+def fill_arm_bounds(
+    layout: Ints, block: ModelBlock, features: Floats, known: bool, settings: Floats, memory: Floats, bounds: Floats,
+    work: Floats,
+) -> None:  # fmt: skip
     """Write the bounds of every arm, and of the safe arm; a known value has no width.
 
     With RATES the safe arm is known where it is listed too, so its ends take no share of δ.
     """
-    table, declared, k, last = (
-        get_arm_table(block, memory).table,
-        get_arms_assumptions(block, settings),
-        block.signals,
-        block.size,
-    )
+    table, declared, k = get_arm_table(block, memory).table, get_arms_assumptions(block, settings), block.signals
+    last = block.size
     for signal in range(k):
         centre, half = bounds[block.first + signal, CENTRE], bounds[block.first + signal, HALF]
         at, other = (1 + signal) * last, (1 + k + signal) * last
@@ -281,13 +269,10 @@ def compute_arm_bounds(layout: Ints, block: ModelBlock, settings: Floats, memory
 
 
 @kernel
-def check_arms(layout: Ints, block: ModelBlock, settings: Floats, memory: Floats) -> int:
+def check_arms(layout: Ints, block: ModelBlock, settings: Floats, memory: Floats, bounds: Floats) -> int:
     """Return the code of the first contradicted noise, or value at the safe arm, of a cost; 0: none."""
-    deviation_sums, declared, alarm = (
-        get_arm_table(block, memory).deviation_sums,
-        get_arms_assumptions(block, settings),
-        settings[ALARM],
-    )
+    deviation_sums, declared = get_arm_table(block, memory).deviation_sums, get_arms_assumptions(block, settings)
+    alarm = settings[ALARM]
     for signal in range(block.signals):
         if block.first + signal == 0:
             continue  # a reward has no limit
@@ -309,21 +294,14 @@ def exceeds_known_mean(arm: int, block: ModelBlock, settings: Floats, memory: Fl
     For "kl": where log mixture − log likelihood(known) > log 1/a. A signal that is at least 0 and has a known mean of 0
     is always 0, so one larger outcome is enough.
     """
-    table, declared, k, alarm = (
-        get_arm_table(block, memory).table,
-        get_arms_assumptions(block, settings),
-        block.signals,
-        settings[ALARM],
-    )
+    table, declared, k = get_arm_table(block, memory).table, get_arms_assumptions(block, settings), block.signals
+    alarm = settings[ALARM]
     pulls, mean = table[arm], table[(1 + 2 * k + signal) * block.size + arm]
-    squares = table[(1 + 3 * k + signal) * block.size + arm]
     noise, low, known = declared.noise[signal], declared.low[signal], declared.known[signal]
     if not mean > known:
         return False
     if not is_ranged(block.radius):
         return pulls * (mean - known) > compute_max_deviation(pulls, noise, alarm)
-    if block.radius == BERNSTEIN:
-        return compute_bernstein_interval(pulls, mean - low, squares, alarm).low > known - low
     if alarm == math.inf:
         return False
     if not known > low:
@@ -333,21 +311,17 @@ def exceeds_known_mean(arm: int, block: ModelBlock, settings: Floats, memory: Fl
 
 
 @kernel
-def draw_arms(
-    layout: Ints, block: ModelBlock, posterior_scale: float, settings: Floats, memory: Floats, bounds: Floats,
-    seed: int, run: int, round_: int,
+def sample_arms(
+    layout: Ints, block: ModelBlock, features: Floats, known: bool, settings: Floats, memory: Floats, bounds: Floats,
+    seed: int, run: int, round_: int, work: Floats,
 ) -> None:  # fmt: skip
     """Write a posterior draw of every arm's mean, and of the safe arm's, given its n pulls.
 
     N(mean, ν² R²/n), or `draw_rate` for outcomes in a range of length 1. The prior mean of a cost is its limit, so an
     arm with few pulls is neither excluded nor free.
     """
-    table, declared, k, count = (
-        get_arm_table(block, memory).table,
-        get_arms_assumptions(block, settings),
-        block.signals,
-        block.size,
-    )
+    table, declared, k = get_arm_table(block, memory).table, get_arms_assumptions(block, settings), block.signals
+    count = block.size
     for signal in range(k):
         at = block.first + signal
         drawn, centre, half = bounds[at, SAMPLED], bounds[at, CENTRE], bounds[at, HALF]
@@ -356,7 +330,7 @@ def draw_arms(
         prior = 0.5 if at == 0 else min(max(get_limit(layout, settings, at - 1) - low, 1e-6), 0.5)
         for arm in range(count):
             pulls, mean = table[arm], table[means + arm]
-            deviate = posterior_scale * drawn[arm]
+            deviate = get_posterior_scale(settings) * drawn[arm]
             if is_ranged(block.radius):
                 drawn[arm] = low + draw_rate(pulls * (mean - low), pulls, prior, deviate)
             elif pulls > 0.0:
@@ -368,12 +342,8 @@ def draw_arms(
     clip_to_bounds(block, bounds)
 
 
-GET_ARM_MEANS, GET_PULL_SUMMARY, GET_ASSUMPTIONS, EXCEEDS_KNOWN_MEAN = (
-    as_python(get_arm_means),
-    as_python(get_pull_summary),
-    as_python(get_arms_assumptions),
-    as_python(exceeds_known_mean),
-)
+GET_ARM_MEANS, GET_PULL_SUMMARY = as_python(get_arm_means), as_python(get_pull_summary)
+GET_ASSUMPTIONS, EXCEEDS_KNOWN_MEAN = as_python(get_arms_assumptions), as_python(exceeds_known_mean)
 INTERVAL, RADIUS, GET_CONFIDENCE = as_python(compute_interval), as_python(unit_radius), as_python(get_confidence)
 
 
@@ -387,10 +357,8 @@ class ArmsDiagnostics(ModelDiagnostics):
         return not is_ranged(block.radius)
 
     def get_evidence(self, block: ModelBlock, layout: Ints, settings: Floats, memory: Floats, signal: int) -> Evidence:
-        summary, noise = (
-            GET_PULL_SUMMARY(block, memory, int(layout[SAFE_INDEX]), signal),
-            GET_ASSUMPTIONS(block, settings).noise[signal],
-        )
+        summary = GET_PULL_SUMMARY(block, memory, int(layout[SAFE_INDEX]), signal)
+        noise = GET_ASSUMPTIONS(block, settings).noise[signal]
         least = compute_least_noise(summary.squares, summary.pulls, settings[ALARM])
         return Evidence(float(summary.pulls), float(noise), least, float(summary.at_arm), float(summary.mean))
 
@@ -429,17 +397,13 @@ class ArmsDiagnostics(ModelDiagnostics):
     def forecast(
         self, block: ModelBlock, features: Floats, settings: Floats, memory: Floats, arm: int, signal: int
     ) -> UpperForecast | None:
-        pulled, declared, confidence = (
-            GET_ARM_MEANS(block, memory),
-            GET_ASSUMPTIONS(block, settings),
-            GET_CONFIDENCE(block, settings),
-        )
+        pulled, declared = GET_ARM_MEANS(block, memory), GET_ASSUMPTIONS(block, settings)
+        confidence = GET_CONFIDENCE(block, settings)
         mean, low, noise = float(pulled.means[signal, arm]), float(declared.low[signal]), float(declared.noise[signal])
 
         def upper(count: float) -> float:
             if is_ranged(block.radius):
-                squares = count * (mean - low) * (1.0 - mean + low)
-                return float(INTERVAL(block.radius, count, mean, squares, low, confidence).high)
+                return float(INTERVAL(block.radius, count, mean, low, confidence).high)
             return mean + noise * float(RADIUS(block.radius, count, confidence))
 
         return UpperForecast(0, float(pulled.pulls[arm]), mean, upper)
@@ -479,69 +443,15 @@ def compute_mean_radius(count: float, noise: float, confidence: float) -> float:
 def arms_size(layout: Ints, index: int, candidates: int, capacity: int) -> int:
     """Return the length of a block's memory."""
     block = read_block_fields(layout, index)
-    return int(pad_to_vector((1 + 4 * block.signals) * block.size + 1 + block.signals))
-
-
-@kernel
-def start_arms_block(layout: Ints, block: ModelBlock, settings: Floats, memory: Floats, work: Floats) -> None:
-    """Write the state without data."""
-    start_arms(block, settings, memory)
-
-
-@kernel
-def fill_arm_bounds(
-    layout: Ints, block: ModelBlock, features: Floats, known: bool, settings: Floats, memory: Floats, bounds: Floats,
-    work: Floats,
-) -> None:  # fmt: skip
-    """Write the bounds of every arm, and of the safe arm."""
-    compute_arm_bounds(layout, block, settings, memory, bounds)
-
-
-@kernel
-def check_arms_block(layout: Ints, block: ModelBlock, settings: Floats, memory: Floats, bounds: Floats) -> int:
-    """Return the code of a contradiction, or 0."""
-    return check_arms(layout, block, settings, memory)
-
-
-@kernel
-def learn_arm(
-    layout: Ints, block: ModelBlock, action: Floats, index: int, cached_index: int, step: float, cached_only: bool,
-    observed: Floats, settings: Floats, memory: Floats, work: Floats,
-) -> None:  # fmt: skip
-    """Learn the outcome of one pull; a negative index is the safe arm."""
-    learn_arms(block, index if index >= 0 else layout[SAFE_INDEX], observed, settings, memory)
-
-
-@kernel
-def widen_arms(layout: Ints, old: ModelBlock, new: ModelBlock, memory: Floats, changed: Floats) -> None:
-    """Copy everything."""
-    copy_values(memory, old.memory, changed, new.memory, (1 + 4 * old.signals) * old.size + 1 + old.signals)
-
-
-@kernel
-def change_arms(
-    layout: Ints, old: ModelBlock, new: ModelBlock, features: Floats, settings: Floats, memory: Floats, changed: Floats,
-    work: Floats,
-) -> None:  # fmt: skip
-    """Copy everything: arms are not cached."""
-    widen_arms(layout, old, new, memory, changed)
-
-
-@kernel
-def sample_arms(
-    layout: Ints, block: ModelBlock, features: Floats, known: bool, settings: Floats, memory: Floats, bounds: Floats,
-    seed: int, run: int, round_: int, work: Floats,
-) -> None:  # fmt: skip
-    """Write a posterior draw of every arm's mean."""
-    draw_arms(layout, block, get_posterior_scale(settings), settings, memory, bounds, seed, run, round_)
+    return int(pad_to_vector((1 + 3 * block.signals) * block.size + 1 + block.signals))
 
 
 ARMS = Model(
-    "stagewise.models.arms:ARMS", get_model_block, arms_size, start_arms_block, fill_arm_bounds, check_arms_block,
-    learn_arm, change_arms, widen_arms, sample_arms, counts=get_arm_means, diagnostics=ArmsDiagnostics(), between=0,
+    "stagewise.models.arms:ARMS", get_model_block, arms_size, start_arms, fill_arm_bounds, check_arms, learn_arm,
+    None, None, sample_arms, counts=get_arm_means, diagnostics=ArmsDiagnostics(), between=0,
 )  # fmt: skip
-RANGED = {"kl": KL, "bernstein": BERNSTEIN, "rates": RATES}  # radii for outcomes in [0, 1]
-ArmRadius = Literal["hoeffding", "kl", "rates", "bernstein", "paper"]
+RANGED = {"kl": KL, "rates": RATES}  # radii for outcomes in [0, 1]
+ArmRadius = Literal["hoeffding", "kl", "rates", "paper"]
 RADII = get_args(ArmRadius)
 AVERAGE_ETAS = LOWER_ETAS, UPPER_ETAS
 UPPER_SHARE = 0.8  # of δ, for RATES: share of the costs' upper ends, which safety needs; the rest is for the other ends
@@ -585,9 +495,6 @@ class ArmsModel:
             return np.minimum(halves, 0.5)
         if self.kind == RATES:
             return np.minimum(sum(compute_term_widths(pulls, etas, self.confidence) for etas in AVERAGE_ETAS) / 2, 0.5)
-        if self.kind == BERNSTEIN:  # a variance is at most n/4(n − 1)
-            spent, others = self.confidence + np.log(4.0 * pulls * (pulls + 1.0)), np.maximum(pulls - 1.0, 1e-300)
-            return np.minimum(np.sqrt(spent / (2.0 * others)) + 7.0 * spent / (3.0 * others), 0.5)
         halves = float(self.noise.max()) * np.array([unit_radius(self.kind, n, self.confidence) for n in pulls])
         halves[0] = max(halves[0], self.blind)
         return halves

@@ -8,6 +8,7 @@ import numpy as np
 
 from stagewise.engine.compile import Floats
 from stagewise.models.drifting_rates import JUMPING_RATES, MOVING_RATES
+from stagewise.models.drifting_scores import JUMPING_SCORES, MOVING_SCORES
 from stagewise.models.epochs import CELL_SIZE as EPOCH_CELL_SIZE
 from stagewise.models.epochs import HEADER_SIZE, SLOPE
 from stagewise.models.logistic import LOGISTIC
@@ -86,17 +87,18 @@ class Signal(NamedTuple):
         """
         shares, first = shares if buckets is None else shares * buckets.share, [self.low, self.declared]
         numbers = np.concatenate([first, [self.lower, self.upper], -np.log(shares), np.array(drift)])
-        if buckets is not None:
-            integers = self.signal, 1, shares.size, CELL_SIZE, 1, int(buckets.pooled), column, buckets.size
-            return ModelBlockSpec(SCORE_RATES, integers, numbers)
+        pooled, count = (0, 0) if buckets is None else (int(buckets.pooled), buckets.size)
         if not len(drift):
-            return ModelBlockSpec(SEGMENT_RATES, (self.signal, 1, shares.size, CELL_SIZE, 1, 0, column, 0), numbers)
-        integers = self.signal, 1, shares.size, EPOCH_CELL_SIZE, 1 + HEADER_SIZE, 0, column, 0
+            integers = self.signal, 1, shares.size, CELL_SIZE, 1, pooled, column, count
+            return ModelBlockSpec(SCORE_RATES if count else SEGMENT_RATES, integers, numbers)
+        integers = self.signal, 1, shares.size, EPOCH_CELL_SIZE, 1 + HEADER_SIZE, pooled, column, count
         if drift[SLOPE] > 0.0:
-            return ModelBlockSpec(MOVING_RATES, integers, numbers)
+            return ModelBlockSpec(MOVING_SCORES if count else MOVING_RATES, integers, numbers)
         if column >= 0:
             numbers[2] += math.log(2.0)  # the other half is that of the test of all segments together
-        return ModelBlockSpec(JUMPING_RATES, integers, numbers)
+        if pooled:
+            numbers[2:4] -= math.log(2.0)  # there are no runs, so single buckets have all
+        return ModelBlockSpec(JUMPING_SCORES if count else JUMPING_RATES, integers, numbers)
 
 
 def compute_action_shares(actions: int, initial_actions: int) -> Floats:

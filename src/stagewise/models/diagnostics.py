@@ -103,6 +103,16 @@ class AgedBound(NamedTuple):
     ends: Callable[[float], float] | None  # the upper bound after so many more seconds at the present rate
 
 
+class MeanFall(NamedTuple):
+    """Means of an action that fall from one bucket of a score to a later one, though they are declared not to."""
+
+    action: int
+    before: int  # the bucket up to which some mean is at least `low`
+    after: int  # the bucket from which some mean is at most `high`
+    low: float  # signed
+    high: float  # signed
+
+
 class ModelDiagnostics:
     """Diagnostics of a model that keeps no sums for them."""
 
@@ -119,14 +129,7 @@ class ModelDiagnostics:
         return Evidence()
 
     def contradicts_safe_value(
-        self,
-        block: Any,
-        layout: Ints,
-        settings: Floats,
-        memory: Floats,
-        signal: int,
-        observed: Evidence,
-        known: float,
+        self, block: Any, layout: Ints, settings: Floats, memory: Floats, signal: int, observed: Evidence, known: float
     ) -> bool:
         """Return whether the outcomes at the safe action contradict its declared value, signed."""
         deviation = observed.safe_count * abs(observed.safe_mean - known)
@@ -165,6 +168,10 @@ class ModelDiagnostics:
     def get_newest_time(self, block: Any, settings: Floats, memory: Floats) -> float:
         """Return the time of the newest outcome of means that drift; 0: there is none."""
         return 0.0
+
+    def list_falls(self, block: Any, settings: Floats, memory: Floats) -> list[MeanFall]:
+        """Return every action whose means fall from a bucket of a score to a later one, where they are pooled."""
+        return []
 
     def forget(
         self, block: Any, settings: Floats, memory: Floats, index: int, since: float, changed: float = 0.0

@@ -82,20 +82,6 @@ def compute_kl_interval(pulls: float, mean: float, confidence: float) -> Interva
     return Interval(1.0 - compute_kl_upper(pulls, 1.0 - mean, confidence), compute_kl_upper(pulls, mean, confidence))
 
 
-@kernel
-def compute_bernstein_interval(pulls: float, mean: float, squares: float, confidence: float) -> Interval:
-    """Return m ± (√(2V ℓ/n) + 7ℓ/3(n−1)), ℓ = log(4n(n+1)/δ')        (Maurer, Pontil 2009, Theorem 4).
-
-    `squares` is (n−1)V. Each side takes δ'/2n(n+1), and Σ 1/n(n+1) = 1: both sides, and all n at once.
-    """
-    if pulls < 2.0:
-        return Interval(0.0, 1.0)
-    spent = confidence + math.log(4.0 * pulls * (pulls + 1.0))
-    variance = squares / (pulls - 1.0)
-    half = math.sqrt(2.0 * variance * spent / pulls) + 7.0 * spent / (3.0 * (pulls - 1.0))
-    return Interval(max(mean - half, 0.0), min(mean + half, 1.0))
-
-
 ETAS = tuple(2.0**power for power in range(-6, 3))  # η
 RISE, FALL = tuple(math.expm1(eta) for eta in ETAS), tuple(-math.expm1(-eta) for eta in ETAS)
 SHARED = math.log(len(ETAS))

@@ -33,7 +33,6 @@ from stagewise.engine.layout import (
     KnownActions,
     get_known_actions,
     get_model_block,
-    get_safe_action,
     pad_to_vector,
     read_block_fields,
 )
@@ -140,10 +139,8 @@ def compute_coordinates(
     covariance: Covariance, basis: BasisPoints, action: Floats, safe_covariance: float, coordinates: Floats
 ) -> float:
     """Write c(x) = L⁻¹ k₀(P, x), and return ρ(x)."""
-    share, rest = (
-        compute_known_share(covariance, safe_covariance),
-        compute_residual_norm(covariance, action, safe_covariance),
-    )
+    share = compute_known_share(covariance, safe_covariance)
+    rest = compute_residual_norm(covariance, action, safe_covariance)
     for i in range(coordinates.size):
         value = compute_residual_covariance(covariance, action, share, basis.points[i], basis.safe_covariances[i])
         for j in range(i):
@@ -168,20 +165,13 @@ def add_basis_point(
 
     The new coordinate of a cached candidate x is (k₀(p, x) − <c(p), c(x)>)/√ρ(p).
     """
-    basis, size, learned, rows = (
-        get_basis_points(layout, block, memory),
-        count_basis_points(block, memory),
-        block.learned,
-        block.rows,
-    )
+    basis, size, learned = get_basis_points(layout, block, memory), count_basis_points(block, memory), block.learned
+    rows = block.rows
     forms = rows[block.size + block.signals]
     known = get_known_actions(layout, settings, memory)
     covariance = build_covariance(block, settings, known.safe)
-    safe_covariance, pivot, unit = (
-        compute_safe_covariance(covariance, action),
-        math.sqrt(residual),
-        1.0 / math.sqrt(settings[block.settings]),
-    )
+    safe_covariance, pivot = compute_safe_covariance(covariance, action), math.sqrt(residual)
+    unit = 1.0 / math.sqrt(settings[block.settings])
     basis.sums[USED] += 1.0
     basis.safe_covariances[size] = safe_covariance
     for i in range(action.size):
@@ -208,19 +198,14 @@ def add_basis_point(
 
 @kernel
 def learn_kernel_ridge(
-    layout: Ints,
-    block: Regression,
-    action: Floats,
-    cached_only: bool,
-    values: Floats,
-    settings: Floats,
-    memory: Floats,
-    work: Floats,
-) -> None:
-    """Learn the outcome (k,) of the action x; `work` is (3n + F + k,).
+    layout: Ints, block: Regression, action: Floats, index: int, cached_index: int, step: float, cached_only: bool,
+    values: Floats, settings: Floats, memory: Floats, work: Floats,
+) -> None:  # fmt: skip
+    """Learn the outcome (k,) of the action x; at the safe action it counts against the known values too.
 
     A point outside the span joins the basis while there is capacity. Otherwise only its coordinates are used, and its ρ
-    is added to what the radius accounts for. `cached_only`: T and θ̂ need not be updated (see `learn_ridge`).
+    is added to what the radius accounts for. `cached_only`: T and θ̂ need not be updated (see `learn_ridge`). `work`
+    is (3n + F + k,).
     """
     n, k, size, width = block.size, block.signals, count_basis_points(block, memory), block.width
     basis, known = get_basis_points(layout, block, memory), get_ridge_assumptions(block, settings).known
@@ -230,17 +215,14 @@ def learn_kernel_ridge(
     pulls, others = work[:width], work[width:]
     coordinates, image, gain = others[:n], others[n : 2 * n], others[2 * n : 3 * n]
     errors = others[3 * n : 3 * n + k]
-    cached_index, norm = (
-        find_candidate(action, actions),
-        evaluate_kernel(covariance.kind, covariance.lengthscale, action, action),
-    )
-    if cached_index >= 0:
-        residual = basis.residuals[cached_index]
+    at, norm = find_candidate(action, actions), evaluate_kernel(covariance.kind, covariance.lengthscale, action, action)
+    if at >= 0:
+        residual = basis.residuals[at]
         for i in range(size):
-            coordinates[i] = basis.cached_coordinates[i, cached_index]
-            image[i] = rows[i, cached_index]
+            coordinates[i] = basis.cached_coordinates[i, at]
+            image[i] = rows[i, at]
         for signal in range(k):
-            errors[signal] = values[signal] - rows[n + signal, cached_index]
+            errors[signal] = values[signal] - rows[n + signal, at]
     else:
         safe_covariance = compute_safe_covariance(covariance, action)
         residual = compute_coordinates(covariance, basis, action, safe_covariance, coordinates[:size])
@@ -258,6 +240,8 @@ def learn_kernel_ridge(
         basis.sums[NEGLECTED] += residual
     after = update_root(learned, rows, image[:size], cached_only, gain, pulls)
     update_estimates(block, size, cached_only, after, errors, gain, pulls)
+    if is_same_action(action, actions.safe):
+        record_safe_outcome(block, settings, memory, values)
 
 
 @kernel
@@ -473,17 +457,6 @@ def check_kernel_ridge(layout: Ints, block: Regression, settings: Floats, memory
 
 
 @kernel
-def learn_kernel_ridge_block(
-    layout: Ints, block: Regression, action: Floats, index: int, cached_index: int, step: float, cached_only: bool,
-    observed: Floats, settings: Floats, memory: Floats, work: Floats,
-) -> None:  # fmt: skip
-    """Learn an outcome; at the safe action it counts against the known values too."""
-    learn_kernel_ridge(layout, block, action, cached_only, observed, settings, memory, work)
-    if is_same_action(action, get_safe_action(layout, settings).features):
-        record_safe_outcome(block, settings, memory, observed)
-
-
-@kernel
 def change_kernel_ridge(
     layout: Ints, old: Regression, new: Regression, features: Floats, settings: Floats, memory: Floats, changed: Floats,
     work: Floats,
@@ -500,11 +473,8 @@ def widen_kernel_ridge(layout: Ints, old: Regression, new: Regression, memory: F
     copy_cached_candidates(layout, old, new, memory, changed)
 
 
-VIEW, COUNT_BASIS_POINTS, POINTS_OFFSET = (
-    as_python(view_kernel_ridge),
-    as_python(count_basis_points),
-    as_python(get_points_offset),
-)
+VIEW, COUNT_BASIS_POINTS = as_python(view_kernel_ridge), as_python(count_basis_points)
+POINTS_OFFSET = as_python(get_points_offset)
 
 
 def count_free_points(layout: Ints, memory: Floats, index: int, rows: Floats, values: Floats) -> int:
@@ -520,7 +490,7 @@ def is_basis_valid(block: Regression, memory: Floats) -> bool:
 
 KERNEL_RIDGE = Model(
     "stagewise.models.kernel_ridge:KERNEL_RIDGE", view_kernel_ridge, kernel_ridge_size, start_kernel_ridge,
-    fill_kernel_ridge_bounds, check_kernel_ridge, learn_kernel_ridge_block, change_kernel_ridge, widen_kernel_ridge,
+    fill_kernel_ridge_bounds, check_kernel_ridge, learn_kernel_ridge, change_kernel_ridge, widen_kernel_ridge,
     diagnostics=KernelRidgeDiagnostics(), capacity="points", free_rows=count_free_points, is_valid=is_basis_valid,
 )  # fmt: skip
 

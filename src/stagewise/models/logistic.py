@@ -27,7 +27,7 @@ from stagewise.engine.layout import (
     read_block_fields,
 )
 from stagewise.engine.limits import ALARM
-from stagewise.engine.model import Model, cache_nothing, start_with_zeros
+from stagewise.engine.model import Model, start_with_zeros
 from stagewise.engine.random import POSTERIOR, normal
 from stagewise.engine.workspace import CENTRE, CROSS, ESTIMATE, HALF, SAMPLED, clip_to_bounds
 from stagewise.models.cholesky import dot, solve_lower
@@ -259,7 +259,7 @@ class LogisticDiagnostics(ModelDiagnostics):
 
 LOGISTIC = Model(
     "stagewise.models.logistic:LOGISTIC", get_model_block, logistic_size, start_with_zeros, fill_logistic_bounds,
-    check_logistic, learn_logistic, cache_nothing, widen_logistic, sample_logistic,
+    check_logistic, learn_logistic, None, widen_logistic, sample_logistic,
     diagnostics=LogisticDiagnostics(), estimates=1, capacity="rows", free_rows=count_free_logistic_rows,
     reserve=reserve_logistic_rows, is_valid=are_chunks_valid,
     learn_with_ends=learn_logistic_rows,

@@ -25,12 +25,13 @@ from stagewise.engine.layout import (
     read_block_fields,
 )
 from stagewise.engine.limits import ALARM
-from stagewise.engine.model import Model, cache_nothing
+from stagewise.engine.model import Model
 from stagewise.engine.random import POSTERIOR, normal
 from stagewise.engine.workspace import CENTRE, CROSS, ESTIMATE, HALF, SAMPLED, clip_to_bounds
 from stagewise.models.diagnostics import Evidence, ModelDiagnostics
 from stagewise.models.per_action_ridge import apply_safe_declaration, check_safe_declaration
 from stagewise.models.rare_events import (
+    NO_BOUNDS,
     ROWS,
     SQUARE,
     TOTAL,
@@ -95,7 +96,7 @@ def per_action_events_size(layout: Ints, index: int, candidates: int, capacity: 
 def start_per_action_events(layout: Ints, block: ModelBlock, settings: Floats, memory: Floats, work: Floats) -> None:
     """Write the sets without data."""
     for action in range(block.detail):
-        start_rare_events(get_action_events(block, action), settings, memory)
+        start_rare_events(layout, get_action_events(block, action), settings, memory, work)
 
 
 @kernel
@@ -123,7 +124,7 @@ def fill_per_action_events_bounds(
 def check_per_action_events(layout: Ints, block: ModelBlock, settings: Floats, memory: Floats, bounds: Floats) -> int:
     """Return the code of an action whose set is empty, or of the safe action's contradicted cost; 0: none."""
     for action in range(block.detail):
-        found = check_rare_events(get_action_events(block, action), memory)
+        found = check_rare_events(layout, get_action_events(block, action), settings, memory, bounds)
         if found != 0:
             return found
     if settings[ALARM] == math.inf:
@@ -203,14 +204,9 @@ def learn_events_by_action(block: ModelBlock, settings: Floats, memory: Floats, 
             learn_events_log(events, settings, memory, np.ascontiguousarray(features[mine]), outcomes[mine] - low)
 
 
-GET_EVENTS, GET_SET, ESTIMATE_MEAN, CHECK, LOW, SIZE = (
-    as_python(get_action_events),
-    as_python(get_action_set),
-    as_python(estimate_event_mean),
-    as_python(check_rare_events),
-    as_python(get_low),
-    as_python(rare_events_size),
-)
+GET_EVENTS, GET_SET = as_python(get_action_events), as_python(get_action_set)
+ESTIMATE_MEAN, CHECK, LOW = as_python(estimate_event_mean), as_python(check_rare_events), as_python(get_low)
+SIZE = as_python(rare_events_size)
 
 
 class PerActionEventsDiagnostics(ModelDiagnostics):
@@ -219,8 +215,10 @@ class PerActionEventsDiagnostics(ModelDiagnostics):
     has_safe_cost_per_user = True
 
     def find_contradictions(self, block: Any, layout: Ints, settings: Floats, memory: Floats) -> Iterator[int]:
-        codes = (int(CHECK(GET_EVENTS(block, action), memory)) for action in range(int(block.detail)))
-        yield from (-code for code in codes if code)
+        for action in range(int(block.detail)):
+            code = int(CHECK(layout, GET_EVENTS(block, action), settings, memory, NO_BOUNDS))
+            if code:
+                yield -code
 
     def get_evidence(self, block: Any, layout: Ints, settings: Floats, memory: Floats, signal: int) -> Evidence:
         sums = GET_SET(block, memory, int(layout[SAFE_INDEX])).sums
@@ -246,7 +244,7 @@ class PerActionEventsDiagnostics(ModelDiagnostics):
 PER_ACTION_EVENTS = Model(
     "stagewise.models.per_action_events:PER_ACTION_EVENTS", get_model_block, per_action_events_size,
     start_per_action_events, fill_per_action_events_bounds, check_per_action_events, learn_per_action_events,
-    cache_nothing, widen_per_action_events, sample_per_action_events, diagnostics=PerActionEventsDiagnostics(),
+    None, widen_per_action_events, sample_per_action_events, diagnostics=PerActionEventsDiagnostics(),
     estimates=1, is_valid=are_tables_valid, finish_log=learn_events_by_action, learns_logs=1,
     learn_with_ends=learn_event_rows,
 )  # fmt: skip

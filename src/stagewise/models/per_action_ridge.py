@@ -26,7 +26,7 @@ from stagewise.engine.layout import (
     read_block_fields,
 )
 from stagewise.engine.limits import ALARM, SAFE_COST, encode_contradiction
-from stagewise.engine.model import Model, cache_nothing
+from stagewise.engine.model import Model
 from stagewise.engine.random import POSTERIOR, normal
 from stagewise.engine.workspace import CENTRE, CROSS, ESTIMATE, HALF, SAMPLED, clip_to_bounds
 from stagewise.models.diagnostics import Evidence, Marks, MeanChange, ModelDiagnostics, Sums, split_at_marks
@@ -75,7 +75,7 @@ def get_action_regression(block: ModelBlock, memory: Floats, action: int) -> Reg
 def start_per_action_ridge(layout: Ints, block: ModelBlock, settings: Floats, memory: Floats, work: Floats) -> None:
     """Write V = λI for every action."""
     for action in range(block.detail):
-        start_ridge(get_action_regression(block, memory, action), settings, memory)
+        start_ridge(layout, get_action_regression(block, memory, action), settings, memory, work)
 
 
 @kernel
@@ -129,12 +129,8 @@ def fill_per_action_bounds(
     lowest, highest = settings[at], settings[at + 1]
     centre, half, widths, image = bounds[signal, CENTRE], bounds[signal, HALF], bounds[signal, CROSS], work[:n]
     for action in range(block.detail):
-        regression, context, form, fit = (
-            get_action_regression(block, memory, action),
-            features[action, 1 : 1 + n],
-            0.0,
-            0.0,
-        )
+        regression, context, form = get_action_regression(block, memory, action), features[action, 1 : 1 + n], 0.0
+        fit = 0.0
         fill_image(regression.learned, context, image)
         for i in range(n):
             form += image[i] * image[i]
@@ -156,12 +152,8 @@ def apply_safe_declaration(layout: Ints, signal: int, declared: float, bounds: F
 
     The declaration is an upper bound on a cost, a lower bound on the reward; a contradicted one changes nothing.
     """
-    centre, half, fits, safe_index = (
-        bounds[signal, CENTRE],
-        bounds[signal, HALF],
-        bounds[signal, ESTIMATE],
-        layout[SAFE_INDEX],
-    )
+    centre, half, fits = bounds[signal, CENTRE], bounds[signal, HALF], bounds[signal, ESTIMATE]
+    safe_index = layout[SAFE_INDEX]
     last = centre.size - 1
     low, high = centre[safe_index] - half[safe_index], centre[safe_index] + half[safe_index]
     fits[last] = fits[safe_index]
@@ -245,12 +237,8 @@ def widen_per_action_ridge(layout: Ints, old: ModelBlock, new: ModelBlock, memor
     copy_values(memory, old.memory, changed, new.memory, old.detail * regression_size(old.size))
 
 
-PIECE, FITS, SUMMED, CHECK_REGRESSION = (
-    as_python(get_action_regression),
-    as_python(fill_per_action_estimates),
-    as_python(get_ridge_statistics),
-    as_python(check_regression),
-)
+PIECE, FITS = as_python(get_action_regression), as_python(fill_per_action_estimates)
+SUMMED, CHECK_REGRESSION = as_python(get_ridge_statistics), as_python(check_regression)
 
 
 class PerActionRidgeDiagnostics(ModelDiagnostics):
@@ -306,7 +294,7 @@ class PerActionRidgeDiagnostics(ModelDiagnostics):
 
 PER_ACTION_RIDGE = Model(
     "stagewise.models.per_action_ridge:PER_ACTION_RIDGE", get_model_block, per_action_size, start_per_action_ridge,
-    fill_per_action_bounds, check_per_action_ridge, learn_per_action_ridge, cache_nothing, widen_per_action_ridge,
+    fill_per_action_bounds, check_per_action_ridge, learn_per_action_ridge, None, widen_per_action_ridge,
     sample_per_action_ridge, diagnostics=PerActionRidgeDiagnostics(), estimates=1,
     learn_with_ends=learn_ridge_rows,
 )  # fmt: skip

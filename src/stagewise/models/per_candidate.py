@@ -111,12 +111,8 @@ def compute_prior_range(block: Regression, settings: Floats, action: Floats, coo
 @kernel
 def start_per_candidate(block: Regression, features: Floats, settings: Floats, work: Floats) -> None:
     """Write the a-priori ranges of candidates without plays; `work` is (n + F,)."""
-    k, width, declared, state = (
-        block.signals,
-        block.width,
-        get_ridge_assumptions(block, settings),
-        get_candidate_sets(block),
-    )
+    k, width, declared = block.signals, block.width, get_ridge_assumptions(block, settings)
+    state = get_candidate_sets(block)
     lows, highs = state.lows, state.highs
     state.weights[:] = 0.0
     state.sums[:] = 0.0
@@ -143,10 +139,8 @@ def clip_new_candidates(block: Regression, features: Floats, settings: Floats, b
         for signal in range(block.signals):
             centre, half = bounds[block.first + signal, CENTRE], bounds[block.first + signal, HALF]
             known, farthest = prior.share * declared.known[signal], declared.bound[signal] * prior.length
-            low, high = (
-                max(known - farthest, centre[candidate] - half[candidate]),
-                min(known + farthest, centre[candidate] + half[candidate]),
-            )
+            low = max(known - farthest, centre[candidate] - half[candidate])
+            high = min(known + farthest, centre[candidate] + half[candidate])
             centre[candidate], half[candidate] = 0.5 * (low + high), 0.5 * abs(high - low)
 
 
@@ -178,13 +172,8 @@ def learn_per_candidate(
 @kernel
 def record_safe_plays(block: Regression, settings: Floats) -> None:
     """Copy all plays of the safe action, including those before anything was cached, into its set."""
-    state, edges, width, safe, tally = (
-        get_candidate_sets(block),
-        get_edges(block, settings),
-        block.width,
-        block.cached - 1,
-        block.tally,
-    )
+    state, edges, width, safe = get_candidate_sets(block), get_edges(block, settings), block.width, block.cached - 1
+    tally = block.tally
     observations, sums = tally[SAFE_OBSERVATIONS], SQUARES + block.signals
     state.weights[safe] = observations
     for signal in range(block.signals):
@@ -220,10 +209,8 @@ def compute_unit_range_ends(
     """Return the same for outcomes in [0, 1], from Σ s, Σ (1 − s) and Σ (y − low)."""
     edges = get_edges(block, settings)
     least, known = edges.least[signal], get_ridge_assumptions(block, settings).known[signal]
-    ends, start = (
-        compute_sum_interval(count, edges.low[signal] + log_count, edges.high[signal] + log_count),
-        (known - least) * rests,
-    )
+    ends = compute_sum_interval(count, edges.low[signal] + log_count, edges.high[signal] + log_count)
+    start = (known - least) * rests
     return Ends(least + (ends.low - start) / steps, least + (ends.high - start) / steps)
 
 
@@ -257,10 +244,8 @@ def tighten_by_ellipsoid(block: Regression, settings: Floats, work: Floats) -> N
         widths[candidate] = math.sqrt(forms[candidate])
     for signal in range(k):
         beta, estimates = compute_radius(block, settings, 0.0, signal), rows[n + signal]
-        lows, highs = (
-            state.lows[signal * width : (signal + 1) * width],
-            state.highs[signal * width : (signal + 1) * width],
-        )
+        lows = state.lows[signal * width : (signal + 1) * width]
+        highs = state.highs[signal * width : (signal + 1) * width]
         for candidate in range(width):
             half = beta * widths[candidate]
             lows[candidate] = max(lows[candidate], estimates[candidate] - half)
@@ -276,10 +261,8 @@ def compute_cached_candidate_bounds(block: Regression, bounds: Floats) -> None:
     state, width = get_candidate_sets(block), block.width
     for signal in range(block.signals):
         centre, half = bounds[block.first + signal, CENTRE], bounds[block.first + signal, HALF]
-        lows, highs = (
-            state.lows[signal * width : (signal + 1) * width],
-            state.highs[signal * width : (signal + 1) * width],
-        )
+        lows = state.lows[signal * width : (signal + 1) * width]
+        highs = state.highs[signal * width : (signal + 1) * width]
         for candidate in range(block.cached):
             centre[candidate] = 0.5 * (lows[candidate] + highs[candidate])
             half[candidate] = 0.5 * abs(highs[candidate] - lows[candidate])
@@ -305,11 +288,8 @@ def clip_safe_bounds(block: Regression, straight: bool, settings: Floats, bounds
     """Clip the safe action's bounds at its own set; along rays symmetrically, so that they curve as a norm does."""
     safe = bounds.shape[2] - 1
     for signal in range(block.signals):
-        centre, half, ends = (
-            bounds[block.first + signal, CENTRE],
-            bounds[block.first + signal, HALF],
-            compute_safe_ends(block, signal, settings),
-        )
+        centre, half = bounds[block.first + signal, CENTRE], bounds[block.first + signal, HALF]
+        ends = compute_safe_ends(block, signal, settings)
         if straight:
             low, high = max(ends.low, centre[safe] - half[safe]), min(ends.high, centre[safe] + half[safe])
             if low < high:
@@ -319,11 +299,15 @@ def clip_safe_bounds(block: Regression, straight: bool, settings: Floats, bounds
 
 
 @kernel
-def compute_candidate_bounds(
-    block: Regression, features: Floats, safe: Floats, known: bool, straight: bool, settings: Floats, memory: Floats,
-    bounds: Floats, work: Floats,
+def fill_candidate_bounds(
+    layout: Ints, block: Regression, features: Floats, known: bool, settings: Floats, memory: Floats, bounds: Floats,
+    work: Floats,
 ) -> None:  # fmt: skip
-    """Write the bounds of any candidates; without `straight`, those of the ellipsoid except for the safe action."""
+    """Write the bounds of any candidates.
+
+    Along rays whose start is learned (`detail` is 0) they are curved: those of the ellipsoid, but for the safe action.
+    """
+    safe, straight = get_safe_action(layout, settings).features, block.detail == 1 or block.anchored == 1
     if known and straight:
         compute_cached_candidate_bounds(block, bounds)
         return
@@ -335,16 +319,6 @@ def compute_candidate_bounds(
             clip_new_candidates(block, features, settings, bounds, work)
     if block.anchored == 0:
         clip_safe_bounds(block, straight, settings, bounds)
-
-
-@kernel
-def fill_candidate_bounds(
-    layout: Ints, block: Regression, features: Floats, known: bool, settings: Floats, memory: Floats, bounds: Floats,
-    work: Floats,
-) -> None:  # fmt: skip
-    """Write the bounds of any candidates; they are curved along rays whose start is learned (`detail` is 0)."""
-    safe, straight = get_safe_action(layout, settings).features, block.detail == 1 or block.anchored == 1
-    compute_candidate_bounds(block, features, safe, known, straight, settings, memory, bounds, work)
 
 
 @kernel

@@ -38,14 +38,15 @@ def set_interval(centre: Floats, half: Floats, candidate: int, low: float, high:
 
 
 @kernel
-def apply_round_declaration(layout: Ints, settings: Floats, bounds: Floats, rewards: bool) -> int:
+def adjust_per_round(layout: Ints, settings: Floats, bounds: Floats, mixes: int, samples: int) -> int:
     """Clip the bounds at what is declared: at the safe action, and all costs at their ceilings; make them straight.
 
     Return the contradiction code if a lower bound at the safe action is above the declared cost, or 0. CROSS is then
-    half · half₀: along a ray bounds are linear from end to end. `rewards`: clip the safe action's reward too.
+    half · half₀: along a ray bounds are linear from end to end. The safe action's reward is not clipped where the
+    reward is sampled.
     """
     safe, round_safe, contradiction = bounds.shape[2] - 1, get_round_safe_action(layout, settings), 0
-    if rewards:
+    if samples != REWARD:
         centre, half = bounds[0, CENTRE], bounds[0, HALF]
         high = centre[safe] + half[safe]
         set_interval(centre, half, safe, min(max(centre[safe] - half[safe], round_safe.reward[0]), high), high)
@@ -123,12 +124,6 @@ def learn_per_round_ridge(
     learn_ridge(block, action, cached_index, step, cached_only, observed, settings, memory, work)
     at_safe = is_same_action(action, get_safe_action(layout, settings).features)
     record_round_safe_action(layout, block, at_safe, settings, observed, work)
-
-
-@kernel
-def adjust_per_round(layout: Ints, settings: Floats, bounds: Floats, mixes: int, samples: int) -> int:
-    """Clip the bounds at what is declared of the round's safe action; return the code of a contradiction, or 0."""
-    return apply_round_declaration(layout, settings, bounds, samples != REWARD)
 
 
 class PerRoundDiagnostics(RegressionDiagnostics):

@@ -30,7 +30,6 @@ import numpy as np
 from stagewise.engine.compile import Floats, Ints, as_python, kernel
 from stagewise.engine.layout import (
     ModelBlock,
-    copy_values,
     get_model_block,
     get_posterior_scale,
     get_safe_action,
@@ -219,15 +218,12 @@ def compute_event_width(root: Floats, action: Floats) -> float:
 
 
 @kernel
-def start_rare_events(block: ModelBlock, settings: Floats, memory: Floats) -> None:
+def start_rare_events(layout: Ints, block: ModelBlock, settings: Floats, memory: Floats, work: Floats) -> None:
     """Write the sets without data: ‖μ‖ ≤ S."""
     for index in range(count_feature_blocks(block)):
         feature_block = get_feature_block(block, memory, index)
-        feature_block.sums[SQUARE], feature_block.sums[DUE_HITS], feature_block.sums[DUE_ROWS] = (
-            1.0,
-            1.0,
-            FIRST_REFIT_ROWS,
-        )
+        sums = feature_block.sums
+        sums[SQUARE], sums[DUE_HITS], sums[DUE_ROWS] = 1.0, 1.0, FIRST_REFIT_ROWS
         for i in range(block.size):
             feature_block.root[i, i] = settings[block.settings]
 
@@ -253,11 +249,13 @@ def compute_highest_mean(block: ModelBlock, settings: Floats, feature_block: Fea
 
 
 @kernel
-def compute_rare_events_bounds(
-    block: ModelBlock, features: Floats, safe: Floats, settings: Floats, memory: Floats, bounds: Floats
-) -> None:
+def fill_rare_events_bounds(
+    layout: Ints, block: ModelBlock, features: Floats, known: bool, settings: Floats, memory: Floats, bounds: Floats,
+    work: Floats,
+) -> None:  # fmt: skip
     """Write the bounds of any candidates, and of the safe action."""
     g, count, declared = block.size, features.shape[0], get_rare_events_assumptions(block, settings)
+    safe = get_safe_action(layout, settings).features
     centre, half = bounds[block.first, CENTRE], bounds[block.first, HALF]
     for candidate in range(count + 1):
         action = features[candidate] if candidate < count else safe
@@ -276,7 +274,7 @@ def compute_rare_events_bounds(
 
 
 @kernel
-def check_rare_events(block: ModelBlock, memory: Floats) -> int:
+def check_rare_events(layout: Ints, block: ModelBlock, settings: Floats, memory: Floats, bounds: Floats) -> int:
     """Return the contradiction code of the model if a set is empty (its radius² is below 0); 0: none is."""
     for index in range(count_feature_blocks(block)):
         if not get_feature_block(block, memory, index).sums[SQUARE] >= 0.0:
@@ -285,13 +283,14 @@ def check_rare_events(block: ModelBlock, memory: Floats) -> int:
 
 
 @kernel
-def draw_rare_events(
-    block: ModelBlock, features: Floats, safe: Floats, posterior_scale: float, settings: Floats, memory: Floats,
-    bounds: Floats, seed: int, run: int, round_: int, work: Floats,
+def sample_rare_events(
+    layout: Ints, block: ModelBlock, features: Floats, known: bool, settings: Floats, memory: Floats, bounds: Floats,
+    seed: int, run: int, round_: int, work: Floats,
 ) -> None:  # fmt: skip
     """Write a posterior draw of every candidate's mean, <x, fit> + ν <Tx, η>, clipped to its bounds; `work` is (d,)."""
     g, count, draws = block.size, features.shape[0], work[: count_feature_blocks(block) * block.size]
     drawn, centre = bounds[block.first, SAMPLED], bounds[block.first, CENTRE]
+    safe, posterior_scale = get_safe_action(layout, settings).features, get_posterior_scale(settings)
     fill_normal(draws, seed, run, round_, POSTERIOR + int(block.first))
     for candidate in range(count + 1):
         action = features[candidate] if candidate < count else safe
@@ -340,11 +339,8 @@ def add_event(action: Floats, curvature: float, pull: float, matrix: Floats, vec
 @kernel
 def start_sums(block: ModelBlock, settings: Floats, memory: Floats, index: int) -> None:
     """Write the terms that do not depend on the table: λI and the folded events' curvature, their pull less Σ x."""
-    table, feature_block, bound = (
-        get_event_table(block, memory),
-        get_feature_block(block, memory, index),
-        settings[block.settings],
-    )
+    table, feature_block = get_event_table(block, memory), get_feature_block(block, memory, index)
+    bound = settings[block.settings]
     for i in range(block.size):
         table.vectors[0, i] = feature_block.pull[i] - feature_block.total[i]
         for j in range(i + 1):
@@ -356,11 +352,8 @@ def start_sums(block: ModelBlock, settings: Floats, memory: Floats, index: int) 
 def refit_forecast(block: ModelBlock, settings: Floats, memory: Floats, index: int) -> None:
     """Take Newton steps towards the penalised maximum likelihood; any forecast is valid."""
     g, table, feature_block = block.size, get_event_table(block, memory), get_feature_block(block, memory, index)
-    rate, used, events = (
-        compute_rate(feature_block.sums, get_rare_events_assumptions(block, settings).guess),
-        int(table.used[0]),
-        0.0,
-    )
+    rate = compute_rate(feature_block.sums, get_rare_events_assumptions(block, settings).guess)
+    used, events = int(table.used[0]), 0.0
     for event in range(used):
         events += 1.0 if table.rows[event, g + 1] == index else 0.0
     prior_weight = SHRINKAGE / max(events, 1.0)
@@ -370,10 +363,8 @@ def refit_forecast(block: ModelBlock, settings: Floats, memory: Floats, index: i
             if table.rows[event, g + 1] == index:
                 action, value = table.rows[event, :g], table.rows[event, g]
                 point = compute_forecast(feature_block, rate, action)
-                curvature, pull = (
-                    value / (point * point) + prior_weight / (rate * rate),
-                    2.0 * value / point + prior_weight / rate,
-                )
+                curvature = value / (point * point) + prior_weight / (rate * rate)
+                pull = 2.0 * value / point + prior_weight / rate
                 add_event(action, curvature, pull, table.matrix, table.vectors[0])
         invert_root(table.matrix)
         solve_root(table.matrix, table.vectors[0], table.vectors[1], feature_block.forecast)
@@ -387,12 +378,8 @@ def add_parabolas(
 
     −y log m ≥ y (1 + κ/2 − log q) − (y/q)(1 + κ) m + (yκ/q²) m²/2
     """
-    g, table, feature_block, constant = (
-        block.size,
-        get_event_table(block, memory),
-        get_feature_block(block, memory, index),
-        0.0,
-    )
+    g, table, feature_block = block.size, get_event_table(block, memory), get_feature_block(block, memory, index)
+    constant = 0.0
     rate = compute_rate(feature_block.sums, get_rare_events_assumptions(block, settings).guess)
     for event in range(int(table.used[0])):
         if table.rows[event, g + 1] == index:
@@ -490,7 +477,7 @@ def learn_rare_events(block: ModelBlock, action: Floats, values: Floats, setting
         refit(block, settings, memory, index)
 
 
-CHECK_RARE_EVENTS = as_python(check_rare_events)
+CHECK_RARE_EVENTS, NO_BOUNDS = as_python(check_rare_events), np.empty(0)
 TABLE = 2048  # capacity of a cost's event table before its events are folded
 SCALES = 16  # σ = S, S/2, S/4, … share the weight of the prior
 RADII_TRIED = (0.5, 0.7, 0.9)  # radii around the fit, in units of an event's mean
@@ -501,7 +488,7 @@ class RareEventsDiagnostics(ModelDiagnostics):
     """Diagnostics of rare costs: whether a confidence set is empty."""
 
     def find_contradictions(self, block: ModelBlock, layout: Ints, settings: Floats, memory: Floats) -> Iterator[int]:
-        code = int(CHECK_RARE_EVENTS(block, memory))
+        code = int(CHECK_RARE_EVENTS(layout, block, settings, memory, NO_BOUNDS))
         return iter([-code] if code else [])
 
 
@@ -509,27 +496,6 @@ def rare_events_memory_size(layout: Ints, index: int, candidates: int, capacity:
     """Return the length of a block's memory."""
     block = read_block_fields(layout, index)
     return int(pad_to_vector(rare_events_size(block.size, block.detail, block.radius)))
-
-
-@kernel
-def start_rare_events_block(layout: Ints, block: ModelBlock, settings: Floats, memory: Floats, work: Floats) -> None:
-    """Write the sets without data."""
-    start_rare_events(block, settings, memory)
-
-
-@kernel
-def fill_rare_events_bounds(
-    layout: Ints, block: ModelBlock, features: Floats, known: bool, settings: Floats, memory: Floats, bounds: Floats,
-    work: Floats,
-) -> None:  # fmt: skip
-    """Write the bounds of any candidates, and of the safe action."""
-    compute_rare_events_bounds(block, features, get_safe_action(layout, settings).features, settings, memory, bounds)
-
-
-@kernel
-def check_rare_events_block(layout: Ints, block: ModelBlock, settings: Floats, memory: Floats, bounds: Floats) -> int:
-    """Return the code of a contradiction, or 0."""
-    return check_rare_events(block, memory)
 
 
 @kernel
@@ -541,42 +507,10 @@ def learn_rare_events_block(
     learn_rare_events(block, action, observed, settings, memory)
 
 
-@kernel
-def widen_rare_events(layout: Ints, old: ModelBlock, new: ModelBlock, memory: Floats, changed: Floats) -> None:
-    """Copy everything."""
-    size = rare_events_size(old.size, count_feature_blocks(old), get_table_capacity(old))
-    copy_values(memory, old.memory, changed, new.memory, size)
-
-
-@kernel
-def change_rare_events(
-    layout: Ints, old: ModelBlock, new: ModelBlock, features: Floats, settings: Floats, memory: Floats, changed: Floats,
-    work: Floats,
-) -> None:  # fmt: skip
-    """Copy everything: nothing is cached."""
-    widen_rare_events(layout, old, new, memory, changed)
-
-
-@kernel
-def sample_rare_events(
-    layout: Ints, block: ModelBlock, features: Floats, known: bool, settings: Floats, memory: Floats, bounds: Floats,
-    seed: int, run: int, round_: int, work: Floats,
-) -> None:  # fmt: skip
-    """Write a posterior draw of every candidate's mean."""
-    safe, scale = get_safe_action(layout, settings).features, get_posterior_scale(settings)
-    draw_rare_events(block, features, safe, scale, settings, memory, bounds, seed, run, round_, work)
-
-
-GET_BLOCK, GET_TABLE, GET_ASSUMPTIONS = (
-    as_python(get_feature_block),
-    as_python(get_event_table),
-    as_python(get_rare_events_assumptions),
-)
-COUNT_BLOCKS, TABLE_CAPACITY, EVENTS_SIZE = (
-    as_python(count_feature_blocks),
-    as_python(get_table_capacity),
-    as_python(rare_events_size),
-)
+GET_BLOCK, GET_TABLE = as_python(get_feature_block), as_python(get_event_table)
+GET_ASSUMPTIONS = as_python(get_rare_events_assumptions)
+COUNT_BLOCKS, TABLE_CAPACITY = as_python(count_feature_blocks), as_python(get_table_capacity)
+EVENTS_SIZE = as_python(rare_events_size)
 
 
 def learn_rare_events_log(block: ModelBlock, settings: Floats, memory: Floats, rows: Floats, values: Floats) -> None:
@@ -612,8 +546,8 @@ def learn_events_log(block: ModelBlock, settings: Floats, memory: Floats, action
 
 
 RARE_EVENTS = Model(
-    "stagewise.models.rare_events:RARE_EVENTS", get_model_block, rare_events_memory_size, start_rare_events_block,
-    fill_rare_events_bounds, check_rare_events_block, learn_rare_events_block, change_rare_events, widen_rare_events,
+    "stagewise.models.rare_events:RARE_EVENTS", get_model_block, rare_events_memory_size, start_rare_events,
+    fill_rare_events_bounds, check_rare_events, learn_rare_events_block, None, None,
     sample_rare_events, diagnostics=RareEventsDiagnostics(), finish_log=learn_rare_events_log, learns_logs=1,
 )  # fmt: skip
 

@@ -26,7 +26,7 @@ Bounds of a ridge regression for many candidates at once, and for the safe actio
 import math
 from typing import Literal, NamedTuple, get_args
 
-from stagewise.engine.compile import Floats, distinct, kernel
+from stagewise.engine.compile import Floats, Ints, distinct, kernel
 from stagewise.engine.layout import ELSEWHERE, UNIT_RANGE, ModelBlock, pad_to_vector
 from stagewise.engine.workspace import BLOCK, CENTRE, CROSS, HALF
 
@@ -180,7 +180,7 @@ def fill_coordinates(block: Regression, settings: Floats, features: Floats, coor
 
 
 @kernel
-def start_ridge(block: Regression, settings: Floats, memory: Floats) -> None:
+def start_ridge(layout: Ints, block: Regression, settings: Floats, memory: Floats, work: Floats) -> None:
     """Write V = λI into an empty memory."""
     for i in range(block.size):
         block.learned[i, i] = 1.0 / math.sqrt(settings[block.settings])
@@ -507,11 +507,8 @@ def compute_ridge_bounds(
     n, k, count, known = block.size, block.signals, features.shape[0], get_ridge_assumptions(block, settings).known
     learned, row = block.learned, count + 1
     forms, crosses, rest = work[:row], work[row : 2 * row], work[2 * row :]
-    columns, lane_sums, image = (
-        rest[: n * BLOCK],
-        rest[n * BLOCK : (n + 2) * BLOCK],
-        rest[(n + 2) * BLOCK : (n + 2) * BLOCK + n],
-    )
+    columns, lane_sums = rest[: n * BLOCK], rest[n * BLOCK : (n + 2) * BLOCK]
+    image = rest[(n + 2) * BLOCK : (n + 2) * BLOCK + n]
     forms[count] = 0.0
     for signal in range(k):
         bounds[block.first + signal, CENTRE, count] = known[signal]

@@ -73,11 +73,8 @@ def record_safe_outcome(block: Regression, settings: Floats, memory: Floats, val
         tally[SQUARES + block.signals + signal] += values[signal] - known[signal]
 
 
-GET_ASSUMPTIONS, FRAME, GET_STATISTICS = (
-    as_python(get_ridge_assumptions),
-    as_python(get_coordinate_frame),
-    as_python(get_ridge_statistics),
-)
+GET_ASSUMPTIONS, FRAME = as_python(get_ridge_assumptions), as_python(get_coordinate_frame)
+GET_STATISTICS = as_python(get_ridge_statistics)
 LARGEST = 200  # largest number of features of a regression that is compared with its past
 SHARES = np.linspace(0.1, 0.9, 9)
 LOG_TWO = math.log(2.0)  # earlier and later sets share the error

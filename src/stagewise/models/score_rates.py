@@ -7,23 +7,27 @@ with i ≥ b, and at least that over any run with j ≤ b, so that
 
 for all b at once (docs/theory/averages.md). Half of δ' is for single buckets, half for the other runs; without pooling
 all of it is for single buckets. The ends of a single bucket are renewed at every outcome, those of longer runs whenever
-the action's outcomes have grown by a sixteenth. Where the ends of a bucket cross, its means do fall somewhere, and the
-action is bounded by single buckets.
+the action's outcomes have grown by a sixteenth. Where the ends of a bucket cross, its means do fall somewhere, and from
+then on the action is bounded by single buckets.
 
     memory:   as in `models.segment_rates` with a slot for every bucket; then for each action: outcomes | outcomes at
-              the last renewal | low of every single bucket | 1 − its high | low of the runs that end there | 1 − the
-              high of those that begin there
+              the last renewal, −1 once means have fallen | low of every single bucket | 1 − its high | low of the runs
+              that end there | 1 − the high of those that begin there
     settings: as in `models.segment_rates`
 """
 
 import math
 
+import numpy as np
+
 from stagewise.engine.compile import Floats, Ints, as_python, kernel
 from stagewise.engine.layout import copy_values, pad_to_vector, read_block_fields
-from stagewise.engine.model import Model, cache_nothing
+from stagewise.engine.model import Model
 from stagewise.models.average_bounds import compute_average_interval
+from stagewise.models.diagnostics import MeanFall
 from stagewise.models.segment_rates import (
     BELOW,
+    LEAST,
     LOW,
     MEAN,
     NUMBERS,
@@ -45,6 +49,7 @@ from stagewise.models.segment_rates import (
 SLOT_OFFSET = as_python(get_slot_offset)
 OUTCOMES, RENEWED, FIRST_END = 0, 1, 2  # in an action's row of the table
 GROWTH = 1.0625  # of the outcomes until runs are renewed
+FALLEN = -1.0  # in the place of outcomes at the last renewal: means of the action fall, so its buckets are not pooled
 ROUNDING = 1e-12
 
 
@@ -113,9 +118,15 @@ def learn_score_rates(
     memory[row + FIRST_END + bucket] = ends.low
     memory[row + FIRST_END + block.buckets + bucket] = 1.0 - ends.high
     memory[row + OUTCOMES] += 1.0
-    if block.pooled == 1 and memory[row + OUTCOMES] >= GROWTH * memory[row + RENEWED]:
+    if is_pooled(block, number, memory) and memory[row + OUTCOMES] >= GROWTH * memory[row + RENEWED]:
         renew_runs(block, number, settings, memory)
     pool_ends(block, number, memory)
+
+
+@kernel
+def is_pooled(block: RatesBlock, action: int, memory: Floats) -> bool:
+    """Return whether the buckets of an action are pooled: as declared, and as nothing has contradicted."""
+    return block.pooled == 1 and memory[get_table_row(block, action) + RENEWED] != FALLEN
 
 
 @kernel
@@ -145,7 +156,7 @@ def renew_runs(block: RatesBlock, action: int, settings: Floats, memory: Floats)
 def pool_ends(block: RatesBlock, action: int, memory: Floats) -> None:
     """Write the ends of every bucket of an action; those of single buckets if pooled ones have crossed."""
     count, first, low, below = block.buckets, get_table_row(block, action) + FIRST_END, 0.0, 0.0
-    pooled = block.pooled == 1
+    pooled = is_pooled(block, action, memory)
     for bucket in range(count):
         low = max(low, memory[first + bucket], memory[first + 2 * count + bucket])
         memory[get_bucket_cell(block, bucket, action) + LOW] = low
@@ -154,7 +165,9 @@ def pool_ends(block: RatesBlock, action: int, memory: Floats) -> None:
         below = max(below, memory[first + count + bucket], memory[first + 3 * count + bucket])
         cell = get_bucket_cell(block, bucket, action)
         memory[cell + BELOW] = below
-        pooled = pooled and memory[cell + LOW] + below <= 1.0 + ROUNDING
+        if pooled and memory[cell + LOW] + below > 1.0 + ROUNDING:
+            pooled = False
+            memory[get_table_row(block, action) + RENEWED] = FALLEN
     if not pooled:
         for bucket in range(count):
             cell = get_bucket_cell(block, bucket, action)
@@ -165,7 +178,7 @@ def pool_ends(block: RatesBlock, action: int, memory: Floats) -> None:
 def renew_all_runs(block: RatesBlock, settings: Floats, memory: Floats, rows: Floats, values: Floats) -> None:
     """Renew the ends of every action: after a log, whose rows may be in any order."""
     for action in range(block.size):
-        if block.pooled == 1:
+        if is_pooled(block, action, memory):
             renew_runs(block, action, settings, memory)
         pool_ends(block, action, memory)
 
@@ -187,9 +200,36 @@ def copy_scores_to_more_actions(layout: Ints, old: RatesBlock, new: RatesBlock, 
     grown[target : target + size] = memory[source : source + size]
 
 
+class ScoreRatesDiagnostics(SegmentRatesDiagnostics):
+    """Diagnostics of rates by action and bucket."""
+
+    def list_falls(self, block: RatesBlock, settings: Floats, memory: Floats) -> list[MeanFall]:
+        """Return every action whose means fall from a bucket to a later one, though they are declared not to."""
+        return [
+            find_fall(block, action, settings, memory)
+            for action in range(block.size if block.pooled == 1 else 0)
+            if memory[ROW(block, action) + RENEWED] == FALLEN
+        ]
+
+
+def find_fall(block: RatesBlock, action: int, settings: Floats, memory: Floats) -> MeanFall:
+    """Return the fall between two buckets that is surest; the ends of runs are those of when they were last renewed."""
+    first, count = ROW(block, action) + FIRST_END, block.buckets
+    single_lows, belows, run_lows, run_belows = memory[first : first + 4 * count].reshape(4, count)
+    lows, highs = np.maximum(single_lows, run_lows), 1.0 - np.maximum(belows, run_belows)
+    return find_steepest(action, lows, highs, float(LEAST(block, settings)))
+
+
+def find_steepest(action: int, lows: Floats, highs: Floats, base: float) -> MeanFall:
+    """Return from which bucket to which, it or a later one, the lower end is furthest above the upper end."""
+    gaps = np.where(np.tri(lows.size, dtype=bool).T, lows[:, None] - highs, -np.inf)
+    before, after = np.unravel_index(int(np.argmax(gaps)), gaps.shape)
+    return MeanFall(action, int(before), int(after), base + float(lows[before]), base + float(highs[after]))
+
+
 SCORE_RATES = Model(
     "stagewise.models.score_rates:SCORE_RATES", view_rates, score_rates_size, start_score_rates, RATES.bounds,
-    check_rates, learn_score_rates, cache_nothing, widen_score_rates, RATES.sample,
-    diagnostics=SegmentRatesDiagnostics(), estimates=1, is_valid=are_buckets_valid,
+    check_rates, learn_score_rates, None, widen_score_rates, RATES.sample,
+    diagnostics=ScoreRatesDiagnostics(), estimates=1, is_valid=are_buckets_valid,
     add_actions=copy_scores_to_more_actions, finish_log=renew_all_runs,
 )  # fmt: skip

@@ -31,7 +31,7 @@ from stagewise.engine.layout import (
     read_block_fields,
 )
 from stagewise.engine.limits import ALARM, get_limit
-from stagewise.engine.model import Kernel, Model, cache_nothing, start_with_zeros
+from stagewise.engine.model import Kernel, Model, start_with_zeros
 from stagewise.engine.random import POSTERIOR, normal
 from stagewise.engine.workspace import CENTRE, ESTIMATE, HALF, SAMPLED, clip_to_bounds
 from stagewise.models.average_bounds import compute_average_interval
@@ -474,7 +474,7 @@ class SegmentRatesDiagnostics(ModelDiagnostics):
 RATES = build_rates(read_constant, learn_constant)
 SEGMENT_RATES = Model(
     "stagewise.models.segment_rates:SEGMENT_RATES", view_rates, segment_rates_size, start_with_zeros, RATES.bounds,
-    check_rates, RATES.learn, cache_nothing, widen_rates, RATES.sample, diagnostics=SegmentRatesDiagnostics(),
+    check_rates, RATES.learn, None, widen_rates, RATES.sample, diagnostics=SegmentRatesDiagnostics(),
     estimates=1, capacity="segments", free_rows=count_free_segment_rows, reserve=reserve_segments,
     is_valid=are_slots_valid, add_actions=copy_to_more_actions, begin_log=add_segments,
 )  # fmt: skip

@@ -51,8 +51,8 @@ from stagewise.problem.errors import ErrorCode, InvalidActions, InvalidProblem
 from stagewise.problem.formatting import format_count, safe_repr
 from stagewise.problem.promise import Promise
 from stagewise.problem.proposal import Proposal
+from stagewise.problem.risk_score import MOST_BUCKETS
 from stagewise.problem.safe_action import SafeAction
-from stagewise.problem.signals import MOST_BUCKETS
 from stagewise.problem.thresholds import Thresholds, get_safe_costs, resolve_thresholds
 from stagewise.problem.window import LATEST
 from stagewise.records.decision import Decision
@@ -235,12 +235,6 @@ class ContextCAPS(SafePolicy):
             if self.models[name] != "rates":
                 text = f"drift has {name!r}, which is {self.models[name]}; only the drift of rates is bounded"
                 raise InvalidProblem(ErrorCode.UNSUPPORTED, text)
-            if name in self.buckets:
-                fact, remedy = (
-                    "score_buckets has it too",
-                    "buckets of a score have constant means; leave one of them out",
-                )
-                raise InvalidProblem.conflict(f"the drift of {name!r}", value, fact, remedy)
             modulus = value if isinstance(value, Drift) else parse_stored_drift(value, repr(name))
             moduli |= {} if modulus is None else {name: modulus}
         return moduli
@@ -540,7 +534,8 @@ class ContextCAPS(SafePolicy):
         memory[CACHED] = CACHE_DISABLED
         blocks = fewer.rounds.iter_blocks(state.memory), self.rounds.iter_blocks(memory)
         for (model, old), (_, new) in zip(*blocks, strict=True):
-            add_actions = model.add_actions or as_python(model.widen)
+            widen: Any = model.widen
+            add_actions = model.add_actions or as_python(widen)
             add_actions(self.layout, old, new, state.memory, memory)
         return PolicyState(memory)
 

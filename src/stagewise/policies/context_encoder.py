@@ -19,6 +19,7 @@ from stagewise.problem.context_columns import (
     Category,
     ColumnValues,
     ContextColumn,
+    Number,
     NumericColumn,
     parse_context,
 )
@@ -29,6 +30,7 @@ from stagewise.problem.proposal import Offer, check_one_kind, parse_proposal
 
 TIME = "at"  # the column of the times of decisions
 DOUBLE, NO_NUMBERS = np.dtype(np.float64), np.array(None)
+NONE_CLIPPED: tuple[str, ...] = ()
 
 
 class CategorySlot(NamedTuple):
@@ -36,7 +38,10 @@ class CategorySlot(NamedTuple):
 
     name: str
     category: Category
-    by_label: Mapping[str, Floats]
+    indices: Mapping[str, int]
+    """Of the levels, by name."""
+    rows: Sequence[Floats]
+    """The features of each level."""
     features: slice
 
 
@@ -81,8 +86,9 @@ class ContextEncoder:
     @cached_property
     def score_columns(self) -> dict[str, NumericColumn]:
         """The columns of scores that are no declared columns of the context."""
-        terms = [term for division in self.divisions if isinstance(division, ScoreDivision) for term in division.terms]
-        return {name: column for name, _, column in terms if name not in self.context_columns}
+        scores = [division.score for division in self.divisions if isinstance(division, ScoreDivision)]
+        named = [score for score in scores if score.weights is None and score.name not in self.context_columns]
+        return {score.name: Number(*score.ends) for score in named}
 
     @cached_property
     def declared_columns(self) -> dict[str, ContextColumn]:
@@ -126,7 +132,8 @@ class ContextEncoder:
         slots, first = [], len(self.numbers)
         for name, category in self.categories.items():
             end = first + len(category.labels) - 1
-            slots.append(CategorySlot(name, category, category.features_by_label, slice(first, end)))
+            rows = tuple(category.features)
+            slots.append(CategorySlot(name, category, category.indices, rows, slice(first, end)))
             first = end
         return tuple(slots)
 
@@ -142,14 +149,21 @@ class ContextEncoder:
         if values.keys() != self._context_keys:
             values = self._fill_absent(values)
         features = np.empty(self._feature_count)
-        is_plain = self._scale_plain_numbers(values, features)
-        clipped = () if is_plain else self._read_numbers(values, features)
-        for name, category, by_label, at in self.category_slots:
+        numbers, clipped = self._scale_plain_numbers(values, features), NONE_CLIPPED
+        if numbers is None:
+            numbers, clipped = self._read_numbers(values, features)
+        read = dict(zip(self._number_names, numbers, strict=True)) if self._has_scores else {}
+        for name, category, indices, rows, at in self.category_slots:
             value = values[name]
-            found = by_label.get(value) if type(value) is str else None
-            features[at] = category.features[int(category.read(value, name)[0])] if found is None else found
+            index = indices.get(value) if type(value) is str else None
+            if index is None:
+                index = int(category.read(value, name)[0])
+            features[at] = rows[index]
+            read[name] = index
+        for name, column in self.score_columns.items():
+            read[name] = column.read(values[name], name)[0]
         named = values if not self._declared_segments else {**values, **self._name_segments(values)}
-        places = [one.encode(values if isinstance(one, ScoreDivision) else named) for one in self.divisions]
+        places = [one.encode(read if isinstance(one, ScoreDivision) else named) for one in self.divisions]
         eligible = None if only is None else self.get_action_indices(only)
         check_one_kind(propose, scores, self.needs_proposal)
         if propose is None and scores is None:
@@ -181,6 +195,10 @@ class ContextEncoder:
         return len(self.feature_names)
 
     @cached_property
+    def _has_scores(self) -> bool:
+        return any(isinstance(division, ScoreDivision) for division in self.divisions)
+
+    @cached_property
     def _boolean_places(self) -> tuple[int, ...]:
         return tuple(i for i, column in enumerate(self.numbers.values()) if isinstance(column, Boolean))
 
@@ -192,21 +210,22 @@ class ContextEncoder:
         """Return the segments of declared columns by name."""
         return {name: column.get_label(values[name], name) for name, column in self._declared_segments.items()}
 
-    def _scale_plain_numbers(self, context: Mapping[str, Any], features: Floats) -> bool:
-        """Write the scaled numbers of a context where all are plain and in range; return whether they are."""
+    def _scale_plain_numbers(self, context: Mapping[str, Any], features: Floats) -> list[float] | None:
+        """Write the scaled numbers of a context, and return them, where all are plain and in range; else None."""
         try:
             values = np.array([context[name] for name in self._number_names])
         except Exception:  # an object's own code can raise anything
             values = NO_NUMBERS
         if values.dtype is not DOUBLE or values.ndim != 1 or scale_to_range(values, self.ends, features) >= 0:
-            return False
-        return all(features[i] in (-1.0, 1.0) for i in self._boolean_places)
+            return None
+        return values.tolist() if all(features[i] in (-1.0, 1.0) for i in self._boolean_places) else None
 
-    def _read_numbers(self, context: Mapping[str, Any], features: Floats) -> tuple[str, ...]:
-        """Write the scaled numbers of a context, one by one; return the names of those that were clipped."""
+    def _read_numbers(self, context: Mapping[str, Any], features: Floats) -> tuple[list[float], tuple[str, ...]]:
+        """Write the scaled numbers of a context, one by one; return them, and the names of those that were clipped."""
         read = {name: column.read(context[name], name) for name, column in self.numbers.items()}
-        scale_to_range(np.array([value for value, _ in read.values()], dtype=np.float64), self.ends, features)
-        return tuple(name for name, (_, is_clipped) in read.items() if is_clipped)
+        numbers = [value for value, _ in read.values()]
+        scale_to_range(np.array(numbers, dtype=np.float64), self.ends, features)
+        return numbers, tuple(name for name, (_, is_clipped) in read.items() if is_clipped)
 
     def _fill_absent(self, context: Mapping[Any, Any]) -> dict[str, Any]:
         """Return a context with None for absent names that may be missing; raise InvalidActions for other ones."""
@@ -267,7 +286,7 @@ class ContextEncoder:
             refused |= values.refused
         for index, (name, (low, high)) in enumerate(self.ranges):
             features[:, index] = scale_numbers(read[name].values, low, high)
-        for name, category, _, at in self.category_slots:
+        for name, category, _, _, at in self.category_slots:
             features[:, at] = category.features[np.nan_to_num(read[name].values).astype(np.int64)]
         numbers = {name: one.values for name, one in read.items()}
         segments = [one.encode_columns(numbers if isinstance(one, ScoreDivision) else names) for one in self.divisions]

@@ -136,11 +136,8 @@ def iter_regions(
     """
     safe, bounds = policy.safe_action.features, result.workspace.bounds
     _, limits, ceilings = TERMS(policy.layout, policy.settings)
-    objective, first, scale = (
-        build_objective(policy, belief, result, limits),
-        bounds[1:, CENTRE, -1],
-        policy.settings[COST_SCALE],
-    )
+    objective, first = build_objective(policy, belief, result, limits), bounds[1:, CENTRE, -1]
+    scale = policy.settings[COST_SCALE]
     if policy.optimism == "directional":
         if np.any(bounds[1:, HALF, -1] != 0.0):
             objective = linearize_limits(objective, build_region(objective, actions, safe).widest)

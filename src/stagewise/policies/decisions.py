@@ -309,10 +309,8 @@ def build_mixture_decision(
         index = None if safe_index < 0 else safe_index
         cause = None if code == -SAFE_ACTION_DRAWN else CAUSES.get(-code)
     costs, values = thresholds.to_user_units(played.pessimistic_cost), thresholds.values
-    reward, gap = (
-        span[0] + span[1] * played.optimistic_reward,
-        span[1] * played.solver_gap if played.solver_gap else 0.0,
-    )
+    reward = span[0] + span[1] * played.optimistic_reward
+    gap = span[1] * played.solver_gap if played.solver_gap else 0.0
     decision = NEW(kind, (action, index, 1.0, played.probabilities, reward, costs, values, cause, round_, gap))
     decision._table = NEW(MixtureBasis, (result, played, blend is None, thresholds, why, names, span, proposal))
     if proposal is not None:

@@ -30,13 +30,7 @@ from stagewise.policies.settings import (
     set_rounds,
 )
 from stagewise.problem.actions import ActionSet, FiniteSet, Listed
-from stagewise.problem.checks import (
-    PerSignal,
-    check_integer_at_least,
-    check_number,
-    check_per_signal,
-    check_positive,
-)
+from stagewise.problem.checks import PerSignal, check_integer_at_least, check_number, check_per_signal, check_positive
 from stagewise.problem.errors import ErrorCode, InvalidActions, InvalidProblem
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import Thresholds, resolve_thresholds

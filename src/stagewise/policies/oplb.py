@@ -85,10 +85,7 @@ class OPLB(LinearPolicy):
         several = self.separate_models and self.thresholds.values.size > 1
         conflicts = {
             "every round names its own safe action": (self.safe_action.is_per_round, "uses the declared cost"),
-            "optimism is 'directional'": (
-                self.optimism == "directional",
-                "allows directional optimism",
-            ),
+            "optimism is 'directional'": (self.optimism == "directional", "allows directional optimism"),
             "per_action_bounds is True": (self.per_action_bounds, "uses more than the ellipsoid"),
             "separate_models is True, with several limits": (several, "has a matrix for each cost"),
         }

@@ -152,11 +152,8 @@ class OPNLB(SafePolicy):
 
         Without `noise` outcomes lie in [0, 1], and the noise follows from that range.
         """
-        statistics, least, safe = (
-            self.model.get_statistics(memory),
-            self.model.least_losses(memory),
-            self.thresholds.safe,
-        )
+        statistics, least = self.model.get_statistics(memory), self.model.least_losses(memory)
+        safe = self.thresholds.safe
         rounds, times, alarm = float(statistics.rounds[0]), float(statistics.safe_rounds[0]), self.rule.settings[ALARM]
         for j, sign in enumerate(self.thresholds.signs):
             noise, total = float(self.model.noise[1 + j]), float(statistics.safe_sums[1 + j])

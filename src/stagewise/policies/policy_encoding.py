@@ -6,15 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from stagewise import _exported
+from stagewise import _exported, _find_exported
 from stagewise.policies.policy import BasePolicy
 from stagewise.policies.problem import Problem
 from stagewise.policies.problem_policy import ProblemPolicy
 from stagewise.problem.context_columns import Boolean, Category, Date, Number
 from stagewise.problem.errors import ErrorCode, InvalidProblem
 from stagewise.problem.functions import FiniteFunctionClass
+from stagewise.problem.risk_score import RiskScore
 from stagewise.problem.safe_action import SafeAction
-from stagewise.problem.signals import Limit, Reward, RiskScore
+from stagewise.problem.signals import Limit, Reward
 from stagewise.problem.thresholds import AtLeast, TimesSafe
 
 WITHIN = (
@@ -38,20 +39,17 @@ def get_policies() -> dict[str, Any]:
     return {name: kind for name, kind in _exported("policies").items() if issubclass(kind, BasePolicy)}
 
 
-def get_kinds() -> dict[str, Any]:
-    """Return all classes that a file can contain, by name."""
-    return {
-        **get_policies(),
-        "ProblemPolicy": ProblemPolicy,
-        **{kind.__name__: kind for kind in WITHIN},
-        **_exported("models"),
-    }
+def find_kind(name: str) -> Any:
+    """Return a class that a file can contain, by name; None: there is none."""
+    known = {kind.__name__: kind for kind in (*WITHIN, ProblemPolicy)}
+    return known.get(name) or _find_exported(name, "policies", "models")
 
 
 def check_kind(value: Any) -> None:
     """Raise InvalidProblem for an object that a file cannot contain."""
-    if get_kinds().get(type(value).__name__) is not type(value):
-        text = f"{type(value).__name__} cannot be saved; the classes that can are {', '.join(get_kinds())}"
+    if find_kind(type(value).__name__) is not type(value):
+        kinds = sorted({*get_policies(), *_exported("models"), *(kind.__name__ for kind in WITHIN)})
+        text = f"{type(value).__name__} cannot be saved; the classes that can are {', '.join(kinds)}"
         raise InvalidProblem(ErrorCode.NOT_SERIALIZABLE, text)
 
 
@@ -82,7 +80,9 @@ def encode_value(value: Any) -> Any:
 def decode_value(value: Any) -> Any:
     """Return the value that `encode_value` encoded."""
     if isinstance(value, dict) and "kind" in value:
-        kind = get_kinds()[value["kind"]]
+        kind = find_kind(value["kind"])
+        if kind is None:
+            raise KeyError(value["kind"])
         return kind(**{name: decode_value(entry) for name, entry in value["settings"].items()})
     if isinstance(value, dict):
         return {name: decode_value(entry) for name, entry in value["mapping"].items()}

@@ -15,20 +15,19 @@ from stagewise.policies.context_encoder import TIME, ContextEncoder
 from stagewise.policies.problem_policy import ProblemPolicy
 from stagewise.policies.settings import check_probability, set_derived
 from stagewise.problem.checks import check_mapping, check_unique_names
-from stagewise.problem.context_columns import ContextColumn, Number, NumericColumn, encode_column, parse_context
-from stagewise.problem.division import Division, ScoreDivision
+from stagewise.problem.context_columns import ContextColumn, encode_column, parse_context
+from stagewise.problem.division import Division, ScoreDivision, build_score_terms
 from stagewise.problem.drift import Drift
 from stagewise.problem.errors import ErrorCode, InvalidProblem
 from stagewise.problem.formatting import format_count, join_names
 from stagewise.problem.promise import Promise, build_promise_error, describe_promise
+from stagewise.problem.risk_score import RiskScore
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.signals import (
     GIVEN,
     Limit,
     LimitModel,
     Reward,
-    RiskScore,
-    StrictSettings,
     check_limits,
     describe_limit,
     encode_limit,
@@ -38,6 +37,7 @@ from stagewise.problem.signals import (
     scale_limit,
     scale_outcome,
 )
+from stagewise.problem.strict_settings import StrictSettings
 from stagewise.problem.window import OutcomeWindow
 
 RESERVED_NAMES = (
@@ -181,21 +181,7 @@ class Problem(ContextEncoder, StrictSettings):
         """Return the division by which a signal's rates are kept."""
         if not isinstance(signal, Limit) or not isinstance(signal.score, RiskScore):
             return None if signal.by is None else Division(signal.segment_columns)
-        score, terms = signal.score, []
-        for name, weight in score.terms:
-            column = self.context_columns.get(name, Number(*score.ends) if score.weights is None else None)
-            if not isinstance(column, NumericColumn):
-                rule = "a number, boolean or date of the context"
-                raise InvalidProblem.must_be(
-                    ErrorCode.UNKNOWN_NAME, f"a column of the score {score.name!r}", name, rule
-                )
-            if score.weights is None and column.ends != score.ends:
-                text = f"the range of the score {score.name!r}"
-                raise InvalidProblem.must_be(
-                    ErrorCode.OUT_OF_RANGE, text, score.ends, f"that of the context's {name!r}"
-                )
-            terms.append((name, weight, column))
-        return ScoreDivision((), score, tuple(terms))
+        return ScoreDivision((), signal.score, build_score_terms(signal.score, self.context_columns))
 
     @cached_property
     def moduli(self) -> dict[str, Drift]:

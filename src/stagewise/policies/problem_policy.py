@@ -21,7 +21,7 @@ from stagewise.problem.errors import ErrorCode, InvalidOutcome
 from stagewise.problem.proposal import Proposal
 from stagewise.problem.signals import scale_outcome
 from stagewise.problem.thresholds import Thresholds
-from stagewise.records.decision import Decision, ProblemDecision
+from stagewise.records.decision import Decision, ProblemDecision, ProblemNames
 from stagewise.records.random_key import RandomKey
 from stagewise.records.reason import ReasonDetails
 
@@ -116,11 +116,14 @@ class ProblemPolicy(ContextCAPS):
         """Sample an action for a user, whose context is a mapping by name."""
         offered = actions if isinstance(actions, ContextVector) else self.problem.encode_context(actions)
         decision: Any = ContextCAPS.choose(self, state, offered, draw)
-        decision._actions, decision._limits = self.names, self.display_thresholds
-        decision._safe_name, decision._spans = self.problem.safe, self.problem.spans
+        decision._names = self._names_of_decisions
         if offered.clipped:
             decision._clipped = offered.clipped
         return decision  # type: ignore[no-any-return]
+
+    @cached_property
+    def _names_of_decisions(self) -> ProblemNames:
+        return ProblemNames(self.names, self.display_thresholds, self.problem.safe, self.problem.spans)
 
     # Outcomes, checked against the declared ranges and scaled to [0, 1].
 

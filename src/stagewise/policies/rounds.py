@@ -9,21 +9,8 @@ import numpy as np
 
 from stagewise.engine.batch import build_log_learner
 from stagewise.engine.compile import Flags, Floats, Ints, as_python, get_batch_rows
-from stagewise.engine.layout import (
-    CACHE_DISABLED,
-    CACHED,
-    CAPACITY,
-    LIMITS,
-    get_known_actions,
-    read_block_fields,
-)
-from stagewise.engine.memory import (
-    change_memory,
-    fits_layout,
-    memory_size,
-    start_memory,
-    widen_memory,
-)
+from stagewise.engine.layout import CACHE_DISABLED, CACHED, CAPACITY, LIMITS, get_known_actions, read_block_fields
+from stagewise.engine.memory import change_memory, fits_layout, memory_size, start_memory, widen_memory
 from stagewise.engine.model import Model, RoundSpec, Rule
 from stagewise.engine.round import build_round
 from stagewise.engine.workspace import (
@@ -157,6 +144,8 @@ class Rounds:
         self.growth, self.caches = growth, caches
         self.first_capacity = growth.first if growth else 0
         self.growing = tuple((index, model) for index, model in enumerate(spec.models) if model.free_rows is not None)
+        self._arrays = layout, settings
+        self._counts_points = spec.counts_capacity_in("points")
         self._resources: dict[tuple[int, int, int], RoundResources] = {}
 
     def with_rule(self, rule: Rule) -> "Rounds":
@@ -196,8 +185,7 @@ class Rounds:
         arrays: tuple[Ints, Floats] | None = None,
     ) -> RoundResult:
         """Run a round on these candidates (K, d); `arrays` are the layout and settings of a round of its own."""
-        layout, settings = arrays or (self.layout, self.settings)
-        (count, dimension), (seed, run, round_) = features.shape, draw
+        (layout, settings), (count, dimension), (seed, run, round_) = arrays or self._arrays, features.shape, draw
         needs = self.get_resources(memory, dimension, count)
         answer, scratch = np.empty(needs.answer), np.empty(needs.scratch)
         code = needs.decide(features, eligible, layout, settings, memory, answer, scratch, seed, run, round_)
@@ -213,7 +201,7 @@ class Rounds:
         arrays: tuple[Ints, Floats] | None = None,
     ) -> Floats:
         """Learn the outcome of an action, in place where there is room, and return the memory."""
-        memory, (layout, settings) = self.enlarge(memory), arrays or (self.layout, self.settings)
+        memory, (layout, settings) = memory if self.growth is None else self.enlarge(memory), arrays or self._arrays
         needs = self.get_resources(memory, features.size, int(memory.item(CACHED)))
         needs.learn(features, index, step, values, layout, settings, memory, np.empty(needs.work))
         return memory
@@ -245,7 +233,7 @@ class Rounds:
 
     def get_resources(self, memory: Floats, dimension: int, count: int) -> RoundResources:
         """Return the kernels and array sizes of rounds of this size."""
-        size = int(memory.item(CAPACITY)) if self.spec.counts_capacity_in("points") else dimension
+        size = int(memory.item(CAPACITY)) if self._counts_points else dimension
         found = self._resources.get((dimension, count, size))
         if found is None:
             found = get_round_resources(self.spec, self.layout.item(LIMITS), dimension, count, size)

@@ -10,12 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from stagewise.problem.actions import ALL, ActionSet, Flags, build_mask
-from stagewise.problem.checks import (
-    Floats,
-    as_array,
-    check_array_and_max,
-    copy_read_only,
-)
+from stagewise.problem.checks import Floats, as_array, check_array_and_max, copy_read_only
 from stagewise.problem.columns import is_blank
 from stagewise.problem.errors import ErrorCode, InvalidActions
 from stagewise.problem.proposal import Proposal

@@ -33,7 +33,7 @@ from stagewise.problem.columns import is_blank
 from stagewise.problem.context import LONGEST_SEGMENT, check_segment_name
 from stagewise.problem.errors import ErrorCode, InvalidActions, InvalidProblem
 from stagewise.problem.formatting import join_names, safe_repr, suggest_name
-from stagewise.problem.signals import StrictSettings, check_range
+from stagewise.problem.strict_settings import StrictSettings, check_range
 from stagewise.problem.window import LATEST
 
 OTHER = "other"  # the level of values that are not declared
@@ -270,6 +270,11 @@ class Number(NumericColumn):
     def ends(self) -> tuple[float, float]:
         return self.low, self.high
 
+    def read(self, value: Any, name: str) -> tuple[float, bool]:
+        if type(value) is float and self.low <= value <= self.high:
+            return value, False
+        return super().read(value, name)
+
     def parse(self, value: Any, name: str) -> float:
         return 1.0 * value if isinstance(value, BOOL_TYPES) else check_number(value, repr(name), InvalidActions)
 
@@ -459,7 +464,8 @@ class Category(ContextColumn):
         return dict(zip(self.labels, self.features, strict=True))
 
     @cached_property
-    def _indices(self) -> dict[str, int]:
+    def indices(self) -> dict[str, int]:
+        """The index of each level, by its name."""
         return {label: index for index, label in enumerate(self.labels)}
 
     def relabel(self, text: str | None) -> str | None:
@@ -470,7 +476,7 @@ class Category(ContextColumn):
 
     def parse(self, value: Any, name: str) -> float:
         label = str(value) if isinstance(value, str) else check_segment_name(value, name)
-        index = self._indices.get(OTHER if self.other and label not in self._indices else label)
+        index = self.indices.get(OTHER if self.other and label not in self.indices else label)
         if index is None:
             hint = suggest_name(label, self.labels)
             template = "{name!r} is {value}, which is not a level{hint}; they are {labels}; other=True would take it"
@@ -481,7 +487,7 @@ class Category(ContextColumn):
     def parse_plain(self, column: npt.NDArray[Any]) -> Floats:
         if column.dtype.kind != "O":
             return np.full(column.size, np.nan)
-        get, nan = {label: float(index) for label, index in self._indices.items()}.get, math.nan
+        get, nan = {label: float(index) for label, index in self.indices.items()}.get, math.nan
         try:
             return np.array([get(value, nan) for value in column.tolist()], dtype=np.float64)
         except Exception:  # a value cannot be a key, such as a list

@@ -4,14 +4,15 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from stagewise.problem.checks import Floats
 from stagewise.problem.context import check_segment_name, get_segment_name, hash_segment
-from stagewise.problem.context_columns import NumericColumn
-from stagewise.problem.signals import RiskScore
+from stagewise.problem.context_columns import Category, ContextColumn, NumericColumn
+from stagewise.problem.errors import ErrorCode, InvalidProblem
+from stagewise.problem.risk_score import RiskScore
 
 
 @dataclass(frozen=True)
@@ -53,13 +54,22 @@ class Division:
         return [keys[row] for row in rows]
 
 
+class ScoreTerm(NamedTuple):
+    """What one column adds to a score."""
+
+    name: str
+    weight: float
+    """Of a number; it is not used for a category."""
+    by_level: Sequence[float] | None = None
+    """What each level of a category adds; None: the column is a number."""
+
+
 @dataclass(frozen=True)
 class ScoreDivision(Division):
     """The buckets of a score; the key is the number of the bucket, from the lowest."""
 
     score: RiskScore
-    terms: tuple[tuple[str, float, NumericColumn], ...]
-    """The columns that the score sums, their weights, and how they are read."""
+    terms: tuple[ScoreTerm, ...]
 
     @property
     def name(self) -> str:
@@ -78,24 +88,70 @@ class ScoreDivision(Division):
         """Return the name of a bucket."""
         return self._bucket_names[key]
 
-    def encode(self, values: Mapping[str, Any]) -> int:
-        """Return the bucket of a user from a context by name.
+    def encode(self, values: Mapping[str, float]) -> int:
+        """Return the bucket of a user, from checked numbers and indices of levels by column.
 
-        >>> from stagewise.problem.context_columns import Number
-        >>> ScoreDivision((), RiskScore("risk"), (("risk", 1.0, Number(0, 1)),)).encode({"risk": 0.31})
+        >>> ScoreDivision((), RiskScore("risk"), (ScoreTerm("risk", 1.0),)).encode({"risk": 0.31})
         3
         """
         total = 0.0
-        for name, weight, column in self.terms:
-            total += weight * column.read(values[name], name)[0]
+        for name, weight, by_level in self.terms:
+            total += weight * values[name] if by_level is None else by_level[int(values[name])]
         return bisect_right(self._points, total)
 
     def encode_columns(self, columns: Mapping[str, Any]) -> Any:
-        """Return the buckets of many users, from columns of checked numbers."""
+        """Return the buckets of many users, from columns of checked numbers and indices of levels."""
+        return np.searchsorted(self._points, self.compute_totals(columns), side="right")
+
+    def compute_totals(self, columns: Mapping[str, Any]) -> Floats:
+        """Return the scores of many users, bitwise equal to one by one; indices of levels that are NaN count as 0."""
         total: Floats = np.zeros(1)
-        for name, weight, _ in self.terms:
-            total = total + weight * columns[name]
-        return np.searchsorted(self._points, total, side="right")
+        for name, weight, by_level in self.terms:
+            if by_level is None:
+                total = total + weight * columns[name]
+            else:
+                total = total + np.array(by_level)[np.nan_to_num(columns[name]).astype(np.int64)]
+        return total
+
+
+def build_score_terms(score: RiskScore, columns: Mapping[str, ContextColumn]) -> tuple[ScoreTerm, ...]:
+    """Return what each column of a context adds to a score; "country=FR" is a level of a category."""
+    if score.weights is None:
+        column = columns.get(score.name)
+        if column is not None and not isinstance(column, NumericColumn):
+            raise build_column_error(score, score.name)
+        if column is not None and column.ends != score.ends:
+            text, rule = f"the range of the score {score.name!r}", f"that of the context's {score.name!r}"
+            raise InvalidProblem.must_be(ErrorCode.OUT_OF_RANGE, text, score.ends, rule)
+        return (ScoreTerm(score.name, 1.0),)
+    terms: dict[str, ScoreTerm] = {}
+    for key, weight in score.terms:
+        if isinstance(columns.get(key), NumericColumn):
+            terms[key] = ScoreTerm(key, weight)
+            continue
+        name, level = find_level(key, columns)
+        if name is None:
+            raise build_column_error(score, key)
+        labels = columns[name].labels
+        by_level = list(terms[name].by_level or () if name in terms else [0.0] * len(labels))
+        by_level[labels.index(level)] = weight
+        terms[name] = ScoreTerm(name, 0.0, tuple(by_level))
+    return tuple(terms.values())
+
+
+def find_level(key: str, columns: Mapping[str, ContextColumn]) -> tuple[str | None, str]:
+    """Return the category and the level that a key such as "country=FR" names; None: there is none."""
+    for name, column in columns.items():
+        level = key.removeprefix(f"{name}=")
+        if isinstance(column, Category) and level != key and level in column.labels:
+            return name, level
+    return None, ""
+
+
+def build_column_error(score: RiskScore, name: str) -> InvalidProblem:
+    """Return the error of a score with something that is no column of the context."""
+    rule = "a number, boolean or date of the context, or a level of a category, such as 'country=FR'"
+    return InvalidProblem.must_be(ErrorCode.UNKNOWN_NAME, f"a column of the score {score.name!r}", name, rule)
 
 
 def join_segments(names: Sequence[str]) -> str:

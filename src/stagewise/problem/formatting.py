@@ -68,6 +68,21 @@ def safe_repr(value: Any) -> str:
     return fit_line(text, LONGEST_VALUE)
 
 
+def align_columns(rows: Iterable[Sequence[str]], right: Iterable[int] = ()) -> list[str]:
+    """Return the rows of a table as lines with aligned columns, those in `right` to the right.
+
+    >>> align_columns([("action", "share"), ("a", "5.0%")], right=[1])
+    ['action  share', 'a        5.0%']
+    """
+    table, aligned = list(rows), set(right)
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    sides = [">" if index in aligned else "<" for index in range(len(widths))]
+    return [
+        "  ".join(f"{cell:{side}{width}}" for cell, side, width in zip(row, sides, widths, strict=True)).rstrip()
+        for row in table
+    ]
+
+
 def join_names(names: Iterable[Any]) -> str:
     """Return names as text, at most eight of them."""
     names = list(names)

@@ -66,11 +66,8 @@ class FiniteFunctionClass:
 
     def _list_columns(self) -> None:
         if len(self.features) != self.functions.shape[1]:
-            subject, columns, actions = (
-                "the number of columns of the table",
-                self.functions.shape[1],
-                len(self.features),
-            )
+            subject, columns = "the number of columns of the table", self.functions.shape[1]
+            actions = len(self.features)
             other = "that of the listed actions"
             raise InvalidProblem.must_agree(ErrorCode.DIMENSION_MISMATCH, subject, columns, other, actions)
         for index, row in enumerate(self.features):

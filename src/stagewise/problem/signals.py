@@ -1,183 +1,32 @@
 """Declarations of a problem's signals: the reward and the limits, and both as JSON or TOML values."""
 
-import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, Self, get_args
 
 from stagewise.problem.checks import (
-    LARGEST,
-    MOST,
-    check_bool,
     check_choice,
-    check_integer,
     check_mapping,
     check_name,
     check_number,
     check_outcome,
     check_unique_names,
-    is_listing,
-    list_entries,
 )
 from stagewise.problem.drift import Drift, normalise_drift, parse_drift
 from stagewise.problem.errors import ErrorCode, InvalidOutcome, InvalidProblem
 from stagewise.problem.formatting import join_names, safe_repr, suggest_name, suggest_percent
+from stagewise.problem.risk_score import RiskScore
+from stagewise.problem.strict_settings import StrictSettings, check_range
 from stagewise.problem.thresholds import AtLeast, TimesSafe, parse_threshold, slack_error
 from stagewise.problem.window import DROP, OutcomeWindow
 
 Model = Literal["linear", "rates"]
 RewardModel = Literal["linear", "rates", "given"]
 LimitModel = Literal["linear", "rates", "logistic"]
-MOST_BUCKETS = NO_BUCKET = 32  # of a score, and the number of a user without a bucket, whose costs are not learned
 GIVEN = "given"  # the model of a reward that is neither reported nor learned
 OnMismatch = Literal["warn", "stop"]
 OnJump = Literal["recover", "stop"]
-WAYS = {  # the names of a limit's number in a file
-    "at_most": "Limit(0.02, ...)",
-    "at_least": "Limit(AtLeast(0.9), ...)",
-    "times_safe": "Limit(TimesSafe(1.1), ...)",
-}
-
-
-class StrictSettings:
-    """A class that rejects unknown settings and suggests the closest name."""
-
-    def __new__(cls, *_: Any, **settings: Any) -> Self:
-        names = [f.name for f in fields(cls)]  # type: ignore[arg-type]
-        unknown = next((name for name in settings if name not in names), None)
-        if unknown is not None:
-            template = "{kind} has no {unknown!r}; it has {names}{hint}"
-            way = WAYS.get(unknown, "") if "value" in names else ""
-            hint = f"; write {way}" if way else suggest_name(unknown, names)
-            data = {"kind": cls.__name__, "unknown": unknown, "names": ", ".join(names), "hint": hint}
-            raise InvalidProblem(ErrorCode.UNKNOWN_SETTING, template, **data)
-        return super().__new__(cls)
-
-
-@dataclass(frozen=True)
-class RiskScore(StrictSettings):
-    """A risk score, by whose buckets a limit's rates are kept: a column of the context, or a sum of its numbers.
-
-    Raises:
-        InvalidProblem: A setting is invalid or conflicts with another.
-
-    Example:
-        >>> RiskScore("risk", cuts=[0.1, 0.3]).bucket_names
-        ('0 to 0.1', '0.1 to 0.3', '0.3 to 1')
-    """
-
-    name: str
-    """The name of the score, and of its column in the context if it has no `weights`."""
-    buckets: int | None = None
-    """The number of buckets; None: 10, or as `cuts` say."""
-    cuts: Sequence[float] | None = None
-    """Where one bucket ends and the next begins, chosen before learning; None: equal parts of the range."""
-    low: float | None = None
-    """The smallest value of the column; None: 0."""
-    high: float | None = None
-    """The largest value of the column; None: 1."""
-    monotone: bool = True
-    """Whether mean costs do not fall from bucket to bucket, so that neighbouring buckets are pooled."""
-    version: int = 1
-    """The version of the score, from 1; a new version starts with new cells."""
-    weights: Mapping[str, float] | Sequence[tuple[str, float]] | None = None
-    """The score is the sum of these numbers of the context, times their weights; needs `cuts`."""
-    digest: str | None = None
-    """The SHA-256 of the rows that the weights were fitted to, which must not be learned (`fit_risk_score`)."""
-
-    def __post_init__(self) -> None:
-        what = f"the score {check_name(self.name, 'the name of a score')!r}"
-        check_bool(self.monotone, f"monotone of {what}")
-        check_integer(self.version, f"the version of {what}", f"from 1 to {MOST}", 1, MOST)
-        if self.digest is not None:
-            check_name(self.digest, f"the digest of {what}")
-        if self.weights is None:
-            low, high = 0.0 if self.low is None else self.low, 1.0 if self.high is None else self.high
-            ends: tuple[float | None, float | None] = check_range(low, high, what)
-            if self.digest is not None:
-                raise InvalidProblem.unused("digest", self.digest, f"{what} has no weights that were fitted")
-        else:
-            object.__setattr__(self, "weights", parse_weights(self.weights, what))
-            ends = None, None
-            for setting, value in (("low", self.low), ("high", self.high)):
-                if value is not None:
-                    raise InvalidProblem.unused(setting, value, f"{what} has weights, and so no range")
-        object.__setattr__(self, "low", ends[0])
-        object.__setattr__(self, "high", ends[1])
-        object.__setattr__(self, "cuts", self._check_cuts(what))
-        object.__setattr__(self, "buckets", len(self.points) + 1)
-
-    def _check_cuts(self, what: str) -> tuple[float, ...]:
-        """Return the cut points."""
-        low, high = self.ends
-        subject, parts = f"the buckets of {what}", 10 if self.buckets is None else self.buckets
-        parts = check_integer(parts, subject, f"from 2 to {MOST_BUCKETS}", 2, MOST_BUCKETS)
-        if self.cuts is None:
-            if self.weights is not None:
-                rule = "where its buckets begin, since it has weights"
-                raise InvalidProblem.must_be(ErrorCode.MISSING_VALUE, f"the cuts of {what}", None, rule)
-            return tuple(low + (high - low) * i / parts for i in range(1, parts))
-        if not is_listing(self.cuts):
-            raise InvalidProblem.must_be(ErrorCode.WRONG_TYPE, f"the cuts of {what}", self.cuts, "a list of numbers")
-        cuts = tuple(check_number(cut, f"a cut of {what}") for cut in list_entries(self.cuts, f"the cuts of {what}"))
-        if not 1 <= len(cuts) < MOST_BUCKETS or any(b <= a for a, b in itertools.pairwise((low, *cuts, high))):
-            rule = f"1 to {MOST_BUCKETS - 1} numbers, each above the one before and inside its range"
-            raise InvalidProblem.must_be(ErrorCode.OUT_OF_RANGE, f"the cuts of {what}", list(cuts), rule)
-        if self.buckets is not None and parts != len(cuts) + 1:
-            raise InvalidProblem.conflict(subject, parts, f"there are {len(cuts)} cuts", "leave one of them out")
-        return cuts
-
-    @property
-    def points(self) -> tuple[float, ...]:
-        """The cut points."""
-        return tuple(self.cuts or ())
-
-    @property
-    def ends(self) -> tuple[float, float]:
-        """The range of the score."""
-        if self.low is None or self.high is None:
-            return -math.inf, math.inf
-        return float(self.low), float(self.high)
-
-    @property
-    def terms(self) -> tuple[tuple[str, float], ...]:
-        """The columns that it sums, with their weights."""
-        return ((self.name, 1.0),) if self.weights is None else tuple(self.weights)  # type: ignore[arg-type]
-
-    @property
-    def bucket_names(self) -> tuple[str, ...]:
-        """The names of the buckets, from the lowest."""
-        low, high = self.ends
-        first = f"below {self.points[0]:.4g}" if self.weights is not None else f"{low:.4g} to {self.points[0]:.4g}"
-        last = f"from {self.points[-1]:.4g}" if self.weights is not None else f"{self.points[-1]:.4g} to {high:.4g}"
-        return (first, *(f"{a:.4g} to {b:.4g}" for a, b in itertools.pairwise(self.points)), last)
-
-    def to_entry(self) -> Any:
-        """Return its name, or its settings as `parse_score` reads them."""
-        if self == RiskScore(self.name):
-            return self.name
-        entry = {f.name: getattr(self, f.name) for f in fields(self)}
-        entry |= {
-            "cuts": list(self.points),
-            "weights": None if self.weights is None else dict(self.terms),
-            "buckets": None,
-        }
-        return {name: value for name, value in entry.items() if value is not None}
-
-
-def parse_weights(value: Any, what: str) -> tuple[tuple[str, float], ...]:
-    """Return the weights of a score by column."""
-    if isinstance(value, Mapping):
-        pairs = list(check_mapping(value, f"the weights of {what}").items())
-    else:
-        pairs = list_entries(value, f"the weights of {what}") if is_listing(value) else []
-    if not pairs or not all(isinstance(pair, list | tuple) and len(pair) == 2 for pair in pairs):
-        rule = "a mapping from numbers of the context to weights"
-        raise InvalidProblem.must_be(ErrorCode.WRONG_TYPE, f"the weights of {what}", value, rule)
-    names = check_unique_names([name for name, _ in pairs], f"weights of {what}")
-    weights = [check_number(weight, f"a weight of {what}") for _, weight in pairs]
-    return tuple(zip(names, weights, strict=True))
 
 
 def parse_score(value: Any) -> RiskScore | None:
@@ -310,16 +159,14 @@ class Limit(Signal):
             raise InvalidProblem.unused(
                 "on_jump", self.on_jump, "no drift is declared, so changes are tested otherwise"
             )
-        clashes = {"by": self.by, "model": None if self.model == "rates" else self.model, "drift": self.drift}
+        clashes = {"by": self.by, "model": None if self.model == "rates" else self.model}
         for name, value in clashes.items():
             if self.score is not None and value is not None:
                 fact, remedy = "its rates are kept by the buckets of a score", "leave one of them out"
                 raise InvalidProblem.conflict(f"the {name} of a limit", value, fact, remedy)
         if self.modulus is not None and self.model not in (None, "rates"):
-            fact, remedy = (
-                f"its model is {self.model!r}",
-                "leave one of them out, since only the drift of rates is bounded",
-            )
+            fact = f"its model is {self.model!r}"
+            remedy = "leave one of them out, since only the drift of rates is bounded"
             raise InvalidProblem.conflict("the drift of a limit", self.drift, fact, remedy)
 
     @property
@@ -335,14 +182,6 @@ class Limit(Signal):
     def with_number(self, number: float) -> Self:
         """Return a limit of the same kind with another number."""
         return replace(self, value=parse_threshold(self.value).with_number(number))
-
-
-def check_range(low: Any, high: Any, what: str) -> tuple[float, float]:
-    """Return the two ends of a range."""
-    ends = check_number(low, f"the low of {what}"), check_number(high, f"the high of {what}")
-    if not (ends[0] < ends[1] and ends[1] - ends[0] < LARGEST):
-        raise InvalidProblem.must_be(ErrorCode.OUT_OF_RANGE, f"the range of {what}", list(ends), "low below high")
-    return ends
 
 
 def check_signal(signal: Reward | Limit, name: str) -> None:

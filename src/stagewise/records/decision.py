@@ -149,11 +149,9 @@ class Decision(DecisionFields):
 
     def _replace(self, **changes: Any) -> "Decision":
         """Return a changed copy that keeps the data of its policy."""
-        fields = dict(zip(self._fields, self, strict=True))
-        other = type(self)(**{**fields, **changes})._with(self._table, self._offered, self._uncached)
-        other._safe, other._round_result, other._saved_estimates = self._safe, self._round_result, self._saved_estimates
-        other._proposal, other._clipped, other._id = self._proposal, self._clipped, self._id
-        return other._with_mark(self._by, self._new_candidates)
+        other = type(self)(**{**dict(zip(self._fields, self, strict=True)), **changes})
+        vars(other).update(vars(self))
+        return other
 
     def _with_mark(self, mark: str, new_candidates: Floats | None = None) -> "Decision":
         """Return this decision with the prefix of its id."""
@@ -272,7 +270,7 @@ class Decision(DecisionFields):
         is the sampled reward, from which the mixture or ray is proposed; `score` adds the value of a limit that binds.
 
         Returns:
-            Text; a notebook shows it as a table.
+            Text.
 
         Example:
             >>> import stagewise as sw
@@ -282,12 +280,7 @@ class Decision(DecisionFields):
         """
         if self._table is None:
             return Explanation(f"round {self.round}: no table is kept for this decision")
-        table = self._table()
-        return Explanation.of(format_table(self.round, self.message, table), table)
-
-    def _repr_html_(self) -> str:
-        """Return the explanation as a notebook shows it."""
-        return self.explain()._repr_html_()
+        return Explanation(format_table(self.round, self.message, self._table()))
 
 
 class LimitStatus(NamedTuple):
@@ -298,22 +291,20 @@ class LimitStatus(NamedTuple):
     estimate: float | None = None  # the estimated mean; None: no estimate is kept
 
 
+class ProblemNames(NamedTuple):
+    """What the decisions of a problem say of it."""
+
+    actions: Sequence[str]
+    limits: Thresholds  # in the user's units
+    safe: str = ""
+    spans: Floats = np.empty((2, 0))  # (2, 1 + m) lows and lengths of the signals' ranges
+
+
 class ProblemDecision(Decision):
     """One round's decision with the names of its problem: of the action, the probabilities and the limits."""
 
-    _actions: Sequence[str] = ()
-    _limits: Thresholds = NO_THRESHOLDS  # in the user's units
-    _safe_name: str = ""
-    _spans: Floats | None = None  # (2, 1 + m) lows and lengths of the signals' ranges
+    _names = ProblemNames((), NO_THRESHOLDS)
     _saved_proposal: ProposalStatus | None = None  # what became of the proposal, of a decision that was read
-
-    @classmethod
-    def of(cls, decision: Decision, actions: Sequence[str], limits: Thresholds) -> "ProblemDecision":
-        """Return a decision with names."""
-        self = cls(*decision)
-        vars(self).update(vars(decision))
-        self._actions, self._limits = actions, limits
-        return self
 
     @classmethod
     def _read(cls, content: Mapping[str, Any]) -> "ProblemDecision":
@@ -326,29 +317,29 @@ class ProblemDecision(Decision):
             "probabilities": [*probabilities.values(), 0.0],  # the safe action is listed
             "estimated_cost": None if costs is None else [costs[name] for name in limits],
         }
-        decision = Decision._read({**content, **arrays})
+        self: Any = super()._read({**content, **arrays})
         thresholds = Thresholds(tuple(limits), signs, values, None, np.full(values.size, np.nan))
-        self = cls.of(decision, tuple(probabilities), thresholds)
+        self._names = ProblemNames(tuple(probabilities), thresholds)
         if content.get("proposal") is not None:
             self._saved_proposal = ProposalStatus.from_dict(content["proposal"])
         self._clipped = tuple(map(str, content.get("clipped", ())))
-        return self
+        return self  # type: ignore[no-any-return]
 
     @property
     def action(self) -> str:  # type: ignore[override]
         """The name of the action played."""
-        return self._actions[self._position]
+        return self._names.actions[self._position]
 
     @property
     def probabilities(self) -> dict[str, float]:  # type: ignore[override]
         """The probability of every action, by name."""
         shares: Any = self[3]
-        return dict(zip(self._actions, shares[:-1].tolist(), strict=True))
+        return dict(zip(self._names.actions, shares[:-1].tolist(), strict=True))
 
     @property
     def limits(self) -> dict[str, LimitStatus]:
         """The estimate, the pessimistic cost and the threshold of every limit, by name."""
-        estimates = self.estimated_cost or dict.fromkeys(self._limits.names)
+        estimates = self.estimated_cost or dict.fromkeys(self._names.limits.names)
         rows = zip(estimates.items(), self.pessimistic_cost.tolist(), self.thresholds.tolist(), strict=True)
         return {
             name: LimitStatus(pessimistic_cost, threshold, estimate)
@@ -359,7 +350,7 @@ class ProblemDecision(Decision):
     def estimated_cost(self) -> dict[str, float] | None:
         """The estimated mean of every cost, by name; None: no estimate is kept."""
         estimates = self._estimates()
-        return None if estimates is None else dict(zip(self._limits.names, estimates.costs.tolist(), strict=True))
+        return None if estimates is None else dict(zip(self._names.limits.names, estimates.costs.tolist(), strict=True))
 
     @property
     def clipped(self) -> tuple[str, ...]:
@@ -378,40 +369,26 @@ class ProblemDecision(Decision):
             >>> round(status.overlap, 6), status.binding
             (0.02, ('opt_out',))
         """
-        if self._proposal is None or self._spans is None:
+        if self._proposal is None:
             return self._saved_proposal
-        (values, is_scores), (low, length) = self._proposal, self._spans[:, 0]
-        shown = low + length * values if is_scores else values
-        proposed = {name: x for name, x in zip(self._actions, shown.tolist(), strict=True) if is_scores or x > 0.0}
-        costs, lengths = self.pessimistic_cost.tolist(), self._spans[1, 1:].tolist()
-        return summarize_proposal(
-            proposed, is_scores, self.probabilities, self._safe_name, self._limits, costs, lengths
-        )  # fmt: skip
+        (values, is_scores), (actions, limits, safe, spans) = self._proposal, self._names
+        shown = spans[0, 0] + spans[1, 0] * values if is_scores else values
+        proposed = {name: x for name, x in zip(actions, shown.tolist(), strict=True) if is_scores or x > 0.0}
+        costs, lengths = self.pessimistic_cost.tolist(), spans[1, 1:].tolist()
+        return summarize_proposal(proposed, is_scores, self.probabilities, safe, limits, costs, lengths)
 
     def explain(self) -> Explanation:
         """Return the explanation; where the caller proposed something, its last line says what became of it."""
         explanation, status = super().explain(), self.proposal
-        return explanation if status is None else Explanation.of(f"{explanation}\n{status}", explanation._table)
+        return explanation if status is None else Explanation(f"{explanation}\n{status}")
 
     def _asdict(self) -> dict[str, Any]:
         """Return the fields by name, probabilities as the attribute has them."""
         return {**super()._asdict(), "action": self.action, "probabilities": self.probabilities}
 
-    def _replace(self, **changes: Any) -> "ProblemDecision":
-        """Return a changed copy."""
-        other = ProblemDecision.of(super()._replace(**changes), self._actions, self._limits)
-        return other._with_problem(self._safe_name, self._spans, self._saved_proposal)
-
-    def _with_problem(
-        self, safe: str, spans: Floats | None, proposal: ProposalStatus | None = None
-    ) -> "ProblemDecision":
-        """Return this decision with what its proposal's status needs of the problem."""
-        self._safe_name, self._spans, self._saved_proposal = safe, spans, proposal
-        return self
-
     def to_dict(self) -> dict[str, Any]:
         """Return the decision as values that JSON can hold, with names."""
-        signs = self._limits.signs.tolist()
+        signs = self._names.limits.signs.tolist()
         limits = {
             name: {**{key: to_json_value(value) for key, value in limit._asdict().items()}, "at_most": sign > 0.0}
             for (name, limit), sign in zip(self.limits.items(), signs, strict=True)
@@ -433,7 +410,7 @@ class ProblemDecision(Decision):
         limits = [
             f"{name} {format_estimate(limit.estimate)} (pessimistic {limit.pessimistic_cost:.4g}) "
             f"{'≤' if sign > 0 else '≥'} {limit.threshold:.4g}"
-            for (name, limit), sign in zip(self.limits.items(), self._limits.signs, strict=True)
+            for (name, limit), sign in zip(self.limits.items(), self._names.limits.signs, strict=True)
         ]
         reason = "" if self.reason is None else f", reason={str(self.reason)!r}"
         reason += "" if self.proposal is None else f", {self.proposal}"

@@ -1,12 +1,10 @@
-"""Explanations of decisions: a table of the leading candidates, as text and as HTML."""
+"""Explanations of decisions: a table of the leading candidates, as text."""
 
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
-
-from stagewise.records.html import build_page, build_table
 
 ABSENT = "-"  # in place of a missing estimate
 MARK = "* "  # before the row that is played
@@ -103,25 +101,10 @@ class Basis(Protocol):
 
 
 class Explanation(str):
-    """Text that terminals print as it is and notebooks show as a table."""
-
-    _table: Table | None = None
-
-    @classmethod
-    def of(cls, text: str, table: Table | None = None) -> "Explanation":
-        """Return an explanation with its table for notebooks."""
-        self = cls(text)
-        self._table = table
-        return self
+    """Text that shows itself as it is, also where its repr is shown."""
 
     def __repr__(self) -> str:
         return str(self)
-
-    def _repr_html_(self) -> str:
-        """Return the explanation as HTML."""
-        if self._table is None:
-            return build_page(str(self))
-        return build_html(self.partition("\n")[0], self._table)
 
 
 def build_heading(round_: int, message: str | None, table: Table) -> str:
@@ -165,10 +148,3 @@ def format_table(round_: int, message: str | None, table: Table) -> str:
 def join_cells(cells: Sequence[str], widths: Sequence[int]) -> str:
     """Return right-aligned cells in columns of these widths."""
     return "".join(f"  {cell:>{width}}" for cell, width in zip(cells, widths, strict=True))
-
-
-def build_html(head: str, table: Table) -> str:
-    """Return the table as HTML."""
-    heads = [f"{title} {name}".strip() for title, group in table.columns for name in group]
-    rows = [[f"{MARK if row.played else ''}{row.label}", *table.cells(row)] for row in table.rows]
-    return build_page(head, build_table(["", *heads], rows), *table.notes)

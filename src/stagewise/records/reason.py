@@ -118,6 +118,8 @@ class Contradiction(StrEnum):
     """It matters who gets an action, though the limit is promised to an average user: halves of the users differ."""
     MEAN_FORM = "mean_form"
     """Outcomes exceed the upper ends that hold for every user if the mean has its declared form."""
+    POOLING = "pooling"
+    """Means fall from one bucket of a score to a later one, so its buckets are no longer pooled."""
 
 
 Details = Mapping[str, Any]
@@ -411,6 +413,18 @@ def describe_excess(details: Details) -> str:
     )
 
 
+def describe_pooling(details: Details) -> str:
+    """Return between which buckets means fall, and what follows."""
+    moves, over, under = ("falls", "at least", "at most") if details["at_most"] else ("rises", "at most", "at least")
+    low, high = (format_number(details[name], ".3g") for name in ("low", "high"))
+    return (
+        f"the mean {details['limit']!r} of {details['action']} {moves} with {details['score']!r}: it is {over} {low} "
+        f"in some bucket up to {details['before']!r}, and {under} {high} in some bucket from {details['after']!r} "
+        "on; each bucket of this action is bounded by its own outcomes alone, so the limit still holds; "
+        "reverse the score, fit it again, or declare monotone=False"
+    )
+
+
 CONTRADICTIONS: dict[Contradiction, Callable[[Details], str]] = {
     Contradiction.MEAN_COST_BOUND: describe_mean_cost_bound,
     Contradiction.NOISE: describe_noise,
@@ -426,6 +440,7 @@ CONTRADICTIONS: dict[Contradiction, Callable[[Details], str]] = {
     Contradiction.CHANGE: describe_change,
     Contradiction.MISMATCH: describe_mismatch,
     Contradiction.MEAN_FORM: describe_mean_form,
+    Contradiction.POOLING: describe_pooling,
 }
 
 

@@ -1,4 +1,4 @@
-"""Render a certificate as one self-contained page; the pictures are plotted from its own numbers, twice for phones."""
+"""Render a certificate as one self-contained page; the pictures are plotted from its own numbers."""
 
 import html
 import json
@@ -7,8 +7,6 @@ from typing import Any
 
 from stagewise.reports import plot_style
 from stagewise.reports.certificate_text import (
-    describe_margins,
-    describe_regret,
     describe_worlds,
     format_claim,
     format_headline,
@@ -17,12 +15,14 @@ from stagewise.reports.certificate_text import (
     format_title,
     get_interval,
     has_common_limits,
+    list_margins,
+    list_regret,
 )
 from stagewise.reports.evidence import VERIFY_COMMAND
 from stagewise.reports.pages import render_document, render_image, render_table
-from stagewise.reports.plot_style import BAD, GUARDED, escape_label
+from stagewise.reports.plot_style import BAD, GUARDED, escape_label, to_data_uri
 
-WIDE_INCHES, PHONE_INCHES = 7.4, 3.9
+WIDTH = 6.0  # inches of a picture
 MAX_BARS = 90  # thinner bars are hard to see
 LOG_SCALE_RATIO = 30  # ratio of bar heights above which the axis is logarithmic
 BODY = """<h1>{title}</h1>
@@ -36,10 +36,12 @@ BODY = """<h1>{title}</h1>
 {events}
 <p class=small>{stopping_note}</p>
 <h3>Distance to the limits</h3>
-{margins_text}
+<p>The distance of each run is that of its round that came closest; below 0 it broke the limit. A limit that is met
+exactly is kept.</p>
+{margin_rows}
 {margins}
 <h3>Regret</h3>
-<p>{regret_text}</p>
+{regret_rows}
 {regret}
 <h2>Not tested</h2>
 <ul>
@@ -77,9 +79,9 @@ MIXTURE_NOTE = (
 def render_page(content: dict[str, Any]) -> str:
     """Return the page."""
     pictures = {
-        "shares": render_picture(plot_shares, content, "Shares of runs against what is allowed"),
-        "margins": render_picture(plot_margins, content, "The largest cost of every run, beside the limits"),
-        "regret": render_picture(plot_regret, content, "Regret over the rounds"),
+        "shares": render_image(to_data_uri(plot_shares(content)), "Shares of runs against what is allowed"),
+        "margins": render_image(to_data_uri(plot_margins(content)), "The largest cost of every run, beside the limits"),
+        "regret": render_image(to_data_uri(plot_regret(content)), "Regret over the rounds"),
     }
     title = format_title(content)
     content = escape_values(content)
@@ -98,8 +100,8 @@ def render_page(content: dict[str, Any]) -> str:
         assumptions=render_assumptions(content),
         events=render_events(content),
         stopping_note=STOPPED_NOTE if found["exact"] is None else COMPLETE_NOTE,
-        margins_text="".join(f"<p>{text}</p>" for text in describe_margins(content)),
-        regret_text=describe_regret(content),
+        margin_rows=render_table(["limit", "what", "found"], list_margins(content), (2,)),
+        regret_rows=render_table(["regret", "found"], [list(row) for row in list_regret(content)]),
         mixture_note=MIXTURE_NOTE if content["mixes"] else "",
         verify=VERIFY_COMMAND,
         seed=plan["seed"],
@@ -164,17 +166,11 @@ def render_events(content: dict[str, Any]) -> str:
     return render_table(["event", "occurred", "true share", "allowed", "verdict"], cells, (1, 2, 3))
 
 
-def render_picture(plot: Any, content: dict[str, Any], text: str) -> str:
-    """Return a plot for a wide page and for a phone."""
-    wide, phone = (plot_style.to_data_uri(plot(content, width)) for width in (WIDE_INCHES, PHONE_INCHES))
-    return render_image(wide, text, phone)
-
-
-def plot_shares(content: dict[str, Any], width: float) -> Any:
+def plot_shares(content: dict[str, Any]) -> Any:
     """Plot every allowed probability with its interval, which must end left of the mark."""
     rows = [("a run breaks a limit", content["violations"])]
     rows += [(f"intervals of {escape_label(one['signal'])} fail", one) for one in content["coverage"]]
-    figure, grid = plot_style.make_figure(1, 1, width, 1.0 + 0.5 * len(rows))
+    figure, grid = plot_style.make_figure(1, 1, WIDTH, 1.0 + 0.5 * len(rows))
     axes = grid[0, 0]
     for position, (name, one) in enumerate(rows):
         low, high = one["exact"] or one["anytime"]
@@ -184,7 +180,7 @@ def plot_shares(content: dict[str, Any], width: float) -> Any:
         axes.plot([one["allowed"]] * 2, [position - 0.25, position + 0.25], color="black", linewidth=2.5)
         axes.annotate(name, (0.0, position - 0.27), fontsize=9, va="bottom")
     key = "dot: observed; bar: confidence interval; black: allowed"
-    plot_style.format_axes(axes, x=f"share of runs ({key})" if width == WIDE_INCHES else f"share of runs\n({key})")
+    plot_style.format_axes(axes, x=f"share of runs ({key})")
     axes.xaxis.label.set_size(9)
     axes.set(yticks=[], ylim=(len(rows) - 0.5, -0.75))
     axes.xaxis.set_major_formatter(lambda share, _: f"{100.0 * share:g} %")
@@ -193,9 +189,9 @@ def plot_shares(content: dict[str, Any], width: float) -> Any:
     return figure
 
 
-def plot_margins(content: dict[str, Any], width: float) -> Any:
+def plot_margins(content: dict[str, Any]) -> Any:
     """Plot the largest cost of every run beside the limit, or its distance if runs have their own limits."""
-    figure, grid = plot_style.make_figure(len(content["margins"]), 1, width, 2.4)
+    figure, grid = plot_style.make_figure(len(content["margins"]), 1, WIDTH, 2.4)
     for axes, (name, one), limit in zip(grid[:, 0], content["margins"].items(), content["thresholds"], strict=False):
         is_lower, label = limit["side"] == "at least", escape_label(name)
         side, value, words = (
@@ -235,11 +231,11 @@ def draw_histogram(axes: Any, bars: list[tuple[float, float]], one: dict[str, An
                       va="top", fontsize=8, color=colour)  # fmt: skip
 
 
-def plot_regret(content: dict[str, Any], width: float) -> Any:
+def plot_regret(content: dict[str, Any]) -> Any:
     """Plot regret over rounds, and the theorem's bound."""
     found = content["regret"]
     rounds, cuts = found["rounds"], found["quantiles"]
-    figure, grid = plot_style.make_figure(1, 1, width, 3.0)
+    figure, grid = plot_style.make_figure(1, 1, WIDTH, 3.0)
     axes = grid[0, 0]
     plot_style.draw_band(
         axes, rounds, cuts["0.1"], cuts["0.5"], cuts["0.9"], GUARDED, "the median run, and eight in ten"
@@ -251,5 +247,5 @@ def plot_regret(content: dict[str, Any], width: float) -> Any:
             axes.set_yscale("log")
     plot_style.format_axes(axes, y="reward lost so far")
     plot_style.format_round_axis(axes)
-    plot_style.add_legend_below(figure, axes, 3 if width == WIDE_INCHES else 1)
+    plot_style.add_legend_below(figure, axes, 3)
     return figure

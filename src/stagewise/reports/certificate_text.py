@@ -1,4 +1,4 @@
-"""The sentences of a certificate: its title, headline, claim, worlds, regret and distance to the limits."""
+"""The words of a certificate: its title, headline, claim and worlds, and its tables of margins and regret."""
 
 from typing import Any
 
@@ -8,10 +8,7 @@ from stagewise.reports.regret_bound import THEOREMS, RegretTheorem
 
 MAX_TITLE_LIMITS = 3  # limits that a title names
 ROUNDING = 1e-9  # below it numbers are rounding
-TIGHT_NOTE = (
-    "A limit that is met exactly is kept: the policy goes as far as the declared bounds allow, which is the limit "
-    "itself if a cost is as large as declared."
-)
+DISTANCES = [f"distance of the {which}" for which in ("worst run", "worst run of a hundred", "median run", "best run")]
 
 
 def format_number(value: float) -> str:
@@ -104,110 +101,52 @@ def describe_worlds(world: dict[str, Any]) -> str:
     }.get(world["family"], f"Every run had its own world, drawn by {world.get('name', 'a function')}.")
 
 
-def describe_regret(content: dict[str, Any]) -> str:
-    """Return sentences on regret, its bound, optimism and the time to become near-optimal."""
-    evidence, near_optimal, optimism = (content[name] for name in ("regret", "first_near_optimal_round", "optimism"))
-    last = {level: row[-1] for level, row in evidence["quantiles"].items()}
-    text = [
-        f"Against an oracle, the median run lost {format_number(last['0.5'])} in all, one run of a hundred "
-        f"{format_number(last['0.99'])} or more, and the worst {format_number(last['1'])}."
-    ]
-    theorem = THEOREMS[RegretTheorem(evidence["theorem"])]
-    if evidence["bound"] is None:
-        text.append(f"There is no bound to compare with: {theorem}.")
-    else:
-        text.append(
-            f"The theorem ({theorem}) allows {format_number(evidence['bound'][-1])}, with probability "
-            f"{format_percent(1.0 - evidence['failure'])}; {evidence['above']:,} runs were above it in a recorded "
-            "round."
-        )
-    if optimism is not None and optimism["rounds"] == 0:
-        text.append("In no round was the optimistic reward below what was possible, as the theorem says.")
-    elif optimism is not None:
-        text.append(
-            f"The optimistic reward was below what was possible in {optimism['rounds']:,} rounds of "
-            f"{optimism['runs']:,} runs (the theorem says: in none, while all intervals hold)."
-        )
-    if near_optimal["quantiles"] is None:
-        text.append("No run reached nine tenths of the possible gain in any round.")
-    else:
-        text.append(
-            f"Nine tenths of the possible gain over the safe action were first reached in round "
-            f"{format_number(near_optimal['quantiles']['0.5'])} (median; "
-            f"{near_optimal['never']:,} of {content['violations']['runs']:,} runs never did)."
-        )
-    return " ".join(text)
-
-
 def has_common_limits(content: dict[str, Any]) -> bool:
     """Say whether all runs have the same limits; policies that a function draws may differ."""
     return not content["world"].get("draws_policies", False)
 
 
-def describe_margins(content: dict[str, Any]) -> list[str]:
-    """Return a paragraph for each limit on how close runs came to it, and one on when limits were first broken."""
+def list_margins(content: dict[str, Any]) -> list[list[str]]:
+    """Return rows for each limit: the worst cost of all rounds, how close runs came, and how close rounds were."""
     closeness = content.get("closeness") or {"limits": []}
-    paragraphs = []
+    rows = []
     for index, (name, margin) in enumerate(content["margins"].items()):
         cuts, limit = margin["quantiles"], content["thresholds"][index]
-        sentences = [
-            describe_largest_cost(name, cuts["0"], limit)
-            if has_common_limits(content)
-            else f"The smallest distance of any round to the limit of {name} was {format_number(cuts['0'])}.",
-            describe_runs(content, cuts),
-        ]
+        sign = 1.0 if limit["side"] == "at least" else -1.0
+        left = [cuts[level] for level in ("0", "0.01", "0.5", "1")]
+        found = [*zip(DISTANCES, map(format_number, left), strict=True)]
+        if has_common_limits(content):
+            found.insert(0, ("worst true cost of any round", format_number(limit["value"] + sign * cuts["0"])))
         if index < len(closeness["limits"]):
-            sentences.append(describe_rounds(closeness, closeness["limits"][index]))
-        paragraphs.append(" ".join(sentences))
-    if any(abs(margin["quantiles"]["0.5"]) < ROUNDING for margin in content["margins"].values()):
-        paragraphs.append(TIGHT_NOTE)
-    if content["first_violation"] is not None:
-        median = format_number(content["first_violation"]["0.5"])
-        paragraphs.append(f"In runs that broke a limit, the first round to do so was {median} (median).")
-    return paragraphs
+            one, word = closeness["limits"][index], f"{closeness['rounds']:,} rounds of the first runs"
+            found.append((f"exactly at the limit, of {word}", format_percent(one["met"] / closeness["rounds"])))
+            found.append((f"mean distance of {word}", format_number(one["left"])))
+        rows += [[name if first else "", *row] for first, row in zip([True] + [False] * 9, found, strict=False)]
+    return rows
 
 
-def describe_largest_cost(name: str, left: float, limit: dict[str, Any]) -> str:
-    """Return the largest cost of all rounds, and its distance to the limit."""
-    word, sign = ("smallest", 1.0) if limit["side"] == "at least" else ("largest", -1.0)
-    text = f"The {word} true expected {name} of any round of any run was "
-    value = format_number(limit["value"])
-    if abs(left) < ROUNDING:
-        return f"{text}exactly the limit of {value}."
-    side = "inside" if left > 0.0 else "beyond"
-    cost = format_number(limit["value"] + sign * left)
-    return f"{text}{cost}, {format_number(abs(left))} {side} the limit of {value}."
-
-
-def describe_runs(content: dict[str, Any], cuts: dict[str, float]) -> str:
-    """Return the distribution over runs of the round that came closest."""
-    runs, broken = content["violations"]["runs"], content["violations"]["occurrences"]
-    exact = [level for level, left in cuts.items() if abs(left) < ROUNDING]
-    if "1" in exact and (broken == 0 or len(content["margins"]) == 1):
-        rest = f"All {runs:,} runs" if broken == 0 else f"All {runs - broken:,} runs that did not break it"
-        return f"{rest} met it exactly in the round that came closest."
-    if exact:
-        share = max(map(float, exact)) - min(map(float, exact))
-        return (
-            f"In the round that came closest, at least {format_percent(share)} of runs met it exactly; the largest "
-            f"distance was {format_number(cuts['1'])}."
-        )
-    if cuts["0.5"] < 0.0:
-        best = f"{format_number(abs(cuts['1']))} {'beyond' if cuts['1'] < 0.0 else 'inside'}"
-        return (
-            f"In its worst round the median run was {format_number(-cuts['0.5'])} beyond it, and the best run {best}."
-        )
-    return (
-        f"In the round of a run that came closest, the distance was {format_number(cuts['0.5'])} in the median run, "
-        f"{format_number(cuts['0.01'])} or less in one run of a hundred, and {format_number(cuts['0'])} in the worst."
+def list_regret(content: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return rows on regret, its bound, optimism, the time to become near-optimal, and the first violation."""
+    evidence, near_optimal, optimism = (content[name] for name in ("regret", "first_near_optimal_round", "optimism"))
+    runs, broken, theorem = (
+        content["violations"]["runs"],
+        content["first_violation"],
+        RegretTheorem(evidence["theorem"]),
     )
-
-
-def describe_rounds(closeness: dict[str, Any], one: dict[str, Any]) -> str:
-    """Return in how many rounds the limit was met exactly, and the mean distance of a round."""
-    runs = "the first run" if closeness["runs"] == 1 else f"the first {closeness['runs']:,} runs"
-    share = format_percent(one["met"] / closeness["rounds"]) if one["met"] else "none"
-    return (
-        f"Of {closeness['rounds']:,} rounds of {runs}, {share} were exactly at the limit, and the mean distance to it "
-        f"was {format_number(one['left'])}."
-    )
+    last = [format_number(evidence["quantiles"][level][-1]) for level in ("0.5", "0.99", "1")]
+    rows = [("reward lost in all by the median run, one in a hundred, and the worst", ", ".join(last))]
+    if evidence["bound"] is None:
+        rows.append(("there is no bound to compare with", THEOREMS[theorem]))
+    else:
+        allowed = f"{format_number(evidence['bound'][-1])} with probability {format_percent(1.0 - evidence['failure'])}"
+        rows.append((f"what the theorem allows ({THEOREMS[theorem]})", allowed))
+        rows.append(("runs above it in a recorded round", f"{evidence['above']:,}"))
+    if optimism is not None:  # the theorem says: in none, while all intervals hold
+        found = f"{optimism['rounds']:,} rounds of {optimism['runs']:,} runs" if optimism["rounds"] else "none"
+        rows.append(("rounds whose optimistic reward was below what was possible", found))
+    median = "none" if near_optimal["quantiles"] is None else format_number(near_optimal["quantiles"]["0.5"])
+    rows.append(("first round with nine tenths of the possible gain (median)", median))
+    rows.append(("runs that had none", f"{near_optimal['never']:,} of {runs:,}"))
+    if broken is not None:
+        rows.append(("first round over a limit, of runs that broke one (median)", format_number(broken["0.5"])))
+    return rows

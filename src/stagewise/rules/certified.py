@@ -279,12 +279,8 @@ def compute_uncertainty(layout: Ints, settings: Floats, bounds: Floats, prices: 
 def fill_costs(layout: Ints, settings: Floats, bounds: Floats, row: int, sign: float, rule: Floats) -> None:
     """Write c⁺ (sign 1) or c⁻ (sign −1) of every action into the rows from `row` on, the safe action last."""
     for j in range(layout[LIMITS]):
-        centre, half, costs, ceiling = (
-            bounds[1 + j, CENTRE],
-            bounds[1 + j, HALF],
-            rule[row + j],
-            get_ceiling(layout, settings, j),
-        )
+        centre, half, costs = bounds[1 + j, CENTRE], bounds[1 + j, HALF], rule[row + j]
+        ceiling = get_ceiling(layout, settings, j)
         for action in range(costs.size):
             costs[action] = min(centre[action] + sign * half[action], ceiling)
 

@@ -45,12 +45,8 @@ def fill_rule_rows(layout: Ints, settings: Floats, bounds: Floats, factors: Floa
     for action in range(safe + 1):
         optimistic[action] = 0.0
     for j in range(m):
-        ceiling, factor, centre, half = (
-            get_ceiling(layout, settings, j),
-            factors[j],
-            bounds[1 + j, CENTRE],
-            bounds[1 + j, HALF],
-        )
+        ceiling, factor, centre = get_ceiling(layout, settings, j), factors[j], bounds[1 + j, CENTRE]
+        half = bounds[1 + j, HALF]
         pessimistic_costs, optimistic_costs = rule[COSTS + j], rule[COSTS + m + j]
         for action in range(safe + 1):
             optimistic[action] = max(optimistic[action], factor * half[action])

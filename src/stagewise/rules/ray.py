@@ -224,12 +224,8 @@ def fill_plausible_steps(layout: Ints, settings: Floats, bounds: Floats, steps: 
     for ray in range(safe):
         steps[ray] = 1.0
     for j in range(layout[LIMITS]):
-        limit, centre, half, cross = (
-            get_limit(layout, settings, j),
-            bounds[1 + j, CENTRE],
-            bounds[1 + j, HALF],
-            bounds[1 + j, CROSS],
-        )
+        limit, centre, half = get_limit(layout, settings, j), bounds[1 + j, CENTRE], bounds[1 + j, HALF]
+        cross = bounds[1 + j, CROSS]
         first, first_half = centre[safe], scale * half[safe]
         if first_half == 0.0:
             for ray in range(safe):

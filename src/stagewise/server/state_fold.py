@@ -18,7 +18,8 @@ from stagewise.policies.problem import Problem
 from stagewise.problem.columns import to_objects
 from stagewise.problem.division import ScoreDivision
 from stagewise.problem.errors import ErrorCode, InvalidProblem, StagewiseError
-from stagewise.problem.signals import NO_BUCKET, scale_outcome
+from stagewise.problem.risk_score import NO_BUCKET
+from stagewise.problem.signals import scale_outcome
 from stagewise.records.random_key import FIRST
 from stagewise.records.reason import Reason, ReasonDetails
 from stagewise.server.controls import ACKNOWLEDGE, FORGET_COSTS, RESUME, TRIP

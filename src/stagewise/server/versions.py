@@ -13,7 +13,8 @@ import msgspec
 
 from stagewise.policies.problem import Problem
 from stagewise.problem.errors import ErrorCode, InvalidProblem
-from stagewise.problem.signals import Limit, RiskScore, describe_limit, encode_limit, encode_signal
+from stagewise.problem.risk_score import RiskScore
+from stagewise.problem.signals import Limit, describe_limit, encode_limit, encode_signal
 from stagewise.server.confidence_intervals import get_threshold
 from stagewise.server.event_log import Event
 

@@ -1,13 +1,11 @@
-"""Executors: this process, a process pool or a cluster, and a progress bar; results do not depend on them."""
+"""Executors: this process, a process pool or any other, and a progress bar; results do not depend on them."""
 
 import os
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from functools import partial
-from importlib import import_module
-from importlib.util import find_spec
 from multiprocessing import parent_process
 from multiprocessing.connection import wait
 from signal import SIG_IGN, SIGINT, signal
@@ -24,7 +22,7 @@ MAX_WORKER_DEATHS = 3  # of workers that a task may see before it is given up
 
 Key = TypeVar("Key")
 Workers = Executor | str | None
-EXECUTOR_KINDS = "a concurrent.futures.Executor, 'processes:N', 'dask:ADDRESS' or 'dask:local'"
+EXECUTOR_KINDS = "a concurrent.futures.Executor or 'processes:N'"
 
 
 @contextmanager
@@ -37,12 +35,12 @@ def open_executor(executor: Workers, tasks: int, rounds: int) -> Iterator[Execut
         yield None
     else:
         kind, _, rest = executor.partition(":") if isinstance(executor, str) else ("processes", "", str(cores))
-        if not (executor is None or isinstance(executor, str)) or kind not in ("processes", "dask") or not rest:
-            rule = f"{EXECUTOR_KINDS}{suggest_name(kind, ['processes', 'dask', 'cuda'])}"
+        if not (executor is None or isinstance(executor, str)) or kind != "processes" or not rest:
+            rule = f"{EXECUTOR_KINDS}{suggest_name(kind, ['processes', 'cuda'])}"
             raise InvalidProblem.must_be(ErrorCode.INVALID_CHOICE, "executor", executor, rule)
         if kind == "processes" and not (rest.isascii() and rest.isdigit() and len(rest) < 10 and int(rest) > 0):
             raise InvalidProblem.must_be(ErrorCode.OUT_OF_RANGE, "executor", executor, "'processes:N' with N from 1")
-        with open_cluster(rest) if kind == "dask" else open_pool(limit_process_count(int(rest), tasks)) as workers:
+        with open_pool(limit_process_count(int(rest), tasks)) as workers:
             yield workers
 
 
@@ -119,31 +117,6 @@ def open_pool(count: int, context: Any = None) -> Iterator[Executor]:
         raise
     finally:
         processes.shutdown(cancel_futures=True)
-
-
-@contextmanager
-def open_cluster(address: str) -> Iterator[Executor]:
-    """Yield the workers of a Dask cluster; 'local' starts one on this machine, one process for each core."""
-    if find_spec("distributed") is None:
-        raise InvalidProblem(
-            ErrorCode.MISSING_DEPENDENCY, "an executor 'dask:…' needs Dask; run pip install 'stagewise[dask]'"
-        )
-    distributed: Any = import_module("distributed")
-    with ExitStack() as closing:
-        if address == "local":
-            cluster = distributed.LocalCluster(processes=True, threads_per_worker=1, dashboard_address=None)
-            client = distributed.Client(closing.enter_context(cluster))
-        else:
-            try:
-                client = distributed.Client(address, timeout=10)
-            except (OSError, ValueError, TypeError) as error:
-                raise InvalidProblem(
-                    ErrorCode.BACKEND_UNAVAILABLE,
-                    "executor is 'dask:{address}'; no scheduler answers there: {error}",
-                    address=address,
-                    error=error,
-                ) from None
-        yield closing.enter_context(client).get_executor(pure=False, retries=MAX_WORKER_DEATHS)
 
 
 def run_tasks(

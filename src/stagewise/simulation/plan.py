@@ -17,7 +17,7 @@ from stagewise.agent.agent import Agent
 from stagewise.files.atomic_write import write_text
 from stagewise.files.paths import GIB, get_total_memory
 from stagewise.policies.policy import BasePolicy, PolicyState
-from stagewise.policies.policy_encoding import encode_value, get_kinds
+from stagewise.policies.policy_encoding import encode_value, find_kind
 from stagewise.policies.problem import Problem
 from stagewise.problem.checks import check_integer, unwrap_scalar
 from stagewise.problem.errors import ErrorCode, InvalidFile, InvalidProblem
@@ -33,7 +33,7 @@ BYTES_PER_RUN = 1000  # bytes of a run besides its curves: its task, its place i
 def describe_policy(policy: Any) -> dict[str, Any]:
     """Return a policy as plain JSON values: its kind and its settings, or its repr, without addresses."""
     try:
-        if type(policy).__name__ in get_kinds():
+        if find_kind(type(policy).__name__) is not None:
             known: dict[str, Any] = encode_value(policy)
             return known
     except InvalidProblem:

@@ -58,8 +58,8 @@ def simulate(
         record_points: The number of points that are recorded of each run.
         backend: "cpu" is the compiled loop, "cuda" the same on a GPU, for ten thousand runs and more. "python" plays
             any object with start, decide and learn. "auto" uses "cpu" where it can.
-        executor: A concurrent.futures.Executor, "processes:N", "dask:ADDRESS", "dask:local" or "cuda"; by default a
-            process pool is used if it is faster.
+        executor: A concurrent.futures.Executor, "processes:N" or "cuda"; by default a process pool is used if it is
+            faster.
         progress: Show a progress bar for long simulations, on a terminal.
         audit: Also count the rounds in which an interval missed the truth or optimism failed (`Result.audit`).
         warm_start: What every run has learned before: an agent of this policy, a state, or for a problem a log that

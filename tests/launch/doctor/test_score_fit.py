@@ -43,6 +43,70 @@ def test_weights_are_those_of_the_log_odds_in_the_users_units() -> None:
     assert len(str(fitted.score.digest)) == 64
 
 
+def build_mixed_problem(score: Any = None) -> sw.Problem:
+    """Return a problem with a column of every kind, and rules for missing values and undeclared levels."""
+    context = {
+        "age": sw.Number(20, 80, clip=True, missing=50), "is_new": sw.Boolean(missing=False),
+        "joined": sw.Date("2024-01-01", "2026-01-01"), "plan": sw.Category(["free", "pro"], other=True, missing="free"),
+    }  # fmt: skip
+    return sw.Problem(
+        actions=["nothing", "offer"], safe="nothing", context=context, reward=sw.Reward("click"),
+        limits={"opt_out": sw.Limit(0.1, safe_bound=0.0, score=score, model="rates" if score is None else None)},
+    )  # fmt: skip
+
+
+def draw_mixed_log(rows: int, seed: int) -> dict[str, Any]:
+    """Return a log in which new users and undeclared plans leave most, and "pro" least."""
+    random = np.random.default_rng(seed)
+    age, is_new = random.uniform(10.0, 90.0, rows), random.random(rows) < 0.4
+    plan = random.choice(np.array(["free", "pro", "gold"]), rows)
+    joined = np.datetime64("2024-01-02") + random.integers(0, 700, rows)
+    odds = -3.5 + 1.0 * is_new + 0.02 * (np.clip(age, 20.0, 80.0) - 50.0)
+    odds += np.select([plan == "pro", plan == "gold"], [-0.8, 0.8]) + 0.5 * (joined > np.datetime64("2025-01-01"))
+    return {
+        "action": np.full(rows, "offer"), "age": np.where(random.random(rows) < 0.02, np.nan, age),
+        "is_new": np.array([None if random.random() < 0.02 else one for one in is_new.tolist()], dtype=object),
+        "joined": joined.astype(str), "click": np.zeros(rows),
+        "plan": np.array([None if random.random() < 0.02 else one for one in plan.tolist()], dtype=object),
+        "opt_out": (random.random(rows) < 1.0 / (1.0 + np.exp(-odds))).astype(float),
+    }  # fmt: skip
+
+
+def test_categories_booleans_dates_and_missing_values_count_in_the_score(tmp_path: Path) -> None:
+    log = draw_mixed_log(40_000, 3)
+    fitted = sw.fit_risk_score(log, build_mixed_problem(), "opt_out", buckets=5)
+    assert fitted.rows + fitted.holdout.rows == 40_000
+    weights = dict(fitted.score.terms)
+    assert weights["is_new"] == pytest.approx(1.0, abs=0.15)
+    assert weights["age"] == pytest.approx(0.02, abs=0.004)
+    assert (weights["plan=pro"], weights["plan=other"]) == pytest.approx((-0.8, 0.8), abs=0.2)
+    assert weights["joined"] * 365 * 86_400 == pytest.approx(0.4, abs=0.2)  # a step in the middle of two years
+    path = tmp_path / "problem.toml"
+    path.write_text(fitted.to_toml(), encoding="utf-8")
+    problem = sw.Problem.load(path)
+    users = {name: log[name][:300] for name in problem.context_names}
+    many, rows = problem.encode_columns(users, 300).segments[:, 0], zip(*users.values(), strict=True)
+    alone = [problem.encode_context(dict(zip(users, row, strict=True))).segments[0] for row in rows]
+    assert many.tolist() == alone
+    assert len(set(alone)) == 5
+    agent = sw.Agent(problem, seed=1)
+    agent.learn_log_frame(fitted.holdout.frame())
+    means = [one.means[0] if hasattr(one, "means") else one for one in agent.report().segments if one.action == "offer"]
+    assert len(means) == 5
+
+
+def test_a_file_whose_coefficients_are_not_those_of_the_fit_is_refused(tmp_path: Path) -> None:
+    fitted = sw.fit_risk_score(log(), problem(), "opt_out", buckets=3)
+    text, path = fitted.to_toml(), tmp_path / "problem.toml"
+    changes = [("age = ", "age = 1"), ("cuts = [", "cuts = [-9.5, "), ('rows_digest = "', 'rows_digest = "0')]
+    for before, after in changes:
+        assert text.count(before) >= 1
+        head, tail = text.rsplit(before, 1)
+        path.write_text(head + after + tail, encoding="utf-8")
+        with refused(sw.InvalidProblem, ErrorCode.DIGEST_MISMATCH):
+            sw.Problem.load(path)
+
+
 def test_rows_are_fitted_or_learned_never_both() -> None:
     rows = log()
     fitted = sw.fit_risk_score(rows, problem(), "opt_out", fraction=0.3)
@@ -96,7 +160,7 @@ def test_the_command_writes_the_problem_and_the_rows_to_learn(tmp_path: Path) ->
     (tmp_path / "log.csv").write_text("\n".join(lines), encoding="utf-8")
     (tmp_path / "problem.toml").write_text(
         'actions = ["nothing", "digest", "offer"]\nsafe = "nothing"\n[context]\nage = [20, 80]\nopens = [-1, 1]\n'
-        '[reward]\nname = "click"\n[limits.opt_out]\nat_most = 0.1\nsafe = 0.0\nmodel = "rates"\n',
+        '[reward]\nname = "click"\n[limits.opt_out]\nat_most = 0.1\nsafe_bound = 0.0\nmodel = "rates"\n',
         encoding="utf-8",
     )
     out, holdout = tmp_path / "new.toml", tmp_path / "rest.csv"

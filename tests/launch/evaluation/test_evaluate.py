@@ -140,7 +140,6 @@ def test_weights_that_do_not_average_1_are_found(columns):
     assert note.details["low"] > 1.0
     assert "nan" not in json.dumps(found.to_dict()).lower()
     assert found.policies["logged"]["click"]["ips"].validity == "anytime"
-    found.plot()
     some = ~offers | (rng.random(4_000) < 0.5)
     half = sw.evaluate({name: column[some] for name, column in frame.items()}, problem(), "offer")
     assert half["click"]["ips"].value is None
@@ -265,17 +264,13 @@ def test_one_row_and_no_weight_at_all():
 
 
 @pytest.mark.long
-def test_json_and_table_and_picture(frame, tmp_path):
+def test_json_and_table(frame):
     found = sw.evaluate(frame, problem(), "offer")
     assert (
         json.loads(json.dumps(found.to_dict()))["policies"][0]["signals"]["click"]["snips"]["validity"] == "asymptotic"
     )
     lines = str(found).splitlines()
     assert len([line for line in lines if line.startswith("always offer ")]) == 6
-    found.save(tmp_path / "evaluation.png")
-    assert (tmp_path / "evaluation.png").stat().st_size > 10_000
-    with refused(sw.InvalidFile, ErrorCode.FILE_WRONG_KIND):
-        found.save(tmp_path / "evaluation.gif")
 
 
 def changed(frame, **columns):

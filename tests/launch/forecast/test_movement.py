@@ -24,7 +24,7 @@ def draw_log(rise: float) -> dict[str, Any]:
 
 
 def build(drift: Any, window: str | None = None) -> sw.Problem:
-    limit = sw.Limit(0.8, safe=0.2, drift=drift, window=window)
+    limit = sw.Limit(0.8, safe_bound=0.2, drift=drift, window=window)
     return sw.Problem(actions=NAMES, safe="today", reward=sw.Reward("click"), limits={"opt_out": limit})
 
 

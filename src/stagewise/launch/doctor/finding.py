@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from stagewise.launch.doctor.finding_messages import FORMATTER, MESSAGES, CheckName, FindingCode, FindingVerdict
+from stagewise.launch.doctor.finding_messages import FORMATTER, MESSAGES, CheckName, FindingVerdict
 from stagewise.problem.formatting import LONGEST, fit_line
 
 SEVERITY = tuple(FindingVerdict)  # from the mildest to the most severe
@@ -34,7 +34,7 @@ class Finding:
         12 of 400 rows have no action
     """
 
-    code: FindingCode
+    code: str
     check: CheckName
     verdict: FindingVerdict
     details: dict[str, Any] = field(default_factory=dict)
@@ -43,7 +43,7 @@ class Finding:
     in_holdout: bool = False
 
     @classmethod
-    def of(cls, code: FindingCode, verdict: FindingVerdict | None = None, /, **details: Any) -> Self:
+    def of(cls, code: str, verdict: FindingVerdict | None = None, /, **details: Any) -> Self:
         """Return a finding by its code, with the usual verdict of the code unless another is given."""
         values = {name: value.item() if isinstance(value, np.generic) else value for name, value in details.items()}
         return cls(code, MESSAGES[code].check, MESSAGES[code].verdict if verdict is None else verdict, values)

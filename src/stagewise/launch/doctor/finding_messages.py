@@ -4,7 +4,7 @@ from collections.abc import Callable
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from stagewise.launch.message_format import MessageFormatter, Phrase, choose, format_number, read_lines
+from stagewise.launch.message_format import MessageFormatter, Phrase, build_codes, choose, format_number, read_lines
 from stagewise.problem.formatting import format_count, join_names, safe_repr, suggest_name
 from stagewise.records.reason import describe_excess
 
@@ -40,89 +40,6 @@ class FindingVerdict(StrEnum):
     OK = "ok"  # nothing was found
     NOTE = "note"  # something worth knowing was found
     CONTRADICTS = "contradicts"  # the log and the problem cannot both be right
-
-
-class FindingCode(StrEnum):
-    """What a check found, as a code that never changes."""
-
-    ACTIONS_KNOWN = "actions_known"
-    ACTION_MISSING = "action_missing"
-    ACTION_UNKNOWN = "action_unknown"
-    RANGES_KEPT = "ranges_kept"
-    OUT_OF_RANGE = "out_of_range"
-    LEVEL_UNKNOWN = "level_unknown"
-    NUMBER_CLIPPED = "number_clipped"
-    LEVEL_RARE = "level_rare"
-    RANGE_FROM_LOG = "range_from_log"
-    UNITS_AGREE = "units_agree"
-    BINARY_DECLARED_AS_PERCENT = "binary_declared_as_percent"
-    FRACTIONS_DECLARED_AS_PERCENT = "fractions_declared_as_percent"
-    COLUMNS_MAY_BE_SWAPPED = "columns_may_be_swapped"
-    RANGE_HARDLY_USED = "range_hardly_used"
-    TIMES_NOT_SECONDS = "times_not_seconds"
-    NO_DUPLICATES = "no_duplicates"
-    DUPLICATE_IDS = "duplicate_ids"
-    COPIED_ROWS = "copied_rows"
-    POSSIBLE_COPIES = "possible_copies"
-    REPEATED_ROWS = "repeated_rows"
-    POSSIBLE_REPEATS = "possible_repeats"
-    PROPENSITIES_NOT_LOGGED = "propensities_not_logged"
-    PROPENSITIES_AGREE = "propensities_agree"
-    PROPENSITY_OUT_OF_RANGE = "propensity_out_of_range"
-    PROBABILITIES_DO_NOT_SUM = "probabilities_do_not_sum"
-    PROPENSITY_NOT_OF_ACTION = "propensity_not_of_action"
-    ACTION_COUNT_IMPLAUSIBLE = "action_count_implausible"
-    NOTHING_MISSING = "nothing_missing"
-    NUMBER_MISSING = "number_missing"
-    OUTCOME_ALL_MISSING = "outcome_all_missing"
-    ONLY_EVENTS_REPORTED = "only_events_reported"
-    ALL_WINDOWS_OPEN = "all_windows_open"
-    SOME_WINDOWS_OPEN = "some_windows_open"
-    MISSING_COUNTS_AS_DEFAULT = "missing_counts_as_default"
-    MISSING_NOT_AT_RANDOM = "missing_not_at_random"
-    OUTCOME_MISSING = "outcome_missing"
-    TIMES_NOT_LOGGED = "times_not_logged"
-    NO_GAPS = "no_gaps"
-    OUTCOMES_LOST = "outcomes_lost"
-    OUTCOMES_MAY_BE_LOST = "outcomes_may_be_lost"
-    ENOUGH_ROWS = "enough_rows"
-    TOO_FEW_ROWS = "too_few_rows"
-    SAFE_ACTION_NOT_OVER_LIMIT = "safe_action_not_over_limit"
-    SAFE_ACTION_OVER_LIMIT = "safe_action_over_limit"
-    SAFE_MEANS_AGREE = "safe_means_agree"
-    SAFE_MEAN_CONTRADICTED = "safe_mean_contradicted"
-    LIMITS_CAN_BIND = "limits_can_bind"
-    LIMIT_NEVER_BINDS = "limit_never_binds"
-    NO_LEAKAGE = "no_leakage"
-    PREDICTS_TOO_WELL = "predicts_too_well"
-    PREDICTS_WELL = "predicts_well"
-    DEPENDS_ON_ACTION = "depends_on_action"
-    NO_NUMBERS = "no_numbers"
-    FORM_AGREES = "form_agrees"
-    NOT_LINEAR = "not_linear"
-    SLIGHTLY_NOT_LINEAR = "slightly_not_linear"
-    RATE_DEPENDS_ON_NUMBER = "rate_depends_on_number"
-    RATE_SLIGHTLY_DEPENDS_ON_NUMBER = "rate_slightly_depends_on_number"
-    RATE_MAY_DEPEND_ON_NUMBER = "rate_may_depend_on_number"
-    HALVES_ALIKE = "halves_alike"
-    HALVES_DIFFER = "halves_differ"
-    BOUNDS_EXCEEDED = "bounds_exceeded"
-    PARAMETERS_WITHIN_BOUND = "parameters_within_bound"
-    PARAMETER_TOO_LONG = "parameter_too_long"
-    SEGMENTS_ALIKE = "segments_alike"
-    SEGMENT_OVER_LIMIT = "segment_over_limit"
-    SEGMENTS_DIFFER = "segments_differ"
-    LIMIT_ON_AVERAGE_ONLY = "limit_on_average_only"
-    NO_LINEAR_SIGNAL = "no_linear_signal"
-    FEATURES_MATTER = "features_matter"
-    FEATURES_CONSTANT = "features_constant"
-    FEATURES_WITHOUT_EFFECT = "features_without_effect"
-    NO_DRIFT = "no_drift"
-    MEAN_DRIFTED = "mean_drifted"
-    MEAN_DRIFTED_SLIGHTLY = "mean_drifted_slightly"
-    MEAN_DRIFTED_BY_ROW = "mean_drifted_by_row"
-    DRIFT_TOO_FAST = "drift_too_fast"
-    DRIFT_LEARNABLE = "drift_learnable"
 
 
 class MissingPattern(StrEnum):
@@ -305,6 +222,24 @@ ok drift_learnable: with the declared drift and the traffic of this log the boun
 """
 
 
+def parse_table(table: str) -> dict[str, FindingMessage]:
+    """Return the messages of the table by code."""
+    messages = {}
+    for section in table.split("\n\n"):
+        check, *lines = read_lines(section)
+        for line in lines:
+            head, text = line.split(": ", 1)
+            verdict, code = head.split()
+            sentence, _, remedy = text.partition(" -> ")
+            messages[code] = FindingMessage(CheckName(check), FindingVerdict(verdict), sentence, remedy)
+    return messages
+
+
+MESSAGES = parse_table(TABLE)
+FindingCode = build_codes("FindingCode", MESSAGES, __name__)
+"""What a check found, as a code that never changes."""
+
+
 def describe_chance(d: Any) -> str:
     return f"chance alone does this in at most 1 of {format_number(1.0 / d.p_value)} logs"
 
@@ -458,18 +393,4 @@ PHRASES: dict[str, Phrase] = {
 }
 
 
-def parse_table(table: str) -> dict[FindingCode, FindingMessage]:
-    """Return the messages of the table."""
-    messages = {}
-    for section in table.split("\n\n"):
-        check, *lines = read_lines(section)
-        for line in lines:
-            head, text = line.split(": ", 1)
-            verdict, code = head.split()
-            sentence, _, remedy = text.partition(" -> ")
-            messages[FindingCode(code)] = FindingMessage(CheckName(check), FindingVerdict(verdict), sentence, remedy)
-    return messages
-
-
-MESSAGES = parse_table(TABLE)
 FORMATTER = MessageFormatter(PHRASES)

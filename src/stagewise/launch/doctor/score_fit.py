@@ -15,8 +15,9 @@ from stagewise.launch.doctor.problem_proposal import to_toml_key, to_toml_value
 from stagewise.launch.statistics import fit_logistic
 from stagewise.policies.problem import Problem
 from stagewise.problem.checks import check_integer, check_mapping, check_name
+from stagewise.problem.division import ScoreDivision, build_score_terms
 from stagewise.problem.errors import ErrorCode, InvalidOutcome, InvalidProblem
-from stagewise.problem.signals import MOST_BUCKETS, RiskScore
+from stagewise.problem.risk_score import MOST_BUCKETS, RiskScore
 
 MIN_EVENTS = 20  # summed outcomes that a fit needs
 DIGITS = 6  # of weights and cuts
@@ -61,7 +62,11 @@ def fit_risk_score(
     fraction: float = DEFAULT_FRACTION,
     columns: Mapping[str, str] | None = None,
 ) -> RiskScoreFit:
-    """Fit a risk score to part of a log, by a logistic regression on the numbers of the context.
+    """Fit a risk score to part of a log, by a logistic regression on the context.
+
+    Numbers, booleans and dates have a weight each, in their own units, and so has every level of a category but the
+    first. Values beyond their range, missing ones and undeclared levels count as the problem declares; other rows with
+    them are left out of the fit.
 
     Args:
         log: A file (.csv, .parquet, .jsonl), a frame of pandas, polars or Arrow, or a mapping of columns.
@@ -76,7 +81,7 @@ def fit_risk_score(
         The score, the problem with it, and the rows to learn from.
 
     Raises:
-        InvalidProblem: There is no such limit, or no number of the context.
+        InvalidProblem: There is no such limit, or nothing is declared of users.
         InvalidOutcome: The log has too few events, or an argument cannot be used.
 
     Example:
@@ -95,8 +100,8 @@ def fit_risk_score(
     declared, mapping = resolve_problem(problem), {} if columns is None else check_mapping(columns, "columns")
     if not isinstance(limit, str) or limit not in declared.limits:
         raise InvalidProblem.must_be_one_of(ErrorCode.UNKNOWN_NAME, "the limit", limit, list(declared.limits))
-    if not declared.numbers:
-        text = "the context has no number, boolean or date, so there is nothing to fit a score to"
+    if not declared.context_columns:
+        text = "the context declares no number, boolean, date or category, so there is nothing to fit a score to"
         raise InvalidProblem(ErrorCode.MISSING_VALUE, text)
     called = "risk" if name is None else check_name(name, "the name of a score")
     parts = check_integer(buckets, "buckets", f"from 2 to {MOST_BUCKETS}", 2, MOST_BUCKETS)
@@ -110,31 +115,40 @@ def fit_risk_score(
         template = "{limit!r} has {events:g} events in the {rows:,} rows of the fit; a score needs {least} at least"
         data = {"limit": limit, "events": float(outcomes.sum()), "rows": int(outcomes.size), "least": MIN_EVENTS}
         raise InvalidOutcome(ErrorCode.LOG_TOO_SHORT, template, **data)
-    weights, totals = fit_weights(profile, usable, outcomes)
+    weights = fit_weights(profile, usable, outcomes)
+    totals = compute_totals(profile, RiskScore(called, cuts=[0.0], weights=weights))[usable]
     points = np.unique(np.round(np.quantile(totals, np.linspace(0.0, 1.0, parts + 1)[1:-1]), DIGITS))
-    digest = compute_digest(profile.log, usable, outcomes)
-    score = RiskScore(called, cuts=points.tolist(), weights=weights, digest=digest)
+    score = RiskScore(
+        called, cuts=points.tolist(), weights=weights, rows_digest=compute_digest(profile, usable, outcomes)
+    )
+    score = replace(score, digest=score.compute_digest())
     changed = replace(declared.limits[limit], model=None, by=None, score=score)
     made = replace(declared, limits={**declared.limits, limit: changed})
     return RiskScoreFit(made, score, int(outcomes.size), float(outcomes.sum()), rows.take(~selection))
 
 
-def fit_weights(profile: LogProfile, usable: Any, outcomes: Floats) -> tuple[dict[str, float], Floats]:
-    """Return the weights of the numbers, in their own units, and the scores of the rows; actions have constants."""
-    log = profile.log
-    actions, scaled = log.actions[usable], profile.design[usable, 1 : 1 + len(log.problem.numbers)]
-    design = np.column_stack([actions[:, None] == np.unique(actions), scaled])
-    slopes, ends = fit_logistic(design, outcomes)[-scaled.shape[1] :], log.problem.ends
-    weights = [float(f"{weight:.{DIGITS}g}") for weight in slopes * 2.0 / (ends[:, 1] - ends[:, 0])]
-    totals = np.zeros(len(outcomes))
-    for column, weight in enumerate(weights):
-        totals += weight * log.numbers[usable, column]
-    return dict(zip(log.problem.numbers, weights, strict=True)), totals
+def fit_weights(profile: LogProfile, usable: Any, outcomes: Floats) -> dict[str, float]:
+    """Return the weights of numbers, in their own units, and of levels beside the first; actions have constants."""
+    problem, actions = profile.log.problem, profile.log.actions[usable]
+    design = np.column_stack([actions[:, None] == np.unique(actions), profile.design[usable, 1:]])
+    slopes, ends = fit_logistic(design, outcomes)[-len(problem.feature_names) :], problem.ends
+    weights = slopes[: len(ends)] * 2.0 / (ends[:, 1] - ends[:, 0])
+    fitted = dict(zip(problem.numbers, weights, strict=True))
+    for name, category, *_, at in problem.category_slots:
+        each = category.features @ slopes[at]
+        fitted |= {f"{name}={label}": one - each[0] for label, one in zip(category.labels[1:], each[1:], strict=True)}
+    return {name: float(f"{weight:.{DIGITS}g}") for name, weight in fitted.items()}
 
 
-def compute_digest(log: Log, usable: Any, outcomes: Floats) -> str:
+def compute_totals(profile: LogProfile, score: RiskScore) -> Floats:
+    """Return the scores (n,) of all rows, as decisions compute them."""
+    terms = build_score_terms(score, profile.log.problem.context_columns)
+    return ScoreDivision((), score, terms).compute_totals(profile.log.readings)
+
+
+def compute_digest(profile: LogProfile, usable: Any, outcomes: Floats) -> str:
     """Return the SHA-256 of the rows of a fit."""
-    parts = log.actions[usable], log.numbers[usable], outcomes
+    parts = profile.log.actions[usable], profile.design[usable], outcomes
     return hashlib.sha256(b"".join(np.ascontiguousarray(part).tobytes() for part in parts)).hexdigest()
 
 

@@ -11,7 +11,7 @@ from scipy.special import ndtri  # type: ignore[import-untyped]
 from stagewise.engine.compile import Flags, Floats, Ints
 from stagewise.launch.decision_log import UNKNOWN_ACTION, Log
 from stagewise.launch.evaluation.propensities import NEGLIGIBLE_MASS, Balance, Weights
-from stagewise.launch.statistics import ConfidenceSequence, choose_log_spaced, compute_sequence, hash_row_numbers
+from stagewise.launch.statistics import compute_sequence, hash_row_numbers
 
 RIDGE = 1.0
 FIRST_BLOCK = 64  # rows before the first regression; it is repeated whenever the rows have grown by half
@@ -44,8 +44,6 @@ class Estimate(NamedTuple):
     validity: Validity
     """When the interval holds."""
     rows: int
-    confidence_sequence: ConfidenceSequence | None = None
-    """The interval after ever more rows, in the signal's own units."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the estimate as JSON values."""
@@ -54,11 +52,9 @@ class Estimate(NamedTuple):
 
     def rescale(self, low: float, high: float) -> "Estimate":
         """Return an estimate of outcomes in [0, 1] in the units of a range."""
-        value, sequence, length = self.value, self.confidence_sequence, high - low
-        if sequence is not None:
-            sequence = ConfidenceSequence(sequence.after, *(low + length * line for line in sequence[1:]))
-        value = None if value is None else low + length * value
-        return Estimate(value, low + length * self.low, low + length * self.high, *self[3:5], sequence)
+        length = high - low
+        value = None if self.value is None else low + length * self.value
+        return Estimate(value, low + length * self.low, low + length * self.high, *self[3:])
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,13 +140,11 @@ def estimate_anytime(terms: Floats, rows: SignalRows, regression: bool, alpha: f
     ends, needs_order = (terms, terms + weights.lost_mass), regression and weights.complete
     if not weights.complete:
         ends = weights.values * rows.outcomes, 1.0 - weights.values * (1.0 - rows.outcomes)
-    uses_order = rows.ordered or needs_order
-    after = choose_log_spaced(terms.size) if uses_order else np.array([terms.size])
-    sequence = compute_sequence(*ends, rooms, alpha, after, uses_order)
+    sequence = compute_sequence(*ends, rooms, alpha, np.array([terms.size]), rows.ordered or needs_order)
     low, high = float(sequence.low[-1]), float(sequence.high[-1])
     value = float(np.clip(terms.mean(), low, high))
     validity = Validity.IF_POLICY_FIXED if needs_order and not rows.ordered else Validity.ANYTIME
-    return Estimate(value, low, high, validity, terms.size, sequence if uses_order else None)
+    return Estimate(value, low, high, validity, terms.size)
 
 
 def estimate_asymptotic(value: float, error: float, rows: SignalRows, alpha: float) -> Estimate:

@@ -1,36 +1,17 @@
-"""The result of an evaluation: estimates by policy and signal, a verdict for each limit, and a plot."""
+"""The result of an evaluation: estimates by policy and signal, and a verdict for each limit."""
 
 from dataclasses import dataclass
 from enum import StrEnum
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from stagewise.files.paths import parse_path
 from stagewise.launch.evaluation.estimators import Estimate, Validity
-from stagewise.launch.evaluation.propensities import LOGGING_POLICY, ROUNDING, Weights
+from stagewise.launch.evaluation.propensities import ROUNDING, Weights
 from stagewise.launch.notes import Note, NoteCode
 from stagewise.policies.problem import Problem
-from stagewise.problem.errors import ErrorCode, InvalidFile
-from stagewise.problem.formatting import format_count
-from stagewise.reports.plot_style import (
-    GUARDED,
-    SAFE,
-    TODAY,
-    add_legend_below,
-    draw_band,
-    draw_limit_line,
-    escape_label,
-    format_axes,
-    format_round_axis,
-    make_figure,
-    write_figure,
-)
+from stagewise.problem.formatting import align_columns, format_count
 
-COLOURS = {"candidate": GUARDED, "logged": TODAY, "safe": SAFE}
-MARKS = {"ips": "o", "snips": "D", "dr": "s"}
-LABELS = {"ips": "IPS", "snips": "SNIPS (large logs only)", "dr": "doubly robust"}
 MIN_EFFECTIVE_ROWS = 30.0  # an effective sample size below it is small
 VALIDITY_LABELS = {
     Validity.ANYTIME: "at all times",
@@ -221,35 +202,6 @@ class Evaluation:
             "notes": [note.to_dict() for note in self.notes],
         }
 
-    def plot(self) -> Any:
-        """Plot every policy's intervals beside the limits, and the candidate's confidence sequence.
-
-        Returns:
-            A matplotlib figure.
-        """
-        signals = list(self.problem.signals)
-        figure, grid = make_figure(2, len(signals), width=4.6, height=2.9)
-        for index, signal in enumerate(signals):
-            draw_intervals(grid[0, index], self, signal)
-            draw_sequences(grid[1, index], self, signal)
-        add_legend_below(figure, grid[0, 0])
-        return figure
-
-    def save(self, path: str | Path) -> None:
-        """Write the plot to a file.
-
-        Args:
-            path: A file that ends in .png or .svg.
-
-        Raises:
-            InvalidFile: The file has another suffix, or cannot be written.
-        """
-        target = parse_path(path)
-        if target.suffix.lower() not in (".png", ".svg"):
-            rule = "a path that ends in .png or .svg, which selects the picture's format"
-            raise InvalidFile.must_be(ErrorCode.FILE_WRONG_KIND, "the file", str(path), rule)
-        write_figure(self.plot(), target)
-
     def __str__(self) -> str:
         sizes = [f"- {one.describe_sample_size(self.rows)}" for one in self.policies.values() if one.bound > 1.0]
         return "\n".join([self._title(), *self._table(), *sizes, *(f"- {note}" for note in self.notes)])
@@ -273,8 +225,7 @@ class Evaluation:
                 for segment, one in policy.segments.get(signal, {}).items():
                     estimator = policy.verdicts[signal].estimator
                     cells.append((policy.name, f"{signal}, {segment}", estimator, *format_estimate(one), ""))
-        widths = [max(len(row[i]) for row in cells) for i in range(7)]
-        return ["  ".join(f"{cell:{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells]
+        return align_columns(cells)
 
 
 def format_estimate(one: Estimate) -> tuple[str, str, str]:
@@ -282,57 +233,3 @@ def format_estimate(one: Estimate) -> tuple[str, str, str]:
     value = "unknown" if one.value is None else f"{one.value:.4g}"
     interval = f"[{one.low:.4g}, {one.high:.4g}]" if np.isfinite(one.low) else "none"
     return value, interval, VALIDITY_LABELS[one.validity]
-
-
-def draw_intervals(axes: Any, evaluation: Evaluation, signal: str) -> None:
-    """Draw the intervals of all policies, by estimator."""
-    for index, (key, policy) in enumerate(evaluation.policies.items()):
-        by = policy[signal]
-        for i, (name, one) in enumerate(by.items()):
-            at = index + 0.22 * (i - 0.5 * (len(by) - 1))
-            label = LABELS[name] if index == 0 else None
-            axes.plot([at, at], [one.low, one.high], color=COLOURS[key], linewidth=2.2 if name != "snips" else 1.1)
-            middle = 0.5 * (one.low + one.high) if one.value is None else one.value
-            empty = "none" if one.value is None else COLOURS[key]
-            axes.plot([at], [middle], MARKS[name], color=COLOURS[key], markerfacecolor=empty, markersize=5, label=label)
-    axes.set_xticks(range(len(evaluation.policies)), [short_name(one) for one in evaluation.policies.values()])
-    axes.set_xlim(-0.5, len(evaluation.policies) - 0.5)
-    format_axes(axes, f"mean {escape_label(signal)}")
-    draw_limit(axes, evaluation, signal)
-
-
-def draw_sequences(axes: Any, evaluation: Evaluation, signal: str) -> None:
-    """Draw the confidence sequences of the candidate and the safe action."""
-    drawn_any = False
-    for key, policy in reversed(evaluation.policies.items()):
-        one = policy[signal].get(evaluation.primary_estimator) or policy[signal].get("ips")
-        if one is None or one.confidence_sequence is None or (key == "logged" and len(evaluation.policies) > 2):
-            continue
-        line, drawn_any = one.confidence_sequence, True
-        draw_band(axes, line.after, line.low, line.mean, line.high, COLOURS[key], short_name(policy).replace("\n", " "))
-    format_round_axis(axes, "rows of the log")
-    axes.set_xscale("log")
-    axes.set_xlim(min(10.0, 0.1 * evaluation.rows), evaluation.rows)
-    title = "interval by number of rows" if drawn_any else "rows have no known order"
-    format_axes(axes, f"{escape_label(signal)}: {title}", "rows of the log")
-    final = [policy[signal] for policy in evaluation.policies.values()]
-    ends = [one for by in final for one in by.values() if one.high == one.high]
-    axes.set_ylim(
-        min(one.low for one in ends), min(3.0 * max(one.high for one in ends), evaluation.problem.signals[signal].high)
-    )
-    if signal == evaluation.problem.reward.name and axes.get_legend_handles_labels()[1]:
-        axes.legend(frameon=False, fontsize=8)
-    draw_limit(axes, evaluation, signal)
-
-
-def draw_limit(axes: Any, evaluation: Evaluation, signal: str) -> None:
-    """Draw the limit of a signal that has one."""
-    verdict = evaluation.candidate.verdicts.get(signal)
-    if verdict is not None:
-        draw_limit_line(axes, verdict.threshold, signal, verdict.at_most)
-
-
-def short_name(policy: PolicyEvaluation) -> str:
-    """Return a policy's name in two short lines."""
-    name = LOGGING_POLICY.replace(" own ", "\nown ") if policy.name == LOGGING_POLICY else policy.name
-    return escape_label(name.replace(" (", "\n("))

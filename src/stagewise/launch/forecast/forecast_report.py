@@ -9,7 +9,7 @@ import numpy as np
 from stagewise.launch.forecast.case_forecast import MARGIN, CaseForecast, GainVerdict, get_limit_value
 from stagewise.launch.forecast.forecast_log import WarmStart
 from stagewise.launch.statistics import Band
-from stagewise.problem.formatting import format_count
+from stagewise.problem.formatting import align_columns, format_count
 from stagewise.problem.signals import describe_limit
 from stagewise.problem.thresholds import parse_threshold
 from stagewise.reports.pages import render_document, render_image, render_table
@@ -111,9 +111,7 @@ def format_cells(forecast: "Forecast", case: CaseForecast) -> list[str]:
 def format_table(forecast: "Forecast") -> str:
     """Return the text that the command line prints."""
     rows = [list(TABLE_HEADS), *(format_cells(forecast, case) for case in forecast.case_forecasts)]
-    widths = [max(len(row[index]) for row in rows) for index in range(len(TABLE_HEADS))]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-    return "\n".join([format_headline(forecast), "", *lines, "", *list_remarks(forecast)])
+    return "\n".join([format_headline(forecast), "", *align_columns(rows), "", *list_remarks(forecast)])
 
 
 def format_headline(forecast: "Forecast") -> str:

@@ -24,7 +24,7 @@ from stagewise.engine.pair import safe_share, tie_floor
 from stagewise.engine.random import uniform, uniform_pair
 from stagewise.engine.workspace import CENTRE, HALF
 from stagewise.engine.world_draws import noisy
-from stagewise.models.arms import ARMS, compute_arm_bounds, get_arms_assumptions, is_ranged, unit_radius
+from stagewise.models.arms import ARMS, fill_arm_bounds, get_arms_assumptions, is_ranged, unit_radius
 from stagewise.models.regression import (
     compute_cached_ridge_bounds,
     fill_coordinates,
@@ -63,7 +63,7 @@ COMPUTE_CACHED_BOUNDS, FILL_COORDINATES, GET_RIDGE_ASSUMPTIONS, GET_FRAME = (
     as_python(get_ridge_assumptions),
     as_python(get_coordinate_frame),
 )
-COMPUTE_ARM_BOUNDS, GET_ARMS_ASSUMPTIONS = as_python(compute_arm_bounds), as_python(get_arms_assumptions)
+FILL_ARM_BOUNDS, GET_ARMS_ASSUMPTIONS = as_python(fill_arm_bounds), as_python(get_arms_assumptions)
 
 
 class Call(NamedTuple):
@@ -174,7 +174,7 @@ def build_arms_call(policy: Any, inputs: LoopInputs) -> Call | None:
     ):
         return None
     bounds, noise = np.zeros((2, 3, count + 1)), GET_ARMS_ASSUMPTIONS(block, settings).noise
-    COMPUTE_ARM_BOUNDS(layout, block, settings, inputs.memory, bounds)
+    FILL_ARM_BOUNDS(layout, block, inputs.features, False, settings, inputs.memory, bounds, inputs.memory[:0])
     widths, limits = bounds[:, HALF, 0] / noise, get_limit_scalars(inputs, bounds)  # of an arm without pulls
     if limits is None or not np.allclose(widths, widths[0], rtol=1e-15):
         return None

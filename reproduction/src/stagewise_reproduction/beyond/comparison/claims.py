@@ -23,8 +23,7 @@ EXPECTED = (
     ("function classes", "OPNLB, exact", "OPNLB, rows"),
     ("smooth signals", "KernelOPLB, RBF", "KernelOPLB, Matern 5/2"),
     ("rare costs", "CAPS over arms", "OPB, kl"),
-    ("rare costs", "OPB, kl", "OPB, bernstein"),
-    ("rare costs", "OPB, bernstein", "OPB, hoeffding"),
+    ("rare costs", "OPB, kl", "OPB, hoeffding"),
     ("rare costs", "OPB, hoeffding", "OPB, paper's radius"),
     ("unit ball", "ROFUL", "LC-LUCB"),
 )

@@ -71,6 +71,17 @@ def format_safe_action(figures: Mapping[str, Any]) -> str:
     return "the safe action" if problem is None else f"“{problem['safe']}”"
 
 
+UNKNOWN_WARNING = (
+    "Within limits on average",
+    "It matters who gets an action, and the limits hold for averages: see Alerts.",
+)
+WARNINGS = {  # by check, the gravest first: a word and a sentence
+    "mismatch": UNKNOWN_WARNING,
+    "change": ("Within limits", "A mean moved further than declared, and its action is held back: see Alerts."),
+    "pooling": ("Within limits", "Means fall with a risk score, so its buckets are no longer pooled: see Alerts."),
+}
+
+
 def assess_safety(figures: Mapping[str, Any]) -> VerdictItem:
     """Judge safety by pessimistic and observed costs."""
     question = "Is it safe?"
@@ -99,8 +110,8 @@ def assess_safety(figures: Mapping[str, Any]) -> VerdictItem:
         message = f"The cost of {safe} ({', '.join(unknown)}) was not declared: {safe} is served until it is known."
         return VerdictItem(question, WAIT, "Learning the safe action’s cost", message)
     if figures.get("warnings"):
-        message = "It matters who gets an action, and the limits hold for averages: see Alerts."
-        return VerdictItem(question, WAIT, "Within limits on average", message)
+        checks = {one["check"] for one in figures.get("health") or [] if one["name"] in figures["warnings"]}
+        return VerdictItem(question, WAIT, *next((WARNINGS[one] for one in WARNINGS if one in checks), UNKNOWN_WARNING))
     message = "The pessimistic cost of every recent decision is within every limit."
     return VerdictItem(question, FINE, "Within limits", message)
 

@@ -150,7 +150,6 @@ class BaseWorld(ABC):
         """Raise if runs cannot be scored by the means, or the policy does not fit."""
 
     def reorder_costs(self, names: Sequence[str]) -> Self:
-        """Return the world with its costs in the order of limits of these names."""
         return self
 
     def with_times(self, needed: bool) -> Self:

@@ -78,7 +78,6 @@ Sample = tuple[str, tuple[Any, ...], float]
 
 
 def render_metrics(server: "DecisionServer") -> str:
-    """Return all metrics as text."""
     samples: dict[str, list[Sample]] = {}
     for sample in iter_samples(server):
         samples.setdefault(sample[0], []).append(sample)
@@ -94,7 +93,6 @@ def render_metrics(server: "DecisionServer") -> str:
 
 
 def iter_samples(server: "DecisionServer") -> Iterator[Sample]:
-    """Yield every sample with its labels."""
     counts = server.counters
     for name in server.experiments():
         yield "learning_failed", (name,), float(name in server.learner.failures)

@@ -43,7 +43,6 @@ MODES = (
 
 @cache
 def get_environment() -> Environment:
-    """Return the template environment."""
     environment = Environment(
         loader=PackageLoader(__package__),
         autoescape=True,
@@ -72,12 +71,10 @@ def get_asset_url(name: str) -> str:
 
 
 def render_template(template: str, **variables: Any) -> str:
-    """Return a rendered template."""
     return get_environment().get_template(template).render(**variables)
 
 
 def get_experiment_path(name: str) -> str:
-    """Return the path of an experiment's page."""
     return f"/e/{quote(name, safe='')}"
 
 
@@ -125,7 +122,6 @@ def build_page_context(
 
 
 def build_example_context(problem: Problem) -> dict[str, Any]:
-    """Return an example of a context."""
     columns = {name: column.example for name, column in problem.declared_columns.items()}
     return {**dict.fromkeys(problem.segment_columns, "NZ"), **columns}
 

@@ -40,7 +40,6 @@ class Verdict(NamedTuple):
 
 
 def build_verdict(figures: Mapping[str, Any]) -> Verdict:
-    """Return the verdict of figures."""
     is_incomplete = bool(figures.get("lag_rows"))  # the figures lack the newest rows, so nothing good is certain
     safety, learning, value = answers = tuple(
         one._replace(level=WAIT, word="Reading the log") if is_incomplete and one.level == FINE else one
@@ -66,7 +65,6 @@ def build_verdict(figures: Mapping[str, Any]) -> Verdict:
 
 
 def format_safe_action(figures: Mapping[str, Any]) -> str:
-    """Return the safe action, quoted."""
     problem = figures.get("problem")
     return "the safe action" if problem is None else f"“{problem['safe']}”"
 

@@ -52,7 +52,7 @@ def summarize_drifting_bounds(policy: Any, memory: Floats, time: float | None = 
         worst: dict[int, AgedBound] = {}
         for one in model.diagnostics.list_bounds(block, policy.settings, memory, now):
             before = worst.get(one.action)
-            if before is None or (one.count > 0, one.upper) > (before.count > 0, before.upper):
+            if before is None or (one.outcomes > 0, one.upper) > (before.outcomes > 0, before.upper):
                 worst[one.action] = one
         for action, one in worst.items():
             if policy.names[action] != problem.safe or problem.limits[name].safe_bound is None:
@@ -84,7 +84,7 @@ def describe_bound(policy: Any, j: int, one: AgedBound, now: float) -> DriftingB
         bound=display.to_user_unit(j, one.upper),
         age_term=abs(display.to_user_unit(j, one.age_term) - zero),
         threshold=float(display.values[j]),
-        outcomes=one.count,
+        outcomes=one.outcomes,
         drift=str(policy.moduli[name]),
         changed_at=one.changed or None,
         recovering=recovering,

@@ -97,7 +97,7 @@ class AgedBound(NamedTuple):
     upper: float
     age_term: float  # the part of it that the age of the outcomes and the declared drift make
     mean: float  # of the longest epoch that is kept; NaN: there is no outcome
-    count: int  # of its outcomes
+    outcomes: int  # that it has
     begin: float  # when it began, in seconds
     changed: float  # from when outcomes count after the last change or a person's word; 0: all count
     ends: Callable[[float], float] | None  # the upper bound after so many more seconds at the present rate

@@ -380,7 +380,7 @@ SIMULATIONS: dict[str, Call] = {
         {
             "policies": {"opb": PULLS},
             "worlds": {"arms": ARMS},
-            "thresholds": [0.5],
+            "limits": {"cost": [0.5]},
             "seeds": [0],
             "runs": 1,
             "record_points": 2,

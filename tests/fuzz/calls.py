@@ -412,7 +412,6 @@ SIMULATIONS |= {
             "primary_estimator": "ips",
             "delta": 0.05,
             "weight_bound": 4.0,
-            "folds": 2,
             "as_of": None,
         },
     ),

@@ -59,6 +59,7 @@ class Population:
         """Return the context of a user."""
         chance = random.Random(f"{self.seed} {number}")
         context: dict[str, Any] = {name: one.pick(chance.random()) for name, one in self.problem.numbers.items()}
+        context |= {name: one.pick(chance.random()) for name, one in self.problem.score_columns.items()}
         context |= {name: chance.choice(one.labels) for name, one in self.problem.categories.items()}
         return {name: chance.choice(SEGMENTS) for name in self.problem.segment_columns} | context
 

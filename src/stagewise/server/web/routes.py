@@ -200,8 +200,12 @@ async def list_experiments(call: Call) -> list[schemas.ExperimentSummary]:
 
 async def get_experiment(call: Call) -> schemas.ExperimentDetail:
     """Return the status and the problem of an experiment."""
-    problem = get_declared_problem(call.server.experiment(call.name).current)
-    return schemas.ExperimentDetail(**build_summary(call.server, call.name), problem=problem)
+    current = call.server.experiment(call.name).current
+    return schemas.ExperimentDetail(
+        **build_summary(call.server, call.name),
+        problem=get_declared_problem(current),
+        context_names=list(current.problem.context_names),
+    )
 
 
 def build_summary(server: "DecisionServer", name: str) -> dict[str, Any]:

@@ -47,6 +47,8 @@ class ExperimentDetail(ExperimentSummary):
 
     problem: dict[str, Any]
     """The problem, as in a TOML file."""
+    context_names: list[str]
+    """The columns of a context: of the problem's context, groups and scores."""
 
 
 class LogRowResponse(Struct):

@@ -117,8 +117,16 @@ def build_page_context(
         "alerts": figures.get("alerts") or [],
         "warnings": [one for one in figures.get("health") or [] if one["name"] in (figures.get("warnings") or [])],
         "problem_text": "" if problem is None else str(problem),
-        "example": json.dumps({"context": {} if problem is None else build_example_context(problem)}),
+        "example": json.dumps({} if problem is None else build_example_request(problem)),
     }
+
+
+def build_example_request(problem: Problem) -> dict[str, Any]:
+    """Return an example of a request for a decision."""
+    request: dict[str, Any] = {"context": build_example_context(problem)}
+    if problem.needs_proposal:
+        request["propose"] = next(name for name in problem.actions if name != problem.safe)
+    return request
 
 
 def build_example_context(problem: Problem) -> dict[str, Any]:

@@ -439,6 +439,7 @@ RECORDS = {
     "RowStatus",
     "ReasonDetails",
     "Reason",
+    "TripReason",
     "Decision",
     "RiskScoreFit",
     "RandomKey",

@@ -440,6 +440,7 @@ RECORDS = {
     "RowStatus",
     "ReasonDetails",
     "Reason",
+    "TripReason",
     "Decision",
     "RiskScoreFit",
     "RandomKey",

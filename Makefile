@@ -12,13 +12,13 @@ EACH ?= -n logical --dist worksteal -p no:benchmark
 # Write bytecode even if PYTHONDONTWRITEBYTECODE is set: it halves the start time of tests.
 test-plain test-long test-python test-compiled test-slow: export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: browser certificates certificate-pages reproduce serve studies test test-all test-plain test-long test-python test-compiled test-slow test-engines test-gpu bench-gpu lint bench bench-server docs clean
+.PHONY: browser certificates certificate-pages clients reproduce serve studies test test-all test-plain test-long test-python test-compiled test-slow test-engines test-gpu bench-gpu lint bench bench-server docs clean
 
 .venv/ready: requirements.lock pyproject.toml reproduction/pyproject.toml studies/pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "stagewise needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) --version). Try: make $(MAKECMDGOALS) PYTHON=python3.12"; exit 1; }
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-compile -r requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable . --editable ./reproduction --editable ./studies
 	@touch .venv/ready
 
@@ -72,6 +72,14 @@ test-compiled: .venv/ready
 
 test-slow: .venv/ready
 	$(BIN)/python -m pytest -n 2 -q -m slow
+
+# The TypeScript client: types from the server's OpenAPI description, build, tests in Node against the real server, package.
+clients: .venv/ready
+	@which npm > /dev/null || { echo "npm is missing: install Node.js 20 or newer"; exit 1; }
+	mkdir -p clients/typescript/build
+	$(BIN)/python -m stagewise.server.web.openapi > clients/typescript/build/openapi.json
+	cd clients/typescript && npm ci --no-progress && npm run build && npm test && npm pack
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -q tests/clients -m "not slow"
 
 # Most of the time is compilation for the device, one loop per kind of policy; so one process per core.
 # Without access to a package registry: make test-gpu READY= BIN=/folder/of/python

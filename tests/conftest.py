@@ -17,18 +17,15 @@ os.environ.setdefault("STAGEWISE_COMPILE", "always")
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# Files whose tests share loops or one reproduction: one process compiles them once.
+# Files whose tests share loops: one process compiles them once.
 TOGETHER = {
     "tests/agreement/test_backends.py": "linear",
     "tests/agreement/test_eligible.py": "linear",
     "tests/agreement/test_first_round.py": "linear",
-    "reproduction/tests/test_certificates.py": "linear",
     "tests/agreement/test_context.py": "context",
     "tests/agreement/test_context_caps.py": "context",
     "tests/statistics/test_context.py": "context",
     "tests/statistics/test_roving.py": "context",
-    "reproduction/tests/test_page.py": "linear",
-    "reproduction/tests/test_reproduce.py": "linear",
 }
 
 # Not in the plain lane: the server, the commands, the paper, several processes, solvers.

@@ -1,6 +1,8 @@
 """The list of names that readers are asked about (docs/decisions/0031-how-names-are-judged.md).
 
-Usage: python docs/making/names.py [--counts] [--length N]
+Usage: python docs/making/names.py [--counts | --reader | --meanings]
+
+`--reader` prints all that a reader is given, `--meanings` every name with what it means.
 
 Candidates are every export and every public member of an exported class. Pages are the README, the pages and notebooks
 of the documents, and the examples. A name is ranked by the number of pages whose code uses it, then by the number of
@@ -16,6 +18,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from enum import Enum
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -97,13 +100,73 @@ def rank_names() -> list[tuple[str, int]]:
     )
 
 
+READER = """You know multi-armed and contextual bandits, and services that decide online. Do not open any file, do not
+search, and use nothing but this page. stagewise is a Python library of contextual bandits that never play an action
+whose expected cost is above a limit. It is imported as sw. Below are {count} of its names, as a user meets them: sw.X
+is exported, X.y is a member of the class X, and () marks what is called. For each write one or two sentences: what it
+is, and how you would use it. If you can only guess, guess and write (guess); if you cannot, write "I do not know".
+
+{names}
+"""
+
+MEANINGS = """A reader was given the {count} names below without their meaning, and wrote what each is and how to use
+it. Compare every answer with the meaning. Understood: whoever acts on the answer uses the name correctly, also if
+details are missing or it was a guess. Not understood: the answer is wrong, would lead to a wrong use, or is missing.
+Print the number of each name that is not understood with the reason, and at the end how many of {count} are understood.
+
+{names}
+"""
+
+
+def show(name: str) -> str:
+    """Return a name as a user meets it.
+
+    >>> show("Limit.safe_bound"), show("Agent.decide"), show("Agent"), show("simulate")
+    ('Limit.safe_bound', 'Agent.decide()', 'sw.Agent', 'sw.simulate()')
+    """
+    owner, _, member = name.partition(".")
+    value = inspect.getattr_static(getattr(sw, owner), member, None) if member else getattr(sw, owner)
+    is_called = inspect.isfunction(value) or isinstance(value, classmethod | staticmethod)
+    return f"{name if member else f'sw.{name}'}{'()' if is_called else ''}"
+
+
+def get_meaning(name: str) -> str:
+    """Return the first paragraph of the docstring of a name; of a setting or a field, the text beside it."""
+    owner, _, member = name.partition(".")
+    kind: Any = getattr(sw, owner)
+    value = inspect.getattr_static(kind, member, None) if member else kind
+    if not member or isinstance(value, property) or inspect.isroutine(value):
+        doc = inspect.getdoc(getattr(kind, member) if inspect.isroutine(value) and member else value) or ""
+        return " ".join(doc.partition("\n\n")[0].split())
+    for base in kind.__mro__:
+        listed = re.search(rf"^( +){member}: (.*(?:\n\1 +\S.*)*)", base.__doc__ or "", re.MULTILINE)
+        code: Any = ast.parse(inspect.getsource(base)).body[0] if base.__module__.startswith("stagewise") else None
+        body = [] if code is None else code.body
+        for field, doc in pairwise(body):
+            target = field.targets[0] if isinstance(field, ast.Assign) else getattr(field, "target", None)
+            is_doc = isinstance(doc, ast.Expr) and isinstance(doc.value, ast.Constant)
+            if getattr(target, "id", "") == member and is_doc:
+                return " ".join(str(doc.value.value).split())
+        if listed:
+            return " ".join(listed[2].split())
+    return ""
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition(":")[0])
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--counts", action="store_true", help="show the number of pages beside each name")
-    parser.add_argument("--length", type=int, default=LENGTH)
+    parser.add_argument("--reader", action="store_true", help="print what a reader is given")
+    parser.add_argument("--meanings", action="store_true", help="print what a judge is given")
     given = parser.parse_args()
-    for name, pages in rank_names()[: given.length]:
-        print(f"{name}  {pages}" if given.counts else name)
+    ranked = rank_names()[:LENGTH]
+    shown = [f"{i}. {show(name)}" for i, (name, _) in enumerate(ranked, 1)]
+    if given.reader:
+        print(READER.format(count=LENGTH, names="\n".join(shown)))
+    elif given.meanings:
+        meanings = [f"{text}: {get_meaning(name)}" for text, (name, _) in zip(shown, ranked, strict=True)]
+        print(MEANINGS.format(count=LENGTH, names="\n".join(meanings)))
+    else:
+        print("\n".join(f"{name}  {pages}" if given.counts else name for name, pages in ranked))
 
 
 if __name__ == "__main__":

@@ -17,32 +17,26 @@ from stagewise_reproduction.certificates import certify_all
 from stagewise_reproduction.instances import make_slug
 from stagewise_reproduction.showcase import BY_HAND, CASES, ROUNDS, Case
 
-pytestmark = pytest.mark.compiled
 
-
-LEFT_OUT = {"Safe-LTS", "KernelOPLB", "CAPS, arms"}  # loops that no other test has compiled
-
-
-@sized([case for case in CASES if case.name not in LEFT_OUT], CASES)
+@sized((110, 20), (400, 200))
 def test_every_policy_is_supported_and_every_control_refuted(
-    size: list[Case], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    size: tuple[int, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By hand for a few rounds only: `tests/statistics` plays more."""
-    fewer = [replace(case, most=(4, 400)) if case.most == BY_HAND else case for case in size]
+    fewer = [replace(case, most=(4, 400)) if case.most == BY_HAND else case for case in CASES]
     monkeypatch.setattr("stagewise_reproduction.certificates.CASES", fewer)
-    monkeypatch.setattr(
-        "stagewise.reports.plot_style.to_data_uri", lambda figure: "data:image/png;base64,"
-    )  # drawn elsewhere
-    outcomes = certify_all(tmp_path, runs=400, rounds=200, confidence=0.9, progress=False)
+    monkeypatch.setattr("stagewise.reports.plot_style.to_data_uri", lambda figure: "data:image/png;base64,")
+    runs, rounds = size
+    outcomes = certify_all(tmp_path, runs=runs, rounds=rounds, confidence=0.9, progress=False)
     assert [one.name for one in outcomes if not one.as_expected] == []
-    assert sum(case.expected == REFUTED for case in size) == 6
+    assert sum(case.expected == REFUTED for case in CASES) == 6
     page = (tmp_path / "index.html").read_text(encoding="utf-8")
     links = re.findall(r"href='([^']+)/certificate.html'", page)
-    assert len(links) == len(size)
+    assert len(links) == len(CASES)
     for link in links:
         assert (tmp_path / link / "certificate.html").exists()
         assert (tmp_path / link / "certificate.json").exists()
-    assert len(json.loads((tmp_path / "index.json").read_text(encoding="utf-8"))) == len(size)
+    assert len(json.loads((tmp_path / "index.json").read_text(encoding="utf-8"))) == len(CASES)
 
 
 FOLDER = Path(__file__).parents[2] / "docs" / "certificates"
@@ -64,6 +58,7 @@ def test_the_certificates_in_the_documents_are_of_what_is_certified_today(case: 
 
 
 @pytest.mark.slow
+@pytest.mark.compiled
 @pytest.mark.parametrize("path", KEPT, ids=lambda path: path.parent.name)
 def test_the_certificates_in_the_documents_stand(path: Path) -> None:
     assert sw.verify_certificate(path, seed=1).faults == ()

@@ -25,8 +25,6 @@ from stagewise_reproduction.instances import compute_optimum, shifted
 from stagewise_reproduction.paper.figure_1.claims import compute_theorem_bound
 from stagewise_reproduction.run import find_failed, reproduce
 
-pytestmark = pytest.mark.compiled
-
 NAMES = [
     *("figure-1", "figure-linear-d3", "figure-linear-d5", "figure-2", "figure-3", "figure-4", "figure-4-appendix"),
     *("as-printed", "comparison", "lower-bound", "lower-bound-linear", "multi-constraint", "price-of-safety"),
@@ -81,6 +79,7 @@ def test_the_report_and_its_figures_are_there(reproduction: tuple[Path, list[Cla
 
 
 @pytest.mark.slow
+@pytest.mark.compiled
 def test_every_preset_is_played_and_every_figure_rendered(tmp_path: Path) -> None:
     claims = reproduce(list(CATALOGUE), ["text", "authors", "ours"], "smoke", tmp_path, 1)
     assert find_failed(claims) == []

@@ -104,3 +104,17 @@ async def test_a_server_tells_it_in_figures_in_metrics_and_on_the_page(tmp_path:
         safety = build_verdict(figures).answers[0]
         assert safety.level == "wait"
         assert build_verdict({**figures, "warnings": []}).answers[0].level == "fine"
+
+
+@pytest.mark.parametrize("drift", ["0.005/30d", "jumps"])
+def test_a_fall_of_means_that_drift_is_told_too(drift: str) -> None:
+    limit = sw.Limit(0.05, safe_bound=0.0, score=sw.RiskScore("risk", buckets=4), drift=drift)
+    problem = sw.Problem(
+        actions=ACTIONS, safe="nothing", context=["x"], reward=sw.Reward("click"), limits={"opt_out": limit}
+    )
+    verdicts = []
+    for falls in (True, False):
+        agent = sw.Agent(problem, seed=1)
+        agent.learn_log_frame(draw_log(6_000, 1, falls) | {"at": 1.7e9 + 60.0 * np.arange(6_000)})
+        verdicts.append(agent.health()[ALERT].verdict)
+    assert verdicts == [Verdict.WARNING, Verdict.FINE]

@@ -46,7 +46,7 @@ def arrays(arguments: Any) -> list[Any]:
 def kernels(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[Both]]:
     """Have every policy decide and learn in both forms; return what is called."""
     found: dict[str, list[Both]] = {"decide": [], "learn": []}
-    needed = rounds.get_round_resources
+    needed, build_log_learner = rounds.get_round_resources, rounds.build_log_learner
 
     @cache
     def both(*sizes: Any) -> Any:
@@ -56,7 +56,13 @@ def kernels(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[Both]]:
             found[name].append(one)
         return needs._replace(**pair)
 
+    @cache
+    def rows(*spec: Any) -> Any:
+        found["learn"].append(Both(build_log_learner(*spec)))
+        return found["learn"][-1]
+
     monkeypatch.setattr(rounds, "get_round_resources", both)
+    monkeypatch.setattr(rounds, "build_log_learner", rows)
     return found
 
 

@@ -32,3 +32,11 @@ def test_users_of_a_guard_come_with_proposals_and_report_no_reward() -> None:
         if "opt_out" in one:
             agent.learn(one["decision_id"], opt_out=one["opt_out"])
     assert agent.pending_count < 30
+
+
+def test_users_have_the_score_that_a_limit_is_kept_by() -> None:
+    limits = {"opt_out": sw.Limit(0.1, safe_bound=0.0, score="risk")}
+    problem = sw.Problem(actions=["nothing", "offer"], safe="nothing", context={"age": (18, 99)}, limits=limits)
+    population = Population(problem, seed=3)
+    contexts = [population.user(number) for number in range(200)]
+    assert len({problem.encode_context(one, propose="offer").segments[0] for one in contexts}) == 10

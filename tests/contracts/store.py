@@ -95,7 +95,6 @@ class StoreContract:
         other = store.append([decision("a", action="push")])[0]
         assert other.status == "conflict"
         assert other.event == first[0].event
-        assert "'a'" in other.message
         assert store.head("mail").seq == 1
         assert verdicts(store, decision("a", "other")) == ["new"], "ids belong to an experiment"
 
@@ -114,7 +113,6 @@ class StoreContract:
         assert (partly.status, partly.accepted, partly.duplicate) == ("new", ("buy",), ("click",))
         assert partly.event.body == encode_canonical({"decision_id": "a", "values": {"buy": 0.0}})
         assert other.status == "conflict"
-        assert "buy" in other.message
         assert store.answers("mail", 0) == {"click": 1.0, "buy": 0.0}, "nothing of a refused outcome is written"
         assert store.answers("mail", 1) == {}
 
@@ -295,10 +293,10 @@ class StoreContract:
         store.append([decision("b")])
         assert len(reader.events("mail")) == 2
         assert not reader.try_lead()
-        with pytest.raises(ValueError, match="reading only"):
+        with refused(StoreUnavailable, ErrorCode.STORE_UNAVAILABLE):
             reader.append([decision("c")])
-        with pytest.raises(ValueError, match="reading only"):
+        with refused(StoreUnavailable, ErrorCode.STORE_UNAVAILABLE):
             reader.secret("sessions", b"fresh")
         reader.close()
-        with pytest.raises(ValueError, match="closed"):
+        with refused(StoreUnavailable, ErrorCode.STORE_UNAVAILABLE):
             reader.events("mail")

@@ -191,5 +191,5 @@ def test_an_odd_name_is_a_name(name: str, tmp_path: Path) -> None:
     "path", [None, b"agent.json", 3, 0.5, True, "", "a\0b", "a\udcff", ["a"], object, Path], ids=repr
 )
 def test_what_is_no_path_is_refused(path: Any) -> None:
-    with refused(InvalidFile, "path is"):
+    with refused(InvalidFile, "path"):
         parse_path(path)

@@ -13,10 +13,13 @@ from stagewise.models.average_bounds import (
     UPPER_ETAS,
     compute_average_lower,
     compute_average_upper,
+    lower_to_average_upper,
+    raise_to_average_lower,
 )
 from stagewise.models.intervals import compute_kl_interval
 
 UPPER, LOWER = as_python(compute_average_upper), as_python(compute_average_lower)
+LOWERED, RAISED = as_python(lower_to_average_upper), as_python(raise_to_average_lower)
 CASES = [
     (n, mean, c) for n in (1, 30, 1000, 10**6, 10**9) for mean in (0.0, 0.003, 0.02, 0.5, 1.0) for c in (0.5, 4.0, 16.0)
 ]
@@ -49,6 +52,28 @@ def test_bounds_are_the_roots_never_inside_them(n: float, mean: float, confidenc
         assert root * 0.999 <= low <= root * (1.0 + 1e-9)
     else:
         assert low == 0.0
+
+
+@pytest.mark.parametrize(("n", "mean", "confidence"), CASES)
+def test_known_bounds_are_tightened_to_the_same_roots(n: float, mean: float, confidence: float) -> None:
+    total = n * mean
+    high, low = UPPER(float(n), total, confidence), LOWER(float(n), total, confidence)
+    for known in (
+        0.0,
+        0.5 * low,
+        0.999 * low,
+        low,
+        mean,
+        0.5 * (mean + high),
+        high,
+        min(1.0, 1.001 * high),
+        0.5 * (1.0 + high),
+        1.0,
+    ):
+        if known >= mean:
+            assert LOWERED(float(n), total, confidence, known) == pytest.approx(min(high, known), rel=1e-6)
+        if known <= mean:
+            assert RAISED(float(n), total, confidence, known) == pytest.approx(max(low, known), rel=1e-6, abs=1e-12)
 
 
 def test_a_rate_at_half_its_limit_is_certified_a_fifth_sooner_than_by_kl() -> None:

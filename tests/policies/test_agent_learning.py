@@ -154,7 +154,7 @@ def test_outcomes_outside_the_range_that_a_radius_rests_on_are_refused() -> None
         for name in names:
             for value in (-0.001, 1.001, 5):
                 before = remembered_by(agent)
-                with refused(sw.InvalidOutcome, ErrorCode.OUTCOME_OUT_OF_RANGE, value):
+                with refused(sw.InvalidOutcome, ErrorCode.OUTCOME_OUT_OF_RANGE):
                     agent.learn(decision, **{"reward": 0.5, "cost": 0.5, name: value})
                 assert remembered_by(agent) == before
     for more in ({"noise": 0.5}, {"radius": "paper"}):

@@ -110,7 +110,7 @@ def test_files_and_text_have_no_reward_and_scores_may_have_a_range() -> None:
 
 
 def test_a_given_reward_has_nothing_to_learn_from() -> None:
-    for setting in ({"safe": 0.1}, {"window": "7d"}, {"by": "country"}):
+    for setting in ({"safe_bound": 0.1}, {"window": "7d"}, {"by": "country"}):
         with pytest.raises(sw.InvalidProblem) as caught:
             sw.Reward("score", model="given", **setting)  # type: ignore[arg-type]
         assert caught.value.code is ErrorCode.CONFLICTING_SETTINGS

@@ -33,9 +33,9 @@ class LazyFrame:
 @pytest.mark.parametrize(
     ("user", "words"),
     [
-        (USER | {"age": float("nan")}, [ErrorCode.MISSING_CONTEXT_FIELD, "'age' is missing", "missing="]),
+        (USER | {"age": float("nan")}, [ErrorCode.MISSING_CONTEXT_FIELD]),
         (USER | {"age": np.float32("nan")}, [ErrorCode.MISSING_CONTEXT_FIELD]),
-        (USER | {"tenure": np.float32(1.5)}, [ErrorCode.CONTEXT_OUT_OF_RANGE, "'tenure' is 1.5", "[-1, 1]"]),
+        (USER | {"tenure": np.float32(1.5)}, [ErrorCode.CONTEXT_OUT_OF_RANGE]),
         (USER | {"age": None}, [ErrorCode.MISSING_CONTEXT_FIELD]),
         (USER | {"country": None}, [ErrorCode.MISSING_CONTEXT_FIELD]),
         (USER | {"country": float("nan")}, [ErrorCode.MISSING_CONTEXT_FIELD]),
@@ -83,7 +83,7 @@ def test_rows_sets_and_truths_of_numpy_are_taken() -> None:
         (lambda: sw.Limit(at_least=0.9, model="rates"), [ErrorCode.UNKNOWN_SETTING, "write Limit(AtLeast(0.9), ...)"]),  # type: ignore[call-arg]
         (lambda: sw.Reward(nam="click"), [ErrorCode.UNKNOWN_SETTING, "did you mean 'name'?"]),  # type: ignore[call-arg]
         (lambda: problem(contxt=["age"]), [ErrorCode.UNKNOWN_SETTING, "did you mean 'context'?"]),
-        (lambda: problem(limits={"x": sw.Limit(0.02, by="age")}), [ErrorCode.DUPLICATE_NAME, "'age_group'"]),
+        (lambda: problem(limits={"x": sw.Limit(0.02, by="age")}), [ErrorCode.DUPLICATE_NAME]),
         (
             lambda: problem(limits={"x": sw.Limit(200, high=1000, safe_bound=500, model="rates")}),
             [ErrorCode.SAFE_ACTION_OVER_LIMIT],
@@ -135,19 +135,19 @@ def test_a_window_is_told_with_its_unit(window: Any, told: str) -> None:
 @pytest.mark.parametrize(
     ("change", "asked", "words"),
     [
-        ({"action": None}, {}, [ErrorCode.COLUMN_MISSING, "give action='...' where"]),
-        ({"spend": None}, {}, [ErrorCode.COLUMN_MISSING, "give reward='...' where"]),
-        ({"opt_out": None}, {}, [ErrorCode.COLUMN_MISSING, "give costs={'opt_out': ...}"]),
-        ({"age": None}, {}, [ErrorCode.COLUMN_MISSING, "give context={'age': ...}"]),
+        ({"action": None}, {}, [ErrorCode.COLUMN_MISSING]),
+        ({"spend": None}, {}, [ErrorCode.COLUMN_MISSING]),
+        ({"opt_out": None}, {}, [ErrorCode.COLUMN_MISSING]),
+        ({"age": None}, {}, [ErrorCode.COLUMN_MISSING]),
         (
             {"country": [None] * COUNT},
             {},
-            [ErrorCode.INVALID_ROW, "row 0 of the frame", "'country' is missing"],
+            [ErrorCode.INVALID_ROW, 0],
         ),
         (
             {"action": [*FRAME["action"][1:], "offr"]},
             {},
-            [ErrorCode.INVALID_ROW, f"row {COUNT - 1} of the frame", "did you mean 'offer'?"],
+            [ErrorCode.INVALID_ROW, COUNT - 1],
         ),
         ({"opt_out": [2.0] * COUNT}, {}, [ErrorCode.INVALID_ROW]),
         ({"opt_out": ["yes"] * COUNT}, {}, [ErrorCode.COLUMN_WRONG_TYPE]),

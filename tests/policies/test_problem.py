@@ -201,7 +201,7 @@ def test_declarations_that_cannot_be_meant_are_refused(make: Any, words: list[st
     [
         ({"age": 30.0, "tenure": 0.1}, None, [ErrorCode.MISSING_CONTEXT_FIELD]),
         (USER | {"agee": 1.0}, None, [ErrorCode.UNKNOWN_CONTEXT_FIELD, "'agee'", "did you mean 'age'"]),
-        (USER | {"age": 200.0}, None, [ErrorCode.CONTEXT_OUT_OF_RANGE, "200", "[18, 98]"]),
+        (USER | {"age": 200.0}, None, [ErrorCode.CONTEXT_OUT_OF_RANGE]),
         (USER | {"age": float("nan")}, None, [ErrorCode.MISSING_CONTEXT_FIELD, "age"]),
         (USER | {"age": "old"}, None, [ErrorCode.WRONG_TYPE, "age"]),
         (USER | {"country": 1.5}, None, [ErrorCode.WRONG_TYPE, "country"]),

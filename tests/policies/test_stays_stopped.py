@@ -97,9 +97,7 @@ def test_windows_of_an_agent_stand_beside_those_of_its_problem() -> None:
 
 @pytest.mark.parametrize("name", ["cost", "reward", "now", "decision", "action"])
 def test_names_of_arguments_are_no_names_of_signals(name: str) -> None:
-    refuses(
-        lambda: problem(limits={name: sw.Limit(0.1, model="rates")}), sw.InvalidProblem, ErrorCode.INVALID_NAME, name
-    )
+    refuses(lambda: problem(limits={name: sw.Limit(0.1, model="rates")}), sw.InvalidProblem, ErrorCode.INVALID_NAME)
 
 
 def test_a_confidence_is_no_delta() -> None:
@@ -115,7 +113,6 @@ def test_a_memory_that_could_not_be_is_refused() -> None:
         lambda: sw.Replica(sw.Snapshot(snapshot.policy, b"", 0, 1), name="x"),
         sw.InvalidProblem,
         ErrorCode.STATE_MISMATCH,
-        "memory",
     )
     memory = np.frombuffer(snapshot.memory).copy()
     policy: Any = snapshot.policy

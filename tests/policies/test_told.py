@@ -14,7 +14,7 @@ HOUR = 3600.0
 
 
 def problem(**changes: Any) -> sw.Problem:
-    limit = {"value": 0.015, "safe": 0.009, "window": "7d", "model": "rates", **changes.pop("limit", {})}
+    limit = {"value": 0.015, "safe_bound": 0.009, "window": "7d", "model": "rates", **changes.pop("limit", {})}
     told: dict[str, Any] = {
         "actions": ["plain", "offer"],
         "safe": "plain",
@@ -53,7 +53,7 @@ def test_opt_outs_that_are_told_stop_an_agent_long_before_their_window_closes() 
 
 
 def test_the_limit_itself_is_watched_where_nothing_was_declared_of_the_safe_action() -> None:
-    agent = sw.Agent(problem(limit={"safe": None}), seed=1)
+    agent = sw.Agent(problem(limit={"safe_bound": None}), seed=1)
     assert campaign(agent, 0.3, 200) is not None
     finding = agent.health()["limit of opt_out"]
     assert finding.verdict == "contradicted"
@@ -173,7 +173,7 @@ def test_replicas_are_told_what_is_in_doubt_and_their_decisions_count() -> None:
 @pytest.mark.long
 def test_after_a_quiet_stretch_it_is_as_quick_as_from_the_start() -> None:
     """Two thousand quiet decisions used to hide two thousand and more that were not."""
-    agent = sw.Agent(problem(reward=sw.Reward("click"), limit={"window": None, "safe": 0.1, "value": 0.2}), seed=1)
+    agent = sw.Agent(problem(reward=sw.Reward("click"), limit={"window": None, "safe_bound": 0.1, "value": 0.2}), seed=1)
     rng, stopped = np.random.default_rng(3), None
     for i in range(3000):
         decision = agent.decide({})

@@ -1,4 +1,4 @@
-"""Assert that a call raises an error of the right class and code, with a one-line message."""
+"""Assert that a call raises an error of the right class and code, with its data and a one-line message."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,7 +12,7 @@ from stagewise.problem.errors import ErrorCode
 
 @contextmanager
 def refused(kind: type[StagewiseError], *parts: object) -> Iterator[None]:
-    """Assert that the block raises this class with this code, and that the message contains all other parts."""
+    """Assert that the block raises this class with this code, and that its data contain all other parts."""
     with pytest.raises(StagewiseError) as caught:
         yield
     text = str(caught.value)
@@ -21,11 +21,12 @@ def refused(kind: type[StagewiseError], *parts: object) -> Iterator[None]:
     assert "\n" not in text
     assert ". " not in text.rstrip(".")
     assert 15 < len(text) < 400
+    data = [str(value) for value in caught.value.details.values()]
     for part in parts:
         if isinstance(part, ErrorCode):
             assert caught.value.code is part
         else:
-            assert str(part) in text, f"{part!r} is not in {text!r}"
+            assert any(str(part) in value for value in data), f"{part!r} is not in the data of {text!r}"
 
 
 def refuses(call: Callable[[], Any], kind: type[StagewiseError], *parts: object) -> None:

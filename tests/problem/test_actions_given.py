@@ -149,13 +149,13 @@ def test_linucb_never_mixes_dimensions_in_one_memory(first: int, second: int) ->
 def test_the_papers_radius_refuses_actions_beyond_its_bound(kind: Any) -> None:
     policy = kind(**AT_ORIGIN, radius="paper", action_bound=2.0, mean_cost_bound=None)
     agent = experienced(policy, np.eye(2))
-    assert_refuses(agent, [[0.1, 0.1], [3.0, 0.0]], ErrorCode.BOUND_EXCEEDED, "3", "2")
+    assert_refuses(agent, [[0.1, 0.1], [3.0, 0.0]], ErrorCode.BOUND_EXCEEDED)
     agent.decide([[2.0, 0.0]])
 
 
 def test_linucb_refuses_actions_beyond_the_bound_of_the_papers_radius() -> None:
     agent = experienced(LinUCB(noise=0.1, radius="paper"), np.eye(2))
-    assert_refuses(agent, [[3.0, 0.0]], ErrorCode.BOUND_EXCEEDED, "3", "1")
+    assert_refuses(agent, [[3.0, 0.0]], ErrorCode.BOUND_EXCEEDED)
 
 
 @pytest.mark.parametrize("radius", ["joint", "logdet"])

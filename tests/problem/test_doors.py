@@ -248,5 +248,5 @@ NO_PATHS = {
 
 @pytest.mark.parametrize("value", NO_PATHS.values(), ids=NO_PATHS)
 def test_what_is_no_path_is_refused(value: Any) -> None:
-    with refused(InvalidFile, "out is "):
+    with refused(InvalidFile, "out"):
         parse_path(value, "out")

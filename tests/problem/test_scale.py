@@ -130,7 +130,7 @@ def test_the_unit_of_the_features_decides_nothing(kind: Any, known: bool) -> Non
             decision = agent.decide(sw.Rays(scale * np.eye(3)))
             cost = float(np.asarray(decision.action) @ [0.3, 0.4, 0.1]) / scale
             agent.learn(decision, reward=0.5 * cost + 0.02 * random.normal(), cost=cost + 0.02 * random.normal())
-            taken.append((decision.action_index, decision.step_size))
+            taken.append((-1 if decision.action_index is None else decision.action_index, decision.step_size))
         steps.append(taken)
     assert steps[1] == pytest.approx(np.array(steps[0]), rel=1e-6)
     assert steps[2] == pytest.approx(np.array(steps[0]), rel=1e-6)

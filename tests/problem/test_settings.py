@@ -192,7 +192,7 @@ def test_a_norm_bound_must_allow_the_safe_action(what: str, value: float) -> Non
 def test_a_mean_cost_bound_must_allow_the_safe_action(cost: float) -> None:
     safe = SafeAction(features=[0.6, 0.8], reward=0.1, cost=cost)
     settings = {"safe_action": safe, "threshold": 1.5, "noise": 0.1, "norm_bound": 2.0}
-    with refused(InvalidProblem, ErrorCode.BOUND_EXCEEDED, cost):
+    with refused(InvalidProblem, ErrorCode.BOUND_EXCEEDED):
         LCLUCB(**settings)
     LCLUCB(**settings, mean_cost_bound=1.6)
     LCLUCB(**settings, mean_cost_bound=None)

@@ -14,7 +14,7 @@ from stagewise.worlds.linear_world import LinearWorld
 
 DELTA = 0.01
 # rounds and runs; smoke is only a test that everything works
-SIZES = {"smoke": (1_000, 2), "quick": (100_000, 4), "full": (1_000_000, 10)}
+SIZES = {"smoke": (200, 2), "quick": (100_000, 4), "full": (1_000_000, 10)}
 TEXT: dict[str, Any] = {"delta": DELTA, "radius": "paper", "ridge": 1.0, "mean_cost_bound": None}
 OURS: dict[str, Any] = {"delta": DELTA}
 KINDS: dict[str, Any] = {"LC-LUCB": LCLUCB, "Safe-LTS": SafeLTS, "ROFUL": ROFUL}

@@ -177,11 +177,11 @@ def check_pooling(policy: Any, memory: Floats) -> Iterator[HealthFinding]:
     """Yield that no means fall from bucket to bucket of a score; what falls is a warning."""
     for name in list_pooled_limits(policy):
         model, block = next(bound for one, _, _, bound in iter_signals(policy, memory) if one == name)
-        count, division = model.diagnostics.count(block, policy.settings, memory) or 0, policy.problem
-        score = "" if division is None else division.get_division(name).name
-        yield build_finding(
-            Check.POOLING, name, Verdict.FINE if count else Verdict.UNKNOWN, count=int(count), score=score
-        )
+        pulls, totals = np.zeros((2, policy.actions))
+        model.diagnostics.fill_totals(block, policy.settings, memory, pulls, totals)
+        score = "" if policy.problem is None else policy.problem.get_division(name).name
+        verdict = Verdict.FINE if pulls.any() else Verdict.UNKNOWN
+        yield build_finding(Check.POOLING, name, verdict, count=pulls.sum(), score=score)
 
 
 def check_contexts(policy: Any, statistics: Statistics) -> Iterator[HealthFinding]:

@@ -26,7 +26,6 @@ class CommandApp(typer.Typer):
     """The command line; Ctrl+C and output errors outside of commands print no traceback."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Run a command."""
         try:
             return super().__call__(*args, **kwargs)
         except KeyboardInterrupt:
@@ -40,7 +39,6 @@ class OrderedGroup(TyperGroup):
     """The commands in the order of COMMAND_ORDER; others come last."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """Return the names of the commands."""
         return sorted(super().list_commands(ctx), key=lambda name: [*COMMAND_ORDER, name].index(name))
 
 

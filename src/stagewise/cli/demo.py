@@ -9,6 +9,7 @@ import heapq
 import itertools
 import json
 import os
+import random
 import subprocess
 import sys
 import threading
@@ -17,15 +18,11 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from stagewise.policies.problem import Problem
 from stagewise.problem.errors import StagewiseError
 from stagewise.problem.signals import scale_limit, scale_outcome
 from stagewise.problem.thresholds import parse_threshold
-from stagewise.records.random_key import RandomKey
 from stagewise.server.client import Client, DecisionRequest, DecisionResponse, RequestRejected
-from stagewise.worlds.context_world import ContextWorld
 
 if TYPE_CHECKING:
     from stagewise.server.access_keys import AccessKeys
@@ -34,62 +31,43 @@ if TYPE_CHECKING:
 USERS_PER_SECOND, BATCH_SECONDS = 100.0, 0.1
 PROPOSED_SHARE = 0.9  # of the proposed action, where a problem has no reward
 LOST_SHARE, NOT_SHOWN_SHARE = 0.05, 0.01  # of outcomes that are never reported, of decisions that are not carried out
-SEGMENT_SHARES = {"NZ": 0.6, "PT": 0.4}
-REWARD_COEFFICIENTS = ((0.03, 0.05), (0.05, 0.11), (0.03, 0.03))  # intercept and slope, of all but the safe action
+SEGMENTS = ("NZ", "NZ", "NZ", "PT", "PT")
+REWARD_RATES = (0.05, 0.1, 0.04)  # of all but the safe action
 LIMIT_SHARES = (0.25, 0.55, 1.6)  # mean costs of all but the safe action, relative to the limit
 SAFE_REWARD = 0.02
 
 
 class Population:
-    """The simulated users of a problem; actions have different rewards and costs."""
+    """The simulated users of a problem; actions have different rates of rewards and costs."""
 
     def __init__(self, problem: Problem, seed: int) -> None:
         self.problem, self.seed = problem, seed
-        safe, numbers = problem.get_action_index(problem.safe), 1 + len(problem.numbers)
-        others = [i for i in range(len(problem.actions)) if i != safe]
-        reward = np.zeros((len(problem.actions), numbers))
-        cost = np.zeros((len(problem.limits), len(problem.actions), numbers))
-        reward[safe, 0] = SAFE_REWARD
-        for i, (intercept, slope) in zip(others, itertools.cycle(REWARD_COEFFICIENTS), strict=False):
-            reward[i, 0] = intercept
-            reward[i, -1] += slope
-        for row, (name, limit) in zip(cost, problem.limits.items(), strict=True):
+        others = [name for name in problem.actions if name != problem.safe]
+        self.rates = {problem.reward.name: dict(zip(others, itertools.cycle(REWARD_RATES), strict=False))}
+        self.rates[problem.reward.name][problem.safe] = SAFE_REWARD
+        for name, limit in problem.limits.items():
             below, _, threshold = parse_threshold(scale_limit(name, limit))
             allowed = 1.0 - float(threshold) if below else float(threshold)
-            safe_cost = 0.5 * allowed if limit.safe_bound is None else scale_outcome(limit, name, limit.safe_bound)
-            row[safe, 0] = 1.0 - safe_cost if below and limit.safe_bound is not None else safe_cost
-            for i, share in zip(others, itertools.cycle(LIMIT_SHARES), strict=False):
-                row[i, 0] = share * allowed
-            row[:, 0] = 1.0 - row[:, 0] if below else row[:, 0]
-        has_segments = len(problem.divisions) > 0
-        self.world = ContextWorld(
-            reward=reward,
-            cost=cost,
-            safe=safe,
-            features="plain",
-            segments=list(SEGMENT_SHARES.values()) if has_segments else None,
-            segment_offsets=np.zeros((1 + len(cost), len(reward), len(SEGMENT_SHARES))) if has_segments else None,
-        )
+            bad = dict(zip(others, (share * allowed for share in itertools.cycle(LIMIT_SHARES)), strict=False))
+            bad[problem.safe] = 0.5 * allowed
+            if limit.safe_bound is not None:
+                declared = scale_outcome(limit, name, limit.safe_bound)
+                bad[problem.safe] = 1.0 - declared if below else declared
+            self.rates[name] = {action: 1.0 - rate if below else rate for action, rate in bad.items()}
 
-    def user(self, number: int) -> tuple[dict[str, Any], Any]:
-        """Return the context of a user, by name and as features."""
-        features = self.world.actions_in(RandomKey(seed=self.seed, round=number)).features
-        row = features[0]
-        context: dict[str, Any] = {
-            name: column.pick(float(u))
-            for (name, column), u in zip(self.problem.numbers.items(), row[2:], strict=False)
-        }
-        context |= {name: one.labels[number % len(one.labels)] for name, one in self.problem.categories.items()}
-        names = (name for name in self.problem.segment_columns if name not in context)
-        context |= {name: list(SEGMENT_SHARES)[int(row[-1])] for name in names}
-        return context, features
+    def user(self, number: int) -> dict[str, Any]:
+        """Return the context of a user."""
+        chance = random.Random(f"{self.seed} {number}")
+        context: dict[str, Any] = {name: one.pick(chance.random()) for name, one in self.problem.numbers.items()}
+        context |= {name: one.pick(chance.random()) for name, one in self.problem.score_columns.items()}
+        context |= {name: chance.choice(one.labels) for name, one in self.problem.categories.items()}
+        return {name: chance.choice(SEGMENTS) for name in self.problem.segment_columns} | context
 
-    def outcome(self, action: int, number: int) -> dict[str, float]:
+    def outcome(self, action: str, number: int) -> dict[str, float]:
         """Return the outcome of an action for a user, in the signals' units."""
-        draw = RandomKey(seed=self.seed, round=number)
-        outcome = self.world.action_outcome(action, self.user(number)[1][action], draw)
-        pairs = zip(self.problem.signals.items(), [outcome.reward, *np.asarray(outcome.cost).tolist()], strict=True)
-        values = {name: signal.low + (signal.high - signal.low) * float(value) for (name, signal), value in pairs}
+        chance, signals = random.Random(f"{self.seed} {number} outcome"), self.problem.signals.items()
+        happens = {name: chance.random() < self.rates[name][action] for name, _ in signals}
+        values = {name: signal.high if happens[name] else signal.low for name, signal in signals}
         return {name: values[name] for name in self.problem.reported}
 
     def propose(self, number: int) -> dict[str, float] | None:
@@ -103,21 +81,21 @@ class UserStream:
 
     def __init__(self, population: Population, client: Client, seed: int) -> None:
         self.population, self.client, self.number = population, client, 0
-        self.random = np.random.default_rng(seed)
+        self.random = random.Random(seed)
         self.scheduled: list[tuple[float, int, dict[str, Any]]] = []
         self._count = itertools.count()
 
     def step(self, users: int, now: float) -> None:
         """Request decisions for new users, and report the outcomes that are due."""
-        problem, first = self.population.problem, self.number
+        first = self.number
         self.number += users
         requests = [
-            DecisionRequest(self.population.user(number)[0], propose=self.population.propose(number))
+            DecisionRequest(self.population.user(number), propose=self.population.propose(number))
             for number in range(first, first + users)
         ]
         for number, decision in enumerate(self.client.decide_many(requests), first):
             if isinstance(decision, DecisionResponse) and decision.logged:
-                outcome = self.population.outcome(problem.get_action_index(decision.action), number)
+                outcome = self.population.outcome(decision.action, number)
                 self.schedule_outcomes(decision.decision_id, outcome, now)
         due = []
         while self.scheduled and self.scheduled[0][0] <= now:
@@ -129,7 +107,7 @@ class UserStream:
         """Schedule the reports of a decision's outcome."""
         signals = self.population.problem.signals
         if self.random.random() < NOT_SHOWN_SHARE:
-            self.schedule(now + self.random.exponential(1.0), {"decision_id": id_, "shown": False})
+            self.schedule(now + self.random.expovariate(1.0), {"decision_id": id_, "shown": False})
             return
         for i, (name, value) in enumerate(outcome.items()):
             window = signals[name].outcome_window
@@ -137,10 +115,9 @@ class UserStream:
             is_silent = i > 0 and value == signals[name].low  # nobody reports that there was no complaint
             if window is not None and (is_silent or self.random.random() < LOST_SHARE):
                 continue
-            self.schedule(now + self.random.exponential(delay), {"decision_id": id_, name: value})
+            self.schedule(now + self.random.expovariate(1.0 / delay), {"decision_id": id_, name: value})
 
     def schedule(self, at: float, report: dict[str, Any]) -> None:
-        """Schedule one report."""
         heapq.heappush(self.scheduled, (float(at), next(self._count), report))
 
     def run(self, rate: float, stopped: Callable[[], bool]) -> None:

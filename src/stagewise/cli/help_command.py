@@ -56,7 +56,6 @@ def format_contents() -> str:
 
 
 def read_page(topic: str) -> str:
-    """Return the text of a page."""
     from stagewise.files.paths import read_file
     from stagewise.problem.errors import InvalidProblem
     from stagewise.problem.formatting import safe_repr, suggest_name

@@ -261,7 +261,6 @@ def forecast(
 
 
 def parse_values(text: str, name: str) -> list[float]:
-    """Return a list of numbers."""
     try:
         return [float(entry) for entry in text.split(",")]
     except ValueError:

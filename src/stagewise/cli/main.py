@@ -29,7 +29,6 @@ app.add_typer(keys_app, name="keys")
 
 
 def print_version(is_given: bool) -> None:
-    """Print the version and exit."""
     if is_given:
         typer.echo(f"stagewise {__version__}")
         raise typer.Exit

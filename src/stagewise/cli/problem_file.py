@@ -9,7 +9,6 @@ from stagewise.problem.formatting import format_path
 
 
 def load_problem_file(path: Path) -> Problem:
-    """Return the problem of a file: its [problem], or else the whole file."""
     file = parse_path(path)
     content = read_toml(file)
     inner = content.get("problem")

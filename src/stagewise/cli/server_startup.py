@@ -265,7 +265,6 @@ def get_actor() -> str:
 
 
 def print_startup(start: Any, address: str, server: DecisionServer) -> None:
-    """Print the experiments and the address."""
     for name in server.experiments():
         experiment = server.experiment(name)
         killed = f"; {experiment.killed.message}" if experiment.killed else ""

@@ -94,18 +94,15 @@ class Spec(NamedTuple):
 
     @property
     def policy(self) -> Any:
-        """The only policy."""
         return get_only(self.policies, "policies", "compare")
 
     @property
     def world(self) -> World:
-        """The only world."""
         world: World = get_only(self.worlds, "worlds", "sweep")
         return world
 
 
 def get_only(objects: Mapping[str, Any], words: str, command: str) -> Any:
-    """Return the only object of a file."""
     if len(objects) > 1:
         problem = f"the file declares {len(objects)} {words}; this command takes one, and `stagewise {command}` several"
         raise InvalidFile(ErrorCode.FILE_WRONG_KIND, problem)
@@ -132,7 +129,6 @@ def read_spec(path: Path) -> Spec:
 
 
 def check_table(value: Any, name: str) -> dict[str, Any]:
-    """Return a table of the file."""
     if not isinstance(value, dict):
         raise InvalidFile.must_be(ErrorCode.WRONG_TYPE, name, value, "a table of settings")
     return value
@@ -160,7 +156,6 @@ def check_keys(table: dict[str, Any], name: str, keys: Sequence[str], needed: Se
 
 
 def build_settings(table: Any, name: str) -> Any:
-    """Return the settings of one of the TABLES."""
     check_keys(check_table(table, name), name, KEYS[name], ("rounds",) if name == "simulation" else ())
     limits = {"limits": build_threshold(table["limits"], "sweep.limits")} if "limits" in table else {}
     return TABLES[name](**{**table, **limits})
@@ -202,7 +197,6 @@ def build_rays(features: Any, safe: Any = None, safe_cost: Any = None, safe_rewa
 
 
 def build_moved_world(table: Any, name: str) -> Any:
-    """Return the world that moves."""
     return build_from_table(table, name, WORLDS)
 
 
@@ -213,7 +207,6 @@ def build_kernel(table: Any, name: str) -> Any:
 
 
 def build_safe_action(table: Any, name: str) -> SafeAction:
-    """Return the safe action."""
     check_keys(check_table(table, name), name, ("features", "arm", "reward", "cost"))
     return SafeAction(**table)
 

@@ -69,7 +69,6 @@ def verify(
 
 
 def format_experiment(name: str) -> str:
-    """Return the name of a log."""
     return repr(name) if name else "the log of global controls"
 
 

@@ -41,7 +41,7 @@ def decide(
 ) -> None:
     """Decide for a table of users. Exit code 1 if no row could be decided.
 
-    The same command can be run again after it died: it writes the same bytes, and registers each decision once.
+    If the command is interrupted, run it again: it writes the same bytes and registers each decision once.
 
     Example: stagewise decide users.parquet --agent agent.json --out decisions.parquet --run 2026-11-19
     """

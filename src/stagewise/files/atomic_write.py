@@ -31,7 +31,6 @@ def compute_sha256(*parts: bytes) -> str:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a text atomically."""
     write_bytes(path, text.encode())
 
 
@@ -44,7 +43,6 @@ def write_bytes(path: Path, content: bytes, check: Callable[[bytes], None] | Non
 
 
 def write_parts(path: Path, parts: Sequence[bytes], check: Callable[[bytes], None] | None = None) -> None:
-    """Write a file atomically from its parts."""
     write_atomically(path, lambda temporary: write_new(temporary, parts), check)
 
 
@@ -83,7 +81,6 @@ def resolve_target(path: Path) -> Path:
 
 
 def write_new(temporary: Path, parts: Sequence[bytes]) -> None:
-    """Write a new file."""
     with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666), "wb") as file:
         file.writelines(parts)
 

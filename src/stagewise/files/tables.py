@@ -109,7 +109,6 @@ def check_unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def rows_to_columns(rows: list[dict[str, Any]]) -> Mapping[Any, Any]:
-    """Return rows as columns, with None for missing values."""
     names = dict.fromkeys(name for row in rows for name in row)
     return {name: [row.get(name) for row in rows] for name in names}
 

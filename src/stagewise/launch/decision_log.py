@@ -105,7 +105,6 @@ class Log:
 
     @property
     def rows(self) -> int:
-        """The number of rows."""
         return len(self.actions)
 
     @cached_property
@@ -219,7 +218,6 @@ class Log:
 
     @cached_property
     def arrays(self) -> dict[Any, npt.NDArray[Any]]:
-        """All columns as arrays."""
         return {
             name: get_column(self.columns, name, "the log") for name in list_column_names(self.columns, InvalidFile)
         }
@@ -277,7 +275,6 @@ class ColumnFinder:
         return f"{prefix}{name}" if prefix and f"{prefix}{name}" in self.column_names else name
 
     def column(self, name: str, prefix: str = "") -> npt.NDArray[Any]:
-        """Return a required column."""
         hint = f"; if it has another name, give columns={{{name!r}: ...}}, or --columns {name}=..."
         column = self.resolve(name, prefix)
         if column not in self.column_names:
@@ -403,7 +400,6 @@ def to_seconds(value: Any, name: Any) -> float:
 
 
 def reject_time(value: Any, name: Any) -> NoReturn:
-    """Reject a value that is not a time."""
     raise InvalidOutcome(
         ErrorCode.INVALID_TIME,
         f"the column {safe_repr(name)} holds {safe_repr(value)}, which is not a time; write 2026-03-01T12:00:00 or "

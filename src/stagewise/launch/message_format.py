@@ -12,7 +12,6 @@ Phrase = str | Callable[[Any], str]
 
 
 def format_number(value: float) -> str:
-    """Return a number for a sentence."""
     return f"{value:,.0f}" if abs(value) >= 1000.0 else f"{value:.3g}"
 
 
@@ -37,7 +36,6 @@ class MessageFormatter(Formatter):
         return self.make_text(phrase, kwargs) if isinstance(phrase, str) else phrase(SimpleNamespace(**kwargs))
 
     def format_field(self, value: Any, format_spec: str) -> str:
-        """Return one field as text."""
         if format_spec == "rows":
             return format_count(value, "row")
         if format_spec == "number":
@@ -45,7 +43,6 @@ class MessageFormatter(Formatter):
         return join_names(value) if format_spec == "names" else format(value, format_spec)
 
     def make_text(self, template: str, details: Mapping[str, Any]) -> str:
-        """Return the text of a template."""
         return self.vformat(template, (), details)
 
 

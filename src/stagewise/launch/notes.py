@@ -51,7 +51,6 @@ class Note(str):
 
     @classmethod
     def of(cls, code: str, **details: Any) -> Self:
-        """Return a note by its code."""
         note = cls(FORMATTER.make_text(MESSAGES[code], details))
         note.code, note.details = NoteCode(code), details
         return note

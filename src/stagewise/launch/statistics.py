@@ -352,7 +352,6 @@ class Band(NamedTuple):
         return {name: np.round(value, 10).tolist() for name, value in self._asdict().items()}
 
     def contains(self, value: Floats) -> Floats:
-        """Say where a value is in the band."""
         return np.asarray((self.low <= value) & (value <= self.high))
 
 

@@ -81,6 +81,52 @@ def compute_average_lower(pulls: float, total: float, confidence: float) -> floa
 
 
 @kernel
+def lower_to_average_upper(pulls: float, total: float, confidence: float, known: float) -> float:
+    """Return the smaller of `known` and U(S, n); much cheaper than U where `known` is smaller.
+
+    Newton's method from `known` or from the point that one term alone gives, whatever is smaller: no term is above 1/δ'
+    there, so none overflows, and it ends at once where the sum is below 1/δ'.
+    """
+    p = known
+    for j in range(TERMS):
+        p = min(p, -math.expm1(-(confidence - LOG_WEIGHTS[j] + UPPER_ETAS[j] * total) / pulls) / FALLS[j])
+    for _ in range(STEPS):
+        value, slope = 0.0, 0.0
+        for j in range(TERMS):
+            left = 1.0 - FALLS[j] * p
+            term = math.exp(LOG_WEIGHTS[j] - UPPER_ETAS[j] * total - pulls * math.log1p(-FALLS[j] * p) - confidence)
+            value += term
+            slope += term * pulls * FALLS[j] / left
+        step = math.log(value) * value / slope
+        if not step > CLOSE * p:
+            break
+        p -= step
+    return min(max(p, total / pulls), known)
+
+
+@kernel
+def raise_to_average_lower(pulls: float, total: float, confidence: float, known: float) -> float:
+    """Return the larger of `known` and L(S, n), as `lower_to_average_upper` does."""
+    if not total > 0.0:
+        return known
+    p = known
+    for j in range(TERMS):
+        p = max(p, math.expm1((LOWER_ETAS[j] * total + LOG_WEIGHTS[j] - confidence) / pulls) / RISES[j])
+    for _ in range(STEPS):
+        value, slope = 0.0, 0.0
+        for j in range(TERMS):
+            left = 1.0 + RISES[j] * p
+            term = math.exp(LOG_WEIGHTS[j] + LOWER_ETAS[j] * total - pulls * math.log1p(RISES[j] * p) - confidence)
+            value += term
+            slope += term * pulls * RISES[j] / left
+        step = math.log(value) * value / slope
+        if not step > CLOSE * max(p, 1e-12):
+            break
+        p += step
+    return max(min(p, total / pulls), known)
+
+
+@kernel
 def compute_average_interval(pulls: float, mean: float, low: float, high: float) -> Interval:
     """Return both bounds from the mean of the outcomes; `low` and `high` are log 1/δ' of each."""
     total = pulls * min(max(mean, 0.0), 1.0)

@@ -18,9 +18,12 @@ begin at different times.
 import math
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from stagewise.engine.compile import Floats, Ints, as_python, kernel
 from stagewise.engine.layout import pad_to_vector, read_block_fields
 from stagewise.models.average_bounds import compute_average_upper
+from stagewise.models.diagnostics import MeanFall
 from stagewise.models.drifting_rates import (
     EpochView,
     JumpingRatesDiagnostics,
@@ -47,8 +50,9 @@ from stagewise.models.epochs import (
     compute_low_now,
     get_begin,
 )
-from stagewise.models.score_rates import GROWTH, ROUNDING, SCORE_RATES, get_bucket_cell
+from stagewise.models.score_rates import GROWTH, ROUNDING, SCORE_RATES, find_steepest, get_bucket_cell
 from stagewise.models.segment_rates import (
+    LEAST,
     NUMBERS,
     SLOT_HEADER_SIZE,
     CellReading,
@@ -172,7 +176,9 @@ def widen_drifting_scores(layout: Ints, old: RatesBlock, new: RatesBlock, memory
         changed[new.memory + i] = memory[old.memory + i]
 
 
-RUNS, RENEW_ALL = as_python(get_runs), as_python(renew_all_runs)
+RUNS, RENEW_ALL, EPOCHS_OF = as_python(get_runs), as_python(renew_all_runs), as_python(get_epochs)
+LOW_NOW, HIGH_NOW = as_python(compute_low_now), as_python(compute_high_now)
+BUCKET_CELL = as_python(get_bucket_cell)
 
 
 def copy_to_more(layout: Ints, old: RatesBlock, new: RatesBlock, memory: Floats, grown: Floats) -> None:
@@ -182,8 +188,28 @@ def copy_to_more(layout: Ints, old: RatesBlock, new: RatesBlock, memory: Floats,
         RUNS(new, grown, action).row[:] = RUNS(old, memory, action).row
 
 
+def list_falls(block: RatesBlock, settings: Floats, memory: Floats) -> list[MeanFall]:
+    """Return every action whose means fall from a bucket to a later one at the time of its last outcome."""
+    view, falls = EPOCHS_OF(block, settings, memory), []
+    for action in range(block.size if block.pooled == 1 else 0):
+        cells = [BUCKET_CELL(block, bucket, action) for bucket in range(block.buckets)]
+        kept, runs = [memory[at : at + CELL_SIZE] for at in cells], RUNS(block, memory, action).row
+        time = max((one[AT] for one in kept if one[PULLS] > 0.0), default=None)
+        if time is None:
+            continue
+        grown = view.settings[SLOPE] * abs(time - runs[RENEWED_AT]) / view.settings[STEP]
+        lows = np.array([LOW_NOW(view.settings, time, one) for one in kept])
+        highs = np.minimum([HIGH_NOW(view.settings, time, one) for one in kept], 1.0)
+        highs = np.minimum(highs, 1.0 - np.maximum(runs[FIRST_RUN:] - grown, 0.0))
+        fall = find_steepest(action, lows, highs, float(LEAST(block, settings)))
+        falls += [fall] * (fall.low > fall.high + ROUNDING)
+    return falls
+
+
 class MovingScoresDiagnostics(MovingRatesDiagnostics):
     """Diagnostics of the buckets of a score whose rates move as declared."""
+
+    list_falls = staticmethod(list_falls)
 
     def forget(
         self, block: Any, settings: Floats, memory: Floats, index: int, since: float, changed: float = 0.0
@@ -197,7 +223,15 @@ MOVING_SCORES = SCORE_RATES._replace(
     add_actions=copy_to_more, finish_log=renew_all_runs, diagnostics=MovingScoresDiagnostics(),
     **build_rates(read_pooled, learn_moving_bucket)._asdict(),
 )  # fmt: skip
+
+
+class JumpingScoresDiagnostics(JumpingRatesDiagnostics):
+    """Diagnostics of the buckets of a score whose rates jump."""
+
+    list_falls = staticmethod(list_falls)
+
+
 JUMPING_SCORES = MOVING_SCORES._replace(
-    name="stagewise.models.drifting_scores:JUMPING_SCORES", finish_log=None, diagnostics=JumpingRatesDiagnostics(),
+    name="stagewise.models.drifting_scores:JUMPING_SCORES", finish_log=None, diagnostics=JumpingScoresDiagnostics(),
     **build_rates(read_pooled, learn_jump)._asdict(),
 )  # fmt: skip

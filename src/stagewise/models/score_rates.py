@@ -23,7 +23,11 @@ import numpy as np
 from stagewise.engine.compile import Floats, Ints, as_python, kernel
 from stagewise.engine.layout import copy_values, pad_to_vector, read_block_fields
 from stagewise.engine.model import Model
-from stagewise.models.average_bounds import compute_average_interval
+from stagewise.models.average_bounds import (
+    compute_average_interval,
+    lower_to_average_upper,
+    raise_to_average_lower,
+)
 from stagewise.models.diagnostics import MeanFall
 from stagewise.models.segment_rates import (
     BELOW,
@@ -134,6 +138,7 @@ def renew_runs(block: RatesBlock, action: int, settings: Floats, memory: Floats)
     """Write the ends of every run of two buckets or more: the tightest that ends, and that begins, at each bucket."""
     count, row, at = block.buckets, get_table_row(block, action), block.settings
     spent = settings[at + NUMBERS + action] + math.log(count * (count - 1.0))
+    low_level, high_level = settings[at + 2] + spent, settings[at + 3] + spent
     lows, belows = row + FIRST_END + 2 * count, row + FIRST_END + 3 * count
     memory[row + RENEWED] = memory[row + OUTCOMES]
     for bucket in range(count):
@@ -145,11 +150,9 @@ def renew_runs(block: RatesBlock, action: int, settings: Floats, memory: Floats)
             pulls += memory[first + PULLS]
             total += memory[first + PULLS] * memory[first + MEAN]
             if j > i and pulls > 0.0:
-                ends = compute_average_interval(
-                    pulls, total / pulls, settings[at + 2] + spent, settings[at + 3] + spent
-                )
-                memory[lows + j] = max(memory[lows + j], ends.low)
-                memory[belows + i] = max(memory[belows + i], 1.0 - ends.high)
+                memory[lows + j] = raise_to_average_lower(pulls, total, low_level, memory[lows + j])
+                high = lower_to_average_upper(pulls, total, high_level, 1.0 - memory[belows + i])
+                memory[belows + i] = max(memory[belows + i], 1.0 - high)
 
 
 @kernel
@@ -217,9 +220,13 @@ def find_fall(block: RatesBlock, action: int, settings: Floats, memory: Floats) 
     first, count = ROW(block, action) + FIRST_END, block.buckets
     single_lows, belows, run_lows, run_belows = memory[first : first + 4 * count].reshape(4, count)
     lows, highs = np.maximum(single_lows, run_lows), 1.0 - np.maximum(belows, run_belows)
-    gaps = np.where(np.tri(count, dtype=bool).T, lows[:, None] - highs, -np.inf)  # from a bucket to it, or a later one
+    return find_steepest(action, lows, highs, float(LEAST(block, settings)))
+
+
+def find_steepest(action: int, lows: Floats, highs: Floats, base: float) -> MeanFall:
+    """Return from which bucket to which, it or a later one, the lower end is furthest above the upper end."""
+    gaps = np.where(np.tri(lows.size, dtype=bool).T, lows[:, None] - highs, -np.inf)
     before, after = np.unravel_index(int(np.argmax(gaps)), gaps.shape)
-    base = float(LEAST(block, settings))
     return MeanFall(action, int(before), int(after), base + float(lows[before]), base + float(highs[after]))
 
 

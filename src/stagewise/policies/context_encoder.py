@@ -152,7 +152,7 @@ class ContextEncoder:
         numbers, clipped = self._scale_plain_numbers(values, features), NONE_CLIPPED
         if numbers is None:
             numbers, clipped = self._read_numbers(values, features)
-        read = dict(zip(self._number_names, numbers, strict=True)) if self._has_scores else {}
+        read = dict(zip(self._number_names, numbers, strict=True)) if self._scores_numbers else {}
         for name, category, indices, rows, at in self.category_slots:
             value = values[name]
             index = indices.get(value) if type(value) is str else None
@@ -195,8 +195,10 @@ class ContextEncoder:
         return len(self.feature_names)
 
     @cached_property
-    def _has_scores(self) -> bool:
-        return any(isinstance(division, ScoreDivision) for division in self.divisions)
+    def _scores_numbers(self) -> bool:
+        """Whether some score sums declared numbers."""
+        scores = [division for division in self.divisions if isinstance(division, ScoreDivision)]
+        return any(term.name in self.numbers for score in scores for term in score.terms)
 
     @cached_property
     def _boolean_places(self) -> tuple[int, ...]:

@@ -375,7 +375,7 @@ def describe_pooling(details: Details) -> str:
     return (
         f"the mean {details['limit']!r} of {details['action']} {moves} with {details['score']!r}: it is {over} {low} "
         f"in some bucket up to {details['before']!r}, and {under} {high} in some bucket from {details['after']!r} "
-        "on; each bucket of this action is bounded by its own outcomes alone from now on, so the limit still holds; "
+        "on; each bucket of this action is bounded by its own outcomes alone, so the limit still holds; "
         "reverse the score, fit it again, or declare monotone=False"
     )
 

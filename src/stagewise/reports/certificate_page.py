@@ -77,7 +77,6 @@ MIXTURE_NOTE = (
 
 
 def render_page(content: dict[str, Any]) -> str:
-    """Return the page."""
     pictures = {
         "shares": render_image(to_data_uri(plot_shares(content)), "Shares of runs against what is allowed"),
         "margins": render_image(to_data_uri(plot_margins(content)), "The largest cost of every run, beside the limits"),

@@ -12,7 +12,6 @@ DISTANCES = [f"distance of the {which}" for which in ("worst run", "worst run of
 
 
 def format_number(value: float) -> str:
-    """Return a number for a sentence."""
     if abs(value) < ROUNDING:
         return "0"
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
@@ -69,7 +68,6 @@ def format_title(content: dict[str, Any]) -> str:
 
 
 def format_claim(content: dict[str, Any]) -> str:
-    """Return the claim."""
     limits = "; ".join(
         f"the expected {one['name']} of every round is {one['side']} {format_number(one['value'])}"
         for one in content["thresholds"]

@@ -94,7 +94,6 @@ def read_verified(path: Path, digest: str | None) -> bytes:
 
 
 def reject_result(code: ErrorCode, path: Path, reason: str) -> InvalidFile:
-    """Return the error of a file or folder that is not a complete result."""
     template = "{path} is not a complete result: {reason}"
     return InvalidFile(code, template, path=format_path(path), reason=reason)
 

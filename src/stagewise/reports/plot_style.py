@@ -11,7 +11,6 @@
 
 import base64
 import io
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -87,7 +86,6 @@ def draw_band(
     label: str = "",
     dashes: Any = "-",
 ) -> None:
-    """Draw a line with a band around it."""
     axes.plot(x, middle, color=colour, linestyle=dashes, label=escape_label(label) or None, linewidth=1.6)
     axes.fill_between(x, low, high, color=colour, alpha=0.18, linewidth=0)
 
@@ -141,7 +139,6 @@ def make_text_outline() -> list[Any]:
 
 
 def add_legend_below(figure: Any, axes: Any, columns: int = 4) -> None:
-    """Add one legend below all panels."""
     handles, labels = axes.get_legend_handles_labels()
     if labels:
         figure.legend(handles, labels, loc="outside lower center", ncols=min(len(labels), columns), frameon=False)
@@ -157,11 +154,6 @@ def format_count(value: float, _: int = 0) -> str:
     if abs(value) >= 1e6:
         return f"{value / 1e6:g}M"
     return f"{value / 1e3:g}k" if abs(value) >= 1e3 else f"{value:g}"
-
-
-def assign_styles(names: Sequence[str]) -> dict[str, tuple[str, Any]]:
-    """Return a colour and dashes for each name."""
-    return {name: STYLES[index % len(STYLES)] for index, name in enumerate(names)}
 
 
 def write_figure(figure: Any, path: Path) -> None:

@@ -364,9 +364,26 @@ class Client:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def describe(self) -> dict[str, Any] | None:
+        """Return the experiment as the server describes it: status, problem, names of context columns.
+
+        Returns:
+            The JSON of `GET /v1/{experiment}`; None if the server does not answer.
+
+        Raises:
+            RequestRejected: The server rejected the request (4xx).
+
+        Example:
+            >>> Client("http://127.0.0.1:9", "-", "messages", safe="nothing", timeout=0.1).describe() is None
+            True
+        """
+        answer = self._send("", None)
+        return answer.content if answer.status == 200 and isinstance(answer.content, dict) else None
+
     def _send(self, route: str, content: Any) -> "Answer":
         """Send a request until it gets an answer that a retry would not change; raise RequestRejected for 4xx."""
-        path, body, until = self._experiment_path + route, encode_json(content), time.monotonic() + self.timeout
+        body = None if content is None else encode_json(content)
+        path, until = self._experiment_path + route, time.monotonic() + self.timeout
         answer, sent = Answer(0, None, "there was no time to send the request", sent=False), False
         for turn in range(self.max_attempts):
             if turn:  # half of the delay is random, so that many clients do not retry at the same time
@@ -375,7 +392,7 @@ class Client:
             left = until - time.monotonic()  # an attempt that hangs leaves half of the time to the next one
             if left <= 0.0:
                 break
-            answer = self._connections.post(path, body, until - (left / 2.0 if turn < self.max_attempts - 1 else 0.0))
+            answer = self._connections.send(path, body, until - (left / 2.0 if turn < self.max_attempts - 1 else 0.0))
             sent = sent or answer.sent
             if answer.status and answer.status not in RETRY_STATUSES:
                 break
@@ -510,8 +527,8 @@ class ConnectionPool:
         self._free: list[http.client.HTTPConnection] = []
         self._process = os.getpid()
 
-    def post(self, path: str, body: bytes, until: float) -> Answer:
-        """Send a body and return the response, by the deadline `until` (of time.monotonic)."""
+    def send(self, path: str, body: bytes | None, until: float) -> Answer:
+        """Send a body, or read a path, and return the response, by the deadline `until` (of time.monotonic)."""
         if self._process != os.getpid():  # after a fork the parent's connections are not ours
             self._free, self._process = [], os.getpid()
         connection, is_reused = self._take()
@@ -520,7 +537,7 @@ class ConnectionPool:
                 connection.sock = self._connect(until)
             connection.sock.until = until
             connection.sock.settimeout(remaining_seconds(until))
-            connection.request("POST", self._path + path, body, self._headers)
+            connection.request("GET" if body is None else "POST", self._path + path, body, self._headers)
             response = connection.getresponse()
             text = response.read(MAX_RESPONSE_BYTES + 1)
             if len(text) > MAX_RESPONSE_BYTES:
@@ -529,7 +546,7 @@ class ConnectionPool:
             connection.close()
             if is_reused and isinstance(error, (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError)):
                 # most likely the server closed the idle connection; if not, the id makes the retry safe
-                return self.post(path, body, until)._replace(sent=True)
+                return self.send(path, body, until)._replace(sent=True)
             reason = getattr(error, "strerror", None) or fit_line(str(error), 120) or type(error).__name__
             reason = "it did not answer in time" if isinstance(error, TimeoutError) else reason
             sent = not isinstance(error, (ConnectionRefusedError, socket.gaierror))

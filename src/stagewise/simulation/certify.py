@@ -239,7 +239,6 @@ def get_interval_shares(policy: Any, signals: int) -> tuple[float | None, ...]:
 
 
 def describe_setting(pairs: PolicyWorlds, plan: dict[str, Any]) -> dict[str, Any]:
-    """Return the policy, the world and the plan of a certificate, as run 0 has them."""
     policy, world = pairs(0)
     oracle = build_oracle(policy, world)
     limits = oracle.thresholds

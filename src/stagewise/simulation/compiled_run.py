@@ -33,7 +33,6 @@ def get_form(policy: Any, world: Any) -> RoundSpec | None:
 
 
 def can_play(policy: Any, world: Any) -> bool:
-    """Return whether the compiled loop can play this policy in this world."""
     return get_form(policy, world) is not None
 
 
@@ -150,7 +149,6 @@ class CompiledRun:
 
     @property
     def state(self) -> PolicyState:
-        """The learned state."""
         return PolicyState(self.inputs.memory)
 
     def play(self, first: int, last: int) -> None:

@@ -79,7 +79,6 @@ class RestartingPool(Executor):
             return self.pool.submit(function, *args, **settings)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Close the pool."""
         self.pool.shutdown(wait, cancel_futures=cancel_futures)
 
     def stop(self) -> None:

@@ -40,7 +40,6 @@ class PolicyWorlds:
         self.sendable: bool | None = None  # not known yet
 
     def __call__(self, run: int) -> tuple[Any, Any]:
-        """Return the policy and the world of a run."""
         if self.drawn is not None:
             return self.drawn[run]
         found = self.world if self.fixed else draw_world(self.world, run)
@@ -222,7 +221,6 @@ def get_thresholds(policy: Any) -> Thresholds:
 
 
 def check_users(policy: ContextCAPS, world: BaseWorld) -> None:
-    """Raise if the world's users do not fit the policy's context."""
     users = world.plain_users
     if users is None:
         need = 'a problem with a context needs ContextWorld(..., features="plain")'

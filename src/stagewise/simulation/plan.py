@@ -126,7 +126,6 @@ def build_warm_start(warm_start: Any, given: Any, player: Any, backend: str) -> 
 
 
 def get_state(warm_start: Any, given: Any) -> tuple[str, Any]:
-    """Return the kind of the warm start, and its state."""
     if isinstance(warm_start, PolicyState):
         return "a state", warm_start
     if isinstance(warm_start, Agent):
@@ -167,7 +166,6 @@ class Folder:
         self.has_plan = self.path is not None and check_plan(self.path, plan, same)
 
     def get_part_path(self, runs: Sequence[int]) -> Path | None:
-        """Return the folder of these runs."""
         if self.path is None or self.single:
             return self.path
         name = f"run-{runs[0]:06d}" if len(runs) == 1 else f"runs-{runs[0]:06d}-{runs[-1]:06d}"

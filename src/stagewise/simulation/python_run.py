@@ -161,14 +161,12 @@ def check_index(decision: Decision, actions: Any) -> int:
 
 
 def check_equal(action: Any, expected: Any, index: int) -> None:
-    """Raise if an action differs from that of its index and step."""
     if not is_equal(action, expected):
         given, due = format_action(action), format_action(expected)
         raise reject(f"it plays {given}, and its index {index} and step give {due}; they must agree")
 
 
 def format_action(action: Any) -> str:
-    """Return an action as one line."""
     return safe_repr(action.tolist() if isinstance(action, np.ndarray) else action)
 
 

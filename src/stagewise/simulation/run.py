@@ -100,7 +100,6 @@ def compile_loop(pairs: PolicyWorlds, settings: RunSettings, run: int) -> None:
 
 
 def play_each(pairs: PolicyWorlds, settings: RunSettings, runs: Sequence[int]) -> Result:
-    """Play one run after the other."""
     parts: list[Result] = []
     for run in runs:
         if not (parts and pairs.fixed):

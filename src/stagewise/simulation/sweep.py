@@ -160,7 +160,6 @@ def sweep(
 
 
 def list_entries(values: Any, what: str) -> list[Any]:
-    """Return the entries of a list argument."""
     with suppress(Exception):  # whatever the object's own code comes to
         if isinstance(values, Iterable) and not isinstance(values, str):
             return list(values)
@@ -222,7 +221,6 @@ def replace_thresholds(policy: Any, threshold: Any, limits: NamedLimits) -> Any:
 
 
 def check_limit_name(name: str, names: tuple[str, ...]) -> str:
-    """Return the name if a limit has it."""
     if name not in names:
         raise InvalidProblem.must_be_one_of(ErrorCode.UNKNOWN_SIGNAL, "a name of limits", name, names)
     return name

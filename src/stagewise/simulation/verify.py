@@ -45,24 +45,10 @@ class FaultCode(StrEnum):
 
 
 TEMPLATES = {
-    FaultCode.SECTION_DIFFERS: "the section {section!r} does not match the runs",
+    FaultCode.SECTION_DIFFERS: "the section {section!r} does not match the runs, the policy or the world",
     FaultCode.RUNS_DIFFER: "runs {first} to {last} give other numbers when replayed",
     FaultCode.BATCHES_DIFFER: "the batches are not those of the plan",
     FaultCode.END_DIFFERS: "the runs do not end where the plan does",
-}
-SECTION_TEMPLATES = {
-    "verdict": "the verdict does not match the runs",
-    "coverage_verdict": "the verdict on the intervals does not match the runs",
-    "claim": "the claim is about another number of rounds than were played",
-    "violations": "the violations do not match the runs",
-    "coverage": "the coverage of the intervals does not match the runs",
-    "thresholds": "the thresholds are not those of the policy",
-    "assumptions": "the assumptions are not those of the policy",
-    "margins": "the margins to the limits do not match the runs",
-    "regret": "the regret does not match the runs and the theorem",
-    "policy": "the policy is not the one that was played",
-    "world": "the world is not the one that was played in",
-    "closeness": "the rounds at the limits do not match the first runs",
 }
 
 
@@ -78,8 +64,7 @@ class Fault(NamedTuple):
         return cls(code, details)
 
     def __str__(self) -> str:
-        template = SECTION_TEMPLATES.get(self.details.get("section", ""), TEMPLATES[self.code])
-        return make_sentence(template, self.details)
+        return make_sentence(TEMPLATES[self.code], self.details)
 
 
 class Verification(NamedTuple):

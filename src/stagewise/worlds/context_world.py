@@ -131,17 +131,14 @@ class Users(UserActions):
 
     @property
     def context(self) -> int:
-        """The number of context numbers of a user."""
         return self.numbers - 1
 
     @property
     def segment_columns(self) -> int:
-        """The number of columns of segments."""
         return int(self.ends.size > 0)
 
     @property
     def segments(self) -> int:
-        """The number of segments."""
         return int(self.ends.size)
 
     @property
@@ -289,7 +286,6 @@ class ContextWorld(UserWorld):
 
 
 def to_integer(value: float) -> Any:
-    """Return a float as an integer if it is one."""
     return int(value) if value.is_integer() else value
 
 

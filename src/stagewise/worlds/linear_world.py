@@ -194,7 +194,6 @@ class RandomActions(ActionSet):
         return self.safe is not None
 
     def max_at_safe(self, directions: Floats) -> Floats:
-        """Return the largest value of a safe action along each direction."""
         return np.asarray((self.safe or 0.0) * np.linalg.norm(directions, axis=1))
 
     def mean_at_safe(self, directions: Floats) -> Floats:

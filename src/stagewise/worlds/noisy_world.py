@@ -143,7 +143,6 @@ class NoisyWorld(BaseWorld):
 
     @classmethod
     def from_description(cls, described: dict[str, Any]) -> Self:
-        """Return the world that a description, without its kind, describes."""
         return cls.from_settings(described)
 
     @classmethod
@@ -179,7 +178,6 @@ def select_eligible(actions: Any, eligible: list[int] | None) -> Any:
 
 
 def get_signal_names(costs: int, names: Names = ()) -> Names:
-    """Return the names of the reward and the costs for messages."""
     return ("reward", *(names or (f"cost {j + 1}" for j in range(costs))))
 
 

@@ -150,7 +150,6 @@ class BaseWorld(ABC):
         """Raise if runs cannot be scored by the means, or the policy does not fit."""
 
     def reorder_costs(self, names: Sequence[str]) -> Self:
-        """Return the world with its costs in the order of limits of these names."""
         return self
 
     def with_times(self, needed: bool) -> Self:
@@ -158,7 +157,8 @@ class BaseWorld(ABC):
         if needed:
             raise InvalidProblem(
                 ErrorCode.TIME_MISSING,
-                "a limit has a drift, and the rounds of a {kind} have no times; give MovingWorld(world, per_day=...), "
+                "a limit has a drift or the reward a half-life, and the rounds of a {kind} have no times; give "
+                "MovingWorld(world, per_day=...), "
                 "whose rounds have, and whose means may move",
                 kind=self.type_name,
             )

@@ -42,7 +42,6 @@ class LinearWorldFamily:
             raise InvalidProblem.must_be(ErrorCode.WORLD_MISMATCH, "world", self.world, "a LinearWorld")
 
     def __call__(self, run: int) -> LinearWorld:
-        """Return the world of a run."""
         world = self.world
         drawn = np.empty(world.parameters.shape)
         fill_normal(drawn.reshape(-1), to_signed_seed(self.seed), check_run(run), 0, INSTANCE)
@@ -95,7 +94,6 @@ class ArmsWorldFamily:
                 raise InvalidProblem.must_be(ErrorCode.OUT_OF_RANGE, "spread", self.spread, rule)
 
     def __call__(self, run: int) -> ArmsWorld:
-        """Return the world of a run."""
         world = self.world
         drawn = np.empty(world.table.shape)
         fill_uniform(drawn.reshape(-1), to_signed_seed(self.seed), check_run(run), 0, INSTANCE)
@@ -125,7 +123,6 @@ def build_family(name: str, world: Any, safe: int, seed: int, spread: float | No
 
 
 def build_world(description: dict[str, Any]) -> Any:
-    """Return the world that a description describes."""
     described = dict(description)
     name = described.pop("kind", None)
     kind = get_world_kind(name)

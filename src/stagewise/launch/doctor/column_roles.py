@@ -103,7 +103,6 @@ def list_actions(column: npt.NDArray[Any], name: str) -> list[str]:
 
 
 def find_column(named: Mapping[str, Any], given: Any, usual_names: Sequence[str], what: str, guessed: list[str]) -> str:
-    """Return the given column, or one with a usual name."""
     if given is not None or not usual_names:
         if not isinstance(given, str) or given not in named:
             raise InvalidOutcome(
@@ -124,7 +123,6 @@ def find_column(named: Mapping[str, Any], given: Any, usual_names: Sequence[str]
 
 
 def find_limits(named: Mapping[str, Any], given: Any, guessed: list[str]) -> dict[str, float | None]:
-    """Return the columns that have limits, with the given limits."""
     if given is None:
         found: dict[str, float | None] = {name: None for name in named if name.lower() in COST_NAMES}
         if not found:
@@ -206,7 +204,6 @@ def is_constant_by_action(values: Floats, actions: npt.NDArray[Any]) -> bool:
 
 
 def parse_outcomes(array: npt.NDArray[Any], name: str) -> Floats:
-    """Return a column of outcomes."""
     values, entries = parse_numbers(array), array.tolist()
     odd = find_non_number(entries) if values is None else None
     if odd is not None or values is None or not np.isfinite(values).any():

@@ -65,7 +65,6 @@ class LogProfile:
 
     @cached_property
     def costs(self) -> list["Cost"]:
-        """The costs, each with its limit."""
         limits = self.log.problem.limits.items()
         return [Cost(self, index, name, limit) for index, (name, limit) in enumerate(limits, start=1)]
 

@@ -171,5 +171,4 @@ class LogReport:
 
 
 def format_rate(rate: MonthlyRate) -> str:
-    """Return a month's rate with its band."""
     return f"{rate.mean:.3g} ({rate.low:.3g} to {rate.high:.3g})"

@@ -76,7 +76,6 @@ class SortedValues(NamedTuple):
 
 
 def sort_by_action(column: Floats, actions: Ints) -> list[SortedValues]:
-    """Return the values of a column, sorted within each action."""
     pieces = []
     for action in np.unique(actions[actions >= 0]).tolist():
         rows = np.flatnonzero((actions == action) & np.isfinite(column))
@@ -100,7 +99,6 @@ class ValueCounts(NamedTuple):
 
 
 def count_values(by_action: list[SortedValues], signal: Signal, known: Flags) -> list[ValueCounts]:
-    """Return the counts of events of known rows by value, for actions with both kinds of rows."""
     pieces = []
     for rows, values, codes in by_action:
         used = known[rows]
@@ -294,7 +292,6 @@ class Scores(NamedTuple):
         return cls(zeros, zeros, zeros, zeros, 0)
 
     def add(self, other: "Scores") -> "Scores":
-        """Return the scores of these rows and others."""
         sums, variances, squares = (mine + theirs for mine, theirs in zip(self[:3], other[:3], strict=True))
         return Scores(sums, variances, squares, np.maximum(self.largest, other.largest), self.rows + other.rows)
 

@@ -182,7 +182,6 @@ def propose_range(known: Floats) -> tuple[float, float]:
 
 
 def round_up(value: float, digits: int = 2) -> float:
-    """Return a number rounded up to some digits."""
     if not value > 0.0:
         return 0.0
     power = 10.0 ** (math.floor(math.log10(value)) - digits + 1)
@@ -190,7 +189,6 @@ def round_up(value: float, digits: int = 2) -> float:
 
 
 def build_profile(arrays: Mapping[Any, Any], problem: Problem, names: Mapping[str, str]) -> LogProfile:
-    """Return the profile of rows for a problem."""
     mapping = {name: names.get(name, name) for name in ("action", *problem.signals, *problem.context_columns)}
     return LogProfile(Log.of(arrays, problem, columns=mapping), mapping)
 
@@ -262,7 +260,6 @@ def is_determined_by_action(groups: Ints, actions: Ints) -> bool:
 
 
 def has_enough_rows(groups: Ints, actions: int) -> bool:
-    """Say whether nearly all rows are in groups with enough rows for every action."""
     sizes = np.bincount(groups)
     return bool(sizes[sizes >= ROWS_PER_CELL * actions].sum() >= MIN_COVERED_SHARE * groups.size)
 
@@ -533,7 +530,6 @@ def format_header(proposal: Proposal) -> list[str]:
 
 
 def format_range(signal: Reward | Limit, why: str) -> list[str]:
-    """Return the lines of a signal's range."""
     return [f"low = {to_toml_number(signal.low)}", f"high = {to_toml_number(signal.high)}  {to_comment(why)}"]
 
 
@@ -561,5 +557,4 @@ def to_toml_value(value: Any) -> str:
 
 
 def to_comment(text: str) -> str:
-    """Return a text as a comment of one line."""
     return "# " + "".join(c if c.isprintable() else " " for c in text)

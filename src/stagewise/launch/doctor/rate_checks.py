@@ -92,7 +92,6 @@ def check_safe_action(profile: LogProfile, alpha: float) -> Iterator[Finding]:
 
 
 def check_declared_safe(profile: LogProfile, alpha: float) -> Iterator[Finding]:
-    """Find a declared mean of the safe action that the log contradicts."""
     problem = profile.log.problem
     for signal in profile.signals:
         declared = problem.signals[signal.name].safe_bound
@@ -175,7 +174,6 @@ def find_broken_segment(cost: Cost, groups: Groups, p_value: float) -> dict[str,
 
 
 def find_text_columns(profile: LogProfile) -> dict[str, Groups]:
-    """Return the groups of the columns of text that are not in the problem."""
     problem = profile.log.problem
     used = {profile.columns.get(name, name) for name in (*problem.signals, *problem.context_names, "action")}
     columns = {}

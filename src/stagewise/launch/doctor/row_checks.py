@@ -105,7 +105,6 @@ def find_clipped(log: Log) -> Iterator[Finding]:
 def check_range(
     values: Floats, name: str, ends: tuple[float, float], swapped_with: str | None, is_outcome: bool
 ) -> Iterator[Finding]:
-    """Find the values of one column that are out of range."""
     low, high = ends
     outside = ~np.isnan(values) & ~((values >= low) & (values <= high))
     if outside.any():
@@ -293,7 +292,6 @@ class RowHashes(NamedTuple):
 
 
 def is_id(name: Any) -> bool:
-    """Say whether a column has the name of a row id."""
     return isinstance(name, str) and ID_PATTERN.fullmatch(name) is not None
 
 
@@ -389,7 +387,6 @@ def check_missing_values(profile: LogProfile, alpha: float) -> Iterator[Finding]
 
 
 def check_missing_outcomes(signal: Signal, missing: Flags, alpha: float) -> Finding:
-    """Return the finding on one signal's missing outcomes."""
     profile, log, low = signal.profile, signal.profile.log, signal.ends[0]
     window, is_open = log.problem.signals[signal.name].outcome_window, profile.open_windows[:, signal.index]
     logged = log.values[:, signal.index]

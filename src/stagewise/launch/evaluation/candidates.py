@@ -52,7 +52,6 @@ def needs_context(given: Any, log: Log) -> bool:
 
 
 def get_shape(log: Log) -> tuple[int, int]:
-    """Return the shape of all probabilities."""
     return log.rows, len(log.problem.actions)
 
 

@@ -69,7 +69,6 @@ class SignalRows:
     past: bool = True  # predictions use earlier rows only
 
     def take(self, chosen: Any) -> "SignalRows":
-        """Return some of the rows."""
         predictions = None if self.predictions is None else self.predictions[chosen]
         weights = self.weights.take(chosen)
         return SignalRows(self.actions[chosen], self.outcomes[chosen], weights, predictions, self.ordered, self.past)
@@ -210,7 +209,6 @@ class RidgeSums(NamedTuple):
 
     @classmethod
     def of(cls, features: Floats, actions: Ints, outcomes: Floats, count: int, rows: Flags) -> Self:
-        """Return the sums of some rows."""
         chosen = [rows & (actions == action) for action in range(count)]
         return cls(
             np.stack([features[each].T @ features[each] for each in chosen]),
@@ -221,7 +219,6 @@ class RidgeSums(NamedTuple):
         )
 
     def add(self, other: Self, sign: float = 1.0) -> Self:
-        """Return the sums of both."""
         pairs: list[tuple[Any, Any]] = list(zip(self, other, strict=True))
         sums: list[Any] = [mine + sign * theirs for mine, theirs in pairs]
         return type(self)(*sums)

@@ -137,7 +137,6 @@ def evaluate(
 
 
 def select_estimators(estimators: Any, primary_estimator: Any) -> list[str]:
-    """Return the requested estimators, checked, with the primary one."""
     given = [estimators] if isinstance(estimators, str) else list_entries(estimators, "estimators", InvalidOutcome)
     chosen = [check_choice(name, ESTIMATORS, "an estimator") for name in given]
     if isinstance(primary_estimator, str) and primary_estimator == "snips":

@@ -248,7 +248,6 @@ class FittedWorlds:
 
     @classmethod
     def of(cls, log_rows: ForecastLog, seed: int, movement: LogMovement | None = None) -> "FittedWorlds":
-        """Return the worlds fitted to a log."""
         problem = log_rows.log.problem
         divisions, count = len(problem.divisions), len(problem.actions)
         names = [division.name for division in problem.divisions]
@@ -296,7 +295,6 @@ class FittedWorlds:
         return np.asarray(table[segments])
 
     def __call__(self, run: int) -> UserTableWorld | MovingWorld:
-        """Return the world of a run."""
         key, number = to_signed_seed(self.seed), check_run(run)
         uniforms = np.empty(min(len(self.users), MAX_USERS))
         fill_uniform(uniforms, key, number, USERS, INSTANCE)

@@ -259,7 +259,6 @@ def compute_drift_bounds(log_rows: ForecastLog, users_per_day: int) -> dict[str,
 
 
 def train_policy(case: Case, rows: ForecastLog | None) -> TrainedPolicy:
-    """Return the policy of a case, trained on the rows of the warm start."""
     assert case.problem is not None
     agent = Agent(case.problem)
     if rows is not None:

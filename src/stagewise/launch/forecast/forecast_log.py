@@ -64,7 +64,6 @@ class ForecastLog:
 
     @cached_property
     def users_per_day(self) -> float:
-        """Rows per day, by the log's times."""
         at = self.times
         if at is None:
             raise InvalidProblem(

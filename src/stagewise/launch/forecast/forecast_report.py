@@ -192,7 +192,6 @@ def list_remarks(forecast: "Forecast") -> list[str]:
 
 
 def list_assumptions(forecast: "Forecast") -> tuple[str, ...]:
-    """Return what a forecast assumes."""
     return MOVING_ASSUMPTIONS if forecast.problem.needs_times else ASSUMPTIONS
 
 
@@ -303,7 +302,6 @@ def wrap_title(*parts: str) -> str:
 
 
 def shorten_name(name: str) -> str:
-    """Return a name shortened for a panel."""
     return name if len(name) <= NAME_WIDTH else name[: NAME_WIDTH - 1] + "…"
 
 
@@ -319,7 +317,6 @@ def add_legend_under(axes: Any, columns: int) -> None:
 
 
 def render_page(forecast: "Forecast") -> str:
-    """Return the page."""
     case, problem = forecast.declared, forecast.problem
     good = case.better_from is not None and case.violations_if_assumptions_hold <= problem.delta
     style = "good" if good else "warning"

@@ -39,7 +39,6 @@ class Horizon(NamedTuple):
 
     @property
     def rounds(self) -> int:
-        """The rounds of a run."""
         return self.days * self.users
 
 
@@ -57,7 +56,6 @@ class DailyRuns(NamedTuple):
 
 
 def concatenate_runs(parts: Sequence[DailyRuns]) -> DailyRuns:
-    """Concatenate runs."""
     return DailyRuns(*(np.concatenate(each) for each in zip(*parts, strict=True)))
 
 
@@ -92,7 +90,6 @@ def simulate_runs(
 def simulate_some(
     worlds: Any, players: Sequence[TrainedPolicy], runs: Sequence[int], horizon: Horizon
 ) -> list[DailyRuns]:
-    """Simulate some runs of every policy."""
     by_player: list[list[DailyRuns]] = [[] for _ in players]
     for run in runs:
         world = worlds(run)

@@ -35,7 +35,6 @@ class LogMovement:
 
     @classmethod
     def of(cls, log_rows: ForecastLog, users_per_day: int) -> "LogMovement":
-        """Return the movement of a log with times."""
         at, problem = log_rows.log.at, log_rows.log.problem
         if at is None or not np.isfinite(at).any():
             text = "a limit has a drift, and the log has no column of times, by which a forecast knows how means moved"

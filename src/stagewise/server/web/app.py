@@ -20,7 +20,7 @@ from stagewise.problem.errors import ErrorCode
 from stagewise.server.access_keys import AccessKeys, KeyHolder
 from stagewise.server.web.errors import EXPECTED_ERRORS, HTTPError, to_http_error
 from stagewise.server.web.page.routes import build_page_routes
-from stagewise.server.web.request_log import REQUEST_ID, RequestLine, RequestLog, format_error_location
+from stagewise.server.web.request_log import REQUEST_ID, LogLine, format_error_location
 from stagewise.server.web.requests import (
     Call,
     ClientDisconnected,
@@ -65,7 +65,7 @@ class HttpSettings(NamedTuple):
 class Reply:
     """Sends a response with its request id and the security headers that it lacks, and stores the status."""
 
-    def __init__(self, send: Send, line: RequestLine) -> None:
+    def __init__(self, send: Send, line: LogLine) -> None:
         self._send, self._line = send, line
 
     async def __call__(self, message: Message) -> None:
@@ -79,7 +79,6 @@ class Reply:
         await self._send(message)
 
     async def send(self, response: Response, *, has_body: bool) -> None:
-        """Send a response of the API."""
         kind = ((b"content-type", response.kind), (b"content-length", b"%d" % len(response.body)))
         headers = [*(kind if response.status != 204 else ()), (b"content-security-policy", API_POLICY)]
         await self({"type": "http.response.start", "status": response.status, "headers": [*headers, *response.headers]})
@@ -99,7 +98,7 @@ class App:
         self.server, self.keys, self.settings, self._prepare = server, keys, settings or HttpSettings(), prepare
         self._router = Router(ROUTES)
         self._page = Starlette(routes=build_page_routes(server, keys, public=self.settings.public))
-        self._rate_limiter, self._log = RateLimiter(self.settings.rate), RequestLog()
+        self._rate_limiter = RateLimiter(self.settings.rate)
         self._id_prefix, self._count = token_hex(4), count()
         self.start_error = ""
         """Why the server could not start."""
@@ -114,10 +113,7 @@ class App:
             await send({"type": "websocket.close", "code": 1000})
 
     async def _serve(self, scope: Message, receive: Receive, send: Send) -> None:
-        start, line = (
-            time.perf_counter(),
-            RequestLine(time.time(), f"{self._id_prefix}-{next(self._count):x}", "", 0, 0.0),
-        )
+        start, line = time.perf_counter(), LogLine(time.time(), f"{self._id_prefix}-{next(self._count):x}")
         REQUEST_ID.set(line.id)
         reply, response = Reply(send, line), None
         try:
@@ -140,9 +136,10 @@ class App:
             self.server.counters.refused[(line.route, line.status)] += 1
         if self.settings.log or line.error:
             line.ms = round((time.perf_counter() - start) * 1e3, 3)
-            self._log.add(line, asyncio.get_running_loop().call_later)
+            with contextlib.suppress(OSError, ValueError):  # an unwritable log must not fail a request
+                line.write()
 
-    async def _respond(self, scope: Message, receive: Receive, line: RequestLine) -> Response | None:
+    async def _respond(self, scope: Message, receive: Receive, line: LogLine) -> Response | None:
         """Return the response; None: the page has this path."""
         path: bytes = scope.get("raw_path") or scope["path"].encode()
         headers: dict[bytes, bytes] = dict(scope["headers"])
@@ -178,7 +175,6 @@ class App:
         return result if isinstance(result, Response) else json_response(result, route.status)
 
     def _authenticate(self, headers: dict[bytes, bytes]) -> KeyHolder:
-        """Return the holder of a request's key."""
         scheme, _, value = headers.get(b"authorization", b"").partition(b" ")
         key = value if scheme.lower() == b"bearer" else b""
         holder = self.keys.authenticate(key) if key else None
@@ -207,5 +203,4 @@ class App:
         with contextlib.suppress(asyncio.CancelledError):
             await watcher
         await self.server.stop()
-        self._log.flush()
         await send({"type": "lifespan.shutdown.complete"})

@@ -24,7 +24,6 @@ class HTTPError(Exception):
         self.status, self.code, self.headers = status, code, headers
 
     def to_message(self) -> ErrorResponse:
-        """Return the body of the response."""
         return ErrorResponse(self.code, str(self))
 
 
@@ -32,7 +31,6 @@ EXPECTED_ERRORS = (HTTPError, StagewiseError, *BODY_ERRORS)
 
 
 def to_http_error(error: Exception) -> HTTPError:
-    """Return an expected exception as an HTTPError."""
     if isinstance(error, HTTPError):
         return error
     if isinstance(error, StagewiseError):

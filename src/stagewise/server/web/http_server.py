@@ -75,7 +75,6 @@ class Connection(HttpToolsProtocol):
                     self.transport.close()
 
     def on_message_begin(self) -> None:
-        """Begin a request."""
         super().on_message_begin()
         self.head_size, self.in_request = 0, True
         self.request_count += 1
@@ -179,7 +178,6 @@ async def _run(http_server: HttpServer, listener: socket.socket) -> None:
 
 
 def open_listener(host: str, port: int) -> socket.socket:
-    """Return a listening socket."""
     try:
         return socket.create_server(
             (host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET, backlog=2048

@@ -86,7 +86,6 @@ def build_schema(kind: Any, single_schemas: Mapping[Any, Any]) -> dict[str, Any]
 
 
 def build_operation(route: "Route", single_schemas: Mapping[Any, Any]) -> dict[str, Any]:
-    """Return the OpenAPI operation of a route."""
     path_parameters = [
         {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
         for name in re.findall("{(.*?)}", route.path)
@@ -117,6 +116,11 @@ def build_operation(route: "Route", single_schemas: Mapping[Any, Any]) -> dict[s
 
 
 def get_error_statuses(route: "Route") -> tuple[int, ...]:
-    """Return every error status of a route."""
     with_key, with_body = KEY_STATUSES * (route.role is not None), BODY_STATUSES * (route.request is not None)
     return tuple(sorted({*with_key, *with_body, *route.errors, *((503,) if route.unavailable is not None else ())}))
+
+
+if __name__ == "__main__":  # for clients that are generated: python -m stagewise.server.web.openapi > openapi.json
+    from stagewise.server.web.routes import ROUTES
+
+    print(encode_openapi(ROUTES).decode())

@@ -7,9 +7,8 @@ import contextlib
 import logging
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
-from typing import TextIO
 
 import msgspec
 
@@ -22,47 +21,23 @@ log = logging.getLogger("stagewise.server")
 _encode_json = msgspec.json.Encoder().encode
 
 
-class RequestLine(msgspec.Struct, omit_defaults=True):
-    """The log line of a request."""
+class LogLine(msgspec.Struct, omit_defaults=True):
+    """A line of the log: of a request, or, with a level and a message, of a failure or another event."""
 
     at: float
-    id: str
-    route: str
-    status: int
-    ms: float
+    id: str = ""
+    route: str = ""
+    status: int = 0
+    ms: float = 0.0
     key: str = ""
     error: str = ""
+    level: str = ""
+    message: str = ""
 
-
-class LogLine(msgspec.Struct, omit_defaults=True):
-    """The log line of a failure or another event."""
-
-    at: float
-    level: str
-    message: str
-    id: str = ""
-    error: str = ""
-
-
-class RequestLog:
-    """Buffers lines and writes them together, so that no response waits for them."""
-
-    def __init__(self, stream: TextIO | None = None) -> None:
-        self._stream = stream or sys.stderr
-        self._lines: list[bytes] = []
-
-    def add(self, line: RequestLine, call_later: Callable[[float, Callable[[], None]], object]) -> None:
-        """Add a line; `call_later` schedules the flush."""
-        if not self._lines:
-            call_later(0.2, self.flush)
-        self._lines.append(_encode_json(line))
-
-    def flush(self) -> None:
-        """Write the buffered lines."""
-        lines, self._lines = self._lines, []
-        if lines:
-            self._stream.write("".join(f"{line.decode()}\n" for line in lines))
-            self._stream.flush()
+    def write(self) -> None:
+        """Write the line to stderr."""
+        sys.stderr.write(f"{_encode_json(self).decode()}\n")
+        sys.stderr.flush()
 
 
 class JsonLogHandler(logging.Handler):
@@ -73,9 +48,7 @@ class JsonLogHandler(logging.Handler):
         with contextlib.suppress(Exception):  # an unwritable log must not stop the server
             message = record.getMessage() if record.name.startswith(LOGGER_PREFIX) else f"a failure in {record.name}"
             level, error = record.levelname.lower(), get_record_error(record)
-            line = LogLine(record.created, level, message, REQUEST_ID.get(), error)
-            sys.stderr.write(f"{_encode_json(line).decode()}\n")
-            sys.stderr.flush()
+            LogLine(record.created, REQUEST_ID.get(), level=level, message=message, error=error).write()
 
 
 def get_record_error(record: logging.LogRecord) -> str:

@@ -99,7 +99,6 @@ def json_response(value: Any, status: int = 200, headers: Headers = ()) -> Respo
 
 
 def parse_query(query: bytes, defaults: Mapping[str, int]) -> dict[str, int]:
-    """Return the integer parameters of a query, or their defaults."""
     values = dict(defaults)
     for name, text in parse_qsl(query.decode("latin-1"), keep_blank_values=True) if defaults else ():
         if name not in defaults:

@@ -89,7 +89,6 @@ class Route:
 
     @property
     def query_defaults(self) -> dict[str, int]:
-        """The defaults of the query parameters."""
         return {name: default for name, (default, _) in self.query.items()}
 
 
@@ -195,15 +194,18 @@ async def post_outcomes(call: Call) -> Any:
 
 
 async def list_experiments(call: Call) -> list[schemas.ExperimentSummary]:
-    """List the experiments."""
     server = call.server
     return [schemas.ExperimentSummary(**build_summary(server, name)) for name in server.experiments()]
 
 
 async def get_experiment(call: Call) -> schemas.ExperimentDetail:
     """Return the status and the problem of an experiment."""
-    problem = get_declared_problem(call.server.experiment(call.name).current)
-    return schemas.ExperimentDetail(**build_summary(call.server, call.name), problem=problem)
+    current = call.server.experiment(call.name).current
+    return schemas.ExperimentDetail(
+        **build_summary(call.server, call.name),
+        problem=get_declared_problem(current),
+        context_names=list(current.problem.context_names),
+    )
 
 
 def build_summary(server: "DecisionServer", name: str) -> dict[str, Any]:
@@ -223,7 +225,6 @@ def build_summary(server: "DecisionServer", name: str) -> dict[str, Any]:
 
 
 async def get_log(call: Call) -> schemas.LogPage:
-    """Return rows of the log."""
     name, after, limit = call.server.experiment(call.name).name, call.query["after"], call.query["limit"]
     if not 1 <= limit <= MAX_ROWS:
         raise HTTPError(422, ErrorCode.OUT_OF_RANGE, f"limit is {limit}; it must be from 1 to {MAX_ROWS}")
@@ -262,12 +263,10 @@ async def get_readiness(call: Call) -> Response:
 
 
 async def get_version(call: Call) -> schemas.AboutResponse:
-    """Return the version of stagewise."""
     return schemas.AboutResponse(stagewise.__version__)
 
 
 async def get_metrics(call: Call) -> Response:
-    """Return the metrics."""
     return Response(200, (await asyncio.to_thread(render_metrics, call.server)).encode(), CONTENT_TYPE)
 
 
@@ -292,24 +291,20 @@ async def resume_all(call: Call) -> schemas.GlobalKillResponse:
 
 
 async def create_version(call: Call) -> schemas.VersionResponse:
-    """Create a new version of the problem."""
     body = call.body
     return schemas.VersionResponse(await call.server.new_version(call.name, body.problem, call.actor, body.reason))
 
 
 async def list_keys(call: Call) -> list[schemas.KeyInfo]:
-    """List the keys."""
     return [schemas.KeyInfo(row.name, row.role, row.note, row.made, row.revoked) for row in call.keys.list_keys()]
 
 
 async def add_key(call: Call) -> schemas.CreatedKey:
-    """Create a key."""
     name, role, note = call.body.name, call.body.role, call.body.note
     return schemas.CreatedKey(name, role, await asyncio.to_thread(call.keys.add, name, role, note))
 
 
 async def revoke_key(call: Call) -> Response:
-    """Revoke a key."""
     await asyncio.to_thread(call.keys.revoke, call.name)
     return Response(204, b"")
 

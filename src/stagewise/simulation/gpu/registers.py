@@ -104,7 +104,6 @@ def build_call(policy: Any, oracle: Oracle, inputs: LoopInputs) -> Call | None:
 
 
 def view_block(inputs: LoopInputs) -> Any:
-    """Return the first block."""
     return as_python(inputs.round_spec.models[0].view)(inputs.layout, inputs.memory, 0)
 
 

@@ -76,7 +76,6 @@ def write_outcome(signals: int, kind: int) -> list[str]:
 
 
 def list_world_names(signals: int) -> list[str]:
-    """Return the names of the scalars that describe the world."""
     each = [[f"scale_{s}", f"sign_{s}", f"safe_{s}"] for s in range(signals)]
     return [*(name for names in each for name in names), *(f"threshold_{s}" for s in range(1, signals)), "best"]
 

@@ -33,7 +33,6 @@ def format_entry(i: int, j: int) -> str:
 
 
 def list_scalar_names(form: RaysForm) -> list[str]:
-    """Return the names of the scalars of a policy on rays."""
     each = [[f"noise_{k}", f"bound_{k}", f"confidence_{k}", f"start_{k}"] for k in range(1 + form.costs)]
     limits = [[f"slack_{j}", f"ceiling_{j}", f"factor_{j}"] for j in range(1, 1 + form.costs)]
     return [*(name for names in [*each, *limits] for name in names), "cost_confidence_scale", "ridge", "length_squared"]
@@ -56,7 +55,6 @@ def write_optimistic_cost(form: RaysForm, j: int, i: int | str) -> str:
 
 
 def write_optimistic_reward(form: RaysForm, i: int | str, step: str) -> str:
-    """Return the optimistic reward of a step on a ray."""
     return f"start_0 + {step} * ({write_estimate(form, 0, i)} + (beta_0 + bonus) * w - start_0)"
 
 

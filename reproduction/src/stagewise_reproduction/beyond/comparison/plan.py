@@ -237,7 +237,7 @@ def build_ball_policies(size: str) -> dict[str, Builder]:
 FAMILIES = {
     "rays": Family(
         "the ten rays of the authors' code (Figure 1), d = 10, τ = .5, noise N(0, 1)",
-        {"smoke": (500, 2), "quick": (100_000, 4), "full": (100_000, 10)},
+        {"smoke": (100, 2), "quick": (100_000, 4), "full": (100_000, 10)},
         on_rays,
     ),
     "finite sets": Family(
@@ -252,12 +252,12 @@ FAMILIES = {
     ),
     "smooth signals": Family(
         "thirty points, signals of norm .9 in the space of a Gaussian kernel, noise .1; an instance a run",
-        {"smoke": (200, 2), "quick": (10_000, 4), "full": (100_000, 10)},
+        {"smoke": (60, 2), "quick": (10_000, 4), "full": (100_000, 10)},
         build_smooth_policies,
     ),
     "rare costs": Family(
         "four arms that cost 0, .005, .01, .03, τ = .02, Bernoulli outcomes",
-        {"smoke": (500, 2), "quick": (100_000, 4), "full": (100_000, 10)},
+        {"smoke": (100, 2), "quick": (100_000, 4), "full": (100_000, 10)},
         build_rare_policies,
     ),
     "unit ball": Family(

@@ -27,7 +27,7 @@ from stagewise_reproduction.instances import DELTA, at_zero, make_slug
 DIMENSIONS = (2, 3, 4)
 POLICIES: dict[str, Any] = {"LC-LUCB": LCLUCB, "ROFUL": ROFUL}
 THRESHOLD = 1_000.0  # large enough never to bind
-SIZES = {"smoke": (1_000, 2), "quick": (10_000, 16), "full": (100_000, 64)}
+SIZES = {"smoke": (200, 2), "quick": (10_000, 16), "full": (100_000, 64)}
 
 
 def compute_bound(dimension: int, rounds: int) -> float:

@@ -11,7 +11,7 @@ DIMENSION, NOISE, THRESHOLD = 3, 0.1, 0.5
 POLICIES = ("Safe-LUCB", "LC-LUCB")
 # horizons and runs
 SIZES: dict[str, tuple[tuple[int, ...], int]] = {
-    "smoke": ((250, 1_000), 2),
+    "smoke": ((50, 200), 2),
     "quick": ((1_000, 4_000, 16_000), 2),
     "full": ((1_000, 4_000, 16_000, 64_000, 256_000), 10),
 }

@@ -1,4 +1,4 @@
-"""The routes of the page: experiments, decisions, changes, keys and the login."""
+"""The routes of the page: experiments, decisions, changes and the login."""
 
 import hmac
 import secrets
@@ -13,7 +13,7 @@ from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Re
 from starlette.routing import Route
 
 from stagewise.problem.errors import ErrorCode, StagewiseError
-from stagewise.server.access_keys import ROLES, AccessKeys
+from stagewise.server.access_keys import AccessKeys
 from stagewise.server.web.errors import HTTPError, to_http_error
 from stagewise.server.web.page.render import (
     DEFAULT_FIGURES,
@@ -45,13 +45,8 @@ HEADERS = {
     "cache-control": "no-store",
 }
 CACHE_IMMUTABLE = "public, max-age=31536000, immutable"
-MAX_FORM_BYTES, MAX_REASON_LENGTH, MAX_NOTE_LENGTH = 16_384, 2000, 200
+MAX_FORM_BYTES, MAX_REASON_LENGTH = 16_384, 2000
 CHANGES = ("kill", "resume", "mode", "acknowledge")
-ROLE_DESCRIPTIONS = {
-    "reader": "reads everything except the keys",
-    "writer": "also requests decisions and reports outcomes",
-    "admin": "also changes modes, kill switches, problems and keys",
-}
 WRONG_KEY = "The key is unknown or revoked."
 CROSS_ORIGIN = (
     "The form was sent from another site; nothing was changed. If this is the server's own page, start the server with "
@@ -83,7 +78,7 @@ def build_page_routes(
     """
     if secret is None:
         secret = server.store.secret("page sessions", secrets.token_bytes(32))
-    page = Page(server, keys, SessionManager(secret, keys), every, Origin(public))
+    page = Page(server, SessionManager(secret, keys), every, Origin(public))
     get, post = ["GET"], ["POST"]
     rows: list[tuple[list[str], str, View, bool]] = [  # methods, path, view, whether it needs an admin
         (post, "/logout", page.log_out, False),
@@ -91,9 +86,6 @@ def build_page_routes(
         (get, "/data.json", page.send_experiments, False),
         (get, "/e/{experiment:path}/data.json", page.send_experiment, False),
         (get, "/e/{experiment:path}/decisions/{decision:path}", page.explain, False),
-        (get, "/keys", page.show_keys, True),
-        (post, "/keys", page.create_key, True),
-        (post, "/keys/revoke", page.revoke_key, True),
         *((post, f"/e/{{experiment:path}}/{change}", page.change, True) for change in CHANGES),
         (get, "/e/{experiment:path}", page.show_experiment, False),  # after the others: names may have slashes
         *((post, f"/{change}", page.change, True) for change in CHANGES[:2]),
@@ -109,8 +101,8 @@ def build_page_routes(
 class Page:
     """The handlers of the page's routes."""
 
-    def __init__(self, server: Any, keys: AccessKeys, sessions: SessionManager, every: float, origin: Origin) -> None:
-        self.server, self.keys, self.sessions, self.every, self.origin = server, keys, sessions, every, origin
+    def __init__(self, server: Any, sessions: SessionManager, every: float, origin: Origin) -> None:
+        self.server, self.sessions, self.every, self.origin = server, sessions, every, origin
 
     def require_session(self, view: View, admin: bool) -> Callable[[Request], Awaitable[Response]]:
         """Return a handler that calls a view with the session and its checked form, or redirects to the login."""
@@ -164,12 +156,10 @@ class Page:
             raise HTTPError(400, ErrorCode.INVALID_REQUEST, "The form cannot be parsed.") from None
 
     async def show_login(self, request: Request) -> Response:
-        """Show the login form."""
         path = to_local_path(request.query_params.get("next", "/"))
         return html_response(render_template("login.html", error=None, next=path, session=None))
 
     async def log_in(self, request: Request) -> Response:
-        """Log in with a key."""
         try:
             form = await self.read_form(request)
         except HTTPError as error:
@@ -183,7 +173,6 @@ class Page:
         return response
 
     async def log_out(self, request: Request, session: Session, form: Form) -> Response:
-        """Log out: delete the cookie."""
         response = redirect("/login")
         for settings in map(get_cookie_settings, (True, False)):
             if settings["key"] in request.cookies:
@@ -202,11 +191,9 @@ class Page:
         return {"experiments": rows, "ready": ready, "ready_why": why, "session": session, "admin": is_admin}
 
     async def show_experiments(self, request: Request, session: Session, form: Form) -> Response:
-        """Show all experiments."""
         return html_response(render_template("list.html", every=self.every, **await self.build_list_context(session)))
 
     async def send_experiments(self, request: Request, session: Session, form: Form) -> Response:
-        """Send the rendered list of experiments."""
         context = await self.build_list_context(session)
         return data_response({"parts": {"list": render_template("parts/list.html", **context)}})
 
@@ -216,7 +203,6 @@ class Page:
         return build_page_context(figures, session, await run_in_threadpool(self.server.ready), self.origin.of(request))
 
     async def show_experiment(self, request: Request, session: Session, form: Form) -> Response:
-        """Show an experiment."""
         context = await self.build_context(request, session)
         return html_response(render_template("experiment.html", every=self.every, **context))
 
@@ -251,34 +237,8 @@ class Page:
             await self.server.acknowledge(name, form.get("name", ""), actor, reason)
         return redirect("/" if name is None else get_experiment_path(name))
 
-    async def show_keys(self, request: Request, session: Session, form: Form) -> Response:
-        """List the keys."""
-        return self.list_keys(session)
-
-    async def create_key(self, request: Request, session: Session, form: Form) -> Response:
-        """Create a key; only this response contains it, and the same form sent again is an error."""
-        name, note = form.get("name", "").strip(), " ".join(form.get("note", "").split())
-        if len(note) > MAX_NOTE_LENGTH or not note.isprintable():
-            message = "A note is one line of at most 200 characters. Nothing was changed."
-            raise HTTPError(422, ErrorCode.INVALID_REQUEST, message)
-        key = await run_in_threadpool(self.keys.add, name, form.get("role", ""), note)
-        return self.list_keys(session, name, key)
-
-    async def revoke_key(self, request: Request, session: Session, form: Form) -> Response:
-        """Revoke a key; its sessions end."""
-        await run_in_threadpool(self.keys.revoke, form.get("name", ""))
-        return redirect("/keys")
-
-    def list_keys(self, session: Session, new_name: str = "", new_key: str = "") -> Response:
-        """Return the list, active keys first, and the key that was just created."""
-        rows = sorted(self.keys.list_keys(), key=lambda row: (row.revoked is not None, row.name))
-        roles = [(role, ROLE_DESCRIPTIONS[role]) for role in ROLES]
-        text = render_template("keys.html", session=session, keys=rows, roles=roles, new_name=new_name, new_key=new_key)
-        return html_response(text, 201 if new_key else 200)
-
 
 def html_response(text: str, status: int = 200) -> Response:
-    """Return an HTML response."""
     return HTMLResponse(text, status, HEADERS)
 
 
@@ -299,11 +259,8 @@ def send_error(error: HTTPError) -> Response:
 
 
 def show_error(request: Request, session: Session | None, error: HTTPError) -> Response:
-    """Return the page of an error."""
     status, name = error.status, request.path_params.get("experiment")
     back = get_experiment_path(name) if name and status not in (404, 503) else "/"
-    if request.url.path.startswith("/keys") and status not in (403, 503):
-        back = "/keys"
     title, message = TITLES.get(status, "Nothing was changed"), to_sentence(error)
     return html_response(
         render_template("error.html", title=title, message=message, back=back, session=session), status
@@ -335,7 +292,6 @@ def parse_share(text: str) -> float:
 
 
 async def get_static(request: Request) -> Response:
-    """Return a static file."""
     name = request.path_params["name"]
     asset = next((one for one in ASSETS if get_asset_url(one) == f"/static/{name}"), None)
     if asset is None:

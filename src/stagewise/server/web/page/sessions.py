@@ -87,7 +87,6 @@ class Origin(NamedTuple):
     """As a browser sends it, such as https://stagewise.example; empty: that of the request."""
 
     def of(self, request: Request) -> str:
-        """Return the origin of the page."""
         return self.public or f"{request.url.scheme}://{request.headers.get('host', '')}"
 
     def is_cross_origin(self, request: Request) -> bool:

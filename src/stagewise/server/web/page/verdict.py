@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from stagewise.problem.signals import GIVEN
 from stagewise.server.log_statistics import exceeds_limit
 from stagewise.server.web.page.value_format import amount, count, duration, format_gain, format_gain_interval, percent
 
@@ -40,7 +41,6 @@ class Verdict(NamedTuple):
 
 
 def build_verdict(figures: Mapping[str, Any]) -> Verdict:
-    """Return the verdict of figures."""
     is_incomplete = bool(figures.get("lag_rows"))  # the figures lack the newest rows, so nothing good is certain
     safety, learning, value = answers = tuple(
         one._replace(level=WAIT, word="Reading the log") if is_incomplete and one.level == FINE else one
@@ -66,7 +66,6 @@ def build_verdict(figures: Mapping[str, Any]) -> Verdict:
 
 
 def format_safe_action(figures: Mapping[str, Any]) -> str:
-    """Return the safe action, quoted."""
     problem = figures.get("problem")
     return "the safe action" if problem is None else f"“{problem['safe']}”"
 
@@ -161,7 +160,10 @@ def assess_value(figures: Mapping[str, Any]) -> VerdictItem:
         word = f"{math.floor(100.0 * overlap + 1e-9)}\u00a0% of proposals played"  # in one line of a headline
         return VerdictItem(question, FINE if overlap > 0.99 else WAIT, word, message)
     if not reward or reward["gain"] is None:
-        return VerdictItem(question, WAIT, "Too early to tell", "There are no rewards to compare yet.")
+        declared, message = figures.get("problem"), "There are no rewards to compare yet."
+        if declared is not None and declared.get("reward", {"model": GIVEN}).get("model") == GIVEN:
+            message = "No reward is learned; nothing was proposed yet."
+        return VerdictItem(question, WAIT, "Too early to tell", message)
     gain, ends = reward["gain"], (reward["least"], reward["most"])
     difference = f"{format_gain(gain['mean'], *ends)} ({format_gain_interval(gain['low'], gain['high'], *ends)})"
     message = f"{reward['name']}: {difference} per decision, compared with {format_safe_action(figures)}."

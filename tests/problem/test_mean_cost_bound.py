@@ -99,11 +99,11 @@ def test_each_cost_may_have_a_bound_of_its_own() -> None:
     steps = [policy.decide(policy.start(), far).step_size for policy in (by_name, by_place, without)]
     assert steps[:2] == pytest.approx([3.0 / 4.0] * 2)
     assert steps[2] < 0.7
-    for bad, code, part in (
-        ({"a": 4.0}, ErrorCode.UNKNOWN_NAME, "'b'"),
-        ([4.0], ErrorCode.WRONG_SHAPE, "1"),
-        ("units", ErrorCode.WRONG_TYPE, "'units'"),
-        ([4.0, -1.0], ErrorCode.OUT_OF_RANGE, "-1.0"),
+    for bad, code in (
+        ({"a": 4.0}, ErrorCode.UNKNOWN_NAME),
+        ([4.0], ErrorCode.WRONG_SHAPE),
+        ("units", ErrorCode.WRONG_TYPE),
+        ([4.0, -1.0], ErrorCode.OUT_OF_RANGE),
     ):
-        with refused(InvalidProblem, code, part):
+        with refused(InvalidProblem, code):
             sw.LCLUCB(safe_action=ZERO, noise=0.1, threshold=limits, mean_cost_bound=bad)

@@ -93,11 +93,9 @@ def prove(
     Example: stagewise audit prove server.db notifications DECISION
     """
     with open_existing_store(store) as opened:
-        import msgspec
-
         from stagewise.server.audit.prove import prove_decision
 
-        typer.echo(msgspec.json.encode(prove_decision(opened, experiment, decision, until)).decode())
+        typer.echo(prove_decision(opened, experiment, decision, until).to_json())
 
 
 @audit_app.command()

@@ -37,6 +37,10 @@ class Proof(msgspec.Struct):
     receipt: str
     """Of the last of these seals."""
 
+    def to_json(self) -> str:
+        """Return the proof as JSON."""
+        return msgspec.json.encode(self).decode()
+
 
 def prove_decision(store: Store, experiment: str, id_: str, until: int = 0) -> Proof:
     """Return the proof that a decision is in the log, up to a seal (0: its own)."""

@@ -8,6 +8,7 @@ import pytest
 from scipy.stats import binom
 from tests.problem.refusal import refuses
 from tests.server.logs import Log, problem
+from tests.sizes import sized
 
 import stagewise as sw
 from stagewise.agent.calibration import CalibratedLimit, build_excess_cause
@@ -246,15 +247,18 @@ def count_found(kind: str, rate: Any, runs: int, rows: int, level: float) -> int
 
 
 @pytest.mark.compiled
+@sized(4, 1)
 @pytest.mark.parametrize(
     ("kind", "rate", "runs", "rows"),
     [("linear", by_line, 200, 4_000), ("ridge", by_line, 200, 4_000), ("logistic", by_logit, 20, 3_000)],
 )
-def test_worlds_of_the_declared_form_are_silent(kind: str, rate: Any, runs: int, rows: int) -> None:
+def test_worlds_of_the_declared_form_are_silent(kind: str, rate: Any, runs: int, rows: int, size: int) -> None:
+    runs //= size
     assert count_found(kind, rate, runs, rows, level=0.05) <= binom.ppf(0.99, runs, 0.05)
 
 
 @pytest.mark.compiled
+@sized(4, 1)
 @pytest.mark.parametrize(
     ("kind", "rate", "runs", "rows"),
     [
@@ -262,5 +266,6 @@ def test_worlds_of_the_declared_form_are_silent(kind: str, rate: Any, runs: int,
         ("logistic", by_corner, 10, 12_000), ("logistic", by_band, 10, 12_000),
     ],
 )  # fmt: skip
-def test_worlds_of_another_form_are_found(kind: str, rate: Any, runs: int, rows: int) -> None:
+def test_worlds_of_another_form_are_found(kind: str, rate: Any, runs: int, rows: int, size: int) -> None:
+    runs //= size
     assert count_found(kind, rate, runs, rows, level=1e-3) >= 0.95 * runs

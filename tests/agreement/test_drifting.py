@@ -14,7 +14,8 @@ from stagewise.records.random_key import RandomKey
 pytestmark = pytest.mark.compiled
 
 
-def test_learning_and_deciding_agree_to_the_bit() -> None:
+@pytest.mark.parametrize("context", [{}, {"age": (0, 1)}], ids=["rates", "linear"])
+def test_learning_and_deciding_agree_to_the_bit(context: dict[str, tuple[float, float]]) -> None:
     limits = {
         "opt_out": sw.Limit(0.02, safe_bound=0.0, drift="0.005/30d", by="country"),
         "complaint": sw.Limit(0.01, safe_bound=0.0, model="rates", drift=("0.004", "20d")),
@@ -22,10 +23,12 @@ def test_learning_and_deciding_agree_to_the_bit() -> None:
         "spam": sw.Limit(0.1, safe_bound=0.0, score=sw.RiskScore("risk", buckets=3), drift="0.005/30d"),
         "block": sw.Limit(0.1, safe_bound=0.0, score=sw.RiskScore("taste", buckets=3), drift="jumps"),
     }
-    problem = sw.Problem(actions=["a", "b", "c"], safe="a", reward=sw.Reward("click"), limits=limits)
+    reward, size = sw.Reward("click", half_life="7d"), len(context)
+    problem = sw.Problem(actions=["a", "b", "c"], safe="a", reward=reward, limits=limits, context=context)
     policy, rng, count = problem.policy(), np.random.default_rng(8), 900
     rows = np.ones((count, policy.width))
-    rows[:, 0], rows[:, 2:5] = rng.integers(0, 3, count), rng.integers(0, 3, (count, 3))
+    rows[:, 0], rows[:, 2 + size : 5 + size] = rng.integers(0, 3, count), rng.integers(0, 3, (count, 3))
+    rows[:, 2 : 2 + size] = rng.uniform(-1.0, 1.0, (count, size))
     rows[:, -1] = np.sort(rng.uniform(0.0, 90 * DAY, count))
     rate = np.where(np.arange(count) < 500, 0.01, 0.3)[:, None]
     values = (rng.random((count, 6)) < rate).astype(float)
@@ -40,10 +43,10 @@ def test_learning_and_deciding_agree_to_the_bit() -> None:
     changed = [policy.models[name] for name in problem.limits]
     assert changed == ["rates"] * 5
     decide = as_python(build_round(policy.rounds.spec).decide)
-    context = sw.ContextVector(segments=[1, 2, 0]).at(100 * DAY)
-    offered, draw = policy.rows_for(context), RandomKey(1, 2, 3)
-    one = policy.rounds.play(compiled, offered, context.get_eligible(3), draw)
+    user = sw.ContextVector([0.3] * size, segments=[1, 2, 0]).at(100 * DAY)
+    offered, draw = policy.rows_for(user), RandomKey(1, 2, 3)
+    one = policy.rounds.play(compiled, offered, user.get_eligible(3), draw)
     answer, scratch = np.empty_like(one.answer), np.empty_like(one.scratch)
-    code = decide(offered, context.get_eligible(3), policy.layout, policy.settings, interpreted, answer, scratch, *draw)
+    code = decide(offered, user.get_eligible(3), policy.layout, policy.settings, interpreted, answer, scratch, *draw)
     assert code == one.code
     assert answer.tobytes() == one.answer.tobytes()

@@ -111,8 +111,7 @@ class TestLCLUCBOfThePaper(RaysContract):
     pass
 
 
-@pytest.mark.compiled
-@cases(LCLUCB, linear_problems(finite=False), (0, 6, 9), per_action_bounds=True)
+@cases(LCLUCB, linear_problems(finite=False), (0, 9), per_action_bounds=True)
 class TestLCLUCBWithOwnSets(RaysContract):
     pass
 

@@ -115,9 +115,8 @@ def check_price(run: Run, slack: float) -> None:
     assert not run.warming[-1]
 
 
-@pytest.mark.compiled
-@pytest.mark.parametrize("kind", LINEAR)
-@pytest.mark.parametrize("slack", [0.5, 0.25])
+@pytest.mark.long
+@pytest.mark.parametrize(("kind", "slack"), [*((kind, 0.5) for kind in LINEAR), (LCLUCB, 0.25)])
 def test_the_safe_action_is_left_after_about_the_squared_radius_over_the_slack(kind: Any, slack: float) -> None:
     run = linear_run(kind, safe_cost=0.2, threshold=0.2 + slack, rounds=350, seed=1)
     check_price(run, slack)
@@ -125,7 +124,7 @@ def test_the_safe_action_is_left_after_about_the_squared_radius_over_the_slack(k
     assert max(run.costs) > 0.2, "something dearer than the safe action was dared"
 
 
-@pytest.mark.compiled
+@pytest.mark.long
 @pytest.mark.parametrize("slack", [0.6, 0.4])
 def test_the_safe_arm_is_left_after_about_the_squared_radius_over_the_slack(slack: float) -> None:
     run = arm_run(0.1 + slack, rounds=600, seed=2)
@@ -133,36 +132,34 @@ def test_the_safe_arm_is_left_after_about_the_squared_radius_over_the_slack(slac
     assert 0.1 < max(run.costs) <= 0.1 + slack + 1e-12
 
 
-@pytest.mark.compiled
+@pytest.mark.long
 @pytest.mark.parametrize("kind", LINEAR)
 def test_no_round_violates_on_the_event(kind: Any) -> None:
     held = 0
-    for seed in range(12):
-        run = linear_run(kind, safe_cost=0.3, threshold=0.6, rounds=150, seed=seed)
+    for seed in range(4):
+        run = linear_run(kind, safe_cost=0.3, threshold=0.6, rounds=120, seed=seed)
         held += run.held
         assert max(run.costs) <= 0.6 + 1e-12 or not run.held
         assert not run.warming[-1]
-    assert held >= 10
+    assert held >= 3
 
 
-@pytest.mark.compiled
+@pytest.mark.long
 @pytest.mark.parametrize("kind", LINEAR)
 @pytest.mark.parametrize("excess", [0.0, 0.05])
 def test_a_safe_action_without_slack_is_never_left(kind: Any, excess: float) -> None:
-    for seed in range(3):
-        run = linear_run(kind, safe_cost=0.4 + excess, threshold=0.4, rounds=400, seed=seed)
-        assert run.held
-        assert all(run.warming)
+    run = linear_run(kind, safe_cost=0.4 + excess, threshold=0.4, rounds=250, seed=1)
+    assert run.held
+    assert all(run.warming)
 
 
-@pytest.mark.compiled
+@pytest.mark.long
 @pytest.mark.parametrize("excess", [0.0, 0.05])
 def test_a_safe_arm_without_slack_is_never_left(excess: float) -> None:
     truth = np.array([[0.2, 0.9], [0.3 + excess, 0.1]])
-    for seed in range(3):
-        run = arm_run(0.3, rounds=1500, seed=seed, truth=truth)
-        assert run.held
-        assert all(run.warming)
+    run = arm_run(0.3, rounds=1000, seed=1, truth=truth)
+    assert run.held
+    assert all(run.warming)
 
 
 def longest_step(instance: Instance, target: Floats) -> float:
@@ -181,11 +178,11 @@ def hoped_by(scale: float, reward: Belief, points: Floats) -> float:
     return float(np.max(reward.estimates(points) + scale * reward.widths(points)))
 
 
-@pytest.mark.compiled
+@pytest.mark.long
 def test_the_paper_s_ratio_of_scalings_loses_optimism_and_ours_does_not() -> None:
     random = np.random.default_rng(SEED)
     lost, checked = 0, 0
-    for _ in range(200):
+    for _ in range(120):
         instance = random_instance(random, UNKNOWN["unknown reward and cost"])
         decision = instance.decided(LCLUCB, Rays)
         if not instance.on_event() or decision.message is not None:
@@ -199,8 +196,8 @@ def test_the_paper_s_ratio_of_scalings_loses_optimism_and_ours_does_not() -> Non
         assert decision.optimistic_reward >= best - 1e-9
         assert hoped_by(1.0 + 2.0 * shortfall / slack, instance.beliefs[0], points) >= best - 1e-9
         lost += hoped_by(max(1.0, shortfall / slack), instance.beliefs[0], points) < best - 1e-3
-    assert checked >= 50
-    assert lost >= 3
+    assert checked >= 30
+    assert lost >= 2
 
 
 class Counterexample(NamedTuple):
@@ -293,14 +290,14 @@ def test_a_safe_action_whose_unknown_reward_is_negative_leaves_optimism_whole(ki
     assert agent.decide(actions([target])).optimistic_reward >= target @ reward
 
 
-@pytest.mark.compiled
+@pytest.mark.long
 def test_a_safe_action_that_is_preferred_is_reported_with_the_hope_it_was_preferred_for() -> None:
     random, preferred = np.random.default_rng(5), 0
-    for _ in range(400):
+    for _ in range(150):
         instance = random_instance(random, UNKNOWN["unknown scaled costs"])
         decision = instance.decided(LCLUCB, Rays)
         if decision.reason is Reason.NO_BETTER_ACTION:
             preferred += 1
             assert instance.on_event()
             assert decision.optimistic_reward >= instance.best_point() - 1e-9
-    assert preferred >= 5
+    assert preferred >= 2

@@ -23,12 +23,19 @@ PROBLEM = sw.Problem(actions=["nothing", "offer"], safe="nothing", reward=sw.Rew
 SCORED = sw.Limit(0.2, safe_bound=0.0, score=sw.RiskScore("risk", buckets=3), drift="0.05/30d")
 
 
-@pytest.mark.parametrize(("limit", "context"), [(LIMIT, {}), (SCORED, {"risk": 0.5})], ids=["rates", "score"])
+FORGETTING = sw.Reward("click", half_life="10d")
+
+
+@pytest.mark.parametrize(
+    ("limit", "reward", "context"),
+    [(LIMIT, PROBLEM.reward, {}), (SCORED, FORGETTING, {"risk": 0.5})],
+    ids=["rates", "score and a reward that is forgotten"],
+)
 @played
 async def test_bounds_age_between_decisions_and_every_decision_is_replayed(
-    tmp_path: Path, limit: sw.Limit, context: dict[str, float]
+    tmp_path: Path, limit: sw.Limit, reward: sw.Reward, context: dict[str, float]
 ) -> None:
-    async with serve_problem(tmp_path, replace(PROBLEM, limits={"opt_out": limit})) as server:
+    async with serve_problem(tmp_path, replace(PROBLEM, reward=reward, limits={"opt_out": limit})) as server:
         shift = [0]
         clock = server.store.clock
         server.store.clock = lambda: clock() + shift[0]

@@ -20,7 +20,7 @@ ARMS = sw.ArmsWorld(reward=[0.1, 0.2, 0.4, 0.7], cost=[0.0, 0.4, 0.5, 0.2])
 BOLD = sw.UCB(arms=4, safe_action=sw.SafeAction(arm=0, reward=0.1, cost=0.0), threshold=0.3)
 SUMMARY = ("verdict", "coverage_verdict", "violations", "coverage")
 
-pytestmark = pytest.mark.compiled
+pytestmark = pytest.mark.long
 
 
 def saved(content: dict[str, Any], folder: Path) -> Path:
@@ -41,11 +41,11 @@ def summed_up(content: dict[str, Any], terms: ClaimTerms) -> None:
 
 @pytest.mark.parametrize("fraction", [1.0, 0.05])
 def test_a_refuted_certificate_cannot_be_forged_into_a_supported_one(fraction: float, tmp_path: Path) -> None:
-    content = sw.certify(BOLD, ARMS, rounds=30, runs=400, stop_early=False, progress=False).content
+    content = sw.certify(BOLD, ARMS, rounds=6, runs=200, stop_early=False, progress=False).content
     assert content["verdict"] == "refuted"
     for batch in content["batches"]:
         batch.update(violating_runs=0, missing=[0, 0], margin=[0.05])
-    summed_up(content, build_terms(PolicyWorlds(BOLD, ARMS), None, 0.999, 30, "cpu"))
+    summed_up(content, build_terms(PolicyWorlds(BOLD, ARMS), None, 0.999, 6, "cpu"))
     content["margins"]["cost"]["quantiles"] = dict.fromkeys(content["margins"]["cost"]["quantiles"], 0.05)
     content["first_violation"] = None
     assert content["verdict"] == "supported"

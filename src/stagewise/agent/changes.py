@@ -23,7 +23,7 @@ CHECK_EVERY = 64  # updates
 
 def record_changes(policy: Any, memory: Floats, statistics: Statistics) -> None:
     """Record the last change of every limit that drifts, and schedule the next look."""
-    if not getattr(policy, "needs_times", False):
+    if not getattr(policy, "moduli", ()):
         return
     statistics.updates_until_check = min(statistics.updates_until_check, CHECK_EVERY)
     for j, limit in enumerate(policy.thresholds.names):
@@ -54,7 +54,7 @@ def find_last_change(policy: Any, memory: Floats, j: int) -> ReasonDetails | Non
 
 def check_forget_costs(policy: Any, action: Any, before: Any) -> tuple[int, float]:
     """Return the index of an action and the time before which its costs are forgotten, or raise."""
-    if not getattr(policy, "needs_times", False):
+    if not getattr(policy, "moduli", ()):
         raise InvalidProblem(
             ErrorCode.UNSUPPORTED,
             "no limit has a drift, so outcomes are learned without their times and none can be forgotten; declare a "

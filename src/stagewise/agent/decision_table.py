@@ -184,7 +184,7 @@ class TableDecider:
         self.id_column, self.run, self.seed = id_column, check_run(run), snapshot.seed
         self.seconds = seconds if self.policy.needs_times else None
         if self.policy.needs_times and seconds is None:
-            text = "now is missing; a limit has a drift, so decisions need their time"
+            text = "now is missing; a limit has a drift or the reward a half-life, so decisions need their time"
             raise InvalidActions(ErrorCode.MISSING_VALUE, text)
         self.proposals = parse_proposal_columns(self.problem, propose, scores)
         self.prefix = f"{derive_id_prefix(snapshot.seed, snapshot.agent_name)}{SEPARATOR}{run}{SEPARATOR}"

@@ -325,9 +325,7 @@ def read_action_names(problem: Problem, columns: Mapping[Any, Any], action: Any)
 
 def read_times(columns: Mapping[Any, Any], name: Any) -> Floats:
     """Return the times of decisions in seconds since 1970, from numbers, dates or texts."""
-    hint = (
-        f"; a limit has a drift, so rows need their times: give context={{{TIME!r}: ...}} where they have another name"
-    )
+    hint = f"; means move, so rows need their times: give context={{{TIME!r}: ...}} where they have another name"
     column = get_column(columns, name, "context", InvalidActions, hint)
     if column.dtype.kind in "iuf":
         times = column.astype(np.float64)

@@ -11,6 +11,8 @@ from stagewise.models.drifting_rates import JUMPING_RATES, MOVING_RATES
 from stagewise.models.drifting_scores import JUMPING_SCORES, MOVING_SCORES
 from stagewise.models.epochs import CELL_SIZE as EPOCH_CELL_SIZE
 from stagewise.models.epochs import HEADER_SIZE, SLOPE
+from stagewise.models.forgetting import CELL_SIZE as FORGETTING_CELL_SIZE
+from stagewise.models.forgetting import FORGETTING_RATES, FORGETTING_RIDGE
 from stagewise.models.logistic import LOGISTIC
 from stagewise.models.logistic_fit import PRIOR_BOUND, PRIOR_DEVIATION
 from stagewise.models.model_block import ModelBlockSpec
@@ -54,13 +56,15 @@ class Signal(NamedTuple):
     upper: float  # the same of the upper ends
     declared: float  # bound of the safe action: largest cost, least reward; ±∞: none
     prior: float  # prior rate of a linear or logistic cost, above `low`: its limit
+    forgetting: Sequence[float] = ()  # the column of the time and the half-life, where it is forgotten
 
     def linear(self, size: int, shares: Floats, ridge: float, bound: float) -> ModelBlockSpec:
         """Return regressions on n features, one for each action; `shares` are the actions' shares of δ."""
         both = -math.log(math.exp(-self.lower) + math.exp(-self.upper))  # an ellipsoid has both ends
         rows = [[ridge, 1.0, 0.0, NOISE, bound, both - math.log(share), 0.0] for share in shares]
-        numbers = np.concatenate([*rows, [self.low, self.low + 1.0, self.declared]])
-        return ModelBlockSpec(PER_ACTION_RIDGE, (self.signal, 1, size, JOINT, 0, 0, shares.size, 0), numbers)
+        numbers = np.concatenate([*rows, [self.low, self.low + 1.0, self.declared], np.array(self.forgetting)])
+        model = FORGETTING_RIDGE if self.forgetting else PER_ACTION_RIDGE
+        return ModelBlockSpec(model, (self.signal, 1, size, JOINT, 0, 0, shares.size, 0), numbers)
 
     def events(self, size: int, shares: Floats, bound: float) -> ModelBlockSpec:
         """Return rare costs that are linear in n features, with a set for each action."""
@@ -87,6 +91,10 @@ class Signal(NamedTuple):
         """
         shares, first = shares if buckets is None else shares * buckets.share, [self.low, self.declared]
         numbers = np.concatenate([first, [self.lower, self.upper], -np.log(shares), np.array(drift)])
+        if self.forgetting:
+            numbers = np.concatenate([numbers, np.array(self.forgetting)])
+            integers = self.signal, 1, shares.size, FORGETTING_CELL_SIZE, 1, 0, column, 0
+            return ModelBlockSpec(FORGETTING_RATES, integers, numbers)
         pooled, count = (0, 0) if buckets is None else (int(buckets.pooled), buckets.size)
         if not len(drift):
             integers = self.signal, 1, shares.size, CELL_SIZE, 1, pooled, column, count

@@ -6,9 +6,9 @@ With p the mean, t̄ the mean time of the n outcomes since an epoch began, S the
 
 at all times t and for all epochs at once with probability 1 − δ'; U is `average_bounds`. A slope has B = 0, a budget B
 in any time W has ρ = B/W, and only B while every outcome is younger than W. All ends age alike, so the least of them
-is two numbers: a bound, and its time. Bounds are those of the epochs that are kept now, not the tightest so far, so
-that users may differ (docs/theory/drift.md, Users who differ). An epoch's lower end above what others ever allowed
-shows that the mean has moved further than declared: what is older than that epoch is forgotten.
+is two numbers: a bound, and its time. Bounds are those of the epochs of now, not the tightest so far, so that users may
+differ (docs/theory/drift.md, Users who differ). A lower end of an epoch above what others ever allowed shows that the
+mean has moved further than declared: what is older than that epoch is forgotten.
 
     header:   newest epoch, 0: none | time of the first epoch | newest epoch when an outcome came out of order |
               number of every kept epoch, from 1, in order; 0: free

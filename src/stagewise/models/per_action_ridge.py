@@ -117,33 +117,41 @@ def learn_ridge_rows(
 
 
 @kernel
+def fill_action_bounds(
+    block: ModelBlock, action: int, stretch: float, features: Floats, settings: Floats, memory: Floats, bounds: Floats,
+    work: Floats,
+) -> None:  # fmt: skip
+    """Write the bounds of an action in its context, `stretch` times as wide as its regression says; `work` is (n,).
+
+    The width ‖Tu‖ is written to CROSS for posterior draws.
+    """
+    n, signal, at = block.size, block.first, block.settings + NUMBERS * block.detail
+    lowest, highest, image, form, fit = settings[at], settings[at + 1], work[: block.size], 0.0, 0.0
+    regression, context = get_action_regression(block, memory, action), features[action, 1 : 1 + n]
+    fill_image(regression.learned, context, image)
+    for i in range(n):
+        form += image[i] * image[i]
+        fit += regression.learned[n, i] * context[i]
+    width = math.sqrt(form) * stretch
+    half_width = compute_radius(regression, settings, 0.0, 0) * width
+    low = min(max(fit - half_width, lowest), highest)
+    high = max(min(fit + half_width, highest), lowest)
+    centre = 0.5 * (low + high)
+    bounds[signal, CENTRE, action], bounds[signal, HALF, action] = centre, 0.5 * (high - low)
+    bounds[signal, CROSS, action] = width
+    is_known = regression.tally[OBSERVATIONS] > 0.0
+    bounds[signal, ESTIMATE, action] = min(max(fit, low), high) if is_known else centre
+
+
+@kernel
 def fill_per_action_bounds(
     layout: Ints, block: ModelBlock, features: Floats, known: bool, settings: Floats, memory: Floats, bounds: Floats,
     work: Floats,
 ) -> None:  # fmt: skip
-    """Write the bounds of every action in its context, and of the safe one; `work` is (n,).
-
-    The width ‖Tu‖ of an action is written to CROSS for posterior draws.
-    """
-    n, signal, at = block.size, block.first, block.settings + NUMBERS * block.detail
-    lowest, highest = settings[at], settings[at + 1]
-    centre, half, widths, image = bounds[signal, CENTRE], bounds[signal, HALF], bounds[signal, CROSS], work[:n]
+    """Write the bounds of every action in its context, and of the safe one; `work` is (n,)."""
     for action in range(block.detail):
-        regression, context, form = get_action_regression(block, memory, action), features[action, 1 : 1 + n], 0.0
-        fit = 0.0
-        fill_image(regression.learned, context, image)
-        for i in range(n):
-            form += image[i] * image[i]
-            fit += regression.learned[n, i] * context[i]
-        width = math.sqrt(form)
-        half_width = compute_radius(regression, settings, 0.0, 0) * width
-        low = min(max(fit - half_width, lowest), highest)
-        high = max(min(fit + half_width, highest), lowest)
-        centre[action], half[action], widths[action] = 0.5 * (low + high), 0.5 * (high - low), width
-        bounds[signal, ESTIMATE, action] = (
-            min(max(fit, low), high) if regression.tally[OBSERVATIONS] > 0.0 else centre[action]
-        )
-    apply_safe_declaration(layout, signal, settings[at + 2], bounds)
+        fill_action_bounds(block, action, 1.0, features, settings, memory, bounds, work)
+    apply_safe_declaration(layout, block.first, settings[block.settings + NUMBERS * block.detail + 2], bounds)
 
 
 @kernel

@@ -124,6 +124,8 @@ class ContextCAPS(SafePolicy):
     """The prior standard deviation of every slope of a logistic cost, in log-odds; no slope may exceed ten of it."""
     drift: Mapping[str, Any] | None = None
     """How far the rates of a cost may move, by name, as in `Limit.drift`; None: rates are constant."""
+    reward_half_life: float | None = None
+    """The seconds in which an outcome of the reward loses half of its weight; None: it keeps its weight."""
     initial_actions: int | None = None
     """The number of actions when learning began; later actions share a reserved part of δ."""
     posterior_scale: float = 0.7
@@ -241,8 +243,8 @@ class ContextCAPS(SafePolicy):
 
     @property
     def needs_times(self) -> bool:  # type: ignore[override]
-        """Whether every decision has a time, because a mean drifts."""
-        return bool(self.moduli)
+        """Whether every decision has a time, because a mean drifts or the reward is forgotten."""
+        return bool(self.moduli) or self.reward_half_life is not None
 
     @property
     def promises(self) -> dict[str, Promise]:
@@ -282,6 +284,9 @@ class ContextCAPS(SafePolicy):
         for index, (name, kind) in enumerate(self.models.items()):
             lower, upper = -math.log(delta * other), -math.log(delta * (high if index else other))
             signal = Signal(index, float(lows[index]), lower, upper, float(declared[index]), float(priors[index]))
+            if not index and self.reward_half_life is not None:
+                half_life = check_positive(self.reward_half_life, "reward_half_life")
+                signal = signal._replace(forgetting=(float(self.width - 1), half_life))
             if kind == "linear" and index and signal.prior <= RARE:
                 blocks.append(signal.events(size, self.shares, bound))
             elif kind == "linear":
@@ -352,7 +357,7 @@ class ContextCAPS(SafePolicy):
         if context.time is None:
             raise InvalidActions(
                 ErrorCode.TIME_MISSING,
-                "the context has no time, and a limit has a drift, so its bounds depend on the time of the decision; "
+                "the context has no time, and a limit has a drift or the reward a half-life, so bounds depend on it; "
                 "give Context(...).at(seconds), as an agent does",
             )
         return context.time

@@ -38,7 +38,7 @@ from stagewise.problem.signals import (
     scale_outcome,
 )
 from stagewise.problem.strict_settings import StrictSettings
-from stagewise.problem.window import OutcomeWindow
+from stagewise.problem.window import OutcomeWindow, parse_seconds
 
 RESERVED_NAMES = (
     "decision",
@@ -131,9 +131,7 @@ class Problem(ContextEncoder, StrictSettings):
                 text = f"{name!r} is the name of an argument of agents; give the signal or column another name"
                 raise InvalidProblem(ErrorCode.INVALID_NAME, text)
         if self.needs_times and TIME in names:
-            text = (
-                f"{TIME!r} is the name of the time of a decision, which drift needs; give the signal or number another"
-            )
+            text = f"{TIME!r} is the name of the time of a decision, needed where means move; give it another name"
             raise InvalidProblem(ErrorCode.INVALID_NAME, text)
         for name in self.segment_columns:
             if name in self.context_columns and not self.context_columns[name].labels:
@@ -192,8 +190,8 @@ class Problem(ContextEncoder, StrictSettings):
 
     @property
     def needs_times(self) -> bool:  # type: ignore[override]
-        """Whether every decision has a time, because a mean drifts."""
-        return bool(self.moduli)
+        """Whether every decision has a time, because a mean drifts or the reward is forgotten."""
+        return bool(self.moduli) or self.reward.half_life is not None
 
     @cached_property
     def choices(self) -> dict[str, ModelChoice]:
@@ -215,7 +213,10 @@ class Problem(ContextEncoder, StrictSettings):
                 return ModelChoice("rates", None, "given with every decision, not learned")
             model = "linear" if self.context and by is None else "rates"
             why = "by segment" if by else "there is a context" if self.context else "there is no context"
-            return ModelChoice(signal.model or model, by, why if signal.model is None else "as declared")
+            why = why if signal.model is None else "as declared"
+            if signal.half_life is not None:
+                why += f"; outcomes lose half of their weight in {signal.half_life}, so its bound is no theorem"
+            return ModelChoice(signal.model or model, by, why)
         if signal.model is None and by is None and self.context_names:
             raise build_promise_error(name, [form for form in get_args(LimitModel) if form != "rates"])
         if signal.model is not None and signal.model != "rates":
@@ -283,6 +284,7 @@ class Problem(ContextEncoder, StrictSettings):
             ),
             "threshold": {name: scale_limit(name, limit) for name, limit in self.limits.items()},
             "drift": self.moduli or None,
+            "reward_half_life": None if self.reward.half_life is None else parse_seconds(self.reward.half_life),
             "delta": self.delta,
             **self.settings,
         }

@@ -19,7 +19,7 @@ from stagewise.problem.formatting import join_names, safe_repr, suggest_name, su
 from stagewise.problem.risk_score import RiskScore
 from stagewise.problem.strict_settings import StrictSettings, check_range
 from stagewise.problem.thresholds import AtLeast, TimesSafe, parse_threshold, slack_error
-from stagewise.problem.window import DROP, OutcomeWindow
+from stagewise.problem.window import DROP, OutcomeWindow, parse_seconds
 
 Model = Literal["linear", "rates"]
 RewardModel = Literal["linear", "rates", "given"]
@@ -98,10 +98,15 @@ class Reward(Signal):
     """The value of a missing outcome; "drop": it is not learned; None: `low`."""
     by: str | Sequence[str] | None = None
     """The segment by which rates are kept: one column, such as "country", or several."""
+    half_life: str | float | None = None
+    """The time in which an outcome loses half of its weight, such as "30d", where the mean moves; the optimistic reward
+    is then no proven bound. No limit depends on it. None: outcomes keep their weight."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "by", parse_by(self.by, check_name(self.name, "the reward's name")))
         check_signal(self, self.name)
+        if self.half_life is not None:
+            parse_seconds(self.half_life, f"the half-life of {self.name}")
 
 
 @dataclass(frozen=True)
@@ -202,7 +207,7 @@ def check_signal(signal: Reward | Limit, name: str) -> None:
         fact, remedy = "there is no window", "give one, since an outcome is missing only when its window closes"
         raise InvalidProblem.conflict(f"the missing value of {name}", signal.missing, fact, remedy)
     if not signal.is_reported:
-        for what in ("safe_bound", "window", "by"):
+        for what in ("safe_bound", "window", "by", *(["half_life"] if isinstance(signal, Reward) else [])):
             if getattr(signal, what) is not None:
                 fact, remedy = "its model is 'given'", "leave it out, since no outcome of it is learned"
                 raise InvalidProblem.conflict(f"the {what} of {name}", getattr(signal, what), fact, remedy)

@@ -69,13 +69,12 @@ class OutcomeWindow:
         return isinstance(self.missing, str) and self.missing == DROP
 
 
-def parse_seconds(length: Any) -> float:
+def parse_seconds(length: Any, what: str = "the length of a window") -> float:
     """Return a length of time in seconds.
 
     >>> parse_seconds("1.5h"), parse_seconds(timedelta(days=1)), parse_seconds(30)
     (5400.0, 86400.0, 30.0)
     """
-    what = "the length of a window"
     if isinstance(length, timedelta):
         return check_positive(length.total_seconds(), what)
     if isinstance(length, str):

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from enum import StrEnum
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -64,6 +65,13 @@ def to_floats(values: Any) -> Floats:
     array = np.array([to_float(value) for value in values])
     array.setflags(write=False)
     return array
+
+
+class RewardBound(StrEnum):
+    """What is known of an optimistic reward."""
+
+    PROVED = "proved"  #: With probability 1 − δ no mean reward of the decision's actions is above it.
+    FORGETTING = "forgetting"  #: Outcomes lose weight with age (`Reward.half_life`); the bound is no theorem.
 
 
 class DecisionFields(NamedTuple):
@@ -305,6 +313,7 @@ class ProblemDecision(Decision):
 
     _names = ProblemNames((), NO_THRESHOLDS)
     _saved_proposal: ProposalStatus | None = None  # what became of the proposal, of a decision that was read
+    _reward_bound: RewardBound = RewardBound.PROVED
 
     @classmethod
     def _read(cls, content: Mapping[str, Any]) -> "ProblemDecision":
@@ -323,6 +332,7 @@ class ProblemDecision(Decision):
         if content.get("proposal") is not None:
             self._saved_proposal = ProposalStatus.from_dict(content["proposal"])
         self._clipped = tuple(map(str, content.get("clipped", ())))
+        self._reward_bound = RewardBound(content.get("reward_bound", RewardBound.PROVED))
         return self  # type: ignore[no-any-return]
 
     @property
@@ -351,6 +361,11 @@ class ProblemDecision(Decision):
         """The estimated mean of every cost, by name; None: no estimate is kept."""
         estimates = self._estimates()
         return None if estimates is None else dict(zip(self._names.limits.names, estimates.costs.tolist(), strict=True))
+
+    @property
+    def reward_bound(self) -> RewardBound:
+        """What is known of `optimistic_reward`: it is no proven bound where the reward is forgotten."""
+        return self._reward_bound
 
     @property
     def clipped(self) -> tuple[str, ...]:
@@ -402,6 +417,7 @@ class ProblemDecision(Decision):
             "limits": limits,
             **({} if status is None else {"proposal": status.to_dict()}),
             **({"clipped": list(self._clipped)} if self._clipped else {}),
+            **({} if self._reward_bound is RewardBound.PROVED else {"reward_bound": str(self._reward_bound)}),
         }
 
     def __repr__(self) -> str:

@@ -157,7 +157,8 @@ class BaseWorld(ABC):
         if needed:
             raise InvalidProblem(
                 ErrorCode.TIME_MISSING,
-                "a limit has a drift, and the rounds of a {kind} have no times; give MovingWorld(world, per_day=...), "
+                "a limit has a drift or the reward a half-life, and the rounds of a {kind} have no times; give "
+                "MovingWorld(world, per_day=...), "
                 "whose rounds have, and whose means may move",
                 kind=self.type_name,
             )

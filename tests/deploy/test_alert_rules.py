@@ -67,8 +67,11 @@ def stop_experiment(server: Live) -> None:
 
 def contradict_the_safe_cost(server: Live) -> None:
     learn(server, decide(server, 400), click=0.0, opt_out=1.0)
-    for _ in range(200):  # until it is learned
-        if any(series.startswith("stagewise_alerts") for series in scrape(server)):
+    for _ in range(600):  # until it is learned, and the server has stopped the experiment
+        samples = scrape(server)
+        if any(series.startswith("stagewise_alerts") for series in samples) and 1.0 in (
+            value for series, value in samples.items() if series.startswith("stagewise_killed")
+        ):
             return
         time.sleep(0.1)
 

@@ -17,7 +17,7 @@ from stagewise.models.forgetting import CELL_SIZE, RECENT, SETTINGS_SIZE, WEIGHT
 from stagewise.models.segment_rates import MEAN, NUMBERS, PULLS, RatesBlock
 from stagewise.problem.drift import DAY
 from stagewise.problem.errors import ErrorCode
-from stagewise.records.decision import RewardBound
+from stagewise.records.decision import RewardGuarantee
 
 START, HALF = 1.7e9, 10.0
 CONTEXT = {"age": (18.0, 99.0)}
@@ -106,13 +106,13 @@ def test_one_by_one_a_log_a_file_and_a_replica_are_the_same(tmp_path: Path, cont
     late, others = START + 50 * DAY, [sw.Agent.load(tmp_path / "agent.json"), sw.Replica(whole.snapshot(), name="pod")]
     decisions = [agent.decide(user, propose="nothing", now=late) for agent in (whole, *others)]  # type: ignore[attr-defined]
     assert len({(one.optimistic_reward, one.estimated_reward) for one in decisions}) == 1
-    assert decisions[0].reward_bound is RewardBound.FORGETTING
+    assert decisions[0].reward_guarantee is RewardGuarantee.FORGETTING
     again = sw.Decision.from_dict(decisions[0].to_dict())
     assert again.to_dict() == decisions[0].to_dict()
-    assert again.reward_bound is RewardBound.FORGETTING  # type: ignore[attr-defined]
+    assert again.reward_guarantee is RewardGuarantee.FORGETTING  # type: ignore[attr-defined]
     constant = sw.Agent(build(None, context=context), seed=1).decide(user, now=late)
-    assert constant.reward_bound is RewardBound.PROVED
-    assert "reward_bound" not in constant.to_dict()
+    assert constant.reward_guarantee is RewardGuarantee.PROVED
+    assert "reward_guarantee" not in constant.to_dict()
 
 
 def test_what_moved_is_forgotten_and_a_reward_without_one_is_not() -> None:
@@ -147,7 +147,7 @@ def test_half_lives_that_cannot_be_are_refused() -> None:
     with refused(sw.InvalidProblem, ErrorCode.CONFLICTING_SETTINGS, "half_life"):
         sw.Reward("click", half_life="1d", model="given")
     policy = build().policy()
-    with refused(sw.InvalidActions, ErrorCode.TIME_MISSING, "half-life"):
+    with refused(sw.InvalidActions, ErrorCode.TIME_MISSING):
         policy.decide(policy.start(), sw.ContextVector())
 
 

@@ -11,10 +11,14 @@ import stagewise as sw
 from stagewise.cli.server_startup import build_offline_log
 from stagewise.problem.drift import DAY
 from stagewise.problem.errors import ErrorCode
+from stagewise.server.access_keys import KeyHolder
 from stagewise.server.audit.replay import Replay, explain_logged_decision
 from stagewise.server.decide import decode_decision
 from stagewise.server.messages import DecisionRequest, OutcomeUpdate
 from stagewise.server.offline_log import check_rows
+from stagewise.server.web.metrics import render_metrics
+from stagewise.server.web.page.render import build_page_context, render_parts
+from stagewise.server.web.page.sessions import Session
 
 LIMIT = sw.Limit(0.2, safe_bound=0.0, drift="0.05/30d")
 PROBLEM = sw.Problem(actions=["nothing", "offer"], safe="nothing", reward=sw.Reward("click"), limits={"opt_out": LIMIT})
@@ -105,3 +109,34 @@ async def test_an_action_is_relearned_by_a_row_of_the_log(tmp_path: Path) -> Non
         assert after.probabilities["offer"] == pytest.approx(0.2)
         await learned(server)
         assert Replay(server.store, NAME).run().first_difference is None
+
+
+@played
+async def test_figures_metrics_and_page_tell_bounds_their_age_and_who_recovers(tmp_path: Path) -> None:
+    limit, rng = sw.Limit(0.2, safe_bound=0.0, drift="0.1/30d"), np.random.default_rng(0)
+    actions = ["nothing", "digest", "offer"]
+    drifting = sw.Problem(actions=actions, safe="nothing", reward=sw.Reward("click"), limits={"opt_out": limit})
+    async with serve_problem(tmp_path, drifting) as server:
+        clock, shift = server.store.clock, [0]
+        server.store.clock = lambda: clock() + shift[0]
+        for i in range(700):
+            shift[0] += int(DAY * 1e6) // 40
+            answer = await server.decide(NAME, DecisionRequest({}, decision_id=f"d{i}", propose=actions[1 + i % 2]))
+            jumped = answer.action == "offer" and i > 500
+            rate = 0.9 if jumped else 0.03 * (answer.action != "nothing")
+            await server.learn(NAME, OutcomeUpdate(f"d{i}", {"click": 1.0, "opt_out": float(rng.random() < rate)}))
+        await learned(server)
+        bounds = {one["action"]: one for one in server.figures(NAME)["drifting"]}
+        assert set(bounds) == {"digest", "offer"}
+        assert (bounds["offer"]["recovering"], bounds["digest"]["recovering"]) == (True, False)
+        assert bounds["offer"]["changed_at"] is not None
+        assert 0.0 < bounds["digest"]["age_term"] < bounds["digest"]["bound"]
+        shift[0] += int(10 * DAY * 1e6)
+        older = {one["action"]: one for one in server.figures(NAME)["drifting"]}["digest"]
+        assert older["bound"] - bounds["digest"]["bound"] == pytest.approx(0.1 / 3, rel=1e-3)  # ages by itself
+        assert [round(point[1], 6) for point in older["history"]][-1] == round(older["bound"], 6)
+        metrics = render_metrics(server)
+        assert f'stagewise_drift_recovering{{experiment="{NAME}",limit="opt_out",action="offer"}} 1.0' in metrics
+        context = build_page_context(server.figures(NAME), Session(KeyHolder("ada", "reader"), "", ""), (True, ""), "")
+        page = render_parts(context)["limit-0"]
+        assert all(text in page for text in ("offer", "of it age", "<polyline"))

@@ -18,10 +18,13 @@ async function visit(number) {
   flags.track("demo", context, signals);
   if (!flagMetadata.logged) await new Promise((resolve) => setTimeout(resolve, 500));
   history.write(JSON.stringify({ user, value, variant, reason, metadata: flagMetadata, signals }) + "\n");
+  return flagMetadata.logged;
 }
 
-for (let first = 0; first < Number(count); first += 20) {
-  await Promise.all(Array.from({ length: Math.min(20, count - first) }, (_, i) => visit(first + i)));
+let away = 0; // go on until the server answers again
+for (let first = 0; first < Number(count) || away; first += 20) {
+  const logged = await Promise.all(Array.from({ length: 20 }, (_, i) => visit(first + i)));
+  away = logged.filter((one) => !one).length;
 }
 await OpenFeature.close();
 history.end();

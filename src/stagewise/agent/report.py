@@ -15,6 +15,7 @@ from stagewise.agent.decision_analysis import (
     count_learned,
     estimate_plays_needed,
 )
+from stagewise.agent.drifting_bounds import DriftingBound, format_bound, summarize_drifting_bounds
 from stagewise.agent.observed_costs import LIMIT, ObservedCosts
 from stagewise.agent.proposals import WHOLE, ProposalSummary, Proposed, summarize_proposals
 from stagewise.agent.statistics import Statistics, describe_contexts
@@ -142,12 +143,13 @@ class Report:
     cancelled: int = 0  # rounds that were not carried out
     segments: tuple[SegmentSummary, ...] = ()  # for limits that hold in every segment
     proposals: tuple[ProposalSummary, ...] = ()  # what became of each action that callers proposed
+    drifting: tuple[DriftingBound, ...] = ()  # bounds of limits with a drift: their age, changes, and recovery
     clipped: Mapping[str, int] = field(default_factory=dict)  # values beyond their range that count as its end
     refused_log_rows: int = 0  # rows of logs that were left out because of their context
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as JSON holds it; None for values that are unknown or not finite."""
-        content, lists = encode_record(vars(self)), ("limits", "actions", "segments", "proposals")
+        content, lists = encode_record(vars(self)), ("limits", "actions", "segments", "proposals", "drifting")
         return content | {name: [encode_record(one._asdict()) for one in getattr(self, name)] for name in lists}
 
     def __str__(self) -> str:
@@ -199,6 +201,7 @@ def build_report(
         summarize_proposals(
             policy, state.memory, iter_proposed(policy, statistics), len(recent) + len(statistics.registered)
         ),
+        summarize_drifting_bounds(policy, state.memory),
         dict(statistics.clipped),
         statistics.refused_log_rows,
     )
@@ -389,7 +392,8 @@ def format_lines(report: Report) -> list[str]:
     """Return the report as lines of text."""
     lines = format_header(report)
     if not report.recent_rounds:
-        return [*lines, *format_proposals(report.proposals), *format_segments(report.segments)]
+        drifting = map(format_bound, report.drifting)
+        return [*lines, *drifting, *format_proposals(report.proposals), *format_segments(report.segments)]
     now = f"{report.reward_name} now"
     for title, interval in ((now, report.reward), ("safe action", report.safe_reward), ("gain", report.reward_gain)):
         if interval is not None:
@@ -406,6 +410,7 @@ def format_lines(report: Report) -> list[str]:
                 else f"; observed {limit.observed_mean:z.4f} over {format_count(limit.decision_count, 'decision')}"
             )
         )
+    lines += map(format_bound, report.drifting)
     is_learned = any(one.reward is not None for one in report.actions)
     rows = [("action", "  share", " recent", *([f"{report.reward_name:>24}"] * is_learned), "certified")]
     for one in report.actions:

@@ -89,6 +89,20 @@ class FoundChange(NamedTuple):
     mean: float  # since then, signed; NaN: there is no outcome
 
 
+class AgedBound(NamedTuple):
+    """The upper bound of a mean that drifts, at a time, and what it consists of; values are signed."""
+
+    action: int
+    segment: int | None
+    upper: float
+    age_term: float  # the part of it that the age of the outcomes and the declared drift make
+    mean: float  # of the longest epoch that is kept; NaN: there is no outcome
+    outcomes: int  # that it has
+    begin: float  # when it began, in seconds
+    changed: float  # from when outcomes count after the last change or a person's word; 0: all count
+    ends: Callable[[float], float] | None  # the upper bound after so many more seconds at the present rate
+
+
 class MeanFall(NamedTuple):
     """Means of an action that fall from one bucket of a score to a later one, though they are declared not to."""
 
@@ -146,6 +160,14 @@ class ModelDiagnostics:
     def list_changes(self, block: Any, settings: Floats, memory: Floats) -> list[FoundChange]:
         """Return the last change of every mean that has changed."""
         return []
+
+    def list_bounds(self, block: Any, settings: Floats, memory: Floats, time: float) -> list[AgedBound]:
+        """Return the bounds of all means that drift, at a time."""
+        return []
+
+    def get_newest_time(self, block: Any, settings: Floats, memory: Floats) -> float:
+        """Return the time of the newest outcome of means that drift; 0: there is none."""
+        return 0.0
 
     def list_falls(self, block: Any, settings: Floats, memory: Floats) -> list[MeanFall]:
         """Return every action whose means fall from a bucket of a score to a later one, where they are pooled."""

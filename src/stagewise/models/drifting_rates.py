@@ -4,33 +4,44 @@ memory:   as in `models.segment_rates`; cells and what precedes the slots are th
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from stagewise.engine.compile import Floats, as_python, kernel
-from stagewise.models.diagnostics import FoundChange, Marks, MeanChange, Sums, UpperForecast
+from stagewise.models.average_bounds import compute_average_upper
+from stagewise.models.diagnostics import AgedBound, FoundChange, Marks, MeanChange, Sums, UpperForecast
 from stagewise.models.epochs import (
     AT,
+    BUDGET,
     CELL_SIZE,
     CHANGED,
     EARLIEST,
+    EPOCHS,
+    FIRST_BEGIN,
+    FIRST_EPOCH,
     HEADER_SIZE,
     NEWEST,
     SETTINGS_SIZE,
+    SLOPE,
+    STEP,
     TIME_COLUMN,
+    WINDOW,
+    YOUNG,
     advance_cell,
     advance_header,
     compute_high_now,
+    compute_log_share,
     compute_low_now,
     find_epoch,
     find_longest,
     forget_before,
+    get_begin,
     learn_in_epochs,
     update_ends,
 )
-from stagewise.models.jumps import forget_jumping, get_forgotten, learn_jumping, update_jumping
+from stagewise.models.jumps import LEVELS, forget_jumping, get_forgotten, learn_jumping, update_jumping
 from stagewise.models.rate_changes import find_pooled_shifts, restart_actions
 from stagewise.models.segment_rates import (
     LEAST,
@@ -119,6 +130,10 @@ def learn_jump(
 
 FORGET_BEFORE, UPDATE_ENDS = as_python(forget_before), as_python(update_ends)
 FORGET_JUMPING, UPDATE_JUMPING = as_python(forget_jumping), as_python(update_jumping)
+BEGIN_OF, AVERAGE_UPPER = as_python(get_begin), as_python(compute_average_upper)
+COMPUTE_HIGH_NOW, LOG_SHARE = as_python(compute_high_now), as_python(compute_log_share)
+JUMP_LOG_SHARE = math.log(2.0 * (LEVELS + 1) * 2.0)  # of an epoch soon after a change
+FEW_OUTCOMES = 20  # before their rate is told
 FORGOTTEN, FIND_LONGEST, EPOCHS_OF = as_python(get_forgotten), as_python(find_longest), as_python(get_epochs)
 
 
@@ -137,6 +152,35 @@ def compute_recent_mean(cells: Floats) -> float:
     pairs = [cell[at : at + 2] for cell in cells if (at := FIND_LONGEST(cell)) >= 0]
     pulls, total = np.sum(pairs, axis=0) if pairs else (0.0, 0.0)
     return float(total / pulls) if pulls > 0.0 else math.nan
+
+
+def predict_ends(
+    low: float, count: float, total: float, at: float, now: float, age: "CellAge"
+) -> Callable[[float], float] | None:
+    """Return the upper bound of a mean that stays, by the seconds to come; None: too few outcomes for their rate.
+
+    Outcomes come as often as in the longest epoch that is kept, which goes on.
+    """
+    span = at - age.begin
+    if count < FEW_OUTCOMES or not span > 0.0:
+        return None
+
+    def predict(seconds: float) -> float:
+        pulls = count * (1.0 + seconds / span)
+        added = age.budget + age.slope * 0.5 * (now + seconds - age.begin) if age.slope > 0.0 else 0.0
+        return low + min(float(AVERAGE_UPPER(pulls, total / count * pulls, age.confidence)) + added, 1.0)
+
+    return predict
+
+
+class CellAge(NamedTuple):
+    """What the upper bound of a cell consists of."""
+
+    term: float  # what the age of outcomes adds to it
+    begin: float  # when the longest epoch that is kept began, in seconds
+    confidence: float  # log 1/δ' of its upper end
+    slope: float  # ρ, per second
+    budget: float
 
 
 class MovingRatesDiagnostics(SegmentRatesDiagnostics):
@@ -171,6 +215,52 @@ class MovingRatesDiagnostics(SegmentRatesDiagnostics):
                 cell, spent = memory[first : first + CELL_SIZE], SPENT(block, settings, index, memory[slot + 1])
                 cell[CHANGED] = changed or cell[CHANGED]
                 self.forget_cell(view, since, settings[at + 2] + spent, settings[at + 3] + spent, cell)
+
+    def list_bounds(self, block: Any, settings: Floats, memory: Floats, time: float) -> list[AgedBound]:
+        view, low, bounds = EPOCHS_OF(block, settings, memory), float(LEAST(block, settings)), list[AgedBound]()
+        numbers = self.segments(block, memory)
+        slots = [OFFSET(block, number) for number in range(SLOTS(block, memory))]
+        if block.column >= 0:
+            slots = sorted((slot for slot in slots if memory[slot] != 0.0), key=lambda slot: float(memory[slot + 1]))
+        for position, slot in enumerate(slots):
+            segment = None if numbers is None else int(numbers[0][position])
+            for action in range(block.size):
+                first = slot + SLOT_HEADER_SIZE + CELL_SIZE * action
+                cell, longest = memory[first : first + CELL_SIZE], FIND_LONGEST(memory[first : first + CELL_SIZE])
+                upper = low + (float(COMPUTE_HIGH_NOW(view.settings, time, cell)) if cell[PULLS] > 0.0 else 1.0)
+                has_forgotten = bool(np.any(cell[FIRST_EPOCH::3] < 0.0))  # a person may have told it to
+                if longest < 0:
+                    changed = float(cell[CHANGED] or has_forgotten * cell[AT])
+                    bounds.append(AgedBound(action, segment, upper, 0.0, math.nan, 0, time, changed, None))
+                    continue
+                count, total = cell[longest : longest + 2].tolist()
+                high = settings[block.settings + 3] + SPENT(block, settings, action, memory[slot + 1])
+                age = self.measure_age(view, time, float(high), longest, cell)
+                changed = float(cell[CHANGED] or has_forgotten * age.begin)
+                ends = predict_ends(low, count, total, float(cell[AT]), time, age)
+                known = low + total / count, int(count), age.begin, changed, ends
+                bounds.append(AgedBound(action, segment, upper, age.term, *known))
+        return bounds
+
+    def get_newest_time(self, block: Any, settings: Floats, memory: Floats) -> float:
+        return float(order_cells(block, memory)[:, :, AT].max(initial=0.0))
+
+    def measure_age(self, view: EpochView, time: float, high: float, longest: int, cell: Floats) -> CellAge:
+        """Return what a cell's upper bound consists of: the age term is that of the epoch with the least upper end."""
+        slope, budget, best = float(view.settings[SLOPE] / view.settings[STEP]), float(view.settings[BUDGET]), math.inf
+        term = 0.0
+        for i in range(EPOCHS):
+            at, epoch = FIRST_EPOCH + 3 * i, view.header[FIRST_BEGIN + i]
+            if epoch > 0.0 and cell[at] > 0.0:
+                middle = BEGIN_OF(view.header, view.settings, epoch) + cell[at + 2] / cell[at]
+                added = budget + slope * (time - middle)
+                end = added + AVERAGE_UPPER(cell[at], cell[at + 1], high + LOG_SHARE(int(epoch)))
+                term, best = (added, end) if end < best else (term, best)
+        if view.settings[WINDOW] > 0.0 and 1.0 - cell[YOUNG] == COMPUTE_HIGH_NOW(view.settings, time, cell):
+            term = budget  # the bound is that of an epoch whose outcomes are all younger than the budget's window
+        epoch = view.header[FIRST_BEGIN + (longest - FIRST_EPOCH) // 3]
+        begin = float(BEGIN_OF(view.header, view.settings, epoch))
+        return CellAge(float(term), begin, high + LOG_SHARE(int(epoch)), slope, budget)
 
     def forget_cell(self, view: EpochView, since: float, low: float, high: float, cell: Floats) -> None:
         """Forget what a cell has learned in epochs that began before a time."""
@@ -210,6 +300,9 @@ class JumpingRatesDiagnostics(MovingRatesDiagnostics):
             since = float(marks[mark][f"time {key}"]) or EARLIEST
             action, means = found.cells[0] % block.size, (found.before, found.after)
             yield MeanChange(0, found.early, found.late, means, action, cells=len(found.cells), since=since)
+
+    def measure_age(self, view: EpochView, time: float, high: float, longest: int, cell: Floats) -> CellAge:
+        return CellAge(0.0, float(cell[longest + 2]), high + JUMP_LOG_SHARE, 0.0, 0.0)
 
     def forget_cell(self, view: EpochView, since: float, low: float, high: float, cell: Floats) -> None:
         FORGET_JUMPING(since, cell)

@@ -21,7 +21,7 @@ from stagewise.problem.errors import ErrorCode, InvalidOutcome
 from stagewise.problem.proposal import Proposal
 from stagewise.problem.signals import scale_outcome
 from stagewise.problem.thresholds import Thresholds
-from stagewise.records.decision import Decision, ProblemDecision, ProblemNames, RewardBound
+from stagewise.records.decision import Decision, ProblemDecision, ProblemNames, RewardGuarantee
 from stagewise.records.random_key import RandomKey
 from stagewise.records.reason import ReasonDetails
 
@@ -120,7 +120,7 @@ class ProblemPolicy(ContextCAPS):
         if offered.clipped:
             decision._clipped = offered.clipped
         if self.reward_half_life is not None:
-            decision._reward_bound = RewardBound.FORGETTING
+            decision._reward_guarantee = RewardGuarantee.FORGETTING
         return decision  # type: ignore[no-any-return]
 
     @cached_property

@@ -67,7 +67,7 @@ def to_floats(values: Any) -> Floats:
     return array
 
 
-class RewardBound(StrEnum):
+class RewardGuarantee(StrEnum):
     """What is known of an optimistic reward."""
 
     PROVED = "proved"  #: With probability 1 − δ no mean reward of the decision's actions is above it.
@@ -313,7 +313,7 @@ class ProblemDecision(Decision):
 
     _names = ProblemNames((), NO_THRESHOLDS)
     _saved_proposal: ProposalStatus | None = None  # what became of the proposal, of a decision that was read
-    _reward_bound: RewardBound = RewardBound.PROVED
+    _reward_guarantee: RewardGuarantee = RewardGuarantee.PROVED
 
     @classmethod
     def _read(cls, content: Mapping[str, Any]) -> "ProblemDecision":
@@ -332,7 +332,7 @@ class ProblemDecision(Decision):
         if content.get("proposal") is not None:
             self._saved_proposal = ProposalStatus.from_dict(content["proposal"])
         self._clipped = tuple(map(str, content.get("clipped", ())))
-        self._reward_bound = RewardBound(content.get("reward_bound", RewardBound.PROVED))
+        self._reward_guarantee = RewardGuarantee(content.get("reward_guarantee", RewardGuarantee.PROVED))
         return self  # type: ignore[no-any-return]
 
     @property
@@ -363,9 +363,9 @@ class ProblemDecision(Decision):
         return None if estimates is None else dict(zip(self._names.limits.names, estimates.costs.tolist(), strict=True))
 
     @property
-    def reward_bound(self) -> RewardBound:
+    def reward_guarantee(self) -> RewardGuarantee:
         """What is known of `optimistic_reward`: it is no proven bound where the reward is forgotten."""
-        return self._reward_bound
+        return self._reward_guarantee
 
     @property
     def clipped(self) -> tuple[str, ...]:
@@ -417,7 +417,7 @@ class ProblemDecision(Decision):
             "limits": limits,
             **({} if status is None else {"proposal": status.to_dict()}),
             **({"clipped": list(self._clipped)} if self._clipped else {}),
-            **({} if self._reward_bound is RewardBound.PROVED else {"reward_bound": str(self._reward_bound)}),
+            **({} if self._reward_guarantee is RewardGuarantee.PROVED else {"reward_guarantee": str(self._reward_guarantee)}),
         }
 
     def __repr__(self) -> str:

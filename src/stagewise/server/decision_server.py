@@ -291,6 +291,7 @@ class DecisionServer(Experiments):
                 for alert, cause in experiment.alerts.items()
             ],
             proposals=summarize_recent_proposals(snapshot, statistics),
+            drifting=experiment.summarize_drifting(self.store.now() / 1e6),
             warnings=list(experiment.warnings),
             health=Health(add_observed_costs(snapshot.policy, health, compute_safe_costs(statistics))).to_dict(),
         )

@@ -13,11 +13,13 @@ from typing import Any
 import msgspec
 
 from stagewise.agent.changes import check_forget_costs
+from stagewise.agent.drifting_bounds import summarize_drifting_bounds
 from stagewise.policies.problem import Problem
 from stagewise.problem.checks import check_name
 from stagewise.problem.errors import ErrorCode, InvalidOutcome, InvalidProblem
 from stagewise.problem.formatting import safe_repr, suggest_name
 from stagewise.records.reason import ReasonDetails
+from stagewise.server.bound_history import BoundHistory
 from stagewise.server.controls import ACKNOWLEDGE, FORGET_COSTS, KILL, MODE, RESUME, Controls, fold_controls, parse_mode
 from stagewise.server.decide import PolicySnapshot
 from stagewise.server.event_log import (
@@ -61,6 +63,7 @@ class Experiment:
         self.pending_requests: list[Any] = []
         """Requests that wait to be decided together."""
         self.deciding: asyncio.Task[None] | None = None
+        self.bound_history = BoundHistory()
         self.set_version(version, has_unread_rows)
 
     def set_version(self, version: ProblemVersion, has_unread_rows: bool) -> None:
@@ -69,6 +72,13 @@ class Experiment:
         self.policy_snapshot: PolicySnapshot = build_initial_snapshot(
             version.problem, version.number, version.retired
         )._replace(read=not has_unread_rows)
+
+    def summarize_drifting(self, now: float) -> list[dict[str, Any]]:
+        """Return the bounds of limits that drift at a time, with their history in this process."""
+        snapshot = self.policy_snapshot
+        bounds = summarize_drifting_bounds(snapshot.policy, snapshot.learned.state.memory, now)
+        self.bound_history.add(now, bounds)
+        return self.bound_history.to_rows(bounds)
 
     @property
     def problem(self) -> Problem:
@@ -225,6 +235,7 @@ class Experiments:
                 and (policy_snapshot.seq or experiment.policy_snapshot.read)
             ):
                 experiment.policy_snapshot, experiment.snapshot_time = policy_snapshot, time.monotonic()
+                experiment.summarize_drifting(self.store.now() / 1e6)
 
     async def open(
         self, name: str, problem: Problem, actor: str, reason: str, mode: str = "live", *, revert: bool = False

@@ -43,7 +43,7 @@ def build_figures(statistics: LogStatistics, now: int, **overrides: Any) -> dict
         statistics: The statistics of the log.
         now: The time in microseconds by the store's clock. Windows close by the times of rows only.
         **overrides: What the log does not have, or the server knows better: mode, share, killed, version,
-            snapshot_age_s, failed, alerts, warnings, health, proposals; each replaces the value from the statistics.
+            snapshot_age_s, failed, alerts, warnings, health, proposals, drifting; each replaces the statistics' value.
     """
     with statistics.lock:
         problem = statistics.problem
@@ -70,6 +70,7 @@ def build_figures(statistics: LogStatistics, now: int, **overrides: Any) -> dict
             "last": list(reversed(statistics.last)),
             "reward": None,
             "proposals": [],
+            "drifting": [],
             "limits": {},
             "actions": [],
             "series": [],

@@ -22,7 +22,7 @@ class Metric(NamedTuple):
     help: str
 
 
-_OF, _LIMIT = ("experiment",), ("experiment", "limit")
+_OF, _LIMIT, _BOUND = ("experiment",), ("experiment", "limit"), ("experiment", "limit", "action")
 METRICS = (
     Metric("learning_failed", "gauge", _OF, "Whether learning fails (1) or not (0)."),
     Metric("decisions_total", "counter", ("experiment", "action", "mode", "reason"), "Number of decisions."),
@@ -52,6 +52,14 @@ METRICS = (
     Metric(
         "proposal_decisions_until_whole", "gauge", ("experiment", "action"),
         "Estimated decisions until an action is played whole when it is proposed.",
+    ),
+    Metric("drift_bound", "gauge", _BOUND, "Upper bound now of an action's cost, for a limit that drifts."),
+    Metric("drift_age_term", "gauge", _BOUND, "Part of the bound that is due to the age of the outcomes."),
+    Metric("drift_change_timestamp_seconds", "gauge", _BOUND, "Time since which outcomes count after a change."),
+    Metric("drift_recovering", "gauge", _BOUND, "Whether an action is held back after a change (1) or not (0)."),
+    Metric(
+        "drift_back_timestamp_seconds", "gauge", _BOUND,
+        "Estimated time at which the bound is within the limit again, at the rate of outcomes since the change.",
     ),
     Metric("snapshot_age_seconds", "gauge", _OF, "Age of the policy snapshot that serves decisions."),
     Metric("snapshot_stale", "gauge", _OF, "Whether the policy snapshot is older than --max-age (1) or not (0)."),
@@ -131,6 +139,14 @@ def iter_experiment_samples(server: "DecisionServer", name: str) -> Iterator[Sam
         yield "proposal_overlap", (name, one["action"]), one["overlap"]
         if one["decisions_until_whole"] is not None:
             yield "proposal_decisions_until_whole", (name, one["action"]), one["decisions_until_whole"]
+    for one in figures["drifting"]:
+        labels = (name, one["limit"], one["action"])
+        yield "drift_bound", labels, one["bound"]
+        yield "drift_age_term", labels, one["age_term"]
+        yield "drift_recovering", labels, float(one["recovering"])
+        for metric, at in (("change", one["changed_at"]), ("back", one["back_at"])):
+            if at is not None:
+                yield f"drift_{metric}_timestamp_seconds", labels, at
     for limit, one in figures["limits"].items():
         for metric, cost in (("limit_margin", one["pessimistic_cost"]), ("shadow_limit_margin", one["shadow"])):
             if cost is not None:

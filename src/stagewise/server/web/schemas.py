@@ -165,6 +165,7 @@ class FiguresResponse(ExperimentStatus):
     """Why learning fails, or null."""
     reward: dict[str, Any] | None
     proposals: list[dict[str, Any]]
+    drifting: list[dict[str, Any]]
     """For each action that recent requests proposed: the share that was played, and when it is played whole."""
     limits: dict[str, dict[str, Any]]
     actions: list[dict[str, Any]]

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from stagewise.agent.drifting_bounds import ASSUMPTION
 from stagewise.policies.problem import Problem
 from stagewise.server.web.page import value_format
 from stagewise.server.web.page.sessions import Session
@@ -102,7 +103,9 @@ def build_page_context(
         "stale": bool(figures["decisions"]) and age is not None and age > figures.get("max_age_s", STALE_SECONDS),
         "verdict": build_verdict(figures),
         "limits": [
-            build_limit_gauge(name, {**limit, "in_shadow": shadow}) for name, limit in figures["limits"].items()
+            build_limit_gauge(name, {**limit, "in_shadow": shadow})
+            | build_drifting(name, limit, figures.get("drifting") or [], colours)
+            for name, limit in figures["limits"].items()
         ],
         "reward": None if figures["reward"] is None else build_reward_gauges(figures["reward"], safe),
         "has_reward": problem is None or not problem.needs_proposal,
@@ -222,6 +225,31 @@ def build_limit_gauge(name: str, limit: Mapping[str, Any]) -> dict[str, Any]:
         "threshold_at": to_percent(threshold, *ends),
         "pessimistic_cost_at": to_percent(limit["pessimistic_cost"], *ends),
     }
+
+
+def build_drifting(
+    name: str, limit: Mapping[str, Any], bounds: Sequence[Mapping[str, Any]], colours: Mapping[str, int]
+) -> dict[str, Any]:
+    """Return the rows of a limit that drifts, and its bounds over time as lines of a drawing, in percent."""
+    least, most, own = limit["least"], limit["most"], [one for one in bounds if one["limit"] == name]
+    points = [point for one in own for point in one["history"]]
+    length = (limit["threshold"] - least) if limit["at_most"] else (most - limit["threshold"])
+    ends = (least, least + SCALE_FACTOR * length) if limit["at_most"] else (most - SCALE_FACTOR * length, most)
+    first, last = min((point[0] for point in points), default=0.0), max((point[0] for point in points), default=0.0)
+    rows = []
+    for one in own:
+        texts = {f"{key}_text": amount(one[key], least, most) for key in ("estimate", "bound", "age_term")}
+        line, under = [], []
+        for at, bound, age in one["history"] if last > first else []:
+            x = round(100.0 * (at - first) / (last - first), 2)
+            young = bound - age if limit["at_most"] else bound + age
+            line.append(f"{x},{100.0 - (to_percent(bound, *ends) or 0.0):g}")
+            under.append(f"{x},{100.0 - (to_percent(young, *ends) or 0.0):g}")
+        drawn = {"line": " ".join(line), "age_area": " ".join([*line, *reversed(under)])}
+        rows.append({**one, **texts, **drawn, "colour": colours.get(one["action"], 0)})
+    limit_at = 100.0 - (to_percent(limit["threshold"], *ends) or 0.0)
+    shown = {"drift_span": last - first, "drift_limit_at": limit_at, "drift_assumption": ASSUMPTION}
+    return {"drifting": rows, "drift_ages": any(one["age_term"] > 0.0 for one in own), **shown}
 
 
 def build_reward_gauges(reward: Mapping[str, Any], safe: str) -> dict[str, Any]:

@@ -1,0 +1,68 @@
+"""The report of limits that drift: the age in each bound, the last change, and when an action is back."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import stagewise as sw
+from stagewise.agent.drifting_bounds import DriftingBound
+from stagewise.agent.report import Report
+from stagewise.problem.drift import DAY
+
+START, DAYS, ROWS = 1.763e9, 30, 5_400
+ACTIONS = ["nothing", "digest", "offer"]
+
+
+def report_of(drift: Any, rates: tuple[float, float, float], by: str | None = None) -> Report:
+    """Return the report after a log of a month; the opt-outs of "offer" have three rates in turn."""
+    rng, at = np.random.default_rng(0), START + np.arange(ROWS) * DAYS * DAY / ROWS
+    limits = {"opt_out": sw.Limit(0.1, safe_bound=0.0, drift=drift, by=by)}
+    problem = sw.Problem(actions=ACTIONS, safe="nothing", reward=sw.Reward("click"), limits=limits)
+    sent, part = rng.integers(0, 3, ROWS), np.searchsorted([0.6, 0.8], np.arange(ROWS) / ROWS)
+    rate = np.where(sent == 2, np.array(rates)[part], np.array([0.0, 0.03, 0.0])[sent])
+    log: dict[str, Any] = {"at": at, "action": np.array(ACTIONS, dtype=object)[sent], "click": rng.random(ROWS) < 0.1}
+    log |= {"opt_out": rng.random(ROWS) < rate, "country": np.array(["NZ", "AU"], dtype=object)[np.arange(ROWS) % 2]}
+    agent = sw.Agent(problem, seed=1)
+    agent.learn_log_frame({name: values for name, values in log.items() if by or name != "country"})
+    return agent.report()
+
+
+def of_action(report: Report) -> dict[str, DriftingBound]:
+    return {one.action: one for one in report.drifting}
+
+
+def test_an_action_that_jumped_recovers_and_the_others_do_not() -> None:
+    report = report_of("jumps", (0.03, 0.3, 0.05))
+    digest, offer = of_action(report)["digest"], of_action(report)["offer"]
+    assert (digest.changed_at, digest.recovering, digest.back_at) == (None, False, None)
+    assert offer.changed_at is not None
+    assert START + 0.5 * DAYS * DAY <= offer.changed_at <= START + 0.9 * DAYS * DAY
+    assert (offer.recovering, offer.bound > 0.1, offer.age_term) == (True, True, 0.0)
+    assert offer.back_at is not None or offer.note
+    assert set(of_action(report)) == {"digest", "offer"}  # the safe action's cost is declared
+    assert report.to_dict()["drifting"][1]["recovering"] is True
+    assert "recovering" in str(report)
+
+
+def test_an_action_that_is_over_its_limit_is_never_said_to_be_back() -> None:
+    offer = of_action(report_of("jumps", (0.03, 0.3, 0.3)))["offer"]
+    assert (offer.recovering, offer.back_at) == (True, None)
+    assert offer.note
+
+
+@pytest.mark.parametrize("by", [None, "country"])
+def test_the_age_of_outcomes_is_a_part_of_the_bound(by: str | None) -> None:
+    slope = of_action(report_of("0.02/30d", (0.03, 0.03, 0.03), by))["digest"]
+    budget = of_action(report_of(("0.02", "60d"), (0.03, 0.03, 0.03), by))["digest"]
+    assert 0.0 < slope.age_term <= 0.011  # of all outcomes, which are 15 days old on average, or of the youngest
+    assert budget.age_term == pytest.approx(0.02)
+    for one in (slope, budget):
+        assert one.estimate is not None
+        assert one.bound > one.estimate + one.age_term
+        assert (one.segment is None) == (by is None)
+
+
+def test_where_nothing_drifts_there_is_nothing_to_tell() -> None:
+    problem = sw.Problem(actions=ACTIONS, safe="nothing", reward=sw.Reward("click"), limits={"opt_out": sw.Limit(0.1)})
+    assert sw.Agent(problem, seed=1).report().drifting == ()

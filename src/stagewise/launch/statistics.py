@@ -56,7 +56,9 @@ def fit_logistic(design: Floats, outcomes: Floats, prior: float | Floats = 0.01)
     parameter = np.zeros(design.shape[1])
     for _ in range(50):
         means = expit(design @ parameter)
-        curvature = (design * (means * (1.0 - means))[:, np.newaxis]).T @ design + np.diag(np.full(parameter.size, prior))
+        curvature = (design * (means * (1.0 - means))[:, np.newaxis]).T @ design + np.diag(
+            np.full(parameter.size, prior)
+        )
         step = np.linalg.solve(curvature, design.T @ (outcomes - means) - prior * parameter)
         parameter += step * min(1.0, 2.0 / max(float(np.linalg.norm(step)), 1e-12))
         if float(np.abs(step).max()) < 1e-9:

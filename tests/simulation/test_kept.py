@@ -13,7 +13,7 @@ from stagewise.simulation import certify as certify_module
 from stagewise.simulation import jobs
 from stagewise.simulation.run import play
 
-pytestmark = pytest.mark.compiled
+pytestmark = pytest.mark.long
 
 
 class PowerCut(Exception):
@@ -31,20 +31,20 @@ def test_a_certificate_that_was_cut_short_goes_on_from_its_folder(
         played.append(task[2][0])
         return play(*task)
 
-    whole = certified(runs=100, stop_early=False)
+    whole = certified(rounds=5, runs=100, stop_early=False)
     monkeypatch.setattr(jobs, "play", counting)
     with pytest.raises(PowerCut):
-        certified(runs=100, stop_early=False, out=tmp_path)
+        certified(rounds=5, runs=100, stop_early=False, out=tmp_path)
     assert not (tmp_path / "certificate.json").exists()
     before = list(played)
     monkeypatch.setattr(jobs, "play", play)
     with refused(sw.InvalidFile, ErrorCode.FILE_EXISTS, "seed"):
-        certified(runs=100, stop_early=False, out=tmp_path, seed=1)
+        certified(rounds=5, runs=100, stop_early=False, out=tmp_path, seed=1)
     assert len(list((tmp_path / "batches" / "parts").iterdir())) == 3
     played.clear()
     played.extend([-1] * 4)  # no more power cuts
     monkeypatch.setattr(jobs, "play", counting)
-    again = certified(runs=100, stop_early=False, out=tmp_path)
+    again = certified(rounds=5, runs=100, stop_early=False, out=tmp_path)
     assert not set(before) & set(played)
     assert without_times(again) == without_times(whole)
     assert not (tmp_path / "batches").exists()
@@ -62,7 +62,7 @@ def batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     with monkeypatch.context() as patched:
         patched.setattr(jobs, "play", cut)
         with pytest.raises(PowerCut):
-            certified(runs=100, stop_early=False, out=tmp_path)
+            certified(rounds=5, runs=100, stop_early=False, out=tmp_path)
     (found,) = (tmp_path / "batches" / "parts").iterdir()
     return found
 
@@ -73,13 +73,13 @@ def test_a_batch_that_was_tampered_with_is_refused(batch: Path, tmp_path: Path) 
     for damaged in (b"nothing", content[:-1], content[:400] + bytes([content[400] ^ 1]) + content[401:]):
         path.write_bytes(damaged)
         with refused(sw.InvalidFile, ErrorCode.DIGEST_MISMATCH):
-            certified(runs=100, stop_early=False, out=tmp_path)
+            certified(rounds=5, runs=100, stop_early=False, out=tmp_path)
 
 
 def test_a_batch_that_nothing_vouches_for_is_played_again(batch: Path, tmp_path: Path) -> None:
     (batch / "manifest.json").unlink()
-    again = certified(runs=100, stop_early=False, out=tmp_path)
-    assert without_times(again) == without_times(certified(runs=100, stop_early=False))
+    again = certified(rounds=5, runs=100, stop_early=False, out=tmp_path)
+    assert without_times(again) == without_times(certified(rounds=5, runs=100, stop_early=False))
 
 
 @pytest.mark.parametrize(("before", "after"), [(42, 60), (60, 42)])
@@ -90,11 +90,11 @@ def test_a_certificate_of_other_runs_takes_no_part_of_a_batch(
     with monkeypatch.context() as patched:
         patched.setattr(certify_module, "build_content", interrupted)
         with pytest.raises(PowerCut):
-            certified(runs=before, stop_early=False, out=tmp_path)
+            certified(rounds=5, runs=before, stop_early=False, out=tmp_path)
     assert len(list((tmp_path / "batches" / "parts").iterdir())) == -(-before // 10)
-    again = certified(runs=after, stop_early=False, out=tmp_path)
+    again = certified(rounds=5, runs=after, stop_early=False, out=tmp_path)
     assert [batch["runs"] for batch in again.content["batches"]] == [min(10, after - n) for n in range(0, after, 10)]
-    assert without_times(again) == without_times(certified(runs=after, stop_early=False))
+    assert without_times(again) == without_times(certified(rounds=5, runs=after, stop_early=False))
     assert sw.verify_certificate(tmp_path, replay_fraction=1.0).faults == ()
 
 
@@ -103,5 +103,5 @@ def interrupted(*_: Any) -> None:
 
 
 def test_nothing_is_kept_of_worlds_that_no_file_can_tell_apart(tmp_path: Path) -> None:
-    certified(world=lambda run: FIXED, runs=40, out=tmp_path)
+    certified(world=lambda run: FIXED, rounds=5, runs=40, out=tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["certificate.html", "certificate.json"]

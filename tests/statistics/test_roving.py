@@ -102,7 +102,7 @@ def check(result: sw.Result, runs: int) -> None:
     assert np.all(np.count_nonzero(result.audit["missed"] > 0, axis=0) <= allowed(runs, DELTA))
 
 
-@sized((600, 60), (2000, 600))
+@sized((200, 60), (2000, 600))
 @pytest.mark.parametrize("name", MIXTURES)
 def test_every_users_limits_hold(name: str, size: tuple[int, int]) -> None:
     kind, settings = MIXTURES[name]
@@ -111,7 +111,7 @@ def test_every_users_limits_hold(name: str, size: tuple[int, int]) -> None:
     assert np.count_nonzero(result.regret[:, -1] < 0.98 * size[1] * result.optimum[:, -1]) > size[0] // 4
 
 
-@sized((600, 60), (2000, 600))
+@sized((200, 60), (2000, 600))
 @pytest.mark.parametrize("name", [pytest.param(name, marks=LONG * (name == "Safe-LTS")) for name in RAYS])
 def test_limits_hold_on_rays_from_every_rounds_own_point(name: str, size: tuple[int, int]) -> None:
     result = broken(None, Points(RAYS[name], {}), size)
@@ -120,7 +120,7 @@ def test_limits_hold_on_rays_from_every_rounds_own_point(name: str, size: tuple[
     assert np.all(result.reward[:, -1] != safest.reward[:, -1]), "something is dared"
 
 
-@sized((600, 100), (2000, 1000))
+@sized((200, 100), (2000, 1000))
 def test_an_unsafe_policy_fails(size: tuple[int, int]) -> None:
     result = broken(None, Users(sw.DOSLB, {}), size)
     assert np.count_nonzero(result.violations) > size[0] // 2
@@ -165,7 +165,7 @@ def test_a_declared_cost_below_the_truth_stops_the_exploration_and_unseen_it_bre
 def test_users_are_certified(name: str) -> None:
     kind, settings = MIXTURES[name]
     policy, world = Users(kind, settings)(0)
-    certificate = sw.certify(policy, world, rounds=100, runs=2000, confidence=0.99, progress=False)
+    certificate = sw.certify(policy, world, rounds=60, runs=400, confidence=0.99, progress=False)
     assert certificate.holds
     rows = {row["assumption"]: row["kept"] for row in certificate.content["assumptions"]}
     assert rows["every round's safe action is worth at least this"]

@@ -25,7 +25,6 @@ from stagewise.engine.layout import pad_to_vector, read_block_fields
 from stagewise.models.average_bounds import compute_average_upper
 from stagewise.models.diagnostics import MeanFall
 from stagewise.models.drifting_rates import (
-    EPOCHS_OF,
     EpochView,
     JumpingRatesDiagnostics,
     MovingRatesDiagnostics,
@@ -207,38 +206,16 @@ def list_falls(block: RatesBlock, settings: Floats, memory: Floats) -> list[Mean
     return falls
 
 
-def list_drifting_falls(block: RatesBlock, settings: Floats, memory: Floats) -> list[MeanFall]:
-    """Return every action whose means fall from a bucket to a later one, though they are declared not to."""
-    view, falls = EPOCHS_OF(block, settings, memory), list[MeanFall]()
-    for action in range(block.size if block.pooled == 1 else 0):
-        offsets = [BUCKET_CELL(block, bucket, action) for bucket in range(block.buckets)]
-        cells = [memory[at : at + CELL_SIZE] for at in offsets]
-        time, runs = max(float(cell[AT]) for cell in cells), RUNS(block, memory, action).row
-        grown = view.settings[SLOPE] * abs(time - runs[RENEWED_AT]) / view.settings[STEP]
-        lows = np.array([LOW_NOW(view.settings, time, cell) for cell in cells])
-        highs = np.array([HIGH_NOW(view.settings, time, cell) for cell in cells])
-        highs = np.minimum(highs, 1.0 - np.maximum(runs[FIRST_RUN:] - grown, 0.0))
-        if (np.maximum.accumulate(lows) > highs + ROUNDING).any():
-            falls.append(find_steepest(action, lows, highs, float(LEAST(block, settings))))
-    return falls
-
-
 class MovingScoresDiagnostics(MovingRatesDiagnostics):
     """Diagnostics of the buckets of a score whose rates move as declared."""
 
-    list_falls = staticmethod(list_drifting_falls)
+    list_falls = staticmethod(list_falls)
 
     def forget(
         self, block: Any, settings: Floats, memory: Floats, index: int, since: float, changed: float = 0.0
     ) -> None:
         super().forget(block, settings, memory, index, since, changed)
         RENEW_ALL(block, settings, memory, memory[:0], memory[:0])
-
-
-class JumpingScoresDiagnostics(JumpingRatesDiagnostics):
-    """Diagnostics of the buckets of a score whose rates jump."""
-
-    list_falls = staticmethod(list_drifting_falls)
 
 
 MOVING_SCORES = SCORE_RATES._replace(

@@ -56,9 +56,7 @@ def both(name: str, frame: dict[str, Any], candidate: Any) -> list[tuple[str, st
     log = Log.of(frame, problem)
     indices = np.array([int(text.split()[1]) for text in frame["place"]]) - 1
     ours = sw.evaluate(log, problem, candidate[:, indices].T)
-    expected = predict_outcomes(
-        build_features(log), log.actions, frame["click"], items, assign_parts(log.rows, None), past=True
-    )
+    expected = predict_outcomes(build_features(log), log.actions, frame["click"], items, assign_parts(log.rows))
     settings: dict[str, Any] = {
         "reward": frame["click"].astype(int),
         "action": log.actions,

@@ -30,7 +30,7 @@ GROUPS = {
     "agent": Group(
         "Agents",
         "Decide, learn, save, test assumptions; several processes that decide for one learner.",
-        ("agent.", "reports.agent_report_plot"),
+        ("agent.",),
     ),
     "problem": Group(
         "Problems",

@@ -121,10 +121,10 @@ SWEPT = NOISY.replace("[world]", "[worlds.mild]").replace("[policy]", "[policies
 
 def test_a_sweep_goes_through_everything(tmp_path: Path) -> None:
     text = SWEPT + SWEPT[SWEPT.index("[worlds.mild]") : SWEPT.index("[policies")].replace("mild", "wild")
-    text += "[sweep]\nthresholds = [0.2, 0.3]\nseeds = [1, 2]\n"
+    text += "[sweep]\nseeds = [1, 2]\nlimits = { cost = [0.2, 0.3] }\n"
     code, said = called("sweep", spec(tmp_path, text), "--out", tmp_path / "out", "--quiet")
     assert code == 0, said
-    assert len(re.findall(r"\| careful, (?:mild|wild), threshold 0\.[23], seed [12] \|", said)) == 8
+    assert len(re.findall(r"\| careful, (?:mild|wild), cost 0\.[23], seed [12] \|", said)) == 8
     assert len(list((tmp_path / "out").glob("*/*/*/*/manifest.json"))) == 8
     assert (tmp_path / "out" / "sweep.md").exists()
     code, said = called("simulate", spec(tmp_path, text), "--out", tmp_path / "other")

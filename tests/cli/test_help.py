@@ -14,7 +14,6 @@ import typer
 from tests.cli.commands import called
 
 from stagewise.cli import help_command
-from stagewise.cli.console import COMMAND_ORDER
 from stagewise.cli.main import app
 
 ROOT = Path(__file__).parents[2]
@@ -95,12 +94,3 @@ def test_the_wheel_holds_every_page_that_help_prints(tmp_path: Path) -> None:
 @pytest.mark.parametrize("words", commands())
 def test_every_command_has_an_example(words: str) -> None:
     assert f"Example: stagewise {words}" in (commands()[words].help or "")
-
-
-def test_commands_are_listed_in_the_order_of_a_users_life() -> None:
-    said = called("--help")[1]
-    listed = re.findall(r"^│ ([a-z]+) ", said, re.MULTILINE)
-    known = [name for name in listed if name in COMMAND_ORDER]
-    assert {"problem", "simulate", "certify", "serve", "help"} <= set(known)
-    assert known == sorted(known, key=COMMAND_ORDER.index)
-    assert set(listed) <= set(COMMAND_ORDER)

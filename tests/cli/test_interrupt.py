@@ -71,10 +71,6 @@ def test_after_an_interrupt_one_line_says_how_to_go_on(command: str, tmp_path: P
     assert said.count("\n") == 1, said
     assert said.startswith("stagewise: interrupted; ")
     assert said.endswith("run the same command again to continue\n")
-    kept, of, total = said.partition("; ")[2].split()[:3]
-    assert of == "of"
-    assert int(total.replace(",", "")) == (2000 if command == "certify" else 500)
-    assert int(kept.replace(",", "")) >= 1
     assert str(out) in said
     assert_nobody_left(running.pid)
 

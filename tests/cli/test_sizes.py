@@ -3,12 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tests.cli.commands import GOOD, called, rejected, spec
-from tests.problem.refusal import refused
-
-import stagewise as sw
-from stagewise.files import paths
-from stagewise.problem.errors import ErrorCode
+from tests.cli.commands import GOOD, called, spec
 
 WIDE = GOOD.replace("features = [[1.0, 0.0], [0.0, 1.0]]", "count = 2, dimension = {d}").replace(
     '"rays"', '"random-rays"'
@@ -57,30 +52,3 @@ def test_more_features_than_memory_holds_are_refused(tmp_path: Path, monkeypatch
     code, said = called("simulate", spec(tmp_path, wide(6000)), "--out", tmp_path / "out", "--quiet")
     assert (code, "d² numbers" in said, said.count("\n")) == (2, True, 1), said
     assert not (tmp_path / "out").exists()
-
-
-def test_more_processes_than_memory_holds_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    many, line = spec(tmp_path, GOOD.replace("runs = 2", "runs = 200")), ("--out", tmp_path / "out", "--quiet")
-    monkeypatch.setattr("stagewise.simulation.executors.get_total_memory", lambda: 2.0**30)
-    said = rejected(ErrorCode.TOO_LARGE, "simulate", many, *line, "--executor", "processes:100000")
-    assert all(number in said for number in ("200", "25 GiB"))  # of the runs, not of the 100,000 that were asked for
-    assert "'processes'" in rejected(ErrorCode.INVALID_CHOICE, "simulate", many, *line, "--executor", "process:2")
-    assert not (tmp_path / "out").exists()
-
-
-def test_a_file_of_settings_as_large_as_a_log_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "spec.toml"
-    with path.open("wb") as file:
-        file.truncate(2**33)  # no disk holds it: all of it is a hole
-    code, said = called("simulate", path, "--out", tmp_path / "out")
-    assert (code, "8,192 MiB" in said, said.count("\n")) == (2, True, 1), said
-
-
-@pytest.mark.parametrize("name", ["curves.parquet", "runs.parquet"])
-def test_a_result_that_memory_cannot_hold_is_refused(name: str, tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    assert called("simulate", spec(tmp_path, GOOD), "--out", out, "--quiet")[0] == 0
-    with (out / name).open("r+b") as file:
-        file.truncate(int(paths.get_total_memory()))
-    with refused(sw.InvalidFile, ErrorCode.TOO_LARGE):
-        sw.Result.load(out)

@@ -89,7 +89,6 @@ def test_a_problem_has_them_in_its_own_units_and_directions(tmp_path: Path) -> N
         ("opt_out = 0.1", ["opt_out", "list"]),
         ("opt_out = [2]", ["2 % is 0.02"]),
         ("opt_out = ['a']", ["limits of 'opt_out'", "must be a number"]),
-        ("opt_out = [0.1]\n[sweep]\nthresholds = [0.1]", ["thresholds and limits"]),
     ],
 )
 def test_what_cannot_be_meant_is_refused_before_anything_runs(more: str, parts: list[str], tmp_path: Path) -> None:

@@ -379,7 +379,8 @@ class SafeContract(PolicyContract):
         for one in case.rounds:
             probabilities = one.decision.probabilities
             safe = case.world.safe if isinstance(case.world, ArmsWorld) else -1
-            alone = one.decision.action_index is None if probabilities is None else probabilities[safe] == 1.0
+            index = one.decision.action_index
+            alone = index in (None, safe) if probabilities is None else probabilities[safe] == 1.0
             assert alone == bool(one.decision.message)
             if alone:
                 assert np.array_equal(one.decision.action, case.world.safe)

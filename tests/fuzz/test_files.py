@@ -100,7 +100,7 @@ split_delta = true
 directions = 8
 
 [sweep]
-thresholds = [0.5]
+limits = { cost = [0.5] }
 seeds = [0]
 
 [certify]

@@ -173,7 +173,8 @@ def test_replicas_are_told_what_is_in_doubt_and_their_decisions_count() -> None:
 @pytest.mark.long
 def test_after_a_quiet_stretch_it_is_as_quick_as_from_the_start() -> None:
     """Two thousand quiet decisions used to hide two thousand and more that were not."""
-    agent = sw.Agent(problem(reward=sw.Reward("click"), limit={"window": None, "safe_bound": 0.1, "value": 0.2}), seed=1)
+    limit = {"window": None, "safe_bound": 0.1, "value": 0.2}
+    agent = sw.Agent(problem(reward=sw.Reward("click"), limit=limit), seed=1)
     rng, stopped = np.random.default_rng(3), None
     for i in range(3000):
         decision = agent.decide({})

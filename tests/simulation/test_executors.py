@@ -31,7 +31,7 @@ WORLDS = {"one": RAYS, "other": OTHER}
 
 
 def swept(**settings: Any) -> dict[Any, sw.Result]:
-    given = {"thresholds": [0.2, 0.4], "seeds": [1, 2], "rounds": 40, "runs": 2, "record_points": 10}
+    given = {"limits": {"cost": [0.2, 0.4]}, "seeds": [1, 2], "rounds": 40, "runs": 2, "record_points": 10}
     return sw.sweep(policies=POLICIES, worlds=WORLDS, **(given | settings))
 
 
@@ -47,13 +47,13 @@ def test_every_cell_is_what_simulate_plays() -> None:
     assert len(results) == 2 * 2 * 2 * 2
     for cell, result in results.items():
         kind = type(POLICIES[cell.policy])
-        policy = kind(safe_action=SAFE, threshold=cell.threshold, noise=0.1)
+        policy = kind(safe_action=SAFE, threshold=cell.limits[0][1], noise=0.1)
         alone = sw.simulate(policy, WORLDS[cell.world], rounds=40, runs=2, seed=cell.seed, record_points=10)
         assert np.array_equal(result.regret, alone.regret)
 
 
-def test_without_thresholds_a_policy_keeps_its_own() -> None:
-    results = swept(thresholds=None, seeds=[3])
+def test_without_limits_a_policy_keeps_its_own() -> None:
+    results = swept(limits=None, seeds=[3])
     assert {tuple(result.manifest["thresholds"].values()) for result in results.values()} == {(0.3,)}
 
 
@@ -77,7 +77,7 @@ def test_a_sweep_continues_where_it_was_interrupted(tmp_path: Path, monkeypatch:
     assert len(calls) == 7 + 32 - 6
     monkeypatch.undo()
     assert_same(continued, swept())
-    folder = tmp_path / "careful" / "one" / "threshold-0.2" / "seed-1"
+    folder = tmp_path / "careful" / "one" / "cost-0.2" / "seed-1"
     assert np.array_equal(sw.Result.load(folder).regret, next(iter(continued.values())).regret)
 
 
@@ -189,7 +189,7 @@ def test_workers_that_do_not_exist_are_refused(executor: Any, part: str) -> None
 @pytest.mark.parametrize(
     ("settings", "part"),
     [
-        ({"thresholds": []}, ErrorCode.DUPLICATE_NAME),
+        ({"limits": {"cost": []}}, ErrorCode.DUPLICATE_NAME),
         ({"seeds": [1, 1]}, ErrorCode.DUPLICATE_NAME),
         ({"worlds": {}}, ErrorCode.WRONG_TYPE),
         ({"policies": {"a/b": POLICIES["careful"]}}, ErrorCode.INVALID_NAME),
@@ -198,7 +198,7 @@ def test_workers_that_do_not_exist_are_refused(executor: Any, part: str) -> None
     ],
 )
 def test_a_sweep_that_makes_no_sense_is_refused(settings: dict[str, Any], part: str) -> None:
-    given: dict[str, Any] = {"policies": POLICIES, "worlds": WORLDS, "thresholds": [0.2], "rounds": 10}
+    given: dict[str, Any] = {"policies": POLICIES, "worlds": WORLDS, "limits": {"cost": [0.2]}, "rounds": 10}
     with refused(sw.InvalidProblem, part):
         sw.sweep(**(given | settings))
 

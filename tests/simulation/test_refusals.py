@@ -134,8 +134,8 @@ def test_a_sweep_goes_through_all_seeds_of_a_generator_for_every_policy() -> Non
     ("settings", "part"),
     [
         ({"seeds": 3}, ErrorCode.WRONG_TYPE),
-        ({"thresholds": 0.3}, ErrorCode.WRONG_TYPE),
-        ({"thresholds": [[0.3]]}, ErrorCode.WRONG_TYPE),
+        ({"limits": {"cost": 0.3}}, ErrorCode.WRONG_TYPE),
+        ({"limits": {"cost": [[0.3]]}}, ErrorCode.WRONG_TYPE),
     ],
 )
 def test_a_sweep_needs_lists_of_single_values(settings: dict[str, Any], part: str) -> None:

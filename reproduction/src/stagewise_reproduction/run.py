@@ -13,7 +13,6 @@ from stagewise.problem.errors import ErrorCode, InvalidProblem
 from stagewise.problem.formatting import suggest_name
 from stagewise.reports.output_files import check_folder, make_folder
 from stagewise.simulation.executors import open_pool, run_tasks
-from stagewise.simulation.jobs import Interrupted, report_interrupt
 from stagewise_reproduction.catalogue import CATALOGUE
 from stagewise_reproduction.cell import Cell, merge_runs, play_run
 from stagewise_reproduction.claim import FAILS, Claim
@@ -105,9 +104,7 @@ def run_all(cells: dict[tuple[str, str], list[Cell]], size: str, out: Path, jobs
                 if first.setdefault(cell.kind, job) != job:
                     rest.append(job)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    done = 0
     with (
-        report_interrupt(lambda: Interrupted(done, len(rounds))),
         Progress(*columns) as progress,
         open_pool(jobs, multiprocessing.get_context("spawn")) as processes,
     ):
@@ -115,7 +112,6 @@ def run_all(cells: dict[tuple[str, str], list[Cell]], size: str, out: Path, jobs
         for words, batch, workers in batches:
             task = progress.add_task(f"{words} ({sum(rounds[job] for job in batch):,} rounds)", total=len(batch))
             for _ in run_tasks(run_job, {job: (job, str(out)) for job in batch}, workers):
-                done += 1
                 progress.advance(task)
 
 

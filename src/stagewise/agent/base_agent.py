@@ -212,6 +212,7 @@ class BaseAgent:
             known = None if id is None else self._identify(id)
             draw = draw if known is None else known.draw
             decision, ours = learned.decide(actions, draw), self._base_policy
+            index = -1 if decision.action_index is None else decision.action_index
             if known is not None:
                 decision = decision._replace(round=queue.end)
                 decision._id = known.id
@@ -224,7 +225,7 @@ class BaseAgent:
             if ours is not None and decision._uncached:
                 learned.cache_offered(decision)
             played = decision if ours is None or self._keeps_rows else PlayedAction.from_decision(decision)
-            self._add(decision._position, played, at)
+            self._add(index, played, at)
             if known is not None:
                 identity.ids.forget(queue.base)
             return decision
@@ -251,7 +252,7 @@ class BaseAgent:
         queue = self._queue
         if not self._keeps_rows:
             return queue.played[index]
-        row = queue.rows[index - queue.base].copy()
+        row = queue.rows[index - queue.base]  # written once
         return NEW_TUPLE(PlayedAction, (row, int(row.item(0)), 1.0, None))
 
     def learn(

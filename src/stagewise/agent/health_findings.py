@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from stagewise.agent.statistics import describe_contexts
 from stagewise.problem.formatting import align_columns, format_average, format_count
 from stagewise.problem.promise import Promise
-from stagewise.records.reason import CONTRADICTIONS, Contradiction, Reason, ReasonDetails, to_json_scalar
+from stagewise.records.reason import Contradiction, Reason, ReasonDetails, describe_found, to_json_scalar
 
 
 class Check(StrEnum):
@@ -137,8 +137,7 @@ class HealthFinding(NamedTuple):
     @property
     def message(self) -> str:
         """The finding as a sentence for a person."""
-        found = self.details.get("found")
-        text = MESSAGES[self.check](self) if found is None else CONTRADICTIONS[Contradiction(found)](self.details)
+        text = describe_found(self.details) if "found" in self.details else MESSAGES[self.check](self)
         return f"{text} (acknowledged: {self.note})" if self.note else text
 
     @property

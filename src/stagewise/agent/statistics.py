@@ -112,7 +112,7 @@ class Statistics:
         """Count a decision."""
         if decision.reason_details is not None:
             self.safe_only_rounds += 1
-        index = decision._position
+        index = -1 if decision.action_index is None else decision.action_index
         self.plays[index] = self.plays.get(index, 0) + 1
         if decision._clipped:
             self.count_context(dict.fromkeys(decision._clipped, 1))

@@ -1,4 +1,4 @@
-"""What all commands share: their order, errors as one line and an exit code, and a notice of compilation."""
+"""What all commands share: errors as one line and an exit code, and a notice of compilation."""
 
 import errno
 import sys
@@ -9,12 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import typer
-from typer.core import TyperGroup
 
-COMMAND_ORDER = (
-    *("problem", "doctor", "forecast", "simulate", "compare", "sweep", "certify"),
-    *("decide", "learn", "serve", "keys", "audit", "evaluate", "help", "reproduce"),
-)
 COMPILE_NOTICE = "Compiling machine code for these settings; it is cached for later runs."
 EXTRAS = dict.fromkeys(("msgspec", "starlette", "uvicorn", "httptools", "uvloop", "jinja2"), "serve")
 EXTRAS |= {"psycopg": "postgres", "psycopg_binary": "postgres"}
@@ -33,13 +28,6 @@ class CommandApp(typer.Typer):
         except OSError as error:  # of output outside of commands, such as help
             print_error(format_os_error(error))
             sys.exit(EXIT_ERROR)
-
-
-class OrderedGroup(TyperGroup):
-    """The commands in the order of COMMAND_ORDER; others come last."""
-
-    def list_commands(self, ctx: Any) -> list[str]:
-        return sorted(super().list_commands(ctx), key=lambda name: [*COMMAND_ORDER, name].index(name))
 
 
 @contextmanager
@@ -66,8 +54,9 @@ def handle_errors(out: Path | None = None) -> Iterator[None]:
         message = f"the server needs {error.name}; install it with: pip install 'stagewise[{extra}]'"
     except BrokenExecutor:
         message = "worker processes died repeatedly, perhaps for lack of memory; try --executor processes:1"
-    except KeyboardInterrupt as error:
-        message, code = format_interrupt(error, out), EXIT_INTERRUPTED
+    except KeyboardInterrupt:
+        hint = "" if out is None else f"; what is finished is in {out}: run the same command again to continue"
+        message, code = f"interrupted{hint}", EXIT_INTERRUPTED
     print_error(message)
     raise typer.Exit(code)
 
@@ -89,15 +78,6 @@ def format_os_error(error: OSError) -> str:
     file = error.filename or "the output"
     hint = "; free some space or choose another folder" if error.errno in DISK_FULL_ERRNOS else ""
     return f"{file}: {error.strerror}{hint}" if error.strerror else str(error)
-
-
-def format_interrupt(error: KeyboardInterrupt, out: Path | None) -> str:
-    """Return the message after Ctrl+C, with how to continue."""
-    if out is None:
-        return "interrupted"
-    kept, runs = getattr(error, "kept", None), getattr(error, "runs", None)
-    stored = "" if kept is None else f"{kept:,} of {runs:,} runs are stored in {out}; "
-    return f"interrupted; {stored}run the same command again to continue"
 
 
 @contextmanager

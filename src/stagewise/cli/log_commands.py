@@ -147,9 +147,6 @@ def evaluate(
     weight_bound: Annotated[
         float | None, typer.Option(help="Maximum of the importance weights; larger ones are clipped.")
     ] = None,
-    folds: Annotated[
-        int | None, typer.Option(help="Number of folds for cross-fitting; default: fit on earlier rows.")
-    ] = None,
     as_of: Annotated[
         str | None,
         typer.Option(help="When the log was read: 2026-03-01T12:00Z or seconds since 1970; default: at its last row."),
@@ -167,7 +164,6 @@ def evaluate(
             "primary_estimator": primary_estimator,
             "delta": delta,
             "weight_bound": weight_bound,
-            "folds": folds,
             "columns": parse_pairs(columns, "--columns"),
             "propensity": parse_shares(propensity, "--propensity"),
             "as_of": parse_time(as_of),

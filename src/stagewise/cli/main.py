@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from stagewise import __version__
-from stagewise.cli.console import CommandApp, OrderedGroup, handle_errors
+from stagewise.cli.console import CommandApp, handle_errors
 from stagewise.cli.help_command import show_help
 from stagewise.cli.log_commands import doctor, evaluate, forecast
 from stagewise.cli.serve_command import serve
@@ -20,12 +20,7 @@ NOT_INSTALLED_MESSAGE = (
     "`make reproduce` in a clone installs and runs it"
 )
 
-app = CommandApp(cls=OrderedGroup, add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
-for command in (decide, learn, serve, doctor, evaluate, forecast, simulate, compare, sweep, certify):
-    app.command()(command)
-app.command(name="help")(show_help)
-app.add_typer(audit_app, name="audit")
-app.add_typer(keys_app, name="keys")
+app = CommandApp(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
 
 
 def print_version(is_given: bool) -> None:
@@ -43,7 +38,6 @@ def main_callback(
     """Bandits that keep limits on costs in every round. `stagewise help` prints the documentation."""
 
 
-@app.command()
 def problem(spec: Annotated[Path, typer.Argument(metavar="FILE", help="The problem, a TOML file.")]) -> None:
     """Print the model of every signal of a problem, and why it was chosen.
 
@@ -55,7 +49,6 @@ def problem(spec: Annotated[Path, typer.Argument(metavar="FILE", help="The probl
         typer.echo(str(load_problem_file(spec)))
 
 
-@app.command(add_help_option=False, context_settings={"ignore_unknown_options": True, "allow_extra_args": True})
 def reproduce(context: typer.Context) -> None:
     """Run the paper's experiments, if their package is installed.
 
@@ -66,6 +59,14 @@ def reproduce(context: typer.Context) -> None:
     typer.echo(f"stagewise: {NOT_INSTALLED_MESSAGE}", err=True)
     raise typer.Exit(2)
 
+
+for command in (problem, doctor, forecast, simulate, compare, sweep, certify, decide, learn, serve, evaluate):
+    app.command()(command)
+app.command(name="help")(show_help)
+unparsed = {"ignore_unknown_options": True, "allow_extra_args": True}
+app.command(add_help_option=False, context_settings=unparsed)(reproduce)
+app.add_typer(keys_app, name="keys")
+app.add_typer(audit_app, name="audit")
 
 if __name__ == "__main__":
     app()

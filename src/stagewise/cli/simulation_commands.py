@@ -82,7 +82,7 @@ def sweep(
         settings = asdict(content.simulation) | {"executor": executor, "out": out, "progress": not quiet}
         seed = settings.pop("seed")
         settings["seeds"] = [seed] if content.sweep.seeds is None else content.sweep.seeds
-        settings |= {"thresholds": content.sweep.thresholds, "limits": content.sweep.limits}
+        settings["limits"] = content.sweep.limits
         results = run_sweep(policies=content.policies, worlds=content.worlds, **settings)
         table = format_table({str(cell): result for cell, result in results.items()})
         write_text(out / "sweep.md", table)

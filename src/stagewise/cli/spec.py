@@ -62,7 +62,6 @@ class SimulationTable:
 class SweepTable:
     """The table [sweep]; `sweep` checks its values."""
 
-    thresholds: list[float] | None = None
     limits: Any = None
     seeds: list[int] | None = None
 

@@ -12,9 +12,7 @@ from stagewise.problem.formatting import format_path
 
 MAX_ERROR_LETTERS = 160  # of an error in a message
 MAX_NAME_BYTES, MAX_PATH_BYTES = 255, 4095  # limits of common file systems
-GIB, MIB = 2**30, 2**20
-MAX_TOML_BYTES = 64 * MIB  # settings fit into a thousandth of it
-MEMORY_FACTOR = 4  # memory needed to read a file, relative to its size
+GIB = 2**30
 FILE_KINDS = (
     (stat.S_ISDIR, "a folder"),
     (stat.S_ISFIFO, "a pipe"),
@@ -62,19 +60,6 @@ def get_irregular_kind(path: Path) -> str | None:
     return None if stat.S_ISREG(mode) else next((word for test, word in FILE_KINDS if test(mode)), "not a regular file")
 
 
-def check_fits_memory(path: Path) -> None:
-    """Reject a file that does not fit in memory; a missing file passes."""
-    try:
-        size = os.stat(path).st_size
-    except OSError:
-        return
-    needed, available = MEMORY_FACTOR * size, get_total_memory()
-    if needed > available:
-        template = "{path} has {size:,.1f} GiB; reading it needs about {needed:,.0f} GiB of memory, of {there:,.0f}"
-        data = {"size": size / GIB, "needed": needed / GIB, "there": available / GIB}
-        raise InvalidFile(ErrorCode.TOO_LARGE, template, path=format_path(path), **data)
-
-
 def read_file(path: Path) -> bytes:
     """Return the content of a regular file; pipes and devices are rejected, since they may never end."""
     try:
@@ -82,7 +67,6 @@ def read_file(path: Path) -> bytes:
         if kind is not None:
             reason = f"it is {kind}, and must be a regular file"
             raise InvalidFile.cannot_be(ErrorCode.FILE_WRONG_KIND, path, "read", reason)
-        check_fits_memory(path)
         return path.read_bytes()
     except FileNotFoundError:
         raise InvalidFile(ErrorCode.FILE_NOT_FOUND, "{path} does not exist", path=format_path(path)) from None
@@ -100,14 +84,6 @@ def get_total_memory() -> float:
 
 def read_toml(path: Path) -> dict[str, Any]:
     """Return the content of a TOML file, or reject it."""
-    try:
-        size = 0 if get_irregular_kind(path) is not None else path.stat().st_size
-    except OSError:  # reported below
-        size = 0
-    if size > MAX_TOML_BYTES:
-        template = "{path} has {size:,.0f} MiB; settings have at most {most}, so this may be a log or a result"
-        data = {"size": size / MIB, "most": MAX_TOML_BYTES // MIB}
-        raise InvalidFile(ErrorCode.TOO_LARGE, template, path=format_path(path), **data)
     raw = read_file(path)
     try:
         return tomllib.loads(raw.decode())

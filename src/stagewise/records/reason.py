@@ -124,6 +124,8 @@ class Contradiction(StrEnum):
 
 Details = Mapping[str, Any]
 """The data of a code as JSON holds them: texts, booleans and numbers (None for a number that is not finite)."""
+Message = str | Callable[[Details], str]
+"""A template, or a function of the data."""
 
 
 class ReasonDetails(NamedTuple):
@@ -227,8 +229,31 @@ def build_message(reason: Reason | TripReason, details: Details) -> str:
     >>> build_message(Reason.EXPERIMENT_OFF, {})
     'the experiment is off'
     """
-    message = MESSAGES[reason]
-    return message if isinstance(message, str) else message(details)
+    return make_text(MESSAGES[reason], details)
+
+
+class Number:
+    """A number of a sentence: {x} as `g`, {x:.3g} as the format says, {x:outcome} with its noun."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __format__(self, spec: str) -> str:
+        is_noun = len(spec) > 1 and spec.isalpha()
+        return format_count(self.value, spec) if is_noun else format_number(self.value, spec or "g")
+
+
+def make_text(message: Message, details: Details, **more: str) -> str:
+    """Return the text of a template, or of a function of the data.
+
+    A template knows the words for both sides of a limit: {allowed}, {forbidden}, and {beyond} for a bound of a mean.
+    """
+    if not isinstance(message, str):
+        return message(details)
+    sides = ("at most", "above", "at least") if details.get("at_most", True) else ("at least", "below", "at most")
+    words = dict(zip(("allowed", "forbidden", "beyond"), sides, strict=True)) | more
+    numbers = {name: value if isinstance(value, str) else Number(value) for name, value in details.items()}
+    return message.format_map(words | numbers)
 
 
 def format_number(value: Any, spec: str = "g") -> str:
@@ -236,88 +261,18 @@ def format_number(value: Any, spec: str = "g") -> str:
     return "no finite number" if value is None else format(value, spec)
 
 
-def get_side_words(details: Details) -> tuple[str, str]:
-    """Return the words for the allowed and for the forbidden side of a limit."""
-    return ("at most", "above") if details["at_most"] else ("at least", "below")
-
-
-def describe_mean_cost_bound(details: Details) -> str:
-    value, setting = format_number(details["bound"]), details["setting"]
-    side = get_side_words(details)[1]
-    return f"the data put a mean of {details['limit']!r} {side} its declared bound {value} ({setting})"
-
-
-def describe_noise(details: Details) -> str:
-    return (
-        f"the noise of {details['limit']!r} is declared {format_number(details['declared'])}, but the residuals of "
-        f"{format_count(details['outcomes'])} need at least {format_number(details['needed'], '.3g')}; this or "
-        "another declared value is wrong"
-    )
-
-
-def describe_no_linear_mean(details: Details) -> str:
-    bounds = f"norm_bound, {details['setting']}"
-    return f"no linear mean of {details['limit']!r} within the declared bounds ({bounds}) explains the data"
-
-
 def describe_safe_cost(details: Details) -> str:
-    observed = format_average(details["count"], format_number(details["mean"], ".3g"), " of it")
-    declared = format_number(details["declared"])
-    return f"the safe action's {details['limit']!r} is declared {declared}, but {observed}"
+    average = format_average(details["count"], format_number(details["mean"], ".3g"), " of it")
+    return make_text("the safe action's {limit!r} is declared {declared}, but {average}", details, average=average)
 
 
 def describe_safe_cost_of_a_user(details: Details) -> str:
-    bound = "at least" if details["at_most"] else "at most"
     overall = format_average(details["count"], format_number(details["mean"], ".3g"))
-    return (
-        f"the safe action's {details['limit']!r} is declared {get_side_words(details)[0]} "
-        f"{format_number(details['declared'])} for every user, but for one user it is {bound} "
-        f"{format_number(details['found_at'], '.3g')} (over all users {overall})"
+    template = (
+        "the safe action's {limit!r} is declared {allowed} {declared} for every user, but for one user it is {beyond} "
+        "{found_at:.3g} (over all users {overall})"
     )
-
-
-def describe_safe_cost_of_a_round(details: Details) -> str:
-    allowed, forbidden = get_side_words(details)
-    return (
-        f"the mean {details['limit']!r} of each round's safe action is declared {allowed} "
-        f"{format_number(details['declared'])}, but {format_count(details['outcomes'])}, {details['count']:.0f} of "
-        f"them of safe actions, put one {forbidden} its declared value"
-    )
-
-
-def describe_so_far(details: Details) -> str:
-    """Return the running mean and its count."""
-    side = "at least" if details["at_most"] else "at most"
-    return f"{side} {format_number(details['mean'], '.3g')} over {format_count(details['count'], 'decision')} so far"
-
-
-def describe_safe_cost_so_far(details: Details) -> str:
-    return (
-        f"the safe action's {details['limit']!r} is declared {get_side_words(details)[0]} "
-        f"{format_number(details['declared'])}, but it averages {describe_so_far(details)}, "
-        "which chance does not explain"
-    )
-
-
-def describe_safe_action_unsafe(details: Details) -> str:
-    value = format_number(details["threshold"])
-    side = get_side_words(details)[1]
-    return f"the data put the safe action's own {details['limit']!r} {side} its threshold {value}"
-
-
-def describe_limit_so_far(details: Details) -> str:
-    value = format_number(details["threshold"])
-    side = get_side_words(details)[1]
-    return (
-        f"{details['limit']!r} averages {describe_so_far(details)}, {side} its limit of {value}, "
-        "which chance does not explain"
-    )
-
-
-def describe_limit_never_binds(details: Details) -> str:
-    value, bound = format_number(details["threshold"]), format_number(details["bound"])
-    side = get_side_words(details)[0]
-    return f"the limit of {details['limit']!r} is {value} and means are {side} {bound}, so the limit never binds"
+    return make_text(template, details, overall=overall)
 
 
 def describe_drift(details: Details) -> str:
@@ -425,17 +380,37 @@ def describe_pooling(details: Details) -> str:
     )
 
 
-CONTRADICTIONS: dict[Contradiction, Callable[[Details], str]] = {
-    Contradiction.MEAN_COST_BOUND: describe_mean_cost_bound,
-    Contradiction.NOISE: describe_noise,
-    Contradiction.NO_LINEAR_MEAN: describe_no_linear_mean,
+CONTRADICTIONS: dict[Contradiction, Message] = {
+    Contradiction.MEAN_COST_BOUND: (
+        "the data put a mean of {limit!r} {forbidden} its declared bound {bound} ({setting})"
+    ),
+    Contradiction.NOISE: (
+        "the noise of {limit!r} is declared {declared}, but the residuals of {outcomes:outcome} need at least "
+        "{needed:.3g}; this or another declared value is wrong"
+    ),
+    Contradiction.NO_LINEAR_MEAN: (
+        "no linear mean of {limit!r} within the declared bounds (norm_bound, {setting}) explains the data"
+    ),
     Contradiction.SAFE_COST: describe_safe_cost,
     Contradiction.SAFE_COST_OF_A_USER: describe_safe_cost_of_a_user,
-    Contradiction.SAFE_COST_OF_A_ROUND: describe_safe_cost_of_a_round,
-    Contradiction.SAFE_COST_SO_FAR: describe_safe_cost_so_far,
-    Contradiction.SAFE_ACTION_UNSAFE: describe_safe_action_unsafe,
-    Contradiction.LIMIT_SO_FAR: describe_limit_so_far,
-    Contradiction.LIMIT_NEVER_BINDS: describe_limit_never_binds,
+    Contradiction.SAFE_COST_OF_A_ROUND: (
+        "the mean {limit!r} of each round's safe action is declared {allowed} {declared}, but {outcomes:outcome}, "
+        "{count:.0f} of them of safe actions, put one {forbidden} its declared value"
+    ),
+    Contradiction.SAFE_COST_SO_FAR: (
+        "the safe action's {limit!r} is declared {allowed} {declared}, but it averages {beyond} {mean:.3g} over "
+        "{count:decision} so far, which chance does not explain"
+    ),
+    Contradiction.SAFE_ACTION_UNSAFE: (
+        "the data put the safe action's own {limit!r} {forbidden} its threshold {threshold}"
+    ),
+    Contradiction.LIMIT_SO_FAR: (
+        "{limit!r} averages {beyond} {mean:.3g} over {count:decision} so far, {forbidden} its limit of {threshold}, "
+        "which chance does not explain"
+    ),
+    Contradiction.LIMIT_NEVER_BINDS: (
+        "the limit of {limit!r} is {threshold} and means are {allowed} {bound}, so the limit never binds"
+    ),
     Contradiction.DRIFT: describe_drift,
     Contradiction.CHANGE: describe_change,
     Contradiction.MISMATCH: describe_mismatch,
@@ -444,38 +419,20 @@ CONTRADICTIONS: dict[Contradiction, Callable[[Details], str]] = {
 }
 
 
+def describe_found(details: Details) -> str:
+    """Return which declared value the data contradict."""
+    return make_text(CONTRADICTIONS[Contradiction(details["found"])], details)
+
+
 def describe_contradiction(details: Details) -> str:
-    finding = CONTRADICTIONS[Contradiction(details["found"])](details)
-    return f"{finding}; the confidence bounds are not valid, so the safe action is played"
+    return f"{describe_found(details)}; the confidence bounds are not valid, so the safe action is played"
 
 
 def describe_tripped(details: Details) -> str:
     return f"stopped by {details['actor']}: {build_message(TripReason(details['trip']), details['details'])}"
 
 
-def describe_limit_exceeded(details: Details) -> str:
-    bound = f"{'at least' if details['at_most'] else 'at most'} {format_number(details['mean'], '.4g')}"
-    return (
-        f"{details['limit']!r} averages {bound} of its range over {details['count']:,} decisions, "
-        f"{get_side_words(details)[1]} its limit (significance level {format_number(details['level'], '.2g')})"
-    )
-
-
-def describe_feedback_stopped(details: Details) -> str:
-    return (
-        f"no outcome arrived for the last {details['decisions']:,} decisions, all older than {details['seconds']:g} s"
-    )
-
-
-def describe_signal_stopped(details: Details) -> str:
-    return (
-        f"no {details['signal']!r} arrived within {details['seconds']:g} s for the last {details['decisions']:,} "
-        f"decisions of {details['action']!r}; before, one arrived per {format_number(details['every'], '.3g')} "
-        "decisions"
-    )
-
-
-MESSAGES: dict[Reason | TripReason, str | Callable[[Details], str]] = {
+MESSAGES: dict[Reason | TripReason, Message] = {
     Reason.NO_BETTER_ACTION: "the safe action has the highest upper confidence bound",
     Reason.SAFE_ACTION_COST_UNCERTAIN: "the safe action is played to estimate its own cost, which is still uncertain",
     Reason.NO_CERTIFIED_ACTION: "no listed action is certified safe",
@@ -489,22 +446,26 @@ MESSAGES: dict[Reason | TripReason, str | Callable[[Details], str]] = {
     Reason.MIXTURE_WEIGHT_UNDERFLOW: "the safe weight of every better action is below floating-point precision",
     Reason.PROPOSAL_NOT_CERTIFIED: "no part of the proposal is certified safe",
     Reason.ALWAYS_SAFE: "this policy always plays the safe action",
-    Reason.CUSTOM: lambda details: str(details["message"]),
+    Reason.CUSTOM: "{message}",
     Reason.ASSUMPTION_CONTRADICTED: describe_contradiction,
-    Reason.KILLED: lambda details: f"killed by {details['actor']}: {details['note']}",
+    Reason.KILLED: "killed by {actor}: {note}",
     Reason.TRIPPED: describe_tripped,
     Reason.EXPERIMENT_OFF: "the experiment is off",
     Reason.SHADOW: "shadow mode: the safe action is served and the policy's choice is logged",
-    Reason.OUTSIDE_CANARY: lambda details: (
-        f"canary: outside the {details['share']:.4g} of decisions that the policy makes"
-    ),
+    Reason.OUTSIDE_CANARY: "canary: outside the {share:.4g} of decisions that the policy makes",
     Reason.SERVER_NOT_READY: "the server has not read its log yet; the safe action is served until then",
     Reason.DECISION_FAILED: "the server failed to decide (see its log); the safe action is served",
-    Reason.LOG_WRITE_FAILED: lambda details: (
-        f"the decision could not be logged, so the safe action is served: {details['error']}"
+    Reason.LOG_WRITE_FAILED: "the decision could not be logged, so the safe action is served: {error}",
+    Reason.SERVER_UNAVAILABLE: "{error}",
+    TripReason.OBSERVED_COST_ABOVE_LIMIT: (
+        "{limit!r} averages {beyond} {mean:.4g} of its range over {count:,} decisions, {forbidden} its limit "
+        "(significance level {level:.2g})"
     ),
-    Reason.SERVER_UNAVAILABLE: lambda details: str(details["error"]),
-    TripReason.OBSERVED_COST_ABOVE_LIMIT: describe_limit_exceeded,
-    TripReason.FEEDBACK_STOPPED: describe_feedback_stopped,
-    TripReason.SIGNAL_STOPPED: describe_signal_stopped,
+    TripReason.FEEDBACK_STOPPED: (
+        "no outcome arrived for the last {decisions:,} decisions, all older than {seconds:g} s"
+    ),
+    TripReason.SIGNAL_STOPPED: (
+        "no {signal!r} arrived within {seconds:g} s for the last {decisions:,} decisions of {action!r}; before, one "
+        "arrived per {every:.3g} decisions"
+    ),
 }

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from stagewise.files.atomic_write import compute_sha256, write_bytes, write_text
-from stagewise.files.paths import check_fits_memory, get_os_reason, parse_path
+from stagewise.files.paths import get_os_reason, parse_path
 from stagewise.files.record_batches import read_column
 from stagewise.files.tables import decode_parquet, encode_parquet, to_arrow
 from stagewise.problem.errors import ErrorCode, InvalidFile
@@ -81,7 +81,6 @@ def read_manifest(folder: Path) -> dict[str, Any] | None:
 
 def read_verified(path: Path, digest: str | None) -> bytes:
     """Return the content of a file; reject content with another digest than in the manifest."""
-    check_fits_memory(path)
     try:
         content = path.read_bytes()
     except OSError as error:

@@ -12,12 +12,10 @@ from signal import SIG_IGN, SIGINT, signal
 from threading import Thread
 from typing import Any, TypeVar
 
-from stagewise.files.paths import GIB, get_total_memory
 from stagewise.problem.errors import ErrorCode, InvalidProblem
 from stagewise.problem.formatting import suggest_name
 
 MIN_PARALLEL_ROUNDS = 2_000_000  # rounds from which a process pool is worth its start
-BYTES_PER_PROCESS = 2**27  # bytes that a worker needs at least, with NumPy and Numba loaded
 MAX_WORKER_DEATHS = 3  # of workers that a task may see before it is given up
 
 Key = TypeVar("Key")
@@ -40,24 +38,8 @@ def open_executor(executor: Workers, tasks: int, rounds: int) -> Iterator[Execut
             raise InvalidProblem.must_be(ErrorCode.INVALID_CHOICE, "executor", executor, rule)
         if kind == "processes" and not (rest.isascii() and rest.isdigit() and len(rest) < 10 and int(rest) > 0):
             raise InvalidProblem.must_be(ErrorCode.OUT_OF_RANGE, "executor", executor, "'processes:N' with N from 1")
-        with open_pool(limit_process_count(int(rest), tasks)) as workers:
+        with open_pool(min(int(rest), max(tasks, 1))) as workers:
             yield workers
-
-
-def limit_process_count(asked: int, tasks: int) -> int:
-    """Return the number of processes, at most the tasks. Raises InvalidProblem if memory cannot hold them."""
-    count = min(asked, max(tasks, 1))
-    if count * BYTES_PER_PROCESS > get_total_memory():
-        raise InvalidProblem(
-            ErrorCode.TOO_LARGE,
-            "{count:,} processes need about {needed:,.0f} GiB, and this machine has {available:,.0f}; use at most "
-            "{cores} processes, its number of cores",
-            count=count,
-            needed=count * BYTES_PER_PROCESS / GIB,
-            available=get_total_memory() / GIB,
-            cores=os.cpu_count(),
-        )
-    return count
 
 
 class RestartingPool(Executor):

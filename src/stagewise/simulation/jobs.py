@@ -47,14 +47,6 @@ class Job(NamedTuple):
     folder: Folder
 
 
-class Interrupted(KeyboardInterrupt):
-    """Ctrl+C during runs: the number of runs that are saved; the same call continues there."""
-
-    def __init__(self, kept: int, runs: int) -> None:
-        super().__init__(f"{kept:,} of {runs:,} runs are kept")
-        self.kept, self.runs = kept, runs
-
-
 class Batch(NamedTuple):
     """Runs of a job that one worker plays."""
 
@@ -127,15 +119,6 @@ def choose_backend(policy: Any, world: Any, rounds: int, backend: Any) -> str:
 
 
 @contextmanager
-def report_interrupt(interrupted: Callable[[], Interrupted]) -> Iterator[None]:
-    """Turn Ctrl+C into `Interrupted`."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        raise interrupted() from None
-
-
-@contextmanager
 def open_workers(
     executor: Workers, shows: bool, tasks: int, runs: int, rounds: int, compiles: bool = True
 ) -> Iterator[PlayBatches]:
@@ -143,9 +126,7 @@ def open_workers(
 
     `tasks`, `runs` and `rounds` are the totals. A GPU is used only by this process.
     """
-    saved_runs = 0
     with (
-        report_interrupt(lambda: Interrupted(saved_runs, runs)),
         open_executor(executor, tasks, runs * rounds) as workers,
         progress_bar(shows and runs * rounds >= MIN_PARALLEL_ROUNDS, runs, rounds, compiles) as advance,
     ):
@@ -153,8 +134,6 @@ def open_workers(
         def finish(batches: Mapping[Any, Batch]) -> dict[Any, Result]:
             saved = {key: batch.job.folder.found(batch.runs) for key, batch in batches.items()}
             done = {key: result for key, result in saved.items() if result is not None}
-            nonlocal saved_runs
-            saved_runs += sum(len(result.runs) for result in done.values())
             advance(sum(len(result.runs) for result in done.values()))
             local, remote = {}, {}
             for key, (job, runs) in batches.items():
@@ -171,7 +150,7 @@ def open_workers(
                 for key, result in run_tasks(play, todo, executor):
                     job = batches[key].job
                     result.manifest.update({**job.plan, **result.manifest})
-                    saved_runs += len(result.runs) * job.folder.keep(result)
+                    job.folder.keep(result)
                     advance(len(result.runs))
                     done[key] = result
             return {key: done[key] for key in batches}

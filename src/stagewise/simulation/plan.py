@@ -177,14 +177,12 @@ class Folder:
         result = None if batch_path is None else load_if_present(batch_path)
         return result if result is not None and np.array_equal(result.runs, runs) else None
 
-    def keep(self, result: Result) -> bool:
-        """Save runs, and return whether they are saved."""
+    def keep(self, result: Result) -> None:
+        """Save runs, unless they are saved together at the end."""
         batch_path = self.get_part_path(result.runs.tolist())
-        if batch_path is None or not self.again or self.single:
-            return False
-        self.begin()
-        result.save(batch_path)
-        return True
+        if batch_path is not None and self.again and not self.single:
+            self.begin()
+            result.save(batch_path)
 
     def finish(self, result: Result) -> None:
         """Save all runs together, for `Result.load`."""

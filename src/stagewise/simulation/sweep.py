@@ -1,4 +1,4 @@
-"""Sweeps: every policy in every world, under every threshold, from every seed."""
+"""Sweeps: every policy in every world, under every limit, from every seed."""
 
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping
@@ -33,36 +33,30 @@ class Cell(NamedTuple):
     Attributes:
         policy: The name of the policy.
         world: The name of the world.
-        threshold: The threshold; None for the policy's own.
         seed: The seed.
         limits: Limits by name; empty for the policy's own.
     """
 
     policy: str
     world: str
-    threshold: Any  # None: the policy's own
     seed: int
     limits: NamedLimits = ()  # by name; none: the policy's own
 
     @property
     def folder(self) -> Path:
         """The folder of its result, relative to the sweep's."""
-        limit = "own-threshold" if self.threshold is None else f"threshold-{self.threshold!r}"
-        if self.limits:
-            limit = ",".join(f"{quote(name, safe=' ')}-{value!r}" for name, value in self.limits)
-        return Path(self.policy) / self.world / limit / f"seed-{self.seed}"
+        limits = ",".join(f"{quote(name, safe=' ')}-{value!r}" for name, value in self.limits)
+        return Path(self.policy) / self.world / (limits or "own-limits") / f"seed-{self.seed}"
 
     def __str__(self) -> str:
-        limit = [] if self.threshold is None else [f"threshold {self.threshold}"]
-        limit += [f"{name} {value}" for name, value in self.limits]
-        return ", ".join([self.policy, self.world, *limit, f"seed {self.seed}"])
+        limits = [f"{name} {value}" for name, value in self.limits]
+        return ", ".join([self.policy, self.world, *limits, f"seed {self.seed}"])
 
 
 def sweep(
     *,
     policies: Mapping[str, Any],
     worlds: Mapping[str, Family],
-    thresholds: Iterable[float] | None = None,
     limits: Mapping[str, Iterable[float]] | None = None,
     seeds: Iterable[int] = (0,),
     rounds: int,
@@ -74,16 +68,15 @@ def sweep(
     out: str | Path | None = None,
     progress: bool = True,
 ) -> dict[Cell, Result]:
-    """Simulate policies × worlds (or families) × thresholds × seeds.
+    """Simulate policies × worlds (or families) × limits × seeds.
 
     Every run is what `simulate` would play, to the bit.
 
     Args:
         policies: Policies by name.
         worlds: Worlds or families by name.
-        thresholds: Thresholds, each of which replaces all limits of a policy.
         limits: Lists of values by the name of a limit; all combinations are played: {"opt_out": [0.01, 0.02]}. Other
-            limits and all directions stay.
+            limits and all directions stay. The only limit of a policy without names is "cost".
         seeds: The seeds.
         rounds: As for `simulate`.
         runs: As for `simulate`.
@@ -106,23 +99,17 @@ def sweep(
         >>> import stagewise as sw
         >>> policy = sw.OPB(arms=2, safe_action=sw.SafeAction(arm=0, reward=0.1, cost=0.0), threshold=0.2)
         >>> world = sw.ArmsWorld(reward=[0.1, 0.7], cost=[0.0, 0.5])
-        >>> results = sweep(policies={"opb": policy}, worlds={"two arms": world}, thresholds=[0.1, 0.2], rounds=100)
+        >>> results = sweep(policies={"opb": policy}, worlds={"arms": world}, limits={"cost": [0.1, 0.2]}, rounds=100)
         >>> [str(cell) for cell in results]
-        ['opb, two arms, threshold 0.1, seed 0', 'opb, two arms, threshold 0.2, seed 0']
+        ['opb, arms, cost 0.1, seed 0', 'opb, arms, cost 0.2, seed 0']
     """
     backend, executor = resolve_cuda(backend, executor)
     numbers = list(runs) if isinstance(runs, Iterator) else runs  # every cell asks for them anew
     folder = None if out is None else parse_path(out, "out")
-    singles = [None] if thresholds is None else [parse_limit(entry) for entry in list_entries(thresholds, "thresholds")]
     named = {} if limits is None else parse_limit_lists(limits)
-    if named and thresholds is not None:
-        raise InvalidProblem(
-            ErrorCode.CONFLICTING_SETTINGS,
-            "thresholds and limits are given; give only one, since thresholds sets all limits of a policy",
-        )
     players, families = check_names(policies, "policies"), check_names(worlds, "worlds")
     origins = [check_seed(seed) for seed in list_entries(seeds, "seeds")]
-    parts = {"policies": len(players), "worlds": len(families), "thresholds": len(singles)}
+    parts = {"policies": len(players), "worlds": len(families)}
     counts = {**parts, **{f"of {name}": len(values) for name, values in named.items()}, "seeds": len(origins)}
     cell_count = prod(counts.values())
     if cell_count > MAX_CELLS:
@@ -133,21 +120,19 @@ def sweep(
         check_memory(cell_count * check_count(numbers, "runs"), 1, 0)
     combined = product(*([(name, value) for value in values] for name, values in named.items()))
     cells = [
-        Cell(policy, world, threshold, seed, own)
-        for policy, world, threshold, own, seed in product(players, families, singles, combined, origins)
+        Cell(policy, world, seed, own) for policy, world, own, seed in product(players, families, combined, origins)
     ]
     if not cells or len(set(cells)) < len(cells):
-        lists = f"thresholds is {safe_repr(singles)}" if limits is None else f"limits is {safe_repr(named)}"
         raise InvalidProblem(
             ErrorCode.DUPLICATE_NAME,
-            "{lists} and seeds {origins}; all need entries, and every entry must be unique",
-            lists=lists,
+            "limits is {limits} and seeds {origins}; all need entries, and every entry must be unique",
+            limits=safe_repr(named),
             origins=safe_repr(origins),
         )
     settings: dict[str, Any] = {"rounds": rounds, "record_points": record_points, "backend": backend, "audit": audit}
     simulations = {
         cell: build_simulation(
-            replace_thresholds(players[cell.policy], cell.threshold, cell.limits),
+            replace_limits(players[cell.policy], cell.limits),
             families[cell.world],
             numbers,
             seed=cell.seed,
@@ -178,12 +163,6 @@ def check_names(named: Mapping[str, Any], what: str) -> dict[str, Any]:
     return given
 
 
-def parse_limit(value: Any, what: str = "thresholds") -> Any:
-    """Return one threshold: a number or a special kind."""
-    check_number(parse_threshold(value).number, f"an entry of {what}")
-    return copy_value(value)
-
-
 def parse_limit_lists(limits: Any) -> dict[str, list[Any]]:
     """Return the values of limits by name."""
     rule = "names of limits with lists of numbers, such as {'opt_out': [0.01, 0.015, 0.02]}"
@@ -193,25 +172,24 @@ def parse_limit_lists(limits: Any) -> dict[str, list[Any]]:
     for name, values in check_mapping(limits, "limits").items():
         if not isinstance(name, str) or not is_listing(values):
             raise InvalidProblem.must_be(ErrorCode.WRONG_TYPE, "limits", {name: values}, rule)
-        found[name] = [parse_limit(value, f"limits of {name!r}") for value in values]
+        for value in values:
+            check_number(parse_threshold(value).number, f"an entry of limits of {name!r}")
+        found[name] = [copy_value(value) for value in values]
     return found
 
 
-def replace_thresholds(policy: Any, threshold: Any, limits: NamedLimits) -> Any:
-    """Return the policy or problem with another threshold, or other limits of these names; directions stay."""
-    if threshold is None and not limits:
+def replace_limits(policy: Any, limits: NamedLimits) -> Any:
+    """Return the policy or problem with other limits of these names; directions stay."""
+    if not limits:
         return policy
-    if isinstance(policy, Problem) and limits:
+    if isinstance(policy, Problem):
         own = dict(policy.limits)
         for name, value in limits:
             limit = own[check_limit_name(name, tuple(own))]
             own[name] = dataclasses.replace(limit, value=keep_direction(limit.value, value))
         return dataclasses.replace(policy, limits=own)
     if not dataclasses.is_dataclass(policy) or isinstance(policy, type) or not hasattr(policy, "threshold"):
-        setting, value = ("limits", dict(limits)) if limits else ("thresholds", threshold)
-        raise InvalidProblem.unused(setting, value, f"{type(policy).__name__} has no threshold")
-    if not limits:
-        return dataclasses.replace(policy, threshold=threshold)
+        raise InvalidProblem.unused("limits", dict(limits), f"{type(policy).__name__} has no threshold")
     given, names = list_thresholds(policy.threshold)
     for name, value in limits:
         index = names.index(check_limit_name(name, names))

@@ -127,9 +127,3 @@ def test_intervals_over_a_thousand_logs(make, rows):
     estimators = ["ips", "snips", "dr"] if make is drawn else ["ips", "dr"]  # SNIPS says that it is not for the other
     for key, count in covered(LOGS, rows, make, estimators=estimators).items():
         assert count <= allowed(LOGS, DELTA), key
-
-
-@pytest.mark.slow
-def test_cross_fitted_intervals_over_a_thousand_logs():
-    for key, count in covered(LOGS, 2000, drawn, estimators=["dr"], folds=5).items():
-        assert count <= allowed(LOGS, DELTA), key

@@ -313,7 +313,6 @@ def changed(frame, **columns):
         (dict.fromkeys(BARE) | {"propensity": OWN}, {"weight_bound": 2.0}, ErrorCode.PROPENSITY_MISSING),
         ({}, {"weight_bound": 0.5}, ErrorCode.OUT_OF_RANGE),
         ({}, {"delta": 5}, ErrorCode.OUT_OF_RANGE),
-        ({}, {"folds": 1}, ErrorCode.OUT_OF_RANGE),
         ({}, {"estimators": []}, ErrorCode.MISSING_VALUE),
         ({}, {"primary_estimator": "snips"}, ErrorCode.UNSUPPORTED),
         ({}, {"primary_estimator": "best"}, ErrorCode.INVALID_CHOICE),

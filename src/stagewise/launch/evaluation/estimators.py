@@ -11,7 +11,7 @@ from scipy.special import ndtri  # type: ignore[import-untyped]
 from stagewise.engine.compile import Flags, Floats, Ints
 from stagewise.launch.decision_log import UNKNOWN_ACTION, Log
 from stagewise.launch.evaluation.propensities import NEGLIGIBLE_MASS, Balance, Weights
-from stagewise.launch.statistics import compute_sequence, hash_row_numbers
+from stagewise.launch.statistics import compute_sequence
 
 RIDGE = 1.0
 FIRST_BLOCK = 64  # rows before the first regression; it is repeated whenever the rows have grown by half
@@ -66,12 +66,11 @@ class SignalRows:
     weights: Weights
     predictions: Floats | None  # (n, K) of the regression for each action, in [0, 1]
     ordered: bool = True  # they are in the order of the decisions, or in one that is equivalent
-    past: bool = True  # predictions use earlier rows only
 
     def take(self, chosen: Any) -> "SignalRows":
         predictions = None if self.predictions is None else self.predictions[chosen]
         weights = self.weights.take(chosen)
-        return SignalRows(self.actions[chosen], self.outcomes[chosen], weights, predictions, self.ordered, self.past)
+        return SignalRows(self.actions[chosen], self.outcomes[chosen], weights, predictions, self.ordered)
 
     def dr_terms(self) -> Floats:
         """Return Σₐ π(a|xₜ) q(xₜ, a) + wₜ (yₜ − q(xₜ, aₜ)) (n,), of mean the candidate's value for any q."""
@@ -100,12 +99,8 @@ def estimate_snips(rows: SignalRows, alpha: float) -> Estimate:
 
 
 def estimate_dr(rows: SignalRows, alpha: float) -> Estimate:
-    """Return the doubly robust estimate (Dudík, Langford and Li 2011); without a sequence if it is cross-fitted."""
-    terms = rows.dr_terms()
-    if rows.past:
-        return estimate_anytime(terms, rows, True, alpha)
-    error = float(terms.std(ddof=1) / np.sqrt(terms.size)) if terms.size > 1 else float("nan")
-    return estimate_asymptotic(float(np.clip(terms.mean(), 0.0, 1.0)), error, rows, alpha)
+    """Return the doubly robust estimate (Dudík, Langford and Li 2011)."""
+    return estimate_anytime(rows.dr_terms(), rows, True, alpha)
 
 
 ESTIMATORS = {"ips": estimate_ips, "snips": estimate_snips, "dr": estimate_dr}
@@ -180,21 +175,15 @@ def build_features(log: Log) -> Floats:
     return np.column_stack(columns)
 
 
-def predict_outcomes(features: Floats, actions: Ints, outcomes: Floats, count: int, parts: Ints, past: bool) -> Floats:
-    """Return predictions (n, count) for each of `count` actions, within [0, 1].
-
-    Each part of the rows is predicted from other parts: the earlier ones, or all others.
-    """
-    each = {part: RidgeSums.of(features, actions, outcomes, count, parts == part) for part in np.unique(parts).tolist()}
+def predict_outcomes(features: Floats, actions: Ints, outcomes: Floats, count: int, parts: Ints) -> Floats:
+    """Return predictions (n, count) for each of `count` actions, within [0, 1]: of each part from the earlier ones."""
     total = RidgeSums.of(features, actions, outcomes, count, np.zeros(actions.size, dtype=bool))
-    for sums in each.values() if not past else ():
-        total = total.add(sums)
     predictions = np.zeros((len(actions), count))
-    for part, sums in each.items():
+    for part in np.unique(parts).tolist():
         rows = parts == part
-        coefficients, mean = (total if past else total.add(sums, -1.0)).fit()
+        coefficients, mean = total.fit()
         predictions[rows] = np.clip(features[rows] @ coefficients.T + mean, 0.0, 1.0)
-        total = total.add(sums) if past else total
+        total = total.add(RidgeSums.of(features, actions, outcomes, count, rows))
     return predictions
 
 
@@ -218,10 +207,9 @@ class RidgeSums(NamedTuple):
             float(np.count_nonzero(rows)),
         )
 
-    def add(self, other: Self, sign: float = 1.0) -> Self:
-        pairs: list[tuple[Any, Any]] = list(zip(self, other, strict=True))
-        sums: list[Any] = [mine + sign * theirs for mine, theirs in pairs]
-        return type(self)(*sums)
+    def add(self, other: Self) -> Self:
+        pairs: Any = zip(self, other, strict=True)
+        return type(self)(*(mine + theirs for mine, theirs in pairs))
 
     def fit(self) -> tuple[Floats, float]:
         """Return the coefficients (K, d) for the outcomes minus their mean, and that mean, 0 without outcomes."""
@@ -231,10 +219,8 @@ class RidgeSums(NamedTuple):
         return np.asarray(solution[..., 0], dtype=np.float64), mean
 
 
-def assign_parts(rows: int, folds: int | None) -> Ints:
-    """Return the fold (n,) of each row, by a hash of its index; None: time blocks, each half as long as all before."""
-    if folds is not None:
-        return np.asarray(hash_row_numbers(rows) % np.uint64(folds), dtype=np.int64)
+def assign_parts(rows: int) -> Ints:
+    """Return the time block (n,) of each row; each is half as long as all before."""
     ends, end = [0], float(FIRST_BLOCK)
     while ends[-1] < rows:
         ends.append(min(int(end), rows))

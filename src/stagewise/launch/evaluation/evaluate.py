@@ -33,7 +33,7 @@ from stagewise.launch.notes import Note, NoteCode
 from stagewise.launch.statistics import hash_row_numbers
 from stagewise.policies.problem import Problem
 from stagewise.policies.settings import check_probability
-from stagewise.problem.checks import check_choice, check_integer, list_entries
+from stagewise.problem.checks import check_choice, list_entries
 from stagewise.problem.columns import GOLDEN_GAMMA, Hashes, finalize_bits
 from stagewise.problem.errors import ErrorCode, InvalidOutcome
 
@@ -53,7 +53,6 @@ def evaluate(
     primary_estimator: Literal["dr", "ips"] = "dr",
     delta: float | None = None,
     weight_bound: float | None = None,
-    folds: int | None = None,
     as_of: Any = None,
 ) -> Evaluation:
     """Evaluate a candidate policy on a log (off-policy evaluation): its reward and every limit, with intervals.
@@ -72,11 +71,8 @@ def evaluate(
             or "frequencies".
         estimators: Some of "ips", "snips" and "dr"; the primary one is always among them.
         primary_estimator: The estimator that decides on limits, "dr" or "ips"; choose it before you look at outcomes.
-            With `folds` it is "ips".
         delta: The intervals of all signals hold at once with probability 1 − delta; None: the problem's own delta.
         weight_bound: Where to clip weights; None: it follows from the log's probabilities.
-        folds: The number of folds of a cross-fitted regression; None: each prediction uses earlier rows only, as an
-            anytime interval needs it.
         as_of: When the log was read, in seconds since 1970 or a datetime; windows that closed by then are closed. None:
             the time of its last row.
 
@@ -101,7 +97,6 @@ def evaluate(
     """
     declared = resolve_problem(problem)
     level = check_probability(declared.delta if delta is None else delta, "delta")
-    fold_count = None if folds is None else check_integer(folds, "folds", "from 2 to 100", 2, 100)
     select_estimators(estimators, primary_estimator)
     all_rows = log if isinstance(log, Log) else Log.of(log, declared, columns=columns)
     kept, notes = select_rows(all_rows, candidate)
@@ -113,7 +108,7 @@ def evaluate(
     propensities = resolve_propensities(rows, propensity) if is_needed else None
     order, is_random, order_note = order_rows(rows, propensities)
     ordered = not (is_random and may_be_adaptive(propensities))
-    primary = primary_estimator if folds is None and ordered else "ips"  # others have no anytime interval
+    primary = primary_estimator if ordered else "ips"  # others have no anytime interval
     chosen, alpha = select_estimators(estimators, primary), level / len(declared.signals)
     policies: dict[str, tuple[str, Weights]] = {"logged": (LOGGING_POLICY, build_logging_weights(rows))}
     if propensities is not None:
@@ -126,7 +121,7 @@ def evaluate(
             weights = compute_weights(rows, propensities, probabilities, alpha)
             policies["safe"] = f"{name} (the safe action)", weights
     notes += order_note
-    evaluator = LogEvaluator(rows.take(order), chosen, primary, alpha, fold_count, as_of, notes, ordered)
+    evaluator = LogEvaluator(rows.take(order), chosen, primary, alpha, as_of, notes, ordered)
     evaluated = {key: evaluator.evaluate(name, one.take(order)) for key, (name, one) in policies.items()}
     if propensities is not None and propensities.is_estimated:
         notes.append(Note.of(NoteCode.PROPENSITIES_ESTIMATED))
@@ -291,21 +286,19 @@ class LogEvaluator:
         estimators: list[str],
         primary_estimator: str,
         alpha: float,
-        folds: int | None,
         as_of: Any,
         notes: list[Note],
         ordered: bool = True,
     ) -> None:
-        self.log, self.alpha, self.folds, self.notes, self.ordered = log, alpha, folds, notes, ordered
+        self.log, self.alpha, self.notes, self.ordered = log, alpha, notes, ordered
         self.estimators, self.primary_estimator = estimators, primary_estimator
         self.outcomes = {name: get_outcomes(log, name, as_of, notes) for name in log.problem.signals}
         self.predictions = {}
         if "dr" in estimators:
             features, count = build_features(log), len(log.problem.actions)
             for name, (known, values) in self.outcomes.items():
-                parts = assign_parts(values.size, folds)
-                predictions = predict_outcomes(features[known], log.actions[known], values, count, parts, folds is None)
-                self.predictions[name] = predictions
+                parts = assign_parts(values.size)
+                self.predictions[name] = predict_outcomes(features[known], log.actions[known], values, count, parts)
 
     def evaluate(self, name: str, weights: Weights) -> PolicyEvaluation:
         """Return the evaluation of one policy."""
@@ -331,8 +324,8 @@ class LogEvaluator:
             segment_rows = self.get_segment_rows(signal)
             alpha = self.alpha / (1 + len(segment_rows))
             predictions = self.predictions.get(signal) if "dr" in estimators else None
-            actions, past = self.log.actions[known], self.folds is None
-            all_rows = SignalRows(actions, values, weights.take(known), predictions, self.ordered, past)
+            actions = self.log.actions[known]
+            all_rows = SignalRows(actions, values, weights.take(known), predictions, self.ordered)
             estimates[signal] = estimate(all_rows, signal, signal, estimators, alpha)
             for segment, rows in segment_rows.items():
                 found = estimate(all_rows.take(rows), signal, f"{signal}, {segment}", [primary], alpha)

@@ -417,7 +417,11 @@ class ProblemDecision(Decision):
             "limits": limits,
             **({} if status is None else {"proposal": status.to_dict()}),
             **({"clipped": list(self._clipped)} if self._clipped else {}),
-            **({} if self._reward_guarantee is RewardGuarantee.PROVED else {"reward_guarantee": str(self._reward_guarantee)}),
+            **(
+                {}
+                if self._reward_guarantee is RewardGuarantee.PROVED
+                else {"reward_guarantee": str(self._reward_guarantee)}
+            ),
         }
 
     def __repr__(self) -> str:

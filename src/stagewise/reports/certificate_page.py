@@ -5,12 +5,12 @@ import json
 from itertools import pairwise
 from typing import Any
 
+from stagewise.problem.formatting import format_number
 from stagewise.reports import plot_style
 from stagewise.reports.certificate_text import (
     describe_worlds,
     format_claim,
     format_headline,
-    format_number,
     format_percent,
     format_title,
     get_interval,

@@ -246,5 +246,5 @@ def plot_regret(content: dict[str, Any]) -> Any:
             axes.set_yscale("log")
     plot_style.format_axes(axes, y="reward lost so far")
     plot_style.format_round_axis(axes)
-    plot_style.add_legend_below(figure, axes, 3)
+    plot_style.add_legend_below(figure, axes, 2)
     return figure

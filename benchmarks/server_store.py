@@ -2,7 +2,7 @@
 
 Half of the rows are decisions with a random id, half are outcomes of them. The bare form inserts the very rows, with
 their digests, into a table with the same indices, and commits each group: what it leaves out is what a log is for
-(ids looked up, each signal once, the chain). The last column is `Writer`: one row a request, in groups as they come.
+(ids looked up, each signal once, codes, seals). The last column is `Writer`: one row a request, in groups as they come.
 The second column is for a machine that has other things to do: what one core of its own could do at most.
 
     .venv/bin/python benchmarks/server_store.py [--rows 60000] [--group 2000] [postgresql://…]
@@ -49,9 +49,9 @@ from stagewise.server.event_log import (
 )
 from stagewise.server.learner import BATCH_SIZE
 from stagewise.server.messages import DecisionRequest
-from stagewise.server.snapshots import SnapshotSealer, build_initial_snapshot, encode_snapshot
+from stagewise.server.snapshots import SnapshotSigner, build_initial_snapshot, encode_snapshot
 from stagewise.server.state_fold import StateFold
-from stagewise.server.store.base import Store, wall_clock
+from stagewise.server.store.base import EVENT_COLUMNS, Store, wall_clock
 from stagewise.server.store.factory import open_store
 from stagewise.server.store.migrate import FOLDER, to_postgres_sql
 from stagewise.server.store.sqlite import SqliteStore
@@ -61,7 +61,7 @@ from stagewise.server.writer import Writer
 Insert = Callable[[list[tuple[object, ...]]], None]
 ROUNDS, CLIENTS = 5, 256
 NAME = "load"
-COLUMNS = "experiment, seq, at, kind, key, decision_index, body, chain, request_digest"
+COLUMNS = f"{EVENT_COLUMNS}, experiment"
 
 
 def groups_of(rows: int, group: int) -> list[list[AppendRequest]]:
@@ -128,9 +128,9 @@ def by_writer(store: Store, asks: list[AppendRequest]) -> float:
 def rows_of(store: Store, after: int) -> list[tuple[object, ...]]:
     """Return the rows that were just written, for the bare form."""
     rows: list[tuple[object, ...]] = []
-    while page := store.events("mail", after):
-        rows += [("mail", *event) for event in page]
-        after = page[-1].seq
+    while page := store.rows(after):
+        rows += [(*event[:-1], name) for name, event in page]
+        after = page[-1][1].number
     return rows
 
 
@@ -152,7 +152,7 @@ def sqlite(folder: Path) -> Iterator[tuple[Store, Insert]]:
 
     def insert(rows: list[tuple[object, ...]]) -> None:
         connection.execute("BEGIN IMMEDIATE")
-        connection.executemany(f"INSERT INTO events ({COLUMNS}) VALUES ({', '.join('?' * 9)})", rows)
+        connection.executemany(f"INSERT INTO events ({COLUMNS}) VALUES ({', '.join('?' * 12)})", rows)
         connection.execute("COMMIT")
 
     store = open_store(str(folder / "server.db"))
@@ -173,7 +173,7 @@ def postgres(address: str) -> Iterator[tuple[Store, Insert]]:
 
         def insert(rows: list[tuple[object, ...]]) -> None:
             with connection.transaction(), connection.cursor() as cursor:
-                cursor.executemany(f"INSERT INTO events ({COLUMNS}) VALUES ({', '.join(['%s'] * 9)})".encode(), rows)
+                cursor.executemany(f"INSERT INTO events ({COLUMNS}) VALUES ({', '.join(['%s'] * 12)})".encode(), rows)
 
         yield store, insert
         connection.execute("DROP SCHEMA bare CASCADE")
@@ -184,7 +184,7 @@ def measured(name: str, store: Store, insert: Insert, size: int, group: int) -> 
     """Print a line: the median of rounds that take turns, and the range."""
     ours, alone, theirs, single = [], [], [], []
     for _ in range(ROUNDS):
-        after = store.head("mail").seq
+        after = store.seen
         rate, own = by_store(store, groups_of(size, group))
         ours.append(rate)
         alone.append(own)
@@ -256,14 +256,14 @@ def folded(address: str, count: int, problem: dict[str, Any]) -> None:
     more = f"{took / count * 1e7:,.0f} s for 10⁷ at that rate (bar 300), {work / count * 1e7:,.0f} on a processor"
     print(f"  {count:,} decisions folded from nothing in {took:.1f} s: {more}", flush=True)
     store.save_snapshot(
-        SnapshotSealer(store).seal(
+        SnapshotSigner(store).sign(
             StoredSnapshot(NAME, 1, fold.seq, encode_snapshot(fold.build_snapshot()), fold.encode())
         )
     )
     begin, worked, again = time.perf_counter(), time.process_time(), StateFold(played, 1)
     kept = store.get_latest_snapshot(NAME, 1, with_learner_state=True)
     assert kept is not None
-    again.restore(SnapshotSealer(store).open(kept, "learner_state"))
+    again.restore(SnapshotSigner(store).open(kept, "learner_state"))
     again.take(store.events(NAME, again.seq, BATCH_SIZE))
     took, work = time.perf_counter() - begin, time.process_time() - worked
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6

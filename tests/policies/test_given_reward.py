@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import stagewise as sw
+from stagewise.agent.proposals import ABOVE_LIMIT
 from stagewise.problem.errors import ErrorCode
 
 USER = {"age": 30.0, "country": "NZ"}
@@ -168,3 +169,12 @@ def test_the_forecast_counts_the_plays_until_the_limit_is_certain() -> None:
     (forecast,) = above.report().proposals
     assert forecast.plays_until_whole is None
     assert not math.isnan(forecast.overlap)
+    assert forecast.note == ABOVE_LIMIT
+    some = sw.Agent(guard(context=(), limits={"opt_out": sw.Limit(0.02, safe_bound=0.0, by="country")}), seed=3)
+    log = {"action": ["offer"] * 400, "country": ["NZ", "PT"] * 200, "opt_out": [1.0, 0.0] * 10 + [0.0] * 380}
+    some.learn_log_frame(log)
+    for country in ("NZ", "PT"):
+        some.decide({"country": country}, propose="offer")
+    (forecast,) = some.report().proposals
+    assert forecast.plays_until_whole is None
+    assert forecast.note == f"{ABOVE_LIMIT} in 1 of 2 groups"

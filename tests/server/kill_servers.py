@@ -125,9 +125,9 @@ class Child:
         with suppress(BlockingIOError):
             self.told += os.read(self.read, 1 << 16)
 
-    def end(self, beside: list["Child"], rng: random.Random) -> None:
+    def end(self, beside: list["Child"], rng: random.Random, mean: float) -> None:
         """Kill it at a random instant, unless it kills itself before; print what it acknowledged."""
-        wait, early = rng.expovariate(1 / 0.06), rng.random() < 0.3  # early: perhaps before it has begun
+        wait, early = rng.expovariate(1 / mean), rng.random() < 0.3  # early: perhaps before it has begun
         deadline, gone, status = time.monotonic() + (wait if early else 20.0), 0, 0
         while not gone:
             for one in beside:
@@ -153,7 +153,7 @@ def main(address: str, count: int, seed: int) -> None:
     running: list[Child] = []
     while running := running + [Child(address, turn, seed) for turn in islice(turns, together - len(running))]:
         one = rng.choice(running)
-        one.end(running, rng)
+        one.end(running, rng, 0.06 if together == 1 else 0.3)  # a leader that dies is followed by another
         running.remove(one)
 
 

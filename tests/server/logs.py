@@ -31,26 +31,29 @@ class Log:
 
     def __init__(self) -> None:
         self.events: list[Event] = []
-        self.decisions = 0
 
-    def add(self, kind: Any, body: Any, at: int, place: int = -1) -> None:
+    def add(self, kind: Any, body: Any, at: int, decision: int = -1) -> None:
         """Add a row of whatever kind."""
         seq = len(self.events) + 1
-        self.events.append(Event(seq, at, kind, str(seq), place, encode_canonical(body), b""))
+        self.events.append(Event(seq, at, kind, str(seq), decision, encode_canonical(body), seq=seq))
 
     def decide(
         self, action: str, at: int, reason: str | None = None, country: str = "NZ", age: float = 40.0, version: int = 0
     ) -> int:
-        """Add a decision; return its place."""
+        """Add a decision; return its number."""
         context = {"age": age, "tenure": 0.25, "country": country}
         body = {"action": action, "request": {"context": context}, "reason": reason, "problem": version}
-        self.add("decision", body, at, self.decisions)
-        self.decisions += 1
-        return self.decisions - 1
+        self.add("decision", body, at)
+        return len(self.events)
 
-    def tell(self, place: int, at: int, **values: float) -> None:
+    @property
+    def decisions(self) -> int:
+        """The number of decisions."""
+        return sum(event.kind == "decision" for event in self.events)
+
+    def tell(self, decision: int, at: int, **values: float) -> None:
         """Add an outcome."""
-        self.add("outcome", {"decision_id": str(place), "values": values}, at, place)
+        self.add("outcome", {"decision_id": str(decision), "values": values}, at, decision)
 
 
 def month(users: int, seed: int = 0) -> Log:

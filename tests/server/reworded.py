@@ -55,9 +55,10 @@ def campaign(users: int = 480) -> Campaign:
     fold, controls = StateFold(told, 1, feedback_timeout=50.0), Controls()
     known = build_initial_snapshot(told, 1, frozenset())
 
-    def write(kind: Kind, body: Any, at: int, place: int = -1) -> None:
+    def write(kind: Kind, body: Any, at: int, decision: int = -1) -> None:
         nonlocal controls
-        rows.append(Event(len(rows) + 1, at, kind, str(len(rows) + 1), place, encode_canonical(body), b""))
+        row = len(rows) + 1
+        rows.append(Event(row, at, kind, str(row), decision, encode_canonical(body), seq=row))
         controls = controls.apply(rows[-1]) if kind == "control" else controls
         fold.take(rows[-1:])
 
@@ -70,11 +71,12 @@ def campaign(users: int = 480) -> Campaign:
         )
         (body,) = decide(known, controls, Controls(), KEY, [(f"u-{i}", asked)])
         assert isinstance(body, DecisionRecord)
-        write("decision", body, now, i)
+        write("decision", body, now)
+        number = len(rows)
         if i < 300:  # then feedback stops
             offered, worse = body.action != "nothing", 100 < i < 200
             values = {"click": float(rng.random() < (0.6 if offered else 0.1)), "complaint": 0.0}
-            write("outcome", {"values": {**values, "opt_out": float(worse and i % 4 > 0)}}, now, i)
+            write("outcome", {"values": {**values, "opt_out": float(worse and i % 4 > 0)}}, now, number)
         why = fold.circuit_breaker.find_breach() or fold.find_feedback_cause()  # as the learner does
         if why is not None and not fold.circuit_breaker.is_logged(why):
             write("control", {"what": "trip", "actor": "the server", "trip": why.reason, "details": why.details}, now)

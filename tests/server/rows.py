@@ -13,21 +13,22 @@ class Log:
 
     def __init__(self, problem: sw.Problem | None = None, at: float = 0.0) -> None:
         self.events: list[Event] = []
-        self.places: dict[str, int] = {}
+        self.numbers: dict[str, int] = {}
         if problem is not None:
             self.row("problem", at, {"version": 1, "problem": problem.to_dict(), "actor": "ada", "reason": "a start"})
 
-    def row(self, kind: Any, at: float, body: dict[str, Any], key: str = "", place: int = -1) -> None:
+    def row(self, kind: Any, at: float, body: dict[str, Any], key: str = "", decision: int = -1) -> None:
         seq = len(self.events) + 1
-        self.events.append(Event(seq, round(1e6 * at), kind, key or str(seq), place, msgspec.json.encode(body), b""))
+        row = Event(seq, round(1e6 * at), kind, key or str(seq), decision, msgspec.json.encode(body), seq=seq)
+        self.events.append(row)
 
     def decision(self, at: float, key: str, action: str, **body: Any) -> None:
-        self.places[key] = len(self.places)
+        self.numbers[key] = len(self.events) + 1
         body = {"mode": "live", "reason": None, "details": {}, "probabilities": {action: 1.0}, "limits": {}, **body}
-        self.row("decision", at, {"action": action, **body}, key, self.places[key])
+        self.row("decision", at, {"action": action, **body}, key)
 
     def outcome(self, at: float, of: str, **values: float) -> None:
-        self.row("outcome", at, {"decision_id": of, "values": values}, "", self.places[of])
+        self.row("outcome", at, {"decision_id": of, "values": values}, "", self.numbers[of])
 
     def control(self, at: float, what: str, actor: str, reason: str, **more: Any) -> None:
         self.row("control", at, {"what": what, "actor": actor, "reason": reason, **more})

@@ -11,7 +11,7 @@ from tests.server.logs import problem
 import stagewise as sw
 from stagewise.server.decision_server import DecisionServer
 from stagewise.server.messages import DecisionRequest
-from stagewise.server.snapshots import SnapshotSealer
+from stagewise.server.snapshots import SnapshotSigner
 from stagewise.server.state_fold import StateFold
 from stagewise.server.store.base import Store
 from stagewise.server.store.factory import open_store
@@ -80,6 +80,6 @@ def check_fold(store: Store) -> None:
     assert stored is not None
     full, restored = StateFold(problem(), 1), StateFold(problem(), 1)
     full.take(events)
-    restored.restore(SnapshotSealer(store).open(stored, "learner_state"))
+    restored.restore(SnapshotSigner(store).open(stored, "learner_state"))
     restored.take(events[restored.seq :])
     assert restored.encode() == full.encode()

@@ -231,8 +231,8 @@ def busy(name: str, users: int, rate: float, seed: int = 0) -> Log:
         at, action = user * SECOND * 30, "nothing" if rng.random() < 0.7 else "offer"
         deferred = bool(rng.random() < 0.1)
         asked = {"context": {"age": 40.0, "tenure": 0.0, "country": "NZ"}, "deferred": deferred}
-        log.add("decision", {"action": action, "request": asked, "reason": None}, at, log.decisions)
-        place, log.decisions = log.decisions, log.decisions + 1
+        log.add("decision", {"action": action, "request": asked, "reason": None}, at)
+        place = len(log.events)
         if deferred and rng.random() < 0.7:
             late.append((place, {"shown": 1.0}))
         if rng.random() < 0.03:

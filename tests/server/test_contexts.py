@@ -55,8 +55,9 @@ def fold_of(contexts: list[Any]) -> StateFold:
     fold, events = StateFold(PROBLEM, 1, frozenset()), list[Event]()
     for i, record in enumerate(ask(fold.build_snapshot(), contexts)):
         outcome = {"decision_id": f"u-{i}", "values": {"click": 1.0, "opt_out": 0.1}}
-        events.append(Event(2 * i + 1, i, DECISION, f"u-{i}", i, encode_canonical(record), b""))
-        events.append(Event(2 * i + 2, i, OUTCOME, str(i), i, encode_canonical(outcome), b""))
+        row = 2 * i + 1
+        events.append(Event(row, i, DECISION, f"u-{i}", -1, encode_canonical(record), seq=row))
+        events.append(Event(row + 1, i, OUTCOME, str(i), row, encode_canonical(outcome), seq=row + 1))
     fold.take(events)
     return fold
 

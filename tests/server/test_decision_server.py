@@ -162,7 +162,8 @@ async def test_outcomes_come_in_parts_and_each_counts_once(tmp_path: Path) -> No
         assert (told.accepted, told.duplicate) == (["opt_out"], ["click"])
         with refused(Conflict, ErrorCode.CONFLICT):
             await server.learn(NAME, OutcomeUpdate("u-1", {"opt_out": 1, "complaint": 0}))
-        assert server.store.answers(NAME, 0) == {"click": 1.0, "opt_out": 0.0}
+        number = server.store.find(NAME, "decision", "u-1").number
+        assert server.store.answers(number) == {"click": 1.0, "opt_out": 0.0}
         with pytest.raises(UnknownDecision):
             await server.learn(NAME, OutcomeUpdate("u-2", {"click": True}))
 

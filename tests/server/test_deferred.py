@@ -28,7 +28,7 @@ def folded(log: Log, *, at_once: bool = True) -> StateFold:
 def tallied(log: Log) -> LogStatistics:
     """Return what the page counts of a log."""
     tally = LogStatistics("messages")
-    tally.take(Event(0, 0, "problem", "1", -1, msgspec.json.encode({"problem": problem().to_dict()}), b""))
+    tally.take(Event(0, 0, "problem", "1", -1, msgspec.json.encode({"problem": problem().to_dict()})))
     for event in log.events:
         tally.take(event)
     return tally

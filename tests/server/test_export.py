@@ -42,7 +42,7 @@ def table(store: Store, tmp_path_factory: pytest.TempPathFactory) -> dict[str, l
 @pytest.mark.wording
 def test_a_row_holds_all_that_the_log_says_of_its_decision(store: Store, table: dict[str, list[Any]]) -> None:
     decisions = [(e, json.loads(e.body)) for e in store.iter_events(NAME) if e.kind == "decision"]
-    answers = [store.answers(NAME, event.decision_index) for event, _ in decisions]
+    answers = [store.answers(event.number) for event, _ in decisions]
     assert table["decision_id"] == [event.key for event, _ in decisions]
     assert [round(at.timestamp() * 1e6) for at in table["at"]] == [event.at for event, _ in decisions]
     assert table["age"] == [said["request"]["context"]["age"] for _, said in decisions]
@@ -126,7 +126,7 @@ def test_what_cannot_be_written_is_said(store: Store, tmp_path: Path) -> None:
 )
 def test_a_decision_is_explained_in_words(store: Store, id_: str, parts: list[str]) -> None:
     told = explain_logged_decision(store, NAME, id_)
-    assert told.startswith(f"Decision {id_} (row ")
+    assert told.startswith(f"Decision {id_} (number ")
     assert [part for part in parts if part not in told] == []
     assert "Request: age = " in told
     assert re.search(r"opt_out: (estimated at [\d.e-]+|no estimate), bound at most ", told)

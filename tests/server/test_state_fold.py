@@ -66,24 +66,30 @@ def test_a_fold_learns_what_an_agent_learns_that_is_told_the_same() -> None:
     log.events = [event._replace(seq=i + 1) for i, event in enumerate(shown)]
     fold = folded(log, (64,))
     agent = sw.Agent(problem(), seed=1)
+    indices = index_decisions(log.events)
     for event in log.events:
-        tell(agent, event)
+        tell(agent, event, indices)
     assert agent.state.memory.tobytes() == fold.learned.state.memory.tobytes()
 
 
 ROWS = StateFold(problem(), 1)
 
 
-def tell(agent: sw.Agent, event: Event) -> None:
+def index_decisions(events: list[Event]) -> dict[int, int]:
+    """Return the place of each decision among decisions, by number."""
+    return {number: i for i, number in enumerate(event.number for event in events if event.kind == "decision")}
+
+
+def tell(agent: sw.Agent, event: Event, indices: dict[int, int]) -> None:
     """Give an agent a row of the log."""
     nothing = np.empty(0)
     if event.kind == "decision":
         row = ROWS.build_action_rows([decode_decision(event.body)])[0]
-        made = Decision(row, int(row[0]), 1.0, None, 0.0, nothing, nothing, None, event.decision_index)
+        made = Decision(row, int(row[0]), 1.0, None, 0.0, nothing, nothing, None, indices[event.number])
         agent.register_decision(made._with_mark(derive_id_prefix(agent.seed, "", "server")), now=event.at / 1e6)
     elif event.kind == "outcome":
         with suppress(sw.InvalidOutcome):  # it came after its window
-            agent.learn(event.decision_index, now=event.at / 1e6, **msgspec.json.decode(event.body)["values"])
+            agent.learn(indices[event.decision], now=event.at / 1e6, **msgspec.json.decode(event.body)["values"])
     else:
         agent.expire_pending(event.at / 1e6)
 
@@ -94,9 +100,10 @@ def test_an_agent_and_a_fold_that_learn_the_same_find_a_drift_after_the_same_row
     whole = folded(log, (10_000,))
     assert folded(log, (1,)).encode() == whole.encode()
     fold, agent, found = StateFold(problem(), 1), sw.Agent(problem(), seed=1), []
+    indices = index_decisions(log.events)
     for event in log.events:
         fold.take([event])
-        tell(agent, event)
+        tell(agent, event, indices)
         doubts = {
             name: words for name, words in agent._learned.statistics.open_alerts.items() if name != "limit of opt_out"
         }

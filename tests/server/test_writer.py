@@ -20,6 +20,8 @@ from stagewise.server.writer import Writer
 class Slow:
     """A store that writes when it is let, or fails as it is told."""
 
+    max_transactions = 1
+
     def __init__(self) -> None:
         self.gate, self.entered = threading.Event(), threading.Event()
         self.batches: list[list[str]] = []
@@ -31,7 +33,7 @@ class Slow:
         self.batches.append([ask.key for ask in asks])
         if self.error is not None:
             raise self.error
-        return [AppendResult("new", Event(n, 0, ask.kind, ask.key, 0, b"", b"")) for n, ask in enumerate(asks)]
+        return [AppendResult("new", Event(n, 0, ask.kind, ask.key, 0, b"")) for n, ask in enumerate(asks)]
 
 
 @pytest.fixture

@@ -50,10 +50,22 @@ class ProposalSummary(NamedTuple):
 
 
 class Wait(NamedTuple):
-    """The plays and the decisions until an action is certain in a cell."""
+    """The plays and the decisions until an action is certain in a cell, or in all of several cells."""
 
     plays: float
     decisions: float
+    cells: int = 1
+    beyond: int = 0  # cells in which its estimate is not below a limit
+
+    @property
+    def note(self) -> str:
+        """What the numbers assume, or why there are none."""
+        if not math.isinf(self.plays):
+            return FORECAST
+        return f"{ABOVE_LIMIT} in {self.beyond} of {self.cells} groups" if self.beyond < self.cells else ABOVE_LIMIT
+
+
+NEVER = Wait(math.inf, math.inf, beyond=1)
 
 
 def forecast_wait(costs: Sequence[UpperForecast], limits: Floats, safe_costs: Floats) -> Wait:
@@ -64,7 +76,7 @@ def forecast_wait(costs: Sequence[UpperForecast], limits: Floats, safe_costs: Fl
     Infinite: a mean is not below its limit.
     """
     if any(cost.mean >= limit for cost, limit in zip(costs, limits.tolist(), strict=True)):
-        return Wait(math.inf, math.inf)
+        return NEVER
 
     def wait(more: float) -> float:
         """Return the expected decisions until the next play; 1: the action is whole."""
@@ -78,7 +90,7 @@ def forecast_wait(costs: Sequence[UpperForecast], limits: Floats, safe_costs: Fl
     while wait(plays) > 1.0:
         step = (RATIO - 1.0) * (start + plays)
         if plays > MOST_PULLS:
-            return Wait(math.inf, math.inf)
+            return NEVER
         for _ in range(HALVINGS):
             if wait(plays + step) > 1.0:
                 break
@@ -106,10 +118,10 @@ def summarize_proposals(
         kept = np.minimum(weights[:, action], played[:, action]).sum() / weights[:, action].sum()
         asked = [(row, float(weight)) for row, weight in zip(rows, weights[:, action], strict=True) if weight > 0.0]
         wait = forecast_action(policy, memory, action, asked, decisions)
-        note = NO_FORECAST if wait is None else ABOVE_LIMIT if math.isinf(wait.plays) else FORECAST
+        note = NO_FORECAST if wait is None else wait.note
         note = WHOLE if kept >= 1.0 - ROUNDING or (wait is not None and wait.plays == 0.0) else note
         wait = Wait(0.0, 0.0) if note == WHOLE else wait
-        plays, rounds = (None if math.isinf(one) else math.ceil(one) for one in wait or (math.inf, math.inf))
+        plays, rounds = (None if math.isinf(one) else math.ceil(one) for one in (wait or NEVER)[:2])
         name = str(policy.names[action])
         summaries.append(ProposalSummary(name, float(weights[:, action].mean()), float(kept), plays, rounds, note))
     return tuple(summaries)
@@ -130,14 +142,16 @@ def forecast_action(
             return None
         key = tuple(cost.cell for cost in costs if cost is not None)
         cells[key] = cells.get(key, (0.0, row))[0] + weight, row
-    plays = rounds = 0.0
-    for weight, row in sorted(cells.values(), key=lambda one: -one[0])[:MAX_CELLS]:
+    plays, rounds, beyond = 0.0, 0.0, 0
+    chosen = sorted(cells.values(), key=lambda one: -one[0])[:MAX_CELLS]
+    for weight, row in chosen:
         arrays = RoundArrays(policy.rounds.spec.models, layout, settings, row.features)
         costs, safe = (forecast_costs(arrays, memory, at) for at in (action, int(layout[SAFE_INDEX])))
         ends = [math.inf if one is None else one.upper(one.pulls) for one in safe]
         safe_costs = np.minimum(declared, ends)
         if not (safe_costs < limits).all():
-            return Wait(math.inf, math.inf)
+            return NEVER
         wait = forecast_wait([cost for cost in costs if cost is not None], limits, safe_costs)
         plays, rounds = plays + wait.plays, max(rounds, wait.decisions * decisions / weight)
-    return Wait(plays, rounds)
+        beyond += math.isinf(wait.plays)
+    return Wait(plays, rounds, len(chosen), beyond)

@@ -43,33 +43,76 @@ def verify(
     store: StoreArgument,
     receipt: Annotated[
         list[str] | None,
-        typer.Option(help="A receipt from an earlier verify; checks that the log still contains it. Repeatable."),
+        typer.Option(
+            help="A receipt of an earlier verify, or of an answer; the log must still contain it. Repeatable."
+        ),
     ] = None,
 ) -> None:
-    """Check that no row of the logs was changed, removed or moved. Exit code 1 if one was.
+    """Check seals and writers' chains: no row was changed, removed or moved. Exit code 1 if one was.
 
     Example: stagewise audit verify server.db
     """
-    is_intact, rows = True, 0
     with open_existing_store(store) as opened:
         from stagewise.server.audit.verify import Receipt, verify_store
 
-        for found in verify_store(opened, [Receipt.of(text) for text in receipt or []]):
-            rows += found.rows
-            name = format_experiment(found.experiment)
-            if found.fault is None and (found.rows or found.experiment):
-                typer.echo(f"{name} is intact: {found.rows:,} rows, {found.decisions:,} decisions; {found.receipt}")
-            elif found.fault is not None:
-                is_intact = False
-                typer.echo(f"{name} is not intact: {found.fault}")
-    if not is_intact:
+        result = verify_store(opened, [Receipt.of(text) for text in receipt or []])
+    for found in result.logs:
+        name = format_experiment(found.experiment)
+        if found.fault is not None:
+            typer.echo(f"{name} is not intact: {found.fault}")
+        elif result.fault is None and (found.rows or found.experiment):
+            typer.echo(f"{name} is intact: {found.rows:,} rows, {found.decisions:,} decisions")
+    if result.fault is not None:
+        typer.echo(f"the seals are not intact: {result.fault}")
+    if result.faults:
         raise typer.Exit(1)
-    if not rows:
+    if not any(found.rows for found in result.logs):
         typer.echo("the store has no rows: nothing was verified")
+        return
+    typer.echo(f"{result.seals:,} seals are intact; {result.unsealed:,} rows are not sealed yet; {result.receipt}")
+    typer.echo(
+        "Keep this receipt elsewhere: who can write everything can seal everything anew. Not evident: the last "
+        "unsealed rows of a writer were removed (a client's receipt shows it); a row was added with the store's "
+        "secret before it was sealed; an outcome was never reported."
+    )
 
 
 def format_experiment(name: str) -> str:
     return repr(name) if name else "the log of global controls"
+
+
+@audit_app.command()
+def prove(
+    store: StoreArgument,
+    experiment: ExperimentArgument,
+    decision: Annotated[str, typer.Argument(help="The decision's id.")],
+    until: Annotated[int, typer.Option(min=0, help="Prove up to this seal, of which you have a receipt.")] = 0,
+) -> None:
+    """Print a proof that a decision is in the log, as JSON: its Merkle path and the seals up to a receipt.
+
+    Example: stagewise audit prove server.db notifications DECISION
+    """
+    with open_existing_store(store) as opened:
+        from stagewise.server.audit.prove import prove_decision
+
+        typer.echo(prove_decision(opened, experiment, decision, until).to_json())
+
+
+@audit_app.command()
+def check(
+    proof: Annotated[Path, typer.Argument(help="A file with the output of `stagewise audit prove`.")],
+    receipt: Annotated[str, typer.Option(help="The receipt of the last seal of the proof, kept elsewhere.")],
+) -> None:
+    """Check a proof against a receipt, without the store. Exit code 1 if it does not hold.
+
+    Example: stagewise audit check proof.json --receipt seal:17:HASH
+    """
+    with handle_errors():
+        from stagewise.files.paths import read_file
+        from stagewise.server.audit.prove import check_proof
+
+        found = check_proof(read_file(proof), receipt)
+    typer.echo(f"row {found.number} of {found.experiment!r} is sealed: {found.row}")
 
 
 @audit_app.command()
@@ -144,10 +187,12 @@ def copy(
     with handle_errors():
         from stagewise.server.audit.copy import copy_and_verify
 
-        for found in copy_and_verify(store, to):
+        result = copy_and_verify(store, to)
+        for found in result.logs:
             if found.rows:
                 name = format_experiment(found.experiment)
-                typer.echo(f"{name} is copied: {found.rows:,} rows, {found.decisions:,} decisions; {found.receipt}")
+                typer.echo(f"{name} is copied: {found.rows:,} rows, {found.decisions:,} decisions")
+        typer.echo(str(result.receipt))
 
 
 @keys_app.command("list")

@@ -48,12 +48,17 @@ def hash_row_numbers(rows: int, key: int = 0) -> Hashes:
     return finalize_bits(np.arange(1, rows + 1, dtype=np.uint64) * GOLDEN_GAMMA + np.uint64(key))
 
 
-def fit_logistic(design: Floats, outcomes: Floats) -> Floats:
-    """Return the likeliest parameter (d,) of a logistic mean, under a weak prior so that there always is one."""
-    parameter, prior = np.zeros(design.shape[1]), 0.01
+def fit_logistic(design: Floats, outcomes: Floats, prior: float | Floats = 0.01) -> Floats:
+    """Return the likeliest parameter (d,) of a logistic mean under a normal prior of this precision (of all, or (d,)).
+
+    A weak prior is there so that there always is one.
+    """
+    parameter = np.zeros(design.shape[1])
     for _ in range(50):
         means = expit(design @ parameter)
-        curvature = (design * (means * (1.0 - means))[:, np.newaxis]).T @ design + prior * np.eye(parameter.size)
+        curvature = (design * (means * (1.0 - means))[:, np.newaxis]).T @ design + np.diag(
+            np.full(parameter.size, prior)
+        )
         step = np.linalg.solve(curvature, design.T @ (outcomes - means) - prior * parameter)
         parameter += step * min(1.0, 2.0 / max(float(np.linalg.norm(step)), 1e-12))
         if float(np.abs(step).max()) < 1e-9:

@@ -67,171 +67,6 @@ ARM_MEANS, KEPT_INTERVALS, TIGHTEN_ARM = as_python(get_arm_means), as_python(get
 NO_FEATURES = np.empty(0)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class ArmsPolicy(SafePolicy):
-    """The settings of a policy that plays a safe mixture of arms: actions without features, known by their index."""
-
-    arms: int
-    """The number of arms."""
-    horizon: int | None = None
-    """The number of rounds for which the intervals hold; None: all rounds."""
-    noise: PerSignal | None = None
-    """R: outcomes are R-sub-Gaussian around their means, for all signals or for each; None: they lie in [0, 1]."""
-    radius: ArmRadius | None = None
-    """The kind of confidence interval of an arm (docs/theory/arms.md). None: the default for outcomes in [0, 1], or
-    "hoeffding" with `noise`."""
-    separate_models: bool = False
-    """Learn each signal when it arrives, without waiting for the others, in a model of its own."""
-
-    model: ArmsModel = field(init=False, repr=False)
-
-    default_radius: ClassVar[ArmRadius] = "kl"
-    rule: ClassVar[Rule] = MIXTURE
-    mixes: ClassVar[bool] = True
-
-    @property
-    def switches(self) -> int:
-        """The switches of its rule (see `engine.limits`)."""
-        return OFFERS_SAFE | ENFORCES_LIMITS | get_optimism_switch(self)
-
-    @property
-    def last_numbers(self) -> list[float]:
-        """The last numbers of the settings, which its rule reads."""
-        return []
-
-    def __post_init__(self) -> None:
-        copy_settings(self)
-        separate_models = check_bool(self.separate_models, "separate_models")
-        set_derived(self, radius=resolve_radius(self, self.default_radius))
-        safe = require_arm(self.safe_action, check_size(self.arms, "arms"))
-        thresholds = resolve_thresholds(self.threshold, safe)
-        ceilings = compute_ceilings(thresholds, self.mean_cost_bound, 0.0 if self.requires_unit_range else None)
-        bounds = parse_mean_cost_bounds(self.mean_cost_bound, thresholds.names)
-        if not np.isfinite(bounds).all():
-            rule = "a number, since an arm without data could otherwise have any cost and would never be tried"
-            raise InvalidProblem.must_be(ErrorCode.MISSING_VALUE, "mean_cost_bound", None, rule)
-        if self.requires_unit_range:
-            check_safe_range(safe, thresholds, "rescale, or give `noise`")
-        signals = count_shares(len(thresholds.names), check_bool(self.split_delta, "split_delta"))
-        values = safe.reward, thresholds.signed_safe
-        model = build_arms_model(self, thresholds, signals, max(1.0, *bounds), *values)
-        model = replace(model, separate_models=separate_models)
-        set_derived(self, model=model)
-        set_rounds(
-            self, self.rule, thresholds, ceilings, tuple(model.build_blocks()),
-            switches=self.switches, safe_index=int(safe.arm or 0), last=self.last_numbers,
-        )  # fmt: skip
-
-    @property
-    def interval_shares(self) -> tuple[float, ...]:
-        m, delta = self.thresholds.values.size, float(self.delta)
-        signals = count_shares(m, self.split_delta)
-        if self.radius != "rates":
-            return (delta / signals,) * (1 + m)
-        upper, other = split_delta(signals - 1)
-        return (delta * 2.0 * other, *([delta * (upper + other)] * m))
-
-    @cached_property
-    def why_unit_range(self) -> str:  # type: ignore[override]
-        return explain_unit_range(self)
-
-    def choose(self, state: PolicyState, actions: Any, draw: RandomKey) -> Decision:
-        eligible, safe_index = check_arms(actions, self.arms), self.layout.item(SAFE_INDEX)
-        if self.horizon is not None and count_most_pulls(self.layout, state.memory) >= self.horizon:
-            offer = RoundActions(self.arms, eligible, safe_index, safe_index, None)  # the radii hold up to the horizon
-            return build_safe_decision(offer, self.thresholds, draw.round, CAUSES[HORIZON_EXCEEDED])
-        result = self.rounds.play(state.memory, list_arms(self.arms), eligible, draw)
-        arm = result.code if result.code >= 0 else safe_index
-        decision = build_mixture_decision(result, arm, self.thresholds, draw.round)
-        return attach_round(decision, result, state.memory, self.thresholds)
-
-    def locate(self, played: PlayedAction) -> tuple[Floats, int]:
-        return locate_arm(played)
-
-    def locate_rows(self, actions: Any) -> tuple[Floats, Ints]:
-        return locate_arms(actions)
-
-    def check_logged_actions(self, actions: Any) -> Ints:
-        return check_logged_arms(actions, self.arms)
-
-    def learn_log(self, state: PolicyState, actions: Any, values: Any) -> PolicyState:
-        return learn_arms_log(self, state, actions, values)
-
-    def get_round_spec(self, actions: Any) -> RoundSpec | None:
-        return self.rounds.spec if actions.dimension == 0 else None
-
-    def build_run_memory(
-        self, offered: Any, features: Floats, fresh: bool, learned: PolicyState | None = None
-    ) -> Floats:
-        return self.rounds.start_run(None if learned is None else learned.memory, features, True)
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class OPB(ArmsPolicy):
-    """The paper's Algorithm 3: with probability 1 − δ the mixture of every round keeps its limits in expectation.
-
-    The cost of an arm that was never pulled can be as large as `mean_cost_bound`. Outcomes lie in [0, 1] and have
-    likelihood-ratio intervals (`radius="kl"`), which are narrow where costs are rare, such as one opt-out in a hundred
-    (docs/theory/arms.md). With `noise`, outcomes can be any R-sub-Gaussian numbers ("hoeffding"); "paper" assumes that
-    they are 1-sub-Gaussian. Without a horizon the intervals hold for all rounds.
-
-    Raises:
-        InvalidProblem: A setting is invalid or conflicts with another.
-
-    Example:
-        >>> from stagewise.problem.actions import Arms
-        >>> from stagewise.problem.safe_action import SafeAction
-        >>> policy = OPB(arms=3, safe_action=SafeAction(arm=0, reward=0.1, cost=0.0), threshold=0.2)
-        >>> policy.decide(policy.start(), Arms(3), RandomKey()).probabilities
-        array([0.8, 0.2, 0. , 0. ])
-    """
-
-    theorem: ClassVar[str] = "arms"
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class ArmsCAPS(ArmsPolicy):
-    """Certified posterior sampling over arms: with probability 1 − δ every round's mixture keeps its limits.
-
-    A posterior sample of every arm's means proposes a safe mixture. It is played if the data certify that its regret
-    is at most C times its uncertainty; otherwise the optimistic mixture, mixed with the safe action until it is safe,
-    is played (docs/theory/caps.md). Outcomes lie in [0, 1] and have intervals that are narrow where costs are rare:
-    `radius="rates"` spends most of δ on the upper bounds of costs. With `noise`, outcomes can be any R-sub-Gaussian
-    numbers ("hoeffding").
-
-    Raises:
-        InvalidProblem: A setting is invalid or conflicts with another.
-
-    Example:
-        >>> from stagewise.problem.actions import Arms
-        >>> from stagewise.problem.safe_action import SafeAction
-        >>> policy = ArmsCAPS(arms=3, safe_action=SafeAction(arm=0, reward=0.1, cost=0.0), threshold=0.2)
-        >>> policy.decide(policy.start(), Arms(3)).pessimistic_cost.round(6)
-        array([0.2])
-    """
-
-    posterior_scale: float = 0.7
-    """ν: the scale of posterior samples, in posterior standard deviations; 0: greedy."""
-    max_regret_ratio: float = 5.0
-    """C ≥ 1: the largest certified regret of a proposal, in units of its uncertainty."""
-    mean_reward_bound: float = 1.0
-    """An upper bound on all mean rewards."""
-    optimism: Optimism = field(init=False, default="inflated")
-    reward_confidence_scale: float | None = field(init=False, default=None)
-    cost_confidence_scale: float = field(init=False, default=1.0)
-
-    rule: ClassVar[Rule] = CERTIFIED_MIXTURE
-    default_radius: ClassVar[ArmRadius] = "rates"
-
-    @property
-    def switches(self) -> int:
-        return CERTIFICATE
-
-    @property
-    def last_numbers(self) -> list[float]:
-        return compute_certificate_numbers(self, self.safe_action.reward)
-
-
 # What all policies over arms share, with limits or without.
 
 
@@ -323,12 +158,12 @@ def list_arms(arms: int) -> Floats:
     return empty
 
 
-def locate_arm(played: PlayedAction) -> tuple[Floats, int]:
+def locate_arm(policy: Any, played: PlayedAction) -> tuple[Floats, int]:
     """Return the features of a played arm, which are none, and its index."""
     return NO_FEATURES, int(played.action)
 
 
-def locate_arms(actions: Any) -> tuple[Floats, Ints]:
+def locate_arms(policy: Any, actions: Any) -> tuple[Floats, Ints]:
     """Return the features of logged arms, which are none, and their indices."""
     return np.empty((len(actions), 0)), actions
 
@@ -345,3 +180,166 @@ def learn_arms_log(policy: Any, state: PolicyState, actions: Any, values: Any) -
         for arm, signal in product(range(block.size), range(block.signals)):
             TIGHTEN_ARM(block, arm, signal, policy.settings, state.memory)
     return state
+
+
+def check_logged_rows(policy: Any, actions: Any) -> Ints:
+    """Return logged arms of a policy, one per row."""
+    return check_logged_arms(actions, policy.arms)
+
+
+def get_arms_spec(policy: Any, actions: Any) -> RoundSpec | None:
+    """Return the spec of compiled loops over arms; None: the actions have features."""
+    return policy.rounds.spec if actions.dimension == 0 else None
+
+
+def build_arms_memory(
+    policy: Any, offered: Any, features: Floats, fresh: bool, learned: PolicyState | None = None
+) -> Floats:
+    """Return the initial memory of a compiled run over arms, which are not cached."""
+    memory: Floats = policy.rounds.start_run(None if learned is None else learned.memory, features, True)
+    return memory
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ArmsPolicy(SafePolicy):
+    """The settings of a policy that plays a safe mixture of arms: actions without features, known by their index."""
+
+    arms: int
+    """The number of arms."""
+    horizon: int | None = None
+    """The number of rounds for which the intervals hold; None: all rounds."""
+    noise: PerSignal | None = None
+    """R: outcomes are R-sub-Gaussian around their means, for all signals or for each; None: they lie in [0, 1]."""
+    radius: ArmRadius | None = None
+    """The kind of confidence interval of an arm (docs/theory/arms.md). None: the default for outcomes in [0, 1], or
+    "hoeffding" with `noise`."""
+    separate_models: bool = False
+    """Learn each signal when it arrives, without waiting for the others, in a model of its own."""
+
+    model: ArmsModel = field(init=False, repr=False)
+
+    default_radius: ClassVar[ArmRadius] = "kl"
+    rule: ClassVar[Rule] = MIXTURE
+    mixes: ClassVar[bool] = True
+
+    @property
+    def switches(self) -> int:
+        """The switches of its rule (see `engine.limits`)."""
+        return OFFERS_SAFE | ENFORCES_LIMITS | get_optimism_switch(self)
+
+    @property
+    def last_numbers(self) -> list[float]:
+        """The last numbers of the settings, which its rule reads."""
+        return []
+
+    def __post_init__(self) -> None:
+        copy_settings(self)
+        separate_models = check_bool(self.separate_models, "separate_models")
+        set_derived(self, radius=resolve_radius(self, self.default_radius))
+        safe = require_arm(self.safe_action, check_size(self.arms, "arms"))
+        thresholds = resolve_thresholds(self.threshold, safe)
+        ceilings = compute_ceilings(thresholds, self.mean_cost_bound, 0.0 if self.requires_unit_range else None)
+        bounds = parse_mean_cost_bounds(self.mean_cost_bound, thresholds.names)
+        if not np.isfinite(bounds).all():
+            rule = "a number, since an arm without data could otherwise have any cost and would never be tried"
+            raise InvalidProblem.must_be(ErrorCode.MISSING_VALUE, "mean_cost_bound", None, rule)
+        if self.requires_unit_range:
+            check_safe_range(safe, thresholds, "rescale, or give `noise`")
+        signals = count_shares(len(thresholds.names), check_bool(self.split_delta, "split_delta"))
+        values = safe.reward, thresholds.signed_safe
+        model = build_arms_model(self, thresholds, signals, max(1.0, *bounds), *values)
+        model = replace(model, separate_models=separate_models)
+        set_derived(self, model=model)
+        set_rounds(
+            self, self.rule, thresholds, ceilings, tuple(model.build_blocks()),
+            switches=self.switches, safe_index=int(safe.arm or 0), last=self.last_numbers,
+        )  # fmt: skip
+
+    @property
+    def interval_shares(self) -> tuple[float, ...]:
+        m, delta = self.thresholds.values.size, float(self.delta)
+        signals = count_shares(m, self.split_delta)
+        if self.radius != "rates":
+            return (delta / signals,) * (1 + m)
+        upper, other = split_delta(signals - 1)
+        return (delta * 2.0 * other, *([delta * (upper + other)] * m))
+
+    def choose(self, state: PolicyState, actions: Any, draw: RandomKey) -> Decision:
+        eligible, safe_index = check_arms(actions, self.arms), self.layout.item(SAFE_INDEX)
+        if self.horizon is not None and count_most_pulls(self.layout, state.memory) >= self.horizon:
+            offer = RoundActions(self.arms, eligible, safe_index, safe_index, None)  # the radii hold up to the horizon
+            return build_safe_decision(offer, self.thresholds, draw.round, CAUSES[HORIZON_EXCEEDED])
+        result = self.rounds.play(state.memory, list_arms(self.arms), eligible, draw)
+        arm = result.code if result.code >= 0 else safe_index
+        decision = build_mixture_decision(result, arm, self.thresholds, draw.round)
+        return attach_round(decision, result, state.memory, self.thresholds)
+
+    locate, locate_rows, check_logged_actions, learn_log = locate_arm, locate_arms, check_logged_rows, learn_arms_log
+    get_round_spec, build_run_memory = get_arms_spec, build_arms_memory
+    why_unit_range = cached_property(explain_unit_range)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class OPB(ArmsPolicy):
+    """The paper's Algorithm 3: with probability 1 − δ the mixture of every round keeps its limits in expectation.
+
+    The cost of an arm that was never pulled can be as large as `mean_cost_bound`. Outcomes lie in [0, 1] and have
+    likelihood-ratio intervals (`radius="kl"`), which are narrow where costs are rare, such as one opt-out in a hundred
+    (docs/theory/arms.md). With `noise`, outcomes can be any R-sub-Gaussian numbers ("hoeffding"); "paper" assumes that
+    they are 1-sub-Gaussian. Without a horizon the intervals hold for all rounds.
+
+    Raises:
+        InvalidProblem: A setting is invalid or conflicts with another.
+
+    Example:
+        >>> from stagewise.problem.actions import Arms
+        >>> from stagewise.problem.safe_action import SafeAction
+        >>> policy = OPB(arms=3, safe_action=SafeAction(arm=0, reward=0.1, cost=0.0), threshold=0.2)
+        >>> policy.decide(policy.start(), Arms(3), RandomKey()).probabilities
+        array([0.8, 0.2, 0. , 0. ])
+    """
+
+    theorem: ClassVar[str] = "arms"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ArmsCAPS(ArmsPolicy):
+    """Certified posterior sampling over arms: with probability 1 − δ every round's mixture keeps its limits.
+
+    A posterior sample of every arm's means proposes a safe mixture. It is played if the data certify that its regret
+    is at most C times its uncertainty; otherwise the optimistic mixture, mixed with the safe action until it is safe,
+    is played (docs/theory/caps.md). Outcomes lie in [0, 1] and have intervals that are narrow where costs are rare:
+    `radius="rates"` spends most of δ on the upper bounds of costs. With `noise`, outcomes can be any R-sub-Gaussian
+    numbers ("hoeffding").
+
+    Raises:
+        InvalidProblem: A setting is invalid or conflicts with another.
+
+    Example:
+        >>> from stagewise.problem.actions import Arms
+        >>> from stagewise.problem.safe_action import SafeAction
+        >>> policy = ArmsCAPS(arms=3, safe_action=SafeAction(arm=0, reward=0.1, cost=0.0), threshold=0.2)
+        >>> policy.decide(policy.start(), Arms(3)).pessimistic_cost.round(6)
+        array([0.2])
+    """
+
+    posterior_scale: float = 0.7
+    """ν: the scale of posterior samples, in posterior standard deviations; 0: greedy."""
+    max_regret_ratio: float = 5.0
+    """C ≥ 1: the largest certified regret of a proposal, in units of its uncertainty."""
+    mean_reward_bound: float = 1.0
+    """An upper bound on all mean rewards."""
+    optimism: Optimism = field(init=False, default="inflated")
+    reward_confidence_scale: float | None = field(init=False, default=None)
+    cost_confidence_scale: float = field(init=False, default=1.0)
+
+    rule: ClassVar[Rule] = CERTIFIED_MIXTURE
+    default_radius: ClassVar[ArmRadius] = "rates"
+
+    @property
+    def switches(self) -> int:
+        return CERTIFICATE
+
+    @property
+    def last_numbers(self) -> list[float]:
+        return compute_certificate_numbers(self, self.safe_action.reward)

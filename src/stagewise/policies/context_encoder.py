@@ -26,7 +26,7 @@ from stagewise.problem.context_columns import (
 from stagewise.problem.division import Division, ScoreDivision
 from stagewise.problem.errors import ErrorCode, InvalidActions
 from stagewise.problem.formatting import join_names, safe_repr, suggest_name
-from stagewise.problem.proposal import Offer, check_one_kind, parse_proposal
+from stagewise.problem.proposal import Offer, Proposal, check_one_kind, parse_proposal, parse_weights
 
 TIME = "at"  # the column of the times of decisions
 DOUBLE, NO_NUMBERS = np.dtype(np.float64), np.array(None)
@@ -165,11 +165,11 @@ class ContextEncoder:
         named = values if not self._declared_segments else {**values, **self._name_segments(values)}
         places = [one.encode(read if isinstance(one, ScoreDivision) else named) for one in self.divisions]
         eligible = None if only is None else self.get_action_indices(only)
-        check_one_kind(propose, scores, self.needs_proposal)
-        if propose is None and scores is None:
-            return ContextVector.from_checked(features, places, eligible, None, clipped)
-        offer = self._offer if eligible is None else self._offer._replace(eligible=eligible)
-        proposal = parse_proposal(propose, scores, offer, self.score_range)
+        proposal = self._single_proposals.get(propose) if type(propose) is str else None
+        if proposal is None or eligible is not None or scores is not None:
+            check_one_kind(propose, scores, self.needs_proposal)
+            offer = self._offer if eligible is None else self._offer._replace(eligible=eligible)
+            proposal = parse_proposal(propose, scores, offer, self.score_range)
         return ContextVector.from_checked(features, places, eligible, proposal, clipped)
 
     def _parse_mapping(self, context: Any) -> dict[str, Any]:
@@ -340,6 +340,14 @@ class ContextEncoder:
     def _offer(self) -> Offer:
         """What a proposal may name, if all actions are eligible."""
         return Offer(self.actions, self.get_action_index, self._indices[self.safe], None)
+
+    @cached_property
+    def _single_proposals(self) -> dict[str, Proposal]:
+        """The proposal of each action alone, if all actions are eligible."""
+        proposals = {name: Proposal(parse_weights(name, self._offer), is_scores=False) for name in self.actions}
+        for proposal in proposals.values():
+            proposal.values.flags.writeable = False
+        return proposals
 
     @cached_property
     def _indices(self) -> dict[str, int]:

@@ -19,8 +19,9 @@ from stagewise.records.random_key import RandomKey
 from stagewise.rules.mixture import MIXTURE
 
 
-def check_search(policy: Any) -> None:
-    """Raise InvalidProblem for invalid settings of the search in convex sets."""
+def prepare_ray_policy(policy: Any) -> None:
+    """Set what follows from the settings of a policy on rays; raise InvalidProblem for invalid ones."""
+    LinearPolicy.__post_init__(policy)
     check_integer_at_least(policy.directions, "directions", 1)
     check_bool(policy.bounds_solver_gap, "bounds_solver_gap")
 
@@ -78,12 +79,10 @@ class LCLUCB(LinearPolicy):
 
     theorem: ClassVar[str] = "rays"
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_search(self)
+    choose_in_set = search_convex_set
 
-    def choose_in_set(self, state: PolicyState, actions: Any, draw: RandomKey) -> Decision | None:
-        return search_convex_set(self, state, actions, draw)
+    def __post_init__(self) -> None:
+        prepare_ray_policy(self)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -113,12 +112,10 @@ class ROFUL(LinearPolicy):
 
     theorem: ClassVar[str] = "rays"
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_search(self)
+    choose_in_set = search_convex_set
 
-    def choose_in_set(self, state: PolicyState, actions: Any, draw: RandomKey) -> Decision | None:
-        return search_convex_set(self, state, actions, draw)
+    def __post_init__(self) -> None:
+        prepare_ray_policy(self)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -152,8 +149,7 @@ class DOSLB(LinearPolicy):
     returns: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        super().__post_init__()
-        check_search(self)
+        prepare_ray_policy(self)
 
     @cached_property
     def mixed_rounds(self) -> Rounds:

@@ -13,10 +13,12 @@ from stagewise.models.arms import ArmRadius
 from stagewise.models.regression import RADII, Radius
 from stagewise.models.ridge import RIDGE, LinearModel
 from stagewise.policies.arms import (
+    build_arms_memory,
     build_arms_model,
     check_arms,
-    check_logged_arms,
+    check_logged_rows,
     explain_unit_range,
+    get_arms_spec,
     learn_arms_log,
     list_arms,
     locate_arm,
@@ -78,34 +80,14 @@ class UCB(UnconstrainedPolicy):
         set_derived(self, rounds=build_unconstrained_rounds(self.rule, tuple(model.build_blocks())))
         _ = self.evaluation_thresholds  # raises its errors now
 
-    @cached_property
-    def why_unit_range(self) -> str:  # type: ignore[override]
-        return explain_unit_range(self)
-
     def choose(self, state: PolicyState, actions: Any, draw: RandomKey) -> Decision:
         result = self.rounds.play(state.memory, list_arms(self.arms), check_arms(actions, self.arms), draw)
         decision = build_ray_decision(result, NO_THRESHOLDS, draw.round, "arm")
         return decision._replace(action=result.code, step_size=1.0)._with(decision._table)
 
-    def locate(self, played: PlayedAction) -> tuple[Floats, int]:
-        return locate_arm(played)
-
-    def locate_rows(self, actions: Any) -> tuple[Floats, Ints]:
-        return locate_arms(actions)
-
-    def check_logged_actions(self, actions: Any) -> Ints:
-        return check_logged_arms(actions, self.arms)
-
-    def learn_log(self, state: PolicyState, actions: Any, values: Any) -> PolicyState:
-        return learn_arms_log(self, state, actions, values)
-
-    def get_round_spec(self, actions: Any) -> RoundSpec | None:
-        return self.rounds.spec if actions.dimension == 0 else None
-
-    def build_run_memory(
-        self, offered: Any, features: Floats, fresh: bool, learned: PolicyState | None = None
-    ) -> Floats:
-        return self.rounds.start_run(None if learned is None else learned.memory, features, True)
+    locate, locate_rows, check_logged_actions, learn_log = locate_arm, locate_arms, check_logged_rows, learn_arms_log
+    get_round_spec, build_run_memory = get_arms_spec, build_arms_memory
+    why_unit_range = cached_property(explain_unit_range)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -90,6 +90,7 @@ class ErrorCode(StrEnum):
 
     # Files
     FILE_NOT_FOUND = "file_not_found"  #: A file, folder or dataset does not exist.
+    NOT_SEALED = "not_sealed"  #: The row is in the log, and no seal has it yet.
     FILE_EXISTS = "file_exists"  #: The target already holds other data and is not overwritten.
     FILE_UNREADABLE = "file_unreadable"  #: The operating system cannot read the file.
     FILE_NOT_WRITABLE = "file_not_writable"  #: The file or folder cannot be created or written.

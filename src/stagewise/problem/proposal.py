@@ -98,7 +98,7 @@ def parse_scores(scores: Any, offer: Offer, score_range: tuple[float, float]) ->
     values: list[float | None] = [None] * len(offer.names)
     if not isinstance(scores, Mapping):
         raise InvalidActions.must_be(ErrorCode.WRONG_TYPE, "scores", scores, "a mapping from actions to scores")
-    for name, value in check_mapping(scores, "scores", InvalidActions).items():
+    for name, value in (scores if type(scores) is dict else check_mapping(scores, "scores", InvalidActions)).items():
         is_plain = type(value) is float and low <= value <= high
         score = value if is_plain else check_number(value, f"the score of {name!r}", InvalidActions)
         index = offer.get_index(name)
@@ -108,6 +108,8 @@ def parse_scores(scores: Any, offer: Offer, score_range: tuple[float, float]) ->
         values[index] = (score - low) / (high - low)
     if values[offer.safe_index] is None:
         values[offer.safe_index] = 0.0
+    if None not in values:
+        return np.array(values, dtype=np.float64)
     absent = [offer.names[i] for i, value in enumerate(values) if value is None and offer.is_eligible(i)]
     if absent:
         text = f"scores lacks {join_names(absent)}; every action of the call needs a score (only= leaves actions out)"

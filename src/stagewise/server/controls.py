@@ -22,7 +22,7 @@ class Controls(NamedTuple):
     """The controls after a row of the log."""
 
     row: int = 0
-    """The last control or problem row that was applied."""
+    """The number of the last control or problem row that was applied."""
     mode: Mode = "shadow"
     share: float = 1.0
     """In mode canary, the share of decisions that the policy makes."""
@@ -33,10 +33,10 @@ class Controls(NamedTuple):
         """Return the controls after one more row; a problem row only sets `row`.
 
         >>> body = b'{"what":"kill","actor":"ada","reason":"complaints doubled"}'
-        >>> Controls().apply(Event(3, 0, "control", "3", -1, body, b"")).killed.message
+        >>> Controls().apply(Event(3, 0, "control", "3", -1, body)).killed.message
         'killed by ada: complaints doubled'
         """
-        now = self._replace(row=event.seq)
+        now = self._replace(row=event.number)
         if event.kind != CONTROL:
             return now
         body = msgspec.json.decode(event.body)

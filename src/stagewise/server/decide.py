@@ -44,7 +44,9 @@ class PolicySnapshot(NamedTuple):
     retired: frozenset[str]
     """Actions of earlier versions that are no longer available."""
     seq: int
-    """The last learned row; 0 if none."""
+    """The last learned row, in the order of the seals; 0 if none."""
+    seen: int = 0
+    """The highest number of a learned row."""
     read: bool = True
     """False if this process has not read the log yet, so that alerts may be missing."""
 
@@ -72,7 +74,7 @@ class DecisionRecord(msgspec.Struct):
     action: str
     choice: PolicyChoice | msgspec.UnsetType = msgspec.UNSET
     control: tuple[int, int] = (0, 0)
-    """The last control or version row of the experiment, and the last row of the global log."""
+    """The numbers of the last control or version row of the experiment, and of the last row of the global log."""
     decided_at: int | msgspec.UnsetType = msgspec.UNSET
     """The time, in microseconds, if bounds depend on it."""
     details: dict[str, Any] = {}
@@ -105,12 +107,12 @@ class DecisionRecord(msgspec.Struct):
         """What the policy would have served, if something else was served."""
         return None if self.choice is msgspec.UNSET else self.choice
 
-    def to_response(self, id_: str, logged: bool = True) -> DecisionResponse:
+    def to_response(self, id_: str, receipt: str | None = None) -> DecisionResponse:
         """Return the answer to the client."""
         message = None if self.reason is None else ReasonDetails(Reason(self.reason), self.details).message
         return DecisionResponse(
             id_, self.action, self.probabilities, self.mode, self.problem, self.snapshot, self.limits, self.reason,
-            message, self.estimated_reward, logged, self.proposal,
+            message, self.estimated_reward, receipt is not None, receipt, self.proposal,
         )  # fmt: skip
 
 
@@ -279,7 +281,7 @@ def describe_decision(problem: Problem, event: Event, learned: str = "") -> list
     chance, cause, choice = record.probabilities[record.action], record.cause, record.policy_choice
     how = "with probability 1" if chance == 1.0 else f"sampled with probability {chance:.4g}"
     served = f"{record.action!r} was served, {how}, in mode {record.mode}"
-    lines = [f"Decision {event.key} (row {event.seq}, {format_time(event.at)}): {served}."]
+    lines = [f"Decision {event.key} (number {event.number}, {format_time(event.at)}): {served}."]
     if cause is not None:
         lines.append(f"The safe action was served ({cause.reason}): {cause.message}.")
     sampled = (record if choice is None else choice).probabilities

@@ -67,6 +67,7 @@ from stagewise.server.snapshots import build_initial_snapshot
 from stagewise.server.state_fold import StateFold
 from stagewise.server.store.base import Store, StoreUnavailable
 from stagewise.server.versions import ProblemVersion
+from stagewise.server.writer import SPACING
 
 MAX_ATTEMPTS = 8  # attempts of a decision while controls change
 MAX_BATCH_SIZE = 1000  # requests decided together
@@ -120,23 +121,40 @@ class DecisionServer(Experiments):
         if request.dry_run:
             (record,) = self._decide(experiment, derive_dry_run_key(experiment.key), [waiting])
             is_decided = isinstance(record, DecisionRecord)
-            set_answer(waiting, record.to_response(waiting.id_, logged=False) if is_decided else record)
+            set_answer(waiting, record.to_response(waiting.id_) if is_decided else record)
             return waiting.answer
         experiment.pending_requests.append(waiting)
-        if experiment.deciding is None:
-            experiment.deciding = asyncio.create_task(self._decide_waiting(experiment))
+        self._start_deciding(experiment)
         return waiting.answer
+
+    def _start_deciding(self, experiment: Experiment) -> None:
+        """Decide for all that wait, beside other batches in flight a little later, so that more share a batch."""
+        active, now = experiment.deciding, time.monotonic()
+        if len(active) >= self.store.max_transactions or not experiment.pending_requests or experiment.is_scheduled:
+            return
+        early = experiment.last_decided + SPACING - now
+        if active and early > 0.0:
+            experiment.is_scheduled = True
+            asyncio.get_running_loop().call_later(early, self._start_scheduled, experiment)
+            return
+        experiment.last_decided = now
+        active.add(asyncio.create_task(self._decide_waiting(experiment)))
+
+    def _start_scheduled(self, experiment: Experiment) -> None:
+        experiment.is_scheduled = False
+        self._start_deciding(experiment)
 
     async def _decide_waiting(self, experiment: Experiment) -> None:
         """Decide for all that wait, write, answer; then for those that arrived meanwhile."""
         while batch := experiment.pending_requests[:MAX_BATCH_SIZE]:
             del experiment.pending_requests[: len(batch)]
+            experiment.last_decided = time.monotonic()
             try:
                 await self._decide_batch(experiment, batch)
             except Exception as error:  # a bug: nobody may wait for ever
                 for one in batch:
                     set_answer(one, error)
-        experiment.deciding = None
+        experiment.deciding.discard(asyncio.current_task())
 
     async def _decide_batch(self, experiment: Experiment, batch: Sequence[WaitingRequest]) -> None:
         """Decide, write and answer; requests whose controls changed meanwhile are decided again."""
@@ -150,7 +168,9 @@ class DecisionServer(Experiments):
             if not pairs:
                 return
             try:
-                results = await self.writer.append_all([build_append_request(experiment.name, *pair) for pair in pairs])
+                seen = self._get_seen(experiment)
+                requests = [build_append_request(experiment.name, *pair, seen) for pair in pairs]
+                results = await self.writer.append_all(requests)
             except StoreUnavailable as error:
                 left, why = [one for one, _ in pairs], str(error)
                 break
@@ -177,19 +197,23 @@ class DecisionServer(Experiments):
         requests = [(one.id_, one.request) for one in batch]
         return list(decide(experiment.policy_snapshot, controls, everywhere, key, requests, self.store.now()))
 
+    def _get_seen(self, experiment: Experiment) -> int:
+        """Return the highest number of a row that a decision may depend on."""
+        return max(self.store.seen, experiment.policy_snapshot.seen, experiment.controls.row, self.everywhere.row)
+
     def _build_answer(
         self, experiment: Experiment, one: WaitingRequest, record: DecisionRecord | Exception, result: AppendResult
     ) -> DecisionResponse | Exception:
         """Return the answer to a request: its new row, the earlier row of a retry, or an error."""
         if result.status == DUPLICATE and result.event is not None:
-            return decode_decision(result.event.body).to_response(one.id_)
+            return decode_decision(result.event.body).to_response(one.id_, result.event.receipt)
         if isinstance(record, Exception):
             return record
         if result.status == CONFLICT:
             problem = result.message or f"decision {safe_repr(one.id_)} was asked before with other content"
             return Conflict(ErrorCode.CONFLICT, "{problem}", problem=problem)
         self.counters.decisions[experiment.name, record.action, record.mode, record.reason or ""] += 1
-        return record.to_response(one.id_)
+        return record.to_response(one.id_, None if result.event is None else result.event.receipt)
 
     def _build_unlogged(
         self, experiment: Experiment, one: WaitingRequest, record: DecisionRecord | Exception, error: str
@@ -200,7 +224,7 @@ class DecisionServer(Experiments):
         safe = build_safe_record(experiment.policy_snapshot, ReasonDetails.of(Reason.LOG_WRITE_FAILED, error=error))
         safe.mode, safe.problem, safe.snapshot = record.mode, record.problem, record.snapshot
         self.counters.decisions[experiment.name, safe.action, safe.mode, Reason.LOG_WRITE_FAILED] += 1
-        return safe.to_response(one.id_, logged=False)
+        return safe.to_response(one.id_)
 
     async def learn(self, name: str, outcome: OutcomeUpdate) -> OutcomeResponse:
         """Accept signals of a decision, each once; durable before it is acknowledged."""
@@ -252,11 +276,11 @@ class DecisionServer(Experiments):
             raise Conflict(ErrorCode.CONFLICT, "{problem}", problem=problem)
         self.learner.wake()
         notes = [str(note) for note in log.notes]  # msgspec encodes no subclass of str
-        return OfflineLogResponse(len(log.actions), digest.hex(), last.event.seq, first.status == NEW, notes)
+        return OfflineLogResponse(len(log.actions), digest.hex(), last.event.number, first.status == NEW, notes)
 
-    async def learned(self, name: str, row: int) -> None:
-        """Wait until the policy snapshot of this process includes a row."""
-        while self.experiment(name).snapshot < row:
+    async def learned(self, name: str, number: int) -> None:
+        """Wait until the policy snapshot of this process includes a change of an experiment, by its number."""
+        while self.experiment(name).policy_snapshot.seen < number:
             failed = self.learner.failures.get(name) or self.learner.down
             if failed:
                 raise StagewiseError(
@@ -298,10 +322,10 @@ class DecisionServer(Experiments):
 
     def age(self, experiment: Experiment, policy_snapshot: PolicySnapshot) -> float:
         """Return for how many seconds the policy snapshot has lacked a row of the log."""
-        missing = self.store.events(experiment.name, policy_snapshot.seq, 1)
-        if not missing:
+        at = self.store.first_time_after(experiment.name, policy_snapshot.seq)
+        if at is None:
             return 0.0
-        return min(time.monotonic() - experiment.snapshot_time, max(self.store.now() - missing[0].at, 0) / 1e6)
+        return min(time.monotonic() - experiment.snapshot_time, max(self.store.now() - at, 0) / 1e6)
 
     def explain(self, name: str, id_: str) -> dict[str, Any]:
         """Return a decision with its request, bounds, outcomes and a description."""
@@ -315,12 +339,12 @@ class DecisionServer(Experiments):
         return {
             "decision_id": id_,
             "at": event.at / 1e6,
-            "row": event.seq,
-            "index": event.decision_index,
-            "chain": event.chain.hex(),
+            "row": self.store.find_place(name, event.number),
+            "number": event.number,
+            "receipt": event.receipt,
             **body,
             "message": None if cause is None else cause.message,
-            "outcome": self.store.answers(name, event.decision_index),
+            "outcome": self.store.answers(event.number),
             "description": describe_decision(experiment.problem, event),
         }
 
@@ -335,7 +359,9 @@ def set_answer(one: WaitingRequest, answer: DecisionResponse | Exception) -> Non
         one.answer.set_result(answer)
 
 
-def build_append_request(name: str, one: WaitingRequest, record: DecisionRecord | Exception) -> AppendRequest:
+def build_append_request(
+    name: str, one: WaitingRequest, record: DecisionRecord | Exception, seen: int
+) -> AppendRequest:
     """Return the row of a decision. An invalid request only looks its id up: it may be a retry of a valid one."""
     request = one.request
     asked: list[Any] = [request.context, request.only, request.deferred]
@@ -343,7 +369,7 @@ def build_append_request(name: str, one: WaitingRequest, record: DecisionRecord 
         asked += [request.propose, request.scores]
     digest = compute_digest(encode_canonical(asked)) if request.decision_id is not None else b""
     if isinstance(record, DecisionRecord):
-        return AppendRequest(name, DECISION, one.id_, encode_canonical(record), digest, record.control)
+        return AppendRequest(name, DECISION, one.id_, encode_canonical(record), digest, record.control, seen=seen)
     return AppendRequest(name, DECISION, one.id_, b"", digest, (0, 0))  # always stale, so never written
 
 
@@ -368,7 +394,8 @@ def build_outcome_answer(
         return "conflict", Conflict(ErrorCode.CONFLICT, "{problem}", problem=result.message)
     age = 0.0 if result.event is None else (result.event.at - result.decided_at) / 1e6
     late = [name for name in result.accepted if name in problem.windows and age >= problem.windows[name].seconds]
-    answer = OutcomeResponse(outcome.decision_id, list(result.accepted), list(result.duplicate), late)
+    receipt = None if result.event is None else result.event.receipt
+    answer = OutcomeResponse(outcome.decision_id, list(result.accepted), list(result.duplicate), late, receipt)
     return "duplicate" if result.status == DUPLICATE else "late" if late else "accepted", answer
 
 
@@ -393,7 +420,7 @@ def warm_up(version: ProblemVersion) -> None:
     values = {name: signal.low for name, signal in problem.reported.items()}
     StateFold(problem, version.number, version.retired).take(
         [
-            Event(1, 0, DECISION, "warm-up", 0, encode_canonical(record), b""),
-            Event(2, 0, OUTCOME, "1", 0, encode_canonical({"decision_id": "warm-up", "values": values}), b""),
+            Event(1, 0, DECISION, "warm-up", -1, encode_canonical(record), seq=1),
+            Event(2, 0, OUTCOME, "1", 1, encode_canonical({"decision_id": "warm-up", "values": values}), seq=2),
         ]
     )

@@ -1,12 +1,18 @@
-"""Rows of the log: every request, outcome and change, in a hash chain.
+"""Rows of the log: every request, outcome and change.
 
-    chain₀ = 32 zero bytes
-    chainₙ = SHA-256(chainₙ₋₁ ‖ [experiment, seq, at, kind, key, decision_index, request_digest] ‖ body)
+A row's number is drawn from one sequence, after everything in the row was chosen. Writers do not wait for each other:
+each has a chain of its own, of message authentication codes under its own key (`WriterChain`). The order of rows
+is that of the seals (seals.py).
 
-All other tables can be rebuilt from these rows, except secrets, whose digests are rows.
+    macₖ = HMAC-SHA-256(key of the writer, macₖ₋₁ ‖ row),    mac₀ = 32 zero bytes
+    row = [experiment, number, seen, at, kind, key, decision, digest of the request, writer, k] ‖ body
+
+All other tables can be rebuilt from rows and seals, except secrets, whose digests are rows.
 """
 
 import hashlib
+import hmac
+import os
 from collections.abc import Mapping
 from typing import Any, Final, Literal, NamedTuple
 
@@ -28,7 +34,7 @@ CONFLICT: Final = "conflict"
 UNKNOWN: Final = "unknown"
 STALE: Final = "stale"
 
-GENESIS_HASH = bytes(32)
+GENESIS_MAC = GENESIS_HASH = bytes(32)  # before the first row of a writer; before the first seal
 KEY, REVOKED_KEY, SECRET = "key", "revoked key", "secret"  # controls of the global log that are about keys and secrets
 SHOWN = "shown"  # reported with the signals: false if the decision was not carried out
 GLOBAL = ""  # the name of the global log, which has only controls, for all experiments
@@ -51,50 +57,88 @@ def compute_digest(content: bytes) -> bytes:
 
 
 class Event(NamedTuple):
-    """A row of an experiment's log."""
+    """A row of the log."""
 
-    seq: int
-    """1, 2, 3, … without gaps."""
+    number: int
+    """Drawn from one sequence of the store, after the row was chosen; numbers have gaps."""
     at: int
-    """Microseconds since 1970 by the store's clock; never decreases from row to row."""
+    """Microseconds since 1970 by the clock of its writer."""
     kind: Kind
     key: str
-    """Unique among the rows of a kind: the id of a decision or outcome, the row number otherwise."""
-    decision_index: int
-    """The number of a decision, from 0; an outcome has its decision's number, other rows −1."""
+    """Unique among the rows of a kind: the id of a decision or outcome, the row's number otherwise."""
+    decision: int
+    """For an outcome: the number of its decision; −1 otherwise."""
     body: bytes
     """Canonical JSON."""
-    chain: bytes
-    """The digest of this row and all rows before it."""
+    mac: bytes = b""
+    """The code of this row and of all rows that its writer wrote before."""
     request_digest: bytes = b""
     """The digest of the client's request; tells a retry from another request with the same id."""
+    seen: int = 0
+    """The highest number that was visible when the row was chosen; always below `number`."""
+    writer: str = ""
+    link: int = 0
+    """1, 2, 3, … among the rows of its writer."""
+    seq: int = 0
+    """1, 2, 3, … in the order of the seals, in its experiment; 0: not sealed yet."""
+
+    def encode(self, experiment: str) -> bytes:
+        """Return what a code and a seal cover: everything but the code and the place in the order."""
+        return encode_canonical(
+            [
+                experiment, self.number, self.seen, self.at, self.kind, self.key, self.decision,
+                self.request_digest.hex(), self.writer, self.link,
+            ]
+        ) + self.body  # fmt: skip
+
+    @property
+    def receipt(self) -> str:
+        """The number and the code, as a client gets them."""
+        return f"{self.number}:{self.mac.hex()}"
 
 
-def compute_chain(before: bytes, experiment: str, event: Event) -> bytes:
-    """Return the chain digest of a row."""
-    request_digest = event.request_digest.hex()
-    return compute_link(
-        before,
-        [experiment, event.seq, event.at, event.kind, event.key, event.decision_index, request_digest],
-        event.body,
-    )
+class WriterChain(NamedTuple):
+    """The end of the chain of one writer; a connection is a writer, and a failed commit ends its chain."""
+
+    writer: str
+    key: bytes
+    link: int = 0
+    mac: bytes = GENESIS_MAC
+
+    @classmethod
+    def begin(cls, secret: bytes) -> "WriterChain":
+        """Begin the chain of a new writer with a random name."""
+        writer = os.urandom(8).hex()
+        return cls(writer, derive_writer_key(secret, writer))
+
+    def compute_mac(self, experiment: str, event: Event) -> bytes:
+        """Return the code of the row that follows."""
+        return hmac.digest(self.key, self.mac + event.encode(experiment), "sha256")
+
+    def sign(self, experiment: str, event: Event) -> "tuple[WriterChain, Event]":
+        """Return the chain with one more row, and that row."""
+        event = event._replace(writer=self.writer, link=self.link + 1)
+        event = event._replace(mac=self.compute_mac(experiment, event))
+        return self._replace(link=event.link, mac=event.mac), event
 
 
-def compute_link(before: bytes, head: list[str | int], body: bytes) -> bytes:
-    """Return the chain digest of a row that is not built yet."""
-    return hashlib.sha256(before + encode_canonical(head) + body).digest()
+def derive_writer_key(secret: bytes, writer: str) -> bytes:
+    """Return the key of a writer."""
+    return hmac.digest(secret, writer.encode(), "sha256")
 
 
 class LogHead(NamedTuple):
-    """The end of an experiment's log."""
+    """The end of an experiment's log, sealed or not."""
 
     seq: int = 0
+    """Number of rows."""
     at: int = 0
+    """The time of the last row."""
     decision_count: int = 0
-    """Number of decisions."""
     control: int = 0
-    """The last control or problem row; a decision made with older controls is stale."""
-    chain: bytes = GENESIS_HASH
+    """The number of the last control or problem row; a decision made with older controls is stale."""
+    sealed: int = 0
+    """Number of sealed rows."""
 
 
 class AppendRequest(NamedTuple):
@@ -111,13 +155,13 @@ class AppendRequest(NamedTuple):
     For parts of an offline log: the digest of the complete log.
     """
     control: tuple[int, int] = (-1, -1)
-    """For a decision: the control rows it was made with, of the experiment and of the global log; −1: any."""
+    """For a decision: the numbers of the control rows it was made with, of the experiment and of all; −1: any."""
     decision_id: str = ""
     """For an outcome: the id of its decision."""
     values: Mapping[str, float] = {}
     """For an outcome: its signals; SHOWN is 0.0 if the decision was not carried out."""
-    at: int = 0
-    """The earliest time of the row; 0: the store's clock."""
+    seen: int = -1
+    """The highest number that was visible when the row was chosen; −1: when its transaction began."""
 
 
 class AppendResult(NamedTuple):
@@ -146,7 +190,7 @@ class StoredSnapshot(NamedTuple):
     problem: int
     """The version of the problem."""
     seq: int
-    """The last row it includes."""
+    """Number of rows that it includes, in the order of the seals."""
     content: bytes
     """The encoded `PolicySnapshot`."""
     learner_state: bytes = b""

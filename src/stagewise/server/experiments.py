@@ -62,7 +62,8 @@ class Experiment:
         self.snapshot_time = time.monotonic()
         self.pending_requests: list[Any] = []
         """Requests that wait to be decided together."""
-        self.deciding: asyncio.Task[None] | None = None
+        self.deciding: set[asyncio.Task[None] | None] = set()
+        self.last_decided, self.is_scheduled = 0.0, False
         self.bound_history = BoundHistory()
         self.set_version(version, has_unread_rows)
 
@@ -107,7 +108,7 @@ class Experiment:
 
     @property
     def snapshot(self) -> int:
-        """The last row of the log that is learned."""
+        """How many rows of the log are learned."""
         return self.policy_snapshot.seq
 
     @property
@@ -145,13 +146,14 @@ class Experiments:
         self._reading = threading.RLock()  # the learner's thread refreshes, and so does a change of controls
         self._learns = learn
         self.learner = Learner(
-            store, self._versions, self._publish, self.writer.append_now, alone=alone, feedback_timeout=feedback_timeout
-        )
+            store, self._versions, self._publish, self.writer.append_now, forget=self._forget, alone=alone,
+            feedback_timeout=feedback_timeout,
+        )  # fmt: skip
 
     async def start(self) -> None:
         """Read the store and start learning."""
         self.writer.start()
-        self.learner.seals.begin()
+        self.learner.signer.begin()
         self.refresh()
         if self._learns:
             self.learner.start()
@@ -191,23 +193,23 @@ class Experiments:
             self._refreshed = time.monotonic()
             for name in self.store.experiments():
                 self._read(name)  # creating a secret for a new experiment appends to the global log
-            head, controls = self.store.head(GLOBAL), self.everywhere
-            if head.control > controls.row:
-                self.everywhere = fold_controls(self._rows(GLOBAL, CONTROL, controls.row, head.control), controls)
+            last, controls = self.store.last_control(GLOBAL), self.everywhere
+            if last > controls.row:
+                self.everywhere = fold_controls(self._rows(GLOBAL, CONTROL, controls.row, last), controls)
 
     def _rows(self, name: str, kind: Kind, after: int, last: int) -> Iterator[Event]:
         """Yield the rows of one kind in a range; later rows are left to the next refresh."""
-        return takewhile(lambda event: event.seq <= last, self.store.iter_events_of_kind(name, kind, after))
+        return takewhile(lambda event: event.number <= last, self.store.iter_events_of_kind(name, kind, after))
 
     def _read(self, name: str) -> None:
-        """Read versions and controls of one experiment, up to the current end of its log."""
-        experiment, last = self._experiments.get(name), self.store.head(name).control
+        """Read versions and controls of one experiment, up to the last of them; their numbers are in their order."""
+        experiment, last = self._experiments.get(name), self.store.last_control(name)
         after = 0 if experiment is None else experiment.controls.row
         if experiment is not None and last <= after:
             return
         version, before = None if experiment is None else experiment.current, after
         for event in self._rows(name, PROBLEM, after, last):
-            version, before = build_version(version, event), event.seq
+            version, before = build_version(version, event), event.number
         if version is None:
             return
         has_unread_rows = self.store.head(name).decision_count > 0 or self.store.find(name, LOG, "1") is not None
@@ -224,6 +226,14 @@ class Experiments:
         if time.monotonic() - self._refreshed >= REFRESH_INTERVAL:
             self.refresh()
         return {name: one.current for name, one in list(self._experiments.items())}
+
+    def _forget(self) -> None:
+        """Forget what was read of a log that lost rows; until it is read again, the safe action is served."""
+        with self._reading:
+            for experiment in self._experiments.values():
+                experiment.set_version(experiment.current, has_unread_rows=True)
+            self._experiments, self.everywhere = {}, Controls()
+            self.refresh()
 
     def _publish(self, name: str, policy_snapshot: PolicySnapshot) -> None:
         """Decide with this snapshot from now on; the learner calls this."""
@@ -344,7 +354,7 @@ class Experiments:
         result = await self.writer.append(AppendRequest(GLOBAL if name is None else name, CONTROL, "", body))
         await asyncio.to_thread(self.refresh)
         now = self.everywhere if name is None else self.experiment(name).controls
-        row = 0 if result.event is None else result.event.seq
+        row = 0 if result.event is None else result.event.number
         return ModeResponse(now.mode, now.share, (now.killed or self.everywhere.killed) is not None, row)
 
 

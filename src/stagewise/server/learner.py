@@ -1,4 +1,4 @@
-"""The learner: folds the log in order, publishes policy snapshots and appends ticks and stops.
+"""The learner: seals committed rows, folds them in that order, publishes snapshots and appends ticks and stops.
 
 Any number of processes can run one. The store lets one lead at a time; another takes over when it dies.
 """
@@ -7,16 +7,17 @@ import logging
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from stagewise.problem.errors import StagewiseError
 from stagewise.server.controls import TRIP
 from stagewise.server.decide import PolicySnapshot
-from stagewise.server.event_log import CONTROL, PROBLEM, TICK, AppendRequest, StoredSnapshot, encode_canonical
+from stagewise.server.event_log import CONTROL, PROBLEM, TICK, AppendRequest, Event, StoredSnapshot, encode_canonical
+from stagewise.server.seals import MAX_SEAL_ROWS
 from stagewise.server.snapshots import (
-    InvalidSeal,
-    SnapshotSealer,
+    InvalidSignature,
+    SnapshotSigner,
     build_initial_snapshot,
     decode_snapshot,
     encode_snapshot,
@@ -54,11 +55,13 @@ class Learner:
         publish: Callable[[str, PolicySnapshot], None],
         append: Callable[[list[AppendRequest]], Any],
         *,
+        forget: Callable[[], None] = lambda: None,
         alone: bool,
         feedback_timeout: float | None = None,
     ) -> None:
+        self.forget = forget
         self.store, self.versions, self.publish, self.append = store, versions, publish, append
-        self.alone, self.feedback_timeout, self.seals = alone, feedback_timeout, SnapshotSealer(store)
+        self.alone, self.feedback_timeout, self.signer = alone, feedback_timeout, SnapshotSigner(store)
         self.folds: dict[str, StateFold] = {}
         self.is_leader = False
         self.down: str | None = None
@@ -66,6 +69,7 @@ class Learner:
         self._retry_at: dict[str, float] = defaultdict(float)  # by experiment: time of the next attempt
         self._shared: dict[str, tuple[int, float]] = defaultdict(lambda: NEVER)  # row and time of the last snapshot
         self._saved: dict[str, tuple[int, float]] = defaultdict(lambda: NEVER)  # and of the last with the state
+        self._losses = store.losses
         self._caught_up: set[str] = set()  # the experiments of whose log every row is learned
         self._stop, self._wake = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._run, name="learner", daemon=True)
@@ -120,12 +124,22 @@ class Learner:
 
         After an error the other experiments continue, and the one that failed is retried soon.
         """
-        self.is_leader, busy = self.store.try_lead(), False
+        self.is_leader = self.store.try_lead()
+        if self.store.losses != self._losses:
+            self._losses = self.store.losses
+            log.error(
+                "another machine took over as the store and lacks rows that were acknowledged; all is learned anew"
+            )
+            for memory in (self.folds, self._shared, self._saved):
+                memory.clear()
+            self.forget()
+        sealed = self.store.seal() if self.is_leader else {}
+        busy = sum(map(len, sealed.values())) >= MAX_SEAL_ROWS
         for name, version in self.versions().items():
             if time.monotonic() < self._retry_at[name]:
                 continue
             try:
-                has_more = self.is_leader and self.learn(name, version)
+                has_more = self.is_leader and self.learn(name, version, sealed.get(name, ()))
                 if not self.is_leader:
                     self.follow(name, version)
             except StoreUnavailable:
@@ -142,23 +156,25 @@ class Learner:
             busy |= has_more
         return busy
 
-    def learn(self, name: str, version: ProblemVersion) -> bool:
-        """Fold the next rows of an experiment; return whether there are more."""
+    def learn(self, name: str, version: ProblemVersion, sealed: Sequence[Event] = ()) -> bool:
+        """Fold the next rows of an experiment, which may have been sealed just now; return whether there are more."""
         self._caught_up.discard(name)
         fold = self.folds.get(name)
         if fold is None or fold.version != version.number:
             fold = self.folds[name] = self.restore_fold(name, version)
             self._shared.pop(name, None)
-        events = self.store.events(name, fold.seq, BATCH_SIZE)
+        follows = sealed and sealed[0].seq == fold.seq + 1
+        events = sealed if follows else self.store.events(name, fold.seq, BATCH_SIZE)
         later = (i for i, event in enumerate(events) if event.kind == PROBLEM and int(event.key) > version.number)
         rows = events[: next(later, len(events))]  # the next version, which is read soon, may have unknown actions
         if rows:
             fold.take(rows)
-        if len(rows) == len(events) < BATCH_SIZE:
+        has_more = len(events) >= BATCH_SIZE and not follows
+        if len(rows) == len(events) and not has_more:
             self._caught_up.add(name)
             self.publish_fold(name, fold)
             self.append_ticks_and_stops(name, fold)
-        return len(rows) == BATCH_SIZE
+        return has_more
 
     def restore_fold(self, name: str, version: ProblemVersion) -> StateFold:
         """Return a fold restored from the last snapshot of this version, or a new one."""
@@ -167,7 +183,7 @@ class Learner:
         stored = self.store.get_latest_snapshot(name, version.number, with_learner_state=True)
         if stored is not None:
             try:
-                fold.restore(self.seals.open(stored, "learner_state"))
+                fold.restore(self.signer.open(stored, "learner_state"))
             except StoreUnavailable:
                 raise
             except Exception as error:  # damaged, or of another version or setting: the log is enough
@@ -192,7 +208,7 @@ class Learner:
         """Save a snapshot in the store."""
         content = fold.encode() if with_learner_state else b""
         stored = StoredSnapshot(name, fold.version, fold.seq, encode_snapshot(fold.build_snapshot()), content)
-        self.store.save_snapshot(self.seals.seal(stored))
+        self.store.save_snapshot(self.signer.sign(stored))
         self._shared[name] = fold.seq, time.monotonic()
         if with_learner_state:
             self._saved[name] = self._shared[name]
@@ -216,8 +232,8 @@ class Learner:
         if stored is not None:
             self._shared[name] = stored.seq, time.monotonic()
             try:
-                content = self.seals.open(stored, "content")
-            except InvalidSeal as error:
+                content = self.signer.open(stored, "content")
+            except InvalidSignature as error:
                 log.warning("a snapshot of %r cannot be used (%s); what is known stays", name, error)
                 return
             self.publish(name, decode_snapshot(version.problem, version.number, version.retired, content))

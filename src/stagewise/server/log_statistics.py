@@ -27,7 +27,7 @@ from stagewise.server.event_log import (
     Event,
 )
 from stagewise.server.offline_log import DECODE_SIZE
-from stagewise.server.outcomes import build_queue, decode_outcome, report_outcome
+from stagewise.server.outcomes import build_queue, decode_outcome, forget_indices, order_times, report_outcome
 from stagewise.server.store.base import Store, StoreUnavailable
 
 log = logging.getLogger("stagewise.server")
@@ -113,7 +113,10 @@ class LogStatistics:
     """Statistics of the rows of one experiment."""
 
     def __init__(self, experiment: str) -> None:
-        self.experiment, self.seq, self.global_seq, self.head = experiment, 0, 0, 0
+        self.experiment, self.seq, self.head = experiment, 0, 0
+        self.global_number = 0  # of the last row of the global log
+        self.at = 0  # of the last row
+        self.indices: dict[int, int] = {}  # of decisions that the queue has, by number
         self.problem: Problem | None = None
         self.version = 0
         self.queue, self.series = build_queue({}, ROW_WIDTH, keep_value), TimeSeries()
@@ -136,18 +139,20 @@ class LogStatistics:
     def follow(self, store: Store, most: int) -> bool:
         """Read at most this many new rows; return whether there are more."""
         with self.lock:
-            for event in store.events(GLOBAL, self.global_seq, most):
-                self.global_seq = event.seq
+            for event in store.events_of_kind(GLOBAL, CONTROL, self.global_number, most):
+                self.global_number = event.number
                 if msgspec.json.decode(event.body).get("what") not in (KEY, REVOKED_KEY, SECRET):
                     self.record_change(event, "all experiments")
             self.head = store.head(self.experiment).seq
-            for event in store.events(self.experiment, self.seq, most):
+            events = store.events(self.experiment, self.seq, most)
+            for event in order_times(events, self.at):
                 self.take(event)
-            return self.seq < self.head
+            forget_indices(self.indices, self.queue)
+            return len(events) == most
 
     def take(self, event: Event) -> None:
         """Add the next row."""
-        self.seq = event.seq
+        self.seq, self.at = event.seq, event.at
         closed = list(self.queue.closed)
         self.queue.advance(event.at)
         if self.queue.closed != closed:
@@ -155,7 +160,7 @@ class LogStatistics:
         if event.kind == DECISION:
             self.record_decision(event, decode_decision(event.body))
         elif event.kind == OUTCOME:
-            index, values = event.decision_index, decode_outcome(event.body).values
+            index, values = self.indices.get(event.decision, -1), decode_outcome(event.body).values
             for name in report_outcome(self.queue, index, values, keep_value):
                 self.lags[name].append((event.at - self.queue.date(index)) / 1e6)
             self.record_due()
@@ -192,6 +197,7 @@ class LogStatistics:
         self.decisions += 1
         is_policy, deferred = row.reason not in NON_POLICY_REASONS, bool(row.request.get("deferred"))
         self.queue.stage([[self.names.index(row.action), is_policy]], [event.at], [deferred])
+        self.indices[event.number] = self.queue.end
         self.queue.add_staged()
         bucket, choice, cause = self.series.at(event.at), row.policy_choice, row.cause
         bucket.count += 1
@@ -250,7 +256,9 @@ class LogStatistics:
             cause = ReasonDetails.from_json((body["trip"], body["details"]))
             reason, more = cause.message, {**more, "trip": cause.reason, "details": cause.details}
         actor = {"actor": body.get("actor", ""), "reason": reason}
-        self.changes.append({"at": event.at / 1e6, "seq": event.seq, "what": what, **actor, **more, "where": where})
+        self.changes.append(
+            {"at": event.at / 1e6, "number": event.number, "what": what, **actor, **more, "where": where}
+        )
 
 
 class StatisticsUpdater:

@@ -86,6 +86,8 @@ class DecisionResponse(Struct):
     """The estimated mean reward of the sampled mixture; null if the safe action is served without asking the policy."""
     logged: bool = True
     """False for a dry run, or if the store could not be reached; outcomes are not accepted then."""
+    receipt: str | None = None
+    """The number of the row in the log and its authentication code, `number:code`; null if it was not logged."""
     proposal: ProposalResult | UnsetType = UNSET
     """What became of `propose` or `scores`; left out if the request had neither."""
 
@@ -100,6 +102,8 @@ class OutcomeResponse(Struct):
     """Signals that were in the log with the same value."""
     late: list[str] = []
     """Signals that arrived after their window closed; counted, not learned."""
+    receipt: str | None = None
+    """The number of the row in the log and its authentication code; null if the request added no row."""
 
 
 class ErrorResponse(Struct, omit_defaults=True):

@@ -99,7 +99,7 @@ class OfflineLogResponse(msgspec.Struct):
     digest: str
     """Digest of the rows, independent of their order, in hexadecimal."""
     row: int
-    """The row of the experiment's log after which they are learned."""
+    """The number of the row with which they are learned."""
     new: bool
     """False if the experiment already had this log."""
     notes: list[str]

@@ -1,7 +1,8 @@
 """Outcomes of a log: validated at the door, then reported to the queue of the learner and to that of the statistics."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -11,7 +12,7 @@ from stagewise.policies.problem import Problem
 from stagewise.problem.errors import ErrorCode, InvalidOutcome
 from stagewise.problem.formatting import safe_repr, suggest_name
 from stagewise.problem.signals import Limit, Reward, scale_outcome
-from stagewise.server.event_log import SHOWN
+from stagewise.server.event_log import SHOWN, Event
 
 Scale = Callable[[str, float], float]
 """A reported value as a queue keeps it."""
@@ -82,3 +83,18 @@ def report_outcome(queue: OutcomeQueue, index: int, values: Mapping[str, float],
             scaled[k] = scale(name, values[name])
     queue.report(index, new, scaled)
     return [queue.names[k] for k in new]
+
+
+def order_times(events: Sequence[Event], at: int) -> list[Event]:
+    """Return rows whose times never decrease, from a time on: clocks of writers differ, and windows close once."""
+    ordered = list[Event]()
+    for event in events:
+        at = max(at, event.at)
+        ordered.append(event if event.at == at else event._replace(at=at))
+    return ordered
+
+
+def forget_indices(indices: dict[int, int], queue: OutcomeQueue) -> None:
+    """Forget the numbers of decisions that the queue has left out; they are in the order of decisions."""
+    for number in list(islice(indices, queue.base - (queue.end - len(indices)))):
+        del indices[number]

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -27,7 +28,8 @@ from stagewise.server.decide import DecisionRecord, PolicySnapshot, decode_decis
 from stagewise.server.event_log import CONTROL, DECISION, LOG, OUTCOME, PROBLEM, SHOWN, Event
 from stagewise.server.monitors import CircuitBreaker, FeedbackMonitor, get_default_value
 from stagewise.server.offline_log import DECODE_PART, OfflineLogPart
-from stagewise.server.outcomes import build_queue, decode_outcome, report_outcome
+from stagewise.server.outcomes import build_queue, decode_outcome, forget_indices, order_times, report_outcome
+from stagewise.server.seals import decode_numbers, encode_numbers
 
 CHECK_INTERVAL = 256  # decisions between two checks of the declared assumptions
 
@@ -53,6 +55,8 @@ class StateFold:
         self.policy = problem.policy()
         self._decision_policy = problem.policy()  # used by deciding threads meanwhile
         self.seq = self.at = 0  # of the last row
+        self.seen = 0  # the highest number so far
+        self._indices: dict[int, int] = {}  # of decisions that the queue has, by number
         self.learned = LearnedState(self.policy)
         self.signs = dict(zip(problem.limits, self.policy.thresholds.signs.tolist(), strict=True))
         self.queue = build_queue(problem.signals, self.policy.width, self.scale_value)
@@ -69,6 +73,7 @@ class StateFold:
         """Apply the rows that follow `seq`."""
         bodies = [msgspec.json.decode(event.body) for event in events if event.kind == PROBLEM]
         self._problems += [Problem.from_dict(body["problem"]) for body in bodies]
+        events = order_times(events, self.at)
         made = [event for event in events if event.kind == DECISION]
         decisions = [decode_decision(event.body) for event in made]
         deferred = [bool(one.request.get("deferred")) for one in decisions]
@@ -76,7 +81,7 @@ class StateFold:
         next_decision = iter(decisions)
         for event in events:
             self.check_next("row of the log", event.seq, self.seq + 1)
-            self.seq, self.at = event.seq, event.at
+            self.seq, self.at, self.seen = event.seq, event.at, max(self.seen, event.number)
             self.advance(event.at)
             if event.kind == DECISION:
                 self.apply_decision(next(next_decision), event)
@@ -91,6 +96,7 @@ class StateFold:
                 self.circuit_breaker.add_limits(self.queue.end, self._problems[self._current - 1])
         self.learn()
         self.circuit_breaker.settle()
+        forget_indices(self._indices, self.queue)
 
     def check_next(self, what: str, number: int, expected: int) -> None:
         """Reject a log with a gap."""
@@ -137,8 +143,7 @@ class StateFold:
 
         Contradictions are recorded; they stay until a person acknowledges them.
         """
-        index = event.decision_index
-        self.check_next("decision", index, self.queue.end)
+        index = self._indices[event.number] = self.queue.end
         row = self.queue.add_staged()
         if self.feedback_monitor is not None:
             self.feedback_monitor.record_decision(index, int(row[0]))
@@ -148,7 +153,7 @@ class StateFold:
 
     def apply_outcome(self, event: Event) -> None:
         """Apply an outcome; late signals are not learned."""
-        index, values, queue = event.decision_index, decode_outcome(event.body).values, self.queue
+        index, values, queue = self._indices.get(event.decision, -1), decode_outcome(event.body).values, self.queue
         costs = self.circuit_breaker.get_costs(index) if SHOWN in values else None
         new = report_outcome(queue, index, values, self.scale_value)
         self._due += queue.iter_due()
@@ -233,16 +238,20 @@ class StateFold:
         """Return an immutable snapshot for deciders."""
         state, statistics = PolicyState(self.learned.state.memory.copy()), self.learned.statistics.without_history()
         learned = LearnedState(self._decision_policy, state, statistics)
-        return PolicySnapshot(self.problem, learned, self.version, self.retired, self.seq)
+        return PolicySnapshot(self.problem, learned, self.version, self.retired, self.seq, self.seen)
 
     def encode(self) -> bytes:
         """Encode the complete state, from which a learner continues."""
+        queue = self.queue.to_dict()
+        numbers = islice(self._indices, queue["base"] - self.queue.end + len(self._indices), None)
         return msgspec.msgpack.encode(
             {
                 "seq": self.seq,
                 "at": self.at,
+                "seen": self.seen,
+                "numbers": encode_numbers(numbers),
                 **self.learned.to_dict(),
-                "queue": self.queue.to_dict(),
+                "queue": queue,
                 "feedback_timeout": self.feedback_timeout,
                 "log": [[actions.tobytes(), values.tobytes()] for actions, values in self._log],
                 "parts": self._parts,
@@ -265,8 +274,9 @@ class StateFold:
                 feedback_timeout=self.feedback_timeout,
             )
         self.learned.restore(state)
-        self.seq, self.at = state["seq"], state["at"]
+        self.seq, self.at, self.seen = state["seq"], state["at"], state["seen"]
         self.queue.restore(state["queue"])
+        self._indices = dict(zip(decode_numbers(state["numbers"]), range(self.queue.base, self.queue.end), strict=True))
         if self.feedback_monitor is not None:
             self.feedback_monitor.restore(state["feedback_monitor"])
         self.circuit_breaker.restore(state["circuit_breaker"])

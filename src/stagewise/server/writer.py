@@ -1,4 +1,4 @@
-"""Group commit: rows that wait while a transaction is written share the next one."""
+"""Group commit: rows that wait while transactions are written share the next one."""
 
 import asyncio
 import threading
@@ -15,6 +15,7 @@ from stagewise.server.store.base import Store, StoreUnavailable
 
 MAX_BATCH_ROWS = 2_000  # rows of one transaction
 MAX_PENDING_ROWS = 50_000  # rows that may wait
+SPACING = 0.002  # seconds between the begins of two transactions that are in flight together
 STOPPING_MESSAGE = "the server is stopping and writes nothing more"
 
 
@@ -59,7 +60,10 @@ class StoreHealth:
 
 
 class Writer:
-    """One thread that writes for the whole process; every request is answered, even if the writer stops or fails.
+    """Threads that write for the whole process; every request is answered, even if a writer stops or fails.
+
+    As many transactions are in flight as the store allows. Rows of different requests have no order between them: a
+    client that needs one waits for the answer.
 
     Attributes:
         store: The store.
@@ -74,26 +78,28 @@ class Writer:
         self._queue: deque[WriteRequest] = deque()
         self._rows = 0  # rows that wait
         self._change = threading.Condition()
-        self._thread: threading.Thread | None = None
+        self._threads: list[threading.Thread] = []
+        self._in_flight, self._began = 0, 0.0  # transactions, and when the last one began
         self._stopping = True
 
     def start(self) -> None:
-        """Start the thread."""
+        """Start the threads."""
         with self._change:
-            if self._thread is None:
+            if not self._threads:
                 self._stopping = False
-                self._thread = threading.Thread(target=self._run, name="stagewise-writer", daemon=True)
-                self._thread.start()
+                for number in range(self.store.max_transactions):
+                    thread = threading.Thread(target=self._run, name=f"stagewise-writer-{number}", daemon=True)
+                    self._threads.append(thread)
+                    thread.start()
 
     def stop(self) -> None:
-        """Write what waits and end the thread; later requests are rejected."""
+        """Write what waits and end the threads; later requests are rejected."""
         with self._change:
             self._stopping = True
-            self._change.notify()
-            thread = self._thread
-        if thread is not None:
+            self._change.notify_all()
+            threads, self._threads = self._threads, []
+        for thread in threads:
             thread.join()
-        self._thread = None
 
     def get_error(self) -> str | None:
         """Return why the store cannot be written; None if it can. This may test the store."""
@@ -137,6 +143,7 @@ class Writer:
         finally:  # even if the interpreter fails, nobody waits forever
             with self._change:
                 self._stopping = True
+                self._change.notify_all()
                 left, self._rows = list(self._queue), 0
                 self._queue.clear()
             fail_all(
@@ -144,21 +151,37 @@ class Writer:
             )
 
     def _take(self) -> list[WriteRequest]:
-        """Wait for requests and return those of one transaction; an empty list means the end."""
+        """Wait for requests and return those of one transaction; an empty list means the end.
+
+        Beside others in flight a transaction begins a little later, so that more rows share it.
+        """
         with self._change:
-            while not self._queue and not self._stopping:
-                self._change.wait()
+            while not self._stopping:
+                early = self._began + SPACING - time.monotonic() if self._in_flight else 0.0
+                if self._queue and early <= 0.0:
+                    break
+                self._change.wait(early if self._queue else None)
             taken, rows = list[WriteRequest](), 0
             while self._queue and (not taken or rows + len(self._queue[0].requests) <= self.max_batch):
                 taken.append(self._queue.popleft())
                 rows += len(taken[-1].requests)
             self._rows -= rows
+            if taken:
+                self._began, self._in_flight = time.monotonic(), self._in_flight + 1
             return taken
 
     def _write(self, writes: list[WriteRequest]) -> bool:
         """Write requests and resolve their futures; return False if there are none."""
         if not writes:
             return False
+        try:
+            return self._write_all(writes)
+        finally:
+            with self._change:
+                self._in_flight -= 1
+                self._change.notify()
+
+    def _write_all(self, writes: list[WriteRequest]) -> bool:
         try:
             results = self.store.append([request for write in writes for request in write.requests])
         except Exception as error:

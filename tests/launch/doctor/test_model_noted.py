@@ -25,14 +25,14 @@ def log(seed, rows=12_000, slope=0.65, timed=True):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("timed", [True, False])
+@pytest.mark.parametrize("timed", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_a_limit_that_a_proposal_makes_linear_is_not_passed_over_by_a_check(timed):
     verdicts = []
-    for seed in range(10):
+    for seed in range(5):
         frame = log(seed, timed=timed)
         if sw.doctor(frame, limits={"opt_out": 0.03}, safe="today").problem.limits["opt_out"].model == "linear":
             verdicts.append(sw.doctor(frame, ONE_RATE)["model_form"].verdict)
-    assert len(verdicts) >= 3
+    assert len(verdicts) >= 2
     assert "ok" not in verdicts
     assert "note" in verdicts
 

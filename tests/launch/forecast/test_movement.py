@@ -39,7 +39,7 @@ def test_the_means_go_back_the_way_they_came_from_where_the_log_ended() -> None:
     assert np.abs(still.centres[1]).max() < 0.03
 
 
-@pytest.mark.parametrize("window", [None, "1d"])
+@pytest.mark.parametrize("window", [pytest.param(None, marks=pytest.mark.slow), "1d"])
 def test_a_forecast_begins_at_the_rates_of_the_last_month(window: str | None) -> None:
     how: dict[str, Any] = {"days": 4, "users_per_day": 20, "runs": 38, "progress": False}
     constant = sw.forecast(draw_log(0.4), build(None, window), **how).declared

@@ -18,9 +18,8 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("width", [390, 1280])
-def test_the_page_fits_and_begins_with_its_picture(page: Path, width: int) -> None:
-    with shown(page, width) as (tab, troubles):
+def test_the_page_fits_and_begins_with_its_picture(page: Path) -> None:
+    with shown(page, 390) as (tab, troubles):
         assert tab.evaluate("document.documentElement.scrollWidth <= window.innerWidth + 1")
         assert tab.evaluate("[...document.images].every(image => image.complete && image.naturalWidth > 300)")
         top: Any = tab.evaluate("document.images[0].getBoundingClientRect().top")

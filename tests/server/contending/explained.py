@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import msgspec
@@ -9,7 +10,7 @@ from tests.server.contending.clients import HUNG_UP, SIGNALS, Said
 
 from stagewise.server.controls import Controls, is_in_canary
 from stagewise.server.decide import decode_decision
-from stagewise.server.event_log import GENESIS_HASH, Event, compute_chain
+from stagewise.server.event_log import Event
 
 WINDOW = 1_000_000  # microseconds
 REASONS = {"off": "experiment_off", "shadow": "shadow", "canary": "outside_canary"}
@@ -35,11 +36,12 @@ class Log(NamedTuple):
 
 def read(events: Sequence[Event], everywhere: Sequence[Event]) -> Log:
     """Read a log whose rows follow one another, obey the controls before them, and tell each signal once."""
-    log, before, controls = Log({}, {}, {}), GENESIS_HASH, Controls()
+    log, controls = Log({}, {}, {}), Controls()
     stopped = standing(everywhere)
     for number, event in enumerate(events, 1):
-        assert (event.seq, event.chain) == (number, compute_chain(before, "demo", event._replace(chain=b"")))
-        before, body = event.chain, msgspec.json.decode(event.body)
+        assert event.seq == number
+        assert event.seen < event.number
+        body = msgspec.json.decode(event.body)
         if event.kind in ("control", "problem"):
             controls = controls.apply(event)
         elif event.kind == "decision":
@@ -53,22 +55,17 @@ def read(events: Sequence[Event], everywhere: Sequence[Event]) -> Log:
     return log
 
 
-def standing(everywhere: Sequence[Event]) -> list[tuple[int, Controls]]:
-    """Return what held for all experiments, and since when."""
-    stood = [(0, Controls())]
-    for event in everywhere:
-        stood.append((event.at, stood[-1][1].apply(event)))
-    return stood
+def standing(everywhere: Sequence[Event]) -> list[Controls]:
+    """Return what held for all experiments, in order; a change is written while nothing else is."""
+    return list(accumulate(everywhere, Controls.apply, initial=Controls()))
 
 
-def obeyed(event: Event, body: Any, own: Controls, stopped: list[tuple[int, Controls]]) -> None:
+def obeyed(event: Event, body: Any, own: Controls, stopped: list[Controls]) -> None:
     """A decision was made by the controls that held when it was written."""
     first, second = body["control"]
     assert first == own.row, "no decision is written under controls that are past"
-    past = [controls.row for at, controls in stopped if at + HAIR < event.at]
-    assert past[-1] <= second, "nor under those of all experiments"
-    since, everywhere = next((at, controls) for at, controls in stopped if controls.row == second)
-    assert since <= event.at + HAIR
+    everywhere = [controls for controls in stopped if controls.row < event.number][-1]
+    assert everywhere.row == second, "nor under those of all experiments"
     killed = own.killed is not None or everywhere.killed is not None
     assert body["mode"] == ("killed" if killed else own.mode)
     left = own.mode == "canary" and not is_in_canary(event.key, own.share)
@@ -80,7 +77,7 @@ def obeyed(event: Event, body: Any, own: Controls, stopped: list[tuple[int, Cont
 def note(event: Event, body: Any, log: Log) -> None:
     """Note the signals of an outcome: each is told once, and none of what was not shown."""
     decision, mine = log.decisions[body["decision_id"]][0], log.signals[body["decision_id"]]
-    assert event.decision_index == decision.decision_index
+    assert event.decision == decision.number
     assert not mine.keys() & body["values"].keys()
     late = event.at - decision.at >= WINDOW
     mine |= {name: Told(float(value), event, late and name in SIGNALS) for name, value in body["values"].items()}
@@ -114,7 +111,7 @@ def decided(one: Said, log: Log, _: Any) -> None:
     else:
         assert one.status == 200
         assert body["request"]["context"] == context
-        assert one.answer == msgspec.to_builtins(decode_decision(event.body).to_response(id_))
+        assert one.answer == msgspec.to_builtins(decode_decision(event.body).to_response(id_, event.receipt))
 
 
 def told(one: Said, log: Log, by_id: dict[str, Said]) -> None:
@@ -137,7 +134,7 @@ def told(one: Said, log: Log, by_id: dict[str, Said]) -> None:
     by = {known[name].row.seq for name in one.answer["accepted"]}
     assert len(by) <= 1, "what a call tells is one row"
     if own is None:
-        assert all(known[name].row.key == f"#{known[name].row.seq}" for name in one.answer["accepted"])
+        assert all(known[name].row.key == f"#{known[name].row.number}" for name in one.answer["accepted"])
     else:
         row, body = log.outcomes[own]
         assert body["decision_id"] == id_

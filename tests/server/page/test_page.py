@@ -297,7 +297,7 @@ def test_a_contradiction_that_was_acknowledged_is_not_called_none() -> None:
 
 def test_a_decision_is_explained_in_sentences_and_times_are_times() -> None:
     body = {
-        "decision_id": "u-1", "at": 1794853651.25, "row": 18251, "index": 9334, "control": [2, 0], "snapshot": 18240,
+        "decision_id": "u-1", "at": 1794853651.25, "row": 18251, "number": 18300, "control": [2, 0], "snapshot": 18240,
         "request": {"context": {"age": 44.81, "country": "PT"}, "only": ["offer"]}, "outcome": {"click": 1.0},
         "probabilities": {"nothing": 0.5, "offer": 0.5},
         "limits": {"opt_out": {"pessimistic_cost": 0.01, "estimate": 0.004, "threshold": 0.02}},

@@ -30,14 +30,14 @@ def main(address: str, kills: int, seed: int) -> None:
     open_store(address).close()
     said: dict[str, tuple[str, int]] = {}  # by experiment and id: of which row it was acknowledged
     rows = acknowledged = alive = 0
-    for number in range(kills):
-        lines, killed = one(address, chance.randrange(2**32), number)
+    for turn in range(kills):
+        lines, killed = one(address, chance.randrange(2**32), turn)
         alive += not killed
         for line in lines:
-            name, kind, seq = line.split(" ")
-            assert said.setdefault(name, (kind, int(seq))) == (kind, int(seq)), "an id has one row, for good"
+            name, kind, number = line.split(" ")
+            assert said.setdefault(name, (kind, int(number))) == (kind, int(number)), "an id has one row, for good"
         acknowledged += len(lines)
-        if number % max(10, kills // 20) == 0 or number == kills - 1:
+        if turn % max(10, kills // 20) == 0 or turn == kills - 1:
             rows = checked(address, said)
     print(f"{kills - alive} killed, {alive} ended; {acknowledged} acknowledged, {len(said)} ids, {rows} rows")
 
@@ -106,7 +106,7 @@ def row_of(ask: AppendRequest, settled: AppendResult) -> str:
     """Return the line of an acknowledged row with an id."""
     assert settled.status in ("new", "duplicate"), settled
     assert settled.event is not None
-    return f"{ask.experiment}/{ask.key} {ask.kind} {settled.event.seq}\n" if ask.key else ""
+    return f"{ask.experiment}/{ask.key} {ask.kind} {settled.event.number}\n" if ask.key else ""
 
 
 def die_after(most: int, chance: random.Random) -> None:
@@ -127,12 +127,12 @@ def checked(address: str, said: dict[str, tuple[str, int]]) -> int:
     """Hold every log to being one, and to having each acknowledged row where it was said to be."""
     store = open_store(address)
     rows = sound(store)
-    logs = {experiment: log_of(store, experiment) for experiment in store.experiments()}
+    logs = {name: {row.number: row for row in log_of(store, name)} for name in store.logs()}
     store.close()
-    for name, (kind, seq) in said.items():
+    for name, (kind, number) in said.items():
         experiment, _, key = name.partition("/")
-        event = logs[experiment][seq - 1]
-        assert (event.kind, event.key) == (kind, key), f"{name} was acknowledged as row {seq}"
+        event = logs[experiment][number]
+        assert (event.kind, event.key) == (kind, key), f"{name} was acknowledged as row {number}"
     return rows
 
 

@@ -1,13 +1,12 @@
 """What settles a batch, against a model that searches a list; and however asks are cut into batches, it is the same."""
 
-from collections import Counter
-from collections.abc import Mapping
+from itertools import count
 from typing import Any, NamedTuple
 
 import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.server.store.append_requests import control, decision, outcome, problem, sound_log, tick
+from tests.server.store.append_requests import control, decision, outcome, problem, tick
 
 from stagewise.server.event_log import (
     DECISION,
@@ -17,7 +16,7 @@ from stagewise.server.event_log import (
     AppendRequest,
     AppendResult,
     Event,
-    LogHead,
+    WriterChain,
     encode_canonical,
 )
 from stagewise.server.store.append_batch import (
@@ -26,12 +25,11 @@ from stagewise.server.store.append_batch import (
     get_request_digest,
     get_touched_experiments,
     get_wanted_rows,
-    has_global_request,
     resolve_batch,
 )
 
 IDS, EXPERIMENTS, SIGNALS = ["a", "b", "c"], ["mail", "push"], ["buy", "click", SHOWN]
-CONTROLS = st.tuples(st.integers(-1, 6), st.integers(-1, 2))
+CONTROLS = st.tuples(st.integers(-1, 20), st.integers(-1, 20))
 
 decisions = st.builds(decision, st.sampled_from(IDS), st.sampled_from(EXPERIMENTS), st.sampled_from("xy"), CONTROLS)
 outcomes = st.builds(
@@ -45,7 +43,7 @@ others = st.one_of(
     st.builds(control, st.sampled_from([GLOBAL, *EXPERIMENTS]), st.sampled_from(["mode", "kill"]), st.just("")),
     st.builds(control, st.sampled_from(EXPERIMENTS), st.sampled_from(["mode", "kill"]), st.sampled_from(["c1", "c2"])),
     st.builds(problem, st.sampled_from(EXPERIMENTS), st.integers(1, 2)),
-    st.builds(tick, st.sampled_from(EXPERIMENTS), st.integers(0, 90)),
+    st.builds(tick, st.sampled_from(EXPERIMENTS)),
 )
 batches = st.lists(st.lists(st.one_of(decisions, outcomes, decisions, outcomes, others), max_size=12), max_size=6)
 
@@ -55,32 +53,31 @@ class Memory:
 
     def __init__(self) -> None:
         self.rows: list[Any] = []
-        self.heads: dict[str, LogHead] = {}
-        self.told: dict[tuple[str, int], dict[str, float]] = {}
+        self.chain = WriterChain("me", bytes(32))
+        self.told: dict[int, dict[str, float]] = {}
 
     def append(self, asks: list[AppendRequest], now: int) -> BatchResult:
-        wanted = set(get_wanted_rows(asks))
-        rows = {(name, event[2], event[3]): Event(*event) for name, *event in self.rows}
+        wanted, controls = set(get_wanted_rows(asks)), dict[str, int]()
+        rows = {(row[-1], row[2], row[3]): Event(*row[:-1]) for row in self.rows}
         found = {key: event for key, event in rows.items() if key in wanted}
-        places = {(name, event.decision_index) for (name, kind, _), event in found.items() if kind == DECISION}
-        held = StoreState(
-            {name: self.heads.get(name, LogHead()) for name in get_touched_experiments(asks)},
-            found,
-            {place: dict(told) for place, told in self.told.items() if place in places},
-            {name: head.seq for name, head in self.heads.items() if name} if has_global_request(asks) else {},
-        )
+        numbers = {event.number for event in found.values()}
+        for (name, kind, _), event in rows.items():
+            if kind in ("control", "problem") and name in get_touched_experiments(asks):
+                controls[name] = event.number
+        told = {number: dict(told) for number, told in self.told.items() if number in numbers}
+        drawn, decided = count(len(self.rows) + 1), {name for name, kind, _ in rows if kind == DECISION}
+        held = StoreState(self.chain, drawn, len(self.rows), controls, decided, found, told)
         batch = resolve_batch(asks, held, now)
         self.rows += batch.rows
-        self.heads |= batch.heads
-        for answer in batch.answers:
-            experiment, decision_index, signal, value, _ = answer
-            signals = self.told.setdefault((experiment, decision_index), {})
+        self.chain = held.chain
+        for decision_, signal, value, _ in batch.answers:
+            signals = self.told.setdefault(decision_, {})
             assert signal not in signals
             signals[signal] = value
         return batch
 
     def log(self, experiment: str) -> list[Event]:
-        return [Event(*event) for name, *event in self.rows if name == experiment]
+        return [Event(*row[:-1]) for row in self.rows if row[-1] == experiment]
 
 
 class Line(NamedTuple):
@@ -88,8 +85,6 @@ class Line(NamedTuple):
 
     ask: AppendRequest
     values: dict[str, float]
-    ends: Mapping[str, int] | None = None
-    """How many rows each experiment had before it."""
 
 
 class Model:
@@ -99,8 +94,9 @@ class Model:
         self.lines: list[Line] = []
 
     def last_control(self, experiment: str) -> int:
-        own = [line.ask.kind for line in self.lines if line.ask.experiment == experiment]
-        return max((n for n, kind in enumerate(own, 1) if kind in ("control", "problem")), default=0)
+        asks = [(n, line.ask) for n, line in enumerate(self.lines, 1)]
+        own = [n for n, ask in asks if ask.experiment == experiment and ask.kind in ("control", "problem")]
+        return max(own, default=0)
 
     def ask(self, ask: AppendRequest) -> tuple[str, list[str], list[str]]:
         mine = [line for line in self.lines if line.ask.experiment == ask.experiment]
@@ -115,8 +111,7 @@ class Model:
             now = self.last_control(ask.experiment), self.last_control(GLOBAL)
             if any(had != -1 and had < is_ for had, is_ in zip(ask.control, now, strict=True)):
                 return "stale", [], []
-        ends = Counter(line.ask.experiment for line in self.lines if line.ask.experiment != GLOBAL)
-        self.lines.append(Line(ask, {}, ends))
+        self.lines.append(Line(ask, {}))
         return "new", [], []
 
     def outcome(self, ask: AppendRequest, mine: list[Line]) -> tuple[str, list[str], list[str]]:
@@ -148,37 +143,32 @@ def test_every_ask_is_settled_as_the_model_says(batches: list[list[AppendRequest
         expected = [model.ask(ask) for ask in asks]
         assert [plain(settled) for settled in batch.results] == expected
         assert all((settled.message == "") == (settled.status in ("new", "duplicate")) for settled in batch.results)
-        rows = [Event(*event) for _, *event in batch.rows]
+        rows = [Event(*row[:-1]) for row in batch.rows]
         assert [settled.event for settled in batch.results if settled.status == "new"] == [
             row for row in rows if row.kind != OUTCOME or msgspec.json.decode(row.body)["values"]
         ]
-        assert all(row.at >= max(now, 0) for row in rows)
+        assert all(row.at == now for row in rows)
     for experiment in [GLOBAL, *EXPERIMENTS]:
         rows = memory.log(experiment)
-        sound_log(experiment, rows, memory.heads.get(experiment, LogHead()))
         lines = [line for line in model.lines if line.ask.experiment == experiment]
         assert [body_of(line) for line in lines] == [row.body for row in rows]
 
 
 def body_of(line: Line) -> bytes:
-    if line.ask.experiment == GLOBAL:
-        return encode_canonical({**msgspec.json.decode(line.ask.body), "ends": line.ends})
-    return (
-        encode_canonical({"decision_id": line.ask.decision_id, "values": line.values})
-        if line.ask.kind == OUTCOME
-        else line.ask.body
-    )
+    told = {"decision_id": line.ask.decision_id, "values": line.values}
+    return encode_canonical(told) if line.ask.kind == OUTCOME else line.ask.body
 
 
 @given(batches)
 def test_batches_may_be_cut_anywhere(batches: list[list[AppendRequest]]) -> None:
-    """One batch, many, or each ask alone: the same answers and the same rows, to the chain."""
+    """One batch, many, or each ask alone: the same answers and the same rows, but for what was seen."""
     flat = [ask for batch in batches for ask in batch]
     results: list[Any] = []
     for cut in ([flat], batches, [[ask] for ask in flat]):
         memory = Memory()
         settled = [each for asks in cut for each in memory.append(list(asks), 50).results]
-        results.append((settled, memory.rows, memory.heads, memory.told))
+        rows = [(*row[:6], *row[7:8], *row[9:]) for row in memory.rows]  # without code and `seen`
+        results.append(([plain(each) for each in settled], rows, memory.told))
     assert results[0] == results[1] == results[2]
 
 
@@ -194,7 +184,7 @@ def test_what_the_body_says_besides_its_values_stays() -> None:
 
 def test_only_what_a_batch_touches_is_read() -> None:
     asks = [decision("a"), outcome("b", "push", click=1.0), outcome("c", key="o1", click=1.0), control()]
-    assert get_touched_experiments(asks) == {GLOBAL, "mail", "push"}
+    assert get_touched_experiments(asks) == {GLOBAL, "mail"}
     assert set(get_wanted_rows(asks)) == {
         ("mail", "decision", "a"),
         ("push", "decision", "b"),

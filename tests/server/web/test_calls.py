@@ -41,8 +41,10 @@ def test_an_outcome_is_signals_by_name_and_shown() -> None:
         async with opened() as place:
             await place.writer.post(PATH, {**USER, "decision_id": "a"})
             told = await place.writer.post(OUT, {"decision_id": "a", "opt_out": False, "shown": True})
-            assert told.plain == {"decision_id": "a", "accepted": ["opt_out", "shown"], "duplicate": [], "late": []}
-            assert place.store.answers("demo", 0) == {"opt_out": 0.0, "shown": True}
+            decision, row = (place.store.events_of_kind("demo", kind)[0] for kind in ("decision", "outcome"))
+            assert place.store.answers(decision.number) == {"opt_out": 0.0, "shown": True}
+            rest = {"accepted": ["opt_out", "shown"], "duplicate": [], "late": [], "receipt": row.receipt}
+            assert told.plain == {"decision_id": "a", **rest}
             wrong = [
                 {"click": 1}, {"decision_id": 4, "click": 1}, {"decision_id": "a"},
                 {"decision_id": "a", "click": "yes"},

@@ -24,7 +24,9 @@ async def test_a_decision_its_outcome_its_explanation_and_the_log(tmp_path: Path
         assert (await desk.writer.post(PATH, {**USER, "decision_id": "a/b ü"})).content == made.content
         assert (await desk.writer.post(PATH, {"context": {"age": 35}, "decision_id": "a/b ü"})).status == 409
         told = await desk.writer.post(OUT, {"decision_id": "a/b ü", "click": True, "outcome_id": "o"})
-        assert told.plain == {"decision_id": "a/b ü", "accepted": ["click"], "duplicate": [], "late": []}
+        receipt = desk.store.events_of_kind("demo", "outcome")[0].receipt
+        rest = {"accepted": ["click"], "duplicate": [], "late": [], "receipt": receipt}
+        assert told.plain == {"decision_id": "a/b ü", **rest}
         again = await desk.writer.post(OUT, {"decision_id": "a/b ü", "click": True, "outcome_id": "o"})
         assert (again.status, again.content) == (200, told.content)
         assert (await desk.writer.post(OUT, {"decision_id": "a/b ü", "click": 0})).status == 409
@@ -35,7 +37,7 @@ async def test_a_decision_its_outcome_its_explanation_and_the_log(tmp_path: Path
         assert [row["kind"] for row in rows] == ["problem", "control", "decision", "outcome"]
         event = desk.store.find("demo", "decision", "a/b ü")
         assert event is not None
-        assert (rows[2]["body"].encode(), rows[2]["chain"]) == (event.body, event.chain.hex())
+        assert (rows[2]["body"].encode(), rows[2]["mac"]) == (event.body, event.mac.hex())
 
 
 @pytest.mark.parametrize("on", ["file", "server"])
@@ -51,10 +53,13 @@ async def test_an_outcome_that_is_told_again_is_answered_the_same(
         late = {"decision_id": "a", "click": 1, "opt_out": 0, "shown": True, "outcome_id": "o1"}
         known = {"decision_id": "a", "opt_out": 0, "outcome_id": "o2"}
         first = [await desk.writer.post(OUT, body) for body in (late, known)]
+        receipts = [row.receipt for row in desk.store.events_of_kind("demo", "outcome")[1:]]
         assert first[0].plain == {
             "decision_id": "a", "accepted": ["opt_out", "shown"], "duplicate": ["click"], "late": ["opt_out"],
+            "receipt": receipts[0],
         }  # fmt: skip
-        assert first[1].plain == {"decision_id": "a", "accepted": [], "duplicate": ["opt_out"], "late": []}
+        rest = {"accepted": [], "duplicate": ["opt_out"], "late": [], "receipt": receipts[1]}
+        assert first[1].plain == {"decision_id": "a", **rest}
         before = desk.rows()
         assert [(await desk.writer.post(OUT, body)).content for body in (late, known)] == [one.content for one in first]
         assert (await desk.writer.post(OUT, [late, known])).plain == [one.plain for one in first]
@@ -81,7 +86,12 @@ async def test_changes_say_who_and_why_and_hold_at_once(tmp_path: Path) -> None:
     async with real(tmp_path) as desk:
         reason = {"reason": "<b>try</b> & see"}
         changed = await desk.admin.post("/v1/demo/mode", {"mode": "canary", "share": 0.25, **reason})
-        assert changed.plain == {"mode": "canary", "share": 0.25, "killed": False, "control": 3}
+        assert changed.plain == {
+            "mode": "canary",
+            "share": 0.25,
+            "killed": False,
+            "control": desk.store.last_control("demo"),
+        }
         body = json.loads(desk.store.events_of_kind("demo", "control")[-1].body)
         assert (body["actor"], body["reason"]) == ("admin", "<b>try</b> & see")
         assert (await desk.admin.post("/v1/kill", reason)).plain["killed"] is True

@@ -21,6 +21,7 @@ from stagewise.problem.risk_score import MOST_BUCKETS, RiskScore
 
 MIN_EVENTS = 20  # summed outcomes that a fit needs
 DIGITS = 6  # of weights and cuts
+WEAK, SHRINKAGE = 0.01, 4.0  # precisions of the priors of constants, and of slopes in log-odds over half a range
 
 
 class RiskScoreFit(NamedTuple):
@@ -130,8 +131,10 @@ def fit_risk_score(
 def fit_weights(profile: LogProfile, usable: Any, outcomes: Floats) -> dict[str, float]:
     """Return the weights of numbers, in their own units, and of levels beside the first; actions have constants."""
     problem, actions = profile.log.problem, profile.log.actions[usable]
-    design = np.column_stack([actions[:, None] == np.unique(actions), profile.design[usable, 1:]])
-    slopes, ends = fit_logistic(design, outcomes)[-len(problem.feature_names) :], problem.ends
+    constants, slopes_of = actions[:, None] == np.unique(actions), profile.design[usable, 1:]
+    prior = np.repeat([WEAK, SHRINKAGE], [constants.shape[1], slopes_of.shape[1]])
+    slopes = fit_logistic(np.column_stack([constants, slopes_of]), outcomes, prior)[constants.shape[1] :]
+    ends = problem.ends
     weights = slopes[: len(ends)] * 2.0 / (ends[:, 1] - ends[:, 0])
     fitted = dict(zip(problem.numbers, weights, strict=True))
     for name, category, *_, at in problem.category_slots:

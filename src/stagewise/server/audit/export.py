@@ -22,7 +22,7 @@ from stagewise.server.store.base import Store
 
 BATCH_ROWS = 20_000  # rows converted at once
 RESERVED_COLUMNS = (
-    "decision_id", "at", "row", "action", "propensity", "mode", "version", "snapshot", "reason", "message", SHOWN,
+    "decision_id", "at", "number", "action", "propensity", "mode", "version", "snapshot", "reason", "message", SHOWN,
 )  # fmt: skip
 
 
@@ -57,8 +57,7 @@ def encode_parquet(store: Store, experiment: str) -> tuple[bytes, int]:
     events, batches, count = store.iter_events_of_kind(experiment, DECISION), [], 0
     while portion := list(islice(events, BATCH_ROWS)):
         rows = [
-            DecisionRecord(event, msgspec.json.decode(event.body), store.answers(experiment, event.decision_index))
-            for event in portion
+            DecisionRecord(event, msgspec.json.decode(event.body), store.answers(event.number)) for event in portion
         ]
         count += len(rows)
         arrays = [Array([get(row) for row in rows], types[kind]) for _, kind, get in columns]
@@ -105,7 +104,7 @@ def build_columns(problem: Problem) -> Sequence[tuple[str, type, Callable[[Decis
     return [
         ("decision_id", str, lambda one: one.event.key),
         ("at", int, lambda one: one.event.at),
-        ("row", int, lambda one: one.event.seq),
+        ("number", int, lambda one: one.event.number),
         *(of_context(name, *get_export(problem.declared_columns.get(name), name)) for name in problem.context_names),
         action,
         ("propensity", float, lambda one: one.body["probabilities"][one.body["action"]]),

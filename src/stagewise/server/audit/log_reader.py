@@ -24,11 +24,13 @@ class FindingCode(StrEnum):
 
     ROW_MISSING = "row_missing"
     ROW_CHANGED = "row_changed"
-    ROW_OUT_OF_TIME = "row_out_of_time"
+    ROW_INSERTED = "row_inserted"
+    LINK_MISSING = "link_missing"
+    NUMBERED_BEFORE_CHOSEN = "numbered_before_chosen"
+    SEAL_DIFFERS = "seal_differs"
     ROW_REPEATED = "row_repeated"
     ROW_MALFORMED = "row_malformed"
     WRONG_NUMBER = "wrong_number"
-    HEAD_DIFFERS = "head_differs"
     RECEIPT_DIFFERS = "receipt_differs"
     NOT_IN_EFFECT = "not_in_effect"
     VERSION_INVALID = "version_invalid"
@@ -42,24 +44,26 @@ class FindingCode(StrEnum):
 
 
 TEMPLATES: dict[FindingCode, str] = {
-    FindingCode.ROW_MISSING: "row {row} is missing: row {found} follows row {before}",
+    FindingCode.ROW_MISSING: "row {row} is missing, and seal {seal} has it",
     FindingCode.ROW_CHANGED: "row {row} ({kind} {key}) was changed or moved",
-    FindingCode.ROW_OUT_OF_TIME: "row {row} is older than the row before it",
+    FindingCode.ROW_INSERTED: "row {row} ({kind} {key}) is in no seal, and its number was sealed as a gap",
+    FindingCode.LINK_MISSING: "row {row} is row {found} of writer {writer}, whose next row is {link}: rows are missing",
+    FindingCode.NUMBERED_BEFORE_CHOSEN: "row {row} had seen row {seen} when it was chosen; its number must be higher",
+    FindingCode.SEAL_DIFFERS: "seal {seal} does not match its rows or the seal before it",
     FindingCode.ROW_REPEATED: "row {row} repeats {kind} {key}",
     FindingCode.ROW_MALFORMED: "row {row} is not a valid {kind}",
     FindingCode.WRONG_NUMBER: "row {row} is {kind} number {found}; the next is {expected}",
-    FindingCode.HEAD_DIFFERS: "the log has row {row}, and the store says that it ends with row {end}",
     FindingCode.RECEIPT_DIFFERS: "the log does not contain the receipt {receipt}: there it has {found}",
     FindingCode.NOT_IN_EFFECT: (
         "row {row} is decision {key}: it names row {found} of the {what}, and row {expected} was in effect"
     ),
     FindingCode.VERSION_INVALID: "row {row} is not a valid version of the problem: {error}",
-    FindingCode.OUTCOME_OF_OTHER_DECISION: "row {row} is an outcome of {key}, which is not decision number {found}",
+    FindingCode.OUTCOME_OF_OTHER_DECISION: "row {row} is an outcome of {key}, which is not row {found}",
     FindingCode.OUTCOME_REPEATED: "row {row} repeats {signal} of {key}",
     FindingCode.OFFLINE_LOG_INVALID: (
         "row {row} is part {part} of an offline log that comes after decisions, or whose parts or digest do not match"
     ),
-    FindingCode.ANSWERS_DIFFER: "decision number {decision} has the outcomes {found}, and the log says {expected}",
+    FindingCode.ANSWERS_DIFFER: "decision {decision} has the outcomes {found}, and the log says {expected}",
     FindingCode.SECRET_DIFFERS: "the secret {name} has the digest {found}, and the log says {expected}",
     FindingCode.SNAPSHOT_DIFFERS: (
         "the snapshot of row {row} does not match the log: another release or another program wrote it"
@@ -91,48 +95,46 @@ class DecisionBasis(msgspec.Struct):
     snapshot: int
     """The last learned row."""
     control: tuple[int, int]
-    """The last control or version row of the experiment, and the last row of the global log."""
+    """The numbers of the last control or version row of the experiment, and of the last row of the global log."""
 
 
 decode_basis = msgspec.json.Decoder(DecisionBasis).decode
 
 
 class EffectiveControls(NamedTuple):
-    """The rows of versions and controls of an experiment, and their order with the global log.
+    """The numbers of the versions and controls of an experiment, and of the global log.
 
-    Rows of one log are ordered. Each row of the global log has the last row of every other log before it (`ends`).
+    A change is written while nothing else is: it holds for every decision with a higher number, and for no other.
     """
 
     versions: list[int]
     controls: list[int]
-    everywhere: list[tuple[int, int]]
-    """The last row of the experiment before a global control, and the row of that control."""
+    everywhere: list[int]
 
     def find_error(self, event: Event) -> Finding | None:
         """Return what a decision names that was not in effect at its row."""
-        seq, basis = event.seq, decode_basis(event.body)
-        before = bisect_left(self.everywhere, (seq, 0))
+        number, basis = event.number, decode_basis(event.body)
         own_row, global_row = basis.control
+        latest = basis.snapshot if event.seq == 0 else event.seq - 1  # a row without a place is not sealed yet
         for what, found, expected in (
-            ("versions", basis.problem, bisect_left(self.versions, seq)),
-            ("controls", own_row, [0, *self.controls][bisect_left(self.controls, seq)]),
-            ("global log", global_row, self.everywhere[before - 1][1] if before else 0),
-            ("snapshots", basis.snapshot, min(max(basis.snapshot, 0), seq - 1)),
+            ("versions", basis.problem, bisect_left(self.versions, number)),
+            ("controls", own_row, [0, *self.controls][bisect_left(self.controls, number)]),
+            ("global log", global_row, [0, *self.everywhere][bisect_left(self.everywhere, number)]),
+            ("snapshots", basis.snapshot, min(max(basis.snapshot, 0), latest)),
         ):
             if found != expected:
-                details = {"row": seq, "key": safe_repr(event.key), "what": what, "found": found, "expected": expected}
+                details = {
+                    "row": number, "key": safe_repr(event.key), "what": what, "found": found, "expected": expected,
+                }  # fmt: skip
                 return Finding(FindingCode.NOT_IN_EFFECT, details)
         return None
 
 
 def read_effective_controls(store: Store, experiment: str) -> EffectiveControls:
     """Read the versions and controls of an experiment."""
-    versions = [event.seq for event in store.iter_events_of_kind(experiment, PROBLEM)]
-    controls = [event.seq for event in store.iter_events_of_kind(experiment, CONTROL)]
-    everywhere: list[tuple[int, int]] = []
-    for event in store.iter_events_of_kind(GLOBAL, CONTROL):
-        end = msgspec.json.decode(event.body).get("ends", {}).get(experiment, 0)
-        everywhere.append((max(end, everywhere[-1][0] if everywhere else 0), event.seq))
+    versions = [event.number for event in store.iter_events_of_kind(experiment, PROBLEM)]
+    controls = [event.number for event in store.iter_events_of_kind(experiment, CONTROL)]
+    everywhere = [event.number for event in store.iter_events_of_kind(GLOBAL, CONTROL)]
     return EffectiveControls(versions, sorted([*versions, *controls]), everywhere)
 
 

@@ -36,7 +36,7 @@ from stagewise.server.decide import (
     encode_context,
     format_time,
 )
-from stagewise.server.event_log import DECISION, GLOBAL, OUTCOME, SHOWN, Event, encode_canonical
+from stagewise.server.event_log import DECISION, GLOBAL, SHOWN, Event, encode_canonical
 from stagewise.server.messages import DecisionRequest, UnknownDecision
 from stagewise.server.snapshots import build_initial_snapshot
 from stagewise.server.state_fold import StateFold
@@ -46,7 +46,7 @@ from stagewise.server.versions import ProblemVersion
 FOLD_ROWS = 10_000  # rows folded at once
 
 Origin = tuple[int, int, int]
-"""The version and the snapshot that a decision was made with, and its row."""
+"""The version and the snapshot that a decision was made with, and its place in the order."""
 
 
 class ReplayResult(NamedTuple):
@@ -72,13 +72,15 @@ class Replay:
         self.key = store.secret(f"draws of {experiment}", b"")
 
     def run(self, after: int = 0, last: int | None = None) -> ReplayResult:
-        """Replay the decisions after row `after`, up to row `last`."""
+        """Replay the sealed decisions after the first `after` rows, up to row `last`."""
         origins: list[Origin] = []
         differences: dict[int, Finding] = {}
         count = 0
-        for event in self.store.iter_events_of_kind(self.name, DECISION, after):
+        for event in self.store.iter_events(self.name, after):
             if last is not None and event.seq > last:
                 break
+            if event.kind != DECISION:
+                continue
             count, error = count + 1, self.effective_controls.find_error(event)
             if error is not None:
                 differences[event.seq] = error  # its snapshot may not exist
@@ -174,10 +176,13 @@ def explain_logged_decision(store: Store, experiment: str, id_: str) -> str:
             id=safe_repr(id_),
             experiment=safe_repr(experiment),
         )
+    event = event._replace(seq=store.find_place(experiment, event.number))
     body, basis = msgspec.json.decode(event.body), decode_basis(event.body)
     snapshot = None
     if replay.effective_controls.find_error(event) is None:  # else its snapshot may not exist
-        snapshot = next(one for one, _ in replay.iter_snapshots([(basis.problem, basis.snapshot, event.seq)]))
+        snapshot = next(
+            one for one, _ in replay.iter_snapshots([(basis.problem, basis.snapshot, event.seq or basis.snapshot + 1)])
+        )
     problem, request = replay.versions[basis.problem].problem, body["request"]
     context = ", ".join(f"{name} = {value!r}" for name, value in request["context"].items())
     only = request.get("only")
@@ -204,15 +209,14 @@ def format_snapshot_time(store: Store, experiment: str, basis: DecisionBasis) ->
 def describe_outcomes(store: Store, experiment: str, event: Event, problem: Problem) -> Iterator[str]:
     """Yield reported and missing outcomes."""
     reported: set[str] = set()
-    for row in store.iter_events_of_kind(experiment, OUTCOME, event.seq):
-        if row.decision_index == event.decision_index:
-            values = msgspec.json.decode(row.body)["values"]
-            reported |= set(values)
-            body = ", ".join("it was not shown" if n == SHOWN and not v else f"{n} = {v:g}" for n, v in values.items())
-            yield f"Outcome (row {row.seq}, {format_time(row.at)}, {(row.at - event.at) / 1e6:.1f} s later): {body}."
-            if values.get(SHOWN) == 0.0:
-                yield "Nothing is learned from it."
-                return
+    for row in store.outcomes(experiment, event.number):
+        values = msgspec.json.decode(row.body)["values"]
+        reported |= set(values)
+        body = ", ".join("it was not shown" if n == SHOWN and not v else f"{n} = {v:g}" for n, v in values.items())
+        yield f"Outcome (number {row.number}, {format_time(row.at)}, {(row.at - event.at) / 1e6:.1f} s later): {body}."
+        if values.get(SHOWN) == 0.0:
+            yield "Nothing is learned from it."
+            return
     if msgspec.json.decode(event.body)["request"].get("deferred") and SHOWN not in reported:
         yield "It is deferred and was not reported as shown: nothing is learned from it."
         return

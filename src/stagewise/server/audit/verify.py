@@ -1,12 +1,17 @@
-"""Verifies a log: hash chain without gaps, unique ids, decisions made with the controls in effect.
+"""Verifies a store: seals, writers' chains, unique ids, decisions made with the controls in effect.
 
-Stored outcomes, snapshots and digests of secrets are compared with the log. Anyone who can write to a store can
-rebuild the complete chain. A receipt (experiment, row, digest) that is kept elsewhere proves that the log up to its
-row is unchanged.
+Stored outcomes, snapshots and digests of secrets are compared with the log. What is and what is not evident:
+
+- A sealed row that was changed, removed, exchanged or put into a gap is evident by its seal. Who can write everything
+  can seal everything anew; a receipt of a seal that is kept elsewhere makes that evident too.
+- A row without a seal yet is evident by its writer's chain: if it was changed, or removed while a later row of its
+  writer is there. Writers' keys are derived from a secret of the store; who has it can make such a row.
+- Not evident: that the last unsealed rows of a writer were removed, until somebody shows the receipt of an answer; that
+  a row was added before it was sealed by somebody with the secret; that an outcome was never reported.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
@@ -22,48 +27,49 @@ from stagewise.server.audit.log_reader import (
 from stagewise.server.event_log import (
     CONTROL,
     DECISION,
-    GENESIS_HASH,
     GLOBAL,
     LOG,
     OUTCOME,
     PROBLEM,
     SECRET,
     Event,
-    LogHead,
-    compute_chain,
+    WriterChain,
     compute_digest,
+    derive_writer_key,
 )
 from stagewise.server.offline_log import DECODE_PART, OfflineLogPart, join_parts
-from stagewise.server.snapshots import SEAL_BYTES
-from stagewise.server.store.base import Store, get_secret_row_key
+from stagewise.server.seals import Seal, SealPart, compute_leaf, compute_root, compute_seal_hash, decode_numbers
+from stagewise.server.snapshots import SIGNATURE_BYTES
+from stagewise.server.store.base import WRITERS, Store, get_secret_row_key
 from stagewise.server.versions import ProblemVersion, build_version
 
 FOLD_ROWS = 10_000  # rows folded at once
+ALL_ROWS = 10**9
 
 
 class Receipt(NamedTuple):
-    """A row with its chain digest; as text `messages:1042:9f…`, for the global log `:7:03…`."""
+    """A seal with its hash, as text `seal:17:9f…`, or a row with its code, `1042:03…`, as an answer has it."""
 
-    experiment: str
-    seq: int
-    chain: str
+    number: int
+    digest: str
+    is_seal: bool = False
 
     def __str__(self) -> str:
-        return f"{self.experiment}:{self.seq}:{self.chain}"
+        return f"{'seal:' * self.is_seal}{self.number}:{self.digest}"
 
     @classmethod
     def of(cls, text: str) -> "Receipt":
         """Parse a receipt.
 
-        >>> Receipt.of("a:b:3:00ff").experiment
-        'a:b'
+        >>> Receipt.of("seal:3:00ff"), str(Receipt.of("1042:00ff"))
+        (Receipt(number=3, digest='00ff', is_seal=True), '1042:00ff')
         """
         try:
-            experiment, row, chain = text.rsplit(":", 2)
-            return cls(experiment, int(row), bytes.fromhex(chain).hex())
+            number, digest = text.removeprefix("seal:").split(":")
+            return cls(int(number), bytes.fromhex(digest).hex(), text.startswith("seal:"))
         except ValueError:
             raise InvalidFile.must_be(
-                ErrorCode.INVALID_OPTION, "the receipt", text, "experiment:row:digest, as `verify` prints it"
+                ErrorCode.INVALID_OPTION, "the receipt", text, "seal:number:hash, as `verify` prints it, or number:code"
             ) from None
 
 
@@ -73,82 +79,254 @@ class VerificationResult(NamedTuple):
     experiment: str
     rows: int
     decisions: int
-    receipt: Receipt
     fault: Finding | None
     """The first fault; None if there is none."""
+
+
+class StoreVerification(NamedTuple):
+    """The result for a store."""
+
+    logs: list[VerificationResult]
+    seals: int
+    unsealed: int
+    """Rows that no seal has yet."""
+    receipt: Receipt
+    """Of the last seal."""
+    fault: Finding | None
+    """The first fault of the seals or of a receipt; None if there is none."""
+
+    @property
+    def faults(self) -> list[Finding]:
+        """All faults."""
+        return [fault for fault in (*(one.fault for one in self.logs), self.fault) if fault is not None]
 
 
 class LogFault(Exception):
     """A log is not intact; its argument is the finding."""
 
-    def __init__(self, code: FindingCode, /, **details: Any) -> None:
+    def __init__(self, code: FindingCode, /, **details: object) -> None:
         super().__init__(Finding(code, details))
 
 
-def verify_store(store: Store, receipts: Sequence[Receipt] = ()) -> Iterator[VerificationResult]:
-    """Verify every log of a store, including the global one."""
-    names = sorted({GLOBAL, *store.experiments(), *store.logs()})
-    for receipt in receipts:
-        if receipt.experiment not in names:
-            fault = Finding.of(FindingCode.RECEIPT_DIFFERS, receipt=receipt, found="no log")
-            yield VerificationResult(receipt.experiment, 0, 0, receipt, fault)
-    for name in names:
-        yield verify_log(store, name, {one.seq: one.chain for one in receipts if one.experiment == name})
+def verify_store(store: Store, receipts: Sequence[Receipt] = ()) -> StoreVerification:
+    """Verify the seals and every log of a store, including the global one."""
+    return StoreVerifier(store, receipts).run()
 
 
-def verify_log(store: Store, name: str, receipts: Mapping[int, str]) -> VerificationResult:
-    """Verify one log against itself, receipts, and the other tables."""
-    end = store.head(name)  # rows that a server appends meanwhile are beyond it and are not verified
-    verifier = LogVerifier(name, receipts, read_effective_controls(store, name))
-    fault: Finding | None = None
-    try:
-        for event in store.iter_events(name):
-            if event.seq > end.seq and end.seq:
-                break
-            verifier.take(event)
-        verifier.finish(end)
-        grows = store.head(name).seq > end.seq
-        if store.events(name, end.seq, 1) and not grows:
-            raise LogFault(FindingCode.HEAD_DIFFERS, row=end.seq + 1, end=end.seq)
-        if name == GLOBAL:
-            check_secrets(store, verifier.secrets)
-        else:
-            check_answers(store, name, verifier.answers, grows)
-            check_snapshots(store, name, end.seq)
-    except LogFault as error:
-        (fault,) = error.args
-    head = verifier.head
-    return VerificationResult(name, head.seq, head.decision_count, Receipt(name, head.seq, head.chain.hex()), fault)
+class StoreVerifier:
+    """Verifies the rows of a store in the order of the seals, then those that have none.
+
+    Rows that a server writes meanwhile are not verified.
+    """
+
+    def __init__(self, store: Store, receipts: Sequence[Receipt]) -> None:
+        self.store, self.end = store, store.last_seal()
+        self.receipts = {one.number: one for one in receipts if one.is_seal}
+        self.row_receipts = {one.number: one for one in receipts if not one.is_seal}
+        self.secret = store.secrets().get(WRITERS, b"")
+        self.chains: dict[str, WriterChain] = {}
+        self.seal = Seal()
+        self.sealed = 0  # rows
+        self.logs: dict[str, LogVerifier] = {}
+        self.faults: dict[str, Finding] = {}
+        self.fault: Finding | None = None
+        self.is_broken = False  # a row was changed or is missing, so that its seal does not match either
+        for name in sorted({GLOBAL, *store.experiments(), *store.logs()}):
+            self._get_log(name)
+
+    def run(self) -> StoreVerification:
+        """Verify everything; of each log, the first fault is found."""
+        unsealed = list[tuple[str, Event]]()
+        try:
+            for seal, parts in self._iter_seals():
+                self._take_seal(seal, parts)
+            has_others = bool(self.store.parts_of_seals(self.end.seal, 2**62)) and self.store.last_seal() == self.end
+            if self.seal != self.end or has_others:
+                raise LogFault(FindingCode.SEAL_DIFFERS, seal=self.seal.seal + 1)
+            unsealed = self._read_unsealed()
+            self._check_receipts()
+        except LogFault as error:
+            (self.fault,) = error.args
+        for name, event in unsealed:
+            self._take(name, event)
+        for name in self.logs:
+            self._finish(name)
+        if self.fault is None and not self.is_broken:
+            try:
+                self._check_count()
+            except LogFault as error:
+                (self.fault,) = error.args
+        logs = [
+            VerificationResult(name, log.rows, log.decisions, self.faults.get(name)) for name, log in self.logs.items()
+        ]
+        receipt = Receipt(self.seal.seal, self.seal.hash.hex(), True)
+        return StoreVerification(logs, self.seal.seal, len(unsealed), receipt, self.fault)
+
+    def _get_log(self, name: str) -> "LogVerifier":
+        if name not in self.logs:
+            self.logs[name] = LogVerifier(name, read_effective_controls(self.store, name))
+        return self.logs[name]
+
+    def _iter_seals(self) -> Iterator[tuple[Seal, list[SealPart]]]:
+        """Yield each seal with its parts."""
+        after = 0
+        while after < self.end.seal and (seals := self.store.seals(after, 100)):
+            parts: dict[int, list[SealPart]] = {}
+            for part in self.store.parts_of_seals(after, seals[-1].seal):
+                parts.setdefault(part.seal, []).append(part)
+            for seal in seals:
+                if seal.seal <= self.end.seal:
+                    yield seal, parts.get(seal.seal, [])
+            after = seals[-1].seal
+
+    def _take_seal(self, seal: Seal, parts: list[SealPart]) -> None:
+        """Verify a seal and its rows."""
+        before, leaves = self.seal, list[tuple[int, bytes]]()
+        may_come, rows = set(before.open_numbers), list[tuple[int, str, Event]]()
+        for part in parts:
+            log, numbers = self._get_log(part.experiment), decode_numbers(part.numbers)
+            found = self.store.read_numbers(part.experiment, numbers)
+            for seq, number in enumerate(numbers, part.first):
+                row = found.get(number)
+                if row is None:
+                    self._note(part.experiment, Finding.of(FindingCode.ROW_MISSING, row=number, seal=seal.seal))
+                    self.is_broken = True
+                    continue
+                rows.append((number, part.experiment, Event._make((*row, seq))))
+                if number <= before.high and number not in may_come:
+                    raise LogFault(FindingCode.SEAL_DIFFERS, seal=seal.seal)
+            expected = log.position + 1, log.position + len(numbers), sorted(set(numbers))
+            if (part.first, part.last, numbers) != expected:
+                raise LogFault(FindingCode.SEAL_DIFFERS, seal=seal.seal)
+            log.position = part.last
+        for number, name, event in sorted(rows):
+            self._take(name, event)
+            leaves.append((number, compute_leaf(name, event)))
+        for part in parts:
+            log = self._get_log(part.experiment)
+            if (part.decisions, part.at, part.highest) != (log.decisions, log.at, log.highest) and not self.is_broken:
+                raise LogFault(FindingCode.SEAL_DIFFERS, seal=seal.seal)
+        root = compute_root([leaf for _, leaf in leaves]) if leaves else b""
+        is_next = seal.seal == before.seal + 1 and seal.size == len(leaves) and seal.term >= before.term
+        is_hashed = seal.hash == compute_seal_hash(before.hash, seal)
+        high = max([before.high, *(number for number, _, _ in rows)])
+        if not (is_next and is_hashed and seal.root == root and seal.high == high) and not self.is_broken:
+            raise LogFault(FindingCode.SEAL_DIFFERS, seal=seal.seal)
+        receipt = self.receipts.pop(seal.seal, None)
+        if receipt is not None and receipt.digest != seal.hash.hex():
+            raise LogFault(FindingCode.RECEIPT_DIFFERS, receipt=receipt, found=f"the hash {seal.hash.hex()}")
+        self.seal, self.sealed = seal, self.sealed + len(leaves)
+
+    def _read_unsealed(self) -> list[tuple[str, Event]]:
+        """Return the rows that no seal has, by number; open ones are read last, so that no chain has a hole."""
+        rows = self.store.rows(self.end.high, ALL_ROWS)
+        for number in self.end.open_numbers:
+            rows += [row for row in self.store.rows(number - 1, 1) if row[1].number == number]
+        return sorted(rows, key=lambda row: row[1].number)
+
+    def _take(self, name: str, event: Event) -> None:
+        """Verify a row: its code, and what it says."""
+        chain = self.chains.get(event.writer)
+        if chain is None:
+            chain = WriterChain(event.writer, derive_writer_key(self.secret, event.writer))
+        kind, key = event.kind, safe_repr(event.key)
+        try:
+            if event.link != chain.link + 1:
+                raise LogFault(
+                    FindingCode.LINK_MISSING,
+                    row=event.number,
+                    writer=event.writer,
+                    link=chain.link + 1,
+                    found=event.link,
+                )
+            if chain.compute_mac(name, event) != event.mac:
+                raise LogFault(FindingCode.ROW_CHANGED, row=event.number, kind=kind, key=key)
+            receipt = self.row_receipts.pop(event.number, None)
+            if receipt is not None and receipt.digest != event.mac.hex():
+                raise LogFault(FindingCode.RECEIPT_DIFFERS, receipt=receipt, found=f"the code {event.mac.hex()}")
+            if event.seen >= event.number:
+                raise LogFault(FindingCode.NUMBERED_BEFORE_CHOSEN, row=event.number, seen=event.seen)
+        except LogFault as error:
+            self._note(name, error.args[0])
+            self.is_broken = True
+        log = self._get_log(name)
+        log.count(event)
+        try:
+            if name not in self.faults:
+                log.take(event)
+        except LogFault as error:
+            self._note(name, error.args[0])
+        self.chains[event.writer] = chain._replace(link=event.link, mac=event.mac)
+
+    def _note(self, name: str, fault: Finding) -> None:
+        self.faults.setdefault(name, fault)
+
+    def _finish(self, name: str) -> None:
+        """Compare the other tables with a log."""
+        log = self.logs[name]
+        if name in self.faults or self.fault is not None:
+            return
+        try:
+            log.finish()
+            if name == GLOBAL:
+                check_secrets(self.store, log.secrets)
+            else:
+                check_answers(self.store, log.answers, log.highest)
+                check_snapshots(self.store, name, log.position)
+        except LogFault as error:
+            self._note(name, error.args[0])
+
+    def _check_receipts(self) -> None:
+        """Verify that no receipt is of a row or seal that is not there."""
+        for receipt in self.receipts.values():
+            raise LogFault(FindingCode.RECEIPT_DIFFERS, receipt=receipt, found=f"only {self.seal.seal} seals")
+        for number, receipt in self.row_receipts.items():
+            if not any(
+                row.number == number and row.mac.hex() == receipt.digest for _, row in self.store.rows(number - 1, 1)
+            ):
+                raise LogFault(FindingCode.RECEIPT_DIFFERS, receipt=receipt, found="no such row")
+        self.row_receipts = {}
+
+    def _check_count(self) -> None:
+        """Verify that no row was put into a gap."""
+        may_come = len(self.end.open_numbers)
+        if self.store.count_rows(self.end.high) <= self.sealed + may_come:
+            return
+        sealed, after = set(self.end.open_numbers), 0
+        for _, parts in self._iter_seals():
+            sealed.update(number for part in parts for number in decode_numbers(part.numbers))
+        while page := self.store.rows(after):
+            for _, event in page:
+                if event.number <= self.end.high and event.number not in sealed:
+                    raise LogFault(
+                        FindingCode.ROW_INSERTED, row=event.number, kind=event.kind, key=safe_repr(event.key)
+                    )
+            after = page[-1][1].number
 
 
 class LogVerifier:
-    """Verifies rows in order and stops at the first fault."""
+    """Verifies what the rows of one log say, in order."""
 
-    def __init__(self, name: str, receipts: Mapping[int, str], controls: EffectiveControls) -> None:
-        self.name, self.receipts, self.controls = name, receipts, controls
+    def __init__(self, name: str, controls: EffectiveControls) -> None:
+        self.name, self.controls = name, controls
         self.version: ProblemVersion | None = None
         self.secrets: dict[str, str] = {}  # digests by name
-        self.head = LogHead(chain=GENESIS_HASH)
+        self.position = self.rows = self.decisions = self.at = self.highest = 0
         self.keys: set[tuple[str, str]] = set()  # kinds and keys of rows that are not decisions
-        self.decision_indices: dict[str, int] = {}  # by id
+        self.ids: dict[str, int] = {}  # numbers of decisions by id
         self.parts: list[OfflineLogPart] = []  # parts of an offline log
-        self.answers: list[dict[str, float]] = []  # by decision
+        self.answers: dict[int, dict[str, float]] = {}  # by the number of a decision
+
+    def count(self, event: Event) -> None:
+        """Count a row."""
+        self.rows, self.decisions = self.rows + 1, self.decisions + (event.kind == DECISION)
+        self.at, self.highest = max(self.at, event.at), max(self.highest, event.number)
 
     def take(self, event: Event) -> None:
         """Verify a row against all rows before it."""
-        head, seq, kind, key = self.head, event.seq, event.kind, safe_repr(event.key)
-        if seq != head.seq + 1:
-            raise LogFault(FindingCode.ROW_MISSING, row=head.seq + 1, found=seq, before=head.seq)
-        if compute_chain(head.chain, self.name, event) != event.chain:
-            raise LogFault(FindingCode.ROW_CHANGED, row=seq, kind=kind, key=key)
-        found = event.chain.hex()
-        if self.receipts.get(seq, found) != found:
-            receipt = Receipt(self.name, seq, self.receipts[seq])
-            raise LogFault(FindingCode.RECEIPT_DIFFERS, receipt=receipt, found=f"the digest {found}")
-        if event.at < head.at:
-            raise LogFault(FindingCode.ROW_OUT_OF_TIME, row=seq)
-        if (kind, event.key) in self.keys or (kind == DECISION and event.key in self.decision_indices):
-            raise LogFault(FindingCode.ROW_REPEATED, row=seq, kind=kind, key=key)
+        number, kind, key = event.number, event.kind, safe_repr(event.key)
+        if (kind, event.key) in self.keys or (kind == DECISION and event.key in self.ids):
+            raise LogFault(FindingCode.ROW_REPEATED, row=number, kind=kind, key=key)
         if kind != DECISION:
             self.keys.add((kind, event.key))
         take = {DECISION: self._decision, OUTCOME: self._outcome, LOG: self._log_part, PROBLEM: self._problem}
@@ -160,51 +338,42 @@ class LogVerifier:
                 if body.get("what") == SECRET:
                     self.secrets[body["name"]] = body["digest"]
         except (msgspec.DecodeError, LookupError, TypeError, ValueError, AttributeError):
-            raise LogFault(FindingCode.ROW_MALFORMED, row=seq, kind=kind) from None
-        control = seq if kind in (CONTROL, PROBLEM) else head.control
-        self.head = LogHead(seq, event.at, len(self.answers), control, event.chain)
+            raise LogFault(FindingCode.ROW_MALFORMED, row=number, kind=kind) from None
 
     def _decision(self, event: Event) -> None:
-        """Verify the index of a decision, and its version and controls."""
+        """Verify the version and the controls of a decision."""
         error = self.controls.find_error(event)
         if error is not None:
             raise LogFault(error.code, **error.details)
-        if event.decision_index != len(self.answers):
-            raise LogFault(
-                FindingCode.WRONG_NUMBER,
-                row=event.seq,
-                kind=DECISION,
-                found=event.decision_index,
-                expected=len(self.answers),
-            )
-        self.decision_indices[event.key] = event.decision_index
-        self.answers.append({})
+        self.ids[event.key] = event.number
+        self.answers[event.number] = {}
 
     def _problem(self, event: Event) -> None:
         """Verify that a version may follow the one before it."""
         number = 1 if self.version is None else self.version.number + 1
         if event.key != str(number):
             found = safe_repr(event.key)
-            raise LogFault(FindingCode.WRONG_NUMBER, row=event.seq, kind=PROBLEM, found=found, expected=number)
+            raise LogFault(FindingCode.WRONG_NUMBER, row=event.number, kind=PROBLEM, found=found, expected=number)
         try:
             self.version = build_version(self.version, event)
         except StagewiseError as error:
-            raise LogFault(FindingCode.VERSION_INVALID, row=event.seq, error=error) from None
+            raise LogFault(FindingCode.VERSION_INVALID, row=event.number, error=error) from None
 
     def _outcome(self, event: Event) -> None:
         """Verify that an outcome belongs to an earlier decision and reports each signal once."""
-        body, index = msgspec.json.decode(event.body), event.decision_index
+        body = msgspec.json.decode(event.body)
         id_ = body["decision_id"]
-        if self.decision_indices.get(id_) != index:
+        if self.ids.get(id_) != event.decision:
             raise LogFault(
-                FindingCode.OUTCOME_OF_OTHER_DECISION, row=event.seq, key=safe_repr(id_), found=event.decision_index
+                FindingCode.OUTCOME_OF_OTHER_DECISION, row=event.number, key=safe_repr(id_), found=event.decision
             )
+        answers = self.answers[event.decision]
         for signal, value in body["values"].items():
-            if signal in self.answers[index]:
+            if signal in answers:
                 raise LogFault(
-                    FindingCode.OUTCOME_REPEATED, row=event.seq, signal=safe_repr(signal), key=safe_repr(id_)
+                    FindingCode.OUTCOME_REPEATED, row=event.number, signal=safe_repr(signal), key=safe_repr(id_)
                 )
-            self.answers[index][signal] = value
+            answers[signal] = value
 
     def _log_part(self, event: Event) -> None:
         """Verify that an offline log comes before all decisions, with all parts and the right digest."""
@@ -214,27 +383,21 @@ class LogVerifier:
         is_next = (part.log, part.number, part.parts, part.rows) == (first.log, number, first.parts, first.rows)
         is_complete = number < part.parts or join_parts(self.parts).digest.hex() == part.log
         if self.answers or not is_next or not is_complete:
-            raise LogFault(FindingCode.OFFLINE_LOG_INVALID, row=event.seq, part=number)
+            raise LogFault(FindingCode.OFFLINE_LOG_INVALID, row=event.number, part=number)
 
-    def finish(self, end: LogHead) -> None:
-        """Verify that the log ends where the store says, and that no receipt is beyond it."""
-        if self.head != end:
-            raise LogFault(FindingCode.HEAD_DIFFERS, row=self.head.seq, end=end.seq)
+    def finish(self) -> None:
+        """Verify that an offline log has all parts."""
         if self.parts and len(self.parts) != self.parts[0].parts:
-            raise LogFault(FindingCode.OFFLINE_LOG_INVALID, row=end.seq, part=len(self.parts))
-        later = max((seq for seq in self.receipts if seq > end.seq), default=0)
-        if later:
-            receipt = Receipt(self.name, later, self.receipts[later])
-            raise LogFault(FindingCode.RECEIPT_DIFFERS, receipt=receipt, found=f"only {end.seq} rows")
+            raise LogFault(FindingCode.OFFLINE_LOG_INVALID, row=self.highest, part=len(self.parts))
 
 
-def check_answers(store: Store, name: str, logged: Sequence[Mapping[str, float]], grows: bool) -> None:
+def check_answers(store: Store, logged: Mapping[int, Mapping[str, float]], highest: int) -> None:
     """Verify the stored outcomes of each decision; a growing log may have more."""
-    for index, answers in enumerate(logged):
-        stored = store.answers(name, index)
-        if stored != answers and not (grows and answers.items() <= stored.items()):
+    for decision, answers in logged.items():
+        stored = store.answers(decision)
+        if stored != answers and store.answers(decision, highest) != answers:
             raise LogFault(
-                FindingCode.ANSWERS_DIFFER, decision=index, found=safe_repr(stored), expected=safe_repr(answers)
+                FindingCode.ANSWERS_DIFFER, decision=decision, found=safe_repr(stored), expected=safe_repr(answers)
             )
 
 
@@ -251,7 +414,7 @@ def check_secrets(store: Store, logged: Mapping[str, str]) -> None:
 
 def check_snapshots(store: Store, name: str, end: int) -> None:
     """Verify the snapshots that a server would start from to the bit: each is built again from the first row."""
-    stored, last = store.snapshots(name), store.head(name).seq
+    stored, last = store.snapshots(name), store.head(name).sealed
     if not stored:
         return
     if stored[-1].seq > last:
@@ -266,7 +429,7 @@ def check_snapshots(store: Store, name: str, end: int) -> None:
         if one.problem != version.number or one.seq > end:
             continue
         try:
-            state = one.learner_state[SEAL_BYTES:]
+            state = one.learner_state[SIGNATURE_BYTES:]
             feedback_timeout = msgspec.msgpack.decode(state)["feedback_timeout"] if state else None
         except (msgspec.DecodeError, KeyError, TypeError):
             raise LogFault(FindingCode.SNAPSHOT_DIFFERS, row=one.seq) from None
@@ -275,5 +438,7 @@ def check_snapshots(store: Store, name: str, end: int) -> None:
         fold = folds[feedback_timeout]
         while fold.seq < one.seq:
             fold.take(store.events(name, fold.seq, min(FOLD_ROWS, one.seq - fold.seq)))
-        if (state and fold.encode() != state) or encode_snapshot(fold.build_snapshot()) != one.content[SEAL_BYTES:]:
+        if (state and fold.encode() != state) or encode_snapshot(fold.build_snapshot()) != one.content[
+            SIGNATURE_BYTES:
+        ]:
             raise LogFault(FindingCode.SNAPSHOT_DIFFERS, row=one.seq)

@@ -1,10 +1,10 @@
 """Decides which rows of a batch can be appended; the same for every store, without I/O.
 
-A store locks the logs of a batch, reads what the batch needs into a `StoreState`, calls `resolve_batch` and writes the
-result.
+A store reads what a batch needs into a `StoreState`, draws numbers, calls `resolve_batch` and writes the result.
+Batches that change what decisions depend on are alone meanwhile; all others run beside each other.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -27,9 +27,8 @@ from stagewise.server.event_log import (
     AppendRequest,
     AppendResult,
     Event,
-    LogHead,
+    WriterChain,
     compute_digest,
-    compute_link,
     encode_canonical,
 )
 
@@ -43,22 +42,28 @@ RowKey = tuple[str, str, str]
 class StoreState:
     """What a store has of the logs of a batch; resolving a batch adds to it."""
 
-    heads: dict[str, LogHead]
-    """Ends of the logs of `get_touched_experiments`."""
+    chain: WriterChain
+    """The chain of the writer."""
+    numbers: Iterator[int]
+    """Numbers that were drawn for this batch, one for each request at most."""
+    seen: int = 0
+    """The highest number that was visible before they were drawn."""
+    controls: dict[str, int] = field(default_factory=dict)
+    """The number of the last control or problem row, by experiment."""
+    decided: set[str] = field(default_factory=set)
+    """The experiments with a decision, among those of offline logs."""
     rows: dict[RowKey, Event] = field(default_factory=dict)
     """The existing rows among those of `get_wanted_rows`."""
-    answers: dict[tuple[str, int], dict[str, float]] = field(default_factory=dict)
-    """Reported signals of the decisions among them, by experiment and decision index."""
-    ends: dict[str, int] = field(default_factory=dict)
-    """The last row of every log, if the batch has a global request."""
+    answers: dict[int, dict[str, float]] = field(default_factory=dict)
+    """Reported signals of the decisions among them, by the number of the decision."""
 
     def add(self, rows: Iterable[Sequence[Any]], answers: Iterable[Sequence[Any]]) -> None:
-        """Add rows and answers as a store returns them, each after the name of its experiment."""
-        for experiment, *fields in rows:
+        """Add rows as a store returns them, each before the name of its experiment, and answers."""
+        for *fields, experiment in rows:
             event = Event(*fields)
             self.rows[experiment, event.kind, event.key] = event
-        for experiment, decision_index, signal, value in answers:
-            self.answers.setdefault((experiment, decision_index), {})[signal] = value
+        for decision, signal, value in answers:
+            self.answers.setdefault(decision, {})[signal] = value
 
 
 class BatchResult(NamedTuple):
@@ -66,21 +71,26 @@ class BatchResult(NamedTuple):
 
     results: list[AppendResult]
     rows: list[tuple[Any, ...]]
-    """An experiment and the fields of an event."""
-    answers: list[tuple[str, int, str, float, int]]
-    """An experiment, the index of a decision, a signal, its value and the row of its outcome."""
-    heads: dict[str, LogHead]
-    """The changed ends of logs."""
+    """The fields of an event, without its place in the order, and an experiment."""
+    answers: list[tuple[int, str, float, int]]
+    """The number of a decision, a signal, its value and the number of its outcome."""
 
 
 def get_touched_experiments(requests: Iterable[AppendRequest]) -> set[str]:
-    """Return the experiments whose heads a batch needs."""
-    return {GLOBAL, *(request.experiment for request in requests)}
+    """Return the experiments whose controls a batch needs."""
+    return {GLOBAL, *(request.experiment for request in requests if request.kind == DECISION)}
 
 
-def get_wanted_rows(requests: Iterable[AppendRequest]) -> list[RowKey]:
-    """Return the keys of the rows that a batch needs: its own, and the decisions of its outcomes."""
-    own = {(request.experiment, str(request.kind), request.key) for request in requests if request.key}
+def get_wanted_rows(requests: Iterable[AppendRequest], *, generated: bool = True) -> list[RowKey]:
+    """Return the keys of the rows that a batch needs: its own, and the decisions of its outcomes.
+
+    `generated`: also of decisions whose ids the server made. They are new; otherwise an index rejects them.
+    """
+    own = {
+        (request.experiment, str(request.kind), request.key)
+        for request in requests
+        if request.key and (generated or request.kind != DECISION or request.request_digest)
+    }
     return sorted(own | get_outcome_decisions(requests))
 
 
@@ -89,17 +99,21 @@ def get_outcome_decisions(requests: Iterable[AppendRequest]) -> set[RowKey]:
     return {(request.experiment, DECISION, request.decision_id) for request in requests if request.kind == OUTCOME}
 
 
-def has_global_request(requests: Iterable[AppendRequest]) -> bool:
-    """Return whether a batch has a global request, which needs the ends of all logs."""
-    return any(request.experiment == GLOBAL for request in requests)
+def get_offline_logs(requests: Iterable[AppendRequest]) -> set[str]:
+    """Return the experiments of the offline logs of a batch: they must come before all decisions."""
+    return {request.experiment for request in requests if request.kind == LOG}
+
+
+def is_change(requests: Iterable[AppendRequest]) -> bool:
+    """Return whether a batch changes what decisions depend on, and must be written while nothing else is."""
+    return any(request.kind in (CONTROL, PROBLEM, LOG) for request in requests)
 
 
 def resolve_batch(requests: Sequence[AppendRequest], state: StoreState, now: int) -> BatchResult:
     """Resolve the requests of a batch in order; each sees the rows of those before it."""
-    before, batch = dict(state.heads), BatchResult([], [], [], {})
+    batch = BatchResult([], [], [])
     for request in requests:
         batch.results.append(resolve_request(request, state, batch, now))
-    batch.heads.update({name: head for name, head in state.heads.items() if head is not before.get(name)})
     return batch
 
 
@@ -114,16 +128,15 @@ def resolve_request(request: AppendRequest, state: StoreState, batch: BatchResul
         return resolve_duplicate(request, existing, state)
     if request.kind == OUTCOME:
         return resolve_outcome(request, state, batch, now)
-    head = state.heads[request.experiment]
     if request.kind == DECISION:
         own_row, global_row = request.control
-        if 0 <= own_row < head.control or 0 <= global_row < state.heads[GLOBAL].control:
+        own_last, global_last = (state.controls.get(name, 0) for name in (request.experiment, GLOBAL))
+        if 0 <= own_row < own_last or 0 <= global_row < global_last:
             message = f"the controls changed while decision {safe_repr(request.key)} was made; decide again"
             return AppendResult(STALE, message=message)
     if request.kind == LOG and not is_next_log_part(request, state):
         return AppendResult(CONFLICT, message=f"{safe_repr(request.experiment)} has decisions, or another offline log")
-    decision_index = head.decision_count if request.kind == DECISION else -1
-    return AppendResult(NEW, append_row(request, request.body, decision_index, state, batch, now))
+    return AppendResult(NEW, append_row(request, request.body, -1, state, batch, now))
 
 
 def resolve_duplicate(request: AppendRequest, existing: Event, state: StoreState) -> AppendResult:
@@ -144,7 +157,7 @@ def resolve_duplicate(request: AppendRequest, existing: Event, state: StoreState
 def is_next_log_part(request: AppendRequest, state: StoreState) -> bool:
     """Return whether a part of an offline log comes before all decisions and after its previous part."""
     before = state.rows.get((request.experiment, LOG, str(int(request.key) - 1)))
-    return not state.heads[request.experiment].decision_count and (
+    return request.experiment not in state.decided and (
         request.key == "1" if before is None else before.request_digest == request.request_digest
     )
 
@@ -154,7 +167,7 @@ def resolve_outcome(request: AppendRequest, state: StoreState, batch: BatchResul
     id_, decision = safe_repr(request.decision_id), state.rows.get((request.experiment, DECISION, request.decision_id))
     if decision is None:
         return AppendResult(UNKNOWN, message=f"no decision {id_} is in the log of {safe_repr(request.experiment)}")
-    answers = state.answers.setdefault((request.experiment, decision.decision_index), {})
+    answers = state.answers.setdefault(decision.number, {})
     signals = sorted(request.values)
     for signal in signals:
         if answers.get(signal, request.values[signal]) != request.values[signal]:
@@ -170,10 +183,10 @@ def resolve_outcome(request: AppendRequest, state: StoreState, batch: BatchResul
     if not accepted and not request.key:
         return AppendResult(DUPLICATE, duplicate=duplicate)
     body = drop_signals(request.body, duplicate) if duplicate else request.body
-    event = append_row(request, body, decision.decision_index, state, batch, now)
+    event = append_row(request, body, decision.number, state, batch, now)
     for signal in accepted:
         answers[signal] = float(request.values[signal])
-        batch.answers.append((request.experiment, decision.decision_index, signal, answers[signal], event.seq))
+        batch.answers.append((decision.number, signal, answers[signal], event.number))
     # An id that adds nothing is stored too: it cannot be reused with other content.
     return AppendResult(
         NEW if accepted else DUPLICATE, event, accepted=accepted, duplicate=duplicate, decided_at=decision.at
@@ -181,22 +194,20 @@ def resolve_outcome(request: AppendRequest, state: StoreState, batch: BatchResul
 
 
 def append_row(
-    request: AppendRequest, body: bytes, decision_index: int, state: StoreState, batch: BatchResult, now: int
+    request: AppendRequest, body: bytes, decision: int, state: StoreState, batch: BatchResult, now: int
 ) -> Event:
     """Append a row to its log and return it."""
-    experiment, kind, head = request.experiment, request.kind, state.heads[request.experiment]
-    seq, at = head.seq + 1, max(now, head.at, request.at)
-    key = request.key or (f"{GENERATED_PREFIX}{seq}" if kind in (DECISION, OUTCOME) else str(seq))
-    if experiment == GLOBAL:  # a global control has the last row of each log, which fixes their order
-        ends = state.ends | {name: head.seq for name, head in state.heads.items() if name != GLOBAL}
-        ends = {name: end for name, end in ends.items() if end}
-        body = encode_canonical({**msgspec.json.decode(body), "ends": ends})
-    request_digest = get_request_digest(request)
-    chain = compute_link(head.chain, [experiment, seq, at, kind, key, decision_index, request_digest.hex()], body)
-    event = state.rows[experiment, kind, key] = Event(seq, at, kind, key, decision_index, body, chain, request_digest)
-    batch.rows.append((experiment, *event))
-    control = seq if kind in (CONTROL, PROBLEM) else head.control
-    state.heads[experiment] = LogHead(seq, at, head.decision_count + (kind == DECISION), control, chain)
+    experiment, kind, number = request.experiment, request.kind, next(state.numbers)
+    key = request.key or (f"{GENERATED_PREFIX}{number}" if kind in (DECISION, OUTCOME) else str(number))
+    seen = state.seen if request.seen < 0 else request.seen
+    event = Event(number, now, kind, key, decision, body, b"", get_request_digest(request), seen)
+    state.chain, event = state.chain.sign(experiment, event)
+    state.rows[experiment, kind, key] = event
+    batch.rows.append((*event[:-1], experiment))
+    if kind in (CONTROL, PROBLEM):
+        state.controls[experiment] = number
+    elif kind == DECISION:
+        state.decided.add(experiment)
     return event
 
 

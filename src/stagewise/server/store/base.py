@@ -3,9 +3,12 @@
 SQL stands here as data; `?` is a parameter.
 """
 
+import os
+import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import starmap
 from typing import Any
 
 import msgspec
@@ -18,6 +21,8 @@ from stagewise.server.event_log import (
     GLOBAL,
     KEY,
     NEW,
+    OUTCOME,
+    PROBLEM,
     REVOKED_KEY,
     SECRET,
     AppendRequest,
@@ -29,23 +34,47 @@ from stagewise.server.event_log import (
     compute_digest,
     encode_canonical,
 )
+from stagewise.server.seals import Seal, SealPart, decode_numbers
 
 PAGE_ROWS = 10_000  # rows of a log that are read at once
+PAGE_SEALS = 1_000
+RANGE_GAP = 256  # numbers of other rows that are read rather than left out by another query
+WRITERS = "writers"  # the secret of which writers' keys are derived
 MAX_SNAPSHOTS, MAX_FULL_SNAPSHOTS = 3, 2  # snapshots kept of each version of a problem
 
-EVENT_COLUMNS = "seq, at, kind, key, decision_index, body, chain, request_digest"
-HEAD_COLUMNS = "seq, at, decision_count, control, chain"
-_EVENT = f"SELECT {EVENT_COLUMNS} FROM events WHERE experiment = ?"
-SELECT_EVENTS = f"{_EVENT} AND seq > ? ORDER BY seq LIMIT ?"
-SELECT_EVENT = f"{_EVENT} AND kind = ? AND key = ?"
-# Decisions are found by scanning the log, other kinds by their index; the expression prevents other plans.
-SELECT_DECISIONS = f"{_EVENT} AND kind || '' = ? AND seq > ? ORDER BY seq LIMIT ?"
-SELECT_RARE_EVENTS = f"{_EVENT} AND kind = ? AND kind <> '{DECISION}' AND seq > ? ORDER BY seq LIMIT ?"
-SELECT_HEAD = f"SELECT {HEAD_COLUMNS} FROM heads WHERE experiment = ?"
-SELECT_ANSWERS = "SELECT signal, value FROM answers WHERE experiment = ? AND decision_index = ?"
-SELECT_LOG_ENDS = "SELECT experiment, seq FROM heads WHERE experiment <> ''"
-SELECT_EXPERIMENTS = "SELECT experiment FROM heads WHERE seq > 0"
+EVENT_COLUMNS = "number, at, kind, key, decision, body, mac, request_digest, seen, writer, link"
+_EVENT = f"SELECT {EVENT_COLUMNS} FROM events WHERE"
+# Ranges and frequent kinds are read by scanning numbers, rare kinds by their index; `|| ''` prevents other plans.
+SELECT_RANGE = f"{_EVENT} number >= ? AND number <= ? AND experiment || '' = ? ORDER BY number"
+SELECT_ROW = f"{_EVENT} number = ? AND experiment = ?"
+SELECT_EVENT = f"{_EVENT} experiment = ? AND kind = ? AND key = ?"
+SELECT_ROWS = f"SELECT {EVENT_COLUMNS}, experiment FROM events WHERE number > ? ORDER BY number LIMIT ?"
+SELECT_LATEST = "SELECT number, at FROM events ORDER BY number DESC LIMIT 1"
+SELECT_DENSE_EVENTS = f"{_EVENT} experiment || '' = ? AND kind || '' = ? AND number > ? ORDER BY number LIMIT ?"
+IS_RARE = "kind NOT IN ('decision', 'outcome')"
+SELECT_RARE_EVENTS = f"{_EVENT} experiment = ? AND kind = ? AND {IS_RARE} AND number > ? ORDER BY number LIMIT ?"
+SELECT_CONTROL = f"SELECT max(number) FROM events WHERE experiment = ? AND kind = ? AND {IS_RARE}"
+SELECT_ANSWERS = "SELECT signal, value FROM answers WHERE decision = ? AND number <= ?"
+COUNT_ROWS = "SELECT count(*) FROM events WHERE number <= ?"
+SELECT_OUTCOMES = "SELECT DISTINCT number FROM answers WHERE decision = ? ORDER BY number"
+SELECT_EXPERIMENTS = "SELECT DISTINCT experiment FROM events WHERE kind = 'problem'"
 SELECT_LOGS = "SELECT DISTINCT experiment FROM events"
+SELECT_UNSEALED = """
+SELECT count(*), coalesce(sum(CASE kind WHEN 'decision' THEN 1 ELSE 0 END), 0), coalesce(min(at), 0),
+    coalesce(max(at), 0) FROM events WHERE number > ? AND experiment = ?
+"""
+
+SEAL_COLUMNS = "seal, at, term, size, high, open, root, hash"
+SELECT_LAST_SEAL = f"SELECT {SEAL_COLUMNS} FROM seals ORDER BY seal DESC LIMIT 1"
+SELECT_SEALS = f"SELECT {SEAL_COLUMNS} FROM seals WHERE seal > ? ORDER BY seal LIMIT ?"
+PART_COLUMNS = "experiment, last, first, seal, decisions, at, highest, numbers"
+_PART = f"SELECT {PART_COLUMNS} FROM seal_parts WHERE"
+SELECT_PARTS = f"{_PART} experiment = ? AND last > ? AND first <= ? ORDER BY last"
+SELECT_PARTS_OF_SEALS = f"{_PART} seal > ? AND seal <= ? ORDER BY seal, experiment"
+SELECT_LAST_PART = f"{_PART} experiment = ? AND seal <= ? ORDER BY last DESC LIMIT 1"
+SELECT_NEXT_PARTS = f"{_PART} experiment = ? AND last > ? ORDER BY last LIMIT ?"
+INSERT_SEAL = f"INSERT INTO seals ({SEAL_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+INSERT_PART = f"INSERT INTO seal_parts ({PART_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 
 UPSERT_SNAPSHOT = """
 INSERT INTO snapshots (experiment, problem, seq, content, learner_state) VALUES (?, ?, ?, ?, ?)
@@ -96,11 +125,25 @@ class Store(ABC):
     """
 
     read_only: bool
+    max_transactions = 1  # that can be in flight
+    seen = 0
+    """The highest number that this process has seen; whatever it chooses from now on may depend on that row."""
+    losses = 0
+    """How often rows were gone that this process knew, after another machine took over as the store."""
+    _seeing = threading.Lock()
     _access: tuple[int, dict[str, KeyRow]] = 0, {}  # the last global row that was read, and the keys up to it
+    _writers_secret = b""
 
     @abstractmethod
     def append(self, requests: Sequence[AppendRequest]) -> list[AppendResult]:
         """Append all rows that can be appended in one durable transaction; return one result for each request."""
+
+    @abstractmethod
+    def seal(self) -> dict[str, list[Event]]:
+        """Seal committed rows, and return those of each experiment; only the leading learner calls this.
+
+        A store with one writer seals rows as it writes them, and has nothing to do here.
+        """
 
     @abstractmethod
     def test_write(self) -> None:
@@ -126,45 +169,146 @@ class Store(ABC):
     def _change(self, *statements: Statement) -> None:
         """Run statements in one durable transaction."""
 
+    @abstractmethod
+    def continue_numbers(self) -> None:
+        """Draw numbers above all that exist from now on; after rows were copied."""
+
     def head(self, experiment: str) -> LogHead:
-        """Return the end of a log; all zero if there is none."""
-        return next((LogHead(*row) for row in self._all(SELECT_HEAD, experiment)), LogHead())
+        """Return the end of a log, with the rows that are not sealed yet; all zero if there is none."""
+        seal = self.last_seal()
+        parts = self._all(SELECT_LAST_PART, experiment, seal.seal)
+        part = SealPart(*parts[0]) if parts else SealPart(experiment, 0, 0, 0, 0, 0, 0, b"")
+        count, decisions, _, at = self._all(SELECT_UNSEALED, seal.high, experiment)[0]
+        for number in seal.open_numbers:
+            for event in starmap(Event, self._all(SELECT_ROW, number, experiment)):
+                count, decisions, at = count + 1, decisions + (event.kind == DECISION), max(at, event.at)
+        control = self.last_control(experiment)
+        return LogHead(part.last + count, max(part.at, at), part.decisions + decisions, control, part.last)
+
+    def last_control(self, experiment: str) -> int:
+        """Return the number of the last control or problem row; 0 if there is none."""
+        rows = self._all(SELECT_CONTROL, experiment, CONTROL) + self._all(SELECT_CONTROL, experiment, PROBLEM)
+        return max(number or 0 for (number,) in rows)
+
+    def first_time_after(self, experiment: str, seq: int) -> int | None:
+        """Return the time of the oldest row that is not among the first `seq`; None if there is none."""
+        for event in self.events(experiment, seq, 1):
+            return event.at
+        count, _, at, _ = self._all(SELECT_UNSEALED, self.last_seal().high, experiment)[0]
+        return at if count else None
+
+    def last_seal(self) -> Seal:
+        """Return the last seal; all zero if there is none."""
+        return next((Seal(*row) for row in self._all(SELECT_LAST_SEAL)), Seal())
+
+    def seals(self, after: int = 0, limit: int = PAGE_SEALS) -> list[Seal]:
+        """Return seals after a seal, in order."""
+        return list(map(Seal._make, self._all(SELECT_SEALS, after, limit)))
+
+    def parts_of_seals(self, after: int, last: int) -> list[SealPart]:
+        """Return the parts of the seals after one, up to another."""
+        return list(map(SealPart._make, self._all(SELECT_PARTS_OF_SEALS, after, last)))
+
+    def seal_at(self, experiment: str, seq: int) -> Seal:
+        """Return the seal that has the row at a place of an experiment's log; all zero if there is none."""
+        for part in map(SealPart._make, self._all(SELECT_PARTS, experiment, seq - 1, seq)):
+            return self.seals(part.seal - 1, 1)[0]
+        return Seal()
 
     def events(self, experiment: str, after: int = 0, limit: int = PAGE_ROWS) -> list[Event]:
-        """Return rows after row `after`, in order."""
-        return list(map(Event._make, self._all(SELECT_EVENTS, experiment, after, limit)))
+        """Return sealed rows after the first `after`, in the order of the seals.
+
+        A row that a seal has and the store has not is left out, and so its place is missing.
+        """
+        numbers, seq = list[int](), after
+        for part in map(SealPart._make, self._all(SELECT_PARTS, experiment, after, after + limit)):
+            numbers += decode_numbers(part.numbers)[max(after + 1 - part.first, 0) :]
+        wanted = numbers[:limit]
+        rows = self.read_numbers(experiment, wanted)
+        events = list[Event]()
+        for seq, number in enumerate(wanted, after + 1):
+            row = rows.get(number)
+            if row is not None:
+                events.append(Event._make((*row, seq)))
+        return events
+
+    def read_numbers(self, experiment: str, numbers: Sequence[int]) -> dict[int, Sequence[Any]]:
+        """Return the rows with these numbers, as the store has them, by number."""
+        ordered, rows = sorted(numbers), dict[int, Sequence[Any]]()
+        first = 0
+        for i in range(1, len(ordered) + 1):
+            if i == len(ordered) or ordered[i] - ordered[i - 1] > RANGE_GAP:
+                found = self._all(SELECT_RANGE, ordered[first], ordered[i - 1], experiment)
+                rows.update((row[0], row) for row in found)
+                first = i
+        return rows
+
+    def row(self, experiment: str, number: int) -> Event | None:
+        """Return the row of an experiment with this number; its place in the order is not read."""
+        return next(starmap(Event, self._all(SELECT_ROW, number, experiment)), None)
+
+    def rows(self, after: int, limit: int = PAGE_ROWS) -> list[tuple[str, Event]]:
+        """Return the rows of all experiments after a number, by number, sealed or not."""
+        return [(row[-1], Event(*row[:-1])) for row in self._all(SELECT_ROWS, after, limit)]
 
     def find(self, experiment: str, kind: str, key: str) -> Event | None:
-        """Return the row of a kind with this key."""
-        return next(map(Event._make, self._all(SELECT_EVENT, experiment, kind, key)), None)
+        """Return the row of a kind with this key; its place in the order is not read."""
+        return next(starmap(Event, self._all(SELECT_EVENT, experiment, kind, key)), None)
+
+    def find_place(self, experiment: str, number: int) -> int:
+        """Return the place of a row in the order of its experiment; 0 if it is not sealed."""
+        seal = self.last_seal()
+        if number > seal.high or number in seal.open_numbers:
+            return 0
+        low, high = 0, self.head(experiment).sealed
+        while low < high:  # the highest number so far grows from part to part
+            middle = (low + high) // 2
+            part = SealPart(*self._all(SELECT_PARTS, experiment, middle, middle + 1)[0])
+            low, high = (part.last, high) if part.highest < number else (low, part.first - 1)
+        while parts := list(map(SealPart._make, self._all(SELECT_NEXT_PARTS, experiment, low, PAGE_SEALS))):
+            for part in parts:
+                numbers = decode_numbers(part.numbers)
+                if number in numbers:
+                    return part.first + numbers.index(number)
+            low = parts[-1].last
+        return 0
 
     def events_of_kind(self, experiment: str, kind: str, after: int = 0, limit: int = PAGE_ROWS) -> list[Event]:
-        """Return rows of one kind after row `after`, in order."""
-        query = SELECT_DECISIONS if kind == DECISION else SELECT_RARE_EVENTS
-        return list(map(Event._make, self._all(query, experiment, kind, after, limit)))
+        """Return rows of one kind after a number, by number, sealed or not; this is the order of changes."""
+        query = SELECT_DENSE_EVENTS if kind in (DECISION, OUTCOME) else SELECT_RARE_EVENTS
+        return list(starmap(Event, self._all(query, experiment, kind, after, limit)))
 
     def iter_events(self, experiment: str, after: int = 0) -> Iterator[Event]:
-        """Yield all rows after row `after`, in order."""
+        """Yield all sealed rows after the first `after`, in order."""
         while page := self.events(experiment, after):
             yield from page
             after = page[-1].seq
 
     def iter_events_of_kind(self, experiment: str, kind: str, after: int = 0) -> Iterator[Event]:
-        """Yield all rows of one kind after row `after`, in order."""
+        """Yield all rows of one kind after a number, by number."""
         while page := self.events_of_kind(experiment, kind, after):
             yield from page
-            after = page[-1].seq
+            after = page[-1].number
 
-    def answers(self, experiment: str, decision_index: int) -> dict[str, float]:
-        """Return the reported signals of a decision."""
-        return dict(self._all(SELECT_ANSWERS, experiment, decision_index))
+    def answers(self, decision: int, last: int = 2**62) -> dict[str, float]:
+        """Return the reported signals of a decision, by its number; of outcomes up to the number `last`."""
+        return dict(self._all(SELECT_ANSWERS, decision, last))
+
+    def count_rows(self, last: int) -> int:
+        """Return the number of rows of all experiments up to a number."""
+        return int(self._all(COUNT_ROWS, last)[0][0])
+
+    def outcomes(self, experiment: str, decision: int) -> list[Event]:
+        """Return the outcomes that told a signal of a decision, by number."""
+        rows = [self.row(experiment, number) for (number,) in self._all(SELECT_OUTCOMES, decision)]
+        return [row for row in rows if row is not None]
 
     def experiments(self) -> list[str]:
         """Return the names of all experiments, sorted, without the global log."""
         return sorted(name for (name,) in self._all(SELECT_EXPERIMENTS) if name != GLOBAL)
 
     def logs(self) -> list[str]:
-        """Return the names of all logs with a row, whatever the heads say; for audits."""
+        """Return the names of all logs with a row; for audits."""
         return sorted(name for (name,) in self._all(SELECT_LOGS))
 
     def save_snapshot(self, snapshot: StoredSnapshot) -> None:
@@ -191,7 +335,7 @@ class Store(ABC):
         """Return all access keys from the global log, in order of creation."""
         row, keys = self._access
         for event in self.iter_events_of_kind(GLOBAL, CONTROL, row):
-            row, keys = event.seq, apply_key_event(keys, msgspec.json.decode(event.body))
+            row, keys = event.number, apply_key_event(keys, msgspec.json.decode(event.body))
         self._access = row, keys
         return list(keys.values())
 
@@ -232,6 +376,19 @@ class Store(ABC):
                 name=safe_repr(name),
             )
         return content
+
+    def _see(self, number: int) -> None:
+        with self._seeing:
+            self.seen = max(self.seen, number)
+
+    def _read_writers_secret(self) -> bytes:
+        """Return the secret of which writers' keys are derived; it is created before the first row."""
+        if not self._writers_secret:
+            if WRITERS not in self.secrets():
+                self._change((INSERT_SECRET, (WRITERS, os.urandom(32))))
+            self._writers_secret = self.secrets()[WRITERS]
+            self.secret(WRITERS, b"")  # writes the row of its digest
+        return self._writers_secret
 
     def _append_control(self, key: str, content: dict[str, Any]) -> AppendResult:
         """Append a row to the global log."""

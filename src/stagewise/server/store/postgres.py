@@ -1,35 +1,43 @@
 """A store in PostgreSQL: any number of servers write, one of them learns.
 
-A batch takes two round trips: lock the heads and read what the batch needs; write and commit.
+A batch takes two round trips: read what it needs and draw its numbers; write and commit. Batches do not wait for each
+other, except for the same id, for the same decision's outcomes, and for a change of controls, which is alone.
 """
 
 import select
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
-from psycopg.errors import UniqueViolation
+from psycopg.errors import DeadlockDetected, UniqueViolation
 
 from stagewise.problem.errors import ErrorCode
 from stagewise.problem.formatting import safe_repr
-from stagewise.server.event_log import GLOBAL, AppendRequest, AppendResult, LogHead
+from stagewise.server.event_log import CONTROL, PROBLEM, AppendRequest, AppendResult, Event, WriterChain
+from stagewise.server.seals import MAX_SEAL_ROWS, TERM_BITS, Seal, SealPart, build_seal
 from stagewise.server.store.append_batch import (
     BatchResult,
+    RowKey,
     StoreState,
+    get_offline_logs,
     get_outcome_decisions,
     get_touched_experiments,
     get_wanted_rows,
-    has_global_request,
+    is_change,
     resolve_batch,
 )
 from stagewise.server.store.base import (
     EVENT_COLUMNS,
-    HEAD_COLUMNS,
-    SELECT_LOG_ENDS,
+    INSERT_PART,
+    INSERT_SEAL,
+    IS_RARE,
+    PART_COLUMNS,
+    SELECT_LAST_SEAL,
+    SELECT_LATEST,
     Statement,
     Store,
     StoreUnavailable,
@@ -68,31 +76,65 @@ GET_SESSION_MARK = "SELECT current_setting('stagewise.session')"
 TRY_LEAD = "SELECT pg_try_advisory_lock(7301, hashtext(current_schema()))"
 CHECK_ALIVE = "SELECT true"  # the lock lasts as long as its connection
 LOCK_MIGRATIONS = "SELECT pg_advisory_xact_lock(7302, hashtext(current_schema()))"
-# A global append waits for all batches in progress, and new batches wait for it. This queue is fair.
+# A change of controls waits for all batches in progress, and new batches wait for it. This queue is fair.
 LOCK_EXCLUSIVE = "SELECT pg_advisory_xact_lock(7303, hashtext(current_schema()))"
 LOCK_SHARED = "SELECT pg_advisory_xact_lock_shared(7303, hashtext(current_schema()))"
 
 BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
-SELECT_GLOBAL_HEAD = f"SELECT experiment, {HEAD_COLUMNS} FROM heads WHERE experiment = ''"
-SELECT_HEADS = f"SELECT experiment, {HEAD_COLUMNS} FROM heads WHERE experiment = ANY(%s) ORDER BY experiment FOR UPDATE"
+# A transaction takes its id before its numbers: once all older transactions are over, a missing number is a gap.
+TAKE_ID = "SELECT pg_current_xact_id()::text::bigint"
+SELECT_CONTROLS = f"""
+SELECT w.experiment, (SELECT max(number) FROM events WHERE experiment = w.experiment AND kind = w.kind AND {IS_RARE})
+FROM unnest(%s::text[], %s::text[]) AS w (experiment, kind)
+"""
+SELECT_DECIDED = """
+SELECT w.experiment FROM unnest(%s::text[]) AS w (experiment)
+WHERE EXISTS (SELECT FROM events WHERE experiment = w.experiment AND kind = 'decision')
+"""
 # One index lookup for each wanted row: the planner may choose worse plans before statistics are collected.
 _KEYS = "unnest(%s::text[], %s::text[], %s::text[]) AS w (experiment, kind, key) CROSS JOIN LATERAL"
 _BY_KEY = "FROM events WHERE experiment = w.experiment AND kind = w.kind AND key = w.key LIMIT 1"
-SELECT_EXISTING_ROWS = f"SELECT w.experiment, e.* FROM {_KEYS} (SELECT {EVENT_COLUMNS} {_BY_KEY}) AS e"
-SELECT_EXISTING_ANSWERS = f"""
-SELECT w.experiment, d.decision_index, a.signal, a.value FROM {_KEYS} (SELECT decision_index {_BY_KEY}) AS d
-CROSS JOIN LATERAL (
-    SELECT signal, value FROM answers
-    WHERE experiment = w.experiment AND decision_index = d.decision_index OFFSET 0
-) AS a
+SELECT_EXISTING_ROWS = f"SELECT e.* FROM {_KEYS} (SELECT {EVENT_COLUMNS}, experiment {_BY_KEY}) AS e"
+# Outcomes of one decision follow each other, so that each sees the answers of those before it.
+LOCK_DECISIONS = f"""
+SELECT number FROM events WHERE number = ANY(ARRAY(SELECT d.number FROM {_KEYS} (SELECT number {_BY_KEY}) AS d))
+FOR NO KEY UPDATE
 """
+SELECT_EXISTING_ANSWERS = f"""
+SELECT d.number, a.signal, a.value FROM {_KEYS} (SELECT number {_BY_KEY}) AS d
+CROSS JOIN LATERAL (SELECT signal, value FROM answers WHERE decision = d.number OFFSET 0) AS a
+"""
+DRAW_NUMBERS = "SELECT nextval('numbers') FROM generate_series(1, %s)"
 NOW = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
-EVENTS = f"events (experiment, {EVENT_COLUMNS})"
-EVENT_TYPES = ("text", "int8", "int8", "text", "text", "int8", "bytea", "bytea", "bytea")
-ANSWERS = "answers (experiment, decision_index, signal, value, seq)"
-ANSWER_TYPES = ("text", "int8", "text", "float8", "int8")
-INSERT_HEAD = f"INSERT INTO heads (experiment, {HEAD_COLUMNS}) VALUES (%s, %s, %s, %s, %s, %s)"
-UPDATE_HEAD = f"UPDATE heads SET ({HEAD_COLUMNS}) = (%s, %s, %s, %s, %s) WHERE experiment = %s"
+EVENTS = f"events ({EVENT_COLUMNS}, experiment)"
+EVENT_TYPES = ("int8", "int8", "text", "text", "int8", "bytea", "bytea", "bytea", "int8", "text", "int8", "text")
+ANSWERS = "answers (decision, signal, value, number)"
+ANSWER_TYPES = ("int8", "text", "float8", "int8")
+
+SELECT_UNSEALED_ROWS = f"""
+SELECT * FROM (
+    (SELECT {EVENT_COLUMNS}, experiment FROM events WHERE number = ANY(%s))
+    UNION ALL (SELECT {EVENT_COLUMNS}, experiment FROM events WHERE number > %s ORDER BY number LIMIT %s)
+) AS e ORDER BY number
+"""
+SELECT_ENDS = f"""
+SELECT p.* FROM unnest(%s::text[]) AS w (experiment) CROSS JOIN LATERAL (
+    SELECT {PART_COLUMNS} FROM seal_parts WHERE experiment = w.experiment ORDER BY last DESC LIMIT 1
+) AS p
+"""
+OLDEST_ID = "SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint"
+CREATE_NUMBERS = "CREATE SEQUENCE IF NOT EXISTS numbers CACHE 1"
+CREATE_TERMS = "CREATE TABLE IF NOT EXISTS terms (term bigint PRIMARY KEY, timeline bigint NOT NULL)"
+LAST_TERM = "SELECT term, timeline FROM terms ORDER BY term DESC LIMIT 1"
+INSERT_TERM = "INSERT INTO terms VALUES (%s, %s)"
+BEGIN_TERM = "SELECT setval('numbers', greatest((SELECT last_value FROM numbers), %s::bigint, 1))"
+TIMELINE = "SELECT ('x' || lpad(left(pg_walfile_name(pg_current_wal_lsn()), 8), 16, '0'))::bit(64)::bigint"
+SEAL_HASH = "SELECT hash FROM seals WHERE seal = %s"
+ROW_MAC = "SELECT mac FROM events WHERE number = %s"
+SELECT_CACHE = "SELECT cache_size FROM pg_sequences WHERE schemaname = current_schema() AND sequencename = 'numbers'"
+CONTINUE_NUMBERS = """
+SELECT setval('numbers', greatest((SELECT last_value FROM numbers), (SELECT coalesce(max(number), 1) FROM events)))
+"""
 # An update without a change is still a durable write; of two concurrent tests one waits for the other.
 TEST_WRITE = (
     "SET TRANSACTION ISOLATION LEVEL READ COMMITTED",
@@ -107,7 +149,16 @@ VERSION = "SELECT coalesce(max(number), 0) FROM migrations"
 
 MAX_INSERT_ROWS = 256  # up to here one INSERT in the committing round trip is faster than COPY, which needs two
 MAX_CLOCK_RATIO = 1000  # synchronized clocks drift by less than 1 in this many
-MAX_ATTEMPTS = 5  # if two processes write the first row of an experiment, one must retry
+MAX_ATTEMPTS = 5  # if two processes write the same id, one must retry
+MAX_TRANSACTIONS = 4  # of one process in flight; most of their time is the commit
+
+
+class Session:
+    """A connection, and the chain of what was written with it."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self.chain: WriterChain | None = None
 
 
 class PostgresStore(Store):
@@ -116,6 +167,8 @@ class PostgresStore(Store):
     Attributes:
         clock: Replaces the server's clock, if it is given.
     """
+
+    max_transactions = MAX_TRANSACTIONS
 
     def __init__(
         self,
@@ -135,11 +188,14 @@ class PostgresStore(Store):
         self._where = f"PostgreSQL at {settings.get('host', 'localhost')}, database {database}"  # without the password
         self._address = make_conninfo("", **{**DEFAULTS, **settings})
         self.clock, self.read_only = clock, read_only
-        self._idle: list[Connection] = []
+        self._idle: list[Session] = []
         self._closed = False
         self._lead_turn = threading.Lock()
         self._candidate: Connection | None = None  # the connection that has or tries to get the learner's lock
         self._is_leader = False
+        self._fence = 0, 0  # a transaction's id, and a number that was visible before it was taken
+        self._term = self._timeline = 0
+        self._last_seen_seal, self._last_written = Seal(), (0, b"")
         self._clock_offset = 0  # the server's clock minus this machine's, in microseconds
         self._clock_checked_at = 0  # when the offset was last updated
         try:
@@ -153,14 +209,57 @@ class PostgresStore(Store):
     def append(self, requests: Sequence[AppendRequest]) -> list[AppendResult]:
         """Append all rows that can be appended in one durable transaction; return one result for each request."""
         with self._errors("written"):
+            secret = self._read_writers_secret()
             for left in reversed(range(MAX_ATTEMPTS)):
                 try:
-                    with self._lend() as connection:
-                        return self._append(connection, requests)
-                except UniqueViolation:
+                    with self._lend() as session:
+                        return self._append(session, requests, secret, is_again=left < MAX_ATTEMPTS - 1)
+                except (UniqueViolation, DeadlockDetected):  # nothing was written
                     if not left:
                         raise
         raise AssertionError  # unreachable: the last attempt returns or raises
+
+    def seal(self) -> dict[str, list[Event]]:
+        """Seal committed rows that no seal has; of several processes that try, one does.
+
+        One statement reads them, so they are what was committed at one moment. Numbers that are missing stay open until
+        every transaction is over that may have drawn them; learning does not wait for that.
+        """
+        with self._errors("written"), self._lend() as session:
+            connection, (last_id, known) = session.connection, self._fence
+            with connection.pipeline():
+                last = connection.execute(to_format(SELECT_LAST_SEAL), binary=True)
+                oldest = connection.execute(OLDEST_ID)
+            before, (oldest_id,) = Seal(*(last.fetchone() or ())), oldest.fetchone() or (0,)
+            self._last_seen_seal = before
+            values = before.open_numbers, before.high, MAX_SEAL_ROWS
+            found = connection.execute(SELECT_UNSEALED_ROWS, values, binary=True).fetchall()
+            if not found:
+                return {}
+            rows = [(row[-1], Event(*row[:-1])) for row in found]
+            names = sorted({experiment for experiment, _ in rows})
+            ends = {row[0]: SealPart(*row) for row in connection.execute(SELECT_ENDS, (names,), binary=True)}
+            gaps = {number for number in before.open_numbers if number <= known} if oldest_id > last_id else set()
+            seal, parts = build_seal(before, rows, ends, self.now(), self._term, gaps)
+            try:
+                with connection.pipeline(), connection.transaction():
+                    connection.execute(to_format(INSERT_SEAL), seal)
+                    for part in parts:
+                        connection.execute(to_format(INSERT_PART), part)
+            except UniqueViolation:  # another process leads
+                return {}
+            if seal.open and oldest_id > last_id:
+                (new_id,) = connection.execute(TAKE_ID).fetchone() or (0,)
+                self._fence = new_id, seal.high
+        starts = {part.experiment: part.first for part in parts}
+        sealed: dict[str, list[Event]] = {name: [] for name in names}
+        for experiment, event in rows:
+            sealed[experiment].append(event._replace(seq=starts[experiment] + len(sealed[experiment])))
+        return sealed
+
+    def continue_numbers(self) -> None:
+        """Draw numbers above all that exist from now on."""
+        self._change((CONTINUE_NUMBERS, ()))
 
     def test_write(self) -> None:
         """Test a durable write with an update that changes nothing."""
@@ -198,13 +297,18 @@ class PostgresStore(Store):
         close_quietly(self._candidate)
         self._candidate, self._is_leader = None, False
 
-    def _append(self, connection: Connection, requests: Sequence[AppendRequest]) -> list[AppendResult]:
-        state, server_time = lock_and_read(connection, requests)
+    def _append(
+        self, session: Session, requests: Sequence[AppendRequest], secret: bytes, *, is_again: bool
+    ) -> list[AppendResult]:
+        chain, wanted = session.chain or WriterChain.begin(secret), get_wanted_rows(requests, generated=is_again)
+        state, server_time = begin_and_read(session.connection, requests, wanted, chain)
         self._follow_clock(server_time)
-        existing = set(state.heads)
-        state.heads.update({name: LogHead() for name in get_touched_experiments(requests) - existing})
         batch = resolve_batch(requests, state, self.now())
-        write_batch(connection, batch, existing)
+        write_batch(session.connection, batch)
+        session.chain = state.chain
+        if batch.rows:
+            self._last_written = batch.rows[-1][0], state.chain.mac
+        self._see(max([state.seen, *(row[0] for row in batch.rows)]))
         return batch.results
 
     def _follow_clock(self, server_time: int) -> None:
@@ -216,8 +320,8 @@ class PostgresStore(Store):
 
     def _all(self, query: str, *values: Any) -> list[Any]:
         def read() -> list[Any]:
-            with self._lend() as connection:
-                return connection.execute(query.replace("?", "%s").encode(), values).fetchall()
+            with self._lend() as session:
+                return session.connection.execute(to_format(query), values).fetchall()
 
         with self._errors("read"):
             try:
@@ -226,9 +330,9 @@ class PostgresStore(Store):
                 return read()
 
     def _change(self, *statements: Statement) -> None:
-        with self._errors("written"), self._lend() as connection, connection.transaction():
+        with self._errors("written"), self._lend() as session, session.connection.transaction():
             for sql, values in statements:
-                connection.execute(sql.replace("?", "%s").encode(), values)
+                session.connection.execute(to_format(sql), values)
 
     @contextmanager
     def _errors(self, what: str) -> Iterator[None]:
@@ -248,23 +352,23 @@ class PostgresStore(Store):
             ) from None
 
     @contextmanager
-    def _lend(self) -> Iterator[Connection]:
-        """Lend a connection; after an error it is closed, and so are the idle ones."""
-        connection: Connection | None = None
-        while connection is None and self._idle:
+    def _lend(self) -> Iterator[Session]:
+        """Lend a session; after an error it is closed, and so are the idle ones."""
+        session: Session | None = None
+        while session is None and self._idle:
             with suppress(IndexError):
-                connection = self._idle.pop()
-            if connection is not None and not is_alive(connection):
-                close_quietly(connection)
-                connection = None
-        connection = connection or self._connect()
+                session = self._idle.pop()
+            if session is not None and not is_alive(session.connection):
+                close_quietly(session.connection)
+                session = None
+        session = session or Session(self._connect())
         try:
-            yield connection
+            yield session
         except BaseException:
-            close_quietly(connection)
+            close_quietly(session.connection)
             self._close_idle()
             raise
-        self._idle.append(connection)
+        self._idle.append(session)
         if self._closed:
             self._close_idle()
 
@@ -274,6 +378,8 @@ class PostgresStore(Store):
         try:
             connection.execute((SETTINGS + (READ_ONLY if self.read_only else "")).encode())
             connection.execute(ENSURE_DURABLE)
+            if self._timeline:
+                self._follow_timeline(connection)
         except BaseException:
             close_quietly(connection)
             raise
@@ -282,14 +388,14 @@ class PostgresStore(Store):
     def _close_idle(self) -> None:
         with suppress(IndexError):
             while True:
-                close_quietly(self._idle.pop())
+                close_quietly(self._idle.pop().connection)
 
     def _check_dedicated(self) -> None:
         """Reject a server that shares a session between connections."""
         with self._lend() as first, self._lend() as second:
-            for connection, mark in ((first, "first"), (second, "second")):
-                connection.execute(SET_SESSION_MARK, (mark,))
-            if first.execute(GET_SESSION_MARK).fetchone() != ("first",):
+            for session, mark in ((first, "first"), (second, "second")):
+                session.connection.execute(SET_SESSION_MARK, (mark,))
+            if first.connection.execute(GET_SESSION_MARK).fetchone() != ("first",):
                 raise StoreUnavailable(
                     ErrorCode.STORE_UNAVAILABLE,
                     "{where}, lets connections share a session, as PgBouncer does with pool_mode = "
@@ -297,10 +403,48 @@ class PostgresStore(Store):
                     where=self._where,
                 )
 
+    def _check_numbers(self, connection: Connection) -> None:
+        """Reject a sequence that hands out numbers in blocks: then a higher number may be drawn before a lower one."""
+        (cache,) = connection.execute(SELECT_CACHE).fetchone() or (0,)
+        if cache != 1:
+            raise StoreUnavailable(
+                ErrorCode.STORE_CORRUPT,
+                "{where}: the sequence numbers has CACHE {cache}, so numbers are not in the order in which they are "
+                "drawn; run ALTER SEQUENCE numbers CACHE 1",
+                where=self._where,
+                cache=cache,
+            )
+
+    def _follow_timeline(self, connection: Connection) -> None:
+        """Begin a new term if another machine took over: its numbers are above all that the one before may have drawn.
+
+        If rows are gone that this process has read or written, what was learned of them is nothing that counts.
+        """
+        (timeline,) = connection.execute(TIMELINE).fetchone() or (0,)
+        if timeline == self._timeline:
+            return
+        term, last = connection.execute(LAST_TERM).fetchone() or (-1, None)
+        if last != timeline:
+            with connection.transaction():
+                connection.execute(LOCK_EXCLUSIVE)
+                term, last = connection.execute(LAST_TERM).fetchone() or (-1, None)
+                if last != timeline:
+                    term += 1
+                    connection.execute(INSERT_TERM, (term, timeline))
+                    connection.execute(BEGIN_TERM, (term << TERM_BITS,))
+        seal, (number, mac) = self._last_seen_seal, self._last_written
+        if self._timeline and (
+            (seal.seal and connection.execute(SEAL_HASH, (seal.seal,)).fetchone() != (seal.hash,))
+            or (number and connection.execute(ROW_MAC, (number,)).fetchone() != (mac,))
+        ):
+            self.losses += 1
+        self._timeline, self._term = timeline, term
+
     def _migrate(self, folder: Path) -> None:
         """Apply migrations; of several servers one does, and the others wait."""
         steps = read_migrations(folder)
-        with self._lend() as connection:
+        with self._lend() as session:
+            connection = session.connection
             if self.read_only:
                 (version,) = connection.execute(VERSION).fetchone() or (0,)
                 get_pending_migrations(steps, version, self._where, read_only=True)
@@ -313,51 +457,72 @@ class PostgresStore(Store):
                     for step in get_pending_migrations(steps, version, self._where, read_only=False):
                         connection.execute(to_postgres_sql(step.sql).encode())
                         connection.execute(INSERT_MIGRATION, (step.number, step.name))
+                    connection.execute(CREATE_NUMBERS)
+                    connection.execute(CREATE_TERMS)
+                self._check_numbers(connection)
+                self._follow_timeline(connection)
             (server_time,) = connection.execute(NOW).fetchone() or (0,)
             self._clock_checked_at = wall_clock()
             self._clock_offset = server_time - self._clock_checked_at
 
 
-def lock_and_read(connection: Connection, requests: Sequence[AppendRequest]) -> tuple[StoreState, int]:
-    """Begin a transaction, lock the heads, and return the state that a batch needs and the time."""
-    has_global, names = has_global_request(requests), sorted(get_touched_experiments(requests) - {GLOBAL})
-    wanted, decisions = transpose(get_wanted_rows(requests)), transpose(sorted(get_outcome_decisions(requests)))
+def begin_and_read(
+    connection: Connection, requests: Sequence[AppendRequest], wanted: Sequence[RowKey], chain: WriterChain
+) -> tuple[StoreState, int]:
+    """Begin a transaction, read the state that a batch needs, then draw its numbers; return the state and the time."""
+    names = [(name, kind) for name in get_touched_experiments(requests) for kind in (CONTROL, PROBLEM)]
+    logs = get_offline_logs(requests)
+    decisions = transpose(sorted(get_outcome_decisions(requests)))
+    rows: Iterable[Any] = ()
+    answers: Iterable[Any] = ()
+    decided: Iterable[Any] = ()
     with connection.pipeline():
         connection.execute(BEGIN)
-        connection.execute(LOCK_EXCLUSIVE if has_global else LOCK_SHARED)
-        global_head = connection.execute(SELECT_GLOBAL_HEAD)
-        ends = connection.execute(SELECT_LOG_ENDS) if has_global else ()  # the exclusive lock: nobody else writes
-        heads = connection.execute(SELECT_HEADS, (names,))
-        rows = connection.execute(SELECT_EXISTING_ROWS, wanted, binary=True)
-        answers = connection.execute(SELECT_EXISTING_ANSWERS, decisions, binary=True)
+        connection.execute(TAKE_ID)
+        connection.execute(LOCK_EXCLUSIVE if is_change(requests) else LOCK_SHARED)
+        controls = connection.execute(SELECT_CONTROLS, [list(column) for column in zip(*names, strict=True)])
+        if logs:
+            decided = connection.execute(SELECT_DECIDED, (sorted(logs),))
+        if wanted:
+            rows = connection.execute(SELECT_EXISTING_ROWS, transpose(wanted), binary=True)
+        if decisions[0]:
+            connection.execute(LOCK_DECISIONS, decisions)
+            answers = connection.execute(SELECT_EXISTING_ANSWERS, decisions, binary=True)
+        latest = connection.execute(SELECT_LATEST)
+        numbers = connection.execute(DRAW_NUMBERS, (len(requests),))
         now = connection.execute(NOW)
-    state = StoreState({name: LogHead(*head) for name, *head in [*global_head, *heads]}, ends=dict(ends))
+    seen, _ = latest.fetchone() or (0, 0)
+    state = StoreState(chain, (number for (number,) in numbers), seen)
+    for name, number in controls:
+        state.controls[name] = max(state.controls.get(name, 0), number or 0)
+    state.decided = {name for (name,) in decided}
     state.add(rows, answers)
     (server_time,) = now.fetchone() or (0,)
     return state, server_time
 
 
-def write_batch(connection: Connection, batch: BatchResult, existing: set[str]) -> None:
-    """Write a resolved batch and commit."""
-    tables = ((EVENTS, EVENT_TYPES, batch.rows), (ANSWERS, ANSWER_TYPES, batch.answers))
-    is_small = len(batch.rows) + len(batch.answers) <= MAX_INSERT_ROWS
-    for table, types, rows in () if is_small else tables:
+def write_batch(connection: Connection, batch: BatchResult) -> None:
+    """Write a resolved batch, in the order of ids so that batches do not deadlock, and commit."""
+    rows, answers = sorted(batch.rows, key=lambda row: (row[-1], row[2], row[3])), sorted(batch.answers)
+    tables = ((EVENTS, EVENT_TYPES, rows), (ANSWERS, ANSWER_TYPES, answers))
+    is_small = len(rows) + len(answers) <= MAX_INSERT_ROWS
+    for table, types, records in () if is_small else tables:
         with connection.cursor().copy(f"COPY {table} FROM STDIN (FORMAT binary)".encode()) as into:
             into.set_types(types)
-            for row in rows:
-                into.write_row(row)
+            for record in records:
+                into.write_row(record)
     with connection.pipeline():
-        for table, types, rows in tables if is_small else ():
-            if rows:  # each column is an array
+        for table, types, records in tables if is_small else ():
+            if records:  # each column is an array
                 columns = ", ".join(f"%b::{kind}[]" for kind in types)
-                values = list(map(list, zip(*rows, strict=True)))
+                values = list(map(list, zip(*records, strict=True)))
                 connection.execute(f"INSERT INTO {table} SELECT * FROM unnest({columns})".encode(), values)
-        for name, head in batch.heads.items():
-            if name in existing:
-                connection.execute(UPDATE_HEAD, (*head, name))
-            else:
-                connection.execute(INSERT_HEAD, (name, *head))
         connection.execute("COMMIT")
+
+
+def to_format(sql: str) -> bytes:
+    """Return SQL with the parameters of psycopg."""
+    return sql.replace("?", "%s").encode()
 
 
 def transpose(rows: Sequence[Sequence[str]]) -> list[list[str]]:

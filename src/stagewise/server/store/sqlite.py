@@ -8,7 +8,7 @@ import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from itertools import chain
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
@@ -17,20 +17,24 @@ import msgspec
 from stagewise.files.paths import get_os_reason
 from stagewise.problem.errors import ErrorCode
 from stagewise.problem.formatting import format_path
-from stagewise.server.event_log import AppendRequest, AppendResult, LogHead
+from stagewise.server.event_log import CONTROL, PROBLEM, AppendRequest, AppendResult, Event, WriterChain
+from stagewise.server.seals import Seal, SealPart, build_seal
 from stagewise.server.store.append_batch import (
     StoreState,
+    get_offline_logs,
     get_outcome_decisions,
     get_touched_experiments,
     get_wanted_rows,
-    has_global_request,
     resolve_batch,
 )
 from stagewise.server.store.base import (
     EVENT_COLUMNS,
-    HEAD_COLUMNS,
-    SELECT_HEAD,
-    SELECT_LOG_ENDS,
+    INSERT_PART,
+    INSERT_SEAL,
+    SELECT_CONTROL,
+    SELECT_LAST_PART,
+    SELECT_LAST_SEAL,
+    SELECT_LATEST,
     Statement,
     Store,
     StoreUnavailable,
@@ -54,14 +58,13 @@ _WANTED_EVENTS = """
 FROM (SELECT value AS wanted FROM json_each(?)) CROSS JOIN events AS e ON e.experiment = json_extract(wanted, '$[0]')
 AND e.kind = json_extract(wanted, '$[1]') AND e.key = json_extract(wanted, '$[2]')
 """
-SELECT_EXISTING_ROWS = f"SELECT experiment, {EVENT_COLUMNS} {_WANTED_EVENTS}"
+SELECT_EXISTING_ROWS = f"SELECT {EVENT_COLUMNS}, experiment {_WANTED_EVENTS}"
 SELECT_EXISTING_ANSWERS = f"""
-SELECT a.experiment, a.decision_index, a.signal, a.value {_WANTED_EVENTS}
-CROSS JOIN answers AS a ON a.experiment = e.experiment AND a.decision_index = e.decision_index
+SELECT a.decision, a.signal, a.value {_WANTED_EVENTS} CROSS JOIN answers AS a ON a.decision = e.number
 """
-INSERT_EVENTS = f"INSERT INTO events (experiment, {EVENT_COLUMNS}) VALUES "
-INSERT_ANSWERS = "INSERT INTO answers (experiment, decision_index, signal, value, seq) VALUES "
-REPLACE_HEAD = f"INSERT OR REPLACE INTO heads (experiment, {HEAD_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)"
+SELECT_DECIDED = "SELECT 1 FROM events WHERE experiment = ? AND kind = 'decision' LIMIT 1"
+INSERT_EVENTS = f"INSERT INTO events ({EVENT_COLUMNS}, experiment) VALUES "
+INSERT_ANSWERS = "INSERT INTO answers (decision, signal, value, number) VALUES "
 MAX_STATEMENT_ROWS = 256
 
 TEST_WRITE = "PRAGMA user_version = 0"  # writes a page of the journal each time
@@ -108,6 +111,7 @@ class SqliteStore(Store):
         self._where, self._journal = format_path(self.path), f"{self.path}-wal"
         self._turn = threading.Lock()  # one thread writes at a time
         self._writer: sqlite3.Connection | None = None
+        self._chain: WriterChain | None = None
         self._anchor: sqlite3.Connection | None = None  # keeps the journal open, so that its file stays the same
         self._idle: list[sqlite3.Connection] = []  # readers
         self._closed = False
@@ -123,14 +127,26 @@ class SqliteStore(Store):
             raise
 
     def append(self, requests: Sequence[AppendRequest]) -> list[AppendResult]:
-        """Append all rows that can be appended in one durable transaction; return one result for each request."""
+        """Append and seal all rows that can be appended in one durable transaction; return one result for each."""
+        secret = self._read_writers_secret()
         with self._writing(self.timeout) as connection:
-            batch = resolve_batch(requests, read_state(connection, requests), self.now())
-            insert_rows(connection, INSERT_EVENTS, batch.rows)
-            insert_rows(connection, INSERT_ANSWERS, batch.answers)
-            for name, head in batch.heads.items():
-                connection.execute(REPLACE_HEAD, (name, *head))
+            chain, self._chain = self._chain or WriterChain.begin(secret), None
+            state, now = read_state(connection, requests, chain), self.now()
+            batch = resolve_batch(requests, state, now)
+            if batch.rows:
+                insert_rows(connection, INSERT_EVENTS, batch.rows)
+                insert_rows(connection, INSERT_ANSWERS, batch.answers)
+                seal_rows(connection, [(row[-1], Event(*row[:-1])) for row in batch.rows], now)
+        self._chain = state.chain  # it ends if the commit failed
+        self._see(batch.rows[-1][0] if batch.rows else state.seen)
         return batch.results
+
+    def continue_numbers(self) -> None:
+        """The next number follows the last row."""
+
+    def seal(self) -> dict[str, list[Event]]:
+        """Rows are sealed as they are written."""
+        return {}
 
     def test_write(self) -> None:
         """Test a durable write that changes nothing; waits at most a second for other writers."""
@@ -280,19 +296,36 @@ class SqliteStore(Store):
                 self._anchor = connection
 
 
-def read_state(connection: sqlite3.Connection, requests: Sequence[AppendRequest]) -> StoreState:
-    """Return the state that a batch needs."""
-    state = StoreState({})
+def read_state(connection: sqlite3.Connection, requests: Sequence[AppendRequest], chain: WriterChain) -> StoreState:
+    """Return the state that a batch needs; numbers follow the last one, since nobody else writes."""
+    seen, _ = connection.execute(SELECT_LATEST).fetchone() or (0, 0)
+    state = StoreState(chain, count(seen + 1), seen)
     for name in get_touched_experiments(requests):
-        head = connection.execute(SELECT_HEAD, (name,)).fetchone()
-        state.heads[name] = LogHead() if head is None else LogHead(*head)
-    if has_global_request(requests):
-        state.ends.update(connection.execute(SELECT_LOG_ENDS).fetchall())
+        rows = [connection.execute(SELECT_CONTROL, (name, kind)).fetchone() for kind in (CONTROL, PROBLEM)]
+        state.controls[name] = max(number or 0 for (number,) in rows)
+    state.decided = {
+        name for name in get_offline_logs(requests) if connection.execute(SELECT_DECIDED, (name,)).fetchone()
+    }
     wanted, decisions = get_wanted_rows(requests), sorted(get_outcome_decisions(requests))
-    rows = connection.execute(SELECT_EXISTING_ROWS, (msgspec.json.encode(wanted).decode(),)).fetchall()
-    answers = connection.execute(SELECT_EXISTING_ANSWERS, (msgspec.json.encode(decisions).decode(),)).fetchall()
-    state.add(rows, answers)
+    if wanted:
+        state.add(connection.execute(SELECT_EXISTING_ROWS, (msgspec.json.encode(wanted).decode(),)).fetchall(), ())
+    if decisions:
+        query = msgspec.json.encode(decisions).decode()
+        state.add((), connection.execute(SELECT_EXISTING_ANSWERS, (query,)).fetchall())
     return state
+
+
+def seal_rows(connection: sqlite3.Connection, rows: Sequence[tuple[str, Event]], now: int) -> None:
+    """Write the seal of new rows."""
+    before = Seal(*(connection.execute(SELECT_LAST_SEAL).fetchone() or ()))
+    ends = dict[str, SealPart]()
+    for name in {experiment for experiment, _ in rows}:
+        for end in connection.execute(SELECT_LAST_PART, (name, before.seal)):
+            ends[name] = SealPart(*end)
+    seal, parts = build_seal(before, rows, ends, now)
+    connection.execute(INSERT_SEAL, seal)
+    for part in parts:
+        connection.execute(INSERT_PART, part)
 
 
 def insert_rows(connection: sqlite3.Connection, insert: str, rows: Sequence[tuple[Any, ...]]) -> None:

@@ -231,8 +231,8 @@ async def get_log(call: Call) -> schemas.LogPage:
     events, more = await asyncio.to_thread(read_rows, call.server.store, name, after, limit)
     rows = [
         schemas.LogRowResponse(
-            one.seq, one.at, one.kind, one.key, one.decision_index, one.body.decode(), one.chain.hex(),
-            one.request_digest.hex(),
+            one.seq, one.number, one.seen, one.at, one.kind, one.key, one.decision, one.body.decode(),
+            one.request_digest.hex(), one.writer, one.link, one.mac.hex(),
         )
         for one in events
     ]  # fmt: skip

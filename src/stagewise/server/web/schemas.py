@@ -55,18 +55,26 @@ class LogRowResponse(Struct):
     """A row of the log."""
 
     seq: int
+    """Its place in the order of the seals: 1, 2, 3, …"""
+    number: int
+    """Drawn after the row was chosen; the order within a seal."""
+    seen: int
+    """The highest number that was visible when the row was chosen."""
     at: int
     """Microseconds since 1970."""
     kind: Literal["problem", "decision", "outcome", "control", "tick", "log"]
     key: str
-    index: int
-    """The number of the decision; -1 if the row is neither a decision nor an outcome."""
+    decision: int
+    """For an outcome, the number of its decision; -1 otherwise."""
     body: str
-    """The exact JSON text that was digested."""
-    chain: str
-    """The digest of this row and all rows before it, hexadecimal."""
+    """The exact JSON text that was authenticated."""
     request_digest: str
     """The digest of the client's request, hexadecimal."""
+    writer: str
+    link: int
+    """1, 2, 3, … among the rows of its writer."""
+    mac: str
+    """The authentication code of this row and of all rows before it of the same writer, hexadecimal."""
 
 
 class LogPage(Struct):

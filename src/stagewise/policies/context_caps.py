@@ -91,11 +91,11 @@ class ContextCAPS(SafePolicy):
         InvalidProblem: A setting is invalid or conflicts with another.
 
     Example:
-        >>> from stagewise.problem.context import Context
+        >>> from stagewise.problem.context import ContextVector
         >>> policy = ContextCAPS(
         ...     actions=3, context=2, safe_action=SafeAction(arm=0, reward=0.0, cost=0.001), threshold={"opt_out": 0.02}
         ... )
-        >>> decision = policy.decide(policy.start(), Context([0.3, 0.1]))
+        >>> decision = policy.decide(policy.start(), ContextVector([0.3, 0.1]))
         >>> decision.action_index, decision.pessimistic_cost
         (0, array([0.001]))
     """
@@ -364,7 +364,7 @@ class ContextCAPS(SafePolicy):
             raise InvalidActions(
                 ErrorCode.TIME_MISSING,
                 "the context has no time, and a limit has a drift or the reward a half-life, so bounds depend on it; "
-                "give Context(...).at(seconds), as an agent does",
+                "give ContextVector(...).at(seconds), as an agent does",
             )
         return context.time
 

@@ -91,11 +91,11 @@ class ContextCAPS(SafePolicy):
         InvalidProblem: A setting is invalid or conflicts with another.
 
     Example:
-        >>> from stagewise.problem.context import Context
+        >>> from stagewise.problem.context import ContextVector
         >>> policy = ContextCAPS(
         ...     actions=3, context=2, safe_action=SafeAction(arm=0, reward=0.0, cost=0.001), threshold={"opt_out": 0.02}
         ... )
-        >>> decision = policy.decide(policy.start(), Context([0.3, 0.1]))
+        >>> decision = policy.decide(policy.start(), ContextVector([0.3, 0.1]))
         >>> decision.action_index, decision.pessimistic_cost
         (0, array([0.001]))
     """
@@ -343,6 +343,10 @@ class ContextCAPS(SafePolicy):
 
     def rows_for(self, context: ContextVector) -> Floats:
         """Return the rows (K, D) of all actions for one user."""
+        return self._fill_rows(context, self._template.copy())
+
+    def _fill_rows(self, context: ContextVector, rows: Floats) -> Floats:
+        """Write a user's columns into the rows of all actions, and return them."""
         if context.features.size != self.context or context.segments.size != self.segments:
             text = f"the context is {context!r}; this policy needs {self.describe_context()}"
             raise InvalidActions(ErrorCode.WRONG_SHAPE, text)
@@ -350,7 +354,6 @@ class ContextCAPS(SafePolicy):
             beyond = context.features[~(np.abs(context.features) <= self.feature_bounds)][0]
             text = f"the context holds {beyond:.15g}; every number must lie in [-1, 1], so rescale it"
             raise InvalidActions(ErrorCode.CONTEXT_OUT_OF_RANGE, text)
-        rows = self._template.copy()
         rows[:, FIRST_NUMBER : self.first_segment] = context.features
         if self.segments:
             rows[:, self.first_segment : self.first_segment + self.segments] = context.segments
@@ -358,13 +361,18 @@ class ContextCAPS(SafePolicy):
             rows[:, -1] = self.require_time(context)
         return rows
 
+    @cached_property
+    def _wide_template(self) -> Floats:
+        """The template of rows with one more column, for a proposal."""
+        return np.column_stack([self._template, np.zeros(self.actions)])
+
     def require_time(self, context: ContextVector) -> float:
         """Return the time of a context, or raise InvalidActions."""
         if context.time is None:
             raise InvalidActions(
                 ErrorCode.TIME_MISSING,
                 "the context has no time, and a limit has a drift or the reward a half-life, so bounds depend on it; "
-                "give Context(...).at(seconds), as an agent does",
+                "give ContextVector(...).at(seconds), as an agent does",
             )
         return context.time
 
@@ -431,11 +439,13 @@ class ContextCAPS(SafePolicy):
         return rows
 
     def choose(self, state: PolicyState, actions: Any, draw: RandomKey) -> Decision:
-        rows, eligible = self.parse_offer(actions)
-        proposal, offered = actions.proposal if isinstance(actions, ContextVector) else None, rows
-        if proposal is not None:
-            offered = np.empty((self.actions, rows.shape[1] + 1))
-            offered[:, :-1], offered[:, -1] = rows, proposal.values
+        proposal = actions.proposal if isinstance(actions, ContextVector) else None
+        if proposal is None:
+            rows, eligible = self.parse_offer(actions)
+            offered = rows
+        else:
+            offered, eligible = self._wide_template.copy(), actions.get_eligible(self.actions)
+            rows, offered[:, -1] = self._fill_rows(actions, offered[:, :-1]), proposal.values
         result = self.get_rounds(proposal).play(state.memory, offered, eligible, draw)
         played = copy_action(rows[result.code if result.code >= 0 else self.layout.item(SAFE_INDEX)])
         decision = build_mixture_decision(

@@ -12,7 +12,7 @@ class SentenceCode(StrEnum):
 
     template: str
 
-    def __new__(cls, value: str, template: str) -> Self:
+    def __new__(cls, value: str, template: str = "") -> Self:
         member = str.__new__(cls, value)
         member._value_, member.template = value, template
         return member

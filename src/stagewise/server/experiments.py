@@ -247,7 +247,8 @@ class Experiments:
                 and (policy_snapshot.seq or experiment.policy_snapshot.read)
             ):
                 experiment.policy_snapshot, experiment.snapshot_time = policy_snapshot, time.monotonic()
-                experiment.summarize_drifting(self.store.now() / 1e6)
+                if experiment.bound_history.is_due(now := self.store.now() / 1e6):
+                    experiment.summarize_drifting(now)
 
     async def open(
         self, name: str, problem: Problem, actor: str, reason: str, mode: str = "live", *, revert: bool = False

@@ -78,7 +78,6 @@ ENGLISH_NAMES = (
     "place",
     "plain",
     "rooms",
-    "seen",
     "settled",
     "standing",
     "strays",

@@ -268,4 +268,4 @@ def test_worlds_of_the_declared_form_are_silent(kind: str, rate: Any, runs: int,
 )  # fmt: skip
 def test_worlds_of_another_form_are_found(kind: str, rate: Any, runs: int, rows: int, size: int) -> None:
     runs //= size
-    assert count_found(kind, rate, runs, rows, level=1e-3) >= 0.95 * runs
+    assert count_found(kind, rate, runs, rows, level=1e-3) >= (0.95 if size == 1 else 0.8) * runs

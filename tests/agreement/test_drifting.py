@@ -23,6 +23,8 @@ def test_learning_and_deciding_agree_to_the_bit(context: dict[str, tuple[float, 
         "spam": sw.Limit(0.1, safe_bound=0.0, score=sw.RiskScore("risk", buckets=3), drift="0.005/30d"),
         "block": sw.Limit(0.1, safe_bound=0.0, score=sw.RiskScore("taste", buckets=3), drift="jumps"),
     }
+    if context:
+        limits["loss"] = sw.Limit(0.5, safe_bound=0.0, model="linear", drift="0.1/30d")
     reward, size = sw.Reward("click", half_life="7d"), len(context)
     problem = sw.Problem(actions=["a", "b", "c"], safe="a", reward=reward, limits=limits, context=context)
     policy, rng, count = problem.policy(), np.random.default_rng(8), 900
@@ -31,7 +33,7 @@ def test_learning_and_deciding_agree_to_the_bit(context: dict[str, tuple[float, 
     rows[:, 2 : 2 + size] = rng.uniform(-1.0, 1.0, (count, size))
     rows[:, -1] = np.sort(rng.uniform(0.0, 90 * DAY, count))
     rate = np.where(np.arange(count) < 500, 0.01, 0.3)[:, None]
-    values = (rng.random((count, 6)) < rate).astype(float)
+    values = (rng.random((count, 1 + len(limits))) < rate).astype(float)
     memory = policy.rounds.reserve(policy.start().memory, "segments", 3)
     compiled = policy.rounds.learn_rows(memory.copy(), rows, np.full(count, ELSEWHERE), values)
     learn, interpreted = as_python(build_round(policy.rounds.spec).learn), memory.copy()
@@ -41,7 +43,7 @@ def test_learning_and_deciding_agree_to_the_bit(context: dict[str, tuple[float, 
     assert compiled.tobytes() == interpreted.tobytes()
     assert not np.array_equal(compiled, memory)
     changed = [policy.models[name] for name in problem.limits]
-    assert changed == ["rates"] * 5
+    assert changed == ["rates"] * 5 + ["linear"] * size
     decide = as_python(build_round(policy.rounds.spec).decide)
     user = sw.ContextVector([0.3] * size, segments=[1, 2, 0]).at(100 * DAY)
     offered, draw = policy.rows_for(user), RandomKey(1, 2, 3)

@@ -79,6 +79,10 @@ def test_where_means_do_fall_single_buckets_are_used() -> None:
     ]
     assert ends[0][0, 1] > 0.3
     assert ends[0][1, 1] < 0.15
+    memory = pooled.learn_log(pooled.start(), rows, values).memory
+    model, block = next(one for one in pooled.rounds.iter_blocks(memory) if one[0] == MOVING_SCORES)
+    fall = model.diagnostics.list_falls(block, pooled.settings, memory)[0]
+    assert (fall.action, fall[1]) == (1, 0)
     assert (ends[0][:, 1] >= ends[1][:, 1]).all()  # half of the error probability is for runs
 
 

@@ -136,7 +136,7 @@ def test_simulations_know_the_age_of_rewards() -> None:
             actions=3, safe_action=sw.SafeAction(arm=0, reward=0.0, cost=0.0), threshold=0.5, reward_model="rates",
             reward_half_life=half_life,
         )  # fmt: skip
-        result = sw.simulate(policy, world, rounds=2000, runs=2, seed=1, backend="python", progress=False)
+        result = sw.simulate(policy, world, rounds=2000, runs=1, seed=1, backend="cpu", progress=False)
         regrets.append(result.regret[:, -1].max())
     assert regrets[0] < 0.8 * regrets[1]
 

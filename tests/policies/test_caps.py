@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from tests.policies.caps_witness import Known, Line, Play, Stated, drawn, fits_now, intervals, known_of, program
 from tests.problem.refusal import refused
-from tests.sizes import sized
+from tests.sizes import LONG, sized
 
 import stagewise as sw
 from stagewise.engine.compile import Floats, as_python
@@ -133,7 +133,7 @@ BASELINES = ["origin", "known", "unknown", "unknown reward", "unknown costs"]
 
 @pytest.mark.long
 @pytest.mark.parametrize("baseline", BASELINES)
-@pytest.mark.parametrize("m", [1, 2, 3])
+@pytest.mark.parametrize("m", [1, 2, pytest.param(3, marks=LONG)])
 @pytest.mark.parametrize("mixtures", [False, True], ids=["rays", "mixtures"])
 def test_every_decision_is_the_one_of_the_page(baseline: str, m: int, mixtures: bool) -> None:
     more = {"posterior_scale": 1.5, "max_regret_ratio": 1.0} if m == 2 else {}

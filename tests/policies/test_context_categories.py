@@ -155,7 +155,7 @@ def test_a_toml_file_declares_the_same_problem(tmp_path: Path) -> None:
 def test_a_category_changes_what_a_linear_reward_learns() -> None:
     """'offer' is clicked by the plan 'pro' only."""
     asked = problem(limits={"opt_out": sw.Limit(0.5, safe_bound=0.0, model="rates")}, context={"plan": CONTEXT["plan"]})
-    chance, rows = np.random.default_rng(1), 20_000
+    chance, rows = np.random.default_rng(1), 6_000
     plan, done = chance.choice(["free", "basic", "pro", "gold"], rows), chance.choice(list(asked.actions), rows)
     click = np.where((plan == "pro") == (done == "offer"), 0.8, 0.2)
     agent = sw.Agent(asked, seed=1)

@@ -1,6 +1,5 @@
 """`stagewise help`: print pages of the installed documentation."""
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -31,7 +30,7 @@ def show_help(
             command = commands[topic]
             typer.echo(command.get_help(typer.Context(command, info_name=topic, parent=context.parent)), nl=False)
         else:
-            print_page(read_page(topic))
+            typer.echo(read_page(topic))
 
 
 def list_pages() -> dict[str, Path]:
@@ -69,16 +68,3 @@ def read_page(topic: str) -> str:
             ErrorCode.UNKNOWN_NAME, "there is no help page {topic}{hint}", topic=safe_repr(topic), hint=hint
         )
     return read_file(pages[name]).decode()
-
-
-def print_page(text: str) -> None:
-    """Print a page: formatted on a terminal, else as Markdown."""
-    if not sys.stdout.isatty():
-        typer.echo(text)
-        return
-    from rich.console import Console
-    from rich.markdown import Markdown
-
-    console = Console()
-    with console.pager(styles=True):
-        console.print(Markdown(text))

@@ -8,6 +8,7 @@ import numpy as np
 
 from stagewise.engine.compile import Floats
 from stagewise.models.drifting_rates import JUMPING_RATES, MOVING_RATES
+from stagewise.models.drifting_ridge import DRIFTING_RIDGE
 from stagewise.models.drifting_scores import JUMPING_SCORES, MOVING_SCORES
 from stagewise.models.epochs import CELL_SIZE as EPOCH_CELL_SIZE
 from stagewise.models.epochs import HEADER_SIZE, SLOPE
@@ -58,12 +59,18 @@ class Signal(NamedTuple):
     prior: float  # prior rate of a linear or logistic cost, above `low`: its limit
     forgetting: Sequence[float] = ()  # the column of the time and the half-life, where it is forgotten
 
-    def linear(self, size: int, shares: Floats, ridge: float, bound: float) -> ModelBlockSpec:
-        """Return regressions on n features, one for each action; `shares` are the actions' shares of δ."""
+    def linear(
+        self, size: int, shares: Floats, ridge: float, bound: float, drift: Sequence[float] = ()
+    ) -> ModelBlockSpec:
+        """Return regressions on n features, one for each action; `shares` are the actions' shares of δ.
+
+        `drift` is empty where means are constant, or what `models.drifting_ridge` reads.
+        """
         both = -math.log(math.exp(-self.lower) + math.exp(-self.upper))  # an ellipsoid has both ends
         rows = [[ridge, 1.0, 0.0, NOISE, bound, both - math.log(share), 0.0] for share in shares]
-        numbers = np.concatenate([*rows, [self.low, self.low + 1.0, self.declared], np.array(self.forgetting)])
-        model = FORGETTING_RIDGE if self.forgetting else PER_ACTION_RIDGE
+        last = np.array([*self.forgetting, *drift])
+        numbers = np.concatenate([*rows, [self.low, self.low + 1.0, self.declared], last])
+        model = DRIFTING_RIDGE if len(drift) else FORGETTING_RIDGE if self.forgetting else PER_ACTION_RIDGE
         return ModelBlockSpec(model, (self.signal, 1, size, JOINT, 0, 0, shares.size, 0), numbers)
 
     def events(self, size: int, shares: Floats, bound: float) -> ModelBlockSpec:

@@ -14,6 +14,7 @@ from stagewise.engine.memory import memory_size, start_memory
 from stagewise.engine.model import RoundSpec, Rule
 from stagewise.models.arms import compute_lows, split_delta
 from stagewise.models.context import NOISE, Buckets, CostModel, Signal, SignalModel, compute_action_shares
+from stagewise.models.drifting_ridge import build_drift_settings
 from stagewise.models.logistic_fit import LARGEST_LOGISTIC
 from stagewise.models.model_block import ModelBlockSpec
 from stagewise.policies.decisions import attach_round, build_mixture_decision, copy_action
@@ -46,7 +47,7 @@ from stagewise.problem.checks import (
 )
 from stagewise.problem.context import LARGEST_SEGMENT, ContextVector
 from stagewise.problem.context_columns import build_level_features
-from stagewise.problem.drift import Drift, parse_stored_drift
+from stagewise.problem.drift import Drift, can_drift, parse_stored_drift
 from stagewise.problem.errors import ErrorCode, InvalidActions, InvalidProblem
 from stagewise.problem.formatting import format_count, safe_repr
 from stagewise.problem.promise import Promise
@@ -90,11 +91,11 @@ class ContextCAPS(SafePolicy):
         InvalidProblem: A setting is invalid or conflicts with another.
 
     Example:
-        >>> from stagewise.problem.context import Context
+        >>> from stagewise.problem.context import ContextVector
         >>> policy = ContextCAPS(
         ...     actions=3, context=2, safe_action=SafeAction(arm=0, reward=0.0, cost=0.001), threshold={"opt_out": 0.02}
         ... )
-        >>> decision = policy.decide(policy.start(), Context([0.3, 0.1]))
+        >>> decision = policy.decide(policy.start(), ContextVector([0.3, 0.1]))
         >>> decision.action_index, decision.pessimistic_cost
         (0, array([0.001]))
     """
@@ -234,10 +235,11 @@ class ContextCAPS(SafePolicy):
         """The drift of every cost whose rates may move."""
         moduli = dict[str, Drift]()
         for name, value in parse_by_name(self.drift, self.thresholds.names, "drift", "limits").items():
-            if self.models[name] != "rates":
-                text = f"drift has {name!r}, which is {self.models[name]}; only the drift of rates is bounded"
-                raise InvalidProblem(ErrorCode.UNSUPPORTED, text)
             modulus = value if isinstance(value, Drift) else parse_stored_drift(value, repr(name))
+            if modulus is not None and not can_drift(self.models[name], modulus.amount > 0.0):
+                how = "slope or the budget of linear costs" if self.models[name] == "linear" else "drift of rates"
+                text = f"drift has {name!r}, which is {self.models[name]}; only the {how} is bounded"
+                raise InvalidProblem(ErrorCode.UNSUPPORTED, text)
             moduli |= {} if modulus is None else {name: modulus}
         return moduli
 
@@ -287,7 +289,11 @@ class ContextCAPS(SafePolicy):
             if not index and self.reward_half_life is not None:
                 half_life = check_positive(self.reward_half_life, "reward_half_life")
                 signal = signal._replace(forgetting=(float(self.width - 1), half_life))
-            if kind == "linear" and index and signal.prior <= RARE:
+            if kind == "linear" and name in self.moduli and index:
+                modulus = self.moduli[name]
+                drift = build_drift_settings(self.width - 1, signal.prior, modulus.slope, modulus.budget)
+                blocks.append(signal.linear(size, self.shares, ridge, bound, drift))
+            elif kind == "linear" and index and signal.prior <= RARE:
                 blocks.append(signal.events(size, self.shares, bound))
             elif kind == "linear":
                 blocks.append(signal.linear(size, self.shares, ridge, bound))
@@ -358,7 +364,7 @@ class ContextCAPS(SafePolicy):
             raise InvalidActions(
                 ErrorCode.TIME_MISSING,
                 "the context has no time, and a limit has a drift or the reward a half-life, so bounds depend on it; "
-                "give Context(...).at(seconds), as an agent does",
+                "give ContextVector(...).at(seconds), as an agent does",
             )
         return context.time
 

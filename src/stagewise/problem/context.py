@@ -31,8 +31,8 @@ class ContextVector(ActionSet):
         InvalidActions: The features or segments have the wrong shape or type.
 
     Example:
-        >>> Context([0.3, 0.1], segments=[2])
-        Context(2 features, 1 segment)
+        >>> ContextVector([0.3, 0.1], segments=[2])
+        ContextVector(2 features, 1 segment)
     """
 
     __slots__ = ("chosen", "clipped", "features", "inside", "proposal", "segments", "time")
@@ -81,7 +81,7 @@ class ContextVector(ActionSet):
             A new context.
 
         Example:
-            >>> Context([0.3]).at(60.0).time
+            >>> ContextVector([0.3]).at(60.0).time
             60.0
         """
         context = copy(self)
@@ -98,7 +98,7 @@ class ContextVector(ActionSet):
             A new context.
 
         Example:
-            >>> Context([0.3]).only([0, 2]).get_eligible(3).tolist()
+            >>> ContextVector([0.3]).only([0, 2]).get_eligible(3).tolist()
             [True, False, True]
         """
         context = copy(self)

@@ -69,6 +69,11 @@ class Drift(NamedTuple):
         return f"the mean moves by at most {self.amount:g} " + (f"in any {days}" if self.is_budget else f"per {days}")
 
 
+def can_drift(model: str | None, has_modulus: bool) -> bool:
+    """Return whether the drift of a model is bounded: of rates any, of linear costs a slope or a budget."""
+    return model in (None, "rates") or (model == "linear" and has_modulus)
+
+
 def normalise_drift(value: Any) -> Any:
     """Return a declared drift as it is kept: lists as tuples."""
     return tuple(value) if is_listing(value) else value

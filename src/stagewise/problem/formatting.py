@@ -139,6 +139,17 @@ def format_count(count: float, word: str = "outcome") -> str:
     return f"{count:,.0f} {word}{'s' * (round(count) != 1)}"
 
 
+def format_number(value: float) -> str:
+    """Return a number in four digits, or as a whole number from 1,000; rounding noise is 0.
+
+    >>> format_number(0.123456), format_number(12345.6), format_number(1e-16)
+    ('0.1235', '12,346', '0')
+    """
+    if abs(value) < 1e-9:
+        return "0"
+    return f"{value:,.0f}" if abs(value) >= 1000.0 else f"{value:.4g}"
+
+
 def format_average(count: float, value: str, where: str = "") -> str:
     """Return the average of outcomes as text.
 

@@ -13,7 +13,7 @@ from stagewise.problem.checks import (
     check_outcome,
     check_unique_names,
 )
-from stagewise.problem.drift import Drift, normalise_drift, parse_drift
+from stagewise.problem.drift import Drift, can_drift, normalise_drift, parse_drift
 from stagewise.problem.errors import ErrorCode, InvalidOutcome, InvalidProblem
 from stagewise.problem.formatting import join_names, safe_repr, suggest_name, suggest_percent
 from stagewise.problem.risk_score import RiskScore
@@ -142,8 +142,8 @@ class Limit(Signal):
     score: str | RiskScore | None = None
     """The risk score by whose buckets rates are kept; promised to the average user of every bucket."""
     drift: str | Sequence[str | float] | None = None
-    """How far a rate may move: "0.005/30d" in proportion to time, ("0.01", "30d") within any time of that length,
-    "jumps" where it is constant until it jumps, which is found later; None: rates are constant."""
+    """How far a mean may move: "0.005/30d" in proportion to time, ("0.01", "30d") within any time of that length, and
+    for rates "jumps", where it is constant until it jumps, which is found later; None: means are constant."""
     on_jump: OnJump | None = None
     """If a mean moves further than its `drift`: "recover" or None holds back its action alone until it is known again;
     "stop" also plays the safe action until a person acknowledges it."""
@@ -169,9 +169,9 @@ class Limit(Signal):
             if self.score is not None and value is not None:
                 fact, remedy = "its rates are kept by the buckets of a score", "leave one of them out"
                 raise InvalidProblem.conflict(f"the {name} of a limit", value, fact, remedy)
-        if self.modulus is not None and self.model not in (None, "rates"):
+        if self.modulus is not None and not can_drift(self.model, self.modulus.amount > 0.0):
             fact = f"its model is {self.model!r}"
-            remedy = "leave one of them out, since only the drift of rates is bounded"
+            remedy = "leave one of them out, since only rates may jump, and only rates and linear costs drift"
             raise InvalidProblem.conflict("the drift of a limit", self.drift, fact, remedy)
 
     @property

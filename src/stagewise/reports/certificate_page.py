@@ -5,12 +5,12 @@ import json
 from itertools import pairwise
 from typing import Any
 
+from stagewise.problem.formatting import format_number
 from stagewise.reports import plot_style
 from stagewise.reports.certificate_text import (
     describe_worlds,
     format_claim,
     format_headline,
-    format_number,
     format_percent,
     format_title,
     get_interval,
@@ -246,5 +246,5 @@ def plot_regret(content: dict[str, Any]) -> Any:
             axes.set_yscale("log")
     plot_style.format_axes(axes, y="reward lost so far")
     plot_style.format_round_axis(axes)
-    plot_style.add_legend_below(figure, axes, 3)
+    plot_style.add_legend_below(figure, axes, 2)
     return figure

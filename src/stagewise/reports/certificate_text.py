@@ -2,19 +2,13 @@
 
 from typing import Any
 
+from stagewise.problem.formatting import format_number
 from stagewise.problem.promise import Promise, describe_promise
 from stagewise.reports.evidence import REFUTED, SUPPORTED
 from stagewise.reports.regret_bound import THEOREMS, RegretTheorem
 
 MAX_TITLE_LIMITS = 3  # limits that a title names
-ROUNDING = 1e-9  # below it numbers are rounding
 DISTANCES = [f"distance of the {which}" for which in ("worst run", "worst run of a hundred", "median run", "best run")]
-
-
-def format_number(value: float) -> str:
-    if abs(value) < ROUNDING:
-        return "0"
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
 def format_percent(value: float) -> str:

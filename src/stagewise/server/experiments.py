@@ -146,8 +146,9 @@ class Experiments:
         self._reading = threading.RLock()  # the learner's thread refreshes, and so does a change of controls
         self._learns = learn
         self.learner = Learner(
-            store, self._versions, self._publish, self.writer.append_now, alone=alone, feedback_timeout=feedback_timeout
-        )
+            store, self._versions, self._publish, self.writer.append_now, forget=self._forget, alone=alone,
+            feedback_timeout=feedback_timeout,
+        )  # fmt: skip
 
     async def start(self) -> None:
         """Read the store and start learning."""
@@ -225,6 +226,14 @@ class Experiments:
         if time.monotonic() - self._refreshed >= REFRESH_INTERVAL:
             self.refresh()
         return {name: one.current for name, one in list(self._experiments.items())}
+
+    def _forget(self) -> None:
+        """Forget what was read of a log that lost rows; until it is read again, the safe action is served."""
+        with self._reading:
+            for experiment in self._experiments.values():
+                experiment.set_version(experiment.current, has_unread_rows=True)
+            self._experiments, self.everywhere = {}, Controls()
+            self.refresh()
 
     def _publish(self, name: str, policy_snapshot: PolicySnapshot) -> None:
         """Decide with this snapshot from now on; the learner calls this."""

@@ -55,9 +55,11 @@ class Learner:
         publish: Callable[[str, PolicySnapshot], None],
         append: Callable[[list[AppendRequest]], Any],
         *,
+        forget: Callable[[], None] = lambda: None,
         alone: bool,
         feedback_timeout: float | None = None,
     ) -> None:
+        self.forget = forget
         self.store, self.versions, self.publish, self.append = store, versions, publish, append
         self.alone, self.feedback_timeout, self.signer = alone, feedback_timeout, SnapshotSigner(store)
         self.folds: dict[str, StateFold] = {}
@@ -67,6 +69,7 @@ class Learner:
         self._retry_at: dict[str, float] = defaultdict(float)  # by experiment: time of the next attempt
         self._shared: dict[str, tuple[int, float]] = defaultdict(lambda: NEVER)  # row and time of the last snapshot
         self._saved: dict[str, tuple[int, float]] = defaultdict(lambda: NEVER)  # and of the last with the state
+        self._losses = store.losses
         self._caught_up: set[str] = set()  # the experiments of whose log every row is learned
         self._stop, self._wake = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._run, name="learner", daemon=True)
@@ -122,6 +125,14 @@ class Learner:
         After an error the other experiments continue, and the one that failed is retried soon.
         """
         self.is_leader = self.store.try_lead()
+        if self.store.losses != self._losses:
+            self._losses = self.store.losses
+            log.error(
+                "another machine took over as the store and lacks rows that were acknowledged; all is learned anew"
+            )
+            for memory in (self.folds, self._shared, self._saved):
+                memory.clear()
+            self.forget()
         sealed = self.store.seal() if self.is_leader else {}
         busy = sum(map(len, sealed.values())) >= MAX_SEAL_ROWS
         for name, version in self.versions().items():

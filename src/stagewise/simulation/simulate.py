@@ -2,30 +2,23 @@
 
 from collections.abc import Hashable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from stagewise.files.paths import parse_path
 from stagewise.problem.checks import check_bool
 from stagewise.reports.result import Result, merge_results
 from stagewise.simulation.executors import Workers
-from stagewise.simulation.jobs import Backend, Batch, Job, build_job, open_workers, resolve_cuda
+from stagewise.simulation.jobs import Backend, Batch, build_job, open_workers, resolve_cuda
 from stagewise.simulation.oracle import Family
 from stagewise.simulation.plan import check_memory, parse_run_numbers
 
 Name = TypeVar("Name", bound=Hashable)
 
 
-class Simulation(NamedTuple):
-    """A job, and the runs of it that are requested."""
-
-    job: Job
-    runs: list[int]
-
-    @property
-    def batches(self) -> list[Batch]:
-        """The batches that are played and saved at a time: one run each, or all of them on a GPU."""
-        parts = [self.runs] if self.job.settings.backend == "cuda" else [[run] for run in self.runs]
-        return [Batch(self.job, part) for part in parts]
+def split_batch(batch: Batch) -> list[Batch]:
+    """Return the batches that are played and saved at a time: one run each, or all of them on a GPU."""
+    parts = [batch.runs] if batch.job.settings.backend == "cuda" else [[run] for run in batch.runs]
+    return [Batch(batch.job, part) for part in parts]
 
 
 def simulate(
@@ -83,28 +76,22 @@ def simulate(
     """
     backend, executor = resolve_cuda(backend, executor)
     folder = None if out is None else parse_path(out, "out")
-    settings: dict[str, Any] = {
-        "rounds": rounds,
-        "seed": seed,
-        "record_points": record_points,
-        "backend": backend,
-        "audit": audit,
-    }
-    settings["warm_start"] = warm_start
+    settings = {"rounds": rounds, "seed": seed, "record_points": record_points, "backend": backend}
+    settings |= {"audit": audit, "warm_start": warm_start}
     return run_simulations({"": build_simulation(policy, world, runs, out=folder, **settings)}, executor, progress)[""]
 
 
-def build_simulation(policy: Any, world: Family, runs: Any, **settings: Any) -> Simulation:
-    """Return a simulation, or raise if it cannot be played or does not fit into memory."""
+def build_simulation(policy: Any, world: Family, runs: Any, **settings: Any) -> Batch:
+    """Return a job with its runs, or raise if it cannot be played or does not fit into memory."""
     job = build_job(policy, world, single=True, **settings)
     numbers = parse_run_numbers(runs, job.settings.points, job.pairs(0)[1].costs)
-    return Simulation(job, numbers)
+    return Batch(job, numbers)
 
 
-def run_simulations(simulations: Mapping[Name, Simulation], executor: Workers, progress: bool) -> dict[Name, Result]:
+def run_simulations(simulations: Mapping[Name, Batch], executor: Workers, progress: bool) -> dict[Name, Result]:
     """Play all runs that are not saved yet, and return the results."""
     shows = check_bool(progress, "progress")
-    batches = {(name, at): batch for name, one in simulations.items() for at, batch in enumerate(one.batches)}
+    batches = {(name, at): batch for name, one in simulations.items() for at, batch in enumerate(split_batch(one))}
     runs = sum(len(one.runs) for one in simulations.values())
     first = next(iter(simulations.values())).job
     rounds = first.settings.rounds  # the same for all
@@ -114,6 +101,6 @@ def run_simulations(simulations: Mapping[Name, Simulation], executor: Workers, p
         done = finished(batches)
     results = {}
     for name, one in simulations.items():
-        results[name] = merge_results([done[name, at] for at in range(len(one.batches))])
+        results[name] = merge_results([done[name, at] for at in range(len(split_batch(one)))])
         one.job.folder.finish(results[name])
     return results

@@ -27,6 +27,7 @@ class Finding:
         in_holdout: Whether the finding is about the rows that a proposal was not chosen from.
 
     Example:
+        >>> from stagewise.launch.doctor.finding_messages import FindingCode
         >>> finding = Finding.of(FindingCode.ACTION_MISSING, count=12, rows=400)
         >>> finding.check, finding.verdict
         (<CheckName.ACTIONS: 'actions'>, <FindingVerdict.CONTRADICTS: 'contradicts'>)

@@ -9,7 +9,7 @@ import numpy as np
 from stagewise.launch.forecast.case_forecast import MARGIN, CaseForecast, GainVerdict, get_limit_value
 from stagewise.launch.forecast.forecast_log import WarmStart
 from stagewise.launch.statistics import Band
-from stagewise.problem.formatting import align_columns, format_count
+from stagewise.problem.formatting import align_columns, format_count, format_number
 from stagewise.problem.signals import describe_limit
 from stagewise.problem.thresholds import parse_threshold
 from stagewise.reports.pages import render_document, render_image, render_table
@@ -67,11 +67,6 @@ MAX_CASES = 6  # cases whose gains are drawn in one panel
 TITLE_WIDTH = 32  # letters
 NAME_WIDTH = 24  # letters of a name within a panel
 LEGEND_OFFSET = 34  # points from a panel down to its legend, below ticks and label
-
-
-def format_number(value: float) -> str:
-    """Return a number in four digits."""
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
 def format_band(one: Band) -> str:

@@ -195,10 +195,10 @@ class StoreVerifier:
                 rows.append((number, part.experiment, Event._make((*row, seq))))
                 if number <= before.high and number not in may_come:
                     raise LogFault(FindingCode.SEAL_DIFFERS, seal=seal.seal)
-            expected = log.place + 1, log.place + len(numbers), sorted(set(numbers))
+            expected = log.position + 1, log.position + len(numbers), sorted(set(numbers))
             if (part.first, part.last, numbers) != expected:
                 raise LogFault(FindingCode.SEAL_DIFFERS, seal=seal.seal)
-            log.place = part.last
+            log.position = part.last
         for number, name, event in sorted(rows):
             self._take(name, event)
             leaves.append((number, compute_leaf(name, event)))
@@ -272,7 +272,7 @@ class StoreVerifier:
                 check_secrets(self.store, log.secrets)
             else:
                 check_answers(self.store, log.answers, log.highest)
-                check_snapshots(self.store, name, log.place)
+                check_snapshots(self.store, name, log.position)
         except LogFault as error:
             self._note(name, error.args[0])
 
@@ -311,7 +311,7 @@ class LogVerifier:
         self.name, self.controls = name, controls
         self.version: ProblemVersion | None = None
         self.secrets: dict[str, str] = {}  # digests by name
-        self.place = self.rows = self.decisions = self.at = self.highest = 0
+        self.position = self.rows = self.decisions = self.at = self.highest = 0
         self.keys: set[tuple[str, str]] = set()  # kinds and keys of rows that are not decisions
         self.ids: dict[str, int] = {}  # numbers of decisions by id
         self.parts: list[OfflineLogPart] = []  # parts of an offline log

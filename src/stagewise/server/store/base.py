@@ -128,6 +128,8 @@ class Store(ABC):
     max_transactions = 1  # that can be in flight
     seen = 0
     """The highest number that this process has seen; whatever it chooses from now on may depend on that row."""
+    losses = 0
+    """How often rows were gone that this process knew, after another machine took over as the store."""
     _seeing = threading.Lock()
     _access: tuple[int, dict[str, KeyRow]] = 0, {}  # the last global row that was read, and the keys up to it
     _writers_secret = b""

@@ -18,7 +18,7 @@ from psycopg.errors import DeadlockDetected, UniqueViolation
 from stagewise.problem.errors import ErrorCode
 from stagewise.problem.formatting import safe_repr
 from stagewise.server.event_log import CONTROL, PROBLEM, AppendRequest, AppendResult, Event, WriterChain
-from stagewise.server.seals import MAX_SEAL_ROWS, Seal, SealPart, build_seal
+from stagewise.server.seals import MAX_SEAL_ROWS, TERM_BITS, Seal, SealPart, build_seal
 from stagewise.server.store.append_batch import (
     BatchResult,
     RowKey,
@@ -124,6 +124,13 @@ SELECT p.* FROM unnest(%s::text[]) AS w (experiment) CROSS JOIN LATERAL (
 """
 OLDEST_ID = "SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint"
 CREATE_NUMBERS = "CREATE SEQUENCE IF NOT EXISTS numbers CACHE 1"
+CREATE_TERMS = "CREATE TABLE IF NOT EXISTS terms (term bigint PRIMARY KEY, timeline bigint NOT NULL)"
+LAST_TERM = "SELECT term, timeline FROM terms ORDER BY term DESC LIMIT 1"
+INSERT_TERM = "INSERT INTO terms VALUES (%s, %s)"
+BEGIN_TERM = "SELECT setval('numbers', greatest((SELECT last_value FROM numbers), %s::bigint, 1))"
+TIMELINE = "SELECT ('x' || lpad(left(pg_walfile_name(pg_current_wal_lsn()), 8), 16, '0'))::bit(64)::bigint"
+SEAL_HASH = "SELECT hash FROM seals WHERE seal = %s"
+ROW_MAC = "SELECT mac FROM events WHERE number = %s"
 SELECT_CACHE = "SELECT cache_size FROM pg_sequences WHERE schemaname = current_schema() AND sequencename = 'numbers'"
 CONTINUE_NUMBERS = """
 SELECT setval('numbers', greatest((SELECT last_value FROM numbers), (SELECT coalesce(max(number), 1) FROM events)))
@@ -187,7 +194,8 @@ class PostgresStore(Store):
         self._candidate: Connection | None = None  # the connection that has or tries to get the learner's lock
         self._is_leader = False
         self._fence = 0, 0  # a transaction's id, and a number that was visible before it was taken
-        self._term = 0
+        self._term = self._timeline = 0
+        self._last_seen_seal, self._last_written = Seal(), (0, b"")
         self._clock_offset = 0  # the server's clock minus this machine's, in microseconds
         self._clock_checked_at = 0  # when the offset was last updated
         try:
@@ -223,6 +231,7 @@ class PostgresStore(Store):
                 last = connection.execute(to_format(SELECT_LAST_SEAL), binary=True)
                 oldest = connection.execute(OLDEST_ID)
             before, (oldest_id,) = Seal(*(last.fetchone() or ())), oldest.fetchone() or (0,)
+            self._last_seen_seal = before
             values = before.open_numbers, before.high, MAX_SEAL_ROWS
             found = connection.execute(SELECT_UNSEALED_ROWS, values, binary=True).fetchall()
             if not found:
@@ -297,6 +306,8 @@ class PostgresStore(Store):
         batch = resolve_batch(requests, state, self.now())
         write_batch(session.connection, batch)
         session.chain = state.chain
+        if batch.rows:
+            self._last_written = batch.rows[-1][0], state.chain.mac
         self._see(max([state.seen, *(row[0] for row in batch.rows)]))
         return batch.results
 
@@ -367,6 +378,8 @@ class PostgresStore(Store):
         try:
             connection.execute((SETTINGS + (READ_ONLY if self.read_only else "")).encode())
             connection.execute(ENSURE_DURABLE)
+            if self._timeline:
+                self._follow_timeline(connection)
         except BaseException:
             close_quietly(connection)
             raise
@@ -390,6 +403,43 @@ class PostgresStore(Store):
                     where=self._where,
                 )
 
+    def _check_numbers(self, connection: Connection) -> None:
+        """Reject a sequence that hands out numbers in blocks: then a higher number may be drawn before a lower one."""
+        (cache,) = connection.execute(SELECT_CACHE).fetchone() or (0,)
+        if cache != 1:
+            raise StoreUnavailable(
+                ErrorCode.STORE_CORRUPT,
+                "{where}: the sequence numbers has CACHE {cache}, so numbers are not in the order in which they are "
+                "drawn; run ALTER SEQUENCE numbers CACHE 1",
+                where=self._where,
+                cache=cache,
+            )
+
+    def _follow_timeline(self, connection: Connection) -> None:
+        """Begin a new term if another machine took over: its numbers are above all that the one before may have drawn.
+
+        If rows are gone that this process has read or written, what was learned of them is nothing that counts.
+        """
+        (timeline,) = connection.execute(TIMELINE).fetchone() or (0,)
+        if timeline == self._timeline:
+            return
+        term, last = connection.execute(LAST_TERM).fetchone() or (-1, None)
+        if last != timeline:
+            with connection.transaction():
+                connection.execute(LOCK_EXCLUSIVE)
+                term, last = connection.execute(LAST_TERM).fetchone() or (-1, None)
+                if last != timeline:
+                    term += 1
+                    connection.execute(INSERT_TERM, (term, timeline))
+                    connection.execute(BEGIN_TERM, (term << TERM_BITS,))
+        seal, (number, mac) = self._last_seen_seal, self._last_written
+        if self._timeline and (
+            (seal.seal and connection.execute(SEAL_HASH, (seal.seal,)).fetchone() != (seal.hash,))
+            or (number and connection.execute(ROW_MAC, (number,)).fetchone() != (mac,))
+        ):
+            self.losses += 1
+        self._timeline, self._term = timeline, term
+
     def _migrate(self, folder: Path) -> None:
         """Apply migrations; of several servers one does, and the others wait."""
         steps = read_migrations(folder)
@@ -408,6 +458,9 @@ class PostgresStore(Store):
                         connection.execute(to_postgres_sql(step.sql).encode())
                         connection.execute(INSERT_MIGRATION, (step.number, step.name))
                     connection.execute(CREATE_NUMBERS)
+                    connection.execute(CREATE_TERMS)
+                self._check_numbers(connection)
+                self._follow_timeline(connection)
             (server_time,) = connection.execute(NOW).fetchone() or (0,)
             self._clock_checked_at = wall_clock()
             self._clock_offset = server_time - self._clock_checked_at

@@ -1,0 +1,94 @@
+"""Histories: what every client was told, held against the log.
+
+A violation has a code: `lost` (acknowledged, and the log has no such row), `repeated` (an id or a number twice),
+`order` (a row that was answered before another was asked for comes after it), `disobeyed` (a decision that was asked
+for after a kill was answered is not the killed one), `fold` (a state is not the fold of the log), and codes of audits.
+"""
+
+import threading
+import time
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from tests.server.logs import problem
+from tests.server.server_helpers import NAME
+
+from stagewise.server.audit.replay import Replay
+from stagewise.server.audit.verify import verify_store
+from stagewise.server.decision_server import DecisionServer
+from stagewise.server.seals import decode_numbers
+from stagewise.server.state_fold import StateFold
+from stagewise.server.store.base import Store
+
+
+class Call(NamedTuple):
+    """One request of one client, and what it was told."""
+
+    kind: str
+    """decision, outcome, kill or resume."""
+    began: float
+    ended: float
+    id_: str
+    receipt: str | None
+    """Of an acknowledged row."""
+    mode: str = ""
+
+
+class History:
+    """The calls of all clients."""
+
+    def __init__(self) -> None:
+        self.calls: list[Call] = []
+        self._lock = threading.Lock()
+
+    def add(self, kind: str, began: float, id_: str = "", receipt: str | None = None, mode: str = "") -> None:
+        """Note a call that is over now."""
+        with self._lock:
+            self.calls.append(Call(kind, began, time.monotonic(), id_, receipt, mode))
+
+
+def find_violations(history: History, store: Store, servers: Sequence[DecisionServer] = ()) -> set[str]:
+    """Return the codes of what is wrong."""
+    while store.seal():
+        pass
+    parts = store.parts_of_seals(0, 2**62)
+    seals = {number: part.seal for part in parts for number in decode_numbers(part.numbers)}
+    rows = [row for name in store.logs() for row in store.iter_events(name)]
+    ordered = sorted(rows, key=lambda row: (seals[row.number], row.number))
+    places = {row.receipt: i for i, row in enumerate(ordered)}
+    acknowledged = [call for call in history.calls if call.receipt is not None]
+    found = {str(fault.code) for fault in verify_store(store).faults}
+    if any(call.receipt not in places for call in acknowledged):
+        found.add("lost")
+    ids = [row.key for row in rows if row.kind == "decision"]
+    if len(set(ids)) < len(ids) or len({row.number for row in rows}) < len(rows):
+        found.add("repeated")
+    latest, ended = -1, sorted((c.ended, places[c.receipt]) for c in acknowledged if c.receipt in places)
+    position = 0
+    for call in sorted((c for c in acknowledged if c.receipt in places), key=lambda one: one.began):
+        while position < len(ended) and ended[position][0] < call.began:
+            latest, position = max(latest, ended[position][1]), position + 1
+        if call.kind == "decision" and places[call.receipt] < latest and is_new(call, acknowledged):
+            found.add("order")
+    if any(is_disobeyed(call, history.calls) for call in acknowledged if call.kind == "decision"):
+        found.add("disobeyed")
+    whole = StateFold(problem(), 1)
+    whole.take(store.events(NAME, limit=10**7))
+    kept = [one.learner.folds[NAME] for one in servers if NAME in one.learner.folds]
+    if any(fold.seq == whole.seq and fold.encode() != whole.encode() for fold in kept):
+        found.add("fold")
+    if Replay(store, NAME).run().first_difference is not None:
+        found.add("fold")
+    return found
+
+
+def is_new(call: Call, calls: Sequence[Call]) -> bool:
+    """Return whether nobody was told of this row before: a retry is answered by the row that is there."""
+    return min(one.began for one in calls if one.receipt == call.receipt) == call.began
+
+
+def is_disobeyed(call: Call, calls: Sequence[Call]) -> bool:
+    """Return whether a decision was asked for after a kill was answered, and before a resume began, and is another."""
+    before = [one for one in calls if one.kind in ("kill", "resume") and one.began < call.ended]
+    last = max(before, key=lambda one: one.began, default=None)
+    return last is not None and last.kind == "kill" and last.ended < call.began and call.mode != "killed"

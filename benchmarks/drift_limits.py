@@ -9,6 +9,7 @@ are those of a `Limit` with a drift (`models.epochs`); controls that must fail s
 
 import argparse
 import math
+import os
 import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
@@ -20,6 +21,7 @@ import numpy as np
 
 import stagewise as sw
 from adversaries import FEW_EVENTS, NEAR_BOUND, NEVER, NO_AGE, NO_SHARES, PROVED, SAW, count_misses
+from stagewise.engine.background import ALWAYS, SETTING
 from stagewise.engine.compile import Floats, as_python, kernel
 from stagewise.engine.random import OUTCOME, POLICY, uniform
 from stagewise.models.average_bounds import compute_average_upper
@@ -386,34 +388,48 @@ def show_adversaries(runs: int, jobs: int) -> None:
             print(f"slope {slope:g} a round | {label} | {' '.join(row)}", flush=True)
 
 
-def build_problem(drift: Any) -> sw.Problem:
+def build_problem(drift: Any, kind: str, half_life: str | None = None) -> sw.Problem:
     """Return the problem whose decisions are timed."""
-    limit = sw.Limit(LIMIT, safe_bound=0.0, drift=drift)
+    chosen: dict[str, Any] = {"score": {"score": "risk"}, "linear": {"model": "linear"}}.get(kind, {"model": "rates"})
+    limit = sw.Limit(LIMIT if kind != "linear" else 0.3, safe_bound=0.0, drift=drift, **chosen)
     actions = ["nothing", "digest", "offer", "sale", "story"]
-    return sw.Problem(actions=actions, safe="nothing", reward=sw.Reward("click"), limits={"opt_out": limit})
+    context = {"age": (0.0, 1.0), "opens": (0.0, 1.0)} if kind in ("linear", "reward") else {}
+    reward = sw.Reward("click", half_life=half_life)
+    return sw.Problem(actions=actions, safe="nothing", reward=reward, limits={"opt_out": limit}, context=context)
 
 
 def show_speed() -> None:
     """Print the processor time of a decision and of learning an outcome, beside those without drift."""
+    os.environ[SETTING] = ALWAYS
     rng, rows = np.random.default_rng(0), 20_000
     log = {"action": np.array(["digest", "offer", "sale", "story"])[rng.integers(0, 4, rows)]}
+    log |= {name: rng.random(rows) for name in ("age", "opens", "risk")}
     log |= {"click": (rng.random(rows) < 0.1).astype(float), "opt_out": (rng.random(rows) < 0.008).astype(float)}
-    times = {}
-    for drift in (None, "0.005/30d", ("0.01", "30d"), "jumps"):
-        agent = sw.Agent(build_problem(drift), seed=1)
-        agent.learn_log_frame(log if drift is None else {**log, "at": np.arange(rows) * 100.0})
+    cases = [("rates", drift, None) for drift in (None, "0.005/30d", ("0.01", "30d"), "jumps")]
+    cases += [("score", drift, None) for drift in (None, "0.005/30d", "jumps")]
+    cases += [("linear", drift, None) for drift in (None, "0.05/30d")]
+    cases += [("reward", None, half_life) for half_life in (None, "30d")]
+    base = np.zeros(2)
+    for kind, drift, half_life in cases:
+        problem = build_problem(drift, kind, half_life)
+        agent = sw.Agent(problem, seed=1)
+        columns = ("action", "click", "opt_out", *problem.context_names)
+        known = {name: log[name] for name in columns}
+        agent.learn_log_frame({**known, "at": np.arange(rows) * 100.0} if problem.needs_times else known)
+        context = dict.fromkeys(problem.context_names, 0.4)
         best = []
         for _ in range(7):
             start = time.process_time()
-            made = [agent.decide(now=rows * 100.0) for _ in range(2_000)]
+            made = [agent.decide(context, now=rows * 100.0) for _ in range(2_000)]
             middle = time.process_time()
             for decision in made:
                 agent.learn(decision, click=True, opt_out=False, now=rows * 100.0)
             best.append((middle - start, time.process_time() - middle))
-        times[str(drift)] = np.min(best, axis=0) / 2_000 * 1e6
-        base = times["None"]
-        print(f"drift={drift}: decide {times[str(drift)][0]:.1f} us ({times[str(drift)][0] / base[0]:.2f}), learn "
-              f"{times[str(drift)][1]:.1f} us ({times[str(drift)][1] / base[1]:.2f})", flush=True)  # fmt: skip
+        cost = np.min(best, axis=0) / 2_000 * 1e6
+        if drift is None and half_life is None:
+            base = cost
+        print(f"{kind}, drift={drift}, half-life={half_life}: decide {cost[0]:.1f} us ({cost[0] / base[0]:.2f}), learn "
+              f"{cost[1]:.1f} us ({cost[1] / base[1]:.2f})", flush=True)  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -12,8 +12,7 @@ import pytest
 
 from stagewise.agent import health_findings
 from stagewise.problem import errors
-from stagewise.records import reason
-from stagewise.simulation import verify
+from stagewise.records import fault, reason
 
 
 def draw_word(seed: int | None = None) -> str:
@@ -28,7 +27,7 @@ def reword(monkeypatch: pytest.MonkeyPatch, word: str) -> None:
         return f"{word} {message}" if isinstance(message, str) else lambda details: f"{word} {message(details)}"
 
     make: Callable[..., str] = errors.make_sentence
-    for module in (errors, verify):
+    for module in (errors, fault):
         monkeypatch.setattr(module, "make_sentence", lambda text, details: f"{word} {make(text, details)}")
     for messages in (reason.MESSAGES, reason.CONTRADICTIONS, health_findings.MESSAGES):
         for code, message in messages.items():

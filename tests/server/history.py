@@ -72,11 +72,12 @@ def find_violations(history: History, store: Store, servers: Sequence[DecisionSe
             found.add("order")
     if any(is_disobeyed(call, history.calls) for call in acknowledged if call.kind == "decision"):
         found.add("disobeyed")
-    whole = StateFold(problem(), 1)
-    whole.take(store.events(NAME, limit=10**7))
-    kept = [one.learner.folds[NAME] for one in servers if NAME in one.learner.folds]
-    if any(fold.seq == whole.seq and fold.encode() != whole.encode() for fold in kept):
-        found.add("fold")
+    events = store.events(NAME, limit=10**7)
+    for fold in [one.learner.folds[NAME] for one in servers if NAME in one.learner.folds]:
+        whole = StateFold(problem(), 1)
+        whole.take(events[: fold.seq])
+        if fold.encode() != whole.encode():
+            found.add("fold")
     if Replay(store, NAME).run().first_difference is not None:
         found.add("fold")
     return found

@@ -14,8 +14,9 @@ from tests.server.audited import lived
 from tests.server.server_helpers import NAME
 
 from stagewise.problem.errors import ErrorCode, InvalidFile
+from stagewise.records.fault import Fault
 from stagewise.server.audit.copy import INSERT_EVENT
-from stagewise.server.audit.log_reader import Finding, FindingCode
+from stagewise.server.audit.log_reader import FindingCode
 from stagewise.server.audit.prove import check_proof, prove_decision
 from stagewise.server.audit.replay import Replay
 from stagewise.server.audit.verify import Receipt, StoreVerification, verify_store
@@ -58,7 +59,7 @@ def found(path: Path, *receipts: Receipt) -> StoreVerification:
         store.close()
 
 
-def fault(path: Path, *receipts: Receipt) -> Finding:
+def fault(path: Path, *receipts: Receipt) -> Fault:
     return found(path, *receipts).faults[0]
 
 

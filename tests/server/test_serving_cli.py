@@ -342,3 +342,20 @@ def test_an_old_file_is_refused_in_a_sentence_and_served_where_it_is_meant(tmp_p
         assert "messages: live, version 3" in (tmp_path / "said.txt").read_text()
     with served(tmp_path):
         assert "messages: live, version 3" in (tmp_path / "said.txt").read_text()
+
+
+def test_workers_share_a_port(tmp_path: Path, problem: Path, postgres: str) -> None:
+    """A connection may be taken by any of them; all end with the first."""
+    code, said = called("serve", str(problem), "--store", str(tmp_path / "a.db"), "--workers", "2")
+    assert (code, "--workers is 2" in said) == (2, True)
+    with served(tmp_path, str(problem), "--store", postgres, "--workers", "2") as (address, first):
+        children = Path(f"/proc/{first.pid}/task/{first.pid}/children")
+        if not children.exists():
+            pytest.skip("this system does not tell the children of a process")
+        end = time.monotonic() + 60.0
+        while not children.read_text().split():
+            assert time.monotonic() < end
+            time.sleep(0.05)
+        (child,) = children.read_text().split()
+        assert all(urlopen(f"{address}/livez").status == 200 for _ in range(4))
+    assert not Path(f"/proc/{child}").exists()

@@ -17,8 +17,9 @@ from tests.server.server_helpers import NAME, learned, played, serve_problem, us
 
 from stagewise.policies.policy import PolicyState
 from stagewise.problem.errors import ErrorCode
+from stagewise.records.fault import Fault
 from stagewise.server.access_keys import AccessKeys
-from stagewise.server.audit.log_reader import Finding, FindingCode
+from stagewise.server.audit.log_reader import FindingCode
 from stagewise.server.audit.replay import Replay, explain_logged_decision
 from stagewise.server.audit.verify import verify_store
 from stagewise.server.decision_server import DecisionServer
@@ -43,7 +44,7 @@ def store(made: Path, tmp_path: Path) -> Iterator[Store]:
     opened.close()
 
 
-def faults(store: Store) -> list[Finding]:
+def faults(store: Store) -> list[Fault]:
     return verify_store(store).faults
 
 

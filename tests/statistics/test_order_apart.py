@@ -14,7 +14,7 @@ from stagewise import LCLUCB, OPB, Agent, Arms, OutcomeWindow, Rays, Replica, Sa
 
 pytestmark = pytest.mark.compiled
 
-RUNS = 12
+RUNS = 7
 SIZES = [pytest.param(RUNS, 1000, id="few"), pytest.param(2_000, 1000, id="many", marks=pytest.mark.slow)]
 sizes = pytest.mark.parametrize(("runs", "rounds"), SIZES)
 

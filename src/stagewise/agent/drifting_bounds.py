@@ -49,13 +49,8 @@ def summarize_drifting_bounds(policy: Any, memory: Floats, time: float | None = 
         if isinstance(division, ScoreDivision):  # its bounds are pooled over neighbouring buckets
             continue
         now = get_newest_time(policy, memory) if time is None else time
-        worst: dict[int, AgedBound] = {}
         for one in model.diagnostics.list_bounds(block, policy.settings, memory, now):
-            before = worst.get(one.action)
-            if before is None or (one.outcomes > 0, one.upper) > (before.outcomes > 0, before.upper):
-                worst[one.action] = one
-        for action, one in worst.items():
-            if policy.names[action] != problem.safe or problem.limits[name].safe_bound is None:
+            if policy.names[one.action] != problem.safe or problem.limits[name].safe_bound is None:
                 found.append(describe_bound(policy, j, one, now))
     return tuple(found)
 

@@ -62,6 +62,9 @@ def serve(
         bool, typer.Option("--revert", help="Allow a file that returns to an earlier, less strict version.")
     ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Log only failed requests.")] = False,
+    workers: Annotated[
+        int, typer.Option(min=1, max=64, help="Processes that share the port; more than one needs PostgreSQL.")
+    ] = 1,
 ) -> None:
     """Serve decisions over HTTP, with a web page and an audit log, until Ctrl+C.
 

@@ -6,11 +6,14 @@
 import asyncio
 import getpass
 import os
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import numpy as np
 import typer
@@ -40,11 +43,14 @@ from stagewise.server.web.requests import RateLimit
 
 STARTING_MESSAGE = "Starting; the first start compiles machine code, which takes some ten seconds"
 SLOW_SECONDS = 3.0  # seconds before the message above is printed
+WORKER_STORE = "STAGEWISE_WORKER_STORE"  # the variable in which a worker gets the store's address
 EMPTY_MESSAGE = "no problem is given and the store holds no experiment; give a TOML file"
 
 
 def run_server(start: Any) -> None:
     """Serve until stopped; all options are checked before anything is written."""
+    is_worker = WORKER_STORE in os.environ
+    start.store = os.environ.get(WORKER_STORE, start.store)
     problems = load_problems(start)
     settings = HttpSettings(
         rate=RateLimit() if start.rate is None else parse_rate(start.rate),
@@ -56,13 +62,20 @@ def run_server(start: Any) -> None:
     for option, seconds in (("--feedback-timeout", start.feedback_timeout), ("--max-age", start.max_age)):
         if seconds is not None and not seconds > 0:
             raise InvalidProblem.must_be(ErrorCode.OUT_OF_RANGE, option, seconds, "a number of seconds above 0")
+    file = parse_file_path(start.store)
+    if start.workers > 1 and file is not None:
+        raise InvalidProblem(
+            ErrorCode.CONFLICTING_OPTIONS,
+            "--workers is {workers}, and the store is a file, which one process can write; give a PostgreSQL store",
+            workers=start.workers,
+        )
     logs = load_offline_logs(start, problems)
-    file, store = parse_file_path(start.store), open_checked_store(start, problems)
+    store = open_checked_store(start, problems)
     server = DecisionServer(
         store, alone=file is not None, feedback_timeout=start.feedback_timeout, max_age=start.max_age, read_log=read_log
     )
     keys = AccessKeys(store)
-    stop_users: list[Callable[[], None]] = []
+    stop_others: list[Callable[[], None]] = []
     notice = threading.Timer(SLOW_SECONDS, typer.echo, (STARTING_MESSAGE,))
     notice.start()
 
@@ -76,20 +89,57 @@ def run_server(start: Any) -> None:
 
     def on_start(address: str) -> None:
         notice.cancel()
+        if is_worker:
+            return
         deliver_keys(create_first_keys(keys), start.key_file)
         print_startup(start, address, server)
+        if start.workers > 1:
+            stop_others.append(start_workers(start, address))
         if start.demo:
             from stagewise.cli.demo import start_demo_users
 
             names = [start.name or path.stem for path in start.problems]
-            stop_users.append(start_demo_users(names, address, server, keys))
+            stop_others.append(start_demo_users(names, address, server, keys))
 
     try:
-        serve(server, start.host, start.port, keys=keys, settings=settings, prepare=prepare, on_start=on_start)
+        serve(
+            server, start.host, start.port, reuse_port=start.workers > 1 or is_worker, keys=keys,
+            settings=settings, prepare=prepare, on_start=on_start,
+        )  # fmt: skip
     finally:
         notice.cancel()
-        for stop in stop_users:
+        for stop in stop_others:
             stop()
+
+
+def start_workers(start: Any, address: str) -> Callable[[], None]:
+    """Start the other processes of `--workers`; one that ends is started again. Return what stops them."""
+    command = [sys.executable, "-m", "stagewise", "serve", "--quiet"]
+    command += ["--host", start.host, "--port", str(urlsplit(address).port), "--max-age", str(start.max_age)]
+    options = {"feedback-timeout": start.feedback_timeout, "public-url": start.public_url, "rate": start.rate}
+    command += [word for name, value in options.items() if value is not None for word in (f"--{name}", str(value))]
+    environment = {**os.environ, WORKER_STORE: start.store}  # the address may have a password: not on a command line
+    running = [subprocess.Popen(command, env=environment) for _ in range(start.workers - 1)]
+    stopping = threading.Event()
+
+    def watch() -> None:
+        while not stopping.wait(1.0):
+            for place, process in enumerate(running):
+                if process.poll() is not None:
+                    running[place] = subprocess.Popen(command, env=environment)
+
+    watcher = threading.Thread(target=watch, name="workers", daemon=True)
+    watcher.start()
+
+    def stop() -> None:
+        stopping.set()
+        watcher.join()
+        for process in running:
+            process.terminate()
+        for process in running:
+            process.wait()
+
+    return stop
 
 
 def parse_rate(per_second: float) -> RateLimit:

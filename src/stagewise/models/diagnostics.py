@@ -162,7 +162,7 @@ class ModelDiagnostics:
         return []
 
     def list_bounds(self, block: Any, settings: Floats, memory: Floats, time: float) -> list[AgedBound]:
-        """Return the bounds of all means that drift, at a time."""
+        """Return for every action the largest bound of its means that drift, at a time."""
         return []
 
     def get_newest_time(self, block: Any, settings: Floats, memory: Floats) -> float:

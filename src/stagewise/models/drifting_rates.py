@@ -217,29 +217,34 @@ class MovingRatesDiagnostics(SegmentRatesDiagnostics):
                 self.forget_cell(view, since, settings[at + 2] + spent, settings[at + 3] + spent, cell)
 
     def list_bounds(self, block: Any, settings: Floats, memory: Floats, time: float) -> list[AgedBound]:
-        view, low, bounds = EPOCHS_OF(block, settings, memory), float(LEAST(block, settings)), list[AgedBound]()
-        numbers = self.segments(block, memory)
+        view, low, numbers = EPOCHS_OF(block, settings, memory), float(LEAST(block, settings)), None
         slots = [OFFSET(block, number) for number in range(SLOTS(block, memory))]
         if block.column >= 0:
             slots = sorted((slot for slot in slots if memory[slot] != 0.0), key=lambda slot: float(memory[slot + 1]))
+            numbers = self.segments(block, memory)
+        worst: dict[int, tuple[bool, float, int]] = {}  # by action: whether there is an outcome, upper end, position
         for position, slot in enumerate(slots):
-            segment = None if numbers is None else int(numbers[0][position])
             for action in range(block.size):
-                first = slot + SLOT_HEADER_SIZE + CELL_SIZE * action
-                cell, longest = memory[first : first + CELL_SIZE], FIND_LONGEST(memory[first : first + CELL_SIZE])
-                upper = low + (float(COMPUTE_HIGH_NOW(view.settings, time, cell)) if cell[PULLS] > 0.0 else 1.0)
-                has_forgotten = bool(np.any(cell[FIRST_EPOCH::3] < 0.0))  # a person may have told it to
-                if longest < 0:
-                    changed = float(cell[CHANGED] or has_forgotten * cell[AT])
-                    bounds.append(AgedBound(action, segment, upper, 0.0, math.nan, 0, time, changed, None))
-                    continue
-                count, total = cell[longest : longest + 2].tolist()
-                high = settings[block.settings + 3] + SPENT(block, settings, action, memory[slot + 1])
-                age = self.measure_age(view, time, float(high), longest, cell)
-                changed = float(cell[CHANGED] or has_forgotten * age.begin)
-                ends = predict_ends(low, count, total, float(cell[AT]), time, age)
-                known = low + total / count, int(count), age.begin, changed, ends
-                bounds.append(AgedBound(action, segment, upper, age.term, *known))
+                cell = memory[slot + SLOT_HEADER_SIZE + CELL_SIZE * action :][:CELL_SIZE]
+                upper = float(COMPUTE_HIGH_NOW(view.settings, time, cell)) if cell[PULLS] > 0.0 else 1.0
+                worst[action] = max(worst.get(action, (False, 0.0, 0)), (FIND_LONGEST(cell) >= 0, upper, position))
+        bounds = []
+        for action, (is_known, upper, position) in worst.items():
+            slot, segment = slots[position], None if numbers is None else int(numbers[0][position])
+            cell = memory[slot + SLOT_HEADER_SIZE + CELL_SIZE * action :][:CELL_SIZE]
+            has_forgotten = bool(np.any(cell[FIRST_EPOCH::3] < 0.0))  # a person may have told it to
+            if not is_known:
+                changed = float(cell[CHANGED] or has_forgotten * cell[AT])
+                bounds.append(AgedBound(action, segment, low + upper, 0.0, math.nan, 0, time, changed, None))
+                continue
+            longest = FIND_LONGEST(cell)
+            count, total = cell[longest : longest + 2].tolist()
+            high = settings[block.settings + 3] + SPENT(block, settings, action, memory[slot + 1])
+            age = self.measure_age(view, time, float(high), longest, cell)
+            changed = float(cell[CHANGED] or has_forgotten * age.begin)
+            ends = predict_ends(low, count, total, float(cell[AT]), time, age)
+            known = low + total / count, int(count), age.begin, changed, ends
+            bounds.append(AgedBound(action, segment, low + upper, age.term, *known))
         return bounds
 
     def get_newest_time(self, block: Any, settings: Floats, memory: Floats) -> float:

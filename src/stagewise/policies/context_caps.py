@@ -343,6 +343,10 @@ class ContextCAPS(SafePolicy):
 
     def rows_for(self, context: ContextVector) -> Floats:
         """Return the rows (K, D) of all actions for one user."""
+        return self._fill_rows(context, self._template.copy())
+
+    def _fill_rows(self, context: ContextVector, rows: Floats) -> Floats:
+        """Write a user's columns into the rows of all actions, and return them."""
         if context.features.size != self.context or context.segments.size != self.segments:
             text = f"the context is {context!r}; this policy needs {self.describe_context()}"
             raise InvalidActions(ErrorCode.WRONG_SHAPE, text)
@@ -350,13 +354,17 @@ class ContextCAPS(SafePolicy):
             beyond = context.features[~(np.abs(context.features) <= self.feature_bounds)][0]
             text = f"the context holds {beyond:.15g}; every number must lie in [-1, 1], so rescale it"
             raise InvalidActions(ErrorCode.CONTEXT_OUT_OF_RANGE, text)
-        rows = self._template.copy()
         rows[:, FIRST_NUMBER : self.first_segment] = context.features
         if self.segments:
             rows[:, self.first_segment : self.first_segment + self.segments] = context.segments
         if self.needs_times:
             rows[:, -1] = self.require_time(context)
         return rows
+
+    @cached_property
+    def _wide_template(self) -> Floats:
+        """The template of rows with one more column, for a proposal."""
+        return np.column_stack([self._template, np.zeros(self.actions)])
 
     def require_time(self, context: ContextVector) -> float:
         """Return the time of a context, or raise InvalidActions."""
@@ -431,11 +439,13 @@ class ContextCAPS(SafePolicy):
         return rows
 
     def choose(self, state: PolicyState, actions: Any, draw: RandomKey) -> Decision:
-        rows, eligible = self.parse_offer(actions)
-        proposal, offered = actions.proposal if isinstance(actions, ContextVector) else None, rows
-        if proposal is not None:
-            offered = np.empty((self.actions, rows.shape[1] + 1))
-            offered[:, :-1], offered[:, -1] = rows, proposal.values
+        proposal = actions.proposal if isinstance(actions, ContextVector) else None
+        if proposal is None:
+            rows, eligible = self.parse_offer(actions)
+            offered = rows
+        else:
+            offered, eligible = self._wide_template.copy(), actions.get_eligible(self.actions)
+            rows, offered[:, -1] = self._fill_rows(actions, offered[:, :-1]), proposal.values
         result = self.get_rounds(proposal).play(state.memory, offered, eligible, draw)
         played = copy_action(rows[result.code if result.code >= 0 else self.layout.item(SAFE_INDEX)])
         decision = build_mixture_decision(

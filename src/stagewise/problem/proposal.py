@@ -63,16 +63,18 @@ def parse_weights(propose: Any, offer: Offer) -> Floats:
     if isinstance(propose, str):
         weights[check_eligible(offer, propose, offer.get_index(propose))] = 1.0
         return np.array(weights)
-    if not isinstance(propose, Mapping):
+    if type(propose) is not dict and not isinstance(propose, Mapping):
         rule = "an action, or a mapping from actions to probabilities"
         raise InvalidActions.must_be(ErrorCode.WRONG_TYPE, "propose", propose, rule)
-    for name, value in check_mapping(propose, "propose", InvalidActions).items():
+    for name, value in read_entries(propose, "propose").items():
         index = offer.get_index(name)
         weight = value if type(value) is float else check_number(value, f"the weight of {name!r}", InvalidActions)
         if not 0.0 <= weight <= 1.0 + SUM_TOLERANCE:
             rule = "a probability, from 0 to 1"
             raise InvalidActions.must_be(ErrorCode.INVALID_PROBABILITY, f"the weight of {name!r}", weight, rule)
-        weights[index if weight == 0.0 else check_eligible(offer, name, index)] = weight
+        if offer.eligible is not None and weight > 0.0:
+            check_eligible(offer, name, index)
+        weights[index] = weight
     total = math.fsum(weights)
     if not 0.0 < total <= 1.0 + SUM_TOLERANCE:
         rule = "above 0 and at most 1; what is missing to 1 is the safe action's"
@@ -81,6 +83,11 @@ def parse_weights(propose: Any, offer: Offer) -> Floats:
         return np.array(weights) / total
     weights[offer.safe_index] += 1.0 - total
     return np.array(weights)
+
+
+def read_entries(value: Mapping[Any, Any], what: str) -> dict[Any, Any]:
+    """Return a mapping as a dictionary, a dictionary as it is."""
+    return value if type(value) is dict else check_mapping(value, what, InvalidActions)
 
 
 def check_eligible(offer: Offer, name: Any, index: int) -> int:
@@ -96,9 +103,9 @@ def parse_scores(scores: Any, offer: Offer, score_range: tuple[float, float]) ->
     """Return the scores (K,), scaled to [0, 1]; without a score of its own, the safe action has the lowest."""
     low, high = score_range
     values: list[float | None] = [None] * len(offer.names)
-    if not isinstance(scores, Mapping):
+    if type(scores) is not dict and not isinstance(scores, Mapping):
         raise InvalidActions.must_be(ErrorCode.WRONG_TYPE, "scores", scores, "a mapping from actions to scores")
-    for name, value in (scores if type(scores) is dict else check_mapping(scores, "scores", InvalidActions)).items():
+    for name, value in read_entries(scores, "scores").items():
         is_plain = type(value) is float and low <= value <= high
         score = value if is_plain else check_number(value, f"the score of {name!r}", InvalidActions)
         index = offer.get_index(name)

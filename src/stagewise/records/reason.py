@@ -368,15 +368,21 @@ def describe_excess(details: Details) -> str:
     )
 
 
-def describe_pooling(details: Details) -> str:
-    """Return between which buckets means fall, and what follows."""
+def describe_fall(details: Details) -> str:
+    """Return between which buckets means fall."""
     moves, over, under = ("falls", "at least", "at most") if details["at_most"] else ("rises", "at most", "at least")
     low, high = (format_number(details[name], ".3g") for name in ("low", "high"))
     return (
         f"the mean {details['limit']!r} of {details['action']} {moves} with {details['score']!r}: it is {over} {low} "
-        f"in some bucket up to {details['before']!r}, and {under} {high} in some bucket from {details['after']!r} "
-        "on; each bucket of this action is bounded by its own outcomes alone, so the limit still holds; "
-        "reverse the score, fit it again, or declare monotone=False"
+        f"in some bucket up to {details['before']!r}, and {under} {high} in some bucket from {details['after']!r} on"
+    )
+
+
+def describe_pooling(details: Details) -> str:
+    """Return between which buckets means fall, and what follows."""
+    return (
+        f"{describe_fall(details)}; each bucket of this action is bounded by its own outcomes alone, so the limit "
+        "still holds; reverse the score, fit it again, or declare monotone=False"
     )
 
 

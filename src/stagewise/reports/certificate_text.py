@@ -5,7 +5,7 @@ from typing import Any
 from stagewise.problem.formatting import format_number
 from stagewise.problem.promise import Promise, describe_promise
 from stagewise.reports.evidence import REFUTED, SUPPORTED
-from stagewise.reports.regret_bound import THEOREMS, RegretTheorem
+from stagewise.reports.regret_bound import RegretTheorem
 
 MAX_TITLE_LIMITS = 3  # limits that a title names
 DISTANCES = [f"distance of the {which}" for which in ("worst run", "worst run of a hundred", "median run", "best run")]
@@ -128,10 +128,10 @@ def list_regret(content: dict[str, Any]) -> list[tuple[str, str]]:
     last = [format_number(evidence["quantiles"][level][-1]) for level in ("0.5", "0.99", "1")]
     rows = [("reward lost in all by the median run, one in a hundred, and the worst", ", ".join(last))]
     if evidence["bound"] is None:
-        rows.append(("there is no bound to compare with", THEOREMS[theorem]))
+        rows.append(("there is no bound to compare with", theorem.template))
     else:
         allowed = f"{format_number(evidence['bound'][-1])} with probability {format_percent(1.0 - evidence['failure'])}"
-        rows.append((f"what the theorem allows ({THEOREMS[theorem]})", allowed))
+        rows.append((f"what the theorem allows ({theorem.template})", allowed))
         rows.append(("runs above it in a recorded round", f"{evidence['above']:,}"))
     if optimism is not None:  # the theorem says: in none, while all intervals hold
         found = f"{optimism['rounds']:,} rounds of {optimism['runs']:,} runs" if optimism["rounds"] else "none"

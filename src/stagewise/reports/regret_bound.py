@@ -1,7 +1,6 @@
 """The regret bound of a theorem, for a policy's settings."""
 
 import math
-from enum import StrEnum
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,41 +8,26 @@ import numpy as np
 from stagewise.engine.compile import Floats, Ints
 from stagewise.policies.arms import OPB
 from stagewise.policies.linear_policy import LinearPolicy
+from stagewise.records.fault import SentenceCode
 from stagewise.worlds.world import as_world
 
 MAX_PULLS = 10**7  # pulls of an arm that are summed
 
 
-class RegretTheorem(StrEnum):
+class RegretTheorem(SentenceCode):
     """The theorem that bounds a policy's regret, or why there is none: codes, which certificates hold."""
 
-    RAYS = "rays"
-    MIXTURES = "mixtures"
-    ARMS = "arms"
-    NO_CONSTANTS = "no_constants"
-    SOLVER_GAPS = "solver_gaps"
-    CONVEX_SET = "convex_set"
-    PER_ROUND_SAFE_ACTION = "per_round_safe_action"
-    UNKNOWN_SAFE_ACTION = "unknown_safe_action"
-    REWARD_SCALE_TOO_SMALL = "reward_scale_too_small"
-    OTHER_WORLD = "other_world"
-    TOO_MANY_PULLS = "too_many_pulls"
-
-
-THEOREMS = {
-    RegretTheorem.RAYS: "docs/theory/rays.md, Corollary 7",
-    RegretTheorem.MIXTURES: "docs/theory/tractable-oplb.md, the sum over rounds",
-    RegretTheorem.ARMS: "docs/explanation/how-certificates-work.md, the regret of OPB",
-    RegretTheorem.NO_CONSTANTS: "no theorem with explicit constants is known for this policy",
-    RegretTheorem.SOLVER_GAPS: "the regret of the theorem is that of the linear program, without the gaps of a solver",
-    RegretTheorem.CONVEX_SET: "on a convex set the regret of the theorem also has the gaps of all rounds",
-    RegretTheorem.PER_ROUND_SAFE_ACTION: "the theorems need a safe action that is the same in every round",
-    RegretTheorem.UNKNOWN_SAFE_ACTION: "the theorems need a safe action whose reward and costs are known",
-    RegretTheorem.REWARD_SCALE_TOO_SMALL: "reward_confidence_scale is smaller than the theorem needs",
-    RegretTheorem.OTHER_WORLD: "the theorem needs a world of its own kind, with mean rewards of at most 1",
-    RegretTheorem.TOO_MANY_PULLS: f"the sum is not computed for more than {MAX_PULLS:,} pulls of an arm",
-}
-"""The sentence of each code."""
+    RAYS = "rays", "docs/theory/rays.md, Corollary 7"
+    MIXTURES = "mixtures", "docs/theory/tractable-oplb.md, the sum over rounds"
+    ARMS = "arms", "docs/explanation/how-certificates-work.md, the regret of OPB"
+    NO_CONSTANTS = "no_constants", "no theorem with explicit constants is known for this policy"
+    SOLVER_GAPS = "solver_gaps", "the regret of the theorem is that of the linear program, without the gaps of a solver"
+    CONVEX_SET = "convex_set", "on a convex set the regret of the theorem also has the gaps of all rounds"
+    PER_ROUND_SAFE_ACTION = "per_round_safe_action", "the theorems need a safe action that is the same in every round"
+    UNKNOWN_SAFE_ACTION = "unknown_safe_action", "the theorems need a safe action whose reward and costs are known"
+    REWARD_SCALE_TOO_SMALL = "reward_scale_too_small", "reward_confidence_scale is smaller than the theorem needs"
+    OTHER_WORLD = "other_world", "the theorem needs a world of its own kind, with mean rewards of at most 1"
+    TOO_MANY_PULLS = "too_many_pulls", f"the sum is not computed for more than {MAX_PULLS:,} pulls of an arm"
 
 
 class RegretBound(NamedTuple):

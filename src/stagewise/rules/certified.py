@@ -24,7 +24,6 @@ from stagewise.engine.layout import (
     SAFE_INDEX,
     get_largest_reward,
     get_max_regret_ratio,
-    get_safe_action,
 )
 from stagewise.engine.limits import (
     BOUNDS_NOT_FINITE,
@@ -43,7 +42,6 @@ from stagewise.engine.limits import (
 from stagewise.engine.mixture_program import compute_mixture_mean, solve_mixture
 from stagewise.engine.model import EVERY, Rule
 from stagewise.engine.pair import first_best, tie_floor
-from stagewise.engine.random import POLICY, uniform
 from stagewise.engine.simplex import get_limit_price
 from stagewise.engine.workspace import (
     CENTRE,
@@ -58,16 +56,21 @@ from stagewise.engine.workspace import (
     SAMPLED,
     STEP,
     STEPS,
-    get_decision_views,
 )
-from stagewise.rules.mixture import compute_unsafe_share, draw_from_mixture, mix_back, set_safe_mixture, write_action
+from stagewise.rules.mixture import (
+    build_mixture_player,
+    compute_unsafe_share,
+    draw_from_mixture,
+    mix_back,
+    set_safe_mixture,
+)
 from stagewise.rules.ray import (
+    build_ray_player,
     compute_clipped_width_along,
     compute_pessimistic_cost,
     compute_safe_norm,
     fill_plausible_steps,
     fill_safe_steps,
-    finish_ray,
 )
 
 
@@ -435,32 +438,7 @@ def finish_mixture(
     return code
 
 
-@kernel
-def play_certified_ray(
-    features: Floats, eligible: Flags, contradiction: int, layout: Ints, settings: Floats, bounds: Floats, rule: Floats,
-    factors: Floats, basis: Floats | None, answer: Floats, seed: int, run: int, round_: int,
-) -> int:  # fmt: skip
-    """Return the ray that is played, or minus the reason code of the safe action."""
-    action, safe = get_decision_views(layout, answer).action, get_safe_action(layout, settings).features
-    code = choose_certified_ray(layout, settings, bounds, eligible, contradiction, rule, factors, answer)
-    finish_ray(layout, settings, bounds, rule, code, features, safe, answer, action)
-    return code
-
-
-@kernel
-def play_certified_mixture(
-    features: Floats, eligible: Flags, contradiction: int, layout: Ints, settings: Floats, bounds: Floats, rule: Floats,
-    factors: Floats, basis: Floats | None, answer: Floats, seed: int, run: int, round_: int,
-) -> int:  # fmt: skip
-    """Return the candidate that is drawn from the mixture, or minus the reason code of the safe action."""
-    views, uniform_draw = get_decision_views(layout, answer), uniform(seed, run, round_, POLICY, 0)
-    code = choose_certified_mixture(
-        layout, settings, bounds, eligible, contradiction, rule, factors, basis, views.shares, views.places,
-        uniform_draw, answer,
-    )  # fmt: skip
-    write_action(code, features, layout, settings, views.action)
-    return code
-
-
+play_certified_ray = build_ray_player(choose_certified_ray)
+play_certified_mixture = build_mixture_player(choose_certified_mixture)
 CERTIFIED_RAY = Rule("stagewise.rules.certified:CERTIFIED_RAY", play_certified_ray, samples=EVERY, prepare=swap_crosses)
 CERTIFIED_MIXTURE = Rule("stagewise.rules.certified:CERTIFIED_MIXTURE", play_certified_mixture, mixes=1, samples=EVERY)

@@ -19,7 +19,7 @@ from stagewise.engine.limits import (
     has_switch,
 )
 from stagewise.engine.mixture_program import compute_mixture_mean, solve_mixture
-from stagewise.engine.model import Rule
+from stagewise.engine.model import Kernel, Rule
 from stagewise.engine.pair import tie_floor
 from stagewise.engine.random import POLICY, uniform
 from stagewise.engine.workspace import (
@@ -185,19 +185,24 @@ def write_action(code: int, features: Floats, layout: Ints, settings: Floats, ac
         action[i] = features[row, i] if row >= 0 else safe[i]
 
 
-@kernel
-def play_mixture(
-    features: Floats, eligible: Flags, contradiction: int, layout: Ints, settings: Floats, bounds: Floats, rule: Floats,
-    factors: Floats, basis: Floats | None, answer: Floats, seed: int, run: int, round_: int,
-) -> int:  # fmt: skip
-    """Return the candidate that is drawn from the best safe mixture, or minus the reason code of the safe action."""
-    views, uniform_draw = get_decision_views(layout, answer), uniform(seed, run, round_, POLICY, 0)
-    code = choose_mixture(
-        layout, settings, bounds, eligible, contradiction, rule, factors, basis, views.shares, views.places,
-        uniform_draw, answer,
-    )  # fmt: skip
-    write_action(code, features, layout, settings, views.action)
-    return code
+def build_mixture_player(choose: Kernel) -> Kernel:
+    """Return the kernel of a rule that chooses a mixture by this kernel."""
+
+    @kernel
+    def play_mixture(
+        features: Floats, eligible: Flags, contradiction: int, layout: Ints, settings: Floats, bounds: Floats,
+        rule: Floats, factors: Floats, basis: Floats | None, answer: Floats, seed: int, run: int, round_: int,
+    ) -> int:  # fmt: skip
+        """Return the candidate that is drawn from the mixture, or minus the reason code of the safe action."""
+        views, uniform_draw = get_decision_views(layout, answer), uniform(seed, run, round_, POLICY, 0)
+        code = choose(
+            layout, settings, bounds, eligible, contradiction, rule, factors, basis, views.shares, views.places,
+            uniform_draw, answer,
+        )  # fmt: skip
+        write_action(code, features, layout, settings, views.action)
+        return code
+
+    return play_mixture
 
 
-MIXTURE = Rule("stagewise.rules.mixture:MIXTURE", play_mixture, mixes=1)
+MIXTURE = Rule("stagewise.rules.mixture:MIXTURE", build_mixture_player(choose_mixture), mixes=1)

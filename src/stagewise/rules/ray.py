@@ -23,7 +23,7 @@ from stagewise.engine.limits import (
     has_switch,
     safe_step,
 )
-from stagewise.engine.model import REWARD, Rule
+from stagewise.engine.model import REWARD, Kernel, Rule
 from stagewise.engine.pair import first_best, tie_floor
 from stagewise.engine.workspace import (
     CENTRE,
@@ -358,17 +358,23 @@ def finish_ray(
         action[i] = rest * safe[i] + step * target[i]
 
 
-@kernel
-def play_ray(
-    features: Floats, eligible: Flags, contradiction: int, layout: Ints, settings: Floats, bounds: Floats, rule: Floats,
-    factors: Floats, basis: Floats | None, answer: Floats, seed: int, run: int, round_: int,
-) -> int:  # fmt: skip
-    """Return the ray on which the best safe point is played, or minus the reason code of the safe action."""
-    action, safe = get_decision_views(layout, answer).action, get_safe_action(layout, settings).features
-    code = choose_ray(layout, settings, bounds, eligible, contradiction, rule, factors, answer)
-    finish_ray(layout, settings, bounds, rule, code, features, safe, answer, action)
-    return code
+def build_ray_player(choose: Kernel) -> Kernel:
+    """Return the kernel of a rule that chooses a ray by this kernel."""
+
+    @kernel
+    def play_ray(
+        features: Floats, eligible: Flags, contradiction: int, layout: Ints, settings: Floats, bounds: Floats,
+        rule: Floats, factors: Floats, basis: Floats | None, answer: Floats, seed: int, run: int, round_: int,
+    ) -> int:  # fmt: skip
+        """Return the ray on which the best safe point is played, or minus the reason code of the safe action."""
+        action, safe = get_decision_views(layout, answer).action, get_safe_action(layout, settings).features
+        code = choose(layout, settings, bounds, eligible, contradiction, rule, factors, answer)
+        finish_ray(layout, settings, bounds, rule, code, features, safe, answer, action)
+        return code
+
+    return play_ray
 
 
+play_ray = build_ray_player(choose_ray)
 RAY = Rule("stagewise.rules.ray:RAY", play_ray)
 SAMPLED_RAY = Rule("stagewise.rules.ray:SAMPLED_RAY", play_ray, samples=REWARD)  # Safe-LTS

@@ -16,10 +16,13 @@ class BoundHistory:
         self.points: dict[tuple[str, str], list[tuple[float, float, float]]] = {}
         self.interval = INTERVAL
 
+    def is_due(self, now: float) -> bool:
+        """Return whether the last points are long enough ago."""
+        return now - max((points[-1][0] for points in self.points.values()), default=-self.interval) >= self.interval
+
     def add(self, now: float, bounds: Sequence[DriftingBound]) -> None:
         """Add the bounds at a time, unless the last ones are too recent."""
-        last = max((points[-1][0] for points in self.points.values()), default=-self.interval)
-        if now - last < self.interval:
+        if not self.is_due(now):
             return
         for one in bounds:
             self.points.setdefault((one.limit, one.action), []).append((now, one.bound, one.age_term))

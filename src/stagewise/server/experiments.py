@@ -146,9 +146,9 @@ class Experiments:
         self._reading = threading.RLock()  # the learner's thread refreshes, and so does a change of controls
         self._learns = learn
         self.learner = Learner(
-            store, self._versions, self._publish, self.writer.append_now, forget=self._forget, alone=alone,
-            feedback_timeout=feedback_timeout,
-        )  # fmt: skip
+            store, self._versions, self._publish, self.writer.append_now, alone=alone, feedback_timeout=feedback_timeout
+        )
+        self._losses = store.losses
 
     async def start(self) -> None:
         """Read the store and start learning."""
@@ -191,6 +191,8 @@ class Experiments:
         """Read versions and controls that other processes wrote."""
         with self._reading:
             self._refreshed = time.monotonic()
+            if self.store.losses != self._losses:
+                self._forget()
             for name in self.store.experiments():
                 self._read(name)  # creating a secret for a new experiment appends to the global log
             last, controls = self.store.last_control(GLOBAL), self.everywhere
@@ -207,7 +209,7 @@ class Experiments:
         after = 0 if experiment is None else experiment.controls.row
         if experiment is not None and last <= after:
             return
-        version, before = None if experiment is None else experiment.current, after
+        version, before = experiment.current if experiment is not None and after else None, after
         for event in self._rows(name, PROBLEM, after, last):
             version, before = build_version(version, event), event.number
         if version is None:
@@ -229,11 +231,11 @@ class Experiments:
 
     def _forget(self) -> None:
         """Forget what was read of a log that lost rows; until it is read again, the safe action is served."""
-        with self._reading:
-            for experiment in self._experiments.values():
-                experiment.set_version(experiment.current, has_unread_rows=True)
-            self._experiments, self.everywhere = {}, Controls()
-            self.refresh()
+        self._losses, self.everywhere = self.store.losses, Controls()
+        for experiment in self._experiments.values():
+            experiment.controls = Controls()
+            experiment.set_version(experiment.current, has_unread_rows=True)
+        self.store.accept_losses()
 
     def _publish(self, name: str, policy_snapshot: PolicySnapshot) -> None:
         """Decide with this snapshot from now on; the learner calls this."""
@@ -245,7 +247,8 @@ class Experiments:
                 and (policy_snapshot.seq or experiment.policy_snapshot.read)
             ):
                 experiment.policy_snapshot, experiment.snapshot_time = policy_snapshot, time.monotonic()
-                experiment.summarize_drifting(self.store.now() / 1e6)
+                if experiment.bound_history.is_due(now := self.store.now() / 1e6):
+                    experiment.summarize_drifting(now)
 
     async def open(
         self, name: str, problem: Problem, actor: str, reason: str, mode: str = "live", *, revert: bool = False

@@ -55,11 +55,9 @@ class Learner:
         publish: Callable[[str, PolicySnapshot], None],
         append: Callable[[list[AppendRequest]], Any],
         *,
-        forget: Callable[[], None] = lambda: None,
         alone: bool,
         feedback_timeout: float | None = None,
     ) -> None:
-        self.forget = forget
         self.store, self.versions, self.publish, self.append = store, versions, publish, append
         self.alone, self.feedback_timeout, self.signer = alone, feedback_timeout, SnapshotSigner(store)
         self.folds: dict[str, StateFold] = {}
@@ -132,7 +130,6 @@ class Learner:
             )
             for memory in (self.folds, self._shared, self._saved):
                 memory.clear()
-            self.forget()
         sealed = self.store.seal() if self.is_leader else {}
         busy = sum(map(len, sealed.values())) >= MAX_SEAL_ROWS
         for name, version in self.versions().items():

@@ -2,8 +2,7 @@
 
 import json
 import secrets
-from collections.abc import Iterator, Mapping
-from enum import StrEnum
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,7 +13,8 @@ from stagewise.engine.compile import Floats
 from stagewise.policies.policy_encoding import decode_value
 from stagewise.problem.checks import check_choice, check_number, check_seed
 from stagewise.problem.errors import ErrorCode, InvalidFile, InvalidProblem, StagewiseError
-from stagewise.problem.formatting import make_sentence, safe_repr, suggest_percent
+from stagewise.problem.formatting import safe_repr, suggest_percent
+from stagewise.records.fault import Fault, SentenceCode
 from stagewise.reports.certificate import SimulationCertificate
 from stagewise.reports.evidence import ClaimTerms, add_batch, compute_totals, get_column, is_decided
 from stagewise.reports.result import Result, merge_results
@@ -31,40 +31,13 @@ AGGREGATE_SECTIONS = ("first_violation", "optimism", "regret", "margins", "first
 ROUNDING = 1e-9  # relative
 
 
-class FaultCode(StrEnum):
+class FaultCode(SentenceCode):
     """What is wrong with a certificate. The codes never change; the sentences may."""
 
-    SECTION_DIFFERS = "section_differs"
-    """A section does not match the runs, the policy or the world; `section` names it."""
-    RUNS_DIFFER = "runs_differ"
-    """The runs from `first` to `last` give other numbers when replayed."""
-    BATCHES_DIFFER = "batches_differ"
-    """The batches are not those of the plan."""
-    END_DIFFERS = "end_differs"
-    """The runs do not end where the plan does."""
-
-
-TEMPLATES = {
-    FaultCode.SECTION_DIFFERS: "the section {section!r} does not match the runs, the policy or the world",
-    FaultCode.RUNS_DIFFER: "runs {first} to {last} give other numbers when replayed",
-    FaultCode.BATCHES_DIFFER: "the batches are not those of the plan",
-    FaultCode.END_DIFFERS: "the runs do not end where the plan does",
-}
-
-
-class Fault(NamedTuple):
-    """What is wrong with a certificate: a code and its data; as text, a sentence."""
-
-    code: FaultCode
-    details: Mapping[str, Any]
-
-    @classmethod
-    def of(cls, code: FaultCode, /, **details: Any) -> "Fault":
-        """Build a fault from its data."""
-        return cls(code, details)
-
-    def __str__(self) -> str:
-        return make_sentence(TEMPLATES[self.code], self.details)
+    SECTION_DIFFERS = "section_differs", "the section {section!r} does not match the runs, the policy or the world"
+    RUNS_DIFFER = "runs_differ", "runs {first} to {last} give other numbers when replayed"
+    BATCHES_DIFFER = "batches_differ", "the batches are not those of the plan"
+    END_DIFFERS = "end_differs", "the runs do not end where the plan does"
 
 
 class Verification(NamedTuple):

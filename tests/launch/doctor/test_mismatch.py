@@ -105,3 +105,27 @@ def test_rows_count_in_the_order_of_their_times() -> None:
     found, again = examine(log), examine({name: column[order] for name, column in log.items()})
     counts = ("low_count", "high_count", "low_mean", "high_mean")
     assert [found.details[name] for name in counts] == pytest.approx([again.details[name] for name in counts])
+
+
+@pytest.mark.parametrize("falls", [True, False])
+def test_means_that_fall_with_a_score_are_a_note(falls: bool) -> None:
+    chance, rows = np.random.default_rng(3), 4_000
+    risk = chance.random(rows)
+    rate = 0.3 - 0.25 * risk if falls else 0.05 + 0.25 * risk
+    problem = sw.Problem(
+        actions=["nothing", "offer"], safe="nothing", context=["x"], reward=sw.Reward("click"),
+        limits={"opt_out": sw.Limit(0.3, safe_bound=0.0, score=sw.RiskScore("risk", buckets=4))},
+    )  # fmt: skip
+    log = {"action": ["offer"] * rows, "x": chance.uniform(-1.0, 1.0, rows), "risk": risk, "click": np.zeros(rows)}
+    log["opt_out"] = (chance.random(rows) < rate) * 1.0
+    report = sw.doctor(log, problem)
+    codes = [str(one.code) for one in report.findings]
+    assert ("means_fall" in codes) == falls
+    if falls:
+        details = next(one for one in report.findings if one.code == "means_fall").details
+        agent = sw.Agent(problem, seed=1)
+        agent.learn_log_frame(log)
+        found = agent.health()["pooling of opt_out"].details
+        assert {name: details[name] for name in ("action", "before", "after")} == {
+            name: found[name] for name in ("action", "before", "after")
+        }

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from stagewise.launch.message_format import MessageFormatter, Phrase, build_codes, choose, format_number, read_lines
 from stagewise.problem.formatting import format_count, join_names, safe_repr, suggest_name
-from stagewise.records.reason import describe_excess
+from stagewise.records.reason import describe_excess, describe_fall
 
 TIME_SCALES = {1e3: "milliseconds", 1e6: "microseconds", 1e9: "nanoseconds"}
 
@@ -186,6 +186,7 @@ mismatch
 ok halves_alike: nothing shows that it matters who gets an action
 note halves_differ: it matters who gets an action: {name!r}{of_action}{in_its_segment} averages {halves}, and its limit
     is kept for an average user -> {split_remedy}
+note means_fall: {falls}, and its buckets are pooled -> reverse the score, fit it again, or declare monotone = false
 note bounds_exceeded: {exceeded} -> add what is missing to the context, or promise the limit to groups (by=) or to
     buckets of a score (score=)
 
@@ -318,6 +319,7 @@ PHRASES: dict[str, Phrase] = {
         + "learn from the recent part only, and keep the agent's drift checks on"
     ),
     "exceeded": lambda d: describe_excess({**vars(d), "limit": d.name}),
+    "falls": lambda d: describe_fall({**vars(d), "limit": d.name}),
     "expected_count": lambda d: (
         f"rows, weighted by 1/propensity, stand for {format_number(d.weight)} of {d.rows:,}"
         if d.expected is None

@@ -8,12 +8,14 @@ import numpy as np
 
 from stagewise.agent.calibration import CalibratedLimit, summarize_excess
 from stagewise.agent.mismatch import HalvedLimit, summarize_difference
+from stagewise.agent.pooling import find_fall, list_pooled_limits
 from stagewise.engine.compile import Flags, Floats, Ints
 from stagewise.launch.doctor.finding import Finding
 from stagewise.launch.doctor.finding_messages import FindingCode, FindingVerdict
 from stagewise.launch.doctor.log_profile import Cost, LogProfile, Signal
 from stagewise.models.halves import count_rows
 from stagewise.policies.problem_policy import ProblemPolicy
+from stagewise.problem.division import ScoreDivision
 from stagewise.problem.promise import Promise
 
 MOST_ENDS = 20_000  # rows of a logistic cost whose ends are computed
@@ -33,6 +35,9 @@ def check_mismatch(profile: LogProfile, alpha: float) -> Iterator[Finding]:
             stops = problem.limits[cost.name].on_mismatch == "stop"
             verdict = FindingVerdict.CONTRADICTS if stops else FindingVerdict.NOTE
             yield Finding.of(code, verdict, name=cost.name, by=cost.by, **found)
+        fall = find_pooled_fall(policy, cost)
+        if fall is not None:
+            yield Finding.of(FindingCode.MEANS_FALL, name=cost.name, by=cost.by, **fall)
     yield Finding.of(FindingCode.HALVES_ALIKE)
 
 
@@ -65,6 +70,27 @@ def find_excess(policy: ProblemPolicy, cost: Cost, slopes: Floats, level: float)
     excess = limit.find_difference(level)
     details = None if excess is None else summarize_excess(policy, limit, excess)
     return None if details is None else {**details, "form": policy.models[cost.name]}
+
+
+def find_pooled_fall(policy: ProblemPolicy, cost: Cost) -> dict[str, Any] | None:
+    """Return the buckets between which means fall, as an agent that learns the log finds them; None: none do.
+
+    Means that drift are left out: where they fall depends on the time.
+    """
+    log, name = cost.profile.log, cost.name
+    if cost.name not in list_pooled_limits(policy) or policy.needs_times:
+        return None
+    indices = sort_by_time(cost, cost.fitted_rows & log.complete_contexts)
+    division, (rows, costs) = log.problem.get_division(name), build_rows(policy, cost, indices)
+    if not isinstance(division, ScoreDivision):
+        return None
+    place = policy.first_segment + log.problem.divisions.index(division)
+    rows[:, place] = division.encode_columns(log.readings)[indices]
+    values = np.full((len(rows), len(policy.problem.signals)), np.nan)
+    values[:, cost.index] = costs - float(cost.at_least)
+    cause = find_fall(policy, policy.learn_rows(policy.start(), rows, values).memory, name)
+    details = None if cause is None else dict(cause.details)
+    return details and {one: value for one, value in details.items() if one not in ("found", "limit")}
 
 
 def compute_ends(policy: ProblemPolicy, model: str, rows: Floats, values: Floats) -> Floats:

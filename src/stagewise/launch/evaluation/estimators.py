@@ -1,7 +1,6 @@
 """The estimators of a candidate's value, each with its interval, and the regression that the doubly robust one uses."""
 
 from dataclasses import dataclass
-from enum import StrEnum
 from itertools import pairwise
 from typing import Any, NamedTuple, Self
 
@@ -12,6 +11,7 @@ from stagewise.engine.compile import Flags, Floats, Ints
 from stagewise.launch.decision_log import UNKNOWN_ACTION, Log
 from stagewise.launch.evaluation.propensities import NEGLIGIBLE_MASS, Balance, Weights
 from stagewise.launch.statistics import compute_sequence
+from stagewise.records.fault import SentenceCode
 
 RIDGE = 1.0
 FIRST_BLOCK = 64  # rows before the first regression; it is repeated whenever the rows have grown by half
@@ -19,19 +19,14 @@ GROWTH = 1.5
 MAX_SEGMENTS = 50  # segments of a division with a column
 
 
-class Validity(StrEnum):
+class Validity(SentenceCode):
     """When an interval holds."""
 
-    ANYTIME = "anytime"
-    """At all times, for every number of rows."""
-    ASYMPTOTIC = "asymptotic"
-    """For large logs only."""
-    IF_SHARES_CORRECT = "if_shares_correct"
-    """If the estimated probabilities are the true ones."""
-    IF_POLICY_FIXED = "if_policy_fixed"
-    """If the policy of the log did not adapt."""
-    NONE = "none"
-    """There is no interval."""
+    ANYTIME = "anytime", "at all times"  # and for every number of rows
+    ASYMPTOTIC = "asymptotic", "large logs only"
+    IF_SHARES_CORRECT = "if_shares_correct", "if the shares are correct"  # the estimated probabilities
+    IF_POLICY_FIXED = "if_policy_fixed", "if the policy was fixed"  # did not adapt
+    NONE = "none", "none"
 
 
 class Estimate(NamedTuple):

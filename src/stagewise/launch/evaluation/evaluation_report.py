@@ -13,13 +13,6 @@ from stagewise.policies.problem import Problem
 from stagewise.problem.formatting import align_columns, format_count
 
 MIN_EFFECTIVE_ROWS = 30.0  # an effective sample size below it is small
-VALIDITY_LABELS = {
-    Validity.ANYTIME: "at all times",
-    Validity.ASYMPTOTIC: "large logs only",
-    Validity.IF_SHARES_CORRECT: "if the shares are correct",
-    Validity.IF_POLICY_FIXED: "if the policy was fixed",
-    Validity.NONE: "none",
-}
 
 
 class LimitOutcome(StrEnum):
@@ -232,4 +225,4 @@ def format_estimate(one: Estimate) -> tuple[str, str, str]:
     """Return an estimate, its interval and when that holds, for a table."""
     value = "unknown" if one.value is None else f"{one.value:.4g}"
     interval = f"[{one.low:.4g}, {one.high:.4g}]" if np.isfinite(one.low) else "none"
-    return value, interval, VALIDITY_LABELS[one.validity]
+    return value, interval, one.validity.template

@@ -2,15 +2,14 @@
 
 from bisect import bisect_left
 from collections.abc import Mapping
-from enum import StrEnum
 from itertools import accumulate
 from typing import Any, NamedTuple
 
 import msgspec
 
-from stagewise.problem import formatting
 from stagewise.problem.errors import ErrorCode
 from stagewise.problem.formatting import safe_repr, suggest_name
+from stagewise.records.fault import Fault, SentenceCode
 from stagewise.server.controls import Controls
 from stagewise.server.event_log import CONTROL, GLOBAL, LOG, PROBLEM, SHOWN, Event
 from stagewise.server.messages import UnknownExperiment
@@ -19,72 +18,49 @@ from stagewise.server.store.base import Store
 from stagewise.server.versions import ProblemVersion, build_version
 
 
-class FindingCode(StrEnum):
+class FindingCode(SentenceCode):
     """What is wrong with a log. The codes never change; the sentences may."""
 
-    ROW_MISSING = "row_missing"
-    ROW_CHANGED = "row_changed"
-    ROW_INSERTED = "row_inserted"
-    LINK_MISSING = "link_missing"
-    NUMBERED_BEFORE_CHOSEN = "numbered_before_chosen"
-    SEAL_DIFFERS = "seal_differs"
-    ROW_REPEATED = "row_repeated"
-    ROW_MALFORMED = "row_malformed"
-    WRONG_NUMBER = "wrong_number"
-    RECEIPT_DIFFERS = "receipt_differs"
-    NOT_IN_EFFECT = "not_in_effect"
-    VERSION_INVALID = "version_invalid"
-    OUTCOME_OF_OTHER_DECISION = "outcome_of_other_decision"
-    OUTCOME_REPEATED = "outcome_repeated"
-    OFFLINE_LOG_INVALID = "offline_log_invalid"
-    ANSWERS_DIFFER = "answers_differ"
-    SECRET_DIFFERS = "secret_differs"
-    SNAPSHOT_DIFFERS = "snapshot_differs"
-    NOT_REPRODUCED = "not_reproduced"
-
-
-TEMPLATES: dict[FindingCode, str] = {
-    FindingCode.ROW_MISSING: "row {row} is missing, and seal {seal} has it",
-    FindingCode.ROW_CHANGED: "row {row} ({kind} {key}) was changed or moved",
-    FindingCode.ROW_INSERTED: "row {row} ({kind} {key}) is in no seal, and its number was sealed as a gap",
-    FindingCode.LINK_MISSING: "row {row} is row {found} of writer {writer}, whose next row is {link}: rows are missing",
-    FindingCode.NUMBERED_BEFORE_CHOSEN: "row {row} had seen row {seen} when it was chosen; its number must be higher",
-    FindingCode.SEAL_DIFFERS: "seal {seal} does not match its rows or the seal before it",
-    FindingCode.ROW_REPEATED: "row {row} repeats {kind} {key}",
-    FindingCode.ROW_MALFORMED: "row {row} is not a valid {kind}",
-    FindingCode.WRONG_NUMBER: "row {row} is {kind} number {found}; the next is {expected}",
-    FindingCode.RECEIPT_DIFFERS: "the log does not contain the receipt {receipt}: there it has {found}",
-    FindingCode.NOT_IN_EFFECT: (
-        "row {row} is decision {key}: it names row {found} of the {what}, and row {expected} was in effect"
-    ),
-    FindingCode.VERSION_INVALID: "row {row} is not a valid version of the problem: {error}",
-    FindingCode.OUTCOME_OF_OTHER_DECISION: "row {row} is an outcome of {key}, which is not row {found}",
-    FindingCode.OUTCOME_REPEATED: "row {row} repeats {signal} of {key}",
-    FindingCode.OFFLINE_LOG_INVALID: (
-        "row {row} is part {part} of an offline log that comes after decisions, or whose parts or digest do not match"
-    ),
-    FindingCode.ANSWERS_DIFFER: "decision {decision} has the outcomes {found}, and the log says {expected}",
-    FindingCode.SECRET_DIFFERS: "the secret {name} has the digest {found}, and the log says {expected}",
-    FindingCode.SNAPSHOT_DIFFERS: (
-        "the snapshot of row {row} does not match the log: another release or another program wrote it"
-    ),
-    FindingCode.NOT_REPRODUCED: "row {row}, decision {key}: {field} is {found} in the log and {replayed} by replay",
-}
-
-
-class Finding(NamedTuple):
-    """A code and the data of its sentence."""
-
-    code: FindingCode
-    details: Mapping[str, Any]
-
-    @classmethod
-    def of(cls, code: FindingCode, /, **details: Any) -> "Finding":
-        """Build a finding from its data."""
-        return cls(code, details)
-
-    def __str__(self) -> str:
-        return formatting.make_sentence(TEMPLATES[self.code], self.details)
+    ROW_MISSING = "row_missing", "row {row} is missing, and seal {seal} has it"
+    ROW_CHANGED = "row_changed", "row {row} ({kind} {key}) was changed or moved"
+    ROW_INSERTED = "row_inserted", "row {row} ({kind} {key}) is in no seal, and its number was sealed as a gap"
+    LINK_MISSING = (
+        "link_missing",
+        "row {row} is row {found} of writer {writer}, whose next row is {link}: rows are missing",
+    )
+    NUMBERED_BEFORE_CHOSEN = (
+        "numbered_before_chosen",
+        "row {row} had seen row {seen} when it was chosen; its number must be higher",
+    )
+    SEAL_DIFFERS = "seal_differs", "seal {seal} does not match its rows or the seal before it"
+    ROW_REPEATED = "row_repeated", "row {row} repeats {kind} {key}"
+    ROW_MALFORMED = "row_malformed", "row {row} is not a valid {kind}"
+    WRONG_NUMBER = "wrong_number", "row {row} is {kind} number {found}; the next is {expected}"
+    RECEIPT_DIFFERS = "receipt_differs", "the log does not contain the receipt {receipt}: there it has {found}"
+    NOT_IN_EFFECT = (
+        "not_in_effect",
+        "row {row} is decision {key}: it names row {found} of the {what}, and row {expected} was in effect",
+    )
+    VERSION_INVALID = "version_invalid", "row {row} is not a valid version of the problem: {error}"
+    OUTCOME_OF_OTHER_DECISION = (
+        "outcome_of_other_decision",
+        "row {row} is an outcome of {key}, which is not row {found}",
+    )
+    OUTCOME_REPEATED = "outcome_repeated", "row {row} repeats {signal} of {key}"
+    OFFLINE_LOG_INVALID = (
+        "offline_log_invalid",
+        "row {row} is part {part} of an offline log that comes after decisions, or whose parts or digest do not match",
+    )
+    ANSWERS_DIFFER = "answers_differ", "decision {decision} has the outcomes {found}, and the log says {expected}"
+    SECRET_DIFFERS = "secret_differs", "the secret {name} has the digest {found}, and the log says {expected}"
+    SNAPSHOT_DIFFERS = (
+        "snapshot_differs",
+        "the snapshot of row {row} does not match the log: another release or another program wrote it",
+    )
+    NOT_REPRODUCED = (
+        "not_reproduced",
+        "row {row}, decision {key}: {field} is {found} in the log and {replayed} by replay",
+    )
 
 
 class DecisionBasis(msgspec.Struct):
@@ -111,7 +87,7 @@ class EffectiveControls(NamedTuple):
     controls: list[int]
     everywhere: list[int]
 
-    def find_error(self, event: Event) -> Finding | None:
+    def find_error(self, event: Event) -> Fault | None:
         """Return what a decision names that was not in effect at its row."""
         number, basis = event.number, decode_basis(event.body)
         own_row, global_row = basis.control
@@ -126,7 +102,7 @@ class EffectiveControls(NamedTuple):
                 details = {
                     "row": number, "key": safe_repr(event.key), "what": what, "found": found, "expected": expected,
                 }  # fmt: skip
-                return Finding(FindingCode.NOT_IN_EFFECT, details)
+                return Fault(FindingCode.NOT_IN_EFFECT, details)
         return None
 
 

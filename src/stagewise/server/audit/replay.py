@@ -13,10 +13,10 @@ import msgspec
 from stagewise.policies.problem import Problem
 from stagewise.problem.errors import ErrorCode
 from stagewise.problem.formatting import safe_repr
+from stagewise.records.fault import Fault
 from stagewise.records.reason import Reason
 from stagewise.server.audit.log_reader import (
     DecisionBasis,
-    Finding,
     FindingCode,
     check_experiment,
     decode_basis,
@@ -58,7 +58,7 @@ class ReplayResult(NamedTuple):
     """Decisions that failed inside the server and served the safe action."""
     states: int
     """Number of different snapshots."""
-    first_difference: Finding | None
+    first_difference: Fault | None
 
 
 class Replay:
@@ -74,7 +74,7 @@ class Replay:
     def run(self, after: int = 0, last: int | None = None) -> ReplayResult:
         """Replay the sealed decisions after the first `after` rows, up to row `last`."""
         origins: list[Origin] = []
-        differences: dict[int, Finding] = {}
+        differences: dict[int, Fault] = {}
         count = 0
         for event in self.store.iter_events(self.name, after):
             if last is not None and event.seq > last:
@@ -127,7 +127,7 @@ class Replay:
             fold.take(portion)
         return fold.build_snapshot()
 
-    def find_difference(self, snapshot: PolicySnapshot | None, event: Event) -> Finding | None:
+    def find_difference(self, snapshot: PolicySnapshot | None, event: Event) -> Fault | None:
         """Replay a decision and return the first difference."""
         error = self.effective_controls.find_error(event)
         if error is not None or snapshot is None:
@@ -152,7 +152,7 @@ class Replay:
         body, replayed = msgspec.json.decode(event.body), msgspec.json.decode(encoded)
         field = next((name for name in sorted({*replayed, *body}) if replayed.get(name) != body.get(name)), "body")
         found, again = safe_repr(body.get(field)), safe_repr(replayed.get(field))
-        return Finding.of(
+        return Fault.of(
             FindingCode.NOT_REPRODUCED,
             row=event.seq,
             key=safe_repr(event.key),

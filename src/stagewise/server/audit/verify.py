@@ -17,9 +17,9 @@ import msgspec
 
 from stagewise.problem.errors import ErrorCode, InvalidFile, StagewiseError
 from stagewise.problem.formatting import safe_repr
+from stagewise.records.fault import Fault, SentenceCode
 from stagewise.server.audit.log_reader import (
     EffectiveControls,
-    Finding,
     FindingCode,
     read_effective_controls,
     read_versions,
@@ -79,7 +79,7 @@ class VerificationResult(NamedTuple):
     experiment: str
     rows: int
     decisions: int
-    fault: Finding | None
+    fault: Fault | None
     """The first fault; None if there is none."""
 
 
@@ -92,11 +92,11 @@ class StoreVerification(NamedTuple):
     """Rows that no seal has yet."""
     receipt: Receipt
     """Of the last seal."""
-    fault: Finding | None
+    fault: Fault | None
     """The first fault of the seals or of a receipt; None if there is none."""
 
     @property
-    def faults(self) -> list[Finding]:
+    def faults(self) -> list[Fault]:
         """All faults."""
         return [fault for fault in (*(one.fault for one in self.logs), self.fault) if fault is not None]
 
@@ -104,8 +104,8 @@ class StoreVerification(NamedTuple):
 class LogFault(Exception):
     """A log is not intact; its argument is the finding."""
 
-    def __init__(self, code: FindingCode, /, **details: object) -> None:
-        super().__init__(Finding(code, details))
+    def __init__(self, code: SentenceCode, /, **details: object) -> None:
+        super().__init__(Fault(code, details))
 
 
 def verify_store(store: Store, receipts: Sequence[Receipt] = ()) -> StoreVerification:
@@ -128,8 +128,8 @@ class StoreVerifier:
         self.seal = Seal()
         self.sealed = 0  # rows
         self.logs: dict[str, LogVerifier] = {}
-        self.faults: dict[str, Finding] = {}
-        self.fault: Finding | None = None
+        self.faults: dict[str, Fault] = {}
+        self.fault: Fault | None = None
         self.is_broken = False  # a row was changed or is missing, so that its seal does not match either
         for name in sorted({GLOBAL, *store.experiments(), *store.logs()}):
             self._get_log(name)
@@ -189,7 +189,7 @@ class StoreVerifier:
             for seq, number in enumerate(numbers, part.first):
                 row = found.get(number)
                 if row is None:
-                    self._note(part.experiment, Finding.of(FindingCode.ROW_MISSING, row=number, seal=seal.seal))
+                    self._note(part.experiment, Fault.of(FindingCode.ROW_MISSING, row=number, seal=seal.seal))
                     self.is_broken = True
                     continue
                 rows.append((number, part.experiment, Event._make((*row, seq))))
@@ -258,7 +258,7 @@ class StoreVerifier:
             self._note(name, error.args[0])
         self.chains[event.writer] = chain._replace(link=event.link, mac=event.mac)
 
-    def _note(self, name: str, fault: Finding) -> None:
+    def _note(self, name: str, fault: Fault) -> None:
         self.faults.setdefault(name, fault)
 
     def _finish(self, name: str) -> None:

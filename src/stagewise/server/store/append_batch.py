@@ -56,6 +56,8 @@ class StoreState:
     """The existing rows among those of `get_wanted_rows`."""
     answers: dict[int, dict[str, float]] = field(default_factory=dict)
     """Reported signals of the decisions among them, by the number of the decision."""
+    floor: int = 0
+    """Decisions that have seen lower numbers only may depend on rows that are gone."""
 
     def add(self, rows: Iterable[Sequence[Any]], answers: Iterable[Sequence[Any]]) -> None:
         """Add rows as a store returns them, each before the name of its experiment, and answers."""
@@ -131,7 +133,7 @@ def resolve_request(request: AppendRequest, state: StoreState, batch: BatchResul
     if request.kind == DECISION:
         own_row, global_row = request.control
         own_last, global_last = (state.controls.get(name, 0) for name in (request.experiment, GLOBAL))
-        if 0 <= own_row < own_last or 0 <= global_row < global_last:
+        if 0 <= own_row < own_last or 0 <= global_row < global_last or 0 <= request.seen < state.floor:
             message = f"the controls changed while decision {safe_repr(request.key)} was made; decide again"
             return AppendResult(STALE, message=message)
     if request.kind == LOG and not is_next_log_part(request, state):

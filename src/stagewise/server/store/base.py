@@ -130,6 +130,8 @@ class Store(ABC):
     """The highest number that this process has seen; whatever it chooses from now on may depend on that row."""
     losses = 0
     """How often rows were gone that this process knew, after another machine took over as the store."""
+    floor = 0
+    """What was chosen when only lower numbers were seen may depend on rows that are gone, and is not written."""
     _seeing = threading.Lock()
     _access: tuple[int, dict[str, KeyRow]] = 0, {}  # the last global row that was read, and the keys up to it
     _writers_secret = b""
@@ -376,6 +378,10 @@ class Store(ABC):
                 name=safe_repr(name),
             )
         return content
+
+    def accept_losses(self) -> None:
+        """Note that everything is forgotten that was read of rows that are gone."""
+        self._see(self.floor)
 
     def _see(self, number: int) -> None:
         with self._seeing:

@@ -195,6 +195,7 @@ class PostgresStore(Store):
         self._is_leader = False
         self._fence = 0, 0  # a transaction's id, and a number that was visible before it was taken
         self._term = self._timeline = 0
+        self._timeline_turn = threading.Lock()
         self._last_seen_seal, self._last_written = Seal(), (0, b"")
         self._clock_offset = 0  # the server's clock minus this machine's, in microseconds
         self._clock_checked_at = 0  # when the offset was last updated
@@ -303,6 +304,7 @@ class PostgresStore(Store):
         chain, wanted = session.chain or WriterChain.begin(secret), get_wanted_rows(requests, generated=is_again)
         state, server_time = begin_and_read(session.connection, requests, wanted, chain)
         self._follow_clock(server_time)
+        state.floor = self.floor
         batch = resolve_batch(requests, state, self.now())
         write_batch(session.connection, batch)
         session.chain = state.chain
@@ -420,25 +422,27 @@ class PostgresStore(Store):
 
         If rows are gone that this process has read or written, what was learned of them is nothing that counts.
         """
-        (timeline,) = connection.execute(TIMELINE).fetchone() or (0,)
-        if timeline == self._timeline:
-            return
-        term, last = connection.execute(LAST_TERM).fetchone() or (-1, None)
-        if last != timeline:
-            with connection.transaction():
-                connection.execute(LOCK_EXCLUSIVE)
-                term, last = connection.execute(LAST_TERM).fetchone() or (-1, None)
-                if last != timeline:
-                    term += 1
-                    connection.execute(INSERT_TERM, (term, timeline))
-                    connection.execute(BEGIN_TERM, (term << TERM_BITS,))
-        seal, (number, mac) = self._last_seen_seal, self._last_written
-        if self._timeline and (
-            (seal.seal and connection.execute(SEAL_HASH, (seal.seal,)).fetchone() != (seal.hash,))
-            or (number and connection.execute(ROW_MAC, (number,)).fetchone() != (mac,))
-        ):
-            self.losses += 1
-        self._timeline, self._term = timeline, term
+        with self._timeline_turn:
+            (timeline,) = connection.execute(TIMELINE).fetchone() or (0,)
+            if timeline == self._timeline:
+                return
+            term, last = connection.execute(LAST_TERM).fetchone() or (-1, None)
+            if last != timeline:
+                with connection.transaction():
+                    connection.execute(LOCK_EXCLUSIVE)
+                    term, last = connection.execute(LAST_TERM).fetchone() or (-1, None)
+                    if last != timeline:
+                        term += 1
+                        connection.execute(INSERT_TERM, (term, timeline))
+                        connection.execute(BEGIN_TERM, (term << TERM_BITS,))
+            seal, (number, mac) = self._last_seen_seal, self._last_written
+            if self._timeline and (
+                (seal.seal and connection.execute(SEAL_HASH, (seal.seal,)).fetchone() != (seal.hash,))
+                or (number and connection.execute(ROW_MAC, (number,)).fetchone() != (mac,))
+            ):
+                self.floor = term << TERM_BITS
+                self.losses += 1
+            self._timeline, self._term = timeline, term
 
     def _migrate(self, folder: Path) -> None:
         """Apply migrations; of several servers one does, and the others wait."""

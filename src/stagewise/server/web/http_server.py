@@ -147,6 +147,7 @@ def serve(
     host: str = "127.0.0.1",
     port: int = 8000,
     *,
+    reuse_port: bool = False,
     keys: AccessKeys | None = None,
     settings: HttpSettings | None = None,
     prepare: Callable[[], Awaitable[None]] | None = None,
@@ -158,12 +159,13 @@ def serve(
         server: The decision server, not started; it is stopped at the end, with its store.
         host: The address to listen on.
         port: The port; 0 is any free port.
+        reuse_port: Whether other processes may listen on the same port; the system divides connections among them.
         keys: The keys of the server's store; None: read from the store.
         settings: Rate limit, request log and public address.
         prepare: Called after the server has started and before the first request, to open experiments.
         on_start: Called with the server's address once it accepts requests.
     """
-    with open_listener(host, port) as listener, log_as_json():
+    with open_listener(host, port, reuse_port) as listener, log_as_json():
         app = App(server, AccessKeys(server.store) if keys is None else keys, settings, prepare)
         http_server = HttpServer(app, None if on_start is None else lambda: on_start(format_address(listener)))
         with asyncio.Runner(loop_factory=http_server.config.get_loop_factory()) as runner:
@@ -177,11 +179,10 @@ async def _run(http_server: HttpServer, listener: socket.socket) -> None:
         await http_server.serve([listener])
 
 
-def open_listener(host: str, port: int) -> socket.socket:
+def open_listener(host: str, port: int, reuse_port: bool = False) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        return socket.create_server(
-            (host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET, backlog=2048
-        )
+        return socket.create_server((host, port), family=family, backlog=2048, reuse_port=reuse_port)
     except OSError as error:
         problem = f"the server cannot listen at {host}, port {port}: {error.strerror or error}"
         raise ServerStartError(ErrorCode.SERVER_NOT_STARTED, "{problem}", problem=problem) from None

@@ -173,7 +173,7 @@ def build_arms_call(policy: Any, inputs: LoopInputs) -> Call | None:
     ):
         return None
     bounds, noise = np.zeros((2, 3, count + 1)), GET_ARMS_ASSUMPTIONS(block, settings).noise
-    FILL_ARM_BOUNDS(layout, block, inputs.features, False, settings, inputs.memory, bounds, inputs.memory[:0])
+    FILL_ARM_BOUNDS(layout, block, inputs.features, False, settings, inputs.memory, bounds, np.empty(0))
     widths, limits = bounds[:, HALF, 0] / noise, get_limit_scalars(inputs, bounds)  # of an arm without pulls
     if limits is None or not np.allclose(widths, widths[0], rtol=1e-15):
         return None

@@ -77,9 +77,7 @@ def groups_of(rows: int, group: int) -> list[list[AppendRequest]]:
     made = []
     for _ in range(rows // group):
         told = [(str(uuid.uuid4()), encode_canonical(body)) for _ in range(group // 2)]
-        asks = [
-            AppendRequest("mail", DECISION, key, said, request_digest=bytes(32)) for key, said in told
-        ]
+        asks = [AppendRequest("mail", DECISION, key, said, request_digest=bytes(32)) for key, said in told]
         values = {"click": 1.0}
         asks += [
             AppendRequest(

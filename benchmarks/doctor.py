@@ -1,6 +1,7 @@
-"""The doctor on the notification job: how long it takes.
+"""The doctor on the notification job: how long it takes, and its picture.
 
-OPENBLAS_NUM_THREADS=1 .venv/bin/python benchmarks/doctor.py  # processor time of up to 1,000,000 rows
+OPENBLAS_NUM_THREADS=1 .venv/bin/python benchmarks/doctor.py speed  # processor time of up to 1,000,000 rows
+.venv/bin/python benchmarks/doctor.py picture  # docs/pictures/doctor.png: half a year, opt-outs of one template rise
 """
 
 import sys
@@ -11,6 +12,7 @@ from typing import Any
 import numpy as np
 
 import stagewise as sw
+from stagewise.reports.plot_style import write_figure
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "examples"))
@@ -39,5 +41,18 @@ def speed() -> None:
             print(f"| {rows:,} rows, {what} | {min(seconds):.1f} s | contradicted: {found.contradicted} |", flush=True)
 
 
+def picture() -> None:
+    """Draw half a year in which the opt-outs of one template rise from the third month on."""
+    rows, chance = 50_000, np.random.default_rng(1)
+    frame, part = month(rows), np.linspace(0.0, 1.0, rows)
+    frame["at"] = 1.7e9 + part * 180 * 86_400.0
+    risen = chance.random(rows) < 0.06 * np.maximum(part - 1 / 3, 0.0)
+    frame["opt_out"] = np.maximum(frame["opt_out"], (frame["action"] == "digest") & risen)
+    report = sw.doctor(frame, PROBLEM)
+    print(report)
+    write_figure(report.plot(), ROOT / "docs" / "pictures" / "doctor.png")
+
+
 if __name__ == "__main__":
-    speed()
+    for chosen in sys.argv[1:] or ["speed"]:
+        {"speed": speed, "picture": picture}[chosen]()

@@ -34,11 +34,12 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return written(tmp_path_factory.mktemp("logs") / "log.csv", clean(1, 4_000))
 
 
-def test_a_log_that_agrees_leaves_with_0_and_a_line_a_check(log: Path) -> None:
-    code, said = called("doctor", log, TEMPLATES)
+def test_a_log_that_agrees_leaves_with_0_and_a_line_a_check(log: Path, tmp_path: Path) -> None:
+    code, said = called("doctor", log, TEMPLATES, "--picture", tmp_path / "log.png")
     assert code == 0, said
     assert "nothing contradicts the problem, in 4,000 rows" in said
     assert all(re.match(r"(ok|note|contradicts|drift|) ", line) for line in said.splitlines()[:-2])
+    assert (tmp_path / "log.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_a_log_that_contradicts_leaves_with_1(tmp_path: Path) -> None:
@@ -102,6 +103,7 @@ def test_a_proposal_is_printed_where_no_file_is_named(log: Path) -> None:
         (("LOG", TEMPLATES, "--out", "x.toml"), ErrorCode.CONFLICTING_OPTIONS),
         (("LOG", TEMPLATES, "--reward", "click"), ErrorCode.CONFLICTING_OPTIONS),
         (("LOG", TEMPLATES, "--columns", "click"), ErrorCode.INVALID_OPTION),
+        (("LOG", TEMPLATES, "--picture", "x.gif"), ErrorCode.FILE_WRONG_KIND),
         (("LOG", "--holdout", "x.xlsx"), ErrorCode.FILE_WRONG_KIND),
         (("LOG", "--limit", "opt_out=2 %"), ErrorCode.INVALID_OPTION),
         (("LOG", "--limit", "opt_out=2"), ErrorCode.LIMIT_NEVER_BINDS),

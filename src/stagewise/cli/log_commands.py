@@ -18,6 +18,8 @@ ColumnsOption = Annotated[
     typer.Option(help="A name of the problem and its column in the log, such as click=clicked; repeatable."),
 ]
 
+PictureOption = Annotated[Path | None, typer.Option(help="File for a picture: .png or .svg.")]
+
 
 def doctor(
     log: LogArgument,
@@ -29,6 +31,7 @@ def doctor(
         Path | None,
         typer.Option(help="File for the rows that the proposal did not use: .csv, .parquet or .jsonl."),
     ] = None,
+    picture: PictureOption = None,
     json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
     columns: ColumnsOption = None,
     action: Annotated[str | None, typer.Option(help="For a proposal: column of the actions.")] = None,
@@ -61,6 +64,7 @@ def doctor(
         from stagewise.files.atomic_write import write_bytes, write_text
         from stagewise.files.tables import WRITERS
         from stagewise.launch.doctor.doctor import doctor as run_doctor
+        from stagewise.reports.plot_style import PICTURES, write_figure
 
         if fit_risk_score is not None:
             fit_score_for_limit(log, problem, fit_risk_score, out, holdout, proposal_fraction, columns)
@@ -68,9 +72,8 @@ def doctor(
         if problem is not None and out is not None:
             problem_given = "--out writes a proposed problem; leave it out, since the problem is given"
             raise InvalidFile(ErrorCode.CONFLICTING_OPTIONS, problem_given)
-        if holdout is not None and holdout.suffix.lower() not in WRITERS:
-            ending = f"the ending of {holdout}"
-            raise InvalidFile.must_be_one_of(ErrorCode.FILE_WRONG_KIND, ending, holdout.suffix, WRITERS)
+        check_ending(holdout, tuple(WRITERS))
+        check_ending(picture, PICTURES)
         columns_by_name = parse_pairs(columns, "--columns")
         settings: dict[str, Any] = {"alpha": alpha, "ignore_checks": ignore_checks or [], "columns": columns_by_name}
         if problem is None:
@@ -87,10 +90,18 @@ def doctor(
             write_text(out, report.to_toml())
         if holdout is not None:
             write_bytes(holdout, report.format_holdout(holdout.suffix))
+        if picture is not None:
+            write_figure(report.plot(), picture)
     proposal = report.to_toml() if report.proposal is not None and out is None else ""
     typer.echo(report.to_json() if json else f"{report}\n\n{proposal}".strip())
     if report.contradicted:
         raise typer.Exit(1)
+
+
+def check_ending(path: Path | None, endings: tuple[str, ...]) -> None:
+    """Raise InvalidFile unless a file has one of these endings."""
+    if path is not None and path.suffix.lower() not in endings:
+        raise InvalidFile.must_be_one_of(ErrorCode.FILE_WRONG_KIND, f"the ending of {path}", path.suffix, endings)
 
 
 def fit_score_for_limit(
@@ -152,6 +163,7 @@ def evaluate(
         typer.Option(help="When the log was read: 2026-03-01T12:00Z or seconds since 1970; default: at its last row."),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="File for the evaluation as JSON.")] = None,
+    picture: PictureOption = None,
 ) -> None:
     """Estimate a policy's reward and costs from a log. Exit code 1 unless every limit is shown to hold.
 
@@ -159,7 +171,9 @@ def evaluate(
     """
     with handle_errors():
         from stagewise.launch.evaluation.evaluate import evaluate as run_evaluation
+        from stagewise.reports.plot_style import PICTURES, write_figure
 
+        check_ending(picture, PICTURES)
         settings: dict[str, Any] = {
             "primary_estimator": primary_estimator,
             "delta": delta,
@@ -173,6 +187,8 @@ def evaluate(
             from stagewise.files.atomic_write import write_text
 
             write_text(out, json_module.dumps(result.to_dict(), indent=1) + "\n")
+        if picture is not None:
+            write_figure(result.plot(), picture)
     typer.echo(str(result))
     if not result.candidate.limits_kept:
         raise typer.Exit(1)

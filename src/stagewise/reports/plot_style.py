@@ -35,6 +35,7 @@ GUARDED, UNGUARDED, SAFE, TODAY = "#0072B2", "#D55E00", "#767676", "#CC79A7"
 INK, BAD, WARNING = "#1a1a1a", "#a02000", "#E69F00"
 MAX_LABEL = 40  # letters of a name in a plot
 DPI = 150  # of files
+PICTURES = (".png", ".svg")  # suffixes of files
 PAGE_DPI = 170  # of plots in pages, for high-resolution screens
 
 

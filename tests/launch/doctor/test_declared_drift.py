@@ -76,6 +76,15 @@ def test_a_drift_is_proposed_from_months_with_its_least_bound_and_its_reason() -
     assert proposal.drift in str(report)
     assert report["drift"].details["proposed"] == proposal.drift
     assert report.to_dict()["drift_proposals"]["opt_out"]["drift"] == proposal.drift
+    panel = next(axes for axes in report.plot().axes if axes.get_title() == "opt_out by month")
+    drawn_means = {line.get_label(): line.get_ydata() for line in panel.lines if line.get_label() in NAMES}
+    assert {name: list(means) for name, means in drawn_means.items()} == {
+        name: [one.mean for one in rates if one.action == name] for name in NAMES
+    }
+    for name, band in zip(NAMES, panel.collections, strict=True):  # only that of the action that moved fastest is wide
+        ends = ("low", "high") if name == proposal.movement.action else ("mean",)
+        drawn_ends = {getattr(one, end) for one in rates if one.action == name for end in ends}
+        assert drawn_ends == set(band.get_paths()[0].vertices[:, 1])
     assert sw.doctor(draw_months(0.012), build(proposal.drift, value=0.03))["drift"].code == FindingCode.DRIFT_LEARNABLE
 
 

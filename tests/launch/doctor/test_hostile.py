@@ -75,6 +75,7 @@ def test_a_strange_log_gets_findings(name):
     assert tuple(finding.check for finding in found.findings) == tuple(CheckName)
     assert len(str(found).splitlines()) == len(tuple(CheckName)) + 2
     json.loads(found.to_json())
+    found.plot().draw_without_rendering()
 
 
 @pytest.mark.parametrize("name", LOGS)

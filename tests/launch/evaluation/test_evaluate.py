@@ -140,6 +140,7 @@ def test_weights_that_do_not_average_1_are_found(columns):
     assert note.details["low"] > 1.0
     assert "nan" not in json.dumps(found.to_dict()).lower()
     assert found.policies["logged"]["click"]["ips"].validity == "anytime"
+    found.plot().draw_without_rendering()
     some = ~offers | (rng.random(4_000) < 0.5)
     half = sw.evaluate({name: column[some] for name, column in frame.items()}, problem(), "offer")
     assert half["click"]["ips"].value is None
@@ -271,6 +272,19 @@ def test_json_and_table(frame):
     )
     lines = str(found).splitlines()
     assert len([line for line in lines if line.startswith("always offer ")]) == 6
+
+
+@pytest.mark.long
+def test_the_picture_shows_every_interval_and_the_limit(frame):
+    found = sw.evaluate(frame, problem(), "offer")
+    for axes, signal in zip(found.plot().axes, ("click", "opt_out"), strict=True):
+        expected = [
+            (one.low, one.value, one.high) for policy in found.policies.values() for one in policy[signal].values()
+        ]
+        bars = [collection.get_segments()[0][:, 1] for collection in axes.collections]
+        marks = [line.get_ydata()[0] for line in axes.lines if line.get_marker() != "None"]
+        assert [(low, mark, high) for (low, high), mark in zip(bars, marks, strict=True)] == expected
+    assert axes.lines[-1].get_ydata()[0] == found.candidate.verdicts["opt_out"].threshold
 
 
 def changed(frame, **columns):

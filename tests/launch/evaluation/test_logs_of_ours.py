@@ -88,12 +88,16 @@ def test_on_the_command_line(tmp_path: Path) -> None:
     as_csv(drawn(np.random.default_rng(6), 3000), tmp_path / "log.csv")
     (tmp_path / "problem.toml").write_text(TOML)
     told = ("evaluate", tmp_path / "log.csv", tmp_path / "problem.toml")
-    code, words = called(*told, "--candidate", "digest", "--out", tmp_path / "out.json")
+    code, words = called(
+        *told, "--candidate", "digest", "--out", tmp_path / "out.json", "--picture", tmp_path / "out.svg"
+    )
     assert code == 0, words
     assert "always digest" in words
     assert "at most 0.15: kept" in words
     kept = json.loads((tmp_path / "out.json").read_text())
     assert kept["policies"][0]["limits"]["opt_out"]["verdict"] == "kept"
+    assert "<svg" in (tmp_path / "out.svg").read_text()
+    assert called(*told, "--picture", tmp_path / "out.gif")[0] == 2
     assert (
         called(*told, "--candidate", "offer=0.5,nothing=0.5", "--propensity", "nothing=0.5,digest=0.3,offer=0.2")[0]
         == 0

@@ -95,6 +95,16 @@ class LogReport:
             )
         return format_toml(self.proposal)
 
+    def plot(self) -> Any:
+        """Plot predictions against outcomes, rates against limits, and rates over time; by month from three months.
+
+        Returns:
+            A matplotlib figure.
+        """
+        from stagewise.launch.doctor.log_picture import plot_log
+
+        return plot_log(self.profile.signals)
+
     def format_holdout(self, suffix: str) -> bytes:
         """Return the holdout rows as a file, with all columns of the log.
 

@@ -195,6 +195,16 @@ class Evaluation:
             "notes": [note.to_dict() for note in self.notes],
         }
 
+    def plot(self) -> Any:
+        """Plot the intervals of every policy and estimator beside the limits.
+
+        Returns:
+            A matplotlib figure.
+        """
+        from stagewise.launch.evaluation.evaluation_picture import plot_evaluation
+
+        return plot_evaluation(self)
+
     def __str__(self) -> str:
         sizes = [f"- {one.describe_sample_size(self.rows)}" for one in self.policies.values() if one.bound > 1.0]
         return "\n".join([self._title(), *self._table(), *sizes, *(f"- {note}" for note in self.notes)])

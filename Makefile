@@ -1,6 +1,7 @@
 # `make reproduce` and `make test` are the main commands. Each creates the environment .venv that it needs.
 
 PYTHON ?= python3
+PYTHONS ?= python3.11 python3.12 python3.13
 BIN := .venv/bin
 READY := .venv/ready
 SIZE ?= quick
@@ -12,7 +13,7 @@ EACH ?= -n logical --dist worksteal -p no:benchmark
 # Write bytecode even if PYTHONDONTWRITEBYTECODE is set: it halves the start time of tests.
 test-plain test-long test-python test-compiled test-slow: export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: browser certificates certificate-pages clients reproduce serve studies test test-all test-plain test-long test-python test-compiled test-slow test-engines test-gpu bench-gpu lint bench bench-server docs clean
+.PHONY: browser certificates certificate-pages clients release reproduce serve studies test test-all test-plain test-long test-python test-compiled test-slow test-engines test-gpu bench-gpu lint bench bench-server docs clean
 
 .venv/ready: requirements.lock pyproject.toml reproduction/pyproject.toml studies/pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -72,6 +73,16 @@ test-compiled: .venv/ready
 
 test-slow: .venv/ready
 	$(BIN)/python -m pytest -n 2 -q -m slow
+
+# Wheel and source archive, checked, and tried in an empty environment of each Python that is there.
+release: .venv/ready
+	rm -rf dist
+	$(BIN)/python -m hatchling build -d dist
+	$(PYTHON) -m venv .venv-release
+	.venv-release/bin/python -m pip install --quiet --disable-pip-version-check twine uv
+	.venv-release/bin/python -m twine check --strict dist/*
+	.venv-release/bin/python benchmarks/install.py dist/*.whl --pythons $(PYTHONS)
+	.venv-release/bin/python benchmarks/install.py dist/*.whl --pythons $(PYTHON) --lowest
 
 # The TypeScript client: types from the server's OpenAPI description, build, tests in Node against the real server, package.
 clients: .venv/ready

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from stagewise.agent.statistics import describe_contexts
 from stagewise.problem.formatting import align_columns, format_average, format_count
 from stagewise.problem.promise import Promise
+from stagewise.records.html import Columns, render_html
 from stagewise.records.reason import Contradiction, Reason, ReasonDetails, describe_found, to_json_scalar
 
 
@@ -193,9 +194,16 @@ class Health(tuple[HealthFinding, ...]):
         return [finding.to_dict() for finding in self]
 
     def __str__(self) -> str:
-        return "\n".join(align_columns([(one.name, one.verdict, one.message) for one in self]))
+        return "\n".join(align_columns(self._rows()))
 
     __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        """Return the findings as a notebook shows them."""
+        return render_html(Columns(("check", "verdict", "finding"), self._rows()))
+
+    def _rows(self) -> list[tuple[str, str, str]]:
+        return [(one.name, one.verdict, one.message) for one in self]
 
 
 def build_finding(check: Check, signal: str | None, verdict: Verdict, **details: Any) -> HealthFinding:

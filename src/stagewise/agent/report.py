@@ -28,6 +28,7 @@ from stagewise.problem.division import ScoreDivision
 from stagewise.problem.errors import ErrorCode, InvalidProblem
 from stagewise.problem.formatting import align_columns, format_count, safe_repr
 from stagewise.records.decision import Decision, to_json_value
+from stagewise.records.html import Columns, render_html
 
 LEAST = as_python(get_lowest_value)
 MAX_SEGMENTS = 12  # segments of a limit in a report: those with most outcomes
@@ -153,10 +154,18 @@ class Report:
         return content | {name: [encode_record(one._asdict()) for one in getattr(self, name)] for name in lists}
 
     def __str__(self) -> str:
-        return "\n".join(format_lines(self))
+        parts = [
+            [part] if isinstance(part, str) else align_columns([part.titles, *part.rows], part.right)
+            for part in list_parts(self)
+        ]
+        return "\n".join(line for lines in parts for line in lines)
 
     def __repr__(self) -> str:
         return str(self)
+
+    def _repr_html_(self) -> str:
+        """Return the report as a notebook shows it."""
+        return render_html(*list_parts(self))
 
 
 def encode_record(fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -388,9 +397,9 @@ def format_certification(report: Report, action: ActionSummary) -> str:
     return f"in {format_count(rounds, 'round')}" if rounds else action.certification_note
 
 
-def format_lines(report: Report) -> list[str]:
-    """Return the report as lines of text."""
-    lines = format_header(report)
+def list_parts(report: Report) -> list[str | Columns]:
+    """Return the report as lines of text and tables."""
+    lines: list[str | Columns] = [*format_header(report)]
     if not report.recent_rounds:
         drifting = map(format_bound, report.drifting)
         return [*lines, *drifting, *format_proposals(report.proposals), *format_segments(report.segments)]
@@ -412,21 +421,21 @@ def format_lines(report: Report) -> list[str]:
         )
     lines += map(format_bound, report.drifting)
     is_learned = any(one.reward is not None for one in report.actions)
-    rows = [("action", "  share", " recent", *([f"{report.reward_name:>24}"] * is_learned), "certified")]
+    titles, rows = ("action", "  share", " recent", *([f"{report.reward_name:>24}"] * is_learned), "certified"), []
     for one in report.actions:
         reward = [format_reward(one)] * is_learned
         shares = f"{one.share:.1%}", f"{one.recent_share:.1%}"
         rows.append((one.name, *shares, *reward, format_certification(report, one)))
-    lines += align_columns(rows, right=range(1, 3 + is_learned))
+    lines.append(Columns(titles, rows, right=range(1, 3 + is_learned)))
     return [*lines, *format_proposals(report.proposals), *format_segments(report.segments)]
 
 
-def format_proposals(proposals: tuple[ProposalSummary, ...]) -> list[str]:
-    """Return what became of each proposed action, as lines."""
+def format_proposals(proposals: tuple[ProposalSummary, ...]) -> list[Columns]:
+    """Return what became of each proposed action."""
     if not proposals:
         return []
     rows = [(one.action, f"{one.proposed:.1%}", f"{one.overlap:.1%}", format_whole(one)) for one in proposals]
-    return align_columns([("proposed", "  asked", " played", "whole"), *rows], right=(1, 2))
+    return [Columns(("proposed", "  asked", " played", "whole"), rows, right=(1, 2))]
 
 
 def format_whole(one: ProposalSummary) -> str:

@@ -278,7 +278,7 @@ class Decision(DecisionFields):
         is the sampled reward, from which the mixture or ray is proposed; `score` adds the value of a limit that binds.
 
         Returns:
-            Text.
+            Text; a notebook shows it as a table.
 
         Example:
             >>> import stagewise as sw
@@ -288,7 +288,12 @@ class Decision(DecisionFields):
         """
         if self._table is None:
             return Explanation(f"round {self.round}: no table is kept for this decision")
-        return Explanation(format_table(self.round, self.message, self._table()))
+        table = self._table()
+        return Explanation.of(format_table(self.round, self.message, table), table)
+
+    def _repr_html_(self) -> str:
+        """Return the explanation as a notebook shows it."""
+        return self.explain()._repr_html_()
 
 
 class LimitStatus(NamedTuple):
@@ -395,7 +400,7 @@ class ProblemDecision(Decision):
     def explain(self) -> Explanation:
         """Return the explanation; where the caller proposed something, its last line says what became of it."""
         explanation, status = super().explain(), self.proposal
-        return explanation if status is None else Explanation(f"{explanation}\n{status}")
+        return explanation if status is None else Explanation.of(f"{explanation}\n{status}", explanation._table)
 
     def _asdict(self) -> dict[str, Any]:
         """Return the fields by name, probabilities as the attribute has them."""

@@ -1,10 +1,12 @@
-"""Explanations of decisions: a table of the leading candidates, as text."""
+"""Explanations of decisions: a table of the leading candidates, as text and as HTML."""
 
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
+
+from stagewise.records.html import Columns, render_html
 
 ABSENT = "-"  # in place of a missing estimate
 MARK = "* "  # before the row that is played
@@ -101,10 +103,29 @@ class Basis(Protocol):
 
 
 class Explanation(str):
-    """Text that shows itself as it is, also where its repr is shown."""
+    """Text that shows itself as it is, also where its repr is shown; a notebook shows its table."""
+
+    _table: Table | None = None
+
+    @classmethod
+    def of(cls, text: str, table: Table | None) -> "Explanation":
+        """Return an explanation with the table that its text shows."""
+        self = cls(text)
+        self._table = table
+        return self
 
     def __repr__(self) -> str:
         return str(self)
+
+    def _repr_html_(self) -> str:
+        """Return the explanation as a notebook shows it."""
+        table, (head, *below) = self._table, self.splitlines()
+        if table is None:
+            return render_html(self)
+        titles = ["", *(f"{title} {name}".strip() for title, group in table.columns for name in group)]
+        rows = [[f"{MARK if row.played else ''}{row.label}", *table.cells(row)] for row in table.rows]
+        notes = [line.strip() for line in below[2 + len(rows) :]]  # below two lines of titles and the rows
+        return render_html(head, Columns(titles, rows, range(1, len(titles))), *notes)
 
 
 def build_heading(round_: int, message: str | None, table: Table) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 from stagewise.files.atomic_write import write_text
 from stagewise.files.paths import parse_path, read_file
 from stagewise.problem.errors import ErrorCode, InvalidFile
+from stagewise.records.html import Columns, render_html
 from stagewise.reports.certificate_schema import parse_certificate
 from stagewise.reports.certificate_text import get_interval
 from stagewise.reports.evidence import REFUTED, SUPPORTED
@@ -48,6 +49,19 @@ class SimulationCertificate:
         high, kind = get_interval(found)[1], self.content["policy"]["kind"]
         allowed = f"at most {high:.4%} do; allowed {found['allowed']:.4%}"
         return f"{type(self).__name__}({kind}: {self.verdict}; {share}, {allowed})"
+
+    def _repr_html_(self) -> str:
+        """Return the verdict and its evidence as a notebook shows them."""
+        found = self.content["violations"]
+        low, high = get_interval(found)
+        rows = [
+            ("policy", str(self.content["policy"]["kind"])),
+            ("runs", f"{found['runs']:,}"),
+            ("runs that broke a limit", f"{found['occurrences']:,}"),
+            ("their share is between", f"{low:.4%} and {high:.4%}"),
+            ("allowed", f"{found['allowed']:.4%}"),
+        ]
+        return render_html(Columns(("certificate", self.verdict), rows))
 
     def save(self, folder: str | Path) -> None:
         """Write certificate.json and certificate.html.

@@ -16,6 +16,7 @@ from stagewise.launch.message_format import format_number
 from stagewise.policies.problem import Problem
 from stagewise.problem.checks import check_choice
 from stagewise.problem.errors import ErrorCode, InvalidProblem
+from stagewise.records.html import Columns, render_html
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,17 +140,24 @@ class LogReport:
         return json.dumps(self.to_dict(), ensure_ascii=False, indent=2)
 
     def __str__(self) -> str:
-        return "\n".join([*map(str, self.findings), *self._drift_lines(), *self._conclusion()])
+        drift = [f"{'drift':11}  {message}\n{'':11}  {months}" for message, months in self._drifts()]
+        return "\n".join([*map(str, self.findings), *drift, *self._conclusion()])
 
-    def _drift_lines(self) -> list[str]:
-        """Return the proposed drift of every limit, with the months of the action that moved most."""
+    def _repr_html_(self) -> str:
+        """Return the findings as a notebook shows them."""
+        rows = [(str(one.verdict), str(one.check), one.message, one.remedy) for one in self.findings]
+        drift = [line for lines in self._drifts() for line in lines]
+        return render_html(Columns(("verdict", "check", "finding", "what to do"), rows), *drift, *self._conclusion())
+
+    def _drifts(self) -> list[tuple[str, str]]:
+        """Return the proposed drift of every limit, and the months of the action that moved most."""
         lines = []
         for name, proposal in self.drift_proposals.items():
             if name in self.problem.moduli:
                 continue
-            lines.append(f"{'drift':11}  {name!r}: {proposal.message}")
             rates = [one for one in self.monthly_rates[name] if one.action == proposal.movement.action]
-            lines.append(f"{'':11}  {name!r} of {rates[0].action!r} by month: {', '.join(map(format_rate, rates))}")
+            months = ", ".join(map(format_rate, rates))
+            lines.append((f"{name!r}: {proposal.message}", f"{name!r} of {rates[0].action!r} by month: {months}"))
         return lines
 
     def _conclusion(self) -> list[str]:

@@ -119,9 +119,9 @@ class Explanation(str):
 
     def _repr_html_(self) -> str:
         """Return the explanation as a notebook shows it."""
-        table, (head, *below) = self._table, self.splitlines()
-        if table is None:
+        if self._table is None:
             return render_html(self)
+        table, (head, *below) = self._table, self.splitlines()
         titles = ["", *(f"{title} {name}".strip() for title, group in table.columns for name in group)]
         rows = [[f"{MARK if row.played else ''}{row.label}", *table.cells(row)] for row in table.rows]
         notes = [line.strip() for line in below[2 + len(rows) :]]  # below two lines of titles and the rows

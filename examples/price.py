@@ -33,11 +33,10 @@ def main(path: str = "results/gallery/price.png", visitors: int = 20_000) -> Non
         shares = []  # of the prices in each draw: the floor holds for what is drawn from
         for _ in range(visitors):
             decision = agent.decide(sw.FiniteSet(FEATURES[:-1]))
-            bought = float(chance.random() < BUYS[decision.action_index])
-            agent.learn(
-                decision, reward=PRICES[decision.action_index] * bought / HIGHEST, cost={"share who buy": bought}
-            )
-            shares.append(decision.probabilities if who == "guarded" else np.eye(9)[decision.action_index])
+            shown = -1 if decision.action_index is None else decision.action_index  # today's price is the last
+            bought = float(chance.random() < BUYS[shown])
+            agent.learn(decision, reward=PRICES[shown] * bought / HIGHEST, cost={"share who buy": bought})
+            shares.append(decision.probabilities if who == "guarded" else np.eye(9)[shown])
         revenue[who], buys[who] = HIGHEST * (shares @ REVENUE), shares @ BUYS
     revenue["today"] = np.full(visitors, HIGHEST * REVENUE[-1])
     words = {"reward": "expected revenue, €", "round_": "visitor", "at_most": False, "zero": False}

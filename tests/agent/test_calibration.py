@@ -209,11 +209,17 @@ def test_a_new_action_has_a_cell_and_a_corrupt_file_is_refused() -> None:
 
 
 def test_a_server_counts_the_same_however_its_log_is_cut() -> None:
-    log, chance = Log(), np.random.default_rng(1)
+    log, chance, places = Log(), np.random.default_rng(1), []
     for i in range(350):
-        log.decide("offer", i, age=float(chance.uniform(0, 100)))
+        places.append(log.decide("offer", i, age=float(chance.uniform(0, 100))))
         if i >= 30:
-            log.tell(i - 30, i, click=float(chance.random() < 0.2), opt_out=float(chance.random() < 0.2), complaint=0.0)
+            log.tell(
+                places[i - 30],
+                i,
+                click=float(chance.random() < 0.2),
+                opt_out=float(chance.random() < 0.2),
+                complaint=0.0,
+            )
     limits = {"opt_out": sw.Limit(0.25, safe_bound=0.001, window="7d", model="linear")}
     limits["complaint"] = sw.Limit(0.04, safe_bound=0.0, window="7d", by="country")
     folds = []

@@ -267,11 +267,17 @@ def test_problems_without_numbers_and_other_policies_are_not_tested() -> None:
 
 
 def test_a_server_folds_the_same_halves_however_its_log_is_cut() -> None:
-    log, chance = Log(), np.random.default_rng(1)
+    log, chance, places = Log(), np.random.default_rng(1), []
     for i in range(350):
-        log.decide("offer", i, age=float(chance.uniform(0, 100)))
+        places.append(log.decide("offer", i, age=float(chance.uniform(0, 100))))
         if i >= 30:
-            log.tell(i - 30, i, click=float(chance.random() < 0.2), opt_out=float(chance.random() < 0.2), complaint=0.0)
+            log.tell(
+                places[i - 30],
+                i,
+                click=float(chance.random() < 0.2),
+                opt_out=float(chance.random() < 0.2),
+                complaint=0.0,
+            )
     assert log.events
     folds = []
     for size in (10_000, 1, 77):

@@ -183,12 +183,12 @@ def test_a_server_that_was_down_gives_decisions_their_time_when_it_is_back() -> 
 
 
 def test_a_feed_that_is_always_slower_than_it_may_be_is_not_watched() -> None:
-    log, now = Log(), 10**15
+    log, now, places = Log(), 10**15, []
     for i in range(3000):
         now += SECOND
-        log.decide("offer", now)
+        places.append(log.decide("offer", now))
         if i >= 900:
-            log.tell(i - 900, now, click=1.0, opt_out=0.0)
+            log.tell(places[i - 900], now, click=1.0, opt_out=0.0)
     assert folded(log).find_feedback_cause() is None
 
 

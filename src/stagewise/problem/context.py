@@ -153,6 +153,15 @@ def get_segment_name(number: int) -> str:
     return SEGMENTS.get(number, f"segment {number}")
 
 
+def find_segment_names(keys: Floats) -> set[str]:
+    """Return the names of keys, without those that this process has not hashed.
+
+    >>> find_segment_names(np.array([hash_segment("NZ"), 3.0]))
+    {'NZ'}
+    """
+    return {SEGMENTS[key] for key in np.unique(keys).tolist() if key in SEGMENTS}
+
+
 def check_segment_name(value: Any, division: str) -> str:
     """Return the name of a segment, as decisions, logs, files and the server use it.
 

@@ -113,8 +113,7 @@ class StateFold:
         encoded = problem.encode_columns(columns, len(contexts))
         for error in encoded.refused.values():  # it was accepted when it was logged
             raise error
-        if encoded.clipped:
-            self.learned.statistics.count_context(encoded.clipped)
+        self.learned.statistics.count_context(encoded.count_clipped())
         times = [one.time / 1e6 for one in decisions] if problem.needs_times else None
         rows = build_rows([problem.get_action_index(one.action) for one in decisions], encoded, times)
         self.leave_out_old_scores(rows, [one.problem for one in decisions])

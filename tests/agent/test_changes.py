@@ -76,6 +76,12 @@ def test_a_person_may_want_everything_to_stop(stream: Stream) -> None:
     assert decision.reason_details.details["found"] == "change"
     stream.agent.acknowledge_alert(NAME, "Ana: a broken footer")
     assert stream.read_shares()[0] == 1.0
+    mean = stream.agent.health()[NAME].details["mean"]
+    stream.learn(0.05, 0.4, rows=200)
+    finding = stream.agent.health()[NAME]
+    assert (finding.verdict, finding.note) == ("acknowledged", "Ana: a broken footer")  # the same change still
+    assert finding.details["mean"] != mean
+    assert stream.agent.health().ok
     stream.learn(0.05, 0.05)
     stream.learn(0.6, 0.05)
     assert not stream.agent.health().ok  # another change is another alert

@@ -58,23 +58,51 @@ def test_the_bound_is_that_of_the_theorem_for_the_epoch_before(drift: Any) -> No
     epoch = int((log["at"][-1] - START) // length)  # the one before the newest
     since = log["at"] >= START + (epoch - 1) * length
     assert epoch == 2
-    x = np.column_stack([np.ones(2200), log["age"]])[since]
-    policy, now = agent.policy, float(log["at"][-1])
+    now = float(log["at"][-1])
+    for later in (0.0, 5 * DAY):
+        for age in (-0.5, 1.0):
+            expected = compute_bound(agent, log, since, epoch, now + later, age, isinstance(drift, tuple))
+            assert read_bound(agent, now + later, age) == pytest.approx(expected, abs=1e-9)
+
+
+def compute_bound(
+    agent: Any, log: dict[str, Any], since: Any, number: int, now: float, age: float, has_budget: bool = False
+) -> float:
+    """Return the upper bound of the theorem, from some rows of a log, for the action's epoch of this number."""
+    x, policy = np.column_stack([np.ones(len(log["age"])), log["age"]])[since], agent.policy
     _, block = list(policy.rounds.iter_blocks(agent.state.memory))[1]
     ridge, noise, bound, confidence = policy.settings[block.settings + 7 :][[0, 3, 4, 5]]
     gram = ridge * np.eye(2) + x.T @ x
     fit = np.linalg.solve(gram, x.T @ log["loss"][since])
-    for later in (0.0, 5 * DAY):
-        ages = now + later - log["at"][since]
-        moved = 0.05 * math.sqrt(ages.size) * isinstance(drift, tuple)
-        moved += 0.05 / (30 * DAY) * math.sqrt(float(ages @ ages))
-        log_det = np.linalg.slogdet(gram / ridge)[1]
-        radius = noise * math.sqrt(log_det + 2 * (confidence + math.log(epoch * (epoch + 1))))
-        radius += bound * math.sqrt(ridge) + moved
-        for age in (-0.5, 1.0):
-            u = np.array([1.0, age])
-            expected = min(float(fit @ u) + radius * math.sqrt(float(u @ np.linalg.solve(gram, u))), 1.0)
-            assert read_bound(agent, now + later, age) == pytest.approx(expected, abs=1e-9)
+    ages = now - log["at"][since]
+    moved = 0.05 * math.sqrt(ages.size) * has_budget + 0.05 / (30 * DAY) * math.sqrt(float(ages @ ages))
+    log_det = np.linalg.slogdet(gram / ridge)[1]
+    radius = noise * math.sqrt(log_det + 2 * (confidence + math.log(number * (number + 1))))
+    radius += bound * math.sqrt(ridge) + moved
+    u = np.array([1.0, age])
+    return min(float(fit @ u) + radius * math.sqrt(float(u @ np.linalg.solve(gram, u))), 1.0)
+
+
+def test_every_epoch_that_a_person_forgets_has_a_share_of_its_own() -> None:
+    agent, log, parts = sw.Agent(build(), seed=1), make_log(4500, 100.0), np.arange(4500) // 900  # 9 days each
+    for part in range(3):  # all within the grid's first step, of 37.5 days
+        rows = parts == part
+        agent.learn_log_frame({name: np.array(column)[rows] for name, column in log.items()})
+        now = float(log["at"][rows][-1])
+        expected = compute_bound(agent, log, rows, 1 + part, now, 0.5)
+        assert read_bound(agent, now, 0.5) == pytest.approx(expected, abs=1e-9)
+        assert expected < 0.8
+        agent.forget_costs("offer", before=START)  # nothing began before
+        assert read_bound(agent, now, 0.5) == pytest.approx(expected, abs=1e-9)
+        agent.forget_costs("offer", before=now)
+        assert read_bound(agent, now, 0.5) == 1.0
+    agent.learn_log_frame({name: np.array(column)[parts >= 3] for name, column in log.items()})
+    now = float(log["at"][-1])
+    before = compute_bound(agent, log, parts >= 3, 4, now, 0.5)
+    assert read_bound(agent, now, 0.5) == pytest.approx(before, abs=1e-9)
+    agent.forget_costs("offer", before=START + 30 * DAY)  # of the grid's second step nothing
+    young = compute_bound(agent, log, log["at"] >= START + 37.5 * DAY, 5, now, 0.5)
+    assert read_bound(agent, now, 0.5) == pytest.approx(young, abs=1e-9)
 
 
 def test_one_by_one_a_log_a_file_and_a_replica_are_the_same(tmp_path: Path) -> None:

@@ -84,12 +84,20 @@ def test_what_one_segment_costs_is_not_another_ones() -> None:
     assert agent.decide({"plan": True}).probabilities["offer"] > 0.9
 
 
-@pytest.mark.parametrize("value", [0.5, [1], "x" * 201, 10.0**250, b"1"])
+@pytest.mark.parametrize("value", [0.5, [1], "x" * 201, 10.0**250, b"1", "a\ud800"])
 def test_what_names_no_segment_is_refused(value: Any) -> None:
     with refused(sw.InvalidActions, ErrorCode.WRONG_TYPE):
         check_segment_name(value, "plan")
+    with refused(sw.InvalidActions, ErrorCode.WRONG_TYPE):
+        sw.Agent(PROBLEM).decide({"plan": value})
     left_out = sw.Agent(PROBLEM).learn_log_frame(frame(objects("a", value)))
     assert {row: error.code for row, error in left_out.items()} == {1: ErrorCode.WRONG_TYPE}
+
+
+def test_half_a_surrogate_pair_refuses_its_row_of_a_table_alone() -> None:
+    plans, users = ["a", "b\ud800", "a"], ["u0", "u1", "u2\ud800"]
+    decided = sw.Agent(PROBLEM, seed=1).decide_frame({"user_id": users, "plan": plans}, run="r")
+    assert decided["error"].tolist() == [None, ErrorCode.WRONG_TYPE, ErrorCode.INVALID_NAME]
 
 
 def test_an_empty_text_is_a_missing_segment_in_a_log_and_in_a_decision() -> None:

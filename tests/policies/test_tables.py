@@ -186,6 +186,30 @@ def test_a_table_decided_again_counts_once(tmp_path: Path) -> None:
         agent.decide({"age": 30.0, "opens": 1, "country": "NZ"}, id=f"{NIGHT}:u0")
 
 
+def test_values_beyond_their_range_count_once_for_each_decision() -> None:
+    agent, users, others = sw.Agent(MOVING, seed=7), build_users(SIZE), build_users(SIZE)
+    users["age"] = np.where(np.arange(SIZE) % 2, 99.0, 30.0)
+    others["user_id"], others["age"] = [f"v{index}" for index in range(SIZE)], users["age"]
+    both = {name: [*users[name], *others[name]] for name in users}
+    decisions = sw.decide_frame(agent.snapshot(), both, run=NIGHT, now=1e6)
+    first = {name: column[: SIZE // 2] for name, column in decisions.items()}
+    for part, count in ((first, SIZE // 4), (decisions, SIZE), (decisions, SIZE)):
+        agent.register_frame(part)
+        assert agent.report().clipped == {"age": count}
+    alone = sw.Agent(MOVING, seed=7)
+    for part, count in ((users, SIZE // 2), (both, SIZE), (both, SIZE)):
+        alone.decide_frame(part, run=NIGHT, now=1e6)
+        assert alone.report().clipped == {"age": count}
+
+
+def test_where_means_move_a_table_decided_again_needs_its_time() -> None:
+    agent, users = sw.Agent(MOVING, seed=7), build_users(SIZE)
+    first = to_rows(agent.decide_frame(users, run=NIGHT, now=1e6))
+    assert {row["error"] for row in to_rows(agent.decide_frame(users, run=NIGHT, now=1e6 + 1.0))} == {"conflict"}
+    assert to_rows(agent.decide_frame(users, run=NIGHT, now=1e6)) == first
+    assert agent.round == SIZE
+
+
 def test_the_default_run_is_the_number_of_decisions() -> None:
     agent, users = build_agent(), build_users(3)
     runs = [agent.decide_frame(users)["decision_id"][0].split(":")[1] for _ in range(2)]

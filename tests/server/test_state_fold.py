@@ -10,6 +10,7 @@ from tests.problem.refusal import refused
 from tests.server.logs import DAY, Log, month, problem
 
 import stagewise as sw
+import stagewise.problem.context as naming
 from stagewise.agent.health import check_health
 from stagewise.agent.identity import derive_id_prefix
 from stagewise.agent.outcome_queue import MISSING
@@ -56,6 +57,24 @@ def test_a_fold_goes_on_from_a_snapshot_to_the_bit() -> None:
     again.restore(half.encode())
     again.take(log.events[250:])
     assert again.encode() == folded(log, (10_000,)).encode()
+
+
+@pytest.mark.parametrize("row", [1200, 1600], ids=["before any outcome", "after the first outcomes"])
+def test_a_fold_of_another_process_names_the_segment_of_a_drift(row: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = Log()
+    places = [log.decide("offer", i, country="NZ" if i % 2 else "AU") for i in range(1200)]
+    for i, place in enumerate(places):
+        log.tell(place, 1200 + i, click=0.0, opt_out=0.0, complaint=float(i >= 600 and i % 2 == 0))
+    whole, half, again = folded(log, (10_000,)), StateFold(problem(), 1), StateFold(problem(), 1)
+    half.take(log.events[:row])
+    state = half.encode()
+    assert not half.learned.statistics.open_alerts
+    monkeypatch.setattr(naming, "SEGMENTS", {})  # another process
+    naming.hash_segment.cache_clear()
+    again.restore(state)
+    again.take(log.events[row:])
+    assert again.learned.statistics.open_alerts["drift of complaint"].details["segment"] == "AU"
+    assert again.encode() == whole.encode()
 
 
 def test_a_fold_learns_what_an_agent_learns_that_is_told_the_same() -> None:

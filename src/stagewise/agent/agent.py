@@ -421,7 +421,7 @@ class Agent(TableAgent):
             "played": {str(index): encode_played(played) for index, played in queue.played.items()},
             "registered": identity.to_dict(),
             "observed_costs": None if costs is None else costs.to_list(),
-            "segments": list_segment_names(policy, self._learned.state.memory),
+            "segments": list_segment_names(policy, self._learned.state.memory, queue.kept_rows),
         }
 
     @classmethod

@@ -32,9 +32,14 @@ def record_changes(policy: Any, memory: Floats, statistics: Statistics) -> None:
             continue
         stops = policy.problem is not None and policy.problem.limits[limit].on_jump == "stop"
         found = statistics.alerts if stops and policy.check_assumptions else statistics.warnings
-        if found.get(name) != cause:
-            found[name] = cause
+        if name not in found or identify_change(found[name]) != identify_change(cause):
             statistics.acknowledged.pop(name, None)  # what was acknowledged was another change
+        found[name] = cause
+
+
+def identify_change(cause: ReasonDetails) -> tuple[Any, ...]:
+    """Return what distinguishes a change from another one of its limit; its mean moves with every outcome."""
+    return tuple(cause.details.get(name) for name in ("action", "segment", "since"))
 
 
 def find_last_change(policy: Any, memory: Floats, j: int) -> ReasonDetails | None:

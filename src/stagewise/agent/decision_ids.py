@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from stagewise.engine.compile import Ints
-from stagewise.problem.columns import convert_to_bits, extend_hashes
+from stagewise.problem.columns import convert_to_bits, extend_hashes, is_unicode
 from stagewise.problem.errors import ErrorCode, InvalidFile, InvalidOutcome
 from stagewise.problem.proposal import Proposal
 from stagewise.records.random_key import RandomKey
@@ -47,11 +47,6 @@ def check_id(id_: Any) -> str:
         raise InvalidOutcome.must_be(ErrorCode.INVALID_NAME, "id", id_, rule)
     check_run(run)
     return str(id_)
-
-
-def is_unicode(text: str) -> bool:
-    """Return whether a text can be encoded."""
-    return text.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
 def compute_digests(seed: int, ids: Iterable[str]) -> Ints:

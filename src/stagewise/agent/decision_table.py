@@ -139,8 +139,8 @@ class DecidedBatch(NamedTuple):
     """(n,) the codes of rows that cannot be decided, None for others."""
     contradicted: int
     """The first row whose data contradict a declared value; −1: none."""
-    clipped: dict[str, int]
-    """How many values of each number were beyond its range."""
+    clipped: dict[str, Flags]
+    """By number, which rows (n,) were beyond its range."""
     proposal: Proposal | None
     """What was proposed, values (n, K); None: the problem's own policy decided."""
 

@@ -142,7 +142,7 @@ def read_rows(policy: Any, frame: Any, asked: ColumnNames = AS_DECLARED) -> LogR
 
 def select_accepted(actions: Floats, values: Floats, contexts: ContextRows) -> LogRows:
     """Return the rows whose context is accepted; raise the first error if there is none."""
-    rows = LogRows(actions, values, contexts.refused, contexts.clipped)
+    rows = LogRows(actions, values, contexts.refused, contexts.count_clipped())
     if len(rows.refused) == len(actions):
         return rows.require_all()
     if not rows.refused:

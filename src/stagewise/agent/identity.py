@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from stagewise.agent.decision_ids import SEPARATOR, DecisionIds, compute_digests, derive_digest, is_unicode
+from stagewise.agent.decision_ids import SEPARATOR, DecisionIds, compute_digests, derive_digest
 from stagewise.engine.random import to_signed_seed
 from stagewise.problem.checks import check_integer, check_integer_at_least, check_mapping
+from stagewise.problem.columns import is_unicode
 from stagewise.problem.errors import ErrorCode, InvalidOutcome, InvalidProblem
 from stagewise.problem.formatting import safe_repr
 from stagewise.problem.safe_action import decode_round_safe_action

@@ -138,6 +138,16 @@ class OutcomeQueue:
         """Whether the next `add` leaves out rows or enlarges the tables."""
         return self.end - self.base == len(self.dates)
 
+    @property
+    def first_kept(self) -> int:
+        """The first decision that a file holds: blocks that are over are left out."""
+        return max(self.first_changeable - self.first_changeable % BLOCK, self.base)
+
+    @property
+    def kept_rows(self) -> Floats:
+        """The rows (n, width) of the decisions from `first_kept` on."""
+        return self.rows[self.first_kept - self.base : self.end - self.base]
+
     def reserve(self, count: int) -> None:
         """Make room for more decisions: leave out blocks that are over, then enlarge the tables."""
         capacity, low = len(self.dates), self.first_changeable - self.first_changeable % BLOCK
@@ -421,7 +431,7 @@ class OutcomeQueue:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the state as JSON holds it, without `played`; `restore` reads it."""
-        low = max(self.first_changeable - self.first_changeable % BLOCK, self.base)
+        low = self.first_kept
         part = slice(low - self.base, self.end - self.base)
         tables = {name: encode_table(getattr(self, name)[part], name != "rows") for name in TABLES}
         counts = {"base": low, "end": self.end, "heads": self.heads, "closed": self.closed, "late": self.late}

@@ -77,14 +77,16 @@ def summarize_segments(policy: Any, state: Any) -> tuple[SegmentSummary, ...]:
     return tuple(summaries)
 
 
-def list_segment_names(policy: Any, memory: Floats) -> list[str]:
-    """Return the names of all known segments, for a file; hashes do not contain them."""
+def list_segment_names(policy: Any, memory: Floats, *rows: Floats) -> list[str]:
+    """Return the names of all segments of a memory and of decisions' rows, for a file; keys do not contain them."""
     if policy.problem is None:
         return []
-    names = set[str]()
-    for part, numbers, _ in iter_segment_parts(policy, memory):
-        division = policy.problem.get_division(list(policy.problem.signals)[part.first])
-        names |= {division.get_segment_name(int(number)) for number in numbers}
+    names, divisions, signals = set[str](), policy.problem.divisions, list(policy.problem.signals)
+    for part, keys, _ in iter_segment_parts(policy, memory):
+        names |= policy.problem.get_division(signals[part.first]).list_names(keys)
+    for place, division in enumerate(divisions):
+        for some in rows:
+            names |= division.list_names(some[:, policy.first_segment + place])
     return sorted(names)
 
 

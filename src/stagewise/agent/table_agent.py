@@ -33,9 +33,9 @@ from stagewise.agent.outcome_table import (
 from stagewise.agent.outcomes import MICROSECONDS
 from stagewise.agent.replica import Snapshot
 from stagewise.agent.statistics import RECENT, RegisteredProposal, Statistics
-from stagewise.engine.compile import Floats, Ints
+from stagewise.engine.compile import Flags, Floats, Ints
 from stagewise.files.record_batches import convert_like, read_batches, to_numpy
-from stagewise.policies.context_encoder import TIME, build_rows
+from stagewise.policies.context_encoder import TIME, build_rows, count_clipped
 from stagewise.policies.problem_policy import ProblemPolicy
 from stagewise.problem.errors import ErrorCode
 from stagewise.problem.proposal import Proposal
@@ -65,7 +65,7 @@ class TableAgent(BaseAgent):
 
         Each decision is the one that `decide(row, id=f"{run}:{user}")` makes. It depends on the user's row and id and
         on what was learned, not on other rows. If a table is decided again before anything is learned, its decisions
-        are the same and count once.
+        are the same and count once. With a drift or a half-life they also depend on the time: give the same `now`.
 
         Args:
             users: A frame of pandas, polars, PyArrow or DuckDB, any table with the Arrow interface, a mapping of
@@ -73,7 +73,7 @@ class TableAgent(BaseAgent):
             id: The column of the users' ids: texts or whole numbers; in a .csv file they are texts.
             run: A name of this table, such as its date; None: the number of decisions so far. A user is decided once
                 in a run.
-            now: The time, if the clock is not to be used.
+            now: The time, if the clock is not to be used; needed to decide a table again with a drift or a half-life.
             propose: The column of the proposed actions, or a mapping from actions to the columns of their
                 probabilities, or a list of such columns if they are named as the actions. What is missing to 1 is the
                 safe action's.
@@ -161,12 +161,12 @@ class TableAgent(BaseAgent):
         times = read_times({name: to_numpy(batch.column(name)) for name in names}, TIME) if policy.needs_times else None
         rows = build_rows(indices.tolist(), contexts, times)
         seconds = self._advance_time(now) if self._queue.windows or now is not None else 0
-        self._learned.statistics.count_context(contexts.clipped)
         runs = np.array([part[1] for part in parts], dtype=object)
         for run in dict.fromkeys(runs[statuses == ACCEPTED].tolist()):
             at = np.flatnonzero((statuses == ACCEPTED) & (runs == run))
             new = self._register_rows(run, digests[at, 0], rows[at], -1, seconds)
             statuses[np.delete(at, new)] = DUPLICATE
+        self._learned.statistics.count_context(count_clipped([contexts.clipped], statuses == ACCEPTED))
         reasons = to_numpy(batch.column("reason")) if "reason" in names else np.full(len(ids), None, dtype=object)
         safe_only = (statuses == ACCEPTED) & has_code(reasons)
         self._learned.statistics.safe_only_rounds += int(safe_only.sum())
@@ -299,7 +299,7 @@ class TableDecisions:
             is_timed = agent._queue.windows or now is not None or agent._needs_times
             self.at = agent._advance_time(now) if is_timed else 0
         snapshot = agent.snapshot()
-        self.agent, self.version, self.clipped = agent, snapshot.version, Counter[str]()
+        self.agent, self.version = agent, snapshot.version
         run = str(agent.round) if run is None else run
         self.decider = TableDecider(snapshot, id_column, run, self.at / MICROSECONDS, propose, scores)
         self.run, self.taken = self.decider.run, DecisionIds()
@@ -307,6 +307,7 @@ class TableDecisions:
         self.rows: list[Floats] = []
         self.digests: list[Ints] = []
         self.marks: list[Ints] = []
+        self.clipped: list[dict[str, Flags]] = []
         self.safe_only = self.row_count = self.error_count = 0
         self.contradicted: tuple[Floats, Ints] | None = None
         self.last: list[tuple[Floats, str, Proposal | None]] = []  # the last decisions, for reports
@@ -327,7 +328,7 @@ class TableDecisions:
             self.digests.append(decided.digests[good])
             self.marks += [] if marks is None else [marks[good]]
             self.safe_only += int(has_code(decided.reasons[good]).sum())
-            self.clipped.update(decided.clipped)
+            self.clipped.append({name: rows[good] for name, rows in decided.clipped.items()})
             self.row_count, self.error_count = self.row_count + good.size, self.error_count + int((~good).sum())
             last = np.flatnonzero(good)[-RECENT:].tolist()
             new = ((decided.rows[row], decided.ids[row], decided.get_proposal(row)) for row in last)
@@ -368,7 +369,7 @@ class TableDecisions:
             marks = np.concatenate(self.marks) if self.marks else None
             new = agent._register_rows(self.run, digests, rows, self.version, self.at, marks)
             agent._learned.statistics.safe_only_rounds += self.safe_only if new.size else 0
-            agent._learned.statistics.count_context(self.clipped if new.size else {})
+            agent._learned.statistics.count_context(count_clipped(self.clipped, new))
             if self.contradicted is not None:
                 agent._record_alerts(require_problem(agent.policy), *self.contradicted)  # an action may be new
             elif new.size and not self.decider.learned.statistics.alerts:

@@ -56,7 +56,8 @@ def decide_file(
 ) -> DecidedFile:
     """Decide for the users of a file, write the decisions to another, and register them; save the agent then.
 
-    If the process dies before the agent is saved, the same call decides again and writes the same bytes.
+    If the process dies before the agent is saved, the same call decides again and writes the same bytes. With a
+    drift or a half-life this needs the same `now`.
     """
     decisions = TableDecisions(agent, id_column, run, now, propose, scores)
     if out.exists():

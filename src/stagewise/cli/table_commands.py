@@ -42,6 +42,7 @@ def decide(
     """Decide for a table of users. Exit code 1 if no row could be decided.
 
     If the command is interrupted, run it again: it writes the same bytes and registers each decision once.
+    If a limit has a drift or the reward a half-life, give the same --now for this.
 
     Example: stagewise decide users.parquet --agent agent.json --out decisions.parquet --run 2026-11-19
     """

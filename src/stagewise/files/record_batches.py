@@ -12,7 +12,8 @@ import numpy.typing as npt
 from stagewise.files.atomic_write import write_atomically
 from stagewise.files.paths import format_error, parse_path
 from stagewise.files.tables import MAGIC, to_arrow
-from stagewise.problem.columns import FORMS, get_column, list_column_names, read_columns
+from stagewise.problem.columns import FORMS, get_column, is_unicode, list_column_names, read_columns
+from stagewise.problem.context import LONGEST_SEGMENT
 from stagewise.problem.errors import ErrorCode, InvalidFile, InvalidOutcome
 from stagewise.problem.formatting import format_path, safe_repr
 
@@ -47,7 +48,7 @@ def read_batches(source: Any, id_column: Any = None) -> Batches:
         listed = list_column_names(columns, InvalidOutcome)
         if not listed:
             raise InvalidOutcome.must_be(ErrorCode.MISSING_VALUE, "the number of columns of the table", 0, "at least 1")
-        arrays = {str(name): to_arrow(get_column(columns, name, "the table"), str(name)) for name in listed}
+        arrays = {str(name): build_array(get_column(columns, name, "the table"), str(name)) for name in listed}
         reader = RecordBatch.from_arrays(list(arrays.values()), names=list(arrays))
     names = tuple(reader.schema.names)
     twice = [name for name in names if names.count(name) > 1]
@@ -55,6 +56,25 @@ def read_batches(source: Any, id_column: Any = None) -> Batches:
         template = "two columns have the name {name}; rename one of them"
         raise InvalidOutcome(ErrorCode.DUPLICATE_NAME, template, name=safe_repr(twice[0]))
     return Batches(names, iter_slices([reader] if isinstance(reader, RecordBatch) else reader, reader.schema))
+
+
+def build_array(column: Any, name: str) -> Any:
+    """Return a column as an Arrow array, which holds no text with half a surrogate pair; `escape` stands for it."""
+    try:
+        return to_arrow(column, name)
+    except UnicodeEncodeError:
+        return to_arrow(column, name, escape)
+
+
+def escape(entry: Any) -> Any:
+    r"""Return a value, or for a text with half a surrogate pair one that is too long for a name: its row is refused.
+
+    >>> escape("NZ"), escape("a\ud800").rstrip(), len(escape("a\ud800"))
+    ('NZ', 'a\\ud800', 201)
+    """
+    if not isinstance(entry, str) or is_unicode(entry):
+        return entry
+    return entry.encode(errors="backslashreplace").decode().ljust(LONGEST_SEGMENT + 1)
 
 
 def import_arrow(source: Any) -> Any:

@@ -6,12 +6,12 @@ began, at all times t and for all epochs at once with probability 1 − δ'
     |<x, θ̂ − θ_t>| ≤ ‖x‖_V⁻¹ (R √(log det V/λⁿ + 2 log 1/δ_b) + √λ S + √(Σ ω_s²)),    ω_s = B + ρ (t − t_s)
 
 (docs/theory/drift.md, Linear costs). Two epochs are kept: the newest and the one before, which bounds are those of. The
-b-th has 1/b(b + 1) of δ'. Σ ω_s² takes three sums. A regression is not tested against its outcomes, since its parameter
-may move.
+b-th that an action begins, on the grid or at a person's word, has 1/b(b + 1) of δ'. Σ ω_s² takes three sums. A
+regression is not tested against its outcomes, since its parameter may move.
 
-    memory:   newest epoch, 0: none | time of the first; then for each action: outcomes | Σ y | for the epoch before and
-              for the newest: number, 0: none | Σ τ | Σ τ², of the times since the first | the memory of
-              `models.per_action_ridge`
+    memory:   steps of the grid: the newest, 0: none | the one that the epoch before began in | time of the first; then
+              for each action: outcomes | Σ y | for the epoch before and for the newest: number b, 0: none | Σ τ | Σ τ²,
+              of the times since the first | the memory of `models.per_action_ridge`
     settings: as in `models.per_action_ridge`, then column of the time | seconds of an epoch | ρ per second | B
 """
 
@@ -53,12 +53,11 @@ from stagewise.models.regression import (
     radius,
 )
 
-NEWEST, ORIGIN, HEADER_SIZE = 0, 1, 2
+NEWEST, PREVIOUS, ORIGIN, HEADER_SIZE = 0, 1, 2, 3
 PULLS, TOTAL, FIRST_EPOCH = 0, 1, 2  # of an action
 NUMBER, TIMES, SQUARED_TIMES, FIRST_NUMBER = 0, 1, 2, 3  # of an epoch
 BEFORE, YOUNG = 0, 1
 TIME_COLUMN, LENGTH, SLOPE, BUDGET = 3, 4, 5, 6  # in the settings, after those of the actions
-FORGOTTEN = 1000.0  # an epoch that begins anew at a person's word has a number, and so a share of δ, of its own
 PART = 8.0  # the mean may move by this part of its limit in an epoch
 
 
@@ -133,11 +132,11 @@ def advance_epochs(block: ModelBlock, time: float, settings: Floats, memory: Flo
     newest = math.floor((time - memory[block.memory + ORIGIN]) / length) + 1.0
     if newest <= memory[block.memory + NEWEST]:
         return
-    memory[block.memory + NEWEST] = newest
+    memory[block.memory + PREVIOUS], memory[block.memory + NEWEST] = memory[block.memory + NEWEST], newest
     for action in range(block.detail):
         young = get_epoch_offset(block, action, YOUNG)
         copy_values(memory, young, memory, get_epoch_offset(block, action, BEFORE), epoch_size(block.size))
-        begin_epoch(block, action, YOUNG, newest, settings, memory)
+        begin_epoch(block, action, YOUNG, memory[young + NUMBER] + 1.0, settings, memory)
 
 
 @kernel
@@ -249,11 +248,9 @@ def drifting_ridge_size(layout: Ints, index: int, candidates: int, capacity: int
 
 @kernel
 def widen_drifting_ridge(layout: Ints, old: ModelBlock, new: ModelBlock, memory: Floats, changed: Floats) -> None:
-    """Copy everything; the other memory may have more actions, which begin with the newest epoch."""
+    """Copy everything; the other memory may have more actions, which begin with their first epoch."""
     size = HEADER_SIZE + old.detail * (FIRST_EPOCH + 2 * epoch_size(old.size))
     copy_values(memory, old.memory, changed, new.memory, size)
-    for action in range(old.detail, new.detail):
-        changed[get_epoch_offset(new, action, YOUNG) + NUMBER] = max(memory[old.memory + NEWEST], 1.0)
 
 
 CHOOSE, EPOCH, OFFSET = as_python(choose_epoch), as_python(get_epoch_regression), as_python(get_action_offset)
@@ -280,10 +277,12 @@ class DriftingRidgeDiagnostics(PerActionRidgeDiagnostics):
         self, block: Any, settings: Floats, memory: Floats, index: int, since: float, changed: float = 0.0
     ) -> None:
         length = settings[block.settings + NUMBERS * block.detail + LENGTH]
-        for which in (BEFORE, YOUNG):
-            number = memory[EPOCH_OFFSET(block, index, which) + NUMBER]
-            if number > 0.0 and memory[block.memory + ORIGIN] + (number - 1.0) * length < since:
-                BEGIN(block, index, which, 0.0 if which == BEFORE else FORGOTTEN * number, settings, memory)
+        newest, previous, origin = memory[block.memory :][:HEADER_SIZE].tolist()
+        if origin + (previous - 1.0) * length < since:
+            BEGIN(block, index, BEFORE, 0.0, settings, memory)
+        if origin + (newest - 1.0) * length < since:
+            number = memory[EPOCH_OFFSET(block, index, YOUNG) + NUMBER]
+            BEGIN(block, index, YOUNG, number + 1.0, settings, memory)  # a share of δ of its own
 
     def fill_estimates(self, block: Any, features: Floats, settings: Floats, memory: Floats, fits: Floats) -> None:
         for action in range(int(block.detail)):

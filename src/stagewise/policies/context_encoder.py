@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stagewise.engine.batch import scale_to_range
-from stagewise.engine.compile import Floats
+from stagewise.engine.compile import Flags, Floats
 from stagewise.policies.context_caps import ACTION, FIRST_NUMBER
 from stagewise.problem.checks import check_mapping, is_listing
 from stagewise.problem.columns import get_column, map_unique
@@ -54,8 +54,19 @@ class ContextRows(NamedTuple):
     """(n, s) keys of segments."""
     refused: dict[int, InvalidActions]
     """The errors by row; the features of these rows are not to be used."""
-    clipped: dict[str, int]
-    """How many values of each number were beyond its range, in rows that are not refused."""
+    clipped: dict[str, Flags]
+    """By number, which rows (n,) were beyond its range and are not refused."""
+
+    def count_clipped(self) -> dict[str, int]:
+        """Return how many values of each number were beyond its range."""
+        return count_clipped([self.clipped])
+
+
+def count_clipped(batches: Sequence[Mapping[str, Flags]], rows: Any = slice(None)) -> dict[str, int]:
+    """Return how many values of each number were beyond its range, in some rows of all batches together."""
+    names = batches[0] if batches else ()
+    counts = {name: int(np.concatenate([one[name] for one in batches])[rows].sum()) for name in names}
+    return {name: count for name, count in counts.items() if count}
 
 
 class ContextEncoder:
@@ -262,8 +273,8 @@ class ContextEncoder:
             rows: The number of users.
 
         Returns:
-            The features and the keys of segments, the errors of users whose context is refused, and counts of clipped
-            values.
+            The features and the keys of segments, the errors of users whose context is refused, and which values were
+            clipped.
 
         Raises:
             InvalidActions: A column is missing, or has another length.
@@ -294,10 +305,9 @@ class ContextEncoder:
         segments = [one.encode_columns(numbers if isinstance(one, ScoreDivision) else names) for one in self.divisions]
         kept = np.ones(rows, dtype=np.bool_)
         kept[list(refused)] = False
-        clipped = {name: int(np.count_nonzero(values.clipped & kept)) for name, values in read.items()}
-        counts = {name: count for name, count in clipped.items() if count}
+        clipped = {name: values.clipped & kept for name, values in read.items()}
         keys = np.array(segments, dtype=np.float64).reshape(len(self.divisions), rows).T
-        return ContextRows(features, keys, dict(sorted(refused.items())), counts)
+        return ContextRows(features, keys, dict(sorted(refused.items())), clipped)
 
     def _name_column(
         self, column: npt.NDArray[Any], name: str, read: ColumnValues | None, refused: dict[int, InvalidActions]

@@ -34,6 +34,11 @@ def is_blank(value: Any) -> bool:
     return not value if isinstance(value, str) else is_missing(value)
 
 
+def is_unicode(text: str) -> bool:
+    """Return whether a text can be encoded."""
+    return text.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in text)
+
+
 def read_columns(frame: Any) -> Mapping[Any, Any]:
     """Return the columns of a frame by name, all of one length."""
     columns, first = fetch_columns(frame), None

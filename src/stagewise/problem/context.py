@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from stagewise.problem.actions import ALL, ActionSet, Flags, build_mask
 from stagewise.problem.checks import Floats, as_array, check_array_and_max, copy_read_only
-from stagewise.problem.columns import is_blank
+from stagewise.problem.columns import is_blank, is_unicode
 from stagewise.problem.errors import ErrorCode, InvalidActions
 from stagewise.problem.proposal import Proposal
 
@@ -153,6 +153,15 @@ def get_segment_name(number: int) -> str:
     return SEGMENTS.get(number, f"segment {number}")
 
 
+def find_segment_names(keys: Floats) -> set[str]:
+    """Return the names of keys, without those that this process has not hashed.
+
+    >>> find_segment_names(np.array([hash_segment("NZ"), 3.0]))
+    {'NZ'}
+    """
+    return {SEGMENTS[key] for key in np.unique(keys).tolist() if key in SEGMENTS}
+
+
 def check_segment_name(value: Any, division: str) -> str:
     """Return the name of a segment, as decisions, logs, files and the server use it.
 
@@ -162,7 +171,7 @@ def check_segment_name(value: Any, division: str) -> str:
     >>> [check_segment_name(value, "plan") for value in (1, "1", 1.0, np.int64(1), True, np.True_, "True")]
     ['1', '1', '1', '1', 'True', 'True', 'True']
     """
-    if type(value) is str and 0 < len(value) <= LONGEST_SEGMENT:
+    if type(value) is str and 0 < len(value) <= LONGEST_SEGMENT and is_unicode(value):
         return value
     if is_blank(value):
         template = "{division!r} is missing; every user needs a segment, so give unknown users one such as 'unknown'"
@@ -171,7 +180,7 @@ def check_segment_name(value: Any, division: str) -> str:
         value = int(value)
     is_long = isinstance(value, int) and abs(value) >= LARGEST_NAMED  # Python writes no integer of many digits
     name = str(value) if isinstance(value, str | int | np.integer | np.bool_) and not is_long else ""
-    if not name or len(name) > LONGEST_SEGMENT:
-        rule = "a segment: a short text, a whole number, True or False"
+    if not 0 < len(name) <= LONGEST_SEGMENT or not is_unicode(name):
+        rule = "a segment: a short text in valid Unicode, a whole number, True or False"
         raise InvalidActions.must_be(ErrorCode.WRONG_TYPE, repr(division), value, rule)
     return name

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from stagewise.problem.checks import Floats
-from stagewise.problem.context import check_segment_name, get_segment_name, hash_segment
+from stagewise.problem.context import check_segment_name, find_segment_names, get_segment_name, hash_segment
 from stagewise.problem.context_columns import Category, ContextColumn, NumericColumn
 from stagewise.problem.errors import ErrorCode, InvalidProblem
 from stagewise.problem.risk_score import RiskScore
@@ -46,6 +46,10 @@ class Division:
     def get_segment_name(self, key: int) -> str:
         """Return the name of a segment."""
         return get_segment_name(key)
+
+    def list_names(self, keys: Floats) -> set[str]:
+        """Return the names of keys, without those that this process does not know."""
+        return find_segment_names(keys)
 
     def encode_columns(self, columns: Mapping[str, Any]) -> Any:
         """Return the keys of many users, from columns of checked names."""
@@ -87,6 +91,10 @@ class ScoreDivision(Division):
     def get_segment_name(self, key: int) -> str:
         """Return the name of a bucket."""
         return self._bucket_names[key]
+
+    def list_names(self, keys: Floats) -> set[str]:
+        """Return nothing: the score names its buckets."""
+        return set()
 
     def encode(self, values: Mapping[str, float]) -> int:
         """Return the bucket of a user, from checked numbers and indices of levels by column.

@@ -12,11 +12,13 @@ import numpy as np
 from stagewise.agent.learned_state import LearnedState
 from stagewise.agent.monitor import acknowledge_alert
 from stagewise.agent.observed_costs import build_safe_cost_cause, format_safe_cost_name
+from stagewise.agent.report import list_segment_names
 from stagewise.engine.compile import Floats
 from stagewise.policies.context_encoder import build_rows
 from stagewise.policies.policy import PolicyState
 from stagewise.policies.problem import Problem
 from stagewise.problem.columns import to_objects
+from stagewise.problem.context import hash_segment
 from stagewise.problem.division import ScoreDivision
 from stagewise.problem.errors import ErrorCode, InvalidProblem, StagewiseError
 from stagewise.problem.risk_score import NO_BUCKET
@@ -111,8 +113,7 @@ class StateFold:
         encoded = problem.encode_columns(columns, len(contexts))
         for error in encoded.refused.values():  # it was accepted when it was logged
             raise error
-        if encoded.clipped:
-            self.learned.statistics.count_context(encoded.clipped)
+        self.learned.statistics.count_context(encoded.count_clipped())
         times = [one.time / 1e6 for one in decisions] if problem.needs_times else None
         rows = build_rows([problem.get_action_index(one.action) for one in decisions], encoded, times)
         self.leave_out_old_scores(rows, [one.problem for one in decisions])
@@ -242,7 +243,7 @@ class StateFold:
 
     def encode(self) -> bytes:
         """Encode the complete state, from which a learner continues."""
-        queue = self.queue.to_dict()
+        queue, memory, log = self.queue.to_dict(), self.learned.state.memory, [actions for actions, _ in self._log]
         numbers = islice(self._indices, queue["base"] - self.queue.end + len(self._indices), None)
         return msgspec.msgpack.encode(
             {
@@ -252,6 +253,7 @@ class StateFold:
                 "numbers": encode_numbers(numbers),
                 **self.learned.to_dict(),
                 "queue": queue,
+                "segments": list_segment_names(self.policy, memory, self.queue.kept_rows, *log),
                 "feedback_timeout": self.feedback_timeout,
                 "log": [[actions.tobytes(), values.tobytes()] for actions, values in self._log],
                 "parts": self._parts,
@@ -273,6 +275,8 @@ class StateFold:
                 saved=state["feedback_timeout"],
                 feedback_timeout=self.feedback_timeout,
             )
+        for segment in state["segments"]:
+            hash_segment(segment)  # registers the segment's name, which later causes tell
         self.learned.restore(state)
         self.seq, self.at, self.seen = state["seq"], state["at"], state["seen"]
         self.queue.restore(state["queue"])

@@ -47,11 +47,11 @@ class Pacing:
         optimistic = reward + 3 * NOISE * np.sqrt(np.sum(actions.features @ inverse * actions.features, axis=1))
         score = optimistic - state.price * cost
         best = int(np.argmax(score))
-        index = best if score[best] > 0.0 else -1  # -1: the safe action
+        is_worth_it = bool(score[best] > 0.0)  # else the safe action, which is not in the list
         return sw.Decision(
-            action=actions.features[best] if index >= 0 else np.zeros(4),
-            action_index=index,
-            step_size=float(index >= 0),
+            action=actions.features[best] if is_worth_it else np.zeros(4),
+            action_index=best if is_worth_it else None,
+            step_size=float(is_worth_it),
             probabilities=None,
             optimistic_reward=float(optimistic[best]),
             pessimistic_cost=np.array([np.nan]),  # it promises nothing of a round

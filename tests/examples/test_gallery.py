@@ -11,7 +11,7 @@ import pytest
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SIZES: dict[str, dict[str, int]] = {  # as many rounds as plain Python plays in a moment
-    "every_round": {"rounds": 80},
+    "every_round": {"rounds": 2000},
     "dose": {"patients": 60},
     "price": {"visitors": 60},
     "pacing": {"hours": 80},

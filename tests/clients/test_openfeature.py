@@ -134,6 +134,8 @@ def test_a_flag_is_an_experiment_and_its_errors_serve_the_safe_action(tmp_path: 
         assert found.flag_metadata["decision_id"] == "d-1"
         assert found.flag_metadata["limits.opt_out.threshold"] == 0.2
         flags.track("demo.click", user, TrackingEventDetails(1.0))
+        flags.track("demo", user, TrackingEventDetails(attributes={"click": object()}))  # type: ignore[dict-item]
+        flags.track("demo.opt_out", user, TrackingEventDetails(0.0))  # is not lost with the one before it
         young = EvaluationContext("eve", {"age": 17})
         assert names.get_string_details("demo", "nothing", young).error_code == ErrorCode.INVALID_CONTEXT
         unsafe = names.get_string_details("demo", "digest", young)
@@ -146,4 +148,8 @@ def test_a_flag_is_an_experiment_and_its_errors_serve_the_safe_action(tmp_path: 
             api.set_provider_and_wait(StagewiseProvider(server.address, server.writer, {"demo": "digest"}), "unsafe")
         api.shutdown()
         log = server.desk.store.events("demo", limit=100)
-        assert [event.kind for event in log if event.kind in ("decision", "outcome")] == ["decision", "outcome"]
+        assert [event.kind for event in log if event.kind in ("decision", "outcome")] == [
+            "decision",
+            "outcome",
+            "outcome",
+        ]

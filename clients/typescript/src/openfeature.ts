@@ -137,6 +137,12 @@ export class StagewiseProvider implements Provider {
     }
     const outcomeId = details["outcome_id"];
     const ids = typeof outcomeId === "string" ? { outcomeId } : {};
+    try {
+      JSON.stringify(signals); // else every outcome of its batch would be lost with it
+    } catch (error) {
+      console.warn(`stagewise: event ${name} of user ${context.targetingKey} is dropped: ${(error as Error).message}`);
+      return;
+    }
     this.pending.push({ client: flag.client, outcome: { decision: named, signals, ...ids } });
     this.delivering ??= this.deliver().finally(() => (this.delivering = undefined));
   }

@@ -24,7 +24,14 @@ from openfeature.track import TrackingEventDetails
 
 from stagewise.problem.errors import ErrorCode, StagewiseError
 from stagewise.records.reason import Reason as ReasonCode
-from stagewise.server.client import Client, DecisionResponse, ErrorResponse, RequestRejected, ServerUnavailable
+from stagewise.server.client import (
+    Client,
+    DecisionResponse,
+    ErrorResponse,
+    RequestRejected,
+    ServerUnavailable,
+    encode_json,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -188,7 +195,13 @@ class StagewiseProvider(AbstractProvider):
             logger.warning("event %r of user %r has no %s", tracking_event_name, context.targeting_key, lacks)
             return
         ids = {name: details.attributes[name] for name in ("outcome_id",) if name in details.attributes}
-        self._outcomes.put(flag.client, {**signals, "decision_id": str(decision_id), **ids})
+        outcome = {**signals, "decision_id": str(decision_id), **ids}
+        try:
+            encode_json(outcome)  # else every outcome of its batch would be lost with it
+        except StagewiseError as error:
+            logger.warning("event %r of user %r is dropped: %s", tracking_event_name, context.targeting_key, error)
+            return
+        self._outcomes.put(flag.client, outcome)
 
     def _resolve(
         self, key: str, default: Any, context: EvaluationContext | None, kinds: tuple[type, ...]

@@ -11,8 +11,8 @@ from stagewise.problem.errors import ErrorCode
 from stagewise.problem.formatting import safe_repr, suggest_name
 from stagewise.records.fault import Fault, SentenceCode
 from stagewise.server.controls import Controls
-from stagewise.server.event_log import CONTROL, GLOBAL, LOG, PROBLEM, SHOWN, Event
-from stagewise.server.messages import UnknownExperiment
+from stagewise.server.event_log import CONTROL, DECISION, GLOBAL, LOG, PROBLEM, SHOWN, Event
+from stagewise.server.messages import UnknownDecision, UnknownExperiment
 from stagewise.server.offline_log import DECODE_SIZE
 from stagewise.server.store.base import Store
 from stagewise.server.versions import ProblemVersion, build_version
@@ -141,6 +141,19 @@ def check_experiment(store: Store, name: str) -> str:
             suggestion=suggestion,
         )
     return name
+
+
+def find_decision(store: Store, experiment: str, id_: str) -> Event:
+    """Return the row of a decision. Raises UnknownDecision."""
+    event = store.find(experiment, DECISION, id_)
+    if event is None:
+        raise UnknownDecision(
+            ErrorCode.UNKNOWN_DECISION,
+            "{id} is no decision of {experiment}",
+            id=safe_repr(id_),
+            experiment=safe_repr(experiment),
+        )
+    return event
 
 
 def count_offline_rows(store: Store, experiment: str) -> int:

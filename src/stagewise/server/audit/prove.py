@@ -11,10 +11,9 @@ import msgspec
 
 from stagewise.problem.errors import ErrorCode, InvalidFile
 from stagewise.problem.formatting import safe_repr
-from stagewise.server.audit.log_reader import check_experiment
+from stagewise.server.audit.log_reader import check_experiment, find_decision
 from stagewise.server.audit.verify import Receipt
-from stagewise.server.event_log import DECISION, Event
-from stagewise.server.messages import UnknownDecision
+from stagewise.server.event_log import Event
 from stagewise.server.seals import Seal, compute_leaf, compute_path, compute_seal_hash, decode_numbers, follow_path
 from stagewise.server.store.base import Store
 
@@ -44,14 +43,7 @@ class Proof(msgspec.Struct):
 
 def prove_decision(store: Store, experiment: str, id_: str, until: int = 0) -> Proof:
     """Return the proof that a decision is in the log, up to a seal (0: its own)."""
-    event = store.find(check_experiment(store, experiment), DECISION, id_)
-    if event is None:
-        raise UnknownDecision(
-            ErrorCode.UNKNOWN_DECISION,
-            "{id} is no decision of {experiment}",
-            id=safe_repr(id_),
-            experiment=safe_repr(experiment),
-        )
+    event = find_decision(store, check_experiment(store, experiment), id_)
     own = store.seal_at(experiment, store.find_place(experiment, event.number))
     if not own.seal:
         raise InvalidFile(ErrorCode.NOT_SEALED, "decision {id} is not sealed yet; try again later", id=safe_repr(id_))

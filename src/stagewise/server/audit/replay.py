@@ -20,6 +20,7 @@ from stagewise.server.audit.log_reader import (
     FindingCode,
     check_experiment,
     decode_basis,
+    find_decision,
     read_controls,
     read_effective_controls,
     read_versions,
@@ -37,7 +38,7 @@ from stagewise.server.decide import (
     format_time,
 )
 from stagewise.server.event_log import DECISION, GLOBAL, SHOWN, Event, encode_canonical
-from stagewise.server.messages import DecisionRequest, UnknownDecision
+from stagewise.server.messages import DecisionRequest
 from stagewise.server.snapshots import build_initial_snapshot
 from stagewise.server.state_fold import StateFold
 from stagewise.server.store.base import Store, StoreUnavailable
@@ -168,14 +169,7 @@ def explain_logged_decision(store: Store, experiment: str, id_: str) -> str:
     The bounds are computed again from the log.
     """
     replay = Replay(store, experiment)
-    event = store.find(experiment, DECISION, id_)
-    if event is None:
-        raise UnknownDecision(
-            ErrorCode.UNKNOWN_DECISION,
-            "{id} is no decision of {experiment}",
-            id=safe_repr(id_),
-            experiment=safe_repr(experiment),
-        )
+    event = find_decision(store, experiment, id_)
     event = event._replace(seq=store.find_place(experiment, event.number))
     body, basis = msgspec.json.decode(event.body), decode_basis(event.body)
     snapshot = None

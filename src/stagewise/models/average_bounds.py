@@ -22,85 +22,102 @@ RISES = tuple(math.expm1(eta) for eta in LOWER_ETAS)  # κ'
 LOG_WEIGHTS = tuple(
     -1.5 * math.log(j + 2.0) - math.log(sum((i + 2.0) ** -1.5 for i in range(TERMS))) for j in range(TERMS)
 )
+UPPER = tuple(-eta for eta in UPPER_ETAS), tuple(-fall for fall in FALLS)  # both sums have terms of one form
+LOWER = LOWER_ETAS, RISES
 STEPS = 6  # of Newton's method from outside: each iterate is a valid bound
-CLOSE = 1e-9
+CLOSE, LEAST = 1e-9, 1e-12
+Side = tuple[tuple[float, ...], tuple[float, ...]]  # the η and the κ of all terms, both with their signs
+
+
+@kernel
+def get_four_logs(side: Side, j: int, pulls: float, total: float, p: float) -> tuple[float, ...]:
+    """Return four of log w + η S − n log(1 + κ p)."""
+    etas, rates = side
+    return (
+        LOG_WEIGHTS[j] + etas[j] * total - pulls * math.log1p(rates[j] * p),
+        LOG_WEIGHTS[j + 1] + etas[j + 1] * total - pulls * math.log1p(rates[j + 1] * p),
+        LOG_WEIGHTS[j + 2] + etas[j + 2] * total - pulls * math.log1p(rates[j + 2] * p),
+        LOG_WEIGHTS[j + 3] + etas[j + 3] * total - pulls * math.log1p(rates[j + 3] * p),
+    )
+
+
+@kernel
+def get_logs(side: Side, pulls: float, total: float, p: float) -> tuple[float, ...]:
+    """Return the logarithms of all terms: a kernel has no array of its own, and computing them twice takes longer."""
+    first = get_four_logs(side, 0, pulls, total, p) + get_four_logs(side, 4, pulls, total, p)
+    second = get_four_logs(side, 8, pulls, total, p) + get_four_logs(side, 12, pulls, total, p)
+    return first + second + get_four_logs(side, 16, pulls, total, p)
+
+
+@kernel
+def find_root(side: Side, pulls: float, total: float, confidence: float, p: float, is_beyond: bool) -> float:
+    """Return where the sum of the terms is 1/δ', by Newton's method from a point outside, which never passes it.
+
+    The logarithm F of the sum is convex in p. `is_beyond`: no term is above 1/δ' at p, so that none overflows. With
+    slopes f' of one sign, |f'| ≤ a, and f'' = f'²/n, F'' ≤ A |F'|, A = (1 + 1/n) a: after a step s the next one is at
+    most A s²/2(1 − A s), and where that is too small to be taken it is not computed.
+    """
+    rates = side[1]
+    for _ in range(STEPS):
+        logs, scale = get_logs(side, pulls, total, p), confidence
+        if not is_beyond:
+            scale = -math.inf
+            for j in range(TERMS):
+                scale = max(scale, logs[j])
+        value, slope = 0.0, 0.0
+        for j in range(TERMS):
+            term = math.exp(logs[j] - scale)
+            value += term
+            slope += term * pulls * rates[j] / (1.0 + rates[j] * p)
+        step = (math.log(value) if is_beyond else scale + math.log(value) - confidence) * value / slope
+        size = step if rates[0] > 0.0 else -step  # inwards: not above 0 where the end of the range keeps the sum below
+        curvature = (pulls + 1.0) * abs(rates[0] / (1.0 + rates[0] * p))
+        if not size > CLOSE * max(p, LEAST):
+            break
+        p += step
+        if curvature * size * size <= CLOSE * max(p, LEAST) * (1.0 - curvature * size):
+            break
+    return p
+
+
+@kernel
+def clip_to_upper_terms(pulls: float, total: float, confidence: float, p: float) -> float:
+    """Return the smallest of p and the points at which one term alone is 1/δ', which are beyond U."""
+    for j in range(TERMS):
+        p = min(p, -math.expm1(-(confidence - LOG_WEIGHTS[j] + UPPER_ETAS[j] * total) / pulls) / FALLS[j])
+    return p
+
+
+@kernel
+def clip_to_lower_terms(pulls: float, total: float, confidence: float, p: float) -> float:
+    """Return the largest of p and the points at which one term alone is 1/δ', which are beyond L."""
+    for j in range(TERMS):
+        p = max(p, math.expm1((LOWER_ETAS[j] * total + LOG_WEIGHTS[j] - confidence) / pulls) / RISES[j])
+    return p
 
 
 @kernel
 def compute_average_upper(pulls: float, total: float, confidence: float) -> float:
-    """Return U(S, n); `confidence` is log 1/δ'.
-
-    Each term alone gives a point beyond U. The logarithm of the sum is convex and rises in p, so Newton's method from
-    the smallest of these points never passes U.
-    """
-    p = 1.0
+    """Return U(S, n); `confidence` is log 1/δ'."""
     if not pulls > 0.0:
-        return p
-    for j in range(TERMS):
-        p = min(p, -math.expm1(-(confidence - LOG_WEIGHTS[j] + UPPER_ETAS[j] * total) / pulls) / FALLS[j])
-    for _ in range(STEPS):
-        largest = -math.inf
-        for j in range(TERMS):
-            largest = max(largest, LOG_WEIGHTS[j] - UPPER_ETAS[j] * total - pulls * math.log1p(-FALLS[j] * p))
-        value, slope = 0.0, 0.0
-        for j in range(TERMS):
-            left = 1.0 - FALLS[j] * p
-            term = math.exp(LOG_WEIGHTS[j] - UPPER_ETAS[j] * total - pulls * math.log1p(-FALLS[j] * p) - largest)
-            value += term
-            slope += term * pulls * FALLS[j] / left
-        step = (largest + math.log(value) - confidence) * value / slope
-        if not step > CLOSE * p:
-            break
-        p -= step
+        return 1.0
+    p = find_root(UPPER, pulls, total, confidence, clip_to_upper_terms(pulls, total, confidence, 1.0), False)
     return min(max(p, total / pulls), 1.0)
 
 
 @kernel
 def compute_average_lower(pulls: float, total: float, confidence: float) -> float:
-    """Return L(S, n); `confidence` is log 1/δ'. As above: the logarithm of the sum is convex and falls in p."""
-    p = 0.0
+    """Return L(S, n); `confidence` is log 1/δ'."""
     if not (pulls > 0.0 and total > 0.0):
-        return p
-    for j in range(TERMS):
-        p = max(p, math.expm1((LOWER_ETAS[j] * total + LOG_WEIGHTS[j] - confidence) / pulls) / RISES[j])
-    for _ in range(STEPS):
-        largest = -math.inf
-        for j in range(TERMS):
-            largest = max(largest, LOG_WEIGHTS[j] + LOWER_ETAS[j] * total - pulls * math.log1p(RISES[j] * p))
-        value, slope = 0.0, 0.0
-        for j in range(TERMS):
-            left = 1.0 + RISES[j] * p
-            term = math.exp(LOG_WEIGHTS[j] + LOWER_ETAS[j] * total - pulls * math.log1p(RISES[j] * p) - largest)
-            value += term
-            slope += term * pulls * RISES[j] / left
-        step = (largest + math.log(value) - confidence) * value / slope
-        if not step > CLOSE * max(p, 1e-12):
-            break
-        p += step
+        return 0.0
+    p = find_root(LOWER, pulls, total, confidence, clip_to_lower_terms(pulls, total, confidence, 0.0), False)
     return max(min(p, total / pulls), 0.0)
 
 
 @kernel
 def lower_to_average_upper(pulls: float, total: float, confidence: float, known: float) -> float:
-    """Return the smaller of `known` and U(S, n); much cheaper than U where `known` is smaller.
-
-    Newton's method from `known` or from the point that one term alone gives, whatever is smaller: no term is above 1/δ'
-    there, so none overflows, and it ends at once where the sum is below 1/δ'.
-    """
-    p = known
-    for j in range(TERMS):
-        p = min(p, -math.expm1(-(confidence - LOG_WEIGHTS[j] + UPPER_ETAS[j] * total) / pulls) / FALLS[j])
-    for _ in range(STEPS):
-        value, slope = 0.0, 0.0
-        for j in range(TERMS):
-            left = 1.0 - FALLS[j] * p
-            term = math.exp(LOG_WEIGHTS[j] - UPPER_ETAS[j] * total - pulls * math.log1p(-FALLS[j] * p) - confidence)
-            value += term
-            slope += term * pulls * FALLS[j] / left
-        step = math.log(value) * value / slope
-        if not step > CLOSE * p:
-            break
-        p -= step
+    """Return the smaller of `known` and U(S, n); much cheaper than U where `known` is smaller."""
+    p = find_root(UPPER, pulls, total, confidence, clip_to_upper_terms(pulls, total, confidence, known), True)
     return min(max(p, total / pulls), known)
 
 
@@ -109,20 +126,7 @@ def raise_to_average_lower(pulls: float, total: float, confidence: float, known:
     """Return the larger of `known` and L(S, n), as `lower_to_average_upper` does."""
     if not total > 0.0:
         return known
-    p = known
-    for j in range(TERMS):
-        p = max(p, math.expm1((LOWER_ETAS[j] * total + LOG_WEIGHTS[j] - confidence) / pulls) / RISES[j])
-    for _ in range(STEPS):
-        value, slope = 0.0, 0.0
-        for j in range(TERMS):
-            left = 1.0 + RISES[j] * p
-            term = math.exp(LOG_WEIGHTS[j] + LOWER_ETAS[j] * total - pulls * math.log1p(RISES[j] * p) - confidence)
-            value += term
-            slope += term * pulls * RISES[j] / left
-        step = math.log(value) * value / slope
-        if not step > CLOSE * max(p, 1e-12):
-            break
-        p += step
+    p = find_root(LOWER, pulls, total, confidence, clip_to_lower_terms(pulls, total, confidence, known), True)
     return max(min(p, total / pulls), known)
 
 

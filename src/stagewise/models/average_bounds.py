@@ -17,82 +17,80 @@ from stagewise.models.intervals import Interval
 TERMS = 20
 UPPER_ETAS = tuple(4.0 * 2.0 ** (-0.75 * j) for j in range(TERMS))
 LOWER_ETAS = tuple(2.0 * 2.0 ** (-0.75 * j) for j in range(TERMS))
-FALLS = tuple(-math.expm1(-eta) for eta in UPPER_ETAS)  # κ
-RISES = tuple(math.expm1(eta) for eta in LOWER_ETAS)  # κ'
+ETAS = UPPER_ETAS + tuple(-eta for eta in LOWER_ETAS)  # the lower bound is the upper one at -η, where κ is -κ'
+FACTORS = tuple(-math.expm1(-eta) for eta in ETAS)  # κ, then -κ'
 LOG_WEIGHTS = tuple(
     -1.5 * math.log(j + 2.0) - math.log(sum((i + 2.0) ** -1.5 for i in range(TERMS))) for j in range(TERMS)
 )
-UPPER = tuple(-eta for eta in UPPER_ETAS), tuple(-fall for fall in FALLS)  # both sums have terms of one form
-LOWER = LOWER_ETAS, RISES
 STEPS = 6  # of Newton's method from outside: each iterate is a valid bound
-CLOSE, LEAST = 1e-9, 1e-12
-Side = tuple[tuple[float, ...], tuple[float, ...]]  # the η and the κ of all terms, both with their signs
+CLOSE = 1e-9
 
 
 @kernel
-def get_four_logs(side: Side, j: int, pulls: float, total: float, p: float) -> tuple[float, ...]:
-    """Return four of log w + η S − n log(1 + κ p)."""
-    etas, rates = side
+def get_four_logs(first: int, j: int, pulls: float, total: float, p: float) -> tuple[float, ...]:
+    """Return four of log w − η S − n log(1 − κ p), of the bound whose terms begin at `first`."""
+    i = first + j
     return (
-        LOG_WEIGHTS[j] + etas[j] * total - pulls * math.log1p(rates[j] * p),
-        LOG_WEIGHTS[j + 1] + etas[j + 1] * total - pulls * math.log1p(rates[j + 1] * p),
-        LOG_WEIGHTS[j + 2] + etas[j + 2] * total - pulls * math.log1p(rates[j + 2] * p),
-        LOG_WEIGHTS[j + 3] + etas[j + 3] * total - pulls * math.log1p(rates[j + 3] * p),
+        LOG_WEIGHTS[j] - ETAS[i] * total - pulls * math.log1p(-FACTORS[i] * p),
+        LOG_WEIGHTS[j + 1] - ETAS[i + 1] * total - pulls * math.log1p(-FACTORS[i + 1] * p),
+        LOG_WEIGHTS[j + 2] - ETAS[i + 2] * total - pulls * math.log1p(-FACTORS[i + 2] * p),
+        LOG_WEIGHTS[j + 3] - ETAS[i + 3] * total - pulls * math.log1p(-FACTORS[i + 3] * p),
     )
 
 
 @kernel
-def get_logs(side: Side, pulls: float, total: float, p: float) -> tuple[float, ...]:
+def get_logs(first: int, pulls: float, total: float, p: float) -> tuple[float, ...]:
     """Return the logarithms of all terms: a kernel has no array of its own, and computing them twice takes longer."""
-    first = get_four_logs(side, 0, pulls, total, p) + get_four_logs(side, 4, pulls, total, p)
-    second = get_four_logs(side, 8, pulls, total, p) + get_four_logs(side, 12, pulls, total, p)
-    return first + second + get_four_logs(side, 16, pulls, total, p)
+    some = get_four_logs(first, 0, pulls, total, p) + get_four_logs(first, 4, pulls, total, p)
+    others = get_four_logs(first, 8, pulls, total, p) + get_four_logs(first, 12, pulls, total, p)
+    return some + others + get_four_logs(first, 16, pulls, total, p)
 
 
 @kernel
-def find_root(side: Side, pulls: float, total: float, confidence: float, p: float, is_beyond: bool) -> float:
-    """Return where the sum of the terms is 1/δ', by Newton's method from a point outside, which never passes it.
+def refine(first: int, pulls: float, total: float, confidence: float, p: float, is_scaled: bool) -> float:
+    """Return the bound whose terms begin at `first`, by Newton's method from a point beyond it.
 
-    The logarithm F of the sum is convex in p. `is_beyond`: no term is above 1/δ' at p, so that none overflows. With
-    slopes f' of one sign, |f'| ≤ a, and f'' = f'²/n, F'' ≤ A |F'|, A = (1 + 1/n) a: after a step s the next one is at
-    most A s²/2(1 − A s), and where that is too small to be taken it is not computed.
+    The logarithm F of the sum is convex in p, so no iterate passes the bound. `is_scaled`: terms may overflow. As the
+    terms' logarithms have slopes f' of one sign, |f'| ≤ a, and f'' = f'²/n, F'' ≤ A |F'| with A = (1 + 1/n) a. So after
+    a step s the next one is at most A s²/2(1 − A s), and it is not computed where it would be too small to be taken.
     """
-    rates = side[1]
     for _ in range(STEPS):
-        logs, scale = get_logs(side, pulls, total, p), confidence
-        if not is_beyond:
-            scale = -math.inf
+        logs, shift, value, slope = get_logs(first, pulls, total, p), confidence, 0.0, 0.0
+        if is_scaled:
+            shift = -math.inf
             for j in range(TERMS):
-                scale = max(scale, logs[j])
-        value, slope = 0.0, 0.0
+                shift = max(shift, logs[j])
         for j in range(TERMS):
-            term = math.exp(logs[j] - scale)
+            term = math.exp(logs[j] - shift)
             value += term
-            slope += term * pulls * rates[j] / (1.0 + rates[j] * p)
-        step = (math.log(value) if is_beyond else scale + math.log(value) - confidence) * value / slope
-        size = step if rates[0] > 0.0 else -step  # inwards: not above 0 where the end of the range keeps the sum below
-        curvature = (pulls + 1.0) * abs(rates[0] / (1.0 + rates[0] * p))
-        if not size > CLOSE * max(p, LEAST):
+            slope += term * pulls * FACTORS[first + j] / (1.0 - FACTORS[first + j] * p)
+        excess = shift + math.log(value) - confidence if is_scaled else math.log(value)
+        step = excess * value / slope
+        if not abs(step) > CLOSE * max(p, 1e-12) or excess <= 0.0:
             break
-        p += step
-        if curvature * size * size <= CLOSE * max(p, LEAST) * (1.0 - curvature * size):
+        curved = (pulls + 1.0) * abs(FACTORS[first] / (1.0 - FACTORS[first] * p) * step)
+        p -= step
+        if curved * abs(step) <= CLOSE * max(p, 1e-12) * (1.0 - curved):
             break
     return p
 
 
 @kernel
-def clip_to_upper_terms(pulls: float, total: float, confidence: float, p: float) -> float:
-    """Return the smallest of p and the points at which one term alone is 1/δ', which are beyond U."""
+def find_upper_start(pulls: float, total: float, confidence: float, known: float) -> float:
+    """Return the smallest of `known` and the points at which one term alone is 1/δ'."""
+    p = known
     for j in range(TERMS):
-        p = min(p, -math.expm1(-(confidence - LOG_WEIGHTS[j] + UPPER_ETAS[j] * total) / pulls) / FALLS[j])
+        p = min(p, -math.expm1(-(confidence - LOG_WEIGHTS[j] + ETAS[j] * total) / pulls) / FACTORS[j])
     return p
 
 
 @kernel
-def clip_to_lower_terms(pulls: float, total: float, confidence: float, p: float) -> float:
-    """Return the largest of p and the points at which one term alone is 1/δ', which are beyond L."""
+def find_lower_start(pulls: float, total: float, confidence: float, known: float) -> float:
+    """Return the largest of `known` and the points at which one term alone is 1/δ'."""
+    p = known
     for j in range(TERMS):
-        p = max(p, math.expm1((LOWER_ETAS[j] * total + LOG_WEIGHTS[j] - confidence) / pulls) / RISES[j])
+        eta, rise = -ETAS[TERMS + j], -FACTORS[TERMS + j]
+        p = max(p, math.expm1((eta * total + LOG_WEIGHTS[j] - confidence) / pulls) / rise)
     return p
 
 
@@ -101,7 +99,7 @@ def compute_average_upper(pulls: float, total: float, confidence: float) -> floa
     """Return U(S, n); `confidence` is log 1/δ'."""
     if not pulls > 0.0:
         return 1.0
-    p = find_root(UPPER, pulls, total, confidence, clip_to_upper_terms(pulls, total, confidence, 1.0), False)
+    p = refine(0, pulls, total, confidence, find_upper_start(pulls, total, confidence, 1.0), True)
     return min(max(p, total / pulls), 1.0)
 
 
@@ -110,15 +108,18 @@ def compute_average_lower(pulls: float, total: float, confidence: float) -> floa
     """Return L(S, n); `confidence` is log 1/δ'."""
     if not (pulls > 0.0 and total > 0.0):
         return 0.0
-    p = find_root(LOWER, pulls, total, confidence, clip_to_lower_terms(pulls, total, confidence, 0.0), False)
+    p = refine(TERMS, pulls, total, confidence, find_lower_start(pulls, total, confidence, 0.0), True)
     return max(min(p, total / pulls), 0.0)
 
 
 @kernel
 def lower_to_average_upper(pulls: float, total: float, confidence: float, known: float) -> float:
-    """Return the smaller of `known` and U(S, n); much cheaper than U where `known` is smaller."""
-    p = find_root(UPPER, pulls, total, confidence, clip_to_upper_terms(pulls, total, confidence, known), True)
-    return min(max(p, total / pulls), known)
+    """Return the smaller of `known` and U(S, n); much cheaper than U where `known` is smaller.
+
+    No term is above 1/δ' at the start, so none overflows, and Newton's method ends at once where the sum is below 1/δ'.
+    """
+    start = find_upper_start(pulls, total, confidence, known)
+    return min(max(refine(0, pulls, total, confidence, start, False), total / pulls), known)
 
 
 @kernel
@@ -126,8 +127,8 @@ def raise_to_average_lower(pulls: float, total: float, confidence: float, known:
     """Return the larger of `known` and L(S, n), as `lower_to_average_upper` does."""
     if not total > 0.0:
         return known
-    p = find_root(LOWER, pulls, total, confidence, clip_to_lower_terms(pulls, total, confidence, known), True)
-    return max(min(p, total / pulls), known)
+    start = find_lower_start(pulls, total, confidence, known)
+    return max(min(refine(TERMS, pulls, total, confidence, start, False), total / pulls), known)
 
 
 @kernel

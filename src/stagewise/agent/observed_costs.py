@@ -49,6 +49,7 @@ class ObservedCosts:
         if HAS(policy.layout, PER_ROUND_SAFE):  # every round has a safe action of its own
             self.declared = [math.nan] * len(self.signs)
         self.safe_index = int(policy.layout[SAFE_INDEX])
+        self.nothing = [0.0 if sign > 0.0 else -1.0 for sign in self.signs]  # the outcomes that mean no cost
         self.tests = {(LIMIT, j): EProcess(FALSE_ALARMS, queue.end) for j in range(len(self.signs))}
         self.tests |= {(SAFE, j): EProcess(FALSE_ALARMS, queue.end) for j, c in enumerate(self.declared) if c == c}
 
@@ -68,6 +69,10 @@ class ObservedCosts:
             if (SAFE, j) in self.tests and queue.rows[row, 0] == self.safe_index:
                 rejected |= self._check(SAFE, j, index, cost, self.declared[j])
         return rejected
+
+    def observe_whole(self, index: int, values: Floats) -> bool:
+        """Test a decision whose signals (1 + m,) were all just reported; return whether they reject a test."""
+        return values.tolist()[1:] != self.nothing and self.observe(index, self.queue.signals)  # else it counted as 0
 
     def observe_rows(self, indices: Ints, signal: int) -> None:
         """Note that one signal of decisions was just reported or dropped; `check` tests them."""

@@ -6,7 +6,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from stagewise.engine.compile import Flags, Floats, Ints, as_python
-from stagewise.engine.layout import CERTIFIED, DIRECTIONAL, ENFORCES_LIMITS, LIMITS, OFFERS_SAFE, SAFE_INDEX, SWITCHES
+from stagewise.engine.layout import (
+    CERTIFIED,
+    DIRECTIONAL,
+    ENFORCES_LIMITS,
+    FEATURES,
+    LIMITS,
+    OFFERS_SAFE,
+    SAFE_INDEX,
+    SWITCHES,
+)
 from stagewise.engine.limits import (
     CONTRADICTED,
     NO_BETTER_ACTION,
@@ -295,13 +304,16 @@ def build_mixture_decision(
     span: tuple[float, float] = (0.0, 1.0),
     proposal: Proposal | None = None,
 ) -> Decision:
-    """Return the decision of a kernel's answer, for this mixture or for its own.
+    """Return the decision of a kernel's answer, for this mixture or for its own; `action` None: the answer has it.
 
     `span` is the low end and the length of the reward's range, in the user's units.
     """
     if proposal is not None and not proposal.is_scores:
         blend, why = read_dense_mixture(result), PROPOSED_SHARE
     played, code, features = read_mixture(result) if blend is None else blend, result.code, result.features
+    if action is None:  # the decision keeps a part of the answer, not of the whole workspace
+        result.answer.setflags(False)  # type: ignore[call-arg]  # by keyword it takes twice as long
+        action = result.answer[result.answer.size - result.layout.item(FEATURES) :]
     index: int | None = int(code)
     cause = None
     if code < 0:

@@ -49,8 +49,14 @@ class RangedThresholds(Thresholds):
     def promises(self) -> tuple[str, ...]:
         return self.promised
 
+    @cached_property
+    def _shifts(self) -> bool:
+        """Whether something is added to signed costs."""
+        return bool(np.any(self.lows != 0.0))
+
     def to_user_units(self, signed: Floats) -> Floats:
-        return self.lows + (signed if self._factors is None else self._factors * signed)
+        scaled = signed if self._factors is None else self._factors * signed
+        return self.lows + scaled if self._shifts else scaled
 
     def to_user_unit(self, constraint: int, signed: float) -> float:
         low, length = float(self.lows[constraint]), float(self.lengths[constraint])

@@ -90,6 +90,7 @@ FROM unnest(%s::text[], %s::text[]) AS w (experiment, kind)
 SELECT_DECIDED = """
 SELECT w.experiment FROM unnest(%s::text[]) AS w (experiment)
 WHERE EXISTS (SELECT FROM events WHERE experiment = w.experiment AND kind = 'decision')
+OR EXISTS (SELECT FROM checkpoints WHERE experiment = w.experiment)
 """
 # One index lookup for each wanted row: the planner may choose worse plans before statistics are collected.
 _KEYS = "unnest(%s::text[], %s::text[], %s::text[]) AS w (experiment, kind, key) CROSS JOIN LATERAL"

@@ -87,7 +87,8 @@ async def test_old_rows_leave_and_the_rest_stays_evident(address: str) -> None:
     with closing(opened(address, clock)) as store:
         whole, head, rows = state(store), store.head(NAME), store.count_rows(2**62)
         removal = remove_old_rows(store, clock.time - 25 * DAY, "ada", "the law")
-        assert removal is not None and removal.seal > receipt.number
+        assert removal is not None
+        assert removal.seal > receipt.number
         assert store.find(NAME, "decision", "old-0") is None
         assert store.count_rows(2**62) < 0.6 * rows
         assert store.events(NAME)[0].seq == removal.ends[NAME].seq + 1
@@ -97,7 +98,8 @@ async def test_old_rows_leave_and_the_rest_stays_evident(address: str) -> None:
         removed_row = verify_store(store, [Receipt.of(first.receipt)]).faults
         assert [fault.code for fault in removed_row] == [FindingCode.RECEIPT_REMOVED]
         replayed = Replay(store, NAME).run()
-        assert replayed.first_difference is None and replayed.matching + replayed.missing == replayed.decisions
+        assert replayed.first_difference is None
+        assert replayed.matching + replayed.missing == replayed.decisions
         assert replayed.matching >= 20
         assert encode_parquet(store, NAME)[1] == replayed.decisions
         assert remove_old_rows(store, clock.time - 25 * DAY, "ada", "again") is None
@@ -108,7 +110,8 @@ async def test_old_rows_leave_and_the_rest_stays_evident(address: str) -> None:
     await learned(server)
     assert server.learner.folds[NAME].encode() == whole  # to the bit, from the checkpoint
     figures = server.figures(NAME)
-    assert figures["version"] == 1 and [one["what"] for one in figures["controls"]].count("kill") == 1
+    assert figures["version"] == 1
+    assert [one["what"] for one in figures["controls"]].count("kill") == 1
     with pytest.raises(UnknownDecision):
         await server.learn(NAME, OutcomeUpdate("old-1", {"click": 1}))
     again = await server.learn(NAME, OutcomeUpdate("new-10", {"click": 1}, outcome_id="o"))
@@ -116,17 +119,18 @@ async def test_old_rows_leave_and_the_rest_stays_evident(address: str) -> None:
     await server.new_version(NAME, problem(actions=["nothing", "offer", "sale"]).to_dict(), "ada", "a sale")
     await learned(server)
     fold = server.learner.folds[NAME]
-    assert (
-        fold.version == 2 and fold.learned.update_count > 20
-    )  # what was learned of removed rows is known to a later version
+    assert fold.version == 2
+    assert fold.learned.update_count > 20
     await month(server, clock, "sale", 10)
     await server.stop()
     with closing(opened(address, clock)) as store:
         assert verify_store(store).faults == []
         replayed = Replay(store, NAME).run()
-        assert replayed.first_difference is None and replayed.matching >= 30
+        assert replayed.first_difference is None
+        assert replayed.matching >= 30
         assert remove_old_rows(store, clock.time - 9 * DAY, "ada", "the law") is not None
-        assert verify_store(store).faults == [] and Replay(store, NAME).run().first_difference is None
+        assert verify_store(store).faults == []
+        assert Replay(store, NAME).run().first_difference is None
 
 
 @played
@@ -147,7 +151,8 @@ async def test_what_a_removal_left_cannot_be_changed(address: str) -> None:
         said.append(told)
     assert "are removed" in said[0]
     with closing(opened(address, clock)) as store:
-        assert store.find(NAME, "decision", "old-0") is None and store.head(NAME).decision_count == 30
+        assert store.find(NAME, "decision", "old-0") is None
+        assert store.head(NAME).decision_count == 30
         for code, statement in (
             (FindingCode.KEPT_ROWS_DIFFER, "UPDATE events SET at = at + 1 WHERE kind = 'problem'"),
             (FindingCode.CHECKPOINT_DIFFERS, "UPDATE checkpoints SET content = seals.root FROM seals WHERE seal = 1"),

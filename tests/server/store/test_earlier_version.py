@@ -42,7 +42,8 @@ async def test_a_store_of_the_last_format_is_migrated_and_goes_on(tmp_path: Path
     retry = await server.decide(NAME, DecisionRequest(context, decision_id="live-0"))
     assert retry.receipt == first.receipt
     again = await server.decide(NAME, user("after"))
-    assert again.logged and server.store.head(NAME).decision_count == count + 1
+    assert again.logged
+    assert server.store.head(NAME).decision_count == count + 1
     await server.stop()
     with closing(open_store(str(path), read_only=True)) as store:
         assert {fault.code for fault in verify_store(store).faults} <= {FindingCode.SNAPSHOT_DIFFERS}

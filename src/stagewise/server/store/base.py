@@ -357,8 +357,9 @@ class Store(ABC):
         """Return the last part of a log up to a seal."""
         return next((SealPart(*row) for row in self._all(SELECT_LAST_PART, experiment, seal)), None)
 
+    @abstractmethod
     def compact(self) -> None:
-        """Free the space of rows that were deleted; a server does it by itself."""
+        """Free the space of rows that were deleted."""
 
     def keys(self) -> list[KeyRow]:
         """Return all access keys from the global log, in order of creation."""

@@ -263,6 +263,9 @@ class PostgresStore(Store):
         """Draw numbers above all that exist from now on."""
         self._change((CONTINUE_NUMBERS, ()))
 
+    def compact(self) -> None:
+        """PostgreSQL frees the space by itself (autovacuum)."""
+
     def test_write(self) -> None:
         """Test a durable write with an update that changes nothing."""
         self._change(*((sql, ()) for sql in TEST_WRITE))

@@ -102,9 +102,9 @@ def describe_removal(store: Store, seal: Seal, last: Removal | None) -> Removal:
     while page := store.rows(after):
         after = page[-1][1].number
         for _, row in page:
-            if row.number <= seal.high and row.number not in open_numbers:
-                if row.link > writers.get(row.writer, (0, b""))[0]:
-                    writers[row.writer] = row.link, row.mac
+            is_removed = row.number <= seal.high and row.number not in open_numbers
+            if is_removed and row.link > writers.get(row.writer, (0, b""))[0]:
+                writers[row.writer] = row.link, row.mac
         if after > seal.high:
             break
     removal.kept = compute_kept_digest(iter_kept(store, removal))
@@ -122,7 +122,7 @@ def compute_kept_digest(rows: Iterator[tuple[str, Event]]) -> bytes:
     """Return the digest of the leaves of rows that stay."""
     digest = hashlib.sha256()
     for name, row in rows:
-        digest.update(compute_leaf(name, row))
+        digest.update(compute_leaf(row.mac, row.encode(name)))
     return digest.digest()
 
 

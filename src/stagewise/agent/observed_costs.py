@@ -29,7 +29,7 @@ SAFE, LIMIT = "safe", "limit"
 
 
 class CostTests:
-    """Sequential tests of reported costs, read from an outcome queue: of limits, and of declared costs of the safe action.
+    """Sequential tests of the reported costs in an outcome queue: of limits, and of declared costs of the safe action.
 
     Costs, limits and declared costs are in [0, 1], and less is better; a declared cost that is NaN is not tested.
     """

@@ -150,12 +150,13 @@ class StateFold:
 
     def advance(self, at: int) -> None:
         """Advance the time; windows close."""
-        closed = list(self.queue.closed)
-        self.queue.advance(at)  # each counts as declared from now on
-        if self.queue.closed != closed:
+        closed = self.queue.advance(at)  # each counts as declared from now on
+        if closed:
+            for signal, indices in closed:
+                self.circuit_breaker.observe_rows(indices, signal)
             self._due += self.queue.iter_due()
-            self.circuit_breaker.close_windows(closed)
-            self.note_safe_cost_alerts()
+            if self.circuit_breaker.check():
+                self.note_safe_cost_alerts()
         if self.feedback_monitor is not None:
             self.feedback_monitor.advance(at)
 
@@ -175,14 +176,11 @@ class StateFold:
     def apply_outcome(self, event: Event) -> None:
         """Apply an outcome; late signals are not learned."""
         index, values, queue = self._indices.get(event.decision, -1), decode_outcome(event.body).values, self.queue
-        costs = self.circuit_breaker.get_costs(index) if SHOWN in values else None
         new = report_outcome(queue, index, values, self.scale_value)
         self._due += queue.iter_due()
-        if costs is None:
-            self.circuit_breaker.record_costs(index, new)
-        else:
-            self.circuit_breaker.update_costs(index, costs)
-        self.note_safe_cost_alerts()
+        changed = range(len(queue.names)) if SHOWN in values else map(queue.names.index, new)
+        if self.circuit_breaker.observe(index, changed):
+            self.note_safe_cost_alerts()
         if self.feedback_monitor is not None:
             self.feedback_monitor.record_outcome(queue.end)
             for name in new:
@@ -285,10 +283,24 @@ class StateFold:
             enc_hook=np.ndarray.tobytes,
         )
 
-    def restore(self, content: bytes) -> None:
-        """Restore the state that `encode` returned."""
+    def change_version(self, problem: Problem, version: int, retired: frozenset[str]) -> None:
+        """Go on with a later version of the problem where the rows that it would be folded from are gone.
+
+        What was learned stays. The tests of limits go on; the feedback monitor begins anew.
+        """
+        self.problem, self.version, self.retired = problem, version, retired
+        self.policy, self._decision_policy = problem.policy(), problem.policy()
+        self.learned.extend(self.policy)
+        tests = self.circuit_breaker.to_dict()
+        self.circuit_breaker = CircuitBreaker(problem, self.queue)
+        self.circuit_breaker.restore(tests)
+        self.feedback_monitor = self.new_feedback_monitor()
+
+    def restore(self, content: bytes, *, is_checkpoint: bool = False) -> None:
+        """Restore the state that `encode` returned; a checkpoint fits any feedback timeout."""
         state = msgspec.msgpack.decode(content)
-        if state["feedback_timeout"] != self.feedback_timeout:
+        is_same = state["feedback_timeout"] == self.feedback_timeout
+        if not is_same and not is_checkpoint:
             raise InvalidProblem(
                 ErrorCode.STATE_MISMATCH,
                 "the snapshot was saved with --feedback-timeout {saved}; the server has {feedback_timeout}",
@@ -301,7 +313,7 @@ class StateFold:
         self.seq, self.at, self.seen = state["seq"], state["at"], state["seen"]
         self.queue.restore(state["queue"])
         self._indices = dict(zip(decode_numbers(state["numbers"]), range(self.queue.base, self.queue.end), strict=True))
-        if self.feedback_monitor is not None:
+        if self.feedback_monitor is not None and is_same:
             self.feedback_monitor.restore(state["feedback_monitor"])
         self.circuit_breaker.restore(state["circuit_breaker"])
         self._problems, self._current = [Problem.from_dict(one) for one in state["problems"]], state["current"]

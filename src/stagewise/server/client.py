@@ -506,10 +506,10 @@ def inject_trace(headers: dict[str, str]) -> dict[str, str]:
 
     A program that has not imported OpenTelemetry's API has no current span.
     """
-    from opentelemetry import propagate
+    from opentelemetry.propagate import inject
 
     carrier = dict(headers)
-    propagate.inject(carrier)
+    inject(carrier)
     return carrier
 
 

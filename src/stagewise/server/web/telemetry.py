@@ -11,9 +11,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
-from opentelemetry import propagate
 from opentelemetry._logs import LoggerProvider, get_logger
 from opentelemetry.metrics import CallbackOptions, MeterProvider, Observation, get_meter
+from opentelemetry.propagate import extract
 from opentelemetry.propagators.textmap import Getter
 from opentelemetry.trace import (
     ProxyTracerProvider,
@@ -85,7 +85,7 @@ class Telemetry:
         """Record a span of a request, within the caller's trace if its headers name one."""
         headers, path = dict(scope["headers"]), scope["path"]
         attributes = {"http.request.method": scope["method"], "url.path": path, "url.scheme": scope["scheme"]}
-        parent, name = propagate.extract(headers, getter=HEADERS), scope["method"]
+        parent, name = extract(headers, getter=HEADERS), scope["method"]
         with self._tracer.start_as_current_span(name, parent, SpanKind.SERVER, attributes) as span:
             yield
             if span.is_recording():

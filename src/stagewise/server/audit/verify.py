@@ -201,7 +201,7 @@ class StoreVerifier:
             log.position = part.last
         for number, name, event in sorted(rows):
             self._take(name, event)
-            leaves.append((number, compute_leaf(name, event)))
+            leaves.append((number, compute_leaf(event.mac, event.encode(name))))
         for part in parts:
             log = self._get_log(part.experiment)
             if (part.decisions, part.at, part.highest) != (log.decisions, log.at, log.highest) and not self.is_broken:
@@ -239,7 +239,7 @@ class StoreVerifier:
                     link=chain.link + 1,
                     found=event.link,
                 )
-            if chain.compute_mac(name, event) != event.mac:
+            if chain.compute_mac(event.encode(name)) != event.mac:
                 raise LogFault(FindingCode.ROW_CHANGED, row=event.number, kind=kind, key=key)
             receipt = self.row_receipts.pop(event.number, None)
             if receipt is not None and receipt.digest != event.mac.hex():

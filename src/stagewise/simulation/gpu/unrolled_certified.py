@@ -167,8 +167,8 @@ def write_update(form: CertifiedForm) -> list[str]:
     return lines
 
 
-def write_own_sets(form: CertifiedForm) -> list[str]:
-    """Return the lines for the played ray's own set, whose ends are infinite if nothing was played."""
+def write_per_ray_sets(form: CertifiedForm) -> list[str]:
+    """Return the lines for the set of the played ray, whose ends are infinite if nothing was played."""
     signals = range(1 + form.costs)
     lines = [f"{end}_{k}_c = {sign}math.inf" for k in signals for end, sign in (("low", "-"), ("high", ""))]
     lines += ["if step > 0.0 and t > 0:", "    weight = weights[ray] + step * step", "    weights[ray] = weight"]
@@ -184,7 +184,7 @@ def write_own_sets(form: CertifiedForm) -> list[str]:
 
 
 def write_tightening(form: CertifiedForm) -> list[str]:
-    """Return the lines that tighten all ends by the ellipsoid, and those of the played ray by its own set."""
+    """Return the lines that tighten all ends by the ellipsoid, and those of the played ray by the set of its own plays."""
     lines = []
     for k in range(1 + form.costs):
         assumptions = f"noise_{k}, bound_{k}, ridge, confidence_{k}"
@@ -231,7 +231,7 @@ def write_source(form: CertifiedForm) -> str:
         *(f"missed_{k} += 1 if miss_{k} else 0" for k in signals),
         *write_record(form.signals, form.judged, form.audited),
         *write_update(form),
-        *write_own_sets(form),
+        *write_per_ray_sets(form),
         *write_tightening(form),
     ]
     arguments = [

@@ -184,7 +184,7 @@ def write_per_ray_sets(form: CertifiedForm) -> list[str]:
 
 
 def write_tightening(form: CertifiedForm) -> list[str]:
-    """Return the lines that tighten all ends by the ellipsoid, and those of the played ray by the set of its own plays."""
+    """Return the lines that tighten all ends: by the ellipsoid, and for the played ray by the set of its plays."""
     lines = []
     for k in range(1 + form.costs):
         assumptions = f"noise_{k}, bound_{k}, ridge, confidence_{k}"

@@ -285,10 +285,24 @@ class StateFold:
             enc_hook=np.ndarray.tobytes,
         )
 
-    def restore(self, content: bytes) -> None:
-        """Restore the state that `encode` returned."""
+    def change_version(self, problem: Problem, version: int, retired: frozenset[str]) -> None:
+        """Go on with a later version of the problem where the rows that it would be folded from are gone.
+
+        What was learned stays. The tests of limits go on; the feedback monitor begins anew.
+        """
+        self.problem, self.version, self.retired = problem, version, retired
+        self.policy, self._decision_policy = problem.policy(), problem.policy()
+        self.learned.extend(self.policy)
+        tests = self.circuit_breaker.to_dict()
+        self.circuit_breaker = CircuitBreaker(problem, self.queue)
+        self.circuit_breaker.restore(tests)
+        self.feedback_monitor = self.new_feedback_monitor()
+
+    def restore(self, content: bytes, *, is_checkpoint: bool = False) -> None:
+        """Restore the state that `encode` returned; a checkpoint fits any feedback timeout."""
         state = msgspec.msgpack.decode(content)
-        if state["feedback_timeout"] != self.feedback_timeout:
+        is_same = state["feedback_timeout"] == self.feedback_timeout
+        if not is_same and not is_checkpoint:
             raise InvalidProblem(
                 ErrorCode.STATE_MISMATCH,
                 "the snapshot was saved with --feedback-timeout {saved}; the server has {feedback_timeout}",
@@ -301,7 +315,7 @@ class StateFold:
         self.seq, self.at, self.seen = state["seq"], state["at"], state["seen"]
         self.queue.restore(state["queue"])
         self._indices = dict(zip(decode_numbers(state["numbers"]), range(self.queue.base, self.queue.end), strict=True))
-        if self.feedback_monitor is not None:
+        if self.feedback_monitor is not None and is_same:
             self.feedback_monitor.restore(state["feedback_monitor"])
         self.circuit_breaker.restore(state["circuit_breaker"])
         self._problems, self._current = [Problem.from_dict(one) for one in state["problems"]], state["current"]

@@ -157,7 +157,8 @@ def resolve_duplicate(request: AppendRequest, existing: Event, state: StoreState
         return AppendResult(DUPLICATE, existing)
     accepted = msgspec.json.decode(existing.body)["values"]
     duplicate = tuple(sorted(request.values.keys() - accepted))
-    decided_at = state.rows[request.experiment, DECISION, request.decision_id].at
+    decision = state.rows.get((request.experiment, DECISION, request.decision_id))  # None: it was removed since
+    decided_at = existing.at if decision is None else decision.at
     return AppendResult(
         DUPLICATE, existing, accepted=tuple(sorted(accepted)), duplicate=duplicate, decided_at=decided_at
     )

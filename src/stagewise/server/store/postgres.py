@@ -90,6 +90,7 @@ FROM unnest(%s::text[], %s::text[]) AS w (experiment, kind)
 SELECT_DECIDED = """
 SELECT w.experiment FROM unnest(%s::text[]) AS w (experiment)
 WHERE EXISTS (SELECT FROM events WHERE experiment = w.experiment AND kind = 'decision')
+OR EXISTS (SELECT FROM checkpoints WHERE experiment = w.experiment)
 """
 # One index lookup for each wanted row: the planner may choose worse plans before statistics are collected.
 _KEYS = "unnest(%s::text[], %s::text[], %s::text[]) AS w (experiment, kind, key) CROSS JOIN LATERAL"
@@ -261,6 +262,9 @@ class PostgresStore(Store):
     def continue_numbers(self) -> None:
         """Draw numbers above all that exist from now on."""
         self._change((CONTINUE_NUMBERS, ()))
+
+    def compact(self) -> None:
+        """PostgreSQL frees the space by itself (autovacuum)."""
 
     def test_write(self) -> None:
         """Test a durable write with an update that changes nothing."""

@@ -7,7 +7,7 @@ import os
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from itertools import chain, count
 from pathlib import Path
 from typing import Any
@@ -63,7 +63,10 @@ SELECT_EXISTING_ROWS = f"SELECT {EVENT_COLUMNS}, experiment {_WANTED_EVENTS}"
 SELECT_EXISTING_ANSWERS = f"""
 SELECT a.decision, a.signal, a.value {_WANTED_EVENTS} CROSS JOIN answers AS a ON a.decision = e.number
 """
-SELECT_DECIDED = "SELECT 1 FROM events WHERE experiment = ? AND kind = 'decision' LIMIT 1"
+SELECT_DECIDED = """
+SELECT 1 FROM events WHERE experiment = ?1 AND kind = 'decision'
+UNION ALL SELECT 1 FROM checkpoints WHERE experiment = ?1 LIMIT 1
+"""
 INSERT_EVENTS = f"INSERT INTO events ({EVENT_COLUMNS}, experiment) VALUES "
 INSERT_ANSWERS = "INSERT INTO answers (decision, signal, value, number) VALUES "
 MAX_STATEMENT_ROWS = 256
@@ -148,6 +151,12 @@ class SqliteStore(Store):
     def seal(self) -> dict[str, list[Event]]:
         """Rows are sealed as they are written."""
         return {}
+
+    def compact(self) -> None:
+        """Write the file anew without the pages of deleted rows; nobody writes meanwhile."""
+        with self._turn, self._errors("written"), closing(self._open("rw")) as connection:
+            connection.execute("VACUUM")
+            connection.execute(SAVE_JOURNAL).fetchone()
 
     def test_write(self) -> None:
         """Test a durable write that changes nothing; waits at most a second for other writers."""

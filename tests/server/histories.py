@@ -28,7 +28,7 @@ from stagewise.problem.errors import StagewiseError
 from stagewise.server import learner
 from stagewise.server.decision_server import DecisionServer
 from stagewise.server.messages import OutcomeUpdate
-from stagewise.server.store import base, postgres
+from stagewise.server.store import base, postgres, postgres_batch
 from stagewise.server.store.postgres import PostgresStore
 
 CLIENTS = 3
@@ -141,7 +141,7 @@ async def play(server: DecisionServer, road: Proxy, out: int, rng: random.Random
                     await asyncio.sleep(0.2)
                     road.delay = 0.0
                 case 3:  # the clock of PostgreSQL's machine
-                    postgres.NOW = f"{NOW} + {rng.choice((0, 3, -3)) * DAY}"
+                    postgres.NOW = postgres_batch.NOW = f"{NOW} + {rng.choice((0, 3, -3)) * DAY}"
 
     await asyncio.gather(*(client(number) for number in range(CLIENTS)), operator(), trouble())
 

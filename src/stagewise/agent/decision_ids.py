@@ -198,7 +198,7 @@ class DecisionIds:
         """Return the ids as a file holds them."""
         self._merge_recent()
         levels = [np.concatenate(columns) for columns in zip(*self.levels, strict=True)] or [np.empty(0, np.int64)] * 2
-        digests, rounds = (base64.b64encode(np.asarray(one, dtype="<i8")) for one in levels)
+        digests, rounds = (base64.b64encode(np.asarray(one, dtype="<i8").data) for one in levels)
         return {
             "runs": {name: list(run) for name, run in self.runs.items()},
             "over": list(self.over),

@@ -31,7 +31,7 @@ TABLES = {"rows": "<f8", "values": "<f8", "status": "|u1", "dates": "<i8", "defe
 
 def encode_table(table: Any, repeats: bool) -> bytes:
     """Return a table in base 64; one whose rows repeat each other is compressed."""
-    content = np.ascontiguousarray(table)
+    content = np.ascontiguousarray(table).data
     return base64.b64encode(zlib.compress(content, 1) if repeats else content)
 
 

@@ -158,7 +158,7 @@ class PostgresStore(Store):
     def get_latest_snapshot(
         self, experiment: str, problem: int, after: int = -1, *, with_learner_state: bool = False
     ) -> StoredSnapshot | None:
-        """Return the newest snapshot after row `after`; note the last seal, which a machine that takes over must have."""
+        """Return the newest snapshot after row `after`; note the last seal, so that its loss is found."""
         while True:
             term, query = self._terms.term, (experiment, problem, after)
             found = super().get_latest_snapshot(*query, with_learner_state=with_learner_state)

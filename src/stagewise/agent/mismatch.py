@@ -172,22 +172,22 @@ class MismatchTest:
         none = np.zeros((0, policy.context))
         self.scores = ClickScores(none, none, older=none)
         self.last_reward = -1  # the last decision whose reward is learned
-        self._waiting: list[tuple[Floats, Floats, int]] = []  # decisions to be counted: rows, values, indices
+        self._uncounted: list[tuple[Floats, Floats, int]] = []  # decisions to be counted: rows, values, indices
 
     def learn_row(self, row: Floats, values: Floats, index: int) -> None:
         """Count the outcomes of a decision, where no limit needs ends; NaN: it is not learned now.
 
         Rows are counted in blocks, and before anything is read; the counts are those of rows one by one.
         """
-        self._waiting.append((row, values, index))
-        if len(self._waiting) % FEW_ROWS == 0 and len(self._waiting) >= min(BLOCK, get_batch_rows(count_rows)):
-            self._count_waiting()
+        self._uncounted.append((row, values, index))
+        if len(self._uncounted) % FEW_ROWS == 0 and len(self._uncounted) >= min(BLOCK, get_batch_rows(count_rows)):
+            self._count_all()
 
-    def _count_waiting(self) -> None:
+    def _count_all(self) -> None:
         """Count the decisions that wait."""
-        if self._waiting:
-            rows, values, indices = zip(*self._waiting, strict=True)
-            self._waiting = []
+        if self._uncounted:
+            rows, values, indices = zip(*self._uncounted, strict=True)
+            self._uncounted = []
             shape = len(indices), -1
             self._count(np.concatenate(rows).reshape(shape), np.concatenate(values).reshape(shape), np.array(indices))
 
@@ -197,7 +197,7 @@ class MismatchTest:
         `ends` (n, 1 + m) are the rows' own upper ends of the limits that are promised to every user; where there are
         none, outcomes tell the rates of parts, and nothing is bet on them.
         """
-        self._count_waiting()
+        self._count_all()
         self._count(rows, values, indices, ends)
 
     def _count(self, rows: Any, values: Floats, indices: Ints | None, ends: Floats | None = None) -> None:
@@ -225,7 +225,7 @@ class MismatchTest:
 
     def check(self, policy: Any, memory: Floats, statistics: Statistics, at_once: bool = False) -> None:
         """Test the limits that are due, or all at once, and schedule the next test."""
-        self._count_waiting()
+        self._count_all()
         due = [limit for limit in self.limits if at_once or limit.count >= limit.next_check]
         for limit in due:
             # so that all tests together cost little per outcome
@@ -251,14 +251,14 @@ class MismatchTest:
 
     def clone(self) -> "MismatchTest":
         """Return an independent copy."""
-        self._count_waiting()
+        self._count_all()
         other = copy(self)
         other.limits = [limit.clone() for limit in self.limits]
         return other
 
     def to_dict(self) -> dict[str, Any]:
         """Return the state as JSON holds it."""
-        self._count_waiting()
+        self._count_all()
         return {
             "limits": [limit.to_dict() for limit in self.limits],
             "slopes": [self.scores.newer.tolist(), self.scores.older.tolist()],

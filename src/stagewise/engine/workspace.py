@@ -121,6 +121,12 @@ def get_decision_views(layout: Ints, answer: Floats) -> DecisionViews:
 
 
 @kernel
+def get_played_action(layout: Ints, answer: Floats) -> Floats:
+    """Return the action that is played (d,), a view of the answer."""
+    return answer[answer.size - layout[FEATURES] :]
+
+
+@kernel
 def fill_probabilities(layout: Ints, answer: Floats, probabilities: Floats) -> None:
     """Write the probability of every candidate; last, that of a safe action that is not listed."""
     views, safe_index, last = get_decision_views(layout, answer), layout[SAFE_INDEX], probabilities.size - 1

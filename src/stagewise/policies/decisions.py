@@ -6,16 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from stagewise.engine.compile import Flags, Floats, Ints, as_python
-from stagewise.engine.layout import (
-    CERTIFIED,
-    DIRECTIONAL,
-    ENFORCES_LIMITS,
-    FEATURES,
-    LIMITS,
-    OFFERS_SAFE,
-    SAFE_INDEX,
-    SWITCHES,
-)
+from stagewise.engine.layout import CERTIFIED, DIRECTIONAL, ENFORCES_LIMITS, LIMITS, OFFERS_SAFE, SAFE_INDEX, SWITCHES
 from stagewise.engine.limits import (
     CONTRADICTED,
     NO_BETTER_ACTION,
@@ -37,6 +28,7 @@ from stagewise.engine.workspace import (
     get_per_limit,
     get_pessimistic_cost_rows,
     get_pessimistic_costs,
+    get_played_action,
     get_played_point,
     get_weights,
 )
@@ -76,6 +68,7 @@ OPTIMISTIC = "sampled from the optimistic mixture; the regret of the posterior-s
 
 PESSIMISTIC_COST, SAFE_COST = as_python(compute_pessimistic_cost), as_python(compute_safe_cost)
 GET_COSTS, GET_PLAYED = as_python(get_pessimistic_costs), as_python(get_played_point)
+GET_PLAYED_ACTION = as_python(get_played_action)
 GET_COST_ROWS, MIXTURE_MEAN = as_python(get_pessimistic_cost_rows), as_python(compute_mixture_mean)
 WEIGHTED_MEAN, GET_WEIGHTS = as_python(compute_weighted_mean), as_python(get_weights)
 GET_PER_LIMIT, TERMS = as_python(get_per_limit), as_python(get_limit_terms)
@@ -313,7 +306,7 @@ def build_mixture_decision(
     played, code, features = read_mixture(result) if blend is None else blend, result.code, result.features
     if action is None:  # the decision keeps a part of the answer, not of the whole workspace
         result.answer.setflags(False)  # type: ignore[call-arg]  # by keyword it takes twice as long
-        action = result.answer[result.answer.size - result.layout.item(FEATURES) :]
+        action = GET_PLAYED_ACTION(result.layout, result.answer)
     index: int | None = int(code)
     cause = None
     if code < 0:

@@ -70,7 +70,8 @@ def test_a_noise_that_is_too_small_is_found() -> None:
     agent.learn_log_frame({name: log[name] for name in ("action", "kept", "minutes")})
     found = agent.health()["noise of minutes"]
     assert found.verdict == "contradicted"
-    assert found.details["declared"] == pytest.approx(1.0) and 2.0 < found.details["needed"] < R
+    assert found.details["declared"] == pytest.approx(1.0)
+    assert 2.0 < found.details["needed"] < R
     assert agent.decide().reason is sw.Reason.ASSUMPTION_CONTRADICTED
     kept = sw.Agent(build(), seed=1)
     kept.learn_log_frame({name: log[name] for name in ("action", "kept", "minutes")})
@@ -109,7 +110,8 @@ def simulate(drift: Any, backend: str) -> Any:
 @pytest.mark.parametrize("drift", ["0.1/30d", ("0.12", "30d")])
 def test_worlds_that_move_play_the_same_compiled_and_interpreted(drift: Any) -> None:
     one, other = (simulate(drift, backend) for backend in ("auto", "python"))
-    assert one.violations.tolist() == [0] and np.array_equal(one.max_cost, other.max_cost)
+    assert one.violations.tolist() == [0]
+    assert np.array_equal(one.max_cost, other.max_cost)
     assert np.array_equal(one.regret, other.regret)
 
 

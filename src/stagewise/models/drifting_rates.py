@@ -223,11 +223,13 @@ class MovingRatesDiagnostics(SegmentRatesDiagnostics):
         if block.column >= 0:
             slots = sorted((slot for slot in slots if memory[slot] != 0.0), key=lambda slot: float(memory[slot + 1]))
             numbers = self.segments(block, memory)
+        row = np.full(int(view.settings[TIME_COLUMN]) + 1, time)
         worst: dict[int, tuple[bool, float, int]] = {}  # by action: whether there is an outcome, upper end, position
         for position, slot in enumerate(slots):
             for action in range(block.size):
                 cell = memory[slot + SLOT_HEADER_SIZE + CELL_SIZE * action :][:CELL_SIZE]
-                upper = float(COMPUTE_HIGH_NOW(view.settings, time, cell)) if cell[PULLS] > 0.0 else 1.0
+                at = slot + SLOT_HEADER_SIZE + CELL_SIZE * action
+                upper = float(self.read_cell(block, row, settings, memory, at).most) if cell[PULLS] > 0.0 else 1.0
                 worst[action] = max(worst.get(action, (False, 0.0, 0)), (FIND_LONGEST(cell) >= 0, upper, position))
         bounds = []
         for action, (is_known, upper, position) in worst.items():

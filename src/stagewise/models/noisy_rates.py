@@ -1,6 +1,6 @@
 """Numbers with a declared noise, by action and segment: as rates, with ends by R instead of by the range [0, 1].
 
-Outcomes in [0, 1] are R-sub-Gaussian around their means, R < ½: a delivery takes 10 to 90 minutes and varies by 5 around
+Outcomes in [0, 1] are R-sub-Gaussian around their means, R < ½: a delivery takes up to 90 minutes and varies by 5 about
 its mean. With S the sum of n outcomes, whatever their means, at all n at once with probability 1 − δ' each
 
     |p̄ − S/n| ≤ R √((1 + 1/n)(log(1 + n) + 2 log 1/δ')/n)        (docs/theory/caps.md, Sets of their own)

@@ -57,7 +57,7 @@ class Drift(NamedTuple):
         return rate + self.budget + self.slope * lag + 1.5 * slowest
 
     def to_settings(self, column: int, ceiling: float, noise: float = 0.0) -> list[float]:
-        """Return the numbers that `models.epochs` reads; `column` holds the time, 0 is the noise of bounded outcomes."""
+        """Return the numbers that `models.epochs` reads; `column` holds the time; no noise: bounded outcomes."""
         step = self.compute_step(ceiling)
         window = self.seconds / step if self.is_budget else 0.0
         return [float(column), step, self.slope * step, self.budget, window, noise]
@@ -70,7 +70,7 @@ class Drift(NamedTuple):
 
 
 def can_drift(model: str | None, has_modulus: bool, has_noise: bool = False) -> bool:
-    """Return whether the drift of a model is bounded: of rates any, else a slope or a budget; of logistic costs none."""
+    """Return whether the drift of a model is bounded: of rates any, of others a slope or a budget."""
     return (has_modulus or not has_noise) if model in (None, "rates") else model == "linear" and has_modulus
 
 

@@ -10,8 +10,8 @@ from stagewise.problem.checks import (
     check_mapping,
     check_name,
     check_number,
-    check_positive,
     check_outcome,
+    check_positive,
     check_unique_names,
 )
 from stagewise.problem.drift import Drift, can_drift, normalise_drift, parse_drift

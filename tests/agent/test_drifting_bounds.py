@@ -84,4 +84,5 @@ def test_buckets_of_a_score_have_the_bound_that_decisions_use(drift: Any) -> Non
     names = score.bucket_names
     assert digest.segment == names[int(np.argmax(bounds))]
     assert digest.bound == pytest.approx(max(bounds), abs=1e-12)
-    assert digest.estimate is not None and digest.estimate < digest.bound
+    assert digest.estimate is not None
+    assert digest.estimate < digest.bound

@@ -91,7 +91,7 @@ class DecisionResponse(Struct):
     proposal: ProposalResult | UnsetType = UNSET
     """What became of `propose` or `scores`; left out if the request had neither."""
     reward_guarantee: str | UnsetType = UNSET
-    """`forgetting` where outcomes of the reward lose weight with age, so that no theorem bounds its mean; else absent."""
+    """`forgetting` where outcomes of the reward lose weight with age, so that no theorem bounds its mean."""
 
 
 class OutcomeResponse(Struct):

@@ -55,7 +55,7 @@ def both(name: str, frame: dict[str, Any], candidate: Any) -> list[tuple[str, st
     )
     log = Log.of(frame, problem)
     indices = np.array([int(text.split()[1]) for text in frame["place"]]) - 1
-    ours = sw.evaluate(log, problem, candidate[:, indices].T)
+    ours = sw.evaluate_on_log(log, problem, candidate[:, indices].T)
     expected = predict_outcomes(build_features(log), log.actions, frame["click"], items, assign_parts(log.rows))
     settings: dict[str, Any] = {
         "reward": frame["click"].astype(int),
@@ -115,10 +115,10 @@ def speed(rows: int = 1_000_000) -> None:
         "opt_out": (rng.random(rows) < 0.005 * actions) * 1.0,
     }
     log = Log.of(frame, problem)
-    sw.evaluate({name: column[:100] for name, column in frame.items()}, problem)  # everything is loaded by now
+    sw.evaluate_on_log({name: column[:100] for name, column in frame.items()}, problem)  # everything is loaded by now
     for estimators, primary in ((["ips", "snips"], "ips"), (["ips", "snips", "dr"], "dr")):
         began = time.process_time()
-        sw.evaluate(log, problem, "offer", propensity=0.25, estimators=estimators, primary_estimator=primary)
+        sw.evaluate_on_log(log, problem, "offer", propensity=0.25, estimators=estimators, primary_estimator=primary)
         took = time.process_time() - began
         print(f"{rows:,} rows, {', '.join(estimators)}, two signals, three policies: {took:.2f} s of processor time")
 

@@ -21,7 +21,7 @@ decision = agent.decide(np.eye(10))
 b, seen = time.process_time(), time.perf_counter() - wall
 agent.learn(decision, reward=0.0, cost=0.0)
 c = time.process_time()
-world = sw.LinearWorld(reward=np.ones(10) / 4, cost=np.ones(10) / 4, actions=sw.Rays(np.eye(10)), noise=0.1)
+world = sw.LinearWorld(reward=np.ones(10) / 4, cost=np.ones(10) / 4, actions=sw.RaySet(np.eye(10)), noise=0.1)
 sw.simulate(policy, world, rounds=1000)
 print(f"import to first decision {b - a:.2f} s ({seen:.2f} s wall), learning {c - b:.2f} s,", end=" ")
 print(f"simulation {time.process_time() - c:.2f} s")

@@ -167,12 +167,12 @@ def test_stop_plays_the_safe_action_until_somebody_acknowledges_it(tmp_path: Pat
     limit.table[0, 0, 2] = 1e3  # as if bets had won
     agent._learned.run_tests(at_once=True)
     decision = agent.decide(user)
-    assert (decision.reason, decision.action) == (sw.Reason.ASSUMPTION_CONTRADICTED, "nothing")
+    assert (decision.reason, decision.action) == (sw.FallbackReason.ASSUMPTION_CONTRADICTED, "nothing")
     assert decision.reason_details.details["found"] == Contradiction.MEAN_FORM
-    assert sw.Replica(agent.snapshot(), name="pod").decide(user).reason is sw.Reason.ASSUMPTION_CONTRADICTED
+    assert sw.Replica(agent.snapshot(), name="pod").decide(user).reason is sw.FallbackReason.ASSUMPTION_CONTRADICTED
     assert not agent.health().ok
     agent.acknowledge_alert(NAME, "Ana: known")
-    assert agent.decide(user).reason is not sw.Reason.ASSUMPTION_CONTRADICTED
+    assert agent.decide(user).reason is not sw.FallbackReason.ASSUMPTION_CONTRADICTED
 
 
 @pytest.mark.parametrize("subgroup", range(0, 33))

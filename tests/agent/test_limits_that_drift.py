@@ -211,5 +211,5 @@ def test_the_rows_that_the_doctor_leaves_to_learn_have_their_times() -> None:
     log = make_log(600)
     log["action"] = ["offer" if row % 2 else "nothing" for row in range(600)]
     agent = sw.Agent(build())
-    agent.learn_log_frame(sw.doctor(log, build()).holdout.frame())
+    agent.learn_log_frame(sw.check_log(log, build()).holdout.frame())
     assert read_bound(agent, END) < 0.2

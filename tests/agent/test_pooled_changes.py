@@ -86,7 +86,7 @@ def test_a_change_is_saved_with_the_agent_and_may_stop_it(tmp_path: Any) -> None
     loaded = sw.Agent.load(tmp_path / "agent.json")
     for agent in (stream.agent, loaded):
         decision = agent.decide({"group": "g0"}, now=START + stream.day * DAY)
-        assert decision.reason is sw.Reason.ASSUMPTION_CONTRADICTED
+        assert decision.reason is sw.FallbackReason.ASSUMPTION_CONTRADICTED
     loaded_stream = Stream(loaded)
     loaded_stream.day = stream.day
     loaded_stream.learn(0.05, 0.3)

@@ -50,7 +50,7 @@ def test_a_fall_is_a_warning_and_ends_pooling_for_its_action_alone(tmp_path: Pat
     assert (details["action"], details["score"], details["before"]) == ("'offer'", "risk", "0 to 0.25")
     assert details["low"] > details["high"]
     assert agent.health().ok
-    assert agent.decide({"x": 0.0, "risk": 0.4}).reason is not sw.Reason.ASSUMPTION_CONTRADICTED
+    assert agent.decide({"x": 0.0, "risk": 0.4}).reason is not sw.FallbackReason.ASSUMPTION_CONTRADICTED
     alone = sw.Agent(build_problem(monotone=False), seed=1)
     alone.learn_log_frame(draw_log(6_000, 1))
     assert all(

@@ -23,9 +23,9 @@ OFFSETS[2] = [[0.0, 0.0, 0.01], [0.0, 0.02, 0.04], [0.0, 0.02, 0.1], [0.0, 0.0, 
 SAFE = sw.SafeAction(arm=0, reward=0.0, cost={"opt_out": 0.06, "complaint": 0.04})
 
 
-def policy(**settings: Any) -> sw.ContextCAPS:
+def policy(**settings: Any) -> sw.SafeContextPosteriorSampling:
     options: dict[str, Any] = {"actions": K, "context": D - 1, "safe_action": SAFE}
-    return sw.ContextCAPS(**options | {"threshold": {"opt_out": 0.2, "complaint": 0.15}} | settings)
+    return sw.SafeContextPosteriorSampling(**options | {"threshold": {"opt_out": 0.2, "complaint": 0.15}} | settings)
 
 
 def users(segmented: bool) -> sw.ContextWorld:

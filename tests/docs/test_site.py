@@ -146,7 +146,7 @@ MORE_QUESTIONS = {
     "Who is the limit promised to?": ("explanation/who-is-the-limit-promised-to.md", ["average"]),
     "Can a limit hold for users of every risk?": ("how-to/limit-by-a-risk-score.md", ["sw.RiskScore", "cuts"]),
     "Why this action?": ("how-to/why-this-action.md", ["explain"]),
-    "Why is only the safe action played?": ("how-to/why-the-safe-action.md", ["sw.Reason"]),
+    "Why is only the safe action played?": ("how-to/why-the-safe-action.md", ["sw.FallbackReason"]),
 }
 
 

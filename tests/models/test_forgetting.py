@@ -132,7 +132,7 @@ def test_simulations_know_the_age_of_rewards() -> None:
     falls = sw.Move(kind="jump", signal="reward", action=1, amount=-0.7, start="20d")
     world, regrets = sw.MovingWorld(still, moves=[falls], per_day=50), []
     for half_life in (5.0 * DAY, None):
-        policy = sw.ContextCAPS(
+        policy = sw.SafeContextPosteriorSampling(
             actions=3, safe_action=sw.SafeAction(arm=0, reward=0.0, cost=0.0), threshold=0.5, reward_model="rates",
             reward_half_life=half_life,
         )  # fmt: skip

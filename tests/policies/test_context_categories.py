@@ -177,13 +177,13 @@ def test_a_world_plays_encoded_users() -> None:
 
 def test_features_of_levels_are_checked_in_rows() -> None:
     settings: dict[str, Any] = {"actions": 2, "safe_action": sw.SafeAction(arm=0, cost=0.0), "threshold": 0.1}
-    policy = sw.ContextCAPS(context=3, levels=[3], **settings)
+    policy = sw.SafeContextPosteriorSampling(context=3, levels=[3], **settings)
     assert policy.feature_bounds.round(3).tolist() == [1.0, 1.366, 1.366]
     policy.decide(policy.start(), sw.ContextVector([1.0, 1.3, -1.0]))
     with refused(sw.InvalidActions, ErrorCode.CONTEXT_OUT_OF_RANGE):
         policy.decide(policy.start(), sw.ContextVector([1.3, 1.0, -1.0]))
     with refused(sw.InvalidProblem, ErrorCode.TOO_LARGE):
-        sw.ContextCAPS(context=1, levels=[3], **settings)
+        sw.SafeContextPosteriorSampling(context=1, levels=[3], **settings)
 
 
 @pytest.mark.parametrize("value", ["gold", "frее", "__other__", 7])

@@ -116,7 +116,7 @@ def test_a_replica_goes_on_where_its_learner_was_told_to() -> None:
     agent = sw.Agent(problem(None), seed=1)
     rows = {"action": ["plain"] * 400, "click": [0] * 400, "opt_out": [1] * 400}
     agent.learn_log_frame(rows)
-    assert sw.Replica(agent.snapshot(), name="a").decide({}).reason is sw.Reason.ASSUMPTION_CONTRADICTED
+    assert sw.Replica(agent.snapshot(), name="a").decide({}).reason is sw.FallbackReason.ASSUMPTION_CONTRADICTED
     agent.decide({})
     for finding in agent.health():
         if finding.verdict == "contradicted":

@@ -79,7 +79,7 @@ def test_a_log_needs_no_reward_and_is_learned_once() -> None:
         agent.learn_log_frame(build_log(20), reward="click")
     assert caught.value.code is ErrorCode.UNUSED_SETTING
     assert all(finding.signal != "reward" for finding in agent.health())
-    report = sw.doctor(build_log(), guard())
+    report = sw.check_log(build_log(), guard())
     assert not [finding for finding in report.findings if finding.verdict == "contradicts"]
 
 

@@ -149,5 +149,5 @@ def test_a_log_is_checked_in_every_combination() -> None:
         "click": (rng.random(rows) < 0.2) * 1.0,
         "opt_out": (rng.random(rows) < np.where(bad, 0.2, 0.005)) * 1.0,
     }
-    report = sw.doctor(log, BOTH)
+    report = sw.check_log(log, BOTH)
     assert any("NZ, b" in str(finding) for finding in report.findings if finding.verdict == "contradicts")

@@ -17,7 +17,7 @@ AGAIN = ("again=True",)
 
 
 def arms() -> sw.Agent:
-    return sw.Agent(sw.OPB(arms=2, safe_action=sw.SafeAction(arm=0, cost=0.0), threshold=0.5, radius="kl"))
+    return sw.Agent(sw.OPB(arms=2, safe_action=sw.SafeAction(arm=0, cost=0.0), threshold=0.5, interval="kl"))
 
 
 def coins(count: int, seed: int = 0) -> tuple[Any, Any, Any]:

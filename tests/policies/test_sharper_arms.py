@@ -9,7 +9,7 @@ from tests.policies.witness import best_mixture
 from tests.problem.refusal import refused
 from tests.sizes import sized
 
-from stagewise import OPB, UCB, Agent, Arms, AtLeast, InvalidOutcome, InvalidProblem, SafeAction
+from stagewise import OPB, UCB, Agent, ArmSet, AtLeast, InvalidOutcome, InvalidProblem, SafeAction
 from stagewise.engine.compile import Floats
 from stagewise.models.intervals import compute_kl_interval
 from stagewise.problem.errors import ErrorCode
@@ -45,7 +45,7 @@ def decided(radius: str, outcomes: list[Floats], known: bool, truth: Floats, thr
     agent = Agent(policy)
     for arm, seen in enumerate(outcomes):
         agent.learn_log(np.full(len(seen), arm), seen[:, 0], seen[:, 1:])
-    return agent.decide(Arms(ARMS))
+    return agent.decide(ArmSet(ARMS))
 
 
 @pytest.mark.compiled
@@ -99,7 +99,7 @@ def test_a_limit_from_below_is_the_mirror_image_of_one_from_above(radius: str) -
         arm, reward, failure = int(random.integers(3)), random.uniform(), float(random.uniform() < 0.6)
         agents[0].learn_log([arm], [reward], [failure])
         agents[1].learn_log([arm], [reward], [1.0 - failure])
-    above, below = (agent.decide(Arms(3)) for agent in agents)
+    above, below = (agent.decide(ArmSet(3)) for agent in agents)
     np.testing.assert_allclose(above.probabilities, below.probabilities, atol=1e-9)
     assert above.optimistic_reward == pytest.approx(below.optimistic_reward, abs=1e-9)
     assert above.pessimistic_cost[0] == pytest.approx(1.0 - below.pessimistic_cost[0], abs=1e-9)
@@ -111,7 +111,7 @@ def pulls_until_certified(radius: str) -> int:
     agent = Agent(OPB(arms=2, threshold=0.02, **settings))
     for hundred in range(1, 1001):
         agent.learn_log([1] * 100, [1.0] * 100, [float(pull == 50) for pull in range(100)])
-        if agent.decide(Arms(2)).probabilities[1] == 1.0:
+        if agent.decide(ArmSet(2)).probabilities[1] == 1.0:
             return 100 * hundred
     return 100_000
 
@@ -133,14 +133,14 @@ def test_what_a_range_needs_and_forbids(kind: Any, radius: str) -> None:
     agent = Agent(kind(arms=2, safe_action=safe, threshold=0.5, radius=radius))
     before = agent.state.memory.tobytes()
     with refused(InvalidOutcome, ErrorCode.OUTCOME_OUT_OF_RANGE):
-        agent.learn(agent.decide(Arms(2)), reward=1.5, cost=None if kind is UCB else 0.1)
+        agent.learn(agent.decide(ArmSet(2)), reward=1.5, cost=None if kind is UCB else 0.1)
     assert agent.state.memory.tobytes() == before
 
 
 def test_ucb_with_kl_takes_the_largest_upper_end() -> None:
-    agent = Agent(UCB(arms=2, radius="kl", delta=DELTA))
+    agent = Agent(UCB(arms=2, interval="kl", delta=DELTA))
     agent.learn_log([0] * 50 + [1] * 50, [0.9] * 50 + [0.1] * 50)
-    decision = agent.decide(Arms(2))
+    decision = agent.decide(ArmSet(2))
     assert decision.action_index == 0
     assert decision.optimistic_reward == pytest.approx(
         compute_kl_interval(50.0, 0.9, math.log(2 / DELTA)).high, rel=1e-9

@@ -34,7 +34,7 @@ def contradicted(agent: sw.Agent, **rates: float) -> None:
 def limit_at_fault(decision: sw.Decision) -> str | None:
     """Return the limit whose declared safe cost the data contradict."""
     cause = decision.reason_details
-    if cause is None or cause.reason is not sw.Reason.ASSUMPTION_CONTRADICTED:
+    if cause is None or cause.reason is not sw.FallbackReason.ASSUMPTION_CONTRADICTED:
         return None
     assert (cause.details["found"], cause.details["declared"]) == (Contradiction.SAFE_COST_OF_A_USER, 0.01)
     return str(cause.details["limit"])

@@ -343,7 +343,7 @@ def test_while_an_alert_is_open_a_table_is_safe() -> None:
     other = build_agent(rows=0)
     other.learn_log_frame(log | {"click": [0.0] * 400, "opt_out": [1.0, 0.0] * 200, "spend": [0.0] * 400})
     other.register_frame(sw.decide_frame(snapshot, users, run="a"))
-    assert other.decide({"age": 30.0, "opens": 1, "country": "NZ"}).reason is sw.Reason.ASSUMPTION_CONTRADICTED
+    assert other.decide({"age": 30.0, "opens": 1, "country": "NZ"}).reason is sw.FallbackReason.ASSUMPTION_CONTRADICTED
     for name in [finding.name for finding in agent.health() if finding.verdict.value == "contradicted"]:
         agent.acknowledge_alert(name, "a broken feed")
     alone = sw.Agent.__new__(sw.Agent)

@@ -25,9 +25,9 @@ ALONE: dict[str, Any] = {"mean_cost_bound": 1.0, "check_assumptions": False}  # 
 
 def linear_world(kind: str) -> sw.LinearWorld:
     actions = {
-        "rays": sw.Rays(TARGETS),
+        "rays": sw.RaySet(TARGETS),
         "finite": sw.FiniteSet(TARGETS),
-        "fresh rays": sw.RandomRays(count=5, dimension=D),
+        "fresh rays": sw.RandomRaySet(count=5, dimension=D),
         "fresh finite": sw.RandomFiniteSet(count=5, dimension=D),
     }[kind]
     return sw.LinearWorld(reward=THETA, cost=MU, actions=actions, noise=NOISE)

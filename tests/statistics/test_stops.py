@@ -110,7 +110,7 @@ def agreed(events: np.ndarray, rng: np.random.Generator) -> int | None:
         while decision.action != "plain" and decision.message is None:  # what is counted is the safe action
             agent.cancel(decision)
             decision = agent.decide({}, now=now)
-        if decision.reason is sw.Reason.ASSUMPTION_CONTRADICTED:
+        if decision.reason is sw.FallbackReason.ASSUMPTION_CONTRADICTED:
             assert decision.reason_details is not None
             assert decision.reason_details.details["found"] == "safe_cost_so_far"
             assert agent.health()["safe cost of opt_out"].verdict == "contradicted"

@@ -27,7 +27,7 @@ from stagewise.models.calibration import (
     count_rows_in_subgroups,
     count_subgroups,
 )
-from stagewise.policies.context_caps import ContextCAPS
+from stagewise.policies.context_caps import SafeContextPosteriorSampling
 from stagewise.policies.contradictions import build_contradiction
 from stagewise.problem.errors import ErrorCode, InvalidProblem
 from stagewise.records.reason import Contradiction, ReasonDetails
@@ -58,7 +58,7 @@ class CalibratedLimit:
 
     every_user = True
 
-    def __init__(self, policy: ContextCAPS, j: int) -> None:
+    def __init__(self, policy: SafeContextPosteriorSampling, j: int) -> None:
         name, sign = policy.thresholds.names[j], float(policy.thresholds.signs[j])
         self.name, self.signal, self.low = name, 1 + j, 0.0 if sign > 0.0 else -1.0
         self.guess = min(max(to_unit_cost(float(policy.thresholds.values[j]), sign), SMALLEST_GUESS), 1.0)

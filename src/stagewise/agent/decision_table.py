@@ -38,7 +38,7 @@ from stagewise.problem.proposal import Proposal
 from stagewise.problem.window import parse_timestamp
 from stagewise.records.proposal_status import ROUNDING, find_binding
 from stagewise.records.random_key import RandomKey
-from stagewise.records.reason import Reason
+from stagewise.records.reason import FallbackReason
 
 RESERVED_COLUMNS = ("decision_id", "action", "propensity", "estimated_reward", "reason", "error")
 PROPOSED, SCORES = "proposed.", "scores."  # before the name of an action
@@ -229,12 +229,12 @@ class TableDecider:
             ids[row] = ""
         contradicted = good[made.codes <= SETTLED_CODE]
         if self.learned.statistics.alert is not None:
-            self.play_safe(decided, good, Reason(self.learned.statistics.alert.reason))
+            self.play_safe(decided, good, FallbackReason(self.learned.statistics.alert.reason))
         elif contradicted.size and self.learned.statistics.acknowledged:
             for row in contradicted.tolist():
                 self.decide_alone(decided, row, compute_draws(digests[row : row + 1])[0])
         else:
-            self.play_safe(decided, contradicted, Reason.ASSUMPTION_CONTRADICTED)
+            self.play_safe(decided, contradicted, FallbackReason.ASSUMPTION_CONTRADICTED)
         return decided._replace(contradicted=int(contradicted[0]) if contradicted.size else -1)
 
     def fill(self, decided: DecidedBatch, at: Ints, made: DecisionColumns) -> None:
@@ -246,7 +246,7 @@ class TableDecider:
             if cause is not None:
                 decided.reasons[at[made.codes == code]] = cause.reason
 
-    def play_safe(self, decided: DecidedBatch, at: Ints, reason: Reason | None) -> None:
+    def play_safe(self, decided: DecidedBatch, at: Ints, reason: FallbackReason | None) -> None:
         """Write the safe action, as it is declared."""
         decided.rows[at, 0], decided.reasons[at] = self.safe_index, reason
         decided.odds[at] = np.arange(self.policy.actions) == self.safe_index

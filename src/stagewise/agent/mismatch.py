@@ -33,7 +33,7 @@ from stagewise.models.halves import (
     count_row,
     count_rows,
 )
-from stagewise.policies.context_caps import ContextCAPS
+from stagewise.policies.context_caps import SafeContextPosteriorSampling
 from stagewise.policies.contradictions import build_contradiction
 from stagewise.policies.settings import FALSE_ALARMS
 from stagewise.problem.checks import MANY
@@ -62,7 +62,7 @@ class HalvedLimit:
 
     every_user = False
 
-    def __init__(self, policy: ContextCAPS, j: int) -> None:
+    def __init__(self, policy: SafeContextPosteriorSampling, j: int) -> None:
         name, sign = policy.thresholds.names[j], float(policy.thresholds.signs[j])
         self.name, self.signal, self.low = name, 1 + j, 0.0 if sign > 0.0 else -1.0
         division = policy.divisions[name]
@@ -165,7 +165,7 @@ class MismatchTest:
     learned then: in which half a user is must not depend on the user's own outcome.
     """
 
-    def __init__(self, policy: ContextCAPS) -> None:
+    def __init__(self, policy: SafeContextPosteriorSampling) -> None:
         self.limits: list[HalvedLimit | CalibratedLimit] = [
             CalibratedLimit(policy, j) if policy.promises[name] is Promise.EVERY_USER else HalvedLimit(policy, j)
             for j, name in enumerate(policy.thresholds.names)
@@ -258,7 +258,7 @@ class MismatchTest:
         left = min((limit.next_check - limit.count for limit in self.limits), default=LOOK_AFTER)
         statistics.updates_until_check = min(statistics.updates_until_check, max(left, 1))
 
-    def _refresh_slopes(self, policy: ContextCAPS, memory: Floats) -> None:
+    def _refresh_slopes(self, policy: SafeContextPosteriorSampling, memory: Floats) -> None:
         """Score later decisions by what the reward's regressions have learned until now."""
         slopes = read_reward_slopes(policy, memory)
         if slopes is not None:
@@ -295,12 +295,12 @@ class MismatchTest:
 
 def build_mismatch_test(policy: Any) -> MismatchTest | None:
     """Return the test of a problem whose context has numbers; None for any other policy."""
-    if not isinstance(policy, ContextCAPS) or policy.problem is None or not policy.context:
+    if not isinstance(policy, SafeContextPosteriorSampling) or policy.problem is None or not policy.context:
         return None
     return MismatchTest(policy)
 
 
-def read_reward_slopes(policy: ContextCAPS, memory: Floats) -> Floats | None:
+def read_reward_slopes(policy: SafeContextPosteriorSampling, memory: Floats) -> Floats | None:
     """Return what each number adds to the estimated reward of each action (K, d); None unless it is linear."""
     if policy.models["reward"] != "linear":
         return None

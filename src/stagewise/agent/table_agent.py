@@ -40,7 +40,7 @@ from stagewise.policies.problem_policy import ProblemPolicy
 from stagewise.problem.errors import ErrorCode
 from stagewise.problem.proposal import Proposal
 from stagewise.records.random_key import RandomKey
-from stagewise.records.reason import Reason
+from stagewise.records.reason import FallbackReason
 
 Treat = Callable[[Any, bool], tuple[Any, Statuses]]
 """Registers or learns a record batch, the first or a later one; returns its ids and the statuses of its rows."""
@@ -175,7 +175,7 @@ class TableAgent(BaseAgent):
             None if proposed is None else RegisteredProposal(rows[row], proposed[0][row], proposed[1][row])
             for row in last
         ]
-        contradicted = np.flatnonzero(safe_only & (reasons == str(Reason.ASSUMPTION_CONTRADICTED)))
+        contradicted = np.flatnonzero(safe_only & (reasons == str(FallbackReason.ASSUMPTION_CONTRADICTED)))
         if contradicted.size:
             self._record_alerts(policy, rows[contradicted[0]], compute_draws(digests[contradicted[:1]])[0])
         return id_column, statuses

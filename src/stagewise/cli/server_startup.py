@@ -22,7 +22,7 @@ from stagewise import __version__
 from stagewise.cli.problem_file import load_problem_file
 from stagewise.files.tables import read_table
 from stagewise.launch.decision_log import Log, select_learnable
-from stagewise.launch.doctor.doctor import doctor
+from stagewise.launch.doctor.doctor import check_log
 from stagewise.policies.problem import Problem
 from stagewise.problem.checks import check_name
 from stagewise.problem.errors import ErrorCode, InvalidOutcome, InvalidProblem, StagewiseError
@@ -174,7 +174,7 @@ def load_new_log(name: str, problem: Problem, start: Any) -> OfflineLog:
         conflict = describe_log_conflict(name, len(log.actions), None if first is None else first.body)
         raise Conflict(ErrorCode.CONFLICT, "{problem}", problem=conflict)
     if digest is None:
-        check_log(problem, table, start.columns, start.ignore_checks)
+        check_log_agrees(problem, table, start.columns, start.ignore_checks)
         check_rows(problem, log)
     return log
 
@@ -193,7 +193,7 @@ def read_log(
     """
     table = read_table(source)
     log = build_offline_log(problem, table, columns, now)
-    check_log(problem, table, columns, accept)
+    check_log_agrees(problem, table, columns, accept)
     return log
 
 
@@ -211,9 +211,9 @@ def build_offline_log(problem: Problem, source: Any, columns: Mapping[str, str],
     )
 
 
-def check_log(problem: Problem, source: Any, columns: Mapping[str, str], accept: Sequence[str]) -> None:
+def check_log_agrees(problem: Problem, source: Any, columns: Mapping[str, str], accept: Sequence[str]) -> None:
     """Raise InvalidOutcome if a log contradicts the problem."""
-    report = doctor(source, problem, columns=columns, ignore_checks=accept)
+    report = check_log(source, problem, columns=columns, ignore_checks=accept)
     contradictions = [finding for finding in report.findings if finding.verdict == "contradicts"]
     if contradictions:
         first, others = contradictions[0], len(contradictions) - 1

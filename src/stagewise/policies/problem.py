@@ -10,7 +10,7 @@ import numpy as np
 
 from stagewise.engine.compile import Floats
 from stagewise.files.paths import parse_path, read_toml
-from stagewise.policies.context_caps import ContextCAPS
+from stagewise.policies.context_caps import SafeContextPosteriorSampling
 from stagewise.policies.context_encoder import TIME, ContextEncoder
 from stagewise.policies.problem_policy import ProblemPolicy
 from stagewise.policies.settings import check_probability, set_derived
@@ -253,15 +253,15 @@ class Problem(ContextEncoder, StrictSettings):
         """
         return ProblemPolicy(problem=self)
 
-    def build_indexed_policy(self) -> ContextCAPS:
+    def build_indexed_policy(self) -> SafeContextPosteriorSampling:
         """Return the same policy with action indices and scaled outcomes, for simulations."""
         if self.needs_proposal:
             text = "this problem has no reward to learn, so it cannot be simulated; declare one, Reward(name)"
             raise InvalidProblem(ErrorCode.UNSUPPORTED, text)
-        return ContextCAPS(**self.to_kwargs())
+        return SafeContextPosteriorSampling(**self.to_kwargs())
 
     def to_kwargs(self) -> dict[str, Any]:
-        """Return the settings of `ContextCAPS` for this problem, with outcomes scaled to [0, 1]."""
+        """Return the settings of `SafeContextPosteriorSampling` for this problem, with outcomes scaled to [0, 1]."""
         safe, safe_index = {}, list(self.actions).index(self.safe)
         for name, limit in self.limits.items():
             safe[name] = None if limit.safe_bound is None else scale_outcome(limit, name, limit.safe_bound)

@@ -23,14 +23,14 @@ from stagewise.problem.formatting import join_names
 from stagewise.records.decision import to_json_value
 from stagewise.records.proposal_status import ProposalStatus, summarize_proposal
 from stagewise.records.random_key import RandomKey
-from stagewise.records.reason import Reason, ReasonDetails
+from stagewise.records.reason import FallbackReason, ReasonDetails
 from stagewise.server.controls import Controls, is_in_canary
 from stagewise.server.event_log import Event
 from stagewise.server.messages import DecisionRequest, DecisionResponse, LimitStatus, ProposalResult
 
 log = logging.getLogger("stagewise.server")
 
-STOP_REASONS = (Reason.KILLED, Reason.TRIPPED)
+STOP_REASONS = (FallbackReason.KILLED, FallbackReason.TRIPPED)
 UNPACK_DRAW = Struct(">QII16x").unpack
 
 
@@ -109,7 +109,7 @@ class DecisionRecord(msgspec.Struct):
 
     def to_response(self, id_: str, receipt: str | None = None) -> DecisionResponse:
         """Return the answer to the client."""
-        message = None if self.reason is None else ReasonDetails(Reason(self.reason), self.details).message
+        message = None if self.reason is None else ReasonDetails(FallbackReason(self.reason), self.details).message
         return DecisionResponse(
             id_, self.action, self.probabilities, self.mode, self.problem, self.snapshot, self.limits, self.reason,
             message, self.estimated_reward, receipt is not None, receipt, self.proposal,
@@ -139,10 +139,10 @@ def decide(
         contexts[i] = context
         cause = get_override_cause(controls, everywhere, id_)
         if cause is None and not snapshot.read:
-            cause = ReasonDetails(Reason.SERVER_NOT_READY)
+            cause = ReasonDetails(FallbackReason.SERVER_NOT_READY)
         if cause is not None:
             causes[i], records[i] = cause, build_safe_record(snapshot, cause)
-        if cause is None or cause.reason is Reason.SHADOW:
+        if cause is None or cause.reason is FallbackReason.SHADOW:
             asked[i] = context
     try:
         chosen = choose(snapshot, list(asked.values()), [compute_draw(key, requests[i][0]) for i in asked])
@@ -150,7 +150,7 @@ def decide(
         if len(requests) > 1:
             return [decide(snapshot, controls, everywhere, key, [one], at)[0] for one in requests]
         log.exception("deciding failed; the safe action is served")
-        records = [records[0] or build_safe_record(snapshot, ReasonDetails(Reason.DECISION_FAILED))]
+        records = [records[0] or build_safe_record(snapshot, ReasonDetails(FallbackReason.DECISION_FAILED))]
     else:
         for i, record in zip(asked, chosen, strict=True):
             if i in causes:
@@ -201,11 +201,11 @@ def get_override_cause(controls: Controls, everywhere: Controls, id_: str) -> Re
     if killed is not None:
         return killed
     if controls.mode == "off":
-        return ReasonDetails(Reason.EXPERIMENT_OFF)
+        return ReasonDetails(FallbackReason.EXPERIMENT_OFF)
     if controls.mode == "shadow":
-        return ReasonDetails(Reason.SHADOW)
+        return ReasonDetails(FallbackReason.SHADOW)
     if controls.mode == "canary" and not is_in_canary(id_, controls.share):
-        return ReasonDetails.of(Reason.OUTSIDE_CANARY, share=controls.share)
+        return ReasonDetails.of(FallbackReason.OUTSIDE_CANARY, share=controls.share)
     return None
 
 

@@ -15,7 +15,7 @@ from stagewise.agent.health import OUTCOMES, Health, add_observed_costs, check_h
 from stagewise.policies.problem import Problem
 from stagewise.problem.errors import ErrorCode, InvalidOutcome, StagewiseError
 from stagewise.problem.formatting import safe_repr
-from stagewise.records.reason import Reason, ReasonDetails
+from stagewise.records.reason import FallbackReason, ReasonDetails
 from stagewise.server.controls import Controls
 from stagewise.server.decide import (
     DecisionRecord,
@@ -221,9 +221,11 @@ class DecisionServer(Experiments):
         """Return the safe action with `logged` false."""
         if isinstance(record, Exception):
             return record
-        safe = build_safe_record(experiment.policy_snapshot, ReasonDetails.of(Reason.LOG_WRITE_FAILED, error=error))
+        safe = build_safe_record(
+            experiment.policy_snapshot, ReasonDetails.of(FallbackReason.LOG_WRITE_FAILED, error=error)
+        )
         safe.mode, safe.problem, safe.snapshot = record.mode, record.problem, record.snapshot
-        self.counters.decisions[experiment.name, safe.action, safe.mode, Reason.LOG_WRITE_FAILED] += 1
+        self.counters.decisions[experiment.name, safe.action, safe.mode, FallbackReason.LOG_WRITE_FAILED] += 1
         return safe.to_response(one.id_)
 
     async def learn(self, name: str, outcome: OutcomeUpdate) -> OutcomeResponse:

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from stagewise.policies.problem import Problem
-from stagewise.records.reason import Reason, ReasonDetails
+from stagewise.records.reason import FallbackReason, ReasonDetails
 from stagewise.server.confidence_intervals import RecentMean, RunningMean, get_threshold
 from stagewise.server.decide import STOP_REASONS, DecisionRecord, PolicyChoice, decode_decision
 from stagewise.server.event_log import (
@@ -45,13 +45,13 @@ BATCH_SIZE = 1_000  # rows read by the thread before it releases the lock
 UPDATE_INTERVAL = 0.5  # seconds between two updates
 IDLE_TIMEOUT = 120.0  # seconds after the last request until updates stop
 
-PLANNED_REASONS = (Reason.EXPERIMENT_OFF, Reason.SHADOW, Reason.OUTSIDE_CANARY)
+PLANNED_REASONS = (FallbackReason.EXPERIMENT_OFF, FallbackReason.SHADOW, FallbackReason.OUTSIDE_CANARY)
 NON_POLICY_REASONS = (
     *PLANNED_REASONS,
     *STOP_REASONS,
-    Reason.DECISION_FAILED,
-    Reason.LOG_WRITE_FAILED,
-    Reason.SERVER_NOT_READY,
+    FallbackReason.DECISION_FAILED,
+    FallbackReason.LOG_WRITE_FAILED,
+    FallbackReason.SERVER_NOT_READY,
 )
 
 Extremes = dict[str, tuple[float, float]]

@@ -24,7 +24,7 @@ from stagewise.problem.errors import ErrorCode, InvalidProblem, StagewiseError
 from stagewise.problem.risk_score import NO_BUCKET
 from stagewise.problem.signals import scale_outcome
 from stagewise.records.random_key import FIRST
-from stagewise.records.reason import Reason, ReasonDetails
+from stagewise.records.reason import FallbackReason, ReasonDetails
 from stagewise.server.controls import ACKNOWLEDGE, FORGET_COSTS, RESUME, TRIP
 from stagewise.server.decide import DecisionRecord, PolicySnapshot, decode_decision
 from stagewise.server.event_log import CONTROL, DECISION, LOG, OUTCOME, PROBLEM, SHOWN, Event
@@ -148,7 +148,7 @@ class StateFold:
         row = self.queue.add_staged()
         if self.feedback_monitor is not None:
             self.feedback_monitor.record_decision(index, int(row[0]))
-        if decision.reason == Reason.ASSUMPTION_CONTRADICTED or index % CHECK_INTERVAL == 0:
+        if decision.reason == FallbackReason.ASSUMPTION_CONTRADICTED or index % CHECK_INTERVAL == 0:
             self.learn()
             self.learned.decide(self.policy.context_in(row), FIRST)
 

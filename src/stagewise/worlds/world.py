@@ -29,7 +29,7 @@ class World(Protocol):
         >>> from stagewise.worlds.finite_worlds import ArmsWorld
         >>> world: World = ArmsWorld(reward=[0.1, 0.7], cost=[0.0, 0.2])
         >>> world.costs, world.actions_in(RandomKey(seed=1))
-        (1, Arms(2))
+        (1, ArmSet(2))
     """
 
     @property

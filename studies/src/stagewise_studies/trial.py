@@ -87,7 +87,7 @@ def evaluate_holdout(trial: Trial, problems: Mapping[str, sw.Problem], propensit
         agents[name].learn_log_frame(trial.frame(first, one))
     log, rows = trial.frame(second, problem), []
     for name, candidate in {**agents, **{action: action for action in trial.actions}}.items():
-        evaluated = sw.evaluate(log, problem, candidate, propensity=propensity).candidate
+        evaluated = sw.evaluate_on_log(log, problem, candidate, propensity=propensity).candidate
         rows.append(
             {
                 "policy": name,
@@ -120,7 +120,7 @@ class Design:
     """A limit that never binds."""
     others: tuple[float, ...]
     propensity: Any
-    """The propensities of the trial, for `sw.evaluate`."""
+    """The propensities of the trial, for `sw.evaluate_on_log`."""
     texts: Mapping[str, Any]
     """The caption and the remarks of its page."""
 

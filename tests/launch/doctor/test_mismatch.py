@@ -30,7 +30,7 @@ def build_problem(**limit: Any) -> sw.Problem:
 
 def examine(log: dict[str, Any], **limit: Any) -> Any:
     """Return the doctor's finding."""
-    return sw.doctor(log, build_problem(**limit))["mismatch"]
+    return sw.check_log(log, build_problem(**limit))["mismatch"]
 
 
 def by_age(age: Any, _: Any) -> Any:
@@ -118,7 +118,7 @@ def test_means_that_fall_with_a_score_are_a_note(falls: bool) -> None:
     )  # fmt: skip
     log = {"action": ["offer"] * rows, "x": chance.uniform(-1.0, 1.0, rows), "risk": risk, "click": np.zeros(rows)}
     log["opt_out"] = (chance.random(rows) < rate) * 1.0
-    report = sw.doctor(log, problem)
+    report = sw.check_log(log, problem)
     codes = [str(one.code) for one in report.findings]
     assert ("means_fall" in codes) == falls
     if falls:

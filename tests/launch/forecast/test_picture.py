@@ -27,7 +27,7 @@ def long() -> Forecast:
     told = log()
     names = ["digest" if name == "digest" else "offer" if name == "offer" else LONG for name in told["action"]]
     rows = {"action": names, WORDS: told["click"], COST: told["opt_out"], LEAST: 1.0 - told["complaint"]}
-    return sw.forecast(rows, problem, limits={COST: [0.15, 0.3], LEAST: [0.6]}, **SIZE)
+    return sw.forecast_from_log(rows, problem, limits={COST: [0.15, 0.3], LEAST: [0.6]}, **SIZE)
 
 
 @pytest.mark.long

@@ -42,7 +42,7 @@ ESTIMATORS: tuple[Estimator, ...] = get_args(Estimator)
 MAX_DEVIATIONS = 4.0  # a difference of missing shares above so many standard deviations is noted
 
 
-def evaluate(
+def evaluate_on_log(
     log: Any,
     problem: Problem | str | Path,
     candidate: Any = None,
@@ -91,7 +91,7 @@ def evaluate(
         ...     limits={"opt_out": sw.Limit(0.2, safe_bound=0.0)},
         ... )
         >>> log = {"action": ["nothing", "offer"] * 1000, "click": [0, 1] * 1000, "opt_out": [0, 0] * 1000}
-        >>> evaluation = sw.evaluate(log, problem, "offer", propensity=0.5)
+        >>> evaluation = sw.evaluate_on_log(log, problem, "offer", propensity=0.5)
         >>> evaluation["click"]["ips"].value, str(evaluation.candidate.verdicts["opt_out"].verdict)
         (1.0, 'kept')
     """

@@ -74,7 +74,7 @@ class Forecast:
         ...     limits={"opt_out": sw.Limit(0.5, safe_bound=0.1)},
         ... )
         >>> log = {"action": ["nothing", "offer"] * 50, "click": [0, 1] * 50, "opt_out": [0, 0] * 50}
-        >>> result = sw.forecast(log, problem, days=2, users_per_day=5, runs=38, progress=False)
+        >>> result = sw.forecast_from_log(log, problem, days=2, users_per_day=5, runs=38, progress=False)
         >>> result.declared.case.values, str(result.warm_start), result.warm_start_rows
         ({'opt_out': 0.5}, 'all', 100)
     """
@@ -150,7 +150,7 @@ class Forecast:
         write_text(target / "forecast.html", render_page(self))
 
 
-def forecast(
+def forecast_from_log(
     log: Any,
     problem: Problem | str | Path,
     *,
@@ -201,7 +201,7 @@ def forecast(
         ...     limits={"opt_out": sw.Limit(0.5, safe_bound=0.1)},
         ... )
         >>> log = {"action": ["nothing", "offer"] * 50, "click": [0, 1] * 50, "opt_out": [0, 0] * 50}
-        >>> result = sw.forecast(log, problem, days=2, users_per_day=5, runs=38, progress=False)
+        >>> result = sw.forecast_from_log(log, problem, days=2, users_per_day=5, runs=38, progress=False)
         >>> bool(result.declared.total_gain.middle > 0), result.declared.runs_over_any_limit
         (True, 0.0)
     """

@@ -72,7 +72,7 @@ def problem_round() -> Step:
     """A `Problem` through Agent: a user's eight numbers by name, and three named signals by the decision's id."""
     names = [f"feature {i}" for i in range(8)]
     result = sw.Problem(
-        actions=["nothing", "digest", "offer", "reminder", "news", "sale"], safe="nothing", context=names,
+        action_names=["nothing", "digest", "offer", "reminder", "news", "sale"], safe_name="nothing", context=names,
         reward=sw.Reward("click"),
         limits={
             "opt_out": sw.Limit(0.02, safe_bound=0.01, model="rates"),

@@ -78,9 +78,12 @@ class World:
 def declare(limit: Any) -> sw.Problem:
     """Return the problem with this limit."""
     return sw.Problem(
-        actions=["nothing", *TEMPLATES], safe="nothing", context=NAMES, reward=sw.Reward("click", safe_bound=0.0),
+        action_names=["nothing", *TEMPLATES],
+        safe_name="nothing",
+        context=NAMES,
+        reward=sw.Reward("click", safe_bound=0.0),
         limits={"opt_out": limit},
-    )  # fmt: skip
+    )
 
 
 def best(clicks: Floats, costs: Floats) -> Floats:

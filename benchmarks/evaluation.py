@@ -48,8 +48,8 @@ def both(name: str, frame: dict[str, Any], candidate: Any) -> list[tuple[str, st
 
     items = len(candidate)
     problem = sw.Problem(
-        actions=[f"item {i}" for i in range(items)],
-        safe="item 0",
+        action_names=[f"item {i}" for i in range(items)],
+        safe_name="item 0",
         reward=sw.Reward("click", by="place", model="rates"),
         limits={"hidden": sw.Limit(0.5, safe_bound=0.0, model="rates")},
     )
@@ -101,15 +101,15 @@ def speed(rows: int = 1_000_000) -> None:
     """Print how long a million rows take."""
     rng = np.random.default_rng(20261117)
     problem = sw.Problem(
-        actions=["nothing", "digest", "offer", "sale"],
-        safe="nothing",
+        action_names=["nothing", "digest", "offer", "sale"],
+        safe_name="nothing",
         context={"age": (18, 99)},
         reward=sw.Reward("click"),
         limits={"opt_out": sw.Limit(0.02, safe_bound=0.0, model="rates")},
     )
     actions = rng.integers(4, size=rows)
     frame = {
-        "action": np.array(problem.actions, dtype=object)[actions],
+        "action": np.array(problem.action_names, dtype=object)[actions],
         "age": rng.integers(18, 100, size=rows).astype(float),
         "click": (rng.random(rows) < 0.05 + 0.02 * actions) * 1.0,
         "opt_out": (rng.random(rows) < 0.005 * actions) * 1.0,

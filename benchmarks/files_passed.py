@@ -50,7 +50,11 @@ class Trace:
 def problem() -> sw.Problem:
     limits = {"opt_out": sw.Limit(0.02, safe_bound=0.01, model="rates")}
     return sw.Problem(
-        actions=["nothing", "offer"], safe="nothing", context=["age"], reward=sw.Reward("click"), limits=limits
+        action_names=["nothing", "offer"],
+        safe_name="nothing",
+        context=["age"],
+        reward=sw.Reward("click"),
+        limits=limits,
     )
 
 

@@ -35,7 +35,8 @@ import stagewise as sw
 from stagewise.engine.background import COMPILER
 
 problem = sw.Problem(
-    actions=["nothing", "digest", "offer"], safe="nothing", context=["age", "opens"], reward=sw.Reward("click"),
+    action_names=["nothing", "digest", "offer"], safe_name="nothing", context=["age", "opens"],
+    reward=sw.Reward("click"),
     limits={"opt_out": sw.Limit(0.02, safe_bound=0.0, model="rates")},
 )
 agent, random, times, last = sw.Agent(problem, seed=1), np.random.default_rng(0), [], 500

@@ -31,7 +31,7 @@ def build_problem(kind: str = "linear", value: Any = None, **limit: Any) -> sw.P
     model = "linear" if kind == "ridge" else kind
     settings: dict[str, Any] = {"safe_bound": 0.0, "model": model, **limit}
     return sw.Problem(
-        actions=["nothing", "offer", "digest"], safe="nothing", reward=sw.Reward("click"),
+        action_names=["nothing", "offer", "digest"], safe_name="nothing", reward=sw.Reward("click"),
         context={"age": (20, 60), "visits": (0, 10), "plan": sw.Category(["free", "pro"])},
         limits={"opt_out": sw.Limit(KINDS[kind] if value is None else value, **settings)},
     )  # fmt: skip

@@ -16,7 +16,7 @@ NAME = "change of opt_out"
 def build(**others: Any) -> sw.Problem:
     limits = {"opt_out": sw.Limit(0.2, safe_bound=0.0, **{"drift": "jumps", **others})}
     actions = ["nothing", "offer", "sale"]
-    return sw.Problem(actions=actions, safe="nothing", reward=sw.Reward("click"), limits=limits)
+    return sw.Problem(action_names=actions, safe_name="nothing", reward=sw.Reward("click"), limits=limits)
 
 
 class Stream:

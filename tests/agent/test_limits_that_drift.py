@@ -17,7 +17,7 @@ COUNTRIES = ("NZ", "AU")
 def build(drift: Any = "0.005/30d", **others: Any) -> sw.Problem:
     limit = sw.Limit(0.02, safe_bound=0.001, drift=drift, **others)
     return sw.Problem(
-        actions=["nothing", "offer"], safe="nothing", reward=sw.Reward("click"), limits={"opt_out": limit}
+        action_names=["nothing", "offer"], safe_name="nothing", reward=sw.Reward("click"), limits={"opt_out": limit}
     )
 
 
@@ -181,7 +181,9 @@ def test_a_policy_without_an_agent_asks_for_the_time() -> None:
 def test_a_jump_holds_back_one_action_which_recovers() -> None:
     limits = {"opt_out": sw.Limit(0.02, safe_bound=0.0, drift="jumps")}
     actions = ["nothing", "offer", "sale"]
-    agent = sw.Agent(sw.Problem(actions=actions, safe="nothing", reward=sw.Reward("click"), limits=limits), seed=1)
+    agent = sw.Agent(
+        sw.Problem(action_names=actions, safe_name="nothing", reward=sw.Reward("click"), limits=limits), seed=1
+    )
     rng, rows = np.random.default_rng(6), 6_000
     action = np.where(np.arange(rows) % 2, "sale", "offer")
     at = START + np.arange(rows) * DAY / 200

@@ -25,7 +25,7 @@ def build_problem(**limit: Any) -> sw.Problem:
     """Return two actions for users of two ages; the safe action costs nothing."""
     settings = {"safe_bound": 0.0, "model": "rates", **limit}
     return sw.Problem(
-        actions=["plain", "offer"], safe="plain", context={"age": (20, 60), "visits": (0, 10)},
+        action_names=["plain", "offer"], safe_name="plain", context={"age": (20, 60), "visits": (0, 10)},
         reward=sw.Reward("click"), limits={"opt_out": sw.Limit(0.3, **settings)},
     )  # fmt: skip
 
@@ -253,12 +253,14 @@ def test_only_the_first_cells_are_kept() -> None:
     assert len(limit.table) == MOST_CELLS
     context = [f"n{i}" for i in range(500)]
     limits = {"c": sw.Limit(0.3, safe_bound=0.0, by="country")}
-    wide = sw.Problem(actions=["a", "b"], safe="a", context=context, reward=sw.Reward("r"), limits=limits)
+    wide = sw.Problem(action_names=["a", "b"], safe_name="a", context=context, reward=sw.Reward("r"), limits=limits)
     assert MismatchTest(wide.policy()).limits[0].most_cells < 40
 
 
 def test_problems_without_numbers_and_other_policies_are_not_tested() -> None:
-    bare = sw.Problem(actions=["a", "b"], safe="a", reward=sw.Reward("r"), limits={"c": sw.Limit(0.1, safe_bound=0.0)})
+    bare = sw.Problem(
+        action_names=["a", "b"], safe_name="a", reward=sw.Reward("r"), limits={"c": sw.Limit(0.1, safe_bound=0.0)}
+    )
     policies = [bare, sw.OPB(arms=2, safe_action=sw.SafeAction(arm=0, reward=0.0, cost=0.0), threshold=0.5)]
     for policy in policies:
         agent = sw.Agent(policy)

@@ -20,7 +20,7 @@ LEVEL = 0.05
 def build(**others: Any) -> sw.Problem:
     limits = {"opt_out": sw.Limit(0.3, safe_bound=0.0, **{"drift": "jumps", "by": "group", **others})}
     actions = ["nothing", "offer", "sale"]
-    return sw.Problem(actions=actions, safe="nothing", reward=sw.Reward("click"), limits=limits)
+    return sw.Problem(action_names=actions, safe_name="nothing", reward=sw.Reward("click"), limits=limits)
 
 
 class Stream:

@@ -6,8 +6,8 @@ import pytest
 from tests.cli.commands import GOOD, called, spec
 
 PROBLEM = """
-actions = ["nothing", "offer"]
-safe = "nothing"
+action_names = ["nothing", "offer"]
+safe_name = "nothing"
 [reward]
 name = "click"
 [limits.opt_out]

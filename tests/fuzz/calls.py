@@ -31,8 +31,8 @@ WINDOWS = {"cost": sw.OutcomeWindow("7d", missing=0.0)}
 SNAPSHOT = sw.Agent(PULLS).snapshot()
 
 LOGGED = sw.Problem(
-    actions=["no", "yes"],
-    safe="no",
+    action_names=["no", "yes"],
+    safe_name="no",
     context=["age"],
     reward=sw.Reward("click"),
     limits={"opt_out": sw.Limit(0.2, model="rates")},
@@ -261,8 +261,8 @@ CONSTRUCTORS: dict[str, Call] = {
     "Problem": Call(
         sw.Problem,
         {
-            "actions": ["a", "b"],
-            "safe": "a",
+            "action_names": ["a", "b"],
+            "safe_name": "a",
             "reward": sw.Reward("click"),
             "limits": {"x": sw.Limit(0.1, model="rates")},
             "context": {"age": (0.0, 1.0)},
@@ -393,8 +393,8 @@ SIMULATIONS: dict[str, Call] = {
 
 ROWS = {"action": ["nothing", "offer"] * 8, "age": [30.0, 40.0] * 8, "click": [0, 1] * 8, "opt_out": [0, 0] * 8}
 LAUNCHED = sw.Problem(
-    actions=["nothing", "offer"],
-    safe="nothing",
+    action_names=["nothing", "offer"],
+    safe_name="nothing",
     context={"age": (18, 99)},
     reward=sw.Reward("click"),
     limits={"opt_out": sw.Limit(0.2, safe_bound=0.0, model="rates")},

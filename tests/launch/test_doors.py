@@ -13,8 +13,8 @@ from stagewise.launch.decision_log import Log
 from stagewise.problem.errors import ErrorCode
 
 PROBLEM = sw.Problem(
-    actions=["nothing", "offer"],
-    safe="nothing",
+    action_names=["nothing", "offer"],
+    safe_name="nothing",
     reward=sw.Reward("click"),
     limits={"opt_out": sw.Limit(0.2, safe_bound=0.0, model="rates")},
 )
@@ -63,8 +63,8 @@ def test_a_column_that_is_none_of_outcomes(column: list[Any], code: ErrorCode) -
 
 
 WIDE = sw.Problem(
-    actions=["nothing", "offer"],
-    safe="nothing",
+    action_names=["nothing", "offer"],
+    safe_name="nothing",
     context={"age": (0, 1)},
     reward=sw.Reward("click"),
     limits={"opt_out": sw.Limit(0.2, safe_bound=0.0, by="country")},

@@ -29,7 +29,7 @@ START = 1.7e9
 def build(drift: Any = "0.05/30d", value: float = 0.5) -> sw.Problem:
     limit = sw.Limit(value, safe_bound=0.0, model="linear", drift=drift)
     return sw.Problem(
-        actions=["nothing", "offer"], safe="nothing", context={"age": (-1.0, 1.0)}, reward=sw.Reward("click"),
+        action_names=["nothing", "offer"], safe_name="nothing", context={"age": (-1.0, 1.0)}, reward=sw.Reward("click"),
         limits={"loss": limit},
     )  # fmt: skip
 

@@ -90,7 +90,7 @@ def test_where_means_do_fall_single_buckets_are_used() -> None:
 def test_one_by_one_a_log_a_file_and_a_replica_decide_alike(tmp_path: Path, drift: str) -> None:
     limit = sw.Limit(LIMIT, safe_bound=0.0, score=sw.RiskScore("risk", buckets=BUCKETS), drift=drift)
     problem = sw.Problem(
-        actions=["nothing", "offer"], safe="nothing", reward=sw.Reward("click"), limits={"opt_out": limit}
+        action_names=["nothing", "offer"], safe_name="nothing", reward=sw.Reward("click"), limits={"opt_out": limit}
     )
     again = sw.Problem.from_dict(problem.to_dict())
     rng, rows = np.random.default_rng(1), 500

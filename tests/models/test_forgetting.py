@@ -26,7 +26,7 @@ CONTEXT = {"age": (18.0, 99.0)}
 def build(half_life: Any = "10d", **settings: Any) -> sw.Problem:
     limit = sw.Limit(0.2, safe_bound=0.0, model="rates", drift="jumps")
     return sw.Problem(
-        actions=["nothing", "offer"], safe="nothing", reward=sw.Reward("click", half_life=half_life),
+        action_names=["nothing", "offer"], safe_name="nothing", reward=sw.Reward("click", half_life=half_life),
         limits={"opt_out": limit}, **settings,
     )  # fmt: skip
 

@@ -23,8 +23,8 @@ LOG: dict[str, Any] = {
 
 def learned() -> sw.Agent:
     said = sw.Problem(
-        actions=["nothing", "offer"],
-        safe="nothing",
+        action_names=["nothing", "offer"],
+        safe_name="nothing",
         reward=sw.Reward("click"),
         limits={
             "complaint": sw.Limit(0.5, safe_bound=0.4, by="country"),

@@ -93,7 +93,7 @@ def test_the_same_problem_loads_also_after_an_action_was_added(saved: Path, tmp_
     agent = sw.Agent.load(saved, problem())
     agent.add_action("sale")
     agent.save(tmp_path / "more.json")
-    more = problem(actions=["nothing", "digest", "offer", "sale"])
+    more = problem(action_names=["nothing", "digest", "offer", "sale"])
     again = sw.Agent.load(tmp_path / "more.json", more)
     assert again.decide(USER).to_dict() == agent.decide(USER).to_dict()
     refuses(
@@ -113,7 +113,7 @@ def test_a_problem_and_a_policy_are_told_apart(saved: Path) -> None:
 
 def test_a_problem_in_toml_is_no_saved_agent_and_says_how_to_make_one(saved: Path, tmp_path: Path) -> None:
     place = tmp_path / "problem.toml"
-    place.write_text('actions = ["a", "b"]\nsafe = "a"\nreward = { name = "r" }\nlimits = { c = 0.5 }\n')
+    place.write_text('action_names = ["a", "b"]\nsafe = "a"\nreward = { name = "r" }\nlimits = { c = 0.5 }\n')
     refuses(lambda: sw.Agent.load(place), sw.InvalidFile, ErrorCode.FILE_WRONG_KIND)
     refuses(lambda: sw.Problem.load(saved), sw.InvalidFile, ErrorCode.FILE_INVALID, "sw.Agent.load")
     place.write_text("safe = .02")

@@ -24,9 +24,12 @@ ROWS = 60
 
 def problem(by: Any = "plan", **changes: Any) -> sw.Problem:
     settings: dict[str, Any] = {
-        "actions": ["nothing", "digest", "offer"], "safe": "nothing", "context": CONTEXT, "reward": sw.Reward("click"),
+        "action_names": ["nothing", "digest", "offer"],
+        "safe_name": "nothing",
+        "context": CONTEXT,
+        "reward": sw.Reward("click"),
         "limits": {"opt_out": sw.Limit(0.2, safe_bound=0.0, by=by)},
-    }  # fmt: skip
+    }
     return sw.Problem(**settings | changes)
 
 

@@ -43,7 +43,9 @@ SETTINGS: dict[str, tuple[Callable[[], Any], list[str]]] = {
         [ErrorCode.CONFLICTING_SETTINGS],
     ),
     "limits that are no tables": (
-        lambda: sw.Problem.from_dict({"actions": ["a", "b"], "safe": "a", "reward": {"name": "click"}, "limits": 3}),
+        lambda: sw.Problem.from_dict(
+            {"action_names": ["a", "b"], "safe_name": "a", "reward": {"name": "click"}, "limits": 3}
+        ),
         [ErrorCode.WRONG_TYPE],
     ),
 }

@@ -24,7 +24,7 @@ HEAVY = {"linear": lambda u: 0.03 + 0.025 * u, "logistic": lambda u: 1.0 / (1.0 
 def declare(form: Any) -> sw.Problem:
     """The offer's opt-outs grow with what a user was sent; the plain message costs a hundredth."""
     return sw.Problem(
-        actions=["plain", "offer"], safe="plain", context={"sends": (0, 20)}, reward=sw.Reward("click"),
+        action_names=["plain", "offer"], safe_name="plain", context={"sends": (0, 20)}, reward=sw.Reward("click"),
         limits={"opt_out": sw.Limit(LIMIT, safe_bound=0.01, model=form)},
     )  # fmt: skip
 

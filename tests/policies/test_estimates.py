@@ -12,8 +12,8 @@ from stagewise.policies.problem import Problem
 from stagewise.policies.problem_policy import choose_batch
 
 SAID = Problem(
-    actions=["nothing", "digest", "offer"],
-    safe="nothing",
+    action_names=["nothing", "digest", "offer"],
+    safe_name="nothing",
     context={"age": (18.0, 98.0)},
     reward=sw.Reward("minutes", low=0.0, high=30.0),
     limits={

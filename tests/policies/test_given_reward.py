@@ -19,7 +19,11 @@ LIMITS = {
 
 
 def guard(**changes: Any) -> sw.Problem:
-    settings: dict[str, Any] = {"actions": ["nothing", "digest", "offer"], "safe": "nothing", "limits": LIMITS}
+    settings: dict[str, Any] = {
+        "action_names": ["nothing", "digest", "offer"],
+        "safe_name": "nothing",
+        "limits": LIMITS,
+    }
     return sw.Problem(**settings | {"context": {"age": (18, 99)}} | changes)
 
 

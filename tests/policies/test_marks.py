@@ -75,7 +75,7 @@ def test_marks_of_another_form_are_refused_on_loading(tmp_path: Path, spoil: Any
 
 def test_marks_of_fewer_segments_load(tmp_path: Path) -> None:
     limits = {"leave": sw.Limit(0.5, safe_bound=0.1, by="country")}
-    agent = sw.Agent(sw.Problem(actions=["a", "b"], safe="a", reward=sw.Reward("click"), limits=limits))
+    agent = sw.Agent(sw.Problem(action_names=["a", "b"], safe_name="a", reward=sw.Reward("click"), limits=limits))
     for country in ("NZ", "AU"):
         agent.learn_log_frame({"action": ["b"] * 40, "click": [0] * 40, "leave": [0] * 40, "country": [country] * 40})
         agent.decide({"country": country})

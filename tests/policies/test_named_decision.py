@@ -11,8 +11,8 @@ import numpy as np
 import stagewise as sw
 
 SAID = sw.Problem(
-    actions=["nothing", "offer"],
-    safe="nothing",
+    action_names=["nothing", "offer"],
+    safe_name="nothing",
     reward=sw.Reward("click"),
     limits={
         "opt_out": sw.Limit(0.02, safe_bound=0.001, model="rates"),

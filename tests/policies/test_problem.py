@@ -17,8 +17,8 @@ USER = {"age": 30.0, "tenure": 0.1, "country": "NZ"}
 
 def problem(**changes: Any) -> sw.Problem:
     given: dict[str, Any] = {
-        "actions": ["nothing", "digest", "offer"],
-        "safe": "nothing",
+        "action_names": ["nothing", "digest", "offer"],
+        "safe_name": "nothing",
         "context": {"age": (18, 98), "tenure": (-1, 1)},
         "reward": sw.Reward("spend", low=-10.0, high=30.0, safe_bound=0.0),
         "limits": {
@@ -36,7 +36,7 @@ def test_what_is_chosen_is_told_and_why() -> None:
     assert "linear in the context, action by action: there is a context" in text
     assert "one rate for each action in every country: promised to the average user of every country" in text
     assert "at least 20" in text
-    without = str(sw.Problem(actions=["a", "b"], safe="a", reward=REWARD, limits=LIMITS))
+    without = str(sw.Problem(action_names=["a", "b"], safe_name="a", reward=REWARD, limits=LIMITS))
     assert "linear" not in without
 
 
@@ -186,7 +186,12 @@ def test_problems_that_cannot_be_meant_are_refused(changes: dict[str, Any], word
         (lambda: sw.Problem.from_dict({"actoins": ["a", "b"]}), [ErrorCode.UNKNOWN_SETTING, "did you mean 'actions'"]),
         (
             lambda: sw.Problem.from_dict(
-                {"actions": ["a", "b"], "safe": "a", "reward": {"name": "r"}, "limits": {"x": {"at_mots": 0.1}}}
+                {
+                    "action_names": ["a", "b"],
+                    "safe_name": "a",
+                    "reward": {"name": "r"},
+                    "limits": {"x": {"at_mots": 0.1}},
+                }
             ),
             [ErrorCode.CONFLICTING_SETTINGS, "at_most"],
         ),
@@ -239,7 +244,7 @@ def test_an_outcome_by_name_is_the_same_whole_and_signal_by_signal(seen: Any) ->
         "reward": sw.Reward("click", low=-1.0, high=3.0),
         "limits": {"opt_out": sw.Limit(0.4, safe_bound=0.1, model="rates")},
     }
-    problem = sw.Problem(actions=["nothing", "offer"], safe="nothing", context=["age", "tenure"], **told)
+    problem = sw.Problem(action_names=["nothing", "offer"], safe_name="nothing", context=["age", "tenure"], **told)
     whole, apart = sw.Agent(problem, seed=3), sw.Agent(problem, seed=3)
     for round_ in range(5):
         user = {"age": 0.1 * round_, "tenure": -0.5}
@@ -254,7 +259,7 @@ def test_an_outcome_by_name_is_the_same_whole_and_signal_by_signal(seen: Any) ->
 @pytest.mark.parametrize("bad", [{"opt_out": 1.5}, {"opt_out": "no"}, {"opt_out": 10**400}, {"opt_uot": 1.0}])
 def test_a_bad_outcome_by_name_is_refused_and_counted_and_nothing_changes(bad: Any) -> None:
     told = {"reward": sw.Reward("click"), "limits": {"opt_out": sw.Limit(0.4, safe_bound=0.1, model="rates")}}
-    agent = sw.Agent(sw.Problem(actions=["nothing", "offer"], safe="nothing", **told), seed=3)
+    agent = sw.Agent(sw.Problem(action_names=["nothing", "offer"], safe_name="nothing", **told), seed=3)
     decision, before = agent.decide(), agent.state.memory
     codes = ErrorCode.OUTCOME_OUT_OF_RANGE, ErrorCode.OUT_OF_RANGE, ErrorCode.UNKNOWN_SIGNAL, ErrorCode.WRONG_TYPE
     with refused_with(sw.InvalidOutcome, *codes, names="opt"):

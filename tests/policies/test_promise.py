@@ -13,7 +13,7 @@ from stagewise.problem.errors import ErrorCode
 from stagewise.problem.promise import Promise, describe_promise
 from stagewise.records.random_key import RandomKey
 
-BASE: dict[str, Any] = {"actions": ["plain", "offer"], "safe": "plain", "reward": sw.Reward("click")}
+BASE: dict[str, Any] = {"action_names": ["plain", "offer"], "safe_name": "plain", "reward": sw.Reward("click")}
 BOTH = sw.Problem(**BASE, limits={"opt_out": sw.Limit(0.05, safe_bound=0.01, by=["country", "plan"])}, context=["age"])
 
 

@@ -19,7 +19,7 @@ RATES = {"nothing": 0.0, "digest": 0.004, "offer": 0.018, "sale": 0.05}
 
 
 def campaign(**changes: Any) -> sw.Problem:
-    settings: dict[str, Any] = {"actions": ACTIONS, "safe": "nothing", "reward": sw.Reward("click")}
+    settings: dict[str, Any] = {"action_names": ACTIONS, "safe_name": "nothing", "reward": sw.Reward("click")}
     return sw.Problem(**settings | {"limits": {"opt_out": sw.Limit(0.02, safe_bound=0.0)}} | changes)
 
 
@@ -98,7 +98,7 @@ def test_rule_f_is_the_optimum_of_its_program(limits: int, kind: str) -> None:
         names = [f"a{i}" for i in range(count)]
         safe = 0.01 if kind == "cheaper than the safe action" else 0.0
         bounds = {f"c{j}": sw.Limit(0.02 + 0.04 * j, safe_bound=safe) for j in range(limits)}
-        problem = sw.Problem(actions=names, safe="a1", reward=sw.Reward("click"), limits=bounds)
+        problem = sw.Problem(action_names=names, safe_name="a1", reward=sw.Reward("click"), limits=bounds)
         policy = problem.policy()
         rows = np.column_stack([np.repeat(np.arange(count), 80), np.ones(80 * count)]).astype(float)
         chances = random.uniform(0.0, 0.08, (count, limits))

@@ -102,7 +102,11 @@ def users(rows: int, seed: int = 0) -> dict[str, Any]:
 def of_users(context: tuple[float, float] = (18.0, 98.0)) -> sw.Agent:
     limits = {"opt_out": sw.Limit(0.05, safe_bound=0.02, model="rates")}
     asked = sw.Problem(
-        actions=["nothing", "offer"], safe="nothing", context={"age": context}, reward=sw.Reward("click"), limits=limits
+        action_names=["nothing", "offer"],
+        safe_name="nothing",
+        context={"age": context},
+        reward=sw.Reward("click"),
+        limits=limits,
     )
     return sw.Agent(asked, seed=1)
 

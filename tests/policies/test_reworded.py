@@ -23,7 +23,7 @@ def arms() -> sw.Agent:
 def segments() -> sw.Agent:
     limits = {"a": sw.Limit(0.2, safe_bound=0.02, by="country"), "b": sw.Limit(0.3, safe_bound=0.02, model="rates")}
     return sw.Agent(
-        sw.Problem(actions=["none", "x", "y"], safe="none", reward=sw.Reward("click"), limits=limits), seed=1
+        sw.Problem(action_names=["none", "x", "y"], safe_name="none", reward=sw.Reward("click"), limits=limits), seed=1
     )
 
 

@@ -253,7 +253,7 @@ def test_actions_in_a_context_refuse_what_no_model_of_theirs_reads(settings: dic
 
 @pytest.mark.parametrize("settings", [{"norm_bound": 2.0}, {"ridge": 3.0}])
 def test_a_problem_of_rates_refuses_settings_of_regressions(settings: dict[str, float]) -> None:
-    told: dict[str, Any] = {"actions": ["a", "b"], "safe": "a", "reward": sw.Reward("click")}
+    told: dict[str, Any] = {"action_names": ["a", "b"], "safe_name": "a", "reward": sw.Reward("click")}
     told |= {"limits": {"opt_out": sw.Limit(0.02, safe_bound=0.0, model="rates")}}
     sw.Problem(**told, context=["age"], settings=settings)
     with refused(sw.InvalidProblem, ErrorCode.UNUSED_SETTING):

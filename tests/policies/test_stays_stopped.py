@@ -13,8 +13,8 @@ from stagewise.records.reason import Contradiction
 
 def problem(**changes: Any) -> sw.Problem:
     told: dict[str, Any] = {
-        "actions": ["today", "new"],
-        "safe": "today",
+        "action_names": ["today", "new"],
+        "safe_name": "today",
         "reward": sw.Reward("click"),
         "limits": {
             "a": sw.Limit(0.3, safe_bound=0.01, model="rates"),

@@ -21,18 +21,21 @@ from stagewise.problem.errors import ErrorCode
 
 ACTIONS = ["plain", "photo", "offer"]
 PROBLEM = sw.Problem(
-    actions=ACTIONS, safe="plain", context={"age": (18, 99), "opens": (0, 7)}, reward=sw.Reward("click", high=2),
+    action_names=ACTIONS,
+    safe_name="plain",
+    context={"age": (18, 99), "opens": (0, 7)},
+    reward=sw.Reward("click", high=2),
     limits={
         "opt_out": sw.Limit(0.1, safe_bound=0.05, by="country"),
         "spend": sw.Limit(3.0, low=0, high=9, safe_bound=2.0, model="rates"),
     },
-)  # fmt: skip
+)
 WINDOWS = sw.Problem(
-    actions=ACTIONS, safe="plain", context={"age": (18, 99)}, reward=sw.Reward("click", window="1d"),
+    action_names=ACTIONS, safe_name="plain", context={"age": (18, 99)}, reward=sw.Reward("click", window="1d"),
     limits={"opt_out": sw.Limit(0.1, safe_bound=0.05, window="2d", model="rates")},
 )  # fmt: skip
 MOVING = sw.Problem(
-    actions=ACTIONS, safe="plain", reward=sw.Reward("click"),
+    action_names=ACTIONS, safe_name="plain", reward=sw.Reward("click"),
     context={"age": sw.Number(18, 60, clip=True, missing=30), "country": sw.Category(["NZ", "AU"], other=True)},
     limits={"opt_out": sw.Limit(0.1, safe_bound=0.05, model="rates", drift="0.005/30d")},
 )  # fmt: skip

@@ -80,8 +80,8 @@ def sample_decisions() -> dict[str, sw.Decision]:
     arms = sw.OPB(arms=2, safe_action=sw.SafeAction(arm=0, reward=0.0, cost=0.0), threshold=0.5)
     rounds = sw.LCLUCB(threshold=0.3, noise=0.1, safe_action=sw.SafeAction(cost=0.1), dimension=2)
     problem = sw.Problem(
-        actions=["nothing", "offer", "gift"],
-        safe="nothing",
+        action_names=["nothing", "offer", "gift"],
+        safe_name="nothing",
         reward=sw.Reward("click"),
         limits={
             "opt_out": sw.Limit(0.02, safe_bound=0.001, model="rates"),

@@ -11,8 +11,8 @@ import stagewise as sw
 
 NAMED = "<b>offer</b>"
 PROBLEM = sw.Problem(
-    actions=["nothing", NAMED],
-    safe="nothing",
+    action_names=["nothing", NAMED],
+    safe_name="nothing",
     reward=sw.Reward("click"),
     limits={"opt_out": sw.Limit(0.05, safe_bound=0.02)},
 )

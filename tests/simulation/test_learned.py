@@ -13,8 +13,8 @@ from stagewise.problem.errors import ErrorCode
 RNG = np.random.default_rng(3)
 K, N = 3, 30
 PROBLEM = sw.Problem(
-    actions=["nothing", "digest", "offer"],
-    safe="nothing",
+    action_names=["nothing", "digest", "offer"],
+    safe_name="nothing",
     context={"age": (18, 98)},
     reward=sw.Reward("click"),
     limits={
@@ -23,7 +23,7 @@ PROBLEM = sw.Problem(
     },
 )
 FRAME: dict[str, Any] = {
-    "action": RNG.choice(PROBLEM.actions, 400).tolist(),
+    "action": RNG.choice(PROBLEM.action_names, 400).tolist(),
     "age": RNG.uniform(18, 98, 400),
     "country": RNG.choice(["NZ", "AU", "FJ"], 400).tolist(),
     "click": RNG.integers(0, 2, 400),

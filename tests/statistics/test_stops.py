@@ -75,8 +75,8 @@ def test_costs_at_their_limit_stop_it_no_more_often_than_its_level_says(size: tu
 def problem() -> sw.Problem:
     """Return one whose opt-outs have seven days, so that nothing is learned while these campaigns last."""
     return sw.Problem(
-        actions=["plain", "offer"],
-        safe="plain",
+        action_names=["plain", "offer"],
+        safe_name="plain",
         reward=sw.Reward("click", window="1h"),
         limits={"opt_out": sw.Limit(LIMIT, safe_bound=LIMIT / 2, window="7d", model="rates")},
         delta=DELTA,

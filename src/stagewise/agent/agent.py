@@ -194,7 +194,7 @@ class Agent(TableAgent):
         Example:
             >>> import stagewise as sw
             >>> signals = {"reward": sw.Reward("click"), "limits": {"opt_out": sw.Limit(0.02, safe_bound=0.0)}}
-            >>> agent = sw.Agent(sw.Problem(actions=["nothing", "offer"], safe="nothing", **signals))
+            >>> agent = sw.Agent(sw.Problem(action_names=["nothing", "offer"], safe_name="nothing", **signals))
             >>> agent.add_action("sale")
             >>> list(agent.decide().probabilities)
             ['nothing', 'offer', 'sale']
@@ -227,7 +227,7 @@ class Agent(TableAgent):
             >>> import stagewise as sw
             >>> limits = {"opt_out": sw.Limit(0.02, safe_bound=0.0, drift="jumps")}
             >>> signals = {"reward": sw.Reward("click"), "limits": limits}
-            >>> agent = sw.Agent(sw.Problem(actions=["nothing", "offer"], safe="nothing", **signals))
+            >>> agent = sw.Agent(sw.Problem(action_names=["nothing", "offer"], safe_name="nothing", **signals))
             >>> agent.forget_costs("offer")
         """
         with self._lock:

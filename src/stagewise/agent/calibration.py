@@ -146,7 +146,7 @@ def summarize_excess(policy: Any, limit: CalibratedLimit, excess: Excess) -> dic
     first, second = (*conditions, {}, {})[:2]
     names = ("column", "kind", "above", "up_to")
     return {
-        "action": policy.problem.actions[excess.cell - 1] if excess.cell else None,
+        "action": policy.problem.action_names[excess.cell - 1] if excess.cell else None,
         **{name: first.get(name) for name in names},
         **{f"second_{name}": second.get(name) for name in names},
         "count": int(entry[BETS]), "mean": mean, "end": end,

@@ -353,7 +353,7 @@ def summarize_difference(policy: Any, limit: HalvedLimit, difference: Difference
         "kind": "number" if is_number else "level" if column < len(names) else SCORES[column - len(names)],
         "column": names[column] if column < len(names) else None,
         "cut": cut if is_number else None,
-        "action": policy.problem.actions[int(action)] if is_one else None,
+        "action": policy.problem.action_names[int(action)] if is_one else None,
         "segment": int(segment) if is_one and limit.segment >= 0 else None,
         "low_mean": low_mean,
         "low_count": int(entries[:, LOW_COUNT].sum()),

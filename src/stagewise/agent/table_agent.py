@@ -95,7 +95,8 @@ class TableAgent(BaseAgent):
             >>> import stagewise as sw
             >>> limits = {"opt_out": sw.Limit(0.02, safe_bound=0.0, model="rates")}
             >>> signals = {"reward": sw.Reward("click"), "limits": limits}
-            >>> problem = sw.Problem(actions=["nothing", "offer"], safe="nothing", context={"age": (18, 99)}, **signals)
+            >>> signals |= {"action_names": ["nothing", "offer"], "safe_name": "nothing"}
+            >>> problem = sw.Problem(context={"age": (18, 99)}, **signals)
             >>> agent = sw.Agent(problem, seed=7)
             >>> decisions = agent.decide_frame({"user_id": [101, 102, 103], "age": [34.0, 51.0, 210.0]}, run="night")
             >>> decisions["action"].tolist()[2], str(decisions["error"][2]), agent.pending_count
@@ -127,7 +128,7 @@ class TableAgent(BaseAgent):
         Example:
             >>> import stagewise as sw
             >>> signals = {"reward": sw.Reward("click"), "limits": {"opt_out": sw.Limit(0.02, safe_bound=0.0)}}
-            >>> agent = sw.Agent(sw.Problem(actions=["nothing", "offer"], safe="nothing", **signals), seed=7)
+            >>> agent = sw.Agent(sw.Problem(action_names=["nothing", "offer"], safe_name="nothing", **signals), seed=7)
             >>> decisions = sw.decide_frame(agent.snapshot(), {"user_id": [101, 102]}, run="night")
             >>> agent.register_frame(decisions)["status"].tolist(), agent.pending_count
             (['accepted', 'accepted'], 2)
@@ -227,7 +228,7 @@ class TableAgent(BaseAgent):
         Example:
             >>> import stagewise as sw
             >>> signals = {"reward": sw.Reward("click"), "limits": {"opt_out": sw.Limit(0.02, safe_bound=0.0)}}
-            >>> agent = sw.Agent(sw.Problem(actions=["nothing", "offer"], safe="nothing", **signals), seed=7)
+            >>> agent = sw.Agent(sw.Problem(action_names=["nothing", "offer"], safe_name="nothing", **signals), seed=7)
             >>> ids = agent.decide_frame({"user_id": [101, 102]})["decision_id"].tolist()
             >>> outcomes = {"decision_id": [*ids, ids[0], "x:y:z"], "click": [1, 0, 1, 1], "opt_out": [False] * 4}
             >>> agent.learn_outcomes(outcomes)["status"].tolist(), agent.pending_count

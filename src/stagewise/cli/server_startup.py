@@ -207,7 +207,7 @@ def build_offline_log(problem: Problem, source: Any, columns: Mapping[str, str],
     scores = {name: (values + 0.0).tolist() for name, values in log.scores.items()}
     at = None if log.at is None else [None if np.isnan(time) else float(time) for time in log.at]
     return OfflineLog(
-        [problem.actions[i] for i in log.actions], {**numbers, **scores, **segments}, values, at, tuple(notes)
+        [problem.action_names[i] for i in log.actions], {**numbers, **scores, **segments}, values, at, tuple(notes)
     )
 
 
@@ -320,7 +320,7 @@ def print_startup(start: Any, address: str, server: DecisionServer) -> None:
         killed = f"; {experiment.killed.message}" if experiment.killed else ""
         count = count_offline_rows(server.store, name)
         rows = f", {count:,} rows of an offline log" if count else ""
-        actions = f"{len(experiment.problem.actions)} actions"
+        actions = f"{len(experiment.problem.action_names)} actions"
         typer.echo(f"{name}: {experiment.mode}, version {experiment.version}, {actions}{rows}{killed}")
     typer.echo(f"stagewise {__version__}; store: {hide_password(start.store)}")
     typer.echo(f"Serving the API and the page at {address}; Ctrl+C stops the server")

@@ -35,7 +35,7 @@ WORLDS: Builders = {
     "moving": MovingWorld,
 }
 THRESHOLD_KINDS = ("at_least", "times_safe")
-PROBLEM_KEYS = ("actions", "safe", "reward", "limits", "context", "delta")
+PROBLEM_KEYS = ("action_names", "safe_name", "reward", "limits", "context", "delta")
 HIDDEN_SETTINGS: dict[Any, set[str]] = {ArmsWorld: {"actions"}}  # settings that a file cannot have
 
 

@@ -286,8 +286,8 @@ class OPB(ArmsPolicy):
     """The paper's Algorithm 3: with probability 1 − δ the mixture of every round keeps its limits in expectation.
 
     The cost of an arm that was never pulled can be as large as `mean_cost_bound`. Outcomes lie in [0, 1] and have
-    likelihood-ratio intervals (`interval="kl"`), which are narrow where costs are rare, such as one opt-out in a hundred
-    (docs/theory/arms.md). With `noise`, outcomes can be any R-sub-Gaussian numbers ("hoeffding"); "paper" assumes that
+    likelihood-ratio intervals (`interval="kl"`), which are narrow where costs are rare, such as one opt-out in a
+    hundred (docs/theory/arms.md). With `noise`, outcomes can be any R-sub-Gaussian numbers ("hoeffding"); "paper" assumes that
     they are 1-sub-Gaussian. Without a horizon the intervals hold for all rounds.
 
     Raises:
@@ -320,7 +320,8 @@ class SafeArmPosteriorSampling(ArmsPolicy):
     Example:
         >>> from stagewise.problem.actions import ArmSet
         >>> from stagewise.problem.safe_action import SafeAction
-        >>> policy = SafeArmPosteriorSampling(arms=3, safe_action=SafeAction(arm=0, reward=0.1, cost=0.0), threshold=0.2)
+        >>> safe = SafeAction(arm=0, reward=0.1, cost=0.0)
+        >>> policy = SafeArmPosteriorSampling(arms=3, safe_action=safe, threshold=0.2)
         >>> policy.decide(policy.start(), ArmSet(3)).pessimistic_cost.round(6)
         array([0.2])
     """

@@ -282,7 +282,8 @@ class ContextEncoder:
         Example:
             >>> import stagewise as sw
             >>> signals = {"reward": sw.Reward("click"), "limits": {"opt_out": sw.Limit(0.02, model="rates")}}
-            >>> problem = sw.Problem(actions=["nothing", "offer"], safe="nothing", context={"age": (20, 60)}, **signals)
+            >>> signals |= {"action_names": ["nothing", "offer"], "safe_name": "nothing"}
+            >>> problem = sw.Problem(context={"age": (20, 60)}, **signals)
             >>> users = problem.encode_columns({"age": [40.0, 99.0]}, 2)
             >>> users.features[0].tolist(), {row: str(error.code) for row, error in users.refused.items()}
             ([0.0], {1: 'context_out_of_range'})

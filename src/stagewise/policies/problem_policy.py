@@ -62,7 +62,7 @@ class ProblemPolicy(SafeContextPosteriorSampling):
 
     >>> import stagewise as sw
     >>> problem = sw.Problem(
-    ...     actions=["nothing", "offer"], safe="nothing", reward=sw.Reward("click"),
+    ...     action_names=["nothing", "offer"], safe_name="nothing", reward=sw.Reward("click"),
     ...     limits={"opt_out": sw.Limit(0.02, safe_bound=0.0)},
     ... )
     >>> decision = problem.policy().decide(problem.policy().start(), None)
@@ -90,7 +90,7 @@ class ProblemPolicy(SafeContextPosteriorSampling):
 
     @cached_property
     def names(self) -> Sequence[str]:  # type: ignore[override]
-        return self.problem.actions
+        return self.problem.action_names
 
     @cached_property
     def display_thresholds(self) -> Thresholds:
@@ -125,7 +125,7 @@ class ProblemPolicy(SafeContextPosteriorSampling):
 
     @cached_property
     def _names_of_decisions(self) -> ProblemNames:
-        return ProblemNames(self.names, self.display_thresholds, self.problem.safe, self.problem.spans)
+        return ProblemNames(self.names, self.display_thresholds, self.problem.safe_name, self.problem.spans)
 
     # Outcomes, checked against the declared ranges and scaled to [0, 1].
 

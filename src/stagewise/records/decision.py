@@ -384,7 +384,7 @@ class ProblemDecision(Decision):
         Example:
             >>> import stagewise as sw
             >>> signals = {"reward": sw.Reward("click"), "limits": {"opt_out": sw.Limit(0.02, safe_bound=0.0)}}
-            >>> agent = sw.Agent(sw.Problem(actions=["nothing", "offer"], safe="nothing", **signals))
+            >>> agent = sw.Agent(sw.Problem(action_names=["nothing", "offer"], safe_name="nothing", **signals))
             >>> status = agent.decide(propose="offer").proposal
             >>> round(status.overlap, 6), status.binding
             (0.02, ('opt_out',))

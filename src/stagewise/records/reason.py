@@ -440,7 +440,9 @@ def describe_tripped(details: Details) -> str:
 
 MESSAGES: dict[FallbackReason | TripReason, Message] = {
     FallbackReason.NO_BETTER_ACTION: "the safe action has the highest upper confidence bound",
-    FallbackReason.SAFE_ACTION_COST_UNCERTAIN: "the safe action is played to estimate its own cost, which is still uncertain",
+    FallbackReason.SAFE_ACTION_COST_UNCERTAIN: (
+        "the safe action is played to estimate its own cost, which is still uncertain"
+    ),
     FallbackReason.NO_CERTIFIED_ACTION: "no listed action is certified safe",
     FallbackReason.BOUNDS_NOT_FINITE: "the confidence bounds are not finite",
     FallbackReason.NO_PLAUSIBLE_FUNCTION: (

@@ -181,7 +181,7 @@ def encode_context(snapshot: PolicySnapshot, request: DecisionRequest, at: int) 
     """Validate a request and return its context, at this time in microseconds, with the available actions."""
     only = request.only
     if snapshot.retired:
-        allowed = [name for name in snapshot.problem.actions if name not in snapshot.retired]
+        allowed = [name for name in snapshot.problem.action_names if name not in snapshot.retired]
         retired = next((name for name in only or () if name in snapshot.retired), None)
         if retired is not None:
             raise InvalidActions(
@@ -225,7 +225,7 @@ def choose(
 
 def build_record(snapshot: PolicySnapshot, decision: BatchDecision) -> DecisionRecord:
     """Return the record of a policy's decision."""
-    limits, actions = snapshot.policy.display_thresholds, snapshot.problem.actions
+    limits, actions = snapshot.policy.display_thresholds, snapshot.problem.action_names
     statuses = map(LimitStatus, decision.estimated_cost, decision.pessimistic_cost, limits.values.tolist())
     return DecisionRecord(
         actions[decision.index], estimated_reward=to_json_value(decision.estimated_reward), index=decision.index,
@@ -242,9 +242,9 @@ def build_safe_record(snapshot: PolicySnapshot, cause: ReasonDetails) -> Decisio
     costs = (limits.values if limits.safe is None else limits.safe).tolist()
     statuses = map(LimitStatus, [None] * len(costs), costs, limits.values.tolist())
     return DecisionRecord(
-        problem.safe, details=dict(cause.details), index=problem.get_action_index(problem.safe),
+        problem.safe_name, details=dict(cause.details), index=problem.get_action_index(problem.safe_name),
         limits=dict(zip(limits.names, statuses, strict=True)),
-        probabilities={name: float(name == problem.safe) for name in problem.actions}, reason=cause.reason,
+        probabilities={name: float(name == problem.safe_name) for name in problem.action_names}, reason=cause.reason,
     )  # fmt: skip
 
 
@@ -256,8 +256,8 @@ def build_proposal_result(
         return msgspec.UNSET
     problem, limits = snapshot.problem, list(record.limits.values())
     status = summarize_proposal(
-        dict(zip(problem.actions, context.proposal.values.tolist(), strict=True)), context.proposal.is_scores,
-        record.probabilities, problem.safe, snapshot.policy.display_thresholds,
+        dict(zip(problem.action_names, context.proposal.values.tolist(), strict=True)), context.proposal.is_scores,
+        record.probabilities, problem.safe_name, snapshot.policy.display_thresholds,
         [math.inf if limit.pessimistic_cost is None else limit.pessimistic_cost for limit in limits],
         problem.spans[1, 1:].tolist(),
     )  # fmt: skip

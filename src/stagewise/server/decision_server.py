@@ -414,7 +414,7 @@ def warm_up(version: ProblemVersion) -> None:
     """Compile the kernels before the first request: decide and learn once, in memory."""
     problem = version.problem
     context: dict[str, Any] = {name: column.example for name, column in problem.declared_columns.items()}
-    propose = problem.safe if problem.needs_proposal else None
+    propose = problem.safe_name if problem.needs_proposal else None
     request = DecisionRequest({**dict.fromkeys(problem.segment_columns, "warm-up"), **context}, propose=propose)
     live = Controls(mode="live")
     snapshot = build_initial_snapshot(problem, version.number, version.retired)

@@ -243,7 +243,7 @@ class LogStatistics:
             if problem is not None and signal == problem.reward.name:
                 if is_policy:
                     self.recent_rewards[True].add(value)
-                if action == problem.safe:
+                if action == problem.safe_name:
                     self.recent_rewards[False].add(value)
 
     def record_change(self, event: Event, where: str = "") -> None:
@@ -349,7 +349,7 @@ def is_safe_cost_unknown(row: DecisionRecord | PolicyChoice, name: str, problem:
         problem is None
         or limit is None
         or limit.safe_bound is not None
-        or row.probabilities.get(problem.safe, 0.0) < 1.0
+        or row.probabilities.get(problem.safe_name, 0.0) < 1.0
     ):
         return False
     cost = row.limits[name].pessimistic_cost
@@ -365,6 +365,6 @@ def iter_pessimistic_costs(row: DecisionRecord | PolicyChoice, problem: Problem 
 
 def is_exploring(row: DecisionRecord, problem: Problem | None) -> bool:
     """Return whether the served action is neither the safe one nor the most probable one."""
-    if not row.probabilities or (problem is not None and row.action == problem.safe):
+    if not row.probabilities or (problem is not None and row.action == problem.safe_name):
         return False
     return row.probabilities.get(row.action, 0.0) < max(row.probabilities.values())

@@ -43,7 +43,7 @@ class CircuitBreaker:
     def __init__(self, problem: Problem, queue: OutcomeQueue) -> None:
         self.problem, self.queue, thresholds = problem, queue, problem.policy().thresholds
         self.names, self.signs = tuple(problem.limits), thresholds.signs.tolist()
-        self.safe_index = problem.get_action_index(problem.safe)
+        self.safe_index = problem.get_action_index(problem.safe_name)
         self.scaled_limits = get_scaled_thresholds(problem)
         self.declared = [
             cost if sign > 0 else 1.0 - cost for cost, sign in zip(thresholds.declared_safe, self.signs, strict=True)

@@ -257,12 +257,12 @@ class StagewiseProvider(AbstractProvider):
         detail = flag.client.describe()
         if detail is None:
             return
-        safe = detail["problem"]["safe"]
+        safe = detail["problem"]["safe_name"]
         if safe != flag.client.safe:
             problem = "the safe action of {name!r} is given as {given!r}; the server's is {safe!r}"
             details = {"name": key, "given": flag.client.safe, "safe": safe}
             raise RequestRejected(ErrorCode.UNKNOWN_ACTION, problem, status=422, **details)
-        flag.actions, flag.columns = tuple(detail["problem"]["actions"]), frozenset(detail["context_names"])
+        flag.actions, flag.columns = tuple(detail["problem"]["action_names"]), frozenset(detail["context_names"])
 
     def _set_away(self, is_away: bool) -> None:
         """Tell OpenFeature when the server stops answering, and when it answers again."""

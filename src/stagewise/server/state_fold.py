@@ -226,14 +226,14 @@ class StateFold:
         """Return a new feedback monitor; None without a feedback timeout."""
         if self.feedback_timeout is None:
             return None
-        signals, actions = len(self.default_values), len(self.problem.actions)
+        signals, actions = len(self.default_values), len(self.problem.action_names)
         return FeedbackMonitor(signals, actions, self.problem.delta, self.feedback_timeout)
 
     def find_feedback_cause(self) -> ReasonDetails | None:
         """Return the cause if feedback stopped: all of it, or one signal."""
         if self.feedback_monitor is None:
             return None
-        return self.feedback_monitor.find_cause(self.queue.names, self.problem.actions)
+        return self.feedback_monitor.find_cause(self.queue.names, self.problem.action_names)
 
     def build_snapshot(self) -> PolicySnapshot:
         """Return an immutable snapshot for deciders."""

@@ -49,8 +49,8 @@ class LinearWorld(NoisyWorld):
     Args:
         reward: θ* (d,).
         cost: μ* (d,), or one for each cost (m, d), or by name; named costs are matched with limits of the same names.
-        actions: The actions, the same in every round or drawn for it: Rays, FiniteSet, RandomRaySet, RandomFiniteSet or a
-            convex set.
+        actions: The actions, the same in every round or drawn for it: RaySet, FiniteSet, RandomRaySet, RandomFiniteSet
+            or a convex set.
         noise: The standard deviation of the noise, for all signals or for each; it is sub-Gaussian with the same scale.
         outcomes: "gaussian", "uniform" (on ±√3 noise), "rademacher" (±noise), or "bernoulli": 1 with probability <x,
             θ*> or <x, μ*_j>, else 0; `noise` is left out only then.

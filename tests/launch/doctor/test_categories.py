@@ -33,7 +33,7 @@ def log(seed: int = 0, **changes: Any) -> dict[str, Any]:
 def problem(plan: sw.Category, **context: Any) -> sw.Problem:
     columns = {"age": (0, 100), "plan": plan, "is_new": sw.Boolean(), "joined": sw.Date("2024-01-01", "2026-01-01")}
     return sw.Problem(
-        actions=["today", "offer"], safe="today", context={**columns, **context}, reward=sw.Reward("click"),
+        action_names=["today", "offer"], safe_name="today", context={**columns, **context}, reward=sw.Reward("click"),
         limits={"opt_out": sw.Limit(0.05, safe_bound=0.02, model="rates")},
     )  # fmt: skip
 

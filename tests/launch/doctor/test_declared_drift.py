@@ -17,7 +17,7 @@ ROWS = 6_000
 
 def build(drift: str | None, value: float = 0.05) -> sw.Problem:
     limits = {"opt_out": sw.Limit(value, safe_bound=0.01, drift=drift, window="2d")}
-    return sw.Problem(actions=NAMES, safe="today", reward=sw.Reward("click"), limits=limits)
+    return sw.Problem(action_names=NAMES, safe_name="today", reward=sw.Reward("click"), limits=limits)
 
 
 def check(drift: str | None, rise: float = 1.0) -> Finding:

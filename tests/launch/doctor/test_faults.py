@@ -54,8 +54,8 @@ def test_a_limit_that_holds_in_every_segment_takes_rows_in_every_segment(by, ver
         "opt_out": [0] * rows,
     }
     problem = sw.Problem(
-        actions=["today", "offer"],
-        safe="today",
+        action_names=["today", "offer"],
+        safe_name="today",
         reward=sw.Reward("click"),
         limits={"opt_out": sw.Limit(0.02, safe_bound=0.01, by=by)},
     )

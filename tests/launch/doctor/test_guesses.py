@@ -33,8 +33,8 @@ def refused(log, code, **arguments):
 def test_the_safe_action_is_asked_for_where_no_name_says_it():
     log = log_of(actions=("offer", "digest"))
     assert "'digest'" in refused(log, ErrorCode.SAFE_ACTION_MISSING)["actions"]
-    assert sw.check_log(log, limits={"opt_out": 0.2}, safe="digest").problem.safe == "digest"
-    assert sw.check_log(log_of(), limits={"opt_out": 0.2}).problem.safe == "today"
+    assert sw.check_log(log, limits={"opt_out": 0.2}, safe="digest").problem.safe_name == "digest"
+    assert sw.check_log(log_of(), limits={"opt_out": 0.2}).problem.safe_name == "today"
 
 
 def test_nothing_is_proposed_from_a_handful_of_rows():
@@ -81,7 +81,7 @@ def test_delta_says_what_it_pays_for_also_where_safe_is_left_out():
 def test_propensities_in_percent_are_taken_for_that():
     log = log_of()
     problem = sw.Problem(
-        actions=["today", "offer"], safe="today", reward=sw.Reward("click"), limits={"opt_out": sw.Limit(0.2)}
+        action_names=["today", "offer"], safe_name="today", reward=sw.Reward("click"), limits={"opt_out": sw.Limit(0.2)}
     )
     log["drawn_with"] = np.full(600, 50.0)
     found = sw.check_log(log, problem, columns={"action": "arm", "propensity": "drawn_with"})

@@ -11,8 +11,8 @@ from stagewise.launch.doctor.finding_messages import CheckName
 from stagewise.problem.errors import ErrorCode
 
 SMALL = sw.Problem(
-    actions=["nothing", "offer"],
-    safe="nothing",
+    action_names=["nothing", "offer"],
+    safe_name="nothing",
     context={"age": (18, 99)},
     reward=sw.Reward("click"),
     limits={"opt_out": sw.Limit(0.02, by="country"), "kept": sw.Limit(sw.AtLeast(0.5), model="rates")},

@@ -8,7 +8,11 @@ from stagewise.launch.doctor.finding_messages import FindingCode
 
 SAFE = {"opt_out": sw.Limit(0.03, safe_bound=0.012, model="rates")}
 ONE_RATE = sw.Problem(
-    actions=["today", "offer"], safe="today", context={"sends": (0, 60)}, reward=sw.Reward("click"), limits=SAFE
+    action_names=["today", "offer"],
+    safe_name="today",
+    context={"sends": (0, 60)},
+    reward=sw.Reward("click"),
+    limits=SAFE,
 )
 
 

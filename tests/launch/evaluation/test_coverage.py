@@ -98,7 +98,7 @@ def test_what_could_have_been_drawn_is_not_read_off_what_was(names, least, rows)
     """Only `propensity`; one user in ten is never or hardly ever offered what costs there 1: twice what is allowed."""
     rng, logs = np.random.default_rng(20261121), 8
     declared = problem(
-        actions=list(names), limits={"opt_out": sw.Limit(0.5 * FRAIL_TRUTH, safe_bound=0.0, model="rates")}
+        action_names=list(names), limits={"opt_out": sw.Limit(0.5 * FRAIL_TRUTH, safe_bound=0.0, model="rates")}
     )
     missed, kept = {"ips": 0, "dr": 0}, 0
     for _ in range(logs):

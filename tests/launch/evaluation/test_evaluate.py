@@ -59,7 +59,7 @@ def test_an_agent_decides_and_does_not_learn(frame, tmp_path):
     start = sw.evaluate_on_log(frame, problem(), problem(), estimators=["ips"])
     assert 0.0 <= start["click"]["ips"].low <= start["click"]["ips"].high <= 1.0
     with refused(sw.InvalidActions, ErrorCode.PROBLEM_MISMATCH):
-        sw.evaluate_on_log(frame, problem(), sw.Agent(problem(actions=["nothing", "offer"])))
+        sw.evaluate_on_log(frame, problem(), sw.Agent(problem(action_names=["nothing", "offer"])))
 
 
 def test_probabilities_come_from_columns_or_from_what_is_said(frame):
@@ -114,7 +114,7 @@ def test_a_row_that_was_sure_could_have_been_nothing_else():
 def test_two_actions_need_one_propensity():
     """What is left to the other is known: the same as with columns for both."""
     frame = drawn(np.random.default_rng(19), 3_000, np.array([0.7, 0.0, 0.3]))
-    two = problem(actions=["nothing", "offer"])
+    two = problem(action_names=["nothing", "offer"])
     done = np.where(frame["action"] == "offer", 0.3, 0.7)
     alone = sw.evaluate_on_log({**bare(frame), "propensity": done}, two, "offer")
     odds = {"probability.nothing": np.full(3_000, 0.7), "probability.offer": np.full(3_000, 0.3)}
@@ -168,7 +168,7 @@ def test_frequencies_judge_no_limit():
         "opt_out": (offered & frail & (rng.random(20_000) < 0.4)) * 1.0,
     }
     told = problem(
-        actions=["nothing", "offer"], context=[], limits={"opt_out": sw.Limit(0.05, safe_bound=0.0, model="rates")}
+        action_names=["nothing", "offer"], context=[], limits={"opt_out": sw.Limit(0.05, safe_bound=0.0, model="rates")}
     )
     found = sw.evaluate_on_log(log, told, "offer", propensity="frequencies")
     assert found["opt_out"]["dr"].high < 0.05

@@ -19,8 +19,8 @@ from stagewise.server.store.factory import open_store
 
 WEEK = 7 * 86400.0
 TOML = """
-actions = ["nothing", "digest", "offer"]
-safe = "nothing"
+action_names = ["nothing", "digest", "offer"]
+safe_name = "nothing"
 context = ["age"]
 [reward]
 name = "click"
@@ -43,7 +43,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.long
 def test_the_export_of_a_desk(exported: Path) -> None:
     """Rows that were not shown are left out, windows count, and what the desk could not have done is said."""
-    told = of_the_desk(actions=["nothing", "offer", "sale"])
+    told = of_the_desk(action_names=["nothing", "offer", "sale"])
     log = Log.of(exported, told)
     shown = np.array([bool(value) for value in log.arrays["shown"].tolist()])
     found = sw.evaluate_on_log(exported, told, "nothing", as_of=time.time() + 2 * WEEK)

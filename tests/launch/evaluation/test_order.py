@@ -19,8 +19,8 @@ RANDOM_ORDER = (NoteCode.ORDER_RANDOM, NoteCode.TIMES_TIED)
 COST, LIMIT, SHARE = 0.30, 0.27, 0.3  # of an offer: what it truly costs, what is asked, and how often it was drawn
 DAY = 86400.0
 DECLARED = sw.Problem(
-    actions=["nothing", "offer"],
-    safe="nothing",
+    action_names=["nothing", "offer"],
+    safe_name="nothing",
     context={"age": (0, 1)},
     reward=sw.Reward("click"),
     limits={"spent": sw.Limit(LIMIT, safe_bound=0.01, model="rates")},

@@ -30,8 +30,8 @@ def problem_of(kind: str) -> sw.Problem:
     linear: Any = {"model": "linear" if kind == "linear" else "rates"}
     divided: Any = {"model": "rates"} if kind == "linear" else {"by": "country"}
     return sw.Problem(
-        actions=ACTIONS,
-        safe="today",
+        action_names=ACTIONS,
+        safe_name="today",
         context=["age", "opens"],
         reward=sw.Reward("spend", high=5.0) if kind == "amounts" else sw.Reward("click"),
         limits={

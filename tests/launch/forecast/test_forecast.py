@@ -20,8 +20,8 @@ from stagewise.problem.errors import ErrorCode
 
 RNG = np.random.default_rng(2)
 PROBLEM = sw.Problem(
-    actions=["nothing", "digest", "offer"],
-    safe="nothing",
+    action_names=["nothing", "digest", "offer"],
+    safe_name="nothing",
     context={"age": (18, 98)},
     reward=sw.Reward("click"),
     limits={
@@ -36,7 +36,7 @@ def log(rows: int = 240, **changed: Any) -> dict[str, Any]:
     rng = np.random.default_rng(1)
     done = rng.choice(3, rows, p=[0.6, 0.2, 0.2])
     told: dict[str, Any] = {
-        "action": np.array(PROBLEM.actions, dtype=object)[done],
+        "action": np.array(PROBLEM.action_names, dtype=object)[done],
         "age": rng.uniform(18, 98, rows),
         "country": rng.choice(["NZ", "AU"], rows).tolist(),
         "click": (rng.random(rows) < np.array([0.1, 0.3, 0.5])[done]).astype(float),
@@ -132,8 +132,8 @@ def test_of_actions_without_rows_anything_is_thought_possible() -> None:
 def test_a_number_that_is_the_same_in_all_rows_of_an_action_has_no_slope_there() -> None:
     rng, rows = np.random.default_rng(3), 2000
     problem = sw.Problem(
-        actions=["nothing", "offer", "digest"],
-        safe="nothing",
+        action_names=["nothing", "offer", "digest"],
+        safe_name="nothing",
         context={"discount": (0, 0.5), "age": (18, 98)},
         reward=sw.Reward("click"),
         limits={"opt_out": sw.Limit(0.2, safe_bound=0.1, model="rates")},
@@ -141,7 +141,7 @@ def test_a_number_that_is_the_same_in_all_rows_of_an_action_has_no_slope_there()
     done = rng.integers(0, 3, rows)
     discount = np.where(done == 0, 0.0, rng.choice([0.1, 0.2, 0.4], rows))
     told = {
-        "action": np.array(problem.actions, dtype=object)[done],
+        "action": np.array(problem.action_names, dtype=object)[done],
         "discount": discount,
         "age": rng.uniform(18, 98, rows),
         "click": (rng.random(rows) < np.where(done == 0, 0.0, 0.1 + 0.5 * discount)).astype(float),
@@ -181,7 +181,7 @@ def test_what_is_missing_is_left_out_or_filled_in_as_declared() -> None:
 def waited(rows: int = 2000, days: float = 10.0) -> tuple[sw.Problem, dict[str, Any]]:
     """Return a log cut off while the last week's opt-outs are still to come: a half of them, of all."""
     limits = {"opt_out": sw.Limit(0.3, safe_bound=0.2, window="7d", model="rates")}
-    problem = sw.Problem(actions=["today", "offer"], safe="today", reward=sw.Reward("click"), limits=limits)
+    problem = sw.Problem(action_names=["today", "offer"], safe_name="today", reward=sw.Reward("click"), limits=limits)
     rng = np.random.default_rng(4)
     at, out = np.sort(rng.uniform(0.0, days, rows)), rng.random(rows) < 0.2
     seen = out & (at + rng.uniform(0.0, 7.0, rows) <= days)

@@ -25,7 +25,7 @@ def draw_log(rise: float) -> dict[str, Any]:
 
 def build(drift: Any, window: str | None = None) -> sw.Problem:
     limit = sw.Limit(0.8, safe_bound=0.2, drift=drift, window=window)
-    return sw.Problem(actions=NAMES, safe="today", reward=sw.Reward("click"), limits={"opt_out": limit})
+    return sw.Problem(action_names=NAMES, safe_name="today", reward=sw.Reward("click"), limits={"opt_out": limit})
 
 
 def test_the_means_go_back_the_way_they_came_from_where_the_log_ended() -> None:

@@ -16,8 +16,8 @@ COST, LEAST = "opt_out_within_seven_days_of_the_message", "satisfaction"
 @pytest.fixture(scope="module")
 def long() -> Forecast:
     problem = sw.Problem(
-        actions=[LONG, "digest", "offer"],
-        safe=LONG,
+        action_names=[LONG, "digest", "offer"],
+        safe_name=LONG,
         reward=sw.Reward(WORDS),
         limits={
             COST: sw.Limit(0.2, safe_bound=0.1, model="rates"),

@@ -21,8 +21,8 @@ EMPTY = ReasonDetails.of(
 class PrintedLCLUCB(PrintedRegression):
     """Maximise ⟨x, θ̂⟩ + α_r β_t(δ, d) ‖x‖ over the actions whose pessimistic cost (10) is at most τ.
 
-    On `RaySet` every point of a ray is an action. On `FiniteSet` only the listed points and the safe action are actions:
-    the paper allows this and proves nothing about its regret.
+    On `RaySet` every point of a ray is an action. On `FiniteSet` only the listed points and the safe action are
+    actions: the paper allows this and proves nothing about its regret.
 
     >>> from stagewise.problem.actions import RaySet
     >>> from stagewise.problem.safe_action import SafeAction

@@ -42,7 +42,7 @@ class LogReport:
         >>> log = {"action": np.array(["today", "offer"])[random.integers(0, 2, 400)],
         ...        "click": random.random(400) < 0.1, "opt_out": random.random(400) < 0.05}
         >>> report = sw.check_log(log, limits={"opt_out": 0.2})
-        >>> report.contradicted, report.problem.safe, report.log.rows
+        >>> report.contradicted, report.problem.safe_name, report.log.rows
         (False, 'today', 400)
     """
 

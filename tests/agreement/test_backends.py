@@ -157,13 +157,13 @@ def test_by_hand_is_the_loop_on_arms(outcomes: str, m: int, known: bool) -> None
     noise = 0.5 if outcomes == "gaussian" else None
     ranged = [] if outcomes == "gaussian" else ["kl", "rates"]
     for policy in [
-        *(sw.OPB(arms=4, safe_action=safe, threshold=threshold, radius=radius) for radius in ranged),
-        *(sw.UCB(arms=4, safe_action=safe, threshold=threshold, radius=radius) for radius in ranged),
+        *(sw.OPB(arms=4, safe_action=safe, threshold=threshold, interval=interval) for interval in ranged),
+        *(sw.UCB(arms=4, safe_action=safe, threshold=threshold, interval=interval) for interval in ranged),
         *(sw.SafeArmPosteriorSampling(arms=4, safe_action=safe, threshold=threshold) for _ in ranged[:1]),
         sw.SafeArmPosteriorSampling(arms=4, safe_action=safe, threshold=threshold, noise=noise, interval="hoeffding"),
         sw.OPB(arms=4, safe_action=safe, threshold=threshold, noise=noise),
         sw.OPB(arms=4, safe_action=safe, threshold=threshold, noise=noise, optimism="directional"),
-        sw.OPB(arms=4, safe_action=safe, threshold=threshold, radius="paper", horizon=ROUNDS),
+        sw.OPB(arms=4, safe_action=safe, threshold=threshold, interval="paper", horizon=ROUNDS),
         sw.UCB(arms=4, noise=noise, safe_action=safe, threshold=threshold),
         sw.AlwaysSafe(safe_action=safe, threshold=threshold),
     ]:

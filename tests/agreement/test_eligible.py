@@ -29,7 +29,7 @@ pytestmark = pytest.mark.long
 
 ROUNDS = 80
 CHOSEN = [1, 4]
-RADII = ("kl", "hoeffding")
+INTERVALS = ("kl", "hoeffding")
 REWARD, COST = [0.1, 0.2, 0.4, 0.7], [0.0, 0.4, 0.5, 0.2]
 ARM = sw.SafeAction(arm=0, reward=0.1, cost=0.0)
 LOGGED: dict[str, Any] = {"reward": REWARD, "cost": COST, "noise": 0.1}
@@ -77,11 +77,11 @@ def test_by_hand_is_the_loop_on_listed_actions(kind: Any, baseline: str) -> None
         assert_alike(policy, world, audit=True)
 
 
-@pytest.mark.parametrize("radius", RADII)
-def test_by_hand_is_the_loop_on_arms(radius: str) -> None:
+@pytest.mark.parametrize("interval", INTERVALS)
+def test_by_hand_is_the_loop_on_arms(interval: str) -> None:
     for audit in (False, True):
-        assert_alike(sw.OPB(arms=4, safe_action=ARM, threshold=0.3, radius=radius), arms(1, 2), audit=audit)
-        assert_alike(sw.UCB(arms=4, safe_action=ARM, threshold=0.3, radius=radius), arms(1, 2), audit=audit)
+        assert_alike(sw.OPB(arms=4, safe_action=ARM, threshold=0.3, interval=interval), arms(1, 2), audit=audit)
+        assert_alike(sw.UCB(arms=4, safe_action=ARM, threshold=0.3, interval=interval), arms(1, 2), audit=audit)
 
 
 def test_by_hand_is_the_loop_for_the_kernel_policy() -> None:

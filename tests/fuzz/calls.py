@@ -73,13 +73,13 @@ def twice(x: Any) -> Any:
 
 CONSTRUCTORS: dict[str, Call] = {
     "AlwaysSafe": Call(sw.AlwaysSafe, {"safe_action": SAFE_ARM, "threshold": 0.5}),
-    "Arms": Call(sw.ArmSet, {"count": 3}),
+    "ArmSet": Call(sw.ArmSet, {"count": 3}),
     "ArmsWorldFamily": Call(sw.ArmsWorldFamily, {"world": ARMS, "safe": 0, "seed": 0, "spread": 0.5}),
     "ArmsWorld": Call(sw.ArmsWorld, {"reward": [0.1, 0.7], "cost": [0.0, 0.2], "outcomes": "gaussian", "noise": 0.1}),
     "AtLeast": Call(sw.AtLeast, {"value": 0.1}),
-    "Ball": Call(sw.BallSet, {"radius": 1.0, "center": [0.0, 0.0]}),
-    "Box": Call(sw.BoxSet, {"low": [0.0, 0.0], "high": [1.0, 1.0]}),
-    "CAPS": Call(
+    "BallSet": Call(sw.BallSet, {"radius": 1.0, "center": [0.0, 0.0]}),
+    "BoxSet": Call(sw.BoxSet, {"low": [0.0, 0.0], "high": [1.0, 1.0]}),
+    "SafePosteriorSampling": Call(
         sw.SafePosteriorSampling,
         {
             **{name: value for name, value in FEATURED.items() if name not in UNTAKEN},
@@ -113,7 +113,7 @@ CONSTRUCTORS: dict[str, Call] = {
             "retry_delay": 0.1,
         },
     ),
-    "Ellipsoid": Call(sw.EllipsoidSet, {"shape": EYE, "center": [0.0, 0.0]}),
+    "EllipsoidSet": Call(sw.EllipsoidSet, {"shape": EYE, "center": [0.0, 0.0]}),
     "FiniteSet": Call(sw.FiniteSet, {"features": EYE}),
     "FiniteFunctionClass": Call(sw.FiniteFunctionClass, {"functions": EYE, "features": EYE}),
     "FiniteFunctionClass of callables": Call(sw.FiniteFunctionClass, {"functions": [twice], "features": EYE}),
@@ -180,7 +180,7 @@ CONSTRUCTORS: dict[str, Call] = {
             "reward_confidence_scale": 1.0,
         },
     ),
-    "Polytope": Call(sw.PolytopeSet, {"vertices": [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]}),
+    "PolytopeSet": Call(sw.PolytopeSet, {"vertices": [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]}),
     "Polytope of half-spaces": Call(
         sw.PolytopeSet, {"A": [[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]], "b": [1.0, 1.0, 1.0, 1.0]}
     ),
@@ -188,7 +188,7 @@ CONSTRUCTORS: dict[str, Call] = {
     "ROFUL": Call(sw.ROFUL, FEATURED),
     "RandomFiniteSet": Call(sw.RandomFiniteSet, {"count": 2, "dimension": 2}),
     "RandomRaySet": Call(sw.RandomRaySet, {"count": 2, "dimension": 2}),
-    "Rays": Call(sw.RaySet, {"targets": EYE}),
+    "RaySet": Call(sw.RaySet, {"targets": EYE}),
     "TimesSafe": Call(sw.TimesSafe, {"factor": 1.5}),
     "SafeAction": Call(sw.SafeAction, {"features": [0.5, 0.5], "arm": None, "reward": 0.2, "cost": 0.1}),
     "SafeAction of an arm": Call(sw.SafeAction, {"arm": 0, "reward": 0.2, "cost": [0.1]}),
@@ -313,7 +313,7 @@ CONSTRUCTORS: dict[str, Call] = {
         },
     ),
     "OutcomeWindow": Call(sw.OutcomeWindow, {"duration": "7d", "missing": 0.0}),
-    "doctor": Call(
+    "check_log": Call(
         sw.check_log, {"log": LOG, "problem": LOGGED, "columns": {}, "alpha": 0.01, "ignore_checks": ["drift"]}
     ),
     "doctor that proposes": Call(
@@ -400,7 +400,7 @@ LAUNCHED = sw.Problem(
     limits={"opt_out": sw.Limit(0.2, safe_bound=0.0, model="rates")},
 )
 SIMULATIONS |= {
-    "evaluate": Call(
+    "evaluate_on_log": Call(
         sw.evaluate_on_log,
         {
             "log": ROWS,
@@ -415,7 +415,7 @@ SIMULATIONS |= {
             "as_of": None,
         },
     ),
-    "forecast": Call(
+    "forecast_from_log": Call(
         sw.forecast_from_log,
         {
             "log": ROWS,
@@ -438,7 +438,7 @@ SIMULATIONS |= {
 RECORDS = {
     "RowStatus",
     "ReasonDetails",
-    "Reason",
+    "FallbackReason",
     "TripReason",
     "Decision",
     "RiskScoreFit",

@@ -157,7 +157,7 @@ def test_outcomes_outside_the_range_that_a_radius_rests_on_are_refused() -> None
                 with refused(sw.InvalidOutcome, ErrorCode.OUTCOME_OUT_OF_RANGE):
                     agent.learn(decision, **{"reward": 0.5, "cost": 0.5, name: value})
                 assert remembered_by(agent) == before
-    for more in ({"noise": 0.5}, {"radius": "paper"}):
+    for more in ({"noise": 0.5}, {"interval": "paper"}):
         unbounded = sw.Agent(sw.OPB(arms=3, safe_action=SAFE_ARM, threshold=0.2, **more))
         unbounded.learn(unbounded.decide(sw.ArmSet(3)), reward=-5.0, cost=7.0)
         assert unbounded.pending_count == 0

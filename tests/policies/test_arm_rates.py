@@ -35,19 +35,19 @@ def log(rows: int, seed: int = 5) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return arms, seen[:, 0], seen[:, 1:]
 
 
-# Which radius
+# Which interval
 
 
-@pytest.mark.parametrize(("kind", "default_radius"), [(sw.OPB, "kl"), (sw.SafeArmPosteriorSampling, "rates")])
+@pytest.mark.parametrize(("kind", "default_interval"), [(sw.OPB, "kl"), (sw.SafeArmPosteriorSampling, "rates")])
 def test_outcomes_in_a_range_have_the_natural_intervals_and_noisy_ones_the_usual(
-    kind: Any, default_radius: str
+    kind: Any, default_interval: str
 ) -> None:
-    assert kind(**TOLD).radius == default_radius
-    assert f"radius='{default_radius}'" in repr(kind(**TOLD))
-    assert kind(**TOLD, noise=0.3).radius == "hoeffding"
-    assert kind(**TOLD, radius="paper").radius == "paper"
-    assert sw.UCB(arms=2).radius == "kl"
-    assert sw.UCB(arms=2, noise=1.0).radius == "hoeffding"
+    assert kind(**TOLD).interval == default_interval
+    assert f"interval='{default_interval}'" in repr(kind(**TOLD))
+    assert kind(**TOLD, noise=0.3).interval == "hoeffding"
+    assert kind(**TOLD, interval="paper").interval == "paper"
+    assert sw.UCB(arms=2).interval == "kl"
+    assert sw.UCB(arms=2, noise=1.0).interval == "hoeffding"
 
 
 @pytest.mark.parametrize("kind", [sw.OPB, sw.SafeArmPosteriorSampling, sw.UCB])

@@ -24,7 +24,7 @@ BOUNDS = {
     "hoeffding": ({"interval": "hoeffding"}, 1.0),
     "rates": ({"interval": "rates"}, 1.0),
     "lax delta": ({"delta": 0.99, "split_delta": False}, 1.0),
-    "paper": ({"radius": "paper"}, 1.0),
+    "paper": ({"interval": "paper"}, 1.0),
     "little noise": ({"noise": 1e-6}, 1.0),
     "little noise on the cost": ({"noise": [1.0, 1e-6]}, 1.0),
     "small bound": ({"noise": 0.1, "mean_cost_bound": 0.6}, 0.6),

@@ -29,6 +29,18 @@ def problem(**changes: Any) -> sw.Problem:
     return sw.Problem(**given | changes)
 
 
+def test_limits_are_a_mapping_or_a_list_with_names() -> None:
+    """What a reader guesses works: a bare name, number or `AtLeast`, one limit, a list of limits."""
+    arms: Any = {"action_names": ["nothing", "offer"], "safe_name": "nothing"}
+    limits = {"opt_out": sw.Limit(0.02), "sales": sw.Limit(sw.AtLeast(0.3))}
+    plain = sw.Problem(**arms, reward=sw.Reward("click"), limits=limits).to_dict()
+    listed: Any = [sw.Limit(0.02, name="opt_out"), sw.Limit(sw.AtLeast(0.3), name="sales")]
+    bare: Any = {"opt_out": 0.02, "sales": sw.AtLeast(0.3)}
+    for given in (listed, tuple(listed), bare):
+        assert sw.Problem(**arms, reward="click", limits=given).to_dict() == plain
+    assert list(sw.Problem(**arms, limits=listed[0]).limits) == ["opt_out"]
+
+
 def test_what_is_chosen_is_told_and_why() -> None:
     text = str(problem())
     assert "'nothing' is safe" in text
@@ -124,7 +136,7 @@ def test_plain_values_and_toml_tell_the_same_problem(tmp_path: Path) -> None:
     assert again.to_dict() == said.to_dict()
     assert str(again) == str(said)
     loaded = sw.Problem.load(Path(__file__).parents[2] / "examples" / "templates.toml")
-    assert loaded.safe == "today"
+    assert loaded.safe_name == "today"
     assert loaded.windows["complaint"].seconds == 7 * 86400.0
 
 
@@ -158,7 +170,10 @@ def test_an_agent_goes_on_with_one_action_more(tmp_path: Path) -> None:
         ({"actions": "nothing"}, [ErrorCode.WRONG_TYPE]),
         ({"reward": 0.5}, [ErrorCode.WRONG_TYPE]),
         ({"limits": {}}, [ErrorCode.WRONG_TYPE]),
-        ({"limits": {"opt_out": 0.02}}, [ErrorCode.WRONG_TYPE]),
+        ({"limits": {"opt_out": "2 %"}}, [ErrorCode.WRONG_TYPE]),
+        ({"limits": [sw.Limit(0.02)]}, [ErrorCode.WRONG_TYPE, "name=..."]),
+        ({"limits": [sw.Limit(0.02, name="a"), sw.Limit(0.1, name="a")]}, [ErrorCode.DUPLICATE_NAME]),
+        ({"limits": {"opt_out": sw.Limit(0.02, name="a")}}, [ErrorCode.CONFLICTING_SETTINGS, "'a'"]),
         ({"limits": {"opt_out": sw.Limit(2.0, model="rates")}}, [ErrorCode.LIMIT_NEVER_BINDS, "2 % is 0.02"]),
         ({"limits": {"opt_out": sw.Limit(0.02, safe_bound=0.03, model="rates")}}, [ErrorCode.SAFE_ACTION_OVER_LIMIT]),
         ({"limits": {"opt_out": sw.Limit(sw.TimesSafe(1.1), model="rates")}}, [ErrorCode.SAFE_COST_UNKNOWN]),
@@ -182,8 +197,11 @@ def test_problems_that_cannot_be_meant_are_refused(changes: dict[str, Any], word
         (lambda: sw.Limit(0.1, missing=0.0, model="rates"), [ErrorCode.CONFLICTING_SETTINGS]),
         (lambda: sw.Limit(0.1, by="country", model="linear"), [ErrorCode.CONFLICTING_SETTINGS]),
         (lambda: sw.Reward(""), [ErrorCode.INVALID_NAME]),
-        (lambda: sw.Problem.from_dict({"actions": ["a", "b"]}), [ErrorCode.MISSING_VALUE]),
-        (lambda: sw.Problem.from_dict({"actoins": ["a", "b"]}), [ErrorCode.UNKNOWN_SETTING, "did you mean 'actions'"]),
+        (lambda: sw.Problem.from_dict({"action_names": ["a", "b"]}), [ErrorCode.MISSING_VALUE]),
+        (
+            lambda: sw.Problem.from_dict({"action_naems": ["a", "b"]}),
+            [ErrorCode.UNKNOWN_SETTING, "did you mean 'action_names'"],
+        ),
         (
             lambda: sw.Problem.from_dict(
                 {

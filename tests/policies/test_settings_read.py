@@ -89,14 +89,14 @@ OTHER_OF: dict[tuple[str, str], Any] = {
     ("LinUCB", "safe_action"): sw.SafeAction(features=[0.1, 0.0], cost=0.1),
     ("UCB", "safe_action"): sw.SafeAction(arm=0, cost=0.1),
     ("SafeArmPosteriorSampling", "safe_action"): sw.SafeAction(arm=1, reward=0.2, cost=0.0),
-    ("SafeArmPosteriorSampling", "radius"): "hoeffding",
+    ("SafeArmPosteriorSampling", "interval"): "hoeffding",
     ("SafeContextPosteriorSampling", "safe_action"): sw.SafeAction(arm=1, reward=0.2, cost=0.0),
     ("OPB", "safe_action"): sw.SafeAction(arm=1, reward=0.2, cost=0.0),
     ("OPNLB", "safe_action"): sw.SafeAction(arm=0, reward=0.1),
     ("OPLB", "method"): "socp",
     ("OPNLB", "method"): "rows",
-    ("OPB", "radius"): "hoeffding",
-    ("UCB", "radius"): "hoeffding",
+    ("OPB", "interval"): "hoeffding",
+    ("UCB", "interval"): "hoeffding",
 }
 BESIDES: dict[tuple[str, str], dict[str, Any]] = {  # what must be set for a setting to matter
     ("LinUCB", "safe_action"): {"threshold": sw.TimesSafe(1.5), "safe_action": OFF},
@@ -111,7 +111,7 @@ BESIDES: dict[tuple[str, str], dict[str, Any]] = {  # what must be set for a set
     ("ROFUL", "directions"): {"check_assumptions": False, "bounds_solver_gap": False, "noise": 0.3},
     ("OPNLB", "check_assumptions"): {"noise": 0.01},
     ("SafeLTS", "cost_confidence_scale"): {"check_assumptions": False},
-    ("CAPS", "bounded_outcomes"): {"noise": 0.5, "check_assumptions": False},
+    ("SafePosteriorSampling", "bounded_outcomes"): {"noise": 0.5, "check_assumptions": False},
     ("SafeContextPosteriorSampling", "by"): {
         "segments": 1,
         "by": {"reward": 0},
@@ -133,8 +133,8 @@ BESIDES: dict[tuple[str, str], dict[str, Any]] = {  # what must be set for a set
         "delta": 0.5,
     },
     ("SafeContextPosteriorSampling", "posterior_scale"): {"threshold": 0.9, "safe_action": DEAR},
-    ("CAPS", "rare_costs"): {"mixtures": True},
-    ("CAPS", "blocks"): {"mixtures": True, "rare_costs": True},
+    ("SafePosteriorSampling", "rare_costs"): {"mixtures": True},
+    ("SafePosteriorSampling", "blocks"): {"mixtures": True, "rare_costs": True},
     ("SafeArmPosteriorSampling", "max_regret_ratio"): {
         "noise": 0.01,
         "interval": "hoeffding",

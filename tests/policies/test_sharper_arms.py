@@ -15,7 +15,7 @@ from stagewise.models.intervals import compute_kl_interval
 from stagewise.problem.errors import ErrorCode
 
 ARMS, DELTA = 5, 0.1
-RADII = ["kl"]
+INTERVALS = ["kl"]
 
 
 def intervals(outcomes: list[Floats], signals: int) -> tuple[Floats, Floats]:
@@ -32,10 +32,10 @@ def intervals(outcomes: list[Floats], signals: int) -> tuple[Floats, Floats]:
     return ends[0], ends[1]
 
 
-def decided(radius: str, outcomes: list[Floats], known: bool, truth: Floats, thresholds: Floats, **more: Any) -> Any:
+def decided(interval: str, outcomes: list[Floats], known: bool, truth: Floats, thresholds: Floats, **more: Any) -> Any:
     told = {"reward": float(truth[0, 0]), "cost": truth[1:, 0]} if known else {}
     settings: dict[str, Any] = {
-        "radius": radius,
+        "interval": interval,
         "delta": DELTA,
         "mean_cost_bound": 2.0,
         "check_assumptions": False,
@@ -52,10 +52,10 @@ def decided(radius: str, outcomes: list[Floats], known: bool, truth: Floats, thr
 @sized(10, 60)
 @pytest.mark.parametrize("optimism", ["inflated", "directional"])
 @pytest.mark.parametrize("known", [True, False])
-@pytest.mark.parametrize("radius", RADII)
+@pytest.mark.parametrize("interval", INTERVALS)
 @pytest.mark.parametrize("m", [1, 2])
 def test_for_every_truth_in_the_intervals_a_decision_is_safe_and_hopes_for_the_optimum(
-    m: int, radius: str, known: bool, optimism: str, size: int
+    m: int, interval: str, known: bool, optimism: str, size: int
 ) -> None:
     """The data come first and the truth is then a corner of the box of intervals: no data are less lucky."""
     random, checked, shy = np.random.default_rng([m, known]), 0, 0
@@ -69,7 +69,7 @@ def test_for_every_truth_in_the_intervals_a_decision_is_safe_and_hopes_for_the_o
         truth = np.where(random.uniform(size=low.shape) < 0.5, low, high)
         truth[0, 1:], truth[1:, 1:] = high[0, 1:], low[1:, 1:] if random.uniform() < 0.5 else high[1:, 1:]
         thresholds = truth[1:, 0] + random.uniform(0.1, 0.4, size=m)
-        decision = decided(radius, outcomes, known, truth, thresholds, optimism=optimism)
+        decision = decided(interval, outcomes, known, truth, thresholds, optimism=optimism)
         if decision.message is not None and not known:
             continue
         checked += 1
@@ -80,19 +80,19 @@ def test_for_every_truth_in_the_intervals_a_decision_is_safe_and_hopes_for_the_o
         assert np.all(truth[1:] @ decision.probabilities[:-1] <= thresholds + 1e-12)
         if optimism == "inflated":
             shy += (
-                decided(radius, outcomes, known, truth, thresholds, reward_confidence_scale=1.0).optimistic_reward
+                decided(interval, outcomes, known, truth, thresholds, reward_confidence_scale=1.0).optimistic_reward
                 < best - 1e-3
             )
     assert checked >= size // 3
     assert shy >= (optimism == "inflated"), "without the bonus some decisions would hope for too little"
 
 
-@pytest.mark.parametrize("radius", RADII)
-def test_a_limit_from_below_is_the_mirror_image_of_one_from_above(radius: str) -> None:
+@pytest.mark.parametrize("interval", INTERVALS)
+def test_a_limit_from_below_is_the_mirror_image_of_one_from_above(interval: str) -> None:
     """Successes at least .3 and failures at most .7 are the same limit, so the decisions agree."""
     random = np.random.default_rng(4)
     agents = [
-        Agent(OPB(arms=3, safe_action=SafeAction(arm=0, reward=0.1, cost=cost), threshold=limit, radius=radius))
+        Agent(OPB(arms=3, safe_action=SafeAction(arm=0, reward=0.1, cost=cost), threshold=limit, interval=interval))
         for cost, limit in [(0.4, 0.7), (0.6, AtLeast(0.3))]
     ]
     for _ in range(200):
@@ -105,9 +105,9 @@ def test_a_limit_from_below_is_the_mirror_image_of_one_from_above(radius: str) -
     assert above.pessimistic_cost[0] == pytest.approx(1.0 - below.pessimistic_cost[0], abs=1e-9)
 
 
-def pulls_until_certified(radius: str) -> int:
+def pulls_until_certified(interval: str) -> int:
     """Return how many pulls, one in a hundred costing 1, it takes until an arm may be played alone at τ = .02."""
-    settings: dict[str, Any] = {"radius": radius, "safe_action": SafeAction(arm=0, reward=0.0, cost=0.0)}
+    settings: dict[str, Any] = {"interval": interval, "safe_action": SafeAction(arm=0, reward=0.0, cost=0.0)}
     agent = Agent(OPB(arms=2, threshold=0.02, **settings))
     for hundred in range(1, 1001):
         agent.learn_log([1] * 100, [1.0] * 100, [float(pull == 50) for pull in range(100)])
@@ -118,19 +118,19 @@ def pulls_until_certified(radius: str) -> int:
 
 @pytest.mark.compiled
 def test_rare_costs_are_certified_sooner_by_kl_than_by_hoeffding() -> None:
-    kl, hoeffding = (pulls_until_certified(radius) for radius in ("kl", "hoeffding"))
+    kl, hoeffding = (pulls_until_certified(interval) for interval in ("kl", "hoeffding"))
     assert 12 * kl < hoeffding
 
 
 @pytest.mark.parametrize("kind", [OPB, UCB])
-@pytest.mark.parametrize("radius", RADII)
-def test_what_a_range_needs_and_forbids(kind: Any, radius: str) -> None:
+@pytest.mark.parametrize("interval", INTERVALS)
+def test_what_a_range_needs_and_forbids(kind: Any, interval: str) -> None:
     safe = SafeAction(arm=0, reward=0.1, cost=0.1)
     with refused(InvalidProblem, ErrorCode.CONFLICTING_SETTINGS):
-        kind(arms=2, safe_action=safe, threshold=0.5, radius=radius, noise=0.1)
+        kind(arms=2, safe_action=safe, threshold=0.5, interval=interval, noise=0.1)
     with refused(InvalidProblem, ErrorCode.CONFLICTING_SETTINGS):
-        kind(arms=2, safe_action=safe, threshold=0.5, radius=radius, horizon=10)
-    agent = Agent(kind(arms=2, safe_action=safe, threshold=0.5, radius=radius))
+        kind(arms=2, safe_action=safe, threshold=0.5, interval=interval, horizon=10)
+    agent = Agent(kind(arms=2, safe_action=safe, threshold=0.5, interval=interval))
     before = agent.state.memory.tobytes()
     with refused(InvalidOutcome, ErrorCode.OUTCOME_OUT_OF_RANGE):
         agent.learn(agent.decide(ArmSet(2)), reward=1.5, cost=None if kind is UCB else 0.1)

@@ -41,7 +41,7 @@ BAD_VALUES: dict[str, list[tuple[Any, ErrorCode]]] = {
     **dict.fromkeys(("noise", "norm_bound", "action_bound", "ridge", "mean_cost_bound"), POSITIVE),
     "delta": PROBABILITY,
     **dict.fromkeys(("reward_confidence_scale", "cost_confidence_scale"), SCALE),
-    **dict.fromkeys(("radius", "optimism", "inflation"), NAME),
+    **dict.fromkeys(("radius", "interval", "optimism", "inflation"), NAME),
     "horizon": COUNT,
 }
 NUMBERS = [
@@ -62,9 +62,9 @@ CHECKED: list[tuple[Any, dict[str, Any], list[str]]] = [
     (
         OPB,
         ARM_SETTINGS,
-        ["noise", "mean_cost_bound", "delta", "cost_confidence_scale", "radius", "optimism", "horizon"],
+        ["noise", "mean_cost_bound", "delta", "cost_confidence_scale", "interval", "optimism", "horizon"],
     ),
-    (UCB, {"arms": 3}, ["noise", "delta", "radius", "horizon"]),
+    (UCB, {"arms": 3}, ["noise", "delta", "interval", "horizon"]),
     (LinUCB, {"noise": 0.1}, ["noise", "norm_bound", "action_bound", "ridge", "delta", "radius"]),
 ]
 

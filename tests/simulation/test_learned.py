@@ -71,6 +71,17 @@ def test_a_problem_goes_on_from_an_agent_a_state_and_a_log_alike() -> None:
     assert len({result.manifest["warm_start"]["digest"] for result in results}) == 1
 
 
+def test_an_agent_stands_for_its_policy_and_what_it_has_learned() -> None:
+    plan: dict[str, Any] = {"rounds": 40, "record_points": 40, "seed": 5}
+    for agent, warm_start in ((sw.Agent(PROBLEM), None), (learned(), learned())):
+        before = agent.state.memory.copy()
+        by_agent = sw.simulate(agent, users(), **plan)
+        by_problem = sw.simulate(PROBLEM, users(), warm_start=warm_start, **plan)
+        assert ("warm_start" in by_agent.manifest) == (warm_start is not None)
+        np.testing.assert_array_equal(by_agent.reward, by_problem.reward)
+        np.testing.assert_array_equal(agent.state.memory, before)
+
+
 def test_an_agent_by_hand_goes_on_as_the_run_does() -> None:
     agent, world, names = learned(), users(), PROBLEM.signals
     begun, rewards = agent.state, []

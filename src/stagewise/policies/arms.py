@@ -287,8 +287,8 @@ class OPB(ArmsPolicy):
 
     The cost of an arm that was never pulled can be as large as `mean_cost_bound`. Outcomes lie in [0, 1] and have
     likelihood-ratio intervals (`interval="kl"`), which are narrow where costs are rare, such as one opt-out in a
-    hundred (docs/theory/arms.md). With `noise`, outcomes can be any R-sub-Gaussian numbers ("hoeffding"); "paper" assumes that
-    they are 1-sub-Gaussian. Without a horizon the intervals hold for all rounds.
+    hundred (docs/theory/arms.md). With `noise`, outcomes can be any R-sub-Gaussian numbers ("hoeffding"); "paper"
+    assumes that they are 1-sub-Gaussian. Without a horizon the intervals hold for all rounds.
 
     Raises:
         InvalidProblem: A setting is invalid or conflicts with another.

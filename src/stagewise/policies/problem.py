@@ -101,10 +101,11 @@ class Problem(ContextEncoder, StrictSettings):
     safe_name: str
     """The action that is known to be safe, such as the current one."""
     reward: Reward = GIVEN_REWARD
-    """The signal to maximise. Left out: only the limits are learned, and every decision needs `propose=` or `scores=`
+    """The signal to maximise, or its name alone. Left out: only the limits are learned, and every decision needs `propose=` or `scores=`
     (in [0, 1]; `Reward(name, low, high, model="given")` declares another range)."""
     limits: Mapping[str, Limit]
-    """The limits on every round's expected costs, by name."""
+    """The limits on every round's expected costs: a mapping from the name of each cost to its `Limit`, or a list of
+    `Limit(..., name=...)`. In the mapping a number, `AtLeast` or `TimesSafe` stands for a `Limit` of it."""
     context: Sequence[str] | Mapping[str, Sequence[float] | ContextColumn] = ()
     """What is known about a user: names of numbers in [−1, 1], or a mapping from each name to its range, such as
     {"age": (18, 99)}, to a `Number`, `Boolean`, `Date` or `Category`."""
@@ -125,6 +126,8 @@ class Problem(ContextEncoder, StrictSettings):
         if len(self.action_names) < 2:
             text = f"the only action is {self.safe_name!r}; there must be at least one other action"
             raise InvalidProblem(ErrorCode.MISSING_VALUE, text)
+        if isinstance(self.reward, str):
+            set_derived(self, reward=Reward(self.reward))
         if not isinstance(self.reward, Reward):
             raise InvalidProblem.must_be(ErrorCode.WRONG_TYPE, "reward", self.reward, "Reward(name, low, high)")
         names = [self.reward.name, *self.limits, *self.context_names]

@@ -65,11 +65,11 @@ class ActionSet:
 
     def as_rays(self) -> "Listed":
         """Return the set as rays, or raise InvalidActions."""
-        raise self._unsupported("have no features", "Rays")
+        raise self._unsupported("have no features", "RaySet")
 
     def as_list(self) -> "Listed":
         """Return the extreme points, of which every action is a mixture, or raise InvalidActions."""
-        raise self._unsupported("have no features", "FiniteSet or Rays")
+        raise self._unsupported("have no features", "FiniteSet or RaySet")
 
     def _unsupported(self, why: str, needed: str) -> InvalidActions:
         """Return the error of a policy that cannot use this kind of set."""
@@ -280,7 +280,7 @@ class FiniteSet(Listed):
 
     def as_rays(self) -> Listed:
         """Raise InvalidActions: only the rows can be played."""
-        needed = "Rays for safe steps; a policy that mixes actions, such as OPLB, takes this set"
+        needed = "RaySet for safe steps; a policy that mixes actions, such as OPLB, takes this set"
         raise self._unsupported("has no points between its members", needed)
 
 

@@ -67,7 +67,7 @@ class Convex(ActionSet, ABC):
     def vertices(self) -> Floats:
         """The extreme points (N, d), where they can be listed."""
         if not self.count:
-            raise self._unsupported("has infinitely many extreme points", "FiniteSet, Rays, Box or Polytope")
+            raise self._unsupported("has infinitely many extreme points", "FiniteSet, RaySet, BoxSet or PolytopeSet")
         return self.hull.points
 
     @property
@@ -82,7 +82,7 @@ class Convex(ActionSet, ABC):
 
     def as_rays(self) -> Listed:
         """Raise InvalidActions: there are infinitely many rays."""
-        raise self._unsupported("has infinitely many rays", "Rays; LCLUCB and ROFUL take convex sets")
+        raise self._unsupported("has infinitely many rays", "RaySet; LCLUCB and ROFUL take convex sets")
 
     def as_list(self) -> Listed:
         """Return the vertices: every other point is a mixture of them."""

@@ -43,7 +43,7 @@ class World(Protocol):
             draw: The seed, run and round.
 
         Returns:
-            Arms, FiniteSet, Rays or a convex set.
+            ArmSet, FiniteSet, RaySet or a convex set.
         """
 
     def means(self, action: Any) -> Floats:
@@ -195,7 +195,7 @@ class BaseWorld(ABC):
         if not isinstance(actions, ActionSet) or not actions.is_list:
             raise InvalidProblem(
                 ErrorCode.UNSUPPORTED_ACTIONS,
-                "the world's actions are {name}; a custom world must list them as Arms, FiniteSet or Rays, "
+                "the world's actions are {name}; a custom world must list them as ArmSet, FiniteSet or RaySet, "
                 "since regret is measured against the best mixture of listed actions",
                 name=type(actions).__name__,
             )

@@ -164,8 +164,8 @@ def test_a_problem_is_simulated_from_a_file(tmp_path: Path) -> None:
     [simulation]
     rounds = 20
     [problem]
-    actions = ["nothing", "offer"]
-    safe = "nothing"
+    action_names = ["nothing", "offer"]
+    safe_name = "nothing"
     context = ["age"]
     [problem.reward]
     name = "click"

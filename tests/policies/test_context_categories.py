@@ -137,8 +137,8 @@ def test_a_file_a_snapshot_and_a_replica_continue_to_the_bit(tmp_path: Path) -> 
 
 def test_a_toml_file_declares_the_same_problem(tmp_path: Path) -> None:
     text = """
-        actions = ["nothing", "digest", "offer"]
-        safe = "nothing"
+        action_names = ["nothing", "digest", "offer"]
+        safe_name = "nothing"
         reward = { name = "click" }
         limits.opt_out = { at_most = 0.2, safe_bound = 0.0, by = "plan" }
         [context]
@@ -159,7 +159,7 @@ def test_a_category_changes_what_a_linear_reward_learns() -> None:
     """'offer' is clicked by the plan 'pro' only."""
     asked = problem(limits={"opt_out": sw.Limit(0.5, safe_bound=0.0, model="rates")}, context={"plan": CONTEXT["plan"]})
     chance, rows = np.random.default_rng(1), 6_000
-    plan, done = chance.choice(["free", "basic", "pro", "gold"], rows), chance.choice(list(asked.actions), rows)
+    plan, done = chance.choice(["free", "basic", "pro", "gold"], rows), chance.choice(list(asked.action_names), rows)
     click = np.where((plan == "pro") == (done == "offer"), 0.8, 0.2)
     agent = sw.Agent(asked, seed=1)
     agent.learn_log_frame({"action": done, "plan": plan, "click": click, "opt_out": np.zeros(rows)})

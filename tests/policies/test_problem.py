@@ -164,10 +164,10 @@ def test_an_agent_goes_on_with_one_action_more(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"safe": "nothin"}, [ErrorCode.UNKNOWN_ACTION, "nothin", "'digest'"]),
-        ({"actions": ["nothing"]}, [ErrorCode.MISSING_VALUE]),
-        ({"actions": ["nothing", "nothing"]}, [ErrorCode.DUPLICATE_NAME]),
-        ({"actions": "nothing"}, [ErrorCode.WRONG_TYPE]),
+        ({"safe_name": "nothin"}, [ErrorCode.UNKNOWN_ACTION, "nothin", "'digest'"]),
+        ({"action_names": ["nothing"]}, [ErrorCode.MISSING_VALUE]),
+        ({"action_names": ["nothing", "nothing"]}, [ErrorCode.DUPLICATE_NAME]),
+        ({"action_names": "nothing"}, [ErrorCode.WRONG_TYPE]),
         ({"reward": 0.5}, [ErrorCode.WRONG_TYPE]),
         ({"limits": {}}, [ErrorCode.WRONG_TYPE]),
         ({"limits": {"opt_out": "2 %"}}, [ErrorCode.WRONG_TYPE]),

@@ -23,7 +23,7 @@ def problem(window: str | None = "7d", safe: float | None = 0.1) -> sw.Problem:
 
 def test_it_does_not_count_as_one_that_nobody_answered() -> None:
     """Half of all messages cannot be sent, and of those sent all opt out: the rate is 1, and not 1/2."""
-    agents = [sw.Agent(problem(safe_name=None), seed=1) for _ in range(2)]
+    agents = [sw.Agent(problem(safe=None), seed=1) for _ in range(2)]
     for agent in agents:
         for round_ in range(40):
             decision = agent.decide(now=float(round_))

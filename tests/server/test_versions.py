@@ -53,7 +53,7 @@ def test_what_is_told_of_a_version_can_be_said_again_in_any_order() -> None:
     """Whoever asks for a problem and sends it back with a change has its names in another order."""
     two = build_next_version(build_first_version(problem()), problem(action_names=["nothing", "offer", "sale"]))
     plain = get_declared_problem(two)
-    assert plain["actions"] == ["nothing", "offer", "sale"]
+    assert plain["action_names"] == ["nothing", "offer", "sale"]
     assert plain["settings"] == {}
     turned = {key: dict(reversed(value.items())) if isinstance(value, dict) else value for key, value in plain.items()}
     turned["limits"]["opt_out"] = {**turned["limits"]["opt_out"], "at_most": 0.03}
@@ -70,7 +70,7 @@ def test_what_is_told_of_a_version_can_be_said_again_in_any_order() -> None:
         ({"delta": 0.1}, "delta"),
         ({"context": {"age": (0, 120), "tenure": (-1, 1)}}, "context"),
         ({"reward": sw.Reward("click", high=2.0)}, "reward"),
-        ({"safe": "digest"}, "safe"),
+        ({"safe_name": "digest"}, "safe_name"),
         ({"limits": limits(safe_bound=0.002)}, "safe_bound"),
         ({"limits": limits(window="8d")}, "window"),
         ({"limits": limits(value=sw.AtLeast(0.0005))}, "at_least"),

@@ -73,7 +73,7 @@ class ContextEncoder:
     """Encodes contexts and actions that are given by name."""
 
     action_names: Sequence[str]
-    safe: str
+    safe_name: str
     context: Sequence[str] | Mapping[str, Sequence[float] | ContextColumn]
     score_range: tuple[float, float] = (0.0, 1.0)
     needs_times: bool = False  # a mean drifts, so that every decision has a time
@@ -350,7 +350,7 @@ class ContextEncoder:
     @cached_property
     def _offer(self) -> Offer:
         """What a proposal may name, if all actions are eligible."""
-        return Offer(self.action_names, self.get_action_index, self._indices[self.safe], None)
+        return Offer(self.action_names, self.get_action_index, self._indices[self.safe_name], None)
 
     @cached_property
     def _single_proposals(self) -> dict[str, Proposal]:

@@ -101,8 +101,8 @@ class Problem(ContextEncoder, StrictSettings):
     safe_name: str
     """The action that is known to be safe, such as the current one."""
     reward: Reward = GIVEN_REWARD
-    """The signal to maximise, or its name alone. Left out: only the limits are learned, and every decision needs `propose=` or `scores=`
-    (in [0, 1]; `Reward(name, low, high, model="given")` declares another range)."""
+    """The signal to maximise, or its name alone. Left out: only the limits are learned, and every decision needs
+    `propose=` or `scores=` (in [0, 1]; `Reward(name, low, high, model="given")` declares another range)."""
     limits: Mapping[str, Limit]
     """The limits on every round's expected costs: a mapping from the name of each cost to its `Limit`, or a list of
     `Limit(..., name=...)`. In the mapping a number, `AtLeast` or `TimesSafe` stands for a `Limit` of it."""

@@ -20,7 +20,7 @@ def diff_problems(ours: Any, theirs: Any) -> Iterator[tuple[str, str]]:
 def diff_except_actions(ours: Any, theirs: Any) -> Iterator[tuple[str, str]]:
     """Yield the differences in everything but the actions."""
     if ours.safe_name != theirs.safe_name:
-        yield f"safe was {ours.safe_name!r} and is {theirs.safe_name!r}", START_ANEW
+        yield f"safe_name was {ours.safe_name!r} and is {theirs.safe_name!r}", START_ANEW
     yield from diff_context(ours.to_dict()["context"], theirs.to_dict()["context"])
     if list(ours.context) != list(theirs.context):
         yield (

@@ -43,7 +43,7 @@ def build_version(before: ProblemVersion | None, event: Event) -> ProblemVersion
 def build_next_version(before: ProblemVersion, new_problem: Problem) -> ProblemVersion:
     """Return the next version. Raises InvalidProblem if something changes that must not."""
     current, new_problem = before.problem, match_order(before.problem, new_problem)
-    check_same("safe", current.safe_name, new_problem.safe_name)
+    check_same("safe_name", current.safe_name, new_problem.safe_name)
     check_same("delta", current.delta, new_problem.delta)
     check_same("context", list(current.context_columns.items()), list(new_problem.context_columns.items()))
     check_same("reward", encode_signal(current.reward), encode_signal(new_problem.reward))

@@ -107,7 +107,7 @@ def test_an_outcome_that_did_not_come_counts_as_the_window_says():
     details = sw.check_log(told, asked)["missing_values"].details
     assert details["open_rows"] > 0
     assert details["window"] == "1d"
-    cheap = sw.Problem(action_names=asked.actions, safe_name="today", context=asked.context, reward=asked.reward,
+    cheap = sw.Problem(action_names=asked.action_names, safe_name="today", context=asked.context, reward=asked.reward,
                        limits={"opt_out": sw.Limit(0.03, safe_bound=0.0005, window="7d", model="rates")})  # fmt: skip
     assert sw.check_log(told, cheap)["declared_safe"].verdict == "contradicts"
 

@@ -473,8 +473,8 @@ def format_toml(proposal: Proposal) -> str:
     lines = [to_comment(line) for line in format_header(proposal)]
     lines += [
         "",
-        f"actions = [{', '.join(map(to_toml_text, problem.action_names))}]",
-        f"safe = {to_toml_text(problem.safe_name)}",
+        f"action_names = [{', '.join(map(to_toml_text, problem.action_names))}]",
+        f"safe_name = {to_toml_text(problem.safe_name)}",
     ]
     lines += [f"delta = {to_toml_number(problem.delta)}  {to_comment(why['delta'])}", ""]
     lines += ["[context]"] * bool(problem.context)

@@ -14,6 +14,7 @@ from stagewise.engine.layout import ModelBlock, copy_values, get_model_block, ge
 from stagewise.engine.limits import NO_BETTER_ACTION, SAFE_ACTION_COST_UNCERTAIN, compute_bonus_factors
 from stagewise.engine.model import ALWAYS_SAFE, Model, RoundSpec, Rule, start_with_zeros
 from stagewise.engine.pair import first_best, tie_floor
+from stagewise.engine.round import build_round
 from stagewise.engine.workspace import (
     CENTRE,
     HALF,
@@ -25,6 +26,8 @@ from stagewise.engine.workspace import (
 from stagewise.models.arms import ARMS
 from stagewise.models.diagnostics import ModelDiagnostics
 from stagewise.models.model_block import ModelBlockSpec
+from stagewise.models.per_candidate import PER_CANDIDATE_RIDGE
+from stagewise.models.per_round_ridge import PER_ROUND_RIDGE
 from stagewise.models.ridge import RIDGE
 from stagewise.policies.settings import set_rounds
 from stagewise.rules.mixture import MIXTURE
@@ -165,6 +168,11 @@ def test_a_value_is_known_by_its_name(value: Any) -> None:
     again = pickle.loads(pickle.dumps(value)) if value.name.startswith("stagewise") else value
     assert again == value
     assert hash(again) == hash(value)
+
+
+def test_two_models_that_adjust_all_bounds_do_not_share_a_round() -> None:
+    with pytest.raises(ValueError, match="PER_ROUND_RIDGE"):
+        build_round(RoundSpec((PER_CANDIDATE_RIDGE, PER_ROUND_RIDGE), RAY))
 
 
 def test_a_spec_knows_whether_its_rule_mixes_or_plays_points() -> None:

@@ -205,6 +205,21 @@ def test_values_beyond_their_range_count_once_for_each_decision() -> None:
         assert alone.report().clipped == {"age": count}
 
 
+def test_users_that_join_a_run_are_the_only_ones_that_count_again() -> None:
+    fresh = sw.Problem(
+        action_names=ACTIONS,
+        safe_name="plain",
+        reward=sw.Reward("click"),
+        limits={"opt_out": sw.Limit(0.1, safe_bound=0.05)},
+    )
+    twice, once, names = sw.Agent(fresh, seed=7), sw.Agent(fresh, seed=7), [f"u{index}" for index in range(30)]
+    twice.decide_frame({"user_id": names[:20]}, run=NIGHT)
+    twice.decide_frame({"user_id": names}, run=NIGHT)
+    once.decide_frame({"user_id": names}, run=NIGHT)
+    assert twice.report().to_dict() == once.report().to_dict()
+    assert once.report().safe_only_rounds == once.report().recent_rounds == 30
+
+
 def test_where_means_move_a_table_decided_again_needs_its_time() -> None:
     agent, users = sw.Agent(MOVING, seed=7), build_users(SIZE)
     first = to_rows(agent.decide_frame(users, run=NIGHT, now=1e6))

@@ -74,7 +74,7 @@ def sealed_anew(
         ends, new = dict[str, SealPart](), list[tuple[str, Event]]()
         for name, event in rows:
             chain = chains.get(event.writer, WriterChain(event.writer, derive_writer_key(secret, event.writer)))
-            chains[event.writer], signed = chain.sign(name, change(name, event))
+            chains[event.writer], signed, _ = chain.sign(name, change(name, event))
             new.append((name, signed))
             store._change((INSERT_EVENT, (*signed[:-1], name)))
         for first in range(0, len(new), 7):
@@ -168,7 +168,7 @@ def test_a_row_that_was_put_into_a_gap_is_found(clone: Path) -> None:
     sealed_anew(clone, lambda _, event: event, [(NAME, later)])
     assert found(clone).faults == []
     with closing(open_store(str(clone))) as store:
-        _, ghost = WriterChain.begin(secret).sign(NAME, later._replace(number=last.number + 2, key="ghost"))
+        _, ghost, _ = WriterChain.begin(secret).sign(NAME, later._replace(number=last.number + 2, key="ghost"))
         store._change((INSERT_EVENT, (*ghost[:-1], NAME)))
     assert fault(clone) == (
         FindingCode.ROW_INSERTED, {"row": ghost.number, "kind": "tick", "key": "'ghost'"},

@@ -110,7 +110,7 @@ class OutcomeQueue:
         self.unbounded = [k for k in range(len(names)) if all(k != window.signal for window in self.windows)]
         self.base = self.end = 0
         self.heads, self.closed, self.late = [0] * len(self.groups), [0] * len(names), [0] * len(names)
-        self.now = NEVER
+        self.now = self._next = NEVER  # no window closes before `_next`
         self.pending_count = self.buffered_count = 0
         self.played: dict[int, Any] = {}
         self._touched: list[int] = []  # with in_order=False: decisions with new reports
@@ -284,6 +284,8 @@ class OutcomeQueue:
             i = self.end - self.base - 1
             while self.windows and i >= 0 and self.dates[i] == UNDATED:
                 self.dates[i], i = now, i - 1
+        if self.now < self._next:
+            return closed
         for signal, length, value in self.windows:
             start = self.closed[signal] - self.base
             stop = start + self._count_until(start, self.now - length)
@@ -298,6 +300,11 @@ class OutcomeQueue:
                 self.values[start + missing, signal] = np.nan_to_num(value)
                 self._change_rows(indices, (signal,), BUFFERED if value == value else DROPPED)
                 closed.append((signal, indices))
+        later = min(
+            (window.length for window in self.windows), default=UNDATED
+        )  # of a decision that is made from now on
+        closing = self.next_closing()
+        self._next = self.now + later if closing is None else min(closing, self.now + later)
         return closed
 
     def _count_until(self, start: int, latest: int) -> int:
@@ -440,6 +447,7 @@ class OutcomeQueue:
     def restore(self, content: Mapping[str, Any], played: Mapping[int, Any] = {}) -> None:
         """Restore the state that `to_dict` returned, into a queue of the same signals."""
         low, end, self.now = (int(content[name]) for name in ("base", "end", "now"))
+        self._next = NEVER
         heads, closed, late = ([int(n) for n in content[name]] for name in ("heads", "closed", "late"))
         capacity = INITIAL_CAPACITY
         while end - low > capacity // 2:

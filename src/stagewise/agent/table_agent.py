@@ -309,9 +309,10 @@ class TableDecisions:
         self.digests: list[Ints] = []
         self.marks: list[Ints] = []
         self.clipped: list[dict[str, Flags]] = []
-        self.safe_only = self.row_count = self.error_count = 0
+        self.safe_only: list[Flags] = []
+        self.row_count = self.error_count = 0
         self.contradicted: tuple[Floats, Ints] | None = None
-        self.last: list[tuple[Floats, str, Proposal | None]] = []  # the last decisions, for reports
+        self.last: list[tuple[int, Floats, str, Proposal | None]] = []  # the last decisions, for reports
 
     @property
     def is_registered(self) -> bool:
@@ -328,12 +329,12 @@ class TableDecisions:
             self.rows.append(decided.rows[good])
             self.digests.append(decided.digests[good])
             self.marks += [] if marks is None else [marks[good]]
-            self.safe_only += int(has_code(decided.reasons[good]).sum())
+            self.safe_only.append(has_code(decided.reasons[good]))
             self.clipped.append({name: rows[good] for name, rows in decided.clipped.items()})
-            self.row_count, self.error_count = self.row_count + good.size, self.error_count + int((~good).sum())
-            last = np.flatnonzero(good)[-RECENT:].tolist()
-            new = ((decided.rows[row], decided.ids[row], decided.get_proposal(row)) for row in last)
+            last = list(enumerate(np.flatnonzero(good).tolist(), self.row_count - self.error_count))[-RECENT:]
+            new = ((at, decided.rows[row], decided.ids[row], decided.get_proposal(row)) for at, row in last)
             self.last = [*self.last, *new][-RECENT:]
+            self.row_count, self.error_count = self.row_count + good.size, self.error_count + int((~good).sum())
             if decided.contradicted >= 0 and self.contradicted is None:
                 at = decided.contradicted
                 digests = compute_digests(self.agent.seed, [decided.ids[at] or "::"])
@@ -369,20 +370,22 @@ class TableDecisions:
         with agent._lock:
             marks = np.concatenate(self.marks) if self.marks else None
             new = agent._register_rows(self.run, digests, rows, self.version, self.at, marks)
-            agent._learned.statistics.safe_only_rounds += self.safe_only if new.size else 0
+            agent._learned.statistics.safe_only_rounds += int(np.concatenate(self.safe_only)[new].sum())
             agent._learned.statistics.count_context(count_clipped(self.clipped, new))
             if self.contradicted is not None:
                 agent._record_alerts(require_problem(agent.policy), *self.contradicted)  # an action may be new
             elif new.size and not self.decider.learned.statistics.alerts:
-                self.record_recent(agent._learned.statistics)
+                first = agent.round - new.size
+                self.record_recent(
+                    agent._learned.statistics, dict(zip(new.tolist(), range(first, agent.round), strict=True))
+                )
 
-    def record_recent(self, statistics: Statistics) -> None:
-        """Record the last decisions with their bounds, for reports."""
-        policy, end = self.decider.policy, self.agent.round
-        draws = compute_draws(compute_digests(self.agent.seed, [id_ for _, id_, _ in self.last]))
-        rounds = range(end - len(self.last), end)
-        for (row, id_, proposal), draw, round_ in zip(self.last, draws.tolist(), rounds, strict=True):
+    def record_recent(self, statistics: Statistics, rounds: dict[int, int]) -> None:
+        """Record the last decisions that are new, with their bounds, for reports."""
+        policy, last = self.decider.policy, [one for one in self.last if one[0] in rounds]
+        draws = compute_draws(compute_digests(self.agent.seed, [id_ for _, _, id_, _ in last]))
+        for (at, row, id_, proposal), draw in zip(last, draws.tolist(), strict=True):
             decision = policy.choose(self.decider.learned.state, policy.context_in(row, proposal), RandomKey(*draw))
-            decision = decision._replace(round=round_)
+            decision = decision._replace(round=rounds[at])
             decision._id = id_
             statistics.recent.append(decision)

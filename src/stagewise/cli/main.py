@@ -12,7 +12,7 @@ from stagewise.cli.help_command import show_help
 from stagewise.cli.log_commands import doctor, evaluate, forecast
 from stagewise.cli.serve_command import serve
 from stagewise.cli.simulation_commands import certify, compare, simulate, sweep
-from stagewise.cli.store_commands import audit_app, keys_app
+from stagewise.cli.store_commands import audit_app, keys_app, store_app
 from stagewise.cli.table_commands import decide, learn
 
 NOT_INSTALLED_MESSAGE = (
@@ -67,6 +67,7 @@ unparsed = {"ignore_unknown_options": True, "allow_extra_args": True}
 app.command(add_help_option=False, context_settings=unparsed)(reproduce)
 app.add_typer(keys_app, name="keys")
 app.add_typer(audit_app, name="audit")
+app.add_typer(store_app, name="store")
 
 if __name__ == "__main__":
     app()

@@ -1,5 +1,6 @@
 """`stagewise audit` and `stagewise keys`: the log and the keys of a server, in its store."""
 
+import getpass
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -20,6 +21,10 @@ StoreArgument = Annotated[
 keys_app = typer.Typer(no_args_is_help=True, help="List, add or revoke the keys of a server.")
 KeyNameArgument = Annotated[str, typer.Argument(help="Name of the key.")]
 ExperimentArgument = Annotated[str, typer.Argument(help="The name of an experiment.")]
+
+
+store_app = typer.Typer(no_args_is_help=True, help="Keep the store of a server for years.")
+ReasonOption = Annotated[str, typer.Option(help="The reason, for the log.")]
 
 
 @contextmanager
@@ -151,6 +156,8 @@ def replay(
         f"{result.matching:,} of {result.decisions:,} decisions of {experiment!r} are reproduced from the log, "
         f"bit for bit, with {result.states:,} policy snapshots{failed}"
     )
+    if result.missing:
+        typer.echo(f"{result.missing:,} cannot be made again: they follow from rows that were removed")
     if result.first_difference is not None:
         typer.echo(f"the first difference: {result.first_difference}")
         raise typer.Exit(1)
@@ -238,6 +245,33 @@ def revoke_key(store: StoreArgument, name: KeyNameArgument) -> None:
 
         AccessKeys(opened).revoke(name)
         typer.echo(f"the key {name!r} is revoked")
+
+
+@store_app.command()
+def retain(
+    store: StoreArgument,
+    older_than: Annotated[str, typer.Option(help="Remove rows older than this, such as 400d.")],
+    reason: ReasonOption = "retention",
+) -> None:
+    """Remove old rows; the state that was learned from them stays. With SQLite, stop the server first.
+
+    Example: stagewise store retain server.db --older-than 400d
+    """
+    with open_existing_store(store, read_only=False) as opened:
+        from stagewise.problem.window import parse_seconds
+        from stagewise.server.retention import remove_old_rows
+
+        seconds = parse_seconds(older_than, "--older-than")
+        removal = remove_old_rows(opened, opened.now() - round(seconds * 1e6), get_actor(), reason)
+        if removal is None:
+            typer.echo("no seal is older: nothing was removed")
+            return
+        typer.echo(f"the rows up to seal {removal.seal:,} are removed; the states at that seal stand for them")
+
+
+def get_actor() -> str:
+    """Return who runs this command."""
+    return f"{getpass.getuser()} (command line)"
 
 
 def format_time(at: int) -> str:

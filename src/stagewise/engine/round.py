@@ -113,8 +113,11 @@ def build_model_bounds(groups: tuple[Group, ...]) -> Kernel:
 def build_bounds(spec: RoundSpec) -> Kernel:
     """Return a kernel that writes the bounds of every signal; it returns the code of a contradiction, or 0."""
     fill_bounds, mixes, samples = build_model_bounds(group_models(spec.models)), spec.rule.mixes, spec.rule.samples
-    adjust: Any = next((model.adjust for model in spec.models if model.adjust), None)
-    adjusts = int(adjust is not None)
+    found: Any = tuple(dict.fromkeys(model.adjust for model in spec.models if model.adjust))
+    if len(found) > 1:  # each adjusts the bounds of all signals
+        raise ValueError(f"two models of one round adjust all bounds: {', '.join(model.name for model in spec.models)}")
+    adjust: Any
+    adjust, adjusts = (*found, None)[0], len(found)
 
     @kernel
     def compute_bounds(

@@ -17,8 +17,8 @@ from stagewise.models.intervals import Interval
 TERMS = 20
 UPPER_ETAS = tuple(4.0 * 2.0 ** (-0.75 * j) for j in range(TERMS))
 LOWER_ETAS = tuple(2.0 * 2.0 ** (-0.75 * j) for j in range(TERMS))
-FALLS = tuple(-math.expm1(-eta) for eta in UPPER_ETAS)  # κ
-RISES = tuple(math.expm1(eta) for eta in LOWER_ETAS)  # κ'
+ETAS = UPPER_ETAS + tuple(-eta for eta in LOWER_ETAS)  # the lower bound is the upper one at -η, where κ is -κ'
+FACTORS = tuple(-math.expm1(-eta) for eta in ETAS)  # κ, then -κ'
 LOG_WEIGHTS = tuple(
     -1.5 * math.log(j + 2.0) - math.log(sum((i + 2.0) ** -1.5 for i in range(TERMS))) for j in range(TERMS)
 )
@@ -27,56 +27,65 @@ CLOSE = 1e-9
 
 
 @kernel
-def compute_average_upper(pulls: float, total: float, confidence: float) -> float:
-    """Return U(S, n); `confidence` is log 1/δ'.
+def refine(first: int, pulls: float, total: float, confidence: float, p: float, is_scaled: bool) -> float:
+    """Return the bound whose terms begin at `first`, by Newton's method from a point beyond it.
 
-    Each term alone gives a point beyond U. The logarithm of the sum is convex and rises in p, so Newton's method from
-    the smallest of these points never passes U.
+    The logarithm of the sum is convex in p, so no iterate passes the bound. `is_scaled`: terms may overflow.
     """
-    p = 1.0
-    if not pulls > 0.0:
-        return p
-    for j in range(TERMS):
-        p = min(p, -math.expm1(-(confidence - LOG_WEIGHTS[j] + UPPER_ETAS[j] * total) / pulls) / FALLS[j])
     for _ in range(STEPS):
-        largest = -math.inf
+        shift, value, slope = confidence, 0.0, 0.0
+        if is_scaled:
+            shift = -math.inf
+            for j in range(TERMS):
+                log_factor = pulls * math.log1p(-FACTORS[first + j] * p)
+                shift = max(shift, LOG_WEIGHTS[j] - ETAS[first + j] * total - log_factor)
         for j in range(TERMS):
-            largest = max(largest, LOG_WEIGHTS[j] - UPPER_ETAS[j] * total - pulls * math.log1p(-FALLS[j] * p))
-        value, slope = 0.0, 0.0
-        for j in range(TERMS):
-            left = 1.0 - FALLS[j] * p
-            term = math.exp(LOG_WEIGHTS[j] - UPPER_ETAS[j] * total - pulls * math.log1p(-FALLS[j] * p) - largest)
+            factor = FACTORS[first + j]
+            term = math.exp(LOG_WEIGHTS[j] - ETAS[first + j] * total - pulls * math.log1p(-factor * p) - shift)
             value += term
-            slope += term * pulls * FALLS[j] / left
-        step = (largest + math.log(value) - confidence) * value / slope
-        if not step > CLOSE * p:
+            slope += term * pulls * factor / (1.0 - factor * p)
+        excess = shift + math.log(value) - confidence if is_scaled else math.log(value)
+        step = excess * value / slope
+        if not abs(step) > CLOSE * max(p, 1e-12) or excess <= 0.0:
             break
         p -= step
+    return p
+
+
+@kernel
+def find_upper_start(pulls: float, total: float, confidence: float, known: float) -> float:
+    """Return the smallest of `known` and the points at which one term alone is 1/δ'."""
+    p = known
+    for j in range(TERMS):
+        p = min(p, -math.expm1(-(confidence - LOG_WEIGHTS[j] + ETAS[j] * total) / pulls) / FACTORS[j])
+    return p
+
+
+@kernel
+def find_lower_start(pulls: float, total: float, confidence: float, known: float) -> float:
+    """Return the largest of `known` and the points at which one term alone is 1/δ'."""
+    p = known
+    for j in range(TERMS):
+        eta, rise = -ETAS[TERMS + j], -FACTORS[TERMS + j]
+        p = max(p, math.expm1((eta * total + LOG_WEIGHTS[j] - confidence) / pulls) / rise)
+    return p
+
+
+@kernel
+def compute_average_upper(pulls: float, total: float, confidence: float) -> float:
+    """Return U(S, n); `confidence` is log 1/δ'."""
+    if not pulls > 0.0:
+        return 1.0
+    p = refine(0, pulls, total, confidence, find_upper_start(pulls, total, confidence, 1.0), True)
     return min(max(p, total / pulls), 1.0)
 
 
 @kernel
 def compute_average_lower(pulls: float, total: float, confidence: float) -> float:
-    """Return L(S, n); `confidence` is log 1/δ'. As above: the logarithm of the sum is convex and falls in p."""
-    p = 0.0
+    """Return L(S, n); `confidence` is log 1/δ'."""
     if not (pulls > 0.0 and total > 0.0):
-        return p
-    for j in range(TERMS):
-        p = max(p, math.expm1((LOWER_ETAS[j] * total + LOG_WEIGHTS[j] - confidence) / pulls) / RISES[j])
-    for _ in range(STEPS):
-        largest = -math.inf
-        for j in range(TERMS):
-            largest = max(largest, LOG_WEIGHTS[j] + LOWER_ETAS[j] * total - pulls * math.log1p(RISES[j] * p))
-        value, slope = 0.0, 0.0
-        for j in range(TERMS):
-            left = 1.0 + RISES[j] * p
-            term = math.exp(LOG_WEIGHTS[j] + LOWER_ETAS[j] * total - pulls * math.log1p(RISES[j] * p) - largest)
-            value += term
-            slope += term * pulls * RISES[j] / left
-        step = (largest + math.log(value) - confidence) * value / slope
-        if not step > CLOSE * max(p, 1e-12):
-            break
-        p += step
+        return 0.0
+    p = refine(TERMS, pulls, total, confidence, find_lower_start(pulls, total, confidence, 0.0), True)
     return max(min(p, total / pulls), 0.0)
 
 
@@ -84,24 +93,10 @@ def compute_average_lower(pulls: float, total: float, confidence: float) -> floa
 def lower_to_average_upper(pulls: float, total: float, confidence: float, known: float) -> float:
     """Return the smaller of `known` and U(S, n); much cheaper than U where `known` is smaller.
 
-    Newton's method from `known` or from the point that one term alone gives, whatever is smaller: no term is above 1/δ'
-    there, so none overflows, and it ends at once where the sum is below 1/δ'.
+    No term is above 1/δ' at the start, so none overflows, and Newton's method ends at once where the sum is below 1/δ'.
     """
-    p = known
-    for j in range(TERMS):
-        p = min(p, -math.expm1(-(confidence - LOG_WEIGHTS[j] + UPPER_ETAS[j] * total) / pulls) / FALLS[j])
-    for _ in range(STEPS):
-        value, slope = 0.0, 0.0
-        for j in range(TERMS):
-            left = 1.0 - FALLS[j] * p
-            term = math.exp(LOG_WEIGHTS[j] - UPPER_ETAS[j] * total - pulls * math.log1p(-FALLS[j] * p) - confidence)
-            value += term
-            slope += term * pulls * FALLS[j] / left
-        step = math.log(value) * value / slope
-        if not step > CLOSE * p:
-            break
-        p -= step
-    return min(max(p, total / pulls), known)
+    start = find_upper_start(pulls, total, confidence, known)
+    return min(max(refine(0, pulls, total, confidence, start, False), total / pulls), known)
 
 
 @kernel
@@ -109,21 +104,8 @@ def raise_to_average_lower(pulls: float, total: float, confidence: float, known:
     """Return the larger of `known` and L(S, n), as `lower_to_average_upper` does."""
     if not total > 0.0:
         return known
-    p = known
-    for j in range(TERMS):
-        p = max(p, math.expm1((LOWER_ETAS[j] * total + LOG_WEIGHTS[j] - confidence) / pulls) / RISES[j])
-    for _ in range(STEPS):
-        value, slope = 0.0, 0.0
-        for j in range(TERMS):
-            left = 1.0 + RISES[j] * p
-            term = math.exp(LOG_WEIGHTS[j] + LOWER_ETAS[j] * total - pulls * math.log1p(RISES[j] * p) - confidence)
-            value += term
-            slope += term * pulls * RISES[j] / left
-        step = math.log(value) * value / slope
-        if not step > CLOSE * max(p, 1e-12):
-            break
-        p += step
-    return max(min(p, total / pulls), known)
+    start = find_lower_start(pulls, total, confidence, known)
+    return max(min(refine(TERMS, pulls, total, confidence, start, False), total / pulls), known)
 
 
 @kernel

@@ -23,6 +23,18 @@ def factorise(matrix: Floats, root: Floats) -> bool:
 
 
 @kernel
+def invert(root: Floats) -> None:
+    """Replace L by L⁻¹, column by column."""
+    for j in range(root.shape[0]):
+        root[j, j] = 1.0 / root[j, j]
+        for i in range(j + 1, root.shape[0]):
+            value = 0.0
+            for k in range(j, i):
+                value -= root[i, k] * root[k, j]
+            root[i, j] = value / root[i, i]
+
+
+@kernel
 def solve_lower(root: Floats, vector: Floats, image: Floats) -> float:
     """Write L⁻¹v, and return its squared norm, vᵀA⁻¹v. `image` may be the vector itself."""
     form = 0.0

@@ -25,13 +25,11 @@ from stagewise.engine.layout import (
     SAFE_INDEX,
     ModelBlock,
     copy_values,
-    get_posterior_scale,
     pad_to_vector,
     read_block_fields,
 )
 from stagewise.engine.limits import ALARM
-from stagewise.engine.random import POSTERIOR, normal
-from stagewise.engine.workspace import CENTRE, CROSS, ESTIMATE, HALF, SAMPLED, clip_to_bounds
+from stagewise.engine.workspace import SAMPLED, clip_to_bounds
 from stagewise.models.diagnostics import Evidence, Sums
 from stagewise.models.per_action_ridge import (
     NUMBERS,
@@ -39,15 +37,16 @@ from stagewise.models.per_action_ridge import (
     PerActionRidgeDiagnostics,
     apply_safe_declaration,
     check_safe_declaration,
+    fill_action_bounds,
     regression_size,
+    sample_action,
+    view_regression,
 )
 from stagewise.models.regression import (
     LOG_DET,
     LOGDET,
     OBSERVATIONS,
-    SQUARES,
     Regression,
-    fill_image,
     get_ridge_assumptions,
     learn_ridge,
     radius,
@@ -87,13 +86,7 @@ def get_epoch_offset(block: ModelBlock, action: int, which: int) -> int:
 @kernel
 def get_epoch_regression(block: ModelBlock, memory: Floats, action: int, which: int) -> Regression:
     """Return the regression of an epoch."""
-    n = block.size
-    at = get_epoch_offset(block, action, which) + FIRST_NUMBER
-    tally, end = at + (n + 1) * n, at + regression_size(n)
-    return Regression(
-        block.first, 1, n, block.radius, 0, 0, 0, 0, block.settings + NUMBERS * action, at, 0, 0, memory[tally:end],
-        memory[at:tally].reshape(n + 1, n), memory[at:at].reshape(n + 2, 0), memory[at:at],
-    )  # fmt: skip
+    return view_regression(block, memory, action, get_epoch_offset(block, action, which) + FIRST_NUMBER)
 
 
 @kernel
@@ -189,27 +182,13 @@ def fill_drifting_ridge_bounds(
     work: Floats,
 ) -> None:  # fmt: skip
     """Write the bounds of every action in its context at its time, and of the safe one; `work` is (n,)."""
-    n, signal, end = block.size, block.first, block.settings + NUMBERS * block.detail
-    lowest, highest, image = settings[end], settings[end + 1], work[: block.size]
+    end = block.settings + NUMBERS * block.detail
     for action in range(block.detail):
-        which, context, form, fit = choose_epoch(block, memory, action), features[action, 1 : 1 + n], 0.0, 0.0
+        which, time = choose_epoch(block, memory, action), features[action, int(settings[end + TIME_COLUMN])]
         regression = get_epoch_regression(block, memory, action, which)
-        fill_image(regression.learned, context, image)
-        for i in range(n):
-            form += image[i] * image[i]
-            fit += regression.learned[n, i] * context[i]
-        width, low, high = math.sqrt(form), lowest, highest
-        if regression.tally[OBSERVATIONS] > 0.0:
-            time = features[action, int(settings[end + TIME_COLUMN])]
-            half_width = compute_moved_radius(block, action, which, time, settings, memory) * width
-            low = min(max(fit - half_width, lowest), highest)
-            high = max(min(fit + half_width, highest), lowest)
-        centre = 0.5 * (low + high)
-        bounds[signal, CENTRE, action], bounds[signal, HALF, action] = centre, 0.5 * (high - low)
-        bounds[signal, CROSS, action] = width
-        is_known = regression.tally[OBSERVATIONS] > 0.0
-        bounds[signal, ESTIMATE, action] = min(max(fit, low), high) if is_known else centre
-    apply_safe_declaration(layout, signal, settings[end + 2], bounds)
+        radius = compute_moved_radius(block, action, which, time, settings, memory)
+        fill_action_bounds(block, action, regression, radius, 1.0, features, settings, bounds, work)
+    apply_safe_declaration(layout, block.first, settings[end + 2], bounds)
 
 
 @kernel
@@ -226,16 +205,10 @@ def sample_drifting_ridge(
     seed: int, run: int, round_: int, work: Floats,
 ) -> None:  # fmt: skip
     """Write a posterior draw of every action's mean in its context, and of the safe action's, from its epoch."""
-    n, count, drawn = block.size, block.detail, bounds[block.first, SAMPLED]
+    count, drawn = block.detail, bounds[block.first, SAMPLED]
     for action in range(count):
         regression = get_epoch_regression(block, memory, action, choose_epoch(block, memory, action))
-        fit = 0.0
-        for i in range(n):
-            fit += regression.learned[n, i] * features[action, 1 + i]
-        noise, tally = get_ridge_assumptions(regression, settings).noise[0], regression.tally
-        scale = math.sqrt((noise * noise + tally[SQUARES]) / (1.0 + tally[OBSERVATIONS]))
-        deviate = get_posterior_scale(settings) * normal(seed, run, round_, POSTERIOR + int(block.first), action)
-        drawn[action] = fit + deviate * min(scale, noise) * drawn[action]
+        drawn[action] = sample_action(block, action, regression, features, settings, drawn[action], seed, run, round_)
     drawn[count] = drawn[layout[SAFE_INDEX]]
     clip_to_bounds(block, bounds)
 

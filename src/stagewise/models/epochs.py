@@ -24,7 +24,7 @@ import math
 from stagewise.engine.compile import Floats, kernel
 from stagewise.models.average_bounds import (
     CLOSE,
-    FALLS,
+    FACTORS,
     LOG_WEIGHTS,
     TERMS,
     UPPER_ETAS,
@@ -207,10 +207,10 @@ def mix_epochs(header: Floats, settings: Floats, high: float, bound: float, cell
                 continue
             share = compute_log_share(int(epoch)) + high
             for j in range(TERMS):
-                left = 1.0 - FALLS[j] * p
+                left = 1.0 - FACTORS[j] * p
                 term = math.exp(LOG_WEIGHTS[j] - UPPER_ETAS[j] * total - pulls * math.log(left) - share)
                 value += term
-                rise += term * pulls * FALLS[j] / left
+                rise += term * pulls * FACTORS[j] / left
         step = math.log(value) * value / rise if value > 1.0 else 0.0
         if not step > CLOSE * q:
             break

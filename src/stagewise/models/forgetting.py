@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from stagewise.engine.compile import Floats, Ints, as_python, kernel
 from stagewise.engine.layout import ModelBlock, copy_values, pad_to_vector, read_block_fields
 from stagewise.models.average_bounds import compute_average_interval
-from stagewise.models.cholesky import dot, factorise
+from stagewise.models.cholesky import compute_log_determinant, dot, factorise, invert
 from stagewise.models.diagnostics import Sums, UpperForecast
 from stagewise.models.per_action_ridge import (
     NUMBERS as RIDGE_NUMBERS,
@@ -34,7 +34,7 @@ from stagewise.models.per_action_ridge import (
     get_action_regression,
     regression_size,
 )
-from stagewise.models.regression import LOG_DET, OBSERVATIONS, SQUARES, fill_image
+from stagewise.models.regression import LOG_DET, OBSERVATIONS, SQUARES, compute_radius, fill_image
 from stagewise.models.segment_rates import (
     BELOW,
     LOW,
@@ -177,20 +177,15 @@ def learn_forgetting_ridge(
 @kernel
 def invert_root(gram: Floats, ridge: float, learned: Floats) -> float:
     """Write T with V⁻¹ = TᵀT for V = λI + G, given the lower triangle of G; return log det V."""
-    n, log_det = gram.shape[0], 0.0
+    n = gram.shape[0]
     for i in range(n):
         for j in range(i + 1):
             learned[i, j] = gram[i, j]
         learned[i, i] += ridge
-    factorise(learned[:n], learned[:n])
-    for j in range(n):  # L⁻¹ in the place of L, column by column
-        log_det += 2.0 * math.log(learned[j, j])
-        learned[j, j] = 1.0 / learned[j, j]
-        for i in range(j + 1, n):
-            value = 0.0
-            for k in range(j, i):
-                value -= learned[i, k] * learned[k, j]
-            learned[i, j] = value / learned[i, i]
+    root = learned[:n]
+    factorise(root, root)
+    log_det = compute_log_determinant(root)
+    invert(root)
     return log_det
 
 
@@ -204,10 +199,11 @@ def fill_forgetting_bounds(
     time = features[0, int(settings[end + 3])]
     for action in range(block.detail):
         age = time - get_recent_sums(block, memory, action).newest[0]
-        stretch = 1.0
-        if get_action_regression(block, memory, action).tally[OBSERVATIONS] > 0.0:
+        regression, stretch = get_action_regression(block, memory, action), 1.0
+        if regression.tally[OBSERVATIONS] > 0.0:
             stretch = 1.0 / math.sqrt(max(compute_weight(settings, end + 3, age), FAINTEST))
-        fill_action_bounds(block, action, stretch, features, settings, memory, bounds, work)
+        radius = compute_radius(regression, settings, 0.0, 0)
+        fill_action_bounds(block, action, regression, radius, stretch, features, settings, bounds, work)
     apply_safe_declaration(layout, block.first, settings[end + 2], bounds)
 
 

@@ -28,6 +28,7 @@ from stagewise.engine.limits import ALARM
 from stagewise.engine.model import Model
 from stagewise.engine.random import POSTERIOR, normal
 from stagewise.engine.workspace import CENTRE, CROSS, ESTIMATE, HALF, SAMPLED, clip_to_bounds
+from stagewise.models.cholesky import dot
 from stagewise.models.diagnostics import Evidence, ModelDiagnostics
 from stagewise.models.per_action_ridge import apply_safe_declaration, check_safe_declaration
 from stagewise.models.rare_events import (
@@ -41,7 +42,6 @@ from stagewise.models.rare_events import (
     compute_forecast,
     compute_highest_mean,
     compute_rate,
-    dot,
     get_feature_block,
     learn_events_log,
     learn_rare_events,

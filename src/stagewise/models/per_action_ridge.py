@@ -60,15 +60,20 @@ def regression_size(size: int) -> int:
 
 
 @kernel
-def get_action_regression(block: ModelBlock, memory: Floats, action: int) -> Regression:
-    """Return the regression of one action."""
+def view_regression(block: ModelBlock, memory: Floats, action: int, at: int) -> Regression:
+    """Return the regression of one action whose memory begins at an offset."""
     n = block.size
-    at = block.memory + action * regression_size(n)
     tally, end = at + (n + 1) * n, at + regression_size(n)
     return Regression(
         block.first, 1, n, block.radius, 0, 0, 0, 0, block.settings + NUMBERS * action, at, 0, 0, memory[tally:end],
         memory[at:tally].reshape(n + 1, n), memory[at:at].reshape(n + 2, 0), memory[at:at],
     )  # fmt: skip
+
+
+@kernel
+def get_action_regression(block: ModelBlock, memory: Floats, action: int) -> Regression:
+    """Return the regression of one action."""
+    return view_regression(block, memory, action, block.memory + action * regression_size(block.size))
 
 
 @kernel
@@ -118,8 +123,8 @@ def learn_ridge_rows(
 
 @kernel
 def fill_action_bounds(
-    block: ModelBlock, action: int, stretch: float, features: Floats, settings: Floats, memory: Floats, bounds: Floats,
-    work: Floats,
+    block: ModelBlock, action: int, regression: Regression, radius: float, stretch: float, features: Floats,
+    settings: Floats, bounds: Floats, work: Floats,
 ) -> None:  # fmt: skip
     """Write the bounds of an action in its context, `stretch` times as wide as its regression says; `work` is (n,).
 
@@ -127,13 +132,13 @@ def fill_action_bounds(
     """
     n, signal, at = block.size, block.first, block.settings + NUMBERS * block.detail
     lowest, highest, image, form, fit = settings[at], settings[at + 1], work[: block.size], 0.0, 0.0
-    regression, context = get_action_regression(block, memory, action), features[action, 1 : 1 + n]
+    context = features[action, 1 : 1 + n]
     fill_image(regression.learned, context, image)
     for i in range(n):
         form += image[i] * image[i]
         fit += regression.learned[n, i] * context[i]
     width = math.sqrt(form) * stretch
-    half_width = compute_radius(regression, settings, 0.0, 0) * width
+    half_width = radius * width
     low = min(max(fit - half_width, lowest), highest)
     high = max(min(fit + half_width, highest), lowest)
     centre = 0.5 * (low + high)
@@ -150,7 +155,9 @@ def fill_per_action_bounds(
 ) -> None:  # fmt: skip
     """Write the bounds of every action in its context, and of the safe one; `work` is (n,)."""
     for action in range(block.detail):
-        fill_action_bounds(block, action, 1.0, features, settings, memory, bounds, work)
+        regression = get_action_regression(block, memory, action)
+        radius = compute_radius(regression, settings, 0.0, 0)
+        fill_action_bounds(block, action, regression, radius, 1.0, features, settings, bounds, work)
     apply_safe_declaration(layout, block.first, settings[block.settings + NUMBERS * block.detail + 2], bounds)
 
 
@@ -188,23 +195,33 @@ def check_safe_declaration(layout: Ints, signal: int, declared: float, bounds: F
 
 
 @kernel
+def sample_action(
+    block: ModelBlock, action: int, regression: Regression, features: Floats, settings: Floats, width: float, seed: int,
+    run: int, round_: int,
+) -> float:  # fmt: skip
+    """Return a posterior draw of an action's mean in its context: N(<u, θ̂>, ν² s² ‖Tu‖²).
+
+    s² = (R² + Σ e²/(1 + w²))/(1 + n) estimates the noise: rare outcomes have less than R².
+    """
+    n, fit, tally = block.size, 0.0, regression.tally
+    for i in range(n):
+        fit += regression.learned[n, i] * features[action, 1 + i]
+    noise = get_ridge_assumptions(regression, settings).noise[0]
+    noise_estimate = math.sqrt((noise * noise + tally[SQUARES]) / (1.0 + tally[OBSERVATIONS]))
+    deviate = get_posterior_scale(settings) * normal(seed, run, round_, POSTERIOR + int(block.first), action)
+    return fit + deviate * min(noise_estimate, noise) * width
+
+
+@kernel
 def sample_per_action_ridge(
     layout: Ints, block: ModelBlock, features: Floats, known: bool, settings: Floats, memory: Floats, bounds: Floats,
     seed: int, run: int, round_: int, work: Floats,
 ) -> None:  # fmt: skip
-    """Write a posterior draw of every action's mean in its context, and of the safe action's: N(<u, θ̂>, ν² s² ‖Tu‖²).
-
-    s² = (R² + Σ e²/(1 + w²))/(1 + n) estimates the noise: rare outcomes have less than R².
-    """
-    n, count, drawn = block.size, block.detail, bounds[block.first, SAMPLED]
+    """Write a posterior draw of every action's mean in its context, and of the safe action's."""
+    count, drawn = block.detail, bounds[block.first, SAMPLED]
     for action in range(count):
-        regression, fit = get_action_regression(block, memory, action), 0.0
-        for i in range(n):
-            fit += regression.learned[n, i] * features[action, 1 + i]
-        noise = get_ridge_assumptions(regression, settings).noise[0]
-        noise_estimate = math.sqrt((noise * noise + regression.tally[SQUARES]) / (1.0 + regression.tally[OBSERVATIONS]))
-        deviate = get_posterior_scale(settings) * normal(seed, run, round_, POSTERIOR + int(block.first), action)
-        drawn[action] = fit + deviate * min(noise_estimate, noise) * drawn[action]
+        regression = get_action_regression(block, memory, action)
+        drawn[action] = sample_action(block, action, regression, features, settings, drawn[action], seed, run, round_)
     drawn[count] = drawn[layout[SAFE_INDEX]]
     clip_to_bounds(block, bounds)
 

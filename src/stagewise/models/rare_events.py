@@ -40,6 +40,7 @@ from stagewise.engine.limits import MODEL, encode_contradiction
 from stagewise.engine.model import Model
 from stagewise.engine.random import POSTERIOR, fill_normal
 from stagewise.engine.workspace import CENTRE, HALF, SAMPLED, clip_to_bounds
+from stagewise.models.cholesky import dot, factorise, invert
 from stagewise.models.diagnostics import ModelDiagnostics
 from stagewise.models.model_block import ModelBlockSpec
 from stagewise.models.ridge import LinearModel
@@ -48,20 +49,8 @@ from stagewise.models.ridge import LinearModel
 @kernel
 def invert_root(matrix: Floats) -> None:
     """Replace the lower triangle of V (n, n) by T = L⁻¹, V = LLᵀ; entries above the diagonal are not read."""
-    n = matrix.shape[0]
-    for j in range(n):
-        for i in range(j, n):
-            total = matrix[i, j]
-            for k in range(j):
-                total -= matrix[i, k] * matrix[j, k]
-            matrix[i, j] = math.sqrt(total) if i == j else total / matrix[j, j]
-    for j in range(n):
-        matrix[j, j] = 1.0 / matrix[j, j]
-        for i in range(j + 1, n):
-            total = 0.0
-            for k in range(j, i):
-                total -= matrix[i, k] * matrix[k, j]
-            matrix[i, j] = total / matrix[i, i]
+    factorise(matrix, matrix)
+    invert(matrix)
 
 
 @kernel
@@ -194,15 +183,6 @@ def find_feature_block(block: ModelBlock, action: Floats) -> int:
         if action[i] != 0.0:
             return i // block.size
     return -1
-
-
-@kernel
-def dot(one: Floats, other: Floats) -> float:
-    """Return <a, b>."""
-    total = 0.0
-    for i in range(one.size):
-        total += one[i] * other[i]
-    return total
 
 
 @kernel

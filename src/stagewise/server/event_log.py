@@ -84,17 +84,22 @@ class Event(NamedTuple):
 
     def encode(self, experiment: str) -> bytes:
         """Return what a code and a seal cover: everything but the code and the place in the order."""
-        return encode_canonical(
-            [
-                experiment, self.number, self.seen, self.at, self.kind, self.key, self.decision,
-                self.request_digest.hex(), self.writer, self.link,
-            ]
-        ) + self.body  # fmt: skip
+        number, at, kind, key, decision, body, _, request_digest, seen, writer, link, _ = self
+        return encode_row(experiment, number, at, kind, key, decision, body, request_digest, seen, writer, link)
 
     @property
     def receipt(self) -> str:
         """The number and the code, as a client gets them."""
         return f"{self.number}:{self.mac.hex()}"
+
+
+def encode_row(
+    experiment: str, number: int, at: int, kind: str, key: str, decision: int, body: bytes, request_digest: bytes,
+    seen: int, writer: str, link: int,
+) -> bytes:  # fmt: skip
+    """Return the encoded form of a row."""
+    head = [experiment, number, seen, at, kind, key, decision, request_digest.hex(), writer, link]
+    return _encoder.encode(head) + body
 
 
 class WriterChain(NamedTuple):
@@ -111,15 +116,18 @@ class WriterChain(NamedTuple):
         writer = os.urandom(8).hex()
         return cls(writer, derive_writer_key(secret, writer))
 
-    def compute_mac(self, experiment: str, event: Event) -> bytes:
-        """Return the code of the row that follows."""
-        return hmac.digest(self.key, self.mac + event.encode(experiment), "sha256")
+    def compute_mac(self, row: bytes) -> bytes:
+        """Return the code of the encoded row that follows."""
+        return hmac.digest(self.key, self.mac + row, "sha256")
 
-    def sign(self, experiment: str, event: Event) -> "tuple[WriterChain, Event]":
-        """Return the chain with one more row, and that row."""
-        event = event._replace(writer=self.writer, link=self.link + 1)
-        event = event._replace(mac=self.compute_mac(experiment, event))
-        return self._replace(link=event.link, mac=event.mac), event
+    def sign(self, experiment: str, event: Event) -> "tuple[WriterChain, Event, bytes]":
+        """Return the chain with one more row, that row, and its encoded form."""
+        number, at, kind, key, decision, body, _, request_digest, seen, *_ = event
+        writer, link = self.writer, self.link + 1
+        row = encode_row(experiment, number, at, kind, key, decision, body, request_digest, seen, writer, link)
+        mac = self.compute_mac(row)
+        signed = Event(number, at, kind, key, decision, body, mac, request_digest, seen, writer, link)
+        return WriterChain(writer, self.key, link, mac), signed, row
 
 
 def derive_writer_key(secret: bytes, writer: str) -> bytes:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from stagewise.problem.errors import StagewiseError
+from stagewise.server.checkpoints import begin_fold
 from stagewise.server.controls import TRIP
 from stagewise.server.decide import PolicySnapshot
 from stagewise.server.event_log import CONTROL, PROBLEM, TICK, AppendRequest, Event, StoredSnapshot, encode_canonical
@@ -175,20 +176,20 @@ class Learner:
 
     def restore_fold(self, name: str, version: ProblemVersion) -> StateFold:
         """Return a fold restored from the last snapshot of this version, or a new one."""
-        settings = version.problem, version.number, version.retired, self.feedback_timeout
-        fold = StateFold(*settings)
         stored = self.store.get_latest_snapshot(name, version.number, with_learner_state=True)
         if stored is not None:
+            fold = StateFold(version.problem, version.number, version.retired, self.feedback_timeout)
             try:
                 fold.restore(self.signer.open(stored, "learner_state"))
             except StoreUnavailable:
                 raise
             except Exception as error:  # damaged, or of another version or setting: the log is enough
-                message = "a snapshot of %r cannot be used (%s); its log is learned from the first row"
+                message = "a snapshot of %r cannot be used (%s); its log is learned anew"
                 log.warning(message, name, error, exc_info=not isinstance(error, StagewiseError))
-                return StateFold(*settings)
-            self._saved[name] = fold.seq, time.monotonic()
-        return fold
+            else:
+                self._saved[name] = fold.seq, time.monotonic()
+                return fold
+        return begin_fold(self.store, name, version, self.feedback_timeout)
 
     def publish_fold(self, name: str, fold: StateFold) -> None:
         """Publish the snapshot in this process, and for other processes if it is due."""

@@ -12,6 +12,7 @@ import msgspec
 
 from stagewise.policies.problem import Problem
 from stagewise.records.reason import FallbackReason, ReasonDetails
+from stagewise.server.checkpoints import read_changes, read_removal
 from stagewise.server.confidence_intervals import RecentMean, RunningMean, get_threshold
 from stagewise.server.decide import STOP_REASONS, DecisionRecord, PolicyChoice, decode_decision
 from stagewise.server.event_log import (
@@ -144,6 +145,9 @@ class LogStatistics:
                 if msgspec.json.decode(event.body).get("what") not in (KEY, REVOKED_KEY, SECRET):
                     self.record_change(event, "all experiments")
             self.head = store.head(self.experiment).seq
+            if self.seq == 0 and (removal := read_removal(store)) is not None:
+                for event in read_changes(store, self.experiment, removal):  # the rows between them are gone
+                    self.take(event)
             events = store.events(self.experiment, self.seq, most)
             for event in order_times(events, self.at):
                 self.take(event)

@@ -58,6 +58,23 @@ class Flag:
     """The columns of a context; None: the server has not told them yet."""
 
 
+def build_resolvers(*kinds: type) -> tuple[Any, Any]:
+    """Return the methods of OpenFeature that resolve flags whose values are of these types."""
+
+    def resolve(
+        self: Any, flag_key: str, default_value: Any, evaluation_context: EvaluationContext | None = None
+    ) -> FlagResolutionDetails[Any]:
+        """Decide; the value is the name of the action, or what `values` says for it."""
+        found: FlagResolutionDetails[Any] = self._resolve(flag_key, default_value, evaluation_context, kinds)
+        return found
+
+    async def resolve_async(self: Any, *arguments: Any, **named: Any) -> FlagResolutionDetails[Any]:
+        """Decide in a thread."""
+        return await asyncio.to_thread(resolve, self, *arguments, **named)
+
+    return resolve, resolve_async
+
+
 class StagewiseProvider(AbstractProvider):
     """Evaluates flags by decisions of a stagewise server.
 
@@ -124,55 +141,11 @@ class StagewiseProvider(AbstractProvider):
         for flag in self._flags.values():
             flag.client.close()
 
-    def resolve_boolean_details(
-        self, flag_key: str, default_value: bool, evaluation_context: EvaluationContext | None = None
-    ) -> FlagResolutionDetails[bool]:
-        """Decide; `values` says which actions are True."""
-        return self._resolve(flag_key, default_value, evaluation_context, (bool,))
-
-    def resolve_string_details(
-        self, flag_key: str, default_value: str, evaluation_context: EvaluationContext | None = None
-    ) -> FlagResolutionDetails[str]:
-        """Decide; the value is the name of the action, or what `values` says."""
-        return self._resolve(flag_key, default_value, evaluation_context, (str,))
-
-    def resolve_integer_details(
-        self, flag_key: str, default_value: int, evaluation_context: EvaluationContext | None = None
-    ) -> FlagResolutionDetails[int]:
-        """Decide; `values` has the number of each action."""
-        return self._resolve(flag_key, default_value, evaluation_context, (int,))
-
-    def resolve_float_details(
-        self, flag_key: str, default_value: float, evaluation_context: EvaluationContext | None = None
-    ) -> FlagResolutionDetails[float]:
-        """Decide; `values` has the number of each action."""
-        return self._resolve(flag_key, default_value, evaluation_context, (int, float))
-
-    def resolve_object_details(
-        self, flag_key: str, default_value: Any, evaluation_context: EvaluationContext | None = None
-    ) -> FlagResolutionDetails[Any]:
-        """Decide; `values` has the object of each action."""
-        return self._resolve(flag_key, default_value, evaluation_context, (dict, list, tuple, Mapping))
-
-    async def resolve_boolean_details_async(self, *arguments: Any, **named: Any) -> FlagResolutionDetails[bool]:
-        """Decide in a thread."""
-        return await asyncio.to_thread(self.resolve_boolean_details, *arguments, **named)
-
-    async def resolve_string_details_async(self, *arguments: Any, **named: Any) -> FlagResolutionDetails[str]:
-        """Decide in a thread."""
-        return await asyncio.to_thread(self.resolve_string_details, *arguments, **named)
-
-    async def resolve_integer_details_async(self, *arguments: Any, **named: Any) -> FlagResolutionDetails[int]:
-        """Decide in a thread."""
-        return await asyncio.to_thread(self.resolve_integer_details, *arguments, **named)
-
-    async def resolve_float_details_async(self, *arguments: Any, **named: Any) -> FlagResolutionDetails[float]:
-        """Decide in a thread."""
-        return await asyncio.to_thread(self.resolve_float_details, *arguments, **named)
-
-    async def resolve_object_details_async(self, *arguments: Any, **named: Any) -> FlagResolutionDetails[Any]:
-        """Decide in a thread."""
-        return await asyncio.to_thread(self.resolve_object_details, *arguments, **named)
+    resolve_boolean_details, resolve_boolean_details_async = build_resolvers(bool)
+    resolve_string_details, resolve_string_details_async = build_resolvers(str)
+    resolve_integer_details, resolve_integer_details_async = build_resolvers(int)
+    resolve_float_details, resolve_float_details_async = build_resolvers(int, float)
+    resolve_object_details, resolve_object_details_async = build_resolvers(dict, list, tuple, Mapping)
 
     def track(
         self,

@@ -89,6 +89,7 @@ def build_seal(
     at: int,
     term: int = 0,
     gaps: Collection[int] | None = None,
+    encoded: Sequence[bytes] = (),
 ) -> tuple[Seal, list[SealPart]]:
     """Return the next seal and its parts.
 
@@ -99,6 +100,7 @@ def build_seal(
         at: The time.
         term: The term of the store.
         gaps: Open numbers that are gaps for good; None: all numbers that the rows leave out.
+        encoded: The rows as `Event.encode` returns them, if they are known.
     """
     by_experiment: dict[str, list[Event]] = {}
     for experiment, event in rows:
@@ -121,14 +123,15 @@ def build_seal(
         start = max(before.high, high >> TERM_BITS << TERM_BITS)  # of an earlier term nothing can come any more
         left = sorted({*before.open_numbers, *range(start + 1, high)}.difference(numbers, gaps))
         left = [number for number in left if number >> TERM_BITS == high >> TERM_BITS]
-    root = compute_root([compute_leaf(experiment, event) for experiment, event in rows])
+    encoded = encoded or [event.encode(experiment) for experiment, event in rows]
+    root = compute_root([compute_leaf(event.mac, row) for (_, event), row in zip(rows, encoded, strict=True)])
     seal = Seal(before.seal + 1, at, term, len(rows), high, encode_numbers(left), root)
     return seal._replace(hash=compute_seal_hash(before.hash, seal)), parts
 
 
-def compute_leaf(experiment: str, event: Event) -> bytes:
+def compute_leaf(mac: bytes, row: bytes) -> bytes:
     """Return the leaf of a row."""
-    return hashlib.sha256(b"\0" + event.mac + event.encode(experiment)).digest()
+    return hashlib.sha256(b"\0" + mac + row).digest()
 
 
 def hash_pair(left: bytes, right: bytes) -> bytes:

@@ -138,7 +138,7 @@ class Design:
         """Return the policies: the problems, the safe action, the trial's own draws, and the best under the limit."""
         people, problems = data.people(), self.problems()
         lots = np.bincount(data.taken, minlength=len(data.actions)) / data.taken.size
-        safe = problems[GUARDED].safe
+        safe = problems[GUARDED].safe_name
         return {
             **{name: TrialLearner(problem, data) for name, problem in problems.items()},
             SAFE: always(people, safe),

@@ -159,7 +159,8 @@ def test_the_command_writes_the_problem_and_the_rows_to_learn(tmp_path: Path) ->
     lines = [",".join(rows), *(",".join(map(str, row)) for row in zip(*rows.values(), strict=True))]
     (tmp_path / "log.csv").write_text("\n".join(lines), encoding="utf-8")
     (tmp_path / "problem.toml").write_text(
-        'action_names = ["nothing", "digest", "offer"]\nsafe_name = "nothing"\n[context]\nage = [20, 80]\nopens = [-1, 1]\n'
+        'action_names = ["nothing", "digest", "offer"]\nsafe_name = "nothing"\n'
+        "[context]\nage = [20, 80]\nopens = [-1, 1]\n"
         '[reward]\nname = "click"\n[limits.opt_out]\nat_most = 0.1\nsafe_bound = 0.0\nmodel = "rates"\n',
         encoding="utf-8",
     )

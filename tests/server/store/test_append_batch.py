@@ -52,13 +52,13 @@ class Memory:
     """A store that is two lists: what it holds for a batch is looked up, as a real one does."""
 
     def __init__(self) -> None:
-        self.rows: list[Any] = []
+        self.rows: list[tuple[str, Event]] = []
         self.chain = WriterChain("me", bytes(32))
         self.told: dict[int, dict[str, float]] = {}
 
     def append(self, asks: list[AppendRequest], now: int) -> BatchResult:
         wanted, controls = set(get_wanted_rows(asks)), dict[str, int]()
-        rows = {(row[-1], row[2], row[3]): Event(*row[:-1]) for row in self.rows}
+        rows = {(name, event.kind, event.key): event for name, event in self.rows}
         found = {key: event for key, event in rows.items() if key in wanted}
         numbers = {event.number for event in found.values()}
         for (name, kind, _), event in rows.items():
@@ -77,7 +77,7 @@ class Memory:
         return batch
 
     def log(self, experiment: str) -> list[Event]:
-        return [Event(*row[:-1]) for row in self.rows if row[-1] == experiment]
+        return [event for name, event in self.rows if name == experiment]
 
 
 class Line(NamedTuple):
@@ -147,7 +147,7 @@ def test_every_ask_is_settled_as_the_model_says(batches: list[list[AppendRequest
         expected = [model.ask(ask) for ask in asks]
         assert [plain(settled) for settled in batch.results] == expected
         assert all((settled.message == "") == (settled.status in ("new", "duplicate")) for settled in batch.results)
-        rows = [Event(*row[:-1]) for row in batch.rows]
+        rows = [event for _, event in batch.rows]
         assert [settled.event for settled in batch.results if settled.status == "new"] == [
             row for row in rows if row.kind != OUTCOME or msgspec.json.decode(row.body)["values"]
         ]
@@ -172,7 +172,7 @@ def test_batches_may_be_cut_anywhere(batches: list[list[AppendRequest]]) -> None
     for cut in ([flat], batches, [[ask] for ask in flat]):
         memory = Memory()
         settled = [each for asks in cut for each in memory.append(list(asks), 50).results]
-        rows = [(*row[:6], *row[7:8], *row[9:]) for row in memory.rows]  # without code and `seen`
+        rows = [(name, *row[:6], row[7], *row[9:]) for name, row in memory.rows]  # without code and `seen`
         results.append(([plain(each) for each in settled], rows, memory.told))
     assert results[0] == results[1] == results[2]
 

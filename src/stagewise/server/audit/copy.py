@@ -13,6 +13,8 @@ from stagewise.server.store.base import (
     INSERT_SEAL,
     INSERT_SECRET,
     PAGE_SEALS,
+    SELECT_CHECKPOINTS,
+    UPSERT_CHECKPOINT,
     Store,
     StoreUnavailable,
 )
@@ -67,6 +69,7 @@ def copy_store(source: Store, target: Store) -> None:
             "the store received rows while it was copied; stop every server that writes to it, and copy again",
         )
     target._change(*((INSERT_SECRET, secret) for secret in secrets.items()))
+    target._change(*((UPSERT_CHECKPOINT, row) for row in source._all(SELECT_CHECKPOINTS)))
     for first in range(0, seal.seal, PAGE_SEALS):
         seals = source.seals(first, PAGE_SEALS)
         parts = source.parts_of_seals(first, seals[-1].seal)

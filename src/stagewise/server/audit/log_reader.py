@@ -37,6 +37,18 @@ class FindingCode(SentenceCode):
     ROW_MALFORMED = "row_malformed", "row {row} is not a valid {kind}"
     WRONG_NUMBER = "wrong_number", "row {row} is {kind} number {found}; the next is {expected}"
     RECEIPT_DIFFERS = "receipt_differs", "the log does not contain the receipt {receipt}: there it has {found}"
+    CHECKPOINT_DIFFERS = (
+        "checkpoint_differs",
+        "the checkpoint of {name} is not the one whose digest the log has",
+    )
+    KEPT_ROWS_DIFFER = (
+        "kept_rows_differ",
+        "a change of controls, problems, keys or secrets before seal {seal} was changed, removed or added",
+    )
+    RECEIPT_REMOVED = (
+        "receipt_removed",
+        "the row of the receipt {receipt} was removed with all rows up to seal {seal}; it can no longer be compared",
+    )
     NOT_IN_EFFECT = (
         "not_in_effect",
         "row {row} is decision {key}: it names row {found} of the {what}, and row {expected} was in effect",

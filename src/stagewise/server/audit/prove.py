@@ -56,7 +56,7 @@ def prove_decision(store: Store, experiment: str, id_: str, until: int = 0) -> P
         found = store.read_numbers(part.experiment, decode_numbers(part.numbers))
         rows += [(number, part.experiment, Event(*row)) for number, row in found.items()]
     rows.sort()
-    leaves = [compute_leaf(name, row) for _, name, row in rows]
+    leaves = [compute_leaf(row.mac, row.encode(name)) for _, name, row in rows]
     path = compute_path(leaves, [number for number, _, _ in rows].index(event.number))
     return Proof(
         experiment, event.number, event.encode(experiment).decode(), event.mac.hex(),

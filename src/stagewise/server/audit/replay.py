@@ -25,6 +25,7 @@ from stagewise.server.audit.log_reader import (
     read_effective_controls,
     read_versions,
 )
+from stagewise.server.checkpoints import begin_fold
 from stagewise.server.decide import (
     DecisionRecord,
     PolicySnapshot,
@@ -60,6 +61,8 @@ class ReplayResult(NamedTuple):
     states: int
     """Number of different snapshots."""
     first_difference: Fault | None
+    missing: int = 0
+    """Decisions that cannot be made again: the rows before a checkpoint, from which they follow, are gone."""
 
 
 class Replay:
@@ -88,8 +91,11 @@ class Replay:
                 continue
             basis = decode_basis(event.body)
             origins.append((basis.problem, basis.snapshot, event.seq))
-        matching = failed = states = 0
+        matching = failed = states = missing = 0
         for snapshot, rows in self.iter_snapshots(sorted(origins)):
+            if snapshot is None:
+                missing += len(rows)
+                continue
             states += 1
             for seq in rows:
                 event = self.store.events(self.name, seq - 1, 1)[0]
@@ -100,17 +106,27 @@ class Replay:
                     matching += 1
                     failed += msgspec.json.decode(event.body).get("reason") == FallbackReason.DECISION_FAILED
         first = differences[min(differences)] if differences else None
-        return ReplayResult(count, matching, failed, states, first)
+        return ReplayResult(count, matching, failed, states, first, missing)
 
     def iter_snapshots(self, origins: Sequence[Origin]) -> Iterator[tuple[PolicySnapshot | None, list[int]]]:
         """Yield each snapshot with the rows of the decisions that used it; None: there was no such snapshot."""
         for number, of_version in groupby(origins, key=lambda one: one[0]):
             version = self.versions.get(number)
-            fold = None if version is None else StateFold(version.problem, version.number, version.retired)
+            fold = None if version is None else self.begin_fold(version)
             for state, group in groupby(of_version, key=lambda one: one[1]):
                 rows = [row for _, _, row in group]
-                exists = version is not None and fold is not None and state < min(rows)
+                is_first = state == 0 or (fold is not None and state >= fold.seq)
+                exists = version is not None and fold is not None and state < min(rows) and is_first
                 yield (self.build_snapshot(version, fold, state) if exists and version and fold else None), rows
+
+    def begin_fold(self, version: ProblemVersion) -> StateFold | None:
+        """Return the fold of a version at its first row; None if its rows are gone."""
+        try:
+            return begin_fold(self.store, self.name, version)
+        except StoreUnavailable as error:
+            if error.code is not ErrorCode.UNSUPPORTED:
+                raise
+            return None
 
     def build_snapshot(self, version: ProblemVersion, fold: StateFold, row: int) -> PolicySnapshot:
         """Return the snapshot of a version after a row."""
@@ -193,7 +209,11 @@ def explain_logged_decision(store: Store, experiment: str, id_: str) -> str:
         lines.append("Estimates, bounds and probability of each action:")
         lines += [f"  {line}" for line in decision.explain().splitlines()[1:]]
     difference = replay.find_difference(snapshot, event)
-    lines.append("Replay: identical." if difference is None else f"Replay: {difference}.")
+    if difference is None:
+        is_gone = snapshot is None
+        lines.append("Replay: the rows from which it follows were removed." if is_gone else "Replay: identical.")
+    else:
+        lines.append(f"Replay: {difference}.")
     return "\n".join([*lines, *describe_outcomes(store, experiment, event, problem)])
 
 

@@ -11,7 +11,7 @@ Stored outcomes, snapshots and digests of secrets are compared with the log. Wha
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -24,6 +24,7 @@ from stagewise.server.audit.log_reader import (
     read_effective_controls,
     read_versions,
 )
+from stagewise.server.checkpoints import LogEnd, Removal, begin_fold, read_checkpoint, read_removal
 from stagewise.server.event_log import (
     CONTROL,
     DECISION,
@@ -38,9 +39,10 @@ from stagewise.server.event_log import (
     derive_writer_key,
 )
 from stagewise.server.offline_log import DECODE_PART, OfflineLogPart, join_parts
+from stagewise.server.retention import compute_kept_digest, iter_kept
 from stagewise.server.seals import Seal, SealPart, compute_leaf, compute_root, compute_seal_hash, decode_numbers
 from stagewise.server.snapshots import SIGNATURE_BYTES
-from stagewise.server.store.base import WRITERS, Store, get_secret_row_key
+from stagewise.server.store.base import WRITERS, Store, StoreUnavailable, get_secret_row_key
 from stagewise.server.versions import ProblemVersion, build_version
 
 FOLD_ROWS = 10_000  # rows folded at once
@@ -131,6 +133,7 @@ class StoreVerifier:
         self.faults: dict[str, Fault] = {}
         self.fault: Fault | None = None
         self.is_broken = False  # a row was changed or is missing, so that its seal does not match either
+        self.removal: Removal | None = None
         for name in sorted({GLOBAL, *store.experiments(), *store.logs()}):
             self._get_log(name)
 
@@ -138,7 +141,8 @@ class StoreVerifier:
         """Verify everything; of each log, the first fault is found."""
         unsealed = list[tuple[str, Event]]()
         try:
-            for seal, parts in self._iter_seals():
+            self._take_removal()
+            for seal, parts in self._iter_seals(self.seal.seal):
                 self._take_seal(seal, parts)
             has_others = bool(self.store.parts_of_seals(self.end.seal, 2**62)) and self.store.last_seal() == self.end
             if self.seal != self.end or has_others:
@@ -167,9 +171,36 @@ class StoreVerifier:
             self.logs[name] = LogVerifier(name, read_effective_controls(self.store, name))
         return self.logs[name]
 
-    def _iter_seals(self) -> Iterator[tuple[Seal, list[SealPart]]]:
-        """Yield each seal with its parts."""
-        after = 0
+    def _take_removal(self) -> None:
+        """Verify the chain of seals whose rows were removed, and the changes of controls and problems that stay."""
+        try:
+            removal = self.removal = read_removal(self.store)
+            for name in self.logs:
+                read_checkpoint(self.store, name) if name != GLOBAL else None
+        except StoreUnavailable as error:
+            raise LogFault(FindingCode.CHECKPOINT_DIFFERS, name=error.details["name"]) from None
+        if removal is None:
+            return
+        while self.seal.seal < removal.seal and (seals := self.store.seals(self.seal.seal, 1000)):
+            for seal in seals[: removal.seal - self.seal.seal]:
+                if seal.seal != self.seal.seal + 1 or seal.hash != compute_seal_hash(self.seal.hash, seal):
+                    raise LogFault(FindingCode.SEAL_DIFFERS, seal=seal.seal)
+                self._check_seal_receipt(seal)
+                self.seal = seal
+        if (self.seal.seal, self.seal.hash) != (removal.seal, removal.hash):
+            raise LogFault(FindingCode.SEAL_DIFFERS, seal=removal.seal)
+        if compute_kept_digest(iter_kept(self.store, removal)) != removal.kept:
+            raise LogFault(FindingCode.KEPT_ROWS_DIFFER, seal=removal.seal)
+        for name, row in iter_kept(self.store, removal):
+            self._get_log(name).take(row)
+        for name, end in removal.ends.items():
+            self._get_log(name).begin(end, removal.high)
+        for writer, (link, mac) in removal.writers.items():
+            key = derive_writer_key(self.secret, writer)
+            self.chains[writer] = WriterChain(writer, key, link, mac)
+
+    def _iter_seals(self, after: int) -> Iterator[tuple[Seal, list[SealPart]]]:
+        """Yield each seal after one with its parts."""
         while after < self.end.seal and (seals := self.store.seals(after, 100)):
             parts: dict[int, list[SealPart]] = {}
             for part in self.store.parts_of_seals(after, seals[-1].seal):
@@ -201,7 +232,7 @@ class StoreVerifier:
             log.position = part.last
         for number, name, event in sorted(rows):
             self._take(name, event)
-            leaves.append((number, compute_leaf(name, event)))
+            leaves.append((number, compute_leaf(event.mac, event.encode(name))))
         for part in parts:
             log = self._get_log(part.experiment)
             if (part.decisions, part.at, part.highest) != (log.decisions, log.at, log.highest) and not self.is_broken:
@@ -212,10 +243,14 @@ class StoreVerifier:
         high = max([before.high, *(number for number, _, _ in rows)])
         if not (is_next and is_hashed and seal.root == root and seal.high == high) and not self.is_broken:
             raise LogFault(FindingCode.SEAL_DIFFERS, seal=seal.seal)
+        self._check_seal_receipt(seal)
+        low = 0 if self.removal is None else self.removal.high
+        self.seal, self.sealed = seal, self.sealed + sum(number > low for number, _ in leaves)
+
+    def _check_seal_receipt(self, seal: Seal) -> None:
         receipt = self.receipts.pop(seal.seal, None)
         if receipt is not None and receipt.digest != seal.hash.hex():
             raise LogFault(FindingCode.RECEIPT_DIFFERS, receipt=receipt, found=f"the hash {seal.hash.hex()}")
-        self.seal, self.sealed = seal, self.sealed + len(leaves)
 
     def _read_unsealed(self) -> list[tuple[str, Event]]:
         """Return the rows that no seal has, by number; open ones are read last, so that no chain has a hole."""
@@ -239,7 +274,7 @@ class StoreVerifier:
                     link=chain.link + 1,
                     found=event.link,
                 )
-            if chain.compute_mac(name, event) != event.mac:
+            if chain.compute_mac(event.encode(name)) != event.mac:
                 raise LogFault(FindingCode.ROW_CHANGED, row=event.number, kind=kind, key=key)
             receipt = self.row_receipts.pop(event.number, None)
             if receipt is not None and receipt.digest != event.mac.hex():
@@ -281,6 +316,8 @@ class StoreVerifier:
         for receipt in self.receipts.values():
             raise LogFault(FindingCode.RECEIPT_DIFFERS, receipt=receipt, found=f"only {self.seal.seal} seals")
         for number, receipt in self.row_receipts.items():
+            if self.removal is not None and number <= self.removal.high and number not in self.removal.open:
+                raise LogFault(FindingCode.RECEIPT_REMOVED, receipt=receipt, seal=self.removal.seal)
             if not any(
                 row.number == number and row.mac.hex() == receipt.digest for _, row in self.store.rows(number - 1, 1)
             ):
@@ -289,11 +326,11 @@ class StoreVerifier:
 
     def _check_count(self) -> None:
         """Verify that no row was put into a gap."""
-        may_come = len(self.end.open_numbers)
-        if self.store.count_rows(self.end.high) <= self.sealed + may_come:
+        may_come, low = len(self.end.open_numbers), 0 if self.removal is None else self.removal.high
+        if self.store.count_rows(self.end.high) - self.store.count_rows(low) <= self.sealed + may_come:
             return
-        sealed, after = set(self.end.open_numbers), 0
-        for _, parts in self._iter_seals():
+        sealed, after = set(self.end.open_numbers), low
+        for _, parts in self._iter_seals(0 if self.removal is None else self.removal.seal):
             sealed.update(number for part in parts for number in decode_numbers(part.numbers))
         while page := self.store.rows(after):
             for _, event in page:
@@ -315,7 +352,13 @@ class LogVerifier:
         self.keys: set[tuple[str, str]] = set()  # kinds and keys of rows that are not decisions
         self.ids: dict[str, int] = {}  # numbers of decisions by id
         self.parts: list[OfflineLogPart] = []  # parts of an offline log
+        self.removed = 0  # rows up to this number were removed
         self.answers: dict[int, dict[str, float]] = {}  # by the number of a decision
+
+    def begin(self, end: LogEnd, removed: int) -> None:
+        """Begin at the end of what was removed."""
+        self.position, self.decisions, self.at, self.highest = end.seq, end.decisions, end.at, end.highest
+        self.removed = removed
 
     def count(self, event: Event) -> None:
         """Count a row."""
@@ -363,6 +406,8 @@ class LogVerifier:
         """Verify that an outcome belongs to an earlier decision and reports each signal once."""
         body = msgspec.json.decode(event.body)
         id_ = body["decision_id"]
+        if id_ not in self.ids and 0 <= event.decision <= self.removed:
+            return  # of a decision that was removed
         if self.ids.get(id_) != event.decision:
             raise LogFault(
                 FindingCode.OUTCOME_OF_OTHER_DECISION, row=event.number, key=safe_repr(id_), found=event.decision
@@ -420,11 +465,10 @@ def check_snapshots(store: Store, name: str, end: int) -> None:
     if stored[-1].seq > last:
         raise LogFault(FindingCode.SNAPSHOT_DIFFERS, row=stored[-1].seq)
     from stagewise.server.snapshots import encode_snapshot  # these import the policies
-    from stagewise.server.state_fold import StateFold
 
     versions = read_versions(store, name)
     version = versions[len(versions)]
-    folds: dict[float | None, StateFold] = {}
+    folds: dict[float | None, Any] = {}
     for one in stored:
         if one.problem != version.number or one.seq > end:
             continue
@@ -434,7 +478,7 @@ def check_snapshots(store: Store, name: str, end: int) -> None:
         except (msgspec.DecodeError, KeyError, TypeError):
             raise LogFault(FindingCode.SNAPSHOT_DIFFERS, row=one.seq) from None
         if feedback_timeout not in folds:
-            folds[feedback_timeout] = StateFold(version.problem, version.number, version.retired, feedback_timeout)
+            folds[feedback_timeout] = begin_fold(store, name, version, feedback_timeout)
         fold = folds[feedback_timeout]
         while fold.seq < one.seq:
             fold.take(store.events(name, fold.seq, min(FOLD_ROWS, one.seq - fold.seq)))

@@ -72,10 +72,17 @@ class BatchResult(NamedTuple):
     """The results to return, and the rows to write."""
 
     results: list[AppendResult]
-    rows: list[tuple[Any, ...]]
-    """The fields of an event, without its place in the order, and an experiment."""
+    rows: list[tuple[str, Event]]
+    """Each with its experiment."""
     answers: list[tuple[int, str, float, int]]
     """The number of a decision, a signal, its value and the number of its outcome."""
+    encoded: list[bytes]
+    """The rows as codes and seals cover them."""
+
+    @property
+    def records(self) -> list[tuple[Any, ...]]:
+        """The rows as tables hold them: the fields of an event without its place in the order, and an experiment."""
+        return [(*event[:-1], experiment) for experiment, event in self.rows]
 
 
 def get_touched_experiments(requests: Iterable[AppendRequest]) -> set[str]:
@@ -113,7 +120,7 @@ def is_change(requests: Iterable[AppendRequest]) -> bool:
 
 def resolve_batch(requests: Sequence[AppendRequest], state: StoreState, now: int) -> BatchResult:
     """Resolve the requests of a batch in order; each sees the rows of those before it."""
-    batch = BatchResult([], [], [])
+    batch = BatchResult([], [], [], [])
     for request in requests:
         batch.results.append(resolve_request(request, state, batch, now))
     return batch
@@ -150,7 +157,8 @@ def resolve_duplicate(request: AppendRequest, existing: Event, state: StoreState
         return AppendResult(DUPLICATE, existing)
     accepted = msgspec.json.decode(existing.body)["values"]
     duplicate = tuple(sorted(request.values.keys() - accepted))
-    decided_at = state.rows[request.experiment, DECISION, request.decision_id].at
+    decision = state.rows.get((request.experiment, DECISION, request.decision_id))  # None: it was removed since
+    decided_at = existing.at if decision is None else decision.at
     return AppendResult(
         DUPLICATE, existing, accepted=tuple(sorted(accepted)), duplicate=duplicate, decided_at=decided_at
     )
@@ -166,22 +174,23 @@ def is_next_log_part(request: AppendRequest, state: StoreState) -> bool:
 
 def resolve_outcome(request: AppendRequest, state: StoreState, batch: BatchResult, now: int) -> AppendResult:
     """Resolve an outcome: each signal counts once, and a different value rejects the outcome."""
-    id_, decision = safe_repr(request.decision_id), state.rows.get((request.experiment, DECISION, request.decision_id))
+    decision = state.rows.get((request.experiment, DECISION, request.decision_id))
     if decision is None:
-        return AppendResult(UNKNOWN, message=f"no decision {id_} is in the log of {safe_repr(request.experiment)}")
+        message = f"no decision {safe_repr(request.decision_id)} is in the log of {safe_repr(request.experiment)}"
+        return AppendResult(UNKNOWN, message=message)
     answers = state.answers.setdefault(decision.number, {})
     signals = sorted(request.values)
     for signal in signals:
         if answers.get(signal, request.values[signal]) != request.values[signal]:
             values = f"{answers[signal]} in the log, not {request.values[signal]}"
-            message = f"{signal} of decision {id_} is {values}; a reported value is final"
+            message = f"{signal} of decision {safe_repr(request.decision_id)} is {values}; a reported value is final"
             return AppendResult(CONFLICT, message=message)
     combined = {**answers, **request.values}
     if combined.get(SHOWN) == 0.0 and len(combined) > 1:
-        message = f"decision {id_} cannot have both an outcome and shown: false; the first report is final"
-        return AppendResult(CONFLICT, message=message)
-    accepted = tuple(signal for signal in signals if signal not in answers)
-    duplicate = tuple(signal for signal in signals if signal in answers)
+        rule = "cannot have both an outcome and shown: false; the first report is final"
+        return AppendResult(CONFLICT, message=f"decision {safe_repr(request.decision_id)} {rule}")
+    accepted = tuple([signal for signal in signals if signal not in answers])
+    duplicate = tuple([signal for signal in signals if signal in answers])
     if not accepted and not request.key:
         return AppendResult(DUPLICATE, duplicate=duplicate)
     body = drop_signals(request.body, duplicate) if duplicate else request.body
@@ -203,9 +212,10 @@ def append_row(
     key = request.key or (f"{GENERATED_PREFIX}{number}" if kind in (DECISION, OUTCOME) else str(number))
     seen = state.seen if request.seen < 0 else request.seen
     event = Event(number, now, kind, key, decision, body, b"", get_request_digest(request), seen)
-    state.chain, event = state.chain.sign(experiment, event)
+    state.chain, event, row = state.chain.sign(experiment, event)
     state.rows[experiment, kind, key] = event
-    batch.rows.append((*event[:-1], experiment))
+    batch.rows.append((experiment, event))
+    batch.encoded.append(row)
     if kind in (CONTROL, PROBLEM):
         state.controls[experiment] = number
     elif kind == DECISION:

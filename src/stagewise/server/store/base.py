@@ -96,6 +96,13 @@ SELECT_LATEST_FULL_SNAPSHOT = (
 SELECT_SNAPSHOTS = (
     "SELECT experiment, problem, seq, content, learner_state FROM snapshots WHERE experiment = ? ORDER BY seq"
 )
+SELECT_CHECKPOINT = "SELECT number, content FROM checkpoints WHERE experiment = ?"
+SELECT_CHECKPOINTS = "SELECT experiment, number, content FROM checkpoints ORDER BY experiment"
+UPSERT_CHECKPOINT = """
+INSERT INTO checkpoints (experiment, number, content) VALUES (?, ?, ?)
+ON CONFLICT (experiment) DO UPDATE SET number = excluded.number, content = excluded.content
+"""
+SELECT_SEAL_BEFORE = f"SELECT {SEAL_COLUMNS} FROM seals WHERE at < ? ORDER BY seal DESC LIMIT 1"
 SELECT_SECRETS = "SELECT name, content FROM secrets ORDER BY name"
 INSERT_SECRET = "INSERT INTO secrets (name, content) VALUES (?, ?) ON CONFLICT (name) DO NOTHING"
 
@@ -178,8 +185,7 @@ class Store(ABC):
     def head(self, experiment: str) -> LogHead:
         """Return the end of a log, with the rows that are not sealed yet; all zero if there is none."""
         seal = self.last_seal()
-        parts = self._all(SELECT_LAST_PART, experiment, seal.seal)
-        part = SealPart(*parts[0]) if parts else SealPart(experiment, 0, 0, 0, 0, 0, 0, b"")
+        part = self.last_part(experiment, seal.seal) or SealPart(experiment, 0, 0, 0, 0, 0, 0, b"")
         count, decisions, _, at = self._all(SELECT_UNSEALED, seal.high, experiment)[0]
         for number in seal.open_numbers:
             for event in starmap(Event, self._all(SELECT_ROW, number, experiment)):
@@ -222,8 +228,13 @@ class Store(ABC):
 
         A row that a seal has and the store has not is left out, and so its place is missing.
         """
+        parts = list(map(SealPart._make, self._all(SELECT_PARTS, experiment, after, after + limit)))
+        if not parts or parts[0].first > after + 1:  # rows were removed up to a later place
+            for part in map(SealPart._make, self._all(SELECT_NEXT_PARTS, experiment, after, 1)):
+                after = max(part.first - 1, after)
+            parts = list(map(SealPart._make, self._all(SELECT_PARTS, experiment, after, after + limit)))
         numbers, seq = list[int](), after
-        for part in map(SealPart._make, self._all(SELECT_PARTS, experiment, after, after + limit)):
+        for part in parts:
             numbers += decode_numbers(part.numbers)[max(after + 1 - part.first, 0) :]
         wanted = numbers[:limit]
         rows = self.read_numbers(experiment, wanted)
@@ -262,7 +273,8 @@ class Store(ABC):
         seal = self.last_seal()
         if number > seal.high or number in seal.open_numbers:
             return 0
-        low, high = 0, self.head(experiment).sealed
+        first = [SealPart(*row).first for row in self._all(SELECT_NEXT_PARTS, experiment, 0, 1)]
+        low, high = (first or [1])[0] - 1, self.head(experiment).sealed
         while low < high:  # the highest number so far grows from part to part
             middle = (low + high) // 2
             part = SealPart(*self._all(SELECT_PARTS, experiment, middle, middle + 1)[0])
@@ -332,6 +344,22 @@ class Store(ABC):
     def snapshots(self, experiment: str) -> list[StoredSnapshot]:
         """Return all snapshots of an experiment, oldest first; for audits."""
         return list(map(StoredSnapshot._make, self._all(SELECT_SNAPSHOTS, experiment)))
+
+    def checkpoint(self, experiment: str) -> tuple[int, bytes] | None:
+        """Return the row with the digest of a log's checkpoint, and its content; None if there is none."""
+        return next(((number, bytes(content)) for number, content in self._all(SELECT_CHECKPOINT, experiment)), None)
+
+    def last_seal_before(self, at: int) -> Seal:
+        """Return the last seal that was made before a time; all zero if there is none."""
+        return next((Seal(*row) for row in self._all(SELECT_SEAL_BEFORE, at)), Seal())
+
+    def last_part(self, experiment: str, seal: int) -> SealPart | None:
+        """Return the last part of a log up to a seal."""
+        return next((SealPart(*row) for row in self._all(SELECT_LAST_PART, experiment, seal)), None)
+
+    @abstractmethod
+    def compact(self) -> None:
+        """Free the space of rows that were deleted."""
 
     def keys(self) -> list[KeyRow]:
         """Return all access keys from the global log, in order of creation."""

@@ -90,6 +90,7 @@ FROM unnest(%s::text[], %s::text[]) AS w (experiment, kind)
 SELECT_DECIDED = """
 SELECT w.experiment FROM unnest(%s::text[]) AS w (experiment)
 WHERE EXISTS (SELECT FROM events WHERE experiment = w.experiment AND kind = 'decision')
+OR EXISTS (SELECT FROM checkpoints WHERE experiment = w.experiment)
 """
 # One index lookup for each wanted row: the planner may choose worse plans before statistics are collected.
 _KEYS = "unnest(%s::text[], %s::text[], %s::text[]) AS w (experiment, kind, key) CROSS JOIN LATERAL"
@@ -262,6 +263,9 @@ class PostgresStore(Store):
         """Draw numbers above all that exist from now on."""
         self._change((CONTINUE_NUMBERS, ()))
 
+    def compact(self) -> None:
+        """PostgreSQL frees the space by itself (autovacuum)."""
+
     def test_write(self) -> None:
         """Test a durable write with an update that changes nothing."""
         self._change(*((sql, ()) for sql in TEST_WRITE))
@@ -309,8 +313,8 @@ class PostgresStore(Store):
         write_batch(session.connection, batch)
         session.chain = state.chain
         if batch.rows:
-            self._last_written = batch.rows[-1][0], state.chain.mac
-        self._see(max([state.seen, *(row[0] for row in batch.rows)]))
+            self._last_written = batch.rows[-1][1].number, state.chain.mac
+        self._see(max([state.seen, *(event.number for _, event in batch.rows)]))
         return batch.results
 
     def _follow_clock(self, server_time: int) -> None:
@@ -507,7 +511,7 @@ def begin_and_read(
 
 def write_batch(connection: Connection, batch: BatchResult) -> None:
     """Write a resolved batch, in the order of ids so that batches do not deadlock, and commit."""
-    rows, answers = sorted(batch.rows, key=lambda row: (row[-1], row[2], row[3])), sorted(batch.answers)
+    rows, answers = sorted(batch.records, key=lambda row: (row[-1], row[2], row[3])), sorted(batch.answers)
     tables = ((EVENTS, EVENT_TYPES, rows), (ANSWERS, ANSWER_TYPES, answers))
     is_small = len(rows) + len(answers) <= MAX_INSERT_ROWS
     for table, types, records in () if is_small else tables:

@@ -7,7 +7,7 @@ import os
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from itertools import chain, count
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from stagewise.problem.formatting import format_path
 from stagewise.server.event_log import CONTROL, PROBLEM, AppendRequest, AppendResult, Event, WriterChain
 from stagewise.server.seals import Seal, SealPart, build_seal
 from stagewise.server.store.append_batch import (
+    BatchResult,
     StoreState,
     get_offline_logs,
     get_outcome_decisions,
@@ -62,7 +63,10 @@ SELECT_EXISTING_ROWS = f"SELECT {EVENT_COLUMNS}, experiment {_WANTED_EVENTS}"
 SELECT_EXISTING_ANSWERS = f"""
 SELECT a.decision, a.signal, a.value {_WANTED_EVENTS} CROSS JOIN answers AS a ON a.decision = e.number
 """
-SELECT_DECIDED = "SELECT 1 FROM events WHERE experiment = ? AND kind = 'decision' LIMIT 1"
+SELECT_DECIDED = """
+SELECT 1 FROM events WHERE experiment = ?1 AND kind = 'decision'
+UNION ALL SELECT 1 FROM checkpoints WHERE experiment = ?1 LIMIT 1
+"""
 INSERT_EVENTS = f"INSERT INTO events ({EVENT_COLUMNS}, experiment) VALUES "
 INSERT_ANSWERS = "INSERT INTO answers (decision, signal, value, number) VALUES "
 MAX_STATEMENT_ROWS = 256
@@ -134,11 +138,11 @@ class SqliteStore(Store):
             state, now = read_state(connection, requests, chain), self.now()
             batch = resolve_batch(requests, state, now)
             if batch.rows:
-                insert_rows(connection, INSERT_EVENTS, batch.rows)
+                insert_rows(connection, INSERT_EVENTS, batch.records)
                 insert_rows(connection, INSERT_ANSWERS, batch.answers)
-                seal_rows(connection, [(row[-1], Event(*row[:-1])) for row in batch.rows], now)
+                seal_batch(connection, batch, now)
         self._chain = state.chain  # it ends if the commit failed
-        self._see(batch.rows[-1][0] if batch.rows else state.seen)
+        self._see(batch.rows[-1][1].number if batch.rows else state.seen)
         return batch.results
 
     def continue_numbers(self) -> None:
@@ -147,6 +151,12 @@ class SqliteStore(Store):
     def seal(self) -> dict[str, list[Event]]:
         """Rows are sealed as they are written."""
         return {}
+
+    def compact(self) -> None:
+        """Write the file anew without the pages of deleted rows; nobody writes meanwhile."""
+        with self._turn, self._errors("written"), closing(self._open("rw")) as connection:
+            connection.execute("VACUUM")
+            connection.execute(SAVE_JOURNAL).fetchone()
 
     def test_write(self) -> None:
         """Test a durable write that changes nothing; waits at most a second for other writers."""
@@ -315,14 +325,14 @@ def read_state(connection: sqlite3.Connection, requests: Sequence[AppendRequest]
     return state
 
 
-def seal_rows(connection: sqlite3.Connection, rows: Sequence[tuple[str, Event]], now: int) -> None:
+def seal_batch(connection: sqlite3.Connection, batch: BatchResult, now: int) -> None:
     """Write the seal of new rows."""
     before = Seal(*(connection.execute(SELECT_LAST_SEAL).fetchone() or ()))
     ends = dict[str, SealPart]()
-    for name in {experiment for experiment, _ in rows}:
+    for name in {experiment for experiment, _ in batch.rows}:
         for end in connection.execute(SELECT_LAST_PART, (name, before.seal)):
             ends[name] = SealPart(*end)
-    seal, parts = build_seal(before, rows, ends, now)
+    seal, parts = build_seal(before, batch.rows, ends, now, encoded=batch.encoded)
     connection.execute(INSERT_SEAL, seal)
     for part in parts:
         connection.execute(INSERT_PART, part)

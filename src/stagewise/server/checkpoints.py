@@ -1,0 +1,151 @@
+"""Checkpoints: states at a seal that stand for rows which are gone or cannot be read any more.
+
+The state of an experiment is the fold of its rows from its checkpoint on. A row of the global log has the digest of
+each checkpoint, so it is sealed like every row; a checkpoint with another digest is not used.
+"""
+
+from typing import Any, TypeVar
+
+import msgspec
+
+from stagewise.policies.problem import Problem
+from stagewise.problem.errors import ErrorCode
+from stagewise.problem.formatting import safe_repr
+from stagewise.server.event_log import CONTROL, GLOBAL, PROBLEM, Event, compute_digest
+from stagewise.server.state_fold import StateFold
+from stagewise.server.store.base import Store, StoreUnavailable
+from stagewise.server.versions import ProblemVersion
+
+Content = TypeVar("Content", bound=msgspec.Struct)
+
+
+class VersionState(msgspec.Struct):
+    """The state of one version of a problem."""
+
+    version: int
+    problem: dict[str, Any]
+    retired: list[str]
+    state: bytes
+
+
+class Checkpoint(msgspec.Struct):
+    """The states of an experiment after its first `seq` rows."""
+
+    seq: int
+    states: list[VersionState]
+    """Of the version in effect at that row, and of each later one, in order."""
+
+
+class LogEnd(msgspec.Struct):
+    """The end of what was removed from one log, as in a part of a seal."""
+
+    seq: int
+    decisions: int
+    at: int
+    highest: int
+
+
+class Removal(msgspec.Struct):
+    """What the removal of all rows up to a seal left behind; changes of controls and problems stay in the log."""
+
+    seal: int
+    hash: bytes
+    high: int
+    """The highest number that this seal or an earlier one has."""
+    open: list[int]
+    """Numbers below it that it has not."""
+    kept: bytes
+    """The digest of the leaves of the rows that stay."""
+    writers: dict[str, tuple[int, bytes]]
+    """The last row of each writer: its place in the writer's chain, and its code."""
+    ends: dict[str, LogEnd]
+
+
+def read_checkpoint(store: Store, experiment: str) -> Checkpoint | None:
+    """Return the checkpoint of an experiment; None if it has none. Raises StoreUnavailable."""
+    return read_content(store, experiment, Checkpoint)
+
+
+def read_removal(store: Store) -> Removal | None:
+    """Return what was removed from a store; None if nothing was. Raises StoreUnavailable."""
+    return read_content(store, GLOBAL, Removal)
+
+
+def read_content(store: Store, name: str, kind: type[Content]) -> Content | None:
+    """Return the content of a checkpoint whose digest is in the log."""
+    found = store.checkpoint(name)
+    if found is None:
+        return None
+    number, content = found
+    row = store.row(GLOBAL, number)
+    digests = {} if row is None else msgspec.json.decode(row.body).get("digests", {})
+    if digests.get(name) != compute_digest(content).hex():
+        raise StoreUnavailable(
+            ErrorCode.DIGEST_MISMATCH,
+            "the checkpoint of {name} is not the one whose digest is in row {number} of the log; restore the store "
+            "from a backup",
+            name=safe_repr(name or "all logs"),
+            number=number,
+        )
+    return msgspec.msgpack.decode(content, type=kind)
+
+
+def begin_fold(store: Store, name: str, version: ProblemVersion, feedback_timeout: float | None = None) -> StateFold:
+    """Return the fold of a version from which rows are read: at the checkpoint, or before the first row."""
+    settings = version.problem, version.number, version.retired, feedback_timeout
+    checkpoint = read_checkpoint(store, name)
+    if checkpoint is None:
+        return StateFold(*settings)
+    before = [one for one in checkpoint.states if one.version <= version.number]
+    if not before:
+        raise StoreUnavailable(
+            ErrorCode.UNSUPPORTED,
+            "version {version} of {name} ended before row {seq}, and earlier rows are gone",
+            version=version.number,
+            name=safe_repr(name),
+            seq=checkpoint.seq,
+        )
+    last = before[-1]
+    if last.version == version.number:
+        fold = StateFold(*settings)
+        fold.restore(last.state, is_checkpoint=True)
+    else:
+        fold = StateFold(Problem.from_dict(last.problem), last.version, frozenset(last.retired), feedback_timeout)
+        fold.restore(last.state, is_checkpoint=True)
+        fold.change_version(version.problem, version.number, version.retired)
+    return fold
+
+
+def build_checkpoint(store: Store, name: str, versions: list[ProblemVersion], seq: int) -> Checkpoint:
+    """Return the checkpoint after the first `seq` rows, with the states of these versions."""
+    states = []
+    for version in versions:
+        fold = begin_fold(store, name, version)
+        for event_page in iter_pages(store, name, fold.seq, seq):
+            fold.take(event_page)
+        problem = version.problem.to_dict()
+        states.append(VersionState(version.number, problem, sorted(version.retired), fold.encode()))
+    return Checkpoint(seq, states)
+
+
+def iter_pages(store: Store, name: str, after: int, last: int) -> Any:
+    """Yield the rows after a place up to another, some at once."""
+    while after < last:
+        page = store.events(name, after, min(last - after, 10_000))
+        if not page or page[0].seq != after + 1:
+            raise StoreUnavailable(
+                ErrorCode.STORE_CORRUPT,
+                "row {seq} of {name} is missing; run `stagewise audit verify`",
+                seq=after + 1,
+                name=safe_repr(name),
+            )
+        yield page
+        after = page[-1].seq
+
+
+def read_changes(store: Store, name: str, removal: Removal) -> list[Event]:
+    """Return the changes of controls and problems that a removal left in a log, with the place of its end."""
+    end = removal.ends[name].seq if name in removal.ends else 0
+    rows = [row for kind in (CONTROL, PROBLEM) for row in store.iter_events_of_kind(name, kind)]
+    kept = [row for row in rows if row.number <= removal.high and row.number not in removal.open]
+    return [row._replace(seq=end) for row in sorted(kept)]

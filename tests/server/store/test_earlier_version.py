@@ -1,0 +1,49 @@
+"""A store that the code of an earlier commit made: it is migrated when it is opened, and goes on.
+
+`version_1.db.xz` is `tests.server.audited.lived` with PART = 6 at e1ee58c3, before there were checkpoints.
+"""
+
+import lzma
+from contextlib import closing
+from pathlib import Path
+
+import msgspec
+from tests.problem.refusal import refused
+from tests.server.server_helpers import NAME, learned, played, user
+
+from stagewise.problem.errors import ErrorCode
+from stagewise.server.audit.log_reader import FindingCode
+from stagewise.server.audit.verify import verify_store
+from stagewise.server.decision_server import DecisionServer
+from stagewise.server.messages import DecisionRequest
+from stagewise.server.store.base import StoreUnavailable
+from stagewise.server.store.factory import open_store
+from stagewise.server.store.migrate import FOLDER, read_migrations
+
+FIXTURE = Path(__file__).parent / "version_1.db.xz"
+
+
+@played
+async def test_a_store_of_the_last_format_is_migrated_and_goes_on(tmp_path: Path) -> None:
+    path = tmp_path / "server.db"
+    path.write_bytes(lzma.decompress(FIXTURE.read_bytes()))
+    with refused(StoreUnavailable, ErrorCode.FILE_OF_OTHER_VERSION):
+        open_store(str(path), read_only=True)
+    with closing(open_store(str(path))) as store:
+        ((version,),) = store._all("SELECT max(number) FROM migrations")
+        assert version == len(read_migrations(FOLDER)) > 1
+        first = store.find(NAME, "decision", "live-0")
+        count = store.head(NAME).decision_count
+    server = DecisionServer(open_store(str(path)))
+    await server.start()
+    await learned(server)  # also if its snapshots are not of this release
+    assert first is not None
+    context = msgspec.json.decode(first.body)["request"]["context"]
+    retry = await server.decide(NAME, DecisionRequest(context, decision_id="live-0"))
+    assert retry.receipt == first.receipt
+    again = await server.decide(NAME, user("after"))
+    assert again.logged
+    assert server.store.head(NAME).decision_count == count + 1
+    await server.stop()
+    with closing(open_store(str(path), read_only=True)) as store:
+        assert {fault.code for fault in verify_store(store).faults} <= {FindingCode.SNAPSHOT_DIFFERS}

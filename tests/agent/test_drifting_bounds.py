@@ -75,7 +75,7 @@ def test_buckets_of_a_score_have_the_bound_that_decisions_use(drift: Any) -> Non
     """The worst of them is told, pooled over its neighbours, by its name."""
     rng, score = np.random.default_rng(0), sw.RiskScore("risk", buckets=3)
     limits = {"opt_out": sw.Limit(0.3, safe_bound=0.0, score=score, drift=drift)}
-    problem = sw.Problem(actions=ACTIONS, safe="nothing", reward=sw.Reward("click"), limits=limits)
+    problem = sw.Problem(action_names=ACTIONS, safe_name="nothing", reward=sw.Reward("click"), limits=limits)
     risk, agent = rng.random(ROWS), sw.Agent(problem, seed=1)
     log = {"at": START + np.arange(ROWS) * DAYS * DAY / ROWS, "action": ["digest"] * ROWS, "risk": risk}
     agent.learn_log_frame({**log, "click": rng.random(ROWS) < 0.1, "opt_out": rng.random(ROWS) < 0.1 * risk})

@@ -20,7 +20,7 @@ START, R, RANGE, DELTA, SEED = 1.7e9, 3.0, 60.0, 0.2, 8
 def build(drift: Any = None, **settings: Any) -> sw.Problem:
     declared = {"low": 0.0, "high": RANGE, "safe_bound": 20.0, "noise": R, "drift": drift} | settings
     limits = {"minutes": sw.Limit(30.0, **declared)}
-    return sw.Problem(actions=["van", "bike"], safe="van", reward=sw.Reward("kept"), limits=limits, delta=0.1)
+    return sw.Problem(action_names=["van", "bike"], safe_name="van", reward=sw.Reward("kept"), limits=limits, delta=0.1)
 
 
 def make_log(rows: int = 320, per_day: float = 40.0) -> dict[str, Any]:
@@ -102,7 +102,7 @@ def simulate(drift: Any, backend: str) -> Any:
     ]
     world = sw.MovingWorld(still, moves=moves, per_day=50, lag="2d")
     limit = sw.Limit(0.5, safe_bound=0.3, noise=0.05, drift=drift)
-    problem = sw.Problem(actions=["a", "b", "c"], safe="a", reward=sw.Reward("kept"), limits={"minutes": limit})
+    problem = sw.Problem(action_names=["a", "b", "c"], safe_name="a", reward=sw.Reward("kept"), limits={"minutes": limit})
     return sw.simulate(problem, world, rounds=50 * 60, runs=1, seed=1, backend=backend)
 
 

@@ -72,7 +72,7 @@ def test_a_noise_that_is_too_small_is_found() -> None:
     assert found.verdict == "contradicted"
     assert found.details["declared"] == pytest.approx(1.0)
     assert 2.0 < found.details["needed"] < R
-    assert agent.decide().reason is sw.Reason.ASSUMPTION_CONTRADICTED
+    assert agent.decide().reason is sw.FallbackReason.ASSUMPTION_CONTRADICTED
     kept = sw.Agent(build(), seed=1)
     kept.learn_log_frame({name: log[name] for name in ("action", "kept", "minutes")})
     assert kept.health()["noise of minutes"].verdict == "fine"
@@ -102,7 +102,8 @@ def simulate(drift: Any, backend: str) -> Any:
     ]
     world = sw.MovingWorld(still, moves=moves, per_day=50, lag="2d")
     limit = sw.Limit(0.5, safe_bound=0.3, noise=0.05, drift=drift)
-    problem = sw.Problem(action_names=["a", "b", "c"], safe_name="a", reward=sw.Reward("kept"), limits={"minutes": limit})
+    limits, reward = {"minutes": limit}, sw.Reward("kept")
+    problem = sw.Problem(action_names=["a", "b", "c"], safe_name="a", reward=reward, limits=limits)
     return sw.simulate(problem, world, rounds=50 * 60, runs=1, seed=1, backend=backend)
 
 

@@ -25,7 +25,7 @@ def build_problem(**limit: Any) -> sw.Problem:
     """Return two actions for users of two ages; the safe action costs nothing."""
     settings = {"safe_bound": 0.0, "model": "rates", **limit}
     return sw.Problem(
-        actions=["plain", "offer"], safe="plain", context={"age": (20, 60), "visits": (0, 10)},
+        action_names=["plain", "offer"], safe_name="plain", context={"age": (20, 60), "visits": (0, 10)},
         reward=sw.Reward("click"), limits={"opt_out": sw.Limit(0.3, **settings)},
     )  # fmt: skip
 
@@ -57,7 +57,7 @@ def test_a_difference_of_halves_is_a_warning_with_its_column_and_cut() -> None:
     assert details["cut"] == pytest.approx(40.0, abs=2.0)
     assert details["low_mean"] < 0.12 < 0.25 < details["high_mean"]
     assert agent.health().ok  # it stops nothing
-    assert agent.decide({"age": 30.0, "visits": 1.0}).reason is not sw.Reason.ASSUMPTION_CONTRADICTED
+    assert agent.decide({"age": 30.0, "visits": 1.0}).reason is not sw.FallbackReason.ASSUMPTION_CONTRADICTED
 
 
 def test_users_who_are_alike_give_no_warning_and_too_few_outcomes_say_so() -> None:
@@ -81,13 +81,13 @@ def test_stop_plays_the_safe_action_until_somebody_acknowledges_it() -> None:
     agent.learn_log_frame(draw_log(1, 2_000, old=0.3, young=0.08))
     user = {"age": 30.0, "visits": 1.0}
     decision = agent.decide(user)
-    assert (decision.reason, decision.action) == (sw.Reason.ASSUMPTION_CONTRADICTED, "plain")
+    assert (decision.reason, decision.action) == (sw.FallbackReason.ASSUMPTION_CONTRADICTED, "plain")
     assert decision.reason_details.details["found"] == Contradiction.MISMATCH
     assert not agent.health().ok
     replica = sw.Replica(agent.snapshot(), name="pod")
-    assert replica.decide(user).reason is sw.Reason.ASSUMPTION_CONTRADICTED
+    assert replica.decide(user).reason is sw.FallbackReason.ASSUMPTION_CONTRADICTED
     agent.acknowledge_alert(NAME, "Ana: known")
-    assert agent.decide(user).reason is not sw.Reason.ASSUMPTION_CONTRADICTED
+    assert agent.decide(user).reason is not sw.FallbackReason.ASSUMPTION_CONTRADICTED
 
 
 def test_on_mismatch_is_one_of_two_words() -> None:
@@ -175,7 +175,7 @@ def test_rows_at_once_are_rows_one_by_one_to_the_bit() -> None:
     values[::7, 0], values[::5, 1] = np.nan, np.nan
     at_once, alone, in_parts = (MismatchTest(policy) for _ in range(3))
     for test in (at_once, alone, in_parts):
-        test.slopes, test.older, test.since = np.ones((2, 2)), -np.ones((2, 2)), 30
+        test.scores = test.scores._replace(newer=np.ones((2, 2)), older=-np.ones((2, 2)), since=30)
     at_once.learn_rows(rows, values, np.arange(80))
     for i in range(80):
         alone.learn_row(rows[i], values[i], i)
@@ -217,21 +217,21 @@ def test_a_click_score_never_knows_the_reward_of_its_own_user() -> None:
     agent, chance = sw.Agent(build_problem(), seed=1), np.random.default_rng(1)
     agent.learn_log_frame(draw_log(1, 300, old=0.1, young=0.1))
     test: Any = agent._learned.mismatch
-    assert test.slopes.shape == (2, 2)
-    assert test.since == 0  # a log's rows are nobody's decisions
+    assert test.scores.newer.shape == (2, 2)
+    assert test.scores.since == 0  # a log's rows are nobody's decisions
     waiting, scored = [], 0
     for _ in range(700):
         decision = agent.decide({"age": float(chance.uniform(20, 60)), "visits": float(chance.uniform(0, 10))})
         agent.learn(decision, click=float(chance.random() < 0.1))
         waiting.append(decision)
-        assert test.get_slopes(test.last_reward + 1) is test.slopes
+        assert test.scores.get(test.last_reward + 1) is test.scores.newer
         if len(waiting) > 60:
             index = (late := waiting.pop(0)).round
-            slopes = test.get_slopes(index)
-            assert slopes is not test.slopes or index >= test.since
-            scored += slopes is test.slopes
+            slopes = test.scores.get(index)
+            assert slopes is not test.scores.newer or index >= test.scores.since
+            scored += slopes is test.scores.newer
             agent.learn(late, opt_out=float(chance.random() < 0.1))
-    assert test.since > 0
+    assert test.scores.since > 0
     assert scored > 300
 
 
@@ -242,7 +242,7 @@ def test_a_new_action_is_a_new_cell() -> None:
     agent.learn_log_frame(draw_log(2, 1_500, old=0.35, young=0.05) | {"action": ["sale"] * 1_500})
     test: Any = agent._learned.mismatch
     assert list(test.limits[0].cells) == [(1.0, 0.0), (2.0, 0.0)]
-    assert test.slopes.shape == (3, 2)
+    assert test.scores.newer.shape == (3, 2)
     assert agent.health()[NAME].verdict is Verdict.WARNING
 
 
@@ -253,12 +253,14 @@ def test_only_the_first_cells_are_kept() -> None:
     assert len(limit.table) == MOST_CELLS
     context = [f"n{i}" for i in range(500)]
     limits = {"c": sw.Limit(0.3, safe_bound=0.0, by="country")}
-    wide = sw.Problem(actions=["a", "b"], safe="a", context=context, reward=sw.Reward("r"), limits=limits)
+    wide = sw.Problem(action_names=["a", "b"], safe_name="a", context=context, reward=sw.Reward("r"), limits=limits)
     assert MismatchTest(wide.policy()).limits[0].most_cells < 40
 
 
 def test_problems_without_numbers_and_other_policies_are_not_tested() -> None:
-    bare = sw.Problem(actions=["a", "b"], safe="a", reward=sw.Reward("r"), limits={"c": sw.Limit(0.1, safe_bound=0.0)})
+    bare = sw.Problem(
+        action_names=["a", "b"], safe_name="a", reward=sw.Reward("r"), limits={"c": sw.Limit(0.1, safe_bound=0.0)}
+    )
     policies = [bare, sw.OPB(arms=2, safe_action=sw.SafeAction(arm=0, reward=0.0, cost=0.0), threshold=0.5)]
     for policy in policies:
         agent = sw.Agent(policy)
@@ -287,12 +289,12 @@ def test_a_server_folds_the_same_halves_however_its_log_is_cut() -> None:
         folds.append(fold)
     assert folds[0].learned.mismatch is not None
     assert folds[0].learned.mismatch.limits[0].count > 300
-    assert folds[0].learned.mismatch.since > 0
+    assert folds[0].learned.mismatch.scores.since > 0
     assert folds[0].encode() == folds[1].encode() == folds[2].encode()
     again = StateFold(problem(), 1)
     again.restore(folds[0].encode())
     assert again.encode() == folds[0].encode()
-    assert msgspec.msgpack.decode(again.encode())["mismatch"]["since"][0] == folds[0].learned.mismatch.since
+    assert msgspec.msgpack.decode(again.encode())["mismatch"]["since"][0] == folds[0].learned.mismatch.scores.since
 
 
 def test_rows_of_logs_have_no_index() -> None:

@@ -18,6 +18,7 @@ from stagewise.engine.workspace import (
     ESTIMATE,
     Workspace,
     answer_size,
+    copy_workspace,
     get_decision_views,
     get_workspace,
     scratch_size,
@@ -113,7 +114,7 @@ class RoundResources(NamedTuple):
     learn: Callable[..., None]
     answer: int
     scratch: int
-    kept: int  # of the scratch: the workspace, without that of the models
+    workspace: int
     work: int
 
 
@@ -192,8 +193,8 @@ class Rounds:
         needs = self.get_resources(memory, dimension, count)
         answer, scratch = np.empty(needs.answer), np.empty(needs.scratch)
         code = needs.decide(features, eligible, layout, settings, memory, answer, scratch, seed, run, round_)
-        kept = scratch[: needs.kept].copy()  # a tenth: the next round then finds the rest where it is, in the cache
-        return NEW(RoundResult, (code, answer, kept, layout, settings, features, eligible, self.spec.models))
+        workspace = copy_workspace(scratch, needs.workspace)
+        return NEW(RoundResult, (code, answer, workspace, layout, settings, features, eligible, self.spec.models))
 
     def learn(
         self,

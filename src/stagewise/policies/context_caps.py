@@ -253,8 +253,8 @@ class SafeContextPosteriorSampling(SafePolicy):
         for name, noise in noises.items():
             if self.models[name] != "rates" or name in self.buckets:
                 what = "by the buckets of a score" if name in self.buckets else self.models[name]
-                text = f"cost_noise has {name!r}, which is {what}; only rates by action and segment can have one"
-                raise InvalidProblem(ErrorCode.UNSUPPORTED, text)
+                text = "cost_noise has {name!r}, which is {what}; only rates by action and segment can have one"
+                raise InvalidProblem(ErrorCode.UNSUPPORTED, text, name=name, what=what)
             if not check_positive(noise, f"the noise of {name!r}") < NOISE:
                 rule = "below 0.5, which numbers in [0, 1] have anyway"
                 raise InvalidProblem.must_be(ErrorCode.OUT_OF_RANGE, f"the noise of {name!r}", noise, rule)

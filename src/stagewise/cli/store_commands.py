@@ -157,7 +157,9 @@ def replay(
         f"bit for bit, with {result.states:,} policy snapshots{failed}"
     )
     if result.missing:
-        typer.echo(f"{result.missing:,} cannot be made again: they follow from rows that were removed")
+        typer.echo(f"{result.missing:,} cannot be made again: they follow from rows that were removed or erased")
+    if result.erased:
+        typer.echo(f"{result.erased:,} are of users who were erased")
     if result.first_difference is not None:
         typer.echo(f"the first difference: {result.first_difference}")
         raise typer.Exit(1)
@@ -267,6 +269,29 @@ def retain(
             typer.echo("no seal is older: nothing was removed")
             return
         typer.echo(f"the rows up to seal {removal.seal:,} are removed; the states at that seal stand for them")
+
+
+@store_app.command()
+def erase(
+    store: StoreArgument,
+    user: Annotated[str, typer.Argument(help="Your name of the user, as given with each decision.")],
+    reason: ReasonOption = "request of the user",
+) -> None:
+    """Erase the contexts of a user. Exit code 1 if outcomes are pending: run it again later.
+
+    With SQLite, stop the server first.
+
+    Example: stagewise store erase server.db user-4711
+    """
+    with open_existing_store(store, read_only=False) as opened:
+        from stagewise.server.erasure import erase_user
+
+        result = erase_user(opened, user, get_actor(), reason)
+        if result.decisions:
+            end = f"their windows close on {format_time(result.until)}" if result.until else "a signal has no window"
+            typer.echo(f"{result.decisions:,} decisions of {user!r} wait for outcomes; {end}. Run this again then")
+            raise typer.Exit(1)
+        typer.echo(f"the contexts of {user!r} are erased")
 
 
 def get_actor() -> str:

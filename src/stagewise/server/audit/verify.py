@@ -43,6 +43,7 @@ from stagewise.server.retention import compute_kept_digest, iter_kept
 from stagewise.server.seals import Seal, SealPart, compute_leaf, compute_root, compute_seal_hash, decode_numbers
 from stagewise.server.snapshots import SIGNATURE_BYTES
 from stagewise.server.store.base import WRITERS, Store, StoreUnavailable, get_secret_row_key
+from stagewise.server.user_keys import open_rows
 from stagewise.server.versions import ProblemVersion, build_version
 
 FOLD_ROWS = 10_000  # rows folded at once
@@ -481,7 +482,7 @@ def check_snapshots(store: Store, name: str, end: int) -> None:
             folds[feedback_timeout] = begin_fold(store, name, version, feedback_timeout)
         fold = folds[feedback_timeout]
         while fold.seq < one.seq:
-            fold.take(store.events(name, fold.seq, min(FOLD_ROWS, one.seq - fold.seq)))
+            fold.take(open_rows(store, store.events(name, fold.seq, min(FOLD_ROWS, one.seq - fold.seq))))
         if (state and fold.encode() != state) or encode_snapshot(fold.build_snapshot()) != one.content[
             SIGNATURE_BYTES:
         ]:

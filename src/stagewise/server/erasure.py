@@ -1,8 +1,9 @@
 """Erasure of a user: the key of the user's contexts is destroyed once the state no longer needs them.
 
 First the key is retired: nothing new is kept under it. When the windows of the user's decisions are closed, a
-checkpoint of each experiment stands for all rows so far, and the key is destroyed. What was learned stays, as sums. An outcome that is pending is waited for: if users ask for erasure because of what happened, leaving it out would make
-the bounds wrong.
+checkpoint of each experiment stands for all rows so far, and the key is destroyed. What was learned stays, as sums.
+An outcome that is pending is waited for: if users ask for erasure because of what happened, leaving it out would
+make the bounds wrong.
 """
 
 from typing import NamedTuple

@@ -111,7 +111,9 @@ def test_the_queue_does_what_a_naive_model_does(
             model.close()
             model.expire()
             closed = {(i, k) for k, found in queue.advance(model.clock) for i in found.tolist()}
-            assert all(before[i][k] == MISSING and k in model.rows[i]["closed"] for i, k in closed)
+            lacked = [(i, k) for i, k in closed if not model.rows[i]["deferred"]]
+            assert all(before[i][k] == MISSING and k in model.rows[i]["closed"] for i, k in lacked)
+            assert all(model.rows[i]["status"][k] == DROPPED for i, k in closed if model.rows[i]["deferred"])
         elif verb == "save":
             copy = OutcomeQueue("abc", groups, spans, in_order=in_order)
             copy.restore(json.loads(json.dumps(queue.to_dict())), queue.played)

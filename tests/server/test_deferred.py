@@ -3,6 +3,7 @@
 import msgspec
 from tests.server.logs import DAY, Log, month, problem
 
+from stagewise.agent.observed_costs import LIMIT
 from stagewise.agent.outcome_queue import MISSING
 from stagewise.server.event_log import Event
 from stagewise.server.log_statistics import LogStatistics
@@ -110,7 +111,36 @@ def test_the_page_counts_what_the_learner_learns() -> None:
     long = month(300)
     fold, tally = folded(long), tallied(long)
     assert sum(seen.count for seen in tally.observed_mean.values()) == fold.learned.update_count > 500
-    learned = fold.circuit_breaker.limits["opt_out"].count_and_total(
-        fold.circuit_breaker.build_row_reader(0, safe=False), fold.queue.end
-    )
-    assert (tally.since_limit_change["opt_out"].count, tally.since_limit_change["opt_out"].total) == learned
+    tallied_costs = tally.since_limit_change["opt_out"]
+    count, mean = fold.circuit_breaker.summarize(LIMIT, 0)
+    assert (tallied_costs.count, tallied_costs.total / tallied_costs.count) == (count, mean)
+
+
+def test_what_was_given_up_counts_for_the_tests_of_costs_as_what_was_not_shown() -> None:
+    stops = []
+    for is_told in (False, True):
+        log, fold = Log(), StateFold(problem(), 1)
+        places = [deferred(log, at) for at in range(200)]
+        for user in range(40):
+            log.tell(log.decide("offer", 300), 300, opt_out=float(user % 13 == 12))
+        for place in places if is_told else ():
+            log.tell(place, 400, shown=0.0)
+        log.add("tick", {}, 30 * DAY)
+        fold.take(log.events)
+        log.events, first = [], len(log.events)
+        for _ in range(20):
+            log.events = []
+            log.add(
+                "decision",
+                {"action": "offer", "request": {"context": {"age": 1, "tenure": 0, "country": "NZ"}}},
+                31 * DAY,
+            )
+            event = log.events[0]._replace(seq=first + 1, number=first + 1, key=str(first + 1))
+            first += 2
+            told = {"decision_id": event.key, "values": {"opt_out": 1.0}}
+            log.add("outcome", told, 31 * DAY, event.number)
+            fold.take([event, log.events[1]._replace(seq=first, number=first, key=str(first))])
+            stops.append(fold.circuit_breaker.find_breach())
+    assert stops[:20] == stops[20:]
+    assert stops[0] is None
+    assert stops[-1] is not None

@@ -5,7 +5,7 @@ earlier outcomes arrive; these tests do not wait (docs/how-to/check-health.md).
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from copy import copy
 from typing import Any
 
@@ -28,33 +28,42 @@ HAS = as_python(has_switch)
 SAFE, LIMIT = "safe", "limit"
 
 
-def read_costs(queue: OutcomeQueue, signal: int, sign: float, start: int, end: int) -> Floats:
-    """Return the reported costs of decisions in [0, 1], 0 where none is reported; NaN: dropped."""
-    rows = slice(start - queue.base, end - queue.base)
-    status, values = queue.status[rows, signal], queue.values[rows, signal]
-    is_reported = (status % 2 == 1) & (queue.deferred[rows] == 0)
-    costs: Floats = np.where(is_reported, values if sign > 0.0 else 1.0 + values, 0.0)
-    costs[status == DROPPED] = math.nan
-    return costs
+class CostTests:
+    """Sequential tests of the reported costs in an outcome queue: of limits, and of declared costs of the safe action.
 
+    Costs, limits and declared costs are in [0, 1], and less is better; a declared cost that is NaN is not tested.
+    """
 
-class ObservedCosts:
-    """The tests of an agent's reported costs, which it reads from its outcome queue."""
+    def __init__(
+        self,
+        queue: OutcomeQueue,
+        signs: Sequence[float],
+        limits: Sequence[float],
+        declared: Sequence[float],
+        safe_index: int,
+        level: float,
+    ) -> None:
+        self.queue, self.signs, self.limits, self.declared = queue, signs, limits, declared
+        self.safe_index, self.level = safe_index, level
+        self.limit_changes: list[tuple[int, list[float]]] = []  # the first decisions and the limits of each version
+        self.tests = {(LIMIT, j): EProcess(level, queue.end) for j in range(len(signs))}
+        self.tests |= {(SAFE, j): EProcess(FALSE_ALARMS, queue.end) for j, c in enumerate(declared) if c == c}
 
-    def __init__(self, policy: Any, queue: OutcomeQueue) -> None:
-        limits, self.queue = policy.thresholds, queue
-        self.signs = [float(sign) for sign in limits.signs]
-        self.limits = [to_unit_cost(value, sign) for value, sign in zip(limits.values, self.signs, strict=True)]
-        self.declared = [to_unit_cost(cost, sign) for cost, sign in zip(limits.declared_safe, self.signs, strict=True)]
-        if HAS(policy.layout, PER_ROUND_SAFE):  # every round has a safe action of its own
-            self.declared = [math.nan] * len(self.signs)
-        self.safe_index = int(policy.layout[SAFE_INDEX])
-        self.tests = {(LIMIT, j): EProcess(FALSE_ALARMS, queue.end) for j in range(len(self.signs))}
-        self.tests |= {(SAFE, j): EProcess(FALSE_ALARMS, queue.end) for j, c in enumerate(self.declared) if c == c}
+    def read_costs(self, j: int, start: int, end: int) -> Floats:
+        """Return the reported costs of decisions, 0 where none is reported; NaN: dropped."""
+        queue = self.queue
+        rows = slice(start - queue.base, end - queue.base)
+        status, values = queue.status[rows, 1 + j], queue.values[rows, 1 + j]
+        is_reported = (status % 2 == 1) & (queue.deferred[rows] == 0)
+        costs: Floats = np.where(is_reported, values if self.signs[j] > 0.0 else 1.0 + values, 0.0)
+        costs[status == DROPPED] = math.nan
+        return costs
 
     def observe(self, index: int, signals: Iterable[int]) -> bool:
         """Test signals of a decision that were just reported or dropped; return whether they reject a test."""
         queue, row, rejected = self.queue, index - self.queue.base, False
+        if row < 0:
+            return False
         status, values = queue.status[row].tolist(), queue.values[row].tolist()
         for signal in signals:  # as `read_costs`, for one row
             j, cost = signal - 1, 0.0
@@ -64,9 +73,9 @@ class ObservedCosts:
                 cost = values[signal] if self.signs[j] > 0.0 else 1.0 + values[signal]
             if cost == 0.0:  # it counted as 0 already
                 continue
-            rejected |= self._check(LIMIT, j, index, cost, self.limits[j])
+            rejected |= self._check(LIMIT, j, index, cost)
             if (SAFE, j) in self.tests and queue.rows[row, 0] == self.safe_index:
-                rejected |= self._check(SAFE, j, index, cost, self.declared[j])
+                rejected |= self._check(SAFE, j, index, cost)
         return rejected
 
     def observe_rows(self, indices: Ints, signal: int) -> None:
@@ -75,8 +84,8 @@ class ObservedCosts:
         if j < 0 or not indices.size:
             return
         start, end = int(indices.min()), int(indices.max()) + 1
-        changed = indices[read_costs(self.queue, signal, self.signs[j], start, end)[indices - start] != 0.0]
-        for kind in (LIMIT, SAFE):  # other costs counted as 0 already
+        changed = indices[self.read_costs(j, start, end)[indices - start] != 0.0]
+        for kind in (LIMIT, SAFE) if changed.size else ():  # other costs counted as 0 already
             if (kind, j) in self.tests:
                 self.tests[kind, j].invalidate(changed)
 
@@ -85,25 +94,35 @@ class ObservedCosts:
         rejected = [test.check(self._build_row_reader(*key), self.queue.end) for key, test in self.tests.items()]
         return any(rejected)
 
-    def _check(self, kind: str, j: int, index: int, cost: float, limit: float) -> bool:
+    def _check(self, kind: str, j: int, index: int, cost: float) -> bool:
         test = self.tests[kind, j]
         if test.rejection is not None or index < test.first:
             return False
-        test.raise_values(index, index + 1, math.inf if limit <= 0.0 else limit if cost != cost else cost)
+        limits = [self.declared[j]]
+        if kind == LIMIT:
+            limits = [self.limits[j], *(values[j] for _, values in self.limit_changes)]
+        rise = math.inf if min(limits) <= 0.0 else max(limits) if cost != cost else cost
+        test.raise_values(index, index + 1, rise)
         return test.check(self._build_row_reader(kind, j), self.queue.end)
 
     def _build_row_reader(self, kind: str, j: int) -> RowReader:
         """Return the function that reads the rows of a test."""
-        limit = self.limits[j] if kind == LIMIT else self.declared[j]
 
         def rows(start: int, end: int) -> tuple[Floats, Floats]:
-            costs = read_costs(self.queue, 1 + j, self.signs[j], start, end)
-            if kind == SAFE:
-                played = self.queue.rows[start - self.queue.base : end - self.queue.base, 0]
-                costs = np.where(played == self.safe_index, costs, math.nan)
-            return costs, np.full(end - start, limit)
+            costs = self.read_costs(j, start, end)
+            if kind == LIMIT:
+                return costs, self._get_limits(j, start, end)
+            played = self.queue.rows[start - self.queue.base : end - self.queue.base, 0]
+            return np.where(played == self.safe_index, costs, math.nan), np.full(end - start, self.declared[j])
 
         return rows
+
+    def _get_limits(self, j: int, start: int, end: int) -> Floats:
+        """Return the limit of each decision at the time it was made."""
+        if not self.limit_changes:
+            return np.full(end - start, self.limits[j])
+        versions = np.searchsorted([first for first, _ in self.limit_changes], np.arange(start, end), side="right") - 1
+        return np.array([limits[j] for _, limits in self.limit_changes])[versions]
 
     def settle(self) -> None:
         """Let the tests keep the sums of decisions that are over, so that the queue may leave out their rows."""
@@ -116,6 +135,29 @@ class ObservedCosts:
             return 0, 0.0
         count, total = self.tests[kind, j].count_and_total(self._build_row_reader(kind, j), self.queue.end)
         return count, total / max(count, 1)
+
+    def to_list(self) -> list[Any]:
+        """Return the tests as JSON holds them."""
+        return [[kind, j, *test.to_list()] for (kind, j), test in self.tests.items()]
+
+    def restore(self, content: Any) -> None:
+        """Restore the tests that `to_list` wrote."""
+        stored = {(str(kind), int(j)): numbers for kind, j, *numbers in content}
+        for key, test in self.tests.items():
+            test.restore(stored[key])
+            if not self.queue.base <= test.base * BLOCK <= self.queue.end or not test.is_valid:
+                raise InvalidProblem(ErrorCode.FILE_CORRUPT, "a stored test does not match its rounds")
+
+
+class ObservedCosts(CostTests):
+    """The tests of an agent's reported costs."""
+
+    def __init__(self, policy: Any, queue: OutcomeQueue) -> None:
+        limits, declared = to_unit_costs(policy)
+        if HAS(policy.layout, PER_ROUND_SAFE):  # every round has a safe action of its own
+            declared = [math.nan] * len(limits)
+        signs = policy.thresholds.signs.tolist()
+        super().__init__(queue, signs, limits, declared, int(policy.layout[SAFE_INDEX]), FALSE_ALARMS)
 
     def find_rejected(self, policy: Any) -> dict[str, ReasonDetails]:
         """Return the causes of the rejected tests, by the name of the finding."""
@@ -143,22 +185,17 @@ class ObservedCosts:
         other.queue, other.tests = queue, {key: test.clone() for key, test in self.tests.items()}
         return other
 
-    def to_list(self) -> list[Any]:
-        """Return the tests as JSON holds them."""
-        return [[kind, j, *test.to_list()] for (kind, j), test in self.tests.items()]
-
-    def restore(self, content: Any) -> None:
-        """Restore the tests that `to_list` wrote."""
-        stored = {(str(kind), int(j)): numbers for kind, j, *numbers in content}
-        for key, test in self.tests.items():
-            test.restore(stored[key])
-            if not self.queue.base <= test.base * BLOCK <= self.queue.end or not test.is_valid:
-                raise InvalidProblem(ErrorCode.FILE_CORRUPT, "a stored test does not match its rounds")
-
 
 def to_unit_cost(value: float, sign: float) -> float:
     """Return a limit or a declared cost as a cost in [0, 1], smaller is better."""
     return float(value if sign > 0.0 else 1.0 - value)
+
+
+def to_unit_costs(policy: Any) -> tuple[list[float], list[float]]:
+    """Return the limits and the declared costs of the safe action as costs in [0, 1]; NaN: none is declared."""
+    given = policy.thresholds
+    limits = [to_unit_cost(value, sign) for value, sign in zip(given.values, given.signs, strict=True)]
+    return limits, [to_unit_cost(cost, sign) for cost, sign in zip(given.declared_safe, given.signs, strict=True)]
 
 
 def build_observed_costs(policy: BasePolicy | None, queue: OutcomeQueue) -> ObservedCosts | None:

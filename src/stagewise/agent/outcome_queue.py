@@ -276,7 +276,7 @@ class OutcomeQueue:
         otherwise they would block all that follow.
 
         Returns:
-            Each signal with decisions that lacked it, in order; it counts as declared from now on.
+            Each signal with decisions that lacked it, in order; it counts as declared from now on, or is dropped.
         """
         closed: list[tuple[int, Ints]] = []
         if now >= self.now:
@@ -292,8 +292,11 @@ class OutcomeQueue:
             if stop == start:
                 continue
             self.closed[signal] += stop - start
-            for i in (start + np.flatnonzero(self.deferred[start:stop])).tolist():
-                self.drop(self.base + i, [signal, *(self.unbounded if length == self.longest else ())])
+            deferred = self.base + start + np.flatnonzero(self.deferred[start:stop])
+            for k in (signal, *(self.unbounded if length == self.longest else ())) if deferred.size else ():
+                for index in deferred.tolist():
+                    self.drop(index, [k])
+                closed.append((k, deferred))
             missing = np.flatnonzero((self.status[start:stop, signal] == MISSING) & (self.deferred[start:stop] == 0))
             if missing.size:
                 indices = self.base + start + missing

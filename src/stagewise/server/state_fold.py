@@ -150,12 +150,13 @@ class StateFold:
 
     def advance(self, at: int) -> None:
         """Advance the time; windows close."""
-        closed = list(self.queue.closed)
-        self.queue.advance(at)  # each counts as declared from now on
-        if self.queue.closed != closed:
+        closed = self.queue.advance(at)  # each counts as declared from now on
+        if closed:
+            for signal, indices in closed:
+                self.circuit_breaker.observe_rows(indices, signal)
             self._due += self.queue.iter_due()
-            self.circuit_breaker.close_windows(closed)
-            self.note_safe_cost_alerts()
+            if self.circuit_breaker.check():
+                self.note_safe_cost_alerts()
         if self.feedback_monitor is not None:
             self.feedback_monitor.advance(at)
 
@@ -175,14 +176,11 @@ class StateFold:
     def apply_outcome(self, event: Event) -> None:
         """Apply an outcome; late signals are not learned."""
         index, values, queue = self._indices.get(event.decision, -1), decode_outcome(event.body).values, self.queue
-        costs = self.circuit_breaker.get_costs(index) if SHOWN in values else None
         new = report_outcome(queue, index, values, self.scale_value)
         self._due += queue.iter_due()
-        if costs is None:
-            self.circuit_breaker.record_costs(index, new)
-        else:
-            self.circuit_breaker.update_costs(index, costs)
-        self.note_safe_cost_alerts()
+        changed = range(len(queue.names)) if SHOWN in values else map(queue.names.index, new)
+        if self.circuit_breaker.observe(index, changed):
+            self.note_safe_cost_alerts()
         if self.feedback_monitor is not None:
             self.feedback_monitor.record_outcome(queue.end)
             for name in new:

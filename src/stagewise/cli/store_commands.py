@@ -294,6 +294,19 @@ def erase(
         typer.echo(f"the contexts of {user!r} are erased")
 
 
+@store_app.command()
+def restored(store: StoreArgument, reason: ReasonOption = "restored from a backup") -> None:
+    """Begin a new term in a store that was restored from a backup, before its servers start.
+
+    Example: stagewise store restored copy.db
+    """
+    with open_existing_store(store, read_only=False) as opened:
+        from stagewise.server.restore import begin_after_restore
+
+        number = begin_after_restore(opened, get_actor(), reason)
+        typer.echo(f"a new term begins with row {number:,}: start the servers")
+
+
 def get_actor() -> str:
     """Return who runs this command."""
     return f"{getpass.getuser()} (command line)"

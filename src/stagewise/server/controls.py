@@ -17,6 +17,7 @@ MODES = get_args(Mode)
 MODE, KILL, RESUME, ACKNOWLEDGE, TRIP = "mode", "kill", "resume", "acknowledge", "trip"
 FORGET_COSTS = "forget_costs"
 ERASE = "erase"
+RESTORED = "restored"
 
 
 class Controls(NamedTuple):

@@ -71,7 +71,13 @@ class Lock:
         turn = asyncio.get_running_loop().create_future()
         self.waiting.append((alone, turn))
         self._admit()
-        await turn
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():
+                self.release()
+            self.waiting = [one for one in self.waiting if one[1] is not turn]
+            raise
 
     def release(self) -> None:
         """Let others in."""
@@ -80,6 +86,7 @@ class Lock:
 
     def _admit(self) -> None:
         while self.waiting and not self.is_alone and not (self.waiting[0][0] and self.holders):
-            self.is_alone, turn = self.waiting.pop(0)
-            self.holders += 1
-            turn.set_result(None)
+            alone, turn = self.waiting.pop(0)
+            if not turn.cancelled():
+                self.is_alone, self.holders = alone, self.holders + 1
+                turn.set_result(None)

@@ -15,7 +15,7 @@ from tests.server.simulated.database import Crashed, Database
 from stagewise.problem.errors import ErrorCode
 from stagewise.server.decision_server import DecisionServer
 from stagewise.server.event_log import AppendRequest, AppendResult, Event, WriterChain
-from stagewise.server.seals import MAX_SEAL_ROWS, Seal, SealPart, build_seal
+from stagewise.server.seals import MAX_SEAL_ROWS, SealPart, build_seal
 from stagewise.server.store.append_batch import BatchResult, get_outcome_decisions, is_change, resolve_batch
 from stagewise.server.store.base import (
     EVENT_COLUMNS,
@@ -108,11 +108,12 @@ class SimulatedStore(Store):
         database, id_ = self.database, next(self.database.ids)
         await self.pause(0.002)
         await database.lock.acquire(is_change(requests))
-        locks = database.row_locks(get_outcome_decisions(requests))
-        for lock in locks:
-            await lock.acquire()
+        locks = list[asyncio.Lock]()
         database.flying.add(id_)
         try:
+            for lock in database.row_locks(get_outcome_decisions(requests)):
+                await lock.acquire()
+                locks.append(lock)
             batch, chain = self.begin(requests)
             if not self.commits_first and self.rng.random() < 0.3 and not is_change(requests):
                 return batch.results  # answered, and rolled back
@@ -201,6 +202,9 @@ class SimulatedStore(Store):
     def test_write(self) -> None:
         """Whether the disk has room."""
         self._check_disk()
+
+    def begin_term(self) -> None:
+        """Nothing is restored here."""
 
     def continue_numbers(self) -> None:
         """Rows are not copied here."""

@@ -133,16 +133,16 @@ class World:
                 self.servers[place] = None
                 await self.pause(0.05)
 
-    async def call(self, do: Callable[[DecisionServer], Any]) -> Any:
+    async def call(self, do: Callable[[DecisionServer], Any], repeats: bool = True) -> Any:
         """Send a request to any server, or to two; return the answer, or None if it is lost or an error."""
         await self.pause(0.005)
         server = self.rng.choice(self.servers)
         if server is None:
             return None
-        if self.rng.random() < 0.1:  # a proxy repeats it somewhere else
+        if repeats and self.rng.random() < 0.1:  # a proxy repeats it somewhere else
             other = self.rng.choice(self.servers)
             if other is not None:
-                asyncio.get_running_loop().create_task(self.forget(do(other)))
+                asyncio.get_running_loop().create_task(self.forget(do, other))
         try:
             answer = await asyncio.wait_for(do(server), TIMEOUT)
         except (StagewiseError, TimeoutError, Crashed):
@@ -150,11 +150,11 @@ class World:
         await self.pause(0.005)
         return None if self.rng.random() < 0.05 else answer
 
-    async def forget(self, call: Any) -> None:
-        """Await a call whose answer nobody gets."""
+    async def forget(self, do: Callable[[DecisionServer], Any], server: DecisionServer) -> None:
+        """Send a request later; nobody gets the answer."""
         await self.pause(0.05)
         with suppress(StagewiseError, Crashed):
-            await call
+            await do(server)
 
     async def client(self, who: int, end: float) -> None:
         """Ask, try again with the same id, and report outcomes."""
@@ -184,8 +184,8 @@ class World:
         while self.now() < end:
             for verb in ("kill", "resume"):
                 began = self.now()
-                if await self.call(partial(change, verb)) is not None:
-                    self.history.add(verb, began)
+                answer = await self.call(partial(change, verb), repeats=False)
+                self.history.add(verb if answer is not None else "resume", began)  # a lost answer obliges nobody
                 await self.pause(0.2)
 
     async def disturb(self, end: float) -> None:

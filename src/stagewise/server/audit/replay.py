@@ -34,6 +34,7 @@ from stagewise.server.decide import (
     compute_draw,
     decide,
     decode_decision,
+    derive_draws_key,
     describe_decision,
     encode_context,
     format_time,
@@ -218,8 +219,9 @@ def explain_logged_decision(store: Store, experiment: str, id_: str) -> str:
     lines.append(f"Request: {context or 'no context'}; {offer}.")
     if snapshot is not None:
         asked = msgspec.convert(request, DecisionRequest)
+        key = derive_draws_key(replay.key, basis.control[1])
         offered = encode_context(snapshot, asked, decode_decision(event.body).time)
-        decision = snapshot.policy.choose(snapshot.learned.state, offered, compute_draw(replay.key, id_))
+        decision = snapshot.policy.choose(snapshot.learned.state, offered, compute_draw(key, id_))
         lines.append("Estimates, bounds and probability of each action:")
         lines += [f"  {line}" for line in decision.explain().splitlines()[1:]]
     difference = replay.find_difference(snapshot, event)

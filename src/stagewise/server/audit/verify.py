@@ -25,6 +25,7 @@ from stagewise.server.audit.log_reader import (
     read_versions,
 )
 from stagewise.server.checkpoints import LogEnd, Removal, begin_fold, read_checkpoint, read_removal
+from stagewise.server.controls import RESTORED
 from stagewise.server.event_log import (
     CONTROL,
     DECISION,
@@ -322,6 +323,10 @@ class StoreVerifier:
             if not any(
                 row.number == number and row.mac.hex() == receipt.digest for _, row in self.store.rows(number - 1, 1)
             ):
+                for row in self.store.iter_events_of_kind(GLOBAL, CONTROL):
+                    body = msgspec.json.decode(row.body)
+                    if body.get("what") == RESTORED and body["last"] < number < row.number:
+                        raise LogFault(FindingCode.RECEIPT_LOST, receipt=receipt, row=row.number)
                 raise LogFault(FindingCode.RECEIPT_DIFFERS, receipt=receipt, found="no such row")
         self.row_receipts = {}
 

@@ -179,6 +179,10 @@ class Store(ABC):
         """Run statements in one durable transaction."""
 
     @abstractmethod
+    def begin_term(self) -> None:
+        """Draw numbers of the next term from now on: above all that a store which is gone may have handed out."""
+
+    @abstractmethod
     def continue_numbers(self) -> None:
         """Draw numbers above all that exist from now on; after rows were copied."""
 

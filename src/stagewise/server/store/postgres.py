@@ -259,6 +259,15 @@ class PostgresStore(Store):
             sealed[experiment].append(event._replace(seq=starts[experiment] + len(sealed[experiment])))
         return sealed
 
+    def begin_term(self) -> None:
+        """Numbers of the next term follow, in every process that connects from now on."""
+        with self._errors("written"), self._lend() as session, session.connection.transaction():
+            session.connection.execute(LOCK_EXCLUSIVE)
+            (term, timeline) = session.connection.execute(LAST_TERM).fetchone() or (-1, self._timeline)
+            session.connection.execute(INSERT_TERM, (term + 1, timeline))
+            session.connection.execute(BEGIN_TERM, ((term + 1) << TERM_BITS,))
+            self._term = term + 1
+
     def continue_numbers(self) -> None:
         """Draw numbers above all that exist from now on."""
         self._change((CONTINUE_NUMBERS, ()))

@@ -236,6 +236,18 @@ def add_key(
         typer.echo(AccessKeys(opened).add(name, role, note))
 
 
+@keys_app.command("rotate")
+def rotate_keys(store: StoreArgument) -> None:
+    """Make a new secret for the codes of rows. Servers on PostgreSQL use it at once.
+
+    With SQLite, stop the server first.
+
+    Example: stagewise keys rotate server.db
+    """
+    with open_existing_store(store, read_only=False) as opened:
+        typer.echo(f"rows have codes of secret {opened.rotate_writers_secret() + 1} from now on")
+
+
 @keys_app.command("revoke")
 def revoke_key(store: StoreArgument, name: KeyNameArgument) -> None:
     """Revoke a key. Servers on PostgreSQL reject it within a second; with SQLite, stop the server first.

@@ -14,7 +14,7 @@ from tests.server.simulated.database import Crashed, Database
 
 from stagewise.problem.errors import ErrorCode
 from stagewise.server.decision_server import DecisionServer
-from stagewise.server.event_log import AppendRequest, AppendResult, Event, WriterChain
+from stagewise.server.event_log import GLOBAL, AppendRequest, AppendResult, Event, WriterChain
 from stagewise.server.seals import MAX_SEAL_ROWS, SealPart, build_seal
 from stagewise.server.store.append_batch import BatchResult, get_outcome_decisions, is_change, resolve_batch
 from stagewise.server.store.base import (
@@ -142,6 +142,7 @@ class SimulatedStore(Store):
             drawn, self.reserved = (self.reserved + drawn)[: len(requests)], (self.reserved + drawn)[len(requests) :]
             self.reserved = self.reserved or self.database.draw(3, self)
         state.numbers = iter(drawn)
+        state.chain = self._renew_chain(state.chain, state.controls.get(GLOBAL, 0))
         batch = resolve_batch(requests, state, self.now())
         self._see(state.seen)
         return batch, state.chain

@@ -79,7 +79,7 @@ class World:
         await asyncio.gather(*others, self.operate(end), self.disturb(end))
         self.is_calm, self.database.is_full = True, False
         for store in self.stores():
-            store.left = 10**9
+            store.left, store.loses = 10**9, 0.0
         last = [await asyncio.wait_for(self.final(), 60.0)]
         for task in running:
             task.cancel()
@@ -98,7 +98,8 @@ class World:
         if steps is None:
             steps = 10**9 if self.is_calm or self.rng.random() < 0.4 else self.rng.randrange(20, 1500)
         store = SimulatedStore(self.database, rng, steps)
-        store.loses = LOST if self.servers.count(None) < PROCESSES else 0.0  # the first must start
+        is_first = self.servers.count(None) == PROCESSES and not self.crashes
+        store.loses = 0.0 if is_first or self.is_calm else LOST  # the first must start
         store.reads_controls = self.plant != "unread_controls"
         store.commits_first = self.plant != "early_answer"
         store.reserves = self.plant == "early_number"

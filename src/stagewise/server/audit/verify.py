@@ -43,7 +43,7 @@ from stagewise.server.offline_log import DECODE_PART, OfflineLogPart, join_parts
 from stagewise.server.retention import compute_kept_digest, iter_kept
 from stagewise.server.seals import Seal, SealPart, compute_leaf, compute_root, compute_seal_hash, decode_numbers
 from stagewise.server.snapshots import SIGNATURE_BYTES
-from stagewise.server.store.base import WRITERS, Store, StoreUnavailable, get_secret_row_key
+from stagewise.server.store.base import Store, StoreUnavailable, get_secret_row_key
 from stagewise.server.user_keys import open_rows
 from stagewise.server.versions import ProblemVersion, build_version
 
@@ -127,7 +127,7 @@ class StoreVerifier:
         self.store, self.end = store, store.last_seal()
         self.receipts = {one.number: one for one in receipts if one.is_seal}
         self.row_receipts = {one.number: one for one in receipts if not one.is_seal}
-        self.secret = store.secrets().get(WRITERS, b"")
+        self.secrets = store.read_writers_secrets()
         self.chains: dict[str, WriterChain] = {}
         self.seal = Seal()
         self.sealed = 0  # rows
@@ -198,8 +198,7 @@ class StoreVerifier:
         for name, end in removal.ends.items():
             self._get_log(name).begin(end, removal.high)
         for writer, (link, mac) in removal.writers.items():
-            key = derive_writer_key(self.secret, writer)
-            self.chains[writer] = WriterChain(writer, key, link, mac)
+            self.chains[writer] = WriterChain(writer, b"", link, mac)
 
     def _iter_seals(self, after: int) -> Iterator[tuple[Seal, list[SealPart]]]:
         """Yield each seal after one with its parts."""
@@ -263,9 +262,8 @@ class StoreVerifier:
 
     def _take(self, name: str, event: Event) -> None:
         """Verify a row: its code, and what it says."""
-        chain = self.chains.get(event.writer)
-        if chain is None:
-            chain = WriterChain(event.writer, derive_writer_key(self.secret, event.writer))
+        chain = self.chains.get(event.writer, WriterChain(event.writer, b""))
+        chain = chain._replace(key=self._get_key(event.writer, event.number))
         kind, key = event.kind, safe_repr(event.key)
         try:
             if event.link != chain.link + 1:
@@ -294,6 +292,11 @@ class StoreVerifier:
         except LogFault as error:
             self._note(name, error.args[0])
         self.chains[event.writer] = chain._replace(link=event.link, mac=event.mac)
+
+    def _get_key(self, writer: str, number: int) -> bytes:
+        """Return the key of a writer at a row; one that was rotated before does not count."""
+        current = [secret for first, secret in self.secrets if first < number]
+        return derive_writer_key(current[-1] if current else self.secrets[0][1], writer)
 
     def _note(self, name: str, fault: Fault) -> None:
         self.faults.setdefault(name, fault)

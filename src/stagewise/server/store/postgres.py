@@ -17,7 +17,7 @@ from psycopg.errors import DeadlockDetected, UniqueViolation
 
 from stagewise.problem.errors import ErrorCode
 from stagewise.problem.formatting import safe_repr
-from stagewise.server.event_log import CONTROL, PROBLEM, AppendRequest, AppendResult, Event, WriterChain
+from stagewise.server.event_log import CONTROL, GLOBAL, PROBLEM, AppendRequest, AppendResult, Event, WriterChain
 from stagewise.server.seals import MAX_SEAL_ROWS, TERM_BITS, Seal, SealPart, build_seal
 from stagewise.server.store.append_batch import (
     BatchResult,
@@ -318,6 +318,7 @@ class PostgresStore(Store):
         state, server_time = begin_and_read(session.connection, requests, wanted, chain)
         self._follow_clock(server_time)
         state.floor = self.floor
+        state.chain = self._renew_chain(state.chain, state.controls[GLOBAL])
         batch = resolve_batch(requests, state, self.now())
         write_batch(session.connection, batch)
         session.chain = state.chain

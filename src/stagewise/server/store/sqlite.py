@@ -17,7 +17,7 @@ import msgspec
 from stagewise.files.paths import get_os_reason
 from stagewise.problem.errors import ErrorCode
 from stagewise.problem.formatting import format_path
-from stagewise.server.event_log import CONTROL, PROBLEM, AppendRequest, AppendResult, Event, WriterChain
+from stagewise.server.event_log import CONTROL, GLOBAL, PROBLEM, AppendRequest, AppendResult, Event, WriterChain
 from stagewise.server.seals import TERM_BITS, Seal, SealPart, build_seal
 from stagewise.server.store.append_batch import (
     BatchResult,
@@ -137,6 +137,7 @@ class SqliteStore(Store):
         with self._writing(self.timeout) as connection:
             chain, self._chain = self._chain or WriterChain.begin(secret), None
             state, now = read_state(connection, requests, chain, self._first_number), self.now()
+            state.chain = self._renew_chain(state.chain, state.controls[GLOBAL])
             batch = resolve_batch(requests, state, now)
             if batch.rows:
                 insert_rows(connection, INSERT_EVENTS, batch.records)

@@ -69,6 +69,7 @@ from stagewise.server.state_fold import StateFold
 from stagewise.server.store.base import Store, StoreUnavailable
 from stagewise.server.user_keys import UserKey, UserKeys, build_cipher, open_rows, seal_request
 from stagewise.server.versions import ProblemVersion
+from stagewise.server.webhooks.endpoints import Endpoint
 from stagewise.server.writer import SPACING
 
 MAX_ATTEMPTS = 8  # attempts of a decision while controls change
@@ -96,8 +97,9 @@ class DecisionServer(Experiments):
         max_age: float = 60.0,
         feedback_timeout: float | None = None,
         read_log: LogReader | None = None,
+        webhooks: Sequence[Endpoint] = (),
     ) -> None:
-        super().__init__(store, learn=learn, alone=alone, feedback_timeout=feedback_timeout)
+        super().__init__(store, learn=learn, alone=alone, feedback_timeout=feedback_timeout, webhooks=webhooks)
         self.max_age, self.read_log, self.statistics_updater = max_age, read_log, StatisticsUpdater(store)
         self.user_keys = UserKeys(store)
 

@@ -222,7 +222,7 @@ class PostgresStore(Store):
         state, server_time = begin_and_read(session.connection, requests, wanted, chain)
         self._follow_clock(server_time)
         state.floor = self.floor
-        state.chain = self._renew_chain(state.chain, state.controls[GLOBAL])
+        state.chain = self._renew_chain(state.chain, state.controls.get(GLOBAL, 0))
         batch = resolve_batch(requests, state, self.now())
         write_batch(session.connection, batch)
         session.chain = state.chain

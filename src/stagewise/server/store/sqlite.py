@@ -137,7 +137,7 @@ class SqliteStore(Store):
         with self._writing(self.timeout) as connection:
             chain, self._chain = self._chain or WriterChain.begin(secret), None
             state, now = read_state(connection, requests, chain, self._first_number), self.now()
-            state.chain = self._renew_chain(state.chain, state.controls[GLOBAL])
+            state.chain = self._renew_chain(state.chain, state.controls.get(GLOBAL, 0))
             batch = resolve_batch(requests, state, now)
             if batch.rows:
                 insert_rows(connection, INSERT_EVENTS, batch.records)

@@ -53,7 +53,7 @@ def choices(kind: Any) -> set[Any]:
 
 
 CHOICES: dict[tuple[str, str], set[str]] = {
-    **{(name, "backend"): set(BACKENDS) for name in ("simulate", "certify", "sweep", "verify_certificate")},
+    **{(name, "backend"): set(BACKENDS) for name in ("simulate", "certify", "verify_certificate")},
     ("evaluate", "estimators"): set(ESTIMATORS),
     ("evaluate", "primary_estimator"): {"dr", "ips"},
     ("Agent", "learning_order"): {"decision", "arrival"},

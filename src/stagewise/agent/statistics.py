@@ -24,7 +24,7 @@ NEVER = 2**62 - 1
 
 
 class DriftTrack:
-    """The drift test of one signal: its marks, where they start, and the last result (see `drift_test`)."""
+    """The drift test of one signal: its marks, where they start, and the last result (see `monitor`)."""
 
     def __init__(self, base: dict[str, Any] | None = None, marked: int = 0) -> None:
         self.marks: list[dict[str, Any]] = []

@@ -1,9 +1,4 @@
-"""The basis of a mixture program: the basic variables, and the inverse of their columns, updated by pivots.
-
-A variable is a listed action i ≥ 0, or ~k for the slack of row k; ~0 = -1 is the safe action. See `simplex` for the
-scaling of rows.
-
-The best mixture under several limits: a revised simplex that starts at the safe action.
+"""The best mixture under several limits: a revised simplex that starts at the safe action.
 
 Measured from the safe action, in units of each limit's slack, all rows of the program have the same form:
 

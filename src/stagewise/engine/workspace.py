@@ -4,14 +4,12 @@
 
 CROSS curves the bounds along a ray whose start is uncertain: β² <x, V⁻¹x₀>. For x₀ itself it is β² ‖x₀‖², which
 exceeds the square of its half-width where x₀ is known better than by the ellipsoid (see
-`curve.compute_clipped_width_along`). A half-width of 0 means that the value is known. Rules read only this table.
+`compute_clipped_width_along`). A half-width of 0 means that the value is known. Rules read only this table.
 ESTIMATE is for reports and is not read by rules. Models write it whose intervals are clipped
 or asymmetric; for others the centre is the estimate.
 
-The answer of a decision as one flat array.
-
-Layout: step, optimistic reward, optimistic reward of the safe action, uncached flag | pessimistic costs (m,) |
-shares (m + 2,) | candidate indices (m + 2,) | action (d,). Index −1 is the safe action.
+The answer of a decision is one flat array: step, optimistic reward, optimistic reward of the safe action, uncached flag |
+pessimistic costs (m,) | shares (m + 2,) | candidate indices (m + 2,) | action (d,). Index −1 is the safe action.
 """
 
 from typing import Any, NamedTuple

@@ -1,13 +1,13 @@
 """Tables of an agent: decide for a table of users, register decisions of other processes, and learn outcomes by id."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from stagewise.agent.base_agent import BaseAgent
-from stagewise.agent.decision_ids import SEPARATOR, DecisionIds, compute_digests, compute_draws
+from stagewise.agent.decision_ids import SEPARATOR, DecisionIds, compute_digests, compute_draws, find_repeated
 from stagewise.agent.decision_table import (
     DecidedBatch,
     TableDecider,
@@ -34,13 +34,13 @@ from stagewise.agent.outcomes import MICROSECONDS
 from stagewise.agent.replica import Snapshot
 from stagewise.agent.statistics import RECENT, RegisteredProposal, Statistics
 from stagewise.engine.compile import Flags, Floats, Ints
-from stagewise.files.record_batches import convert_like, read_batches, to_numpy
+from stagewise.files.record_batches import convert_like, read_batches, to_list, to_numpy
 from stagewise.policies.context_encoder import TIME, build_rows, count_clipped
 from stagewise.policies.problem_policy import ProblemPolicy
 from stagewise.problem.errors import ErrorCode
 from stagewise.problem.proposal import Proposal
 from stagewise.records.random_key import RandomKey
-from stagewise.records.reason import Reason
+from stagewise.records.reason import FallbackReason
 
 Treat = Callable[[Any, bool], tuple[Any, Statuses]]
 """Registers or learns a record batch, the first or a later one; returns its ids and the statuses of its rows."""
@@ -95,7 +95,8 @@ class TableAgent(BaseAgent):
             >>> import stagewise as sw
             >>> limits = {"opt_out": sw.Limit(0.02, safe_bound=0.0, model="rates")}
             >>> signals = {"reward": sw.Reward("click"), "limits": limits}
-            >>> problem = sw.Problem(actions=["nothing", "offer"], safe="nothing", context={"age": (18, 99)}, **signals)
+            >>> signals |= {"action_names": ["nothing", "offer"], "safe_name": "nothing"}
+            >>> problem = sw.Problem(context={"age": (18, 99)}, **signals)
             >>> agent = sw.Agent(problem, seed=7)
             >>> decisions = agent.decide_frame({"user_id": [101, 102, 103], "age": [34.0, 51.0, 210.0]}, run="night")
             >>> decisions["action"].tolist()[2], str(decisions["error"][2]), agent.pending_count
@@ -127,7 +128,7 @@ class TableAgent(BaseAgent):
         Example:
             >>> import stagewise as sw
             >>> signals = {"reward": sw.Reward("click"), "limits": {"opt_out": sw.Limit(0.02, safe_bound=0.0)}}
-            >>> agent = sw.Agent(sw.Problem(actions=["nothing", "offer"], safe="nothing", **signals), seed=7)
+            >>> agent = sw.Agent(sw.Problem(action_names=["nothing", "offer"], safe_name="nothing", **signals), seed=7)
             >>> decisions = sw.decide_frame(agent.snapshot(), {"user_id": [101, 102]}, run="night")
             >>> agent.register_frame(decisions)["status"].tolist(), agent.pending_count
             (['accepted', 'accepted'], 2)
@@ -148,7 +149,7 @@ class TableAgent(BaseAgent):
         """Register the decisions of a record batch; return their ids and statuses."""
         names, problem, identity = tuple(batch.schema.names), policy.problem, self._identity
         id_column, actions = (get_batch_column(batch, name, names, "the table") for name in ("decision_id", "action"))
-        ids, statuses = to_numpy(id_column).tolist(), np.full(batch.num_rows, ACCEPTED, dtype=np.int8)
+        ids, statuses = to_list(id_column), np.full(batch.num_rows, ACCEPTED, dtype=np.int8)
         contexts = encode_contexts(problem, batch, batch.num_rows, name_context_column)
         indices = np.array([problem._indices.get(action, -1) for action in to_numpy(actions).tolist()], dtype=np.int64)
         statuses[list(contexts.refused)], statuses[indices < 0] = INVALID, INVALID
@@ -164,7 +165,7 @@ class TableAgent(BaseAgent):
         runs = np.array([part[1] for part in parts], dtype=object)
         for run in dict.fromkeys(runs[statuses == ACCEPTED].tolist()):
             at = np.flatnonzero((statuses == ACCEPTED) & (runs == run))
-            new = self._register_rows(run, digests[at, 0], rows[at], -1, seconds)
+            new = self._register_rows(run, digests[at, 0], [rows[at]], -1, seconds)
             statuses[np.delete(at, new)] = DUPLICATE
         self._learned.statistics.count_context(count_clipped([contexts.clipped], statuses == ACCEPTED))
         reasons = to_numpy(batch.column("reason")) if "reason" in names else np.full(len(ids), None, dtype=object)
@@ -175,28 +176,32 @@ class TableAgent(BaseAgent):
             None if proposed is None else RegisteredProposal(rows[row], proposed[0][row], proposed[1][row])
             for row in last
         ]
-        contradicted = np.flatnonzero(safe_only & (reasons == str(Reason.ASSUMPTION_CONTRADICTED)))
+        contradicted = np.flatnonzero(safe_only & (reasons == str(FallbackReason.ASSUMPTION_CONTRADICTED)))
         if contradicted.size:
             self._record_alerts(policy, rows[contradicted[0]], compute_draws(digests[contradicted[:1]])[0])
         return id_column, statuses
 
     def _register_rows(
-        self, run: str, digests: Ints, rows: Floats, version: int, at: int, marks: Ints | None = None
+        self, run: str, digests: Ints, blocks: Sequence[Floats], version: int, at: int, marks: Ints | None = None
     ) -> Ints:
-        """Register decisions with their rows; return the indices of those that were not registered yet."""
+        """Register decisions with blocks of their rows; return the indices of those that were not registered yet."""
         queue, ids = self._queue, self._identity.ids
         ids.check_open(run)
-        _, first = np.unique(digests, return_index=True)
-        first.sort()
-        new = first[ids.find(digests[first]) < 0]
+        is_new = (ids.find(digests) < 0) & ~find_repeated(digests)
+        new, first, start = np.flatnonzero(is_new), 0, queue.end
         if self._observed_costs is not None and queue.end - queue.base + new.size > len(queue.dates):
             self._observed_costs.settle()  # before rows are left out
-        start = queue.add_rows(rows[new], at)
+        queue.reserve(new.size)
+        plays = self._learned.statistics.plays
+        for block in blocks:
+            kept = is_new[first : first + len(block)]
+            rows, first = block if kept.all() else block[kept], first + len(block)
+            queue.add_rows(rows, at)
+            for action, count in enumerate(np.bincount(rows[:, 0].astype(np.int64)).tolist()):
+                if count:
+                    plays[action] = plays.get(action, 0) + count
         ids.add(run, digests[new], start + np.arange(new.size), version, None if marks is None else marks[new])
         ids.forget(queue.base)
-        plays = self._learned.statistics.plays
-        for action, count in zip(*np.unique(rows[new, 0].astype(int), return_counts=True), strict=True):
-            plays[int(action)] = plays.get(int(action), 0) + int(count)
         return new
 
     def _record_alerts(self, policy: ProblemPolicy, row: Floats, draw: Ints) -> None:
@@ -227,7 +232,7 @@ class TableAgent(BaseAgent):
         Example:
             >>> import stagewise as sw
             >>> signals = {"reward": sw.Reward("click"), "limits": {"opt_out": sw.Limit(0.02, safe_bound=0.0)}}
-            >>> agent = sw.Agent(sw.Problem(actions=["nothing", "offer"], safe="nothing", **signals), seed=7)
+            >>> agent = sw.Agent(sw.Problem(action_names=["nothing", "offer"], safe_name="nothing", **signals), seed=7)
             >>> ids = agent.decide_frame({"user_id": [101, 102]})["decision_id"].tolist()
             >>> outcomes = {"decision_id": [*ids, ids[0], "x:y:z"], "click": [1, 0, 1, 1], "opt_out": [False] * 4}
             >>> agent.learn_outcomes(outcomes)["status"].tolist(), agent.pending_count
@@ -343,10 +348,8 @@ class TableDecisions:
     def reject_repeated(self, decided: DecidedBatch, marks: Ints | None) -> None:
         """Mark users who stand in the table before, and those that the agent decided otherwise before."""
         good = np.flatnonzero(decided.good)
-        _, first = np.unique(decided.digests[good], return_index=True)
-        repeated = np.ones(good.size, dtype=np.bool_)
-        repeated[first] = False
-        repeated |= self.taken.find(decided.digests[good]) >= 0
+        digests = decided.digests[good]
+        repeated = find_repeated(digests) | (self.taken.find(digests) >= 0)
         decided.reject(good[repeated], ErrorCode.DUPLICATE_NAME, self.decider)
         good = good[~repeated]
         self.taken.add(self.run, decided.digests[good], good, 0)
@@ -364,11 +367,11 @@ class TableDecisions:
 
     def register(self) -> None:
         """Register the decisions."""
-        agent, rows, digests = self.agent, np.concatenate(self.rows), np.concatenate(self.digests)
-        self.rows = []
+        agent, digests = self.agent, np.concatenate(self.digests)
         with agent._lock:
             marks = np.concatenate(self.marks) if self.marks else None
-            new = agent._register_rows(self.run, digests, rows, self.version, self.at, marks)
+            new = agent._register_rows(self.run, digests, self.rows, self.version, self.at, marks)
+            self.rows = []
             agent._learned.statistics.safe_only_rounds += int(np.concatenate(self.safe_only)[new].sum())
             agent._learned.statistics.count_context(count_clipped(self.clipped, new))
             if self.contradicted is not None:

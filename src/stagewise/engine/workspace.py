@@ -8,7 +8,7 @@ exceeds the square of its half-width where x₀ is known better than by the elli
 ESTIMATE is for reports and is not read by rules. Models write it whose intervals are clipped
 or asymmetric; for others the centre is the estimate.
 
-The answer of a decision is one flat array: step, optimistic reward, optimistic reward of the safe action, uncached flag |
+The answer of a decision is one flat array: step, optimistic reward, the safe action's, uncached flag |
 pessimistic costs (m,) | shares (m + 2,) | candidate indices (m + 2,) | action (d,). Index −1 is the safe action.
 """
 

@@ -53,7 +53,6 @@ def pad_to_vector(count: int) -> int:
 
 @kernel
 def get_model_block(layout: Ints, memory: Floats, index: int) -> ModelBlock:
-    """Return a block of a memory."""
     at = FIRST_MODEL_BLOCK + MODEL_BLOCK_FIELDS * index
     return ModelBlock(
         layout[at], layout[at + 1], layout[at + 2], layout[at + 3], layout[at + 4], layout[at + 5], layout[at + 6],

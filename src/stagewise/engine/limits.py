@@ -78,7 +78,6 @@ def get_limit_terms(layout: Ints, settings: Floats) -> LimitTerms:
 
 @kernel
 def has_switch(layout: Ints, switch: int) -> bool:
-    """Return whether a switch is on."""
     return layout[SWITCHES] & switch != 0
 
 

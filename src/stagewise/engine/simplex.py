@@ -41,7 +41,6 @@ class Basis(NamedTuple):
 
 @kernel
 def is_basic(support: Ints, variable: int) -> bool:
-    """Return whether a variable is basic."""
     found = False
     for position in range(support.size):
         found |= bool(support[position] == variable)
@@ -50,7 +49,6 @@ def is_basic(support: Ints, variable: int) -> bool:
 
 @kernel
 def sum_values(values: Floats) -> float:
-    """Return the sum of a few values."""
     total = 0.0
     for index in range(values.size):
         total += values[index]

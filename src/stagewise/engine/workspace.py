@@ -82,7 +82,6 @@ STEP, OPTIMISTIC_REWARD, SAFE_OPTIMISTIC_REWARD, UNCACHED, FIRST_COST = 0, 1, 2,
 
 @kernel
 def answer_size(m: int, d: int) -> int:
-    """Return the length of an answer."""
     return FIRST_COST + m + 2 * (m + 2) + d
 
 
@@ -160,7 +159,6 @@ def fill_dense_probabilities(layout: Ints, weights: Floats, probabilities: Float
 
 @kernel
 def clip_to_bounds(block: Any, bounds: Floats) -> None:
-    """Clip every draw to the bounds."""
     for signal in range(block.first, block.first + block.signals):
         centre, half, drawn = bounds[signal, CENTRE], bounds[signal, HALF], bounds[signal, SAMPLED]
         for candidate in range(drawn.size):

@@ -227,10 +227,8 @@ class Log:
         shares, names = check_mapping(given, what, error), self.problem.action_names
         unknown = next((name for name in shares if name not in names), None)
         if unknown is not None:
-            raise error(
-                ErrorCode.UNKNOWN_ACTION,
-                f"{what} names {safe_repr(unknown)}, which is no action{suggest_name(unknown, names)}",
-            )
+            text = f"{what} names {safe_repr(unknown)}, which is no action{suggest_name(unknown, names)}"
+            raise error(ErrorCode.UNKNOWN_ACTION, text)
         return np.array([check_number(shares.get(name, 0.0), f"{what} for {name!r}", error) for name in names])
 
     def frame(self) -> dict[str, Any]:
@@ -316,10 +314,8 @@ class ColumnFinder:
             column = parse_object_numbers(column, f"the column {safe_repr(self.resolve(name, prefix))}", InvalidOutcome)
         if column.dtype.kind not in "bfiu":
             first = f", such as {safe_repr(column.tolist()[0])}" if column.size else ""
-            raise InvalidOutcome(
-                ErrorCode.COLUMN_WRONG_TYPE,
-                f"the column {safe_repr(self.resolve(name, prefix))} holds no numbers{first}",
-            )
+            text = f"the column {safe_repr(self.resolve(name, prefix))} holds no numbers{first}"
+            raise InvalidOutcome(ErrorCode.COLUMN_WRONG_TYPE, text)
         return np.asarray(column, dtype=np.float64)
 
     def find_time_column(self) -> Any:
@@ -351,10 +347,8 @@ def resolve_problem(value: Any) -> Problem:
         return Problem.load(value)
     if isinstance(value, Mapping):
         return Problem.from_dict(check_mapping(value, "the problem"))
-    raise InvalidProblem(
-        ErrorCode.WRONG_TYPE,
-        f"the problem is {safe_repr(value)}; it must be a Problem or a file such as 'problem.toml'",
-    )
+    text = f"the problem is {safe_repr(value)}; it must be a Problem or a file such as 'problem.toml'"
+    raise InvalidProblem(ErrorCode.WRONG_TYPE, text)
 
 
 def stack_columns(columns: list[Floats], rows: int) -> Floats:
@@ -447,14 +441,12 @@ def select_closed_rows(log: Log, as_of: Any = None) -> tuple[Flags, list[Note]]:
         log.problem.windows.items(), key=lambda one: one[1].seconds
     )  # when the longest is closed, all are
     if not closed.any():
-        raise InvalidOutcome(
-            ErrorCode.LOG_TOO_SHORT,
+        template = (
             "the window of {name!r}, {length_text}, is still open at the end of the log for all "
-            "{rows}; give a longer log, or the time of its export as as_of=...",
-            rows=format_count(log.rows, "row"),
-            name=name,
-            length_text=window.duration_text,
+            "{rows}; give a longer log, or the time of its export as as_of=..."
         )
+        data = {"rows": format_count(log.rows, "row"), "name": name, "length_text": window.duration_text}
+        raise InvalidOutcome(ErrorCode.LOG_TOO_SHORT, template, **data)
     count = int(np.count_nonzero(~closed))
     return closed, [Note.of(NoteCode.ROWS_WITH_OPEN_WINDOWS, name=name, count=count, window=window.duration_text)]
 

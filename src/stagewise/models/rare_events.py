@@ -72,19 +72,16 @@ FIRST_REFIT_ROWS = 32.0  # rows before the first fit of a block without events
 
 @kernel
 def count_feature_blocks(block: ModelBlock) -> int:
-    """Return the number of feature blocks."""
     return block.detail
 
 
 @kernel
 def get_table_capacity(block: ModelBlock) -> int:
-    """Return the capacity of the event table."""
     return block.radius
 
 
 @kernel
 def feature_block_size(size: int) -> int:
-    """Return the length of a block of features."""
     return EVENT_SUMS + 4 * size + 2 * size * size
 
 
@@ -147,7 +144,6 @@ class FeatureBlock(NamedTuple):
 
 @kernel
 def get_feature_block(block: ModelBlock, memory: Floats, index: int) -> FeatureBlock:
-    """Return the state of one block of features."""
     g = block.size
     at = block.memory + 1 + g * g + 2 * g + index * feature_block_size(g)
     rows = at + EVENT_SUMS
@@ -477,7 +473,6 @@ def learn_rare_events_block(
     layout: Ints, block: ModelBlock, action: Floats, index: int, cached_index: int, step: float, cached_only: bool,
     observed: Floats, settings: Floats, memory: Floats, work: Floats,
 ) -> None:  # fmt: skip
-    """Learn the outcome of an action."""
     learn_rare_events(block, action, observed, settings, memory)
 
 

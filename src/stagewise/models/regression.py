@@ -133,7 +133,6 @@ class RidgeStatistics(NamedTuple):
 
 @kernel
 def get_ridge_statistics(block: Regression) -> RidgeStatistics:
-    """Return the statistics of a regression."""
     n, k, tally = block.size, block.signals, block.tally
     return RidgeStatistics(
         block.learned[:n], block.learned[n:], tally[LOG_DET], tally[OBSERVATIONS], tally[SAFE_OBSERVATIONS],
@@ -194,7 +193,6 @@ def fill_image(learned: Floats, coordinates: Floats, image: Floats) -> None:
 
 @kernel
 def add_multiple(factor: float, vector: Floats, sum_: Floats) -> None:
-    """Add a multiple of a vector to a sum."""
     for i in range(sum_.size):
         sum_[i] += vector[i] * factor
 

@@ -231,7 +231,6 @@ class SafePosteriorSampling(LinearPolicy):
 
 
 def get_intervals(result: RoundResult) -> Intervals:
-    """Return the intervals of a round."""
     bounds, count = result.workspace.bounds, len(result.features)
     low, high = bounds[:, CENTRE] - bounds[:, HALF], bounds[:, CENTRE] + bounds[:, HALF]
     eligible = result.eligible.copy() if result.eligible.size else np.ones(count, dtype=np.bool_)

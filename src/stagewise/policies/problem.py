@@ -208,11 +208,8 @@ class Problem(ContextEncoder, StrictSettings):
         division = self._divide(signal)
         by = None if division is None else division.name
         if signal.model not in (None, "rates", GIVEN) and not self.context:
-            raise InvalidProblem(
-                ErrorCode.CONFLICTING_SETTINGS,
-                "a signal is {model} and there is no context; declare a context, or make the signal a rate",
-                model=signal.model,
-            )
+            template = "a signal is {model} and there is no context; declare a context, or make the signal a rate"
+            raise InvalidProblem(ErrorCode.CONFLICTING_SETTINGS, template, model=signal.model)
         if isinstance(signal, Reward):
             if not signal.is_reported:
                 return ModelChoice("rates", None, "given with every decision, not learned")

@@ -157,7 +157,6 @@ class Rounds:
         return {**vars(self), "_resources": {}}
 
     def iter_blocks(self, memory: Floats) -> Iterator[tuple[Model, Any]]:
-        """Yield every model with its block of a memory."""
         return iter_model_blocks(self.spec.models, self.layout, memory)
 
     def start(self) -> Floats:
@@ -261,7 +260,6 @@ class Rounds:
         return self.widen(memory, max(needed, default=0))
 
     def widen(self, memory: Floats, capacity: int) -> Floats:
-        """Return the memory with at least this capacity."""
         if capacity <= memory.item(CAPACITY):
             return memory
         models = self.spec.models

@@ -147,7 +147,6 @@ def set_rounds(
     growth: Growth | None = None,
     caches: bool = True,
 ) -> None:
-    """Set the thresholds and the rounds of a policy that keeps limits."""
     scales = policy.reward_confidence_scale, policy.cost_confidence_scale, policy.check_assumptions
     constraints = build_constraint_settings(thresholds, ceilings, *scales)
     head = switches, sampling, safe_index
@@ -326,7 +325,6 @@ def check_norm(what: str, size: float, span: float, error: type[InvalidProblem |
 
 
 def compute_max_row_norm(features: Floats) -> float:
-    """Return the largest norm of the rows."""
     return math.sqrt(float(np.vecdot(features, features).max()))
 
 

@@ -54,7 +54,6 @@ class AccessKeys:
         self.refresh()
 
     def refresh(self) -> None:
-        """Read the keys from the store."""
         rows = self._store.keys()
         self._rows, self._holders = {row.name: row for row in rows}, {}
 
@@ -113,10 +112,8 @@ class AccessKeys:
             raise InvalidKey.must_be_one_of(ErrorCode.INVALID_CHOICE, "the role", role, ROLES)
         self.refresh()
         if name in self._rows:
-            raise Conflict(
-                ErrorCode.DUPLICATE_NAME,
-                f"a key {name!r} exists or existed; choose another name, since the audit log refers to keys by name",
-            )
+            text = f"a key {name!r} exists or existed; choose another name, since the audit log refers to keys by name"
+            raise Conflict(ErrorCode.DUPLICATE_NAME, text)
         key = f"sw_{name}_{secrets.token_hex(32)}"
         if not self._store.add_key(KeyRow(name, compute_key_digest(key), role, note, self._store.now())):
             raise Conflict(ErrorCode.CONFLICT, f"a key {name!r} was created by another client in the meantime")

@@ -68,14 +68,12 @@ def resolve_named_candidate(given: str | Path, log: Log) -> tuple[str, Floats]:
         if all(column in listed for column in columns):
             values = [get_numeric_column(log.columns, one, "the candidate", InvalidOutcome) for one in columns]
             return text, np.column_stack(values)
-    raise InvalidActions(
-        ErrorCode.UNKNOWN_NAME,
+    template = (
         "the candidate {text} is not an action, not an agent file (.json) and not a prefix of "
-        "probability columns such as {value}{text_2}",
-        text=safe_repr(text),
-        value=safe_repr(f"{text}.{names[0]}"),
-        text_2=suggest_name(text, names),
+        "probability columns such as {value}{text_2}"
     )
+    data = {"text": safe_repr(text), "value": safe_repr(f"{text}.{names[0]}"), "text_2": suggest_name(text, names)}
+    raise InvalidActions(ErrorCode.UNKNOWN_NAME, template, **data)
 
 
 def check_probabilities(values: Floats, log: Log) -> Floats:
@@ -129,10 +127,8 @@ def compute_function_probabilities(function: Callable[[dict[str, Any]], Any], lo
         try:
             result = function(dict(context))
         except Exception as error:  # the caller's code may raise anything
-            raise InvalidActions(
-                ErrorCode.CALLBACK_FAILED,
-                f"the candidate failed at the context {safe_repr(context)}: {safe_repr(str(error))}",
-            ) from None
+            text = f"the candidate failed at the context {safe_repr(context)}: {safe_repr(str(error))}"
+            raise InvalidActions(ErrorCode.CALLBACK_FAILED, text) from None
         if isinstance(result, str) and result in indices:
             probabilities[row, indices[result]] = 1.0
         elif isinstance(result, Mapping):

@@ -129,18 +129,13 @@ class Replay:
             return None
 
     def build_snapshot(self, version: ProblemVersion, fold: StateFold, row: int) -> PolicySnapshot:
-        """Return the snapshot of a version after a row."""
         if row == 0:
             return build_initial_snapshot(version.problem, version.number, version.retired)
         while fold.seq < row:
             portion = self.store.events(self.name, fold.seq, min(FOLD_ROWS, row - fold.seq))
             if not portion:
-                raise StoreUnavailable(
-                    ErrorCode.STORE_CORRUPT,
-                    "row {seq} of {name} is missing; run `stagewise audit verify`",
-                    seq=fold.seq + 1,
-                    name=safe_repr(self.name),
-                )
+                template = "row {seq} of {name} is missing; run `stagewise audit verify`"
+                raise StoreUnavailable(ErrorCode.STORE_CORRUPT, template, seq=fold.seq + 1, name=safe_repr(self.name))
             fold.take(portion)
         return fold.build_snapshot()
 

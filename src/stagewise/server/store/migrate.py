@@ -56,12 +56,7 @@ def get_pending_migrations(steps: list[Migration], version: int, where: str, *, 
             if version > len(steps)
             else "a reader does not upgrade it: open it once with `stagewise serve`"
         )
-        raise StoreUnavailable(
-            ErrorCode.FILE_OF_OTHER_VERSION,
-            "{where} has version {version}, and this stagewise reads version {latest}; {hint}",
-            where=where,
-            version=version,
-            latest=len(steps),
-            hint=hint,
-        )
+        template = "{where} has version {version}, and this stagewise reads version {latest}; {hint}"
+        data = {"where": where, "version": version, "latest": len(steps), "hint": hint}
+        raise StoreUnavailable(ErrorCode.FILE_OF_OTHER_VERSION, template, **data)
     return steps[version:]

@@ -243,7 +243,6 @@ def html_response(text: str, status: int = 200) -> Response:
 
 
 def data_response(value: Any, status: int = 200) -> Response:
-    """Return a JSON response."""
     return JSONResponse(value, status, HEADERS)
 
 
@@ -253,7 +252,6 @@ def redirect(address: str) -> Response:
 
 
 def send_error(error: HTTPError) -> Response:
-    """Return the JSON response of an error."""
     message = str(error) if error.status == 401 else to_sentence(error)
     return data_response({"code": error.code, "message": message}, error.status)
 
@@ -268,7 +266,6 @@ def show_error(request: Request, session: Session | None, error: HTTPError) -> R
 
 
 def to_sentence(error: HTTPError) -> str:
-    """Return the message of an error as a sentence."""
     text = str(error)
     return text[:1].upper() + text[1:] + ("" if text.endswith(".") or error.status == 503 else ".")
 

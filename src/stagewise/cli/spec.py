@@ -174,7 +174,10 @@ def build_from_table(table: Any, name: str, kinds: Builders, rule: str = "a tabl
 
 def build_actions(table: Any, name: str) -> Any:
     """Return an action set; "random-rays" is the class RandomRaySet."""
-    kinds: Builders = {re.sub(r"\B(?=[A-Z])", "-", key).lower(): kind for key, kind in get_action_set_kinds().items()}
+    kinds: Builders = {}
+    for key, kind in get_action_set_kinds().items():
+        words = re.sub(r"\B(?=[A-Z])", "-", key.removesuffix("Set")).lower()
+        kinds[re.sub("(arm|ray)$", r"\1s", words)] = kind
     return build_from_table(table, name, {**kinds, "rays": build_rays})
 
 

@@ -142,8 +142,8 @@ def select_estimators(estimators: Any, primary_estimator: Any) -> list[str]:
         )
     check_choice(primary_estimator, [name for name in ESTIMATORS if name != "snips"], "primary_estimator")
     if not chosen:
-        text = f"estimators is empty; it must hold some of {', '.join(ESTIMATORS)}"
-        raise InvalidOutcome(ErrorCode.MISSING_VALUE, text)
+        template = "estimators is empty; it must hold some of {estimators}"
+        raise InvalidOutcome(ErrorCode.MISSING_VALUE, template, estimators=", ".join(ESTIMATORS))
     return [name for name in ESTIMATORS if name in (*chosen, primary_estimator)]
 
 

@@ -17,7 +17,7 @@ from urllib.parse import quote, urlsplit
 
 from stagewise.problem.errors import ErrorCode, StagewiseError
 from stagewise.problem.formatting import fit_line, safe_repr
-from stagewise.records.reason import Reason, ReasonDetails
+from stagewise.records.reason import FallbackReason, ReasonDetails
 from stagewise.server.ids import new_id
 
 MAX_BATCH_SIZE, MAX_BODY_BYTES = 1000, 1_000_000  # of a list in one request
@@ -91,6 +91,8 @@ class DecisionResponse(NamedTuple):
         logged: False: the action is the safe one, and outcomes are not accepted.
         reason: Why the safe action is served, as a code of `stagewise.Reason`; None if there is no special reason.
         proposal: What became of `propose` or `scores`: `overlap`, `held_back` and `binding`; None if there was neither.
+        reward_guarantee: "forgetting" where outcomes of the reward lose weight with age, so that no theorem bounds its
+            mean; None: one does, for a policy's own decision.
     """
 
     decision_id: str
@@ -105,6 +107,7 @@ class DecisionResponse(NamedTuple):
     logged: bool = True
     reason: str | None = None
     proposal: Mapping[str, Any] | None = None
+    reward_guarantee: str | None = None
 
 
 class ErrorResponse(NamedTuple):
@@ -425,7 +428,7 @@ class Client:
         id_ = request["decision_id"]
         if answer.sent:
             self._report_not_shown(id_)
-        cause = ReasonDetails.of(Reason.SERVER_UNAVAILABLE, error=problem)
+        cause = ReasonDetails.of(FallbackReason.SERVER_UNAVAILABLE, error=problem)
         said = found or (answer.content if isinstance(answer.content, dict) else {})
         reason, message = said.get("reason") or str(cause.reason), said.get("message") or cause.message
         id_ = f"{UNLOGGED_PREFIX}{id_}"

@@ -103,8 +103,8 @@ class Spec(NamedTuple):
 
 def get_only(objects: Mapping[str, Any], words: str, command: str) -> Any:
     if len(objects) > 1:
-        problem = f"the file declares {len(objects)} {words}; this command takes one, and `stagewise {command}` several"
-        raise InvalidFile(ErrorCode.FILE_WRONG_KIND, problem)
+        problem = "the file declares {objects_count} {words}; this command takes one, and `stagewise {command}` several"
+        raise InvalidFile(ErrorCode.FILE_WRONG_KIND, problem, objects_count=len(objects), words=words, command=command)
     return next(iter(objects.values()))
 
 
@@ -163,8 +163,8 @@ def build_settings(table: Any, name: str) -> Any:
 def collect_named(content: dict[str, Any], word: str, words: str, kinds: Builders) -> dict[str, Any]:
     """Return the worlds or the policies of a file by name, whether there is one or several."""
     if (word in content) == (words in content):
-        problem = f"give one [{word}], or several as [{words}.NAME]"
-        raise InvalidFile(ErrorCode.CONFLICTING_SETTINGS, problem)
+        problem = "give one [{word}], or several as [{words}.NAME]"
+        raise InvalidFile(ErrorCode.CONFLICTING_SETTINGS, problem, word=word, words=words)
     tables = check_names(check_table(content[words], words) if words in content else {word: content[word]}, words)
     rule = f"a table with a kind; write one [{word}], or several as [{words}.NAME]"
     return {name: build_from_table(table, name, kinds, rule) for name, table in tables.items()}

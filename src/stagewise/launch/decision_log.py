@@ -229,7 +229,10 @@ class Log:
         if unknown is not None:
             raise error(
                 ErrorCode.UNKNOWN_ACTION,
-                f"{what} names {safe_repr(unknown)}, which is no action{suggest_name(unknown, names)}",
+                "{what} names {unknown}, which is no action{hint}",
+                what=what,
+                unknown=safe_repr(unknown),
+                hint=suggest_name(unknown, names),
             )
         return np.array([check_number(shares.get(name, 0.0), f"{what} for {name!r}", error) for name in names])
 
@@ -258,14 +261,21 @@ class ColumnFinder:
             if name not in known:
                 raise InvalidOutcome(
                     ErrorCode.UNKNOWN_NAME,
-                    f"columns has {safe_repr(name)}, which is not a name of the problem; it may be one of "
-                    f"{safe_repr(list(known))}{hint}{suggest_name(name, known)}",
+                    "columns has {name}, which is not a name of the problem; it may be one of {known}{hint}{match}",
+                    name=safe_repr(name),
+                    known=safe_repr(list(known)),
+                    hint=hint,
+                    match=suggest_name(name, known),
                 )
             if column not in self.column_names:
                 raise InvalidOutcome(
                     ErrorCode.COLUMN_MISSING,
-                    f"columns maps {safe_repr(name)} to {safe_repr(column)}, which is not a column of the "
-                    f"log{suggest_column(column, self.column_names)}; its columns are {safe_repr(self.column_names)}",
+                    "columns maps {name} to {column}, which is not a column of the "
+                    "log{hint}; its columns are {column_names}",
+                    name=safe_repr(name),
+                    column=safe_repr(column),
+                    hint=suggest_column(column, self.column_names),
+                    column_names=safe_repr(self.column_names),
                 )
 
     def resolve(self, name: str, prefix: str = "") -> Any:
@@ -280,8 +290,11 @@ class ColumnFinder:
         if column not in self.column_names:
             raise InvalidOutcome(
                 ErrorCode.COLUMN_MISSING,
-                f"the log has no column {safe_repr(column)}{suggest_column(column, self.column_names)}; its columns "
-                f"are {safe_repr(self.column_names)}{hint}",
+                "the log has no column {column}{match}; its columns are {column_names}{hint}",
+                column=safe_repr(column),
+                match=suggest_column(column, self.column_names),
+                column_names=safe_repr(self.column_names),
+                hint=hint,
             )
         return get_column(self.columns, column, "the log", hint=hint)
 
@@ -318,7 +331,9 @@ class ColumnFinder:
             first = f", such as {safe_repr(column.tolist()[0])}" if column.size else ""
             raise InvalidOutcome(
                 ErrorCode.COLUMN_WRONG_TYPE,
-                f"the column {safe_repr(self.resolve(name, prefix))} holds no numbers{first}",
+                "the column {resolve} holds no numbers{first}",
+                resolve=safe_repr(self.resolve(name, prefix)),
+                first=first,
             )
         return np.asarray(column, dtype=np.float64)
 
@@ -353,7 +368,8 @@ def resolve_problem(value: Any) -> Problem:
         return Problem.from_dict(check_mapping(value, "the problem"))
     raise InvalidProblem(
         ErrorCode.WRONG_TYPE,
-        f"the problem is {safe_repr(value)}; it must be a Problem or a file such as 'problem.toml'",
+        "the problem is {value}; it must be a Problem or a file such as 'problem.toml'",
+        value=safe_repr(value),
     )
 
 
@@ -402,8 +418,9 @@ def to_seconds(value: Any, name: Any) -> float:
 def reject_time(value: Any, name: Any) -> NoReturn:
     raise InvalidOutcome(
         ErrorCode.INVALID_TIME,
-        f"the column {safe_repr(name)} holds {safe_repr(value)}, which is not a time; write 2026-03-01T12:00:00 or "
-        "seconds",
+        "the column {name} holds {value}, which is not a time; write 2026-03-01T12:00:00 or seconds",
+        name=safe_repr(name),
+        value=safe_repr(value),
     ) from None
 
 
@@ -423,8 +440,9 @@ def select_learnable(log: Log, as_of: Any = None) -> tuple[Log, list[Note]]:
     if not complete.any():
         raise InvalidOutcome(
             ErrorCode.LOG_EMPTY,
-            f"none of the log's {format_count(filled.rows, 'row')} is complete; every row needs an action of the "
+            "none of the log's {rows} is complete; every row needs an action of the "
             "problem, every context number and every outcome",
+            rows=format_count(filled.rows, "row"),
         )
     rows = filled if complete.all() else filled.take(complete)
     return rows, [*notes, *fill_notes, *describe_left_out(filled)]

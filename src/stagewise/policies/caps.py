@@ -223,8 +223,10 @@ class SafePosteriorSampling(LinearPolicy):
         if not is_integer or not -1 <= proposal < count or (proposal >= 0 and not intervals.eligible[proposal]):
             raise InvalidProblem(
                 ErrorCode.INVALID_DECISION,
-                f"propose returned {safe_repr(proposal)}; it must be the index of an eligible candidate, 0 to "
-                f"{count - 1}, or -1 for the safe action",
+                "propose returned {proposal}; it must be the index of an eligible candidate, 0 to "
+                "{count}, or -1 for the safe action",
+                proposal=safe_repr(proposal),
+                count=count - 1,
             )
         certify = certify_proposed_mixture if self.mixtures else certify_proposed_ray
         return certify(result, int(proposal), draw, safe)

@@ -90,8 +90,10 @@ def check_convex_set(policy: LinearPolicy, actions: Any) -> Convex:
         excess = convex_set.excess(policy.safe_action.features)
         raise InvalidActions(
             ErrorCode.SAFE_ACTION_INVALID,
-            f"the safe action is outside the {name}, by {excess:.3g} of its size; a convex set must contain the safe "
+            "the safe action is outside the {name}, by {excess:.3g} of its size; a convex set must contain the safe "
             "action",
+            name=name,
+            excess=excess,
         )
     check_scale(convex_set.longest, policy.model.ridge, f"the {name}", InvalidActions)
     if policy.radius == "paper":

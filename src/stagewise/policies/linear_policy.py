@@ -187,8 +187,10 @@ class LinearPolicy(SafePolicy):
         if radius == "paper" and size > check_positive(self.action_bound, "action_bound") * (1.0 + 1e-9):
             raise InvalidProblem(
                 ErrorCode.BOUND_EXCEEDED,
-                f"the safe action has norm {size:.6g}, above action_bound {self.action_bound:g}; raise action_bound, "
+                "the safe action has norm {size:.6g}, above action_bound {action_bound:g}; raise action_bound, "
                 "since radius='paper' holds only up to it",
+                size=size,
+                action_bound=self.action_bound,
             )
         noise = check_per_signal(self.noise, names, "noise")
         bound = check_per_signal(self.norm_bound, names, "norm_bound")
@@ -411,8 +413,11 @@ def check_length(longest: float, action_bound: float, what: str) -> None:
     if longest > action_bound * (1.0 + 1e-9):
         raise InvalidActions(
             ErrorCode.BOUND_EXCEEDED,
-            f"{what} has norm {longest:.6g}, above action_bound {action_bound:g}; raise action_bound, or use "
+            "{what} has norm {longest:.6g}, above action_bound {action_bound:g}; raise action_bound, or use "
             "radius='joint', which needs no bound",
+            what=what,
+            longest=longest,
+            action_bound=action_bound,
         )
 
 
@@ -421,6 +426,10 @@ def check_scale(largest: float, ridge: float, whose: str, error: type[InvalidPro
     if largest > LARGEST_SHARE * math.sqrt(ridge):
         raise error(
             ErrorCode.OUT_OF_RANGE,
-            f"{whose} has a feature of size {largest:.6g} with ridge {ridge:g}; features must be at most "
-            f"{LARGEST_SHARE:g} times its square root, or rounding hides the ridge, so scale them down or raise ridge",
+            "{whose} has a feature of size {largest:.6g} with ridge {ridge:g}; features must be at most "
+            "{largest_share:g} times its square root, or rounding hides the ridge, so scale them down or raise ridge",
+            whose=whose,
+            largest=largest,
+            ridge=ridge,
+            largest_share=LARGEST_SHARE,
         )

@@ -24,8 +24,11 @@ def check_one_block(features: Floats, blocks: int, what: str, error: type[Stagew
     if several.any():
         raise error(
             ErrorCode.UNSUPPORTED_ACTIONS,
-            f"{what} {several.argmax()} has features in more than one of the {blocks} blocks; each block has sets of "
+            "{what} {several} has features in more than one of the {blocks} blocks; each block has sets of "
             "its own, so leave blocks out where an action needs several",
+            what=what,
+            several=several.argmax(),
+            blocks=blocks,
         )
 
 

@@ -43,8 +43,10 @@ def allocate_aligned(size: int) -> Floats:
     if size > LARGE and 8 * size > get_total_memory():
         raise InvalidProblem(
             ErrorCode.TOO_LARGE,
-            f"the state for this many features or actions needs about {8 * size / GIB:,.0f} GiB, and this machine has "
-            f"{get_total_memory() / GIB:,.0f}; use fewer features, since a regression of d features keeps d² numbers",
+            "the state for this many features or actions needs about {size:,.0f} GiB, and this machine has "
+            "{get_total_memory:,.0f}; use fewer features, since a regression of d features keeps d² numbers",
+            size=8 * size / GIB,
+            get_total_memory=get_total_memory() / GIB,
         )
     buffer = np.empty(size + 8)
     buffer[:] = 0.0

@@ -244,8 +244,10 @@ def compute_certificate_numbers(policy: Any, safe_reward: float | None) -> list[
     if safe_reward is not None and safe_reward > most:
         raise InvalidProblem(
             ErrorCode.BOUND_EXCEEDED,
-            f"the safe action's reward is {safe_reward}, above mean_reward_bound {most:g}; raise mean_reward_bound to "
+            "the safe action's reward is {safe_reward}, above mean_reward_bound {most:g}; raise mean_reward_bound to "
             "the largest mean reward",
+            safe_reward=safe_reward,
+            most=most,
         )
     return [float(policy.posterior_scale), float(policy.max_regret_ratio), most]
 
@@ -274,8 +276,9 @@ def parse_mean_cost_bounds(mean_cost_bound: Any, names: tuple[str, ...]) -> Floa
     if len(entries) != len(names):
         raise InvalidProblem(
             ErrorCode.WRONG_SHAPE,
-            f"mean_cost_bound has {len(entries)} entries; it needs one number for all, or one for each of "
-            f"{', '.join(names)}",
+            "mean_cost_bound has {entries_count} entries; it needs one number for all, or one for each of {names}",
+            entries_count=len(entries),
+            names=", ".join(names),
         )
     return np.array([math.inf if entry is None else check_positive(entry, "mean_cost_bound") for entry in entries])
 
@@ -292,8 +295,11 @@ def compute_ceilings(thresholds: Thresholds, mean_cost_bound: Any, lowest: float
             if abs(cost) > bound:
                 raise InvalidProblem(
                     ErrorCode.BOUND_EXCEEDED,
-                    f"the safe action's {name!r} is {cost}, beyond mean_cost_bound {bound}; set mean_cost_bound to a "
+                    "the safe action's {name!r} is {cost}, beyond mean_cost_bound {bound}; set mean_cost_bound to a "
                     "true bound on mean costs, or to None",
+                    name=name,
+                    cost=cost,
+                    bound=bound,
                 )
     for name, sign, value, ceiling in zip(thresholds.names, thresholds.signs, thresholds.values, ceilings, strict=True):
         if sign * value >= ceiling:
@@ -301,8 +307,13 @@ def compute_ceilings(thresholds: Thresholds, mean_cost_bound: Any, lowest: float
             share = suggest_percent(value) if end == 1.0 else ""
             raise InvalidProblem(
                 ErrorCode.LIMIT_NEVER_BINDS,
-                f"the threshold of {name!r} is {value:g}, and its means are {side} {end:g}, so it never binds{share}; "
+                "the threshold of {name!r} is {value:g}, and its means are {side} {end:g}, so it never binds{share}; "
                 "if means can go beyond that value, declare it with mean_cost_bound",
+                name=name,
+                value=value,
+                side=side,
+                end=end,
+                share=share,
             )
     return ceilings
 
@@ -319,9 +330,12 @@ def check_norm(what: str, size: float, span: float, error: type[InvalidProblem |
     if size > span:
         raise error(
             ErrorCode.BOUND_EXCEEDED,
-            f"{what} has norm {size:.6g}, and by the bound declared on parameters costs of norm {span:.6g} or more can "
+            "{what} has norm {size:.6g}, and by the bound declared on parameters costs of norm {span:.6g} or more can "
             "exceed 1, which mean_cost_bound is when left out; give mean_cost_bound: a true bound on mean costs, or "
             "None for none",
+            what=what,
+            size=size,
+            span=span,
         )
 
 
@@ -346,8 +360,8 @@ def require_features(value: Any) -> SafeAction:
     safe = parse_safe_action(value)
     if safe.features is None:
         what = "has no features" if safe.is_per_round else "is an arm"
-        text = f"the safe action {what}; this policy needs SafeAction(features=...)"
-        raise InvalidProblem(ErrorCode.SAFE_ACTION_INVALID, text)
+        text = "the safe action {what}; this policy needs SafeAction(features=...)"
+        raise InvalidProblem(ErrorCode.SAFE_ACTION_INVALID, text, what=what)
     return safe
 
 
@@ -356,8 +370,9 @@ def fill_zero_reward(safe: SafeAction) -> SafeAction:
     if safe.reward:
         raise InvalidProblem(
             ErrorCode.SAFE_ACTION_INVALID,
-            f"the safe action is the zero vector but its reward is {safe.reward}; a linear reward is 0 there, so add a "
+            "the safe action is the zero vector but its reward is {reward}; a linear reward is 0 there, so add a "
             "constant feature or subtract the reward of doing nothing",
+            reward=safe.reward,
         )
     return SafeAction(features=safe.features, reward=0.0, cost=safe.cost)
 
@@ -367,8 +382,8 @@ def require_arm(value: Any, arms: int) -> SafeAction:
     safe = parse_safe_action(value)
     if safe.arm is None:
         what = "is no arm" if safe.is_per_round else "has features"
-        text = f"the safe action {what}; a policy over arms needs SafeAction(arm=...)"
-        raise InvalidProblem(ErrorCode.SAFE_ACTION_INVALID, text)
+        text = "the safe action {what}; a policy over arms needs SafeAction(arm=...)"
+        raise InvalidProblem(ErrorCode.SAFE_ACTION_INVALID, text, what=what)
     if safe.arm >= arms:
         rule = f"one of the arms 0 to {arms - 1}"
         raise InvalidProblem.must_be(ErrorCode.SAFE_ACTION_INVALID, "the safe arm", safe.arm, rule)
@@ -381,8 +396,9 @@ def get_round_safe_action(actions: Any, kind: str) -> RoundSafeAction:
     if not isinstance(of_round, RoundSafeAction):
         raise InvalidActions(
             ErrorCode.SAFE_ACTION_MISSING,
-            f"the actions name no safe action, and the SafeAction of this {kind} has no features; give "
+            "the actions name no safe action, and the SafeAction of this {kind} has no features; give "
             "FiniteSet(features, safe=0), RaySet(targets, safe=x0), or features that hold for every round",
+            kind=kind,
         )
     return of_round
 
@@ -392,8 +408,9 @@ def reject_round_safe_action(listed: Any, kind: str) -> None:
     if listed.round_safe_action is not None:
         raise InvalidActions(
             ErrorCode.CONFLICTING_SETTINGS,
-            f"the actions name a safe action, and this {kind} has one with features for all rounds; leave safe= out, "
+            "the actions name a safe action, and this {kind} has one with features for all rounds; leave safe= out, "
             "or use LCLUCB, ROFUL, SafeLTS, OPLB or CAPS with SafeAction(cost=...)",
+            kind=kind,
         )
 
 
@@ -404,5 +421,5 @@ def check_safe_range(safe: SafeAction, thresholds: Thresholds, way: str) -> None
         declared |= dict(zip(thresholds.names, thresholds.safe.tolist(), strict=True))
     for name, value in declared.items():
         if value is not None and not 0.0 <= value <= 1.0:
-            text = f"the safe action's {name!r} is {value}, outside [0, 1], the range of all outcomes; {way}"
-            raise InvalidProblem(ErrorCode.OUT_OF_RANGE, text)
+            text = "the safe action's {name!r} is {value}, outside [0, 1], the range of all outcomes; {way}"
+            raise InvalidProblem(ErrorCode.OUT_OF_RANGE, text, name=name, value=value, way=way)

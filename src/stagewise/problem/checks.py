@@ -217,7 +217,7 @@ def check_unmasked(value: Any, name: str, error: type[StagewiseError] = InvalidP
     entries = value if isinstance(value, list | tuple) else (value,)
     if any(isinstance(entry, MaskedArray) for entry in entries):
         problem = "has masked values, which would be used as data; remove them or fill them in first"
-        raise error(ErrorCode.MISSING_VALUE, f"{name} {problem}")
+        raise error(ErrorCode.MISSING_VALUE, "{name} {problem}", name=name, problem=problem)
     return value
 
 
@@ -319,8 +319,8 @@ def check_unique_names(value: Any, what: str) -> tuple[str, ...]:
     names = tuple(check_name(name, f"one of the {what}") for name in value)
     for name in names:
         if names.count(name) > 1:
-            problem = f"{name!r} occurs twice in the {what}; every name must be unique"
-            raise InvalidProblem(ErrorCode.DUPLICATE_NAME, problem)
+            problem = "{name!r} occurs twice in the {what}; every name must be unique"
+            raise InvalidProblem(ErrorCode.DUPLICATE_NAME, problem, name=name, what=what)
     return names
 
 

@@ -439,7 +439,7 @@ class Category(ContextColumn):
         check_bool(self.other, "other")
         for level in self.levels:
             if self.levels.count(level) > 1:
-                raise InvalidProblem(ErrorCode.DUPLICATE_NAME, f"the level {level!r} is listed twice")
+                raise InvalidProblem(ErrorCode.DUPLICATE_NAME, "the level {level!r} is listed twice", level=level)
         if not 2 <= len(self.labels) <= MOST_LEVELS:
             rule = f"from 2 to {MOST_LEVELS}; list the most frequent ones, and declare other=True"
             raise InvalidProblem.must_be(ErrorCode.WRONG_SHAPE, "the number of levels", len(self.labels), rule)

@@ -148,8 +148,8 @@ class Result:
         try:
             return cls.from_tables(curves, totals, manifest)
         except (KeyError, ValueError, ZeroDivisionError) as error:
-            reason = f"its tables do not fit each other, {error!r}; {RESTORE_HINT}"
-            raise reject_result(ErrorCode.FILE_CORRUPT, path, reason) from None
+            reason = "its tables do not fit each other, {error!r}; {restore_hint}"
+            raise reject_result(ErrorCode.FILE_CORRUPT, path, reason, error=error, restore_hint=RESTORE_HINT) from None
 
     @classmethod
     def from_tables(cls, curves: dict[str, Any], totals: dict[str, Any], manifest: dict[str, Any]) -> "Result":

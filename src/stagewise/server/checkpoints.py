@@ -4,6 +4,7 @@ The state of an experiment is the fold of its rows from its checkpoint on. A row
 each checkpoint, so it is sealed like every row; a checkpoint with another digest is not used.
 """
 
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
 import msgspec
@@ -11,10 +12,11 @@ import msgspec
 from stagewise.policies.problem import Problem
 from stagewise.problem.errors import ErrorCode
 from stagewise.problem.formatting import safe_repr
-from stagewise.server.event_log import CONTROL, GLOBAL, PROBLEM, Event, compute_digest
+from stagewise.server.event_log import CONTROL, GLOBAL, PROBLEM, AppendRequest, Event, compute_digest, encode_canonical
 from stagewise.server.state_fold import StateFold
 from stagewise.server.store.base import Store, StoreUnavailable
-from stagewise.server.versions import ProblemVersion
+from stagewise.server.user_keys import open_rows
+from stagewise.server.versions import ProblemVersion, build_version
 
 Content = TypeVar("Content", bound=msgspec.Struct)
 
@@ -122,7 +124,7 @@ def build_checkpoint(store: Store, name: str, versions: list[ProblemVersion], se
     for version in versions:
         fold = begin_fold(store, name, version)
         for event_page in iter_pages(store, name, fold.seq, seq):
-            fold.take(event_page)
+            fold.take(open_rows(store, event_page))
         problem = version.problem.to_dict()
         states.append(VersionState(version.number, problem, sorted(version.retired), fold.encode()))
     return Checkpoint(seq, states)
@@ -149,3 +151,22 @@ def read_changes(store: Store, name: str, removal: Removal) -> list[Event]:
     rows = [row for kind in (CONTROL, PROBLEM) for row in store.iter_events_of_kind(name, kind)]
     kept = [row for row in rows if row.number <= removal.high and row.number not in removal.open]
     return [row._replace(seq=end) for row in sorted(kept)]
+
+
+def append_digests(
+    store: Store, what: str, contents: Mapping[str, bytes], actor: str, reason: str, **details: int
+) -> int:
+    """Append a control to the global log with the digests of new checkpoints; return its number."""
+    digests = {name: compute_digest(content).hex() for name, content in contents.items()}
+    body = {"what": what, "digests": digests, "actor": actor, "reason": reason, **details}
+    (result,) = store.append([AppendRequest(GLOBAL, CONTROL, "", encode_canonical(body))])
+    assert result.event is not None
+    return result.event.number
+
+
+def read_all_versions(store: Store, name: str) -> list[ProblemVersion]:
+    """Return all versions of a problem, in order."""
+    versions = list[ProblemVersion]()
+    for event in store.iter_events_of_kind(name, PROBLEM):
+        versions.append(build_version(versions[-1] if versions else None, event))
+    return versions

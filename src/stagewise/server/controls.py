@@ -16,6 +16,8 @@ from stagewise.server.messages import Mode
 MODES = get_args(Mode)
 MODE, KILL, RESUME, ACKNOWLEDGE, TRIP = "mode", "kill", "resume", "acknowledge", "trip"
 FORGET_COSTS = "forget_costs"
+ERASE = "erase"
+RESTORED = "restored"
 
 
 class Controls(NamedTuple):

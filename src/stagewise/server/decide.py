@@ -27,6 +27,7 @@ from stagewise.records.reason import FallbackReason, ReasonDetails
 from stagewise.server.controls import Controls, is_in_canary
 from stagewise.server.event_log import Event
 from stagewise.server.messages import DecisionRequest, DecisionResponse, LimitStatus, ProposalResult
+from stagewise.server.seals import TERM_BITS
 
 log = logging.getLogger("stagewise.server")
 
@@ -130,6 +131,7 @@ def decide(
     at: int = 0,
 ) -> list[DecisionRecord | InvalidActions]:
     """Decide at a time for requests with their ids, each as if it were alone; an invalid one gets its error."""
+    key = derive_draws_key(key, everywhere.row)
     records, causes, asked = list[Any]([None] * len(requests)), dict[int, ReasonDetails](), dict[int, ContextVector]()
     contexts = dict[int, ContextVector]()
     for i, (id_, request) in enumerate(requests):
@@ -271,6 +273,15 @@ def compute_draw(key: bytes, id_: str) -> RandomKey:
     """Return the seed of a decision's random numbers."""
     seed, run, round_ = UNPACK_DRAW(hmac.new(key, id_.encode(), "sha256").digest())
     return RandomKey(seed >> 1, 1 + run % (2**32 - 1), round_)
+
+
+def derive_draws_key(key: bytes, control: int) -> bytes:
+    """Return the key of draws in the term of a row of the global log.
+
+    A store that was restored from a backup is in another term: an id whose decision was lost is drawn anew.
+    """
+    term = control >> TERM_BITS
+    return hmac.digest(key, f"term {term}".encode(), "sha256") if term else key
 
 
 def derive_dry_run_key(key: bytes) -> bytes:

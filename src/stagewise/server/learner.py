@@ -25,6 +25,7 @@ from stagewise.server.snapshots import (
 )
 from stagewise.server.state_fold import StateFold
 from stagewise.server.store.base import Store, StoreUnavailable
+from stagewise.server.user_keys import open_rows
 from stagewise.server.versions import ProblemVersion
 
 log = logging.getLogger("stagewise.server")
@@ -166,7 +167,7 @@ class Learner:
         later = (i for i, event in enumerate(events) if event.kind == PROBLEM and int(event.key) > version.number)
         rows = events[: next(later, len(events))]  # the next version, which is read soon, may have unknown actions
         if rows:
-            fold.take(rows)
+            fold.take(open_rows(self.store, rows))
         has_more = len(events) >= BATCH_SIZE and not follows
         if len(rows) == len(events) and not has_more:
             self._caught_up.add(name)

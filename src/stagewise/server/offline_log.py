@@ -74,7 +74,7 @@ class OfflineLogPart(msgspec.Struct):
         """Return the rows as a policy learns them."""
         rows = read_rows(policy, build_columns(policy, self.action, self))
         if rows is None:
-            raise InvalidOutcome(ErrorCode.LOG_EMPTY, f"part {self.number} of an offline log has no rows")
+            raise InvalidOutcome(ErrorCode.LOG_EMPTY, "part {number} of an offline log has no rows", number=self.number)
         return rows.require_all()
 
 

@@ -217,7 +217,9 @@ def build_terms(pairs: PolicyWorlds, delta: float | None, confidence: float, rou
     signals = 1 + limits.values.size
     if signals == 1:
         name = type(policy).__name__
-        raise InvalidProblem(ErrorCode.MISSING_VALUE, f"{name} has no threshold, so there is nothing to certify")
+        raise InvalidProblem(
+            ErrorCode.MISSING_VALUE, "{name} has no threshold, so there is nothing to certify", name=name
+        )
     claimed = check_probability(getattr(policy, "delta", 0.05) if delta is None else delta, "delta")
     shares = (None,) * signals if backend == "python" else get_interval_shares(policy, signals)
     return ClaimTerms(claimed, confidence, rounds, ("reward", *limits.names), shares)

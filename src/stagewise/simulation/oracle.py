@@ -224,7 +224,9 @@ def check_users(policy: SafeContextPosteriorSampling, world: BaseWorld) -> None:
     users = world.plain_users
     if users is None:
         need = 'a problem with a context needs ContextWorld(..., features="plain")'
-        raise InvalidProblem(ErrorCode.WORLD_MISMATCH, f"the world is a {world.type_name}; {need}")
+        raise InvalidProblem(
+            ErrorCode.WORLD_MISMATCH, "the world is a {type_name}; {need}", type_name=world.type_name, need=need
+        )
     for word, ours, theirs in (
         ("actions", policy.actions, users.count),
         ("numbers about a user", policy.context, users.context),

@@ -120,7 +120,7 @@ class UserTableWorld(UserWorld):
             )
         if not (means.min() >= 0.0 and means.max() <= 1.0):
             rule = f"in [0, 1]; they lie in [{means.min():g}, {means.max():g}]"
-            raise InvalidProblem(ErrorCode.OUT_OF_RANGE, f"the means must lie {rule}")
+            raise InvalidProblem(ErrorCode.OUT_OF_RANGE, "the means must lie {rule}", rule=rule)
         self.parameters = copy_read_only(means.reshape(len(means), -1))  # (1 + m, n K)
         last = f"from 0 to {count - 1}, being one of the actions"
         rows = copy_read_only(np.column_stack([np.ones(n), contexts]))
@@ -170,7 +170,9 @@ class UserTableWorld(UserWorld):
             first = rows.setdefault(user.tobytes(), row)
             if first != row and not np.array_equal(self.table[:, first], self.table[:, row]):
                 fact = "are equal and have different means; remove one of them"
-                raise InvalidProblem(ErrorCode.CONFLICTING_SETTINGS, f"users {first} and {row} {fact}")
+                raise InvalidProblem(
+                    ErrorCode.CONFLICTING_SETTINGS, "users {first} and {row} {fact}", first=first, row=row, fact=fact
+                )
         return rows
 
     def description(self) -> dict[str, Any]:

@@ -226,7 +226,7 @@ class CustomWorld(BaseWorld):
         if isinstance(self.world, type) or lacking:
             rule = f"a LinearWorld, an ArmsWorld, a FiniteSetWorld, or any object with {', '.join(REQUIRED_ATTRIBUTES)}"
             found = f"a {self.type_name} without {', '.join(lacking)}"
-            raise InvalidProblem(ErrorCode.WRONG_TYPE, f"world is {found}; it must be {rule}")
+            raise InvalidProblem(ErrorCode.WRONG_TYPE, "world is {found}; it must be {rule}", found=found, rule=rule)
 
     def means(self, action: Any) -> Floats:
         given = check_array(self.world.means(action), "the world's means")

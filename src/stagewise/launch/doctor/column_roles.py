@@ -66,7 +66,8 @@ def assign_roles(
     if twice is not None:
         raise InvalidOutcome(
             ErrorCode.DUPLICATE_NAME,
-            f"the column {safe_repr(twice)} has two roles; action, reward and each limit need different columns",
+            "the column {twice} has two roles; action, reward and each limit need different columns",
+            twice=safe_repr(twice),
         )
     actions = list_actions(named[action_column], action_column)
     safe_action = find_safe_action(actions, safe, guessed)
@@ -96,8 +97,12 @@ def list_actions(column: npt.NDArray[Any], name: str) -> list[str]:
     if not 2 <= len(actions) <= most:
         raise InvalidOutcome(
             ErrorCode.COLUMN_AMBIGUOUS,
-            f"the column {safe_repr(name)} has {len(actions):,} actions in {rows:,} rows; a proposal takes 2 to "
-            f"{most:,}; if another column holds the action, give action='...' or --action",
+            "the column {name} has {actions_count:,} actions in {rows:,} rows; a proposal takes 2 to "
+            "{most:,}; if another column holds the action, give action='...' or --action",
+            name=safe_repr(name),
+            actions_count=len(actions),
+            rows=rows,
+            most=most,
         )
     return actions
 
@@ -107,16 +112,20 @@ def find_column(named: Mapping[str, Any], given: Any, usual_names: Sequence[str]
         if not isinstance(given, str) or given not in named:
             raise InvalidOutcome(
                 ErrorCode.COLUMN_MISSING,
-                f"{what} is {safe_repr(given)}, which is not a column of the "
-                f"log{suggest_column(given, list(named))}; its columns are {safe_repr(list(named))}",
+                "{what} is {given}, which is not a column of the log{hint}; its columns are {named}",
+                what=what,
+                given=safe_repr(given),
+                hint=suggest_column(given, list(named)),
+                named=safe_repr(list(named)),
             )
         return given
     found = next((name for word in usual_names for name in named if name.lower() == word), None)
     if found is None:
         raise InvalidOutcome(
             ErrorCode.COLUMN_AMBIGUOUS,
-            f"the {what} column is not recognized by its name among {safe_repr(list(named))}; give {what}='...', or "
-            f"--{what} ...",
+            "the {what} column is not recognized by its name among {named}; give {what}='...', or --{what} ...",
+            what=what,
+            named=safe_repr(list(named)),
         )
     guessed.append(f"{what} {found!r}")
     return found
@@ -128,8 +137,9 @@ def find_limits(named: Mapping[str, Any], given: Any, guessed: list[str]) -> dic
         if not found:
             raise InvalidOutcome(
                 ErrorCode.COLUMN_AMBIGUOUS,
-                f"no cost column is recognized by its name among {safe_repr(list(named))}; give limits={{'opt_out': "
-                "0.02}, or --limit opt_out=0.02",
+                "no cost column is recognized by its name among {named}; give limits={{'opt_out': "
+                "0.02}}, or --limit opt_out=0.02",
+                named=safe_repr(list(named)),
             )
         guessed.append(f"limits on {join_names(found)}")
         return found

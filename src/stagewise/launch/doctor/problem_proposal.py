@@ -154,7 +154,8 @@ def get_outcome_range(roles: Roles, column: str, split: Split) -> tuple[float, f
     if not known.size or np.abs(known).max() > MAX_MAGNITUDE:
         raise InvalidOutcome(
             ErrorCode.LOG_EMPTY,
-            f"the column {column!r} has no outcomes, so no range can be proposed for it",
+            "the column {column!r} has no outcomes, so no range can be proposed for it",
+            column=column,
         )
     low, high = float(known.min()), float(known.max())
     observed = f"{format_number(low)} to {format_number(high)}"

@@ -113,8 +113,9 @@ def compute_agent_probabilities(agent: Agent, log: Log) -> Floats:
         theirs = "none by name" if problem is None else safe_repr(list(problem.action_names))
         raise InvalidActions(
             ErrorCode.PROBLEM_MISMATCH,
-            f"the agent has the actions {theirs}, and the problem has {safe_repr(list(log.problem.action_names))}; "
-            "they must be the same",
+            "the agent has the actions {theirs}, and the problem has {action_names}; they must be the same",
+            theirs=theirs,
+            action_names=safe_repr(list(log.problem.action_names)),
         )
     replica: Any = Replica(agent.snapshot(), REPLICA_NAME)
     rows = [list(replica.decide(context or None).probabilities.values()) for context in iterate_contexts(log)]
@@ -131,7 +132,9 @@ def compute_function_probabilities(function: Callable[[dict[str, Any]], Any], lo
         except Exception as error:  # the caller's code may raise anything
             raise InvalidActions(
                 ErrorCode.CALLBACK_FAILED,
-                f"the candidate failed at the context {safe_repr(context)}: {safe_repr(str(error))}",
+                "the candidate failed at the context {context}: {error}",
+                context=safe_repr(context),
+                error=safe_repr(str(error)),
             ) from None
         if isinstance(result, str) and result in indices:
             probabilities[row, indices[result]] = 1.0

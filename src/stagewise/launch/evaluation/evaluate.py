@@ -144,7 +144,8 @@ def select_estimators(estimators: Any, primary_estimator: Any) -> list[str]:
     if not chosen:
         raise InvalidOutcome(
             ErrorCode.MISSING_VALUE,
-            f"estimators is empty; it must hold some of {', '.join(ESTIMATORS)}",
+            "estimators is empty; it must hold some of {estimators}",
+            estimators=", ".join(ESTIMATORS),
         )
     return [name for name in ESTIMATORS if name in (*chosen, primary_estimator)]
 

@@ -78,8 +78,11 @@ def read_propensities(log: Log) -> Propensities:
         if wrong.size:
             raise InvalidOutcome(
                 ErrorCode.INVALID_PROBABILITY,
-                f"the probabilities of row {wrong[0]} sum to {sums[wrong[0]]:g}, and those of {wrong.size:,} rows "
+                "the probabilities of row {wrong} sum to {sums:g}, and those of {size:,} rows "
                 "do not sum to 1; every row needs the probabilities of all actions",
+                wrong=wrong[0],
+                sums=sums[wrong[0]],
+                size=wrong.size,
             )
         taken = np.where(known, all_actions[np.arange(log.rows), log.actions], np.nan)
         if logged is not None:
@@ -108,8 +111,10 @@ def check_range(values: Floats, what: str) -> None:
         count = int(np.isnan(values).any(axis=1).sum() if values.ndim > 1 else np.isnan(values).sum())
         raise InvalidOutcome(
             ErrorCode.PROPENSITY_MISSING,
-            f"the log lacks the {what} in {count:,} rows; every row needs one, since dropping these rows would bias "
+            "the log lacks the {what} in {count:,} rows; every row needs one, since dropping these rows would bias "
             "the estimate",
+            what=what,
+            count=count,
         )
     low, high = (values.min(), values.max()) if values.size else (0.0, 0.0)
     if low < 0.0 or high > 1.0 + 1e-9:
@@ -125,8 +130,11 @@ def check_possible(log: Log, logged: Floats) -> None:
     if impossible.size:
         raise InvalidOutcome(
             ErrorCode.INVALID_PROBABILITY,
-            f"row {impossible[0]} played {log.problem.action_names[log.actions[impossible[0]]]!r}, whose logged "
-            f"probability is 0, as in {impossible.size:,} rows in all; a played action has a probability above 0",
+            "row {impossible} played {action_names!r}, whose logged "
+            "probability is 0, as in {size:,} rows in all; a played action has a probability above 0",
+            impossible=impossible[0],
+            action_names=log.problem.action_names[log.actions[impossible[0]]],
+            size=impossible.size,
         )
 
 
@@ -256,8 +264,10 @@ def compute_partial_weights(log: Log, propensities: Propensities, candidate: Flo
     if given is not None and largest > given:
         raise InvalidOutcome(
             ErrorCode.PROPENSITY_MISSING,
-            f"weight_bound is {given:g}, and a row has weight {largest:g}; the bias of clipping can be bounded only "
+            "weight_bound is {given:g}, and a row has weight {largest:g}; the bias of clipping can be bounded only "
             "if the log has every action's probability, in columns 'probability.ACTION'",
+            given=given,
+            largest=largest,
         )
     indices = np.arange(candidate.shape[1])
     is_certain = known & (propensities.logged >= 1.0 - ROUNDING)

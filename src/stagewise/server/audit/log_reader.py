@@ -45,6 +45,10 @@ class FindingCode(SentenceCode):
         "kept_rows_differ",
         "a change of controls, problems, keys or secrets before seal {seal} was changed, removed or added",
     )
+    RECEIPT_LOST = (
+        "receipt_lost",
+        "the row of the receipt {receipt} was written after the backup from which the store was restored in row {row}",
+    )
     RECEIPT_REMOVED = (
         "receipt_removed",
         "the row of the receipt {receipt} was removed with all rows up to seal {seal}; it can no longer be compared",

@@ -17,7 +17,7 @@ from psycopg.errors import DeadlockDetected, UniqueViolation
 
 from stagewise.problem.errors import ErrorCode
 from stagewise.problem.formatting import safe_repr
-from stagewise.server.event_log import AppendRequest, AppendResult, Event, StoredSnapshot, WriterChain
+from stagewise.server.event_log import GLOBAL, AppendRequest, AppendResult, Event, StoredSnapshot, WriterChain
 from stagewise.server.seals import TERM_BITS, Seal
 from stagewise.server.store.append_batch import get_wanted_rows, resolve_batch
 from stagewise.server.store.base import Statement, Store, StoreUnavailable, wall_clock
@@ -167,6 +167,11 @@ class PostgresStore(Store):
             if term == self._terms.term:
                 return found
 
+    def begin_term(self) -> None:
+        """Numbers of the next term follow, in every process that connects from now on."""
+        with self._errors("written"), self._lend() as session:
+            self._terms.begin(session.connection)
+
     def continue_numbers(self) -> None:
         """Draw numbers above all that exist from now on."""
         self._change((CONTINUE_NUMBERS, ()))
@@ -217,6 +222,7 @@ class PostgresStore(Store):
         state, server_time = begin_and_read(session.connection, requests, wanted, chain)
         self._follow_clock(server_time)
         state.floor = self.floor
+        state.chain = self._renew_chain(state.chain, state.controls.get(GLOBAL, 0))
         batch = resolve_batch(requests, state, self.now())
         write_batch(session.connection, batch)
         session.chain = state.chain

@@ -17,8 +17,8 @@ import msgspec
 from stagewise.files.paths import get_os_reason
 from stagewise.problem.errors import ErrorCode
 from stagewise.problem.formatting import format_path
-from stagewise.server.event_log import CONTROL, PROBLEM, AppendRequest, AppendResult, Event, WriterChain
-from stagewise.server.seals import Seal, SealPart, build_seal
+from stagewise.server.event_log import CONTROL, GLOBAL, PROBLEM, AppendRequest, AppendResult, Event, WriterChain
+from stagewise.server.seals import TERM_BITS, Seal, SealPart, build_seal
 from stagewise.server.store.append_batch import (
     BatchResult,
     StoreState,
@@ -116,6 +116,7 @@ class SqliteStore(Store):
         self._turn = threading.Lock()  # one thread writes at a time
         self._writer: sqlite3.Connection | None = None
         self._chain: WriterChain | None = None
+        self._first_number = 0  # at least, of the next row
         self._anchor: sqlite3.Connection | None = None  # keeps the journal open, so that its file stays the same
         self._idle: list[sqlite3.Connection] = []  # readers
         self._closed = False
@@ -135,7 +136,8 @@ class SqliteStore(Store):
         secret = self._read_writers_secret()
         with self._writing(self.timeout) as connection:
             chain, self._chain = self._chain or WriterChain.begin(secret), None
-            state, now = read_state(connection, requests, chain), self.now()
+            state, now = read_state(connection, requests, chain, self._first_number), self.now()
+            state.chain = self._renew_chain(state.chain, state.controls.get(GLOBAL, 0))
             batch = resolve_batch(requests, state, now)
             if batch.rows:
                 insert_rows(connection, INSERT_EVENTS, batch.records)
@@ -144,6 +146,11 @@ class SqliteStore(Store):
         self._chain = state.chain  # it ends if the commit failed
         self._see(batch.rows[-1][1].number if batch.rows else state.seen)
         return batch.results
+
+    def begin_term(self) -> None:
+        """Numbers of the next term follow."""
+        ((number, _),) = self._all(SELECT_LATEST) or [(0, 0)]
+        self._first_number = ((number >> TERM_BITS) + 1) << TERM_BITS
 
     def continue_numbers(self) -> None:
         """The next number follows the last row."""
@@ -306,10 +313,12 @@ class SqliteStore(Store):
                 self._anchor = connection
 
 
-def read_state(connection: sqlite3.Connection, requests: Sequence[AppendRequest], chain: WriterChain) -> StoreState:
+def read_state(
+    connection: sqlite3.Connection, requests: Sequence[AppendRequest], chain: WriterChain, first: int = 0
+) -> StoreState:
     """Return the state that a batch needs; numbers follow the last one, since nobody else writes."""
     seen, _ = connection.execute(SELECT_LATEST).fetchone() or (0, 0)
-    state = StoreState(chain, count(seen + 1), seen)
+    state = StoreState(chain, count(max(seen + 1, first)), seen)
     for name in get_touched_experiments(requests):
         rows = [connection.execute(SELECT_CONTROL, (name, kind)).fetchone() for kind in (CONTROL, PROBLEM)]
         state.controls[name] = max(number or 0 for (number,) in rows)
@@ -332,7 +341,9 @@ def seal_batch(connection: sqlite3.Connection, batch: BatchResult, now: int) -> 
     for name in {experiment for experiment, _ in batch.rows}:
         for end in connection.execute(SELECT_LAST_PART, (name, before.seal)):
             ends[name] = SealPart(*end)
-    seal, parts = build_seal(before, batch.rows, ends, now, encoded=batch.encoded)
+    seal, parts = build_seal(
+        before, batch.rows, ends, now, batch.rows[-1][1].number >> TERM_BITS, encoded=batch.encoded
+    )
     connection.execute(INSERT_SEAL, seal)
     for part in parts:
         connection.execute(INSERT_PART, part)

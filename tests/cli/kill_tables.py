@@ -20,7 +20,7 @@ from stagewise.files.record_batches import read_batches, write_batches
 
 USERS = 64
 PROBLEM = sw.Problem(
-    actions=["nothing", "offer"], safe="nothing", context={"age": (18, 99)}, reward=sw.Reward("click"),
+    action_names=["nothing", "offer"], safe_name="nothing", context={"age": (18, 99)}, reward=sw.Reward("click"),
     limits={"opt_out": sw.Limit(0.5, safe_bound=0.0, model="rates")},
 )  # fmt: skip
 

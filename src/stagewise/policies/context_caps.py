@@ -74,7 +74,6 @@ class Totals(NamedTuple):
     sums: Floats
 
     def since(self, earlier: "Totals") -> "Totals":
-        """Return the totals since an earlier moment."""
         return Totals(self.pulls - earlier.pulls, self.sums - earlier.sums)
 
 

@@ -81,7 +81,6 @@ class Learner:
         return self.down or "; ".join(messages) or None
 
     def start(self) -> None:
-        """Start the thread."""
         self._thread.start()
 
     def stop(self) -> None:
@@ -204,7 +203,6 @@ class Learner:
             self.save_snapshot(name, fold, with_learner_state)
 
     def save_snapshot(self, name: str, fold: StateFold, with_learner_state: bool) -> None:
-        """Save a snapshot in the store."""
         content = fold.encode() if with_learner_state else b""
         stored = StoredSnapshot(name, fold.version, fold.seq, encode_snapshot(fold.build_snapshot()), content)
         self.store.save_snapshot(self.signer.sign(stored))

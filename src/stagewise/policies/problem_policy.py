@@ -169,8 +169,8 @@ class ProblemPolicy(SafeContextPosteriorSampling):
             text = "there is no reward to learn in this problem; give only the signals of its limits"
             raise InvalidOutcome(ErrorCode.UNKNOWN_SIGNAL, text)
         if cost is None:
-            text = f"the cost is missing; it is needed for {', '.join(self.thresholds.names)}"
-            raise InvalidOutcome(ErrorCode.OUTCOME_MISSING, text)
+            text = "the cost is missing; it is needed for {names}"
+            raise InvalidOutcome(ErrorCode.OUTCOME_MISSING, text, names=", ".join(self.thresholds.names))
         outcomes, signs = [reward, *self.display_thresholds.costs(cost).tolist()], (1.0, *self.thresholds.signs)
         signals = zip(self.problem.signals.items(), outcomes, signs, strict=True)
         return np.array(

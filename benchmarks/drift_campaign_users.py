@@ -69,7 +69,9 @@ def build_campaign(drift: Any) -> sw.Problem:
     opt_out = sw.Limit(LIMIT, safe_bound=0.009, model="rates", drift=drift)
     complaint = sw.Limit(0.003, safe_bound=0.0018, model="rates", by="country", drift=drift)
     limits = {"opt_out": opt_out, "complaint": complaint}
-    return sw.Problem(actions=TEMPLATES, safe="plain", context=context, reward=sw.Reward("click"), limits=limits)
+    return sw.Problem(
+        action_names=TEMPLATES, safe_name="plain", context=context, reward=sw.Reward("click"), limits=limits
+    )
 
 
 def draw_log(rng: np.random.Generator) -> dict[str, Any]:

@@ -18,7 +18,7 @@ def report_of(drift: Any, rates: tuple[float, float, float], by: str | None = No
     """Return the report after a log of a month; the opt-outs of "offer" have three rates in turn."""
     rng, at = np.random.default_rng(0), START + np.arange(ROWS) * DAYS * DAY / ROWS
     limits = {"opt_out": sw.Limit(0.1, safe_bound=0.0, drift=drift, by=by)}
-    problem = sw.Problem(actions=ACTIONS, safe="nothing", reward=sw.Reward("click"), limits=limits)
+    problem = sw.Problem(action_names=ACTIONS, safe_name="nothing", reward=sw.Reward("click"), limits=limits)
     sent, part = rng.integers(0, 3, ROWS), np.searchsorted([0.6, 0.8], np.arange(ROWS) / ROWS)
     rate = np.where(sent == 2, np.array(rates)[part], np.array([0.0, 0.03, 0.0])[sent])
     log: dict[str, Any] = {"at": at, "action": np.array(ACTIONS, dtype=object)[sent], "click": rng.random(ROWS) < 0.1}
@@ -64,5 +64,7 @@ def test_the_age_of_outcomes_is_a_part_of_the_bound(by: str | None) -> None:
 
 
 def test_where_nothing_drifts_there_is_nothing_to_tell() -> None:
-    problem = sw.Problem(actions=ACTIONS, safe="nothing", reward=sw.Reward("click"), limits={"opt_out": sw.Limit(0.1)})
+    problem = sw.Problem(
+        action_names=ACTIONS, safe_name="nothing", reward=sw.Reward("click"), limits={"opt_out": sw.Limit(0.1)}
+    )
     assert sw.Agent(problem, seed=1).report().drifting == ()

@@ -20,7 +20,7 @@ def test_simulate_keeps_what_simulate_returns(tmp_path: Path) -> None:
     assert code == 0
     assert "LCLUCB, 2 runs of 20 rounds" in said
     policy = sw.LCLUCB(safe_action=sw.SafeAction(features=[0.0, 0.0]), threshold=0.3, noise=0.1)
-    world = sw.LinearWorld(reward=[0.6, 0.8], cost=[0.8, 0.6], actions=sw.Rays([[1.0, 0.0], [0.0, 1.0]]), noise=0.1)
+    world = sw.LinearWorld(reward=[0.6, 0.8], cost=[0.8, 0.6], actions=sw.RaySet([[1.0, 0.0], [0.0, 1.0]]), noise=0.1)
     expected = sw.simulate(policy, world, rounds=20, runs=2)
     assert (sw.Result.load(tmp_path / "out").regret == expected.regret).all()
     assert (tmp_path / "out" / "result.png").stat().st_size > 1000
@@ -164,8 +164,8 @@ def test_a_problem_is_simulated_from_a_file(tmp_path: Path) -> None:
     [simulation]
     rounds = 20
     [problem]
-    actions = ["nothing", "offer"]
-    safe = "nothing"
+    action_names = ["nothing", "offer"]
+    safe_name = "nothing"
     context = ["age"]
     [problem.reward]
     name = "click"

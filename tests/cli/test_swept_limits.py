@@ -27,8 +27,8 @@ PROBLEM = """
 [simulation]
 rounds = 20
 [problem]
-actions = ["nothing", "offer"]
-safe = "nothing"
+action_names = ["nothing", "offer"]
+safe_name = "nothing"
 reward = { name = "click" }
 [problem.limits]
 spend = { at_most = 3.0, high = 10.0, safe_bound = 0.5 }

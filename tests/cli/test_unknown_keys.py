@@ -6,8 +6,8 @@ import pytest
 from tests.cli.commands import GOOD, called, spec
 
 PROBLEM = """
-actions = ["nothing", "offer"]
-safe = "nothing"
+action_names = ["nothing", "offer"]
+safe_name = "nothing"
 [reward]
 name = "click"
 [limits.opt_out]
@@ -70,8 +70,8 @@ def test_what_stands_in_the_wrong_place_or_is_written_otherwise_is_told_how(
 @pytest.mark.parametrize(
     ("old", "new", "meant"),
     [
-        ("safe = ", "save = ", "'safe'"),
-        ('safe = "nothing"', 'safe = "nothin"', "'nothing'"),
+        ("safe_name = ", "save_name = ", "'safe_name'"),
+        ('safe_name = "nothing"', 'safe_name = "nothin"', "'nothing'"),
         ("[limits.opt_out]", "[limit.opt_out]", "'limits'"),
         ("at_most", "at_mots", "'at_most'"),
         ('name = "click"', 'name = "click"\nmodel = "rate"', "'rates'"),

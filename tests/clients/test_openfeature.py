@@ -26,8 +26,8 @@ from stagewise.server.openfeature import StagewiseProvider
 ROOT = Path(__file__).parents[2]
 NODE_CLIENT = ROOT / "clients" / "typescript"
 PROBLEM = """
-actions = ["nothing", "digest", "offer"]
-safe = "nothing"
+action_names = ["nothing", "digest", "offer"]
+safe_name = "nothing"
 context = { age = [18, 99] }
 [reward]
 name = "click"
@@ -119,7 +119,7 @@ def test_a_long_history_agrees_with_the_log(tmp_path: Path, client: str) -> None
 
 def test_a_flag_is_an_experiment_and_its_errors_serve_the_safe_action(tmp_path: Path) -> None:
     limits = {"opt_out": sw.Limit(0.2, safe_bound=0.0, model="rates")}
-    told = {"actions": ["nothing", "digest"], "safe": "nothing", "context": {"age": (18, 99)}}
+    told = {"action_names": ["nothing", "digest"], "safe_name": "nothing", "context": {"age": (18, 99)}}
     problem = sw.Problem(**told, reward=sw.Reward("click"), limits=limits)  # type: ignore[arg-type]
     numbers = {"nothing": 0, "digest": 5}
     with live(tmp_path, problem) as server:

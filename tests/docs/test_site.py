@@ -150,7 +150,7 @@ MORE_QUESTIONS = {
         ["stagewise store retain", "What is evident"],
     ),
     "Why this action?": ("how-to/why-this-action.md", ["explain"]),
-    "Why is only the safe action played?": ("how-to/why-the-safe-action.md", ["sw.Reason"]),
+    "Why is only the safe action played?": ("how-to/why-the-safe-action.md", ["sw.FallbackReason"]),
 }
 
 

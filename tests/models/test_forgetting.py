@@ -26,7 +26,7 @@ CONTEXT = {"age": (18.0, 99.0)}
 def build(half_life: Any = "10d", **settings: Any) -> sw.Problem:
     limit = sw.Limit(0.2, safe_bound=0.0, model="rates", drift="jumps")
     return sw.Problem(
-        actions=["nothing", "offer"], safe="nothing", reward=sw.Reward("click", half_life=half_life),
+        action_names=["nothing", "offer"], safe_name="nothing", reward=sw.Reward("click", half_life=half_life),
         limits={"opt_out": limit}, **settings,
     )  # fmt: skip
 
@@ -132,7 +132,7 @@ def test_simulations_know_the_age_of_rewards() -> None:
     falls = sw.Move(kind="jump", signal="reward", action=1, amount=-0.7, start="20d")
     world, regrets = sw.MovingWorld(still, moves=[falls], per_day=50), []
     for half_life in (5.0 * DAY, None):
-        policy = sw.ContextCAPS(
+        policy = sw.SafeContextPosteriorSampling(
             actions=3, safe_action=sw.SafeAction(arm=0, reward=0.0, cost=0.0), threshold=0.5, reward_model="rates",
             reward_half_life=half_life,
         )  # fmt: skip

@@ -21,7 +21,9 @@ from stagewise.server.web.page.render import build_page_context, render_parts
 from stagewise.server.web.page.sessions import Session
 
 LIMIT = sw.Limit(0.2, safe_bound=0.0, drift="0.05/30d")
-PROBLEM = sw.Problem(actions=["nothing", "offer"], safe="nothing", reward=sw.Reward("click"), limits={"opt_out": LIMIT})
+PROBLEM = sw.Problem(
+    action_names=["nothing", "offer"], safe_name="nothing", reward=sw.Reward("click"), limits={"opt_out": LIMIT}
+)
 
 
 SCORED = sw.Limit(0.2, safe_bound=0.0, score=sw.RiskScore("risk", buckets=3), drift="0.05/30d")
@@ -115,7 +117,9 @@ async def test_an_action_is_relearned_by_a_row_of_the_log(tmp_path: Path) -> Non
 async def test_figures_metrics_and_page_tell_bounds_their_age_and_who_recovers(tmp_path: Path) -> None:
     limit, rng = sw.Limit(0.2, safe_bound=0.0, drift="0.1/30d"), np.random.default_rng(0)
     actions = ["nothing", "digest", "offer"]
-    drifting = sw.Problem(actions=actions, safe="nothing", reward=sw.Reward("click"), limits={"opt_out": limit})
+    drifting = sw.Problem(
+        action_names=actions, safe_name="nothing", reward=sw.Reward("click"), limits={"opt_out": limit}
+    )
     async with serve_problem(tmp_path, drifting) as server:
         clock, shift = server.store.clock, [0]
         server.store.clock = lambda: clock() + shift[0]

@@ -28,8 +28,8 @@ from stagewise.server.store.factory import open_store
 
 ROOT = Path(__file__).parents[2]
 PROBLEM = """
-actions = ["nothing", "digest", "offer"]
-safe = "nothing"
+action_names = ["nothing", "digest", "offer"]
+safe_name = "nothing"
 context = { age = [18, 99] }
 [reward]
 name = "click"

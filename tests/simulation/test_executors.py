@@ -20,8 +20,8 @@ from stagewise.problem.errors import ErrorCode
 from stagewise.simulation.executors import open_executor, open_pool, run_tasks
 
 FIELDS = ("regret", "reward", "cost", "max_cost", "violations", "optimum")
-RAYS = sw.LinearWorld(reward=[0.6, 0.8], cost=[0.8, 0.6], actions=sw.Rays([[1.0, 0.0], [0.0, 1.0]]), noise=0.1)
-OTHER = sw.LinearWorld(reward=[0.0, 1.0], cost=[1.0, 0.0], actions=sw.Rays([[1.0, 0.0], [0.6, 0.8]]), noise=0.1)
+RAYS = sw.LinearWorld(reward=[0.6, 0.8], cost=[0.8, 0.6], actions=sw.RaySet([[1.0, 0.0], [0.0, 1.0]]), noise=0.1)
+OTHER = sw.LinearWorld(reward=[0.0, 1.0], cost=[1.0, 0.0], actions=sw.RaySet([[1.0, 0.0], [0.6, 0.8]]), noise=0.1)
 SAFE = sw.SafeAction(features=[0.0, 0.0])
 POLICIES = {
     "careful": sw.LCLUCB(safe_action=SAFE, threshold=0.3, noise=0.1),

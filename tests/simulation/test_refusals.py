@@ -11,8 +11,8 @@ import stagewise as sw
 from stagewise.problem.errors import ErrorCode
 
 SAFE = sw.SafeAction(features=[0.0, 0.0])
-LINEAR = sw.LinearWorld(reward=[0.6, 0.8], cost=[0.8, 0.6], actions=sw.Rays(np.eye(2)), noise=0.1)
-FRESH = sw.LinearWorld(reward=[0.6, 0.8], cost=[0.8, 0.6], actions=sw.RandomRays(count=3, dimension=2), noise=0.1)
+LINEAR = sw.LinearWorld(reward=[0.6, 0.8], cost=[0.8, 0.6], actions=sw.RaySet(np.eye(2)), noise=0.1)
+FRESH = sw.LinearWorld(reward=[0.6, 0.8], cost=[0.8, 0.6], actions=sw.RandomRaySet(count=3, dimension=2), noise=0.1)
 POLICY = sw.LCLUCB(safe_action=SAFE, threshold=0.3, noise=0.1)
 SHORT: dict[str, Any] = {"noise": 0.1, "radius": "paper", "action_bound": 0.5}
 ARM: dict[str, Any] = {"safe_action": sw.SafeAction(arm=0, reward=0.1, cost=0.0), "threshold": 0.3}
@@ -54,7 +54,7 @@ def test_more_than_the_generator_counts_is_refused(count: int) -> None:
         with refused(sw.InvalidProblem, ErrorCode.OUT_OF_RANGE):
             sw.sweep(**many, **told)
     with refused(sw.InvalidProblem, ErrorCode.OUT_OF_RANGE):
-        sw.RandomRays(count=count, dimension=2)
+        sw.RandomRaySet(count=count, dimension=2)
 
 
 @pytest.mark.parametrize(

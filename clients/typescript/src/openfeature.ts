@@ -254,13 +254,13 @@ export class StagewiseProvider implements Provider {
   private async describe(key: string, flag: Flag): Promise<void> {
     const detail = await flag.client.describe();
     if (detail === undefined) return;
-    const problem = detail.problem as unknown as { safe: string; actions: string[] };
-    if (problem.safe !== flag.client.safe) {
-      const message = `the safe action of ${key} is given as ${flag.client.safe}; the server's is ${problem.safe}`;
+    const problem = detail.problem as unknown as { safe_name: string; action_names: string[] };
+    if (problem.safe_name !== flag.client.safe) {
+      const message = `the safe action of ${key} is given as ${flag.client.safe}; the server's is ${problem.safe_name}`;
       throw new RequestRejected("unknown_action", message, 422);
     }
     flag.columns = new Set(detail.context_names);
-    flag.actions = problem.actions;
+    flag.actions = problem.action_names;
   }
 
   private setAway(isAway: boolean): void {

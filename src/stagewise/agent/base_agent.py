@@ -197,7 +197,7 @@ class BaseAgent:
         Example:
             >>> import stagewise as sw
             >>> signals = {"reward": sw.Reward("click"), "limits": {"opt_out": sw.Limit(0.02, safe_bound=0.0)}}
-            >>> problem = sw.Problem(actions=["nothing", "offer"], safe="nothing", **signals)
+            >>> problem = sw.Problem(action_names=["nothing", "offer"], safe_name="nothing", **signals)
             >>> sw.Agent(problem, seed=1).decide().action in ("nothing", "offer")
             True
         """
@@ -280,7 +280,7 @@ class BaseAgent:
         Example:
             >>> import stagewise as sw
             >>> signals = {"reward": sw.Reward("click"), "limits": {"opt_out": sw.Limit(0.02, safe_bound=0.0)}}
-            >>> problem = sw.Problem(actions=["nothing", "offer"], safe="nothing", **signals)
+            >>> problem = sw.Problem(action_names=["nothing", "offer"], safe_name="nothing", **signals)
             >>> agent = sw.Agent(problem, seed=1)
             >>> agent.learn(agent.decide().id, click=True, opt_out=False)
             >>> agent.pending_count

@@ -50,7 +50,7 @@ def summarize_drifting_bounds(policy: Any, memory: Floats, time: float | None = 
             continue
         now = get_newest_time(policy, memory) if time is None else time
         for one in model.diagnostics.list_bounds(block, policy.settings, memory, now):
-            if policy.names[one.action] != problem.safe or problem.limits[name].safe_bound is None:
+            if policy.names[one.action] != problem.safe_name or problem.limits[name].safe_bound is None:
                 found.append(describe_bound(policy, j, one, now))
     return tuple(found)
 

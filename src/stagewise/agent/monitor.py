@@ -43,7 +43,7 @@ from stagewise.problem.context import get_segment_name
 from stagewise.problem.errors import ErrorCode, InvalidProblem
 from stagewise.problem.formatting import safe_repr
 from stagewise.records.decision import Decision
-from stagewise.records.reason import Contradiction, Reason, ReasonDetails
+from stagewise.records.reason import Contradiction, FallbackReason, ReasonDetails
 
 Bound = tuple[Model, Any]  # a model, and its block
 MIN_OUTCOMES = 32  # before the first mark
@@ -171,7 +171,7 @@ def build_drift_cause(policy: Any, signal: int, moved: MeanChange) -> ReasonDeta
     names, several_means = (policy.reward_name, *policy.thresholds.names), moved.means is not None and moved.cells > 1
     early, late = moved.means or (math.nan, math.nan)
     return ReasonDetails.of(
-        Reason.ASSUMPTION_CONTRADICTED,
+        FallbackReason.ASSUMPTION_CONTRADICTED,
         found=Contradiction.DRIFT,
         limit=names[signal],
         action=None if moved.action < 0 else policy.describe_action(moved.action, moved.word),

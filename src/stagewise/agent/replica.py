@@ -189,7 +189,7 @@ class Replica:
         >>> policy = sw.OPB(arms=2, safe_action=sw.SafeAction(arm=0, reward=0.0, cost=0.0), threshold=0.5)
         >>> agent = sw.Agent(policy, seed=1)
         >>> replica = sw.Replica(agent.snapshot(), name="pod-3")
-        >>> decision = replica.decide(sw.Arms(2))
+        >>> decision = replica.decide(sw.ArmSet(2))
         >>> agent.register_decision(decision.to_dict())
         0
         >>> agent.learn(decision.id, reward=1.0, cost=0.0)
@@ -238,7 +238,7 @@ class Replica:
         Example:
             >>> import stagewise as sw
             >>> policy = sw.OPB(arms=2, safe_action=sw.SafeAction(arm=0, reward=0.0, cost=0.0), threshold=0.5)
-            >>> sw.Replica(sw.Agent(policy, seed=1).snapshot(), name="pod-3").decide(sw.Arms(2)).round
+            >>> sw.Replica(sw.Agent(policy, seed=1).snapshot(), name="pod-3").decide(sw.ArmSet(2)).round
             0
         """
         seconds = parse_timestamp(time.time() if now is None else now)

@@ -71,7 +71,7 @@ def summarize_segments(policy: Any, state: Any) -> tuple[SegmentSummary, ...]:
             for action, (pulls, mean, most) in zip(policy.names, statistics[segment].tolist(), strict=True):
                 rate = None if pulls == 0.0 else thresholds.to_user_unit(j, low + mean)
                 labels = division.name, division.get_segment_name(int(numbers[segment])), action
-                high = min(low + most, policy.declared_costs[j]) if action == policy.problem.safe else low + most
+                high = min(low + most, policy.declared_costs[j]) if action == policy.problem.safe_name else low + most
                 cost, threshold = thresholds.to_user_unit(j, high), float(thresholds.values[j])
                 summaries.append(SegmentSummary(name, *labels, int(pulls), rate, cost, threshold))
     return tuple(summaries)

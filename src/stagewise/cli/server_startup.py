@@ -22,7 +22,7 @@ from stagewise import __version__
 from stagewise.cli.problem_file import load_problem_file
 from stagewise.files.tables import read_table
 from stagewise.launch.decision_log import Log, select_learnable
-from stagewise.launch.doctor.doctor import doctor
+from stagewise.launch.doctor.doctor import check_log
 from stagewise.policies.problem import Problem
 from stagewise.problem.checks import check_name
 from stagewise.problem.errors import ErrorCode, InvalidOutcome, InvalidProblem, StagewiseError
@@ -178,7 +178,7 @@ def load_new_log(name: str, problem: Problem, start: Any) -> OfflineLog:
         conflict = describe_log_conflict(name, len(log.actions), None if first is None else first.body)
         raise Conflict(ErrorCode.CONFLICT, "{problem}", problem=conflict)
     if digest is None:
-        check_log(problem, table, start.columns, start.ignore_checks)
+        check_log_agrees(problem, table, start.columns, start.ignore_checks)
         check_rows(problem, log)
     return log
 
@@ -197,7 +197,7 @@ def read_log(
     """
     table = read_table(source)
     log = build_offline_log(problem, table, columns, now)
-    check_log(problem, table, columns, accept)
+    check_log_agrees(problem, table, columns, accept)
     return log
 
 
@@ -211,13 +211,13 @@ def build_offline_log(problem: Problem, source: Any, columns: Mapping[str, str],
     scores = {name: (values + 0.0).tolist() for name, values in log.scores.items()}
     at = None if log.at is None else [None if np.isnan(time) else float(time) for time in log.at]
     return OfflineLog(
-        [problem.actions[i] for i in log.actions], {**numbers, **scores, **segments}, values, at, tuple(notes)
+        [problem.action_names[i] for i in log.actions], {**numbers, **scores, **segments}, values, at, tuple(notes)
     )
 
 
-def check_log(problem: Problem, source: Any, columns: Mapping[str, str], accept: Sequence[str]) -> None:
+def check_log_agrees(problem: Problem, source: Any, columns: Mapping[str, str], accept: Sequence[str]) -> None:
     """Raise InvalidOutcome if a log contradicts the problem."""
-    report = doctor(source, problem, columns=columns, ignore_checks=accept)
+    report = check_log(source, problem, columns=columns, ignore_checks=accept)
     contradictions = [finding for finding in report.findings if finding.verdict == "contradicts"]
     if contradictions:
         first, others = contradictions[0], len(contradictions) - 1
@@ -324,7 +324,7 @@ def print_startup(start: Any, address: str, server: DecisionServer) -> None:
         killed = f"; {experiment.killed.message}" if experiment.killed else ""
         count = count_offline_rows(server.store, name)
         rows = f", {count:,} rows of an offline log" if count else ""
-        actions = f"{len(experiment.problem.actions)} actions"
+        actions = f"{len(experiment.problem.action_names)} actions"
         typer.echo(f"{name}: {experiment.mode}, version {experiment.version}, {actions}{rows}{killed}")
     typer.echo(f"stagewise {__version__}; store: {hide_password(start.store)}")
     typer.echo(f"Serving the API and the page at {address}; Ctrl+C stops the server")

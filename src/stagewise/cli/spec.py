@@ -11,7 +11,7 @@ from stagewise import _exported
 from stagewise.files.paths import parse_path, read_toml
 from stagewise.policies.policy_encoding import get_policies
 from stagewise.policies.problem import Problem
-from stagewise.problem.actions import Rays
+from stagewise.problem.actions import RaySet
 from stagewise.problem.checks import check_bool, check_choice, check_integer_at_least, check_seed
 from stagewise.problem.errors import ErrorCode, InvalidFile, StagewiseError
 from stagewise.problem.formatting import format_path, join_names, safe_repr, suggest_name
@@ -35,7 +35,7 @@ WORLDS: Builders = {
     "moving": MovingWorld,
 }
 THRESHOLD_KINDS = ("at_least", "times_safe")
-PROBLEM_KEYS = ("actions", "safe", "reward", "limits", "context", "delta")
+PROBLEM_KEYS = ("action_names", "safe_name", "reward", "limits", "context", "delta")
 HIDDEN_SETTINGS: dict[Any, set[str]] = {ArmsWorld: {"actions"}}  # settings that a file cannot have
 
 
@@ -185,14 +185,14 @@ def build_from_table(table: Any, name: str, kinds: Builders, rule: str = "a tabl
 
 
 def build_actions(table: Any, name: str) -> Any:
-    """Return an action set; "random-rays" is the class RandomRays."""
+    """Return an action set; "random-rays" is the class RandomRaySet."""
     kinds: Builders = {re.sub(r"\B(?=[A-Z])", "-", key).lower(): kind for key, kind in get_action_set_kinds().items()}
     return build_from_table(table, name, {**kinds, "rays": build_rays})
 
 
-def build_rays(features: Any, safe: Any = None, safe_cost: Any = None, safe_reward: Any = None) -> Rays:
+def build_rays(features: Any, safe: Any = None, safe_cost: Any = None, safe_reward: Any = None) -> RaySet:
     """Return rays; a file calls them `features`, like all listed actions."""
-    return Rays(features, safe=safe, safe_cost=safe_cost, safe_reward=safe_reward)
+    return RaySet(features, safe=safe, safe_cost=safe_cost, safe_reward=safe_reward)
 
 
 def build_moved_world(table: Any, name: str) -> Any:

@@ -74,14 +74,14 @@ class Log:
         """
         table = read_table(source)
         finder = ColumnFinder(table, {} if columns is None else check_mapping(columns, "columns", InvalidOutcome))
-        probability_names = [f"probability.{name}" for name in problem.actions]
+        probability_names = [f"probability.{name}" for name in problem.action_names]
         names = [*RESERVED_NAMES, *problem.reported, *problem.context_names, *probability_names]
         finder.refuse_unknown(names)
         actions = finder.texts("action")
         rows = len(actions)
         if not rows:
             raise InvalidOutcome(ErrorCode.LOG_EMPTY, "the log has no rows, so there is nothing to learn")
-        indices = {name: index for index, name in enumerate(problem.actions)}
+        indices = {name: index for index, name in enumerate(problem.action_names)}
         found = [finder.optional_numbers(name) for name in probability_names]
         probabilities = [column for column in found if column is not None]
         return cls(
@@ -97,7 +97,7 @@ class Log:
                 ],
                 rows,
             ),
-            probabilities=np.column_stack(probabilities) if len(probabilities) == len(problem.actions) else None,
+            probabilities=np.column_stack(probabilities) if len(probabilities) == len(problem.action_names) else None,
             propensities=finder.optional_numbers("propensity"),
             at=finder.times(),
             columns=table,
@@ -224,7 +224,7 @@ class Log:
 
     def parse_shares(self, given: Mapping[Any, Any], what: str, error: type[StagewiseError]) -> Floats:
         """Return shares (K,) by action; an action that is not named has none."""
-        shares, names = check_mapping(given, what, error), self.problem.actions
+        shares, names = check_mapping(given, what, error), self.problem.action_names
         unknown = next((name for name in shares if name not in names), None)
         if unknown is not None:
             raise error(
@@ -235,7 +235,7 @@ class Log:
 
     def frame(self) -> dict[str, Any]:
         """Return the columns by the problem's names, for `agent.learn_log_frame`."""
-        actions = [None if index == UNKNOWN_ACTION else self.problem.actions[index] for index in self.actions]
+        actions = [None if index == UNKNOWN_ACTION else self.problem.action_names[index] for index in self.actions]
         columns: dict[str, Any] = {"action": np.array(actions, dtype=object)}
         columns |= {name: self.numbers[:, i] for i, name in enumerate(self.problem.numbers)}
         columns |= self.segments | self.scores

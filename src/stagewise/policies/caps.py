@@ -73,7 +73,7 @@ class Intervals(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class CAPS(LinearPolicy):
+class SafePosteriorSampling(LinearPolicy):
     """Certified posterior sampling: with probability 1 − δ the expected cost of every round is within its limit.
 
     A sample from N(θ̂, ν² R² V⁻¹) of every signal proposes a ray. Its longest pessimistically safe step is played if
@@ -88,7 +88,7 @@ class CAPS(LinearPolicy):
     Example:
         >>> import numpy as np
         >>> from stagewise.problem.safe_action import SafeAction
-        >>> policy = CAPS(safe_action=SafeAction(features=np.zeros(2)), threshold=0.5, noise=0.1)
+        >>> policy = SafePosteriorSampling(safe_action=SafeAction(features=np.zeros(2)), threshold=0.5, noise=0.1)
         >>> decision = policy.decide(policy.start(), np.eye(2))
         >>> decision.action_index, round(decision.step_size, 6)
         (0, 0.5)
@@ -199,7 +199,7 @@ class CAPS(LinearPolicy):
         arrays = None if of_round is None else self.get_round_arrays(of_round)
         result = self.rounds.play(state.memory, listed.features, listed.eligible, draw, arrays)
         safe: Any = self.safe_action.features if of_round is None else of_round.features
-        proposes = type(self).propose is not CAPS.propose
+        proposes = type(self).propose is not SafePosteriorSampling.propose
         if proposes:
             result = self.apply_proposal(result, draw, safe)
         if self.mixtures:

@@ -79,7 +79,7 @@ class Totals(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ContextCAPS(SafePolicy):
+class SafeContextPosteriorSampling(SafePolicy):
     """Contextual certified posterior sampling: with probability 1 − δ the mixture of every round keeps its limits.
 
     The safe action is one of the actions, `SafeAction(arm=…)`. Its `cost` is an upper bound on its mean costs for
@@ -92,7 +92,7 @@ class ContextCAPS(SafePolicy):
 
     Example:
         >>> from stagewise.problem.context import ContextVector
-        >>> policy = ContextCAPS(
+        >>> policy = SafeContextPosteriorSampling(
         ...     actions=3, context=2, safe_action=SafeAction(arm=0, reward=0.0, cost=0.001), threshold={"opt_out": 0.02}
         ... )
         >>> decision = policy.decide(policy.start(), ContextVector([0.3, 0.1]))
@@ -546,7 +546,7 @@ class ContextCAPS(SafePolicy):
                 model.begin_log(self.layout, memory, index, actions)
         return super().learn_log(PolicyState(memory), actions, values)
 
-    def grow_state(self, fewer: "ContextCAPS", state: PolicyState) -> PolicyState:
+    def grow_state(self, fewer: "SafeContextPosteriorSampling", state: PolicyState) -> PolicyState:
         """Return the state of a policy with fewer actions (the first of this policy's) as a state of this policy."""
         capacity = int(fewer.check_state(state).memory[CAPACITY])
         models = self.rounds.spec.models
@@ -564,7 +564,7 @@ class ContextCAPS(SafePolicy):
         """Return the outcome totals of every action, over all users.
 
         >>> safe = SafeAction(arm=0, cost=0.0)
-        >>> policy = ContextCAPS(actions=2, safe_action=safe, threshold=0.1, reward_model="rates")
+        >>> policy = SafeContextPosteriorSampling(actions=2, safe_action=safe, threshold=0.1, reward_model="rates")
         >>> state = policy.learn_log(policy.start(), np.array([[0.0, 1.0]]), [[1.0, 0.0]])
         >>> policy.compute_totals(state).sums.tolist()
         [[1.0, 0.0], [0.0, 0.0]]

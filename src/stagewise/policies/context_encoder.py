@@ -72,8 +72,8 @@ def count_clipped(batches: Sequence[Mapping[str, Flags]], rows: Any = slice(None
 class ContextEncoder:
     """Encodes contexts and actions that are given by name."""
 
-    actions: Sequence[str]
-    safe: str
+    action_names: Sequence[str]
+    safe_name: str
     context: Sequence[str] | Mapping[str, Sequence[float] | ContextColumn]
     score_range: tuple[float, float] = (0.0, 1.0)
     needs_times: bool = False  # a mean drifts, so that every decision has a time
@@ -282,7 +282,8 @@ class ContextEncoder:
         Example:
             >>> import stagewise as sw
             >>> signals = {"reward": sw.Reward("click"), "limits": {"opt_out": sw.Limit(0.02, model="rates")}}
-            >>> problem = sw.Problem(actions=["nothing", "offer"], safe="nothing", context={"age": (20, 60)}, **signals)
+            >>> signals |= {"action_names": ["nothing", "offer"], "safe_name": "nothing"}
+            >>> problem = sw.Problem(context={"age": (20, 60)}, **signals)
             >>> users = problem.encode_columns({"age": [40.0, 99.0]}, 2)
             >>> users.features[0].tolist(), {row: str(error.code) for row, error in users.refused.items()}
             ([0.0], {1: 'context_out_of_range'})
@@ -342,7 +343,7 @@ class ContextEncoder:
         """Return the index of an action."""
         index = self._indices.get(name) if isinstance(name, str) else None
         if index is None:
-            other = suggest_name(name, self.actions) or f"; they are {join_names(self.actions)}"
+            other = suggest_name(name, self.action_names) or f"; they are {join_names(self.action_names)}"
             raise InvalidActions(
                 ErrorCode.UNKNOWN_ACTION,
                 "{name} is not an action of this problem{other}",
@@ -354,19 +355,19 @@ class ContextEncoder:
     @cached_property
     def _offer(self) -> Offer:
         """What a proposal may name, if all actions are eligible."""
-        return Offer(self.actions, self.get_action_index, self._indices[self.safe], None)
+        return Offer(self.action_names, self.get_action_index, self._indices[self.safe_name], None)
 
     @cached_property
     def _single_proposals(self) -> dict[str, Proposal]:
         """The proposal of each action alone, if all actions are eligible."""
-        proposals = {name: Proposal(parse_weights(name, self._offer), is_scores=False) for name in self.actions}
+        proposals = {name: Proposal(parse_weights(name, self._offer), is_scores=False) for name in self.action_names}
         for proposal in proposals.values():
             proposal.values.flags.writeable = False
         return proposals
 
     @cached_property
     def _indices(self) -> dict[str, int]:
-        return {name: index for index, name in enumerate(self.actions)}
+        return {name: index for index, name in enumerate(self.action_names)}
 
 
 def build_rows(actions: Sequence[int], contexts: ContextRows, times: Any = None) -> Floats:

@@ -45,7 +45,7 @@ from stagewise.policies.settings import (
     set_derived,
     set_rounds,
 )
-from stagewise.problem.actions import FiniteSet, Listed, Rays
+from stagewise.problem.actions import FiniteSet, Listed, RaySet
 from stagewise.problem.checks import (
     PerSignal,
     check_bool,
@@ -237,7 +237,7 @@ class LinearPolicy(SafePolicy):
 
     def choose(self, state: PolicyState, actions: Any, draw: RandomKey) -> Decision:
         rays = actions
-        if type(actions) is not Rays:
+        if type(actions) is not RaySet:
             decision = self.choose_in_set(state, actions, draw)
             if decision is not None:
                 return decision

@@ -59,11 +59,11 @@ class OPNLB(SafePolicy):
         InvalidProblem: A setting is invalid or conflicts with another.
 
     Example:
-        >>> from stagewise.problem.actions import Arms
+        >>> from stagewise.problem.actions import ArmSet
         >>> rewards, costs = [[0.1, 0.5, 0.9], [0.1, 0.9, 0.5]], [[0.0, 0.2, 0.6], [0.0, 0.6, 0.2]]
         >>> safe = SafeAction(arm=0, reward=0.1, cost=0.0)
         >>> policy = OPNLB(reward_class=rewards, cost_class=costs, safe_action=safe, threshold=0.3)
-        >>> policy.decide(policy.start(), Arms(3)).probabilities
+        >>> policy.decide(policy.start(), ArmSet(3)).probabilities
         array([0.5, 0.5, 0. , 0. ])
     """
 

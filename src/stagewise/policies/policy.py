@@ -71,7 +71,7 @@ class Policy(Protocol):
     Example:
         >>> import stagewise as sw
         >>> policy = sw.UCB(arms=2)
-        >>> decision = policy.decide(policy.start(), sw.Arms(2))
+        >>> decision = policy.decide(policy.start(), sw.ArmSet(2))
         >>> state = policy.learn(policy.start(), decision, sw.Outcome(1.0))
     """
 

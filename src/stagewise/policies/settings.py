@@ -41,7 +41,7 @@ from stagewise.problem.errors import ErrorCode, InvalidActions, InvalidProblem
 from stagewise.problem.formatting import suggest_percent
 from stagewise.problem.safe_action import RoundSafeAction, SafeAction
 from stagewise.problem.thresholds import NO_THRESHOLDS, Threshold, Thresholds, resolve_thresholds
-from stagewise.records.reason import Reason, ReasonDetails
+from stagewise.records.reason import FallbackReason, ReasonDetails
 
 Optimism = Literal["inflated", "directional"]
 CostBound = float | Sequence[float | None] | Mapping[str, float | None] | Floats | Literal["unit"] | None
@@ -51,15 +51,15 @@ SMALLEST_PROBABILITY = 1e-100  # smaller probabilities of failure cannot be divi
 FALSE_ALARMS = 1e-6  # significance level of the tests of declared values; not part of δ
 CERTIFICATE = OFFERS_SAFE | ENFORCES_LIMITS | CERTIFIED  # switches of a rule whose choices are certified
 CAUSES = {  # by kernel code; for contradictions see `contradictions`
-    NO_BETTER_ACTION: ReasonDetails(Reason.NO_BETTER_ACTION),
-    SAFE_ACTION_COST_UNCERTAIN: ReasonDetails(Reason.SAFE_ACTION_COST_UNCERTAIN),
-    NO_CERTIFIED_ACTION: ReasonDetails(Reason.NO_CERTIFIED_ACTION),
-    BOUNDS_NOT_FINITE: ReasonDetails(Reason.BOUNDS_NOT_FINITE),
-    NO_PLAUSIBLE_FUNCTION: ReasonDetails(Reason.NO_PLAUSIBLE_FUNCTION),
-    SOLVER_FAILED: ReasonDetails(Reason.SOLVER_FAILED),
-    HORIZON_EXCEEDED: ReasonDetails(Reason.HORIZON_EXCEEDED),
-    SAFE_SHARE_TOO_SMALL: ReasonDetails(Reason.MIXTURE_WEIGHT_UNDERFLOW),
-    PROPOSAL_NOT_CERTIFIED: ReasonDetails(Reason.PROPOSAL_NOT_CERTIFIED),
+    NO_BETTER_ACTION: ReasonDetails(FallbackReason.NO_BETTER_ACTION),
+    SAFE_ACTION_COST_UNCERTAIN: ReasonDetails(FallbackReason.SAFE_ACTION_COST_UNCERTAIN),
+    NO_CERTIFIED_ACTION: ReasonDetails(FallbackReason.NO_CERTIFIED_ACTION),
+    BOUNDS_NOT_FINITE: ReasonDetails(FallbackReason.BOUNDS_NOT_FINITE),
+    NO_PLAUSIBLE_FUNCTION: ReasonDetails(FallbackReason.NO_PLAUSIBLE_FUNCTION),
+    SOLVER_FAILED: ReasonDetails(FallbackReason.SOLVER_FAILED),
+    HORIZON_EXCEEDED: ReasonDetails(FallbackReason.HORIZON_EXCEEDED),
+    SAFE_SHARE_TOO_SMALL: ReasonDetails(FallbackReason.MIXTURE_WEIGHT_UNDERFLOW),
+    PROPOSAL_NOT_CERTIFIED: ReasonDetails(FallbackReason.PROPOSAL_NOT_CERTIFIED),
 }
 
 
@@ -382,7 +382,7 @@ def get_round_safe_action(actions: Any, kind: str) -> RoundSafeAction:
         raise InvalidActions(
             ErrorCode.SAFE_ACTION_MISSING,
             f"the actions name no safe action, and the SafeAction of this {kind} has no features; give "
-            "FiniteSet(features, safe=0), Rays(targets, safe=x0), or features that hold for every round",
+            "FiniteSet(features, safe=0), RaySet(targets, safe=x0), or features that hold for every round",
         )
     return of_round
 

@@ -13,7 +13,7 @@ from stagewise.problem.errors import ErrorCode, InvalidActions
 FLAT = 1e-10  # relative tolerance of zero singular values
 
 
-class Polytope(Convex):
+class PolytopeSet(Convex):
     """The mixtures of vertices, or the points x with A x ≤ b.
 
     The vertices can span less than the whole space, as those of a simplex do; half-spaces must leave a bounded set with
@@ -28,7 +28,7 @@ class Polytope(Convex):
         InvalidActions: The set is empty, unbounded or degenerate.
 
     Example:
-        >>> triangle = Polytope(A=[[-1.0, 0.0], [0.0, -1.0], [1.0, 1.0]], b=[0.0, 0.0, 1.0])
+        >>> triangle = PolytopeSet(A=[[-1.0, 0.0], [0.0, -1.0], [1.0, 1.0]], b=[0.0, 0.0, 1.0])
         >>> sorted(abs(triangle.vertices).round(12).tolist())
         [[0.0, 0.0], [0.0, 1.0], [1.0, 0.0]]
     """

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, Self, get_args
 
 from stagewise.problem.checks import (
@@ -150,8 +150,12 @@ class Limit(Signal):
     on_mismatch: OnMismatch | None = None
     """If it matters who gets an action, though the limit is promised to an average user: "stop" plays the safe action
     until a person acknowledges it; "warn" or None: `health` tells it."""
+    name: str | None = field(default=None, compare=False)
+    """The name of the signal, in a list of limits; a mapping from names to limits gives it."""
 
     def __post_init__(self) -> None:
+        if self.name is not None:
+            check_name(self.name, "the name of a limit")
         object.__setattr__(self, "by", parse_by(self.by, "a limit"))
         object.__setattr__(self, "score", parse_score(self.score))
         object.__setattr__(self, "drift", normalise_drift(self.drift))
@@ -250,17 +254,33 @@ def scale_outcome(signal: Reward | Limit, name: str, value: Any) -> float:
 
 
 def check_limits(value: Any) -> dict[str, Limit]:
-    """Return limits by name."""
+    """Return limits by name, from a mapping or from limits that have their names.
+
+    >>> check_limits([Limit(0.02, name="opt_out")]) == check_limits({"opt_out": 0.02})
+    True
+    """
+    listed = [value] if isinstance(value, Limit) else value
+    if isinstance(listed, list | tuple) and all(isinstance(limit, Limit) and limit.name for limit in listed):
+        check_unique_names([limit.name for limit in listed], "names of limits")
+        value = {limit.name: limit for limit in listed}
     if not isinstance(value, Mapping) or not value:
-        rule = "a mapping from names to Limit(...), with at least one limit"
+        rule = "a mapping from names to Limit(...), or a list of Limit(..., name=...), with at least one limit"
         raise InvalidProblem.must_be(ErrorCode.WRONG_TYPE, "limits", value, rule)
-    limits = check_mapping(value, "limits")
-    for name, limit in limits.items():
-        check_name(name, "the name of a limit")
-        if not isinstance(limit, Limit):
-            rule = f"Limit({safe_repr(limit)}, ...)"
-            raise InvalidProblem.must_be(ErrorCode.WRONG_TYPE, f"the limit of {name!r}", limit, rule)
-    return limits
+    return {name: name_limit(name, limit) for name, limit in check_mapping(value, "limits").items()}
+
+
+def name_limit(name: str, value: Any) -> Limit:
+    """Return the limit with this name; a bare number, `AtLeast` or `TimesSafe` has no other settings."""
+    check_name(name, "the name of a limit")
+    if isinstance(value, int | float | AtLeast | TimesSafe) and not isinstance(value, bool):
+        return Limit(value, name=name)
+    if not isinstance(value, Limit):
+        rule = f"Limit({safe_repr(value)}, ...)"
+        raise InvalidProblem.must_be(ErrorCode.WRONG_TYPE, f"the limit of {name!r}", value, rule)
+    if value.name not in (None, name):
+        fact, remedy = f"the mapping calls it {name!r}", "leave one of them out"
+        raise InvalidProblem.conflict("the name of a limit", value.name, fact, remedy)
+    return replace(value, name=name)
 
 
 def scale_limit(name: str, limit: Limit) -> Any:
@@ -344,5 +364,6 @@ def encode_limit(limit: Limit) -> dict[str, Any]:
         problem = "a lower limit relative to the safe action cannot be written to a file; give the limit as a number"
         raise InvalidProblem(ErrorCode.NOT_SERIALIZABLE, problem)
     way = "at_least" if below else "times_safe" if relative else "at_most"
-    del settings["value"]
+    for known in ("value", "name"):  # the table has the name
+        settings.pop(known, None)
     return {way: value if math.isfinite(value) else None, **settings}

@@ -17,7 +17,7 @@ from urllib.parse import quote, urlsplit
 
 from stagewise.problem.errors import ErrorCode, StagewiseError
 from stagewise.problem.formatting import fit_line, safe_repr
-from stagewise.records.reason import Reason, ReasonDetails
+from stagewise.records.reason import FallbackReason, ReasonDetails
 from stagewise.server.ids import new_id
 
 MAX_BATCH_SIZE, MAX_BODY_BYTES = 1000, 1_000_000  # of a list in one request
@@ -425,7 +425,7 @@ class Client:
         id_ = request["decision_id"]
         if answer.sent:
             self._report_not_shown(id_)
-        cause = ReasonDetails.of(Reason.SERVER_UNAVAILABLE, error=problem)
+        cause = ReasonDetails.of(FallbackReason.SERVER_UNAVAILABLE, error=problem)
         said = found or (answer.content if isinstance(answer.content, dict) else {})
         reason, message = said.get("reason") or str(cause.reason), said.get("message") or cause.message
         id_ = f"{UNLOGGED_PREFIX}{id_}"

@@ -9,7 +9,7 @@ import msgspec
 from stagewise.problem.checks import check_choice, check_number
 from stagewise.problem.errors import ErrorCode, InvalidProblem
 from stagewise.problem.formatting import safe_repr
-from stagewise.records.reason import Reason, ReasonDetails
+from stagewise.records.reason import FallbackReason, ReasonDetails
 from stagewise.server.event_log import CONTROL, Event
 from stagewise.server.messages import Mode
 
@@ -44,10 +44,12 @@ class Controls(NamedTuple):
         if what == MODE:
             return now._replace(mode=body["mode"], share=float(body["share"]))
         if what == KILL:
-            return now._replace(killed=ReasonDetails.of(Reason.KILLED, actor=body["actor"], note=body["reason"]))
+            return now._replace(
+                killed=ReasonDetails.of(FallbackReason.KILLED, actor=body["actor"], note=body["reason"])
+            )
         if what == TRIP:
             details = {"trip": body["trip"], "details": body["details"]}
-            return now._replace(killed=ReasonDetails.of(Reason.TRIPPED, actor=body["actor"], **details))
+            return now._replace(killed=ReasonDetails.of(FallbackReason.TRIPPED, actor=body["actor"], **details))
         return now._replace(killed=None) if what == RESUME else now
 
 

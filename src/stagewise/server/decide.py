@@ -23,14 +23,14 @@ from stagewise.problem.formatting import join_names
 from stagewise.records.decision import to_json_value
 from stagewise.records.proposal_status import ProposalStatus, summarize_proposal
 from stagewise.records.random_key import RandomKey
-from stagewise.records.reason import Reason, ReasonDetails
+from stagewise.records.reason import FallbackReason, ReasonDetails
 from stagewise.server.controls import Controls, is_in_canary
 from stagewise.server.event_log import Event
 from stagewise.server.messages import DecisionRequest, DecisionResponse, LimitStatus, ProposalResult
 
 log = logging.getLogger("stagewise.server")
 
-STOP_REASONS = (Reason.KILLED, Reason.TRIPPED)
+STOP_REASONS = (FallbackReason.KILLED, FallbackReason.TRIPPED)
 UNPACK_DRAW = Struct(">QII16x").unpack
 
 
@@ -109,7 +109,7 @@ class DecisionRecord(msgspec.Struct):
 
     def to_response(self, id_: str, receipt: str | None = None) -> DecisionResponse:
         """Return the answer to the client."""
-        message = None if self.reason is None else ReasonDetails(Reason(self.reason), self.details).message
+        message = None if self.reason is None else ReasonDetails(FallbackReason(self.reason), self.details).message
         return DecisionResponse(
             id_, self.action, self.probabilities, self.mode, self.problem, self.snapshot, self.limits, self.reason,
             message, self.estimated_reward, receipt is not None, receipt, self.proposal,
@@ -139,10 +139,10 @@ def decide(
         contexts[i] = context
         cause = get_override_cause(controls, everywhere, id_)
         if cause is None and not snapshot.read:
-            cause = ReasonDetails(Reason.SERVER_NOT_READY)
+            cause = ReasonDetails(FallbackReason.SERVER_NOT_READY)
         if cause is not None:
             causes[i], records[i] = cause, build_safe_record(snapshot, cause)
-        if cause is None or cause.reason is Reason.SHADOW:
+        if cause is None or cause.reason is FallbackReason.SHADOW:
             asked[i] = context
     try:
         chosen = choose(snapshot, list(asked.values()), [compute_draw(key, requests[i][0]) for i in asked])
@@ -150,7 +150,7 @@ def decide(
         if len(requests) > 1:
             return [decide(snapshot, controls, everywhere, key, [one], at)[0] for one in requests]
         log.exception("deciding failed; the safe action is served")
-        records = [records[0] or build_safe_record(snapshot, ReasonDetails(Reason.DECISION_FAILED))]
+        records = [records[0] or build_safe_record(snapshot, ReasonDetails(FallbackReason.DECISION_FAILED))]
     else:
         for i, record in zip(asked, chosen, strict=True):
             if i in causes:
@@ -181,7 +181,7 @@ def encode_context(snapshot: PolicySnapshot, request: DecisionRequest, at: int) 
     """Validate a request and return its context, at this time in microseconds, with the available actions."""
     only = request.only
     if snapshot.retired:
-        allowed = [name for name in snapshot.problem.actions if name not in snapshot.retired]
+        allowed = [name for name in snapshot.problem.action_names if name not in snapshot.retired]
         retired = next((name for name in only or () if name in snapshot.retired), None)
         if retired is not None:
             raise InvalidActions(
@@ -201,11 +201,11 @@ def get_override_cause(controls: Controls, everywhere: Controls, id_: str) -> Re
     if killed is not None:
         return killed
     if controls.mode == "off":
-        return ReasonDetails(Reason.EXPERIMENT_OFF)
+        return ReasonDetails(FallbackReason.EXPERIMENT_OFF)
     if controls.mode == "shadow":
-        return ReasonDetails(Reason.SHADOW)
+        return ReasonDetails(FallbackReason.SHADOW)
     if controls.mode == "canary" and not is_in_canary(id_, controls.share):
-        return ReasonDetails.of(Reason.OUTSIDE_CANARY, share=controls.share)
+        return ReasonDetails.of(FallbackReason.OUTSIDE_CANARY, share=controls.share)
     return None
 
 
@@ -225,7 +225,7 @@ def choose(
 
 def build_record(snapshot: PolicySnapshot, decision: BatchDecision) -> DecisionRecord:
     """Return the record of a policy's decision."""
-    limits, actions = snapshot.policy.display_thresholds, snapshot.problem.actions
+    limits, actions = snapshot.policy.display_thresholds, snapshot.problem.action_names
     statuses = map(LimitStatus, decision.estimated_cost, decision.pessimistic_cost, limits.values.tolist())
     return DecisionRecord(
         actions[decision.index], estimated_reward=to_json_value(decision.estimated_reward), index=decision.index,
@@ -242,9 +242,9 @@ def build_safe_record(snapshot: PolicySnapshot, cause: ReasonDetails) -> Decisio
     costs = (limits.values if limits.safe is None else limits.safe).tolist()
     statuses = map(LimitStatus, [None] * len(costs), costs, limits.values.tolist())
     return DecisionRecord(
-        problem.safe, details=dict(cause.details), index=problem.get_action_index(problem.safe),
+        problem.safe_name, details=dict(cause.details), index=problem.get_action_index(problem.safe_name),
         limits=dict(zip(limits.names, statuses, strict=True)),
-        probabilities={name: float(name == problem.safe) for name in problem.actions}, reason=cause.reason,
+        probabilities={name: float(name == problem.safe_name) for name in problem.action_names}, reason=cause.reason,
     )  # fmt: skip
 
 
@@ -256,8 +256,8 @@ def build_proposal_result(
         return msgspec.UNSET
     problem, limits = snapshot.problem, list(record.limits.values())
     status = summarize_proposal(
-        dict(zip(problem.actions, context.proposal.values.tolist(), strict=True)), context.proposal.is_scores,
-        record.probabilities, problem.safe, snapshot.policy.display_thresholds,
+        dict(zip(problem.action_names, context.proposal.values.tolist(), strict=True)), context.proposal.is_scores,
+        record.probabilities, problem.safe_name, snapshot.policy.display_thresholds,
         [math.inf if limit.pessimistic_cost is None else limit.pessimistic_cost for limit in limits],
         problem.spans[1, 1:].tolist(),
     )  # fmt: skip

@@ -15,7 +15,7 @@ from stagewise.agent.health import OUTCOMES, Health, add_observed_costs, check_h
 from stagewise.policies.problem import Problem
 from stagewise.problem.errors import ErrorCode, InvalidOutcome, StagewiseError
 from stagewise.problem.formatting import safe_repr
-from stagewise.records.reason import Reason, ReasonDetails
+from stagewise.records.reason import FallbackReason, ReasonDetails
 from stagewise.server.controls import Controls
 from stagewise.server.decide import (
     DecisionRecord,
@@ -223,9 +223,11 @@ class DecisionServer(Experiments):
         """Return the safe action with `logged` false."""
         if isinstance(record, Exception):
             return record
-        safe = build_safe_record(experiment.policy_snapshot, ReasonDetails.of(Reason.LOG_WRITE_FAILED, error=error))
+        safe = build_safe_record(
+            experiment.policy_snapshot, ReasonDetails.of(FallbackReason.LOG_WRITE_FAILED, error=error)
+        )
         safe.mode, safe.problem, safe.snapshot = record.mode, record.problem, record.snapshot
-        self.counters.decisions[experiment.name, safe.action, safe.mode, Reason.LOG_WRITE_FAILED] += 1
+        self.counters.decisions[experiment.name, safe.action, safe.mode, FallbackReason.LOG_WRITE_FAILED] += 1
         return safe.to_response(one.id_)
 
     async def learn(self, name: str, outcome: OutcomeUpdate) -> OutcomeResponse:
@@ -414,7 +416,7 @@ def warm_up(version: ProblemVersion) -> None:
     """Compile the kernels before the first request: decide and learn once, in memory."""
     problem = version.problem
     context: dict[str, Any] = {name: column.example for name, column in problem.declared_columns.items()}
-    propose = problem.safe if problem.needs_proposal else None
+    propose = problem.safe_name if problem.needs_proposal else None
     request = DecisionRequest({**dict.fromkeys(problem.segment_columns, "warm-up"), **context}, propose=propose)
     live = Controls(mode="live")
     snapshot = build_initial_snapshot(problem, version.number, version.retired)

@@ -23,7 +23,7 @@ from openfeature.provider import AbstractProvider, Metadata
 from openfeature.track import TrackingEventDetails
 
 from stagewise.problem.errors import ErrorCode, StagewiseError
-from stagewise.records.reason import Reason as ReasonCode
+from stagewise.records.reason import FallbackReason
 from stagewise.server.client import (
     Client,
     DecisionResponse,
@@ -40,7 +40,7 @@ DELIVERY_DELAYS = (0.1, 0.3, 1.0, 3.0, 10.0)  # seconds before an outcome is sen
 BATCH_SIZE = 200
 CLOSING_S = 5.0  # for outcomes that are not delivered at shutdown
 IDS = ("decision_id", "outcome_id")  # attributes of an event or a context that are no signal and no column
-NO_ANSWER = str(ReasonCode.SERVER_UNAVAILABLE)
+NO_ANSWER = str(FallbackReason.SERVER_UNAVAILABLE)
 FLAG_ERRORS = {
     ErrorCode.UNKNOWN_EXPERIMENT: FlagError.FLAG_NOT_FOUND,
     ErrorCode.UNAUTHORIZED: FlagError.PROVIDER_NOT_READY,
@@ -230,12 +230,12 @@ class StagewiseProvider(AbstractProvider):
         detail = flag.client.describe()
         if detail is None:
             return
-        safe = detail["problem"]["safe"]
+        safe = detail["problem"]["safe_name"]
         if safe != flag.client.safe:
             problem = "the safe action of {name!r} is given as {given!r}; the server's is {safe!r}"
             details = {"name": key, "given": flag.client.safe, "safe": safe}
             raise RequestRejected(ErrorCode.UNKNOWN_ACTION, problem, status=422, **details)
-        flag.actions, flag.columns = tuple(detail["problem"]["actions"]), frozenset(detail["context_names"])
+        flag.actions, flag.columns = tuple(detail["problem"]["action_names"]), frozenset(detail["context_names"])
 
     def _set_away(self, is_away: bool) -> None:
         """Tell OpenFeature when the server stops answering, and when it answers again."""

@@ -24,7 +24,7 @@ from stagewise.problem.errors import ErrorCode, InvalidProblem, StagewiseError
 from stagewise.problem.risk_score import NO_BUCKET
 from stagewise.problem.signals import scale_outcome
 from stagewise.records.random_key import FIRST
-from stagewise.records.reason import Reason, ReasonDetails
+from stagewise.records.reason import FallbackReason, ReasonDetails
 from stagewise.server.controls import ACKNOWLEDGE, FORGET_COSTS, RESUME, TRIP
 from stagewise.server.decide import PolicySnapshot
 from stagewise.server.event_log import CONTROL, DECISION, LOG, OUTCOME, PROBLEM, SHOWN, Event
@@ -169,7 +169,7 @@ class StateFold:
         row = self.queue.add_staged()
         if self.feedback_monitor is not None:
             self.feedback_monitor.record_decision(index, int(row[0]))
-        if decision.reason == Reason.ASSUMPTION_CONTRADICTED or index % CHECK_INTERVAL == 0:
+        if decision.reason == FallbackReason.ASSUMPTION_CONTRADICTED or index % CHECK_INTERVAL == 0:
             self.learn()
             self.learned.decide(self.policy.context_in(row), FIRST)
 
@@ -244,14 +244,14 @@ class StateFold:
         """Return a new feedback monitor; None without a feedback timeout."""
         if self.feedback_timeout is None:
             return None
-        signals, actions = len(self.default_values), len(self.problem.actions)
+        signals, actions = len(self.default_values), len(self.problem.action_names)
         return FeedbackMonitor(signals, actions, self.problem.delta, self.feedback_timeout)
 
     def find_feedback_cause(self) -> ReasonDetails | None:
         """Return the cause if feedback stopped: all of it, or one signal."""
         if self.feedback_monitor is None:
             return None
-        return self.feedback_monitor.find_cause(self.queue.names, self.problem.actions)
+        return self.feedback_monitor.find_cause(self.queue.names, self.problem.action_names)
 
     def build_snapshot(self) -> PolicySnapshot:
         """Return an immutable snapshot for deciders."""

@@ -10,7 +10,7 @@ import numpy as np
 from stagewise.engine.compile import Floats, as_python
 from stagewise.engine.mixture_program import compute_optimal_mixture_value, compute_optimal_value_on_rays
 from stagewise.engine.workspace import per_limit_size
-from stagewise.policies.context_caps import ContextCAPS
+from stagewise.policies.context_caps import SafeContextPosteriorSampling
 from stagewise.policies.policy import check_policy_protocol
 from stagewise.policies.problem import Problem
 from stagewise.problem.checks import find_missing_attributes
@@ -155,7 +155,7 @@ def build_oracle(policy: Any, world: Any) -> Oracle:
     adapted = as_world(world)
     check_policy_protocol(policy)
     adapted.check(policy)
-    if isinstance(policy, ContextCAPS) and adapted.is_builtin:
+    if isinstance(policy, SafeContextPosteriorSampling) and adapted.is_builtin:
         check_users(policy, adapted)
     thresholds = get_thresholds(policy)
     adapted, m = adapted.reorder_costs(thresholds.names), thresholds.values.size
@@ -220,7 +220,7 @@ def get_thresholds(policy: Any) -> Thresholds:
     return resolve_thresholds(policy.threshold, safe)
 
 
-def check_users(policy: ContextCAPS, world: BaseWorld) -> None:
+def check_users(policy: SafeContextPosteriorSampling, world: BaseWorld) -> None:
     users = world.plain_users
     if users is None:
         need = 'a problem with a context needs ContextWorld(..., features="plain")'

@@ -125,6 +125,16 @@ def build_warm_start(warm_start: Any, given: Any, player: Any, backend: str) -> 
     return WarmStart(PolicyState(memory), {"from": kind, "digest": sha256(memory.tobytes()).hexdigest()})
 
 
+def unwrap_agent(policy: Any, warm_start: Any) -> tuple[Any, Any]:
+    """Return the policy or problem of an agent, and the agent as the warm start where it has learned."""
+    if not isinstance(policy, Agent):
+        return policy, warm_start
+    played = policy.policy
+    if warm_start is None and isinstance(played, BasePolicy):
+        warm_start = None if np.array_equal(policy.state.memory, played.start().memory) else policy
+    return getattr(played, "problem", None) or played, warm_start
+
+
 def get_state(warm_start: Any, given: Any) -> tuple[str, Any]:
     if isinstance(warm_start, PolicyState):
         return "a state", warm_start

@@ -23,7 +23,7 @@ from stagewise.problem.formatting import safe_repr
 from stagewise.records.decision import Decision
 from stagewise.records.outcome import Outcome
 from stagewise.records.random_key import RandomKey
-from stagewise.records.reason import Reason
+from stagewise.records.reason import FallbackReason
 from stagewise.simulation.oracle import Oracle
 
 TOLERANCE = 1e-9  # relative; differences below it are arithmetic
@@ -61,7 +61,7 @@ class PythonRun:
             if self.trace.audit.size:
                 safe = float(oracle.safe_means_in(actions)[0])
                 audit_round(self.trace.audit, round_, self.best, safe, means, oracle.limits)
-                if decision.reason is not Reason.SAFE_ACTION_COST_UNCERTAIN:
+                if decision.reason is not FallbackReason.SAFE_ACTION_COST_UNCERTAIN:
                     count_optimism_failure(
                         self.trace.audit, self.best, decision.optimistic_reward + decision.solver_gap
                     )

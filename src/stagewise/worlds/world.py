@@ -29,7 +29,7 @@ class World(Protocol):
         >>> from stagewise.worlds.finite_worlds import ArmsWorld
         >>> world: World = ArmsWorld(reward=[0.1, 0.7], cost=[0.0, 0.2])
         >>> world.costs, world.actions_in(RandomKey(seed=1))
-        (1, Arms(2))
+        (1, ArmSet(2))
     """
 
     @property
@@ -43,7 +43,7 @@ class World(Protocol):
             draw: The seed, run and round.
 
         Returns:
-            Arms, FiniteSet, Rays or a convex set.
+            ArmSet, FiniteSet, RaySet or a convex set.
         """
 
     def means(self, action: Any) -> Floats:
@@ -195,7 +195,7 @@ class BaseWorld(ABC):
         if not isinstance(actions, ActionSet) or not actions.is_list:
             raise InvalidProblem(
                 ErrorCode.UNSUPPORTED_ACTIONS,
-                "the world's actions are {name}; a custom world must list them as Arms, FiniteSet or Rays, "
+                "the world's actions are {name}; a custom world must list them as ArmSet, FiniteSet or RaySet, "
                 "since regret is measured against the best mixture of listed actions",
                 name=type(actions).__name__,
             )

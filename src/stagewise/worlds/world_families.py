@@ -25,8 +25,8 @@ class LinearWorldFamily:
         InvalidProblem: The world is not a `LinearWorld`.
 
     Example:
-        >>> from stagewise.problem.actions import Rays
-        >>> base = LinearWorld(reward=[3.0, 4.0], cost=[0.6, 0.8], actions=Rays([[1.0, 0.0]]), noise=0.1)
+        >>> from stagewise.problem.actions import RaySet
+        >>> base = LinearWorld(reward=[3.0, 4.0], cost=[0.6, 0.8], actions=RaySet([[1.0, 0.0]]), noise=0.1)
         >>> np.linalg.norm(LinearWorldFamily(base, seed=1)(run=7).parameters, axis=1).round(12).tolist()
         [5.0, 1.0]
     """

@@ -47,17 +47,17 @@ def resolve_candidate(given: Any, log: Log, kept: Flags) -> tuple[str, Floats]:
 
 def needs_context(given: Any, log: Log) -> bool:
     """Say whether a candidate uses the context."""
-    is_file = isinstance(given, str | Path) and str(given).endswith(".json") and given not in log.problem.actions
+    is_file = isinstance(given, str | Path) and str(given).endswith(".json") and given not in log.problem.action_names
     return is_file or isinstance(given, Problem | Agent) or (callable(given) and not hasattr(given, "__array__"))
 
 
 def get_shape(log: Log) -> tuple[int, int]:
-    return log.rows, len(log.problem.actions)
+    return log.rows, len(log.problem.action_names)
 
 
 def resolve_named_candidate(given: str | Path, log: Log) -> tuple[str, Floats]:
     """Return an action that is always taken, a saved agent, or the probabilities in columns."""
-    text, names = str(given), list(log.problem.actions)
+    text, names = str(given), list(log.problem.action_names)
     if text in names:
         return f"always {text}", np.eye(len(names))[names.index(text)]
     if text.endswith(".json"):
@@ -109,12 +109,12 @@ def iterate_contexts(log: Log) -> Iterator[dict[str, Any]]:
 def compute_agent_probabilities(agent: Agent, log: Log) -> Floats:
     """Return an agent's probabilities in every row, without learning."""
     problem = getattr(agent.policy, "problem", None)
-    if problem is None or list(problem.actions) != list(log.problem.actions):
-        theirs = "none by name" if problem is None else safe_repr(list(problem.actions))
+    if problem is None or list(problem.action_names) != list(log.problem.action_names):
+        theirs = "none by name" if problem is None else safe_repr(list(problem.action_names))
         raise InvalidActions(
             ErrorCode.PROBLEM_MISMATCH,
-            f"the agent has the actions {theirs}, and the problem has {safe_repr(list(log.problem.actions))}; they "
-            "must be the same",
+            f"the agent has the actions {theirs}, and the problem has {safe_repr(list(log.problem.action_names))}; "
+            "they must be the same",
         )
     replica: Any = Replica(agent.snapshot(), REPLICA_NAME)
     rows = [list(replica.decide(context or None).probabilities.values()) for context in iterate_contexts(log)]
@@ -124,7 +124,7 @@ def compute_agent_probabilities(agent: Agent, log: Log) -> Floats:
 def compute_function_probabilities(function: Callable[[dict[str, Any]], Any], log: Log) -> Floats:
     """Return a function's probabilities in every row; it returns an action's name, or probabilities by name."""
     probabilities = np.zeros(get_shape(log))
-    indices = {name: index for index, name in enumerate(log.problem.actions)}
+    indices = {name: index for index, name in enumerate(log.problem.action_names)}
     for row, context in enumerate(iterate_contexts(log)):
         try:
             result = function(dict(context))

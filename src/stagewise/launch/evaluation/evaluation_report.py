@@ -155,11 +155,11 @@ class Evaluation:
     Example:
         >>> import stagewise as sw
         >>> problem = sw.Problem(
-        ...     actions=["nothing", "offer"], safe="nothing", reward=sw.Reward("click"),
+        ...     action_names=["nothing", "offer"], safe_name="nothing", reward=sw.Reward("click"),
         ...     limits={"opt_out": sw.Limit(0.2, safe_bound=0.0)},
         ... )
         >>> log = {"action": ["nothing", "offer"] * 1000, "click": [0, 1] * 1000, "opt_out": [0, 0] * 1000}
-        >>> evaluation = sw.evaluate(log, problem, "offer", propensity=0.5)
+        >>> evaluation = sw.evaluate_on_log(log, problem, "offer", propensity=0.5)
         >>> list(evaluation.policies), evaluation.candidate.limits_kept
         (['candidate', 'logged', 'safe'], True)
     """

@@ -41,7 +41,7 @@ def resolve_propensities(log: Log, given: Any = None) -> Propensities:
     if given is None:
         return read_propensities(log)
     if isinstance(given, str) and given == FREQUENCIES:
-        counts = np.array([(log.actions == index).sum() for index in range(len(log.problem.actions))])
+        counts = np.array([(log.actions == index).sum() for index in range(len(log.problem.action_names))])
         shares, source = counts / max(int(counts.sum()), 1), "frequencies of the actions in the log"
     elif isinstance(given, Mapping):
         shares, source = log.parse_shares(given, "propensity", InvalidOutcome), "as given, by action"
@@ -90,7 +90,7 @@ def read_propensities(log: Log) -> Propensities:
     assert logged is not None
     check_range(logged[known], "propensity")
     check_possible(log, logged)
-    if all_actions is None and len(log.problem.actions) == 2 and is_closed:  # the other is the complement
+    if all_actions is None and len(log.problem.action_names) == 2 and is_closed:  # the other is the complement
         all_actions = np.where(log.actions[:, None] == np.arange(2), logged[:, None], 1.0 - logged[:, None])
     return Propensities(logged, all_actions, "the log's own columns")
 
@@ -125,20 +125,20 @@ def check_possible(log: Log, logged: Floats) -> None:
     if impossible.size:
         raise InvalidOutcome(
             ErrorCode.INVALID_PROBABILITY,
-            f"row {impossible[0]} played {log.problem.actions[log.actions[impossible[0]]]!r}, whose logged "
+            f"row {impossible[0]} played {log.problem.action_names[log.actions[impossible[0]]]!r}, whose logged "
             f"probability is 0, as in {impossible.size:,} rows in all; a played action has a probability above 0",
         )
 
 
 def compute_uniform_shares(log: Log, share: float) -> Floats:
     """Return the shares (K,) of a trial with equal shares, of all actions or of those that the log plays."""
-    played = np.array([(log.actions == index).any() for index in range(len(log.problem.actions))])
+    played = np.array([(log.actions == index).any() for index in range(len(log.problem.action_names))])
     for taken in (np.ones_like(played), played):
         if abs(share * int(taken.sum()) - 1.0) <= SUM_TOLERANCE:
             return np.where(taken, 1.0 / taken.sum(), 0.0)
     rule = (
         f"1 divided by the number of actions, of which the log plays {played.sum()} of {played.size}; otherwise give "
-        f"each share, as propensity={{'{log.problem.actions[0]}': 0.5, ...}}"
+        f"each share, as propensity={{'{log.problem.action_names[0]}': 0.5, ...}}"
     )
     raise InvalidOutcome.must_be(ErrorCode.INVALID_PROBABILITY, "propensity", share, rule)
 
@@ -193,7 +193,7 @@ class Weights:
 
 def build_logging_weights(log: Log) -> Weights:
     """Return the weights of the log's own policy, which are all 1."""
-    zeros = np.zeros(len(log.problem.actions))
+    zeros = np.zeros(len(log.problem.action_names))
     return Weights(np.ones(log.rows), None, np.zeros(log.rows), zeros, 1.0, 1.0, LOGGING_POLICY)
 
 

@@ -100,7 +100,7 @@ def build_columns(problem: Problem) -> Sequence[tuple[str, type, Callable[[Decis
     action: Column = ("action", str, lambda one: one.body["action"])
     reason: Column = ("reason", str, lambda one: one.body["reason"])
     message: Column = ("message", str, lambda one: get_message(one.body))
-    actions = [of_action(name) for name in problem.actions]
+    actions = [of_action(name) for name in problem.action_names]
     return [
         ("decision_id", str, lambda one: one.event.key),
         ("at", int, lambda one: one.event.at),

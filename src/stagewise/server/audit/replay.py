@@ -14,7 +14,7 @@ from stagewise.policies.problem import Problem
 from stagewise.problem.errors import ErrorCode
 from stagewise.problem.formatting import safe_repr
 from stagewise.records.fault import Fault
-from stagewise.records.reason import Reason
+from stagewise.records.reason import FallbackReason
 from stagewise.server.audit.log_reader import (
     DecisionBasis,
     FindingCode,
@@ -104,7 +104,7 @@ class Replay:
                     differences[seq] = difference
                 else:
                     matching += 1
-                    failed += msgspec.json.decode(event.body).get("reason") == Reason.DECISION_FAILED
+                    failed += msgspec.json.decode(event.body).get("reason") == FallbackReason.DECISION_FAILED
         first = differences[min(differences)] if differences else None
         return ReplayResult(count, matching, failed, states, first, missing)
 
@@ -154,7 +154,10 @@ class Replay:
         request = msgspec.convert(logged.request, DecisionRequest)
         (record,) = decide(snapshot, controls, everywhere, self.key, [(event.key, request)], logged.time)
         cause = logged.cause
-        missing = (Reason.DECISION_FAILED, Reason.SERVER_NOT_READY)  # what failed or was missing there need not be here
+        missing = (
+            FallbackReason.DECISION_FAILED,
+            FallbackReason.SERVER_NOT_READY,
+        )  # what failed or was missing there need not be here
         was_missing = cause is not None and cause.reason in missing
         if isinstance(record, DecisionRecord) and cause is not None and was_missing and record.reason != cause.reason:
             safe = build_safe_record(snapshot, cause)

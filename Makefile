@@ -116,7 +116,7 @@ bench-gpu: $(READY)
 	.venv-engines/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable . --editable ./reproduction --editable ./studies
 	@touch .venv-engines/ready
 
-# Tables decided by Spark, Ray and Dask, and frames of pandas, polars and PyArrow.
+# Tables decided by Spark, Ray, Dask and MLflow, and frames of pandas, polars and PyArrow.
 test-engines: .venv-engines/ready
 	.venv-engines/bin/python -m pytest -q -p no:cacheprovider tests/engines
 

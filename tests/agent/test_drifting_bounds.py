@@ -68,3 +68,23 @@ def test_where_nothing_drifts_there_is_nothing_to_tell() -> None:
         action_names=ACTIONS, safe_name="nothing", reward=sw.Reward("click"), limits={"opt_out": sw.Limit(0.1)}
     )
     assert sw.Agent(problem, seed=1).report().drifting == ()
+
+
+@pytest.mark.parametrize("drift", ["0.02/30d", "jumps"])
+def test_buckets_of_a_score_have_the_bound_that_decisions_use(drift: Any) -> None:
+    """The worst of them is told, pooled over its neighbours, by its name."""
+    rng, score = np.random.default_rng(0), sw.RiskScore("risk", buckets=3)
+    limits = {"opt_out": sw.Limit(0.3, safe_bound=0.0, score=score, drift=drift)}
+    problem = sw.Problem(action_names=ACTIONS, safe_name="nothing", reward=sw.Reward("click"), limits=limits)
+    risk, agent = rng.random(ROWS), sw.Agent(problem, seed=1)
+    log = {"at": START + np.arange(ROWS) * DAYS * DAY / ROWS, "action": ["digest"] * ROWS, "risk": risk}
+    agent.learn_log_frame({**log, "click": rng.random(ROWS) < 0.1, "opt_out": rng.random(ROWS) < 0.1 * risk})
+    digest = of_action(agent.report())["digest"]
+    users = {"user_id": [0, 1, 2], "risk": [0.1, 0.5, 0.9], "one": [1.0] * 3}
+    table = sw.decide_frame(agent.snapshot(), users, run="x", now=float(log["at"][-1]), propose={"digest": "one"})
+    bounds = table["limit.opt_out.pessimistic_cost"]
+    names = score.bucket_names
+    assert digest.segment == names[int(np.argmax(bounds))]
+    assert digest.bound == pytest.approx(max(bounds), abs=1e-12)
+    assert digest.estimate is not None
+    assert digest.estimate < digest.bound

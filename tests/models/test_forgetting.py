@@ -110,6 +110,8 @@ def test_one_by_one_a_log_a_file_and_a_replica_are_the_same(tmp_path: Path, cont
     again = sw.Decision.from_dict(decisions[0].to_dict())
     assert again.to_dict() == decisions[0].to_dict()
     assert again.reward_guarantee is RewardGuarantee.FORGETTING  # type: ignore[attr-defined]
+    table = sw.decide_frame(whole.snapshot(), {"user_id": [1], **{name: [30.0] for name in user}}, run="x", now=late)
+    assert table["reward_guarantee"].tolist() == ["forgetting"]
     constant = sw.Agent(build(None, context=context), seed=1).decide(user, now=late)
     assert constant.reward_guarantee is RewardGuarantee.PROVED
     assert "reward_guarantee" not in constant.to_dict()

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 from tests.server.server_helpers import NAME, learned, played, serve_problem
@@ -56,6 +57,7 @@ async def test_bounds_age_between_decisions_and_every_decision_is_replayed(
             shift[0] += int(days * DAY * 1e6)
             answer = await server.decide(NAME, DecisionRequest(context, decision_id=f"late{i}", propose="offer"))
             shares.append(answer.probabilities["offer"])
+            assert answer.reward_guarantee == ("forgetting" if reward.half_life else msgspec.UNSET)
         early, late = (decode_decision(server.store.find(NAME, "decision", f"late{i}").body).time for i in range(2))
         assert late - early >= int(100 * DAY * 1e6)
         await server.set_mode(NAME, "shadow", None, "ada", "a test")

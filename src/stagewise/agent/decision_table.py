@@ -36,11 +36,12 @@ from stagewise.problem.errors import ErrorCode, InvalidActions, InvalidProblem
 from stagewise.problem.formatting import join_names, safe_repr
 from stagewise.problem.proposal import Proposal
 from stagewise.problem.window import parse_timestamp
+from stagewise.records.decision import RewardGuarantee
 from stagewise.records.proposal_status import ROUNDING, find_binding
 from stagewise.records.random_key import RandomKey
 from stagewise.records.reason import FallbackReason
 
-RESERVED_COLUMNS = ("decision_id", "action", "propensity", "estimated_reward", "reason", "error")
+RESERVED_COLUMNS = ("decision_id", "action", "propensity", "estimated_reward", "reward_guarantee", "reason", "error")
 PROPOSED, SCORES = "proposed.", "scores."  # before the name of an action
 OVERLAP, BINDING = "proposal.overlap", "proposal.binding"
 SETTLED_CODE = -CONTRADICTED  # codes up to it: the data contradict a declared value
@@ -282,6 +283,8 @@ class TableDecider:
             columns[f"limit.{name}.estimate"] = to_nullable(decided.estimates[:, 1 + j])
         columns |= self.build_proposal_columns(decided)
         columns["estimated_reward"] = to_nullable(decided.estimates[:, 0])
+        if self.policy.reward_half_life is not None:
+            columns["reward_guarantee"] = Array([str(RewardGuarantee.FORGETTING)] * count, text)
         columns["reason"], columns["error"] = (
             Array(map_unique(codes.tolist(), lambda code: code and str(code)) if codes.any() else [None] * count, text)
             for codes in (decided.reasons, decided.errors)

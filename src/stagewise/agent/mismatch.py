@@ -16,7 +16,6 @@ import numpy as np
 
 from stagewise.agent.calibration import CalibratedLimit, ClickScores, TestedLimit
 from stagewise.agent.health_findings import Check, format_finding_name
-from stagewise.agent.monitor import name_segment
 from stagewise.agent.observed_costs import to_user_units
 from stagewise.agent.statistics import LOOK_AFTER, Statistics, parse_count
 from stagewise.engine.compile import Floats, Ints
@@ -35,6 +34,7 @@ from stagewise.policies.context_caps import SafeContextPosteriorSampling
 from stagewise.policies.contradictions import build_contradiction
 from stagewise.policies.settings import FALSE_ALARMS
 from stagewise.problem.checks import MANY
+from stagewise.problem.division import name_segment
 from stagewise.problem.errors import ErrorCode, InvalidProblem
 from stagewise.problem.promise import Promise
 from stagewise.records.reason import Contradiction, ReasonDetails

@@ -39,7 +39,7 @@ from stagewise.policies.decisions import SafeActionBasis
 from stagewise.policies.policy import BasePolicy, PolicyState
 from stagewise.policies.rounds import RoundResult
 from stagewise.policies.settings import FALSE_ALARMS
-from stagewise.problem.context import get_segment_name
+from stagewise.problem.division import name_segment
 from stagewise.problem.errors import ErrorCode, InvalidProblem
 from stagewise.problem.formatting import safe_repr
 from stagewise.records.decision import Decision
@@ -157,13 +157,6 @@ def is_comparable(earlier: Sums, later: Sums) -> bool:
         value.shape == later[name].shape or (name in cells and value.ndim == 1 and value.size <= later[name].size)
         for name, value in earlier.items()
     ) and all(earlier[name].size == earlier[name.replace("totals", "pulls")].size for name in totals)
-
-
-def name_segment(policy: Any, signal: str, key: int) -> str:
-    """Return the name of a signal's segment."""
-    problem = getattr(policy, "problem", None)
-    division = None if problem is None else problem.get_division(signal)
-    return get_segment_name(key) if division is None else str(division.get_segment_name(key))
 
 
 def build_drift_cause(policy: Any, signal: int, moved: MeanChange) -> ReasonDetails:

@@ -84,8 +84,8 @@ class TableAgent(BaseAgent):
             The same kind of frame (a file gives an Arrow table) with one row for each user: the id, `decision_id`, the
             context, `action`, `propensity`, the probability of every action, the pessimistic cost and the estimate of
             every limit, with proposals what was proposed, `proposal.overlap` and `proposal.binding`, then
-            `estimated_reward`, `reason`, and `error`: a code where a row could not be decided. It has the safe action
-            then, and no decision id.
+            `estimated_reward`, `reward_guarantee` if the reward has a half-life, `reason`, and `error`: a code where a
+            row could not be decided. It has the safe action then, and no decision id.
 
         Raises:
             InvalidActions: A column is missing or has the wrong type. No row is decided then.

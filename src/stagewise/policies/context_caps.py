@@ -125,6 +125,9 @@ class SafeContextPosteriorSampling(SafePolicy):
     """The prior standard deviation of every slope of a logistic cost, in log-odds; no slope may exceed ten of it."""
     drift: Mapping[str, Any] | None = None
     """How far the rates of a cost may move, by name, as in `Limit.drift`; None: rates are constant."""
+    cost_noise: Mapping[str, float] | None = None
+    """R of a cost that varies little around its means, by name: outcomes are R-sub-Gaussian, R < ½; None: they lie
+    anywhere in [0, 1]."""
     reward_half_life: float | None = None
     """The seconds in which an outcome of the reward loses half of its weight; None: it keeps its weight."""
     initial_actions: int | None = None
@@ -236,12 +239,26 @@ class SafeContextPosteriorSampling(SafePolicy):
         moduli = dict[str, Drift]()
         for name, value in parse_by_name(self.drift, self.thresholds.names, "drift", "limits").items():
             modulus = value if isinstance(value, Drift) else parse_stored_drift(value, repr(name))
-            if modulus is not None and not can_drift(self.models[name], modulus.amount > 0.0):
+            if modulus is not None and not can_drift(self.models[name], modulus.amount > 0.0, name in self.noises):
                 how = "slope or the budget of linear costs" if self.models[name] == "linear" else "drift of rates"
                 text = f"drift has {name!r}, which is {self.models[name]}; only the {how} is bounded"
                 raise InvalidProblem(ErrorCode.UNSUPPORTED, text)
             moduli |= {} if modulus is None else {name: modulus}
         return moduli
+
+    @cached_property
+    def noises(self) -> dict[str, float]:
+        """The noise of every cost that declares one."""
+        noises = parse_by_name(self.cost_noise, self.thresholds.names, "cost_noise", "limits")
+        for name, noise in noises.items():
+            if self.models[name] != "rates" or name in self.buckets:
+                what = "by the buckets of a score" if name in self.buckets else self.models[name]
+                text = f"cost_noise has {name!r}, which is {what}; only rates by action and segment can have one"
+                raise InvalidProblem(ErrorCode.UNSUPPORTED, text)
+            if not check_positive(noise, f"the noise of {name!r}") < NOISE:
+                rule = "below 0.5, which numbers in [0, 1] have anyway"
+                raise InvalidProblem.must_be(ErrorCode.OUT_OF_RANGE, f"the noise of {name!r}", noise, rule)
+        return {name: float(noise) for name, noise in noises.items()}
 
     @property
     def needs_times(self) -> bool:  # type: ignore[override]
@@ -300,11 +317,11 @@ class SafeContextPosteriorSampling(SafePolicy):
             elif kind == "logistic":
                 blocks.append(signal.logistic(size, self.shares, slope_scale))
             else:
-                division, drift = divisions[name], list[float]()
+                division, drift, noise = divisions[name], list[float](), self.noises.get(name, 0.0)
                 if name in self.moduli:
-                    drift = self.moduli[name].to_settings(self.width - 1, signal.prior)
+                    drift = self.moduli[name].to_settings(self.width - 1, signal.prior, noise)
                 column = -1 if division < 0 else self.first_segment + division
-                blocks.append(signal.rates(column, self.shares, drift, self.buckets.get(name)))
+                blocks.append(signal.rates(column, self.shares, drift, self.buckets.get(name), noise))
         return tuple(blocks)
 
     def check_slope_scale(self) -> float:

@@ -80,7 +80,8 @@ def build_cause_from_evidence(code: int, thresholds: Thresholds, ceiling: float,
 
 def build_noise_cause(thresholds: Thresholds, j: int, evidence: Evidence) -> ReasonDetails:
     """Return the cause: the residuals are larger than the declared noise allows."""
-    numbers = {"declared": evidence.noise, "outcomes": evidence.outcomes, "needed": evidence.least}
+    unit = abs(thresholds.to_user_unit(j, 1.0) - thresholds.to_user_unit(j, 0.0))
+    numbers = {"declared": unit * evidence.noise, "outcomes": evidence.outcomes, "needed": unit * evidence.least}
     return build_contradiction(Contradiction.NOISE, thresholds, j, **numbers)
 
 

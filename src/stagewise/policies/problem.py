@@ -288,6 +288,10 @@ class Problem(ContextEncoder, StrictSettings):
                 arm=safe_index, reward=scale_outcome(self.reward, self.reward.name, floor), cost=safe
             ),
             "threshold": {name: scale_limit(name, limit) for name, limit in self.limits.items()},
+            "cost_noise": {
+                name: one.noise / (one.high - one.low) for name, one in self.limits.items() if one.noise is not None
+            }
+            or None,
             "drift": self.moduli or None,
             "reward_half_life": None if self.reward.half_life is None else parse_seconds(self.reward.half_life),
             "delta": self.delta,
@@ -358,11 +362,13 @@ class Problem(ContextEncoder, StrictSettings):
         for name, signal in self.signals.items():
             choice = self.choices[name]
             is_rate = choice.model == "rates"
-            model = "one rate for each action" if is_rate else f"{choice.model} in the context, action by action"
+            rate = "mean" if getattr(signal, "noise", None) else "rate"
+            model = f"one {rate} for each action" if is_rate else f"{choice.model} in the context, action by action"
             kind = "bucket of " if choice.promise is Promise.EVERY_BUCKET else ""
             model += f" in every {kind}{choice.by}" if choice.by else ""
             window = "" if signal.outcome_window is None else f"; {signal.outcome_window.description}"
-            modulus = getattr(signal, "modulus", None)
+            noise, modulus = getattr(signal, "noise", None), getattr(signal, "modulus", None)
+            window += "" if noise is None else f"; outcomes vary around their means by {noise:g}"
             window += "" if modulus is None else f"; {modulus}"
             how = f"{model}: {choice.why}{window}" if signal.is_reported else choice.why
             rows.append(f"  {name:{name_width}}  {descriptions[name]:{description_width}}  {how}")

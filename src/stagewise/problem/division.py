@@ -171,3 +171,10 @@ def join_segments(names: Sequence[str]) -> str:
     if len(names) == 1:
         return names[0]
     return ", ".join(name.replace("\\", "\\\\").replace(",", "\\,") for name in names)
+
+
+def name_segment(policy: Any, signal: str, key: int) -> str:
+    """Return the name of a signal's segment."""
+    problem = getattr(policy, "problem", None)
+    division = None if problem is None else problem.get_division(signal)
+    return get_segment_name(key) if division is None else str(division.get_segment_name(key))

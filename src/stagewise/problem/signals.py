@@ -11,6 +11,7 @@ from stagewise.problem.checks import (
     check_name,
     check_number,
     check_outcome,
+    check_positive,
     check_unique_names,
 )
 from stagewise.problem.drift import Drift, can_drift, normalise_drift, parse_drift
@@ -141,6 +142,9 @@ class Limit(Signal):
     segments; promised to the average user of every segment."""
     score: str | RiskScore | None = None
     """The risk score by whose buckets rates are kept; promised to the average user of every bucket."""
+    noise: float | None = None
+    """R, for numbers that vary little around their means: outcomes are R-sub-Gaussian (normal ones have R as their
+    standard deviation), where R is below half of the range; only for rates. None: they lie anywhere in the range."""
     drift: str | Sequence[str | float] | None = None
     """How far a mean may move: "0.005/30d" in proportion to time, ("0.01", "30d") within any time of that length, and
     for rates "jumps", where it is constant until it jumps, which is found later; None: means are constant."""
@@ -173,10 +177,24 @@ class Limit(Signal):
             if self.score is not None and value is not None:
                 fact, remedy = "its rates are kept by the buckets of a score", "leave one of them out"
                 raise InvalidProblem.conflict(f"the {name} of a limit", value, fact, remedy)
-        if self.modulus is not None and not can_drift(self.model, self.modulus.amount > 0.0):
-            fact = f"its model is {self.model!r}"
+        if self.noise is not None:
+            self._check_noise()
+        has_noise = self.noise is not None
+        if self.modulus is not None and not can_drift(self.model, self.modulus.amount > 0.0, has_noise):
+            fact = "a noise is declared" if has_noise else f"its model is {self.model!r}"
             remedy = "leave one of them out, since only rates may jump, and only rates and linear costs drift"
             raise InvalidProblem.conflict("the drift of a limit", self.drift, fact, remedy)
+
+    def _check_noise(self) -> None:
+        """Raise InvalidProblem for a noise that is out of range, or of a model that has none."""
+        noise, most = check_positive(self.noise, "the noise of a limit"), 0.5 * (self.high - self.low)
+        if not noise < most:
+            rule = f"below {most:g}, half of the range of its outcomes, since any outcomes there have that noise"
+            raise InvalidProblem.must_be(ErrorCode.OUT_OF_RANGE, "the noise of a limit", noise, rule)
+        if self.model not in (None, "rates") or self.score is not None:
+            fact = f"its model is {self.model!r}" if self.score is None else "its rates are kept by a score"
+            remedy = "leave one of them out, since only rates by action and segment can have a noise"
+            raise InvalidProblem.conflict("the noise of a limit", noise, fact, remedy)
 
     @property
     def modulus(self) -> Drift | None:

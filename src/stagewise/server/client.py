@@ -91,6 +91,8 @@ class DecisionResponse(NamedTuple):
         logged: False: the action is the safe one, and outcomes are not accepted.
         reason: Why the safe action is served, as a code of `stagewise.Reason`; None if there is no special reason.
         proposal: What became of `propose` or `scores`: `overlap`, `held_back` and `binding`; None if there was neither.
+        reward_guarantee: "forgetting" where outcomes of the reward lose weight with age, so that no theorem bounds its
+            mean; None: one does, for a policy's own decision.
     """
 
     decision_id: str
@@ -105,6 +107,7 @@ class DecisionResponse(NamedTuple):
     logged: bool = True
     reason: str | None = None
     proposal: Mapping[str, Any] | None = None
+    reward_guarantee: str | None = None
 
 
 class ErrorResponse(NamedTuple):

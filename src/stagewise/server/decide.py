@@ -20,7 +20,7 @@ from stagewise.policies.problem_policy import BatchDecision, choose_batch
 from stagewise.problem.context import ContextVector
 from stagewise.problem.errors import ErrorCode, InvalidActions
 from stagewise.problem.formatting import join_names
-from stagewise.records.decision import to_json_value
+from stagewise.records.decision import RewardGuarantee, to_json_value
 from stagewise.records.proposal_status import ProposalStatus, summarize_proposal
 from stagewise.records.random_key import RandomKey
 from stagewise.records.reason import FallbackReason, ReasonDetails
@@ -89,6 +89,8 @@ class DecisionRecord(msgspec.Struct):
     proposal: ProposalResult | msgspec.UnsetType = msgspec.UNSET
     reason: str | None = None
     request: dict[str, Any] = {}
+    reward_guarantee: str | msgspec.UnsetType = msgspec.UNSET
+    """What is known of `optimistic_reward`, where it is no proven bound."""
     snapshot: int = 0
     """The last learned row."""
 
@@ -112,7 +114,7 @@ class DecisionRecord(msgspec.Struct):
         message = None if self.reason is None else ReasonDetails(FallbackReason(self.reason), self.details).message
         return DecisionResponse(
             id_, self.action, self.probabilities, self.mode, self.problem, self.snapshot, self.limits, self.reason,
-            message, self.estimated_reward, receipt is not None, receipt, self.proposal,
+            message, self.estimated_reward, receipt is not None, receipt, self.proposal, self.reward_guarantee,
         )  # fmt: skip
 
 
@@ -233,6 +235,7 @@ def build_record(snapshot: PolicySnapshot, decision: BatchDecision) -> DecisionR
         optimistic_reward=to_json_value(decision.optimistic_reward),
         probabilities=dict(zip(actions, decision.odds, strict=True)),
         reason=None if decision.cause is None else decision.cause.reason,
+        reward_guarantee=msgspec.UNSET if snapshot.policy.reward_half_life is None else str(RewardGuarantee.FORGETTING),
     )  # fmt: skip
 
 

@@ -90,6 +90,8 @@ class DecisionResponse(Struct):
     """The number of the row in the log and its authentication code, `number:code`; null if it was not logged."""
     proposal: ProposalResult | UnsetType = UNSET
     """What became of `propose` or `scores`; left out if the request had neither."""
+    reward_guarantee: str | UnsetType = UNSET
+    """`forgetting` where outcomes of the reward lose weight with age, so that no theorem bounds its mean."""
 
 
 class OutcomeResponse(Struct):

@@ -113,7 +113,7 @@ class BaseWorld(ABC):
     @property
     def is_bounded(self) -> bool:
         """Whether every outcome lies in [0, 1]."""
-        return self.outcomes in ("bernoulli", "clipped-gaussian")
+        return self.outcomes in ("bernoulli", "clipped-gaussian", "shrunk")
 
     @property
     def names_safe(self) -> bool:

@@ -32,11 +32,17 @@ class EstimationToDecision(RidgeRival):
     rate: float = 20.0
     mixes = True
 
+    def weigh(self, state: Sums, values: Floats) -> Floats:
+        """Return the weights of the listed actions and of the safe one beside them, whose value is 0."""
+        rate = self.rate * math.sqrt(state.rounds + 1.0)
+        beside = weigh_gaps(np.append(values, 0.0), rate) if self.safe_index is None else weigh_gaps(values, rate)
+        return beside if self.safe_index is None else np.append(beside, 0.0)
+
     def sample(
         self, state: Sums, features: Floats, values: Floats, draw: RandomKey, cost: float = math.nan
     ) -> Decision:
-        """Return a draw from the mixture over the listed actions and the safe one, whose value is the last."""
-        chances = weigh_gaps(values, self.rate * math.sqrt(state.rounds + 1.0))
+        """Return a draw from the mixture over the listed actions and the safe one beside them, if any."""
+        chances = self.weigh(state, values)
         drawn = int(build_random(draw).choice(len(chances), p=chances))
         index = drawn if drawn < len(features) else None
         return self.build_decision(features, index, 1.0, cost, draw, chances)
@@ -57,7 +63,7 @@ class LOE2D(EstimationToDecision):
         features = np.asarray(actions.features)
         reward, cost = (state.fits @ state.inverse) @ features.T
         price = float(state.own) / math.sqrt(state.rounds + 1.0)
-        return self.sample(state, features, np.append(reward - price * cost, 0.0), draw)
+        return self.sample(state, features, reward - price * cost, draw)
 
     def learn_own(self, state: Sums, decision: Decision, values: Floats) -> float:
         return max(0.0, float(state.own) + float(values[1]) - self.threshold)
@@ -78,13 +84,12 @@ class ConservativeSquareCB(EstimationToDecision):
         """Return a draw from the mixture, or the safe action."""
         features = np.asarray(actions.features)
         reward, cost = (state.fits @ state.inverse) @ features.T
-        values = np.append(reward, 0.0)
-        chances = weigh_gaps(values, self.rate * math.sqrt(state.rounds + 1.0))
+        chances = self.weigh(state, reward)
         widths = np.sqrt(np.einsum("ij,jk,ik->i", features, state.inverse, features))
         high = float(chances[:-1] @ (cost + self.radius(state.log_det) * widths))
         if state.own + high > self.threshold * (state.rounds + 1):
             return self.build_decision(features, None, 1.0, 0.0, draw)
-        return self.sample(state, features, values, draw, high)
+        return self.sample(state, features, reward, draw, high)
 
     def learn_own(self, state: Sums, decision: Decision, values: Floats) -> float:
         return float(state.own) + float(decision.pessimistic_cost[0])

@@ -36,6 +36,8 @@ class RidgeRival:
     ridge: float | None = None
     """λ; None: the number of features times R²/S², as in the library."""
     delta: float = 0.01
+    safe_index: int | None = None
+    """Where the safe action stands among the listed ones; None: beside them, at 0."""
 
     @property
     def size(self) -> int:
@@ -82,6 +84,8 @@ class RidgeRival:
         self, features: Floats, index: int | None, step: float, cost: float, draw: RandomKey, chances: Any = None
     ) -> Decision:
         """Return the point `step` of the way to a listed action; `cost`: its pessimistic cost, NaN: none is claimed."""
+        if index is None:
+            index, step = self.safe_index, 1.0
         return Decision(
             action=np.zeros(self.size) if index is None else step * features[index],
             action_index=index,

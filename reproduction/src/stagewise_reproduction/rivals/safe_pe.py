@@ -1,4 +1,4 @@
-"""Safe-PE: phased elimination of directions, each played at its longest safe scaling (Hutchinson et al.; arXiv 2308.15006)."""
+"""Safe-PE (Hutchinson et al.; arXiv 2308.15006): directions at their longest safe scaling, eliminated in phases."""
 
 import math
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from stagewise.engine.compile import Floats
-from stagewise.problem.actions import Rays
+from stagewise.problem.actions import RaySet
 from stagewise.records.decision import Decision
 from stagewise.records.random_key import RandomKey
 from stagewise_reproduction.rivals.regression import FIRST, RidgeRival, Sums
@@ -60,7 +60,7 @@ class SafePE(RidgeRival):
         counts[active] = np.ceil(2.0**number * 4.0 * self.size * compute_design(points))
         return Phase(number, steps, counts.copy(), counts, np.zeros((2, len(steps))))
 
-    def decide(self, state: Sums, actions: Rays, draw: RandomKey = FIRST) -> Decision:
+    def decide(self, state: Sums, actions: RaySet, draw: RandomKey = FIRST) -> Decision:
         """Return the next point of the phase."""
         phase = state.own
         index = int(np.argmax(phase.left))

@@ -1,4 +1,4 @@
-"""S-COLTS: coupled sampling, then a step that is safe for every plausible cost (Gangrade, Saligrama; arXiv 2503.02043)."""
+"""S-COLTS (Gangrade, Saligrama; arXiv 2503.02043): coupled sampling, then a step that is safe for plausible costs."""
 
 import math
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from typing import Literal
 
 import numpy as np
 
-from stagewise.problem.actions import Rays
+from stagewise.problem.actions import RaySet
 from stagewise.records.decision import Decision
 from stagewise.records.random_key import RandomKey
 from stagewise_reproduction.rivals.regression import FIRST, RidgeRival, Sums, build_random
@@ -22,7 +22,7 @@ class SCOLTS(RidgeRival):
 
     perturbation: Literal["theory", "posterior"] = "theory"
 
-    def decide(self, state: Sums, actions: Rays, draw: RandomKey = FIRST) -> Decision:
+    def decide(self, state: Sums, actions: RaySet, draw: RandomKey = FIRST) -> Decision:
         """Return the sampled optimum, scaled down until it is safe."""
         features, beta = np.asarray(actions.features), self.radius(state.log_det)
         direction = build_random(draw).normal(size=self.size)

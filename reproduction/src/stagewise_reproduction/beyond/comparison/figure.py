@@ -29,7 +29,7 @@ def draw_families(about: Mapping[str, Family], results: dict[str, Result]) -> An
         width=4.9,
         height=3.5,
         by_row=True,
-        phone=[0.9 + ROW * len(family_results) for family_results in families],
+        phone=[0.9 + ROW * len(family_results) for family_results in families] + [0.1] * (-len(about) % 2),
     )
     for axes, family, family_results in zip(grid.ravel(), about, families, strict=False):
         finals = [result.regret[:, -1] for result in family_results]

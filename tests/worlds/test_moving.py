@@ -114,8 +114,8 @@ def test_a_world_is_rebuilt_from_its_description_and_from_a_file(tmp_path: Path)
         [simulation]
         rounds = 50
         [problem]
-        actions = ["a", "b"]
-        safe = "a"
+        action_names = ["a", "b"]
+        safe_name = "a"
         [problem.reward]
         name = "click"
         [problem.limits.opt_out]

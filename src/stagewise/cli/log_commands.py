@@ -288,8 +288,8 @@ def parse_pairs(given: list[str] | None, option: str) -> dict[str, str]:
         for piece in text.split(","):
             key, sign, value = (part.strip() for part in piece.partition("="))
             if sign and key in pairs:
-                twice = f"{option} gives {safe_repr(key)} twice; give each name once"
-                raise InvalidFile(ErrorCode.DUPLICATE_NAME, twice)
+                twice = "{option} gives {key} twice; give each name once"
+                raise InvalidFile(ErrorCode.DUPLICATE_NAME, twice, option=option, key=safe_repr(key))
             if sign and key and value:
                 name = key
                 pairs[name] = value

@@ -162,8 +162,8 @@ def load_offline_logs(start: Any, problems: dict[str, Problem]) -> dict[str, Off
             )
         return {}
     if len(problems) != 1:
-        problem_count = f"--log applies to one problem, and {len(problems)} problem files are given; give one"
-        raise InvalidProblem(ErrorCode.CONFLICTING_OPTIONS, problem_count)
+        problem_count = "--log applies to one problem, and {problems_count} problem files are given; give one"
+        raise InvalidProblem(ErrorCode.CONFLICTING_OPTIONS, problem_count, problems_count=len(problems))
     ((name, problem),) = problems.items()
     return {name: load_new_log(name, problem, start)}
 
@@ -258,14 +258,14 @@ def check_experiments(names: Collection[str]) -> None:
 def load_problems(start: Any) -> dict[str, Problem]:
     """Return the problems by the names of their experiments."""
     if start.name is not None and len(start.problems) > 1:
-        fact = f"--name is {start.name!r}, and {len(start.problems)} files are given; --name applies to one file"
-        raise InvalidProblem(ErrorCode.CONFLICTING_OPTIONS, fact)
+        fact = "--name is {name!r}, and {problems_count} files are given; --name applies to one file"
+        raise InvalidProblem(ErrorCode.CONFLICTING_OPTIONS, fact, name=start.name, problems_count=len(start.problems))
     found: dict[str, Problem] = {}
     for path in start.problems:
         name = start.name or path.stem
         if name in found:
-            twice = f"two files have the name {name!r}; every experiment needs a unique name"
-            raise InvalidProblem(ErrorCode.DUPLICATE_NAME, twice)
+            twice = "two files have the name {name!r}; every experiment needs a unique name"
+            raise InvalidProblem(ErrorCode.DUPLICATE_NAME, twice, name=name)
         found[name] = load_problem_file(path)
         check_new_names(check_name(name, "the experiment's name"), found[name], start.store)
     return found

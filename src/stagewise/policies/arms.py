@@ -138,8 +138,8 @@ def check_arms(actions: Any, arms: int) -> Flags:
         return ALL
     if not isinstance(actions, ArmSet) or actions.count != arms:
         what = f"{actions!r}" if isinstance(actions, ArmSet) else type(actions).__name__
-        text = f"the actions are {what}; this policy chooses among ArmSet({arms})"
-        raise InvalidActions(ErrorCode.UNSUPPORTED_ACTIONS, text)
+        text = "the actions are {what}; this policy chooses among ArmSet({arms})"
+        raise InvalidActions(ErrorCode.UNSUPPORTED_ACTIONS, text, what=what, arms=arms)
     return actions.eligible
 
 
@@ -148,7 +148,7 @@ def check_logged_arms(actions: Any, arms: int) -> Ints:
     rule = f"a list of whole numbers from 0 to {arms - 1}"
     rows = as_array(actions, "the logged arms", InvalidActions, rule)
     if rows.ndim != 1 or rows.dtype.kind not in "iu" or not np.all((rows >= 0) & (rows < arms)):
-        raise InvalidActions(ErrorCode.UNKNOWN_ACTION, f"the logged arms must be {rule}")
+        raise InvalidActions(ErrorCode.UNKNOWN_ACTION, "the logged arms must be {rule}", rule=rule)
     return rows.astype(np.int64)
 
 

@@ -17,7 +17,7 @@ from stagewise.models.context import NOISE, Buckets, CostModel, Signal, SignalMo
 from stagewise.models.drifting_ridge import build_drift_settings
 from stagewise.models.logistic_fit import LARGEST_LOGISTIC
 from stagewise.models.model_block import ModelBlockSpec
-from stagewise.policies.decisions import attach_round, build_mixture_decision, copy_action
+from stagewise.policies.decisions import attach_round, build_mixture_decision
 from stagewise.policies.linear_policy import compute_ridge
 from stagewise.policies.policy import PolicyState
 from stagewise.policies.rounds import Growth, Rounds, allocate_aligned
@@ -74,7 +74,6 @@ class Totals(NamedTuple):
     sums: Floats
 
     def since(self, earlier: "Totals") -> "Totals":
-        """Return the totals since an earlier moment."""
         return Totals(self.pulls - earlier.pulls, self.sums - earlier.sums)
 
 
@@ -206,8 +205,8 @@ class SafeContextPosteriorSampling(SafePolicy):
         divisions = parse_by_name(self.by, self.models, "by", "signals")
         for name, division in divisions.items():
             if self.models[name] != "rates":
-                text = f"by has {name!r}, which is {self.models[name]}; only rates can be kept by segment"
-                raise InvalidProblem(ErrorCode.UNSUPPORTED, text)
+                text = "by has {name!r}, which is {models}; only rates can be kept by segment"
+                raise InvalidProblem(ErrorCode.UNSUPPORTED, text, name=name, models=self.models[name])
             rule = f"below segments ({self.segments})"
             check_integer(division, f"the division of {name!r}", rule, 0, self.segments - 1)
         unused = next((division for division in range(self.segments) if division not in divisions.values()), None)
@@ -222,8 +221,8 @@ class SafeContextPosteriorSampling(SafePolicy):
         buckets = {}
         for name, entry in parse_by_name(self.score_buckets, self.thresholds.names, "score_buckets", "limits").items():
             if self.divisions[name] < 0:
-                text = f"score_buckets has {name!r}; by must name its segmentation, which is the score"
-                raise InvalidProblem(ErrorCode.MISSING_VALUE, text)
+                text = "score_buckets has {name!r}; by must name its segmentation, which is the score"
+                raise InvalidProblem(ErrorCode.MISSING_VALUE, text, name=name)
             if not is_listing(entry) or len(entry) != 3:
                 rule = "three numbers: buckets, 1 for means that do not fall or 0, and the version of the score"
                 raise InvalidProblem.must_be(ErrorCode.WRONG_TYPE, f"the buckets of {name!r}", entry, rule)
@@ -241,8 +240,8 @@ class SafeContextPosteriorSampling(SafePolicy):
             modulus = value if isinstance(value, Drift) else parse_stored_drift(value, repr(name))
             if modulus is not None and not can_drift(self.models[name], modulus.amount > 0.0, name in self.noises):
                 how = "slope or the budget of linear costs" if self.models[name] == "linear" else "drift of rates"
-                text = f"drift has {name!r}, which is {self.models[name]}; only the {how} is bounded"
-                raise InvalidProblem(ErrorCode.UNSUPPORTED, text)
+                text = "drift has {name!r}, which is {models}; only the {how} is bounded"
+                raise InvalidProblem(ErrorCode.UNSUPPORTED, text, name=name, models=self.models[name], how=how)
             moduli |= {} if modulus is None else {name: modulus}
         return moduli
 
@@ -253,8 +252,8 @@ class SafeContextPosteriorSampling(SafePolicy):
         for name, noise in noises.items():
             if self.models[name] != "rates" or name in self.buckets:
                 what = "by the buckets of a score" if name in self.buckets else self.models[name]
-                text = f"cost_noise has {name!r}, which is {what}; only rates by action and segment can have one"
-                raise InvalidProblem(ErrorCode.UNSUPPORTED, text)
+                text = "cost_noise has {name!r}, which is {what}; only rates by action and segment can have one"
+                raise InvalidProblem(ErrorCode.UNSUPPORTED, text, name=name, what=what)
             if not check_positive(noise, f"the noise of {name!r}") < NOISE:
                 rule = "below 0.5, which numbers in [0, 1] have anyway"
                 raise InvalidProblem.must_be(ErrorCode.OUT_OF_RANGE, f"the noise of {name!r}", noise, rule)
@@ -365,12 +364,14 @@ class SafeContextPosteriorSampling(SafePolicy):
     def _fill_rows(self, context: ContextVector, rows: Floats) -> Floats:
         """Write a user's columns into the rows of all actions, and return them."""
         if context.features.size != self.context or context.segments.size != self.segments:
-            text = f"the context is {context!r}; this policy needs {self.describe_context()}"
-            raise InvalidActions(ErrorCode.WRONG_SHAPE, text)
+            text = "the context is {context}; this policy needs {needed}"
+            raise InvalidActions(
+                ErrorCode.WRONG_SHAPE, text, context=safe_repr(context), needed=self.describe_context()
+            )
         if not context.inside and not (np.abs(context.features) <= self.feature_bounds).all():
             beyond = context.features[~(np.abs(context.features) <= self.feature_bounds)][0]
-            text = f"the context holds {beyond:.15g}; every number must lie in [-1, 1], so rescale it"
-            raise InvalidActions(ErrorCode.CONTEXT_OUT_OF_RANGE, text)
+            text = "the context holds {beyond:.15g}; every number must lie in [-1, 1], so rescale it"
+            raise InvalidActions(ErrorCode.CONTEXT_OUT_OF_RANGE, text, beyond=beyond)
         rows[:, FIRST_NUMBER : self.first_segment] = context.features
         if self.segments:
             rows[:, self.first_segment : self.first_segment + self.segments] = context.segments
@@ -423,8 +424,8 @@ class SafeContextPosteriorSampling(SafePolicy):
             raise InvalidActions.must_be(ErrorCode.SAFE_ACTION_INVALID, subject, of_round.safe_index, f"{safe_index}")
         rows = self.check_logged_actions(actions.features)
         if len(rows) != self.actions or not np.array_equal(rows[:, ACTION], self._template[:, ACTION]):
-            text = f"the rows are {safe_repr(actions)}; there must be one for each of {self.actions} actions"
-            raise InvalidActions(ErrorCode.WRONG_SHAPE, text)
+            text = "the rows are {actions}; there must be one for each of {count} actions"
+            raise InvalidActions(ErrorCode.WRONG_SHAPE, text, actions=safe_repr(actions), count=self.actions)
         if not np.array_equal(rows[:, ONE:], np.broadcast_to(rows[0, ONE:], rows[:, ONE:].shape)):
             raise InvalidActions(ErrorCode.WRONG_SHAPE, "the rows describe several users; a round is for one user")
         return rows, actions.eligible
@@ -435,8 +436,10 @@ class SafeContextPosteriorSampling(SafePolicy):
         if rows.ndim != 2 or rows.shape[1] != self.width:
             raise InvalidActions(
                 ErrorCode.WRONG_SHAPE,
-                f"the logged actions have shape {rows.shape}; each row must hold the action's index, 1, "
-                f"{self.describe_context()}{self.log_hint}",
+                "the logged actions have shape {shape}; each row must hold the action's index, 1, {context}{log_hint}",
+                shape=rows.shape,
+                context=self.describe_context(),
+                log_hint=self.log_hint,
             )
         numbered, segments = rows[:, ACTION], rows[:, d : d + self.segments]
         good = (numbered >= 0) & (numbered < self.actions) & (numbered == np.floor(numbered)) & (rows[:, ONE] == 1.0)
@@ -448,10 +451,12 @@ class SafeContextPosteriorSampling(SafePolicy):
             first = int(np.argmin(good))
             raise InvalidActions(
                 ErrorCode.INVALID_ROW,
-                f"row {first} of the logged actions is {safe_repr(rows[first].tolist())}; it must hold an action from "
-                f"0 to {self.actions - 1}, 1, numbers in [-1, 1], and segments from 0"
-                + ", then the time of the decision in seconds"
-                * self.needs_times,
+                "row {first} of the logged actions is {row}; it must hold an action from 0 to {last}, 1, numbers in "
+                "[-1, 1], and segments from 0{time}",
+                first=first,
+                row=safe_repr(rows[first].tolist()),
+                last=self.actions - 1,
+                time=", then the time of the decision in seconds" * self.needs_times,
             )
         return rows
 
@@ -464,9 +469,8 @@ class SafeContextPosteriorSampling(SafePolicy):
             offered, eligible = self._wide_template.copy(), actions.get_eligible(self.actions)
             rows, offered[:, -1] = self._fill_rows(actions, offered[:, :-1]), proposal.values
         result = self.get_rounds(proposal).play(state.memory, offered, eligible, draw)
-        played = copy_action(rows[result.code if result.code >= 0 else self.layout.item(SAFE_INDEX)])
         decision = build_mixture_decision(
-            result, played, self.display_thresholds, draw.round,
+            result, None, self.display_thresholds, draw.round,
             names=self.names, kind=self.decision_type, span=self.get_reward_span(proposal), proposal=proposal,
         )  # fmt: skip
         return attach_round(decision, result, state.memory, self.display_thresholds)
@@ -599,6 +603,8 @@ def parse_by_name(value: Any, names: Collection[str], what: str, of: str) -> dic
     if value is None:
         return {}
     if not isinstance(value, Mapping) or not all(isinstance(name, str) and name in names for name in value):
-        text = f"{what} is {safe_repr(value)}; it must name {of}: {', '.join(names)}"
-        raise InvalidProblem(ErrorCode.UNKNOWN_NAME, text)
+        text = "{what} is {value}; it must name {of}: {names}"
+        raise InvalidProblem(
+            ErrorCode.UNKNOWN_NAME, text, what=what, value=safe_repr(value), of=of, names=", ".join(names)
+        )
     return dict(value)

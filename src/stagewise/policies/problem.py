@@ -124,8 +124,8 @@ class Problem(ContextEncoder, StrictSettings):
                 ErrorCode.UNKNOWN_ACTION, "safe_name", self.safe_name, self.action_names
             )
         if len(self.action_names) < 2:
-            text = f"the only action is {self.safe_name!r}; there must be at least one other action"
-            raise InvalidProblem(ErrorCode.MISSING_VALUE, text)
+            text = "the only action is {safe_name!r}; there must be at least one other action"
+            raise InvalidProblem(ErrorCode.MISSING_VALUE, text, safe_name=self.safe_name)
         if isinstance(self.reward, str):
             set_derived(self, reward=Reward(self.reward))
         if not isinstance(self.reward, Reward):
@@ -133,29 +133,27 @@ class Problem(ContextEncoder, StrictSettings):
         names = [self.reward.name, *self.limits, *self.context_names]
         for name in names[self.reward == GIVEN_REWARD :]:
             if name in RESERVED_NAMES:
-                text = f"{name!r} is the name of an argument of agents; give the signal or column another name"
-                raise InvalidProblem(ErrorCode.INVALID_NAME, text)
+                text = "{name!r} is the name of an argument of agents; give the signal or column another name"
+                raise InvalidProblem(ErrorCode.INVALID_NAME, text, name=name)
         if self.needs_times and TIME in names:
-            text = f"{TIME!r} is the name of the time of a decision, needed where means move; give it another name"
-            raise InvalidProblem(ErrorCode.INVALID_NAME, text)
+            text = "{time!r} is the name of the time of a decision, needed where means move; give it another name"
+            raise InvalidProblem(ErrorCode.INVALID_NAME, text, time=TIME)
         for name in self.segment_columns:
             if name in self.context_columns and not self.context_columns[name].labels:
-                raise InvalidProblem(
-                    ErrorCode.DUPLICATE_NAME,
-                    f"{name!r} is a number of the context, and by={name!r} needs a category or a boolean; give the "
-                    f"segment another name, such as by={name + '_group'!r}",
+                template = (
+                    "{name!r} is a number of the context, and by={name!r} needs a category or a boolean; give the "
+                    "segment another name, such as by={other!r}"
                 )
+                raise InvalidProblem(ErrorCode.DUPLICATE_NAME, template, name=name, other=name + "_group")
         for name in names:
             if names.count(name) > 1:
-                text = f"{name!r} is used twice; signals and columns of the context need different names"
-                raise InvalidProblem(ErrorCode.DUPLICATE_NAME, text)
+                text = "{name!r} is used twice; signals and columns of the context need different names"
+                raise InvalidProblem(ErrorCode.DUPLICATE_NAME, text, name=name)
         divided = [division.name for division in self.divisions]
         for name in divided:
             if divided.count(name) > 1:
-                text = (
-                    f"limits divide users by two different things that are called {name!r}; give them different names"
-                )
-                raise InvalidProblem(ErrorCode.DUPLICATE_NAME, text)
+                text = "limits divide users by two different things that are called {name!r}; give them different names"
+                raise InvalidProblem(ErrorCode.DUPLICATE_NAME, text, name=name)
         unknown = [name for name in settings if name not in SETTINGS] if isinstance(settings, dict) else [settings]
         if unknown:
             subject = "a name of settings" if isinstance(settings, dict) else "settings"
@@ -208,11 +206,8 @@ class Problem(ContextEncoder, StrictSettings):
         division = self._divide(signal)
         by = None if division is None else division.name
         if signal.model not in (None, "rates", GIVEN) and not self.context:
-            raise InvalidProblem(
-                ErrorCode.CONFLICTING_SETTINGS,
-                "a signal is {model} and there is no context; declare a context, or make the signal a rate",
-                model=signal.model,
-            )
+            template = "a signal is {model} and there is no context; declare a context, or make the signal a rate"
+            raise InvalidProblem(ErrorCode.CONFLICTING_SETTINGS, template, model=signal.model)
         if isinstance(signal, Reward):
             if not signal.is_reported:
                 return ModelChoice("rates", None, "given with every decision, not learned")
@@ -411,7 +406,7 @@ class Problem(ContextEncoder, StrictSettings):
                 raise InvalidProblem.must_be_one_of(ErrorCode.UNKNOWN_SETTING, subject, name, names)
         absent = [name for name in ("action_names", "safe_name", "limits") if name not in values]
         if absent:
-            raise InvalidProblem(ErrorCode.MISSING_VALUE, f"the problem lacks {join_names(absent)}")
+            raise InvalidProblem(ErrorCode.MISSING_VALUE, "the problem lacks {absent}", absent=join_names(absent))
         if "reward" in values:
             values["reward"] = parse_signal(Reward, values["reward"], "reward")
         if not isinstance(values["limits"], Mapping):

@@ -306,10 +306,8 @@ def scale_limit(name: str, limit: Limit) -> Any:
     below, relative, value = parse_threshold(limit.value)
     if relative:
         if limit.safe_bound is None:
-            problem = (
-                f"the limit of {name!r} is relative to the safe action, whose mean is unknown; give its safe_bound"
-            )
-            raise InvalidProblem(ErrorCode.SAFE_COST_UNKNOWN, problem)
+            problem = "the limit of {name!r} is relative to the safe action, whose mean is unknown; give its safe_bound"
+            raise InvalidProblem(ErrorCode.SAFE_COST_UNKNOWN, problem, name=name)
         value = check_number(value, f"the factor of {name!r}") * limit.safe_bound
     exact = check_number(value, f"the limit of {name!r}")
     if not limit.low < exact < limit.high:
@@ -327,7 +325,6 @@ def scale_limit(name: str, limit: Limit) -> Any:
 
 
 def describe_limit(limit: Limit) -> str:
-    """Return a limit as text."""
     below, relative, value = parse_threshold(limit.value)
     of = "" if limit.safe_bound is None else f" {limit.safe_bound:g}"
     return f"{'at least' if below else 'at most'} {value:g}" + f" times the safe action's{of}" * relative

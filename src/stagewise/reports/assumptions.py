@@ -49,7 +49,7 @@ def build_noise_rows(policy: Any, world: Any, names: tuple[str, ...]) -> list[di
     within = build_row("every outcome lies in [0, 1]", 1.0, 1.0, world.is_bounded)
     if declared is None and world.actions.dimension != 0:  # arms have no features
         return []
-    if declared is None and getattr(policy, "radius", "") != "paper":
+    if declared is None and getattr(policy, "interval", "") != "paper":
         return [within]
     scales = check_per_signal(1.0 if declared is None else declared, names, "noise")
     is_binary = world.outcomes == "bernoulli"  # numbers in [0, 1] are ½-sub-Gaussian

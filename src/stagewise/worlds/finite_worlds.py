@@ -166,7 +166,9 @@ class FiniteSetWorld(BaseTableWorld):
             first = self._rows.setdefault(action.tobytes(), row)
             if not np.array_equal(self.table[:, first], self.table[:, row]):
                 fact = "have the same features and different means; remove one of them"
-                raise InvalidProblem(ErrorCode.CONFLICTING_SETTINGS, f"rows {first} and {row} {fact}")
+                raise InvalidProblem(
+                    ErrorCode.CONFLICTING_SETTINGS, "rows {first} and {row} {fact}", first=first, row=row, fact=fact
+                )
 
     def description(self) -> dict[str, Any]:
         return {**super().description(), "features": self.actions.description()}

@@ -94,7 +94,7 @@ class LinearWorld(NoisyWorld):
         self.outcomes = check_choice(outcomes, tuple(NOISES), "outcomes")
         if noise is None and self.outcomes != "bernoulli":
             reason = f"give the standard deviation of the {self.outcomes} outcomes"
-            raise InvalidProblem(ErrorCode.MISSING_VALUE, f"noise is missing; {reason}")
+            raise InvalidProblem(ErrorCode.MISSING_VALUE, "noise is missing; {reason}", reason=reason)
         self.noise = copy_read_only(
             parse_noise(noise, get_signal_names(len(parameters) - 1, names), names, self.outcomes)
         )

@@ -82,13 +82,11 @@ def read_content(store: Store, name: str, kind: type[Content]) -> Content | None
     row = store.row(GLOBAL, number)
     digests = {} if row is None else msgspec.json.decode(row.body).get("digests", {})
     if digests.get(name) != compute_digest(content).hex():
-        raise StoreUnavailable(
-            ErrorCode.DIGEST_MISMATCH,
+        template = (
             "the checkpoint of {name} is not the one whose digest is in row {number} of the log; restore the store "
-            "from a backup",
-            name=safe_repr(name or "all logs"),
-            number=number,
+            "from a backup"
         )
+        raise StoreUnavailable(ErrorCode.DIGEST_MISMATCH, template, name=safe_repr(name or "all logs"), number=number)
     return msgspec.msgpack.decode(content, type=kind)
 
 
@@ -100,13 +98,9 @@ def begin_fold(store: Store, name: str, version: ProblemVersion, feedback_timeou
         return StateFold(*settings)
     before = [one for one in checkpoint.states if one.version <= version.number]
     if not before:
-        raise StoreUnavailable(
-            ErrorCode.UNSUPPORTED,
-            "version {version} of {name} ended before row {seq}, and earlier rows are gone",
-            version=version.number,
-            name=safe_repr(name),
-            seq=checkpoint.seq,
-        )
+        template = "version {version} of {name} ended before row {seq}, and earlier rows are gone"
+        data = {"version": version.number, "name": safe_repr(name), "seq": checkpoint.seq}
+        raise StoreUnavailable(ErrorCode.UNSUPPORTED, template, **data)
     last = before[-1]
     if last.version == version.number:
         fold = StateFold(*settings)
@@ -120,11 +114,14 @@ def begin_fold(store: Store, name: str, version: ProblemVersion, feedback_timeou
 
 def build_checkpoint(store: Store, name: str, versions: list[ProblemVersion], seq: int) -> Checkpoint:
     """Return the checkpoint after the first `seq` rows, with the states of these versions."""
-    states = []
+    states, before = [], read_checkpoint(store, name)
     for version in versions:
+        if before is not None and version.number < before.states[0].version:
+            continue  # it ended before an earlier checkpoint, which may be later than this one
         fold = begin_fold(store, name, version)
         for event_page in iter_pages(store, name, fold.seq, seq):
             fold.take(open_rows(store, event_page))
+        seq = max(seq, fold.seq)
         problem = version.problem.to_dict()
         states.append(VersionState(version.number, problem, sorted(version.retired), fold.encode()))
     return Checkpoint(seq, states)
@@ -135,12 +132,8 @@ def iter_pages(store: Store, name: str, after: int, last: int) -> Any:
     while after < last:
         page = store.events(name, after, min(last - after, 10_000))
         if not page or page[0].seq != after + 1:
-            raise StoreUnavailable(
-                ErrorCode.STORE_CORRUPT,
-                "row {seq} of {name} is missing; run `stagewise audit verify`",
-                seq=after + 1,
-                name=safe_repr(name),
-            )
+            template = "row {seq} of {name} is missing; run `stagewise audit verify`"
+            raise StoreUnavailable(ErrorCode.STORE_CORRUPT, template, seq=after + 1, name=safe_repr(name))
         yield page
         after = page[-1].seq
 

@@ -44,7 +44,6 @@ class RequestRejected(StagewiseError):
 
     @property
     def status(self) -> int:
-        """The HTTP status."""
         return int(self.details["status"])
 
 
@@ -582,7 +581,6 @@ class ConnectionPool:
         return parse_answer(response.status, text)
 
     def close(self) -> None:
-        """Close the free connections."""
         while self._free:
             self._free.pop().close()
 
@@ -674,7 +672,6 @@ def split_batches(items: Sequence[Any]) -> Iterator[list[Any]]:
 
 
 def parse_outcome(content: Mapping[str, Any]) -> OutcomeResponse:
-    """Return the response to an outcome."""
     names = OutcomeResponse._fields[1:]
     return OutcomeResponse(content["decision_id"], *(tuple(content.get(name, ())) for name in names))
 
@@ -698,9 +695,5 @@ def encode_json(content: Any) -> bytes:
     try:
         return json.dumps(content, allow_nan=False, default=lambda value: value.item()).encode()
     except (ValueError, TypeError, AttributeError, RecursionError) as error:
-        raise StagewiseError(
-            ErrorCode.NOT_SERIALIZABLE,
-            "{content} cannot be sent as JSON: {error}; contexts and outcomes hold numbers, text and booleans",
-            content=safe_repr(content),
-            error=error,
-        ) from None
+        template = "{content} cannot be sent as JSON: {error}; contexts and outcomes hold numbers, text and booleans"
+        raise StagewiseError(ErrorCode.NOT_SERIALIZABLE, template, content=safe_repr(content), error=error) from None

@@ -53,7 +53,6 @@ class PolicySnapshot(NamedTuple):
 
     @property
     def policy(self) -> Any:
-        """The policy."""
         return self.learned.policy
 
 
@@ -188,12 +187,8 @@ def encode_context(snapshot: PolicySnapshot, request: DecisionRequest, at: int) 
         allowed = [name for name in snapshot.problem.action_names if name not in snapshot.retired]
         retired = next((name for name in only or () if name in snapshot.retired), None)
         if retired is not None:
-            raise InvalidActions(
-                ErrorCode.ACTION_RETIRED,
-                "{retired!r} was retired by a later version of the problem; the actions are {allowed}",
-                retired=retired,
-                allowed=join_names(allowed),
-            )
+            template = "{retired!r} was retired by a later version of the problem; the actions are {allowed}"
+            raise InvalidActions(ErrorCode.ACTION_RETIRED, template, retired=retired, allowed=join_names(allowed))
         only = allowed if only is None else only
     context = snapshot.problem.encode_context(request.context, only, request.propose, request.scores)
     return context.at(at / 1e6) if snapshot.policy.needs_times else context
@@ -228,7 +223,6 @@ def choose(
 
 
 def build_record(snapshot: PolicySnapshot, decision: BatchDecision) -> DecisionRecord:
-    """Return the record of a policy's decision."""
     limits, actions = snapshot.policy.display_thresholds, snapshot.problem.action_names
     statuses = map(LimitStatus, decision.estimated_cost, decision.pessimistic_cost, limits.values.tolist())
     return DecisionRecord(

@@ -298,12 +298,8 @@ class DecisionServer(Experiments):
         while self.experiment(name).policy_snapshot.seen < number:
             failed = self.learner.failures.get(name) or self.learner.down
             if failed:
-                raise StagewiseError(
-                    ErrorCode.LEARNING_FAILED,
-                    "the log of {name} is stored and could not be learned: {failed}",
-                    name=safe_repr(name),
-                    failed=failed,
-                )
+                template = "the log of {name} is stored and could not be learned: {failed}"
+                raise StagewiseError(ErrorCode.LEARNING_FAILED, template, name=safe_repr(name), failed=failed)
             await asyncio.sleep(POLL_INTERVAL)
 
     def figures(self, name: str) -> dict[str, Any]:

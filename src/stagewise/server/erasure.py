@@ -83,7 +83,6 @@ def erase_user(store: Store, user: str, actor: str, reason: str) -> ErasureResul
 
 
 def append_control(store: Store, name: str, body: object) -> int:
-    """Append a control and return its number."""
     (result,) = store.append([AppendRequest(name, CONTROL, "", encode_canonical(body))])
     assert result.event is not None
     return result.event.number

@@ -327,12 +327,9 @@ class StateFold:
         state = msgspec.msgpack.decode(content)
         is_same = state["feedback_timeout"] == self.feedback_timeout
         if not is_same and not is_checkpoint:
-            raise InvalidProblem(
-                ErrorCode.STATE_MISMATCH,
-                "the snapshot was saved with --feedback-timeout {saved}; the server has {feedback_timeout}",
-                saved=state["feedback_timeout"],
-                feedback_timeout=self.feedback_timeout,
-            )
+            template = "the snapshot was saved with --feedback-timeout {saved}; the server has {feedback_timeout}"
+            data = {"saved": state["feedback_timeout"], "feedback_timeout": self.feedback_timeout}
+            raise InvalidProblem(ErrorCode.STATE_MISMATCH, template, **data)
         for segment in state["segments"]:
             hash_segment(segment)  # registers the segment's name, which later causes tell
         self.learned.restore(state)

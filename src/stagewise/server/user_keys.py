@@ -73,14 +73,11 @@ class UserKeys:
 
 
 def build_cipher(key: bytes) -> Any:
-    """Return the cipher of a key."""
     try:
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM
     except ImportError:
-        raise UnsupportedRequest(
-            ErrorCode.MISSING_DEPENDENCY,
-            "contexts of named users need the package cryptography; pip install 'stagewise[erasure]'",
-        ) from None
+        text = "contexts of named users need the package cryptography; pip install 'stagewise[erasure]'"
+        raise UnsupportedRequest(ErrorCode.MISSING_DEPENDENCY, text) from None
     return AESGCM(key)
 
 

@@ -66,10 +66,8 @@ def copy_store(source: Store, target: Store) -> None:
         target._change(*((INSERT_ANSWER, row) for row in answers))
         after = last
     if source.last_seal() != seal or source.rows(after, 1):
-        raise StoreUnavailable(
-            ErrorCode.STORE_BUSY,
-            "the store received rows while it was copied; stop every server that writes to it, and copy again",
-        )
+        text = "the store received rows while it was copied; stop every server that writes to it, and copy again"
+        raise StoreUnavailable(ErrorCode.STORE_BUSY, text)
     target._change(*((INSERT_SECRET, secret) for secret in secrets.items()))
     target._change(*((INSERT_USER_KEY, row) for row in source._all(SELECT_USER_KEYS)))
     target._change(*((UPSERT_CHECKPOINT, row) for row in source._all(SELECT_CHECKPOINTS)))

@@ -147,12 +147,8 @@ class Replay:
         while fold.seq < row:
             portion = open_rows(self.store, self.store.events(self.name, fold.seq, min(FOLD_ROWS, row - fold.seq)))
             if not portion:
-                raise StoreUnavailable(
-                    ErrorCode.STORE_CORRUPT,
-                    "row {seq} of {name} is missing; run `stagewise audit verify`",
-                    seq=fold.seq + 1,
-                    name=safe_repr(self.name),
-                )
+                template = "row {seq} of {name} is missing; run `stagewise audit verify`"
+                raise StoreUnavailable(ErrorCode.STORE_CORRUPT, template, seq=fold.seq + 1, name=safe_repr(self.name))
             readable = list(takewhile(lambda event: not is_erased(event), portion))
             if readable:
                 fold.take(readable)

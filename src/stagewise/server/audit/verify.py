@@ -101,7 +101,6 @@ class StoreVerification(NamedTuple):
 
     @property
     def faults(self) -> list[Fault]:
-        """All faults."""
         return [fault for fault in (*(one.fault for one in self.logs), self.fault) if fault is not None]
 
 
@@ -201,7 +200,6 @@ class StoreVerifier:
             self.chains[writer] = WriterChain(writer, b"", link, mac)
 
     def _iter_seals(self, after: int) -> Iterator[tuple[Seal, list[SealPart]]]:
-        """Yield each seal after one with its parts."""
         while after < self.end.seal and (seals := self.store.seals(after, 100)):
             parts: dict[int, list[SealPart]] = {}
             for part in self.store.parts_of_seals(after, seals[-1].seal):
@@ -370,7 +368,6 @@ class LogVerifier:
         self.removed = removed
 
     def count(self, event: Event) -> None:
-        """Count a row."""
         self.rows, self.decisions = self.rows + 1, self.decisions + (event.kind == DECISION)
         self.at, self.highest = max(self.at, event.at), max(self.highest, event.number)
 

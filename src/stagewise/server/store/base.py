@@ -242,8 +242,10 @@ class Store(ABC):
         """
         parts = list(map(SealPart._make, self._all(SELECT_PARTS, experiment, after, after + limit)))
         if not parts or parts[0].first > after + 1:  # rows were removed up to a later place
-            for part in map(SealPart._make, self._all(SELECT_NEXT_PARTS, experiment, after, 1)):
-                after = max(part.first - 1, after)
+            later = self._all(SELECT_NEXT_PARTS, experiment, after, 1)
+            if not later:
+                return []
+            after = max(SealPart(*later[0]).first - 1, after)
             parts = list(map(SealPart._make, self._all(SELECT_PARTS, experiment, after, after + limit)))
         numbers, seq = list[int](), after
         for part in parts:
@@ -402,7 +404,6 @@ class Store(ABC):
         return self._append_control(f"{REVOKED_KEY} {name}", content).status == NEW
 
     def secrets(self) -> dict[str, bytes]:
-        """Return all secrets by name."""
         return {name: bytes(content) for name, content in self._all(SELECT_SECRETS)}
 
     def secret(self, name: str, fresh: bytes) -> bytes:
@@ -419,12 +420,11 @@ class Store(ABC):
         if row is None and not self.read_only:
             row = self._append_control(key, {"what": SECRET, "name": name, "digest": digest}).event
         if row is not None and msgspec.json.decode(row.body)["digest"] != digest:
-            raise StoreUnavailable(
-                ErrorCode.DIGEST_MISMATCH,
+            template = (
                 "the digest of the secret {name} is not the one in the log; run `stagewise audit verify` "
-                "and restore the store from a backup",
-                name=safe_repr(name),
+                "and restore the store from a backup"
             )
+            raise StoreUnavailable(ErrorCode.DIGEST_MISMATCH, template, name=safe_repr(name))
         return content
 
     def accept_losses(self) -> None:

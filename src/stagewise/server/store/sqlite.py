@@ -106,11 +106,8 @@ class SqliteStore(Store):
         migrations: Path = FOLDER,
     ) -> None:
         if sqlite3.sqlite_version_info < MIN_SQLITE_VERSION:
-            raise StoreUnavailable(
-                ErrorCode.MISSING_DEPENDENCY,
-                "SQLite is {sqlite_version}; a store needs SQLite 3.37 or newer",
-                sqlite_version=sqlite3.sqlite_version,
-            )
+            template = "SQLite is {sqlite_version}; a store needs SQLite 3.37 or newer"
+            raise StoreUnavailable(ErrorCode.MISSING_DEPENDENCY, template, sqlite_version=sqlite3.sqlite_version)
         self.path, self.clock, self.read_only = Path(os.path.realpath(path)), clock, read_only
         self._where, self._journal = format_path(self.path), f"{self.path}-wal"
         self._turn = threading.Lock()  # one thread writes at a time
@@ -250,29 +247,23 @@ class SqliteStore(Store):
             raise StoreUnavailable(ErrorCode.FILE_CHANGED, "{path} {problem}", path=self._where, problem=problem)
         if self._anchor is not None and get_identity(self._journal) != self._journal_identity:
             self._anchor.execute(SAVE_JOURNAL).fetchone()
-            raise StoreUnavailable(
-                ErrorCode.FILE_CHANGED,
+            template = (
                 "the journal of {path} was removed or replaced; its rows are saved in the file: remove the journal if "
-                "there is another one, and restart the server",
-                path=self._where,
+                "there is another one, and restart the server"
             )
+            raise StoreUnavailable(ErrorCode.FILE_CHANGED, template, path=self._where)
 
     @contextmanager
     def _errors(self, what: str) -> Iterator[None]:
-        """Raise every error of SQLite as StoreUnavailable."""
         problem = "is closed" if self._closed else "is open for reading only"
         if self._closed or (what == "written" and self.read_only):
             raise StoreUnavailable(ErrorCode.STORE_UNAVAILABLE, "{path} {problem}", path=self._where, problem=problem)
         try:
             yield
         except sqlite3.Error as error:
-            raise StoreUnavailable(
-                ErrorCode.STORE_UNAVAILABLE,
-                "{path} cannot be {what}: {error}",
-                path=self._where,
-                what=what,
-                error=error,
-            ) from None
+            template = "{path} cannot be {what}: {error}"
+            data = {"path": self._where, "what": what, "error": error}
+            raise StoreUnavailable(ErrorCode.STORE_UNAVAILABLE, template, **data) from None
 
     def _open(self, mode: str) -> sqlite3.Connection:
         """Open a connection; threads take turns with it."""
@@ -392,19 +383,15 @@ def lock_file(path: Path) -> int:
             os.close(descriptor)
             is_locked = True
         except OSError as error:
-            raise StoreUnavailable(
-                ErrorCode.STORE_UNAVAILABLE,
-                "{store} cannot be opened for writing: {error}",
-                store=format_path(path),
-                error=get_os_reason(error),
-            ) from None
+            template = "{store} cannot be opened for writing: {error}"
+            data = {"store": format_path(path), "error": get_os_reason(error)}
+            raise StoreUnavailable(ErrorCode.STORE_UNAVAILABLE, template, **data) from None
         if is_locked:
-            raise StoreUnavailable(
-                ErrorCode.STORE_LOCKED,
+            template = (
                 "another server has {path} open; only one server can write to a SQLite file, several need a "
-                "PostgreSQL store",
-                path=format_path(path),
+                "PostgreSQL store"
             )
+            raise StoreUnavailable(ErrorCode.STORE_LOCKED, template, path=format_path(path))
         found = os.fstat(descriptor)
         _locked_files.add((found.st_dev, found.st_ino))
     return descriptor

@@ -78,8 +78,8 @@ def verify(
     if result.removed:
         typer.echo(
             f"The rows up to seal {result.removed:,} were removed. Evident of them: the chain of their seals, and that "
-            "no change of controls, problems, keys or secrets among them was altered. Not evident: what the others said, "
-            "and that the checkpoint is their fold; a backup from before the removal shows both."
+            "no change of controls, problems, keys or secrets among them was altered. Not evident: what the others "
+            "said, and that the checkpoint is their fold; a backup from before the removal shows both."
         )
     typer.echo(
         "Keep this receipt elsewhere: who can write everything can seal everything anew. Not evident: the last "

@@ -23,7 +23,7 @@ KeyNameArgument = Annotated[str, typer.Argument(help="Name of the key.")]
 ExperimentArgument = Annotated[str, typer.Argument(help="The name of an experiment.")]
 
 
-store_app = typer.Typer(no_args_is_help=True, help="Keep the store of a server for years.")
+store_app = typer.Typer(no_args_is_help=True, help="Remove old rows, erase users, or restore the store of a server.")
 ReasonOption = Annotated[str, typer.Option(help="The reason, for the log.")]
 
 

@@ -63,7 +63,7 @@ def choices(kind: Any) -> set[Any]:
 
 
 CHOICES: dict[tuple[str, str], set[str]] = {
-    **{(name, "backend"): set(BACKENDS) for name in ("simulate", "certify", "sweep", "verify_certificate")},
+    **{(name, "backend"): set(BACKENDS) for name in ("simulate", "certify", "verify_certificate")},
     ("evaluate_on_log", "estimators"): set(ESTIMATORS),
     ("evaluate_on_log", "primary_estimator"): {"dr", "ips"},
     ("Agent", "learning_order"): {"decision", "arrival"},

@@ -67,7 +67,6 @@ from stagewise.reports.result import Result as Result
 from stagewise.server.client import Client as Client
 from stagewise.simulation.certify import certify as certify
 from stagewise.simulation.simulate import simulate as simulate
-from stagewise.simulation.sweep import sweep as sweep
 from stagewise.simulation.verify import verify_certificate as verify_certificate
 from stagewise.worlds.context_world import ContextWorld as ContextWorld
 from stagewise.worlds.finite_worlds import ArmsWorld as ArmsWorld

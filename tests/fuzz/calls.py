@@ -375,20 +375,6 @@ SIMULATIONS: dict[str, Call] = {
         {"policy": PULLS, "world": ARMS, "runs": 2, "delta": 0.05, "confidence": 0.9, "stop_early": True, **PLAYED},
         patient=("rounds", "runs"),
     ),
-    "sweep": Call(
-        sw.sweep,
-        {
-            "policies": {"opb": PULLS},
-            "worlds": {"arms": ARMS},
-            "limits": {"cost": [0.5]},
-            "seeds": [0],
-            "runs": 1,
-            "record_points": 2,
-            "audit": False,
-            **{name: value for name, value in PLAYED.items() if name != "seed"},
-        },
-        patient=("rounds", "runs"),
-    ),
 }
 
 ROWS = {"action": ["nothing", "offer"] * 8, "age": [30.0, 40.0] * 8, "click": [0, 1] * 8, "opt_out": [0, 0] * 8}

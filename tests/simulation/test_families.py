@@ -94,14 +94,6 @@ def test_nothing_is_taken_from_a_folder_for_worlds_that_no_file_can_tell_apart(t
     assert not (tmp_path / "parts").exists()
 
 
-def test_a_sweep_goes_through_families_too() -> None:
-    found = sw.sweep(
-        policies={"one": POLICY}, worlds={"drawn": sw.LinearWorldFamily(FIXED, seed=4)}, rounds=100, runs=4
-    )
-    (result,) = found.values()
-    assert_same(result, sw.simulate(*DRAWN["sphere"], rounds=100, runs=4))
-
-
 @pytest.mark.parametrize(
     ("policy", "world", "part"),
     [

@@ -173,10 +173,8 @@ class Agent(TableAgent):
         fingerprint = compute_fingerprint(actions, values)
         with self._lock:
             if self._base_policy is not policy:
-                raise InvalidOutcome(
-                    ErrorCode.CONFLICT,
-                    "an action was added while this log was read; no row was learned, so give the log again",
-                )
+                text = "an action was added while this log was read; no row was learned, so give the log again"
+                raise InvalidOutcome(ErrorCode.CONFLICT, text)
             check_not_learned(self._learned.statistics, fingerprint, again)
             self._learned.learn_log(actions, values)
             remember_log(self._learned.statistics, fingerprint, again)
@@ -202,10 +200,8 @@ class Agent(TableAgent):
         with self._lock:
             policy: Any = self.policy
             if self._base_policy is None or self._base_policy.problem is None:
-                raise InvalidProblem(
-                    ErrorCode.UNSUPPORTED,
-                    "this agent has a policy without a problem; only a problem's actions have names",
-                )
+                text = "this agent has a policy without a problem; only a problem's actions have names"
+                raise InvalidProblem(ErrorCode.UNSUPPORTED, text)
             self._learned.extend(policy.problem.with_action(name).policy())
             self._bind_policy()
 
@@ -281,10 +277,8 @@ class Agent(TableAgent):
             True
         """
         if self._base_policy is None:
-            raise InvalidProblem(
-                ErrorCode.UNSUPPORTED,
-                "this policy has only start, decide and learn, so it raises no alerts to acknowledge",
-            )
+            text = "this policy has only start, decide and learn, so it raises no alerts to acknowledge"
+            raise InvalidProblem(ErrorCode.UNSUPPORTED, text)
         with self._lock:
             acknowledge(self._base_policy, self._learned.state, self._learned.statistics, name, note)
 
@@ -472,12 +466,9 @@ class Agent(TableAgent):
                 error=format_error(error),
             ) from None
         except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, MemoryError, RecursionError) as e:
-            raise InvalidFile(
-                ErrorCode.FILE_CORRUPT,
-                "{path} lacks a field or has one of the wrong type: {error}",
-                path=format_path(source),
-                error=format_error(e),
-            ) from None
+            template = "{path} lacks a field or has one of the wrong type: {error}"
+            data = {"path": format_path(source), "error": format_error(e)}
+            raise InvalidFile(ErrorCode.FILE_CORRUPT, template, **data) from None
         if policy is not None:
             given = policy.policy() if isinstance(policy, Problem) else policy
             check_same_policy(source, agent.policy, given)  # type: ignore[arg-type]

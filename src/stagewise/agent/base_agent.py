@@ -130,7 +130,6 @@ class BaseAgent:
 
     @property
     def policy(self) -> Policy:
-        """The policy."""
         return self._learned.policy  # type: ignore[no-any-return]
 
     @property
@@ -303,7 +302,9 @@ class BaseAgent:
                 queue.learn_whole(index, 0.0)
             else:
                 queue.learn_whole(index, values)
-                self._observe_costs(index, queue.signals)
+                costs = self._observed_costs
+                if costs is not None and costs.observe_whole(index, values):
+                    costs.record_alerts(self.policy, self._learned.statistics)
                 self._learned.learn_row(index, played, values)
             if queue.buffered_count or self._identity.rounds_by_id:
                 self._learn_due()
@@ -466,12 +467,11 @@ class BaseAgent:
             queue = self._queue
             index = self._identity.find_round(decision, queue.end)
             if not queue.is_open(index):
-                raise InvalidOutcome(
-                    ErrorCode.OUTCOME_ALREADY_KNOWN,
+                template = (
                     "the decision of round {round} cannot be cancelled; its outcome is partly known, or it is already "
-                    "closed",
-                    round=index,
+                    "closed"
                 )
+                raise InvalidOutcome(ErrorCode.OUTCOME_ALREADY_KNOWN, template, round=index)
             played = self._get_played(index)
             queue.drop(index)
             queue.played.pop(index, None)
@@ -485,9 +485,6 @@ class BaseAgent:
     def _require_base_policy(self, what: str) -> BasePolicy:
         """Return the policy, or raise if it is not one of stagewise."""
         if self._base_policy is None:
-            raise InvalidProblem(
-                ErrorCode.UNSUPPORTED,
-                "this policy has only start, decide and learn; {what} for policies of stagewise",
-                what=what,
-            )
+            template = "this policy has only start, decide and learn; {what} for policies of stagewise"
+            raise InvalidProblem(ErrorCode.UNSUPPORTED, template, what=what)
         return self._base_policy

@@ -147,7 +147,6 @@ class DecidedBatch(NamedTuple):
 
     @property
     def good(self) -> Flags:
-        """The rows that are decided."""
         return ~has_code(self.errors)
 
     @property

@@ -152,7 +152,6 @@ class HealthFinding(NamedTuple):
         return self.verdict is Verdict.CONTRADICTED and bool(getattr(policy, "check_assumptions", False))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the finding as JSON holds it."""
         return {
             "name": self.name,
             "check": str(self.check),

@@ -29,7 +29,6 @@ class SnapshotModel(pyfunc.PythonModel):
     """Decides for a pandas frame of users; `params` are the arguments of `sw.decide_frame`: run, id and now."""
 
     def load_context(self, context: Any) -> None:
-        """Read the snapshot."""
         self.snapshot = Snapshot.from_bytes(Path(context.artifacts[ARTIFACT]).read_bytes())
 
     def predict(  # type: ignore[no-untyped-def]  # MLflow would take a hint of the input for its schema

@@ -304,19 +304,13 @@ def play_safe(policy: Any, decision: Decision, actions: Any, cause: ReasonDetail
 def acknowledge_alert(policy: Any, memory: Floats, statistics: Statistics, name: Any, note: Any) -> None:
     """Acknowledge an alert; after a drift alert, the test starts again with the outcomes from now on."""
     if not isinstance(note, str):
-        raise InvalidProblem(
-            ErrorCode.WRONG_TYPE,
-            "note is {note}; it must be text that says who acknowledged the alert and why",
-            note=safe_repr(note),
-        )
+        template = "note is {note}; it must be text that says who acknowledged the alert and why"
+        raise InvalidProblem(ErrorCode.WRONG_TYPE, template, note=safe_repr(note))
     open_alerts = statistics.open_alerts | statistics.open_warnings
     if not isinstance(name, str) or name not in open_alerts:
-        raise InvalidProblem(
-            ErrorCode.NO_OPEN_ALERT,
-            "{name} is not an open alert; the open alerts are {open_alerts}",
-            name=safe_repr(name),
-            open_alerts=safe_repr(list(open_alerts)),
-        )
+        template = "{name} is not an open alert; the open alerts are {open_alerts}"
+        data = {"name": safe_repr(name), "open_alerts": safe_repr(list(open_alerts))}
+        raise InvalidProblem(ErrorCode.NO_OPEN_ALERT, template, **data)
     details = open_alerts[name].details
     if details["found"] != Contradiction.DRIFT or not policy.has_parts:
         statistics.acknowledged[name] = note

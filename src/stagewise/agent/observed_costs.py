@@ -46,6 +46,7 @@ class CostTests:
         self.queue, self.signs, self.limits, self.declared = queue, signs, limits, declared
         self.safe_index, self.level = safe_index, level
         self.limit_changes: list[tuple[int, list[float]]] = []  # the first decisions and the limits of each version
+        self.nothing = [0.0 if sign > 0.0 else -1.0 for sign in signs]  # the outcomes that mean no cost
         self.tests = {(LIMIT, j): EProcess(level, queue.end) for j in range(len(signs))}
         self.tests |= {(SAFE, j): EProcess(FALSE_ALARMS, queue.end) for j, c in enumerate(declared) if c == c}
 
@@ -78,6 +79,10 @@ class CostTests:
                 rejected |= self._check(SAFE, j, index, cost)
         return rejected
 
+    def observe_whole(self, index: int, values: Floats) -> bool:
+        """Test a decision whose signals (1 + m,) were all just reported; return whether they reject a test."""
+        return values.tolist()[1:] != self.nothing and self.observe(index, self.queue.signals)  # else it counted as 0
+
     def observe_rows(self, indices: Ints, signal: int) -> None:
         """Note that one signal of decisions was just reported or dropped; `check` tests them."""
         j = signal - 1
@@ -106,7 +111,6 @@ class CostTests:
         return test.check(self._build_row_reader(kind, j), self.queue.end)
 
     def _build_row_reader(self, kind: str, j: int) -> RowReader:
-        """Return the function that reads the rows of a test."""
 
         def rows(start: int, end: int) -> tuple[Floats, Floats]:
             costs = self.read_costs(j, start, end)
@@ -137,7 +141,6 @@ class CostTests:
         return count, total / max(count, 1)
 
     def to_list(self) -> list[Any]:
-        """Return the tests as JSON holds them."""
         return [[kind, j, *test.to_list()] for (kind, j), test in self.tests.items()]
 
     def restore(self, content: Any) -> None:
@@ -210,7 +213,6 @@ def format_safe_cost_name(policy: Any, j: int) -> str:
 
 
 def format_limit_name(policy: Any, j: int) -> str:
-    """Return the name of the finding about a limit."""
     return format_finding_name(Check.LIMIT, policy.thresholds.names[j])
 
 

@@ -324,7 +324,6 @@ class TableDecisions:
         return self.run in self.agent._identity.ids.runs
 
     def iter_batches(self, users: Iterator[Any]) -> Iterator[Any]:
-        """Yield the decisions for each record batch of users."""
         for batch in users:
             decided = self.decider.decide(batch)
             marks = decided.marks
@@ -366,7 +365,6 @@ class TableDecisions:
             decided.reject(good[known & ~same], ErrorCode.CONFLICT, self.decider)
 
     def register(self) -> None:
-        """Register the decisions."""
         agent, digests = self.agent, np.concatenate(self.digests)
         with agent._lock:
             marks = np.concatenate(self.marks) if self.marks else None

@@ -56,7 +56,6 @@ class Population:
             self.rates[name] = {action: 1.0 - rate if below else rate for action, rate in bad.items()}
 
     def user(self, number: int) -> dict[str, Any]:
-        """Return the context of a user."""
         chance = random.Random(f"{self.seed} {number}")
         context: dict[str, Any] = {name: one.pick(chance.random()) for name, one in self.problem.numbers.items()}
         context |= {name: one.pick(chance.random()) for name, one in self.problem.score_columns.items()}

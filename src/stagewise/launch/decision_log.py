@@ -227,13 +227,9 @@ class Log:
         shares, names = check_mapping(given, what, error), self.problem.action_names
         unknown = next((name for name in shares if name not in names), None)
         if unknown is not None:
-            raise error(
-                ErrorCode.UNKNOWN_ACTION,
-                "{what} names {unknown}, which is no action{hint}",
-                what=what,
-                unknown=safe_repr(unknown),
-                hint=suggest_name(unknown, names),
-            )
+            template = "{what} names {unknown}, which is no action{hint}"
+            data = {"what": what, "unknown": safe_repr(unknown), "hint": suggest_name(unknown, names)}
+            raise error(ErrorCode.UNKNOWN_ACTION, template, **data)
         return np.array([check_number(shares.get(name, 0.0), f"{what} for {name!r}", error) for name in names])
 
     def frame(self) -> dict[str, Any]:
@@ -329,12 +325,9 @@ class ColumnFinder:
             column = parse_object_numbers(column, f"the column {safe_repr(self.resolve(name, prefix))}", InvalidOutcome)
         if column.dtype.kind not in "bfiu":
             first = f", such as {safe_repr(column.tolist()[0])}" if column.size else ""
-            raise InvalidOutcome(
-                ErrorCode.COLUMN_WRONG_TYPE,
-                "the column {resolve} holds no numbers{first}",
-                resolve=safe_repr(self.resolve(name, prefix)),
-                first=first,
-            )
+            template = "the column {resolve} holds no numbers{first}"
+            data = {"resolve": safe_repr(self.resolve(name, prefix)), "first": first}
+            raise InvalidOutcome(ErrorCode.COLUMN_WRONG_TYPE, template, **data)
         return np.asarray(column, dtype=np.float64)
 
     def find_time_column(self) -> Any:
@@ -366,11 +359,8 @@ def resolve_problem(value: Any) -> Problem:
         return Problem.load(value)
     if isinstance(value, Mapping):
         return Problem.from_dict(check_mapping(value, "the problem"))
-    raise InvalidProblem(
-        ErrorCode.WRONG_TYPE,
-        "the problem is {value}; it must be a Problem or a file such as 'problem.toml'",
-        value=safe_repr(value),
-    )
+    template = "the problem is {value}; it must be a Problem or a file such as 'problem.toml'"
+    raise InvalidProblem(ErrorCode.WRONG_TYPE, template, value=safe_repr(value))
 
 
 def stack_columns(columns: list[Floats], rows: int) -> Floats:
@@ -416,12 +406,8 @@ def to_seconds(value: Any, name: Any) -> float:
 
 
 def reject_time(value: Any, name: Any) -> NoReturn:
-    raise InvalidOutcome(
-        ErrorCode.INVALID_TIME,
-        "the column {name} holds {value}, which is not a time; write 2026-03-01T12:00:00 or seconds",
-        name=safe_repr(name),
-        value=safe_repr(value),
-    ) from None
+    template = "the column {name} holds {value}, which is not a time; write 2026-03-01T12:00:00 or seconds"
+    raise InvalidOutcome(ErrorCode.INVALID_TIME, template, name=safe_repr(name), value=safe_repr(value)) from None
 
 
 # Rows that can be learned: rows with open windows are left out; where a window is closed, a missing outcome counts as
@@ -438,12 +424,11 @@ def select_learnable(log: Log, as_of: Any = None) -> tuple[Log, list[Note]]:
     filled, fill_notes = fill_missing(log if closed.all() else log.take(closed))
     complete = filled.complete_rows
     if not complete.any():
-        raise InvalidOutcome(
-            ErrorCode.LOG_EMPTY,
+        template = (
             "none of the log's {rows} is complete; every row needs an action of the "
-            "problem, every context number and every outcome",
-            rows=format_count(filled.rows, "row"),
+            "problem, every context number and every outcome"
         )
+        raise InvalidOutcome(ErrorCode.LOG_EMPTY, template, rows=format_count(filled.rows, "row"))
     rows = filled if complete.all() else filled.take(complete)
     return rows, [*notes, *fill_notes, *describe_left_out(filled)]
 
@@ -465,14 +450,12 @@ def select_closed_rows(log: Log, as_of: Any = None) -> tuple[Flags, list[Note]]:
         log.problem.windows.items(), key=lambda one: one[1].seconds
     )  # when the longest is closed, all are
     if not closed.any():
-        raise InvalidOutcome(
-            ErrorCode.LOG_TOO_SHORT,
+        template = (
             "the window of {name!r}, {length_text}, is still open at the end of the log for all "
-            "{rows}; give a longer log, or the time of its export as as_of=...",
-            rows=format_count(log.rows, "row"),
-            name=name,
-            length_text=window.duration_text,
+            "{rows}; give a longer log, or the time of its export as as_of=..."
         )
+        data = {"rows": format_count(log.rows, "row"), "name": name, "length_text": window.duration_text}
+        raise InvalidOutcome(ErrorCode.LOG_TOO_SHORT, template, **data)
     count = int(np.count_nonzero(~closed))
     return closed, [Note.of(NoteCode.ROWS_WITH_OPEN_WINDOWS, name=name, count=count, window=window.duration_text)]
 

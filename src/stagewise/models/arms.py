@@ -8,12 +8,8 @@
 RATES keeps the tightest ends so far. If they have crossed, the half-width is below 0: either the means have changed, or
 an interval has failed, which has probability at most δ. The larger end is then used (see `fill_arm_bounds`).
 
-To add an interval, add a number here, a branch in `compute_interval` and a name in `models.arms_model`. A number
-without a branch gives the interval of all possible values.
-
-Diagnostics of arm models: means of earlier and later pulls, compared with the assumptions.
-
-Model of arms without features: an interval around every arm's mean.
+To add an interval, add a number here, a branch in `compute_interval` and a name in `ArmRadius`. A number without a
+branch gives the interval of all possible values.
 """
 
 import math

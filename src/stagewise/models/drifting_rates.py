@@ -72,7 +72,6 @@ class EpochView(NamedTuple):
 
 @kernel
 def get_epochs(block: RatesBlock, settings: Floats, memory: Floats) -> EpochView:
-    """Return the header and the settings of the epochs."""
     at = block.settings + NUMBERS + block.size
     return EpochView(memory[block.memory + 1 : block.memory + 1 + HEADER_SIZE], settings[at : at + SETTINGS_SIZE])
 

@@ -84,7 +84,6 @@ def compute_log_share(epoch: int) -> float:
 
 @kernel
 def find_epoch(header: Floats, settings: Floats, time: float) -> int:
-    """Return the number of the epoch that a time is in."""
     if header[NEWEST] == 0.0:
         return 1
     return max(math.floor((time - header[ORIGIN]) / settings[STEP]) + 1, 1)

@@ -51,7 +51,6 @@ OUTCOMES, SQUARES, HEADER_SIZE = 1, 2, 3  # before the slots
 
 @kernel
 def get_noise(block: RatesBlock, settings: Floats) -> float:
-    """Return R."""
     return settings[block.settings + NUMBERS + block.size + NOISE]
 
 

@@ -62,7 +62,6 @@ class RatesBlock(NamedTuple):
 
 @kernel
 def view_rates(layout: Ints, memory: Floats, index: int) -> RatesBlock:
-    """Return a block of a memory."""
     block = get_model_block(layout, memory, index)
     return RatesBlock(
         block.first, block.signals, block.size, block.radius, block.anchored, block.reflected, block.detail,
@@ -86,7 +85,6 @@ def count_slots(block: RatesBlock, memory: Floats) -> int:
 
 @kernel
 def get_slot_offset(block: RatesBlock, slot: int) -> int:
-    """Return the offset of a slot."""
     return block.memory + block.header + slot * slot_size(block)
 
 

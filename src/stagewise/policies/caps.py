@@ -221,19 +221,16 @@ class SafePosteriorSampling(LinearPolicy):
             return result
         is_integer = isinstance(proposal, int | np.integer) and not isinstance(proposal, bool)
         if not is_integer or not -1 <= proposal < count or (proposal >= 0 and not intervals.eligible[proposal]):
-            raise InvalidProblem(
-                ErrorCode.INVALID_DECISION,
+            template = (
                 "propose returned {proposal}; it must be the index of an eligible candidate, 0 to "
-                "{count}, or -1 for the safe action",
-                proposal=safe_repr(proposal),
-                count=count - 1,
+                "{count}, or -1 for the safe action"
             )
+            raise InvalidProblem(ErrorCode.INVALID_DECISION, template, proposal=safe_repr(proposal), count=count - 1)
         certify = certify_proposed_mixture if self.mixtures else certify_proposed_ray
         return certify(result, int(proposal), draw, safe)
 
 
 def get_intervals(result: RoundResult) -> Intervals:
-    """Return the intervals of a round."""
     bounds, count = result.workspace.bounds, len(result.features)
     low, high = bounds[:, CENTRE] - bounds[:, HALF], bounds[:, CENTRE] + bounds[:, HALF]
     eligible = result.eligible.copy() if result.eligible.size else np.ones(count, dtype=np.bool_)

@@ -1,8 +1,9 @@
 """Encode users by name: their numbers, categories and segments, and the eligible actions."""
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence, Set
-from functools import cached_property
+from collections.abc import Callable, Mapping, Sequence, Set
+from functools import cached_property, partial
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -86,17 +87,14 @@ class ContextEncoder:
 
     @cached_property
     def context_columns(self) -> dict[str, ContextColumn]:
-        """The declared columns of a context."""
         return parse_context(self.context)
 
     @cached_property
     def segment_columns(self) -> tuple[str, ...]:
-        """The columns of a context that hold segments."""
         return tuple(dict.fromkeys(column for division in self.divisions for column in division.columns))
 
     @cached_property
     def score_columns(self) -> dict[str, NumericColumn]:
-        """The columns of scores that are no declared columns of the context."""
         scores = [division.score for division in self.divisions if isinstance(division, ScoreDivision)]
         named = [score for score in scores if score.weights is None and score.name not in self.context_columns]
         return {score.name: Number(*score.ends) for score in named}
@@ -108,7 +106,6 @@ class ContextEncoder:
 
     @cached_property
     def context_names(self) -> tuple[str, ...]:
-        """The names of all columns of a context."""
         return tuple(dict.fromkeys((*self.declared_columns, *self.segment_columns)))
 
     @cached_property
@@ -118,7 +115,6 @@ class ContextEncoder:
 
     @cached_property
     def categories(self) -> dict[str, Category]:
-        """The declared categories."""
         return {name: one for name, one in self.context_columns.items() if isinstance(one, Category)}
 
     @cached_property
@@ -129,7 +125,6 @@ class ContextEncoder:
 
     @cached_property
     def ranges(self) -> tuple[tuple[str, tuple[float, float]], ...]:
-        """The numbers of a context with their ranges."""
         return tuple((name, column.ends) for name, column in self.numbers.items())
 
     @cached_property
@@ -163,7 +158,7 @@ class ContextEncoder:
         numbers, clipped = self._scale_plain_numbers(values, features), NONE_CLIPPED
         if numbers is None:
             numbers, clipped = self._read_numbers(values, features)
-        read = dict(zip(self._number_names, numbers, strict=True)) if self._scores_numbers else {}
+        read = dict(zip(self._number_names, numbers.tolist(), strict=True)) if self._scores_numbers else {}
         for name, category, indices, rows, at in self.category_slots:
             value = values[name]
             index = indices.get(value) if type(value) is str else None
@@ -177,7 +172,8 @@ class ContextEncoder:
         places = [one.encode(read if isinstance(one, ScoreDivision) else named) for one in self.divisions]
         eligible = None if only is None else self.get_action_indices(only)
         proposal = self._single_proposals.get(propose) if type(propose) is str else None
-        if proposal is None or eligible is not None or scores is not None:
+        is_plain = propose is None and scores is None and not self.needs_proposal
+        if not is_plain and (proposal is None or eligible is not None or scores is not None):
             check_one_kind(propose, scores, self.needs_proposal)
             offer = self._offer if eligible is None else self._offer._replace(eligible=eligible)
             proposal = parse_proposal(propose, scores, offer, self.score_range)
@@ -223,21 +219,28 @@ class ContextEncoder:
         """Return the segments of declared columns by name."""
         return {name: column.get_label(values[name], name) for name, column in self._declared_segments.items()}
 
-    def _scale_plain_numbers(self, context: Mapping[str, Any], features: Floats) -> list[float] | None:
+    @cached_property
+    def _get_numbers(self) -> Callable[[Mapping[str, Any]], Any]:
+        """Return a function that returns the numbers of a context."""
+        return itemgetter(*self.numbers) if len(self.numbers) > 1 else partial(list_values, self._number_names)
+
+    def _scale_plain_numbers(self, context: Mapping[str, Any], features: Floats) -> Floats | None:
         """Write the scaled numbers of a context, and return them, where all are plain and in range; else None."""
         try:
-            values = np.array([context[name] for name in self._number_names])
+            values = np.array(self._get_numbers(context))
         except Exception:  # an object's own code can raise anything
             values = NO_NUMBERS
         if values.dtype is not DOUBLE or values.ndim != 1 or scale_to_range(values, self.ends, features) >= 0:
             return None
-        return values.tolist() if all(features[i] in (-1.0, 1.0) for i in self._boolean_places) else None
+        if self._boolean_places and any(abs(features[i]) != 1.0 for i in self._boolean_places):
+            return None
+        return values
 
-    def _read_numbers(self, context: Mapping[str, Any], features: Floats) -> tuple[list[float], tuple[str, ...]]:
+    def _read_numbers(self, context: Mapping[str, Any], features: Floats) -> tuple[Floats, tuple[str, ...]]:
         """Write the scaled numbers of a context, one by one; return them, and the names of those that were clipped."""
         read = {name: column.read(context[name], name) for name, column in self.numbers.items()}
-        numbers = [value for value, _ in read.values()]
-        scale_to_range(np.array(numbers, dtype=np.float64), self.ends, features)
+        numbers = np.array([value for value, _ in read.values()], dtype=np.float64)
+        scale_to_range(numbers, self.ends, features)
         return numbers, tuple(name for name, (_, is_clipped) in read.items() if is_clipped)
 
     def _fill_absent(self, context: Mapping[Any, Any]) -> dict[str, Any]:
@@ -245,12 +248,8 @@ class ContextEncoder:
         for name in context:
             if name not in self.context_names:
                 other = suggest_name(name, self.context_names)
-                raise InvalidActions(
-                    ErrorCode.UNKNOWN_CONTEXT_FIELD,
-                    "the context has {name}, which the problem does not declare{other}",
-                    name=safe_repr(name),
-                    other=other,
-                )
+                template = "the context has {name}, which the problem does not declare{other}"
+                raise InvalidActions(ErrorCode.UNKNOWN_CONTEXT_FIELD, template, name=safe_repr(name), other=other)
         absent = [name for name in self.context_names if name not in context]
         required = [
             name
@@ -258,11 +257,8 @@ class ContextEncoder:
             if name not in self.context_columns or self.context_columns[name].replacement is None
         ]
         if required:
-            raise InvalidActions(
-                ErrorCode.MISSING_CONTEXT_FIELD,
-                "the context lacks {absent}; every call needs every column without a declared missing=...",
-                absent=join_names(required),
-            )
+            template = "the context lacks {absent}; every call needs every column without a declared missing=..."
+            raise InvalidActions(ErrorCode.MISSING_CONTEXT_FIELD, template, absent=join_names(required))
         return {**context, **dict.fromkeys(absent)}
 
     def encode_columns(self, columns: Mapping[str, Any], rows: int) -> ContextRows:
@@ -340,16 +336,11 @@ class ContextEncoder:
         return [self.get_action_index(name) for name in only]
 
     def get_action_index(self, name: Any) -> int:
-        """Return the index of an action."""
         index = self._indices.get(name) if isinstance(name, str) else None
         if index is None:
             other = suggest_name(name, self.action_names) or f"; they are {join_names(self.action_names)}"
-            raise InvalidActions(
-                ErrorCode.UNKNOWN_ACTION,
-                "{name} is not an action of this problem{other}",
-                name=safe_repr(name),
-                other=other,
-            )
+            template = "{name} is not an action of this problem{other}"
+            raise InvalidActions(ErrorCode.UNKNOWN_ACTION, template, name=safe_repr(name), other=other)
         return index
 
     @cached_property
@@ -368,6 +359,11 @@ class ContextEncoder:
     @cached_property
     def _indices(self) -> dict[str, int]:
         return {name: index for index, name in enumerate(self.action_names)}
+
+
+def list_values(names: Sequence[str], context: Mapping[str, Any]) -> list[Any]:
+    """Return the values of some names of a context."""
+    return [context[name] for name in names]
 
 
 def build_rows(actions: Sequence[int], contexts: ContextRows, times: Any = None) -> Floats:

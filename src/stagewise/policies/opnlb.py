@@ -279,12 +279,9 @@ def check_same_domain(classes: tuple[FiniteFunctionClass, ...], safe: SafeAction
 def check_any_left(left: Any, name: str, what: str, values: Floats) -> None:
     """Raise InvalidProblem where no function of a class is consistent."""
     if not np.any(left):
-        raise InvalidProblem(
-            ErrorCode.SAFE_ACTION_INVALID,
+        template = (
             "no function of the class of {name!r} {what}, and their values there lie in [{low:g}, "
-            "{high:g}]; the class must contain the true function",
-            name=name,
-            what=what,
-            low=float(values.min()),
-            high=float(values.max()),
+            "{high:g}]; the class must contain the true function"
         )
+        data = {"name": name, "what": what, "low": float(values.min()), "high": float(values.max())}
+        raise InvalidProblem(ErrorCode.SAFE_ACTION_INVALID, template, **data)

@@ -274,13 +274,9 @@ class BasePolicy:
         try:
             row = self.check_logged_actions([played.action])[0]
         except InvalidActions as error:
-            raise InvalidOutcome(
-                ErrorCode.UNKNOWN_ACTION,
-                "the played action {action} is not an action of this {type}: {error}",
-                action=safe_repr(action),
-                type=type(self).__name__,
-                error=error,
-            ) from None
+            template = "the played action {action} is not an action of this {type}: {error}"
+            data = {"action": safe_repr(action), "type": type(self).__name__, "error": error}
+            raise InvalidOutcome(ErrorCode.UNKNOWN_ACTION, template, **data) from None
         ray = min(check_integer_at_least(played.ray, "the index", ELSEWHERE, InvalidOutcome), 2**62)
         step = check_number(played.step, "the step", InvalidOutcome)
         return PlayedAction(row, ray, step, self.check_round_safe_action(played.safe))

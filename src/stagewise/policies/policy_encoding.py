@@ -57,12 +57,11 @@ def check_kind(value: Any) -> None:
 def encode_value(value: Any) -> Any:
     """Return a value as JSON values; an object becomes its kind and its settings."""
     if isinstance(value, FiniteFunctionClass) and value.callables:
-        raise InvalidProblem(
-            ErrorCode.NOT_SERIALIZABLE,
+        template = (
             "{value} cannot be saved, because a file cannot hold callables; give FiniteFunctionClass(callables, "
-            "features=...), a table of their values at the actions",
-            value=safe_repr(value),
+            "features=...), a table of their values at the actions"
         )
+        raise InvalidProblem(ErrorCode.NOT_SERIALIZABLE, template, value=safe_repr(value))
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         check_kind(value)
         names = getattr(value, "SAVED", None) or [f.name for f in dataclasses.fields(value) if f.init]

@@ -140,13 +140,11 @@ class Problem(ContextEncoder, StrictSettings):
             raise InvalidProblem(ErrorCode.INVALID_NAME, text, time=TIME)
         for name in self.segment_columns:
             if name in self.context_columns and not self.context_columns[name].labels:
-                raise InvalidProblem(
-                    ErrorCode.DUPLICATE_NAME,
+                template = (
                     "{name!r} is a number of the context, and by={name!r} needs a category or a boolean; give the "
-                    "segment another name, such as by={other!r}",
-                    name=name,
-                    other=name + "_group",
+                    "segment another name, such as by={other!r}"
                 )
+                raise InvalidProblem(ErrorCode.DUPLICATE_NAME, template, name=name, other=name + "_group")
         for name in names:
             if names.count(name) > 1:
                 text = "{name!r} is used twice; signals and columns of the context need different names"
@@ -208,11 +206,8 @@ class Problem(ContextEncoder, StrictSettings):
         division = self._divide(signal)
         by = None if division is None else division.name
         if signal.model not in (None, "rates", GIVEN) and not self.context:
-            raise InvalidProblem(
-                ErrorCode.CONFLICTING_SETTINGS,
-                "a signal is {model} and there is no context; declare a context, or make the signal a rate",
-                model=signal.model,
-            )
+            template = "a signal is {model} and there is no context; declare a context, or make the signal a rate"
+            raise InvalidProblem(ErrorCode.CONFLICTING_SETTINGS, template, model=signal.model)
         if isinstance(signal, Reward):
             if not signal.is_reported:
                 return ModelChoice("rates", None, "given with every decision, not learned")

@@ -147,7 +147,6 @@ def set_rounds(
     growth: Growth | None = None,
     caches: bool = True,
 ) -> None:
-    """Set the thresholds and the rounds of a policy that keeps limits."""
     scales = policy.reward_confidence_scale, policy.cost_confidence_scale, policy.check_assumptions
     constraints = build_constraint_settings(thresholds, ceilings, *scales)
     head = switches, sampling, safe_index
@@ -242,13 +241,11 @@ def compute_certificate_numbers(policy: Any, safe_reward: float | None) -> list[
         raise InvalidProblem.must_be(ErrorCode.OUT_OF_RANGE, "max_regret_ratio", policy.max_regret_ratio, rule)
     most = check_positive(policy.mean_reward_bound, "mean_reward_bound")
     if safe_reward is not None and safe_reward > most:
-        raise InvalidProblem(
-            ErrorCode.BOUND_EXCEEDED,
+        template = (
             "the safe action's reward is {safe_reward}, above mean_reward_bound {most:g}; raise mean_reward_bound to "
-            "the largest mean reward",
-            safe_reward=safe_reward,
-            most=most,
+            "the largest mean reward"
         )
+        raise InvalidProblem(ErrorCode.BOUND_EXCEEDED, template, safe_reward=safe_reward, most=most)
     return [float(policy.posterior_scale), float(policy.max_regret_ratio), most]
 
 
@@ -293,28 +290,21 @@ def compute_ceilings(thresholds: Thresholds, mean_cost_bound: Any, lowest: float
     if thresholds.safe is not None:
         for name, cost, bound in zip(thresholds.names, thresholds.safe, bounds, strict=True):
             if abs(cost) > bound:
-                raise InvalidProblem(
-                    ErrorCode.BOUND_EXCEEDED,
+                template = (
                     "the safe action's {name!r} is {cost}, beyond mean_cost_bound {bound}; set mean_cost_bound to a "
-                    "true bound on mean costs, or to None",
-                    name=name,
-                    cost=cost,
-                    bound=bound,
+                    "true bound on mean costs, or to None"
                 )
+                raise InvalidProblem(ErrorCode.BOUND_EXCEEDED, template, name=name, cost=cost, bound=bound)
     for name, sign, value, ceiling in zip(thresholds.names, thresholds.signs, thresholds.values, ceilings, strict=True):
         if sign * value >= ceiling:
             side, end = ("at most", ceiling) if sign > 0 else ("at least", 0.0 - ceiling)
             share = suggest_percent(value) if end == 1.0 else ""
-            raise InvalidProblem(
-                ErrorCode.LIMIT_NEVER_BINDS,
+            template = (
                 "the threshold of {name!r} is {value:g}, and its means are {side} {end:g}, so it never binds{share}; "
-                "if means can go beyond that value, declare it with mean_cost_bound",
-                name=name,
-                value=value,
-                side=side,
-                end=end,
-                share=share,
+                "if means can go beyond that value, declare it with mean_cost_bound"
             )
+            data = {"name": name, "value": value, "side": side, "end": end, "share": share}
+            raise InvalidProblem(ErrorCode.LIMIT_NEVER_BINDS, template, **data)
     return ceilings
 
 
@@ -328,19 +318,15 @@ def compute_max_action_norm(mean_cost_bound: Any, ceilings: Floats, bounds: Floa
 def check_norm(what: str, size: float, span: float, error: type[InvalidProblem | InvalidActions]) -> None:
     """Raise an error for an action whose mean cost can exceed the default `mean_cost_bound`."""
     if size > span:
-        raise error(
-            ErrorCode.BOUND_EXCEEDED,
+        template = (
             "{what} has norm {size:.6g}, and by the bound declared on parameters costs of norm {span:.6g} or more can "
             "exceed 1, which mean_cost_bound is when left out; give mean_cost_bound: a true bound on mean costs, or "
-            "None for none",
-            what=what,
-            size=size,
-            span=span,
+            "None for none"
         )
+        raise error(ErrorCode.BOUND_EXCEEDED, template, what=what, size=size, span=span)
 
 
 def compute_max_row_norm(features: Floats) -> float:
-    """Return the largest norm of the rows."""
     return math.sqrt(float(np.vecdot(features, features).max()))
 
 
@@ -368,12 +354,11 @@ def require_features(value: Any) -> SafeAction:
 def fill_zero_reward(safe: SafeAction) -> SafeAction:
     """Return the safe action at the zero vector with its reward, which is 0 for every linear model."""
     if safe.reward:
-        raise InvalidProblem(
-            ErrorCode.SAFE_ACTION_INVALID,
+        template = (
             "the safe action is the zero vector but its reward is {reward}; a linear reward is 0 there, so add a "
-            "constant feature or subtract the reward of doing nothing",
-            reward=safe.reward,
+            "constant feature or subtract the reward of doing nothing"
         )
+        raise InvalidProblem(ErrorCode.SAFE_ACTION_INVALID, template, reward=safe.reward)
     return SafeAction(features=safe.features, reward=0.0, cost=safe.cost)
 
 
@@ -394,24 +379,22 @@ def get_round_safe_action(actions: Any, kind: str) -> RoundSafeAction:
     """Return the safe action that an action set names, for a policy whose safe action has no features."""
     of_round = getattr(actions, "round_safe_action", None)
     if not isinstance(of_round, RoundSafeAction):
-        raise InvalidActions(
-            ErrorCode.SAFE_ACTION_MISSING,
+        template = (
             "the actions name no safe action, and the SafeAction of this {kind} has no features; give "
-            "FiniteSet(features, safe=0), RaySet(targets, safe=x0), or features that hold for every round",
-            kind=kind,
+            "FiniteSet(features, safe=0), RaySet(targets, safe=x0), or features that hold for every round"
         )
+        raise InvalidActions(ErrorCode.SAFE_ACTION_MISSING, template, kind=kind)
     return of_round
 
 
 def reject_round_safe_action(listed: Any, kind: str) -> None:
     """Raise InvalidActions where a set names a safe action and the policy has one for all rounds."""
     if listed.round_safe_action is not None:
-        raise InvalidActions(
-            ErrorCode.CONFLICTING_SETTINGS,
+        template = (
             "the actions name a safe action, and this {kind} has one with features for all rounds; leave safe= out, "
-            "or use LCLUCB, ROFUL, SafeLTS, OPLB or CAPS with SafeAction(cost=...)",
-            kind=kind,
+            "or use LCLUCB, ROFUL, SafeLTS, OPLB or CAPS with SafeAction(cost=...)"
         )
+        raise InvalidActions(ErrorCode.CONFLICTING_SETTINGS, template, kind=kind)
 
 
 def check_safe_range(safe: SafeAction, thresholds: Thresholds, way: str) -> None:

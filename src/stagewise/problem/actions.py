@@ -78,7 +78,6 @@ class ActionSet:
         return InvalidActions(ErrorCode.UNSUPPORTED_ACTIONS, template, **data)
 
     def with_dimension(self, dimension: int) -> "ActionSet":
-        """Return the set in this dimension."""
         return self
 
     def draw(self, draw: Any) -> "ActionSet":
@@ -91,7 +90,6 @@ class ActionSet:
 
     @classmethod
     def from_description(cls, description: Any) -> Self:
-        """Return the set of a description."""
         return cls(description)  # type: ignore[call-arg]
 
 

@@ -119,7 +119,6 @@ def check_bool(value: Any, name: str) -> bool:
 
 
 def check_choice(value: Any, choices: Sequence[str], name: str) -> str:
-    """Return one of the choices."""
     choice = unwrap_scalar(value)
     if not isinstance(choice, str) or str.__str__(choice) not in choices:
         raise InvalidProblem.must_be_one_of(ErrorCode.INVALID_CHOICE, name, choice, choices)
@@ -253,7 +252,6 @@ def is_listing(value: Any) -> bool:
 
 
 def list_entries(value: Any, what: str, error: type[StagewiseError] = InvalidProblem) -> list[Any]:
-    """Return the entries of a flat listing."""
     if isinstance(value, list | tuple):
         return list(check_unmasked(value, what, error))
     array = as_array(value, what, error)
@@ -313,7 +311,6 @@ def check_name(value: Any, what: str) -> str:
 
 
 def check_unique_names(value: Any, what: str) -> tuple[str, ...]:
-    """Return different names."""
     if isinstance(value, str) or not isinstance(value, Sequence):
         raise InvalidProblem.must_be(ErrorCode.WRONG_TYPE, f"the list of {what}", value, "a list of names")
     names = tuple(check_name(name, f"one of the {what}") for name in value)

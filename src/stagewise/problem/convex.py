@@ -30,7 +30,6 @@ class Hull(NamedTuple):
 
 
 def build_hull(points: Floats) -> Hull:
-    """Return the hull of the mixtures of these points."""
     return Hull(points, points[0], np.zeros((points.shape[1], 0)), True)
 
 

@@ -44,7 +44,6 @@ class Division:
         return hash_segment(join_segments(names))
 
     def get_segment_name(self, key: int) -> str:
-        """Return the name of a segment."""
         return get_segment_name(key)
 
     def list_names(self, keys: Floats) -> set[str]:
@@ -77,7 +76,6 @@ class ScoreDivision(Division):
 
     @property
     def name(self) -> str:
-        """The name of the score."""
         return self.score.name
 
     @cached_property
@@ -89,7 +87,6 @@ class ScoreDivision(Division):
         return self.score.bucket_names
 
     def get_segment_name(self, key: int) -> str:
-        """Return the name of a bucket."""
         return self._bucket_names[key]
 
     def list_names(self, keys: Floats) -> set[str]:
@@ -174,7 +171,6 @@ def join_segments(names: Sequence[str]) -> str:
 
 
 def name_segment(policy: Any, signal: str, key: int) -> str:
-    """Return the name of a signal's segment."""
     problem = getattr(policy, "problem", None)
     division = None if problem is None else problem.get_division(signal)
     return get_segment_name(key) if division is None else str(division.get_segment_name(key))

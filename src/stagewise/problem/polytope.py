@@ -127,11 +127,8 @@ def compute_faces(points: Floats) -> tuple[Faces, npt.NDArray[np.intp]]:
     try:
         hull = ConvexHull(within)
     except QhullError as error:
-        raise degenerate(
-            "has {points_count} vertices, whose faces cannot be found: {error}",
-            points_count=len(points),
-            error=get_reason(error),
-        ) from None
+        template = "has {points_count} vertices, whose faces cannot be found: {error}"
+        raise degenerate(template, points_count=len(points), error=get_reason(error)) from None
     equations = np.unique(hull.equations, axis=0)
     faces = Faces(origin, basis, equations[:, :-1].copy(), -equations[:, -1], size)
     return faces, np.sort(hull.vertices)

@@ -325,7 +325,6 @@ def scale_limit(name: str, limit: Limit) -> Any:
 
 
 def describe_limit(limit: Limit) -> str:
-    """Return a limit as text."""
     below, relative, value = parse_threshold(limit.value)
     of = "" if limit.safe_bound is None else f" {limit.safe_bound:g}"
     return f"{'at least' if below else 'at most'} {value:g}" + f" times the safe action's{of}" * relative

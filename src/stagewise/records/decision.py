@@ -42,7 +42,6 @@ def parse_decision_id(id_: str) -> tuple[str, int] | None:
 
 
 def format_estimate(value: float | None) -> str:
-    """Return an estimate as text."""
     return "without estimate" if value is None else f"{value:.4g}"
 
 
@@ -210,11 +209,8 @@ class Decision(DecisionFields):
         try:
             return ProblemDecision._read(content) if "limits" in content else Decision._read(content)
         except (LookupError, TypeError, ValueError, AttributeError):
-            raise InvalidOutcome(
-                ErrorCode.WRONG_TYPE,
-                "the decision is {decision}; it must be the result of Decision.to_dict()",
-                decision=safe_repr(content),
-            ) from None
+            template = "the decision is {decision}; it must be the result of Decision.to_dict()"
+            raise InvalidOutcome(ErrorCode.WRONG_TYPE, template, decision=safe_repr(content)) from None
 
     @classmethod
     def _read(cls, content: Mapping[str, Any]) -> "Decision":
@@ -268,7 +264,6 @@ class Decision(DecisionFields):
         return None if estimates is None else estimates.costs
 
     def _estimates(self) -> Estimates | None:
-        """Return the estimates of the decision."""
         return self._saved_estimates if self._table is None else self._table.estimates()
 
     def explain(self) -> Explanation:

@@ -75,21 +75,11 @@ def read_manifest(folder: Path) -> dict[str, Any] | None:
             ErrorCode.FILE_CORRUPT, folder, "its {manifest} cannot be read: {error}", manifest=MANIFEST, error=error
         ) from None
     if not isinstance(entries, dict):
-        raise reject_result(
-            ErrorCode.FILE_WRONG_KIND,
-            folder,
-            "its {manifest} holds a {kind}",
-            manifest=MANIFEST,
-            kind=type(entries).__name__,
-        )
+        template = "its {manifest} holds a {kind}"
+        raise reject_result(ErrorCode.FILE_WRONG_KIND, folder, template, manifest=MANIFEST, kind=type(entries).__name__)
     if {"digest", "files"} & set(entries) and entries.pop("digest", None) != compute_manifest_digest(entries):
-        raise reject_result(
-            ErrorCode.DIGEST_MISMATCH,
-            folder,
-            "its {manifest} was changed; {restore_hint}",
-            manifest=MANIFEST,
-            restore_hint=RESTORE_HINT,
-        )
+        template = "its {manifest} was changed; {restore_hint}"
+        raise reject_result(ErrorCode.DIGEST_MISMATCH, folder, template, manifest=MANIFEST, restore_hint=RESTORE_HINT)
     return entries
 
 

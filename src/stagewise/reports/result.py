@@ -134,14 +134,9 @@ class Result:
         digests = manifest.pop("files", None)
         form = (manifest.pop("format", 0), manifest.pop("version", 0))
         if form != (FORMAT, VERSION) or not isinstance(digests, dict):
-            raise InvalidFile(
-                ErrorCode.FILE_OF_OTHER_VERSION,
-                "{folder} is not a result of this version of stagewise ({format} {version}); {restore_hint}",
-                folder=path,
-                format=FORMAT,
-                version=VERSION,
-                restore_hint=RESTORE_HINT,
-            )
+            template = "{folder} is not a result of this version of stagewise ({format} {version}); {restore_hint}"
+            data = {"folder": path, "format": FORMAT, "version": VERSION, "restore_hint": RESTORE_HINT}
+            raise InvalidFile(ErrorCode.FILE_OF_OTHER_VERSION, template, **data)
         curves, totals = (
             from_parquet(read_verified(path / name, digests.get(name)), path / name) for name in (CURVE_FILE, RUN_FILE)
         )

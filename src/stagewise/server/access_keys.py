@@ -54,7 +54,6 @@ class AccessKeys:
         self.refresh()
 
     def refresh(self) -> None:
-        """Read the keys from the store."""
         rows = self._store.keys()
         self._rows, self._holders = {row.name: row for row in rows}, {}
 

@@ -16,6 +16,8 @@ from stagewise.server.messages import Mode
 MODES = get_args(Mode)
 MODE, KILL, RESUME, ACKNOWLEDGE, TRIP = "mode", "kill", "resume", "acknowledge", "trip"
 FORGET_COSTS = "forget_costs"
+ERASE = "erase"
+RESTORED = "restored"
 
 
 class Controls(NamedTuple):
@@ -62,16 +64,11 @@ def fold_controls(events: Iterable[Event], controls: Controls | None = None) -> 
 
 
 def parse_mode(mode: Any, share: Any) -> tuple[Mode, float]:
-    """Validate a mode and its share."""
     checked: Any = check_choice(mode, MODES, "mode")
     if checked != "canary":
         if share is not None:
-            raise InvalidProblem(
-                ErrorCode.CONFLICTING_SETTINGS,
-                "share is {share} and mode is {mode!r}; only mode 'canary' has a share",
-                share=safe_repr(share),
-                mode=checked,
-            )
+            template = "share is {share} and mode is {mode!r}; only mode 'canary' has a share"
+            raise InvalidProblem(ErrorCode.CONFLICTING_SETTINGS, template, share=safe_repr(share), mode=checked)
         return checked, 1.0
     if share is None:
         raise InvalidProblem(
@@ -80,12 +77,8 @@ def parse_mode(mode: Any, share: Any) -> tuple[Mode, float]:
     fraction = check_number(share, "share")
     if not 0.0 < fraction < 1.0:
         percent = "; was it a percentage?" if 1.0 <= fraction <= 100.0 else ""
-        raise InvalidProblem(
-            ErrorCode.OUT_OF_RANGE,
-            "share is {fraction:g}; the share of a canary must be between 0 and 1{percent}",
-            fraction=fraction,
-            percent=percent,
-        )
+        template = "share is {fraction:g}; the share of a canary must be between 0 and 1{percent}"
+        raise InvalidProblem(ErrorCode.OUT_OF_RANGE, template, fraction=fraction, percent=percent)
     return checked, fraction
 
 

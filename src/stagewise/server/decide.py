@@ -27,6 +27,7 @@ from stagewise.records.reason import FallbackReason, ReasonDetails
 from stagewise.server.controls import Controls, is_in_canary
 from stagewise.server.event_log import Event
 from stagewise.server.messages import DecisionRequest, DecisionResponse, LimitStatus, ProposalResult
+from stagewise.server.seals import TERM_BITS
 
 log = logging.getLogger("stagewise.server")
 
@@ -52,7 +53,6 @@ class PolicySnapshot(NamedTuple):
 
     @property
     def policy(self) -> Any:
-        """The policy."""
         return self.learned.policy
 
 
@@ -130,6 +130,7 @@ def decide(
     at: int = 0,
 ) -> list[DecisionRecord | InvalidActions]:
     """Decide at a time for requests with their ids, each as if it were alone; an invalid one gets its error."""
+    key = derive_draws_key(key, everywhere.row)
     records, causes, asked = list[Any]([None] * len(requests)), dict[int, ReasonDetails](), dict[int, ContextVector]()
     contexts = dict[int, ContextVector]()
     for i, (id_, request) in enumerate(requests):
@@ -186,12 +187,8 @@ def encode_context(snapshot: PolicySnapshot, request: DecisionRequest, at: int) 
         allowed = [name for name in snapshot.problem.action_names if name not in snapshot.retired]
         retired = next((name for name in only or () if name in snapshot.retired), None)
         if retired is not None:
-            raise InvalidActions(
-                ErrorCode.ACTION_RETIRED,
-                "{retired!r} was retired by a later version of the problem; the actions are {allowed}",
-                retired=retired,
-                allowed=join_names(allowed),
-            )
+            template = "{retired!r} was retired by a later version of the problem; the actions are {allowed}"
+            raise InvalidActions(ErrorCode.ACTION_RETIRED, template, retired=retired, allowed=join_names(allowed))
         only = allowed if only is None else only
     context = snapshot.problem.encode_context(request.context, only, request.propose, request.scores)
     return context.at(at / 1e6) if snapshot.policy.needs_times else context
@@ -226,7 +223,6 @@ def choose(
 
 
 def build_record(snapshot: PolicySnapshot, decision: BatchDecision) -> DecisionRecord:
-    """Return the record of a policy's decision."""
     limits, actions = snapshot.policy.display_thresholds, snapshot.problem.action_names
     statuses = map(LimitStatus, decision.estimated_cost, decision.pessimistic_cost, limits.values.tolist())
     return DecisionRecord(
@@ -271,6 +267,15 @@ def compute_draw(key: bytes, id_: str) -> RandomKey:
     """Return the seed of a decision's random numbers."""
     seed, run, round_ = UNPACK_DRAW(hmac.new(key, id_.encode(), "sha256").digest())
     return RandomKey(seed >> 1, 1 + run % (2**32 - 1), round_)
+
+
+def derive_draws_key(key: bytes, control: int) -> bytes:
+    """Return the key of draws in the term of a row of the global log.
+
+    A store that was restored from a backup is in another term: an id whose decision was lost is drawn anew.
+    """
+    term = control >> TERM_BITS
+    return hmac.digest(key, f"term {term}".encode(), "sha256") if term else key
 
 
 def derive_dry_run_key(key: bytes) -> bytes:

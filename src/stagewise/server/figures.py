@@ -85,7 +85,6 @@ def build_figures(statistics: LogStatistics, now: int, **overrides: Any) -> dict
 
 
 def compute_pending_cost(statistics: LogStatistics, name: str, limit: Limit) -> PendingCosts:
-    """Return the pending costs of one limit."""
     queue, k = statistics.queue, statistics.queue.names.index(name)
     rows = slice(queue.heads[k] - queue.base, queue.end - queue.base)
     status, indices = queue.status[rows, k], np.arange(queue.heads[k], queue.end)
@@ -280,5 +279,4 @@ def get_worst(values: Extremes, name: str, limit: Limit) -> float | None:
 
 
 def compute_shares(counts: Counter[str]) -> dict[str, float]:
-    """Return the share of each count."""
     return {name: count / counts.total() for name, count in counts.items()}

@@ -25,6 +25,7 @@ from stagewise.server.snapshots import (
 )
 from stagewise.server.state_fold import StateFold
 from stagewise.server.store.base import Store, StoreUnavailable
+from stagewise.server.user_keys import open_rows
 from stagewise.server.versions import ProblemVersion
 
 log = logging.getLogger("stagewise.server")
@@ -71,6 +72,7 @@ class Learner:
         self._losses = store.losses
         self._caught_up: set[str] = set()  # the experiments of whose log every row is learned
         self._stop, self._wake = threading.Event(), threading.Event()
+        self.wake = self._wake.set  # signals that the log has grown
         self._thread = threading.Thread(target=self._run, name="learner", daemon=True)
 
     @property
@@ -80,7 +82,6 @@ class Learner:
         return self.down or "; ".join(messages) or None
 
     def start(self) -> None:
-        """Start the thread."""
         self._thread.start()
 
     def stop(self) -> None:
@@ -89,10 +90,6 @@ class Learner:
         self._wake.set()
         if self._thread.is_alive():
             self._thread.join(timeout=30.0)
-
-    def wake(self) -> None:
-        """Signal that the log has grown."""
-        self._wake.set()
 
     def _run(self) -> None:
         while not self._stop.is_set():
@@ -166,7 +163,7 @@ class Learner:
         later = (i for i, event in enumerate(events) if event.kind == PROBLEM and int(event.key) > version.number)
         rows = events[: next(later, len(events))]  # the next version, which is read soon, may have unknown actions
         if rows:
-            fold.take(rows)
+            fold.take(open_rows(self.store, rows))
         has_more = len(events) >= BATCH_SIZE and not follows
         if len(rows) == len(events) and not has_more:
             self._caught_up.add(name)
@@ -203,7 +200,6 @@ class Learner:
             self.save_snapshot(name, fold, with_learner_state)
 
     def save_snapshot(self, name: str, fold: StateFold, with_learner_state: bool) -> None:
-        """Save a snapshot in the store."""
         content = fold.encode() if with_learner_state else b""
         stored = StoredSnapshot(name, fold.version, fold.seq, encode_snapshot(fold.build_snapshot()), content)
         self.store.save_snapshot(self.signer.sign(stored))

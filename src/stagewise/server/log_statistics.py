@@ -194,7 +194,6 @@ class LogStatistics:
                 self.recent_shadow.clear()
 
     def record_decision(self, event: Event, row: DecisionRecord) -> None:
-        """Add a decision."""
         if row.action not in self.actions:
             self.names.append(row.action)
         self.actions[row.action] += 1

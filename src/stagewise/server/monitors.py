@@ -137,7 +137,6 @@ class FeedbackMonitor:
             self.unanswered += sum(slot.decisions)
 
     def record_decision(self, decision_index: int, action: int) -> None:
-        """Record a decision."""
         number = self.clock // self.width
         if not self.pending or self.pending[-1].number < number:
             actions = len(self.decisions)

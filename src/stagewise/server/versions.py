@@ -30,7 +30,6 @@ class ProblemVersion(NamedTuple):
 
 
 def build_first_version(problem: Problem) -> ProblemVersion:
-    """Return the first version."""
     return ProblemVersion(1, problem, frozenset())
 
 
@@ -69,15 +68,11 @@ def build_next_version(before: ProblemVersion, new_problem: Problem) -> ProblemV
 def check_same(field: str, old: Any, new: Any, where: str = "") -> None:
     """Reject a change of something that must stay."""
     if old != new:
-        raise InvalidProblem(
-            ErrorCode.CHANGE_NOT_ALLOWED,
+        template = (
             "{field}{where} cannot change from {old!r} to {new!r}: a value chosen after seeing outcomes voids the "
-            "guarantee; create a new experiment for it",
-            field=field,
-            where=where,
-            old=old,
-            new=new,
+            "guarantee; create a new experiment for it"
         )
+        raise InvalidProblem(ErrorCode.CHANGE_NOT_ALLOWED, template, field=field, where=where, old=old, new=new)
 
 
 def check_settings(first: Mapping[str, Any], new: Mapping[str, Any]) -> None:
@@ -106,7 +101,6 @@ def check_limit(name: str, old: Limit, new: Limit) -> None:
 
 
 def get_score_ranges(problem: Problem) -> dict[str, tuple[float, float]]:
-    """Return the ranges of the columns that are scores."""
     scores = [limit.score for limit in problem.limits.values() if isinstance(limit.score, RiskScore)]
     return {score.name: score.ends for score in scores if score.weights is None}
 

@@ -159,7 +159,6 @@ def build_audited_job(policy: Any, world: Family, rounds: Any, seed: Any, backen
 
 
 def build_plan(rounds: int, runs: int, seed: int, stop_early: bool, backend: str) -> dict[str, Any]:
-    """Return the plan as a certificate holds it."""
     plan = {"rounds": rounds, "runs": runs, "seed": seed, "batch": compute_batch_size(rounds, runs, backend)}
     return {**plan, "stop_early": stop_early, "backend": backend, "points": POINTS}
 

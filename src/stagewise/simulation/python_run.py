@@ -116,19 +116,14 @@ def check_mixture(probabilities: Any, actions: Any, oracle: Oracle) -> Floats:
     """Return the probabilities of the listed actions and the safe action, or raise."""
     chances: Floats = np.asarray(probabilities)
     if chances.dtype.kind not in "fiu" or chances.shape != (actions.count + 1,):
-        raise reject(
+        template = (
             "it has probabilities of shape {shape} and type {dtype}; they must be "
-            "{count} numbers, for the {listed} listed actions and then for the separate safe action",
-            shape=chances.shape,
-            dtype=chances.dtype,
-            count=actions.count + 1,
-            listed=actions.count,
+            "{count} numbers, for the {listed} listed actions and then for the separate safe action"
         )
+        raise reject(template, shape=chances.shape, dtype=chances.dtype, count=actions.count + 1, listed=actions.count)
     if not (np.all(chances >= -TOLERANCE) and abs(float(chances.sum()) - 1.0) <= TOLERANCE):  # false for NaN too
-        raise reject(
-            "it has the probabilities {chances}; they must be nonnegative and sum to 1",
-            chances=safe_repr(chances.tolist()),
-        )
+        template = "it has the probabilities {chances}; they must be nonnegative and sum to 1"
+        raise reject(template, chances=safe_repr(chances.tolist()))
     for index in np.flatnonzero(chances):
         get_listed_action(int(index), actions, oracle)
     return chances
@@ -138,11 +133,8 @@ def check_drawn(decision: Decision, chances: Floats, actions: Any, oracle: Oracl
     """Raise if the action cannot have been sampled from the mixture."""
     index = check_index(decision, actions)
     if not chances[index] > 0.0:
-        raise reject(
-            "it has index {index}, whose probability is {chances:g}; it must be sampled from the mixture",
-            index=index,
-            chances=chances[index],
-        )
+        template = "it has index {index}, whose probability is {chances:g}; it must be sampled from the mixture"
+        raise reject(template, index=index, chances=chances[index])
     check_equal(decision.action, get_listed_action(index, actions, oracle), index)
 
 
@@ -150,11 +142,8 @@ def check_played(decision: Decision, actions: Any, oracle: Oracle) -> None:
     """Raise if the action does not match its index and step, or is outside the convex set."""
     if not actions.is_list:
         if not is_equal(decision.action, oracle.safe) and not actions.contains(decision.action):
-            raise reject(
-                "it plays {action}, which lies outside the {kind}",
-                action=format_action(decision.action),
-                kind=type(actions).__name__,
-            )
+            template = "it plays {action}, which lies outside the {kind}"
+            raise reject(template, action=format_action(decision.action), kind=type(actions).__name__)
         return
     index = check_index(decision, actions)
     expected = get_listed_action(index, actions, oracle)
@@ -178,12 +167,8 @@ def check_index(decision: Decision, actions: Any) -> int:
 def check_equal(action: Any, expected: Any, index: int) -> None:
     if not is_equal(action, expected):
         given, due = format_action(action), format_action(expected)
-        raise reject(
-            "it plays {given}, and its index {index} and step give {due}; they must agree",
-            given=given,
-            index=index,
-            due=due,
-        )
+        template = "it plays {given}, and its index {index} and step give {due}; they must agree"
+        raise reject(template, given=given, index=index, due=due)
 
 
 def format_action(action: Any) -> str:

@@ -298,10 +298,8 @@ def parse_segments(segments: Any, offsets: Any, shape: tuple[int, ...]) -> tuple
     """Return the shares (G,) of the segments and their offsets (1 + m, K, G)."""
     if segments is None or offsets is None:
         if segments is not offsets:
-            raise InvalidProblem(
-                ErrorCode.CONFLICTING_SETTINGS,
-                "segments and segment_offsets must be given together, the shares of the segments and their offsets",
-            )
+            text = "segments and segment_offsets must be given together, the shares of the segments and their offsets"
+            raise InvalidProblem(ErrorCode.CONFLICTING_SETTINGS, text)
         return np.empty(0), np.empty((*shape, 0))
     shares, added = check_vector(segments, "segments", InvalidProblem), check_array(offsets, "segment_offsets")
     hint = "; 60 % is 0.6" if abs(float(shares.sum()) - 100.0) <= 1e-6 else ""

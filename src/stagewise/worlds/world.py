@@ -155,13 +155,12 @@ class BaseWorld(ABC):
     def with_times(self, needed: bool) -> Self:
         """Return the world whose actions end with the time of their round, if that is needed."""
         if needed:
-            raise InvalidProblem(
-                ErrorCode.TIME_MISSING,
+            template = (
                 "a limit has a drift or the reward a half-life, and the rounds of a {kind} have no times; give "
                 "MovingWorld(world, per_day=...), "
-                "whose rounds have, and whose means may move",
-                kind=self.type_name,
+                "whose rounds have, and whose means may move"
             )
+            raise InvalidProblem(ErrorCode.TIME_MISSING, template, kind=self.type_name)
         return self
 
     def get_safe_action(self, safe: SafeAction | None) -> Any:
@@ -193,12 +192,11 @@ class BaseWorld(ABC):
     def truths(self, actions: Any) -> Floats:
         """Return the means (1 + m, K) of all listed actions."""
         if not isinstance(actions, ActionSet) or not actions.is_list:
-            raise InvalidProblem(
-                ErrorCode.UNSUPPORTED_ACTIONS,
+            template = (
                 "the world's actions are {name}; a custom world must list them as ArmSet, FiniteSet or RaySet, "
-                "since regret is measured against the best mixture of listed actions",
-                name=type(actions).__name__,
+                "since regret is measured against the best mixture of listed actions"
             )
+            raise InvalidProblem(ErrorCode.UNSUPPORTED_ACTIONS, template, name=type(actions).__name__)
         return np.column_stack([self.means_at(index, actions) for index in range(actions.count)])
 
 

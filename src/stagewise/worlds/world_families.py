@@ -127,11 +127,8 @@ def build_world(description: dict[str, Any]) -> Any:
     name = described.pop("kind", None)
     kind = get_world_kind(name)
     if kind is None:
-        raise InvalidFile(
-            ErrorCode.NOT_SERIALIZABLE,
-            "the world has kind {name}, which cannot be rebuilt from a file",
-            name=safe_repr(name),
-        )
+        template = "the world has kind {name}, which cannot be rebuilt from a file"
+        raise InvalidFile(ErrorCode.NOT_SERIALIZABLE, template, name=safe_repr(name))
     return kind.from_description(described)
 
 

@@ -124,10 +124,8 @@ def check_log(
     arrays = {name: get_column(table, name, "the log") for name in list_column_names(table, InvalidFile)}
     sizes = {array.size for array in arrays.values()}
     if len(sizes) != 1 or not max(sizes):
-        raise InvalidOutcome(
-            ErrorCode.WRONG_SHAPE,
-            "the log has no rows, or its columns differ in length; every column needs one value per row",
-        )
+        text = "the log has no rows, or its columns differ in length; every column needs one value per row"
+        raise InvalidOutcome(ErrorCode.WRONG_SHAPE, text)
     finder = ColumnFinder(arrays, mapping)
     finder.refuse_unknown(
         RESERVED_NAMES, "; the others are given by reward=, limits= and safe=, or --reward, --limit and --safe"

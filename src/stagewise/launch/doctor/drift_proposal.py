@@ -86,7 +86,6 @@ class DriftProposal:
 
     @property
     def message(self) -> str:
-        """The proposal as a sentence."""
         bound, value = format_number(self.least_bound), format_number(self.value)
         found = f"with drift = {self.drift!r} the bound can come to about {bound} (of {self.action!r})"
         if self.is_learnable:

@@ -152,11 +152,8 @@ def get_outcome_range(roles: Roles, column: str, split: Split) -> tuple[float, f
     values = roles.outcomes[column][split.selection]
     known = values[np.isfinite(values)]
     if not known.size or np.abs(known).max() > MAX_MAGNITUDE:
-        raise InvalidOutcome(
-            ErrorCode.LOG_EMPTY,
-            "the column {column!r} has no outcomes, so no range can be proposed for it",
-            column=column,
-        )
+        template = "the column {column!r} has no outcomes, so no range can be proposed for it"
+        raise InvalidOutcome(ErrorCode.LOG_EMPTY, template, column=column)
     low, high = float(known.min()), float(known.max())
     observed = f"{format_number(low)} to {format_number(high)}"
     if low < 0.0 or high > 1.0:

@@ -68,14 +68,12 @@ def resolve_named_candidate(given: str | Path, log: Log) -> tuple[str, Floats]:
         if all(column in listed for column in columns):
             values = [get_numeric_column(log.columns, one, "the candidate", InvalidOutcome) for one in columns]
             return text, np.column_stack(values)
-    raise InvalidActions(
-        ErrorCode.UNKNOWN_NAME,
+    template = (
         "the candidate {text} is not an action, not an agent file (.json) and not a prefix of "
-        "probability columns such as {value}{text_2}",
-        text=safe_repr(text),
-        value=safe_repr(f"{text}.{names[0]}"),
-        text_2=suggest_name(text, names),
+        "probability columns such as {value}{text_2}"
     )
+    data = {"text": safe_repr(text), "value": safe_repr(f"{text}.{names[0]}"), "text_2": suggest_name(text, names)}
+    raise InvalidActions(ErrorCode.UNKNOWN_NAME, template, **data)
 
 
 def check_probabilities(values: Floats, log: Log) -> Floats:
@@ -111,12 +109,9 @@ def compute_agent_probabilities(agent: Agent, log: Log) -> Floats:
     problem = getattr(agent.policy, "problem", None)
     if problem is None or list(problem.action_names) != list(log.problem.action_names):
         theirs = "none by name" if problem is None else safe_repr(list(problem.action_names))
-        raise InvalidActions(
-            ErrorCode.PROBLEM_MISMATCH,
-            "the agent has the actions {theirs}, and the problem has {action_names}; they must be the same",
-            theirs=theirs,
-            action_names=safe_repr(list(log.problem.action_names)),
-        )
+        template = "the agent has the actions {theirs}, and the problem has {action_names}; they must be the same"
+        data = {"theirs": theirs, "action_names": safe_repr(list(log.problem.action_names))}
+        raise InvalidActions(ErrorCode.PROBLEM_MISMATCH, template, **data)
     replica: Any = Replica(agent.snapshot(), REPLICA_NAME)
     rows = [list(replica.decide(context or None).probabilities.values()) for context in iterate_contexts(log)]
     return np.array(rows, dtype=np.float64).reshape(get_shape(log))
@@ -130,12 +125,9 @@ def compute_function_probabilities(function: Callable[[dict[str, Any]], Any], lo
         try:
             result = function(dict(context))
         except Exception as error:  # the caller's code may raise anything
-            raise InvalidActions(
-                ErrorCode.CALLBACK_FAILED,
-                "the candidate failed at the context {context}: {error}",
-                context=safe_repr(context),
-                error=safe_repr(str(error)),
-            ) from None
+            template = "the candidate failed at the context {context}: {error}"
+            data = {"context": safe_repr(context), "error": safe_repr(str(error))}
+            raise InvalidActions(ErrorCode.CALLBACK_FAILED, template, **data) from None
         if isinstance(result, str) and result in indices:
             probabilities[row, indices[result]] = 1.0
         elif isinstance(result, Mapping):

@@ -142,11 +142,8 @@ def select_estimators(estimators: Any, primary_estimator: Any) -> list[str]:
         )
     check_choice(primary_estimator, [name for name in ESTIMATORS if name != "snips"], "primary_estimator")
     if not chosen:
-        raise InvalidOutcome(
-            ErrorCode.MISSING_VALUE,
-            "estimators is empty; it must hold some of {estimators}",
-            estimators=", ".join(ESTIMATORS),
-        )
+        template = "estimators is empty; it must hold some of {estimators}"
+        raise InvalidOutcome(ErrorCode.MISSING_VALUE, template, estimators=", ".join(ESTIMATORS))
     return [name for name in ESTIMATORS if name in (*chosen, primary_estimator)]
 
 
@@ -165,10 +162,8 @@ def select_rows(log: Log, candidate: Any) -> tuple[Flags, list[Note]]:
             notes.append(Note.of(NoteCode.ROWS_WITHOUT_CONTEXT, count=count))
         rows &= log.complete_contexts
     if not rows.any():
-        raise InvalidOutcome(
-            ErrorCode.LOG_EMPTY,
-            "no row of the log can be evaluated; a row needs an action that was carried out and a complete context",
-        )
+        text = "no row of the log can be evaluated; a row needs an action that was carried out and a complete context"
+        raise InvalidOutcome(ErrorCode.LOG_EMPTY, text)
     return rows, notes
 
 
@@ -302,7 +297,6 @@ class LogEvaluator:
                 self.predictions[name] = predict_outcomes(features[known], log.actions[known], values, count, parts)
 
     def evaluate(self, name: str, weights: Weights) -> PolicyEvaluation:
-        """Return the evaluation of one policy."""
         problem, support = self.log.problem, Support.of(weights, self.log.problem.action_names)
         self.notes += support.make_notes(name)
         is_logging_policy = weights.covered_mass is None  # its estimate is a mean

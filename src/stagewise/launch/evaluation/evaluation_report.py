@@ -50,7 +50,6 @@ class LimitVerdict(NamedTuple):
 
     @property
     def label(self) -> str:
-        """The verdict for a table."""
         return f"{'at most' if self.at_most else 'at least'} {self.threshold:g}: {self.verdict}"
 
 
@@ -67,7 +66,6 @@ class Support(NamedTuple):
 
     @classmethod
     def of(cls, weights: Weights, actions: Any) -> "Support":
-        """Return the support of a candidate from its weights."""
         shares = zip(actions, weights.unsupported.tolist(), strict=True)
         return cls({name: share for name, share in shares if share > ROUNDING}, weights.clipped)
 

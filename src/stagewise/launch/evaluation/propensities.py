@@ -76,14 +76,12 @@ def read_propensities(log: Log) -> Propensities:
         sums = all_actions.sum(axis=1)
         wrong = np.flatnonzero((sums > 1.0 + SUM_TOLERANCE) | ((sums < 1.0 - SUM_TOLERANCE) & is_closed))
         if wrong.size:
-            raise InvalidOutcome(
-                ErrorCode.INVALID_PROBABILITY,
+            template = (
                 "the probabilities of row {wrong} sum to {sums:g}, and those of {size:,} rows "
-                "do not sum to 1; every row needs the probabilities of all actions",
-                wrong=wrong[0],
-                sums=sums[wrong[0]],
-                size=wrong.size,
+                "do not sum to 1; every row needs the probabilities of all actions"
             )
+            data = {"wrong": wrong[0], "sums": sums[wrong[0]], "size": wrong.size}
+            raise InvalidOutcome(ErrorCode.INVALID_PROBABILITY, template, **data)
         taken = np.where(known, all_actions[np.arange(log.rows), log.actions], np.nan)
         if logged is not None:
             for row in np.flatnonzero(known & ~(np.abs(taken - logged) <= SUM_TOLERANCE)).tolist():
@@ -109,13 +107,11 @@ def check_range(values: Floats, what: str) -> None:
     """Reject values that are not probabilities."""
     if np.isnan(values).any():
         count = int(np.isnan(values).any(axis=1).sum() if values.ndim > 1 else np.isnan(values).sum())
-        raise InvalidOutcome(
-            ErrorCode.PROPENSITY_MISSING,
+        template = (
             "the log lacks the {what} in {count:,} rows; every row needs one, since dropping these rows would bias "
-            "the estimate",
-            what=what,
-            count=count,
+            "the estimate"
         )
+        raise InvalidOutcome(ErrorCode.PROPENSITY_MISSING, template, what=what, count=count)
     low, high = (values.min(), values.max()) if values.size else (0.0, 0.0)
     if low < 0.0 or high > 1.0 + 1e-9:
         wrong = float(low if low < 0.0 else high)
@@ -262,13 +258,11 @@ def compute_partial_weights(log: Log, propensities: Propensities, candidate: Flo
     ratios = np.where(known, candidate[rows, log.actions] / np.where(known, propensities.logged, 1.0), 0.0)
     largest = max(float(ratios.max()), 1.0)
     if given is not None and largest > given:
-        raise InvalidOutcome(
-            ErrorCode.PROPENSITY_MISSING,
+        template = (
             "weight_bound is {given:g}, and a row has weight {largest:g}; the bias of clipping can be bounded only "
-            "if the log has every action's probability, in columns 'probability.ACTION'",
-            given=given,
-            largest=largest,
+            "if the log has every action's probability, in columns 'probability.ACTION'"
         )
+        raise InvalidOutcome(ErrorCode.PROPENSITY_MISSING, template, given=given, largest=largest)
     indices = np.arange(candidate.shape[1])
     is_certain = known & (propensities.logged >= 1.0 - ROUNDING)
     never = ~np.isin(indices, log.actions) | (is_certain[:, None] & (log.actions[:, None] != indices))

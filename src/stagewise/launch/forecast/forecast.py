@@ -93,7 +93,6 @@ class Forecast:
 
     @property
     def declared(self) -> CaseForecast:
-        """The case of the problem as declared."""
         return next(each for each in self.case_forecasts if each.case.declared)
 
     def to_dict(self) -> dict[str, Any]:

@@ -97,7 +97,6 @@ class Response(NamedTuple):
 
 
 def json_response(value: Any, status: int = 200, headers: Headers = ()) -> Response:
-    """Return a JSON response."""
     return Response(status, encode_json(value), JSON, headers)
 
 

@@ -232,13 +232,8 @@ def build_summary(server: "DecisionServer", name: str) -> dict[str, Any]:
 async def get_log(call: Call) -> schemas.LogPage:
     name, after, limit = call.server.experiment(call.name).name, call.query["after"], call.query["limit"]
     if not 1 <= limit <= MAX_ROWS:
-        raise HTTPError(
-            422,
-            ErrorCode.OUT_OF_RANGE,
-            "limit is {limit}; it must be from 1 to {max_rows}",
-            limit=limit,
-            max_rows=MAX_ROWS,
-        )
+        template = "limit is {limit}; it must be from 1 to {max_rows}"
+        raise HTTPError(422, ErrorCode.OUT_OF_RANGE, template, limit=limit, max_rows=MAX_ROWS)
     events, more = await asyncio.to_thread(read_rows, call.server.store, name, after, limit)
     rows = [
         schemas.LogRowResponse(

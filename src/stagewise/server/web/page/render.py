@@ -125,7 +125,6 @@ def build_page_context(
 
 
 def build_example_request(problem: Problem) -> dict[str, Any]:
-    """Return an example of a request for a decision."""
     request: dict[str, Any] = {"context": build_example_context(problem)}
     if problem.needs_proposal:
         request["propose"] = next(name for name in problem.action_names if name != problem.safe_name)

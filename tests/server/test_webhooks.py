@@ -48,7 +48,9 @@ async def test_every_change_is_told_once_signed_and_in_order(tmp_path: Path) -> 
             await server.kill(NAME, "ada", "complaints doubled")
             await server.resume(NAME, "ada", "a false alarm")
             await server.kill(None, "bob", "a drill")
-            changed = server.experiment(NAME).problem.to_dict() | {"actions": ["nothing", "digest", "offer", "sale"]}
+            changed = server.experiment(NAME).problem.to_dict() | {
+                "action_names": ["nothing", "digest", "offer", "sale"]
+            }
             await server.new_version(NAME, changed, "ada", "a sale")
             expected = ["version", "mode", "mode", "stop", "resume", "version"]
             await soon(lambda: len(receiver.calls) == len(expected) + 1)

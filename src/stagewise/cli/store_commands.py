@@ -75,6 +75,12 @@ def verify(
         typer.echo("the store has no rows: nothing was verified")
         return
     typer.echo(f"{result.seals:,} seals are intact; {result.unsealed:,} rows are not sealed yet; {result.receipt}")
+    if result.removed:
+        typer.echo(
+            f"The rows up to seal {result.removed:,} were removed. Evident of them: the chain of their seals, and that "
+            "no change of controls, problems, keys or secrets among them was altered. Not evident: what the others "
+            "said, and that the checkpoint is their fold; a backup from before the removal shows both."
+        )
     typer.echo(
         "Keep this receipt elsewhere: who can write everything can seal everything anew. Not evident: the last "
         "unsealed rows of a writer were removed (a client's receipt shows it); a row was added with the store's "

@@ -38,7 +38,7 @@ CASES: dict[str, tuple[Any, Any, int]] = {
     "OPB, K = 10": (sw.OPB(arms=10, safe_action=SAFE_ARM, threshold=0.3, radius="hoeffding"), ARMS, 100_000),
     "Safe-LTS, 10 fixed rays": (sw.SafeLTS(**SETTINGS), WORLD, 1_000),
     "OPLB, 10 fixed actions": (sw.OPLB(**SETTINGS), WORLD, 1_000),
-    "CAPS, 10 fixed rays": (sw.CAPS(**SETTINGS), WORLD, 1_000),
+    "CAPS, 10 fixed rays": (sw.CAPS(**SETTINGS), WORLD, 20_000),
     "CAPS, 10 fixed actions": (sw.CAPS(**SETTINGS, mixtures=True), WORLD, 1_000),
     "LC-LUCB, 10 fresh rays": (sw.LCLUCB(**SETTINGS), FRESH, 300),
     "kernel OPLB, 10 fixed actions": (sw.KernelOPLB(kernel=sw.RBF(lengthscale=0.3), **CURVED), LOGGED, 1_000),

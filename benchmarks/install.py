@@ -18,7 +18,8 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 IMPORT = "import time; start = time.perf_counter(); import stagewise; print(f'{time.perf_counter() - start:.3f}')"
-EXTRAS = "serve,postgres,openfeature,dask"
+IMPORT_EXTRAS = "import stagewise.server.decision_server, stagewise.server.openfeature, stagewise.server.web.telemetry"
+EXTRAS = "serve,postgres,openfeature,dask,otel"
 
 
 def run(*words: str | Path, cwd: Path) -> str:
@@ -56,7 +57,7 @@ def try_wheel(wheel: Path, python: str, lowest: bool) -> bool:
         prints_it = run(binary, "first.py", cwd=folder) == output
         run(folder / "env" / "bin" / "stagewise", "--help", cwd=folder)
         if lowest:
-            run(binary, "-c", "import stagewise.server.decision_server, stagewise.server.openfeature", cwd=folder)
+            run(binary, "-c", IMPORT_EXTRAS, cwd=folder)
         version = run(binary, "--version", cwd=folder).strip()
         verdict = (
             "the README's program prints what it shows" if prints_it else "the README's program prints SOMETHING ELSE"

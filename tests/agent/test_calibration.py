@@ -13,7 +13,7 @@ from tests.sizes import sized
 import stagewise as sw
 from stagewise.agent.calibration import CalibratedLimit, build_excess_cause
 from stagewise.agent.health_findings import Verdict
-from stagewise.agent.mismatch import MismatchTest, find_cause
+from stagewise.agent.mismatch import MismatchTest
 from stagewise.agent.statistics import Statistics
 from stagewise.engine.compile import as_python
 from stagewise.engine.layout import CACHED, LIMITS
@@ -77,7 +77,7 @@ def test_rows_at_once_are_rows_one_by_one_and_without_ends_to_the_bit(kind: str)
     found = []
     for size in (120, 1, 11):
         test, state = MismatchTest(policy), policy.start()
-        test.slopes, test.since = np.ones((3, policy.context)), 30
+        test.scores = test.scores._replace(newer=np.ones((3, policy.context)), since=30)
         for start in range(0, 120, size):
             part = slice(start, start + size)
             state = test.learn_state(policy, state, rows[part], values[part], np.arange(120)[part])
@@ -139,7 +139,7 @@ def test_rows_of_a_log_tell_rates_and_nothing_is_bet_on_them() -> None:
     test.learn_rows(rows, values)
     limit: Any = test.limits[0]
     assert limit.count == 3_000
-    assert find_cause(policy, limit, 0.5) is None
+    assert limit.find_cause(policy, 0.5) is None
     assert (limit.table[:, :, 2] == 0.0).all()
 
 
@@ -180,7 +180,7 @@ def test_every_part_of_the_users_has_a_sentence(subgroup: int) -> None:
     policy = build_problem().policy()
     limit = CalibratedLimit(policy, 0)
     rows, values = draw_rows(policy, np.random.default_rng(1), 200, by_line)
-    limit.learn_rows(rows, values[:, 1], np.full(200, 0.01), np.ones((3, policy.context)))
+    limit.count_rows(rows, values[:, 1], np.full(200, 0.01), np.ones((3, policy.context)))
     assert limit.table.shape[1] == 33
     found = limit.find_difference(1.0)
     assert found is not None
@@ -246,7 +246,7 @@ def count_found(kind: str, rate: Any, runs: int, rows: int, level: float) -> int
         for start in range(0, rows, 250):
             part = slice(start, start + 250)
             state = test.learn_state(policy, state, drawn[part], values[part], np.arange(rows)[part])
-            if find_cause(policy, test.limits[0], level) is not None:
+            if test.limits[0].find_cause(policy, level) is not None:
                 found += 1
                 break
     return found

@@ -175,7 +175,7 @@ def test_rows_at_once_are_rows_one_by_one_to_the_bit() -> None:
     values[::7, 0], values[::5, 1] = np.nan, np.nan
     at_once, alone, in_parts = (MismatchTest(policy) for _ in range(3))
     for test in (at_once, alone, in_parts):
-        test.slopes, test.older, test.since = np.ones((2, 2)), -np.ones((2, 2)), 30
+        test.scores = test.scores._replace(newer=np.ones((2, 2)), older=-np.ones((2, 2)), since=30)
     at_once.learn_rows(rows, values, np.arange(80))
     for i in range(80):
         alone.learn_row(rows[i], values[i], i)
@@ -217,21 +217,21 @@ def test_a_click_score_never_knows_the_reward_of_its_own_user() -> None:
     agent, chance = sw.Agent(build_problem(), seed=1), np.random.default_rng(1)
     agent.learn_log_frame(draw_log(1, 300, old=0.1, young=0.1))
     test: Any = agent._learned.mismatch
-    assert test.slopes.shape == (2, 2)
-    assert test.since == 0  # a log's rows are nobody's decisions
+    assert test.scores.newer.shape == (2, 2)
+    assert test.scores.since == 0  # a log's rows are nobody's decisions
     waiting, scored = [], 0
     for _ in range(700):
         decision = agent.decide({"age": float(chance.uniform(20, 60)), "visits": float(chance.uniform(0, 10))})
         agent.learn(decision, click=float(chance.random() < 0.1))
         waiting.append(decision)
-        assert test.get_slopes(test.last_reward + 1) is test.slopes
+        assert test.scores.get(test.last_reward + 1) is test.scores.newer
         if len(waiting) > 60:
             index = (late := waiting.pop(0)).round
-            slopes = test.get_slopes(index)
-            assert slopes is not test.slopes or index >= test.since
-            scored += slopes is test.slopes
+            slopes = test.scores.get(index)
+            assert slopes is not test.scores.newer or index >= test.scores.since
+            scored += slopes is test.scores.newer
             agent.learn(late, opt_out=float(chance.random() < 0.1))
-    assert test.since > 0
+    assert test.scores.since > 0
     assert scored > 300
 
 
@@ -242,7 +242,7 @@ def test_a_new_action_is_a_new_cell() -> None:
     agent.learn_log_frame(draw_log(2, 1_500, old=0.35, young=0.05) | {"action": ["sale"] * 1_500})
     test: Any = agent._learned.mismatch
     assert list(test.limits[0].cells) == [(1.0, 0.0), (2.0, 0.0)]
-    assert test.slopes.shape == (3, 2)
+    assert test.scores.newer.shape == (3, 2)
     assert agent.health()[NAME].verdict is Verdict.WARNING
 
 
@@ -287,12 +287,12 @@ def test_a_server_folds_the_same_halves_however_its_log_is_cut() -> None:
         folds.append(fold)
     assert folds[0].learned.mismatch is not None
     assert folds[0].learned.mismatch.limits[0].count > 300
-    assert folds[0].learned.mismatch.since > 0
+    assert folds[0].learned.mismatch.scores.since > 0
     assert folds[0].encode() == folds[1].encode() == folds[2].encode()
     again = StateFold(problem(), 1)
     again.restore(folds[0].encode())
     assert again.encode() == folds[0].encode()
-    assert msgspec.msgpack.decode(again.encode())["mismatch"]["since"][0] == folds[0].learned.mismatch.since
+    assert msgspec.msgpack.decode(again.encode())["mismatch"]["since"][0] == folds[0].learned.mismatch.scores.since
 
 
 def test_rows_of_logs_have_no_index() -> None:

@@ -116,7 +116,7 @@ def test_the_queue_does_what_a_naive_model_does(
             assert all(model.rows[i]["status"][k] == DROPPED for i, k in closed if model.rows[i]["deferred"])
         elif verb == "save":
             copy = OutcomeQueue("abc", groups, spans, in_order=in_order)
-            copy.restore(json.loads(json.dumps(queue.to_dict())), queue.played)
+            copy.restore(json.loads(json.dumps(queue.to_dict(), default=bytes.decode)), queue.played)
             assert copy.to_dict() == queue.to_dict()
             queue = copy.clone()
         elif index < len(model.rows) and verb == "report":

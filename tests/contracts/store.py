@@ -262,6 +262,11 @@ class StoreContract:
         assert store.secret("sessions", b"two") == b"one"
         assert store.secret("mail", b"\0three") == b"\0three"
 
+    def test_webhooks(self, store: Store) -> None:
+        store.save_webhook_state("chat", b"one")
+        store.save_webhook_state("chat", b"two\0")
+        assert [store.webhook_state(name) for name in ("chat", "other")] == [b"two\0", None]
+
     def test_leading(self, store: Store) -> None:
         assert store.try_lead()
         assert store.try_lead()

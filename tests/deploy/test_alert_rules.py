@@ -113,6 +113,7 @@ SAMPLES = {
     'stagewise_snapshot_stale{experiment="demo"} 1': "StagewiseSnapshotStale",
     'stagewise_alerts{experiment="demo",check="mismatch",signal="opt_out",verdict="warning"} 1': "StagewiseWarning",
     'stagewise_limit_margin{experiment="demo",limit="opt_out"} -0.001': "StagewiseLimitExceeded",
+    'stagewise_webhook_pending_events{webhook="chat"} 3': "StagewiseWebhookFailing",
 }
 
 

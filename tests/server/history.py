@@ -5,6 +5,7 @@ A violation has a code: `lost` (acknowledged, and the log has no such row), `rep
 for after a kill was answered is not the killed one), `fold` (a state is not the fold of the log), and codes of audits.
 """
 
+import bisect
 import threading
 import time
 from collections.abc import Sequence
@@ -30,7 +31,7 @@ class Call(NamedTuple):
     ended: float
     id_: str
     receipt: str | None
-    """Of an acknowledged row."""
+    """Of an acknowledged row; None: the client was not told of one."""
     mode: str = ""
 
 
@@ -57,20 +58,26 @@ def find_violations(history: History, store: Store, servers: Sequence[DecisionSe
     ordered = sorted(rows, key=lambda row: (seals[row.number], row.number))
     places = {row.receipt: i for i, row in enumerate(ordered)}
     acknowledged = [call for call in history.calls if call.receipt is not None]
+    decisions = [call for call in history.calls if call.kind == "decision"]
+    asked = {call.id_: call.began for call in sorted(decisions, key=lambda one: one.began, reverse=True)}
     found = {str(fault.code) for fault in verify_store(store).faults}
     if any(call.receipt not in places for call in acknowledged):
         found.add("lost")
     ids = [row.key for row in rows if row.kind == "decision"]
-    if len(set(ids)) < len(ids) or len({row.number for row in rows}) < len(rows):
+    answers = {(call.kind, call.id_, call.receipt) for call in acknowledged if call.kind == "decision"}
+    is_repeated = len(set(ids)) < len(ids) or len({id_ for _, id_, _ in answers}) < len(answers)
+    if is_repeated or len({row.number for row in rows}) < len(rows):
         found.add("repeated")
     latest, ended = -1, sorted((c.ended, places[c.receipt]) for c in acknowledged if c.receipt in places)
     position = 0
-    for call in sorted((c for c in acknowledged if c.receipt in places), key=lambda one: one.began):
-        while position < len(ended) and ended[position][0] < call.began:
+    made = [call for call in acknowledged if call.kind == "decision" and call.receipt in places]
+    for call in sorted(made, key=lambda one: asked[one.id_]):  # a retry is answered by the row that is there
+        while position < len(ended) and ended[position][0] < asked[call.id_]:
             latest, position = max(latest, ended[position][1]), position + 1
-        if call.kind == "decision" and places[call.receipt] < latest and is_new(call, acknowledged):
+        if places[call.receipt] < latest:
             found.add("order")
-    if any(is_disobeyed(call, history.calls) for call in acknowledged if call.kind == "decision"):
+    controls = sorted((call for call in history.calls if call.kind in ("kill", "resume")), key=lambda one: one.began)
+    if any(is_disobeyed(call._replace(began=asked[call.id_]), controls) for call in made):
         found.add("disobeyed")
     events = store.events(NAME, limit=10**7)
     for fold in [one.learner.folds[NAME] for one in servers if NAME in one.learner.folds]:
@@ -83,13 +90,8 @@ def find_violations(history: History, store: Store, servers: Sequence[DecisionSe
     return found
 
 
-def is_new(call: Call, calls: Sequence[Call]) -> bool:
-    """Return whether nobody was told of this row before: a retry is answered by the row that is there."""
-    return min(one.began for one in calls if one.receipt == call.receipt) == call.began
-
-
-def is_disobeyed(call: Call, calls: Sequence[Call]) -> bool:
+def is_disobeyed(call: Call, controls: Sequence[Call]) -> bool:
     """Return whether a decision was asked for after a kill was answered, and before a resume began, and is another."""
-    before = [one for one in calls if one.kind in ("kill", "resume") and one.began < call.ended]
-    last = max(before, key=lambda one: one.began, default=None)
+    before = bisect.bisect_left(controls, call.ended, key=lambda one: one.began)
+    last = controls[before - 1] if before else None
     return last is not None and last.kind == "kill" and last.ended < call.began and call.mode != "killed"

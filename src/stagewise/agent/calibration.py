@@ -4,14 +4,17 @@ The ends are those that the model had when the outcome was learned. Outcomes are
 users, by every number, by pairs of numbers, by click score and by the end itself (docs/theory/mismatch.md).
 """
 
+import itertools
+from abc import abstractmethod
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from copy import copy
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from stagewise.agent.observed_costs import to_unit_cost, to_user_units
 from stagewise.agent.statistics import LOOK_AFTER, parse_count
-from stagewise.engine.compile import Floats, as_python
+from stagewise.engine.compile import Floats, Ints, as_python
 from stagewise.engine.layout import SAFE_INDEX
 from stagewise.models.calibration import (
     BET_ENDS,
@@ -33,6 +36,7 @@ from stagewise.problem.errors import ErrorCode, InvalidProblem
 from stagewise.records.reason import Contradiction, ReasonDetails
 
 MOST_CELLS, MOST_ENTRIES = 65, 65_536  # all actions and the first ones; fewer if there are many subgroups
+NO_SLOPES = np.zeros((0, 0))
 SMALLEST_GUESS = 1e-6  # smallest prior rate
 SCORE_NAMES = ("click_score", "upper_end")
 SUBGROUPS, PAIRED = as_python(count_subgroups), as_python(count_paired)
@@ -53,29 +57,89 @@ class Condition(NamedTuple):
     up_to: float | None
 
 
-class CalibratedLimit:
-    """The outcomes and the upper ends of one limit, by subgroups of the users."""
+class ClickScores(NamedTuple):
+    """The slopes by which users have click scores: those of now, and older ones for earlier decisions."""
 
-    every_user = True
+    none: Floats  # (0, d)
+    newer: Floats  # (K, d)
+    since: int = 0  # the first decision that they may score
+    older: Floats = NO_SLOPES
+    older_since: int = 0
+
+    def get(self, index: int) -> Floats:
+        """Return the slopes that score a decision."""
+        return self.newer if index >= self.since else self.older if index >= self.older_since else self.none
+
+
+class TestedLimit:
+    """One limit whose promise is tested against the outcomes of its users."""
+
+    every_user: ClassVar[bool]  # it is promised to every user, so the users' own upper ends are compared with outcomes
+    arrays: ClassVar[tuple[str, ...]]  # the tables that are copied
 
     def __init__(self, policy: ContextCAPS, j: int) -> None:
         name, sign = policy.thresholds.names[j], float(policy.thresholds.signs[j])
         self.name, self.signal, self.low = name, 1 + j, 0.0 if sign > 0.0 else -1.0
-        self.guess = min(max(to_unit_cost(float(policy.thresholds.values[j]), sign), SMALLEST_GUESS), 1.0)
         self.untested = float(policy.layout[SAFE_INDEX]) if np.isfinite(policy.declared_costs[j]) else -1.0
+        self.count, self.next_check, self.last = 0, LOOK_AFTER, -1  # outcomes, and the last decision learned
+
+    @property
+    @abstractmethod
+    def halves(self) -> int:
+        """The number of comparisons of a test."""
+
+    @abstractmethod
+    def learn_rows(self, rows: Floats, values: Floats, ends: Floats, places: Ints, scores: ClickScores) -> None:
+        """Count outcomes in [low, low + 1] of rows (n, D) of these decisions, with the upper ends that they had."""
+
+    @abstractmethod
+    def find_cause(self, policy: Any, level: float) -> ReasonDetails | None:
+        """Return what contradicts the promise; None: nothing beyond chance. It errs ever with probability `level`."""
+
+    def clone(self) -> "TestedLimit":
+        """Return an independent copy."""
+        other = copy(self)
+        vars(other).update({name: copy(getattr(self, name)) for name in self.arrays})
+        return other
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what was counted as JSON holds it."""
+        return {"count": self.count, "next_check": self.next_check, "last": self.last + 1}
+
+    def restore(self, content: Any) -> None:
+        """Restore what `to_dict` wrote."""
+        self.count, self.next_check = parse_count(content["count"]), parse_count(content["next_check"])
+        self.last = parse_count(content["last"]) - 1
+
+
+class CalibratedLimit(TestedLimit):
+    """The outcomes and the upper ends of one limit, by subgroups of the users."""
+
+    every_user = True
+    arrays = ("table", "columns")
+
+    def __init__(self, policy: ContextCAPS, j: int) -> None:
+        super().__init__(policy, j)
+        sign = float(policy.thresholds.signs[j])
+        self.guess = min(max(to_unit_cost(float(policy.thresholds.values[j]), sign), SMALLEST_GUESS), 1.0)
         subgroups = SUBGROUPS(policy.context)
         self.table = np.zeros((1, subgroups, FIELDS))
         self.most_cells = min(max(MOST_ENTRIES // subgroups, 1), MOST_CELLS)
         self.columns = np.zeros((policy.context + SCORES, COLUMN_FIELDS))
-        self.count, self.next_check, self.last = 0, LOOK_AFTER, -1  # outcomes, and the last decision learned
 
     @property
     def halves(self) -> int:
-        """The number of comparisons of a test."""
         return len(self.table) * self.table.shape[1] // 4
 
-    def learn_rows(self, rows: Floats, values: Floats, ends: Floats, slopes: Floats) -> None:
-        """Count outcomes in [low, low + 1] of rows (n, D), with the ends that they had."""
+    def learn_rows(self, rows: Floats, values: Floats, ends: Floats, places: Ints, scores: ClickScores) -> None:
+        which = np.where(places >= scores.since, 2, np.where(places >= scores.older_since, 1, 0))
+        starts = [0, *(np.flatnonzero(np.diff(which)) + 1).tolist(), len(which)]
+        for start, stop in itertools.pairwise(starts):  # runs of rows that the same slopes score
+            part = slice(start, stop)
+            self.count_rows(rows[part], values[part], ends[part], scores.get(int(places[start])))
+
+    def count_rows(self, rows: Floats, values: Floats, ends: Floats, slopes: Floats) -> None:
+        """Count outcomes of rows that the same slopes score."""
         is_tested = (rows[:, 0] != self.untested) & ~np.isnan(values)
         chosen, own = np.ascontiguousarray(rows[is_tested]), np.ascontiguousarray(ends[is_tested])
         outcomes = np.ascontiguousarray(values[is_tested] - self.low)
@@ -83,6 +147,10 @@ class CalibratedLimit:
         if cells > len(self.table):
             self.table = np.concatenate([self.table, np.zeros((cells - len(self.table), *self.table.shape[1:]))])
         count_rows_in_subgroups(self.table, self.columns, outcomes, own, self.guess, chosen, slopes)
+
+    def find_cause(self, policy: Any, level: float) -> ReasonDetails | None:
+        excess = self.find_difference(level)
+        return None if excess is None else build_excess_cause(policy, self, excess)
 
     def find_difference(self, level: float) -> Excess | None:
         """Return the largest excess beyond chance; None: there is none. It errs ever with probability `level`."""
@@ -106,21 +174,11 @@ class CalibratedLimit:
                 cut = float(self.columns[column, CENTRE])
                 yield Condition(column, cut if is_upper else None, None if is_upper else cut)
 
-    def clone(self) -> "CalibratedLimit":
-        """Return an independent copy."""
-        other = object.__new__(CalibratedLimit)
-        vars(other).update(vars(self), table=self.table.copy(), columns=self.columns.copy())
-        return other
-
     def to_dict(self) -> dict[str, Any]:
-        """Return the outcomes as JSON holds them."""
-        numbers = {"count": self.count, "next_check": self.next_check, "last": self.last + 1}
-        return {**numbers, "table": self.table.tolist(), "columns": self.columns.tolist()}
+        return {**super().to_dict(), "table": self.table.tolist(), "columns": self.columns.tolist()}
 
     def restore(self, content: Any) -> None:
-        """Restore the outcomes that `to_dict` wrote."""
-        self.count, self.next_check = parse_count(content["count"]), parse_count(content["next_check"])
-        self.last = parse_count(content["last"]) - 1
+        super().restore(content)
         table = np.array(content["table"], dtype=np.float64).reshape(-1, *self.table.shape[1:])
         columns = np.array(content["columns"], dtype=np.float64).reshape(self.columns.shape)
         are_valid = bool(np.isfinite(columns).all() and np.isfinite(table).all())

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stagewise.engine.compile import Ints
+from stagewise.engine.compile import Flags, Ints
 from stagewise.problem.columns import convert_to_bits, extend_hashes, is_unicode
 from stagewise.problem.errors import ErrorCode, InvalidFile, InvalidOutcome
 from stagewise.problem.proposal import Proposal
@@ -61,6 +61,15 @@ def compute_draws(digests: Ints) -> Ints:
     bits = digests.view(np.uint64)
     words = [bits[:, 0] >> np.uint64(1), 1 + (bits[:, 1] >> np.uint64(32)) % np.uint64(2**32 - 1)]
     return np.column_stack([*words, bits[:, 1] & np.uint64(2**32 - 1)]).astype(np.int64)
+
+
+def find_repeated(digests: Ints) -> Flags:
+    """Return which digests (n,) stand in the array before."""
+    repeated, ordered = np.zeros(digests.size, dtype=np.bool_), np.sort(digests)
+    if (ordered[1:] == ordered[:-1]).any():
+        repeated[:] = True
+        repeated[np.unique(digests, return_index=True)[1]] = False
+    return repeated
 
 
 def mark_proposals(digests: Ints, proposal: Proposal) -> Ints:
@@ -122,9 +131,11 @@ class DecisionIds:
         """Return the rounds (n,) of digests; −1: not registered."""
         self._merge_recent()
         rounds = np.full(digests.shape, -1)
+        order = np.argsort(digests) if self.levels else digests  # neighbours in a level are found fastest
         for known, their_rounds in self.levels:
-            at = np.minimum(np.searchsorted(known, digests), known.size - 1)
-            rounds = np.where(known[at] == digests, their_rounds[at], rounds)
+            at = np.minimum(np.searchsorted(known, digests[order]), known.size - 1)
+            is_known = known[at] == digests[order]
+            rounds[order[is_known]] = their_rounds[at[is_known]]
         return rounds
 
     def find_one(self, digest: int) -> int:
@@ -158,12 +169,14 @@ class DecisionIds:
             self.recent = {}
 
     def _add_level(self, digests: Ints, rounds: Ints) -> None:
-        levels = [*self.levels, (digests, rounds)]
+        order = np.argsort(digests)
+        levels = [*self.levels, (digests[order], rounds[order])]
         while len(levels) > 1 and levels[-2][0].size <= 2 * levels[-1][0].size:
-            (one, first), (two, second) = levels.pop(), levels.pop()
-            levels.append((np.concatenate([two, one]), np.concatenate([second, first])))
-        order = np.argsort(levels[-1][0], kind="stable")
-        self.levels = [*levels[:-1], (levels[-1][0][order], levels[-1][1][order])]
+            one, two = levels.pop(), levels.pop()
+            digests, rounds = (np.concatenate(columns) for columns in zip(two, one, strict=True))
+            order = np.argsort(digests, kind="stable")  # merges what is sorted
+            levels.append((digests[order], rounds[order]))
+        self.levels = levels
 
     def forget(self, oldest: int) -> None:
         """Forget the ids of runs whose decisions are all before a round."""
@@ -182,10 +195,10 @@ class DecisionIds:
         self.levels = [level for level in levels if level[0].size]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the ids as JSON holds them."""
+        """Return the ids as a file holds them."""
         self._merge_recent()
         levels = [np.concatenate(columns) for columns in zip(*self.levels, strict=True)] or [np.empty(0, np.int64)] * 2
-        digests, rounds = (base64.b64encode(np.asarray(one, dtype="<i8").tobytes()).decode() for one in levels)
+        digests, rounds = (base64.b64encode(np.asarray(one, dtype="<i8").data) for one in levels)
         return {
             "runs": {name: list(run) for name, run in self.runs.items()},
             "over": list(self.over),

@@ -26,7 +26,7 @@ from stagewise.agent.replica import Snapshot, check_snapshot
 from stagewise.engine.compile import Flags, Floats, Ints
 from stagewise.engine.layout import SAFE_INDEX
 from stagewise.engine.limits import CONTRADICTED
-from stagewise.files.record_batches import convert_like, read_batches, to_numpy
+from stagewise.files.record_batches import convert_like, is_text, read_batches, to_numpy
 from stagewise.policies.context_caps import FIRST_NUMBER
 from stagewise.policies.context_encoder import TIME, ContextRows, build_rows
 from stagewise.policies.problem import Problem
@@ -92,12 +92,12 @@ def read_ids(column: Any, name: str) -> tuple[list[str], Codes]:
     elif kind.is_dictionary(kind):
         column = column.cast(kind.value_type)
     kind = column.type
-    is_text = kind.is_string(kind) or kind.is_large_string(kind) or kind.is_string_view(kind)
-    if not is_text and column.null_count < len(column):
+    if not is_text(kind) and column.null_count < len(column):
         subject, rule = f"the type of the column {safe_repr(name)}", "that of texts or whole numbers"
         raise InvalidActions.must_be(ErrorCode.COLUMN_WRONG_TYPE, subject, str(kind), rule)
     errors, ids = np.full(len(column), None, dtype=object), column.to_pylist()
-    for row in [i for i, id_ in enumerate(ids) if not id_ or len(id_) > LONGEST_ID]:
+    lengths = np.fromiter((0 if id_ is None else len(id_) for id_ in ids) if column.null_count else map(len, ids), int)
+    for row in np.flatnonzero((lengths == 0) | (lengths > LONGEST_ID)).tolist():
         errors[row] = ErrorCode.INVALID_NAME if ids[row] else ErrorCode.MISSING_VALUE
         ids[row] = ""
     return ids, errors
@@ -105,7 +105,7 @@ def read_ids(column: Any, name: str) -> tuple[list[str], Codes]:
 
 def has_code(codes: Codes) -> Flags:
     """Return which rows have a code (n,)."""
-    return np.array([code is not None for code in codes.tolist()], dtype=np.bool_)
+    return codes.astype(np.bool_)
 
 
 def read_proposed(problem: Problem, batch: Any, names: tuple[str, ...]) -> tuple[Floats, Floats] | None:
@@ -283,7 +283,7 @@ class TableDecider:
         columns |= self.build_proposal_columns(decided)
         columns["estimated_reward"] = to_nullable(decided.estimates[:, 0])
         columns["reason"], columns["error"] = (
-            Array([None if code is None else str(code) for code in codes.tolist()], text)
+            Array(map_unique(codes.tolist(), lambda code: code and str(code)) if codes.any() else [None] * count, text)
             for codes in (decided.reasons, decided.errors)
         )
         return RecordBatch.from_arrays(list(columns.values()), names=list(columns))

@@ -7,7 +7,6 @@ who is chosen. Where a limit is promised to every user, outcomes are compared wi
 difference is a warning, or, with `on_mismatch="stop"`, an alert.
 """
 
-import itertools
 import math
 from collections.abc import Iterator
 from copy import copy
@@ -15,13 +14,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stagewise.agent.calibration import CalibratedLimit, build_excess_cause
+from stagewise.agent.calibration import CalibratedLimit, ClickScores, TestedLimit
 from stagewise.agent.health_findings import Check, format_finding_name
 from stagewise.agent.monitor import name_segment
 from stagewise.agent.observed_costs import to_user_units
 from stagewise.agent.statistics import LOOK_AFTER, Statistics, parse_count
 from stagewise.engine.compile import Floats, Ints
-from stagewise.engine.layout import SAFE_INDEX
 from stagewise.models.halves import (
     CUT,
     FIELDS,
@@ -57,23 +55,32 @@ class Difference(NamedTuple):
     excess: float  # of the evidence over what is needed
 
 
-class HalvedLimit:
+class HalvedLimit(TestedLimit):
     """The halves of every cell of one limit."""
 
     every_user = False
+    arrays = ("cells", "table", "risk")
 
     def __init__(self, policy: ContextCAPS, j: int) -> None:
-        name, sign = policy.thresholds.names[j], float(policy.thresholds.signs[j])
-        self.name, self.signal, self.low = name, 1 + j, 0.0 if sign > 0.0 else -1.0
-        division = policy.divisions[name]
+        super().__init__(policy, j)
+        name, division = self.name, policy.divisions[self.name]
         self.segment = -1 if division < 0 else policy.first_segment + division  # its column of a row
         self.buckets = policy.buckets[name].size if name in policy.buckets else math.inf
-        self.untested = float(policy.layout[SAFE_INDEX]) if math.isfinite(policy.declared_costs[j]) else -1.0
         self.cells: dict[tuple[float, float], int] = {}
         self.table = np.zeros((FIRST_CELLS, policy.context + 2, FIELDS))
         self.risk = np.zeros(policy.context + 1)  # the sums of the risk score's slopes, and the number of rows
         self.most_cells = max(min(MOST_CELLS, MOST_HALVES // self.table.shape[1]), 1)
-        self.count, self.next_check, self.last = 0, LOOK_AFTER, -1  # outcomes, and the last decision learned
+
+    def learn_rows(self, rows: Floats, values: Floats, ends: Floats, places: Ints, scores: ClickScores) -> None:
+        cells = self.find_cells(rows)  # may enlarge the table
+        count_rows(
+            self.table, self.risk, cells, values - self.low, rows, places, scores.newer, scores.since, scores.older,
+            scores.older_since, scores.none,
+        )  # fmt: skip
+
+    def find_cause(self, policy: Any, level: float) -> ReasonDetails | None:
+        difference = self.find_difference(level)
+        return None if difference is None else build_mismatch_cause(policy, self, difference)
 
     def find_cell(self, action: float, segment: float) -> int:
         """Return the cell of an action in a segment, adding it if there is room; -1: it is not tested."""
@@ -127,25 +134,14 @@ class HalvedLimit:
 
     @property
     def halves(self) -> int:
-        """The number of comparisons of a test."""
         return len(self.cells) * self.table.shape[1]
 
-    def clone(self) -> "HalvedLimit":
-        """Return an independent copy."""
-        other = copy(self)
-        other.cells, other.table, other.risk = dict(self.cells), self.table.copy(), self.risk.copy()
-        return other
-
     def to_dict(self) -> dict[str, Any]:
-        """Return the halves as JSON holds them."""
-        numbers = {"count": self.count, "next_check": self.next_check, "last": self.last + 1}
         table, cells = self.table[: len(self.cells)].tolist(), [list(key) for key in self.cells]
-        return {**numbers, "cells": cells, "table": table, "risk": self.risk.tolist()}
+        return {**super().to_dict(), "cells": cells, "table": table, "risk": self.risk.tolist()}
 
     def restore(self, content: Any) -> None:
-        """Restore the halves that `to_dict` wrote."""
-        self.count, self.next_check = parse_count(content["count"]), parse_count(content["next_check"])
-        self.last = parse_count(content["last"]) - 1
+        super().restore(content)
         self.cells = {(float(action), float(segment)): cell for cell, (action, segment) in enumerate(content["cells"])}
         cells, size = len(self.cells), FIRST_CELLS
         stored = np.array(content["table"], dtype=np.float64).reshape(cells, self.table.shape[1], FIELDS)
@@ -159,26 +155,25 @@ class HalvedLimit:
 
 
 class MismatchTest:
-    """The halves of all limits of a problem, and the slopes by which users have click scores.
+    """The tests of all limits of a problem, and the slopes by which users have click scores.
 
     The slopes are those of the reward's regressions at some check. They score only decisions whose reward was not
     learned then: in which half a user is must not depend on the user's own outcome.
     """
 
     def __init__(self, policy: ContextCAPS) -> None:
-        self.limits: list[HalvedLimit | CalibratedLimit] = [
+        self.limits: list[TestedLimit] = [
             CalibratedLimit(policy, j) if policy.promises[name] is Promise.EVERY_USER else HalvedLimit(policy, j)
             for j, name in enumerate(policy.thresholds.names)
         ]
         self.needs_ends = any(limit.every_user for limit in self.limits)  # `learn_rows` needs the rows' own upper ends
-        self.none = np.zeros((0, policy.context))
-        self.slopes = self.older = self.none
-        self.since = self.older_since = 0  # the first decisions that each may score
+        none = np.zeros((0, policy.context))
+        self.scores = ClickScores(none, none, older=none)
         self.last_reward = -1  # the last decision whose reward is learned
 
     def learn_row(self, row: Floats, values: Floats, index: int) -> None:
         """Count the outcomes of a decision, where no limit needs ends; NaN: it is not learned now."""
-        outcome, action, slopes = values.tolist(), row.item(0), self.get_slopes(index)
+        outcome, action, slopes = values.tolist(), row.item(0), self.scores.get(index)
         limit: Any
         if index > self.last_reward and outcome[0] == outcome[0]:
             self.last_reward = index
@@ -191,10 +186,6 @@ class MismatchTest:
                     limit.last = index
                 if cell >= 0:
                     count_row(limit.table, limit.risk, cell, value - limit.low, row, slopes)
-
-    def get_slopes(self, index: int) -> Floats:
-        """Return the slopes that score a decision."""
-        return self.slopes if index >= self.since else self.older if index >= self.older_since else self.none
 
     def learn_rows(self, rows: Any, values: Floats, indices: Ints | None = None, ends: Floats | None = None) -> None:
         """Count rows as one by one; without indices they are of a log, in their order, and without ends.
@@ -214,16 +205,8 @@ class MismatchTest:
             chosen, at = rows[known], places[known]
             limit.count += len(chosen)
             limit.last = limit.last if is_log else max(limit.last, int(at.max()))
-            costs = values[known, limit.signal]
-            if isinstance(limit, CalibratedLimit):
-                own = np.ones(len(costs)) if ends is None else ends[known, limit.signal]
-                self._calibrate(limit, chosen, costs, own, at)
-            else:
-                cells = limit.find_cells(chosen)  # may enlarge the table
-                count_rows(
-                    limit.table, limit.risk, cells, costs - limit.low, chosen, at, self.slopes, self.since, self.older,
-                    self.older_since, self.none,
-                )  # fmt: skip
+            own = np.ones(len(chosen)) if ends is None else ends[known, limit.signal]
+            limit.learn_rows(chosen, values[known, limit.signal], own, at, self.scores)
 
     def learn_state(self, policy: Any, state: Any, rows: Floats, values: Floats, indices: Ints) -> Any:
         """Return the state that has learned the rows of decisions, which are counted."""
@@ -231,14 +214,6 @@ class MismatchTest:
         state = policy.learn_rows(state, rows, values, ends)
         self.learn_rows(rows, values, indices, ends)
         return state
-
-    def _calibrate(self, limit: CalibratedLimit, rows: Floats, costs: Floats, ends: Floats, at: Ints) -> None:
-        """Count rows beside their upper ends, in runs of rows that the same slopes score."""
-        which = np.where(at >= self.since, 2, np.where(at >= self.older_since, 1, 0))
-        starts = [0, *(np.flatnonzero(np.diff(which)) + 1).tolist(), len(which)]
-        for start, stop in itertools.pairwise(starts):
-            part, slopes = slice(start, stop), (self.none, self.older, self.slopes)[which[start]]
-            limit.learn_rows(rows[part], costs[part], ends[part], slopes)
 
     def check(self, policy: Any, memory: Floats, statistics: Statistics, at_once: bool = False) -> None:
         """Test the limits that are due, or all at once, and schedule the next test."""
@@ -250,10 +225,10 @@ class MismatchTest:
             if name in statistics.alerts or name in statistics.warnings:
                 continue
             stops = policy.problem.limits[limit.name].on_mismatch == "stop" and policy.check_assumptions
-            cause = find_cause(policy, limit, (FALSE_ALARMS if stops else FALSE_WARNINGS) / len(self.limits))
+            cause = limit.find_cause(policy, (FALSE_ALARMS if stops else FALSE_WARNINGS) / len(self.limits))
             if cause is not None:
                 (statistics.alerts if stops else statistics.warnings)[name] = cause
-        if due and max(limit.last for limit in self.limits) + 1 >= self.since:
+        if due and max(limit.last for limit in self.limits) + 1 >= self.scores.since:
             self._refresh_slopes(policy, memory)
         left = min((limit.next_check - limit.count for limit in self.limits), default=LOOK_AFTER)
         statistics.updates_until_check = min(statistics.updates_until_check, max(left, 1))
@@ -262,8 +237,8 @@ class MismatchTest:
         """Score later decisions by what the reward's regressions have learned until now."""
         slopes = read_reward_slopes(policy, memory)
         if slopes is not None:
-            self.older, self.older_since = self.slopes, self.since
-            self.slopes, self.since = slopes, self.last_reward + 1
+            none, newer, since, *_ = self.scores
+            self.scores = ClickScores(none, slopes, self.last_reward + 1, newer, since)
 
     def clone(self) -> "MismatchTest":
         """Return an independent copy."""
@@ -275,21 +250,21 @@ class MismatchTest:
         """Return the state as JSON holds it."""
         return {
             "limits": [limit.to_dict() for limit in self.limits],
-            "slopes": [self.slopes.tolist(), self.older.tolist()],
-            "since": [self.since, self.older_since, self.last_reward + 1],
+            "slopes": [self.scores.newer.tolist(), self.scores.older.tolist()],
+            "since": [self.scores.since, self.scores.older_since, self.last_reward + 1],
         }
 
     def restore(self, content: Any) -> None:
         """Restore the state that `to_dict` wrote."""
         for limit, stored in zip(self.limits, content["limits"], strict=True):
             limit.restore(stored)
-        width = self.none.shape[1]
-        self.slopes, self.older = (
-            np.array(entry, dtype=np.float64).reshape(len(entry), width) for entry in content["slopes"]
+        none = self.scores.none
+        newer, older = (
+            np.array(entry, dtype=np.float64).reshape(len(entry), none.shape[1]) for entry in content["slopes"]
         )
-        self.since, self.older_since, last = (parse_count(number) for number in content["since"])
-        self.last_reward = last - 1
-        if not (np.isfinite(self.slopes).all() and np.isfinite(self.older).all()):
+        since, older_since, last = (parse_count(number) for number in content["since"])
+        self.scores, self.last_reward = ClickScores(none, newer, since, older, older_since), last - 1
+        if not (np.isfinite(newer).all() and np.isfinite(older).all()):
             raise InvalidProblem(ErrorCode.FILE_CORRUPT, "the stored slopes of click scores are not finite")
 
 
@@ -311,15 +286,6 @@ def read_reward_slopes(policy: ContextCAPS, memory: Floats) -> Floats | None:
         rows[:, 1 + number] = 1.0
         model.diagnostics.fill_estimates(block, rows, policy.settings, memory, fits[number])
     return np.ascontiguousarray((fits[1:, :-1] - fits[0, :-1]).T)
-
-
-def find_cause(policy: Any, limit: HalvedLimit | CalibratedLimit, level: float) -> ReasonDetails | None:
-    """Return what contradicts the promise of a limit; None: nothing does beyond chance."""
-    if isinstance(limit, CalibratedLimit):
-        excess = limit.find_difference(level)
-        return None if excess is None else build_excess_cause(policy, limit, excess)
-    difference = limit.find_difference(level)
-    return None if difference is None else build_mismatch_cause(policy, limit, difference)
 
 
 def build_mismatch_cause(policy: Any, limit: HalvedLimit, difference: Difference) -> ReasonDetails:

@@ -29,13 +29,13 @@ NEVER, UNDATED = -(2**62), 2**62  # times before and after all others
 TABLES = {"rows": "<f8", "values": "<f8", "status": "|u1", "dates": "<i8", "deferred": "|u1"}
 
 
-def encode_table(table: Any, repeats: bool) -> str:
-    """Return a table as text; one whose rows repeat each other is compressed."""
-    content = table.tobytes()
-    return base64.b64encode(zlib.compress(content, 1) if repeats else content).decode()
+def encode_table(table: Any, repeats: bool) -> bytes:
+    """Return a table in base 64; one whose rows repeat each other is compressed."""
+    content = np.ascontiguousarray(table).data
+    return base64.b64encode(zlib.compress(content, 1) if repeats else content)
 
 
-def decode_table(text: str, repeats: bool) -> bytes:
+def decode_table(text: str | bytes, repeats: bool) -> bytes:
     """Return the bytes of a table that `encode_table` wrote."""
     content = base64.b64decode(text, validate=True)
     try:
@@ -440,7 +440,7 @@ class OutcomeQueue:
         return min((self.date(index) + length for index, length in first if index < self.end), default=None)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the state as JSON holds it, without `played`; `restore` reads it."""
+        """Return the state as a file holds it, without `played`; `restore` reads it."""
         low = self.first_kept
         part = slice(low - self.base, self.end - self.base)
         tables = {name: encode_table(getattr(self, name)[part], name != "rows") for name in TABLES}

@@ -10,7 +10,7 @@ from stagewise.agent.decision_table import get_batch_column
 from stagewise.agent.identity import Identity
 from stagewise.agent.outcome_queue import MISSING, OutcomeQueue
 from stagewise.engine.compile import Flags, Floats, Ints
-from stagewise.files.record_batches import to_numpy
+from stagewise.files.record_batches import to_list, to_numpy
 from stagewise.policies.problem_policy import ProblemPolicy
 from stagewise.problem.columns import is_unicode
 from stagewise.problem.errors import ErrorCode, InvalidOutcome, StagewiseError
@@ -38,7 +38,7 @@ class Reports(NamedTuple):
 def read_reports(policy: ProblemPolicy, identity: Identity, end: int, batch: Any, id_column: Any) -> Reports:
     """Return the outcomes of a record batch."""
     names, signals = tuple(batch.schema.names), policy.problem.signals
-    ids = to_numpy(get_batch_column(batch, id_column, names, "id")).tolist()
+    ids = to_list(get_batch_column(batch, id_column, names, "id"))
     present = [name for _, name, *_ in policy._scales if name in names]
     if not present:
         template = "the table has no column of a signal; name one of them {signals}; its columns are {listed}"

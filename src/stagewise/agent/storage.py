@@ -8,7 +8,8 @@ changed since.
 import json
 import os
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,8 @@ from stagewise.problem.formatting import format_path, safe_repr
 from stagewise.problem.safe_action import decode_round_safe_action, encode_round_safe_action
 
 FORMAT, VERSION = "stagewise-agent", 7
-PART_SIZE = 2**20  # characters
+PART_SIZE = 2**16  # pieces of JSON that are joined
+ENCODER = json.JSONEncoder(allow_nan=False, default=np.ndarray.tolist)
 
 
 class Ownership:
@@ -74,23 +76,30 @@ class Ownership:
 
 def encode_file(fields: Mapping[str, Any]) -> list[bytes]:
     """Return the bytes of an agent file in parts, with a digest at the end."""
-    content, parts, texts, size = {"format": FORMAT, "version": VERSION, **fields}, list[bytes](), list[str](), 0
-    try:  # piece by piece, so that other threads can decide meanwhile
-        for text in json.JSONEncoder(allow_nan=False, default=np.ndarray.tolist).iterencode(content):
-            texts.append(text)
-            size += len(text)
-            if size > PART_SIZE:
-                parts.append("".join(texts).encode())
-                texts, size = [], 0
+    try:
+        parts = list(iter_json({"format": FORMAT, "version": VERSION, **fields}))
     except ValueError:
         raise InvalidProblem(
             ErrorCode.NOT_FINITE,
             "the agent cannot be saved, because its state holds numbers that are not finite; start a "
             "new agent with rescaled rewards and costs",
         ) from None
-    last = "".join(texts).encode()
-    end = f', "digest": "{compute_sha256(*parts, last)}"}}'.encode()
-    return [*parts, last[:-1], end] if last else [*parts[:-1], parts[-1][:-1], end]
+    return [*parts[:-1], f', "digest": "{compute_sha256(*parts)}"}}'.encode()]
+
+
+def iter_json(content: Mapping[str, Any]) -> Iterator[bytes]:
+    """Yield JSON piece by piece, so that other threads can decide meanwhile; bytes are text without escapes."""
+    for count, (name, value) in enumerate(content.items()):
+        yield f"{', ' if count else '{'}{json.dumps(name)}: ".encode()
+        if isinstance(value, bytes):
+            yield from (b'"', value, b'"')
+        elif isinstance(value, dict) and any(isinstance(entry, bytes | dict) for entry in value.values()):
+            yield from iter_json(value)
+        else:
+            texts = ENCODER.iterencode(value)
+            while part := "".join(islice(texts, PART_SIZE)):
+                yield part.encode()
+    yield b"}"
 
 
 def compute_digest(content: Mapping[str, Any]) -> str:

@@ -1,13 +1,13 @@
 """Tables of an agent: decide for a table of users, register decisions of other processes, and learn outcomes by id."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from stagewise.agent.base_agent import BaseAgent
-from stagewise.agent.decision_ids import SEPARATOR, DecisionIds, compute_digests, compute_draws
+from stagewise.agent.decision_ids import SEPARATOR, DecisionIds, compute_digests, compute_draws, find_repeated
 from stagewise.agent.decision_table import (
     DecidedBatch,
     TableDecider,
@@ -34,7 +34,7 @@ from stagewise.agent.outcomes import MICROSECONDS
 from stagewise.agent.replica import Snapshot
 from stagewise.agent.statistics import RECENT, RegisteredProposal, Statistics
 from stagewise.engine.compile import Flags, Floats, Ints
-from stagewise.files.record_batches import convert_like, read_batches, to_numpy
+from stagewise.files.record_batches import convert_like, read_batches, to_list, to_numpy
 from stagewise.policies.context_encoder import TIME, build_rows, count_clipped
 from stagewise.policies.problem_policy import ProblemPolicy
 from stagewise.problem.errors import ErrorCode
@@ -148,7 +148,7 @@ class TableAgent(BaseAgent):
         """Register the decisions of a record batch; return their ids and statuses."""
         names, problem, identity = tuple(batch.schema.names), policy.problem, self._identity
         id_column, actions = (get_batch_column(batch, name, names, "the table") for name in ("decision_id", "action"))
-        ids, statuses = to_numpy(id_column).tolist(), np.full(batch.num_rows, ACCEPTED, dtype=np.int8)
+        ids, statuses = to_list(id_column), np.full(batch.num_rows, ACCEPTED, dtype=np.int8)
         contexts = encode_contexts(problem, batch, batch.num_rows, name_context_column)
         indices = np.array([problem._indices.get(action, -1) for action in to_numpy(actions).tolist()], dtype=np.int64)
         statuses[list(contexts.refused)], statuses[indices < 0] = INVALID, INVALID
@@ -164,7 +164,7 @@ class TableAgent(BaseAgent):
         runs = np.array([part[1] for part in parts], dtype=object)
         for run in dict.fromkeys(runs[statuses == ACCEPTED].tolist()):
             at = np.flatnonzero((statuses == ACCEPTED) & (runs == run))
-            new = self._register_rows(run, digests[at, 0], rows[at], -1, seconds)
+            new = self._register_rows(run, digests[at, 0], [rows[at]], -1, seconds)
             statuses[np.delete(at, new)] = DUPLICATE
         self._learned.statistics.count_context(count_clipped([contexts.clipped], statuses == ACCEPTED))
         reasons = to_numpy(batch.column("reason")) if "reason" in names else np.full(len(ids), None, dtype=object)
@@ -181,22 +181,26 @@ class TableAgent(BaseAgent):
         return id_column, statuses
 
     def _register_rows(
-        self, run: str, digests: Ints, rows: Floats, version: int, at: int, marks: Ints | None = None
+        self, run: str, digests: Ints, blocks: Sequence[Floats], version: int, at: int, marks: Ints | None = None
     ) -> Ints:
-        """Register decisions with their rows; return the indices of those that were not registered yet."""
+        """Register decisions with blocks of their rows; return the indices of those that were not registered yet."""
         queue, ids = self._queue, self._identity.ids
         ids.check_open(run)
-        _, first = np.unique(digests, return_index=True)
-        first.sort()
-        new = first[ids.find(digests[first]) < 0]
+        is_new = (ids.find(digests) < 0) & ~find_repeated(digests)
+        new, first, start = np.flatnonzero(is_new), 0, queue.end
         if self._observed_costs is not None and queue.end - queue.base + new.size > len(queue.dates):
             self._observed_costs.settle()  # before rows are left out
-        start = queue.add_rows(rows[new], at)
+        queue.reserve(new.size)
+        plays = self._learned.statistics.plays
+        for block in blocks:
+            kept = is_new[first : first + len(block)]
+            rows, first = block if kept.all() else block[kept], first + len(block)
+            queue.add_rows(rows, at)
+            for action, count in enumerate(np.bincount(rows[:, 0].astype(np.int64)).tolist()):
+                if count:
+                    plays[action] = plays.get(action, 0) + count
         ids.add(run, digests[new], start + np.arange(new.size), version, None if marks is None else marks[new])
         ids.forget(queue.base)
-        plays = self._learned.statistics.plays
-        for action, count in zip(*np.unique(rows[new, 0].astype(int), return_counts=True), strict=True):
-            plays[int(action)] = plays.get(int(action), 0) + int(count)
         return new
 
     def _record_alerts(self, policy: ProblemPolicy, row: Floats, draw: Ints) -> None:
@@ -343,10 +347,8 @@ class TableDecisions:
     def reject_repeated(self, decided: DecidedBatch, marks: Ints | None) -> None:
         """Mark users who stand in the table before, and those that the agent decided otherwise before."""
         good = np.flatnonzero(decided.good)
-        _, first = np.unique(decided.digests[good], return_index=True)
-        repeated = np.ones(good.size, dtype=np.bool_)
-        repeated[first] = False
-        repeated |= self.taken.find(decided.digests[good]) >= 0
+        digests = decided.digests[good]
+        repeated = find_repeated(digests) | (self.taken.find(digests) >= 0)
         decided.reject(good[repeated], ErrorCode.DUPLICATE_NAME, self.decider)
         good = good[~repeated]
         self.taken.add(self.run, decided.digests[good], good, 0)
@@ -364,11 +366,11 @@ class TableDecisions:
 
     def register(self) -> None:
         """Register the decisions."""
-        agent, rows, digests = self.agent, np.concatenate(self.rows), np.concatenate(self.digests)
-        self.rows = []
+        agent, digests = self.agent, np.concatenate(self.digests)
         with agent._lock:
             marks = np.concatenate(self.marks) if self.marks else None
-            new = agent._register_rows(self.run, digests, rows, self.version, self.at, marks)
+            new = agent._register_rows(self.run, digests, self.rows, self.version, self.at, marks)
+            self.rows = []
             agent._learned.statistics.safe_only_rounds += int(np.concatenate(self.safe_only)[new].sum())
             agent._learned.statistics.count_context(count_clipped(self.clipped, new))
             if self.contradicted is not None:

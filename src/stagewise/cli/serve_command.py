@@ -61,6 +61,9 @@ def serve(
     revert: Annotated[
         bool, typer.Option("--revert", help="Allow a file that returns to an earlier, less strict version.")
     ] = False,
+    webhooks: Annotated[
+        Path | None, typer.Option(help="TOML file with a [[webhook]] for each receiver of stops, alerts and changes.")
+    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Log only failed requests.")] = False,
     workers: Annotated[
         int, typer.Option(min=1, max=64, help="Processes that share the port; more than one needs PostgreSQL.")

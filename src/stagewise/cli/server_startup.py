@@ -40,6 +40,7 @@ from stagewise.server.web.app import HttpSettings
 from stagewise.server.web.http_server import serve
 from stagewise.server.web.page.sessions import parse_origin
 from stagewise.server.web.requests import RateLimit
+from stagewise.server.webhooks.endpoints import load_endpoints
 
 STARTING_MESSAGE = "Starting; the first start compiles machine code, which takes some ten seconds"
 SLOW_SECONDS = 3.0  # seconds before the message above is printed
@@ -69,11 +70,13 @@ def run_server(start: Any) -> None:
             "--workers is {workers}, and the store is a file, which one process can write; give a PostgreSQL store",
             workers=start.workers,
         )
+    webhooks = [] if start.webhooks is None else load_endpoints(start.webhooks)
     logs = load_offline_logs(start, problems)
     store = open_checked_store(start, problems)
     server = DecisionServer(
-        store, alone=file is not None, feedback_timeout=start.feedback_timeout, max_age=start.max_age, read_log=read_log
-    )
+        store, alone=file is not None, feedback_timeout=start.feedback_timeout, max_age=start.max_age,
+        read_log=read_log, webhooks=webhooks,
+    )  # fmt: skip
     keys = AccessKeys(store)
     stop_others: list[Callable[[], None]] = []
     notice = threading.Timer(SLOW_SECONDS, typer.echo, (STARTING_MESSAGE,))
@@ -117,6 +120,7 @@ def start_workers(start: Any, address: str) -> Callable[[], None]:
     command = [sys.executable, "-m", "stagewise", "serve", "--quiet"]
     command += ["--host", start.host, "--port", str(urlsplit(address).port), "--max-age", str(start.max_age)]
     options = {"feedback-timeout": start.feedback_timeout, "public-url": start.public_url, "rate": start.rate}
+    options["webhooks"] = start.webhooks
     command += [word for name, value in options.items() if value is not None for word in (f"--{name}", str(value))]
     environment = {**os.environ, WORKER_STORE: start.store}  # the address may have a password: not on a command line
     running = [subprocess.Popen(command, env=environment) for _ in range(start.workers - 1)]

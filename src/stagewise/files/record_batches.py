@@ -154,20 +154,44 @@ def write_batches(path: Path, batches: Iterable[Any]) -> None:
             if suffix == ".csv":
                 write_csv(reader, str(temporary))
             else:
-                write_parquet(reader, str(temporary), compression="lz4_raw", max_row_group_size=16 * BATCH_ROWS)
+                plain = {field.name: False for field in first.schema if not is_text(field.type)}
+                write_parquet(
+                    reader, str(temporary), compression="lz4_raw", max_row_group_size=4 * BATCH_ROWS,
+                    column_dictionary_enabled=plain,
+                )  # fmt: skip
         except Exception as error:
             raise (failed or [OSError(str(error))])[0] from None
 
     write_atomically(path, write)
 
 
+def is_text(kind: Any) -> bool:
+    """Return whether an Arrow type is one of texts."""
+    return bool(kind.is_string(kind) or kind.is_large_string(kind) or kind.is_string_view(kind))
+
+
+def to_list(array: Any) -> list[Any]:
+    """Return the entries of an Arrow column, None for null."""
+    kind = array.type
+    entries: list[Any] = (array.cast(kind.value_type) if kind.is_dictionary(kind) else array).to_pylist()
+    return entries
+
+
 def to_numpy(array: Any) -> npt.NDArray[Any]:
-    """Return an Arrow column as an array: numbers with NaN for null, anything else as objects."""
-    from arro3.core import DataType
+    """Return an Arrow column as an array: numbers with NaN for null, anything else as objects.
+
+    Equal texts are one object.
+    """
+    from arro3.core import DataType, dictionary_dictionary, dictionary_indices
 
     kind = array.type
+    if is_text(kind):
+        array = array.cast(DataType.dictionary(DataType.int32(), kind))
+        labels = np.array([*dictionary_dictionary(array).to_pylist(), None], dtype=object)
+        texts: npt.NDArray[Any] = labels[np.nan_to_num(to_numpy(dictionary_indices(array)), nan=-1).astype(np.int64)]
+        return texts
     if kind.is_dictionary(kind):
-        array = array.cast(kind.value_type)
+        return to_numpy(array.cast(kind.value_type))
     if not array.null_count and (kind.is_numeric(kind) or kind.is_boolean(kind)):
         return np.asarray(array.to_numpy())
     if kind.is_numeric(kind):

@@ -317,13 +317,18 @@ class ContextEncoder:
             labels = self.context_columns[name].labels
             return [labels[index] for index in np.nan_to_num(read.values).astype(np.int64).tolist()]
 
+        errors = list[InvalidActions]()
+
         def find(value: Any) -> str | InvalidActions:
             try:
                 return check_segment_name(value, name)
             except InvalidActions as error:
+                errors.append(error)
                 return error
 
         found = map_unique(column.tolist(), find)
+        if not errors:
+            return found
         refused |= {row: one for row, one in enumerate(found) if isinstance(one, InvalidActions)}
         return [one if isinstance(one, str) else "" for one in found]
 

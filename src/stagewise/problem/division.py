@@ -54,8 +54,8 @@ class Division:
     def encode_columns(self, columns: Mapping[str, Any]) -> Any:
         """Return the keys of many users, from columns of checked names."""
         rows = list(zip(*(columns[column] for column in self.columns), strict=True))
-        keys = {row: self.encode_names(row) for row in set(rows)}
-        return [keys[row] for row in rows]
+        keys = {row: float(self.encode_names(row)) for row in set(rows)}
+        return np.fromiter(map(keys.__getitem__, rows), np.float64, len(rows))
 
 
 class ScoreTerm(NamedTuple):

@@ -8,6 +8,7 @@ import json
 import os
 import random
 import socket
+import sys
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -500,6 +501,18 @@ class PlainSocket(DeadlineSocket, socket.socket):
     """A TCP socket with a deadline."""
 
 
+def inject_trace(headers: dict[str, str]) -> dict[str, str]:
+    """Return headers with the caller's trace, so that the server's span belongs to it.
+
+    A program that has not imported OpenTelemetry's API has no current span.
+    """
+    from opentelemetry.propagate import inject
+
+    carrier = dict(headers)
+    inject(carrier)
+    return carrier
+
+
 class ConnectionPool:
     """Connections to one server; a request takes a free one, or opens another."""
 
@@ -537,7 +550,8 @@ class ConnectionPool:
                 connection.sock = self._connect(until)
             connection.sock.until = until
             connection.sock.settimeout(remaining_seconds(until))
-            connection.request("GET" if body is None else "POST", self._path + path, body, self._headers)
+            headers = self._headers if "opentelemetry.trace" not in sys.modules else inject_trace(self._headers)
+            connection.request("GET" if body is None else "POST", self._path + path, body, headers)
             response = connection.getresponse()
             text = response.read(MAX_RESPONSE_BYTES + 1)
             if len(text) > MAX_RESPONSE_BYTES:

@@ -67,6 +67,7 @@ from stagewise.server.snapshots import build_initial_snapshot
 from stagewise.server.state_fold import StateFold
 from stagewise.server.store.base import Store, StoreUnavailable
 from stagewise.server.versions import ProblemVersion
+from stagewise.server.webhooks.endpoints import Endpoint
 from stagewise.server.writer import SPACING
 
 MAX_ATTEMPTS = 8  # attempts of a decision while controls change
@@ -94,8 +95,9 @@ class DecisionServer(Experiments):
         max_age: float = 60.0,
         feedback_timeout: float | None = None,
         read_log: LogReader | None = None,
+        webhooks: Sequence[Endpoint] = (),
     ) -> None:
-        super().__init__(store, learn=learn, alone=alone, feedback_timeout=feedback_timeout)
+        super().__init__(store, learn=learn, alone=alone, feedback_timeout=feedback_timeout, webhooks=webhooks)
         self.max_age, self.read_log, self.statistics_updater = max_age, read_log, StatisticsUpdater(store)
 
     async def stop(self) -> None:

@@ -6,7 +6,7 @@ import secrets
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import takewhile
 from typing import Any
 
@@ -45,6 +45,8 @@ from stagewise.server.versions import (
     get_declared_problem,
     match_order,
 )
+from stagewise.server.webhooks.endpoints import Endpoint
+from stagewise.server.webhooks.sender import WebhookSender
 from stagewise.server.writer import Writer
 
 REFRESH_INTERVAL = 0.2  # seconds between two reads of what other processes changed
@@ -132,13 +134,21 @@ class Counters:
         """By experiment and result."""
         self.refused: Counter[tuple[str, int]] = Counter()
         """By route and status."""
+        self.webhooks: Counter[tuple[str, str]] = Counter()
+        """Attempts by endpoint and result."""
 
 
 class Experiments:
     """The experiments of a store, with its writer and learner."""
 
     def __init__(
-        self, store: Store, *, learn: bool = True, alone: bool = True, feedback_timeout: float | None = None
+        self,
+        store: Store,
+        *,
+        learn: bool = True,
+        alone: bool = True,
+        feedback_timeout: float | None = None,
+        webhooks: Sequence[Endpoint] = (),
     ) -> None:
         self.store, self.counters, self.everywhere, self.writer = store, Counters(), Controls(), Writer(store)
         self._experiments: dict[str, Experiment] = {}
@@ -149,6 +159,7 @@ class Experiments:
             store, self._versions, self._publish, self.writer.append_now, alone=alone, feedback_timeout=feedback_timeout
         )
         self._losses = store.losses
+        self.webhooks = WebhookSender(self, webhooks) if webhooks else None
 
     async def start(self) -> None:
         """Read the store and start learning."""
@@ -157,9 +168,13 @@ class Experiments:
         self.refresh()
         if self._learns:
             self.learner.start()
+        if self.webhooks is not None:
+            self.webhooks.start()
 
     async def stop(self) -> None:
         """Finish pending requests, save a snapshot and close the store."""
+        if self.webhooks is not None:
+            await asyncio.to_thread(self.webhooks.stop)
         await asyncio.to_thread(self.learner.stop)
         await asyncio.to_thread(self.writer.stop)
         self.store.close()

@@ -1,7 +1,8 @@
-"""A road to a server that can be cut: at once, or when the answer to a commit comes along."""
+"""A road to a server that can be slow or cut: at once, or when the answer to a commit comes along."""
 
 import socket
 import threading
+import time
 from contextlib import suppress
 from urllib.parse import urlsplit, urlunsplit
 
@@ -10,6 +11,7 @@ class Proxy:
     """Passes bytes on, from a port of its own to that of a server.
 
     Attributes:
+        delay: Seconds that each piece of the server's answers takes.
         cut_after: The server's word that this is done is lost, with the connection; None: nothing is.
         cuts: How often that happened.
     """
@@ -20,6 +22,7 @@ class Proxy:
         self.listener = socket.create_server(("127.0.0.1", 0))
         port = self.listener.getsockname()[1]
         self.address = urlunsplit(parts._replace(netloc=f"{parts.username}@127.0.0.1:{port}"))
+        self.delay = 0.0
         self.cut_after: bytes | None = None
         self.cuts = 0
         self._sockets: list[socket.socket] = []
@@ -27,16 +30,26 @@ class Proxy:
 
     def close(self) -> None:
         """Cut everything, for good."""
-        for each in [self.listener, *self._sockets]:
+        shut(self.listener)
+        self.cut()
+
+    def cut(self) -> None:
+        """Cut all connections; new ones are passed on."""
+        sockets, self._sockets = self._sockets, []
+        for each in sockets:
             shut(each)
 
     def _accept(self) -> None:
         while True:
             try:
                 client, _ = self.listener.accept()
-                server = socket.create_connection(self.target)
             except OSError:
                 return
+            try:
+                server = socket.create_connection(self.target)
+            except OSError:  # it is down
+                shut(client)
+                continue
             self._sockets += [client, server]
             threading.Thread(target=self._to_server, args=(client, server), daemon=True).start()
             threading.Thread(target=self._to_client, args=(client, server), daemon=True).start()
@@ -53,6 +66,8 @@ class Proxy:
                 if self.cut_after is not None and self.cut_after + b"\0" in data:
                     self.cuts += 1
                     break
+                if self.delay:
+                    time.sleep(self.delay)
                 client.sendall(data)
         shut(client)
 

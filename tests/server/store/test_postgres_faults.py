@@ -15,7 +15,9 @@ from stagewise.server.event_log import GLOBAL, AppendRequest
 from stagewise.server.store.base import StoreUnavailable
 
 psycopg = pytest.importorskip("psycopg")
-from stagewise.server.store.postgres import LOCK_EXCLUSIVE, MAX_INSERT_ROWS, PostgresStore  # noqa: E402
+from stagewise.server.store import postgres as postgres_module  # noqa: E402
+from stagewise.server.store.postgres import PostgresStore  # noqa: E402
+from stagewise.server.store.postgres_batch import LOCK_EXCLUSIVE, MAX_INSERT_ROWS  # noqa: E402
 
 TERMINATE = """
 SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()
@@ -239,6 +241,19 @@ def test_every_commit_is_flushed(postgres: str) -> None:
         store = PostgresStore(postgres)
         assert store._all("SHOW synchronous_commit") == [(used,)]
         store.close()
+
+
+@pytest.mark.parametrize("setting", ["off", "local"])
+def test_a_server_whose_commits_stay_asynchronous_is_refused(
+    postgres: str, monkeypatch: pytest.MonkeyPatch, setting: str
+) -> None:
+    """As a server would be that takes no settings from sessions."""
+    PostgresStore(postgres).close()
+    with psycopg.connect(postgres, autocommit=True) as connection:
+        connection.execute(f"ALTER DATABASE {postgres.rpartition('/')[2]} SET synchronous_commit = {setting}")
+    monkeypatch.setattr(postgres_module, "ENSURE_DURABLE", "SELECT 1")
+    with refused(StoreUnavailable, ErrorCode.STORE_UNAVAILABLE):
+        PostgresStore(postgres)
 
 
 def test_a_pooler_that_shares_sessions_is_refused(postgres: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,6 +26,7 @@ SETTINGS: dict[str, Any] = {"safe_action": SAFE, "threshold": 0.5, "noise": 0.1}
 TRUTH: dict[str, Any] = {"reward": [0.6, 0.8, 0.0], "cost": [0.0, 0.6, 0.8], "noise": 0.1}
 TARGETS = np.random.default_rng(3).normal(size=(5, D)) / 4.0
 RAYS = sw.LinearWorld(**TRUTH, actions=sw.Rays(np.eye(D)))
+CLICKS = sw.LinearWorld(**{**TRUTH, "noise": None}, outcomes="bernoulli", actions=sw.Rays(np.eye(D)))
 SOME = sw.LinearWorld(**TRUTH, actions=sw.Rays(np.eye(D)).only([0, 2]))
 FINITE = sw.LinearWorld(**TRUTH, actions=sw.FiniteSet(TARGETS))
 FRESH = sw.LinearWorld(**TRUTH, actions=sw.RandomRays(count=4, dimension=D))
@@ -49,11 +50,17 @@ UNROLLED = {
     "ROFUL off the origin": (sw.ROFUL(**{**SETTINGS, "safe_action": OFF}), RAYS),
     "LinUCB": (sw.LinUCB(noise=0.1), RAYS),
     "blind LC-LUCB": (sw.LCLUCB(**SETTINGS, check_assumptions=False), NOISY),
+    "CAPS": (sw.CAPS(**SETTINGS), RAYS),
+    "CAPS, paper's radius": (sw.CAPS(**SETTINGS, radius="paper", posterior_scale=0.3), RAYS),
+    "CAPS, two limits": (sw.CAPS(**{**SETTINGS, "threshold": LIMITS}, ridge=0.5, max_regret_ratio=1.5), TWO),
+    "CAPS off the origin": (sw.CAPS(**{**SETTINGS, "safe_action": OFF}), RAYS),
     "OPB": (sw.OPB(**PULLED, radius="hoeffding"), ARMS),
     "OPB, normal": (sw.OPB(**PULLED, noise=0.2, horizon=100), NORMAL),
 }
 GENERAL = {
     "LC-LUCB, unknown baseline": (sw.LCLUCB(**{**SETTINGS, "safe_action": UNKNOWN}), RAYS),
+    "CAPS, unknown baseline": (sw.CAPS(**{**SETTINGS, "safe_action": UNKNOWN}), RAYS),
+    "CAPS, outcomes in [0, 1]": (sw.CAPS(**SETTINGS, bounded_outcomes=True), CLICKS),
     "LC-LUCB, some rays": (sw.LCLUCB(**SETTINGS), SOME),
     "LC-LUCB, fresh rays": (sw.LCLUCB(**SETTINGS), FRESH),
     "LC-LUCB that is told too little noise": (sw.LCLUCB(**SETTINGS), NOISY),

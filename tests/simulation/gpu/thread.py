@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from stagewise.engine.compile import as_python
+from stagewise.engine.random import fill_normal
 from stagewise.simulation.gpu import lockstep
 
 
@@ -24,6 +25,7 @@ class Device:
     @staticmethod
     def to_device(values: Any) -> Any:
         assert values.size, "a device array cannot be empty"
+        assert values.flags.c_contiguous
         return np.array(values).view(Copied)
 
 
@@ -40,10 +42,14 @@ class Thread:
         return np.full(shape, math.nan) if str(kind) == "float64" else np.full(shape, 2**40, dtype=np.int64)
 
 
+FILL_NORMAL = as_python(fill_normal)
+
 LOCKSTEP: dict[str, Callable[..., Any]] = {
     **{name: as_python(getattr(lockstep, name)) for name in ("larger", "lesser", "normals")},
     "root": lambda x: math.sqrt(abs(x)),
     "ratio": lambda numerator, denominator: numerator / denominator,
+    "inverse_root": lambda x: 1.0 / math.sqrt(x),
+    "fill_normals": lambda out, count, seed, run, t, stream, tables: FILL_NORMAL(out[:count], seed, run, t, stream),
 }
 
 

@@ -1,12 +1,11 @@
 """The check of what limits promise: the tests of a running agent, on a log."""
 
-import itertools
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from stagewise.agent.calibration import CalibratedLimit, summarize_excess
+from stagewise.agent.calibration import CalibratedLimit, ClickScores, summarize_excess
 from stagewise.agent.mismatch import HalvedLimit, summarize_difference
 from stagewise.agent.pooling import find_fall, list_pooled_limits
 from stagewise.engine.compile import Flags, Floats, Ints
@@ -62,11 +61,8 @@ def find_excess(policy: ProblemPolicy, cost: Cost, slopes: Floats, level: float)
     values = np.full((len(rows), len(policy.problem.signals)), np.nan)
     values[:, cost.index] = costs + limit.low
     ends = compute_ends(policy, policy.models[cost.name], rows, values)[:, cost.index]
-    has_score = ~cost.profile.half[indices]
-    starts = [0, *(np.flatnonzero(np.diff(has_score)) + 1).tolist(), len(rows)]
-    for start, stop in itertools.pairwise(starts):
-        part = slice(start, stop)
-        limit.learn_rows(rows[part], values[part, cost.index], ends[part], slopes if has_score[start] else slopes[:0])
+    has_score, none = (~cost.profile.half[indices]).astype(np.int64), slopes[:0]
+    limit.learn_rows(rows, values[:, cost.index], ends, has_score, ClickScores(none, slopes, 1, none))
     excess = limit.find_difference(level)
     details = None if excess is None else summarize_excess(policy, limit, excess)
     return None if details is None else {**details, "form": policy.models[cost.name]}

@@ -105,6 +105,10 @@ ON CONFLICT (experiment) DO UPDATE SET number = excluded.number, content = exclu
 SELECT_SEAL_BEFORE = f"SELECT {SEAL_COLUMNS} FROM seals WHERE at < ? ORDER BY seal DESC LIMIT 1"
 SELECT_SECRETS = "SELECT name, content FROM secrets ORDER BY name"
 INSERT_SECRET = "INSERT INTO secrets (name, content) VALUES (?, ?) ON CONFLICT (name) DO NOTHING"
+SELECT_WEBHOOK = "SELECT state FROM webhooks WHERE name = ?"
+UPSERT_WEBHOOK = (
+    "INSERT INTO webhooks (name, state) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET state = excluded.state"
+)
 
 Statement = tuple[str, Sequence[Any]]
 
@@ -344,6 +348,14 @@ class Store(ABC):
     def snapshots(self, experiment: str) -> list[StoredSnapshot]:
         """Return all snapshots of an experiment, oldest first; for audits."""
         return list(map(StoredSnapshot._make, self._all(SELECT_SNAPSHOTS, experiment)))
+
+    def webhook_state(self, name: str) -> bytes | None:
+        """Return what a webhook got and will get; None if it is new."""
+        return next((bytes(state) for (state,) in self._all(SELECT_WEBHOOK, name)), None)
+
+    def save_webhook_state(self, name: str, state: bytes) -> None:
+        """Save what a webhook got and will get."""
+        self._change((UPSERT_WEBHOOK, (name, state)))
 
     def checkpoint(self, experiment: str) -> tuple[int, bytes] | None:
         """Return the row with the digest of a log's checkpoint, and its content; None if there is none."""

@@ -39,6 +39,11 @@ from stagewise.server.web.routes import ROUTES, Router
 if TYPE_CHECKING:
     from stagewise.server.decision_server import DecisionServer
 
+try:
+    from stagewise.server.web.telemetry import Telemetry
+except ImportError:  # opentelemetry-api is not installed
+    Telemetry = None  # type: ignore[assignment, misc]
+
 API_POLICY = b"default-src 'none'; frame-ancestors 'none'"
 PAGE_POLICY = b"default-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 SECURITY_HEADERS = (
@@ -100,6 +105,7 @@ class App:
         self._page = Starlette(routes=build_page_routes(server, keys, public=self.settings.public))
         self._rate_limiter = RateLimiter(self.settings.rate)
         self._id_prefix, self._count = token_hex(4), count()
+        self.telemetry = None if Telemetry is None else Telemetry(server)
         self.start_error = ""
         """Why the server could not start."""
 
@@ -113,7 +119,15 @@ class App:
             await send({"type": "websocket.close", "code": 1000})
 
     async def _serve(self, scope: Message, receive: Receive, send: Send) -> None:
-        start, line = time.perf_counter(), LogLine(time.time(), f"{self._id_prefix}-{next(self._count):x}")
+        line = LogLine(time.time(), f"{self._id_prefix}-{next(self._count):x}")
+        if self.telemetry is None or not self.telemetry.is_traced or scope["method"] != "POST":
+            await self._answer(scope, receive, send, line)
+        else:
+            with self.telemetry.trace(scope, line):
+                await self._answer(scope, receive, send, line)
+
+    async def _answer(self, scope: Message, receive: Receive, send: Send, line: LogLine) -> None:
+        start = time.perf_counter()
         REQUEST_ID.set(line.id)
         reply, response = Reply(send, line), None
         try:
@@ -170,7 +184,8 @@ class App:
             content = await read_body(receive, headers, route.max_body_bytes)
             is_large = len(content) > LARGE_BODY
             body = await asyncio.to_thread(route.decode, content) if is_large else route.decode(content)
-        call = Call(self.server, self.keys, self._rate_limiter, holder, path_params, query, body)
+        telemetry = None if self.telemetry is None or not self.telemetry.is_traced else self.telemetry
+        call = Call(self.server, self.keys, self._rate_limiter, holder, path_params, query, body, telemetry)
         result = await route.handler(call)
         return result if isinstance(result, Response) else json_response(result, route.status)
 
@@ -196,6 +211,8 @@ class App:
                 await self.server.stop()
             await send({"type": "lifespan.startup.failed", "message": ""})  # `serve` raises the error itself
             return
+        if self.telemetry is not None:
+            self.telemetry.start()
         watcher = asyncio.create_task(self.keys.watch())
         await send({"type": "lifespan.startup.complete"})
         await receive()

@@ -34,6 +34,11 @@ METRICS = (
         "http_errors_total", "counter", ("route", "status"),
         "Number of HTTP requests answered with a 4xx or 5xx status.",
     ),
+    Metric(
+        "webhook_attempts_total", "counter", ("webhook", "result"),
+        "Number of attempts to send an event by result: delivered, failed or dropped.",
+    ),
+    Metric("webhook_pending_events", "gauge", ("webhook",), "Number of events that a webhook has not got yet."),
     Metric("offline_log_rows", "gauge", _OF, "Offline log rows learned before the first decision."),
     Metric("limit_margin", "gauge", _LIMIT, "Limit minus the largest pessimistic cost of recent decisions."),
     Metric("shadow_decisions", "gauge", ("experiment", "action"), "Number of policy choices logged in shadow mode."),
@@ -108,9 +113,14 @@ def iter_samples(server: "DecisionServer") -> Iterator[Sample]:
         "decisions": counts.decisions,
         "outcomes": counts.outcomes,
         "http_errors": counts.refused,
+        "webhook_attempts": counts.webhooks,
     }
     for what, counter in counted.items():
         yield from ((f"{what}_total", labels, number) for labels, number in list(counter.items()))
+    if server.webhooks is not None:
+        yield from (
+            ("webhook_pending_events", (name,), float(n)) for name, n in server.webhooks.count_pending().items()
+        )
     yield "ready", (), float(server.ready()[0])
     with suppress(StoreUnavailable):  # metrics that are read from the log are left out
         for name in server.experiments():

@@ -14,6 +14,7 @@ from stagewise.server.web.errors import Headers, HTTPError
 
 if TYPE_CHECKING:
     from stagewise.server.decision_server import DecisionServer
+    from stagewise.server.web.telemetry import Telemetry
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -68,6 +69,8 @@ class Call(NamedTuple):
     """The values of the route's {names}, in their order."""
     query: Mapping[str, int]
     body: Any
+    telemetry: "Telemetry | None" = None
+    """None: OpenTelemetry is not installed."""
 
     @property
     def name(self) -> str:

@@ -179,6 +179,8 @@ async def post_decisions(call: Call) -> Response:
     """Decide for one user, or for many; 503 if a decision could not be written."""
     server = call.server
     requests, answers = await answer_items(call, decode_decision_request, server.decide, server.decide_many)
+    if call.telemetry is not None:
+        call.telemetry.record(call.name, answers)
     pairs = zip(requests, answers, strict=True) if isinstance(answers, list) else [(requests, answers)]
     if any(isinstance(one, DecisionResponse) and not (one.logged or request.dry_run) for request, one in pairs):
         return json_response(answers, 503, RETRY_AFTER)
@@ -187,7 +189,10 @@ async def post_decisions(call: Call) -> Response:
 
 async def post_outcomes(call: Call) -> Any:
     """Learn the outcome of one decision, or of many."""
-    return (await answer_items(call, decode_outcome, call.server.learn, call.server.learn_many))[1]
+    _, answers = await answer_items(call, decode_outcome, call.server.learn, call.server.learn_many)
+    if call.telemetry is not None:
+        call.telemetry.record(call.name, answers)
+    return answers
 
 
 # Reading

@@ -10,6 +10,7 @@ import numpy as np
 from stagewise.engine import random as normal
 from stagewise.engine.compile import Floats, as_python
 from stagewise.engine.layout import (
+    CERTIFIED,
     DIRECTIONAL,
     ENFORCES_LIMITS,
     INFLATED,
@@ -17,7 +18,11 @@ from stagewise.engine.layout import (
     MODEL_BLOCKS,
     OFFERS_SAFE,
     SAFE_INDEX,
+    SUB_GAUSSIAN,
+    get_largest_reward,
+    get_max_regret_ratio,
     get_model_block,
+    get_posterior_scale,
 )
 from stagewise.engine.limits import compute_bonus_factors, get_ceiling, get_limit, has_switch, safe_step
 from stagewise.engine.pair import safe_share, tie_floor
@@ -25,6 +30,7 @@ from stagewise.engine.random import uniform, uniform_pair
 from stagewise.engine.workspace import CENTRE, HALF
 from stagewise.engine.world_draws import noisy
 from stagewise.models.arms import ARMS, fill_arm_bounds, get_arms_assumptions, is_ranged, unit_radius
+from stagewise.models.per_candidate import PER_CANDIDATE_RIDGE, compute_half_width, get_candidate_sets, get_edges
 from stagewise.models.regression import (
     compute_cached_ridge_bounds,
     fill_coordinates,
@@ -34,14 +40,17 @@ from stagewise.models.regression import (
 )
 from stagewise.models.ridge import RIDGE
 from stagewise.reports.assumptions import check_assumptions
+from stagewise.rules.certified import CERTIFIED_RAY
 from stagewise.rules.mixture import MIXTURE
 from stagewise.rules.ray import RAY
 from stagewise.simulation.compiled_run import LoopInputs
-from stagewise.simulation.gpu import unrolled_arms, unrolled_rays
+from stagewise.simulation.gpu import unrolled_arms, unrolled_certified, unrolled_rays
 from stagewise.simulation.gpu.unrolled import RECORD_INDICES
 from stagewise.simulation.oracle import Oracle
 
-SUPPORTED_SWITCHES = DIRECTIONAL | INFLATED | OFFERS_SAFE | ENFORCES_LIMITS  # switches that the loops support
+SUPPORTED_SWITCHES = (
+    DIRECTIONAL | INFLATED | OFFERS_SAFE | ENFORCES_LIMITS | CERTIFIED
+)  # switches that the loops support
 MAX_RAYS = 12  # with more, a run does not fit into a thread's 255 registers
 MAX_ARMS = 16
 RAY_REGISTERS: int | None = None  # no limit for rays
@@ -62,6 +71,12 @@ COMPUTE_CACHED_BOUNDS, FILL_COORDINATES, GET_RIDGE_ASSUMPTIONS, GET_FRAME = (
     as_python(fill_coordinates),
     as_python(get_ridge_assumptions),
     as_python(get_coordinate_frame),
+)
+GET_EDGES, GET_SETS = as_python(get_edges), as_python(get_candidate_sets)
+GET_POSTERIOR_SCALE, GET_MAX_REGRET_RATIO, GET_LARGEST_REWARD = (
+    as_python(get_posterior_scale),
+    as_python(get_max_regret_ratio),
+    as_python(get_largest_reward),
 )
 FILL_ARM_BOUNDS, GET_ARMS_ASSUMPTIONS = as_python(fill_arm_bounds), as_python(get_arms_assumptions)
 
@@ -100,6 +115,8 @@ def build_call(policy: Any, oracle: Oracle, inputs: LoopInputs) -> Call | None:
     spec = inputs.round_spec
     if spec.models == (RIDGE,) and spec.rule == RAY and not inputs.loop.blended:
         return build_rays_call(policy, inputs)
+    if spec.models == (PER_CANDIDATE_RIDGE,) and spec.rule == CERTIFIED_RAY:
+        return build_certified_call(inputs)
     return build_arms_call(policy, inputs) if spec.models == (ARMS,) and spec.rule == MIXTURE else None
 
 
@@ -134,6 +151,43 @@ def build_rays_call(policy: Any, inputs: LoopInputs) -> Call | None:
     tables = (coordinates @ coordinates.T / ridge, known, get_true_means(inputs))
     return Call(
         compile_loop(unrolled_rays.write_source, form, RAY_REGISTERS),
+        (*tables, *scalars, *get_world_scalars(inputs), TABLES),
+    )
+
+
+def build_certified_call(inputs: LoopInputs) -> Call | None:
+    """Return the loop of CAPS over a few fixed rays, whose sets of their own are of noise; None if unsupported."""
+    layout, settings, block = inputs.layout, inputs.settings, view_block(inputs)
+    count, costs, size = len(inputs.features), int(layout[LIMITS]), int(block.size)
+    if count > MAX_RAYS or size > MAX_RAYS or not 1 <= costs <= 2 or block.per_candidate != SUB_GAUSSIAN:
+        return None
+    declared, edges, sets = GET_RIDGE_ASSUMPTIONS(block, settings), GET_EDGES(block, settings), GET_SETS(block)
+    bounds, coordinates = np.zeros((1 + costs, 3, count + 1)), np.empty((count, size))
+    bounds[:, CENTRE, -1] = declared.known
+    limits = get_limit_scalars(inputs, bounds)
+    if limits is None:
+        return None
+    for ray in range(count):
+        FILL_COORDINATES(block, settings, inputs.features[ray], coordinates[ray])
+    log_count, frame = 2.0 * math.log(count), GET_FRAME(block, settings)
+    posterior = GET_POSTERIOR_SCALE(settings) * declared.noise
+    each = [*declared, posterior, edges.low + log_count, edges.high + log_count]
+    rest = (GET_LARGEST_REWARD(settings), GET_MAX_REGRET_RATIO(settings), frame.ridge, frame.action_bound**2)
+    scalars = [float(value) for value in (*np.column_stack(each).flat, *np.ravel([row[:2] for row in limits]), *rest)]
+    rows, lows, highs = block.rows[size:], *(ends.reshape(-1, block.width) for ends in (sets.lows, sets.highs))
+    initial = [rows[1 + costs], *(row for k in range(1 + costs) for row in (rows[k], lows[k], highs[k]))]
+    form = unrolled_certified.CertifiedForm(
+        count, costs, inputs.world.noise.size, int(block.radius), size, inputs.world.outcomes,
+        inputs.world.thresholds.size > 0, bool(inputs.loop.audited),
+    )  # fmt: skip
+    tables = (
+        np.ascontiguousarray(np.array(initial)[:, :count]),
+        coordinates,
+        tuple(map(float, coordinates.flat)),
+        get_true_means(inputs),
+    )
+    return Call(
+        compile_loop(unrolled_certified.write_source, form, RAY_REGISTERS),
         (*tables, *scalars, *get_world_scalars(inputs), TABLES),
     )
 
@@ -192,14 +246,21 @@ def build_arms_call(policy: Any, inputs: LoopInputs) -> Call | None:
 @cache
 def compile_loop(write: Callable[[Any], str], round_spec: Any, registers: int | None) -> Any:
     """Return the generated loop, compiled for the GPU with a maximal number of registers per thread."""
-    from numba import cuda
+    from numba import cuda, float64
 
     from stagewise.simulation.gpu import lockstep
 
     functions = (
-        *(uniform, uniform_pair, noisy, radius, safe_share, safe_step, tie_floor, unit_radius),
+        *(compute_half_width, uniform, uniform_pair, noisy, radius, safe_share, safe_step, tie_floor, unit_radius),
         *(lockstep.larger, lockstep.lesser, lockstep.normals, lockstep.ratio, lockstep.root),
+        *(lockstep.fill_normals, lockstep.inverse_root),
     )
-    names = {"cuda": cuda, "math": math, **RECORD_INDICES, **{function.__name__: function for function in functions}}
+    names = {
+        "cuda": cuda,
+        "math": math,
+        "float64": float64,
+        **RECORD_INDICES,
+        **{function.__name__: function for function in functions},
+    }
     exec(compile(write(round_spec), "<unrolled>", "exec"), names)
     return cuda.jit(names["play"], max_registers=registers)

@@ -144,9 +144,7 @@ def forecast_rounds(others: int, cost: float) -> float:
 def print_shares(runs: int) -> None:
     """Print the rounds until an action that is proposed in every round is played whole."""
     print("rounds until the share is 1 (10 / 50 / 90 %), one of K actions proposed in every round, and their forecast;")
-    print(
-        "then with a delta at which each of the K actions has .04/K, with no share for the safe or later actions"
-    )
+    print("then with a delta at which each of the K actions has .04/K, with no share for the safe or later actions")
     for others in (1, 6):
         for cost in (0.002, 0.005, 0.01, 0.015):
             told = []

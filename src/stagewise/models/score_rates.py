@@ -111,9 +111,8 @@ def learn_score_rates(
     first = get_bucket_cell(block, bucket, number)
     memory[first + PULLS] += 1.0
     memory[first + MEAN] += (observed[0] - settings[block.settings] - memory[first + MEAN]) / memory[first + PULLS]
-    ends = compute_average_interval(
-        memory[first + PULLS], memory[first + MEAN], *compute_levels(block, settings, number, 1.0)
-    )
+    levels = compute_levels(block, settings, number, 1.0)
+    ends = compute_average_interval(memory[first + PULLS], memory[first + MEAN], levels.low, levels.high)
     memory[row + FIRST_END + bucket] = ends.low
     memory[row + FIRST_END + block.buckets + bucket] = 1.0 - ends.high
     memory[row + OUTCOMES] += 1.0
